@@ -1,0 +1,76 @@
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { describe, expect, it } from "vitest";
+
+const ROOT = join(import.meta.dirname, "../..");
+const SECTION = /^## (\S+)\n([\s\S]*?)(?=^## |(?![\s\S]))/gm;
+const ROW = /^\| `(\w+)` \| (?:`(.*?)`|–) \|/gm;
+
+type Row = { readonly name: string; readonly fallback: string | undefined };
+type ReadConfig = (env: Readonly<Record<string, string>>) => unknown;
+
+const text = readFileSync(join(ROOT, "docs/configuration.md"), "utf8");
+const documented = new Map<string, Row[]>(
+  [...text.matchAll(SECTION)].map(([, service = "", body = ""]) => [
+    service,
+    [...body.matchAll(ROW)].map(([, name = "", fallback]) => ({ name, fallback })),
+  ]),
+);
+
+const configs = globSync("services/*/src/config.ts", { cwd: ROOT }).sort();
+const serviceOf = (path: string): string => path.split("/")[1] ?? "";
+
+/** The keys of the zod objects: names in capitals at the start of a line. */
+const variablesOf = (path: string): string[] => {
+  const source = readFileSync(join(ROOT, path), "utf8");
+  return [...new Set([...source.matchAll(/^ {2}([A-Z][A-Z0-9_]+):/gm)].map(([, name = ""]) => name))].sort();
+};
+
+/** Values that every schema takes for what it requires. */
+const REQUIRED: Readonly<Record<string, string>> = {
+  CLICKHOUSE_URL: "http://user:password@localhost:8123/conversation_export",
+  KAFKA_BROKERS: "localhost:9092",
+  REDIS_URL: "redis://localhost:6379",
+  CURSOR_SECRET: "0123456789abcdef0123456789abcdef",
+};
+
+/** What is surely not the default, and valid all the same. */
+const another = (value: string): string => {
+  const others: Readonly<Record<string, string>> = {
+    info: "debug",
+    same: "advancing",
+    "0.0.0.0": "127.0.0.1",
+  };
+  return others[value] ?? (/^\d+$/.test(value) ? String(Number(value) + 1) : `${value}-other`);
+};
+
+describe("docs/configuration.md", () => {
+  it("has a table for every service", () => {
+    expect(configs.length).toBeGreaterThan(0);
+    expect(
+      [...documented]
+        .filter(([, rows]) => rows.length > 0)
+        .map(([service]) => service)
+        .sort(),
+    ).toEqual(configs.map(serviceOf));
+  });
+
+  it.each(configs)("names exactly the variables of %s", (path) => {
+    const names = documented.get(serviceOf(path))?.map(({ name }) => name) ?? [];
+    expect(names.toSorted()).toEqual(variablesOf(path));
+  });
+
+  it.each(configs)("tells the defaults of %s", async (path) => {
+    const module = (await import(pathToFileURL(join(ROOT, path)).href)) as Record<string, unknown>;
+    const readers = Object.values(module).filter((one): one is ReadConfig => typeof one === "function");
+    const read = (env: Readonly<Record<string, string>>): unknown[] =>
+      readers.map((reader) => reader({ ...REQUIRED, ...env }));
+    const asItIs = read({});
+    for (const { name, fallback } of documented.get(serviceOf(path)) ?? []) {
+      if (fallback === undefined) continue;
+      expect(read({ [name]: fallback }), `${name}=${fallback}`).toEqual(asItIs);
+      expect(read({ [name]: another(fallback) }), `${name}=${another(fallback)}`).not.toEqual(asItIs);
+    }
+  });
+});

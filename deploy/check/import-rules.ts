@@ -1,0 +1,177 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { IForbiddenRuleType } from "dependency-cruiser";
+
+/** What the files of one folder may import besides each other. */
+interface Allowance {
+  readonly folder: string;
+  /** Packages, by the name of their folder; only through src/index.ts. */
+  readonly packages: readonly string[];
+  /** Other workspaces, by folder; only through src/index.ts. */
+  readonly workspaces?: readonly string[];
+  readonly npm: readonly string[];
+  readonly node: boolean;
+}
+
+const PACKAGES: readonly Allowance[] = [
+  { folder: "packages/domain", packages: [], npm: ["zod"], node: false },
+  { folder: "packages/runtime", packages: [], npm: ["@prometheus-io/client", "pino", "zod"], node: true },
+  {
+    folder: "packages/bus",
+    packages: ["domain", "runtime"],
+    npm: ["kafkajs", "lz4-napi", "snappy"],
+    node: true,
+  },
+  { folder: "packages/warehouse", packages: ["domain", "runtime"], npm: ["@clickhouse/client"], node: true },
+  { folder: "packages/queue", packages: ["domain", "runtime"], npm: ["bullmq", "ioredis"], node: true },
+];
+
+const ALL_PACKAGES = PACKAGES.map(({ folder }) => folder.replace("packages/", ""));
+const VENDORS = ["kafkajs", "lz4-napi", "snappy", "@clickhouse/client", "bullmq", "ioredis"];
+const TEST_TOOLS = ["vitest", "fast-check"];
+/** Unit tests, and what only unit tests import. */
+const TEST_CODE = "\\.(test|fixture)\\.ts$";
+
+/**
+ * The import law of the repository at `root` as rules of dependency-cruiser.
+ * Packages follow the fixed table above; services, the local stack and the tests may use every package and
+ * the npm packages that their own package.json declares, services none that a package wraps.
+ */
+export function importRules(root: string): IForbiddenRuleType[] {
+  const services = foldersIn(root, "services").map((folder) => ({
+    folder,
+    packages: ALL_PACKAGES,
+    npm: declaredIn(root, folder).filter((name) => !VENDORS.includes(name)),
+    node: true,
+  }));
+  const local = {
+    folder: "deploy/local",
+    packages: ALL_PACKAGES,
+    npm: declaredIn(root, "deploy/local"),
+    node: true,
+  };
+  const check = { folder: "deploy/check", packages: [], npm: declaredIn(root, "."), node: true };
+  const test = {
+    folder: "test",
+    packages: ALL_PACKAGES,
+    workspaces: ["deploy/local", ...services.map(({ folder }) => folder)],
+    npm: [...declaredIn(root, "test"), ...TEST_TOOLS],
+    node: true,
+  };
+  return [
+    {
+      name: "no-cycles",
+      comment: "no import cycles",
+      severity: "error",
+      from: {},
+      to: { circular: true },
+    },
+    {
+      name: "resolvable",
+      comment: "every import leads to a file or a module of Node",
+      severity: "error",
+      from: {},
+      to: { couldNotResolve: true },
+    },
+    {
+      name: "packages-known",
+      comment: "a new package needs a line in the table of deploy/check/import-rules.ts",
+      severity: "error",
+      from: { path: `^packages/(?!(${ALL_PACKAGES.join("|")})/)` },
+      to: {},
+    },
+    ...[...PACKAGES, ...services, local, check].flatMap((allowance) => [
+      sourceRule(allowance),
+      testRule(allowance),
+      nameRule(allowance),
+    ]),
+    testRule(test),
+    nameRule(test),
+    {
+      name: "test-source",
+      comment: "support, benchmarks and the demonstration import no test files",
+      severity: "error",
+      from: { path: "^test/", pathNot: TEST_CODE },
+      to: { path: TEST_CODE },
+    },
+  ];
+}
+
+function sourceRule(allowance: Allowance): IForbiddenRuleType {
+  const { folder, packages, npm, node } = allowance;
+  return {
+    name: `${ruleName(folder)}-source`,
+    comment: `${folder} may import ${[...packages, ...npm, ...(node ? ["node:"] : [])].join(", ")}; no test code`,
+    severity: "error",
+    from: { path: inside(folder), pathNot: TEST_CODE },
+    to: {
+      pathNot: [
+        `^${folder}/(?!node_modules/)(?!.*${TEST_CODE})`,
+        ...othersOf(allowance),
+        ...npm.map(npmPath),
+      ],
+      ...(node ? { dependencyTypesNot: ["core"] } : {}),
+    },
+  };
+}
+
+function testRule(allowance: Allowance): IForbiddenRuleType {
+  const { folder, npm } = allowance;
+  return {
+    name: `${ruleName(folder)}-tests`,
+    comment: `tests in ${folder} may import what its source may, the test tools and node:`,
+    severity: "error",
+    from: { path: folder === "test" ? inside(folder) : `^${folder}/.*${TEST_CODE}` },
+    to: {
+      pathNot: [inside(folder), ...othersOf(allowance), ...[...npm, ...TEST_TOOLS].map(npmPath)],
+      dependencyTypesNot: ["core"],
+    },
+  };
+}
+
+/** Another workspace is imported by its name; a path across folders would bypass its package.json. */
+function nameRule({ folder }: Allowance): IForbiddenRuleType {
+  return {
+    name: `${ruleName(folder)}-by-name`,
+    comment: "other workspaces are imported by their name, not by a path",
+    severity: "error",
+    from: { path: inside(folder) },
+    to: { path: "/src/index\\.ts$", pathNot: inside(folder), dependencyTypesNot: ["aliased-workspace"] },
+  };
+}
+
+function othersOf({ packages, workspaces }: Allowance): string[] {
+  return [...packages.map((name) => `packages/${name}`), ...(workspaces ?? [])].map(
+    (folder) => `^${folder}/src/index\\.ts$`,
+  );
+}
+
+function inside(folder: string): string {
+  return `^${folder}/(?!node_modules/)`;
+}
+
+function npmPath(name: string): string {
+  return `(^|/)node_modules/(@types/)?${name}/`;
+}
+
+function ruleName(folder: string): string {
+  return folder.replace("/", "-");
+}
+
+function foldersIn(root: string, folder: string): string[] {
+  return readdirSync(join(root, folder), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map((entry) => `${folder}/${entry.name}`)
+    .sort();
+}
+
+/** Names of the npm packages that folder/package.json declares, without the workspaces of this repository. */
+function declaredIn(root: string, folder: string): string[] {
+  const manifest = JSON.parse(readFileSync(join(root, folder, "package.json"), "utf8")) as Record<
+    "dependencies" | "devDependencies" | "optionalDependencies",
+    Record<string, string> | undefined
+  >;
+  return [manifest.dependencies, manifest.devDependencies, manifest.optionalDependencies]
+    .flatMap((group) => Object.keys(group ?? {}))
+    .filter((name) => !name.startsWith("@conversation-export/"));
+}
