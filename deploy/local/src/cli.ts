@@ -1,0 +1,260 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { request } from "node:http";
+import { join, resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { parseArgs } from "node:util";
+import { type LocalFolder, localFolder, socketName } from "./local-folder.ts";
+import { lockOwner } from "./lock-file.ts";
+import { fileSize, readFrom } from "./log-tail.ts";
+import { projectFolder } from "./paths.ts";
+import { isAlive, parseIdentity, waitForEnd } from "./process-identity.ts";
+import { services } from "./services.ts";
+import { type SupervisorStatus, supervise } from "./supervisor.ts";
+
+const usage = `usage: node deploy/local/src/cli.ts <command>
+  up               start servers and services in the background (FRESH=1: from empty folders)
+  down             stop them
+  restart <name>   stop one service or server and start it again
+  status           what runs
+options: --folder DIR (default .local), --services DIR (default services)`;
+
+// Services take up to 15 s each, the servers as much again.
+const stopDeadlineMs = 70_000;
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+/** Sends one request to the supervisor; the caller has changed into its folder. */
+function call(method: string, path: string): Promise<SupervisorStatus> {
+  return new Promise((resolve, reject) => {
+    const sent = request({ socketPath: socketName, method, path, agent: false }, (response) => {
+      const chunks: Buffer[] = [];
+      response.on("data", (chunk: Buffer) => chunks.push(chunk));
+      response.on("error", reject);
+      response.on("end", () => {
+        const body = JSON.parse(Buffer.concat(chunks).toString("utf8")) as SupervisorStatus & {
+          error?: string;
+        };
+        if (response.statusCode === 200) resolve(body);
+        else reject(new Error(body.error ?? `the supervisor answered ${response.statusCode}`));
+      });
+    });
+    sent.on("error", reject);
+    sent.end();
+  });
+}
+
+/** Prints what was added to the supervisor's log, without its times; returns how far it read. */
+function follow(folder: LocalFolder, from: number): number {
+  const text = readFrom(folder.supervisorLog, from);
+  const complete = text.slice(0, text.lastIndexOf("\n") + 1);
+  for (const line of complete.split("\n").slice(0, -1)) print(`  ${line.replace(/^\S+Z /, "")}`);
+  return from + Buffer.byteLength(complete);
+}
+
+function spawnSupervisor(folder: LocalFolder, servicesFolder: string): ChildProcess {
+  const log = openSync(folder.supervisorLog, "a");
+  try {
+    return spawn(
+      process.execPath,
+      [import.meta.filename, "supervise", "--folder", folder.path, "--services", servicesFolder],
+      { cwd: projectFolder, detached: true, stdio: ["ignore", log, log] },
+    );
+  } finally {
+    closeSync(log);
+  }
+}
+
+async function up(folder: LocalFolder, servicesFolder: string, fresh: boolean): Promise<number> {
+  mkdirSync(folder.path, { recursive: true });
+  process.chdir(folder.path);
+  if (fresh) {
+    await down(folder);
+    rmSync(folder.stack, { recursive: true, force: true });
+    for (const name of readdirSync(folder.path)) {
+      if (name.endsWith(".log") || name === "state.json" || name === "env") rmSync(join(folder.path, name));
+    }
+  }
+  const running = lockOwner(folder.supervisorLock);
+  let from = fileSize(folder.supervisorLog);
+  if (running && (await call("GET", "/status").catch(() => undefined))?.phase === "ready") {
+    print(`already up (supervisor pid ${running.pid}); variables in ${folder.env}`);
+    return 0;
+  }
+  const child = running ? undefined : spawnSupervisor(folder, servicesFolder);
+  let interrupted = false;
+  const interrupt = (): void => {
+    interrupted = true;
+    const pid = child?.pid ?? running?.pid;
+    if (pid !== undefined) process.kill(pid, "SIGTERM");
+  };
+  process.on("SIGINT", interrupt);
+  process.on("SIGTERM", interrupt);
+  const hasEnded = (): boolean =>
+    child ? child.exitCode !== null || child.signalCode !== null : running !== undefined && !isAlive(running);
+  for (;;) {
+    const ended = hasEnded();
+    from = follow(folder, from);
+    if (ended) {
+      print(
+        interrupted
+          ? "interrupted, everything is stopped"
+          : `up failed; the whole log: ${folder.supervisorLog}`,
+      );
+      return interrupted ? 130 : 1;
+    }
+    const status = await call("GET", "/status").catch(() => undefined);
+    if (status?.phase === "ready" && !interrupted) {
+      follow(folder, from);
+      printSummary(folder, status);
+      child?.unref();
+      return 0;
+    }
+    await sleep(100);
+  }
+}
+
+function printSummary(folder: LocalFolder, status: SupervisorStatus): void {
+  printTable(status);
+  const url = /^EXPORT_API_URL=(.*)$/m.exec(readFileSync(folder.env, "utf8"))?.[1];
+  print(`export API: ${url}`);
+  print(`variables:  . ${folder.env}`);
+  print(`logs:       ${join(folder.path, "*.log")} and ${join(folder.stack, "*", "server.log")}`);
+}
+
+function printTable(status: SupervisorStatus): void {
+  for (const { name, pid, address } of status.processes) {
+    print(
+      `${name.padEnd(12)}${pid === null ? "down" : "up"}`.padEnd(20) +
+        String(pid ?? "-").padEnd(10) +
+        address,
+    );
+  }
+}
+
+/** Ends what a supervisor that no longer answers may have left. */
+async function killLeftovers(folder: LocalFolder): Promise<void> {
+  const stackFolders = ["kafka", "clickhouse", "redis"].map((name) =>
+    join(folder.stack, name, "server.identity"),
+  );
+  for (const path of [...services.map((service) => folder.identityPath(service.name)), ...stackFolders]) {
+    let identity: ReturnType<typeof parseIdentity>;
+    try {
+      identity = parseIdentity(readFileSync(path, "utf8"));
+    } catch {
+      continue;
+    }
+    if (identity && isAlive(identity)) {
+      process.kill(identity.pid, "SIGKILL");
+      await waitForEnd(identity, 5_000);
+      print(`killed the process ${identity.pid} that was left running`);
+    }
+    rmSync(path, { force: true });
+  }
+  for (const { name } of services) rmSync(folder.pidPath(name), { force: true });
+  rmSync(folder.supervisorPid, { force: true });
+  rmSync(folder.supervisorLock, { force: true });
+  rmSync(join(folder.path, socketName), { force: true });
+}
+
+async function down(folder: LocalFolder): Promise<void> {
+  const running = lockOwner(folder.supervisorLock);
+  if (running) {
+    const from = fileSize(folder.supervisorLog);
+    process.kill(running.pid, "SIGTERM");
+    if (!(await waitForEnd(running, stopDeadlineMs))) {
+      print(`the supervisor (pid ${running.pid}) does not stop, killing it`);
+      process.kill(running.pid, "SIGKILL");
+      await waitForEnd(running, 5_000);
+    }
+    follow(folder, from);
+  }
+  await killLeftovers(folder);
+}
+
+/** Stops the folder's stack, and that of a demonstration that was left running in it. */
+async function downAll(folder: LocalFolder): Promise<number> {
+  const demo = localFolder(join(folder.path, "demo"));
+  const running = [folder, demo].filter((one) => lockOwner(one.supervisorLock));
+  if (running.length === 0) print("nothing was up");
+  await down(folder);
+  if (running.includes(demo)) await down(demo);
+  return 0;
+}
+
+async function restart(folder: LocalFolder, name: string | undefined): Promise<number> {
+  if (name === undefined) {
+    print(`which one? ${services.map((service) => service.name).join(", ")} (make restart S=ingest)`);
+    return 1;
+  }
+  if (!lockOwner(folder.supervisorLock)) {
+    print("nothing is up: start with make up");
+    return 1;
+  }
+  process.chdir(folder.path);
+  const status = await call("POST", `/restart/${name}`);
+  print(`${name} is ready (pid ${status.processes.find((process) => process.name === name)?.pid})`);
+  return 0;
+}
+
+async function status(folder: LocalFolder): Promise<number> {
+  if (!lockOwner(folder.supervisorLock)) {
+    print("nothing is up");
+    return 1;
+  }
+  process.chdir(folder.path);
+  const answered = await call("GET", "/status");
+  printTable(answered);
+  if (answered.phase !== "ready") print(`the stack is ${answered.phase}`);
+  return 0;
+}
+
+async function runSupervisor(folder: LocalFolder, servicesFolder: string): Promise<number> {
+  const log = (line: string): void => print(`${new Date().toISOString()} ${line}`);
+  try {
+    await supervise({ folder, servicesFolder, services, env: process.env, log });
+    return 0;
+  } catch (error) {
+    log(`failed: ${error instanceof Error ? error.message : String(error)}`);
+    return 1;
+  }
+}
+
+async function main(): Promise<number> {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      folder: { type: "string", default: join(projectFolder, ".local") },
+      services: { type: "string", default: join(projectFolder, "services") },
+    },
+  });
+  const folder = localFolder(resolve(values.folder));
+  const servicesFolder = resolve(values.services);
+  const [command, name] = positionals;
+  switch (command) {
+    case "up":
+      return up(folder, servicesFolder, process.env["FRESH"] === "1");
+    case "down":
+      return downAll(folder);
+    case "restart":
+      return restart(folder, name);
+    case "status":
+      return status(folder);
+    case "supervise":
+      return runSupervisor(folder, servicesFolder);
+    default:
+      print(usage);
+      return 2;
+  }
+}
+
+// A reader that goes away early, as in `up | head`, does not end the command.
+process.stdout.on("error", () => undefined);
+try {
+  process.exitCode = await main();
+} catch (error) {
+  print(error instanceof Error ? error.message : String(error));
+  process.exitCode = 1;
+}

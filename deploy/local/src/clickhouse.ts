@@ -1,0 +1,156 @@
+import { randomBytes } from "node:crypto";
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { request } from "node:http";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { packageFolder } from "./paths.ts";
+import { createServer, type Ending, type Server } from "./server.ts";
+
+/** The users of users.xml. */
+export const clickhouseUsers = ["migrator", "writer", "reader"] as const;
+export type ClickhouseUser = (typeof clickhouseUsers)[number];
+export type ClickhousePasswords = Readonly<Record<ClickhouseUser, string>>;
+
+/** What the ClickHouse server is made from; `folder` holds its data, passwords and log. */
+export type ClickhouseDeps = {
+  readonly folder: string;
+  readonly httpPort: number;
+  readonly tcpPort: number;
+  readonly env: NodeJS.ProcessEnv;
+  readonly passwords: ClickhousePasswords;
+  readonly onUnexpectedEnd: (ending: Ending) => void;
+};
+
+/** The database that the users may use; so may every database whose name begins with it. */
+export const database = "conversation_export";
+
+const host = "127.0.0.1";
+const listenForever =
+  "SYSTEM START LISTEN HTTP; SYSTEM START LISTEN TCP; " +
+  "SELECT sleepEachRow(1) FROM numbers(100000000) SETTINGS max_block_size=1, " +
+  "function_sleep_max_microseconds_per_block=10000000, max_execution_time=0 FORMAT Null";
+
+/** `http://user:password@host:port/database`, every part escaped. */
+export function clickhouseUrl(port: number, user: string, password: string, name: string): string {
+  const credentials = `${encodeURIComponent(user)}:${encodeURIComponent(password)}`;
+  return `http://${credentials}@${host}:${port}/${encodeURIComponent(name)}`;
+}
+
+/** Reads the passwords kept in `folder`, replaces those that are given and draws those that are new. */
+export function keepPasswords(folder: string, given: Partial<ClickhousePasswords>): ClickhousePasswords {
+  const path = join(folder, "passwords.json");
+  const kept = existsSync(path)
+    ? (JSON.parse(readFileSync(path, "utf8")) as Partial<ClickhousePasswords>)
+    : {};
+  const passwords = Object.fromEntries(
+    clickhouseUsers.map((user) => [user, given[user] ?? kept[user] ?? randomBytes(18).toString("base64url")]),
+  ) as ClickhousePasswords;
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(path, JSON.stringify(passwords), { mode: 0o600 });
+  chmodSync(path, 0o600);
+  return passwords;
+}
+
+/** The name of the npm package that holds libchdb for a platform, undefined when there is none. */
+export function libraryPackage(platform: string, arch: string): string | undefined {
+  const suffix = platform === "linux" ? "-gnu" : "";
+  const known = (platform === "linux" || platform === "darwin") && (arch === "x64" || arch === "arm64");
+  return known ? `@chdb/lib-${platform}-${arch}${suffix}` : undefined;
+}
+
+function findLibrary(): string {
+  const name = libraryPackage(process.platform, process.arch);
+  if (name !== undefined) {
+    try {
+      return join(dirname(createRequire(import.meta.url).resolve(`${name}/package.json`)), "libchdb.so");
+    } catch {
+      // Not installed.
+    }
+  }
+  throw new Error(
+    `There is no local ClickHouse for ${process.platform} ${process.arch}` +
+      `${name === undefined ? "" : ` (the package ${name} is not installed)`}. Set CLICKHOUSE_URL, KAFKA_BROKERS ` +
+      "and REDIS_URL to servers of your own, or start them with: docker compose -f deploy/compose.yaml up",
+  );
+}
+
+/** Sends one request on a connection of its own and resolves to status and body. */
+function send(
+  port: number,
+  path: string,
+  user?: string,
+  password?: string,
+  body = "",
+): Promise<[number, string]> {
+  return new Promise((resolve, reject) => {
+    const auth = user === undefined ? {} : { "x-clickhouse-user": user, "x-clickhouse-key": password ?? "" };
+    const method = body === "" ? "GET" : "POST";
+    const sent = request(
+      { host, port, path, method, agent: false, timeout: 5_000, headers: auth },
+      (response) => {
+        const chunks: Buffer[] = [];
+        response.on("data", (chunk: Buffer) => chunks.push(chunk));
+        response.on("end", () => resolve([response.statusCode ?? 0, Buffer.concat(chunks).toString("utf8")]));
+        response.on("error", reject);
+      },
+    );
+    sent.on("timeout", () => sent.destroy(new Error("no answer from ClickHouse within 5 s")));
+    sent.on("error", reject);
+    sent.end(body);
+  });
+}
+
+/** Creates the server, which is still down. Ready means that the database exists and the migrator may log in. */
+export function createClickhouse(deps: ClickhouseDeps): Server {
+  const { folder, httpPort, tcpPort, passwords } = deps;
+  const libraryPath = findLibrary();
+  const configFolder = join(packageFolder, "clickhouse");
+  const dataFolder = join(folder, "data");
+  mkdirSync(dataFolder, { recursive: true });
+  const configPath = join(folder, "server.xml");
+  const config = readFileSync(join(configFolder, "server.xml"), "utf8");
+  const usersPath = join(configFolder, "users.xml");
+  writeFileSync(
+    configPath,
+    config.replace("</clickhouse>", `  <users_config>${usersPath}</users_config>\n</clickhouse>`),
+  );
+
+  const passwordEnv = Object.fromEntries(
+    clickhouseUsers.map((user) => [`CLICKHOUSE_${user.toUpperCase()}_PASSWORD`, passwords[user]]),
+  );
+  return createServer({
+    name: "clickhouse",
+    tied: {
+      command: [
+        process.execPath,
+        "--disable-warning=ExperimentalWarning",
+        join(import.meta.dirname, "clickhouse-process.ts"),
+        libraryPath,
+        `--path=${dataFolder}`,
+        `--config-file=${configPath}`,
+        `--http_port=${httpPort}`,
+        `--tcp_port=${tcpPort}`,
+        `--listen_host=${host}`,
+        "--multiquery",
+        `--query=${listenForever}`,
+      ],
+      cwd: folder,
+      env: { ...deps.env, ...passwordEnv },
+      logPath: join(folder, "server.log"),
+    },
+    identityPath: join(folder, "server.identity"),
+    startDeadlineMs: 60_000,
+    stopDeadlineMs: 15_000,
+    async ready() {
+      const sql = `CREATE DATABASE IF NOT EXISTS ${database}`;
+      const [status] = await send(httpPort, "/", "migrator", passwords.migrator, sql);
+      return status === 200;
+    },
+    async askToStop() {
+      const sql = "KILL QUERY WHERE query LIKE 'SELECT sleepEachRow(1)%'";
+      const [status, body] = await send(httpPort, "/", "migrator", passwords.migrator, sql);
+      if (status !== 200) throw new Error(body);
+    },
+    onUnexpectedEnd: deps.onUnexpectedEnd,
+  });
+}

@@ -1,0 +1,33 @@
+/**
+ * Renders variables as a file that a shell can source, one `NAME=value` a line, quoted where a shell needs it.
+ */
+export function renderEnvFile(variables: Readonly<Record<string, string>>): string {
+  return Object.entries(variables)
+    .map(([name, value]) => `${name}=${quote(value)}\n`)
+    .join("");
+}
+
+function quote(value: string): string {
+  return /^[\w@%+=:,./-]+$/.test(value) ? value : `'${value.replaceAll("'", `'\\''`)}'`;
+}
+
+/**
+ * Reads the ports that variables fix.
+ * @throws Error for a value that is not a port.
+ */
+export function readPorts<Name extends string>(
+  env: NodeJS.ProcessEnv,
+  variables: Readonly<Record<Name, string>>,
+): Partial<Record<Name, number>> {
+  const ports: Partial<Record<Name, number>> = {};
+  for (const [name, variable] of Object.entries(variables) as [Name, string][]) {
+    const text = env[variable];
+    if (text === undefined || text === "") continue;
+    const port = Number(text);
+    if (!Number.isInteger(port) || port < 1 || port > 65_535) {
+      throw new Error(`${variable} is ${JSON.stringify(text)}, which is not a port (1 to 65535)`);
+    }
+    ports[name] = port;
+  }
+  return ports;
+}

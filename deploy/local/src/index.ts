@@ -1,0 +1,13 @@
+export type { ClickhousePasswords, ClickhouseUser } from "./clickhouse.ts";
+export { choosePorts } from "./ports.ts";
+export type { Server } from "./server.ts";
+export {
+  type ClickhouseServer,
+  type KafkaServer,
+  type RedisServer,
+  type ServerName,
+  type Stack,
+  type StackOptions,
+  type StackPorts,
+  startStack,
+} from "./stack.ts";

@@ -1,0 +1,128 @@
+import { execFile } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { readFrom } from "./log-tail.ts";
+import { fetchJars } from "./maven.ts";
+import { packageFolder } from "./paths.ts";
+import { runCommand } from "./run-command.ts";
+import { createServer, type Ending, type Server } from "./server.ts";
+
+/** What the Kafka server is made from; `folder` holds its data and its log. */
+export type KafkaDeps = {
+  readonly folder: string;
+  readonly port: number;
+  readonly controllerPort: number;
+  readonly env: NodeJS.ProcessEnv;
+  readonly log: (line: string) => void;
+  readonly onUnexpectedEnd: (ending: Ending) => void;
+};
+
+const version = "4.3.1";
+const oldestJava = 17;
+const host = "127.0.0.1";
+
+/** server.properties of one combined broker and controller; everything else is Kafka's default. */
+export function kafkaProperties(port: number, controllerPort: number, dataFolder: string): string {
+  return Object.entries({
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    listeners: `PLAINTEXT://${host}:${port},CONTROLLER://${host}:${controllerPort}`,
+    "advertised.listeners": `PLAINTEXT://${host}:${port}`,
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "controller.listener.names": "CONTROLLER",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "controller.quorum.voters": `1@${host}:${controllerPort}`,
+    "log.dirs": dataFolder,
+    "auto.create.topics.enable": "false",
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "4",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+    // A broker that was killed may register again once its old session has ended.
+    "broker.session.timeout.ms": "3000",
+    "broker.heartbeat.interval.ms": "300",
+  })
+    .map(([name, value]) => `${name}=${value}\n`)
+    .join("");
+}
+
+/** The major version in the output of `java -version`: 17 of `"17.0.15"`, 8 of `"1.8.0_402"`. */
+export function parseJavaVersion(output: string): number | undefined {
+  const match = /version "(?:1\.)?(\d+)/.exec(output);
+  return match ? Number(match[1]) : undefined;
+}
+
+async function checkJava(env: NodeJS.ProcessEnv): Promise<void> {
+  const advice =
+    `Install Java ${oldestJava} or newer (Debian or Ubuntu: apt-get install openjdk-17-jre-headless, ` +
+    "macOS: brew install openjdk@17) and see that java is on the PATH.";
+  const output = await promisify(execFile)("java", ["-version"], { env }).then(
+    ({ stdout, stderr }) => `${stdout}${stderr}`,
+    () => undefined,
+  );
+  if (output === undefined) throw new Error(`Java is missing: Kafka needs it. ${advice}`);
+  const found = parseJavaVersion(output);
+  if (found !== undefined && found < oldestJava)
+    throw new Error(`Java ${found} is too old for Kafka. ${advice}`);
+}
+
+// Kafka's identifiers are 16 bytes in base64url and may not begin with a dash.
+function createClusterId(): string {
+  return randomBytes(16).toString("base64url").replace(/^-/, "A");
+}
+
+/** Prepares the folder (download, configuration, format) and creates the server, which is still down. */
+export async function createKafka(deps: KafkaDeps): Promise<Server> {
+  const { folder, env } = deps;
+  await checkJava(env);
+  const jars = await fetchJars(`kafka-${version}`, join(packageFolder, "kafka", "pom.xml"), env, deps.log);
+  mkdirSync(folder, { recursive: true });
+  const dataFolder = join(folder, "data");
+  const propertiesPath = join(folder, "server.properties");
+  writeFileSync(propertiesPath, kafkaProperties(deps.port, deps.controllerPort, dataFolder));
+  const classPath = [
+    "-XX:+UseSerialGC",
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+    "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSS",
+    "-cp",
+    join(jars, "*"),
+  ];
+
+  if (!existsSync(join(dataFolder, "meta.properties"))) {
+    const logPath = join(folder, "format.log");
+    rmSync(logPath, { force: true });
+    const format = ["kafka.tools.StorageTool", "format", "--ignore-formatted"];
+    const options = ["-t", createClusterId(), "-c", propertiesPath];
+    const finished = await runCommand(
+      { command: ["java", ...classPath, ...format, ...options], cwd: folder, env, logPath },
+      60_000,
+    );
+    if (finished.code !== 0) {
+      const end = finished.log.trimEnd().split("\n").slice(-10).join("\n");
+      throw new Error(`Kafka could not format its data folder. The end of ${logPath}:\n${end}`);
+    }
+  }
+
+  const logPath = join(folder, "server.log");
+  return createServer({
+    name: "kafka",
+    tied: {
+      command: ["java", "-Xms256m", "-Xmx256m", ...classPath, "kafka.Kafka", propertiesPath],
+      cwd: folder,
+      env,
+      logPath,
+    },
+    identityPath: join(folder, "server.identity"),
+    startDeadlineMs: 60_000,
+    stopDeadlineMs: 15_000,
+    ready: (logFrom) => Promise.resolve(readFrom(logPath, logFrom).includes("Kafka Server started")),
+    onUnexpectedEnd: deps.onUnexpectedEnd,
+  });
+}

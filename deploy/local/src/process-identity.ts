@@ -1,0 +1,63 @@
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+
+/** A process that outlives the reuse of its number: the pid and the system's text for its start time. */
+export type ProcessIdentity = { readonly pid: number; readonly startedAt: string };
+
+/**
+ * Reads state and start time out of a Linux `/proc/<pid>/stat` line.
+ * The command name is in parentheses and may hold spaces and parentheses itself.
+ */
+export function parseProcStat(line: string): { state: string; startedAt: string } | undefined {
+  const fields = line.slice(line.lastIndexOf(")") + 2).split(" ");
+  const state = fields[0];
+  const startedAt = fields[19];
+  return state && startedAt ? { state, startedAt } : undefined;
+}
+
+function readProcess(pid: number): { state: string; startedAt: string } | undefined {
+  try {
+    if (process.platform === "linux") return parseProcStat(readFileSync(`/proc/${pid}/stat`, "utf8"));
+    const line = execFileSync("ps", ["-o", "stat=", "-o", "lstart=", "-p", String(pid)], {
+      encoding: "utf8",
+    });
+    const [state = "", ...startedAt] = line.trim().split(/\s+/);
+    return { state, startedAt: startedAt.join(" ") };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Identity of a living process; undefined when it has ended or is only a zombie. */
+export function identify(pid: number): ProcessIdentity | undefined {
+  const found = readProcess(pid);
+  return found && !/^[ZX]/.test(found.state) ? { pid, startedAt: found.startedAt } : undefined;
+}
+
+/** True while exactly this process lives, false when its number now belongs to another. */
+export function isAlive(identity: ProcessIdentity): boolean {
+  return identify(identity.pid)?.startedAt === identity.startedAt;
+}
+
+/** Parses what `JSON.stringify` made of an identity; undefined for anything else. */
+export function parseIdentity(text: string): ProcessIdentity | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value !== "object" || value === null) return undefined;
+    const { pid, startedAt } = value as { pid?: unknown; startedAt?: unknown };
+    return typeof pid === "number" && typeof startedAt === "string" ? { pid, startedAt } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Waits until a process has ended; false when it still lives after `deadlineMs`. */
+export async function waitForEnd(identity: ProcessIdentity, deadlineMs: number): Promise<boolean> {
+  const end = Date.now() + deadlineMs;
+  while (isAlive(identity)) {
+    if (Date.now() > end) return false;
+    await sleep(50);
+  }
+  return true;
+}

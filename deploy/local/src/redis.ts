@@ -1,0 +1,95 @@
+import { chmodSync, existsSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { fetchJars } from "./maven.ts";
+import { cacheFolder, packageFolder } from "./paths.ts";
+import { createServer, type Ending, type Server } from "./server.ts";
+import { findProgram } from "./tied-process.ts";
+import { readZipEntry } from "./zip.ts";
+
+/** What the Redis server is made from; `folder` holds its data and its log. */
+export type RedisDeps = {
+  readonly folder: string;
+  readonly port: number;
+  readonly env: NodeJS.ProcessEnv;
+  readonly log: (line: string) => void;
+  readonly onUnexpectedEnd: (ending: Ending) => void;
+};
+
+const host = "127.0.0.1";
+const artifact = "embedded-redis-1.4.3";
+const binaries: Readonly<Record<string, string>> = {
+  "linux-x64": "redis-server-6.2.6-v5-linux-amd64",
+  "linux-arm64": "redis-server-6.2.7-linux-arm64",
+  "darwin-x64": "redis-server-6.2.6-v5-darwin-amd64",
+  "darwin-arm64": "redis-server-6.2.6-v5-darwin-arm64",
+};
+
+async function findBinary(deps: RedisDeps): Promise<string> {
+  const installed = findProgram("redis-server", deps.env) ?? findProgram("valkey-server", deps.env);
+  if (installed !== undefined) return installed;
+  const platform = `${process.platform}-${process.arch}`;
+  const name = binaries[platform];
+  if (name === undefined) {
+    throw new Error(`There is no Redis to download for ${platform}: install redis-server or valkey-server`);
+  }
+  const path = join(cacheFolder, name);
+  if (existsSync(path)) return path;
+  const jars = await fetchJars(artifact, join(packageFolder, "redis", "pom.xml"), deps.env, deps.log);
+  const partial = `${path}.${process.pid}`;
+  writeFileSync(partial, readZipEntry(join(jars, `${artifact}.jar`), name));
+  chmodSync(partial, 0o755);
+  renameSync(partial, path);
+  return path;
+}
+
+function ping(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ host, port, timeout: 1_000 }, () => socket.write("PING\r\n"));
+    const finish = (answered: boolean): void => {
+      socket.destroy();
+      resolve(answered);
+    };
+    socket.once("data", (bytes) => finish(bytes.toString().startsWith("+PONG")));
+    socket.once("timeout", () => finish(false));
+    socket.once("error", () => finish(false));
+  });
+}
+
+/** Finds or downloads a Redis (or Valkey) and creates the server, which is still down. */
+export async function createRedis(deps: RedisDeps): Promise<Server> {
+  const { folder, port, env } = deps;
+  const binary = await findBinary(deps);
+  const dataFolder = join(folder, "data");
+  mkdirSync(dataFolder, { recursive: true });
+  return createServer({
+    name: "redis",
+    tied: {
+      command: [
+        binary,
+        "--port",
+        String(port),
+        "--bind",
+        host,
+        "--dir",
+        dataFolder,
+        "--daemonize",
+        "no",
+        "--appendonly",
+        "yes",
+        "--save",
+        "",
+        "--maxmemory-policy",
+        "noeviction",
+      ],
+      cwd: folder,
+      env,
+      logPath: join(folder, "server.log"),
+    },
+    identityPath: join(folder, "server.identity"),
+    startDeadlineMs: 30_000,
+    stopDeadlineMs: 10_000,
+    ready: () => ping(port),
+    onUnexpectedEnd: deps.onUnexpectedEnd,
+  });
+}

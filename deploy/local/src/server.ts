@@ -1,0 +1,159 @@
+import type { ChildProcess } from "node:child_process";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileSize, tail } from "./log-tail.ts";
+import { identify, parseIdentity, waitForEnd } from "./process-identity.ts";
+import { spawnTied, type TiedCommand } from "./tied-process.ts";
+
+/** How a process ended: an exit code or the signal that ended it. */
+export type Ending = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
+
+/** What a server needs. `ready` is asked every 50 ms; `logFrom` is the length of its log before this start. */
+export type ServerDeps = {
+  readonly name: string;
+  readonly tied: TiedCommand;
+  /** Names the process for a later start of the same server, which waits until it has ended. */
+  readonly identityPath: string;
+  /** A file with the pid alone, for people and scripts; there while the process is. */
+  readonly pidPath?: string;
+  readonly startDeadlineMs: number;
+  readonly stopDeadlineMs: number;
+  readonly ready: (logFrom: number) => Promise<boolean>;
+  /** Asks for a clean end; SIGTERM when absent. */
+  readonly askToStop?: () => Promise<void>;
+  /** Told of every end that nobody asked for. */
+  readonly onUnexpectedEnd?: (ending: Ending) => void;
+};
+
+/** One process that can be started and ended again and again, on the same port and data. */
+export type Server = {
+  /** The process itself, undefined while it is down. */
+  readonly pid: number | undefined;
+  /** Starts it and resolves when it is ready; nothing happens when it is up. */
+  readonly start: () => Promise<void>;
+  /** Ends it cleanly, with SIGKILL after the deadline; nothing happens when it is down. */
+  readonly stop: () => Promise<void>;
+  /** Ends it with SIGKILL and resolves when it is gone. */
+  readonly kill: () => Promise<void>;
+};
+
+const logLines = 25;
+
+/** Text for the end of a process: `exit code 1` or `SIGKILL`. */
+export function describeEnding(ending: Ending): string {
+  return ending.signal ?? `exit code ${ending.code}`;
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+/** Creates a server that is down. A failed start throws an Error with the tail and the path of the log. */
+export function createServer(deps: ServerDeps): Server {
+  type Running = { child: ChildProcess; ended: Promise<Ending>; ending: Ending | undefined; asked: boolean };
+  let running: Running | undefined;
+
+  async function awaitPredecessor(): Promise<void> {
+    const predecessor = parseIdentity(readText(deps.identityPath));
+    if (!predecessor) return;
+    if (!(await waitForEnd(predecessor, deps.stopDeadlineMs))) {
+      process.kill(predecessor.pid, "SIGKILL");
+      await waitForEnd(predecessor, deps.stopDeadlineMs);
+    }
+    rmSync(deps.identityPath, { force: true });
+  }
+
+  function spawnProcess(): Running {
+    const child = spawnTied(deps.tied);
+    const killAtExit = (): void => {
+      child.kill("SIGKILL");
+    };
+    process.on("exit", killAtExit);
+    const ended = new Promise<Ending>((resolve) => {
+      child.once("error", () => resolve({ code: 127, signal: null }));
+      child.once("exit", (code, signal) => resolve({ code, signal }));
+    });
+    const started: Running = { child, ended, ending: undefined, asked: false };
+    void ended.then((ending) => {
+      process.off("exit", killAtExit);
+      started.ending = ending;
+      rmSync(deps.identityPath, { force: true });
+      if (deps.pidPath !== undefined) rmSync(deps.pidPath, { force: true });
+      if (running === started) running = undefined;
+      if (!started.asked) deps.onUnexpectedEnd?.(ending);
+    });
+    const identity = child.pid === undefined ? undefined : identify(child.pid);
+    if (identity) writeFileSync(deps.identityPath, JSON.stringify(identity));
+    if (deps.pidPath !== undefined) writeFileSync(deps.pidPath, `${child.pid}\n`);
+    return started;
+  }
+
+  function failure(reason: string, logFrom: number): Error {
+    const { logPath } = deps.tied;
+    const lines = tail(logPath, logLines, logFrom).replaceAll(/^/gm, "  ");
+    return new Error(`${deps.name} ${reason}. The end of its log, ${logPath}:\n${lines}`);
+  }
+
+  async function start(): Promise<void> {
+    if (running) return;
+    const { logPath } = deps.tied;
+    mkdirSync(dirname(logPath), { recursive: true });
+    mkdirSync(dirname(deps.identityPath), { recursive: true });
+    await awaitPredecessor();
+    const logFrom = fileSize(logPath);
+    const started = spawnProcess();
+    running = started;
+    // Until it is ready, its end is reported by the error of this start.
+    started.asked = true;
+    const end = Date.now() + deps.startDeadlineMs;
+    for (;;) {
+      const ready = await deps.ready(logFrom).catch(() => false);
+      if (started.ending)
+        throw failure(`ended before it was ready (${describeEnding(started.ending)})`, logFrom);
+      if (ready) break;
+      if (Date.now() > end) {
+        const error = failure(`was not ready after ${deps.startDeadlineMs / 1000} s`, logFrom);
+        await kill();
+        throw error;
+      }
+      await Promise.race([sleep(50), started.ended]);
+    }
+    started.asked = false;
+  }
+
+  async function stop(): Promise<void> {
+    const stopping = running;
+    if (!stopping) return;
+    stopping.asked = true;
+    if (deps.askToStop) {
+      await deps.askToStop().catch(() => stopping.child.kill("SIGTERM"));
+    } else {
+      stopping.child.kill("SIGTERM");
+    }
+    const timer = setTimeout(() => stopping.child.kill("SIGKILL"), deps.stopDeadlineMs);
+    await stopping.ended;
+    clearTimeout(timer);
+  }
+
+  async function kill(): Promise<void> {
+    const killing = running;
+    if (!killing) return;
+    killing.asked = true;
+    killing.child.kill("SIGKILL");
+    await killing.ended;
+  }
+
+  return {
+    get pid() {
+      return running?.child.pid;
+    },
+    start,
+    stop,
+    kill,
+  };
+}

@@ -1,0 +1,71 @@
+/** What the services are told about their surroundings. URLs carry credentials. */
+export type Surroundings = {
+  readonly kafkaBrokers: string;
+  readonly migratorUrl: string;
+  readonly writerUrl: string;
+  readonly readerUrl: string;
+  readonly redisUrl: string;
+  readonly cursorSecret: string;
+};
+
+/** One process of the application: `name` is its folder below services and the name of its log and pid file. */
+export type ServiceSpec = {
+  readonly name: string;
+  readonly clickhouseUser: "migratorUrl" | "writerUrl" | "readerUrl";
+  /** The variable that fixes the port of health and metrics. */
+  readonly metricsPortVariable: string;
+  /** The variable that fixes the port of its own interface, when it has one. */
+  readonly portVariable?: string;
+};
+
+/** The services in the order of their start. */
+export const services = [
+  { name: "ingest", clickhouseUser: "writerUrl", metricsPortVariable: "INGEST_METRICS_PORT" },
+  {
+    name: "export-api",
+    clickhouseUser: "readerUrl",
+    metricsPortVariable: "EXPORT_API_METRICS_PORT",
+    portVariable: "EXPORT_API_PORT",
+  },
+  { name: "jobs", clickhouseUser: "migratorUrl", metricsPortVariable: "JOBS_METRICS_PORT" },
+] as const satisfies readonly ServiceSpec[];
+
+/** The variables that every process of the application gets; what `given` holds for the topics stays. */
+export function commonEnvironment(given: NodeJS.ProcessEnv, about: Surroundings): Record<string, string> {
+  return {
+    KAFKA_BROKERS: about.kafkaBrokers,
+    REDIS_URL: about.redisUrl,
+    CURSOR_SECRET: about.cursorSecret,
+    TOPIC_CONVERSATIONS: given["TOPIC_CONVERSATIONS"] ?? "conversations",
+    TOPIC_MESSAGES: given["TOPIC_MESSAGES"] ?? "messages",
+    TOPIC_END_USERS: given["TOPIC_END_USERS"] ?? "end-users",
+    KAFKA_GROUP_ID: given["KAFKA_GROUP_ID"] ?? "conversation-export-ingest",
+    HOST: "127.0.0.1",
+  };
+}
+
+/** The whole environment of one service: that of the caller, and over it what this stack decides. */
+export function serviceEnvironment(
+  service: ServiceSpec,
+  given: NodeJS.ProcessEnv,
+  about: Surroundings,
+  ports: Readonly<Record<string, number>>,
+): NodeJS.ProcessEnv {
+  const { portVariable } = service;
+  return {
+    // A service that was killed holds its partitions for as long as its session: here somebody waits for it.
+    KAFKA_SESSION_TIMEOUT_MS: "10000",
+    ...given,
+    ...commonEnvironment(given, about),
+    CLICKHOUSE_URL: about[service.clickhouseUser],
+    METRICS_PORT: String(ports[service.metricsPortVariable]),
+    ...(portVariable === undefined ? {} : { PORT: String(ports[portVariable]) }),
+  };
+}
+
+/** The variables that hold the ports of the services. */
+export function servicePortVariables(specs: readonly ServiceSpec[]): string[] {
+  return specs.flatMap((s) =>
+    s.portVariable === undefined ? [s.metricsPortVariable] : [s.metricsPortVariable, s.portVariable],
+  );
+}

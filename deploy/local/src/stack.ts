@@ -1,0 +1,212 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import {
+  type ClickhousePasswords,
+  type ClickhouseUser,
+  clickhouseUrl,
+  createClickhouse,
+  database,
+  keepPasswords,
+} from "./clickhouse.ts";
+import { createKafka } from "./kafka.ts";
+import { acquireLock, type Lock, LockedError } from "./lock-file.ts";
+import { choosePorts } from "./ports.ts";
+import { createRedis } from "./redis.ts";
+import { describeEnding, type Ending, type Server } from "./server.ts";
+
+/** The servers of a stack. */
+export const serverNames = ["kafka", "clickhouse", "redis"] as const;
+export type ServerName = (typeof serverNames)[number];
+
+const portNames = ["kafka", "kafkaController", "clickhouseHttp", "clickhouseTcp", "redis"] as const;
+type PortName = (typeof portNames)[number];
+
+/** Ports of 127.0.0.1; those not given are those of the last start on the folder, or free ones. */
+export type StackPorts = Readonly<Partial<Record<PortName, number | undefined>>>;
+
+/** `dir` keeps data, logs, ports and passwords; one stack at a time may use it. */
+export type StackOptions = {
+  readonly dir: string;
+  readonly ports?: StackPorts;
+  /** All three when absent. */
+  readonly servers?: readonly ServerName[];
+  readonly clickhousePasswords?: Partial<ClickhousePasswords>;
+  /** The environment of the servers; the environment of this process when absent. */
+  readonly env?: NodeJS.ProcessEnv;
+  /** Receives one line for each thing that happens; silent when absent. */
+  readonly log?: (line: string) => void;
+};
+
+/** Kafka: `brokers` as kafkajs wants them. */
+export type KafkaServer = Server & { readonly brokers: string[]; readonly logPath: string };
+
+/** ClickHouse over HTTP. `url` gives `http://user:password@host:port/database`. */
+export type ClickhouseServer = Server & {
+  readonly host: string;
+  readonly port: number;
+  readonly tcpPort: number;
+  readonly database: string;
+  readonly passwords: ClickhousePasswords;
+  readonly logPath: string;
+  readonly url: (user: ClickhouseUser, name?: string) => string;
+};
+
+/** Redis: `redis://host:port`. */
+export type RedisServer = Server & { readonly url: string; readonly logPath: string };
+
+/** Running servers; asking for one that was not in `servers` throws. */
+export type Stack = {
+  readonly kafka: KafkaServer;
+  readonly clickhouse: ClickhouseServer;
+  readonly redis: RedisServer;
+  /** Stops all servers and gives the folder free. */
+  readonly stop: () => Promise<void>;
+};
+
+function readPorts(path: string): Partial<Record<PortName, number>> {
+  return existsSync(path)
+    ? (JSON.parse(readFileSync(path, "utf8")) as Partial<Record<PortName, number>>)
+    : {};
+}
+
+function lockFolder(dir: string): Lock {
+  try {
+    return acquireLock(join(dir, "lock"));
+  } catch (error) {
+    if (!(error instanceof LockedError)) throw error;
+    throw new Error(
+      `The folder ${dir} is in use by the stack of process ${error.owner.pid}: stop that one or choose another folder`,
+      { cause: error },
+    );
+  }
+}
+
+/** Adds the server's own members without losing its live `pid`. */
+function describe<Extra extends object>(server: Server, extra: Extra): Server & Extra {
+  return Object.defineProperties(extra, Object.getOwnPropertyDescriptors(server)) as Server & Extra;
+}
+
+/**
+ * Starts real servers on 127.0.0.1 and resolves when they are ready. They are killed when this process ends in
+ * whatever way.
+ * @throws Error with the reason and the end of the log of the server that failed; nothing is left running then.
+ */
+export async function startStack(options: StackOptions): Promise<Stack> {
+  const dir = resolve(options.dir);
+  const wanted = options.servers ?? serverNames;
+  const env = options.env ?? process.env;
+  const log = options.log ?? (() => undefined);
+  mkdirSync(dir, { recursive: true });
+  const lock = lockFolder(dir);
+  const started: Server[] = [];
+
+  async function stop(): Promise<void> {
+    await Promise.all(started.map((server) => server.stop()));
+    lock.release();
+  }
+
+  async function start<S extends Server>(
+    name: ServerName,
+    create: () => Promise<S> | S,
+  ): Promise<S | undefined> {
+    if (!wanted.includes(name)) return undefined;
+    const from = performance.now();
+    const server = await create();
+    started.push(server);
+    await server.start();
+    log(`${name} ready after ${((performance.now() - from) / 1000).toFixed(1)} s (pid ${server.pid})`);
+    return server;
+  }
+
+  const onUnexpectedEnd = (name: ServerName) => (ending: Ending) => {
+    log(`${name} ended by itself: ${describeEnding(ending)}`);
+  };
+
+  try {
+    const portsPath = join(dir, "ports.json");
+    const kept = readPorts(portsPath);
+    const names = portNames.filter((name) => wanted.some((server) => name.startsWith(server)));
+    const ports: Partial<Record<PortName, number>> = {
+      ...kept,
+      ...(await choosePorts({ names, fixed: options.ports ?? {}, preferred: kept })),
+    };
+    writeFileSync(portsPath, JSON.stringify(ports));
+    const port = (name: PortName): number => ports[name] ?? 0;
+
+    const kafkaFolder = join(dir, "kafka");
+    const clickhouseFolder = join(dir, "clickhouse");
+    const redisFolder = join(dir, "redis");
+
+    const starts = [
+      start("kafka", async () => {
+        const server = await createKafka({
+          folder: kafkaFolder,
+          port: port("kafka"),
+          controllerPort: port("kafkaController"),
+          env,
+          log,
+          onUnexpectedEnd: onUnexpectedEnd("kafka"),
+        });
+        const brokers = [`127.0.0.1:${port("kafka")}`];
+        return describe(server, { brokers, logPath: join(kafkaFolder, "server.log") });
+      }),
+      start("clickhouse", () => {
+        const passwords = keepPasswords(clickhouseFolder, options.clickhousePasswords ?? {});
+        const server = createClickhouse({
+          folder: clickhouseFolder,
+          httpPort: port("clickhouseHttp"),
+          tcpPort: port("clickhouseTcp"),
+          env,
+          passwords,
+          onUnexpectedEnd: onUnexpectedEnd("clickhouse"),
+        });
+        return describe(server, {
+          host: "127.0.0.1",
+          port: port("clickhouseHttp"),
+          tcpPort: port("clickhouseTcp"),
+          database,
+          passwords,
+          logPath: join(clickhouseFolder, "server.log"),
+          url: (user: ClickhouseUser, name = database) =>
+            clickhouseUrl(port("clickhouseHttp"), user, passwords[user], name),
+        });
+      }),
+      start("redis", async () => {
+        const server = await createRedis({
+          folder: redisFolder,
+          port: port("redis"),
+          env,
+          log,
+          onUnexpectedEnd: onUnexpectedEnd("redis"),
+        });
+        return describe(server, {
+          url: `redis://127.0.0.1:${port("redis")}`,
+          logPath: join(redisFolder, "server.log"),
+        });
+      }),
+    ] as const;
+    // One failure must not leave a start behind that nobody waits for.
+    await Promise.allSettled(starts);
+    const [kafka, clickhouse, redis] = await Promise.all(starts);
+
+    const need = <S>(server: S | undefined, name: ServerName): S => {
+      if (server === undefined) throw new Error(`${name} is not among the servers of this stack`);
+      return server;
+    };
+    return {
+      get kafka() {
+        return need(kafka, "kafka");
+      },
+      get clickhouse() {
+        return need(clickhouse, "clickhouse");
+      },
+      get redis() {
+        return need(redis, "redis");
+      },
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
