@@ -1,0 +1,71 @@
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Logger } from "./logger.ts";
+import type { Metrics } from "./metrics.ts";
+
+/** True, or why not: false or a short reason that goes into the body of the answer. */
+export type HealthCheck = () => boolean | string;
+
+export type HealthServer = { start(): Promise<{ port: number }>; stop(): Promise<void> };
+
+const text = (response: ServerResponse, status: number, type: string, body: string): void => {
+  response.writeHead(status, { "content-type": type, "cache-control": "no-store" }).end(body);
+};
+
+/**
+ * The observer's side of a process: GET /metrics, /live and /ready (200 `ok`, or 503 with the reason).
+ * Port 0 takes a free one; `start` tells which.
+ */
+export const createHealthServer = (deps: {
+  host: string;
+  port: number;
+  metrics: Metrics;
+  checks: { live: HealthCheck; ready: HealthCheck };
+  log: Logger;
+}): HealthServer => {
+  const { host, port, metrics, checks, log } = deps;
+
+  const answerCheck = (response: ServerResponse, check: HealthCheck): void => {
+    const result = check();
+    if (result === true) text(response, 200, "text/plain", "ok\n");
+    else text(response, 503, "text/plain", `${result === false ? "no" : result}\n`);
+  };
+
+  const answer = async (method: string | undefined, path: string, response: ServerResponse) => {
+    if (method !== "GET" && method !== "HEAD") {
+      response.setHeader("allow", "GET, HEAD");
+      return text(response, 405, "text/plain", "method not allowed\n");
+    }
+    if (path === "/live") return answerCheck(response, checks.live);
+    if (path === "/ready") return answerCheck(response, checks.ready);
+    if (path === "/metrics") return text(response, 200, metrics.contentType, await metrics.text());
+    return text(response, 404, "text/plain", "not found\n");
+  };
+
+  const server = createServer((request, response) => {
+    const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
+    answer(request.method, path, response).catch((error: unknown) => {
+      log.error({ err: error, path }, "health request failed");
+      if (response.headersSent) response.destroy();
+      else text(response, 500, "text/plain", "error\n");
+    });
+  });
+
+  return {
+    start: () =>
+      new Promise((resolve, reject) => {
+        server.once("error", reject);
+        server.listen(port, host, () => {
+          server.removeListener("error", reject);
+          const bound = (server.address() as AddressInfo).port;
+          log.info({ host, port: bound }, "health server listens");
+          resolve({ port: bound });
+        });
+      }),
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+};

@@ -1,0 +1,23 @@
+import { expect, it } from "vitest";
+import { createLogger, ServiceError } from "./index.ts";
+
+it("writes one JSON line with time, level, service and the error's code, and no secret", () => {
+  const lines: string[] = [];
+  const log = createLogger({
+    service: "ingest",
+    level: "info",
+    destination: { write: (line: string) => lines.push(line) },
+  });
+  log.debug("not this");
+  log.error({ err: new ServiceError("away", "gone", { retryable: true }), sasl: { password: "x1y2" } }, "no");
+  expect(lines).toHaveLength(1);
+  const line = JSON.parse(lines[0] ?? "") as Record<string, unknown>;
+  expect(line).toMatchObject({
+    level: "error",
+    service: "ingest",
+    msg: "no",
+    err: { code: "away", retryable: true },
+  });
+  expect(line["time"]).toMatch(/^\d{4}-\d\d-\d\dT.*Z$/);
+  expect(lines[0]).not.toContain("x1y2");
+});

@@ -1,0 +1,55 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "@prometheus-io/client";
+
+export type { Counter, Gauge, Histogram };
+
+/** The metrics of one process. A name may be registered once. */
+export type Metrics = {
+  counter<L extends string = never>(name: string, help: string, labels?: readonly L[]): Counter<L>;
+  /** `collect`, when given, runs before each scrape and sets the gauge. */
+  gauge<L extends string = never>(
+    name: string,
+    help: string,
+    labels?: readonly L[],
+    collect?: (gauge: Gauge<L>) => void | Promise<void>,
+  ): Gauge<L>;
+  /** `buckets` are upper bounds in the unit of the name. */
+  histogram<L extends string = never>(
+    name: string,
+    help: string,
+    labels: readonly L[],
+    buckets: readonly number[],
+  ): Histogram<L>;
+  /** The Prometheus text exposition of everything registered. */
+  text(): Promise<string>;
+  readonly contentType: string;
+};
+
+/** Makes a registry of its own with the default process metrics and the label `service` on every series. */
+export const createMetrics = (deps: { service: string }): Metrics => {
+  const registry = new Registry();
+  registry.setDefaultLabels({ service: deps.service });
+  collectDefaultMetrics({ register: registry });
+  const registers = [registry];
+  return {
+    counter: (name, help, labels = []) => new Counter({ name, help, labelNames: labels, registers }),
+    gauge: <L extends string = never>(
+      name: string,
+      help: string,
+      labels: readonly L[] = [],
+      collect?: (gauge: Gauge<L>) => void | Promise<void>,
+    ) => {
+      const gauge: Gauge<L> = new Gauge({
+        name,
+        help,
+        labelNames: labels,
+        registers,
+        ...(collect && { collect: () => collect(gauge) }),
+      });
+      return gauge;
+    },
+    histogram: (name, help, labels, buckets) =>
+      new Histogram({ name, help, labelNames: labels, buckets: [...buckets], registers }),
+    text: () => registry.metrics(),
+    contentType: registry.contentType,
+  };
+};
