@@ -1,0 +1,92 @@
+import { type Logger, ServiceError } from "@conversation-export/runtime";
+import kafkajs, { type Kafka, type LogEntry, type SASLOptions } from "kafkajs";
+import { registerCodecs } from "./codecs.ts";
+import { readHeadersInLinearTime } from "./headers.ts";
+import { isOffsetOutOfRange, levelOf } from "./log-level.ts";
+import type { TopicPartition } from "./message.ts";
+
+export type Tls = { ca?: string; cert?: string; key?: string; rejectUnauthorized?: boolean };
+
+export type Sasl = {
+  mechanism: "plain" | "scram-sha-256" | "scram-sha-512";
+  username: string;
+  password: string;
+};
+
+/** How to reach the brokers. `clientId` names this process in the brokers' logs and quotas. */
+export type Connection = {
+  brokers: readonly string[];
+  clientId: string;
+  log: Logger;
+  ssl?: boolean | Tls | undefined;
+  sasl?: Sasl | undefined;
+};
+
+/** What kafkajs says only in its log. */
+export type LogWatch = {
+  onLine?: () => void;
+  onOffsetOutOfRange?: (where: TopicPartition) => void;
+};
+
+registerCodecs();
+readHeadersInLinearTime();
+
+/** Short, so that a broker that comes back is seen soon. All given: under NODE_ENV=test kafkajs has other defaults. */
+export const RETRY = { initialRetryTime: 200, maxRetryTime: 3000, retries: 8, factor: 0.2, multiplier: 2 };
+
+/** A kafkajs client that logs through `log` at levels that mean what they say. */
+export const createKafka = (connection: Connection, watch: LogWatch = {}): Kafka => {
+  const { brokers, clientId, ssl, sasl, log } = connection;
+
+  const write = ({ namespace, label, log: entry }: LogEntry): void => {
+    const { message, timestamp: _, logger: __, stack, error, ...fields } = entry;
+    const level = levelOf(label, message, error);
+    watch.onLine?.();
+    if (isOffsetOutOfRange(message)) {
+      watch.onOffsetOutOfRange?.({ topic: String(entry["topic"]), partition: Number(entry["partition"]) });
+    }
+    if (!log.isLevelEnabled(level)) return;
+    log[level](
+      {
+        kafkajs: namespace,
+        ...fields,
+        ...(error !== undefined && { error: String(error) }),
+        ...(level === "error" && { stack }),
+      },
+      message,
+    );
+  };
+
+  return new kafkajs.Kafka({
+    brokers: [...brokers],
+    clientId,
+    ...(ssl !== undefined && { ssl }),
+    ...(sasl !== undefined && { sasl: sasl as SASLOptions }),
+    connectionTimeout: 5000,
+    requestTimeout: 30_000,
+    retry: RETRY,
+    logLevel: kafkajs.logLevel.INFO,
+    logCreator: () => write,
+  });
+};
+
+/** True if a later attempt may succeed: away brokers, elections, missing topics; not refused credentials. */
+export const mayPass = (error: unknown): boolean => {
+  if (!(error instanceof kafkajs.KafkaJSError)) return false;
+  return error.name === "KafkaJSNumberOfRetriesExceeded" || error.retriable;
+};
+
+/** The type of a protocol error (`ILLEGAL_GENERATION`, …), also when kafkajs has wrapped it. */
+export const protocolErrorType = (error: unknown): string | undefined => {
+  for (let current = error; current instanceof Error; current = current.cause) {
+    if ("type" in current && typeof current.type === "string") return current.type;
+  }
+  return undefined;
+};
+
+/** Trouble of kafkajs in the words of the project. */
+export const busError = (code: string, message: string, cause: unknown): ServiceError =>
+  new ServiceError(code, `${message}: ${cause instanceof Error ? cause.message : String(cause)}`, {
+    retryable: mayPass(cause),
+    cause,
+  });

@@ -1,0 +1,13 @@
+export { type Admin, createAdmin, type NewTopic, type PartitionBounds, type PartitionLag } from "./admin.ts";
+export type { Connection, Sasl, Tls } from "./connection.ts";
+export {
+  type Consumer,
+  type ConsumerDeps,
+  createConsumer,
+  type FetchLimits,
+  type MessageSlice,
+  type Taken,
+} from "./consumer.ts";
+export { lagOf } from "./lag.ts";
+export type { BusHeaders, BusMessage, PartitionOffset, TopicPartition } from "./message.ts";
+export { createProducer, type OutgoingMessage, type Producer, type ProducerDeps } from "./producer.ts";

@@ -1,0 +1,133 @@
+import { retry } from "@conversation-export/runtime";
+import kafkajs, { type IHeaders, type Message } from "kafkajs";
+import { busError, type Connection, createKafka, mayPass, RETRY } from "./connection.ts";
+import type { BusHeaders } from "./message.ts";
+
+/** A message to send. Without a partition the hash of the key chooses it; `timestamp` is in milliseconds. */
+export type OutgoingMessage = {
+  key: Buffer | string | null;
+  value: Buffer | string | null;
+  headers?: BusHeaders;
+  partition?: number;
+  timestamp?: number;
+};
+
+export type ProducerDeps = Connection & {
+  compression?: "none" | "gzip" | "zstd";
+  /** Messages of one send are split into requests of about so many bytes; brokers refuse batches over 1 MiB. */
+  maxRequestBytes?: number;
+};
+
+export type Producer = {
+  /** Waits for the brokers as long as it takes; rejects on what cannot pass and after `stop`. */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  /**
+   * Resolves when every in-sync replica has all messages, in order for each partition; waits for the brokers as
+   * long as it takes. After a rejection some may have been written. @throws ServiceError `produce`
+   */
+  send(topic: string, messages: readonly OutgoingMessage[]): Promise<void>;
+};
+
+const { CompressionTypes } = kafkajs;
+const COMPRESSION = {
+  none: CompressionTypes.None,
+  gzip: CompressionTypes.GZIP,
+  zstd: CompressionTypes.ZSTD,
+};
+
+const MAX_REQUEST_BYTES = 900_000;
+/** Offsets, lengths and the like of one record, generously. */
+const RECORD_OVERHEAD = 64;
+
+const bytesOf = (part: Buffer | string | null | undefined): number =>
+  typeof part === "string" ? Buffer.byteLength(part) : (part?.length ?? 0);
+
+const sizeOf = (message: OutgoingMessage): number => {
+  let size = RECORD_OVERHEAD + bytesOf(message.key) + bytesOf(message.value);
+  for (const [name, value] of Object.entries(message.headers ?? {})) {
+    for (const part of Array.isArray(value) ? value : [value]) size += name.length + 8 + bytesOf(part);
+  }
+  return size;
+};
+
+/** Cuts messages into runs of at most `maxBytes`; one that is larger stands alone. */
+export const splitByBytes = (
+  messages: readonly OutgoingMessage[],
+  maxBytes: number,
+): (readonly OutgoingMessage[])[] => {
+  const runs: OutgoingMessage[][] = [];
+  let run: OutgoingMessage[] = [];
+  let bytes = 0;
+  for (const message of messages) {
+    const size = sizeOf(message);
+    if (run.length > 0 && bytes + size > maxBytes) {
+      runs.push(run);
+      run = [];
+      bytes = 0;
+    }
+    run.push(message);
+    bytes += size;
+  }
+  if (run.length > 0) runs.push(run);
+  return runs;
+};
+
+// kafkajs cannot write a header without a value: it gets an empty one.
+const filled = (header: BusHeaders[string]): Buffer | string | (Buffer | string)[] | undefined =>
+  header === null ? "" : Array.isArray(header) ? header.map((one) => one ?? "") : header;
+
+/** Headers as kafkajs can write them. */
+export const toHeaders = (headers: BusHeaders): IHeaders =>
+  Object.fromEntries(Object.entries(headers).map(([name, header]) => [name, filled(header)]));
+
+const toMessage = ({ key, value, headers, partition, timestamp }: OutgoingMessage): Message => ({
+  key,
+  value,
+  ...(headers !== undefined && { headers: toHeaders(headers) }),
+  ...(partition !== undefined && { partition }),
+  ...(timestamp !== undefined && { timestamp: String(timestamp) }),
+});
+
+/** An idempotent producer: a request that is repeated because its answer was lost leaves no second copy. */
+export const createProducer = (deps: ProducerDeps): Producer => {
+  const { log } = deps;
+  const maxRequestBytes = deps.maxRequestBytes ?? MAX_REQUEST_BYTES;
+  const compression = COMPRESSION[deps.compression ?? "none"];
+  const abort = new AbortController();
+  const producer = createKafka(deps).producer({
+    createPartitioner: kafkajs.Partitioners.DefaultPartitioner,
+    allowAutoTopicCreation: false,
+    idempotent: true,
+    maxInFlightRequests: 5,
+    retry: { ...RETRY, retries: Number.MAX_SAFE_INTEGER },
+  });
+  return {
+    start: async () => {
+      try {
+        await retry(() => producer.connect(), {
+          signal: abort.signal,
+          initialMs: 500,
+          retryable: mayPass,
+          onRetry: (error) => log.warn({ error: String(error) }, "waiting for Kafka"),
+        });
+      } catch (error) {
+        abort.signal.throwIfAborted();
+        throw busError("bus_start", "producer cannot start", error);
+      }
+    },
+    stop: async () => {
+      abort.abort();
+      await producer.disconnect();
+    },
+    send: async (topic, messages) => {
+      try {
+        for (const run of splitByBytes(messages, maxRequestBytes)) {
+          await producer.send({ topic, acks: -1, compression, messages: run.map(toMessage) });
+        }
+      } catch (error) {
+        throw busError("produce", `cannot write to ${topic}`, error);
+      }
+    },
+  };
+};

@@ -1,0 +1,525 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  type Admin,
+  type BusMessage,
+  type Consumer,
+  type ConsumerDeps,
+  createAdmin,
+  createConsumer,
+  createProducer,
+  type MessageSlice,
+  type OutgoingMessage,
+  type Producer,
+  type Taken,
+} from "@conversation-export/bus";
+import { type Stack, startStack } from "@conversation-export/local-stack";
+import { createLogger, createMetrics } from "@conversation-export/runtime";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it, onTestFailed } from "vitest";
+
+const full = process.env["TEST_SIZE"] === "full";
+const DEADLINE_MS = 60_000;
+
+let dir: string;
+let stack: Stack;
+let admin: Admin;
+let producer: Producer;
+let lines: { level: string; msg: string }[] = [];
+let names = 0;
+const stops: (() => Promise<void>)[] = [];
+
+const log = createLogger({
+  service: "test",
+  level: "debug",
+  destination: {
+    write: (line: string) => void lines.push(JSON.parse(line) as { level: string; msg: string }),
+  },
+});
+
+const connection = () => ({ brokers: stack.kafka.brokers, clientId: "test", log });
+const until = async (what: string, condition: () => boolean | Promise<boolean>): Promise<void> => {
+  const deadline = Date.now() + DEADLINE_MS;
+  while (!(await condition())) {
+    if (Date.now() > deadline) throw new Error(`not within ${DEADLINE_MS} ms: ${what}`);
+    await sleep(20);
+  }
+};
+
+beforeAll(async () => {
+  dir = await mkdtemp(join(tmpdir(), "bus-test-"));
+  stack = await startStack({ dir, servers: ["kafka"] });
+  admin = createAdmin(connection());
+  producer = createProducer(connection());
+  await admin.start();
+  await producer.start();
+});
+
+beforeEach(() => {
+  lines = [];
+});
+
+afterEach(async () => {
+  for (const stop of stops.splice(0).reverse()) await stop();
+});
+
+afterAll(async () => {
+  await producer?.stop();
+  await admin?.stop();
+  await stack?.stop();
+  await rm(dir, { recursive: true, force: true });
+});
+
+const newTopic = async (partitions: number): Promise<string> => {
+  const topic = `topic-${++names}`;
+  await admin.createTopics([{ topic, partitions }]);
+  return topic;
+};
+
+const numbered = (count: number, first = 0): OutgoingMessage[] =>
+  Array.from({ length: count }, (_, index) => ({ key: `k${first + index}`, value: String(first + index) }));
+
+const valuesOf = (messages: readonly BusMessage[]): number[] => messages.map(({ value }) => Number(value));
+const range = (count: number, first = 0): number[] =>
+  Array.from({ length: count }, (_, index) => first + index);
+
+const partitionsOf = (entries: readonly { partition: number }[]): number[] =>
+  entries.map(({ partition }) => partition).sort((a, b) => a - b);
+const busy = (ms: number): void => {
+  const end = performance.now() + ms;
+  while (performance.now() < end);
+};
+
+type Member = {
+  consumer: Consumer;
+  /** In the order of arrival, with the epoch of arrival. */
+  seen: (BusMessage & { epoch: number })[];
+  epochs: number[];
+  /** Highest settled offset + 1 by partition, of the current epoch. */
+  settled: Map<number, number>;
+  commitAll(epoch?: number): Promise<string>;
+  crashes: unknown[];
+};
+
+/** A member that takes everything; `overrides` change single callbacks. */
+const startMember = async (
+  topic: string,
+  overrides: Partial<ConsumerDeps> & { take?: (slice: MessageSlice, member: Member) => Taken } = {},
+): Promise<Member> => {
+  const { take, ...rest } = overrides;
+  const member: Member = {
+    seen: [],
+    epochs: [],
+    settled: new Map(),
+    crashes: [],
+    commitAll: (epoch = member.epochs.at(-1) ?? 0) =>
+      member.consumer.commit(
+        epoch,
+        [...member.settled].map(([partition, offset]) => ({ topic, partition, offset })),
+      ),
+    consumer: createConsumer({
+      ...connection(),
+      groupId: `group-${topic}`,
+      topics: [topic],
+      sessionTimeoutMs: 6000,
+      heartbeatIntervalMs: 300,
+      onMessages: (slice) => {
+        const taken = take?.(slice, member) ?? "continue";
+        const count = typeof taken === "object" ? taken.processed : slice.messages.length;
+        for (const message of slice.messages.slice(0, count))
+          member.seen.push({ ...message, epoch: slice.epoch });
+        const last = slice.messages[count - 1];
+        if (count === slice.messages.length) member.settled.set(slice.partition, slice.nextOffset);
+        else if (last !== undefined) member.settled.set(slice.partition, last.offset + 1);
+        return taken;
+      },
+      onAssigned: ({ epoch }) => {
+        member.epochs.push(epoch);
+        member.settled.clear();
+      },
+      onRebalancing: () => undefined,
+      onCrash: (error) => member.crashes.push(error),
+      ...rest,
+    }),
+  };
+  stops.push(() => member.consumer.stop());
+  onTestFailed(() =>
+    console.log(
+      lines
+        .slice(-60)
+        .map((line) => JSON.stringify(line))
+        .join("\n"),
+    ),
+  );
+  await member.consumer.start();
+  return member;
+};
+
+it("carries keys, values, headers and times as they are, compressed or not", async () => {
+  const topic = await newTopic(1);
+  for (const compression of ["none", "gzip", "zstd"] as const) {
+    const compressing = createProducer({ ...connection(), compression });
+    await compressing.start();
+    stops.push(() => compressing.stop());
+    await compressing.send(topic, [
+      {
+        key: "k",
+        value: Buffer.from([0, 255, 10]),
+        headers: { h: "v", raw: Buffer.from([0, 200]) },
+        timestamp: 1.7e12,
+      },
+      { key: null, value: null },
+      { key: "big", value: "x".repeat(300_000) },
+    ]);
+  }
+  const { seen, consumer } = await startMember(topic);
+  await until("nine messages", () => seen.length === 9);
+  for (const first of [0, 3, 6]) {
+    const [a, b, c] = seen.slice(first);
+    expect(a).toMatchObject({ topic, partition: 0, offset: first, timestamp: 1.7e12 });
+    expect(a?.key?.toString()).toBe("k");
+    expect(a?.value).toEqual(Buffer.from([0, 255, 10]));
+    expect(a?.headers["h"]?.toString()).toBe("v");
+    expect(a?.headers["raw"]).toEqual(Buffer.from([0, 200]));
+    expect([b?.key, b?.value, b?.headers]).toEqual([null, null, {}]);
+    expect(c?.value?.length).toBe(300_000);
+  }
+  expect(consumer.isJoined()).toBe(true);
+  expect(consumer.assigned()).toEqual([{ topic, partition: 0 }]);
+});
+
+it("sends more than one request may hold, in order", async () => {
+  const topic = await newTopic(1);
+  const messages = range(40).map((index) => ({ key: "k", value: String(index).padEnd(100_000, " ") }));
+  await producer.send(topic, messages);
+  const { seen } = await startMember(topic);
+  await until("all", () => seen.length >= 40);
+  expect(valuesOf(seen)).toEqual(range(40));
+});
+
+it("pauses one partition while others flow, keeps its place in the group and goes on after resume", async () => {
+  const topic = await newTopic(2);
+  const member = await startMember(topic, {
+    sessionTimeoutMs: 1500,
+    take: ({ partition }, { seen }) =>
+      partition === 0 && !seen.some((message) => message.partition === 0) ? "pause" : "continue",
+  });
+  const of = (partition: number) =>
+    valuesOf(member.seen.filter((message) => message.partition === partition));
+  const send = (first: number) =>
+    producer.send(
+      topic,
+      numbered(10, first).flatMap((message) => [0, 1].map((partition) => ({ ...message, partition }))),
+    );
+  await send(0);
+  await until("the first messages of both", () => of(0).length > 0 && of(1).length === 10);
+  expect(member.consumer.pausedCount()).toBe(1);
+  const before = of(0).length;
+  // Longer than the session: only heartbeats keep the member.
+  const pausedAt = Date.now();
+  for (let first = 10; Date.now() - pausedAt < 2500; first += 10) {
+    await send(first);
+    const expected = first + 10;
+    await until("the other partition", () => of(1).length === expected);
+  }
+  expect(of(0)).toHaveLength(before);
+  member.consumer.pause(member.consumer.assigned());
+  expect(member.consumer.pausedCount()).toBe(2);
+  await sleep(2000);
+  expect(Date.now() - member.consumer.lastTick()).toBeLessThan(1000);
+  const total = of(1).length;
+  member.consumer.resume(member.consumer.assigned());
+  await until("the rest", () => of(0).length >= total);
+  expect([of(0), of(1)]).toEqual([range(total), range(total)]);
+  expect(member.epochs).toEqual([1]);
+  expect(member.consumer.pausedCount()).toBe(0);
+});
+
+it("delivers again exactly what was not taken", async () => {
+  const topic = await newTopic(1);
+  await producer.send(topic, numbered(400));
+  let turn = 0;
+  const member = await startMember(topic, {
+    // Nothing, some, or all of a slice, then a pause; slow enough for small slices.
+    take: ({ messages }) => {
+      turn++;
+      busy(messages.length / 4);
+      if (turn % 3 === 0) return { processed: 0, pause: true };
+      if (turn % 3 === 1) return { processed: Math.min(7, messages.length), pause: true };
+      return "pause";
+    },
+  });
+  await until("all", () => {
+    member.consumer.resume(member.consumer.assigned());
+    return member.seen.length >= 400;
+  });
+  expect(valuesOf(member.seen)).toEqual(range(400));
+  expect(turn).toBeGreaterThan(10);
+});
+
+it("yields the event loop and keeps the session while a slow handler works through one large batch", async () => {
+  const topic = await newTopic(1);
+  await producer.send(topic, numbered(3000));
+  let longest = 0;
+  const member = await startMember(topic, {
+    sessionTimeoutMs: 1500,
+    sliceMs: 20,
+    take: ({ messages }, { seen }) => {
+      busy(messages.length);
+      if (seen.length > 200) longest = Math.max(longest, messages.length);
+      return "continue";
+    },
+  });
+  await until("all", () => member.seen.length >= 3000);
+  expect(valuesOf(member.seen)).toEqual(range(3000));
+  expect(member.epochs).toEqual([1]);
+  expect(longest).toBeLessThan(40);
+});
+
+it("drains before it rejoins, fences the old epoch after, and delivers again what was not committed", async () => {
+  const topic = await newTopic(4);
+  const count = full ? 100_000 : 4000;
+  await producer.send(topic, numbered(count));
+  const drained: string[] = [];
+  const first = await startMember(topic, {
+    onRebalancing: async () => {
+      // A drain takes a while: an insert, then the commit of some partitions.
+      await sleep(500);
+      const offsets = [...first.settled].filter(([partition]) => partition < 2);
+      const outcome = await first.consumer.commit(
+        first.epochs.at(-1) ?? 0,
+        offsets.map(([partition, offset]) => ({ topic, partition, offset })),
+      );
+      drained.push(outcome);
+    },
+  });
+  await until("everything at the first member", () => first.seen.length === count);
+  const uncommitted = first.seen.filter(({ partition }) => partition >= 2).map(({ value }) => Number(value));
+  expect(uncommitted.length).toBeGreaterThan(0);
+  const oldEpoch = first.epochs.at(-1) ?? 0;
+  const oldOffsets = [...first.settled].map(([partition, offset]) => ({ topic, partition, offset }));
+
+  const second = await startMember(topic, {});
+  await until("a second assignment", () => first.epochs.length > 1 && first.consumer.isJoined());
+  expect(drained[0]).toBe("committed");
+  const assigned = [...first.consumer.assigned(), ...second.consumer.assigned()];
+  expect(partitionsOf(assigned)).toEqual([0, 1, 2, 3]);
+  expect(first.consumer.assigned()).toHaveLength(2);
+
+  // A late commit of the old epoch would hide the other member's messages.
+  expect(await first.consumer.commit(oldEpoch, oldOffsets)).toBe("fenced");
+  const committed = await admin.fetchCommitted(`group-${topic}`, [topic]);
+  expect(partitionsOf(committed.filter(({ offset }) => offset !== null))).toEqual([0, 1]);
+
+  const again = () => [...first.seen.filter(({ epoch }) => epoch > oldEpoch), ...second.seen];
+  await until("the rest again", () => again().length >= uncommitted.length);
+  expect(valuesOf(again()).sort((a, b) => a - b)).toEqual(uncommitted.sort((a, b) => a - b));
+
+  expect(await first.commitAll()).toBe("committed");
+  expect(await second.commitAll()).toBe("committed");
+  const lag = await admin.fetchLag(`group-${topic}`, [topic]);
+  expect(lag.map((partition) => partition.lag)).toEqual([0, 0, 0, 0]);
+  expect(first.crashes).toEqual([]);
+});
+
+it("comes back with a new epoch after the group has expelled it", async () => {
+  const topic = await newTopic(1);
+  await producer.send(topic, numbered(100));
+  const drains: string[] = [];
+  const member = await startMember(topic, {
+    sessionTimeoutMs: 1500,
+    onRebalancing: async () => {
+      drains.push(await member.commitAll());
+    },
+    take: () => {
+      if (member.epochs.length === 1) busy(3000);
+      return "continue";
+    },
+  });
+  await until("all in the second epoch", () => member.seen.filter(({ epoch }) => epoch === 2).length === 100);
+  expect(member.epochs).toEqual([1, 2]);
+  expect(drains).toEqual(["fenced"]);
+  expect(valuesOf(member.seen.filter(({ epoch }) => epoch === 2))).toEqual(range(100));
+  expect(await member.commitAll()).toBe("committed");
+});
+
+it("loses nothing when members come and go under load, each committing what it settled", async () => {
+  const topic = await newTopic(6);
+  const seen = new Set<number>();
+  const join = async () => {
+    const member: Member = await startMember(topic, {
+      onRebalancing: async () => {
+        await member.commitAll();
+      },
+      take: ({ messages }) => {
+        for (const value of valuesOf(messages)) seen.add(value);
+        return "continue";
+      },
+    });
+    return member;
+  };
+  const first = await join();
+  let sent = 0;
+  let done = false;
+  const sending = (async () => {
+    for (; !done; sent += 200) await producer.send(topic, numbered(200, sent));
+  })();
+  for (let round = 0; round < (full ? 10 : 2); round++) {
+    const epochs = first.epochs.length;
+    const other = await join();
+    await until("the rejoin of the first", () => first.epochs.length > epochs);
+    await until("work at the other", () => other.seen.length > 100);
+    // Leaves without a commit of what it has taken, as a crash would.
+    await other.consumer.stop();
+    await until("the first alone", () => first.consumer.assigned().length === 6);
+  }
+  done = true;
+  await sending;
+  await until("all", () => seen.size === sent);
+  await until("all committed", async () => {
+    await first.commitAll();
+    return (await admin.fetchLag(`group-${topic}`, [topic])).every(({ lag }) => lag === 0);
+  });
+  expect(first.crashes).toEqual([]);
+});
+
+it("outlives a broker that is killed: nothing lost, nothing written twice, commits go on", async () => {
+  const topic = await newTopic(3);
+  const member = await startMember(topic);
+  const rounds = full ? 5 : 1;
+  let sent = 0;
+  for (let round = 0; round < rounds; round++) {
+    let down = true;
+    const sending = (async () => {
+      while (down || sent % 10 !== 0) {
+        await producer.send(topic, numbered(10, sent));
+        sent += 10;
+      }
+    })();
+    const before = sent;
+    await until("a flow", () => sent > before + 200);
+    await stack.kafka.kill();
+    const pending = member.commitAll();
+    await sleep(1500);
+    await stack.kafka.start();
+    const restartedAt = sent;
+    await until("the flow again", () => sent > restartedAt + 50);
+    down = false;
+    await sending;
+    expect(["committed", "fenced"]).toContain(await pending);
+  }
+  await until("all", () => new Set(valuesOf(member.seen)).size === sent);
+  const bounds = await admin.fetchOffsets(topic);
+  expect(bounds.reduce((sum, { end }) => sum + end, 0)).toBe(sent);
+  await until("a commit", async () => (await member.commitAll()) === "committed");
+  await until("no lag", async () => {
+    await member.commitAll();
+    return (await admin.fetchLag(`group-${topic}`, [topic])).every(({ lag }) => lag === 0);
+  });
+  expect(member.crashes).toEqual([]);
+  expect(lines.filter(({ level }) => level === "error")).toEqual([]);
+});
+
+it("waits for a topic that is made later", async () => {
+  const topic = `topic-${++names}`;
+  const starting = startMember(topic);
+  await until("the first refusal", () => lines.some(({ msg }) => msg.startsWith("waiting for Kafka")));
+  await admin.createTopics([{ topic, partitions: 1 }]);
+  await producer.send(topic, numbered(3));
+  const { seen } = await starting;
+  await until("the messages", () => seen.length === 3);
+});
+
+it("stops while it waits", async () => {
+  const consumer = createConsumer({
+    ...connection(),
+    groupId: "nobody",
+    topics: ["missing"],
+    onMessages: () => "continue",
+    onAssigned: () => undefined,
+    onRebalancing: () => undefined,
+    onCrash: () => undefined,
+  });
+  const starting = consumer.start();
+  const refused = expect(starting).rejects.toThrow("aborted");
+  await until("the first refusal", () => lines.some(({ msg }) => msg.startsWith("waiting for Kafka")));
+  await consumer.stop();
+  await refused;
+});
+
+it("surfaces a bug in the handler as a crash, once, and does not go on", async () => {
+  const topic = await newTopic(1);
+  await producer.send(topic, numbered(10));
+  let calls = 0;
+  const bug = new TypeError("bug");
+  const member = await startMember(topic, {
+    take: () => {
+      calls++;
+      throw bug;
+    },
+  });
+  await until("the crash", () => member.crashes.length > 0);
+  expect(String(member.crashes[0])).toContain("bug");
+  await sleep(1000);
+  expect([calls, member.crashes.length]).toEqual([1, 1]);
+});
+
+it("reports an offset that is out of range, and starts that partition again from its beginning", async () => {
+  const topic = await newTopic(2);
+  await producer.send(
+    topic,
+    [0, 1].flatMap((partition) => numbered(10).map((message) => ({ ...message, partition }))),
+  );
+  const groupId = `group-${topic}`;
+  await admin.setCommitted(groupId, [
+    { topic, partition: 0, offset: 5000 },
+    { topic, partition: 1, offset: 4 },
+  ]);
+  const lags = (await admin.fetchLag(groupId, [topic])).map(({ committed, lag }) => [committed, lag]);
+  expect(lags).toEqual([
+    [5000, 0],
+    [4, 6],
+  ]);
+  const metrics = createMetrics({ service: "test" });
+  const { seen } = await startMember(topic, { metrics });
+  await until("all", () => seen.length >= 16);
+  expect(valuesOf(seen.filter(({ partition }) => partition === 0))).toEqual(range(10));
+  expect(valuesOf(seen.filter(({ partition }) => partition === 1))).toEqual(range(6, 4));
+  expect(await metrics.text()).toMatch(new RegExp(`bus_offset_out_of_range_total{topic="${topic}".*} 1`));
+  expect(lines.filter(({ level }) => level === "error").map(({ msg }) => msg)).toEqual([
+    "Offset out of range, resetting to default offset",
+  ]);
+});
+
+it("administers topics: making twice, configuration, deleting, offsets and lag", async () => {
+  const topic = await newTopic(2);
+  const config = { "message.timestamp.type": "LogAppendTime" };
+  const other = `topic-${++names}`;
+  await admin.createTopics([
+    { topic, partitions: 2 },
+    { topic: other, partitions: 1, config },
+  ]);
+  expect(await admin.topicConfig(other)).toMatchObject(config);
+  await producer.send(
+    topic,
+    numbered(5).map((message) => ({ ...message, partition: 1 })),
+  );
+  expect(await admin.fetchOffsets(topic)).toEqual([
+    { partition: 0, start: 0, end: 0 },
+    { partition: 1, start: 0, end: 5 },
+  ]);
+  const lags = async () =>
+    (await admin.fetchLag("new-group", [topic])).map(({ committed, lag }) => [committed, lag]);
+  expect(await lags()).toEqual([
+    [null, 0],
+    [null, 5],
+  ]);
+  await expect(admin.fetchOffsets("missing")).rejects.toMatchObject({ code: "fetch_offsets" });
+  await admin.deleteTopics([other]);
+  await admin.deleteTopics([other]);
+  await expect(producer.send(topic, [{ key: null, value: Buffer.alloc(3_000_000) }])).rejects.toMatchObject({
+    code: "produce",
+    retryable: false,
+  });
+});
