@@ -1,0 +1,73 @@
+-- The public record is head + handoffs array + tail. Columns beside it are for analysts and for erasure.
+-- Of equal versions the later insert wins, so the same export written again replaces its rendering.
+CREATE TABLE IF NOT EXISTS {{local conversations}} {{on cluster}} (
+  client_id LowCardinality(String),
+  date_created DateTime64(6, 'UTC'),
+  conversation_id String,
+  version UInt128 COMMENT 'exported_at in microseconds << 64 | partition << 48 | offset',
+  exported_at DateTime64(6, 'UTC'),
+  uploaded_at DateTime64(6, 'UTC'),
+  date_updated DateTime64(6, 'UTC'),
+  chatter_id String,
+  end_user_id String,
+  language LowCardinality(String),
+  platform LowCardinality(String),
+  device LowCardinality(String),
+  browser LowCardinality(String),
+  automated_resolution_classification LowCardinality(String),
+  generated_topic_label String,
+  last_agent_id String,
+  is_engaged Nullable(Bool),
+  is_escalated Nullable(Bool),
+  is_test_user Nullable(Bool),
+  agent_handle_time Nullable(Float64),
+  bot_handle_time Nullable(Float64),
+  csat_score Nullable(Float64),
+  head String COMMENT 'public JSON up to and with "handoffs":',
+  tail String COMMENT 'public JSON behind the handoffs array'
+) ENGINE = {{engine ReplacingMergeTree(version)}}
+PARTITION BY toYYYYMM(date_created)
+ORDER BY (client_id, date_created, conversation_id)
+SETTINGS index_granularity = 1024;
+
+{{distributed conversations by cityHash64(client_id, conversation_id)}};
+
+-- The same records in the order of their update. The version is part of the key: a newer export never hides
+-- the row that is still live; which row is live is decided by the table above.
+CREATE TABLE IF NOT EXISTS {{local conversation_updates}} {{on cluster}} (
+  client_id LowCardinality(String),
+  date_updated DateTime64(6, 'UTC'),
+  conversation_id String,
+  version UInt128,
+  date_created DateTime64(6, 'UTC'),
+  uploaded_at DateTime64(6, 'UTC'),
+  head String,
+  tail String
+) ENGINE = {{engine ReplacingMergeTree}}
+PARTITION BY toYYYYMM(date_updated)
+ORDER BY (client_id, date_updated, conversation_id, version)
+SETTINGS index_granularity = 1024;
+
+{{distributed conversation_updates by cityHash64(client_id, conversation_id)}};
+
+-- One row per handoff target; the version makes the later date win, then the later export (the rule for
+-- merging exports of the specification, 2.1).
+CREATE TABLE IF NOT EXISTS {{local handoffs}} {{on cluster}} (
+  client_id LowCardinality(String),
+  conversation_date_created DateTime64(6, 'UTC'),
+  conversation_id String,
+  target String,
+  target_kind Enum8('handoff_id' = 1, 'id' = 2),
+  version UInt256 COMMENT 'date_created << 128 | exported_at << 64 | partition << 48 | offset',
+  uploaded_at DateTime64(6, 'UTC'),
+  date_created DateTime64(6, 'UTC'),
+  name String,
+  outcome_status LowCardinality(String),
+  reason_code LowCardinality(Nullable(String)),
+  entry String COMMENT 'public JSON of the entry'
+) ENGINE = {{engine ReplacingMergeTree(version)}}
+PARTITION BY toYYYYMM(conversation_date_created)
+ORDER BY (client_id, conversation_date_created, conversation_id, target, target_kind)
+SETTINGS index_granularity = 1024;
+
+{{distributed handoffs by cityHash64(client_id, conversation_id)}};

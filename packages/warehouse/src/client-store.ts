@@ -1,0 +1,172 @@
+import type { ClickHouseClient } from "@clickhouse/client";
+import { connect } from "./connection.ts";
+import { toWarehouseError } from "./warehouse-error.ts";
+
+export type LinkBounds = "same" | "advancing";
+
+export type ClientRow = {
+  readonly clientId: string;
+  readonly linkBounds: LinkBounds | null;
+  readonly deleted: boolean;
+  /** ISO 8601 */
+  readonly createdAt: string;
+};
+
+export type KeyRow = {
+  readonly keyId: string;
+  readonly clientId: string;
+  readonly label: string;
+  readonly scopes: readonly string[];
+  readonly revoked: boolean;
+  /** ISO 8601 */
+  readonly createdAt: string;
+};
+
+/** Clients and their API keys, for the operations command. Throws `WarehouseError`. */
+export type ClientStore = {
+  findClient(clientId: string): Promise<ClientRow | null>;
+  listClients(): Promise<ClientRow[]>;
+  saveClient(client: ClientRow): Promise<void>;
+  listKeys(clientId: string | null): Promise<KeyRow[]>;
+  /** `hash`: SHA-256 of the key, 64 lower-case hex digits. */
+  addKey(hash: string, key: KeyRow): Promise<void>;
+  /** false: there is no such key that is not revoked already. */
+  revokeKey(keyId: string): Promise<boolean>;
+  close(): Promise<void>;
+};
+
+type StoredClient = { client_id: string; link_bounds: string; deleted: boolean | number; created_at: string };
+type StoredKey = {
+  key_hash: string;
+  version: string | number;
+  key_id: string;
+  client_id: string;
+  label: string;
+  scopes: string[];
+  revoked: boolean | number;
+  created_at: string;
+};
+
+function toIso(text: string): string {
+  return `${text.replace(" ", "T")}Z`;
+}
+
+function fromIso(text: string): string {
+  return text.replace("T", " ").replace("Z", "");
+}
+
+function toClient(row: StoredClient): ClientRow {
+  const bounds = row.link_bounds;
+  return {
+    clientId: row.client_id,
+    linkBounds: bounds === "same" || bounds === "advancing" ? bounds : null,
+    deleted: Boolean(row.deleted),
+    createdAt: toIso(row.created_at),
+  };
+}
+
+function toKey(row: StoredKey): KeyRow {
+  return {
+    keyId: row.key_id,
+    clientId: row.client_id,
+    label: row.label,
+    scopes: row.scopes,
+    revoked: Boolean(row.revoked),
+    createdAt: toIso(row.created_at),
+  };
+}
+
+/** `now` gives milliseconds since the epoch: a later change of a client or key wins by it. */
+export function createClientStore(deps: {
+  readonly url: string;
+  readonly application: string;
+  readonly now: () => number;
+}): ClientStore {
+  const client: ClickHouseClient = connect(deps);
+
+  async function select<T>(query: string, parameters: Record<string, string> = {}): Promise<T[]> {
+    try {
+      const result = await client.query({ query, query_params: parameters, format: "JSONEachRow" });
+      return await result.json<T>();
+    } catch (error) {
+      throw toWarehouseError(error);
+    }
+  }
+
+  // A change must win over what it changes, also when the clock of this machine is behind.
+  async function insert(table: string, row: Record<string, unknown>, replaced = 0): Promise<void> {
+    try {
+      await client.insert({
+        table,
+        values: [{ ...row, version: Math.max(deps.now(), replaced + 1) }],
+        format: "JSONEachRow",
+        clickhouse_settings: { async_insert: 0 },
+      });
+    } catch (error) {
+      throw toWarehouseError(error);
+    }
+  }
+
+  return {
+    async findClient(clientId) {
+      const rows = await select<StoredClient>("SELECT * FROM clients FINAL WHERE client_id = {id:String}", {
+        id: clientId,
+      });
+      return rows[0] === undefined ? null : toClient(rows[0]);
+    },
+    async listClients() {
+      return (await select<StoredClient>("SELECT * FROM clients FINAL ORDER BY client_id")).map(toClient);
+    },
+    async saveClient(row) {
+      const [stored] = await select<{ version: string }>(
+        "SELECT toString(max(version)) AS version FROM clients WHERE client_id = {id:String}",
+        { id: row.clientId },
+      );
+      await insert(
+        "clients",
+        {
+          client_id: row.clientId,
+          link_bounds: row.linkBounds ?? "",
+          deleted: row.deleted,
+          created_at: fromIso(row.createdAt),
+        },
+        Number(stored?.version ?? 0),
+      );
+    },
+    async listKeys(clientId) {
+      const filter = clientId === null ? "" : "WHERE client_id = {id:String}";
+      const rows = await select<StoredKey>(
+        `SELECT * FROM api_keys FINAL ${filter} ORDER BY client_id, created_at, key_id`,
+        clientId === null ? {} : { id: clientId },
+      );
+      return rows.map(toKey);
+    },
+    async addKey(hash, key) {
+      await insert("api_keys", {
+        key_hash: hash,
+        key_id: key.keyId,
+        client_id: key.clientId,
+        label: key.label,
+        scopes: key.scopes,
+        revoked: key.revoked,
+        created_at: fromIso(key.createdAt),
+      });
+    },
+    async revokeKey(keyId) {
+      const rows = await select<StoredKey>(
+        "SELECT * FROM api_keys FINAL WHERE key_id = {id:String} AND NOT revoked",
+        { id: keyId },
+      );
+      const [row] = rows;
+      if (row === undefined) return false;
+      const { key_hash, key_id, client_id, label, scopes, created_at } = row;
+      await insert(
+        "api_keys",
+        { key_hash, key_id, client_id, label, scopes, created_at, revoked: true },
+        Number(row.version),
+      );
+      return true;
+    },
+    close: () => client.close(),
+  };
+}

@@ -1,0 +1,31 @@
+import { type ClickHouseClient, type ClickHouseSettings, createClient } from "@clickhouse/client";
+
+export type ConnectionOptions = {
+  /** `http://user:password@host:port/database` */
+  readonly url: string;
+  /** Shown in ClickHouse's query log. */
+  readonly application: string;
+  readonly maxOpenConnections?: number;
+  readonly requestTimeoutMs?: number;
+  readonly settings?: ClickHouseSettings;
+};
+
+/** Opens a pool of HTTP connections to ClickHouse. Throws when the URL is not one. */
+export function connect(options: ConnectionOptions): ClickHouseClient {
+  const url = new URL(options.url);
+  const database = decodeURIComponent(url.pathname.slice(1));
+  return createClient({
+    url: url.origin,
+    username: decodeURIComponent(url.username) || "default",
+    password: decodeURIComponent(url.password),
+    ...(database === "" ? {} : { database }),
+    application: options.application,
+    max_open_connections: options.maxOpenConnections ?? 16,
+    request_timeout: options.requestTimeoutMs ?? 120_000,
+    compression: { request: false, response: false },
+    // Below the server's keep-alive of 10 s, so that no request meets a socket that is just closing.
+    keep_alive: { enabled: true, idle_socket_ttl: 5_000 },
+    clickhouse_settings: { date_time_input_format: "best_effort", ...options.settings },
+    log: { level: 127 },
+  });
+}

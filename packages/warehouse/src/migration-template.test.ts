@@ -1,0 +1,62 @@
+import { describe, expect, it } from "vitest";
+import { readMigrations } from "./migrate.ts";
+import { renderMigration } from "./migration-template.ts";
+
+const TEMPLATE = `-- a comment; with a semicolon
+CREATE TABLE IF NOT EXISTS {{local things}} {{on cluster}} (
+  id String COMMENT 'a;b',
+  version UInt64
+) ENGINE = {{engine ReplacingMergeTree(version)}} ORDER BY id;
+
+{{distributed things by cityHash64(id, version)}};
+ALTER TABLE {{local things}} {{on cluster}} ADD COLUMN IF NOT EXISTS x UInt8;`;
+
+describe("renderMigration", () => {
+  it("makes plain tables for one server", () => {
+    const [create, alter, ...others] = renderMigration(TEMPLATE, { cluster: null });
+    expect(create?.replace(/\s+/g, " ")).toBe(
+      "CREATE TABLE IF NOT EXISTS things ( id String COMMENT 'a;b', version UInt64 ) ENGINE = ReplacingMergeTree(version) ORDER BY id",
+    );
+    expect(alter?.replace(/\s+/g, " ")).toBe("ALTER TABLE things ADD COLUMN IF NOT EXISTS x UInt8");
+    expect(others).toEqual([]);
+  });
+
+  it("makes replicated tables behind distributed ones for a cluster", () => {
+    const [create, distributed, alter, ...others] = renderMigration(TEMPLATE, { cluster: "main" });
+    expect(create).toContain("IF NOT EXISTS things_local ON CLUSTER 'main' (");
+    expect(create).toContain("ENGINE = ReplicatedReplacingMergeTree(version) ORDER BY id");
+    expect(distributed).toBe(
+      "CREATE TABLE IF NOT EXISTS things ON CLUSTER 'main' AS things_local ENGINE = Distributed('main', currentDatabase(), 'things_local', cityHash64(id, version))",
+    );
+    expect(alter).toBe("ALTER TABLE things_local ON CLUSTER 'main' ADD COLUMN IF NOT EXISTS x UInt8");
+    expect(others).toEqual([]);
+  });
+
+  it("refuses a tag that it does not know", () => {
+    expect(() => renderMigration("SELECT {{nothing}};", { cluster: null })).toThrow("nothing");
+  });
+});
+
+describe("the migrations", () => {
+  it("are numbered without gaps, can run twice, and reach the same tables in both topologies", async () => {
+    const migrations = await readMigrations();
+    expect(migrations.map(({ name }) => Number(name.slice(0, 4)))).toEqual(
+      migrations.map((_, index) => index + 1),
+    );
+    const created = (cluster: string | null): string[] =>
+      migrations.flatMap(({ template }) =>
+        renderMigration(template, { cluster }).flatMap((statement) => {
+          expect(statement).toMatch(/\bIF (NOT )?EXISTS\b/);
+          expect(statement).not.toMatch(/[{}]{2}/);
+          return /^CREATE TABLE IF NOT EXISTS (\w+)/.exec(statement)?.[1] ?? [];
+        }),
+      );
+    const single = created(null);
+    expect(single).toEqual(
+      expect.arrayContaining(["conversations", "conversation_updates", "handoffs", "messages", "end_users"]),
+    );
+    expect(created("main").toSorted()).toEqual(
+      [...single, ...single.map((table) => `${table}_local`)].toSorted(),
+    );
+  });
+});

@@ -1,0 +1,170 @@
+/**
+ * The SQL of the pages. Each page is one query: it first collects the keys of the page, then reads exactly
+ * these records, so a record that arrives meanwhile cannot push another one out of the page. The first row
+ * starts with a line that describes the page; the records follow, separated by commas.
+ *
+ * Parameters: client, since, to (µs), after_date (µs) and after_id (the position behind which the page starts),
+ * size (records a page), reach (how many keys are looked at to find its end; larger than size), for messages
+ * conversation, for updates candidates (rows of the update index that are looked at; larger than reach).
+ */
+
+/** positioned: the page starts behind a position, not at the start of the window. */
+export type PageShape = { readonly positioned: boolean; readonly wholeTies: boolean };
+
+const micros = (parameter: string): string => `fromUnixTimestamp64Micro({${parameter}:Int64}, 'UTC')`;
+
+// Written so that it prunes by all columns of the primary key; a comparison of tuples prunes only the first.
+function window(date: string, id: string, positioned: boolean): string {
+  const lower = positioned
+    ? `${date} >= ${micros("after_date")} AND (${date} > ${micros("after_date")} OR ${id} > {after_id:String})`
+    : `${date} >= ${micros("since")}`;
+  return `client_id = {client:String} AND ${lower} AND ${date} < ${micros("to")}`;
+}
+
+// How many of `keys`, sorted (date, id) pairs, belong to the page. With whole ties: the longest run of whole
+// instants that fits, or, when the first instant alone is larger than a page, that instant as far as `reach`.
+const PLAIN_END = "least(length(keys), {size:UInt32})";
+const WHOLE_TIE_END = `multiIf(
+    length(keys) <= {size:UInt32}, length(keys),
+    keys[{size:UInt32} + 1].1 != keys[{size:UInt32}].1, toUInt64({size:UInt32}),
+    keys[{size:UInt32} + 1].1 != keys[1].1, arrayCount(k -> k.1 < keys[{size:UInt32} + 1].1, keys),
+    arrayCount(k -> k.1 = keys[1].1, keys) < length(keys), arrayCount(k -> k.1 = keys[1].1, keys),
+    length(keys) < {reach:UInt32}, length(keys),
+    toUInt64({reach:UInt32} - 1))`;
+
+// From `found`, the sorted keys within reach: page = (records, date and id of the last, 1 when its instant is
+// given out whole, 1 when keys lie behind it).
+function pageOfFound(wholeTies: boolean): string {
+  return `(SELECT (n, keys[n].1, keys[n].2,
+      toUInt8(n = length(keys) OR keys[n + 1].1 != keys[n].1), toUInt8(n < length(keys)))
+    FROM (SELECT keys, ${wholeTies ? WHOLE_TIE_END : PLAIN_END} AS n
+      FROM (SELECT groupArray((k.1, k.2)) AS keys FROM (SELECT arrayJoin(found) AS k)))) AS page`;
+}
+
+/** Columns of the keys that belong to the page. */
+function keysOfPage(columns: string): string {
+  return `SELECT ${columns} FROM (SELECT arrayJoin(found) AS k) WHERE k.1 < page.2 OR (k.1 = page.2 AND k.2 <= page.3)`;
+}
+
+// Sets of keys are compared by hash. In this place 64 bits do: a collision could only let a newcomer in.
+// A hash spares the analysis of ten thousand keys against the index; the range beside it prunes as well.
+function inPage(date: string, id: string): string {
+  return `cityHash64(${date}, ${id}) IN (${keysOfPage("cityHash64(k.1, k.2)")})`;
+}
+
+/** records, 1 when keys lie behind the page, 1 when more records may follow, date of the last in µs, 1 when its instant is whole, base64 of the id of the last. */
+function headLine(more: string): string {
+  return `concat(toString(page.1), ' ', toString(page.5), ' ', toString(${more}), ' ', toString(toUnixTimestamp64Micro(page.2)), ' ',
+      toString(page.4), ' ', base64Encode(page.3), '\\n')`;
+}
+
+// Numbering happens behind the sort, on one stream.
+function output(record: string, from: string, more: string): string {
+  return `SELECT concat(if(rowNumberInAllBlocks() = 0, ${headLine(more)}, ''), record)
+    FROM (SELECT ${record} AS record FROM ${from})
+    FORMAT CustomSeparated`;
+}
+
+const MERGED_HANDOFFS = `concat('[', arrayStringConcat(
+      arrayMap(h -> h.4, arraySort(groupArray((date_created, target, target_kind, entry)))), ','), ']')`;
+
+/** The handoffs array of each conversation that has handoffs. */
+function handoffsWhere(keys: string): string {
+  return `(SELECT conversation_date_created, conversation_id, ${MERGED_HANDOFFS} AS entries
+      FROM handoffs FINAL
+      PREWHERE ${keys}
+      WHERE client_id = {client:String}
+      GROUP BY conversation_date_created, conversation_id)`;
+}
+
+const CONVERSATION = "concat(r.head, if(empty(h.entries), '[]', h.entries), r.tail)";
+
+function withHandoffs(records: string, handoffs: string, order: string): string {
+  return `(${records}) AS r LEFT JOIN ${handoffs} AS h
+      ON h.conversation_date_created = r.date_created AND h.conversation_id = r.conversation_id
+      ORDER BY ${order}, r.conversation_id`;
+}
+
+/** Conversations by date_created. */
+export function conversationsByCreation({ positioned, wholeTies }: PageShape): string {
+  const range = window("date_created", "conversation_id", positioned);
+  const from = positioned ? "after_date" : "since";
+  const records = `SELECT date_created, conversation_id, head, tail FROM conversations FINAL
+      WHERE ${range} AND date_created <= page.2 AND ${inPage("date_created", "conversation_id")}`;
+  const handoffs = handoffsWhere(
+    `conversation_date_created >= ${micros(from)} AND conversation_date_created <= page.2`,
+  );
+  return `WITH
+    (SELECT arraySort(groupArray((d, id))) FROM
+      (SELECT date_created AS d, conversation_id AS id FROM conversations WHERE ${range}
+        GROUP BY client_id, date_created, conversation_id
+        ORDER BY client_id, date_created, conversation_id LIMIT {reach:UInt32})) AS found,
+    ${pageOfFound(wholeTies)}
+    ${output(CONVERSATION, withHandoffs(records, handoffs, "r.date_created"), "page.5")}`;
+}
+
+/** Messages by date_created, of one conversation when `ofConversation`. */
+export function messagesByCreation({
+  positioned,
+  wholeTies,
+  ofConversation,
+}: PageShape & { readonly ofConversation: boolean }): string {
+  const range = window("date_created", "message_id", positioned);
+  const filter = ofConversation ? " AND conversation_id = {conversation:String}" : "";
+  // The conversation may differ between versions of a message: only FINAL knows the one that counts.
+  const source = ofConversation ? "messages FINAL" : "messages";
+  const records = `messages FINAL
+      WHERE ${range}${filter} AND date_created <= page.2 AND ${inPage("date_created", "message_id")}
+      ORDER BY client_id, date_created, message_id`;
+  return `WITH
+    (SELECT arraySort(groupArray((d, id))) FROM
+      (SELECT date_created AS d, message_id AS id FROM ${source} WHERE ${range}${filter}
+        GROUP BY client_id, date_created, message_id
+        ORDER BY client_id, date_created, message_id LIMIT {reach:UInt32})) AS found,
+    ${pageOfFound(wholeTies)}
+    ${output("record", records, "page.5")}`;
+}
+
+// (rows of the update index that are looked at, date of the last); whole instants are looked at.
+function boundOfCandidates(positioned: boolean): string {
+  return `(SELECT (count(), max(d)) FROM (SELECT date_updated AS d FROM conversation_updates
+      WHERE ${window("date_updated", "conversation_id", positioned)}
+      ORDER BY client_id, date_updated LIMIT {candidates:UInt32}))`;
+}
+
+// 128 bits, for here a collision would show a superseded record.
+/**
+ * Conversations by date_updated. Candidates are the next rows of the update index; those are live whose version
+ * is the latest in the conversations table. A page that is not full may be followed by more candidates.
+ */
+export function conversationsByUpdate({ positioned, wholeTies }: PageShape): string {
+  const range = `${window("date_updated", "conversation_id", positioned)} AND date_updated <= bound.2`;
+  // A query sees each table as it was when it first named it. The part without rows names the conversations first:
+  // the update index, written before them, then holds every version that is live.
+  const records = `SELECT date_updated, date_created, conversation_id, head, tail FROM conversations WHERE false
+      UNION ALL SELECT date_updated, date_created, conversation_id, head, tail FROM conversation_updates FINAL
+      PREWHERE sipHash128(date_updated, conversation_id, version) IN (${keysOfPage("sipHash128(k.1, k.2, k.3)")})
+      WHERE ${range} AND date_updated <= page.2`;
+  const handoffs = handoffsWhere(`conversation_date_created IN (${keysOfPage("k.4")})`);
+  return `WITH
+    ${boundOfCandidates(positioned)} AS bound,
+    latest AS (SELECT sipHash128(date_created, conversation_id, max(version)) FROM conversations
+      WHERE client_id = {client:String}
+        AND date_created IN (SELECT date_created FROM conversation_updates WHERE ${range})
+      GROUP BY client_id, date_created, conversation_id),
+    (SELECT arraySort(groupArray((d, id, v, c))) FROM
+      (SELECT DISTINCT date_updated AS d, conversation_id AS id, version AS v, date_created AS c
+        FROM conversation_updates WHERE ${range} AND sipHash128(date_created, conversation_id, version) IN latest
+        ORDER BY d, id, c LIMIT {reach:UInt32})) AS found,
+    ${pageOfFound(wholeTies)}
+    ${output(
+      CONVERSATION,
+      withHandoffs(records, handoffs, "r.date_updated"),
+      "(page.5 OR bound.1 >= {candidates:UInt32})",
+    )}`;
+}
+
+/** How many candidates the update index holds, up to `candidates`: tells a page without live rows from the end. */
+export function countCandidates(positioned: boolean): string {
+  return `SELECT ${boundOfCandidates(positioned)}.1`;
+}

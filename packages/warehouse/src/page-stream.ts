@@ -1,0 +1,105 @@
+import { Readable } from "node:stream";
+import type { PagePosition } from "./page.ts";
+import { toWarehouseError, WarehouseError } from "./warehouse-error.ts";
+
+// Records are compact JSON, which never holds a raw carriage return; ClickHouse starts the exception that it
+// puts into a running response with one.
+const CARRIAGE_RETURN = 13;
+const NEWLINE = 10;
+const MAX_HEAD_BYTES = 1 << 20;
+
+export type PageHead = {
+  readonly rows: number;
+  /** More records follow, or may follow. */
+  readonly more: boolean;
+  /** Records of the next page were already found. */
+  readonly keysBehind: boolean;
+  readonly last: PagePosition;
+  readonly lastIsWhole: boolean;
+};
+
+export type HeadAndRecords = { readonly head: PageHead | null; readonly records: Readable };
+
+function parseHead(line: string): PageHead {
+  const [rows, keysBehind, more, date, whole, id] = line.split(" ");
+  return {
+    rows: Number(rows),
+    more: more === "1",
+    keysBehind: keysBehind === "1",
+    last: { date: Number(date), id: Buffer.from(id ?? "", "base64").toString() },
+    lastIsWhole: whole === "1",
+  };
+}
+
+function brokenMidway(): WarehouseError {
+  return new WarehouseError("warehouse_unavailable", "EXCEPTION_MIDWAY", true, undefined);
+}
+
+/**
+ * Takes the describing line off the response of a page query (null when there are no rows) and gives the rest
+ * as it flows. The rest ends in an error, never cleanly, when ClickHouse fails midway or the connection breaks.
+ */
+export function splitHead(source: Readable): Promise<HeadAndRecords> {
+  return new Promise((resolve, reject) => {
+    let settled = false;
+    let pending: Buffer = Buffer.alloc(0);
+    const records = new Readable({
+      highWaterMark: 256 * 1024,
+      read() {
+        source.resume();
+      },
+      destroy(error, done) {
+        source.destroy();
+        done(error);
+      },
+    });
+
+    // Whoever reads gets the error; one that comes before anybody reads must not end the process.
+    records.on("error", () => {});
+
+    function fail(cause: Error): void {
+      const error = toWarehouseError(cause);
+      if (settled) {
+        records.destroy(error);
+        return;
+      }
+      settled = true;
+      records.destroy();
+      reject(error);
+    }
+
+    function pass(chunk: Buffer): void {
+      if (chunk.length > 0 && !records.push(chunk)) source.pause();
+    }
+
+    source.on("data", (chunk: Buffer) => {
+      if (chunk.indexOf(CARRIAGE_RETURN) !== -1) return fail(brokenMidway());
+      if (settled) return pass(chunk);
+      pending = pending.length === 0 ? chunk : Buffer.concat([pending, chunk]);
+      const end = pending.indexOf(NEWLINE);
+      if (end === -1) {
+        if (pending.length > MAX_HEAD_BYTES) fail(brokenMidway());
+        return;
+      }
+      settled = true;
+      const head = parseHead(pending.toString("latin1", 0, end));
+      source.pause();
+      pass(pending.subarray(end + 1));
+      resolve({ head, records });
+    });
+    source.on("end", () => {
+      if (settled) {
+        records.push(null);
+        return;
+      }
+      if (pending.length > 0) return fail(brokenMidway());
+      settled = true;
+      records.push(null);
+      resolve({ head: null, records });
+    });
+    source.on("error", fail);
+    source.on("close", () => {
+      if (!source.readableEnded) fail(brokenMidway());
+    });
+  });
+}

@@ -1,0 +1,74 @@
+import { ClickHouseError } from "@clickhouse/client";
+import { ServiceError } from "@conversation-export/runtime";
+
+export type WarehouseErrorCode =
+  | "warehouse_unavailable"
+  | "warehouse_refused_data"
+  | "warehouse_query_failed";
+
+/** Trouble with ClickHouse. `warehouse_refused_data` means that the rows themselves are at fault. */
+export class WarehouseError extends ServiceError {
+  /** ClickHouse's own name of the error, such as MEMORY_LIMIT_EXCEEDED, or the socket's, such as ECONNREFUSED. */
+  readonly causeName: string;
+
+  constructor(code: WarehouseErrorCode, causeName: string, retryable: boolean, cause: unknown) {
+    super(code, `${code}: ${causeName}`, { retryable, cause });
+    this.name = "WarehouseError";
+    this.causeName = causeName;
+  }
+}
+
+// Errors that name the data of an INSERT; everything else may pass with time or an operator's hand.
+const DATA_ERRORS: ReadonlySet<string> = new Set([
+  "VIOLATED_CONSTRAINT",
+  "CANNOT_READ_ALL_DATA",
+  "CANNOT_PARSE_INPUT_ASSERTION_FAILED",
+  "CANNOT_PARSE_TEXT",
+  "CANNOT_PARSE_NUMBER",
+  "CANNOT_PARSE_DATETIME",
+  "INCORRECT_DATA",
+  "INCORRECT_NUMBER_OF_COLUMNS",
+  "TOO_LARGE_STRING_SIZE",
+  "TOO_LARGE_ARRAY_SIZE",
+  "ARGUMENT_OUT_OF_BOUND",
+  "VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE",
+  "UNKNOWN_ELEMENT_OF_ENUM",
+  "ATTEMPT_TO_READ_AFTER_EOF",
+]);
+
+// Errors of a query that are the query's fault and come back every time.
+const QUERY_BUGS: ReadonlySet<string> = new Set([
+  "SYNTAX_ERROR",
+  "UNKNOWN_IDENTIFIER",
+  "UNKNOWN_FUNCTION",
+  "TYPE_MISMATCH",
+  "ILLEGAL_TYPE_OF_ARGUMENT",
+  "NUMBER_OF_ARGUMENTS_DOESNT_MATCH",
+  "BAD_ARGUMENTS",
+  "BAD_QUERY_PARAMETER",
+  "UNKNOWN_SETTING",
+]);
+
+function causeNameOf(error: unknown): string {
+  if (error instanceof ClickHouseError) return error.type ?? `CODE_${error.code}`;
+  if (typeof error === "object" && error !== null && "code" in error && typeof error.code === "string") {
+    return error.code;
+  }
+  return error instanceof Error ? error.name : "unknown";
+}
+
+function isBug(error: unknown): boolean {
+  return error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError;
+}
+
+/** Names what went wrong with a query or an insert, by the type of the error and never by its words. */
+export function toWarehouseError(error: unknown): WarehouseError {
+  if (error instanceof WarehouseError) return error;
+  const name = causeNameOf(error);
+  if (isBug(error) && name === (error as Error).name) {
+    return new WarehouseError("warehouse_query_failed", name, false, error);
+  }
+  if (DATA_ERRORS.has(name)) return new WarehouseError("warehouse_refused_data", name, false, error);
+  if (QUERY_BUGS.has(name)) return new WarehouseError("warehouse_query_failed", name, false, error);
+  return new WarehouseError("warehouse_unavailable", name, true, error);
+}

@@ -1,0 +1,54 @@
+import { Readable } from "node:stream";
+import { finished } from "node:stream/promises";
+import { connect } from "./connection.ts";
+import type { TableInsert } from "./batch.ts";
+import { toWarehouseError } from "./warehouse-error.ts";
+
+/** What ingest writes with. */
+export type Writer = {
+  /** Resolves when ClickHouse has acknowledged the rows. Throws `WarehouseError`. */
+  insert(insert: TableInsert, signal?: AbortSignal): Promise<void>;
+  ping(): Promise<void>;
+  close(): Promise<void>;
+};
+
+/** Connects the writing user. `url`: `http://user:password@host:port/database`. */
+export function createWriter(deps: {
+  readonly url: string;
+  readonly application: string;
+  readonly requestTimeoutMs?: number;
+}): Writer {
+  const client = connect({
+    ...deps,
+    settings: {
+      // One INSERT is one block, written before it is acknowledged; versions make a repetition harmless.
+      async_insert: 0,
+      insert_deduplicate: 0,
+      // Rows of one key are merged when they are read: sorting the block is enough.
+      optimize_on_insert: 0,
+      // On a cluster: acknowledged means written by the shard.
+      distributed_foreground_insert: 1,
+      input_format_parallel_parsing: 0,
+    },
+  });
+  return {
+    async insert({ table, columns, body }, signal) {
+      try {
+        const result = await client.exec({
+          query: `INSERT INTO ${table} (${columns.join(", ")}) FORMAT RowBinary`,
+          values: Readable.from([body], { objectMode: false }),
+          ...(signal === undefined ? {} : { abort_signal: signal }),
+        });
+        result.stream.resume();
+        await finished(result.stream);
+      } catch (error) {
+        throw toWarehouseError(error);
+      }
+    },
+    async ping() {
+      const result = await client.ping({ select: true });
+      if (!result.success) throw toWarehouseError(result.error);
+    },
+    close: () => client.close(),
+  };
+}
