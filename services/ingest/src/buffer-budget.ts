@@ -1,0 +1,31 @@
+/** Bounds the bytes of everything that is read and not yet settled. */
+export type BufferBudget = {
+  add(bytes: number): void;
+  release(bytes: number): void;
+  isFull(): boolean;
+  used(): number;
+};
+
+/** `onRoom` is called when use falls below half of `maxBytes` after it was full. */
+export const createBufferBudget = (deps: { maxBytes: number; onRoom: () => void }): BufferBudget => {
+  let used = 0;
+  let wasFull = false;
+  return {
+    add(bytes) {
+      used += bytes;
+    },
+    release(bytes) {
+      used -= bytes;
+      if (wasFull && used <= deps.maxBytes / 2) {
+        wasFull = false;
+        deps.onRoom();
+      }
+    },
+    isFull() {
+      const full = used >= deps.maxBytes;
+      if (full) wasFull = true;
+      return full;
+    },
+    used: () => used,
+  };
+};

@@ -1,0 +1,85 @@
+import { ConfigError, LOG_LEVELS, parseEnv } from "@conversation-export/runtime";
+import { z } from "zod";
+
+const count = (fallback: number, min = 1) => z.coerce.number().int().min(min).default(fallback);
+
+const TOPIC_NAMES = ["TOPIC_CONVERSATIONS", "TOPIC_MESSAGES", "TOPIC_END_USERS"] as const;
+
+const schema = z.object({
+  HOST: z.string().default("0.0.0.0"),
+  METRICS_PORT: count(9090, 0).pipe(z.number().max(65_535)),
+  KAFKA_BROKERS: z
+    .string()
+    .regex(/^\s*[^,\s]+:\d+(\s*,\s*[^,\s]+:\d+)*\s*$/, "must be host:port,host:port,…")
+    .transform((list) => list.split(",").map((broker) => broker.trim())),
+  KAFKA_GROUP_ID: z.string().min(1).default("conversation-export-ingest"),
+  KAFKA_SESSION_TIMEOUT_MS: count(30_000, 1_000),
+  TOPIC_CONVERSATIONS: z.string().min(1).default("conversations"),
+  TOPIC_MESSAGES: z.string().min(1).default("messages"),
+  TOPIC_END_USERS: z.string().min(1).default("end-users"),
+  CLICKHOUSE_URL: z.url({ protocol: /^https?$/ }),
+  BATCH_MAX_RECORDS: count(10_000),
+  BATCH_MAX_BYTES: count(64 * 1024 * 1024, 1024),
+  BATCH_MAX_AGE_MS: count(500, 10),
+  MAX_TIME_AHEAD_SECONDS: count(300, 0),
+  BUFFER_MAX_BYTES: count(256 * 1024 * 1024, 1024),
+  LAG_INTERVAL_MS: count(5_000, 100),
+  SHUTDOWN_DEADLINE_MS: count(30_000, 1_000),
+  LOG_LEVEL: z.enum(LOG_LEVELS).default("info"),
+});
+
+export type Config = {
+  readonly host: string;
+  /** 0 takes a free port. */
+  readonly metricsPort: number;
+  readonly brokers: readonly string[];
+  readonly groupId: string;
+  readonly sessionTimeoutMs: number;
+  readonly topics: { readonly conversations: string; readonly messages: string; readonly endUsers: string };
+  /** `http://user:password@host:port/database` */
+  readonly clickhouseUrl: string;
+  readonly limits: {
+    readonly maxRecords: number;
+    readonly maxBytes: number;
+    readonly maxAgeMs: number;
+    readonly maxTimeAheadMs: number;
+  };
+  /** Bytes of all batches together above which partitions pause. */
+  readonly bufferMaxBytes: number;
+  readonly lagIntervalMs: number;
+  readonly shutdownDeadlineMs: number;
+  readonly logLevel: (typeof LOG_LEVELS)[number];
+};
+
+/** Reads the configuration. Throws `ConfigError`, which names every wrong variable. */
+export const readConfig = (env: Readonly<Record<string, string | undefined>> = process.env): Config => {
+  const values = parseEnv(schema, env);
+  const repeated = TOPIC_NAMES.filter((name, index) =>
+    TOPIC_NAMES.slice(0, index).some((other) => values[other] === values[name]),
+  );
+  if (repeated.length > 0)
+    throw new ConfigError(repeated.map((name) => `${name}: must be a topic of its own`));
+  return {
+    host: values.HOST,
+    metricsPort: values.METRICS_PORT,
+    brokers: values.KAFKA_BROKERS,
+    groupId: values.KAFKA_GROUP_ID,
+    sessionTimeoutMs: values.KAFKA_SESSION_TIMEOUT_MS,
+    topics: {
+      conversations: values.TOPIC_CONVERSATIONS,
+      messages: values.TOPIC_MESSAGES,
+      endUsers: values.TOPIC_END_USERS,
+    },
+    clickhouseUrl: values.CLICKHOUSE_URL,
+    limits: {
+      maxRecords: values.BATCH_MAX_RECORDS,
+      maxBytes: values.BATCH_MAX_BYTES,
+      maxAgeMs: values.BATCH_MAX_AGE_MS,
+      maxTimeAheadMs: values.MAX_TIME_AHEAD_SECONDS * 1000,
+    },
+    bufferMaxBytes: values.BUFFER_MAX_BYTES,
+    lagIntervalMs: values.LAG_INTERVAL_MS,
+    shutdownDeadlineMs: values.SHUTDOWN_DEADLINE_MS,
+    logLevel: values.LOG_LEVEL,
+  };
+};

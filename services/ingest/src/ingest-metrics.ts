@@ -1,0 +1,56 @@
+import type { Metrics } from "@conversation-export/runtime";
+
+/** The metrics of ingest; gauges that follow a state are set where the state is. */
+export const createIngestMetrics = (metrics: Metrics) => ({
+  consumed: metrics.counter("ingest_records_consumed_total", "Messages taken from the bus", ["topic"]),
+  written: metrics.counter("ingest_rows_written_total", "Rows that ClickHouse acknowledged", ["table"]),
+  rejected: metrics.counter("ingest_records_rejected_total", "Records sent to the dead letters", [
+    "topic",
+    "reason",
+  ]),
+  unknownFields: metrics.counter("ingest_unknown_fields_total", "Fields that were dropped as unknown", [
+    "topic",
+    "field",
+  ]),
+  unusualValues: metrics.counter("ingest_unusual_values_total", "Values outside their documented set, kept", [
+    "topic",
+    "field",
+  ]),
+  ignored: metrics.counter("ingest_records_ignored_total", "Messages that carry nothing to store", [
+    "topic",
+    "reason",
+  ]),
+  batchRecords: metrics.histogram(
+    "ingest_batch_records",
+    "Records a batch",
+    ["topic"],
+    [1, 10, 100, 1_000, 5_000, 10_000, 20_000, 50_000],
+  ),
+  batchAge: metrics.histogram(
+    "ingest_batch_age_seconds",
+    "From the first record of a batch to its commit",
+    ["topic"],
+    [0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 300],
+  ),
+  insert: metrics.histogram(
+    "ingest_insert_seconds",
+    "Time of one acknowledged INSERT",
+    ["table"],
+    [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+  ),
+  retries: metrics.counter("ingest_flush_retries_total", "Attempts that failed and are repeated", [
+    "step",
+    "code",
+  ]),
+  commits: metrics.counter("ingest_commits_total", "Offset commits by result", ["result"]),
+  lag: metrics.gauge("ingest_lag_records", "Records on the bus that are not committed yet", [
+    "topic",
+    "partition",
+  ]),
+  lagUnknown: metrics.gauge("ingest_lag_unknown", "1 while the lag of a partition cannot be told", [
+    "topic",
+    "partition",
+  ]),
+});
+
+export type IngestMetrics = ReturnType<typeof createIngestMetrics>;

@@ -1,0 +1,61 @@
+import type { Admin, TopicPartition } from "@conversation-export/bus";
+import type { Logger } from "@conversation-export/runtime";
+import type { IngestMetrics } from "./ingest-metrics.ts";
+
+export type LagWatch = { start(): Promise<void>; stop(): Promise<void> };
+
+/** Keeps the lag of the partitions that this process owns; what cannot be told is marked as unknown, never as 0. */
+export const createLagWatch = (deps: {
+  readonly admin: Admin;
+  readonly groupId: string;
+  readonly topics: readonly string[];
+  readonly assigned: () => readonly TopicPartition[];
+  readonly intervalMs: number;
+  readonly metrics: IngestMetrics;
+  readonly log: Logger;
+}): LagWatch => {
+  const { admin, groupId, topics, assigned, intervalMs, metrics, log } = deps;
+  let timer: NodeJS.Timeout | undefined;
+  let running: Promise<void> = Promise.resolve();
+  let stopped = false;
+
+  const setLags = async (): Promise<void> => {
+    const owned = new Set(assigned().map(({ topic, partition }) => `${topic}/${partition}`));
+    const lags = await admin.fetchLag(groupId, topics);
+    metrics.lag.reset();
+    metrics.lagUnknown.reset();
+    for (const { topic, partition, lag } of lags) {
+      if (!owned.has(`${topic}/${partition}`)) continue;
+      metrics.lagUnknown.set({ topic, partition }, lag === null ? 1 : 0);
+      if (lag !== null) metrics.lag.set({ topic, partition }, lag);
+    }
+  };
+
+  const tick = async (): Promise<void> => {
+    try {
+      await setLags();
+    } catch (error) {
+      metrics.lag.reset();
+      for (const { topic, partition } of assigned()) metrics.lagUnknown.set({ topic, partition }, 1);
+      log.warn({ err: error }, "lag unknown");
+    }
+    if (!stopped) {
+      timer = setTimeout(() => {
+        running = tick();
+      }, intervalMs);
+    }
+  };
+
+  return {
+    start: async () => {
+      await admin.start();
+      running = tick();
+    },
+    stop: async () => {
+      stopped = true;
+      clearTimeout(timer);
+      await running;
+      await admin.stop();
+    },
+  };
+};

@@ -1,0 +1,98 @@
+import type { Consumer, MessageSlice, Taken, TopicPartition } from "@conversation-export/bus";
+import type { EventType } from "@conversation-export/domain";
+import type { Logger, Metrics } from "@conversation-export/runtime";
+import { type BufferBudget, createBufferBudget } from "./buffer-budget.ts";
+import type { IngestMetrics } from "./ingest-metrics.ts";
+import { createLane, type Lane, type LaneLimits } from "./lane.ts";
+import type { Sink } from "./sink.ts";
+
+type Handlers = {
+  onMessages(slice: MessageSlice): Taken;
+  onAssigned(assignment: { epoch: number; partitions: readonly TopicPartition[] }): void;
+  onRebalancing(): Promise<void>;
+};
+
+export type Pipeline = Handlers & {
+  /** Takes nothing more and resolves when everything taken is settled. */
+  drain(): Promise<void>;
+  isDraining(): boolean;
+};
+
+/** Topics, lanes and the budget that they share. `consumer` is asked for late: it is built with these handlers. */
+export const createPipeline = (deps: {
+  readonly types: ReadonlyMap<string, EventType>;
+  readonly limits: LaneLimits;
+  readonly bufferMaxBytes: number;
+  readonly sink: Sink;
+  readonly consumer: () => Consumer;
+  readonly metrics: IngestMetrics;
+  readonly registry: Metrics;
+  readonly log: Logger;
+  readonly now: () => number;
+  readonly onFatal: (error: unknown) => void;
+}): Pipeline => {
+  const { types, sink, consumer, log, now } = deps;
+  let draining = false;
+  let paused: TopicPartition[] = [];
+
+  const budget: BufferBudget = createBufferBudget({
+    maxBytes: deps.bufferMaxBytes,
+    onRoom: () => {
+      if (draining) return;
+      const waiting = paused;
+      paused = [];
+      consumer().resume(waiting);
+    },
+  });
+
+  const lanes = new Map<string, Lane>();
+  for (const [topic, type] of types) {
+    const commit: Consumer["commit"] = (epoch, offsets) => consumer().commit(epoch, offsets);
+    const { limits, metrics, onFatal } = deps;
+    lanes.set(topic, createLane({ topic, type, limits, budget, sink, commit, metrics, log, now, onFatal }));
+  }
+
+  const oldestSeconds = (): number => {
+    const ages = [...lanes.values()].map((lane) => lane.oldestAt()).filter((at) => at !== null);
+    return ages.length === 0 ? 0 : (now() - Math.min(...ages)) / 1000;
+  };
+  deps.registry.gauge("ingest_buffered_bytes", "Bytes read and not settled", [], (gauge) =>
+    gauge.set(budget.used()),
+  );
+  deps.registry.gauge("ingest_oldest_unflushed_seconds", "Age of the oldest unsettled record", [], (gauge) =>
+    gauge.set(oldestSeconds()),
+  );
+  deps.registry.gauge("ingest_paused_partitions", "Partitions that wait for room", [], (gauge) =>
+    gauge.set(consumer().pausedCount()),
+  );
+
+  const drainLanes = async (): Promise<void> => {
+    await Promise.all([...lanes.values()].map((lane) => lane.drain()));
+  };
+
+  return {
+    onMessages: (slice) => {
+      const lane = lanes.get(slice.topic);
+      if (lane === undefined) throw new Error(`no lane for topic ${slice.topic}`);
+      if (draining) return { processed: 0, pause: true };
+      const processed = lane.take(slice);
+      if (processed === slice.messages.length) return "continue";
+      paused.push({ topic: slice.topic, partition: slice.partition });
+      return { processed, pause: true };
+    },
+    onAssigned: ({ epoch, partitions }) => {
+      paused = [];
+      for (const lane of lanes.values()) lane.fence(epoch);
+      log.info({ epoch, partitions: partitions.length }, "partitions assigned");
+    },
+    onRebalancing: async () => {
+      log.info("rebalance: drain");
+      await drainLanes();
+    },
+    drain: async () => {
+      draining = true;
+      await drainLanes();
+    },
+    isDraining: () => draining,
+  };
+};
