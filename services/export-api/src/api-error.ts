@@ -1,0 +1,130 @@
+import { randomUUID } from "node:crypto";
+import { isRetryable } from "@conversation-export/runtime";
+
+/** The types of section 7 of the specification that this service answers with. */
+type ErrorType =
+  | "bad_request"
+  | "unauthorized"
+  | "authorization_error"
+  | "resource_not_found"
+  | "internal_server_error";
+
+/** An answer other than 200: status, the fields of the error body, and further headers. */
+export type ErrorAnswer = {
+  readonly status: number;
+  readonly type: ErrorType;
+  readonly message: string;
+  readonly details: string | null;
+  readonly headers: Readonly<Record<string, string>>;
+};
+
+/** Thrown by a handler to give an answer; nothing in it may come from inside the service. */
+export class ApiError extends Error {
+  readonly answer: ErrorAnswer;
+
+  constructor(answer: Omit<ErrorAnswer, "headers"> & { headers?: ErrorAnswer["headers"] }) {
+    super(answer.message);
+    this.name = "ApiError";
+    this.answer = { headers: {}, ...answer };
+  }
+}
+
+const RETRY_AFTER_SECONDS = "5";
+
+/** The body of section 7 of the specification, as JSON. */
+export const renderError = (answer: Pick<ErrorAnswer, "type" | "message" | "details">): string =>
+  JSON.stringify({ errors: [{ type: answer.type, message: answer.message, details: answer.details }] });
+
+/** 400; `problems` names every wrong or unknown part of the request. */
+export const badRequest = (problems: readonly string[]): ApiError =>
+  new ApiError({
+    status: 400,
+    type: "bad_request",
+    message: "The request is invalid",
+    details: problems.join("; "),
+  });
+
+/** 401; `given` tells whether a credential came at all (RFC 6750: no error code when none did). */
+export const unauthorized = (given: boolean): ApiError =>
+  new ApiError({
+    status: 401,
+    type: "unauthorized",
+    message: given ? "The API key cannot be verified" : "An API key is required",
+    details: null,
+    headers: {
+      "www-authenticate": `Bearer realm="conversation-export"${given ? ', error="invalid_token"' : ""}`,
+    },
+  });
+
+/** 403 for a key that was not made for this operation. */
+export const notAuthorized = (scope: string): ApiError =>
+  new ApiError({
+    status: 403,
+    type: "authorization_error",
+    message: "The API key does not allow this operation",
+    details: `the scope ${scope} is required`,
+  });
+
+/** 404 for a client that was deleted. */
+export const clientMissing = (clientId: string): ApiError =>
+  new ApiError({
+    status: 404,
+    type: "resource_not_found",
+    message: `The client ${clientId} does not exist`,
+    details: null,
+  });
+
+/** 404 for a path that leads nowhere. */
+export const routeMissing = (): ApiError =>
+  new ApiError({
+    status: 404,
+    type: "resource_not_found",
+    message: "There is no such resource",
+    details: null,
+  });
+
+/** 405 for a known path; `allowed` are the methods that it has. */
+export const methodNotAllowed = (method: string, allowed: readonly string[]): ApiError =>
+  new ApiError({
+    status: 405,
+    type: "bad_request",
+    message: "The method is not allowed for this resource",
+    details: `method: ${method} is not one of ${allowed.join(", ")}`,
+    headers: { allow: allowed.join(", ") },
+  });
+
+/** Trouble of our own: 503 when a later attempt may succeed, else 500. `errorId` must stand in the log. */
+export const internalError = (errorId: string, retryable: boolean): ErrorAnswer => ({
+  status: retryable ? 503 : 500,
+  type: "internal_server_error",
+  message: retryable ? "The service is unavailable for a moment" : "Something went wrong inside the service",
+  details: `error_id: ${errorId}`,
+  headers: retryable ? { "retry-after": RETRY_AFTER_SECONDS } : {},
+});
+
+/**
+ * Turns anything thrown into an answer. `errorId` is set when the error is ours and has to be logged under it.
+ */
+export const answerTo = (error: unknown): { answer: ErrorAnswer; errorId?: string } => {
+  if (error instanceof ApiError) return { answer: error.answer };
+  const status = statusOf(error);
+  if (status !== undefined && status >= 400 && status < 500) {
+    // Errors of the HTTP framework: their texts may repeat what was sent, so they stay inside.
+    return {
+      answer: {
+        status,
+        type: "bad_request",
+        message: "The request is invalid",
+        details: null,
+        headers: {},
+      },
+    };
+  }
+  const errorId = randomUUID();
+  return { answer: internalError(errorId, isRetryable(error)), errorId };
+};
+
+const statusOf = (error: unknown): number | undefined =>
+  error instanceof Error && "statusCode" in error && typeof error.statusCode === "number"
+    ? error.statusCode
+    : undefined;

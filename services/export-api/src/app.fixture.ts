@@ -1,0 +1,135 @@
+import { Readable } from "node:stream";
+import { createKey, createLogger, createMetrics, parseKey } from "@conversation-export/runtime";
+import type { ApiClient, MessagePageQuery, Page, PageQuery, Reader } from "@conversation-export/warehouse";
+import type { FastifyInstance } from "fastify";
+import { type AppDeps, createApp } from "./app.ts";
+import { createExportMetrics } from "./export-metrics.ts";
+
+export type StoredRecord = {
+  readonly clientId: string;
+  readonly created: number;
+  readonly updated: number;
+  readonly id: string;
+  readonly conversationId: string;
+};
+
+/** A key of the client `acme`. */
+export const KEY = createKey().key;
+export const AUTHORIZED = { authorization: `Bearer ${KEY}` };
+
+export const CLIENT: ApiClient = {
+  clientId: "acme",
+  keyId: "key-1",
+  scopes: ["export"],
+  clientDeleted: false,
+  linkBounds: null,
+};
+
+/** An ordered list in memory in the place of the warehouse; `queries` and `lookups` are what it was asked. */
+export const createListReader = (options: {
+  records?: readonly StoredRecord[];
+  clients?: Readonly<Record<string, ApiClient>>;
+  /** How far a page grows to hold one tie. */
+  extension?: number;
+}) => {
+  const { records = [], extension = 10_000 } = options;
+  const clients = new Map(
+    Object.entries(options.clients ?? { [KEY]: CLIENT }).map(([key, client]) => [
+      parseKey(key)?.hash,
+      client,
+    ]),
+  );
+  const queries: (PageQuery & { conversationId?: string })[] = [];
+  const lookups: string[] = [];
+
+  const page = (query: MessagePageQuery, dateOf: (record: StoredRecord) => number): Promise<Page> => {
+    queries.push(query);
+    const { after } = query;
+    const rows = records
+      .filter(
+        (row) =>
+          row.clientId === query.clientId &&
+          dateOf(row) >= query.since &&
+          dateOf(row) < query.to &&
+          (query.conversationId === undefined || row.conversationId === query.conversationId) &&
+          (after === undefined ||
+            dateOf(row) > after.date ||
+            (dateOf(row) === after.date && row.id > after.id)),
+      )
+      .sort((a, b) => dateOf(a) - dateOf(b) || (a.id < b.id ? -1 : 1));
+    const dateAt = (index: number): number | undefined => {
+      const row = rows[index];
+      return row && dateOf(row);
+    };
+    let size = Math.min(query.pageSize, rows.length);
+    if (query.wholeTies && size < rows.length && dateAt(size - 1) === dateAt(size)) {
+      const tie = rows.findIndex((row) => dateOf(row) === dateAt(size));
+      if (tie > 0) size = tie;
+      else {
+        const end = rows.findIndex((row) => dateOf(row) !== dateAt(0));
+        size = Math.min(end === -1 ? rows.length : end, query.pageSize + extension);
+      }
+    }
+    const last = rows[size - 1];
+    const more = size < rows.length && last !== undefined;
+    return Promise.resolve({
+      rows: size,
+      next: more ? { date: dateOf(last), id: last.id } : null,
+      nextIsWhole: dateAt(size) !== dateAt(size - 1),
+      records: Readable.from(
+        rows.slice(0, size).map((row, index) => Buffer.from((index > 0 ? "," : "") + JSON.stringify(row))),
+      ),
+    });
+  };
+
+  const reader: Reader = {
+    conversationsByCreation: (query) => page(query, (row) => row.created),
+    conversationsByUpdate: (query) => page(query, (row) => row.updated),
+    messagesByCreation: (query) => page(query, (row) => row.created),
+    findKey: (hash) => {
+      lookups.push(hash);
+      return Promise.resolve(clients.get(hash) ?? null);
+    },
+    ping: () => Promise.resolve(),
+    close: () => Promise.resolve(),
+  };
+  return { reader, queries, lookups };
+};
+
+export type TestApp = {
+  readonly app: FastifyInstance;
+  readonly logLines: Record<string, unknown>[];
+  /** The text of the metrics, for lines to look for. */
+  metricsText(): Promise<string>;
+};
+
+/** The app over a reader, with a log and metrics of its own. */
+export const createTestApp = (reader: Reader, overrides: Partial<AppDeps> = {}): TestApp => {
+  const logLines: Record<string, unknown>[] = [];
+  const log = createLogger({
+    service: "export-api",
+    level: "debug",
+    destination: { write: (line) => logLines.push(JSON.parse(line) as Record<string, unknown>) },
+  });
+  const metrics = createMetrics({ service: "export-api" });
+  const app = createApp({
+    reader,
+    log,
+    metrics: createExportMetrics(metrics),
+    clock: () => performance.now(),
+    cursorSecret: "a secret of the tests, 32 letters long",
+    linkBounds: "same",
+    keyCacheMs: 10_000,
+    idleMs: 60_000,
+    ...overrides,
+  });
+  return { app, logLines, metricsText: () => metrics.text() };
+};
+
+/** A page of these chunks; `records` can be asked whether it was destroyed. */
+export const pageOf = (records: Readable, next: Page["next"] = null): Page => ({
+  rows: 1,
+  next,
+  nextIsWhole: true,
+  records,
+});

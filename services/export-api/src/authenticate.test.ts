@@ -1,0 +1,118 @@
+import { createKey, ServiceError } from "@conversation-export/runtime";
+import type { ApiClient } from "@conversation-export/warehouse";
+import { expect, it } from "vitest";
+import { ApiError } from "./api-error.ts";
+import { CLIENT, KEY } from "./app.fixture.ts";
+import { createAuthenticate } from "./authenticate.ts";
+
+const setUp = (answer: () => Promise<ApiClient | null>) => {
+  const seen = { lookups: 0, results: [] as string[], now: 1_000 };
+  const authenticate = createAuthenticate({
+    reader: {
+      findKey: () => {
+        seen.lookups += 1;
+        return answer();
+      },
+    },
+    cacheMs: 10_000,
+    clock: () => seen.now,
+    onLookup: (result) => seen.results.push(result),
+  });
+  return { authenticate, seen };
+};
+
+const statusOf = async (result: Promise<unknown>): Promise<number> => {
+  try {
+    await result;
+  } catch (error) {
+    if (error instanceof ApiError) return error.answer.status;
+    throw error;
+  }
+  return 200;
+};
+
+it("asks once, however many come at once, and again when the answer is old", async () => {
+  const { authenticate, seen } = setUp(() => Promise.resolve(CLIENT));
+  const clients = await Promise.all(Array.from({ length: 50 }, () => authenticate(`Bearer ${KEY}`)));
+  expect(clients).toEqual(Array(50).fill(CLIENT));
+  expect(seen.lookups).toBe(1);
+  seen.now += 9_999;
+  await authenticate(`bearer ${KEY}`);
+  expect(seen.lookups).toBe(1);
+  seen.now += 2;
+  await authenticate(`BEARER  ${KEY}`);
+  expect(seen.lookups).toBe(2);
+});
+
+it("refuses a revoked key as soon as the cached answer is old", async () => {
+  let answer: ApiClient | null = CLIENT;
+  const { authenticate, seen } = setUp(() => Promise.resolve(answer));
+  expect(await statusOf(authenticate(`Bearer ${KEY}`))).toBe(200);
+  answer = null;
+  seen.now += 10_001;
+  expect(await statusOf(authenticate(`Bearer ${KEY}`))).toBe(401);
+});
+
+it("asks again about an unknown key after two seconds", async () => {
+  let answer: ApiClient | null = null;
+  const { authenticate, seen } = setUp(() => Promise.resolve(answer));
+  expect(await statusOf(authenticate(`Bearer ${KEY}`))).toBe(401);
+  answer = CLIENT;
+  seen.now += 1_999;
+  expect(await statusOf(authenticate(`Bearer ${KEY}`))).toBe(401);
+  seen.now += 2;
+  expect(await statusOf(authenticate(`Bearer ${KEY}`))).toBe(200);
+  expect(seen.lookups).toBe(2);
+});
+
+it("refuses what cannot be a key without asking", async () => {
+  const { authenticate, seen } = setUp(() => Promise.resolve(CLIENT));
+  for (const header of [
+    undefined,
+    "",
+    "Bearer",
+    "Bearer ",
+    KEY,
+    `Basic ${KEY}`,
+    `Bearer ${KEY} x`,
+    `Bearer ${KEY.slice(0, -1)}`,
+    `Bearer ${KEY}0`,
+  ]) {
+    expect(await statusOf(authenticate(header)), header).toBe(401);
+  }
+  expect(seen.lookups).toBe(0);
+});
+
+it("answers 404 for a key of a deleted client and names the client", async () => {
+  const { authenticate } = setUp(() => Promise.resolve({ ...CLIENT, clientDeleted: true }));
+  await expect(authenticate(`Bearer ${KEY}`)).rejects.toMatchObject({
+    answer: {
+      status: 404,
+      type: "resource_not_found",
+      details: null,
+      message: expect.stringContaining("acme"),
+    },
+  });
+});
+
+it("passes trouble of the warehouse on, to all that wait, and remembers nothing of it", async () => {
+  let broken = true;
+  const trouble = new ServiceError("warehouse_unavailable", "away", { retryable: true });
+  const { authenticate, seen } = setUp(() => (broken ? Promise.reject(trouble) : Promise.resolve(CLIENT)));
+  const results = await Promise.allSettled([authenticate(`Bearer ${KEY}`), authenticate(`Bearer ${KEY}`)]);
+  expect(results).toEqual([
+    { status: "rejected", reason: trouble },
+    { status: "rejected", reason: trouble },
+  ]);
+  broken = false;
+  expect(await authenticate(`Bearer ${KEY}`)).toEqual(CLIENT);
+  expect(seen.results).toEqual(["asked", "asked"]);
+});
+
+it("keeps answers of different keys apart", async () => {
+  const other = createKey().key;
+  const { authenticate, seen } = setUp(() => Promise.resolve(CLIENT));
+  await authenticate(`Bearer ${KEY}`);
+  await authenticate(`Bearer ${other}`);
+  expect(seen.lookups).toBe(2);
+});

@@ -1,0 +1,40 @@
+import type { Metrics } from "@conversation-export/runtime";
+
+const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+
+export type ExportMetrics = ReturnType<typeof createExportMetrics>;
+
+/** Registers what the service counts. Labels never come from a request, but for ids of registered clients. */
+export const createExportMetrics = (metrics: Metrics) => ({
+  requests: metrics.counter("export_api_requests_total", "Requests answered, by route, method and status.", [
+    "route",
+    "method",
+    "status",
+  ]),
+  seconds: metrics.histogram(
+    "export_api_request_seconds",
+    "From the request to the last byte of its answer.",
+    ["route"],
+    SECONDS,
+  ),
+  firstByteSeconds: metrics.histogram(
+    "export_api_first_byte_seconds",
+    "From the request to the first byte of a page.",
+    ["route"],
+    SECONDS,
+  ),
+  bytes: metrics.counter("export_api_page_bytes_total", "Bytes of pages, by route and client.", [
+    "route",
+    "client",
+  ]),
+  pagesInFlight: metrics.gauge("export_api_pages_in_flight", "Pages being read or written."),
+  brokenPages: metrics.counter("export_api_broken_pages_total", "Pages that began and did not end whole.", [
+    "reason",
+  ]),
+  errors: metrics.counter("export_api_errors_total", "Answers with an error_id, by status.", ["status"]),
+  keyLookups: metrics.counter(
+    "export_api_key_lookups_total",
+    "Keys checked, by where the answer came from.",
+    ["result"],
+  ),
+});

@@ -1,0 +1,45 @@
+import type { AddressInfo } from "node:net";
+import type { Logger } from "@conversation-export/runtime";
+import type { FastifyInstance } from "fastify";
+
+export type Listener = {
+  start(): Promise<{ port: number }>;
+  /** Accepts nothing more, lets running answers finish, and cuts those that take longer than `drainMs`. */
+  stop(): Promise<void>;
+  /** true while requests are served, else why not. */
+  ready(): true | string;
+};
+
+/** The app's place on the network. Port 0 takes a free one. */
+export const createListener = (deps: {
+  app: FastifyInstance;
+  host: string;
+  port: number;
+  drainMs: number;
+  log: Logger;
+}): Listener => {
+  const { app, host, port, drainMs, log } = deps;
+  let state: true | string = "not listening yet";
+  return {
+    start: async () => {
+      await app.listen({ host, port });
+      const bound = (app.server.address() as AddressInfo).port;
+      state = true;
+      log.info({ host, port: bound }, "export API listens");
+      return { port: bound };
+    },
+    stop: async () => {
+      state = "draining";
+      const cut = setTimeout(() => {
+        log.warn({ drainMs }, "answers still running at the deadline are cut");
+        app.server.closeAllConnections();
+      }, drainMs);
+      try {
+        await app.close();
+      } finally {
+        clearTimeout(cut);
+      }
+    },
+    ready: () => state,
+  };
+};

@@ -1,0 +1,105 @@
+import type { ServerResponse } from "node:http";
+import type { Readable } from "node:stream";
+import { ServiceError } from "@conversation-export/runtime";
+
+/**
+ * How a page that had begun came to its end. All but `complete` leave a response that no client takes for whole.
+ * `client_stalled`, `warehouse_stalled`: one side made no progress for the idle time.
+ */
+export type PageEnd =
+  | "complete"
+  | "client_gone"
+  | "client_stalled"
+  | "warehouse_stalled"
+  | "warehouse_failed";
+
+export type PageOutcome = { end: PageEnd; bytes: number; error?: unknown };
+
+/**
+ * Writes `head`, the bytes of `records` and `tail` as they come, never more than the response's buffer ahead of
+ * the client. `begin` is called once, before the first byte and not before the warehouse has sent one: an error
+ * until then rejects, so that it can still be answered with a status. After that an error resets the connection.
+ * A client that goes away destroys `records`.
+ * @param deps.idleMs milliseconds without any progress after which the page is given up
+ */
+export const streamPage = (deps: {
+  response: ServerResponse;
+  records: Readable;
+  head: string;
+  tail: string;
+  idleMs: number;
+  begin: () => void;
+}): Promise<PageOutcome> =>
+  new Promise((resolve, reject) => {
+    const { response, records, head, tail, idleMs, begin } = deps;
+    let begun = false;
+    let ended = false;
+    let settled = false;
+    let bytes = 0;
+
+    const settle = (end: PageEnd, error?: unknown): void => {
+      if (settled) return;
+      settled = true;
+      response.off("drain", resume);
+      records.destroy();
+      resolve(error === undefined ? { end, bytes } : { end, bytes, error });
+    };
+    const fail = (end: PageEnd, error: Error): void => {
+      if (settled) return;
+      if (!begun && end !== "client_gone") {
+        settled = true;
+        records.destroy();
+        reject(error);
+        return;
+      }
+      settle(end, error);
+      breakOff(response);
+    };
+    const write = (chunk: string | Buffer): boolean => {
+      bytes += Buffer.byteLength(chunk);
+      return response.write(chunk);
+    };
+    const start = (): void => {
+      if (begun) return;
+      begun = true;
+      begin();
+      write(head);
+    };
+    const resume = (): void => {
+      records.resume();
+    };
+
+    records.on("data", (chunk: Buffer) => {
+      if (settled) return;
+      start();
+      if (!write(chunk)) records.pause();
+    });
+    records.once("end", () => {
+      if (settled) return;
+      ended = true;
+      start();
+      bytes += Buffer.byteLength(tail);
+      response.end(tail);
+    });
+    // Stays attached: a destroyed query may still report its own end.
+    records.on("error", (error) => fail("warehouse_failed", error));
+    records.once("close", () => {
+      if (!ended) fail("warehouse_failed", new Error("the records ended early"));
+    });
+    response.on("drain", resume);
+    response.once("finish", () => settle("complete"));
+    response.once("close", () => settle("client_gone"));
+    response.on("error", () => settle("client_gone"));
+    // The socket's own timer counts bytes that leave the process, also those of a buffer that drains slowly.
+    response.setTimeout(idleMs, () => {
+      const side = response.writableNeedDrain || ended ? "client_stalled" : "warehouse_stalled";
+      fail(side, new ServiceError(side, `no progress for ${idleMs} ms`, { retryable: true }));
+    });
+    if (response.destroyed) settle("client_gone");
+  });
+
+// A reset, since to an HTTP/1.0 client the end of the connection is the end of the body.
+const breakOff = (response: ServerResponse): void => {
+  if (response.socket !== null && "resetAndDestroy" in response.socket) response.socket.resetAndDestroy();
+  else response.destroy();
+};
