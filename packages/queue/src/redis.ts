@@ -1,0 +1,79 @@
+import { type Logger, ServiceError } from "@conversation-export/runtime";
+import { Redis as Client } from "ioredis";
+import { problemsOf, type RedisServerFacts, readServerFacts } from "./server-facts.ts";
+
+const CONNECT_TIMEOUT_MS = 5_000;
+const COMMAND_TIMEOUT_MS = 2_000;
+const MAX_RECONNECT_MS = 2_000;
+
+export type Redis = {
+  /** Waits for the server as long as it takes; rejects after `stop`. Later losses of the connection heal alone. */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  /** Resolves when the server answers. @throws ServiceError `redis_unavailable` */
+  ping(): Promise<void>;
+  /**
+   * Warns in the log of what loses jobs: a server that evicts keys, or one that is too old.
+   * @throws ServiceError `redis_unavailable`
+   */
+  checkServer(): Promise<RedisServerFacts>;
+};
+
+/** `url`: `redis://user:password@host:port/database`, or `rediss:` for TLS. */
+export const createRedis = (deps: { readonly url: string; readonly log: Logger }): Redis => {
+  const { url, log } = deps;
+  const client = new Client(url, {
+    lazyConnect: true,
+    // A command of now is worth nothing later, and must not pile up while the server is away.
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    commandTimeout: COMMAND_TIMEOUT_MS,
+    retryStrategy: (attempt) => Math.min(attempt * 100, MAX_RECONNECT_MS),
+  });
+  const abort = new AbortController();
+  let reported = false;
+
+  client.on("error", (error: Error) => {
+    if (reported) return;
+    reported = true;
+    log.warn({ error: error.message }, "Redis is away, connecting again");
+  });
+  client.on("ready", () => {
+    reported = false;
+    log.info("connected to Redis");
+  });
+
+  const call = async <T>(operation: () => Promise<T>): Promise<T> => {
+    try {
+      return await operation();
+    } catch (error) {
+      throw new ServiceError("redis_unavailable", `Redis does not answer: ${String(error)}`, {
+        retryable: true,
+        cause: error,
+      });
+    }
+  };
+
+  return {
+    start: () =>
+      new Promise((resolve, reject) => {
+        abort.signal.addEventListener("abort", () => reject(abort.signal.reason as Error), { once: true });
+        client.once("ready", resolve);
+        // The client says what is wrong by its event and tries again by itself.
+        client.connect().catch(() => undefined);
+      }),
+    stop: () => {
+      abort.abort(new ServiceError("stopped", "stopped while waiting for Redis"));
+      client.disconnect();
+      return Promise.resolve();
+    },
+    ping: () => call(async () => void (await client.ping())),
+    checkServer: () =>
+      call(async () => {
+        const facts = readServerFacts(await client.info());
+        for (const problem of problemsOf(facts)) log.warn(facts, problem);
+        return facts;
+      }),
+  };
+};

@@ -1,0 +1,24 @@
+import { isRedisVersionLowerThan, RedisConnection } from "bullmq";
+
+/** null: the server does not say. */
+export type RedisServerFacts = { readonly version: string | null; readonly maxmemoryPolicy: string | null };
+
+/** Reads the answer to INFO. */
+export const readServerFacts = (info: string): RedisServerFacts => {
+  const field = (name: string): string | null =>
+    new RegExp(`^${name}:(.+?)\\r?$`, "m").exec(info)?.[1] ?? null;
+  return { version: field("redis_version"), maxmemoryPolicy: field("maxmemory_policy") };
+};
+
+/** What about a server loses jobs, one sentence each. */
+export const problemsOf = ({ version, maxmemoryPolicy }: RedisServerFacts): string[] => {
+  const problems: string[] = [];
+  const wanted = RedisConnection.recommendedMinimumVersion;
+  if (version !== null && isRedisVersionLowerThan(version, wanted, "redis")) {
+    problems.push(`Redis is too old for the queue: use ${wanted} or newer`);
+  }
+  if (maxmemoryPolicy !== null && maxmemoryPolicy !== "noeviction") {
+    problems.push("Redis may evict jobs: set maxmemory-policy to noeviction");
+  }
+  return problems;
+};

@@ -1,0 +1,31 @@
+import { ConfigError } from "@conversation-export/runtime";
+import { describe, expect, it } from "vitest";
+import { readBusConfig, readWarehouseConfig } from "./config.ts";
+
+describe("the environment of the operations command", () => {
+  it("needs only brokers for Kafka", () => {
+    expect(readBusConfig({ KAFKA_BROKERS: "a:9092, b:9093", TOPIC_MESSAGES: "chat.messages" })).toEqual({
+      brokers: ["a:9092", "b:9093"],
+      topics: ["conversations", "chat.messages", "end-users"],
+    });
+  });
+
+  it("needs only the URL for ClickHouse; an empty cluster is a single server", () => {
+    const url = "http://migrator:x@localhost:8123/conversation_export";
+    expect(readWarehouseConfig({ CLICKHOUSE_URL: url, CLUSTER: "" })).toEqual({ url, cluster: null });
+    expect(readWarehouseConfig({ CLICKHOUSE_URL: url, CLUSTER: "main" }).cluster).toBe("main");
+  });
+
+  it.each([
+    [() => readBusConfig({}), "KAFKA_BROKERS"],
+    [() => readBusConfig({ KAFKA_BROKERS: "localhost" }), "KAFKA_BROKERS"],
+    [() => readBusConfig({ KAFKA_BROKERS: "a:1,," }), "KAFKA_BROKERS"],
+    [() => readBusConfig({ KAFKA_BROKERS: "a:1", TOPIC_END_USERS: "end users" }), "TOPIC_END_USERS"],
+    [() => readWarehouseConfig({}), "CLICKHOUSE_URL"],
+    [() => readWarehouseConfig({ CLICKHOUSE_URL: "localhost:8123" }), "CLICKHOUSE_URL"],
+    [() => readWarehouseConfig({ CLICKHOUSE_URL: "http://h/d", CLUSTER: "a'b" }), "CLUSTER"],
+  ])("names the wrong variable (%#)", (read, name) => {
+    expect(read).toThrow(ConfigError);
+    expect(read).toThrow(name);
+  });
+});

@@ -1,0 +1,19 @@
+import { migrate } from "@conversation-export/warehouse";
+import type { WarehouseConfig } from "./config.ts";
+import { explainWarehouse } from "./explain.ts";
+import type { Print } from "./print.ts";
+
+/** Applies what has not been applied and prints a line for each migration. Throws `CommandError` or `ServiceError`. */
+export const applyMigrations = async (config: WarehouseConfig, print: Print): Promise<void> => {
+  const { url, cluster } = config;
+  try {
+    const states = await migrate({
+      url,
+      topology: { cluster },
+      onApplied: (name) => print(`applied    ${name}`),
+    });
+    for (const { name, state } of states) if (state === "unchanged") print(`unchanged  ${name}`);
+  } catch (error) {
+    throw explainWarehouse(error, url);
+  }
+};

@@ -1,0 +1,17 @@
+import { expect, it } from "vitest";
+import { renderTable } from "./print.ts";
+
+it("pads columns to their widest cell and leaves no spaces at the end", () => {
+  const table = renderTable(
+    ["KEY", "LABEL"],
+    [
+      ["key_1", ""],
+      ["k", "for the nightly copy"],
+    ],
+  );
+  expect(table).toBe("KEY    LABEL\nkey_1\nk      for the nightly copy");
+});
+
+it("shows the heading when there is nothing", () => {
+  expect(renderTable(["CLIENT", "STATE"], [])).toBe("CLIENT  STATE");
+});

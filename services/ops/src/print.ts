@@ -1,0 +1,21 @@
+/** Where a command writes its result. */
+export type Print = (text: string) => void;
+
+/** Columns padded to their widest cell, two spaces between them; the heading alone when there are no rows. */
+export const renderTable = (
+  heading: readonly string[],
+  rows: readonly (readonly (string | number)[])[],
+): string => {
+  const lines = [heading, ...rows].map((row) => row.map(String));
+  const widths = heading.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
+  return lines
+    .map((line) =>
+      line
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n");
+};
+
+export const renderJson = (value: unknown): string => JSON.stringify(value, null, 2);

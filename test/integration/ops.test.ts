@@ -1,0 +1,291 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Admin, createAdmin } from "@conversation-export/bus";
+import { type Stack, startStack } from "@conversation-export/local-stack";
+import { createLogger, parseKey } from "@conversation-export/runtime";
+import { createReader, type Reader } from "@conversation-export/warehouse";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+const projectFolder = join(import.meta.dirname, "..", "..");
+const main = join(projectFolder, "services", "ops", "src", "main.ts");
+const TOPICS = ["conversations", "messages", "end-users"];
+const CLOSED_PORT = "127.0.0.1:9";
+
+type Result = { readonly code: number; readonly stdout: string; readonly stderr: string };
+
+let dir: string;
+let stack: Stack;
+let reader: Reader;
+let admin: Admin;
+
+function execute(command: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<Result> {
+  return new Promise((resolve, reject) => {
+    execFile(command, args, { env, cwd: projectFolder, timeout: 60_000 }, (error, stdout, stderr) => {
+      if (error !== null && typeof error.code !== "number") {
+        reject(new Error(`${command} did not end by itself`, { cause: error }));
+      } else resolve({ code: Number(error?.code ?? 0), stdout, stderr });
+    });
+  });
+}
+
+/** Runs the command as a person would, in an environment of its own. */
+function ops(words: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Result> {
+  const common = {
+    PATH: process.env["PATH"],
+    NODE_COMPILE_CACHE: join(dir, "compile"),
+    CLICKHOUSE_URL: stack.clickhouse.url("migrator"),
+    KAFKA_BROKERS: stack.kafka.brokers.join(","),
+  };
+  return execute(process.execPath, [main, ...words], { ...common, ...env });
+}
+
+async function output(words: readonly string[]): Promise<string> {
+  const { code, stdout, stderr } = await ops(words);
+  expect(stderr).toBe("");
+  expect(code).toBe(0);
+  return stdout;
+}
+
+/** The one line on stderr of a command that fails. */
+async function complaint(words: readonly string[], env?: NodeJS.ProcessEnv): Promise<string> {
+  const { code, stdout, stderr } = await ops(words, env);
+  expect(stdout).toBe("");
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/^export-ops: [^\n]+\n$/);
+  return stderr;
+}
+
+beforeAll(async () => {
+  dir = await mkdtemp(join(tmpdir(), "ops-test-"));
+  stack = await startStack({ dir, servers: ["kafka", "clickhouse"] });
+  reader = createReader({ url: stack.clickhouse.url("reader"), application: "test" });
+  const log = createLogger({ service: "test", level: "silent" });
+  admin = createAdmin({ brokers: stack.kafka.brokers, clientId: "test", log });
+  await admin.start();
+});
+
+afterAll(async () => {
+  await admin?.stop();
+  await reader?.close();
+  await stack?.stop();
+  await rm(dir, { recursive: true, force: true });
+});
+
+describe("migrate", () => {
+  it("is what the other commands ask for on an empty database", async () => {
+    expect(await complaint(["clients", "list"])).toContain("export-ops migrate");
+    expect(await complaint(["keys", "create", "--client", "acme"])).toContain("export-ops migrate");
+  });
+
+  it("applies every migration once and says so", async () => {
+    const first = (await output(["migrate"])).trim().split("\n");
+    expect(first.length).toBeGreaterThan(0);
+    expect(first.every((line) => /^applied {4}\d{4}-[\w-]+\.sql$/.test(line))).toBe(true);
+    const second = (await output(["migrate"])).trim().split("\n");
+    expect(second).toEqual(first.map((line) => line.replace("applied  ", "unchanged")));
+  });
+});
+
+describe("topics create", () => {
+  it("makes topics for events and dead letters, and leaves those that are there", async () => {
+    const env = { TOPIC_MESSAGES: "chat.messages" };
+    const made = await ops(["topics", "create", "--partitions", "2", "--json"], env);
+    expect(made).toMatchObject({ code: 0, stderr: "" });
+    const names = ["conversations", "chat.messages", "end-users"];
+    const rows = JSON.parse(made.stdout) as { topic: string; partitions: number }[];
+    expect(rows.map(({ topic }) => topic)).toEqual([...names, ...names.map((name) => `${name}.dead-letter`)]);
+    expect(rows.every(({ partitions }) => partitions === 2)).toBe(true);
+
+    const table = await output(["topics", "create", "--partitions", "3"]);
+    expect(table).toMatch(/^conversations {2,}2 /m);
+    expect(table).toMatch(/^messages {2,}3 /m);
+    expect(await admin.fetchOffsets("conversations")).toHaveLength(2);
+    expect(await admin.fetchOffsets("messages.dead-letter")).toHaveLength(3);
+  });
+
+  it("lets the broker date the messages and has room for reasons beside the largest payload", async () => {
+    for (const topic of TOPICS) {
+      const events = await admin.topicConfig(topic);
+      const deadLetters = await admin.topicConfig(`${topic}.dead-letter`);
+      expect(events["message.timestamp.type"]).toBe("LogAppendTime");
+      expect(Number(deadLetters["max.message.bytes"])).toBe(2 * Number(events["max.message.bytes"]));
+    }
+  });
+
+  it("says which topic Kafka does not make, and why", async () => {
+    const line = await complaint(["topics", "create", "--replication", "3"], { TOPIC_END_USERS: "too-many" });
+    expect(line).toContain("too-many");
+    expect(line).toMatch(/replication/i);
+  });
+});
+
+describe("clients and keys", () => {
+  type Key = { key: string; key_id: string; client_id: string; scopes: string[]; created_at: string };
+  const list = async (...words: string[]) =>
+    JSON.parse(await output([...words, "--json"])) as Record<string, unknown>[];
+  const createKey = async (...words: string[]) =>
+    JSON.parse(await output(["keys", "create", ...words, "--json"])) as Key;
+  const find = (key: string) => reader.findKey(parseKey(key)?.hash ?? "");
+
+  it("give a key that opens its client's records until it is revoked", async () => {
+    expect(await output(["clients", "create", "acme"])).toBe("created the client acme\n");
+    const key = await createKey("--client", "acme");
+    expect(Object.keys(key)).toEqual(["key", "key_id", "client_id", "scopes", "created_at"]);
+    expect(key).toMatchObject({ client_id: "acme", scopes: ["export"] });
+    expect(await find(key.key)).toMatchObject({
+      clientId: "acme",
+      keyId: key.key_id,
+      scopes: ["export"],
+      clientDeleted: false,
+      linkBounds: null,
+    });
+
+    expect(await output(["keys", "revoke", key.key_id])).toContain(key.key_id);
+    expect(await find(key.key)).toBeNull();
+    expect(await complaint(["keys", "revoke", key.key_id])).toContain(key.key_id);
+    expect(await list("keys", "list", "--client", "acme")).toMatchObject([{ state: "revoked" }]);
+  });
+
+  it("print a key once and store its hash alone", async () => {
+    await output(["clients", "create", "once"]);
+    const [key = ""] = (
+      await output(["keys", "create", "--client", "once", "--label", "nightly copy"])
+    ).split("\n");
+    expect(await find(key)).toMatchObject({ clientId: "once" });
+    const table = await output(["keys", "list", "--client", "once"]);
+    expect(table).toContain("nightly copy");
+    expect(table).not.toContain(key);
+    const url = new URL(stack.clickhouse.url("migrator"));
+    const stored = await fetch(`${url.origin}/?database=${url.pathname.slice(1)}`, {
+      method: "POST",
+      body: "SELECT * FROM api_keys FORMAT JSONEachRow",
+      headers: {
+        "x-clickhouse-user": url.username,
+        "x-clickhouse-key": decodeURIComponent(url.password),
+        connection: "close",
+      },
+    });
+    const rows = await stored.text();
+    expect(rows).toContain(parseKey(key)?.hash);
+    expect(rows).not.toContain(key.split("_")[1]);
+  });
+
+  it("allow several keys with scopes, and list those of one client", async () => {
+    await output(["clients", "create", "globex", "--link-bounds", "advancing"]);
+    const one = await createKey("--client", "globex", "--scopes", "export,end_users");
+    const two = await createKey("--client", "globex");
+    expect(await find(one.key)).toMatchObject({ linkBounds: "advancing", scopes: ["export", "end_users"] });
+    const ids = (await list("keys", "list", "--client", "globex")).map((row) => row["key_id"]);
+    expect(new Set(ids)).toEqual(new Set([one.key_id, two.key_id]));
+    expect((await list("keys", "list")).length).toBeGreaterThan(2);
+  });
+
+  it("keep the keys of a deleted client, which tell that it is gone, and revive them with it", async () => {
+    await output(["clients", "create", "initech"]);
+    const { key } = await createKey("--client", "initech");
+    await output(["clients", "delete", "initech"]);
+    expect(await find(key)).toMatchObject({ clientDeleted: true });
+    expect(await list("clients", "list")).toContainEqual(
+      expect.objectContaining({ client_id: "initech", state: "deleted" }),
+    );
+    expect(await complaint(["clients", "delete", "initech"])).toContain("deleted already");
+    expect(await complaint(["keys", "create", "--client", "initech"])).toContain("clients create initech");
+    await output(["clients", "create", "initech"]);
+    expect(await find(key)).toMatchObject({ clientDeleted: false });
+  });
+
+  it("say what is wrong with a name", async () => {
+    const lines = await Promise.all([
+      complaint(["clients", "create", "acme"]),
+      complaint(["clients", "delete", "nobody"]),
+      complaint(["keys", "create", "--client", "nobody"]),
+      complaint(["keys", "list", "--client", "nobody"]),
+    ]);
+    expect(lines[0]).toContain("acme exists already");
+    for (const line of lines.slice(1)) expect(line).toContain("no client nobody");
+  });
+});
+
+describe("trouble", () => {
+  it.each([
+    [["frobnicate"], "unknown command"],
+    [["clients", "create"], "missing required argument"],
+    [["clients", "create", "a b"], "1 to 128"],
+    [["clients", "create", "x".repeat(129)], "1 to 128"],
+    [["clients", "create", "a", "b"], "too many arguments"],
+    [["clients", "create", "a", "--link-bounds", "other"], "same, advancing"],
+    [["keys", "create"], "--client"],
+    [["keys", "create", "--client", "acme", "--scopes", "export,,"], "list"],
+    [["topics", "create", "--partitions", "0"], "whole number"],
+    [["migrate", "--cluster", "a'b"], "--cluster"],
+    [["migrate", "--cluter", "a"], "unknown option"],
+    [["keys"], "Usage"],
+  ])("usage: %j ends with 2", async (words, text) => {
+    const { code, stdout, stderr } = await ops(words, { CLICKHOUSE_URL: "", KAFKA_BROKERS: "" });
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+    expect(stderr).toContain(text);
+  });
+
+  it("names the variable that is missing, and only when the command needs it", async () => {
+    expect(await complaint(["clients", "list"], { CLICKHOUSE_URL: "" })).toContain("CLICKHOUSE_URL");
+    expect(await complaint(["topics", "create"], { KAFKA_BROKERS: "" })).toContain("KAFKA_BROKERS");
+    expect(await ops(["clients", "list"], { KAFKA_BROKERS: "" })).toMatchObject({ code: 0 });
+    expect(await ops(["topics", "create"], { CLICKHOUSE_URL: "" })).toMatchObject({ code: 0 });
+  });
+
+  it("tells wrong credentials and missing rights apart, without the password", async () => {
+    const wrong = new URL(stack.clickhouse.url("migrator"));
+    wrong.password = "not-the-password";
+    const refused = await complaint(["clients", "list"], { CLICKHOUSE_URL: wrong.href });
+    expect(refused).toContain("refuses the user migrator");
+    expect(refused).not.toContain("not-the-password");
+    const readerOnly = { CLICKHOUSE_URL: stack.clickhouse.url("reader") };
+    expect(await complaint(["clients", "create", "hooli"], readerOnly)).toContain("reader may not");
+  });
+
+  it("says that Kafka does not answer, in time", async () => {
+    const started = performance.now();
+    const line = await complaint(["topics", "create", "--timeout", "1"], { KAFKA_BROKERS: CLOSED_PORT });
+    expect(line).toContain(`Kafka does not answer at ${CLOSED_PORT}`);
+    expect(performance.now() - started).toBeLessThan(10_000);
+  });
+
+  it("says that ClickHouse does not answer while it is stopped", async () => {
+    await stack.clickhouse.stop();
+    try {
+      for (const words of [["migrate"], ["clients", "list"], ["keys", "revoke", "key_1"]]) {
+        expect(await complaint(words)).toMatch(
+          /ClickHouse does not answer at 127\.0\.0\.1:\d+ \(ECONNREFUSED\)/,
+        );
+      }
+    } finally {
+      await stack.clickhouse.start();
+    }
+    expect(await output(["clients", "list"])).toContain("acme");
+  });
+});
+
+describe("the command itself", () => {
+  const installed = join(projectFolder, "node_modules", ".bin", "export-ops");
+
+  it("is executable and installed under its name", async () => {
+    expect((await stat(main)).mode & 0o111).toBe(0o111);
+    expect((await readFile(main, "utf8")).split("\n")[0]).toBe("#!/usr/bin/env node");
+    const { code, stdout } = await execute(installed, ["--help"], { PATH: process.env["PATH"] });
+    expect(code).toBe(0);
+    for (const name of ["migrate", "topics", "clients", "keys", "schemas"]) expect(stdout).toContain(name);
+  });
+
+  it("writes the schemas that are committed", async () => {
+    const out = join(dir, "schemas");
+    await output(["schemas", "--out", out]);
+    for (const type of ["conversation", "message", "end_user"]) {
+      const name = `${type}.exported.schema.json`;
+      const committed = await readFile(join(projectFolder, "docs", "schemas", name), "utf8");
+      expect(await readFile(join(out, name), "utf8")).toBe(committed);
+    }
+    expect(Object.keys(JSON.parse(await output(["schemas"])) as object)).toHaveLength(3);
+  });
+});
