@@ -1,0 +1,17 @@
+export {
+  checksum,
+  type ExportedRecord,
+  normaliseExported,
+  normalisePage,
+  windowCreated,
+  windowUpdated,
+} from "./compare.ts";
+export type { Delivered, RejectionReason } from "./delivered.ts";
+export {
+  type ExpectedRecord,
+  type ExpectedRecords,
+  fold,
+  type Folded,
+  type Rejection,
+  type Topics,
+} from "./fold.ts";

@@ -1,0 +1,105 @@
+import { mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { type Admin, createAdmin, createProducer, type Producer } from "@conversation-export/bus";
+import { choosePorts, type Stack, startStack } from "@conversation-export/local-stack";
+import { createLogger } from "@conversation-export/runtime";
+import { ops } from "./ops.ts";
+import { type ServiceName, type ServiceProcess, startService } from "./service-process.ts";
+import { until } from "./until.ts";
+
+const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
+const PARTITIONS = 3;
+
+export const TOPICS = { conversation: "conversations", message: "messages", end_user: "end-users" } as const;
+
+/** Servers, tables, topics and keys, ready for services to be started against them. */
+export type System = {
+  readonly stack: Stack;
+  readonly admin: Admin;
+  readonly producer: Producer;
+  readonly partitions: number;
+  readonly logFolder: string;
+  service(name: ServiceName, env?: Readonly<Record<string, string>>): Promise<ServiceProcess>;
+  /** The address of export-api with its /api prefix. */
+  readonly apiUrl: string;
+  /** Makes the client when it does not exist, and a key. */
+  key(clientId: string): Promise<string>;
+  /** Waits until a consumer group has committed everything. */
+  caughtUp(groupId: string, deadlineMs: number): Promise<void>;
+  stop(): Promise<void>;
+};
+
+/** Starts servers in an empty folder `.local/<name>`, applies the migrations and creates the topics. */
+export const startSystem = async (name: string): Promise<System> => {
+  const dir = join(ROOT, ".local", name);
+  rmSync(dir, { recursive: true, force: true });
+  mkdirSync(dir, { recursive: true });
+  const stack = await startStack({ dir: join(dir, "servers") });
+  const operator = {
+    CLICKHOUSE_URL: stack.clickhouse.url("migrator"),
+    KAFKA_BROKERS: stack.kafka.brokers.join(","),
+  };
+  await ops(operator, "migrate");
+  await ops(operator, "topics", "create", "--partitions", String(PARTITIONS));
+  const log = createLogger({ service: "test", level: "error" });
+  const connection = { brokers: stack.kafka.brokers, clientId: "test", log };
+  const admin = createAdmin(connection);
+  const producer = createProducer(connection);
+  await admin.start();
+  await producer.start();
+  const ports = await choosePorts({ names: ["api", "ingest", "export-api", "jobs"], fixed: {} });
+  const running = new Set<ServiceProcess>();
+  const clients = new Set<string>();
+
+  return {
+    stack,
+    admin,
+    producer,
+    partitions: PARTITIONS,
+    logFolder: dir,
+    apiUrl: `http://127.0.0.1:${ports.api}/api`,
+    service: async (service, env = {}) => {
+      const user = service === "ingest" ? "writer" : "reader";
+      const started = startService(service, {
+        metricsPort: ports[service],
+        logFile: join(dir, `${service}.log`),
+        env: {
+          KAFKA_BROKERS: operator.KAFKA_BROKERS,
+          KAFKA_SESSION_TIMEOUT_MS: "6000",
+          LAG_INTERVAL_MS: "500",
+          REDIS_URL: stack.redis.url,
+          CURSOR_SECRET: "0123456789abcdef0123456789abcdef",
+          PORT: String(ports.api),
+          CLICKHOUSE_URL: stack.clickhouse.url(user),
+          ...env,
+        },
+      });
+      running.add(started);
+      void started.exited.then(() => running.delete(started));
+      await started.ready();
+      return started;
+    },
+    key: async (clientId) => {
+      if (!clients.has(clientId)) {
+        await ops(operator, "clients", "create", clientId);
+        clients.add(clientId);
+      }
+      const answer = await ops(operator, "keys", "create", "--client", clientId, "--json");
+      return (JSON.parse(answer) as { key: string }).key;
+    },
+    caughtUp: async (groupId, deadlineMs) => {
+      const topics = Object.values(TOPICS);
+      await until(`group ${groupId} has no lag`, deadlineMs, async () => {
+        const lags = await admin.fetchLag(groupId, topics);
+        return lags.every(({ lag, end }) => lag === 0 || (lag === null && end === 0));
+      });
+    },
+    stop: async () => {
+      await Promise.all([...running].map((process) => process.kill("SIGKILL")));
+      await producer.stop();
+      await admin.stop();
+      await stack.stop();
+    },
+  };
+};

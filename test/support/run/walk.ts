@@ -1,0 +1,67 @@
+export type Page = {
+  readonly status: number;
+  readonly text: string;
+  readonly records: string[];
+  readonly next: string | null;
+};
+
+/** Cuts a page's body into the texts of its records, without changing a character of them. */
+export const splitPage = (body: string): { records: string[]; next: string | null } => {
+  const prefix = '{"data":[';
+  const end = body.lastIndexOf('],"meta":');
+  if (!body.startsWith(prefix) || end === -1) throw new Error(`not a page: ${body.slice(0, 200)}`);
+  const meta = JSON.parse(body.slice(end + '],"meta":'.length, -1)) as { next_page_uri: string | null };
+  const records: string[] = [];
+  let depth = 0;
+  let inString = false;
+  let start = prefix.length;
+  for (let at = prefix.length; at < end; at += 1) {
+    const char = body.charCodeAt(at);
+    if (inString) {
+      if (char === 92) at += 1;
+      else if (char === 34) inString = false;
+    } else if (char === 34) inString = true;
+    else if (char === 123 || char === 91) depth += 1;
+    else if (char === 125 || char === 93) depth -= 1;
+    else if (char === 44 && depth === 0) {
+      records.push(body.slice(start, at));
+      start = at + 1;
+    }
+  }
+  if (end > start) records.push(body.slice(start, end));
+  return { records, next: meta.next_page_uri };
+};
+
+/** One request with the bearer key; throws unless it is answered with 200. */
+export const getPage = async (url: string, key: string): Promise<Page> => {
+  const response = await fetch(url, { headers: { authorization: `Bearer ${key}` } });
+  const text = await response.text();
+  if (response.status !== 200) throw new Error(`${response.status} for ${url}: ${text.slice(0, 500)}`);
+  return { status: response.status, text, ...splitPage(text) };
+};
+
+/** Follows the links from `url` to the end, page by page. Throws when a link repeats itself. */
+export const walkPages = async function* (url: string, key: string): AsyncGenerator<Page> {
+  const seen = new Set<string>();
+  for (let next: string | null = url; next !== null; ) {
+    if (seen.has(next)) throw new Error(`the link repeats itself: ${next}`);
+    seen.add(next);
+    const page: Page = await getPage(next, key);
+    yield page;
+    next = page.next;
+  }
+};
+
+/** Follows the links from `url` to the end and gives the texts of all records in order. */
+export const walk = async (
+  url: string,
+  key: string,
+  onPage: (page: Page, count: number) => void = () => {},
+): Promise<string[]> => {
+  const records: string[] = [];
+  for await (const page of walkPages(url, key)) {
+    for (const record of page.records) records.push(record);
+    onPage(page, records.length);
+  }
+  return records;
+};
