@@ -1,0 +1,310 @@
+import { readdir, readFile, utimes } from "node:fs/promises";
+import { createClientStore, createReader, migrate, renderMigration } from "@conversation-export/warehouse";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { conversation, DAY_0, message, startWarehouse, type Warehouse } from "./warehouse-fixture.ts";
+
+let warehouse: Warehouse;
+beforeAll(async () => {
+  warehouse = await startWarehouse();
+});
+afterAll(() => warehouse?.stop());
+
+function urlOf(database: string): string {
+  return warehouse.stack.clickhouse
+    .url("migrator")
+    .replace(/\/conversation_export$/, `/conversation_export_${database}`);
+}
+
+function tables(database: string): Promise<string> {
+  return warehouse.sql(
+    `SELECT name, create_table_query FROM system.tables WHERE database = 'conversation_export_${database}' AND name != 'schema_lock' ORDER BY name`,
+  );
+}
+
+async function stateOf(promise: Promise<unknown>): Promise<string> {
+  return promise.then(
+    () => "done",
+    (error: { code?: string; retryable?: boolean }) => `${error.code} ${error.retryable}`,
+  );
+}
+
+describe("migrate", () => {
+  test("applies all once, and nothing the second time", async () => {
+    const url = urlOf("m1");
+    const applied: string[] = [];
+    const first = await migrate({ url, onApplied: (name) => void applied.push(name) });
+    const before = await tables("m1");
+    const second = await migrate({ url });
+    expect(first.length).toBeGreaterThan(3);
+    expect(first.every(({ state }) => state === "applied")).toBe(true);
+    expect(applied).toEqual(first.map(({ name }) => name));
+    expect(second).toEqual(first.map(({ name }) => ({ name, state: "unchanged" })));
+    expect(await tables("m1")).toBe(before);
+    expect(await warehouse.sql("EXISTS conversation_export_m1.schema_lock")).toBe("0");
+  });
+
+  test("a run that died after its statements is repaired by the next", async () => {
+    const url = urlOf("m2");
+    await migrate({ url });
+    const before = await tables("m2");
+    await warehouse.sql("TRUNCATE TABLE conversation_export_m2.schema_migrations");
+    await warehouse.sql("DROP TABLE conversation_export_m2.handoffs");
+    const states = await migrate({ url });
+    expect(states.every(({ state }) => state === "applied")).toBe(true);
+    const withoutIds = (text: string): string => text.replace(/UUID '[^']+'/g, "");
+    expect(withoutIds(await tables("m2"))).toBe(withoutIds(before));
+  });
+
+  test("a file that is no longer the one that was applied is refused, and the lock given back", async () => {
+    const url = urlOf("m3");
+    const [first] = await migrate({ url });
+    await warehouse.sql(
+      `INSERT INTO conversation_export_m3.schema_migrations VALUES ('${first?.name}', 'another', now64(3) + INTERVAL 1 HOUR)`,
+    );
+    for (let times = 2; times > 0; times -= 1)
+      expect(await stateOf(migrate({ url }))).toBe("migration_changed false");
+    expect(await warehouse.sql("EXISTS conversation_export_m3.schema_lock")).toBe("0");
+  });
+
+  test("of many at once one does the work, the others are done or may try again", async () => {
+    const url = urlOf("m4");
+    const states = await Promise.all(Array.from({ length: 6 }, () => stateOf(migrate({ url }))));
+    expect(states).toContain("done");
+    for (const state of states) expect(["done", "migration_locked true"]).toContain(state);
+    expect((await migrate({ url })).every(({ state }) => state === "unchanged")).toBe(true);
+    const rows = await warehouse.sql(
+      "SELECT count(), uniqExact(name) FROM conversation_export_m4.schema_migrations",
+    );
+    const [count, names] = rows.split("\t");
+    expect(count).toBe(names);
+  });
+
+  test("a lock that is held is respected, a stale one taken over", async () => {
+    const url = urlOf("m5");
+    await migrate({ url });
+    await warehouse.sql("CREATE TABLE conversation_export_m5.schema_lock (owner String) ENGINE = Memory");
+    expect(await stateOf(migrate({ url }))).toBe("migration_locked true");
+    expect(await warehouse.sql("EXISTS conversation_export_m5.schema_lock")).toBe("1");
+    const [path, root] = (
+      await warehouse.sql(
+        "SELECT metadata_path, (SELECT path FROM system.disks WHERE name = 'default') FROM system.tables WHERE database = 'conversation_export_m5' AND name = 'schema_lock'",
+      )
+    ).split("\t");
+    const old = new Date(Date.now() - 3_600_000);
+    await utimes(path?.startsWith("/") ? path : `${root}${path}`, old, old);
+    expect(await stateOf(migrate({ url }))).toBe("done");
+    expect(await warehouse.sql("EXISTS conversation_export_m5.schema_lock")).toBe("0");
+  });
+
+  test("a URL without a database or with a user who may not create tables is an error", async () => {
+    const { url } = warehouse.stack.clickhouse;
+    expect(await stateOf(migrate({ url: new URL("/", url("migrator")).href }))).toBe("config false");
+    expect(await stateOf(migrate({ url: `${url("writer")}_m6` }))).toBe("warehouse_unavailable true");
+  });
+});
+
+test("the server parses the statements for a cluster", async () => {
+  const folder = new URL("../../packages/warehouse/migrations/", import.meta.url);
+  let statements = 0;
+  for (const name of await readdir(folder)) {
+    for (const statement of renderMigration(await readFile(new URL(name, folder), "utf8"), {
+      cluster: "main",
+    })) {
+      const tree = await warehouse.sql(`EXPLAIN AST ${statement}`);
+      expect(tree).toMatch(/^CreateQuery/);
+      expect(statement).toMatch(/ON CLUSTER 'main'/);
+      expect(statement).toMatch(/ENGINE = (ReplicatedReplacingMergeTree|Distributed)\b/);
+      statements += 1;
+    }
+  }
+  expect(statements).toBe(14);
+});
+
+describe("columns for analysts", () => {
+  test("hold what the record says", async () => {
+    const attributes = { client: "columns", time: DAY_0 + 5, partition: 2, offset: 7 };
+    const full = conversation(attributes, "full", DAY_0 + 1, DAY_0 + 2, {
+      chatter_id: "chatter",
+      end_user_id: "user",
+      language: "en",
+      platform: "web",
+      device: "phone",
+      browser: "é",
+      automated_resolution_classification: "Resolved",
+      generated_topic_label: "topic",
+      last_agent_id: "agent",
+      is_engaged: true,
+      is_escalated: false,
+      is_test_user: true,
+      agent_handle_time: 1.5,
+      bot_handle_time: 0,
+      csat: { score: 4 },
+      handoffs: [
+        {
+          handoff_id: "h",
+          id: "1",
+          date_created: "2026-10-04T00:00:00.000009Z",
+          name: "n",
+          outcome_status: "failed",
+          reason_code: "other",
+        },
+        { id: "2", date_created: "2026-10-04T00:00:00Z" },
+      ],
+    });
+    await warehouse.write([full, conversation(attributes, "empty", DAY_0 + 1, DAY_0 + 2)], DAY_0 + 3);
+    const rows = async (table: string, order: string): Promise<unknown[]> =>
+      (
+        await warehouse.sql(
+          `SELECT * FROM ${table} FINAL WHERE client_id = 'columns' ORDER BY ${order} FORMAT JSONEachRow SETTINGS output_format_json_quote_64bit_integers = 1`,
+        )
+      )
+        .split("\n")
+        .map((line) => JSON.parse(line) as unknown);
+    const version = String(((BigInt(DAY_0) + 5n) << 64n) | (2n << 48n) | 7n);
+    const shared = {
+      client_id: "columns",
+      date_created: "2026-10-04 00:00:00.000001",
+      version,
+      exported_at: "2026-10-04 00:00:00.000005",
+      uploaded_at: "2026-10-04 00:00:00.000003",
+      date_updated: "2026-10-04 00:00:00.000002",
+    };
+    expect(await rows("conversations", "conversation_id DESC")).toMatchObject([
+      {
+        ...shared,
+        conversation_id: "full",
+        chatter_id: "chatter",
+        end_user_id: "user",
+        language: "en",
+        platform: "web",
+        device: "phone",
+        browser: "é",
+        automated_resolution_classification: "Resolved",
+        generated_topic_label: "topic",
+        last_agent_id: "agent",
+        is_engaged: true,
+        is_escalated: false,
+        is_test_user: true,
+        agent_handle_time: 1.5,
+        bot_handle_time: 0,
+        csat_score: 4,
+      },
+      {
+        ...shared,
+        conversation_id: "empty",
+        chatter_id: "",
+        language: "",
+        is_engaged: null,
+        is_escalated: null,
+        is_test_user: null,
+        agent_handle_time: null,
+        bot_handle_time: null,
+        csat_score: null,
+      },
+    ]);
+    const handoffVersion = String((BigInt(DAY_0 + 9) << 128n) | BigInt(version));
+    expect(await rows("handoffs", "target_kind")).toMatchObject([
+      {
+        conversation_date_created: shared.date_created,
+        conversation_id: "full",
+        target: "h",
+        target_kind: "handoff_id",
+        version: handoffVersion,
+        uploaded_at: shared.uploaded_at,
+        date_created: "2026-10-04 00:00:00.000009",
+        name: "n",
+        outcome_status: "failed",
+        reason_code: "other",
+      },
+      { target: "2", target_kind: "id", name: "", outcome_status: "", reason_code: null },
+    ]);
+
+    await warehouse.write(
+      [
+        message(attributes, "full", DAY_0 + 1, "c", {
+          message_data: { _type: "text", body: "b" },
+          sender: "s",
+          recipient: "r",
+          answer_id: "None",
+          in_response_to: "i",
+          link_was_clicked: false,
+          review: 5,
+        }),
+        message(attributes, "odd", DAY_0 + 1, "c", { review: 300 }),
+        message(attributes, "strange", DAY_0 + 1, "c", { review: -1 }),
+      ],
+      DAY_0 + 3,
+    );
+    const { date_updated: _, ...ofMessage } = shared;
+    const [first, ...odd] = await rows("messages", "message_id");
+    expect(first).toMatchObject({
+      ...ofMessage,
+      message_id: "full",
+      conversation_id: "c",
+      sender: "s",
+      recipient: "r",
+      message_type: "text",
+      answer_id: "None",
+      in_response_to: "i",
+      link_was_clicked: false,
+      review: 5,
+    });
+    // Never another number than the record's.
+    for (const row of odd as { review: number | null; record: string }[]) {
+      expect([null, (JSON.parse(row.record) as { review: number }).review]).toContain(row.review);
+    }
+  });
+});
+
+describe("clients and keys, in unmerged parts", () => {
+  test("the latest change of a client or a key counts", async () => {
+    let now = 1_000;
+    const { url } = warehouse.stack.clickhouse;
+    const store = createClientStore({ url: url("writer"), application: "test", now: () => now });
+    const reader = createReader({ url: url("reader"), application: "test" });
+    const hash = "a".repeat(64);
+    const client = {
+      clientId: "it's",
+      linkBounds: null,
+      deleted: false,
+      createdAt: "2026-10-04T00:00:00.123Z",
+    };
+    const key = {
+      keyId: "k1",
+      clientId: client.clientId,
+      label: "l",
+      scopes: ["read", "a'b"],
+      revoked: false,
+      createdAt: "2026-10-04T00:00:00.000Z",
+    };
+    await store.addKey(hash, key);
+    expect(await reader.findKey(hash)).toMatchObject({ clientId: client.clientId, clientDeleted: true });
+    await store.saveClient(client);
+    expect(await reader.findKey(hash)).toEqual({
+      clientId: client.clientId,
+      keyId: "k1",
+      scopes: ["read", "a'b"],
+      clientDeleted: false,
+      linkBounds: null,
+    });
+    expect(await store.findClient(client.clientId)).toEqual(client);
+    expect(await store.listKeys(client.clientId)).toEqual([key]);
+    expect(await store.listKeys("nobody")).toEqual([]);
+    now += 1;
+    await store.saveClient({ ...client, linkBounds: "advancing" });
+    expect(await reader.findKey(hash)).toMatchObject({ linkBounds: "advancing", clientDeleted: false });
+    // Two changes within one millisecond: the later one counts.
+    await store.saveClient({ ...client, deleted: true });
+    expect(await reader.findKey(hash)).toMatchObject({ linkBounds: null, clientDeleted: true });
+    expect(await store.listClients()).toEqual([{ ...client, deleted: true }]);
+    now += 1;
+    expect(await store.revokeKey("k1")).toBe(true);
+    expect(await reader.findKey(hash)).toBeNull();
+    expect(await store.revokeKey("k1")).toBe(false);
+    expect(await store.revokeKey("unknown")).toBe(false);
+    expect(await store.listKeys(null)).toEqual([{ ...key, revoked: true }]);
+    expect(await reader.findKey("b".repeat(64))).toBeNull();
+    await store.close();
+    await reader.close();
+  });
+});

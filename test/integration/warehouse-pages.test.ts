@@ -1,0 +1,537 @@
+import type { ConversationRecord, MessageRecord } from "@conversation-export/domain";
+import type { PageQuery } from "@conversation-export/warehouse";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  type Arrival,
+  conversation,
+  createRandom,
+  DAY,
+  DAY_0,
+  expectConversations,
+  expectMessages,
+  expectPages,
+  message,
+  publicText,
+  type Random,
+  readPage,
+  SECOND,
+  shuffled,
+  startWarehouse,
+  walk,
+  type Warehouse,
+} from "./warehouse-fixture.ts";
+
+const full = process.env["TEST_SIZE"] === "full";
+
+let warehouse: Warehouse;
+beforeAll(async () => {
+  warehouse = await startWarehouse();
+});
+afterAll(() => warehouse?.stop());
+
+const week = { since: DAY_0, to: DAY_0 + 7 * DAY };
+
+function query(clientId: string, pageSize: number, wholeTies = false, window = week): PageQuery {
+  return { clientId, ...window, pageSize, wholeTies };
+}
+
+const ODD_IDS = [
+  "it's",
+  'a"quoted"',
+  "with space",
+  "tab\tand\nline",
+  "nul\0inside",
+  "back\\slash",
+  "\\N",
+  "{client:String}",
+  "é",
+  "ｚ",
+  "😀",
+  "\u{10ffff}",
+  "%41",
+  "a,b",
+  "'; DROP TABLE x; --",
+  "e\u0301",
+  " ",
+  "\0",
+];
+
+function randomHandoffs(random: Random): Record<string, unknown>[] {
+  return Array.from({ length: random.below(4) }, (_, index) => ({
+    name: random.pick([null, "Billing", 'quo"te']),
+    handoff_id: random.pick([null, "h1", "h2", "x"]),
+    id: random.pick(["x", "y", "h1", "'"]),
+    date_created: new Date(1_791_072_000_000 + random.below(3) * 1000).toISOString(),
+    reason_code: random.pick([null, "unclassified", "other"]),
+    reasoning: `attempt ${index} of ${random.below(1e9)}`,
+  }));
+}
+
+/** Exports of some conversations of several clients: few instants, several versions, in random order of arrival. */
+function randomConversations(random: Random, clients: string[], count: number): ConversationRecord[] {
+  const records: ConversationRecord[] = [];
+  for (const client of clients) {
+    for (let i = 0; i < count; i += 1) {
+      const id = i < ODD_IDS.length ? (ODD_IDS[i] as string) : `c${random.below(1e9)}`;
+      const created = DAY_0 - DAY + random.below(24) * 12 * 3600 * SECOND + random.below(3);
+      for (let version = 1 + random.below(5); version > 0; version -= 1) {
+        records.push(
+          conversation(
+            {
+              client,
+              time: DAY_0 + 10 * DAY + random.below(4),
+              partition: random.below(2),
+              offset: records.length,
+            },
+            id,
+            created,
+            created + random.below(8) * DAY + random.below(2),
+            {
+              inquiry_summary: `export ${records.length}`,
+              ...(random.chance(0.6) ? { handoffs: randomHandoffs(random) } : {}),
+            },
+          ),
+        );
+      }
+    }
+  }
+  return shuffled(random, records);
+}
+
+/** Writes the records in small batches, some of them twice with another instant of upload. */
+async function writeInBatches<R extends ConversationRecord | MessageRecord>(
+  random: Random,
+  records: readonly R[],
+  largest: number,
+): Promise<Arrival<R>[]> {
+  const arrivals: Arrival<R>[] = [];
+  for (let at = 0; at < records.length; ) {
+    const batch = records.slice(at, at + 1 + random.below(largest));
+    at += batch.length;
+    for (let times = random.chance(0.3) ? 2 : 1; times > 0; times -= 1) {
+      const uploadedAt = DAY_0 + 20 * DAY + arrivals.length * SECOND;
+      await warehouse.write(batch, uploadedAt);
+      arrivals.push(...batch.map((record) => ({ record, uploadedAt })));
+    }
+  }
+  return arrivals;
+}
+
+describe("random data in unmerged parts", () => {
+  const random = createRandom(1);
+  const clients = ["acme", "globex"];
+  let arrivals: Arrival<ConversationRecord>[];
+  let messages: Arrival<MessageRecord>[];
+
+  beforeAll(async () => {
+    arrivals = await writeInBatches(
+      random,
+      randomConversations(random, clients, full ? 200 : 32),
+      full ? 200 : 60,
+    );
+    const records: MessageRecord[] = [];
+    for (const client of clients) {
+      for (let i = 0; i < 60; i += 1) {
+        const id = i < ODD_IDS.length ? (ODD_IDS[i] as string) : `m${random.below(1e9)}`;
+        const created = DAY_0 - DAY + random.below(20) * 12 * 3600 * SECOND;
+        for (let version = 1 + random.below(3); version > 0; version -= 1) {
+          records.push(
+            message(
+              { client, time: DAY_0 + 9 * DAY + random.below(3), offset: records.length },
+              id,
+              created,
+              random.pick(["c1", "c2", "it's \\ \0 odd", "gone"]),
+              { message_data: { _type: "text", body: `export ${records.length}` } },
+            ),
+          );
+        }
+      }
+    }
+    messages = await writeInBatches(random, shuffled(random, records), 40);
+  });
+
+  test("the parts are not merged", async () => {
+    const parts = await warehouse.sql(
+      "SELECT min(c) FROM (SELECT count() AS c FROM system.parts WHERE active AND database = currentDatabase() AND table IN ('conversations', 'conversation_updates', 'handoffs', 'messages') GROUP BY table, partition)",
+    );
+    expect(Number(parts)).toBeGreaterThan(1);
+  });
+
+  const windows = [
+    week,
+    { since: DAY_0 + 1, to: DAY_0 + DAY },
+    { since: DAY_0 - 100 * DAY, to: DAY_0 + 100 * DAY },
+    { since: DAY_0 + 3 * DAY, to: DAY_0 + 3 * DAY + 2 },
+  ];
+
+  test.each([
+    ["created", "dateCreated", "conversationsByCreation"],
+    ["updated", "dateUpdated", "conversationsByUpdate"],
+  ] as const)("the %s window, all page sizes", async (_, by, read) => {
+    let total = 0;
+    for (const client of clients) {
+      for (const window of windows) {
+        const expected = expectConversations(arrivals, { client, by, ...window });
+        total += expected.length;
+        const sizes = window === week && client === "acme" ? [1, 3, 8] : [5];
+        for (const size of [...sizes, expected.length - 1, expected.length, expected.length + 1, 10_000]) {
+          if (size < 1) continue;
+          for (const wholeTies of [false, true]) {
+            const walked = await walk(warehouse.reader[read], query(client, size, wholeTies, window));
+            expect(walked.records, `size ${size}, wholeTies ${wholeTies}`).toEqual(
+              expected.map(({ text }) => text),
+            );
+            const dates = expected.map(({ date }) => date);
+            const pages = expectPages(dates, size, wholeTies);
+            expect(
+              walked.pages.map(({ rows }) => rows),
+              `size ${size}, wholeTies ${wholeTies}`,
+            ).toEqual(pages.length === 0 ? [0] : pages);
+            let shown = 0;
+            for (const page of walked.pages) {
+              shown += page.rows;
+              const last = expected[shown - 1];
+              if (last === undefined) continue;
+              if (page.next !== null) expect(page.next).toEqual({ date: last.date, id: last.id });
+              expect(page.whole).toBe(expected[shown]?.date !== last.date);
+            }
+          }
+        }
+      }
+    }
+  });
+
+  test.each([
+    undefined,
+    "c1",
+    "c2",
+    "it's \\ \0 odd",
+    "gone",
+    "nobody",
+  ])("messages of conversation %j", async (conversationId) => {
+    for (const client of clients) {
+      const only = conversationId === undefined ? {} : { conversationId };
+      const expected = expectMessages(messages, { client, ...week, ...only });
+      for (const size of [2, 10, expected.length]) {
+        for (const wholeTies of [false, true]) {
+          if (size === 0) continue;
+          const walked = await walk(warehouse.reader.messagesByCreation, {
+            ...query(client, size, wholeTies),
+            ...only,
+          });
+          expect(walked.records).toEqual(expected.map(({ text }) => text));
+          const pages = expectPages(
+            expected.map(({ date }) => date),
+            size,
+            wholeTies,
+          );
+          expect(walked.pages.map(({ rows }) => rows)).toEqual(pages.length === 0 ? [0] : pages);
+        }
+      }
+    }
+  });
+
+  test("every position of the window, also one that no record has, starts the page behind it", async () => {
+    const expected = expectConversations(arrivals, { client: "acme", by: "dateUpdated", ...week });
+    for (const { date, id } of shuffled(random, expected).slice(0, 6)) {
+      for (const after of [
+        { date, id },
+        { date, id: `${id}\0` },
+        { date, id: "" },
+        { date: date - 1, id: "\u{10ffff}".repeat(3) },
+      ]) {
+        const behind = expected.filter(
+          (one) =>
+            one.date > after.date ||
+            (one.date === after.date && Buffer.compare(Buffer.from(one.id), Buffer.from(after.id)) > 0),
+        );
+        const page = await warehouse.reader.conversationsByUpdate({ ...query("acme", 3), after });
+        expect(await readPage(page)).toEqual(behind.slice(0, 3).map(({ text }) => text));
+      }
+    }
+  });
+
+  test("the same record is the same text in both windows", async () => {
+    const wide = { since: DAY_0 - 1000 * DAY, to: DAY_0 + 1000 * DAY };
+    const created = await walk(warehouse.reader.conversationsByCreation, query("globex", 17, false, wide));
+    const updated = await walk(warehouse.reader.conversationsByUpdate, query("globex", 13, true, wide));
+    expect(created.records.length).toBeGreaterThan(25);
+    expect(updated.records.toSorted()).toEqual(created.records.toSorted());
+  });
+
+  test("windows without records", async () => {
+    const { reader } = warehouse;
+    for (const window of [
+      { since: DAY_0, to: DAY_0 },
+      { since: DAY_0 + DAY, to: DAY_0 },
+      { since: DAY_0 + 1000 * DAY, to: DAY_0 + 1001 * DAY },
+    ]) {
+      for (const wholeTies of [false, true]) {
+        for (const read of [
+          reader.conversationsByCreation,
+          reader.conversationsByUpdate,
+          reader.messagesByCreation,
+        ]) {
+          const walked = await walk(read, query("acme", 100, wholeTies, window));
+          expect(walked).toEqual({ records: [], pages: [{ rows: 0, next: null, whole: false }] });
+        }
+      }
+    }
+    const walked = await walk(reader.conversationsByUpdate, query("nobody", 100));
+    expect(walked.records).toEqual([]);
+  });
+
+  test("bounds far outside of all dates show everything", async () => {
+    const { reader } = warehouse;
+    const all = { since: DAY_0 - 1000 * DAY, to: DAY_0 + 1000 * DAY };
+    // 0001-01-01 and 9999-12-31
+    for (const window of [
+      { since: -62_135_596_800_000_000, to: 253_402_214_400_000_000 },
+      { since: 0, to: 4_291_747_200_000_000 },
+    ]) {
+      for (const read of [
+        reader.conversationsByCreation,
+        reader.conversationsByUpdate,
+        reader.messagesByCreation,
+      ]) {
+        const expected = await walk(read, query("acme", 10_000, false, all));
+        const walked = await walk(read, query("acme", 10_000, false, window));
+        expect(walked.records.length).toBeGreaterThan(0);
+        expect(walked.records).toEqual(expected.records);
+      }
+    }
+  });
+});
+
+describe("versions", () => {
+  const created = DAY_0 + DAY;
+  async function texts(client: string): Promise<{ created: string[]; updated: string[] }> {
+    const { reader } = warehouse;
+    return {
+      created: (await walk(reader.conversationsByCreation, query(client, 100))).records,
+      updated: (await walk(reader.conversationsByUpdate, query(client, 100))).records,
+    };
+  }
+
+  test("a later export in another part wins, an older one that arrives later loses", async () => {
+    const at = (time: number, offset: number, updated: number) =>
+      conversation({ client: "v1", time: DAY_0 + time, offset }, "c", created, created + updated, {
+        browser: `${time}`,
+      });
+    const [first, second, third] = [at(1, 9, 5), at(2, 1, 3), at(2, 2, 4)];
+    await warehouse.write([second]);
+    await warehouse.write([first]);
+    expect(await texts("v1")).toEqual({ created: [publicText(second)], updated: [publicText(second)] });
+    await warehouse.write([third]);
+    await warehouse.write([second]);
+    expect(await texts("v1")).toEqual({ created: [publicText(third)], updated: [publicText(third)] });
+  });
+
+  test("an equal version written again replaces the rendering and repeats nothing", async () => {
+    const record = conversation({ client: "v2", time: DAY_0 }, "c", created, created);
+    await warehouse.write([record], DAY_0 + 1);
+    await warehouse.write([record], DAY_0 + 2);
+    const text = publicText(record, DAY_0 + 2);
+    expect(await texts("v2")).toEqual({ created: [text], updated: [text] });
+  });
+
+  test("offsets and partitions decide among exports of one instant, up to the largest", async () => {
+    const positions = [
+      { partition: 0, offset: 2 ** 48 - 1 },
+      { partition: 1, offset: 2 ** 32 },
+      { partition: 1, offset: 2 ** 32 + 1 },
+      { partition: 300, offset: 0 },
+      { partition: 65_535, offset: 2 ** 48 - 2 },
+      { partition: 65_535, offset: 2 ** 48 - 1 },
+    ];
+    for (const [index, position] of positions.entries()) {
+      const at = (p: typeof position) =>
+        conversation({ client: `v3.${index}`, time: DAY_0, ...p }, "c", created, created, {
+          browser: JSON.stringify(p),
+        });
+      const winner = at(position);
+      await warehouse.write([winner]);
+      for (const loser of positions.slice(0, index)) await warehouse.write([at(loser)]);
+      expect(await texts(`v3.${index}`)).toEqual({
+        created: [publicText(winner)],
+        updated: [publicText(winner)],
+      });
+    }
+  });
+
+  test("superseded update rows never show, wherever their dates lie", async () => {
+    const at = (time: number, updated: number) =>
+      conversation({ client: "v4", time: DAY_0 + time }, "c", created, created + updated, {
+        browser: `${time}`,
+      });
+    const outside = at(3, 10 * DAY);
+    await warehouse.write([at(1, 5)]);
+    await warehouse.write([at(2, 3 * DAY)]);
+    await warehouse.write([outside]);
+    expect(await texts("v4")).toEqual({ created: [publicText(outside)], updated: [] });
+    const back = at(4, 2 * DAY);
+    await warehouse.write([back]);
+    expect(await texts("v4")).toEqual({ created: [publicText(back)], updated: [publicText(back)] });
+  });
+
+  test("handoffs merge by rule 5", async () => {
+    const entry = (handoff_id: string | null, id: string, second: number, reasoning: string) => ({
+      handoff_id,
+      id,
+      date_created: `2026-10-05T00:00:0${second}Z`,
+      reasoning,
+    });
+    const at = (time: number, handoffs: unknown[]) =>
+      conversation({ client: "v5", time: DAY_0 + time }, "c", created, created, { handoffs });
+    const entriesOf = async (): Promise<string[]> => {
+      const [record] = (await texts("v5")).created;
+      const { handoffs } = JSON.parse(record ?? "") as { handoffs: { reasoning: string }[] };
+      return handoffs.map(({ reasoning }) => reasoning);
+    };
+    await warehouse.write([
+      at(1, [entry("h", "1", 5, "h old"), entry(null, "h", 5, "id h"), entry("k", "2", 1, "k")]),
+    ]);
+    expect(await entriesOf()).toEqual(["k", "h old", "id h"]);
+    await warehouse.write([at(3, [])]);
+    expect(await entriesOf()).toEqual(["k", "h old", "id h"]);
+    await warehouse.write([at(4, [entry("h", "3", 5, "h tie of a later export")])]);
+    expect(await entriesOf()).toEqual(["k", "h tie of a later export", "id h"]);
+    await warehouse.write([
+      at(2, [entry("h", "4", 5, "tie of an earlier export"), entry("k", "5", 9, "k later date")]),
+    ]);
+    expect(await entriesOf()).toEqual(["h tie of a later export", "id h", "k later date"]);
+    await warehouse.write([at(9, [entry("k", "6", 8, "earlier date of a later export")])]);
+    expect(await entriesOf()).toEqual(["h tie of a later export", "id h", "k later date"]);
+    const { created: c, updated: u } = await texts("v5");
+    expect(u).toEqual(c);
+    expect(c).toHaveLength(1);
+  });
+
+  test("two clients with the same ids do not mix", async () => {
+    const of = (client: string) =>
+      conversation({ client, time: DAY_0 }, "same", created, created, {
+        browser: client,
+        handoffs: [{ id: "1", date_created: "2026-10-05T00:00:00Z", reasoning: client }],
+      });
+    await warehouse.write([of("v6.a"), of("v6.b")]);
+    for (const client of ["v6.a", "v6.b"]) {
+      const record = of(client);
+      const text = publicText(
+        record,
+        DAY_0,
+        record.handoffs.map(({ entry }) => entry),
+      );
+      expect(await texts(client)).toEqual({ created: [text], updated: [text] });
+    }
+  });
+});
+
+describe("ties", () => {
+  const created = DAY_0 + DAY;
+  const ids = Array.from({ length: 40 }, (_, i) => String(i).padStart(3, "0"));
+  beforeAll(async () => {
+    const of = (id: string, at: number) => conversation({ client: "tie", time: DAY_0 }, id, at, at);
+    await warehouse.write([of("before", created - 1), ...ids.slice(0, 20).map((id) => of(id, created))]);
+    await warehouse.write([...ids.slice(20).map((id) => of(id, created)), of("behind", created + 1)]);
+  });
+
+  test.each(["conversationsByCreation", "conversationsByUpdate"] as const)("%s", async (read) => {
+    for (const [size, wholeTies, pages] of [
+      [10, false, [10, 10, 10, 10, 2]],
+      [10, true, [1, 40, 1]],
+      [41, true, [41, 1]],
+      [42, true, [42]],
+      [40, true, [1, 40, 1]],
+      [1, true, [1, 40, 1]],
+    ] as const) {
+      const walked = await walk(warehouse.reader[read], query("tie", size, wholeTies));
+      expect(
+        walked.pages.map(({ rows }) => rows),
+        `${size} ${wholeTies}`,
+      ).toEqual(pages);
+      expect(walked.records.map((text) => (JSON.parse(text) as { _id: string })._id)).toEqual([
+        "before",
+        ...ids,
+        "behind",
+      ]);
+    }
+  });
+
+  test("a tie larger than a page and its extension is split, and says so", async () => {
+    const rows = 10_250;
+    await warehouse.sql(`INSERT INTO messages (client_id, date_created, message_id, version, exported_at, uploaded_at, record)
+      SELECT 'huge', fromUnixTimestamp64Micro(${created}, 'UTC'), leftPad(toString(number), 6, '0'), 1, now(), now(), concat('{"_id":', toString(number), '}')
+      FROM numbers(${rows})`);
+    await warehouse.sql(`INSERT INTO conversations (client_id, date_created, conversation_id, version, date_updated, head, tail)
+      SELECT client_id, date_created, message_id, version, date_created, '{"h":', '}' FROM messages WHERE client_id = 'huge'`);
+    await warehouse.sql(`INSERT INTO conversation_updates (client_id, date_updated, conversation_id, version, date_created, head, tail)
+      SELECT client_id, date_created, conversation_id, version, date_created, head, tail FROM conversations WHERE client_id = 'huge'`);
+    const { reader } = warehouse;
+    for (const read of [
+      reader.messagesByCreation,
+      reader.conversationsByCreation,
+      reader.conversationsByUpdate,
+    ]) {
+      const walked = await walk(read, query("huge", 100, true));
+      expect(walked.pages).toEqual([
+        { rows: 10_100, next: { date: created, id: "010099" }, whole: false },
+        { rows: 150, next: null, whole: true },
+      ]);
+    }
+  });
+});
+
+describe("many superseded updates", () => {
+  const created = DAY_0 + DAY;
+
+  /** `exports` versions of one conversation, updated every microsecond from `first` on, only the last of them live. */
+  async function exportOften(client: string, id: string, exports: number, first: number): Promise<void> {
+    await warehouse.sql(`INSERT INTO conversation_updates (client_id, date_updated, conversation_id, version, date_created, head, tail)
+      SELECT '${client}', fromUnixTimestamp64Micro(${first} + number, 'UTC'), '${id}', number + 1, fromUnixTimestamp64Micro(${created}, 'UTC'), concat('{"id":"${id}","v":', toString(number + 1), ',"h":'), '}'
+      FROM numbers(${exports})`);
+    await warehouse.sql(`INSERT INTO conversations (client_id, date_created, conversation_id, version, date_updated, head, tail)
+      SELECT client_id, date_created, conversation_id, version, date_updated, head, tail
+      FROM conversation_updates WHERE client_id = '${client}' AND conversation_id = '${id}' AND version = ${exports}`);
+  }
+
+  test("a walk passes over more of them than it looks at first", async () => {
+    const rows = 45_000;
+    await exportOften("many", "a", rows, created);
+    await exportOften("many", "b", 2, created + 10);
+    await exportOften("many", "c", rows, created + rows);
+    await exportOften("many", "d", 1, created + 2 * rows + 1);
+    const live = [
+      `{"id":"b","v":2,"h":[]}`,
+      `{"id":"a","v":${rows},"h":[]}`,
+      `{"id":"c","v":${rows},"h":[]}`,
+      `{"id":"d","v":1,"h":[]}`,
+    ];
+    for (const size of [1, 2, 4]) {
+      for (const wholeTies of [false, true]) {
+        const walked = await walk(warehouse.reader.conversationsByUpdate, query("many", size, wholeTies));
+        expect(walked.records, `size ${size}`).toEqual(live);
+        expect(walked.pages.map(({ rows }) => rows)).toEqual(expectPages([1, 2, 3, 4], size, wholeTies));
+      }
+    }
+  });
+
+  test("a full page with nothing but superseded rows behind it is the last one", async () => {
+    await exportOften("last", "a", 1, created);
+    await exportOften("last", "b", 30_000, created + 1);
+    const window = { since: created, to: created + 30_000 };
+    for (const wholeTies of [false, true]) {
+      const walked = await walk(warehouse.reader.conversationsByUpdate, query("last", 1, wholeTies, window));
+      expect(walked).toEqual({
+        records: ['{"id":"a","v":1,"h":[]}'],
+        pages: [{ rows: 1, next: null, whole: true }],
+      });
+    }
+  });
+
+  test("nothing but superseded rows is an empty window", async () => {
+    await exportOften("gone", "a", 30_000, created);
+    const window = { since: created, to: created + 29_999 };
+    const walked = await walk(warehouse.reader.conversationsByUpdate, query("gone", 1, false, window));
+    expect(walked).toEqual({ records: [], pages: [{ rows: 0, next: null, whole: false }] });
+  });
+});

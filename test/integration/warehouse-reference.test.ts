@@ -1,0 +1,220 @@
+import { type EventType, type ExportRecord, parseTimestamp, processEvent } from "@conversation-export/domain";
+import { type Batch, createBatch, type PageQuery } from "@conversation-export/warehouse";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import {
+  type Delivered,
+  fold,
+  type Folded,
+  normaliseExported,
+  windowCreated,
+  windowUpdated,
+} from "../support/reference/index.ts";
+import { createSample, type RecordKind } from "../support/sample/index.ts";
+import {
+  createRandom,
+  DAY,
+  seed,
+  shuffled,
+  startWarehouse,
+  walk,
+  type Warehouse,
+} from "./warehouse-fixture.ts";
+
+const full = process.env["TEST_SIZE"] === "full";
+const CLIENTS = ["acme", "globex"];
+const FIVE_MINUTES = 300_000_000;
+
+const TYPES: Readonly<Record<RecordKind, EventType>> = {
+  conversation: "conversation.exported",
+  message: "message.exported",
+  end_user: "end_user.exported",
+};
+const TOPICS: Readonly<Record<RecordKind, string>> = {
+  conversation: "conversations",
+  message: "messages",
+  end_user: "end-users",
+};
+
+type Taken = { readonly delivered: Delivered; readonly type: EventType };
+
+/** Sample events as they lie on the bus, some of them replayed dead letters with the position of their arrival. */
+function deliver(random: ReturnType<typeof createRandom>): Taken[] {
+  const sample = createSample({
+    seed: `${seed}`,
+    conversations: full ? 4_000 : 400,
+    messagesPerConversation: 4,
+    clients: CLIENTS,
+    endUsers: 60,
+    poisonShare: 0.05,
+    nullShare: 0.01,
+    unusualShare: 0.3,
+    lateShare: 0.2,
+    duplicateShare: 0.1,
+  });
+  const busTime = parseTimestamp("2026-10-20T00:00:00Z") ?? 0;
+  const offsets = new Map<string, number>();
+  return [...sample].map((event) => {
+    const topic = TOPICS[event.kind];
+    // One record stays on one partition.
+    const partition = Buffer.from(event.key).reduce((sum, byte) => sum + byte, 0) % 3;
+    const place = `${topic} ${partition}`;
+    const offset = offsets.get(place) ?? random.below(1e6);
+    offsets.set(place, offset + 1 + random.below(2));
+    const delivered = { event: { value: event.value, headers: event.headers }, topic, partition, offset };
+    return { delivered: { ...delivered, busTime: BigInt(busTime) }, type: TYPES[event.kind] };
+  });
+}
+
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** undefined when the value is not UTF-8, which is for the caller of processEvent to find. */
+function decode(value: Uint8Array | null): string | null | undefined {
+  try {
+    return value === null ? null : utf8.decode(value);
+  } catch {
+    return undefined;
+  }
+}
+
+let warehouse: Warehouse;
+let folded: Folded;
+const rejected: { topic: string; partition: number; offset: number; reason: string }[] = [];
+let ignored = 0;
+
+beforeAll(async () => {
+  warehouse = await startWarehouse();
+  const random = createRandom(20);
+  const taken = deliver(random);
+  folded = fold(taken.map(({ delivered }) => delivered));
+
+  const records: ExportRecord[] = [];
+  for (const { delivered, type } of taken) {
+    const { topic, partition, offset, event, busTime } = delivered;
+    const text = decode(event.value);
+    if (text === undefined) {
+      rejected.push({ topic, partition, offset, reason: "invalid_envelope" });
+      continue;
+    }
+    const latestTime = Number(busTime) + FIVE_MINUTES;
+    const outcome = processEvent(
+      { text, headers: event.headers, position: { partition, offset }, latestTime },
+      type,
+    );
+    if (outcome.kind === "accepted") records.push(outcome.record);
+    else if (outcome.kind === "ignored") ignored += 1;
+    else rejected.push({ topic, partition, offset, reason: outcome.reason });
+  }
+
+  // Any order, repetition and cut into batches.
+  const arrivals = shuffled(random, [...records, ...records.filter(() => random.chance(0.1))]);
+  const batches = new Map<EventType, Batch>();
+  const flush = async (batch: Batch): Promise<void> => {
+    batch.fillUpload(random.below(1e9));
+    for (let from = 0; from < batch.records(); ) {
+      const to = random.chance(0.5)
+        ? batch.records()
+        : Math.min(batch.records(), from + 1 + random.below(500));
+      for (const insert of batch.inserts(from, to)) await warehouse.writer.insert(insert);
+      from = to;
+    }
+  };
+  for (const record of arrivals) {
+    const batch = batches.get(record.type) ?? createBatch(record.type, 1 << 16);
+    batches.set(record.type, batch);
+    batch.add(record);
+    if (random.chance(1 / 150)) {
+      await flush(batch);
+      batches.delete(record.type);
+    }
+  }
+  for (const batch of batches.values()) await flush(batch);
+});
+afterAll(() => warehouse?.stop());
+
+const from = 0;
+const to = 4_291_747_200_000_000;
+const week = {
+  since: parseTimestamp("2026-10-05T00:00:00Z") as number,
+  to: parseTimestamp("2026-10-08T00:00:00Z") as number,
+};
+
+function query(clientId: string, pageSize: number, window: { since: number; to: number }): PageQuery {
+  return { clientId, ...window, pageSize, wholeTies: pageSize % 2 === 0 };
+}
+
+test("the sample holds enough of everything", () => {
+  for (const client of CLIENTS) {
+    expect(folded.conversations.get(client)?.size).toBeGreaterThan(100);
+    expect(folded.messages.get(client)?.size).toBeGreaterThan(400);
+  }
+  expect(folded.rejected.length).toBeGreaterThan(20);
+  expect(folded.ignored).toBeGreaterThan(2);
+});
+
+test("the same events are refused for the same reasons, and as many ignored", () => {
+  const print = (one: { topic: string; partition: number; offset: number; reason: string }) =>
+    `${one.topic} ${one.partition} ${one.offset} ${one.reason}`;
+  expect(rejected.map(print)).toEqual(folded.rejected.map(print));
+  expect(ignored).toBe(folded.ignored);
+});
+
+test.each([
+  ["conversationsByCreation", "conversations", windowCreated],
+  ["conversationsByUpdate", "conversations", windowUpdated],
+  ["messagesByCreation", "messages", windowCreated],
+] as const)("%s is the reference fold, text for text", async (read, kind, windowOf) => {
+  for (const client of CLIENTS) {
+    for (const [size, window] of [
+      [97, { since: from, to }],
+      [50, week],
+      [10_000, week],
+    ] as const) {
+      const expected = windowOf(folded[kind], client, BigInt(window.since), BigInt(window.to));
+      expect(expected.length).toBeGreaterThan(10);
+      const { records } = await walk(warehouse.reader[read], query(client, size, window));
+      const shown = records.map(normaliseExported);
+      expect(shown.map(({ id }) => id)).toEqual(expected.map(({ id }) => id));
+      for (const [index, { json }] of shown.entries()) expect(json).toBe(expected[index]?.json);
+    }
+  }
+});
+
+test("messages of one conversation are those of the reference fold", async () => {
+  for (const client of CLIENTS) {
+    const all = windowCreated(folded.messages, client, BigInt(from), BigInt(to));
+    const ids = [...new Set(all.map(({ conversationId }) => conversationId ?? ""))].slice(0, 8);
+    for (const conversationId of ids) {
+      const expected = all.filter((one) => one.conversationId === conversationId);
+      const { records } = await walk(warehouse.reader.messagesByCreation, {
+        ...query(client, 3, { since: from, to }),
+        conversationId,
+      });
+      expect(records.map((text) => normaliseExported(text).json)).toEqual(expected.map(({ json }) => json));
+    }
+  }
+});
+
+test("end users are stored as the reference fold says", async () => {
+  const rows = await warehouse.sql(
+    "SELECT client_id, end_user_id, record FROM end_users FINAL ORDER BY client_id, end_user_id FORMAT JSONCompactEachRow",
+  );
+  const stored = rows.split("\n").map((line) => JSON.parse(line) as [string, string, string]);
+  const expected = [...folded.endUsers].flatMap(([client, users]) =>
+    [...users.values()].map(({ id, json }) => JSON.stringify([client, id, json])),
+  );
+  expect(expected.length).toBeGreaterThan(20);
+  const printed = stored.map(([client, id, record]) =>
+    JSON.stringify([client, id, normaliseExported(record).json]),
+  );
+  expect(printed.toSorted()).toEqual(expected.toSorted());
+});
+
+test("the sample's days lie inside the windows", () => {
+  const dates = [...folded.conversations.values()].flatMap((records) =>
+    [...records.values()].map(({ dateCreated }) => dateCreated),
+  );
+  const inWeek = dates.filter((date) => date >= BigInt(week.since) && date < BigInt(week.to));
+  expect(inWeek.length).toBeGreaterThan(50);
+  expect(inWeek.length).toBeLessThan(dates.length);
+  expect(Number(dates.reduce((a, b) => (a > b ? a : b)))).toBeLessThan(week.to + 30 * DAY);
+});

@@ -1,0 +1,339 @@
+import type { ConversationRecord } from "@conversation-export/domain";
+import { createBatch, type PageQuery } from "@conversation-export/warehouse";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  type Arrival,
+  conversation,
+  createRandom,
+  DAY,
+  DAY_0,
+  expectConversations,
+  message,
+  publicText,
+  SECOND,
+  startWarehouse,
+  walk,
+  type Warehouse,
+} from "./warehouse-fixture.ts";
+
+const full = process.env["TEST_SIZE"] === "full";
+
+let warehouse: Warehouse;
+beforeAll(async () => {
+  warehouse = await startWarehouse();
+});
+afterAll(() => warehouse?.stop());
+
+const created = DAY_0;
+const wide = { since: DAY_0, to: DAY_0 + 100 * DAY };
+
+function query(clientId: string, pageSize: number, window = wide): PageQuery {
+  return { clientId, ...window, pageSize, wholeTies: false };
+}
+
+function idOf(text: string): string {
+  return (JSON.parse(text) as { _id: string })._id;
+}
+
+describe("between the inserts of a batch", () => {
+  const entry = (id: string, day: number, reasoning: string) => ({
+    handoff_id: id,
+    id: `${id}-attempt`,
+    date_created: `2026-10-0${day}T00:00:00Z`,
+    reasoning,
+  });
+  const at = (client: string, id: string, time: number, updated: number, handoffs: unknown[] = []) =>
+    conversation({ client, time: DAY_0 + time }, id, created, created + updated, {
+      browser: `export ${time}`,
+      handoffs,
+    });
+
+  async function windows(client: string) {
+    const { reader } = warehouse;
+    return {
+      created: (await walk(reader.conversationsByCreation, query(client, 2))).records,
+      updated: (await walk(reader.conversationsByUpdate, query(client, 2))).records,
+    };
+  }
+
+  // What holds at every moment: both windows show the same text of a record, all fields but the handoffs come
+  // from one export, a new record shows nowhere before its last insert. Handoffs may be ahead of the other fields.
+  test("every field but handoffs is old until the last insert, and then new, in both windows", async () => {
+    const old = at("b1", "known", 1, 5, [entry("h", 1, "old h")]);
+    await warehouse.write([old]);
+    const merged = [entry("h", 2, "new h"), entry("k", 3, "new k")];
+    const next = at("b1", "known", 2, 3 * DAY, merged);
+    const fresh = at("b1", "unknown", 2, DAY, [entry("h", 1, "of a new conversation")]);
+    const oldText = publicText(
+      old,
+      DAY_0,
+      old.handoffs.map(({ entry }) => entry),
+    );
+    expect(await windows("b1")).toEqual({ created: [oldText], updated: [oldText] });
+
+    const mergedText = publicText(
+      old,
+      DAY_0,
+      next.handoffs.map(({ entry }) => entry),
+    );
+    expect(mergedText).toContain("new k");
+    for (const statements of [1, 2]) {
+      await warehouse.write([next, fresh], DAY_0, statements);
+      expect(await windows("b1"), `${statements} statements`).toEqual({
+        created: [mergedText],
+        updated: [mergedText],
+      });
+    }
+    await warehouse.write([next, fresh]);
+    const nextText = publicText(
+      next,
+      DAY_0,
+      next.handoffs.map(({ entry }) => entry),
+    );
+    const freshText = publicText(
+      fresh,
+      DAY_0,
+      fresh.handoffs.map(({ entry }) => entry),
+    );
+    expect(await windows("b1")).toEqual({ created: [nextText, freshText], updated: [freshText, nextText] });
+  });
+
+  test("a batch without handoffs changes nothing before its last insert", async () => {
+    const old = at("b2", "known", 1, 5);
+    await warehouse.write([old]);
+    const next = at("b2", "known", 2, 3 * DAY);
+    const oldText = publicText(old);
+    await warehouse.write([next, at("b2", "unknown", 2, DAY)], DAY_0, 1);
+    expect(await windows("b2")).toEqual({ created: [oldText], updated: [oldText] });
+  });
+
+  test("an older export that arrives later changes no field at any moment", async () => {
+    const latest = at("b3", "known", 9, 5);
+    await warehouse.write([latest]);
+    for (const statements of [1, 2]) {
+      await warehouse.write([at("b3", "known", 2, 3 * DAY)], DAY_0, statements);
+      expect(await windows("b3")).toEqual({ created: [publicText(latest)], updated: [publicText(latest)] });
+    }
+  });
+
+  test("the statements come in the order that this relies on", () => {
+    const batch = createBatch("conversation.exported", 1);
+    batch.add(at("b4", "c", 1, 1, [entry("h", 1, "h")]));
+    expect(batch.inserts(0, 1).map(({ table }) => table)).toEqual([
+      "handoffs",
+      "conversation_updates",
+      "conversations",
+    ]);
+  });
+});
+
+describe("records that change while a window is read", () => {
+  const base = createRandom(7);
+
+  test.each([
+    ["created", "dateCreated", "conversationsByCreation"],
+    ["updated", "dateUpdated", "conversationsByUpdate"],
+  ] as const)("between the pages of the %s window", async (_, by, read) => {
+    for (let round = 0; round < (full ? 20 : 4); round += 1) {
+      const client = `p.${by}.${round}`;
+      const random = createRandom(base.below(1e9));
+      const arrivals: Arrival<ConversationRecord>[] = [];
+      const updatedAt = new Map<string, number>();
+      let version = 0;
+      const exportNow = async (ids: readonly string[], dateOf: (id: string) => number): Promise<void> => {
+        const records = ids.map((id) => {
+          version += 1;
+          const updated = dateOf(id);
+          updatedAt.set(id, updated);
+          const index = Number(id.slice(1));
+          return conversation({ client, time: DAY_0 + version }, id, created + (index % 7), updated, {
+            browser: `v${version}`,
+          });
+        });
+        await warehouse.write(records);
+        arrivals.push(...records.map((record) => ({ record, uploadedAt: DAY_0 })));
+      };
+      const ids = Array.from({ length: 40 }, (_, i) => `c${i}`);
+      await exportNow(ids, () => created + random.below(5) * SECOND);
+      const window = { since: created, to: created + 10 * SECOND };
+      const before = expectConversations(arrivals, { client, by, ...window });
+      let fresh = 100;
+      const walked = await walk(
+        warehouse.reader[read],
+        query(client, 1 + random.below(7), window),
+        async () => {
+          const some = ids.filter(() => random.chance(0.2));
+          // Updates go on in time: within an instant, to a later one, and out of the window.
+          await exportNow(some, (id) => (updatedAt.get(id) ?? 0) + random.pick([0, 1, SECOND, 3 * SECOND]));
+          fresh += 1;
+          if (random.chance(0.5)) await exportNow([`c${fresh}`], () => created + random.below(12) * SECOND);
+        },
+      );
+      const after = expectConversations(arrivals, { client, by, ...window });
+      const stayed = before.filter(({ id }) => after.some((one) => one.id === id)).map(({ id }) => id);
+      const shown = new Map<string, string[]>();
+      for (const text of walked.records) shown.set(idOf(text), [...(shown.get(idOf(text)) ?? []), text]);
+      expect(stayed.filter((id) => !shown.has(id))).toEqual([]);
+      expect(stayed.length).toBeGreaterThan(3);
+      for (const [id, texts] of shown) {
+        const versions = texts.map((text) =>
+          arrivals.findIndex(({ record }) => record.id === id && publicText(record) === text),
+        );
+        expect(versions, `all texts of ${id} are exports`).not.toContain(-1);
+        expect(versions, `${id} repeats only with newer versions`).toEqual(
+          [...new Set(versions)].sort((a, b) => a - b),
+        );
+        if (by === "dateCreated") expect(versions).toHaveLength(1);
+      }
+    }
+  });
+
+  test("during the query of a page", async () => {
+    const client = "race";
+    const random = createRandom(8);
+    const ids = Array.from({ length: 30 }, (_, i) => `c${String(i).padStart(2, "0")}`);
+    let version = 0;
+    const batchOf = (some: readonly string[]): ConversationRecord[] =>
+      some.map((id) => {
+        version += 1;
+        const handoffs = [{ id: "h", date_created: "2026-10-04T00:00:00Z", reasoning: `${version}` }];
+        const data = { browser: `${version}`, handoffs };
+        return conversation({ client, time: DAY_0 + version }, id, created, created + version, data);
+      });
+    await warehouse.write(batchOf(ids));
+    await warehouse.sql("SYSTEM START MERGES");
+    const deadline = Date.now() + (full ? 120_000 : 8_000);
+    const write = async (): Promise<void> => {
+      while (Date.now() < deadline) await warehouse.write(batchOf(ids.filter(() => random.chance(0.3))));
+    };
+    const lost: string[] = [];
+    const read = async (name: "conversationsByUpdate" | "conversationsByCreation"): Promise<number> => {
+      let reads = 0;
+      for (; Date.now() < deadline; reads += 1) {
+        const { records } = await walk(warehouse.reader[name], query(client, 100));
+        const shown = records.map(idOf);
+        if (shown.toSorted().join() !== ids.join()) {
+          lost.push(
+            `${name}: ${ids.filter((id) => !shown.includes(id)).join()} missing, ${shown.length} shown`,
+          );
+        }
+        for (const text of records) {
+          const { browser, handoffs } = JSON.parse(text) as {
+            browser: string;
+            handoffs: { reasoning: string }[];
+          };
+          if (!(Number(handoffs[0]?.reasoning) >= Number(browser))) lost.push(`${name}: handoff of ${text}`);
+        }
+      }
+      return reads;
+    };
+    const [byUpdate, byCreation] = await Promise.all([
+      read("conversationsByUpdate"),
+      read("conversationsByCreation"),
+      write(),
+    ]);
+    await warehouse.sql("SYSTEM STOP MERGES");
+    expect(Math.min(byUpdate, byCreation)).toBeGreaterThan(10);
+    expect(lost).toEqual([]);
+  });
+});
+
+describe("what a batch may hold", () => {
+  test("20,000 records of three months make one part per partition", async () => {
+    const text = "x".repeat(2_000);
+    const batch = createBatch("conversation.exported");
+    for (let i = 0; i < 20_000; i += 1) {
+      const handoffs = [1, 2].map((n) => ({
+        id: `${n}`,
+        date_created: "2026-10-04T00:00:00Z",
+        reasoning: "r",
+      }));
+      const date = created + (i % 3) * 31 * DAY;
+      batch.add(
+        conversation({ client: "parts", time: DAY_0, offset: i }, `c${i}`, date, date, {
+          browser: text,
+          handoffs,
+        }),
+      );
+    }
+    batch.fillUpload(DAY_0);
+    const count = () =>
+      warehouse.sql(`SELECT table, partition, count(), sum(rows) FROM system.parts
+        WHERE active AND database = currentDatabase() AND table IN ('handoffs', 'conversations', 'conversation_updates')
+        GROUP BY table, partition ORDER BY table, partition FORMAT JSONCompactEachRow`);
+    for (const table of ["handoffs", "conversations", "conversation_updates"])
+      await warehouse.sql(`TRUNCATE TABLE ${table}`);
+    for (const insert of batch.inserts(0, batch.records())) await warehouse.writer.insert(insert);
+    const rows = (await count())
+      .split("\n")
+      .map((line) => JSON.parse(line) as [string, string, string | number, string | number]);
+    expect(rows.map(([table, partition, parts]) => `${table} ${partition} ${parts}`)).toEqual(
+      ["conversation_updates", "conversations", "handoffs"].flatMap((table) =>
+        ["202610", "202611", "202612"].map((month) => `${table} ${month} 1`),
+      ),
+    );
+    expect(rows.reduce((sum, row) => sum + Number(row[3]), 0)).toBe(80_000);
+  });
+
+  test("as many months as the batch takes fit into one insert", async () => {
+    const batch = createBatch("message.exported", 1);
+    const months = (count: number): number => Date.UTC(1990, count, 15) * 1000;
+    let count = 0;
+    for (; !batch.spansTooManyPartitions(); count += 1) {
+      batch.add(message({ client: "months", time: DAY_0 }, `m${count}`, months(count), "c"));
+      batch.add(message({ client: "months", time: DAY_0 }, `n${count}`, months(count), "c"));
+    }
+    expect(count).toBe(90);
+    for (const insert of batch.inserts(0, batch.records())) await warehouse.writer.insert(insert);
+    const window = { since: months(0), to: months(count) };
+    const { records } = await walk(warehouse.reader.messagesByCreation, query("months", 50, window));
+    expect(records).toHaveLength(180);
+  });
+
+  test("months of updates count as well", () => {
+    const batch = createBatch("conversation.exported", 1);
+    for (let month = 0; month < 90; month += 1) {
+      expect(batch.spansTooManyPartitions()).toBe(false);
+      batch.add(conversation({ client: "months", time: DAY_0 }, "c", created, Date.UTC(1990, month) * 1000));
+    }
+    expect(batch.spansTooManyPartitions()).toBe(true);
+  });
+
+  test("any split of a batch writes what the whole would", async () => {
+    const random = createRandom(9);
+    const batch = createBatch("conversation.exported", 1);
+    const expected: string[] = [];
+    for (let i = 0; i < 30; i += 1) {
+      const handoffs = Array.from({ length: random.below(3) }, (_, n) => ({
+        id: `${n}`,
+        date_created: "2026-10-04T00:00:00Z",
+      }));
+      const record = conversation(
+        { client: "split", time: DAY_0 },
+        `c${String(i).padStart(2, "0")}`,
+        created,
+        created,
+        { handoffs },
+      );
+      batch.add(record);
+      expected.push(
+        publicText(
+          record,
+          DAY_0 + 5,
+          record.handoffs.map(({ entry }) => entry),
+        ),
+      );
+    }
+    batch.fillUpload(DAY_0);
+    batch.fillUpload(DAY_0 + 5);
+    for (let from = 0; from < 30; ) {
+      const to = Math.min(30, from + 1 + random.below(8));
+      for (const insert of batch.inserts(from, to)) await warehouse.writer.insert(insert);
+      from = to;
+    }
+    const read = async (name: "conversationsByCreation" | "conversationsByUpdate") =>
+      (await walk(warehouse.reader[name], query("split", 100))).records;
+    expect(await read("conversationsByCreation")).toEqual(expected);
+    expect(await read("conversationsByUpdate")).toEqual(expected);
+  });
+});
