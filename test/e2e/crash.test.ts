@@ -1,0 +1,101 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { fold } from "../support/reference/index.ts";
+import { compareExports } from "../support/run/compare-exports.ts";
+import { createDelivery } from "../support/run/deliver.ts";
+import { readMetric } from "../support/run/metrics-text.ts";
+import { bySize, seedOfRun } from "../support/run/size.ts";
+import { type ServiceProcess } from "../support/run/service-process.ts";
+import { startSystem, type System, TOPICS } from "../support/run/system.ts";
+import { until } from "../support/run/until.ts";
+import { createSample } from "../support/sample/index.ts";
+
+const CLIENTS = ["acme", "globex"];
+const KILLS = bySize(2, 10);
+const CONVERSATIONS = bySize(3_500, 42_000);
+const GROUP = "conversation-export-ingest";
+
+/** Small batches, so that a kill meets every step of many of them. */
+const INGEST_ENV = { BATCH_MAX_RECORDS: "1000", BATCH_MAX_AGE_MS: "100" };
+
+const pidOf = (server: { readonly pid: number | undefined }): number => {
+  if (server.pid === undefined) throw new Error("the server does not run");
+  return server.pid;
+};
+
+describe("ingest that is killed and replayed", () => {
+  let system: System;
+  let seed: string;
+  const keys = new Map<string, string>();
+
+  beforeAll(async () => {
+    seed = seedOfRun("crash");
+    system = await startSystem("test-crash");
+    await system.service("export-api");
+    for (const client of CLIENTS) keys.set(client, await system.key(client));
+  });
+  afterAll(() => system?.stop());
+
+  const committedSum = async (): Promise<number> => {
+    const committed = await system.admin.fetchCommitted(GROUP, Object.values(TOPICS));
+    return committed.reduce((sum, { offset }) => sum + (offset ?? 0), 0);
+  };
+
+  it("exports every record once, at its latest version, whenever the process dies", async () => {
+    const sample = createSample({
+      seed,
+      conversations: CONVERSATIONS,
+      messagesPerConversation: 3,
+      clients: CLIENTS,
+    });
+    const delivery = createDelivery(system);
+    let ingest: ServiceProcess = await system.service("ingest", INGEST_ENV);
+
+    const total = sample.totals().events;
+    const sending = delivery.send(sample);
+    for (let kill = 1; kill <= KILLS; kill += 1) {
+      const from = (total * (kill - 1)) / (KILLS + 1);
+      await until(`ingest gets on (kill ${kill})`, 120_000, async () => (await committedSum()) > from);
+      await sleep(Math.random() * 200);
+      await ingest.kill("SIGKILL");
+      ingest = await system.service("ingest", INGEST_ENV);
+    }
+    await sending;
+
+    // Between insert and commit: the warehouse holds its breath until everything is read, then the bus does.
+    await system.caughtUp(GROUP, 300_000);
+    process.kill(pidOf(system.stack.clickhouse), "SIGSTOP");
+    await delivery.send(createSample({ seed: `${seed}-tail`, conversations: 300, clients: CLIENTS }));
+    const sent = delivery.delivered.length;
+    await until("ingest holds rows", 60_000, async () => {
+      return ((await readMetric(ingest.metricsUrl, "ingest_buffered_bytes")) ?? 0) > 0;
+    });
+    process.kill(pidOf(system.stack.kafka), "SIGSTOP");
+    const written = () =>
+      readMetric(ingest.metricsUrl, "ingest_rows_written_total", { table: "conversations" });
+    const writtenBefore = (await written()) ?? 0;
+    process.kill(pidOf(system.stack.clickhouse), "SIGCONT");
+    await until("conversations are written", 60_000, async () => ((await written()) ?? 0) > writtenBefore);
+    await ingest.kill("SIGKILL");
+    process.kill(pidOf(system.stack.kafka), "SIGCONT");
+    await until("the bus answers", 60_000, async () => (await committedSum()) < sent);
+    ingest = await system.service("ingest", INGEST_ENV);
+    await system.caughtUp(GROUP, 120_000);
+
+    const expected = fold(delivery.delivered);
+    expect(await compareExports(system.apiUrl, expected, keys)).toEqual([]);
+
+    const deadLetters = await system.admin.fetchOffsets("conversations.dead-letter");
+    const rejected = expected.rejected.filter(({ topic }) => topic === "conversations").length;
+    const dead = deadLetters.reduce((sum, { start, end }) => sum + end - start, 0);
+    expect(dead, "every refused record waits in the dead letters").toBeGreaterThanOrEqual(rejected);
+
+    // A full replay: a group that has read nothing reads everything again.
+    await ingest.kill("SIGTERM");
+    expect(await ingest.exited).toEqual({ code: 0, signal: null });
+    ingest = await system.service("ingest", { ...INGEST_ENV, KAFKA_GROUP_ID: "replay" });
+    await system.caughtUp("replay", 300_000);
+    expect(await compareExports(system.apiUrl, expected, keys)).toEqual([]);
+    await ingest.kill("SIGTERM");
+  });
+});

@@ -1,0 +1,420 @@
+import { createProducer, type Producer } from "@conversation-export/bus";
+import { choosePorts } from "@conversation-export/local-stack";
+import { createLogger } from "@conversation-export/runtime";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { runSql } from "../support/run/warehouse-sql.ts";
+import { type Delivered, fold, type Folded } from "../support/reference/index.ts";
+import { compareExports } from "../support/run/compare-exports.ts";
+import { createDelivery, type Delivery } from "../support/run/deliver.ts";
+import { handMade } from "../support/run/hand-made.ts";
+import { readTopics } from "../support/run/letters.ts";
+import { readMetric } from "../support/run/metrics-text.ts";
+import { type ServiceProcess, startService } from "../support/run/service-process.ts";
+import { bySize, seedOfRun } from "../support/run/size.ts";
+import { startSystem, type System, TOPICS } from "../support/run/system.ts";
+import { until } from "../support/run/until.ts";
+import { walk } from "../support/run/walk.ts";
+import { type BusEvent, createSample } from "../support/sample/index.ts";
+import { POISON_CASES, POISON_REASONS } from "../support/sample/poison.ts";
+
+const CLIENTS = ["acme", "globex"];
+const GROUP = "conversation-export-ingest";
+const SESSION_MS = 6_000;
+const BUFFER_BYTES = 2_000_000;
+/** Of one message of the sample with its rows, generously: the budget is asked before each. */
+const ONE_MESSAGE = 100_000;
+const INGEST_ENV = { BATCH_MAX_RECORDS: "500", BUFFER_MAX_BYTES: String(BUFFER_BYTES) };
+const CONVERSATIONS = bySize(1_000, 20_000);
+const EVERYTHING = "created_since=1970-01-01T00:00:00Z&created_to=2105-12-31T00:00:00Z";
+
+const ago = (ms: number): string => new Date(Date.now() - ms).toISOString();
+
+describe("a system in trouble", () => {
+  let system: System;
+  let seed: string;
+  let delivery: Delivery;
+  let packing: Producer;
+  let ingest: ServiceProcess;
+  let name = "";
+  const keys = new Map<string, string>();
+  /** Accepted by ingest, refused by the warehouse: no part of what is exported. */
+  const refused = new Set<Delivered>();
+
+  beforeAll(async () => {
+    seed = seedOfRun("failures");
+    system = await startSystem("test-failures");
+    const log = createLogger({ service: "test", level: "error" });
+    packing = createProducer({
+      brokers: system.stack.kafka.brokers,
+      clientId: "packing",
+      log,
+      compression: "gzip",
+    });
+    await packing.start();
+    // What is larger than a message may be goes compressed.
+    const producer: Producer = {
+      ...system.producer,
+      send: (topic, messages) =>
+        messages.some(({ value }) => (value?.length ?? 0) > 1_000_000)
+          ? packing.send(topic, messages)
+          : system.producer.send(topic, messages),
+    };
+    delivery = createDelivery({ producer, partitions: system.partitions });
+    await system.service("export-api");
+    for (const client of CLIENTS) keys.set(client, await system.key(client));
+    ingest = await system.service("ingest", INGEST_ENV);
+  });
+  afterAll(async () => {
+    await packing?.stop();
+    await system?.stop();
+  });
+  let startedAt = 0;
+  beforeEach(({ task }) => {
+    name = task.name;
+    startedAt = performance.now();
+  });
+  afterEach(() => console.log(`${((performance.now() - startedAt) / 1000).toFixed(1)} s: ${name}`));
+
+  const expected = (): Folded => fold(delivery.delivered.filter((one) => !refused.has(one)));
+  const expectEqual = async (): Promise<void> => {
+    await system.caughtUp(GROUP, 120_000);
+    expect(await compareExports(system.apiUrl, expected(), keys)).toEqual([]);
+  };
+  const metric = async (metricName: string, labels: Record<string, string> = {}): Promise<number> =>
+    (await readMetric(ingest.metricsUrl, metricName, labels)) ?? 0;
+  const isReady = async (): Promise<boolean> => (await fetch(`${ingest.metricsUrl}/ready`)).ok;
+  const sample = (part: string, options: Parameters<typeof createSample>[0] = {}) =>
+    createSample({
+      seed: `${seed}-${part}`,
+      conversations: CONVERSATIONS,
+      messagesPerConversation: 3,
+      clients: CLIENTS,
+      endUsers: 100,
+      ...options,
+    });
+  const exported = (client: string, list: string, query = EVERYTHING): Promise<string[]> =>
+    walk(`${system.apiUrl}/v2/export/${list}?${query}`, keys.get(client) ?? "");
+
+  it("shows the tail of a quiet topic within 2 seconds", async () => {
+    await system.caughtUp(GROUP, 60_000);
+    for (const [index, kind] of (["conversation", "message", "conversation"] as const).entries()) {
+      const id = `tail-${index}`;
+      const created = ago(60_000 - index);
+      const sentAt = performance.now();
+      await delivery.send([
+        handMade({
+          kind,
+          client: "acme",
+          id,
+          time: ago(1_000),
+          data: { _id: id, date_created: created, conversation_id: "tail" },
+        }),
+      ]);
+      await until(`${id} is readable`, 10_000, async () => {
+        return (await exported("acme", `${kind}s`, `created_since=${created}`)).length > 0;
+      });
+      expect(performance.now() - sentAt, `ms until ${id} was readable`).toBeLessThan(2_000);
+    }
+  });
+
+  it("waits for ClickHouse without losing its membership, its bounds or a record", async () => {
+    const joins = await metric("bus_joins_total");
+    const { pid } = ingest;
+    const written = await metric("ingest_rows_written_total");
+    const sending = delivery.send(sample("clickhouse"));
+    await until(
+      "rows are written",
+      30_000,
+      async () => (await metric("ingest_rows_written_total")) > written,
+    );
+    await system.stack.clickhouse.kill();
+    await until("partitions are paused", 30_000, async () => (await metric("ingest_paused_partitions")) > 0);
+    const down = performance.now();
+    let most = 0;
+    await until("ClickHouse is down for longer than a session", 2 * SESSION_MS, async () => {
+      most = Math.max(most, await metric("ingest_buffered_bytes"));
+      expect(await isReady()).toBe(true);
+      return performance.now() - down > SESSION_MS + 2_000;
+    });
+    expect(most, "buffered bytes").toBeGreaterThan(BUFFER_BYTES / 2);
+    expect(most, "buffered bytes").toBeLessThan(BUFFER_BYTES + ONE_MESSAGE);
+    expect(await metric("ingest_oldest_unflushed_seconds")).toBeGreaterThan(SESSION_MS / 1000);
+    await system.stack.clickhouse.start();
+    await sending;
+    await expectEqual();
+    expect(await metric("ingest_paused_partitions")).toBe(0);
+    expect(await metric("ingest_buffered_bytes")).toBe(0);
+    expect(await metric("bus_joins_total"), "joins").toBe(joins);
+    expect(ingest.pid).toBe(pid);
+    await expect(fetch(`${ingest.metricsUrl}/live`)).resolves.toHaveProperty("status", 200);
+  });
+
+  it("waits for Kafka and goes on where it was", async () => {
+    const written = await metric("ingest_rows_written_total");
+    const sending = delivery.send(sample("kafka", { poisonShare: 0.1 }));
+    await until(
+      "rows are written",
+      30_000,
+      async () => (await metric("ingest_rows_written_total")) > written,
+    );
+    await system.stack.kafka.kill();
+    const down = performance.now();
+    await until("Kafka is down for longer than a session", 2 * SESSION_MS, async () => {
+      expect((await fetch(`${ingest.metricsUrl}/live`)).status).toBe(200);
+      return performance.now() - down > SESSION_MS + 1_000;
+    });
+    await system.stack.kafka.start();
+    await sending;
+    await expectEqual();
+    expect(await Promise.race([ingest.exited, Promise.resolve("running")])).toBe("running");
+  });
+
+  it("puts the one row that ClickHouse refuses aside, and only that", async () => {
+    const url = system.stack.clickhouse.url("migrator");
+    await runSql(url, "ALTER TABLE messages ADD CONSTRAINT planted CHECK message_id != 'planted-7'");
+    const events = Array.from({ length: 40 }, (_, index) => {
+      const id = `planted-${index}`;
+      const created = ago(120_000 - index);
+      const data = { _id: id, date_created: created, conversation_id: "planted", message_data: { body: id } };
+      return handMade({
+        kind: "message",
+        client: "acme",
+        id,
+        time: ago(2_000),
+        data,
+        headers: { trace: id },
+      });
+    });
+    await delivery.send(events);
+    const bad = delivery.delivered.find(({ event }) => event === events[7]);
+    if (bad === undefined) throw new Error("the bad row is not sent");
+    refused.add(bad);
+    await expectEqual();
+    expect(await exported("acme", "messages", `${EVERYTHING}&conversation_id=planted`)).toHaveLength(39);
+    expect(await metric("ingest_records_rejected_total", { reason: "refused_by_warehouse" })).toBe(1);
+    await runSql(url, "ALTER TABLE messages DROP CONSTRAINT planted");
+  });
+
+  it("lets odd and huge messages pass, or puts them aside, and goes on", async () => {
+    const created = ago(180_000);
+    const conversation = (id: string, data: string, headers?: Record<string, string>): BusEvent =>
+      handMade({
+        kind: "conversation",
+        client: "acme",
+        id,
+        time: ago(3_000),
+        data: `{"_id":"${id}","date_created":"${created}"${data}}`,
+        ...(headers !== undefined && { headers }),
+      });
+    const flood = Object.fromEntries(
+      Array.from({ length: 20_000 }, (_, index) => [`h${index}`, String(index)]),
+    );
+    const poison = (event: BusEvent): BusEvent => ({
+      ...event,
+      value: Buffer.from(event.value ?? "").subarray(1),
+    });
+    const nested = `,"variables":{"deep":${"[".repeat(100_000)}${"]".repeat(100_000)}}`;
+    const odd = [
+      conversation("odd-large", `,"inquiry_summary":"${"large ".repeat(150_000)}"`),
+      conversation("odd-flood", "", flood),
+      poison(conversation("odd-flood-poison", "", flood)),
+      poison(conversation("odd-names", "", { constructor: "a", toString: "b", valueOf: "c" })),
+      // Kafka takes it, for it is small when it is compressed.
+      poison(conversation("odd-packed", `,"inquiry_summary":"${"packed ".repeat(700_000)}"`)),
+      conversation("odd-packed-good", `,"inquiry_summary":"${"packed ".repeat(300_000)}"`),
+    ];
+    const deep = conversation("odd-deep", nested);
+    await delivery.send([...odd, deep, ...sample("odd", { conversations: 20 })]);
+    const sent = delivery.delivered.find(({ event }) => event === deep);
+    if (sent !== undefined) refused.add(sent);
+    await expectEqual();
+    const ids = (await exported("acme", "conversations", `created_since=${created}`)).map(
+      (text) => (JSON.parse(text) as { _id: string })._id,
+    );
+    expect(ids).toEqual(expect.arrayContaining(["odd-large", "odd-flood", "odd-packed-good"]));
+    expect(ids).not.toContain("odd-deep");
+  });
+
+  it("does not let a replayed dead letter win over a later export", async () => {
+    const time = ago(5_000);
+    const created = ago(240_000);
+    const exportOf = (summary: string, headers?: Record<string, string>): BusEvent =>
+      handMade({
+        kind: "conversation",
+        client: "globex",
+        id: "replayed",
+        time,
+        data: { _id: "replayed", date_created: created, inquiry_summary: summary },
+        ...(headers !== undefined && { headers }),
+      });
+    await delivery.send([exportOf("the first"), exportOf("the later")]);
+    const first = delivery.delivered.at(-2);
+    await delivery.send([
+      exportOf("the first", {
+        "dl-reason": "invalid_record",
+        "dl-partition": String(first?.partition),
+        "dl-offset": String(first?.offset),
+      }),
+    ]);
+    await expectEqual();
+    const [record = "{}"] = await exported("globex", "conversations", `created_since=${created}`);
+    expect(JSON.parse(record)).toMatchObject({ _id: "replayed", inquiry_summary: "the later" });
+  });
+
+  it("shares the work with processes that come, die and leave", async () => {
+    const ports = await choosePorts({ names: ["second", "third"], fixed: {} });
+    const start = async (port: number): Promise<ServiceProcess> => {
+      const member = startService("ingest", {
+        metricsPort: port,
+        logFile: join(system.logFolder, `ingest-${port}.log`),
+        env: {
+          ...INGEST_ENV,
+          KAFKA_BROKERS: system.stack.kafka.brokers.join(","),
+          KAFKA_SESSION_TIMEOUT_MS: String(SESSION_MS),
+          CLICKHOUSE_URL: system.stack.clickhouse.url("writer"),
+        },
+      });
+      await member.ready();
+      return member;
+    };
+    const hasWritten = (member: ServiceProcess) =>
+      until("a member writes", 60_000, async () => {
+        return ((await readMetric(member.metricsUrl, "ingest_rows_written_total")) ?? 0) > 0;
+      });
+    let rounds = 0;
+    let isOver = false;
+    const sending = (async () => {
+      while (!isOver) {
+        await delivery.send(sample(`group-${rounds++}`, { conversations: 100, endUsers: 10 }));
+        await until("the group keeps up", 60_000, async () => {
+          const lags = await system.admin.fetchLag(GROUP, Object.values(TOPICS));
+          return lags.reduce((sum, { lag }) => sum + (lag ?? 0), 0) < 2_000;
+        });
+      }
+    })();
+    const second = await start(ports.second);
+    await hasWritten(second);
+    await second.kill("SIGKILL");
+    const third = await start(ports.third);
+    await hasWritten(third);
+    const leaving = performance.now();
+    await third.kill("SIGTERM");
+    expect(await third.exited).toEqual({ code: 0, signal: null });
+    expect(performance.now() - leaving, "ms to leave").toBeLessThan(20_000);
+    isOver = true;
+    await sending;
+    await expectEqual();
+  });
+
+  it("has committed everything that it took when SIGTERM has ended it", async () => {
+    const sending = delivery.send(sample("sigterm", { conversations: 600 }));
+    const before = await metric("ingest_records_consumed_total");
+    await until(
+      "it takes messages",
+      30_000,
+      async () => (await metric("ingest_records_consumed_total")) > before,
+    );
+    await ingest.kill("SIGTERM");
+    expect(await ingest.exited).toEqual({ code: 0, signal: null });
+    const committed = await system.admin.fetchCommitted(GROUP, [TOPICS.message]);
+    const beyond = committed.map(
+      ({ partition, offset }) =>
+        `bitShiftRight(toUInt64(version), 48) = ${partition} AND bitAnd(toUInt64(version), 0xffffffffffff) >= ${offset ?? 0}`,
+    );
+    const url = system.stack.clickhouse.url("migrator");
+    const count = await runSql(
+      url,
+      `SELECT count() FROM messages WHERE ${beyond.map((one) => `(${one})`).join(" OR ")}`,
+    );
+    expect(Number(count), "rows written and not committed").toBe(0);
+    await sending;
+    ingest = await system.service("ingest", INGEST_ENV);
+    await expectEqual();
+  });
+
+  it("has put every refused message into the dead letters, untouched", async () => {
+    const { rejected } = fold(delivery.delivered.filter((one) => !refused.has(one)));
+    const reasons = new Map(
+      rejected.map(({ topic, partition, offset, reason }) => [
+        `${topic}/${partition}/${offset}`,
+        reason as string,
+      ]),
+    );
+    for (const { topic, partition, offset, event } of refused) {
+      const isPlanted = (event as BusEvent).key.includes("planted");
+      reasons.set(`${topic}/${partition}/${offset}`, isPlanted ? "refused_by_warehouse" : "invalid_record");
+    }
+    expect(rejected.length).toBeGreaterThan(POISON_CASES);
+    expect(new Set(reasons.values())).toEqual(new Set([...POISON_REASONS, "refused_by_warehouse"]));
+
+    const topics = Object.values(TOPICS).map((topic) => `${topic}.dead-letter`);
+    const bounds = (await Promise.all(topics.map((topic) => system.admin.fetchOffsets(topic)))).flat();
+    const count = bounds.reduce((sum, { start, end }) => sum + end - start, 0);
+    const log = createLogger({ service: "test", level: "error" });
+    const letters = await readTopics(
+      { brokers: system.stack.kafka.brokers, clientId: "letters", log },
+      topics,
+      count,
+    );
+
+    const sources = new Map(
+      delivery.delivered.map((one) => [`${one.topic}/${one.partition}/${one.offset}`, one]),
+    );
+    const seen = new Set<string>();
+    for (const letter of letters) {
+      const header = (header: string): string => String(letter.headers[header]);
+      const place = `${header("dl-topic")}/${header("dl-partition")}/${header("dl-offset")}`;
+      const source = sources.get(place);
+      const event = source?.event as BusEvent;
+      seen.add(place);
+      expect(header("dl-reason"), place).toBe(reasons.get(place));
+      expect(letter.topic).toBe(`${source?.topic}.dead-letter`);
+      expect(header("dl-detail").length).toBeGreaterThan(3);
+      expect(Buffer.from(header("dl-key"), "base64").toString()).toBe(event.key);
+      expect(Math.abs(Date.parse(header("dl-time")) - Number((source?.busTime ?? 0n) / 1000n))).toBeLessThan(
+        60_000,
+      );
+      expect(Date.parse(header("dl-rejected-at"))).toBeGreaterThanOrEqual(
+        Date.parse(header("dl-time")) - 1_000,
+      );
+      expect(header("dl-replays")).toBe("0");
+      expect(letter.key?.toString()).toBe(event.key);
+      expect(letter.value?.equals(event.value ?? Buffer.alloc(0)), place).toBe(true);
+      const kept = Object.entries(letter.headers).filter(([header]) => !header.startsWith("dl-"));
+      expect(kept.map(([header, value]) => [header, String(value)])).toEqual(Object.entries(event.headers));
+    }
+    expect(
+      [...reasons.keys()].filter((place) => !seen.has(place)),
+      "missing letters",
+    ).toEqual([]);
+  });
+
+  it("reads a topic that was deleted and made again from its beginning, and says so", async () => {
+    const url = system.stack.clickhouse.url("migrator");
+    const topic = TOPICS.end_user;
+    const ends = await system.admin.fetchOffsets(topic);
+    expect(Math.max(...ends.map(({ end }) => end))).toBeGreaterThan(50);
+    await system.admin.deleteTopics([topic]);
+    await until("the topic is made again", 30_000, async () => {
+      await system.admin.createTopics([{ topic, partitions: system.partitions }]);
+      return (await system.admin.fetchOffsets(topic)).length === system.partitions;
+    });
+    const ids = Array.from({ length: 30 }, (_, index) => `again-${index}`);
+    await system.producer.send(
+      topic,
+      ids.map((id, index) => {
+        const data = { end_user_id: id, created_at: ago(1_000_000) };
+        const event = handMade({ kind: "end_user", client: "acme", id, time: ago(1_000), data });
+        return { key: event.key, value: event.value, partition: index % system.partitions };
+      }),
+    );
+    await until("every record of the new topic is written", 60_000, async () => {
+      const sql = "SELECT uniqExact(end_user_id) FROM end_users WHERE end_user_id LIKE 'again-%'";
+      return Number(await runSql(url, sql)) === ids.length;
+    });
+    expect(await metric("bus_offset_out_of_range_total", { topic }), "partitions begun anew").toBeGreaterThan(
+      0,
+    );
+  });
+});
