@@ -1,0 +1,74 @@
+import { createHash } from "node:crypto";
+import { type Admin, type BusMessage, createConsumer, type Connection } from "@conversation-export/bus";
+import { until } from "../support/run/until.ts";
+import type { ExpectedLetter } from "./reference.ts";
+
+export type ReadLetters = {
+  /** Letters by reason, most frequent first. */
+  readonly byReason: ReadonlyMap<string, number>;
+  /** What is missing, unexpected, changed or has another reason, in words. */
+  readonly problems: readonly string[];
+};
+
+const DEADLINE_MS = 30_000;
+
+const headerOf = (message: BusMessage, name: string): string => String(message.headers[name] ?? "");
+
+/** Reads the dead-letter topics to their ends and compares every letter with what must be there. */
+export const readDeadLetters = async (
+  deps: { readonly connection: Connection; readonly admin: Admin },
+  topics: readonly string[],
+  expected: readonly ExpectedLetter[],
+): Promise<ReadLetters> => {
+  const letterTopics = topics.map((topic) => `${topic}.dead-letter`);
+  const bounds = await Promise.all(letterTopics.map((topic) => deps.admin.fetchOffsets(topic)));
+  const total = bounds.flat().reduce((sum, { start, end }) => sum + end - start, 0);
+  const letters: BusMessage[] = [];
+  let crash: Error | undefined;
+  const consumer = createConsumer({
+    ...deps.connection,
+    groupId: `demo-dead-letters-${Date.now()}`,
+    topics: letterTopics,
+    onMessages: ({ messages }) => {
+      letters.push(...messages);
+      return "continue";
+    },
+    onAssigned: () => {},
+    onRebalancing: () => {},
+    onCrash: (error) => {
+      crash = new Error("the consumer of the dead letters has ended", { cause: error });
+    },
+  });
+  await consumer.start();
+  try {
+    await until("every dead letter is read", DEADLINE_MS, () => {
+      if (crash !== undefined) throw crash;
+      return letters.length >= total;
+    });
+  } finally {
+    await consumer.stop();
+  }
+
+  const waiting = new Map(expected.map((one) => [`${one.topic}/${one.partition}/${one.offset}`, one]));
+  const problems: string[] = [];
+  const byReason = new Map<string, number>();
+  for (const letter of letters) {
+    const reason = headerOf(letter, "dl-reason");
+    const place = ["dl-topic", "dl-partition", "dl-offset"].map((name) => headerOf(letter, name)).join("/");
+    byReason.set(reason, (byReason.get(reason) ?? 0) + 1);
+    const wanted = waiting.get(place);
+    waiting.delete(place);
+    if (wanted === undefined) {
+      problems.push(`unexpected or repeated: ${place} (${reason}: ${headerOf(letter, "dl-detail")})`);
+      continue;
+    }
+    if (reason !== wanted.reason) problems.push(`${place} has reason ${reason} instead of ${wanted.reason}`);
+    if (letter.topic !== `${wanted.topic}.dead-letter`) problems.push(`${place} waits in ${letter.topic}`);
+    const digest = createHash("sha256")
+      .update(letter.value ?? "")
+      .digest("hex");
+    if (digest !== wanted.digest) problems.push(`${place} has another payload`);
+  }
+  for (const [place, { reason }] of waiting) problems.push(`missing: ${place} (${reason})`);
+  return { byReason: new Map([...byReason].sort(([, a], [, b]) => b - a)), problems };
+};

@@ -1,0 +1,28 @@
+import type { SampleOptions } from "../support/sample/index.ts";
+
+const DAY_MS = 86_400_000;
+/** Exports follow up to five days behind the seven in which the records are made: all lies in the past. */
+const DAYS_BACK = 13;
+/** Share of events that come late, and of exports that are overtaken. */
+export const LATE_SHARE = 0.03;
+
+export const CLIENTS = ["acme", "globex", "initech"] as const;
+
+/** What the demonstration sends: the same for one seed and one day. */
+export const demoSample = (
+  env: Readonly<Record<string, string | undefined>>,
+  now: Date,
+): Partial<SampleOptions> & { readonly start: string; readonly seed: string } => ({
+  seed: env["SEED"] ?? "demo",
+  conversations: Number(env["CONVERSATIONS"] ?? 20_000),
+  // Conversations differ in length: a little more than five gives more than 100,000 messages.
+  messagesPerConversation: 5.3,
+  clients: CLIENTS,
+  start: `${new Date(now.getTime() - DAYS_BACK * DAY_MS).toISOString().slice(0, 10)}T00:00:00Z`,
+  days: 7,
+  exportsPerConversation: 1.6,
+  endUsers: 3_000,
+  lateShare: LATE_SHARE,
+  duplicateShare: 0.02,
+  poisonShare: 0.005,
+});

@@ -1,0 +1,99 @@
+import { createHash } from "node:crypto";
+import { parentPort, workerData } from "node:worker_threads";
+import { type Delivered, fold, type Folded } from "../support/reference/index.ts";
+import { compareLists } from "../support/run/compare-exports.ts";
+import { createComparison } from "../support/run/comparison.ts";
+import { createPlaces } from "../support/run/deliver.ts";
+import { createSample } from "../support/sample/index.ts";
+import type {
+  ComparedEndUsers,
+  CompareRequest,
+  ExpectedLetter,
+  FromWorker,
+  ReferenceSettings,
+} from "./reference.ts";
+import { runSql } from "../support/run/warehouse-sql.ts";
+
+const PAGE_SIZE = 5_000;
+const TELL_EVERY = 1_000;
+
+const { options, partitions } = workerData as ReferenceSettings;
+// A thread, not a window: there is no origin.
+// oxlint-disable-next-line unicorn/require-post-message-target-origin
+const tell = (message: FromWorker): void => parentPort?.postMessage(message);
+
+const placeText = ({ topic, partition, offset }: Omit<Delivered, "event">): string =>
+  `${topic}/${partition}/${offset}`;
+
+/** Folds the events as they come to stand on the bus; of poison records it keeps what the dead letters must hold. */
+const foldSample = (): { folded: Folded; letters: ExpectedLetter[] } => {
+  const poison = new Map<string, { digest: string; reason: string | undefined }>();
+  const placeOf = createPlaces(partitions);
+  const busTime = BigInt(Date.now()) * 1000n;
+  let events = 0;
+  const deliver = function* (): Generator<Delivered> {
+    for (const event of createSample(options)) {
+      const place = placeOf(event);
+      if (event.poison) {
+        const digest = createHash("sha256")
+          .update(event.value ?? "")
+          .digest("hex");
+        poison.set(placeText(place), { digest, reason: event.reason });
+      }
+      events += 1;
+      if (events % TELL_EVERY === 0) tell({ kind: "folding", events });
+      yield { event, ...place, busTime };
+    }
+  };
+  const folded = fold(deliver());
+  tell({ kind: "folding", events });
+  const letters = folded.rejected.map((rejection) => {
+    const known = poison.get(placeText(rejection));
+    if (known?.reason !== rejection.reason) {
+      throw new Error(`sample and reference disagree about ${placeText(rejection)}`);
+    }
+    return { ...rejection, digest: known.digest };
+  });
+  if (letters.length !== poison.size) throw new Error("the reference accepts a poison record");
+  return { folded, letters };
+};
+
+/** End users have no list in the interface: they are compared in their table. */
+const compareEndUsers = async (url: string, folded: Folded): Promise<ComparedEndUsers[]> =>
+  Promise.all(
+    [...folded.endUsers].map(async ([client, records]) => {
+      const text = await runSql(
+        url,
+        "SELECT record FROM end_users FINAL WHERE client_id = {client:String} ORDER BY end_user_id FORMAT TSVRaw",
+        { client },
+      );
+      const expected = [...records.values()].sort((a, b) =>
+        Buffer.compare(Buffer.from(a.id), Buffer.from(b.id)),
+      );
+      const comparison = createComparison(expected);
+      comparison.take(text.split("\n").filter((line) => line !== ""));
+      return { client, ...comparison.finish() };
+    }),
+  );
+
+const { folded, letters } = foldSample();
+const [client = ""] = options.clients ?? [];
+const ids = [...(folded.conversations.get(client)?.keys() ?? [])];
+tell({ kind: "folded", letters, someConversation: ids.find((id) => /^[0-9a-f]{24}$/.test(id)) ?? "" });
+
+const compare = async ({ apiUrl, keys, warehouseUrl }: CompareRequest): Promise<void> => {
+  let read = 0;
+  let pages = 0;
+  let bytes = 0;
+  const lists = await compareLists(apiUrl, folded, keys, PAGE_SIZE, (page) => {
+    pages += 1;
+    read += page.records;
+    bytes += page.bytes;
+    tell({ kind: "reading", records: read });
+  });
+  const endUsers = await compareEndUsers(warehouseUrl, folded);
+  tell({ kind: "compared", answer: { lists, endUsers, pages, bytes } });
+};
+
+// A rejection ends the worker, and whoever waits for it learns why.
+parentPort?.once("message", (request: CompareRequest) => void compare(request));

@@ -1,0 +1,99 @@
+import { Worker } from "node:worker_threads";
+import type { Rejection } from "../support/reference/index.ts";
+import type { ComparedList } from "../support/run/compare-exports.ts";
+import type { Compared } from "../support/run/comparison.ts";
+import type { SampleOptions } from "../support/sample/index.ts";
+
+export type ReferenceSettings = { readonly options: Partial<SampleOptions>; readonly partitions: number };
+
+/** A record that has to wait in the dead letters of its topic, with the SHA-256 of its value. */
+export type ExpectedLetter = Rejection & { readonly digest: string };
+
+/** What the worker is asked for when everything is in the warehouse. */
+export type CompareRequest = {
+  readonly apiUrl: string;
+  readonly keys: ReadonlyMap<string, string>;
+  readonly warehouseUrl: string;
+};
+
+export type ComparedEndUsers = Compared & { readonly client: string };
+
+export type CompareAnswer = {
+  readonly lists: readonly ComparedList[];
+  readonly endUsers: readonly ComparedEndUsers[];
+  readonly pages: number;
+  readonly bytes: number;
+};
+
+/** What the worker says. */
+export type FromWorker =
+  | { readonly kind: "folding"; readonly events: number }
+  | {
+      readonly kind: "folded";
+      readonly letters: readonly ExpectedLetter[];
+      readonly someConversation: string;
+    }
+  | { readonly kind: "reading"; readonly records: number }
+  | { readonly kind: "compared"; readonly answer: CompareAnswer };
+
+/**
+ * The independent answer to what must be read, computed beside the pipeline from the same events by plain code
+ * that shares nothing with it.
+ */
+export type Reference = {
+  /** Events that are folded. */
+  folded(): number;
+  /** Resolves when all are. */
+  readonly ready: Promise<Extract<FromWorker, { kind: "folded" }>>;
+  compare(request: CompareRequest, onRead: (records: number) => void): Promise<CompareAnswer>;
+  stop(): Promise<void>;
+};
+
+export const createReference = (settings: ReferenceSettings): Reference => {
+  const worker = new Worker(new URL("./reference-worker.ts", import.meta.url), { workerData: settings });
+  let events = 0;
+  let onReading: (records: number) => void = () => {};
+  const ready = Promise.withResolvers<Extract<FromWorker, { kind: "folded" }>>();
+  const compared = Promise.withResolvers<CompareAnswer>();
+  // Whoever waits learns of it; nobody else has to.
+  ready.promise.catch(() => {});
+  compared.promise.catch(() => {});
+
+  worker.on("message", (message: FromWorker) => {
+    switch (message.kind) {
+      case "folding":
+        events = message.events;
+        break;
+      case "folded":
+        ready.resolve(message);
+        break;
+      case "reading":
+        onReading(message.records);
+        break;
+      case "compared":
+        compared.resolve(message.answer);
+        break;
+    }
+  });
+  const fail = (error: unknown): void => {
+    ready.reject(error);
+    compared.reject(error);
+  };
+  worker.on("error", fail);
+  worker.on("exit", () => fail(new Error("the reference ended before its answer")));
+
+  return {
+    folded: () => events,
+    ready: ready.promise,
+    compare: (request, onRead) => {
+      onReading = onRead;
+      // A thread, not a window: there is no origin.
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin
+      worker.postMessage(request);
+      return compared.promise;
+    },
+    stop: async () => {
+      await worker.terminate();
+    },
+  };
+};
