@@ -1,0 +1,144 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { migrate } from "@conversation-export/warehouse";
+import { createDelivery } from "../support/run/deliver.ts";
+import { type System, TOPICS } from "../support/run/system.ts";
+import { type BusEvent, createSample } from "../support/sample/index.ts";
+import { kafkaEngineStatements } from "./kafka-engine.ts";
+import { median, type Result } from "./report.ts";
+import { runSql } from "./warehouse-http.ts";
+
+const ROUNDS = 3;
+const ATTRIBUTES = ["specversion", "id", "source", "type", "time", "subject", "clientid"] as const;
+
+/** The same event in structured mode, which is the only one that the peer can read. */
+const toStructured = (event: BusEvent): BusEvent => {
+  if (event.headers["ce_specversion"] === undefined || event.value === null) return event;
+  const attributes: Record<string, string> = {};
+  for (const name of ATTRIBUTES) {
+    const value = event.headers[`ce_${name}`];
+    if (value !== undefined) attributes[name] = value;
+  }
+  const text = `${JSON.stringify(attributes).slice(0, -1)},"data":${event.value.toString()}}`;
+  return { ...event, headers: { "content-type": "application/cloudevents+json" }, value: Buffer.from(text) };
+};
+
+const conversationsOnly = function* (events: Iterable<BusEvent>): Iterable<BusEvent> {
+  for (const event of events) if (event.kind === "conversation") yield toStructured(event);
+};
+
+/**
+ * Events a second from the first rows that can be read to the last. The count of the table is asked for often
+ * and costs next to nothing: it comes from the parts' metadata.
+ */
+const rate = async (
+  url: string,
+  total: number,
+  start: () => Promise<() => Promise<void>>,
+): Promise<number> => {
+  const rows = async (): Promise<number> =>
+    Number((await runSql(url, "SELECT count() FROM conversations")).text);
+  const stop = await start();
+  try {
+    let first = 0;
+    let firstAt = 0;
+    const deadline = performance.now() + 300_000;
+    for (;;) {
+      const now = await rows();
+      const at = performance.now();
+      if (first === 0 && now > 0) {
+        first = now;
+        firstAt = at;
+      }
+      if (now >= total) {
+        if (first >= total) throw new Error("all rows came at once: more events are needed to tell a rate");
+        return ((total - first) / (at - firstAt)) * 1000;
+      }
+      if (at > deadline) throw new Error(`only ${now} of ${total} rows after five minutes`);
+      await sleep(100);
+    }
+  } finally {
+    await stop();
+  }
+};
+
+/** One topic of conversations, read by our ingest and by ClickHouse's Kafka engine in turn. */
+export const benchIngest = async (
+  system: System,
+  events: number,
+  log: (line: string) => void,
+): Promise<Result[]> => {
+  const sample = createSample({
+    seed: "bench",
+    conversations: events,
+    messagesPerConversation: 0,
+    exportsPerConversation: 1,
+    endUsers: 0,
+    clients: ["acme", "globex", "initech"],
+    lateShare: 0,
+    duplicateShare: 0,
+    poisonShare: 0,
+    nullShare: 0,
+    unusualShare: 0,
+  });
+  const delivery = createDelivery(system);
+  await delivery.send(conversationsOnly(sample));
+  const total = delivery.delivered.length;
+  const bytes = delivery.delivered.reduce((sum, { event }) => sum + (event.value?.length ?? 0), 0);
+  delivery.delivered.length = 0;
+  log(`${total} events of ${(bytes / total).toFixed(0)} bytes are on the bus`);
+
+  const operator = system.stack.clickhouse.url("migrator");
+  const truncate = async (url: string): Promise<void> => {
+    for (const table of ["conversations", "conversation_updates", "handoffs"]) {
+      await runSql(url, `TRUNCATE TABLE ${table} SYNC`);
+    }
+  };
+  const ours: number[] = [];
+  const peers: number[] = [];
+  for (let round = 0; round < ROUNDS; round += 1) {
+    await truncate(operator);
+    ours.push(
+      await rate(operator, total, async () => {
+        const ingest = await system.service("ingest", {
+          KAFKA_GROUP_ID: `bench-${round}`,
+          LOG_LEVEL: "warn",
+        });
+        return () => ingest.kill("SIGTERM");
+      }),
+    );
+    log(`round ${round + 1}: our ingest ${ours.at(-1)?.toFixed(0)} events/s`);
+    await truncate(operator);
+
+    const peer = system.stack.clickhouse.url("migrator", `conversation_export_peer${round}`);
+    await migrate({ url: peer });
+    const statements = kafkaEngineStatements(
+      system.stack.kafka.brokers.join(","),
+      TOPICS.conversation,
+      `peer-${round}`,
+    );
+    peers.push(
+      await rate(peer, total, async () => {
+        for (const statement of statements) await runSql(peer, statement);
+        return async () => {
+          for (const view of ["peer_consumer", "peer_handoffs", "peer_updates", "peer_conversations"]) {
+            await runSql(peer, `DROP VIEW ${view} SYNC`);
+          }
+          await runSql(peer, "DROP TABLE peer_queue SYNC");
+        };
+      }),
+    );
+    log(`round ${round + 1}: Kafka engine ${peers.at(-1)?.toFixed(0)} events/s`);
+    await runSql(operator, `DROP DATABASE conversation_export_peer${round} SYNC`);
+  }
+  const ratio = median(ours) / median(peers);
+  return [
+    {
+      name: "ingest_vs_kafka_engine",
+      ours: median(ours),
+      peer: median(peers),
+      ratio,
+      goal: ">=1.2",
+      reached: ratio >= 1.2,
+    },
+  ];
+};

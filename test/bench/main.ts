@@ -1,0 +1,33 @@
+import { startSystem } from "../support/run/system.ts";
+import { benchIngest } from "./ingest.ts";
+import { benchPages } from "./pages.ts";
+import { reportLine, type Result } from "./report.ts";
+
+/** BENCH=pages or BENCH=ingest runs one part; CONVERSATIONS and EVENTS change the sizes. */
+const only = process.env["BENCH"] ?? "";
+const conversations = Number(process.env["CONVERSATIONS"] ?? 1_000_000);
+const events = Number(process.env["EVENTS"] ?? 200_000);
+
+const started = performance.now();
+const log = (line: string): void => {
+  console.error(`[${((performance.now() - started) / 1000).toFixed(0).padStart(4)} s] ${line}`);
+};
+
+const results: Result[] = [];
+const inSystem = async (
+  part: string,
+  work: (system: Awaited<ReturnType<typeof startSystem>>) => Promise<Result[]>,
+): Promise<void> => {
+  if (only !== "" && only !== part) return;
+  log(`${part}: starting servers`);
+  const system = await startSystem(`bench-${part}`);
+  try {
+    results.push(...(await work(system)));
+  } finally {
+    await system.stop();
+  }
+};
+
+await inSystem("ingest", (system) => benchIngest(system, events, log));
+await inSystem("pages", (system) => benchPages(system, conversations, log));
+for (const result of results) console.log(reportLine(result));

@@ -1,0 +1,79 @@
+import { runSql } from "./warehouse-http.ts";
+
+/** 2026-06-01T00:00:00Z in µs. */
+export const WINDOW_START = 1_780_272_000_000_000;
+export const WINDOW_MICROS = 7 * 86_400_000_000;
+export const EXPORTS = 4;
+
+/**
+ * Fills the tables with one client's week: `conversations` conversations of about 1.3 kB, each exported four
+ * times, one in four with a handoff, one in fifty updated up to three days later and the others within half an
+ * hour. Rows go in as ingest writes them, 20,000 a block and in the order of export; merges take their course.
+ */
+export const fillWindow = async (
+  url: string,
+  conversations: number,
+  onProgress: (line: string) => void,
+): Promise<void> => {
+  const step = Math.round(WINDOW_MICROS / conversations);
+  for (let round = 0; round < EXPORTS; round += 1) {
+    await runSql(
+      url,
+      `CREATE OR REPLACE TABLE bench_stage ENGINE = MergeTree ORDER BY n AS
+      WITH
+        number AS n,
+        ${WINDOW_START} + n * ${step} + cityHash64(n) % ${step} AS created,
+        if(cityHash64(n, 7) % 50 = 0, cityHash64(n, 3) % 259200000000, cityHash64(n, 4) % 1800000000) AS delay,
+        created + intDiv(delay * ${round}, ${EXPORTS - 1}) AS updated
+      SELECT n,
+        fromUnixTimestamp64Micro(toInt64(created), 'UTC') AS date_created,
+        lower(hex(cityHash64(n, 1))) || lower(hex(toUInt32(n))) AS conversation_id,
+        bitShiftLeft(toUInt128(updated + 1000000), 64) + n AS version,
+        fromUnixTimestamp64Micro(toInt64(updated + 1000000), 'UTC') AS exported_at,
+        fromUnixTimestamp64Micro(toInt64(updated), 'UTC') AS date_updated,
+        now64(6) AS uploaded_at,
+        concat('{"_id":"', conversation_id, '","agent_id":[],"agent_name":[],"inquiry_summary":"',
+          substring(repeat(concat(lower(hex(cityHash64(n, 9, ${round}))), ' asked where the order is '), 30), 1, 900),
+          '","language":"en","platform":"web","used_coaching":[],"used_articles":[],"handoffs":') AS head,
+        concat(',"used_playbooks":[],"used_mcp":[],"variables":{"order":"', lower(hex(cityHash64(n, 10))),
+          '","note":"', substring(repeat(concat(lower(hex(cityHash64(n, 11))), ' '), 15), 1, 200), '","export":${round}}}') AS tail
+      FROM numbers(${conversations})`,
+    );
+    const block =
+      "SETTINGS max_insert_block_size = 20000, min_insert_block_size_rows = 20000, max_threads = 1, optimize_on_insert = 0";
+    await runSql(
+      url,
+      `INSERT INTO handoffs (client_id, conversation_date_created, conversation_id, target, target_kind, version,
+          uploaded_at, date_created, name, outcome_status, reason_code, entry)
+      SELECT 'bench', date_created, conversation_id, 'desk', 1,
+        bitShiftLeft(toUInt256(toUnixTimestamp64Micro(date_updated)), 128) + toUInt256(version), uploaded_at,
+        date_updated, 'Desk', 'succeeded', 'other',
+        concat('{"name":"Desk","handoff_id":"desk","id":"', conversation_id, '","date_created":"', toString(date_updated),
+          '","outcome_status":"succeeded","reason_code":"other","reasoning":"The customer asked for a person."}')
+      FROM bench_stage WHERE cityHash64(n, 77) % 4 = 0 ORDER BY n ${block}`,
+    );
+    await runSql(
+      url,
+      `INSERT INTO conversation_updates (client_id, date_updated, conversation_id, version, date_created, uploaded_at, head, tail)
+      SELECT 'bench', date_updated, conversation_id, version, date_created, uploaded_at, head, tail
+      FROM bench_stage ORDER BY n ${block}`,
+    );
+    await runSql(
+      url,
+      `INSERT INTO conversations (client_id, date_created, conversation_id, version, exported_at, uploaded_at, date_updated, language, head, tail)
+      SELECT 'bench', date_created, conversation_id, version, exported_at, uploaded_at, date_updated, 'en', head, tail
+      FROM bench_stage ORDER BY n ${block}`,
+    );
+    onProgress(`export ${round + 1} of ${EXPORTS} of ${conversations} conversations is in the warehouse`);
+  }
+  await runSql(url, "DROP TABLE bench_stage");
+};
+
+/** Waits until no merge runs, so that all measurements meet the same parts. */
+export const mergesIdle = async (url: string): Promise<void> => {
+  for (let quiet = 0; quiet < 5; ) {
+    const { text } = await runSql(url, "SELECT count() FROM system.merges");
+    quiet = text.trim() === "0" ? quiet + 1 : 0;
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+};
