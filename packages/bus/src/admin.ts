@@ -1,6 +1,14 @@
 import { retry } from "@conversation-export/runtime";
 import kafkajs from "kafkajs";
-import { busError, type Connection, createKafka, mayPass, protocolErrorType, RETRY } from "./connection.ts";
+import {
+  busError,
+  type Connection,
+  connectTo,
+  createKafka,
+  mayPass,
+  protocolErrorType,
+  RETRY,
+} from "./connection.ts";
 import { lagOf } from "./lag.ts";
 import { type PartitionOffset, toOffset } from "./message.ts";
 
@@ -85,19 +93,7 @@ export const createAdmin = (deps: Connection): Admin => {
     );
 
   return {
-    start: async () => {
-      try {
-        await retry(() => admin.connect(), {
-          signal: abort.signal,
-          initialMs: 500,
-          retryable: mayPass,
-          onRetry: (error) => log.warn({ error: String(error) }, "waiting for Kafka"),
-        });
-      } catch (error) {
-        abort.signal.throwIfAborted();
-        throw busError("bus_start", "admin client cannot start", error);
-      }
-    },
+    start: () => connectTo(admin, "admin client", abort.signal, log),
     stop: async () => {
       abort.abort();
       await admin.disconnect();

@@ -1,4 +1,4 @@
-import { type Logger, ServiceError } from "@conversation-export/runtime";
+import { type Logger, retry, ServiceError } from "@conversation-export/runtime";
 import kafkajs, { type Kafka, type LogEntry, type SASLOptions } from "kafkajs";
 import { registerCodecs } from "./codecs.ts";
 import { readHeadersInLinearTime } from "./headers.ts";
@@ -90,3 +90,23 @@ export const busError = (code: string, message: string, cause: unknown): Service
     retryable: mayPass(cause),
     cause,
   });
+
+/** Connects, waiting for the brokers as long as it takes. Throws ServiceError `bus_start` for what cannot pass. */
+export const connectTo = async (
+  client: { connect(): Promise<void> },
+  name: string,
+  signal: AbortSignal,
+  log: Logger,
+): Promise<void> => {
+  try {
+    await retry(() => client.connect(), {
+      signal,
+      initialMs: 500,
+      retryable: mayPass,
+      onRetry: (error) => log.warn({ error: String(error) }, "waiting for Kafka"),
+    });
+  } catch (error) {
+    signal.throwIfAborted();
+    throw busError("bus_start", `${name} cannot start`, error);
+  }
+};

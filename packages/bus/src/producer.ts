@@ -1,6 +1,5 @@
-import { retry } from "@conversation-export/runtime";
 import kafkajs, { type IHeaders, type Message } from "kafkajs";
-import { busError, type Connection, createKafka, mayPass, RETRY } from "./connection.ts";
+import { busError, type Connection, connectTo, createKafka, RETRY } from "./connection.ts";
 import type { BusHeaders } from "./message.ts";
 
 /** A message to send. Without a partition the hash of the key chooses it; `timestamp` is in milliseconds. */
@@ -103,19 +102,7 @@ export const createProducer = (deps: ProducerDeps): Producer => {
     retry: { ...RETRY, retries: Number.MAX_SAFE_INTEGER },
   });
   return {
-    start: async () => {
-      try {
-        await retry(() => producer.connect(), {
-          signal: abort.signal,
-          initialMs: 500,
-          retryable: mayPass,
-          onRetry: (error) => log.warn({ error: String(error) }, "waiting for Kafka"),
-        });
-      } catch (error) {
-        abort.signal.throwIfAborted();
-        throw busError("bus_start", "producer cannot start", error);
-      }
-    },
+    start: () => connectTo(producer, "producer", abort.signal, log),
     stop: async () => {
       abort.abort();
       await producer.disconnect();

@@ -139,6 +139,17 @@ const END_USER_COLUMNS = [
   "record",
 ] as const;
 
+/** The first six columns of conversations and of messages. */
+function startRow(table: TableBuffer, record: ConversationRecord | MessageRecord): void {
+  const { row } = table;
+  row.string(record.clientId);
+  row.uint64(record.dateCreated);
+  row.string(record.id);
+  writeVersion(row, record.version);
+  row.uint64(record.version.exportedAt);
+  table.uploadedAt();
+}
+
 function conversationEncoder(initialBytes: number): Encoder {
   const handoffs = createTableBuffer("handoffs", HANDOFF_COLUMNS, initialBytes >> 3);
   const updates = createTableBuffer("conversation_updates", UPDATE_COLUMNS, initialBytes);
@@ -168,12 +179,7 @@ function conversationEncoder(initialBytes: number): Encoder {
   function encodeConversation(record: ConversationRecord): { textStart: number; stampStart: number } {
     const { row } = conversations;
     const { columns } = record;
-    row.string(record.clientId);
-    row.uint64(record.dateCreated);
-    row.string(record.id);
-    writeVersion(row, record.version);
-    row.uint64(record.version.exportedAt);
-    conversations.uploadedAt();
+    startRow(conversations, record);
     row.uint64(record.dateUpdated);
     row.string(columns.chatterId);
     row.string(columns.endUserId);
@@ -227,12 +233,7 @@ function messageEncoder(initialBytes: number): Encoder {
   function encodeMessage(record: MessageRecord): void {
     const { row } = messages;
     const { columns } = record;
-    row.string(record.clientId);
-    row.uint64(record.dateCreated);
-    row.string(record.id);
-    writeVersion(row, record.version);
-    row.uint64(record.version.exportedAt);
-    messages.uploadedAt();
+    startRow(messages, record);
     row.string(record.conversationId);
     row.string(columns.chatterId);
     row.string(columns.sender);

@@ -4,6 +4,11 @@ import { toWarehouseError } from "./warehouse-error.ts";
 
 export type LinkBounds = "same" | "advancing";
 
+/** How the column says it; empty stands for the default of the configuration. */
+export function linkBoundsOf(text: string): LinkBounds | null {
+  return text === "same" || text === "advancing" ? text : null;
+}
+
 export type ClientRow = {
   readonly clientId: string;
   readonly linkBounds: LinkBounds | null;
@@ -56,10 +61,9 @@ function fromIso(text: string): string {
 }
 
 function toClient(row: StoredClient): ClientRow {
-  const bounds = row.link_bounds;
   return {
     clientId: row.client_id,
-    linkBounds: bounds === "same" || bounds === "advancing" ? bounds : null,
+    linkBounds: linkBoundsOf(row.link_bounds),
     deleted: Boolean(row.deleted),
     createdAt: toIso(row.created_at),
   };

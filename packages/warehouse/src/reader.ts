@@ -1,4 +1,5 @@
 import type { ClickHouseClient, ClickHouseSettings } from "@clickhouse/client";
+import { linkBoundsOf } from "./client-store.ts";
 import { connect } from "./connection.ts";
 import type { ApiClient, MessagePageQuery, Page, PageQuery, Reader } from "./page.ts";
 import {
@@ -177,14 +178,12 @@ export function createReader(deps: {
         }>();
         const row = rows[0];
         if (row === undefined) return null;
-        const linkBounds =
-          row.link_bounds === "same" || row.link_bounds === "advancing" ? row.link_bounds : null;
         return {
           clientId: row.client_id,
           keyId: row.key_id,
           scopes: row.scopes,
           clientDeleted: Boolean(row.deleted),
-          linkBounds,
+          linkBounds: linkBoundsOf(row.link_bounds),
         };
       } catch (error) {
         throw toWarehouseError(error);
