@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   type ConversationRecord,
+  type EndUserRecord,
   type EventType,
   type ExportRecord,
   formatTimestamp,
@@ -185,6 +186,16 @@ export function message(
     ...data,
   });
   return record as MessageRecord;
+}
+
+/** An end user as it comes out of the processing of its event. */
+export function endUser(
+  attributes: Attributes,
+  id: string,
+  data: Record<string, unknown> = {},
+): EndUserRecord {
+  const created = { end_user_id: id, created_at: formatTimestamp(DAY_0) };
+  return processed("end_user.exported", id, attributes, { ...created, ...data }) as EndUserRecord;
 }
 
 /** The public JSON, with the handoffs given. */

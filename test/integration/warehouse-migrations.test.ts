@@ -1,7 +1,7 @@
 import { readdir, readFile, utimes } from "node:fs/promises";
 import { createClientStore, createReader, migrate, renderMigration } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { conversation, DAY_0, message, startWarehouse, type Warehouse } from "./warehouse-fixture.ts";
+import { conversation, DAY_0, message, startWarehouse, until, type Warehouse } from "./warehouse-fixture.ts";
 
 let warehouse: Warehouse;
 beforeAll(async () => {
@@ -103,21 +103,83 @@ describe("migrate", () => {
   });
 });
 
+describe("rows that were there before a migration", () => {
+  test("are found by their conversation and by their external ids", async () => {
+    const url = urlOf("m7");
+    await migrate({ url });
+    const name = (table: string): string => `conversation_export_m7.${table}`;
+    // As the tables were before.
+    await warehouse.sql(
+      `ALTER TABLE ${name("messages")} DROP PROJECTION of_conversation SETTINGS mutations_sync = 2`,
+    );
+    await warehouse.sql(
+      `ALTER TABLE ${name("end_users")} DROP INDEX by_external_id SETTINGS mutations_sync = 2`,
+    );
+    await warehouse.sql(`ALTER TABLE ${name("clients")} DROP COLUMN rate_limits SETTINGS mutations_sync = 2`);
+    await warehouse.sql(`INSERT INTO ${name("messages")} (client_id, date_created, message_id, version, conversation_id, record)
+      SELECT 'old', fromUnixTimestamp64Micro(${DAY_0} + number, 'UTC'), toString(number), 1, toString(number % 7), '{}' FROM numbers(5000)`);
+    await warehouse.sql(`INSERT INTO ${name("end_users")} (client_id, end_user_id, version, external_ids, record)
+      SELECT 'old', leftPad(toString(number), 6, '0'), 1, [concat('x', toString(number))], '{}' FROM numbers(5000)`);
+    await warehouse.sql(`INSERT INTO ${name("clients")} (client_id, version) VALUES ('old', 1)`);
+    await warehouse.sql(
+      `ALTER TABLE ${name("schema_migrations")} DELETE WHERE name LIKE '0005%' SETTINGS mutations_sync = 2`,
+    );
+    const states = await migrate({ url });
+    expect(states.filter(({ state }) => state === "applied").map((one) => one.name.slice(0, 4))).toEqual([
+      "0005",
+    ]);
+    await until("the parts are rewritten", async () => {
+      const unfinished = `SELECT count() FROM system.mutations WHERE database = 'conversation_export_m7' AND NOT is_done`;
+      return (await warehouse.sql(unfinished)) === "0";
+    });
+    expect(
+      await warehouse.sql(
+        "SELECT sum(rows) FROM system.projection_parts WHERE active AND database = 'conversation_export_m7' AND name = 'of_conversation'",
+      ),
+    ).toBe("5000");
+    expect(
+      await warehouse.sql(
+        "SELECT data_compressed_bytes > 0 FROM system.data_skipping_indices WHERE database = 'conversation_export_m7' AND name = 'by_external_id'",
+      ),
+    ).toBe("1");
+    const reader = createReader({
+      url: warehouse.stack.clickhouse
+        .url("reader")
+        .replace(/\/conversation_export$/, "/conversation_export_m7"),
+      application: "test",
+    });
+    const window = { clientId: "old", since: DAY_0, to: DAY_0 + 5000, pageSize: 100, wholeTies: false };
+    const page = await reader.messagesByCreation({ ...window, conversationId: "3" });
+    expect(page).toMatchObject({ rows: 100, next: { date: DAY_0 + 3 + 99 * 7 } });
+    page.records.destroy();
+    const found = await reader.endUsers({ clientId: "old", limit: 10, externalId: "x4711" });
+    expect(found).toMatchObject({ rows: 1, next: null });
+    found.records.destroy();
+    await reader.close();
+  });
+});
+
 test("the server parses the statements for a cluster", async () => {
   const folder = new URL("../../packages/warehouse/migrations/", import.meta.url);
-  let statements = 0;
+  const statements = new Map<string, number>();
   for (const name of await readdir(folder)) {
     for (const statement of renderMigration(await readFile(new URL(name, folder), "utf8"), {
       cluster: "main",
     })) {
       const tree = await warehouse.sql(`EXPLAIN AST ${statement}`);
-      expect(tree).toMatch(/^CreateQuery/);
+      const [kind = ""] = tree.split(/\s/, 1);
+      expect(["CreateQuery", "AlterQuery"]).toContain(kind);
       expect(statement).toMatch(/ON CLUSTER 'main'/);
-      expect(statement).toMatch(/ENGINE = (ReplicatedReplacingMergeTree|Distributed)\b/);
-      statements += 1;
+      if (kind === "CreateQuery") {
+        expect(statement).toMatch(/ENGINE = (Replicated(Replacing)?MergeTree|Distributed)\b/);
+      }
+      statements.set(kind, (statements.get(kind) ?? 0) + 1);
     }
   }
-  expect(statements).toBe(14);
+  // Two for each table.
+  expect(statements.get("CreateQuery")).toBeGreaterThanOrEqual(14);
+  expect((statements.get("CreateQuery") ?? 0) % 2).toBe(0);
+  expect(statements.get("AlterQuery")).toBeGreaterThanOrEqual(7);
 });
 
 describe("columns for analysts", () => {
@@ -266,6 +328,7 @@ describe("clients and keys, in unmerged parts", () => {
     const client = {
       clientId: "it's",
       linkBounds: null,
+      rateLimits: {},
       deleted: false,
       createdAt: "2026-10-04T00:00:00.123Z",
     };
@@ -286,13 +349,25 @@ describe("clients and keys, in unmerged parts", () => {
       scopes: ["read", "a'b"],
       clientDeleted: false,
       linkBounds: null,
+      rateLimits: {},
     });
     expect(await store.findClient(client.clientId)).toEqual(client);
     expect(await store.listKeys(client.clientId)).toEqual([key]);
     expect(await store.listKeys("nobody")).toEqual([]);
     now += 1;
-    await store.saveClient({ ...client, linkBounds: "advancing" });
+    const rateLimits = { messages: "10/1s,100/1m", end_users: "off", conversations: "unreadable" };
+    const changed = { ...client, linkBounds: "advancing", rateLimits } as const;
+    await store.saveClient(changed);
+    expect(await store.findClient(client.clientId)).toEqual(changed);
     expect(await reader.findKey(hash)).toMatchObject({ linkBounds: "advancing", clientDeleted: false });
+    // What cannot be read counts as not given.
+    expect((await reader.findKey(hash))?.rateLimits).toEqual({
+      messages: [
+        { requests: 10, seconds: 1 },
+        { requests: 100, seconds: 60 },
+      ],
+      end_users: [],
+    });
     // Two changes within one millisecond: the later one counts.
     await store.saveClient({ ...client, deleted: true });
     expect(await reader.findKey(hash)).toMatchObject({ linkBounds: null, clientDeleted: true });

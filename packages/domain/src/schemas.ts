@@ -37,116 +37,150 @@ export const REASON_CODES = [
 
 /** An attempt to hand a conversation over; `reason_code` outside `REASON_CODES` is kept and counted. */
 export const handoffSchema = z.object({
-  name: text,
-  handoff_id: identifier.nullish(),
-  id: identifier,
+  name: text.describe("Name of the handoff"),
+  handoff_id: identifier
+    .nullish()
+    .describe("ID of the handoff: what attempts are told apart by; it need not match a configured one"),
+  id: identifier.describe("ID of the attempt; it stays the same in later exports"),
   date_created: z.string().describe("Time the handoff was invoked"),
-  outcome_status: text,
-  reason_code: text,
-  reasoning: text,
+  outcome_status: text.describe("How the attempt ended, such as succeeded or failed"),
+  reason_code: text.describe(
+    `What led to the handoff: ${REASON_CODES.join(", ")}; null when nothing was recorded`,
+  ),
+  reasoning: text.describe("What speaks for the handoff, redacted as the client wishes"),
 });
 
-const intentSchema = z.object({ intent_id: text, intent_name: text, status: text });
+const intentSchema = z.object({
+  intent_id: text.describe("ID of the Intent"),
+  intent_name: text.describe("Name of the Intent"),
+  status: text.describe("Such as active"),
+});
 
-const classificationSchema = z.object({ topic_id: text, topic_name: text, intents: listOf(intentSchema) });
+const classificationSchema = z.object({
+  topic_id: text.describe("ID of the Topic"),
+  topic_name: text.describe("Name of the Topic"),
+  intents: listOf(intentSchema).describe("Intents of the Topic"),
+});
 
 const coachingSchema = z.object({
-  id: text,
-  entity_name: text,
-  coaching_type: text,
-  coaching_instructions: text,
-  coaching_intent: text,
+  id: text.describe("ID of the coaching event"),
+  entity_name: text.describe("What was coached"),
+  coaching_type: text.describe("Kind of coaching"),
+  coaching_instructions: text.describe("What was to be done"),
+  coaching_intent: text.describe("The intent it is for"),
 });
 
-const articleSchema = z.object({ id: text, name: text, url: text, source: text });
+const articleSchema = z.object({
+  id: text.describe("ID of the article"),
+  name: text.describe("Title of the article"),
+  url: text.describe("Address of the article"),
+  source: text.describe("Where the article comes from"),
+});
 
-const playbookSchema = z.object({ id: text, name: text, playbook_execution_id: text, outcome_status: text });
+const playbookSchema = z.object({
+  id: text.describe("ID of the Playbook"),
+  name: text.describe("Name of the Playbook"),
+  playbook_execution_id: text.describe("ID of this run"),
+  outcome_status: text.describe("How the run ended"),
+});
 
 const toolSchema = z.object({
-  id: text,
-  tool_id: text,
-  connection_id: text,
-  connection_name: text,
-  tool_name: text,
-  outcome_status: text,
+  id: text.describe("ID of the invocation"),
+  tool_id: text.describe("ID of the tool; null for invocations from before it was kept"),
+  connection_id: text.describe("ID of the connection"),
+  connection_name: text.describe("Name of the connection"),
+  tool_name: text.describe("Name of the tool"),
+  outcome_status: text.describe("How the invocation ended"),
 });
 
 const profileSchema = z.object({
-  first_name: text,
-  last_name: text,
-  display_name: text,
-  avatar: text,
-  email: text,
-  language: text,
-  metadata: freeForm,
-  system_properties: freeForm,
+  first_name: text.describe("First name"),
+  last_name: text.describe("Last name"),
+  display_name: text.describe("Name to show"),
+  avatar: text.describe("Address of a picture"),
+  email: text.describe("E-mail address"),
+  language: text.describe("Locale, such as en-US"),
+  metadata: freeForm.describe("Values of the client's own: text, numbers and truth values"),
+  system_properties: freeForm.describe("IDs of the person in other systems"),
 });
 
 /** `data` of a `conversation.exported` event (specification, section 2.1). */
 export const conversationSchema = z.object({
-  _id: identifier,
-  agent_id: z.array(z.string().nullable()).nullish(),
-  agent_name: z.array(z.string().nullable()).nullish(),
-  agent_handle_time: number,
-  bot_handle_time: number,
-  automated_resolution_classification: text,
-  automated_resolution_classification_reason: text,
-  browser: text,
-  browser_version: text,
-  changeset_id: text,
-  chatter_id: text,
-  classifications: listOf(classificationSchema),
-  csat: freeForm,
-  date_created: z.string(),
-  date_updated: date,
-  device: text,
-  end_user_id: text,
-  generated_topic_id: text,
-  generated_topic_label: text,
-  generated_topic_v2_id: text,
-  generated_topic_v2_title: text,
-  generated_topic_v2_desc: text,
-  generated_topic_v2_parent_id: text,
-  inquiry_summary: text,
-  is_engaged: flag,
-  is_escalated: flag,
-  is_test_user: flag,
-  language: text,
-  last_agent_id: text,
-  last_agent_name: text,
-  metavariables: freeForm,
-  oauth_channel: text,
-  platform: text,
-  used_coaching: listOf(coachingSchema),
-  used_articles: listOf(articleSchema),
-  handoffs: listOf(handoffSchema),
-  used_playbooks: listOf(playbookSchema),
-  used_mcp: listOf(toolSchema),
-  variables: freeForm,
+  _id: identifier.describe("ID of the conversation"),
+  agent_id: z.array(z.string().nullable()).nullish().describe("IDs of the human agents who took part"),
+  agent_name: z.array(z.string().nullable()).nullish().describe("Their names, in the same order"),
+  agent_handle_time: number.describe("Seconds that human agents took"),
+  bot_handle_time: number.describe("Seconds that the AI agent took"),
+  automated_resolution_classification: text.describe("Resolved or Not Resolved"),
+  automated_resolution_classification_reason: text.describe("Why it was classified so"),
+  browser: text.describe("Browser of the chatter"),
+  browser_version: text.describe("Version of the browser"),
+  changeset_id: text.describe(
+    "Change set that the conversation ran against; baseline for the published configuration",
+  ),
+  chatter_id: text.describe("ID of the chatter"),
+  classifications: listOf(classificationSchema).describe("Topics and their Intents"),
+  csat: freeForm.describe(
+    "Answers of the satisfaction survey. Seen keys: comment, feedback, is_positive, resolved, score, style, survey_type, customer_effort_score, ces_max, net_promoter_score",
+  ),
+  date_created: z.string().describe("When the conversation began"),
+  date_updated: date.describe("When it last changed"),
+  device: text.describe("Device of the chatter"),
+  end_user_id: text.describe("ID of the end user, whose profile the end users' list has"),
+  generated_topic_id: text.describe("ID of the generated topic"),
+  generated_topic_label: text.describe("Title of the generated topic"),
+  generated_topic_v2_id: text.describe("ID of the generated topic, second generation"),
+  generated_topic_v2_title: text.describe("Title of that topic"),
+  generated_topic_v2_desc: text.describe("Description of that topic"),
+  generated_topic_v2_parent_id: text.describe("ID of the category that holds that topic"),
+  inquiry_summary: text.describe("Generated summary of what was asked"),
+  is_engaged: flag.describe("Whether the chatter talked with the bot"),
+  is_escalated: flag.describe("Whether the chatter was escalated to a human agent"),
+  is_test_user: flag.describe("Whether a test user began the conversation"),
+  language: text.describe("Language of the chatter"),
+  last_agent_id: text.describe("ID of the human agent who handled it last; null when there was none"),
+  last_agent_name: text.describe("Name of that agent"),
+  metavariables: freeForm.describe("Metavariables and their values"),
+  oauth_channel: text.describe("Channel that OAuth went through"),
+  platform: text.describe("Platform that the conversation took place on"),
+  used_coaching: listOf(coachingSchema).describe("Coaching that was applied"),
+  used_articles: listOf(articleSchema).describe("Articles that were referred to"),
+  handoffs: listOf(handoffSchema).describe(
+    "The latest attempt of each handoff that the AI agent began, in the order of time; is_escalated tells whether one led to an escalation",
+  ),
+  used_playbooks: listOf(playbookSchema).describe("Playbooks that were run"),
+  used_mcp: listOf(toolSchema).describe("MCP tools that were invoked"),
+  variables: freeForm.describe("Variables and their last values"),
 });
 
 /** `data` of a `message.exported` event (specification, sections 2.2 and 2.3). */
 export const messageSchema = z.object({
-  _id: identifier,
-  answer_id: text,
-  answer_title: text,
-  chatter_id: text,
-  conversation_id: identifier,
-  date_created: z.string(),
-  link_was_clicked: flag,
-  message_data: freeForm,
-  recipient: text,
-  review: z.number().int().nullish(),
-  sender: text,
-  in_response_to: text,
+  _id: identifier.describe("ID of the message"),
+  answer_id: text.describe(
+    "ID of the answer that the message came from; null when the bot did not send it, the text None when a generative bot did",
+  ),
+  answer_title: text.describe("Title of that answer"),
+  chatter_id: text.describe("ID of the chatter"),
+  conversation_id: identifier.describe("ID of the conversation that the message belongs to"),
+  date_created: z.string().describe("When the message was made"),
+  link_was_clicked: flag.describe("Whether the link in the answer was followed"),
+  message_data: freeForm.describe(
+    "Content of the message. Its form depends on `_type`: greeting, text, picture, quick_replies, trigger, meta, link, web_window, csat_shown or csat; the text is in `body`",
+  ),
+  recipient: text.describe("ID of the chatter, or a word for the agent, the bot or the platform"),
+  review: z.number().int().nullish().describe("Rating of the answer by the chatter, 0 to 5"),
+  sender: text.describe("As for recipient"),
+  in_response_to: text.describe(
+    "ID of the message that this one answers; the text None when it answers none",
+  ),
 });
 
 /** `data` of an `end_user.exported` event (specification, section 2.5). */
 export const endUserSchema = z.object({
-  end_user_id: identifier,
-  profile: profileSchema.nullish(),
-  created_at: z.string(),
-  updated_at: date,
+  end_user_id: identifier.describe("ID of the end user"),
+  profile: profileSchema.nullish().describe("What is known about the person"),
+  created_at: z.string().describe("When the profile was made"),
+  updated_at: date.describe("When it last changed"),
 });
 
 export type ConversationData = z.infer<typeof conversationSchema>;

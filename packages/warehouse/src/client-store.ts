@@ -1,4 +1,5 @@
 import type { ClickHouseClient } from "@clickhouse/client";
+import { parseRateWindows, type RateWindow } from "@conversation-export/domain";
 import { connect } from "./connection.ts";
 import { toWarehouseError } from "./warehouse-error.ts";
 
@@ -9,9 +10,23 @@ export function linkBoundsOf(text: string): LinkBounds | null {
   return text === "same" || text === "advancing" ? text : null;
 }
 
+/** Windows by name of the limit. A text that is none is passed over, so that the configured windows hold. */
+export function rateLimitsOf(
+  stored: Readonly<Record<string, string>>,
+): Readonly<Record<string, readonly RateWindow[]>> {
+  const limits: [string, readonly RateWindow[]][] = [];
+  for (const [name, text] of Object.entries(stored)) {
+    const windows = parseRateWindows(text);
+    if (windows !== undefined) limits.push([name, windows]);
+  }
+  return Object.fromEntries(limits);
+}
+
 export type ClientRow = {
   readonly clientId: string;
   readonly linkBounds: LinkBounds | null;
+  /** Name of the limit to windows such as `10/1s,100/1m`; a name that is missing has the configured windows. */
+  readonly rateLimits: Readonly<Record<string, string>>;
   readonly deleted: boolean;
   /** ISO 8601 */
   readonly createdAt: string;
@@ -40,7 +55,13 @@ export type ClientStore = {
   close(): Promise<void>;
 };
 
-type StoredClient = { client_id: string; link_bounds: string; deleted: boolean | number; created_at: string };
+type StoredClient = {
+  client_id: string;
+  link_bounds: string;
+  rate_limits: Record<string, string>;
+  deleted: boolean | number;
+  created_at: string;
+};
 type StoredKey = {
   key_hash: string;
   version: string | number;
@@ -64,6 +85,7 @@ function toClient(row: StoredClient): ClientRow {
   return {
     clientId: row.client_id,
     linkBounds: linkBoundsOf(row.link_bounds),
+    rateLimits: row.rate_limits,
     deleted: Boolean(row.deleted),
     createdAt: toIso(row.created_at),
   };
@@ -131,6 +153,7 @@ export function createClientStore(deps: {
         {
           client_id: row.clientId,
           link_bounds: row.linkBounds ?? "",
+          rate_limits: row.rateLimits,
           deleted: row.deleted,
           created_at: fromIso(row.createdAt),
         },

@@ -9,26 +9,35 @@ CREATE TABLE IF NOT EXISTS {{local things}} {{on cluster}} (
 ) ENGINE = {{engine ReplacingMergeTree(version)}} ORDER BY id;
 
 {{distributed things by cityHash64(id, version)}};
-ALTER TABLE {{local things}} {{on cluster}} ADD COLUMN IF NOT EXISTS x UInt8;`;
+ALTER TABLE {{local things}} {{on cluster}} ADD INDEX IF NOT EXISTS i id TYPE minmax;
+{{alter things ADD COLUMN IF NOT EXISTS x Map(String, String)}};`;
 
 describe("renderMigration", () => {
   it("makes plain tables for one server", () => {
-    const [create, alter, ...others] = renderMigration(TEMPLATE, { cluster: null });
+    const [create, index, alter, ...others] = renderMigration(TEMPLATE, { cluster: null });
     expect(create?.replace(/\s+/g, " ")).toBe(
       "CREATE TABLE IF NOT EXISTS things ( id String COMMENT 'a;b', version UInt64 ) ENGINE = ReplacingMergeTree(version) ORDER BY id",
     );
-    expect(alter?.replace(/\s+/g, " ")).toBe("ALTER TABLE things ADD COLUMN IF NOT EXISTS x UInt8");
+    expect(index?.replace(/\s+/g, " ")).toBe("ALTER TABLE things ADD INDEX IF NOT EXISTS i id TYPE minmax");
+    expect(alter).toBe("ALTER TABLE things ADD COLUMN IF NOT EXISTS x Map(String, String)");
     expect(others).toEqual([]);
   });
 
   it("makes replicated tables behind distributed ones for a cluster", () => {
-    const [create, distributed, alter, ...others] = renderMigration(TEMPLATE, { cluster: "main" });
+    const [create, distributed, index, alterLocal, alterDistributed, ...others] = renderMigration(TEMPLATE, {
+      cluster: "main",
+    });
     expect(create).toContain("IF NOT EXISTS things_local ON CLUSTER 'main' (");
     expect(create).toContain("ENGINE = ReplicatedReplacingMergeTree(version) ORDER BY id");
     expect(distributed).toBe(
       "CREATE TABLE IF NOT EXISTS things ON CLUSTER 'main' AS things_local ENGINE = Distributed('main', currentDatabase(), 'things_local', cityHash64(id, version))",
     );
-    expect(alter).toBe("ALTER TABLE things_local ON CLUSTER 'main' ADD COLUMN IF NOT EXISTS x UInt8");
+    expect(index).toBe("ALTER TABLE things_local ON CLUSTER 'main' ADD INDEX IF NOT EXISTS i id TYPE minmax");
+    const action = "ON CLUSTER 'main' ADD COLUMN IF NOT EXISTS x Map(String, String)";
+    expect([alterLocal, alterDistributed]).toEqual([
+      `ALTER TABLE things_local ${action}`,
+      `ALTER TABLE things ${action}`,
+    ]);
     expect(others).toEqual([]);
   });
 
@@ -46,7 +55,7 @@ describe("the migrations", () => {
     const created = (cluster: string | null): string[] =>
       migrations.flatMap(({ template }) =>
         renderMigration(template, { cluster }).flatMap((statement) => {
-          expect(statement).toMatch(/\bIF (NOT )?EXISTS\b/);
+          expect(statement).toMatch(/\bIF (NOT )?EXISTS\b|\bMODIFY SETTING\b/);
           expect(statement).not.toMatch(/[{}]{2}/);
           return /^CREATE TABLE IF NOT EXISTS (\w+)/.exec(statement)?.[1] ?? [];
         }),

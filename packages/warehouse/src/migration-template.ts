@@ -11,6 +11,12 @@ function renderTag(tag: string, { cluster }: Topology): string {
       return cluster === null ? "" : `ON CLUSTER '${cluster}'`;
     case "engine":
       return cluster === null ? argument : `Replicated${argument}`;
+    case "alter": {
+      const [table = "", ...action] = rest;
+      const tables = cluster === null ? [table] : [`${table}_local`, table];
+      const on = cluster === null ? "" : ` ON CLUSTER '${cluster}'`;
+      return tables.map((name) => `ALTER TABLE ${name}${on} ${action.join(" ")}`).join(";\n");
+    }
     case "distributed": {
       if (cluster === null) return "";
       const [table = "", key = ""] = argument.split(/ by /);
@@ -23,7 +29,8 @@ function renderTag(tag: string, { cluster }: Topology): string {
 
 /**
  * The statements of a migration file. Tags: `{{local T}}` the table that holds rows, `{{on cluster}}`,
- * `{{engine E}}`, `{{distributed T by EXPRESSION}}` a statement of its own that exists on a cluster only.
+ * `{{engine E}}`, `{{distributed T by EXPRESSION}}` a statement of its own that exists on a cluster only,
+ * `{{alter T ACTION}}` a change of columns, on a cluster of the distributed table too.
  * A statement ends with `;` at the end of a line.
  */
 export function renderMigration(template: string, topology: Topology): string[] {

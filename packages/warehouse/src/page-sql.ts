@@ -4,8 +4,9 @@
  * starts with a line that describes the page; the records follow, separated by commas.
  *
  * Parameters: client, since, to (µs), after_date (µs) and after_id (the position behind which the page starts),
- * size (records a page), reach (how many keys are looked at to find its end; larger than size), for messages
- * conversation, for updates candidates (rows of the update index that are looked at; larger than reach).
+ * size (records a page), reach (how many keys are looked at to find its end; larger than size), for messages of one
+ * conversation its id as conversation, for these and for updates candidates (how many are looked at, of which some
+ * are superseded; larger than reach).
  */
 
 /** positioned: the page starts behind a position, not at the start of the window. */
@@ -103,26 +104,58 @@ export function conversationsByCreation({ positioned, wholeTies }: PageShape): s
     ${output(CONVERSATION, withHandoffs(records, handoffs, "r.date_created"), "page.5")}`;
 }
 
-/** Messages by date_created, of one conversation when `ofConversation`. */
-export function messagesByCreation({
-  positioned,
-  wholeTies,
-  ofConversation,
-}: PageShape & { readonly ofConversation: boolean }): string {
+/** Messages by date_created. */
+export function messagesByCreation({ positioned, wholeTies }: PageShape): string {
   const range = window("date_created", "message_id", positioned);
-  const filter = ofConversation ? " AND conversation_id = {conversation:String}" : "";
-  // The conversation may differ between versions of a message: only FINAL knows the one that counts.
-  const source = ofConversation ? "messages FINAL" : "messages";
   const records = `messages FINAL
-      WHERE ${range}${filter} AND date_created <= page.2 AND ${inPage("date_created", "message_id")}
+      WHERE ${range} AND date_created <= page.2 AND ${inPage("date_created", "message_id")}
       ORDER BY client_id, date_created, message_id`;
   return `WITH
     (SELECT arraySort(groupArray((d, id))) FROM
-      (SELECT date_created AS d, message_id AS id FROM ${source} WHERE ${range}${filter}
+      (SELECT date_created AS d, message_id AS id FROM messages WHERE ${range}
         GROUP BY client_id, date_created, message_id
         ORDER BY client_id, date_created, message_id LIMIT {reach:UInt32})) AS found,
     ${pageOfFound(wholeTies)}
     ${output("record", records, "page.5")}`;
+}
+
+function ofConversation(positioned: boolean): string {
+  return `${window("date_created", "message_id", positioned)} AND conversation_id = {conversation:String}`;
+}
+
+// (messages that are looked at, date of the last); whole instants are looked at.
+function boundOfConversation(positioned: boolean): string {
+  return `(SELECT (count(), max(d)) FROM (SELECT DISTINCT date_created AS d, message_id FROM messages
+      WHERE ${ofConversation(positioned)}
+      ORDER BY client_id, conversation_id, date_created, message_id LIMIT {candidates:UInt32}))`;
+}
+
+/**
+ * Messages of one conversation by date_created. Candidates are the next messages of which a row names the
+ * conversation, in the order of the projection; only FINAL, which a projection cannot give, knows which of them
+ * are live, for the conversation may differ between versions of a message. A page that is not full may be followed
+ * by more.
+ */
+export function messagesOfConversation({ positioned, wholeTies }: PageShape): string {
+  const range = `${ofConversation(positioned)} AND date_created <= bound.2`;
+  // Of columns of the key alone, so that all versions of a message pass it before they are merged.
+  const candidates = (columns: string): string => `(SELECT ${columns} FROM messages WHERE ${range})`;
+  // Of equal versions the later insert wins; the instant of upload tells them apart.
+  const records = `messages
+      WHERE ${range} AND date_created <= page.2
+        AND sipHash128(date_created, message_id, version, uploaded_at)
+          IN (${keysOfPage("sipHash128(k.1, k.2, k.3, k.4)")})
+      ORDER BY client_id, conversation_id, date_created, message_id LIMIT 1 BY date_created, message_id`;
+  return `WITH
+    ${boundOfConversation(positioned)} AS bound,
+    (SELECT arraySort(groupArray((d, id, v, u))) FROM
+      (SELECT date_created AS d, message_id AS id, version AS v, uploaded_at AS u FROM messages FINAL
+        PREWHERE date_created IN ${candidates("date_created")}
+          AND cityHash64(date_created, message_id) IN ${candidates("cityHash64(date_created, message_id)")}
+        WHERE ${range}
+        ORDER BY client_id, date_created, message_id LIMIT {reach:UInt32})) AS found,
+    ${pageOfFound(wholeTies)}
+    ${output("record", records, "(page.5 OR bound.1 >= {candidates:UInt32})")}`;
 }
 
 // (rows of the update index that are looked at, date of the last); whole instants are looked at.
@@ -165,6 +198,34 @@ export function conversationsByUpdate({ positioned, wholeTies }: PageShape): str
 }
 
 /** How many candidates the update index holds, up to `candidates`: tells a page without live rows from the end. */
-export function countCandidates(positioned: boolean): string {
+export function countUpdates(positioned: boolean): string {
   return `SELECT ${boundOfCandidates(positioned)}.1`;
+}
+
+/** The same for messages of which a row names the conversation. */
+export function countMessages(positioned: boolean): string {
+  return `SELECT ${boundOfConversation(positioned)}.1`;
+}
+
+/**
+ * End users from an id on, that one included. Its describing line: records, 1 when a page follows, base64 of the id
+ * at which it starts. Parameters: client, from, size, external_id.
+ */
+export function endUsers({ selected }: { readonly selected: boolean }): string {
+  const range = "client_id = {client:String} AND end_user_id >= {from:String}";
+  // The ids by which other systems know a person may differ between versions: only FINAL knows those that count.
+  const source = selected
+    ? `end_users FINAL WHERE ${range} AND has(external_ids, {external_id:String})`
+    : `end_users WHERE ${range} GROUP BY client_id, end_user_id`;
+  const head = `concat(toString(least(length(found), {size:UInt32})), ' ',
+      toString(toUInt8(length(found) > {size:UInt32})), ' ', base64Encode(found[{size:UInt32} + 1]), '\\n')`;
+  return `WITH
+    (SELECT groupArray(id) FROM (SELECT end_user_id AS id FROM ${source}
+      ORDER BY client_id, end_user_id LIMIT {size:UInt32} + 1)) AS found,
+    arraySlice(found, 1, {size:UInt32}) AS ids
+    SELECT concat(if(rowNumberInAllBlocks() = 0, ${head}, ''), record)
+    FROM (SELECT record FROM end_users FINAL
+      WHERE ${range} AND end_user_id <= ids[-1] AND cityHash64(end_user_id) IN (SELECT cityHash64(arrayJoin(ids)))
+      ORDER BY client_id, end_user_id)
+    FORMAT CustomSeparated`;
 }

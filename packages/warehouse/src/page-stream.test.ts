@@ -1,10 +1,11 @@
 import { once } from "node:events";
 import { PassThrough, Readable } from "node:stream";
 import fc from "fast-check";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { splitHead } from "./page-stream.ts";
+import { afterEach, beforeEach, describe, expect, it, test } from "vitest";
+import { parseEndUserHead, parsePageHead, splitHead as splitAnyHead } from "./page-stream.ts";
 import { WarehouseError } from "./warehouse-error.ts";
 
+const splitHead = (source: Readable) => splitAnyHead(source, parsePageHead);
 const HEAD = `2 1 1 1791072000000001 0 ${Buffer.from("ï d").toString("base64")}`;
 const PARSED = {
   rows: 2,
@@ -142,4 +143,16 @@ describe("splitHead", () => {
     expect(produced).toBeLessThan(size / (64 * 1024) + 20);
     expect(source.destroyed).toBe(true);
   });
+});
+
+test.each([
+  ["the last page", "3 0 ", { rows: 3, next: null }],
+  [
+    "a page before an id with spaces",
+    `1 1 ${Buffer.from(" é ").toString("base64")}`,
+    { rows: 1, next: " é " },
+  ],
+  ["a page before an empty id", "1 1 ", { rows: 1, next: "" }],
+])("the head of end users: %s", (_, line, head) => {
+  expect(parseEndUserHead(line)).toEqual(head);
 });

@@ -18,17 +18,31 @@ export type PageHead = {
   readonly lastIsWhole: boolean;
 };
 
-export type HeadAndRecords = { readonly head: PageHead | null; readonly records: Readable };
+export type HeadAndRecords<H> = { readonly head: H | null; readonly records: Readable };
 
-function parseHead(line: string): PageHead {
+/** Reads the line that describes a page of a window. */
+export function parsePageHead(line: string): PageHead {
   const [rows, keysBehind, more, date, whole, id] = line.split(" ");
   return {
     rows: Number(rows),
     more: more === "1",
     keysBehind: keysBehind === "1",
-    last: { date: Number(date), id: Buffer.from(id ?? "", "base64").toString() },
+    last: { date: Number(date), id: fromBase64(id) },
     lastIsWhole: whole === "1",
   };
+}
+
+/** `next`: id of the first record of the next page, null when there is none. */
+export type EndUserHead = { readonly rows: number; readonly next: string | null };
+
+/** Reads the line that describes a page of end users. */
+export function parseEndUserHead(line: string): EndUserHead {
+  const [rows, more, next] = line.split(" ");
+  return { rows: Number(rows), next: more === "1" ? fromBase64(next) : null };
+}
+
+function fromBase64(text: string | undefined): string {
+  return Buffer.from(text ?? "", "base64").toString();
 }
 
 function brokenMidway(): WarehouseError {
@@ -36,10 +50,10 @@ function brokenMidway(): WarehouseError {
 }
 
 /**
- * Takes the describing line off the response of a page query (null when there are no rows) and gives the rest
- * as it flows. The rest ends in an error, never cleanly, when ClickHouse fails midway or the connection breaks.
+ * Takes the describing line off the response of a page query (null when there are no rows), as `parse` reads it,
+ * and gives the rest as it flows. The rest ends in an error, never cleanly, when ClickHouse fails midway or the connection breaks.
  */
-export function splitHead(source: Readable): Promise<HeadAndRecords> {
+export function splitHead<H>(source: Readable, parse: (line: string) => H): Promise<HeadAndRecords<H>> {
   return new Promise((resolve, reject) => {
     let settled = false;
     let pending: Buffer = Buffer.alloc(0);
@@ -82,7 +96,7 @@ export function splitHead(source: Readable): Promise<HeadAndRecords> {
         return;
       }
       settled = true;
-      const head = parseHead(pending.toString("latin1", 0, end));
+      const head = parse(pending.toString("latin1", 0, end));
       source.pause();
       pass(pending.subarray(end + 1));
       resolve({ head, records });

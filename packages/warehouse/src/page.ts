@@ -1,4 +1,5 @@
 import type { Readable } from "node:stream";
+import type { RateWindow } from "@conversation-export/domain";
 
 /** A position in a window: the filtered date of the last record given out, in µs since the epoch, and its id. */
 export type PagePosition = { readonly date: number; readonly id: string };
@@ -17,6 +18,8 @@ export type PageQuery = {
    * true: a page never ends inside a tie; a tie larger than a page extends it by up to 10,000 records.
    */
   readonly wholeTies: boolean;
+  /** What stands between two records; "," when it is left out. A record never holds a line break. */
+  readonly separator?: "," | "\n";
   /** Cancels the query. */
   readonly signal?: AbortSignal;
 };
@@ -31,9 +34,30 @@ export type Page = {
   /** true when every record with the date of `next` has been given out, so that `next.date + 1 µs` loses nothing. */
   readonly nextIsWhole: boolean;
   /**
-   * The records as UTF-8 JSON separated by commas: what stands between `[` and `]`.
+   * The records as UTF-8 JSON with the separator between them, none behind the last.
    * Errors (never ends cleanly) when the warehouse fails midway. Destroying it cancels the query.
    */
+  readonly records: Readable;
+};
+
+export type EndUserQuery = {
+  readonly clientId: string;
+  /** The id at which the page starts, inclusive; it need not exist. */
+  readonly from?: string;
+  /** Largest number of records. */
+  readonly limit: number;
+  /** Only people whom another system knows by this id. */
+  readonly externalId?: string;
+  /** Cancels the query. */
+  readonly signal?: AbortSignal;
+};
+
+/** End users in the byte order of their ids. */
+export type EndUserPage = {
+  readonly rows: number;
+  /** The id at which the next page starts, or null when this is the last one. */
+  readonly next: string | null;
+  /** As in `Page`, with commas between the records. */
   readonly records: Readable;
 };
 
@@ -44,6 +68,8 @@ export type ApiClient = {
   readonly clientDeleted: boolean;
   /** null: the default of the configuration. */
   readonly linkBounds: "same" | "advancing" | null;
+  /** By name of the limit; limits that are not named are those of the configuration. */
+  readonly rateLimits: Readonly<Record<string, readonly RateWindow[]>>;
 };
 
 /** What export-api reads. Errors are `WarehouseError` with `code`, `retryable` and `cause`. */
@@ -51,6 +77,7 @@ export type Reader = {
   conversationsByCreation(query: PageQuery): Promise<Page>;
   conversationsByUpdate(query: PageQuery): Promise<Page>;
   messagesByCreation(query: MessagePageQuery): Promise<Page>;
+  endUsers(query: EndUserQuery): Promise<EndUserPage>;
   /** `hash` is the SHA-256 of the key, 64 lower-case hex digits. null: unknown or revoked. */
   findKey(hash: string): Promise<ApiClient | null>;
   ping(): Promise<void>;

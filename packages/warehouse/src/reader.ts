@@ -1,20 +1,34 @@
 import type { ClickHouseClient, ClickHouseSettings } from "@clickhouse/client";
-import { linkBoundsOf } from "./client-store.ts";
+import { linkBoundsOf, rateLimitsOf } from "./client-store.ts";
 import { connect } from "./connection.ts";
 import type { ApiClient, MessagePageQuery, Page, PageQuery, Reader } from "./page.ts";
 import {
   conversationsByCreation,
   conversationsByUpdate,
-  countCandidates,
+  countMessages,
+  countUpdates,
+  endUsers,
   messagesByCreation,
+  messagesOfConversation,
 } from "./page-sql.ts";
-import { type HeadAndRecords, splitHead } from "./page-stream.ts";
+import {
+  type HeadAndRecords,
+  type PageHead,
+  parseEndUserHead,
+  parsePageHead,
+  splitHead,
+} from "./page-stream.ts";
 import { toWarehouseError } from "./warehouse-error.ts";
 
 /** How many records a page may grow by when one instant alone is larger than a page. */
 const TIE_EXTENSION = 10_000;
-/** Superseded rows expected for each record of an updated page; a page that needs more looks as many times further. */
+/** Candidates beside each record of a page: conversations change often, few messages change their conversation. */
+const SUPERSEDED_UPDATES = 4;
+const SUPERSEDED_MESSAGES = 1 / 8;
+/** A page that finds too few live rows among its candidates looks as many times further. */
 const CANDIDATE_FACTOR = 4;
+/** Pages are given minutes; what stands before every request is not. */
+const LOOKUP_TIMEOUT_MS = 5_000;
 
 const PAGE_SETTINGS: ClickHouseSettings = {
   format_custom_escaping_rule: "Raw",
@@ -38,9 +52,9 @@ const PAGE_SETTINGS: ClickHouseSettings = {
 // Keys of a window come sorted from the table: no other way of grouping them is as fast.
 const IN_ORDER: ClickHouseSettings = { optimize_aggregation_in_order: 1 };
 
-type Parameters = Record<string, string | number> & { readonly reach: number };
+type Parameters = Readonly<Record<string, string | number>>;
 
-function parametersOf(query: PageQuery): Parameters {
+function parametersOf(query: PageQuery) {
   return {
     client: query.clientId,
     since: query.since,
@@ -56,7 +70,33 @@ function shapeOf(query: PageQuery): { positioned: boolean; wholeTies: boolean } 
   return { positioned: query.after !== undefined, wholeTies: query.wholeTies };
 }
 
-function toPage({ head, records }: HeadAndRecords): Page {
+const KEY_AND_CLIENT = `SELECT k.key_id AS key_id, k.client_id AS client_id, k.scopes AS scopes,
+    c.client_id = '' OR c.deleted AS deleted, c.link_bounds AS link_bounds, c.rate_limits AS rate_limits
+  FROM (SELECT * FROM api_keys FINAL WHERE key_hash = {hash:String}) AS k
+  LEFT JOIN (SELECT * FROM clients FINAL) AS c ON c.client_id = k.client_id
+  WHERE NOT k.revoked`;
+
+type StoredKeyAndClient = {
+  readonly key_id: string;
+  readonly client_id: string;
+  readonly scopes: string[];
+  readonly deleted: boolean | number;
+  readonly link_bounds: string;
+  readonly rate_limits: Record<string, string>;
+};
+
+function toApiClient(row: StoredKeyAndClient): ApiClient {
+  return {
+    clientId: row.client_id,
+    keyId: row.key_id,
+    scopes: row.scopes,
+    clientDeleted: Boolean(row.deleted),
+    linkBounds: linkBoundsOf(row.link_bounds),
+    rateLimits: rateLimitsOf(row.rate_limits),
+  };
+}
+
+function toPage({ head, records }: HeadAndRecords<PageHead>): Page {
   if (head === null) return { rows: 0, next: null, nextIsWhole: false, records };
   return {
     rows: head.rows,
@@ -75,11 +115,30 @@ export type PageStatement = {
 
 /** The query of a page of conversations by date_created. */
 export function conversationsByCreationStatement(query: PageQuery): PageStatement {
-  return {
-    sql: conversationsByCreation(shapeOf(query)),
-    parameters: parametersOf(query),
-    settings: { ...PAGE_SETTINGS, ...IN_ORDER },
-  };
+  return statementOf(conversationsByCreation(shapeOf(query)), query, parametersOf(query), IN_ORDER);
+}
+
+/** The query of a page of messages of one conversation, which looks at so many that may be its own. */
+export function messagesOfConversationStatement(
+  query: PageQuery & { readonly conversationId: string },
+  candidates = candidatesFor(query, SUPERSEDED_MESSAGES),
+): PageStatement {
+  const parameters = { ...parametersOf(query), conversation: query.conversationId, candidates };
+  return statementOf(messagesOfConversation(shapeOf(query)), query, parameters, {});
+}
+
+function statementOf(
+  sql: string,
+  { separator = "," }: PageQuery,
+  parameters: Parameters,
+  settings: ClickHouseSettings,
+): PageStatement {
+  const between = { format_custom_row_between_delimiter: separator };
+  return { sql, parameters, settings: { ...PAGE_SETTINGS, ...settings, ...between } };
+}
+
+function candidatesFor(query: PageQuery, superseded: number): number {
+  return parametersOf(query).reach + Math.ceil(query.pageSize * superseded);
 }
 
 /** Connects the reading user. `url`: `http://user:password@host:port/database`. */
@@ -87,36 +146,51 @@ export function createReader(deps: {
   readonly url: string;
   readonly application: string;
   readonly maxOpenConnections?: number;
+  /** For keys and pings, which have connections of their own. */
+  readonly lookupTimeoutMs?: number;
 }): Reader {
-  const client: ClickHouseClient = connect({ ...deps, maxOpenConnections: deps.maxOpenConnections ?? 32 });
+  const { url, application, maxOpenConnections = 32, lookupTimeoutMs = LOOKUP_TIMEOUT_MS } = deps;
+  const client: ClickHouseClient = connect({ url, application, maxOpenConnections });
+  // Pages that fill all connections keep no key waiting.
+  const lookups: ClickHouseClient = connect({
+    url,
+    application,
+    requestTimeoutMs: lookupTimeoutMs,
+    settings: { max_execution_time: Math.ceil(lookupTimeoutMs / 1000) },
+  });
 
-  async function pageQuery(
-    sql: string,
-    parameters: Parameters,
-    settings: ClickHouseSettings,
+  async function send<H>(
+    { sql, parameters, settings }: PageStatement,
+    parse: (line: string) => H,
     signal: AbortSignal | undefined,
-  ): Promise<HeadAndRecords> {
+  ): Promise<HeadAndRecords<H>> {
     try {
       // The client does not look at a signal that was given before.
       signal?.throwIfAborted();
       const { stream } = await client.exec({
         query: sql,
         query_params: parameters,
-        clickhouse_settings: { ...PAGE_SETTINGS, ...settings },
+        clickhouse_settings: settings,
         ...(signal === undefined ? {} : { abort_signal: signal }),
       });
-      return await splitHead(stream);
+      return await splitHead(stream, parse);
     } catch (error) {
       throw toWarehouseError(error);
     }
   }
 
-  async function candidatesUpTo(parameters: Parameters, positioned: boolean): Promise<number> {
+  async function count(
+    sql: string,
+    parameters: Parameters,
+    signal: AbortSignal | undefined,
+  ): Promise<number> {
     try {
+      signal?.throwIfAborted();
       const result = await client.query({
-        query: countCandidates(positioned),
+        query: sql,
         query_params: parameters,
         format: "TabSeparated",
+        ...(signal === undefined ? {} : { abort_signal: signal }),
       });
       return Number(await result.text());
     } catch (error) {
@@ -124,75 +198,83 @@ export function createReader(deps: {
     }
   }
 
+  // Superseded rows fill the candidates: look further until a record behind the page is found or the window ends.
+  async function pageAmongCandidates(
+    query: PageQuery,
+    superseded: number,
+    statement: (candidates: number) => PageStatement,
+    countSql: string,
+  ): Promise<Page> {
+    for (let candidates = candidatesFor(query, superseded); ; candidates *= CANDIDATE_FACTOR) {
+      const sent = statement(candidates);
+      const found = await send(sent, parsePageHead, query.signal);
+      if (found.head === null) {
+        if ((await count(countSql, sent.parameters, query.signal)) < candidates) return toPage(found);
+      } else {
+        // Nothing follows, or a record that does is known: a link never leads to an empty page.
+        const { more, keysBehind } = found.head;
+        if (!more || keysBehind) return toPage(found);
+      }
+      found.records.destroy();
+    }
+  }
+
   return {
     async conversationsByCreation(query) {
-      const { sql, parameters } = conversationsByCreationStatement(query);
-      return toPage(await pageQuery(sql, parameters, IN_ORDER, query.signal));
+      return toPage(await send(conversationsByCreationStatement(query), parsePageHead, query.signal));
     },
-    async conversationsByUpdate(query) {
+    conversationsByUpdate(query) {
       const shape = shapeOf(query);
       const sql = conversationsByUpdate(shape);
       const parameters = parametersOf(query);
-      // Superseded rows fill the candidates: look further until a record behind the page is found or the window ends.
-      for (
-        let candidates = parameters.reach + query.pageSize * CANDIDATE_FACTOR;
-        ;
-        candidates *= CANDIDATE_FACTOR
-      ) {
-        const found = await pageQuery(sql, { ...parameters, candidates }, {}, query.signal);
-        if (found.head === null) {
-          if ((await candidatesUpTo({ ...parameters, candidates }, shape.positioned)) < candidates) {
-            return toPage(found);
-          }
-        } else {
-          // Nothing follows, or a record that does is known: a link never leads to an empty page.
-          const { more, keysBehind } = found.head;
-          if (!more || keysBehind) return toPage(found);
-        }
-        found.records.destroy();
-      }
+      return pageAmongCandidates(
+        query,
+        SUPERSEDED_UPDATES,
+        (candidates) => statementOf(sql, query, { ...parameters, candidates }, {}),
+        countUpdates(shape.positioned),
+      );
     },
     async messagesByCreation(query: MessagePageQuery) {
-      const ofConversation = query.conversationId !== undefined;
-      const sql = messagesByCreation({ ...shapeOf(query), ofConversation });
-      const parameters = { ...parametersOf(query), conversation: query.conversationId ?? "" };
-      return toPage(await pageQuery(sql, parameters, IN_ORDER, query.signal));
+      const { conversationId } = query;
+      const shape = shapeOf(query);
+      if (conversationId !== undefined) {
+        return pageAmongCandidates(
+          query,
+          SUPERSEDED_MESSAGES,
+          (candidates) => messagesOfConversationStatement({ ...query, conversationId }, candidates),
+          countMessages(shape.positioned),
+        );
+      }
+      const statement = statementOf(messagesByCreation(shape), query, parametersOf(query), IN_ORDER);
+      return toPage(await send(statement, parsePageHead, query.signal));
+    },
+    async endUsers({ clientId, from = "", limit, externalId, signal }) {
+      const sql = endUsers({ selected: externalId !== undefined });
+      const parameters = { client: clientId, from, size: limit, external_id: externalId ?? "" };
+      const statement = { sql, parameters, settings: { ...PAGE_SETTINGS, ...IN_ORDER } };
+      const { head, records } = await send(statement, parseEndUserHead, signal);
+      return { rows: head?.rows ?? 0, next: head?.next ?? null, records };
     },
     async findKey(hash): Promise<ApiClient | null> {
       try {
-        const result = await client.query({
-          query: `SELECT k.key_id AS key_id, k.client_id AS client_id, k.scopes AS scopes,
-              c.client_id = '' OR c.deleted AS deleted, c.link_bounds AS link_bounds
-            FROM (SELECT * FROM api_keys FINAL WHERE key_hash = {hash:String}) AS k
-            LEFT JOIN (SELECT * FROM clients FINAL) AS c ON c.client_id = k.client_id
-            WHERE NOT k.revoked`,
+        const result = await lookups.query({
+          query: KEY_AND_CLIENT,
           query_params: { hash },
           format: "JSONEachRow",
         });
-        const rows = await result.json<{
-          key_id: string;
-          client_id: string;
-          scopes: string[];
-          deleted: boolean | number;
-          link_bounds: string;
-        }>();
-        const row = rows[0];
-        if (row === undefined) return null;
-        return {
-          clientId: row.client_id,
-          keyId: row.key_id,
-          scopes: row.scopes,
-          clientDeleted: Boolean(row.deleted),
-          linkBounds: linkBoundsOf(row.link_bounds),
-        };
+        const [row] = await result.json<StoredKeyAndClient>();
+        return row === undefined ? null : toApiClient(row);
       } catch (error) {
         throw toWarehouseError(error);
       }
     },
     async ping() {
-      const result = await client.ping({ select: true });
+      const result = await lookups.ping({ select: true });
       if (!result.success) throw toWarehouseError(result.error);
     },
-    close: () => client.close(),
+    close: async () => {
+      await client.close();
+      await lookups.close();
+    },
   };
 }

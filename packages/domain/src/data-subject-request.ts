@@ -1,0 +1,74 @@
+import { z } from "zod";
+
+/** The states of a request in their order: one that is reached is never left for an earlier one. */
+export const REQUEST_STATUSES = ["received", "queued", "running", "failed", "completed"] as const;
+export type RequestStatus = (typeof REQUEST_STATUSES)[number];
+
+const MAX_IDENTIFIERS = 100;
+
+// Permissive: what an address may look like is for the mail system to say.
+const EMAIL = /^\s*[^\s@]+@[^\s@]+\s*$/;
+
+const email = z
+  .string()
+  .max(320, "must have at most 320 characters")
+  .regex(EMAIL, "must be an e-mail address")
+  .refine((text) => text.isWellFormed(), "holds half a surrogate pair")
+  .trim();
+
+const chatterId = z
+  .string()
+  .min(1, "must not be empty")
+  .max(1_000, "must have at most 1000 characters")
+  .refine((text) => text.isWellFormed(), "holds half a surrogate pair");
+
+const identifier = z.discriminatedUnion(
+  "type",
+  [
+    z.strictObject({ type: z.literal("email"), value: email }),
+    z.strictObject({ type: z.literal("chatter_id"), value: chatterId }),
+  ],
+  "must be email or chatter_id",
+);
+
+/** The body of a data-subject request. */
+export const dataSubjectRequestSchema = z.strictObject({
+  type: z.literal("ERASURE", "must be ERASURE").describe("What is to be done with the person's data"),
+  email: email.nullish().describe("The person's e-mail address"),
+  identifiers: z
+    .array(identifier)
+    .max(MAX_IDENTIFIERS, `must have at most ${MAX_IDENTIFIERS} entries`)
+    .nullish()
+    .describe("Further identifiers of the person"),
+});
+
+export type DataSubjectRequestBody = z.infer<typeof dataSubjectRequestSchema>;
+export type SubjectIdentifier = z.infer<typeof identifier>;
+
+/** Whose data a request is about, in the one form in which requests are compared and stored. */
+export type DataSubject = {
+  readonly email: string | null;
+  readonly identifiers: readonly SubjectIdentifier[];
+};
+
+const compare = (a: string, b: string): number => (a < b ? -1 : Number(a > b));
+
+const canonical = (one: SubjectIdentifier): SubjectIdentifier =>
+  one.type === "email" ? { type: one.type, value: one.value.toLowerCase() } : one;
+
+/**
+ * The subject of a body: e-mail addresses trimmed and in lower case, chatter ids as they are, identifiers sorted and
+ * each of them once. undefined when the body names nobody.
+ */
+export const dataSubjectOf = (body: DataSubjectRequestBody): DataSubject | undefined => {
+  const identifiers = (body.identifiers ?? [])
+    .map(canonical)
+    .sort((a, b) => compare(a.type, b.type) || compare(a.value, b.value))
+    .filter((one, at, all) => one.type !== all[at - 1]?.type || one.value !== all[at - 1]?.value);
+  const subject = { email: body.email?.toLowerCase() ?? null, identifiers };
+  return subject.email === null && identifiers.length === 0 ? undefined : subject;
+};
+
+/** A text that two subjects share exactly when they are the same. */
+export const subjectText = ({ email: address, identifiers }: DataSubject): string =>
+  JSON.stringify([address, identifiers.map(({ type, value }) => [type, value])]);

@@ -1,0 +1,59 @@
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import { publicConversation, publicEndUser, publicMessage } from "./public-schemas.ts";
+import { CONVERSATION_FIELDS, END_USER_FIELDS, type Field, MESSAGE_FIELDS } from "./record-fields.ts";
+import { fieldGroup } from "./render.ts";
+
+const DATE = "2026-10-01T00:00:00.123456+00:00";
+
+/** What leaves for a record of which nothing but these values is known. */
+const rendered = (fields: readonly Field[], data: Record<string, unknown>): unknown => {
+  const dates = Object.fromEntries(
+    fields.filter(([, kind]) => kind === "date").map(([name]) => [name, DATE]),
+  );
+  return JSON.parse(`{${fieldGroup(fields).fromValues(data, dates)}}`);
+};
+
+const RECORDS = [
+  ["conversation", publicConversation, CONVERSATION_FIELDS, { _id: "c" }],
+  ["message", publicMessage, MESSAGE_FIELDS, { _id: "m", conversation_id: "c" }],
+  ["end user", publicEndUser, END_USER_FIELDS, { end_user_id: "e" }],
+] as const;
+
+const undescribed = (schema: unknown, path: string): string[] => {
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable)
+    return undescribed(schema.unwrap(), path);
+  if (schema instanceof z.ZodArray) return undescribed(schema.element, path);
+  if (!(schema instanceof z.ZodObject)) return [];
+  return Object.entries(schema.shape as Record<string, z.ZodType>).flatMap(([name, field]) => {
+    const place = `${path}.${name}`;
+    const { description } = field instanceof z.ZodOptional ? (field.unwrap() as z.ZodType) : field;
+    return [...(description === undefined ? [place] : []), ...undescribed(field, place)];
+  });
+};
+
+describe.each(RECORDS)("the public schema of a %s", (name, schema, fields, known) => {
+  it("takes what is rendered for a record of which nothing is known", () => {
+    const record = rendered(fields, known);
+    expect(z.strictObject(schema.shape).parse(record)).toEqual(record);
+  });
+
+  it("needs every field", () => {
+    for (const [field] of fields) {
+      const { [field]: _, ...rest } = rendered(fields, known) as Record<string, unknown>;
+      expect(schema.safeParse(rest).success, field).toBe(false);
+    }
+  });
+
+  it("refuses null where it never leaves", () => {
+    const record = rendered(fields, known) as Record<string, unknown>;
+    for (const [field, kind] of fields) {
+      const nullable = kind === "value" && !(field in known);
+      expect(schema.safeParse({ ...record, [field]: null }).success, field).toBe(nullable);
+    }
+  });
+
+  it("describes every field", () => {
+    expect(undescribed(schema, name)).toEqual([]);
+  });
+});

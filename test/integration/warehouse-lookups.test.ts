@@ -1,0 +1,398 @@
+import { once } from "node:events";
+import { createServer } from "node:net";
+import {
+  createReader,
+  type EndUserPage,
+  type EndUserQuery,
+  messagesOfConversationStatement,
+  type PageStatement,
+  WarehouseError,
+} from "@conversation-export/warehouse";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  type Arrival,
+  createRandom,
+  DAY,
+  DAY_0,
+  endUser,
+  expectMessages,
+  expectPages,
+  message,
+  readPage,
+  SECOND,
+  splitRecords,
+  startWarehouse,
+  walk,
+  type Warehouse,
+} from "./warehouse-fixture.ts";
+
+let warehouse: Warehouse;
+beforeAll(async () => {
+  warehouse = await startWarehouse();
+});
+afterAll(() => warehouse?.stop());
+
+const FULL = process.env["TEST_SIZE"] === "full";
+
+async function errorOf(promise: Promise<unknown>): Promise<WarehouseError> {
+  const error = await promise.then(
+    () => new Error("no error"),
+    (thrown: unknown) => thrown,
+  );
+  if (!(error instanceof WarehouseError)) throw new Error("not a WarehouseError", { cause: error });
+  return error;
+}
+
+async function recordsOf(page: EndUserPage): Promise<string[]> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of page.records) chunks.push(chunk as Buffer);
+  const records = splitRecords(Buffer.concat(chunks).toString());
+  expect(records).toHaveLength(page.rows);
+  return records;
+}
+
+describe("end users", () => {
+  /** The ids of all pages from the first on, and how many records each has. */
+  async function list(query: EndUserQuery): Promise<{ ids: string[]; pages: number[] }> {
+    const ids: string[] = [];
+    const pages: number[] = [];
+    let next: string | null = query.from ?? "";
+    while (next !== null) {
+      const page: EndUserPage = await warehouse.reader.endUsers({ ...query, from: next });
+      const records = await recordsOf(page);
+      const found = records.map((text) => (JSON.parse(text) as { end_user_id: string }).end_user_id);
+      if (pages.length > 0) expect(found[0]).toBe(next);
+      ids.push(...found);
+      pages.push(found.length);
+      next = page.next;
+    }
+    return { ids, pages };
+  }
+
+  const ids = ["it's", "A", "a", "b\0", "é", "ｚ", "😀", "\u{10ffff}", "%41", " ", "null", "z\n", '"', "\\N"];
+  const inOrder = ids.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+
+  beforeAll(async () => {
+    const of = (client: string, time: number, id: string, externalId: string) =>
+      endUser({ client, time: DAY_0 + time }, id, {
+        profile: { first_name: `${time}`, system_properties: { crm: externalId, shop: `shop ${id}` } },
+      });
+    // The newer versions arrive first; then older ones, which name other ids.
+    await warehouse.write(ids.map((id) => of("people", 2, id, `crm ${id}`)));
+    await warehouse.write(ids.map((id) => of("people", 1, id, "formerly")));
+    await warehouse.write([of("people", 1, "a", "crm A"), of("others", 1, "other", "crm A")]);
+    await warehouse.write(["a", "b", "c"].map((id) => of("shared", 1, id, "family")));
+    await warehouse.write([of("shared", 2, "b", "alone")]);
+    await warehouse.write([of("shared", 3, "d", "family")]);
+  });
+
+  test("the parts are not merged", async () => {
+    const parts =
+      "SELECT count() FROM system.parts WHERE active AND database = currentDatabase() AND table = 'end_users'";
+    expect(Number(await warehouse.sql(parts))).toBeGreaterThan(4);
+  });
+
+  test("come in the byte order of their ids, each page starting where the link says", async () => {
+    for (const limit of [1, 2, 5, ids.length - 1, ids.length, 1_000]) {
+      const { ids: found, pages } = await list({ clientId: "people", limit });
+      expect(found).toEqual(inOrder);
+      expect(pages).toEqual(
+        expectPages(
+          inOrder.map((_, index) => index),
+          limit,
+          false,
+        ),
+      );
+    }
+    expect(await list({ clientId: "nobody", limit: 10 })).toEqual({ ids: [], pages: [0] });
+  });
+
+  test("start at an id, that one included, also at one that nobody has", async () => {
+    for (const [index, id] of inOrder.entries()) {
+      expect((await list({ clientId: "people", limit: 3, from: id })).ids).toEqual(inOrder.slice(index));
+      expect((await list({ clientId: "people", limit: 3, from: `${id}\0` })).ids).toEqual(
+        inOrder.slice(index + 1),
+      );
+    }
+    expect((await list({ clientId: "people", limit: 3, from: "\u{10ffff}\u{10ffff}" })).ids).toEqual([]);
+  });
+
+  test("the latest version is shown and alone decides which external ids a person has", async () => {
+    const page = await warehouse.reader.endUsers({ clientId: "people", limit: 1_000 });
+    for (const record of await recordsOf(page)) {
+      expect(JSON.parse(record)).toMatchObject({ profile: { first_name: "2" } });
+    }
+    for (const id of ids) {
+      for (const externalId of [`crm ${id}`, `shop ${id}`]) {
+        expect((await list({ clientId: "people", limit: 10, externalId })).ids).toEqual([id]);
+      }
+    }
+    expect((await list({ clientId: "people", limit: 10, externalId: "formerly" })).ids).toEqual([]);
+    expect((await list({ clientId: "others", limit: 10, externalId: "crm A" })).ids).toEqual(["other"]);
+  });
+
+  test("an external id that several people have is paged, those who lost it left out", async () => {
+    for (const limit of [1, 2, 3]) {
+      const { ids: found, pages } = await list({ clientId: "shared", limit, externalId: "family" });
+      expect(found).toEqual(["a", "c", "d"]);
+      expect(pages).toEqual(expectPages([1, 2, 3], limit, false));
+    }
+    expect((await list({ clientId: "shared", limit: 1, from: "b", externalId: "family" })).ids).toEqual([
+      "c",
+      "d",
+    ]);
+    expect((await list({ clientId: "shared", limit: 1, externalId: "alone" })).ids).toEqual(["b"]);
+  });
+
+  test("a signal that was given before cancels the query", async () => {
+    const signal = AbortSignal.abort();
+    expect(await errorOf(warehouse.reader.endUsers({ clientId: "people", limit: 1, signal }))).toMatchObject({
+      code: "warehouse_unavailable",
+    });
+  });
+
+  test("one of many is found by an external id without reading the others", async () => {
+    const rows = 200_000;
+    await warehouse.sql(`INSERT INTO end_users (client_id, end_user_id, version, external_ids, record)
+      SELECT 'crowd', hex(cityHash64(number)), 1, [toString(number)], concat('{"end_user_id":"', hex(cityHash64(number)), '"}') FROM numbers(${rows})`);
+    const started = performance.now();
+    expect((await list({ clientId: "crowd", limit: 1_000, externalId: "4711" })).ids).toHaveLength(1);
+    expect(performance.now() - started).toBeLessThan(5_000);
+    const granules =
+      await warehouse.sql(`SELECT sum(toUInt32OrZero(extract(explain, 'Granules: (\\\\d+)/'))) FROM
+      (SELECT * FROM (EXPLAIN indexes = 1 SELECT end_user_id FROM end_users FINAL WHERE client_id = 'crowd' AND has(external_ids, '4711')
+        SETTINGS use_skip_indexes_if_final = 1, use_skip_indexes_if_final_exact_mode = 1) WHERE explain LIKE '%Granules: %/%' ORDER BY 1 LIMIT 1)`);
+    expect(Number(granules)).toBeLessThan(rows / 2048 / 4);
+  });
+});
+
+describe("the messages of one conversation", () => {
+  const WINDOW_ROWS = FULL ? 2_000_000 : 1_000_000;
+  const EVERY = 40;
+  const STEP = Math.floor((7 * DAY) / WINDOW_ROWS);
+  const week = { since: DAY_0, to: DAY_0 + 7 * DAY };
+  const idOf = (number: number): string => `m${String(number).padStart(8, "0")}`;
+  // Every 40th message of the window; those whose number ends in 2,000 were corrected away, and one in 2,001 to it.
+  const mine = Array.from({ length: WINDOW_ROWS }, (_, number) => number).filter(
+    (number) => (number % EVERY === 0 && number % 2_000 !== 0) || number % 2_001 === 7,
+  );
+
+  beforeAll(async () => {
+    const insert = (version: number, conversation: string, from: string) =>
+      warehouse.sql(`INSERT INTO messages (client_id, date_created, message_id, version, uploaded_at, conversation_id, record)
+        SELECT 'dense', fromUnixTimestamp64Micro(${DAY_0} + number * ${STEP}, 'UTC'), concat('m', leftPad(toString(number), 8, '0')), ${version}, now64(6),
+          ${conversation}, concat('{"_id":"m', leftPad(toString(number), 8, '0'), '","v":${version},"body":"', repeat('x', 100), '"}')
+        FROM ${from}`);
+    // Corrections in parts of their own, one of them older than what it meets.
+    await insert(2, "'other'", `(SELECT number FROM numbers(${WINDOW_ROWS}) WHERE number % 2000 = 0)`);
+    await insert(1, `if(number % ${EVERY} = 0, 'big', toString(number % 200003))`, `numbers(${WINDOW_ROWS})`);
+    await insert(3, "'big'", `(SELECT number FROM numbers(${WINDOW_ROWS}) WHERE number % 2001 = 7)`);
+  });
+
+  const query = (pageSize: number, conversationId = "big") => ({
+    clientId: "dense",
+    ...week,
+    pageSize,
+    wholeTies: false,
+    conversationId,
+  });
+
+  test.each([1_000, 10_000])("is whole and without repeats in pages of %i", async (pageSize) => {
+    const { records, pages } = await walk(warehouse.reader.messagesByCreation, query(pageSize));
+    const ids = records.map((text) => (JSON.parse(text) as { _id: string })._id);
+    expect(ids).toEqual(mine.map(idOf));
+    expect(pages.map(({ rows }) => rows)).toEqual(expectPages(mine, pageSize, false));
+  });
+
+  async function rowsRead({ sql, parameters, settings }: PageStatement): Promise<number> {
+    const url = new URL(warehouse.stack.clickhouse.url("reader"));
+    const target = new URL(`/?database=${url.pathname.slice(1)}&wait_end_of_query=1`, url.origin);
+    for (const [name, value] of Object.entries(parameters))
+      target.searchParams.set(`param_${name}`, String(value));
+    for (const [name, value] of Object.entries(settings)) target.searchParams.set(name, String(value));
+    const answer = await fetch(target, {
+      method: "POST",
+      body: sql,
+      headers: { "x-clickhouse-user": url.username, "x-clickhouse-key": decodeURIComponent(url.password) },
+    });
+    const text = await answer.text();
+    if (!answer.ok) throw new Error(text);
+    const summary = JSON.parse(answer.headers.get("x-clickhouse-summary") ?? "{}") as { read_rows?: string };
+    return Number(summary.read_rows);
+  }
+
+  test("costs what a page holds, not what the window holds, at its start, in its middle and at its end", async () => {
+    for (const share of [0, 0.5, 0.97]) {
+      const number = mine[Math.floor(mine.length * share)] ?? 0;
+      const after = { date: DAY_0 + number * STEP, id: idOf(number) };
+      const read = await rowsRead(messagesOfConversationStatement({ ...query(100), after }));
+      expect(read, `at ${share}`).toBeGreaterThan(100);
+      expect(read, `at ${share}`).toBeLessThan(WINDOW_ROWS * 0.05);
+    }
+    const few = await rowsRead(messagesOfConversationStatement(query(100, "4711")));
+    expect(few).toBeLessThan(WINDOW_ROWS * 0.05);
+  });
+});
+
+describe("corrected conversations in unmerged parts", () => {
+  const random = createRandom(7);
+  const conversations = ["a", "b", "c"];
+  const arrivals: Arrival<ReturnType<typeof message>>[] = [];
+
+  beforeAll(async () => {
+    for (let batch = 0; batch < 8; batch += 1) {
+      const records = Array.from({ length: 120 }, () => {
+        const number = random.below(150);
+        return message(
+          { client: "moved", time: DAY_0 + 8 * DAY + random.below(5), offset: random.below(3) },
+          `m${number}`,
+          DAY_0 + Math.floor(number / 7) * SECOND,
+          random.pick(conversations),
+          { message_data: { _type: "text", body: `${batch} ${random.below(1e9)}` } },
+        );
+      });
+      // Of equal versions in one batch the order is not fixed: one of each is written.
+      const unique = [
+        ...new Map(
+          records.map((one) => [`${one.id} ${one.version.exportedAt} ${one.version.offset}`, one]),
+        ).values(),
+      ];
+      const uploadedAt = DAY_0 + 20 * DAY + batch * SECOND;
+      await warehouse.write(unique, uploadedAt);
+      arrivals.push(...unique.map((record) => ({ record, uploadedAt })));
+    }
+  });
+
+  test.each(conversations)("conversation %s holds what its latest versions say", async (conversationId) => {
+    const window = { since: DAY_0, to: DAY_0 + 7 * DAY };
+    const expected = expectMessages(arrivals, { client: "moved", ...window, conversationId });
+    expect(expected.length).toBeGreaterThan(20);
+    for (const pageSize of [3, 10, 1_000]) {
+      for (const wholeTies of [false, true]) {
+        const query = { clientId: "moved", ...window, pageSize, wholeTies, conversationId };
+        const walked = await walk(warehouse.reader.messagesByCreation, query);
+        expect(walked.records).toEqual(expected.map(({ text }) => text));
+        const dates = expected.map(({ date }) => date);
+        expect(walked.pages.map(({ rows }) => rows)).toEqual(expectPages(dates, pageSize, wholeTies));
+      }
+    }
+  });
+
+  test("a conversation whose messages all moved away is empty, however many they were", async () => {
+    const rows = 60_000;
+    const insert = (version: number, conversation: string, from: number, count: number) =>
+      warehouse.sql(`INSERT INTO messages (client_id, date_created, message_id, version, conversation_id, record)
+        SELECT 'left', fromUnixTimestamp64Micro(${DAY_0} + number, 'UTC'), leftPad(toString(number), 8, '0'), ${version}, '${conversation}', concat('{"n":', toString(number), '}')
+        FROM numbers(${from}, ${count})`);
+    await insert(1, "old", 0, rows);
+    await insert(2, "new", 0, rows - 1);
+    const query = { clientId: "left", since: DAY_0, to: DAY_0 + DAY, pageSize: 2, wholeTies: false };
+    const all = await walk(warehouse.reader.messagesByCreation, { ...query, conversationId: "old" });
+    expect(all).toEqual({
+      records: [`{"n":${rows - 1}}`],
+      pages: [{ rows: 1, next: null, whole: true }],
+    });
+    const before = { ...query, to: DAY_0 + rows - 1, conversationId: "old" };
+    expect((await walk(warehouse.reader.messagesByCreation, before)).records).toEqual([]);
+  });
+});
+
+describe("separators", () => {
+  test("stand between the records of every list, none behind the last", async () => {
+    const window = { clientId: "moved", since: DAY_0, to: DAY_0 + 7 * DAY, pageSize: 5, wholeTies: false };
+    for (const query of [window, { ...window, conversationId: "a" }]) {
+      const commas = await readPage(await warehouse.reader.messagesByCreation(query));
+      const page = await warehouse.reader.messagesByCreation({ ...query, separator: "\n" });
+      const chunks: Buffer[] = [];
+      for await (const chunk of page.records) chunks.push(chunk as Buffer);
+      expect(Buffer.concat(chunks).toString()).toBe(commas.join("\n"));
+    }
+  });
+});
+
+describe("limits of the reading user", () => {
+  const asReader = (sql: string): Promise<string> => warehouse.sql(sql, "reader");
+
+  test.each([
+    "max_memory_usage = 100000000000",
+    "max_memory_usage = 0",
+    "max_memory_usage_for_user = 0",
+    "max_execution_time = 0",
+    "max_execution_time = 100000",
+    "max_concurrent_queries_for_user = 0",
+    "max_temporary_data_on_disk_size_for_user = 0",
+    "max_threads = 64",
+    "readonly = 0",
+  ])("it cannot choose %s", async (setting) => {
+    await expect(asReader(`SELECT 1 SETTINGS ${setting}`)).rejects.toThrow(
+      /SETTING_CONSTRAINT_VIOLATION|READONLY/,
+    );
+  });
+
+  test("it can choose less", async () => {
+    expect(await asReader("SELECT 1 SETTINGS max_memory_usage = 100000000, max_execution_time = 5")).toBe(
+      "1",
+    );
+  });
+
+  test.each([
+    "INSERT INTO clients (client_id, version) VALUES ('x', 1)",
+    "ALTER TABLE clients DELETE WHERE true",
+    "TRUNCATE TABLE clients",
+    "DROP TABLE clients",
+    "CREATE TABLE mine (x UInt8) ENGINE = Memory",
+    "KILL QUERY WHERE true",
+  ])("it cannot write: %s", async (statement) => {
+    await expect(asReader(statement)).rejects.toThrow(/ACCESS_DENIED|READONLY/);
+  });
+
+  test("a query over its memory fails, and a page that meets it may be tried again", async () => {
+    const hungry = "SELECT length(groupArray(repeat(toString(number), 1000))) FROM numbers(10000000)";
+    await expect(asReader(hungry)).rejects.toThrow("MEMORY_LIMIT_EXCEEDED");
+    // Ten thousand ids of 100 kB.
+    await warehouse.sql(`INSERT INTO messages (client_id, date_created, message_id, version, record)
+      SELECT 'hungry', fromUnixTimestamp64Micro(${DAY_0} + number, 'UTC'), concat(toString(number), repeat('x', 100000)), 1, '{}' FROM numbers(10000)
+      SETTINGS max_block_size = 500, min_insert_block_size_rows = 500`);
+    const window = { clientId: "hungry", since: DAY_0, to: DAY_0 + DAY, pageSize: 10_000, wholeTies: false };
+    expect(await errorOf(warehouse.reader.messagesByCreation(window))).toMatchObject({
+      code: "warehouse_unavailable",
+      causeName: "MEMORY_LIMIT_EXCEEDED",
+      retryable: true,
+    });
+  });
+
+  test("its quota and its profile bound queries, time, memory and concurrency", async () => {
+    const [queries, seconds] = (
+      await warehouse.sql(
+        "SELECT max_queries, max_execution_time FROM system.quota_limits WHERE quota_name = 'reader'",
+      )
+    ).split("\t");
+    expect(Number(queries)).toBeGreaterThan(0);
+    expect(Number(seconds)).toBeGreaterThan(0);
+    const limits = await asReader(
+      "SELECT min(value != '0'), count() FROM system.settings WHERE name IN ('max_execution_time', 'max_memory_usage', 'max_memory_usage_for_user', 'max_concurrent_queries_for_user', 'max_temporary_data_on_disk_size_for_user')",
+    );
+    expect(limits).toBe("1\t5");
+  });
+});
+
+test("a key is not waited for longer than the look-up is given", async () => {
+  const silent = createServer(() => {}).listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  const address = silent.address();
+  const port = typeof address === "object" && address !== null ? address.port : 0;
+  const reader = createReader({
+    url: `http://reader:x@127.0.0.1:${port}/conversation_export`,
+    application: "test",
+    lookupTimeoutMs: 200,
+  });
+  const started = performance.now();
+  expect(await errorOf(reader.findKey("0".repeat(64)))).toMatchObject({
+    code: "warehouse_unavailable",
+    retryable: true,
+  });
+  expect(await errorOf(reader.ping())).toMatchObject({ retryable: true });
+  expect(performance.now() - started).toBeLessThan(5_000);
+  await reader.close();
+  silent.close();
+});
