@@ -4,9 +4,12 @@ import { problemsOf, type RedisServerFacts, readServerFacts } from "./server-fac
 
 const CONNECT_TIMEOUT_MS = 5_000;
 const COMMAND_TIMEOUT_MS = 2_000;
+const SILENCE_TIMEOUT_MS = 5_000;
 const MAX_RECONNECT_MS = 2_000;
 
 export type Redis = {
+  /** Starts connecting and returns at once, for a process that can do without the server. */
+  connect(): void;
   /** Waits for the server as long as it takes; rejects after `stop`. Later losses of the connection heal alone. */
   start(): Promise<void>;
   stop(): Promise<void>;
@@ -19,6 +22,27 @@ export type Redis = {
   checkServer(): Promise<RedisServerFacts>;
 };
 
+const clients = new WeakMap<Redis, Client>();
+
+/** The connection behind `redis`, for the files of this package. */
+export const clientOf = (redis: Redis): Client => {
+  const client = clients.get(redis);
+  if (client === undefined) throw new TypeError("not made by createRedis");
+  return client;
+};
+
+/** Runs an operation on Redis. @throws ServiceError `redis_unavailable`, whatever it was that failed */
+export const askRedis = async <T>(operation: () => Promise<T>): Promise<T> => {
+  try {
+    return await operation();
+  } catch (error) {
+    throw new ServiceError("redis_unavailable", `Redis does not answer: ${String(error)}`, {
+      retryable: true,
+      cause: error,
+    });
+  }
+};
+
 /** `url`: `redis://user:password@host:port/database`, or `rediss:` for TLS. */
 export const createRedis = (deps: { readonly url: string; readonly log: Logger }): Redis => {
   const { url, log } = deps;
@@ -29,6 +53,8 @@ export const createRedis = (deps: { readonly url: string; readonly log: Logger }
     maxRetriesPerRequest: 0,
     connectTimeout: CONNECT_TIMEOUT_MS,
     commandTimeout: COMMAND_TIMEOUT_MS,
+    // Without it a connection whose other end vanished silently would be kept for many minutes.
+    socketTimeout: SILENCE_TIMEOUT_MS,
     retryStrategy: (attempt) => Math.min(attempt * 100, MAX_RECONNECT_MS),
   });
   const abort = new AbortController();
@@ -44,36 +70,30 @@ export const createRedis = (deps: { readonly url: string; readonly log: Logger }
     log.info("connected to Redis");
   });
 
-  const call = async <T>(operation: () => Promise<T>): Promise<T> => {
-    try {
-      return await operation();
-    } catch (error) {
-      throw new ServiceError("redis_unavailable", `Redis does not answer: ${String(error)}`, {
-        retryable: true,
-        cause: error,
-      });
-    }
-  };
+  // The client says what is wrong by its event and tries again by itself.
+  const connect = (): void => void client.connect().catch(() => undefined);
 
-  return {
+  const redis: Redis = {
+    connect,
     start: () =>
       new Promise((resolve, reject) => {
         abort.signal.addEventListener("abort", () => reject(abort.signal.reason as Error), { once: true });
         client.once("ready", resolve);
-        // The client says what is wrong by its event and tries again by itself.
-        client.connect().catch(() => undefined);
+        connect();
       }),
     stop: () => {
       abort.abort(new ServiceError("stopped", "stopped while waiting for Redis"));
       client.disconnect();
       return Promise.resolve();
     },
-    ping: () => call(async () => void (await client.ping())),
+    ping: () => askRedis(async () => void (await client.ping())),
     checkServer: () =>
-      call(async () => {
+      askRedis(async () => {
         const facts = readServerFacts(await client.info());
         for (const problem of problemsOf(facts)) log.warn(facts, problem);
         return facts;
       }),
   };
+  clients.set(redis, client);
+  return redis;
 };

@@ -1,0 +1,107 @@
+import { createHash, randomUUID } from "node:crypto";
+import { askRedis, clientOf, type Redis } from "./redis.ts";
+import { createScript } from "./script.ts";
+
+const KEY_PREFIX = "conversation-export:idempotency:";
+
+/** Time in ms; every script begins with it. */
+const NOW = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+`;
+
+/** ARGV: fingerprint, token, length of the lease and of remembering in ms. */
+const CLAIM = `${NOW}
+local found = redis.call('HMGET', KEYS[1], 'fingerprint', 'result', 'leased_until')
+if found[1] then
+  if found[1] ~= ARGV[1] then return {'other'} end
+  if found[2] then return {'done', found[2]} end
+  if tonumber(found[3]) > now then return {'running'} end
+end
+redis.call('HSET', KEYS[1], 'fingerprint', ARGV[1], 'token', ARGV[2],
+  'leased_until', string.format('%.0f', now + ARGV[3]))
+redis.call('PEXPIRE', KEYS[1], ARGV[4])
+return {'claimed'}
+`;
+
+/** ARGV: token, result, length of remembering in ms. */
+const COMPLETE = `
+if redis.call('HGET', KEYS[1], 'token') ~= ARGV[1] then return 0 end
+redis.call('HSET', KEYS[1], 'result', ARGV[2])
+redis.call('HDEL', KEYS[1], 'token', 'leased_until')
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+return 1
+`;
+
+/** ARGV: token. */
+const RELEASE = `
+if redis.call('HGET', KEYS[1], 'token') ~= ARGV[1] then return 0 end
+return redis.call('DEL', KEYS[1])
+`;
+
+export type Claim =
+  /** The work is ours; `token` stands for this claim. */
+  | { readonly state: "claimed"; readonly token: string }
+  /** It was done before, with this result. */
+  | { readonly state: "done"; readonly result: string }
+  /** Somebody else is at it. */
+  | { readonly state: "running" }
+  /** The key stands for work with another fingerprint. */
+  | { readonly state: "other" };
+
+/** Remembers by key what was done, for all processes together. Everything throws ServiceError `redis_unavailable`. */
+export type IdempotencyStore = {
+  /** `scope` is whose key it is, `fingerprint` tells apart what is asked for under it. */
+  claim(scope: string, key: string, fingerprint: string): Promise<Claim>;
+  /** Keeps the result. false: the lease had run out and the work is somebody else's by now. */
+  complete(scope: string, key: string, token: string, result: string): Promise<boolean>;
+  /** Forgets a claim whose work was not done, so that it can be tried again at once. */
+  release(scope: string, key: string, token: string): Promise<void>;
+};
+
+/**
+ * @param deps.ttlSeconds for how long a key is remembered after its last claim or its completion
+ * @param deps.leaseMs after so long a claim that was neither completed nor released can be taken by another
+ */
+export const createIdempotencyStore = (deps: {
+  readonly redis: Redis;
+  readonly ttlSeconds: number;
+  readonly leaseMs: number;
+}): IdempotencyStore => {
+  const { redis, leaseMs } = deps;
+  const ttlMs = deps.ttlSeconds * 1000;
+  const client = clientOf(redis);
+  const claimScript = createScript(client, CLAIM);
+  const completeScript = createScript(client, COMPLETE);
+  const releaseScript = createScript(client, RELEASE);
+
+  return {
+    claim: async (scope, key, fingerprint) => {
+      const token = randomUUID();
+      const args = [fingerprint, token, leaseMs, ttlMs];
+      const [state, result = ""] = (await askRedis(() => claimScript(nameOf(scope, key), args))) as string[];
+      switch (state) {
+        case "claimed":
+          return { state, token };
+        case "done":
+          return { state, result };
+        case "running":
+        case "other":
+          return { state };
+        default:
+          throw new TypeError(`unknown state of a claim: ${state}`);
+      }
+    },
+    complete: async (scope, key, token, result) =>
+      (await askRedis(() => completeScript(nameOf(scope, key), [token, result, ttlMs]))) === 1,
+    release: async (scope, key, token) =>
+      void (await askRedis(() => releaseScript(nameOf(scope, key), [token]))),
+  };
+};
+
+/** A digest, since callers choose the key: any length, any characters, perhaps somebody's address. */
+const nameOf = (scope: string, key: string): string =>
+  KEY_PREFIX +
+  createHash("sha256")
+    .update(JSON.stringify([scope, key]))
+    .digest("hex");

@@ -1,0 +1,60 @@
+import type { RateWindow } from "@conversation-export/domain";
+import { type Allowance, describeAllowance, type WindowCount } from "./allowance.ts";
+
+/** Counts requests in the memory of this process. `windows` must not be empty. */
+export type MemoryLimiter = {
+  /** Counts one request, unless a window is used up: then nothing is counted in any. */
+  consume(key: string, windows: readonly RateWindow[]): Allowance;
+  /** What `consume` would answer, without counting; `remaining` is what is left before the request. */
+  peek(key: string, windows: readonly RateWindow[]): Allowance;
+};
+
+/**
+ * @param deps.maxKeys beyond it the key unused for longest is forgotten
+ * @param deps.now milliseconds since the epoch
+ */
+export const createMemoryLimiter = (deps: {
+  readonly maxKeys: number;
+  readonly now?: () => number;
+}): MemoryLimiter => {
+  const { maxKeys, now: clock = Date.now } = deps;
+  // Oldest use first; the counts of a key by the length of the window.
+  const keys = new Map<string, ReadonlyMap<number, WindowCount>>();
+
+  const look = (key: string, windows: readonly RateWindow[]) => {
+    const now = clock();
+    const known = keys.get(key);
+    const counts = windows.map(({ seconds }): WindowCount => {
+      const found = known?.get(seconds);
+      const whole = now + seconds * 1000;
+      // A clock that was set back must not make a window longer.
+      return found === undefined || found.end <= now
+        ? { count: 0, end: whole }
+        : { count: found.count, end: Math.min(found.end, whole) };
+    });
+    const allowed = windows.every(({ requests }, index) => (counts[index]?.count ?? 0) < requests);
+    return { now, counts, allowed };
+  };
+
+  const remember = (key: string, windows: readonly RateWindow[], counts: readonly WindowCount[]): void => {
+    keys.delete(key);
+    keys.set(key, new Map(counts.map((count, index) => [windows[index]?.seconds ?? 0, count])));
+    for (const [oldest] of keys) {
+      if (keys.size <= maxKeys) break;
+      keys.delete(oldest);
+    }
+  };
+
+  return {
+    consume: (key, windows) => {
+      const { now, counts: before, allowed } = look(key, windows);
+      const counts = allowed ? before.map(({ count, end }) => ({ count: count + 1, end })) : before;
+      remember(key, windows, counts);
+      return describeAllowance(windows, counts, { allowed, shared: false, now });
+    },
+    peek: (key, windows) => {
+      const { now, counts, allowed } = look(key, windows);
+      return describeAllowance(windows, counts, { allowed, shared: false, now });
+    },
+  };
+};

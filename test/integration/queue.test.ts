@@ -1,0 +1,267 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { startStack, type Stack } from "@conversation-export/local-stack";
+import {
+  type Claim,
+  createErasureQueue,
+  createIdempotencyStore,
+  createRedis,
+  type ErasureQueue,
+  type Redis,
+} from "@conversation-export/queue";
+import { createLogger } from "@conversation-export/runtime";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { until } from "../support/run/until.ts";
+import type { RacerOrder } from "./queue-racer.ts";
+import { redisCommand } from "./queue-redis.ts";
+
+const log = createLogger({ service: "test", level: "silent" });
+const AWAY = { code: "redis_unavailable", retryable: true };
+
+let dir: string;
+let stack: Stack;
+const racers: ChildProcess[] = [];
+const parts: { stop(): Promise<void> }[] = [];
+
+beforeAll(async () => {
+  dir = await mkdtemp(join(tmpdir(), "queue-test-"));
+  stack = await startStack({ dir, servers: ["redis"] });
+});
+
+afterEach(async () => {
+  await Promise.all(parts.splice(0).map((part) => part.stop()));
+  for (const racer of racers.splice(0)) {
+    racer.disconnect();
+    await once(racer, "exit");
+  }
+});
+
+afterAll(async () => {
+  await stack?.stop();
+  await rm(dir, { recursive: true, force: true });
+});
+
+const startRacer = async (): Promise<(order: RacerOrder) => Promise<Claim[]>> => {
+  const child = fork(join(import.meta.dirname, "queue-racer.ts"), [stack.redis.url], { execArgv: [] });
+  racers.push(child);
+  await once(child, "message");
+  return async (order) => {
+    child.send(order);
+    const [answers] = (await once(child, "message")) as [Claim[]];
+    return answers;
+  };
+};
+
+describe("idempotency store", () => {
+  const startStore = async (leaseMs = 30_000) => {
+    const redis: Redis = createRedis({ url: stack.redis.url, log });
+    parts.push(redis);
+    await redis.start();
+    return createIdempotencyStore({ redis, ttlSeconds: 60, leaseMs });
+  };
+  const claimed = async (claim: Promise<Claim>): Promise<string> => {
+    const answer = await claim;
+    if (answer.state !== "claimed") throw new Error(`not claimed: ${answer.state}`);
+    return answer.token;
+  };
+
+  it("gives each key to one of two processes that claim at once", async () => {
+    const [one, other] = await Promise.all([startRacer(), startRacer()]);
+    const keys = Array.from({ length: 200 }, (_, index) => `race-${index}`);
+    const order: RacerOrder = { do: "claim", keys, fingerprint: "same" };
+    const [first, second] = await Promise.all([one(order), other(order)]);
+    for (const index of keys.keys()) {
+      const states = new Set([first[index]?.state, second[index]?.state]);
+      expect(states).toEqual(new Set(["claimed", "running"]));
+    }
+  });
+
+  it("answers what was done, and tells another fingerprint apart at every stage", async () => {
+    const store = await startStore();
+    const token = await claimed(store.claim("acme", "k", "body"));
+    expect(await store.claim("acme", "k", "body")).toEqual({ state: "running" });
+    expect(await store.claim("acme", "k", "other body")).toEqual({ state: "other" });
+    expect(await store.complete("acme", "k", token, '{"ok":"é"}')).toBe(true);
+    expect(await store.claim("acme", "k", "body")).toEqual({ state: "done", result: '{"ok":"é"}' });
+    expect(await store.claim("acme", "k", "other body")).toEqual({ state: "other" });
+    await store.release("acme", "k", token);
+    expect((await store.claim("acme", "k", "body")).state).toBe("done");
+  });
+
+  it("keeps apart scopes and keys, whatever characters they have", async () => {
+    const store = await startStore();
+    const pairs: [string, string][] = [
+      ["a", "b:c"],
+      ["a:b", "c"],
+      ["a", "b c"],
+      ["a", "b\r\nc"],
+      ["a", "x".repeat(10_000)],
+    ];
+    for (const [scope, key] of pairs) expect((await store.claim(scope, key, "f")).state).toBe("claimed");
+  });
+
+  it("lets a released claim be taken at once", async () => {
+    const store = await startStore();
+    const token = await claimed(store.claim("acme", "released", "body"));
+    await store.release("acme", "released", "not the token");
+    expect((await store.claim("acme", "released", "body")).state).toBe("running");
+    await store.release("acme", "released", token);
+    expect((await store.claim("acme", "released", "new body")).state).toBe("claimed");
+  });
+
+  it("lets a claim whose owner died be taken after its lease, and the dead one not complete", async () => {
+    const store = await startStore(300);
+    const dead = await claimed(store.claim("acme", "lease", "body"));
+    expect((await store.claim("acme", "lease", "body")).state).toBe("running");
+    let token = "";
+    await until("the lease has run out", 5_000, async () => {
+      const claim = await store.claim("acme", "lease", "body");
+      if (claim.state === "claimed") token = claim.token;
+      return token !== "";
+    });
+    expect(await store.complete("acme", "lease", dead, "old")).toBe(false);
+    expect(await store.complete("acme", "lease", token, "new")).toBe(true);
+    expect(await store.claim("acme", "lease", "body")).toEqual({ state: "done", result: "new" });
+  });
+
+  it("says quickly that Redis is away, and works again when it is back", async () => {
+    const store = await startStore();
+    const token = await claimed(store.claim("acme", "away", "body"));
+    await stack.redis.kill();
+    try {
+      const started = performance.now();
+      await expect(store.claim("acme", "away", "body")).rejects.toMatchObject(AWAY);
+      await expect(store.complete("acme", "away", token, "r")).rejects.toMatchObject(AWAY);
+      await expect(store.release("acme", "away", token)).rejects.toMatchObject(AWAY);
+      expect(performance.now() - started).toBeLessThan(1_000);
+    } finally {
+      await stack.redis.start();
+    }
+    await until("claims work again", 10_000, async () => {
+      const claim = await store.claim("acme", "back", "body").catch(() => undefined);
+      return claim?.state === "claimed";
+    });
+  });
+});
+
+describe("erasure queue", () => {
+  const startQueue = async (): Promise<ErasureQueue> => {
+    const queue = createErasureQueue({ url: stack.redis.url, log });
+    parts.push(queue);
+    await queue.start();
+    return queue;
+  };
+  const added = (queue: ErasureQueue, requestId: string): Promise<void> =>
+    until("the queue takes a job", 10_000, async () => {
+      try {
+        await queue.add({ clientId: "acme", requestId });
+        return true;
+      } catch (error) {
+        expect(error).toMatchObject(AWAY);
+        return false;
+      }
+    });
+
+  it("keeps one job for a request that is added twice, by two processes", async () => {
+    const [one, other] = [await startQueue(), await startQueue()];
+    await added(one, "request");
+    await added(other, "probe");
+    const before = (await one.counts())["waiting"] ?? Number.NaN;
+    await Promise.all(
+      [one, one, other, other].map((queue) => queue.add({ clientId: "acme", requestId: "r" })),
+    );
+    expect((await one.counts())["waiting"]).toBe(before + 1);
+    expect(await other.status("r")).toBe("waiting");
+    expect(await other.status("unknown")).toBeNull();
+  });
+
+  it("takes any request id", async () => {
+    const queue = await startQueue();
+    await added(queue, "first");
+    for (const requestId of ["12345", "a:b", "a:b:c", "0192f0c1-7d5e-7c3a-9a55-0a1b2c3d4e5f", "é ü"]) {
+      await queue.add({ clientId: "acme", requestId });
+      expect(await queue.status(requestId)).toBe("waiting");
+    }
+  });
+
+  it("keeps jobs under the prefix of the service, with attempts that back off and limits of keeping", async () => {
+    const queue = await startQueue();
+    await added(queue, "kept");
+    const name = "conversation-export:erasure:request-kept";
+    const answer = await redisCommand(stack.redis.url, `HGET ${name} opts`);
+    expect(JSON.parse(answer.split("\r\n")[1] ?? "")).toMatchObject({
+      attempts: 15,
+      backoff: { type: "exponential", delay: 10_000 },
+      removeOnComplete: { count: 100_000 },
+      removeOnFail: { count: 100_000 },
+    });
+  });
+
+  it("says quickly that Redis is away, whether it ever was there or not, and heals", async () => {
+    const old = await startQueue();
+    await added(old, "before");
+    await stack.redis.kill();
+    try {
+      const fresh = await startQueue();
+      const started = performance.now();
+      for (const queue of [old, fresh]) {
+        await expect(queue.add({ clientId: "acme", requestId: "lost" })).rejects.toMatchObject(AWAY);
+        await expect(queue.counts()).rejects.toMatchObject(AWAY);
+      }
+      expect(performance.now() - started).toBeLessThan(1_000);
+      await stack.redis.start();
+      await added(fresh, "after");
+      await added(old, "after");
+      expect(await old.status("after")).toBe("waiting");
+    } finally {
+      await stack.redis.start();
+    }
+  });
+
+  it("does not hang on a Redis that hangs", async () => {
+    const queue = await startQueue();
+    await added(queue, "hang");
+    const { pid } = stack.redis;
+    if (pid === undefined) throw new Error("Redis does not run");
+    process.kill(pid, "SIGSTOP");
+    try {
+      const started = performance.now();
+      await expect(queue.add({ clientId: "acme", requestId: "hanging" })).rejects.toMatchObject(AWAY);
+      expect(performance.now() - started).toBeLessThan(5_000);
+    } finally {
+      process.kill(pid, "SIGCONT");
+    }
+    await added(queue, "hanging");
+  });
+
+  it("stops at once while Redis hangs or is gone", async () => {
+    const [one, other, fresh] = [await startQueue(), await startQueue(), await startQueue()];
+    await added(one, "stop");
+    await added(other, "stop");
+    const { pid } = stack.redis;
+    if (pid === undefined) throw new Error("Redis does not run");
+    const started = performance.now();
+    process.kill(pid, "SIGSTOP");
+    try {
+      const hanging = one.add({ clientId: "acme", requestId: "never" }).catch((error: unknown) => error);
+      const first = fresh.add({ clientId: "acme", requestId: "never" }).catch((error: unknown) => error);
+      await Promise.all([one.stop(), fresh.stop()]);
+      expect(await Promise.all([hanging, first])).toEqual([
+        expect.objectContaining(AWAY),
+        expect.objectContaining(AWAY),
+      ]);
+    } finally {
+      process.kill(pid, "SIGCONT");
+    }
+    await stack.redis.kill();
+    try {
+      await other.stop();
+      expect(performance.now() - started).toBeLessThan(2_000);
+    } finally {
+      await stack.redis.start();
+    }
+  });
+});

@@ -1,0 +1,235 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { startStack, type Stack } from "@conversation-export/local-stack";
+import { type Allowance, createRateLimiter, createRedis, type Redis } from "@conversation-export/queue";
+import { createLogger } from "@conversation-export/runtime";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { until } from "../support/run/until.ts";
+import type { RacerOrder } from "./queue-racer.ts";
+import { redisCommand } from "./queue-redis.ts";
+
+const log = createLogger({ service: "test", level: "silent" });
+const MINUTE = { requests: 20, seconds: 60 };
+
+let dir: string;
+let stack: Stack;
+let keys = 0;
+const racers: ChildProcess[] = [];
+const connections: Redis[] = [];
+
+beforeAll(async () => {
+  dir = await mkdtemp(join(tmpdir(), "rate-limits-"));
+  stack = await startStack({ dir, servers: ["redis"] });
+});
+
+afterEach(async () => {
+  await Promise.all(connections.splice(0).map((redis) => redis.stop()));
+  for (const racer of racers.splice(0)) {
+    racer.disconnect();
+    await once(racer, "exit");
+  }
+});
+
+afterAll(async () => {
+  await stack?.stop();
+  await rm(dir, { recursive: true, force: true });
+});
+
+const newKey = (): string => `client-${++keys}:conversations`;
+
+const startRacer = async (): Promise<(order: RacerOrder) => Promise<Allowance[]>> => {
+  const child = fork(join(import.meta.dirname, "queue-racer.ts"), [stack.redis.url], { execArgv: [] });
+  racers.push(child);
+  await once(child, "message");
+  return async (order) => {
+    child.send(order);
+    const [answers] = (await once(child, "message")) as [Allowance[]];
+    return answers;
+  };
+};
+
+/** Patient unless told otherwise, so that a busy machine does not look like an absent Redis. */
+const startLimiter = async (answerWithinMs = 2_000) => {
+  const redis = createRedis({ url: stack.redis.url, log });
+  connections.push(redis);
+  let unshared = 0;
+  const limiter = createRateLimiter({ redis, log, answerWithinMs, onUnshared: () => unshared++ });
+  await redis.start();
+  return { limiter, redis, unshared: () => unshared };
+};
+
+const allowedOf = (answers: readonly Allowance[]): number => answers.filter(({ allowed }) => allowed).length;
+
+it("admits exactly 20 of 50 requests that two processes make at once", async () => {
+  const [one, other] = await Promise.all([startRacer(), startRacer()]);
+  for (let round = 0; round < 10; round++) {
+    const order: RacerOrder = { do: "consume", key: newKey(), windows: [MINUTE], times: 25 };
+    const before = Math.floor(Date.now() / 1000);
+    const answers = (await Promise.all([one(order), other(order)])).flat();
+    expect(answers).toHaveLength(50);
+    expect(answers.every(({ shared }) => shared)).toBe(true);
+    const admitted = answers.filter(({ allowed }) => allowed);
+    expect(admitted.map(({ remaining }) => remaining).sort((a, b) => a - b)).toEqual([...Array(20).keys()]);
+    for (const { limit, resetAt, retryAfter, remaining, allowed } of answers) {
+      expect(limit).toBe(20);
+      if (!allowed) expect(remaining).toBe(0);
+      expect(retryAfter).toBeGreaterThanOrEqual(55);
+      expect(retryAfter).toBeLessThanOrEqual(60);
+      expect(resetAt - before).toBeGreaterThanOrEqual(60);
+      expect(resetAt - before).toBeLessThanOrEqual(66);
+    }
+  }
+});
+
+it("uses up nothing when one of several windows refuses", async () => {
+  const { limiter } = await startLimiter();
+  const key = newKey();
+  const [wide, narrow] = [
+    { requests: 100, seconds: 60 },
+    { requests: 3, seconds: 3_600 },
+  ];
+  const answers = await Promise.all(Array.from({ length: 50 }, () => limiter.consume(key, [wide, narrow])));
+  expect(allowedOf(answers)).toBe(3);
+  expect(answers.at(-1)).toMatchObject({
+    allowed: false,
+    limit: 3,
+    remaining: 0,
+    window: narrow,
+    shared: true,
+  });
+  expect(answers.at(-1)?.retryAfter).toBeGreaterThan(3_500);
+  expect(await limiter.consume(key, [wide])).toMatchObject({ allowed: true, remaining: 96 });
+});
+
+it("tells of the window with the fewest requests left, and of the refusing one that lasts longest", async () => {
+  const { limiter } = await startLimiter();
+  const key = newKey();
+  const [short, long] = [
+    { requests: 5, seconds: 60 },
+    { requests: 5, seconds: 3_600 },
+  ];
+  expect(await limiter.consume(key, [long, { requests: 2, seconds: 1 }])).toMatchObject({
+    limit: 2,
+    remaining: 1,
+  });
+  for (let used = 1; used < 5; used++) await limiter.consume(key, [short, long]);
+  expect(await limiter.consume(key, [short, long])).toMatchObject({ allowed: false, window: long });
+});
+
+it("opens a window again when it has ended, and forgets keys", async () => {
+  const { limiter } = await startLimiter();
+  const key = newKey();
+  const window = { requests: 2, seconds: 1 };
+  const answers = await Promise.all([1, 2, 3].map(() => limiter.consume(key, [window])));
+  expect(allowedOf(answers)).toBe(2);
+  const { resetAt, retryAfter } = answers[2] as Allowance;
+  expect(retryAfter).toBe(1);
+  await until("the window resets", 3_000, () => Date.now() >= resetAt * 1000, 10);
+  expect(await limiter.consume(key, [window])).toMatchObject({ allowed: true, remaining: 1, shared: true });
+  const name = `conversation-export:rate:${key}`;
+  expect(await redisCommand(stack.redis.url, `EXISTS ${name}`)).toBe(":1");
+  await until("the key has gone", 3_000, async () => {
+    return (await redisCommand(stack.redis.url, `EXISTS ${name}`)) === ":0";
+  });
+});
+
+it("opens a short window again while a long one goes on", async () => {
+  const { limiter } = await startLimiter();
+  const key = newKey();
+  const windows = [
+    { requests: 2, seconds: 1 },
+    { requests: 5, seconds: 3_600 },
+  ];
+  for (const expected of [2, 2, 1]) {
+    const answers = await Promise.all([1, 2, 3].map(() => limiter.consume(key, windows)));
+    expect(allowedOf(answers)).toBe(expected);
+    const { resetAt } = answers[2] as Allowance;
+    if (expected === 2) await until("the window resets", 3_000, () => Date.now() >= resetAt * 1000, 10);
+  }
+});
+
+it("keeps what was used when the limits of a client change", async () => {
+  const { limiter } = await startLimiter();
+  const key = newKey();
+  for (let used = 0; used < 10; used++) await limiter.consume(key, [MINUTE]);
+  expect(await limiter.consume(key, [{ requests: 5, seconds: 60 }])).toMatchObject({
+    allowed: false,
+    remaining: 0,
+  });
+  expect(await limiter.consume(key, [{ requests: 1_000_000, seconds: 60 }])).toMatchObject({
+    allowed: true,
+    remaining: 999_989,
+  });
+});
+
+it("counts alone while Redis is gone, and in Redis again afterwards", async () => {
+  const { limiter, unshared } = await startLimiter();
+  const key = newKey();
+  for (let used = 0; used < 5; used++) await limiter.consume(key, [MINUTE]);
+  const inFlight = Array.from({ length: 15 }, () => limiter.consume(newKey(), [MINUTE]));
+  await stack.redis.kill();
+  try {
+    expect(allowedOf(await Promise.all(inFlight))).toBe(15);
+    const before = unshared();
+    const started = performance.now();
+    const alone = await Promise.all(Array.from({ length: 50 }, () => limiter.consume(key, [MINUTE])));
+    expect(performance.now() - started).toBeLessThan(150);
+    expect(alone.every(({ shared }) => !shared)).toBe(true);
+    expect(allowedOf(alone)).toBe(20);
+    expect(unshared() - before).toBe(50);
+  } finally {
+    await stack.redis.start();
+  }
+  const other = newKey();
+  await until("Redis is asked again", 10_000, async () => (await limiter.consume(other, [MINUTE])).shared);
+  const before = unshared();
+  const together = await Promise.all(Array.from({ length: 15 }, () => limiter.consume(other, [MINUTE])));
+  expect(together.every(({ shared }) => shared)).toBe(true);
+  expect(unshared()).toBe(before);
+});
+
+it("notices a Redis that hangs within 100 ms, once a second and not on every request", async () => {
+  const { limiter } = await startLimiter(100);
+  const key = newKey();
+  const window = { requests: 1_000, seconds: 60 };
+  await limiter.consume(key, [window]);
+  const { pid } = stack.redis;
+  if (pid === undefined) throw new Error("Redis does not run");
+  const slow: number[] = [];
+  process.kill(pid, "SIGSTOP");
+  try {
+    const end = performance.now() + 2_500;
+    while (performance.now() < end) {
+      const started = performance.now();
+      const { shared } = await limiter.consume(key, [window]);
+      const took = performance.now() - started;
+      expect(shared).toBe(false);
+      expect(took).toBeLessThan(250);
+      if (took > 50) slow.push(took);
+      await until("the next request", 1_000, () => performance.now() - started > 5, 5);
+    }
+  } finally {
+    process.kill(pid, "SIGCONT");
+  }
+  expect(slow.length).toBeGreaterThanOrEqual(1);
+  expect(slow.length).toBeLessThanOrEqual(3);
+  await until("Redis is asked again", 10_000, async () => (await limiter.consume(newKey(), [MINUTE])).shared);
+});
+
+it("starts without Redis and finds it when it comes", async () => {
+  await stack.redis.stop();
+  const redis = createRedis({ url: stack.redis.url, log });
+  connections.push(redis);
+  const limiter = createRateLimiter({ redis, log });
+  try {
+    redis.connect();
+    expect(await limiter.consume(newKey(), [MINUTE])).toMatchObject({ allowed: true, shared: false });
+    await expect(redis.ping()).rejects.toMatchObject({ code: "redis_unavailable", retryable: true });
+  } finally {
+    await stack.redis.start();
+  }
+  await until("Redis is used", 10_000, async () => (await limiter.consume(newKey(), [MINUTE])).shared);
+});
