@@ -8,6 +8,7 @@ export {
   type MessageSlice,
   type Taken,
 } from "./consumer.ts";
+export { createGroupProgress, type GroupProgress, type PartitionProgress } from "./group-progress.ts";
 export { lagOf } from "./lag.ts";
 export type { BusHeaders, BusMessage, PartitionOffset, TopicPartition } from "./message.ts";
 export { createProducer, type OutgoingMessage, type Producer, type ProducerDeps } from "./producer.ts";

@@ -24,6 +24,7 @@ const schema = z.object({
   MAX_TIME_AHEAD_SECONDS: count(300, 0),
   BUFFER_MAX_BYTES: count(256 * 1024 * 1024, 1024),
   LAG_INTERVAL_MS: count(5_000, 100),
+  WATERMARK_INTERVAL_MS: count(2_000, 100),
   SHUTDOWN_DEADLINE_MS: count(30_000, 1_000),
   LOG_LEVEL: z.enum(LOG_LEVELS).default("info"),
 });
@@ -47,6 +48,7 @@ export type Config = {
   /** Bytes of all batches together above which partitions pause. */
   readonly bufferMaxBytes: number;
   readonly lagIntervalMs: number;
+  readonly watermarkIntervalMs: number;
   readonly shutdownDeadlineMs: number;
   readonly logLevel: (typeof LOG_LEVELS)[number];
 };
@@ -79,6 +81,7 @@ export const readConfig = (env: Readonly<Record<string, string | undefined>> = p
     },
     bufferMaxBytes: values.BUFFER_MAX_BYTES,
     lagIntervalMs: values.LAG_INTERVAL_MS,
+    watermarkIntervalMs: values.WATERMARK_INTERVAL_MS,
     shutdownDeadlineMs: values.SHUTDOWN_DEADLINE_MS,
     logLevel: values.LOG_LEVEL,
   };

@@ -47,6 +47,11 @@ export const createIngestMetrics = (metrics: Metrics) => ({
     "topic",
     "partition",
   ]),
+  watermarkFailures: metrics.counter(
+    "ingest_watermark_failures_total",
+    "Requests for the watermarks that failed",
+    ["topic", "step"],
+  ),
   lagUnknown: metrics.gauge("ingest_lag_unknown", "1 while the lag of a partition cannot be told", [
     "topic",
     "partition",

@@ -1,4 +1,10 @@
-import { type Consumer, createAdmin, createConsumer, createProducer } from "@conversation-export/bus";
+import {
+  type Consumer,
+  createAdmin,
+  createConsumer,
+  createGroupProgress,
+  createProducer,
+} from "@conversation-export/bus";
 import type { EventType } from "@conversation-export/domain";
 import {
   configOrExit,
@@ -7,12 +13,13 @@ import {
   createMetrics,
   run,
 } from "@conversation-export/runtime";
-import { createWriter } from "@conversation-export/warehouse";
+import { createWatermarkWriter, createWriter } from "@conversation-export/warehouse";
 import { readConfig } from "./config.ts";
 import { createIngestMetrics } from "./ingest-metrics.ts";
 import { createLagWatch } from "./lag-watch.ts";
 import { createPipeline } from "./pipeline.ts";
 import { createSink } from "./sink.ts";
+import { createWatermarkWatch } from "./watermark-watch.ts";
 
 /** Longer than any rebalance: behind it the loop is dead. */
 const LIVENESS_MS = 120_000;
@@ -67,6 +74,20 @@ const lagWatch = createLagWatch({
   metrics,
   log,
 });
+const watermarks = createWatermarkWatch({
+  progress: createGroupProgress({ ...connection, groupId: config.groupId }),
+  store: createWatermarkWriter({ url: config.clickhouseUrl, application: "conversation-export-ingest" }),
+  lists: new Map([
+    [config.topics.conversations, "conversations"],
+    [config.topics.messages, "messages"],
+    [config.topics.endUsers, "end_users"],
+  ]),
+  intervalMs: config.watermarkIntervalMs,
+  metrics,
+  registry,
+  log,
+  now: Date.now,
+});
 const health = createHealthServer({
   host: config.host,
   port: config.metricsPort,
@@ -89,6 +110,7 @@ const running = run({
     { name: "writer", start: async () => {}, stop: writer.close },
     { name: "producer", start: producer.start, stop: producer.stop },
     { name: "lag", start: lagWatch.start, stop: lagWatch.stop },
+    { name: "watermarks", start: watermarks.start, stop: watermarks.stop },
     { name: "consumer", start: consumer.start, stop: consumer.stop },
     { name: "pipeline", start: async () => {}, stop: pipeline.drain },
   ],

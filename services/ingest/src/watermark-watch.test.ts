@@ -1,0 +1,144 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { PartitionProgress } from "@conversation-export/bus";
+import { createLogger, createMetrics } from "@conversation-export/runtime";
+import type { ListName, Watermarks } from "@conversation-export/warehouse";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { createIngestMetrics } from "./ingest-metrics.ts";
+import { createWatermarkWatch } from "./watermark-watch.ts";
+
+const INTERVAL_MS = 2_000;
+const TOPICS = new Map<string, ListName>([
+  ["conversations", "conversations"],
+  ["messages", "messages"],
+]);
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }));
+afterEach(() => void vi.useRealTimers());
+
+const setUp = () => {
+  const topics = new Map<string, PartitionProgress[] | Error>();
+  const stored: { list: string; instant: number }[] = [];
+  const warnings: unknown[] = [];
+  const registry = createMetrics({ service: "test" });
+  const log = createLogger({ service: "test", level: "silent" });
+  log.warn = (fields: unknown) => void warnings.push(fields);
+  let clock = 1_000;
+  let known: Watermarks | Error = {};
+  let saving: Promise<void> = Promise.resolve();
+  const watch = createWatermarkWatch({
+    progress: {
+      start: async () => {},
+      stop: async () => {},
+      fetch: async (topic) => {
+        const progress = topics.get(topic) ?? [];
+        await nextTurn();
+        // The clock has gone on while the brokers were asked.
+        clock += 500;
+        if (progress instanceof Error) throw progress;
+        return progress;
+      },
+    },
+    store: {
+      load: async () => {
+        if (known instanceof Error) throw known;
+        return known;
+      },
+      save: async (list, instant) => {
+        await saving;
+        stored.push({ list, instant });
+      },
+      close: async () => {},
+    },
+    lists: TOPICS,
+    intervalMs: INTERVAL_MS,
+    metrics: createIngestMetrics(registry),
+    registry,
+    log,
+    now: () => clock,
+  });
+  return {
+    watch,
+    stored,
+    warnings,
+    at: (topic: string, end: number, committed: number) =>
+      void topics.set(topic, [{ partition: 0, start: 0, end, committed }]),
+    fail: (topic: string) => void topics.set(topic, new Error("away")),
+    knows: (watermarks: Watermarks | Error) => void (known = watermarks),
+    saveAfter: (promise: Promise<void>) => void (saving = promise),
+    tick: async (now: number) => {
+      clock = now;
+      await vi.advanceTimersByTimeAsync(INTERVAL_MS);
+      await nextTurn();
+    },
+    metrics: async (name: string) =>
+      (await registry.text()).split("\n").filter((line) => line.startsWith(name)),
+  };
+};
+
+it("stores the instant of before the brokers were asked, topic by topic", async () => {
+  const { watch, stored, at, tick, metrics } = setUp();
+  at("conversations", 5, 5);
+  at("messages", 9, 8);
+  await watch.start();
+  await nextTurn();
+  expect(stored).toEqual([{ list: "conversations", instant: 1_000_000 }]);
+  at("messages", 20, 9);
+  await tick(10_000);
+  expect(stored.slice(1)).toEqual([
+    { list: "conversations", instant: 10_000_000 },
+    { list: "messages", instant: 1_000_000 },
+  ]);
+  await tick(20_000);
+  expect(await metrics("ingest_watermark_seconds")).toHaveLength(2);
+  await watch.stop();
+});
+
+it("stores nothing that is not larger than what is stored", async () => {
+  const { watch, stored, at, tick, knows } = setUp();
+  knows({ conversations: 50_000_000 });
+  at("conversations", 5, 5);
+  await watch.start();
+  await nextTurn();
+  stored.length = 0;
+  await tick(40_000);
+  expect(stored).toEqual([]);
+  await tick(60_000);
+  expect(stored).toEqual([{ list: "conversations", instant: 60_000_000 }]);
+  await watch.stop();
+});
+
+it("warns once about trouble, counts all of it, and leaves the other topic alone", async () => {
+  const { watch, stored, warnings, at, fail, tick, knows, metrics } = setUp();
+  knows(new Error("away"));
+  fail("conversations");
+  at("messages", 5, 5);
+  await watch.start();
+  for (let round = 1; round <= 4; round += 1) await tick(round * 10_000);
+  expect(stored.map(({ list }) => list)).toEqual(Array.from({ length: 5 }, () => "messages"));
+  expect(warnings).toHaveLength(2);
+  expect((await metrics("ingest_watermark_failures_total")).sort()).toEqual([
+    expect.stringMatching(/topic="all",step="load".* 5$/),
+    expect.stringMatching(/topic="conversations",step="note".* 5$/),
+  ]);
+  await watch.stop();
+});
+
+it("goes on noting while the warehouse takes long", async () => {
+  const { watch, stored, at, tick, saveAfter } = setUp();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  saveAfter(promise);
+  at("conversations", 5, 5);
+  await watch.start();
+  await tick(10_000);
+  at("conversations", 9, 5);
+  await tick(20_000);
+  at("conversations", 12, 5);
+  await tick(30_000);
+  expect(stored).toEqual([]);
+  resolve();
+  at("conversations", 12, 9);
+  await tick(40_000);
+  await tick(50_000);
+  expect(stored.map(({ instant }) => instant)).toContain(20_000_000);
+  await watch.stop();
+});

@@ -1,0 +1,129 @@
+import type { GroupProgress } from "@conversation-export/bus";
+import type { Logger, Metrics } from "@conversation-export/runtime";
+import type { ListName, WatermarkWriter } from "@conversation-export/warehouse";
+import type { IngestMetrics } from "./ingest-metrics.ts";
+import { advance, type Note } from "./watermark.ts";
+
+export type WatermarkWatch = { start(): Promise<void>; stop(): Promise<void> };
+
+type Topic = {
+  readonly topic: string;
+  readonly list: ListName;
+  notes: readonly Note[];
+  /** The largest that is known to be stored, microseconds. */
+  stored: number | undefined;
+  saving: Promise<void> | undefined;
+};
+
+/**
+ * Keeps the watermark of each topic in the warehouse: every event that reached the topic before it is readable, dead
+ * letters excepted. Any number of processes may do so for one group. Trouble leaves the watermark as it is.
+ * @param deps.now milliseconds since the epoch
+ */
+export const createWatermarkWatch = (deps: {
+  readonly progress: GroupProgress;
+  readonly store: WatermarkWriter;
+  readonly lists: ReadonlyMap<string, ListName>;
+  readonly intervalMs: number;
+  readonly metrics: IngestMetrics;
+  readonly registry: Metrics;
+  readonly log: Logger;
+  readonly now: () => number;
+}): WatermarkWatch => {
+  const { progress, store, intervalMs, metrics, log, now } = deps;
+  const topics: Topic[] = Array.from(deps.lists, ([topic, list]) => ({
+    topic,
+    list,
+    notes: [],
+    stored: undefined,
+    saving: undefined,
+  }));
+  const failing = new Set<string>();
+  let loading: Promise<void> | undefined;
+  let loaded = false;
+  let timer: NodeJS.Timeout | undefined;
+  let stopped = false;
+
+  deps.registry.gauge(
+    "ingest_watermark_seconds",
+    "Age of the instant before which everything that reached the bus is readable",
+    ["topic"],
+    (gauge) => {
+      gauge.reset();
+      for (const { topic, stored } of topics) {
+        if (stored !== undefined) gauge.set({ topic }, now() / 1000 - stored / 1_000_000);
+      }
+    },
+  );
+
+  /** Resolves whether it worked or not; says so once. */
+  const attempt = async (step: string, topic: string, operation: () => Promise<void>): Promise<void> => {
+    const name = `${step} ${topic}`;
+    try {
+      await operation();
+      failing.delete(name);
+    } catch (error) {
+      if (stopped) return;
+      metrics.watermarkFailures.inc({ topic, step });
+      if (!failing.has(name)) log.warn({ err: error, topic, step }, "the watermark stays as it is");
+      failing.add(name);
+    }
+  };
+
+  const keep = (one: Topic, instant: number): void => {
+    one.stored = Math.max(instant, one.stored ?? instant);
+  };
+
+  const load = (): Promise<void> =>
+    attempt("load", "all", async () => {
+      const known = await store.load();
+      for (const one of topics) {
+        const instant = known[one.list];
+        if (instant !== undefined) keep(one, instant);
+      }
+      loaded = true;
+    });
+
+  const save = (one: Topic, watermark: number): Promise<void> =>
+    attempt("save", one.topic, async () => {
+      await store.save(one.list, watermark);
+      keep(one, watermark);
+    });
+
+  const look = (one: Topic): Promise<void> =>
+    attempt("note", one.topic, async () => {
+      // Before the ends are asked for: what comes while they are may be behind them.
+      const instant = now() * 1000;
+      const { notes, watermark } = advance(one.notes, instant, await progress.fetch(one.topic));
+      one.notes = notes;
+      if (watermark === undefined || watermark <= (one.stored ?? -1)) return;
+      // Notes go on while the warehouse is slow; the next watermark stands for one that is left out.
+      one.saving ??= save(one, watermark).finally(() => {
+        one.saving = undefined;
+      });
+    });
+
+  const tick = async (): Promise<void> => {
+    if (!loaded) {
+      loading ??= load().finally(() => {
+        loading = undefined;
+      });
+    }
+    await Promise.all(topics.map(look));
+    if (stopped) return;
+    timer = setTimeout(() => void tick(), intervalMs);
+  };
+
+  return {
+    start: async () => {
+      await progress.start();
+      void tick();
+    },
+    stop: async () => {
+      stopped = true;
+      clearTimeout(timer);
+      await progress.stop();
+      await store.close();
+    },
+  };
+};
