@@ -95,7 +95,11 @@ describe("topics create", () => {
     expect(made).toMatchObject({ code: 0, stderr: "" });
     const names = ["conversations", "chat.messages", "end-users"];
     const rows = JSON.parse(made.stdout) as { topic: string; partitions: number }[];
-    expect(rows.map(({ topic }) => topic)).toEqual([...names, ...names.map((name) => `${name}.dead-letter`)]);
+    expect(rows.map(({ topic }) => topic)).toEqual([
+      ...names,
+      ...names.map((name) => `${name}.dead-letter`),
+      "sms-triggers",
+    ]);
     expect(rows.every(({ partitions }) => partitions === 2)).toBe(true);
 
     const table = await output(["topics", "create", "--partitions", "3"]);
@@ -127,6 +131,11 @@ describe("clients and keys", () => {
     JSON.parse(await output([...words, "--json"])) as Record<string, unknown>[];
   const createKey = async (...words: string[]) =>
     JSON.parse(await output(["keys", "create", ...words, "--json"])) as Key;
+  const createLimited = async (): Promise<Key> => {
+    const limits = ["--rate-limit", "conversations=10/1s,100/1m", "--rate-limit", "end_users=off"];
+    await output(["clients", "create", "limited", ...limits]);
+    return await createKey("--client", "limited", "--scopes", "export,end_users,compliance,campaigns");
+  };
   const find = (key: string) => reader.findKey(parseKey(key)?.hash ?? "");
 
   it("give a key that opens its client's records until it is revoked", async () => {
@@ -196,6 +205,48 @@ describe("clients and keys", () => {
     expect(await find(key)).toMatchObject({ clientDeleted: false });
   });
 
+  it("keep the settings of a client that differ from the configuration", async () => {
+    const { key } = await createLimited();
+    const limits = async () => (await find(key))?.rateLimits;
+    expect(await limits()).toEqual({
+      conversations: [
+        { requests: 10, seconds: 1 },
+        { requests: 100, seconds: 60 },
+      ],
+      end_users: [],
+    });
+    const said = await output(["clients", "set", "limited", "--rate-limit", "messages=5/1m"]);
+    expect(said).toContain("conversations=10/1s,100/1m end_users=off messages=5/1m");
+    const words = [
+      "--rate-limit",
+      "conversations=default",
+      "--rate-limit",
+      "end_users=default",
+      "--link-bounds",
+      "same",
+    ];
+    expect(JSON.parse(await output(["clients", "set", "limited", ...words, "--json"]))).toMatchObject({
+      client_id: "limited",
+      link_bounds: "same",
+      rate_limits: { messages: "5/1m" },
+    });
+    expect(await find(key)).toMatchObject({
+      linkBounds: "same",
+      rateLimits: { messages: [{ requests: 5, seconds: 60 }] },
+    });
+    await output(["clients", "set", "limited", "--link-bounds", "default"]);
+    expect(await find(key)).toMatchObject({ linkBounds: null });
+    expect(await list("clients", "list")).toContainEqual(
+      expect.objectContaining({ client_id: "limited", link_bounds: null, rate_limits: { messages: "5/1m" } }),
+    );
+    expect(await output(["clients", "list"])).toMatch(/^limited +active +- +messages=5\/1m /m);
+    await output(["clients", "delete", "limited"]);
+    expect(await complaint(["clients", "set", "limited", "--link-bounds", "same"])).toContain("is deleted");
+    expect(await complaint(["clients", "set", "nobody", "--link-bounds", "same"])).toContain(
+      "no client nobody",
+    );
+  });
+
   it("say what is wrong with a name", async () => {
     const lines = await Promise.all([
       complaint(["clients", "create", "acme"]),
@@ -208,6 +259,41 @@ describe("clients and keys", () => {
   });
 });
 
+describe("campaigns", () => {
+  const list = async (...words: string[]) =>
+    JSON.parse(await output(["campaigns", "list", ...words, "--json"])) as Record<string, unknown>[];
+
+  it("are registered for a client, listed, deleted and brought back with other languages", async () => {
+    await output(["clients", "create", "sender"]);
+    const made = await output(["campaigns", "create", "spring", "--client", "sender", "--json"]);
+    const campaign = { client_id: "sender", campaign_key: "spring", state: "active", languages: [] };
+    expect(JSON.parse(made)).toMatchObject(campaign);
+    expect(await list("--client", "sender")).toMatchObject([campaign]);
+    expect(await list("--client", "nobody")).toEqual([]);
+    expect(await complaint(["campaigns", "create", "spring", "--client", "sender"])).toContain(
+      "exists already",
+    );
+    expect(await output(["campaigns", "delete", "spring", "--client", "sender"])).toContain("spring");
+    expect(await list()).toMatchObject([{ ...campaign, state: "deleted" }]);
+    expect(await complaint(["campaigns", "delete", "spring", "--client", "sender"])).toContain(
+      "deleted already",
+    );
+    await output(["campaigns", "create", "spring", "--client", "sender", "--languages", "en,pt-BR"]);
+    expect(await list()).toMatchObject([{ ...campaign, languages: ["en", "pt-BR"] }]);
+    expect(await output(["campaigns", "list"])).toMatch(/^sender +spring +active +en,pt-BR +/m);
+  });
+
+  it("say what is wrong", async () => {
+    expect(await complaint(["campaigns", "create", "a", "--client", "nobody"])).toContain("no client nobody");
+    expect(await complaint(["campaigns", "delete", "a", "--client", "sender"])).toContain("no campaign a");
+    const usage = { code: 2, stdout: "" };
+    expect(await ops(["campaigns", "create", "a b", "--client", "sender"])).toMatchObject(usage);
+    expect(await ops(["campaigns", "create", "a", "--client", "sender", "--languages", "en,"])).toMatchObject(
+      usage,
+    );
+  });
+});
+
 describe("trouble", () => {
   it.each([
     [["frobnicate"], "unknown command"],
@@ -217,7 +303,20 @@ describe("trouble", () => {
     [["clients", "create", "a", "b"], "too many arguments"],
     [["clients", "create", "a", "--link-bounds", "other"], "same, advancing"],
     [["keys", "create"], "--client"],
-    [["keys", "create", "--client", "acme", "--scopes", "export,,"], "list"],
+    [["keys", "create", "--client", "acme", "--scopes", "export,,"], "'' is no scope"],
+    [
+      ["keys", "create", "--client", "acme", "--scopes", "export,exports"],
+      "export, end_users, compliance, campaigns",
+    ],
+    [["clients", "create", "a", "--rate-limit", "conversations"], "NAME=WINDOWS"],
+    [["clients", "create", "a", "--rate-limit", "exports=1/1s"], "conversations, messages, end_users"],
+    [["clients", "create", "a", "--rate-limit", "messages=1/0s"], "10/1s,100/1m"],
+    [
+      ["clients", "set", "a", "--rate-limit", "messages=off", "--rate-limit", "messages=1/1s"],
+      "more than once",
+    ],
+    [["clients", "set", "a"], "--link-bounds or --rate-limit"],
+    [["clients", "set", "a", "--link-bounds", "none"], "same, advancing, default"],
     [["topics", "create", "--partitions", "0"], "whole number"],
     [["migrate", "--cluster", "a'b"], "--cluster"],
     [["migrate", "--cluter", "a"], "unknown option"],
@@ -275,17 +374,19 @@ describe("the command itself", () => {
     expect((await readFile(main, "utf8")).split("\n")[0]).toBe("#!/usr/bin/env node");
     const { code, stdout } = await execute(installed, ["--help"], { PATH: process.env["PATH"] });
     expect(code).toBe(0);
-    for (const name of ["migrate", "topics", "clients", "keys", "schemas"]) expect(stdout).toContain(name);
+    for (const name of ["migrate", "topics", "clients", "keys", "campaigns", "schemas"])
+      expect(stdout).toContain(name);
   });
 
   it("writes the schemas that are committed", async () => {
     const out = join(dir, "schemas");
     await output(["schemas", "--out", out]);
-    for (const type of ["conversation", "message", "end_user"]) {
-      const name = `${type}.exported.schema.json`;
+    const types = ["conversation.exported", "message.exported", "end_user.exported", "sms.trigger_requested"];
+    for (const type of types) {
+      const name = `${type}.schema.json`;
       const committed = await readFile(join(projectFolder, "docs", "schemas", name), "utf8");
       expect(await readFile(join(out, name), "utf8")).toBe(committed);
     }
-    expect(Object.keys(JSON.parse(await output(["schemas"])) as object)).toHaveLength(3);
+    expect(Object.keys(JSON.parse(await output(["schemas"])) as object)).toHaveLength(types.length);
   });
 });

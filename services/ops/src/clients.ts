@@ -1,9 +1,17 @@
-import type { ClientRow, ClientStore, LinkBounds } from "@conversation-export/warehouse";
+import { formatRateWindows, type RateWindow } from "@conversation-export/domain";
+import type { ClientRow, ClientStore, LimitName, LinkBounds } from "@conversation-export/warehouse";
 import { CommandError } from "./explain.ts";
 import { type Print, renderJson, renderTable } from "./print.ts";
 
+/** What differs from the configuration of export-api; null stands for it, what is left out stays as it is. */
+export type ClientSettings = {
+  readonly linkBounds?: LinkBounds | null;
+  readonly rateLimits?: Readonly<Partial<Record<LimitName, readonly RateWindow[] | null>>>;
+};
+
 export type Clients = {
-  create(clientId: string, linkBounds: LinkBounds | null, json: boolean): Promise<void>;
+  create(clientId: string, settings: ClientSettings, json: boolean): Promise<void>;
+  set(clientId: string, settings: ClientSettings, json: boolean): Promise<void>;
   list(json: boolean): Promise<void>;
   delete(clientId: string): Promise<void>;
 };
@@ -12,46 +20,84 @@ const view = (client: ClientRow) => ({
   client_id: client.clientId,
   state: client.deleted ? "deleted" : "active",
   link_bounds: client.linkBounds,
+  rate_limits: client.rateLimits,
   created_at: client.createdAt,
 });
+
+const withSettings = (client: ClientRow, { linkBounds, rateLimits = {} }: ClientSettings): ClientRow => {
+  const limits = new Map(Object.entries(client.rateLimits));
+  for (const [name, windows] of Object.entries(rateLimits)) {
+    if (windows === null) limits.delete(name);
+    else limits.set(name, formatRateWindows(windows));
+  }
+  return {
+    ...client,
+    linkBounds: linkBounds === undefined ? client.linkBounds : linkBounds,
+    rateLimits: Object.fromEntries([...limits].sort(([one], [other]) => (one < other ? -1 : 1))),
+  };
+};
+
+const limitsText = (client: Pick<ClientRow, "rateLimits">): string =>
+  Object.entries(client.rateLimits)
+    .map(([name, windows]) => `${name}=${windows}`)
+    .join(" ") || "-";
 
 /** The customers whose records may be read. Every action prints its result; throws `CommandError`. */
 export const createClients = (deps: { store: ClientStore; print: Print; now: () => Date }): Clients => {
   const { store, print, now } = deps;
+
+  const requireActive = async (clientId: string, deleted: string): Promise<ClientRow> => {
+    const found = await store.findClient(clientId);
+    if (found !== null && !found.deleted) return found;
+    throw new CommandError(
+      found === null
+        ? `there is no client ${clientId}: \`export-ops clients list\` shows those that exist`
+        : `the client ${clientId} is ${deleted}`,
+    );
+  };
+
   return {
-    create: async (clientId, linkBounds, json) => {
+    create: async (clientId, settings, json) => {
       const found = await store.findClient(clientId);
       if (found !== null && !found.deleted) {
         throw new CommandError(
           `the client ${clientId} exists already: make a key with \`export-ops keys create --client ${clientId}\``,
         );
       }
-      const client: ClientRow = {
-        clientId,
-        linkBounds,
-        deleted: false,
-        createdAt: found?.createdAt ?? now().toISOString(),
-      };
+      const createdAt = found?.createdAt ?? now().toISOString();
+      const client = withSettings(
+        { clientId, linkBounds: null, rateLimits: {}, deleted: false, createdAt },
+        settings,
+      );
       await store.saveClient(client);
       if (json) print(renderJson(view(client)));
       else if (found === null) print(`created the client ${clientId}`);
       else print(`created the client ${clientId} again, its keys that are not revoked work again`);
     },
+    set: async (clientId, settings, json) => {
+      const found = await requireActive(
+        clientId,
+        `deleted: bring it back with \`export-ops clients create ${clientId}\``,
+      );
+      const client = withSettings(found, settings);
+      await store.saveClient(client);
+      if (json) return print(renderJson(view(client)));
+      const { linkBounds } = client;
+      print(
+        `set the client ${clientId}: link bounds ${linkBounds ?? "-"}, rate limits ${limitsText(client)}; it holds within 30 seconds`,
+      );
+    },
     list: async (json) => {
-      const clients = (await store.listClients()).map(view);
-      if (json) return print(renderJson(clients));
-      const rows = clients.map((row) => [row.client_id, row.state, row.link_bounds ?? "-", row.created_at]);
-      print(renderTable(["CLIENT", "STATE", "LINK BOUNDS", "CREATED"], rows));
+      const clients = await store.listClients();
+      if (json) return print(renderJson(clients.map(view)));
+      const rows = clients.map((client) => {
+        const { client_id, state, link_bounds, created_at } = view(client);
+        return [client_id, state, link_bounds ?? "-", limitsText(client), created_at];
+      });
+      print(renderTable(["CLIENT", "STATE", "LINK BOUNDS", "RATE LIMITS", "CREATED"], rows));
     },
     delete: async (clientId) => {
-      const found = await store.findClient(clientId);
-      if (found === null || found.deleted) {
-        throw new CommandError(
-          found === null
-            ? `there is no client ${clientId}: \`export-ops clients list\` shows those that exist`
-            : `the client ${clientId} is deleted already`,
-        );
-      }
+      const found = await requireActive(clientId, "deleted already");
       await store.saveClient({ ...found, deleted: true });
       print(`deleted the client ${clientId}; its keys stay and are answered with 404, its records stay`);
     },

@@ -7,6 +7,7 @@ describe("the environment of the operations command", () => {
     expect(readBusConfig({ KAFKA_BROKERS: "a:9092, b:9093", TOPIC_MESSAGES: "chat.messages" })).toEqual({
       brokers: ["a:9092", "b:9093"],
       topics: ["conversations", "chat.messages", "end-users"],
+      smsTopic: "sms-triggers",
     });
   });
 

@@ -21,6 +21,7 @@ const busSchema = z.object({
   TOPIC_CONVERSATIONS: topicName.default("conversations"),
   TOPIC_MESSAGES: topicName.default("messages"),
   TOPIC_END_USERS: topicName.default("end-users"),
+  TOPIC_SMS_TRIGGERS: topicName.default("sms-triggers"),
 });
 
 export type WarehouseConfig = {
@@ -34,6 +35,8 @@ export type BusConfig = {
   readonly brokers: readonly string[];
   /** The topics of the events, without those of the dead letters. */
   readonly topics: readonly string[];
+  /** The topic of what export-api asks the platform to do. */
+  readonly smsTopic: string;
 };
 
 /** Reads where ClickHouse is. Throws `ConfigError`, which names every wrong variable. */
@@ -48,5 +51,6 @@ export const readBusConfig = (env: Environment = process.env): BusConfig => {
   return {
     brokers: values.KAFKA_BROKERS,
     topics: [values.TOPIC_CONVERSATIONS, values.TOPIC_MESSAGES, values.TOPIC_END_USERS],
+    smsTopic: values.TOPIC_SMS_TRIGGERS,
   };
 };

@@ -4,6 +4,8 @@ import {
   envelopeSchema,
   type EventType,
   messageSchema,
+  SMS_TRIGGER_TYPE,
+  smsTriggerEventSchema,
 } from "@conversation-export/domain";
 import { z } from "zod";
 
@@ -16,10 +18,18 @@ const DATA = {
 /** A file name below docs/schemas and its content. */
 export type SchemaFile = { readonly name: string; readonly text: string };
 
+/** The events that are read, and the one that is written. */
+const events = (): [type: string, event: z.ZodObject][] => [
+  ...Object.entries(DATA).map(([type, data]): [string, z.ZodObject] => [
+    type,
+    envelopeSchema.extend({ type: z.literal(type), data }),
+  ]),
+  [SMS_TRIGGER_TYPE, smsTriggerEventSchema],
+];
+
 /** JSON Schema (draft 2020-12) of each event in structured mode: attributes and `data`. */
 export const eventSchemas = (): SchemaFile[] =>
-  Object.entries(DATA).map(([type, data]) => {
-    const event = envelopeSchema.extend({ type: z.literal(type), data });
+  events().map(([type, event]) => {
     const { $schema, ...schema } = z.toJSONSchema(event, {
       target: "draft-2020-12",
       io: "input",

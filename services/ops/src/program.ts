@@ -1,6 +1,15 @@
-import { type ClientStore, createClientStore, type LinkBounds } from "@conversation-export/warehouse";
+import { CAMPAIGN_KEY, LANGUAGE_TAG, parseRateWindows } from "@conversation-export/domain";
+import {
+  type ClientStore,
+  createCampaignStore,
+  createClientStore,
+  LIMIT_NAMES,
+  type LinkBounds,
+  SCOPES,
+} from "@conversation-export/warehouse";
 import { Command, InvalidArgumentError, Option } from "commander";
-import { createClients } from "./clients.ts";
+import { createCampaigns } from "./campaigns.ts";
+import { type ClientSettings, createClients } from "./clients.ts";
 import { readBusConfig, readWarehouseConfig } from "./config.ts";
 import { explainWarehouse } from "./explain.ts";
 import { createKeys } from "./keys.ts";
@@ -32,15 +41,66 @@ const clientId = matching(
   /^[A-Za-z0-9._-]{1,128}$/,
   "1 to 128 characters of A-Z, a-z, 0-9, '.', '_' and '-'",
 );
+const campaignKey = matching(CAMPAIGN_KEY, "1 to 128 characters of A-Z, a-z, 0-9, '.', '_' and '-'");
 const clusterName = matching(/^[\w-]+$/, "a name of letters, digits, '_' and '-'");
 const labelText = matching(/^[^\p{Cc}]{0,200}$/u, "at most 200 characters without control characters");
 
 const scopeList = (text: string): string[] => {
   const scopes = text.split(",").map((scope) => scope.trim());
-  if (!scopes.every((scope) => /^[a-z_]+$/.test(scope))) {
-    throw new InvalidArgumentError("It must be a list such as export,end_users.");
+  const unknown = scopes.find((scope) => !SCOPES.some((known) => known === scope));
+  if (unknown !== undefined) {
+    throw new InvalidArgumentError(
+      `'${unknown}' is no scope; it must be a list of ${SCOPES.join(", ")}, with commas between.`,
+    );
   }
   return [...new Set(scopes)];
+};
+
+type RateLimits = NonNullable<ClientSettings["rateLimits"]>;
+
+// Repeatable: each adds to those before.
+const rateLimit = (text: string, before: RateLimits = {}): RateLimits => {
+  const [, name = "", windows = ""] = /^([^=]*)=(.*)$/.exec(text) ?? [];
+  const limit = LIMIT_NAMES.find((known) => known === name);
+  if (limit === undefined) {
+    throw new InvalidArgumentError(
+      `'${name || text}' is no limit; it must be NAME=WINDOWS with a name of ${LIMIT_NAMES.join(", ")}.`,
+    );
+  }
+  if (limit in before) throw new InvalidArgumentError(`${limit} is given more than once.`);
+  const parsed = windows === "default" ? null : parseRateWindows(windows);
+  if (parsed === undefined) {
+    throw new InvalidArgumentError(
+      `'${windows}' are no windows; they must be as in 10/1s,100/1m (units s, m, h, d), or off, or default.`,
+    );
+  }
+  return { ...before, [limit]: parsed };
+};
+
+const linkBoundsOption = (...choices: readonly string[]): Option =>
+  new Option(
+    "--link-bounds <form>",
+    "how next_page_uri carries the window (default: as export-api is set)",
+  ).choices(choices);
+const rateLimitOption = (): Option =>
+  new Option(
+    "--rate-limit <name=windows>",
+    "requests that are allowed, such as conversations=10/1s,100/1m; may be repeated (default: as export-api is set)",
+  ).argParser(rateLimit);
+
+type SettingOptions = { linkBounds?: LinkBounds | "default"; rateLimit?: RateLimits } & JsonOption;
+
+const settingsOf = ({ linkBounds, rateLimit: rateLimits }: SettingOptions): ClientSettings => ({
+  ...(linkBounds !== undefined && { linkBounds: linkBounds === "default" ? null : linkBounds }),
+  ...(rateLimits !== undefined && { rateLimits }),
+});
+
+const languageList = (text: string): string[] => {
+  const languages = text.split(",").map((language) => language.trim());
+  if (!languages.every((language) => LANGUAGE_TAG.test(language))) {
+    throw new InvalidArgumentError("It must be a list of language tags such as en,pt-BR.");
+  }
+  return [...new Set(languages)];
 };
 
 /**
@@ -65,16 +125,26 @@ export const createProgram = (deps: { print: Print; now: () => Date }): Command 
     withStore((store) => work(createClients({ store, print, now })));
   const withKeys = (work: (keys: ReturnType<typeof createKeys>) => Promise<void>) =>
     withStore((store) => work(createKeys({ store, print, now })));
+  const withCampaigns = (work: (campaigns: ReturnType<typeof createCampaigns>) => Promise<void>) =>
+    withStore(async (clients) => {
+      const { url } = readWarehouseConfig();
+      const store = createCampaignStore({ url, application: "export-ops", now: () => now().getTime() });
+      try {
+        await work(createCampaigns({ store, clients, print, now }));
+      } finally {
+        await store.close();
+      }
+    });
 
   const program = new Command("export-ops")
-    .description("Operate the conversation export: tables, topics, clients and keys.")
+    .description("Operate the conversation export: tables, topics, clients, keys and campaigns.")
     .exitOverride()
     .showHelpAfterError("(--help shows what is possible)")
     .addHelpText(
       "after",
       `
 Variables: CLICKHOUSE_URL (user for migrations), CLUSTER, KAFKA_BROKERS,
-           TOPIC_CONVERSATIONS, TOPIC_MESSAGES, TOPIC_END_USERS
+           TOPIC_CONVERSATIONS, TOPIC_MESSAGES, TOPIC_END_USERS, TOPIC_SMS_TRIGGERS
 Exit code: 0 done, 1 failed, 2 wrong usage`,
     );
 
@@ -114,16 +184,26 @@ Exit code: 0 done, 1 failed, 2 wrong usage`,
     .command("create")
     .description("make a client, or bring a deleted one back")
     .argument("<id>", "the `clientid` of its events", clientId)
-    .addOption(
-      new Option(
-        "--link-bounds <form>",
-        "how next_page_uri carries the window (default: as export-api is set)",
-      ).choices(["same", "advancing"]),
-    )
+    .addOption(linkBoundsOption("same", "advancing"))
+    .addOption(rateLimitOption())
     .option("--json", "print JSON")
-    .action((id: string, options: { linkBounds?: LinkBounds } & JsonOption) =>
-      withClients((all) => all.create(id, options.linkBounds ?? null, options.json ?? false)),
+    .action((id: string, options: SettingOptions) =>
+      withClients((all) => all.create(id, settingsOf(options), options.json ?? false)),
     );
+  clients
+    .command("set")
+    .description("change the settings that are given; `default` stands for the configuration of export-api")
+    .argument("<id>", "the client", clientId)
+    .addOption(linkBoundsOption("same", "advancing", "default"))
+    .addOption(rateLimitOption())
+    .option("--json", "print JSON")
+    .action((id: string, options: SettingOptions, command: Command) => {
+      const settings = settingsOf(options);
+      if (Object.keys(settings).length === 0) {
+        command.error("error: give --link-bounds or --rate-limit");
+      }
+      return withClients((all) => all.set(id, settings, options.json ?? false));
+    });
   clients
     .command("list")
     .description("all clients, deleted ones too")
@@ -141,7 +221,12 @@ Exit code: 0 done, 1 failed, 2 wrong usage`,
     .description("make a key and print it, this once")
     .requiredOption("--client <id>", "the client it reads", clientId)
     .option("--label <text>", "what the key is for", labelText, "")
-    .option("--scopes <list>", "what it may be used for, with commas between", scopeList, ["export"])
+    .option(
+      "--scopes <list>",
+      `what it may be used for, of ${SCOPES.join(", ")}, with commas between`,
+      scopeList,
+      ["export"],
+    )
     .option("--json", "print JSON")
     .action((options: { client: string; label: string; scopes: string[] } & JsonOption) => {
       const { client, label, scopes, json = false } = options;
@@ -160,6 +245,40 @@ Exit code: 0 done, 1 failed, 2 wrong usage`,
     .description("stop a key for good")
     .argument("<key-id>", "as `keys list` shows it")
     .action((keyId: string) => withKeys((all) => all.revoke(keyId)));
+
+  const campaigns = program.command("campaigns").description("the campaigns that clients may trigger by SMS");
+  campaigns
+    .command("create")
+    .description("register a campaign, or bring a deleted one back")
+    .argument("<key>", "the `campaign_key` of the requests", campaignKey)
+    .requiredOption("--client <id>", "the client that may trigger it", clientId)
+    .option(
+      "--languages <list>",
+      "what it can be sent in, with commas between (default: any)",
+      languageList,
+      [],
+    )
+    .option("--json", "print JSON")
+    .action((key: string, options: { client: string; languages: string[] } & JsonOption) => {
+      const { client, languages, json = false } = options;
+      return withCampaigns((all) => all.create({ clientId: client, key, languages, json }));
+    });
+  campaigns
+    .command("list")
+    .description("all campaigns, deleted ones too")
+    .option("--client <id>", "of one client only", clientId)
+    .option("--json", "print JSON")
+    .action(({ client, json = false }: { client?: string; json?: boolean }) =>
+      withCampaigns((all) => all.list(client ?? null, json)),
+    );
+  campaigns
+    .command("delete")
+    .description("answer triggers of a campaign with 404")
+    .argument("<key>", "the campaign", campaignKey)
+    .requiredOption("--client <id>", "the client whose it is", clientId)
+    .action((key: string, options: { client: string }) =>
+      withCampaigns((all) => all.delete(options.client, key)),
+    );
 
   program
     .command("schemas")

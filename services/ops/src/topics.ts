@@ -19,8 +19,11 @@ export type TopicOptions = {
 
 const deadLettersOf = (topic: string): string => `${topic}.dead-letter`;
 
-/** The topics of the events and of their dead letters, as they are to be made. */
-export const wantedTopics = (topics: readonly string[], options: TopicOptions): NewTopic[] => {
+/** The topics of the events, of their dead letters and of the SMS triggers, as they are to be made. */
+export const wantedTopics = (
+  { topics, smsTopic }: Pick<BusConfig, "topics" | "smsTopic">,
+  options: TopicOptions,
+): NewTopic[] => {
   const common = { partitions: options.partitions, replicationFactor: options.replication };
   const config = { "message.timestamp.type": TIMESTAMP_TYPE };
   // A payload at the limit of its topic must fit together with the headers that say why it was refused.
@@ -28,6 +31,7 @@ export const wantedTopics = (topics: readonly string[], options: TopicOptions): 
   return [
     ...topics.map((topic) => ({ topic, ...common, config })),
     ...topics.map((topic) => ({ topic: deadLettersOf(topic), ...common, config: deadLetterConfig })),
+    { topic: smsTopic, ...common, config },
   ];
 };
 
@@ -51,7 +55,8 @@ const connectWithin = async (admin: Admin, brokers: readonly string[], timeoutMs
  * not answer in time, and then leaves an attempt to connect behind; throws `CommandError` too when it refuses.
  */
 export const createTopics = async (config: BusConfig, options: TopicOptions, print: Print): Promise<void> => {
-  const { brokers, topics } = config;
+  const { brokers } = config;
+  const topics = [...config.topics, config.smsTopic];
   if (new Set(topics).size < topics.length) {
     throw new CommandError(`the topics ${topics.join(", ")} must differ: check the TOPIC_ variables`);
   }
@@ -60,7 +65,7 @@ export const createTopics = async (config: BusConfig, options: TopicOptions, pri
   await connectWithin(admin, brokers, options.timeoutMs);
   try {
     const rows = [];
-    for (const wanted of wantedTopics(topics, options)) {
+    for (const wanted of wantedTopics(config, options)) {
       try {
         await admin.createTopics([wanted]);
       } catch (error) {

@@ -1,0 +1,167 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { DataSubject, RequestStatus } from "@conversation-export/domain";
+import { type Stack, startStack } from "@conversation-export/local-stack";
+import {
+  type CampaignRow,
+  createCampaignStore,
+  createRequestStore,
+  migrate,
+  type RequestStore,
+} from "@conversation-export/warehouse";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { runSql } from "../support/run/warehouse-sql.ts";
+
+const START = Date.UTC(2026, 9, 4);
+const noor: DataSubject = { email: "noor@example.com", identifiers: [] };
+
+let dir: string;
+let stack: Stack;
+let clock = START;
+/** The user that export-api stores requests with, and the one of the jobs. */
+let intake: RequestStore;
+let jobs: RequestStore;
+
+const now = (): number => (clock += 1_000);
+const sql = (statement: string, user: "migrator" | "intake" | "reader" = "migrator") =>
+  runSql(stack.clickhouse.url(user), statement);
+
+beforeAll(async () => {
+  dir = await mkdtemp(join(tmpdir(), "requests-test-"));
+  stack = await startStack({ dir, servers: ["clickhouse"] });
+  await migrate({ url: stack.clickhouse.url("migrator") });
+  intake = createRequestStore({ url: stack.clickhouse.url("intake"), application: "test", now });
+  jobs = createRequestStore({ url: stack.clickhouse.url("migrator"), application: "test", now });
+});
+
+afterAll(async () => {
+  await intake?.close();
+  await jobs?.close();
+  await stack?.stop();
+  await rm(dir, { recursive: true, force: true });
+});
+
+describe("requests of data subjects", () => {
+  it("are stored once, also when ten come at once", async () => {
+    const subject: DataSubject = {
+      email: null,
+      identifiers: [{ type: "chatter_id", value: "at once '\\\n🙂" }],
+    };
+    const opened = await Promise.all(Array.from({ length: 10 }, () => intake.open("acme", subject)));
+    expect(new Set(opened.map(({ requestId }) => requestId)).size).toBe(1);
+    const id = opened[0]?.requestId ?? "";
+    const found = await intake.find("acme", id);
+    expect(found).toMatchObject({ clientId: "acme", requestId: id, subject, status: "received" });
+    // Of the rows written at once the first stays, so that its instants do not move.
+    expect(found?.receivedAt).toBe(Math.min(...opened.map(({ receivedAt }) => receivedAt)));
+  });
+
+  it("belong to one client", async () => {
+    const one = await intake.open("acme", noor);
+    const other = await intake.open("globex", noor);
+    expect(other.requestId).not.toBe(one.requestId);
+    expect(await intake.find("globex", one.requestId)).toBeNull();
+    expect(await intake.setStatus("globex", one.requestId, "running")).toBe(false);
+  });
+
+  it("stay the same until they are finished, and are new ones then", async () => {
+    const ids: string[] = [];
+    for (const end of ["completed", "failed", "completed"] as const) {
+      const opened = await intake.open("initech", noor);
+      ids.push(opened.requestId);
+      for (const status of ["queued", "running"] as const) {
+        expect(await jobs.setStatus("initech", opened.requestId, status)).toBe(true);
+        const again = await intake.open("initech", noor);
+        expect(again).toMatchObject({ requestId: opened.requestId, status, receivedAt: opened.receivedAt });
+        expect(again.updatedAt).toBeGreaterThan(opened.updatedAt);
+      }
+      await jobs.setStatus("initech", opened.requestId, end);
+    }
+    expect(new Set(ids).size).toBe(3);
+    expect(ids.every((id) => /^[0-9a-f]{32}-[012]$/.test(id))).toBe(true);
+    expect((await intake.find("initech", ids[1] ?? ""))?.status).toBe("failed");
+  });
+
+  it("never go back, in whatever order states arrive", async () => {
+    const { requestId, subject } = await intake.open("hooli", noor);
+    const read = async () => (await intake.find("hooli", requestId))?.status;
+    const steps: [RequestStatus, RequestStatus][] = [
+      ["running", "running"],
+      ["queued", "running"],
+      ["received", "running"],
+      ["completed", "completed"],
+      ["failed", "completed"],
+      ["running", "completed"],
+    ];
+    for (const [given, stored] of steps) {
+      await jobs.setStatus("hooli", requestId, given);
+      expect(await read(), given).toBe(stored);
+    }
+    // A process that looked before all this and writes after it.
+    await sql(`INSERT INTO data_subject_requests
+      SELECT * REPLACE ('received' AS status, bitAnd(version, bitShiftLeft(1, 48) - 1) AS version)
+      FROM data_subject_requests WHERE client_id = 'hooli' LIMIT 1`);
+    expect(await read()).toBe("completed");
+    expect((await intake.find("hooli", requestId))?.subject).toEqual(subject);
+    await sql("OPTIMIZE TABLE data_subject_requests FINAL");
+    expect(await read()).toBe("completed");
+    expect(await sql("SELECT count() FROM data_subject_requests WHERE client_id = 'hooli'")).toBe("1\n");
+  });
+
+  it("are found by their key, not by reading all", async () => {
+    await sql(`INSERT INTO data_subject_requests (client_id, request_id, identifiers, status)
+      SELECT 'umbrella', concat(lower(hex(MD5(toString(number)))), '-0'), '[]', 'completed' FROM numbers(100000)`);
+    const { requestId } = await intake.open("umbrella", noor);
+    const plan = await sql(`EXPLAIN indexes = 1 SELECT * FROM data_subject_requests FINAL
+      WHERE client_id = 'umbrella' AND request_id >= '${requestId}' AND request_id < '${requestId}.'`);
+    expect(plan).toMatch(/Granules: [12]\/\d\d/);
+  });
+
+  it("are written by a user that may do nothing else", async () => {
+    const denied = /ACCESS_DENIED/;
+    await expect(sql("SELECT count() FROM clients", "intake")).rejects.toThrow(denied);
+    await expect(sql("SELECT count() FROM conversations", "intake")).rejects.toThrow(denied);
+    await expect(sql("TRUNCATE TABLE data_subject_requests", "intake")).rejects.toThrow(denied);
+    await expect(sql("INSERT INTO data_subject_requests (client_id) VALUES ('x')", "reader")).rejects.toThrow(
+      denied,
+    );
+  });
+
+  it("say what is wrong without what they hold", async () => {
+    await sql("ALTER TABLE data_subject_requests ADD CONSTRAINT planted CHECK email != 'secret@example.com'");
+    const error: unknown = await intake
+      .open("acme", { email: "secret@example.com", identifiers: [] })
+      .catch((thrown: unknown) => thrown);
+    await sql("ALTER TABLE data_subject_requests DROP CONSTRAINT planted");
+    expect(error).toMatchObject({ code: "warehouse_refused_data", retryable: false });
+    expect((error as Error).cause).toBeUndefined();
+    expect(String((error as Error).stack)).not.toContain("secret");
+  });
+});
+
+describe("campaigns", () => {
+  it("are read by the reader, and the later change wins also when the clock is behind", async () => {
+    const url = stack.clickhouse.url("migrator");
+    const reading = createCampaignStore({ url: stack.clickhouse.url("reader"), application: "test", now });
+    const writing = createCampaignStore({ url, application: "test", now });
+    const behind = createCampaignStore({ url, application: "test", now: () => START - 1_000_000 });
+    const campaign: CampaignRow = {
+      clientId: "acme",
+      key: "spring",
+      languages: ["en", "pt-BR"],
+      deleted: false,
+      createdAt: "2026-10-01T00:00:00.000Z",
+    };
+    expect(await reading.find("acme", "spring")).toBeNull();
+    await writing.save(campaign);
+    await writing.save({ ...campaign, clientId: "globex", languages: [] });
+    expect(await reading.find("acme", "spring")).toEqual(campaign);
+    await behind.save({ ...campaign, deleted: true });
+    expect(await reading.find("acme", "spring")).toEqual({ ...campaign, deleted: true });
+    expect((await reading.list("globex")).map(({ key }) => key)).toEqual(["spring"]);
+    expect(await reading.list(null)).toHaveLength(2);
+    await expect(reading.save(campaign)).rejects.toMatchObject({ causeName: /ACCESS_DENIED|READONLY/ });
+    await Promise.all([reading.close(), writing.close(), behind.close()]);
+  });
+});
