@@ -30,6 +30,7 @@ const variablesOf = (path: string): string[] => {
 /** Values that every schema takes for what it requires. */
 const REQUIRED: Readonly<Record<string, string>> = {
   CLICKHOUSE_URL: "http://user:password@localhost:8123/conversation_export",
+  CLICKHOUSE_INTAKE_URL: "http://user:password@localhost:8123/conversation_export",
   KAFKA_BROKERS: "localhost:9092",
   REDIS_URL: "redis://localhost:6379",
   CURSOR_SECRET: "0123456789abcdef0123456789abcdef",
@@ -41,6 +42,9 @@ const another = (value: string): string => {
     info: "debug",
     same: "advancing",
     "0.0.0.0": "127.0.0.1",
+    "loopback,linklocal,uniquelocal": "loopback",
+    "10/1s": "11/1s",
+    "20/1m": "off",
   };
   return others[value] ?? (/^\d+$/.test(value) ? String(Number(value) + 1) : `${value}-other`);
 };

@@ -41,7 +41,7 @@ test("passwords are drawn once, kept, replaced when given, and private", () => {
     rmSync(folder, { recursive: true });
   });
   const first = keepPasswords(folder, {});
-  expect(new Set(Object.values(first)).size).toBe(3);
+  expect(new Set(Object.values(first)).size).toBe(4);
   expect(keepPasswords(folder, {})).toEqual(first);
   const second = keepPasswords(folder, { writer: "given" });
   expect(second).toEqual({ ...first, writer: "given" });
@@ -55,6 +55,7 @@ test("each service gets its own user and ports, and every other variable of the 
     migratorUrl: "m",
     writerUrl: "w",
     readerUrl: "r",
+    intakeUrl: "i",
     redisUrl: "redis://127.0.0.1:2",
     cursorSecret: "s",
   };
@@ -65,12 +66,18 @@ test("each service gets its own user and ports, and every other variable of the 
   );
   expect(Object.keys(rendered)).toEqual(["ingest", "export-api", "jobs"]);
   expect(Object.values(rendered).map((env) => env["CLICKHOUSE_URL"])).toEqual(["w", "r", "m"]);
+  expect(Object.values(rendered).map((env) => env["CLICKHOUSE_INTAKE_URL"])).toEqual([
+    undefined,
+    "i",
+    undefined,
+  ]);
   expect(rendered["export-api"]).toMatchObject({ PORT: "102", METRICS_PORT: "101", HOST: "127.0.0.1" });
   for (const env of Object.values(rendered)) {
     expect(env).toMatchObject({
       LINK_BOUNDS: "advancing",
       TOPIC_CONVERSATIONS: "conversations",
       TOPIC_MESSAGES: "m2",
+      TOPIC_SMS_TRIGGERS: "sms-triggers",
       KAFKA_GROUP_ID: "conversation-export-ingest",
     });
   }

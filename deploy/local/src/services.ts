@@ -4,6 +4,7 @@ export type Surroundings = {
   readonly migratorUrl: string;
   readonly writerUrl: string;
   readonly readerUrl: string;
+  readonly intakeUrl: string;
   readonly redisUrl: string;
   readonly cursorSecret: string;
 };
@@ -12,6 +13,8 @@ export type Surroundings = {
 export type ServiceSpec = {
   readonly name: string;
   readonly clickhouseUser: "migratorUrl" | "writerUrl" | "readerUrl";
+  /** Takes requests in as a ClickHouse user of its own. */
+  readonly intake?: true;
   /** The variable that fixes the port of health and metrics. */
   readonly metricsPortVariable: string;
   /** The variable that fixes the port of its own interface, when it has one. */
@@ -24,6 +27,7 @@ export const services = [
   {
     name: "export-api",
     clickhouseUser: "readerUrl",
+    intake: true,
     metricsPortVariable: "EXPORT_API_METRICS_PORT",
     portVariable: "EXPORT_API_PORT",
   },
@@ -39,6 +43,7 @@ export function commonEnvironment(given: NodeJS.ProcessEnv, about: Surroundings)
     TOPIC_CONVERSATIONS: given["TOPIC_CONVERSATIONS"] ?? "conversations",
     TOPIC_MESSAGES: given["TOPIC_MESSAGES"] ?? "messages",
     TOPIC_END_USERS: given["TOPIC_END_USERS"] ?? "end-users",
+    TOPIC_SMS_TRIGGERS: given["TOPIC_SMS_TRIGGERS"] ?? "sms-triggers",
     KAFKA_GROUP_ID: given["KAFKA_GROUP_ID"] ?? "conversation-export-ingest",
     HOST: "127.0.0.1",
   };
@@ -58,6 +63,7 @@ export function serviceEnvironment(
     ...given,
     ...commonEnvironment(given, about),
     CLICKHOUSE_URL: about[service.clickhouseUser],
+    ...(service.intake === true && { CLICKHOUSE_INTAKE_URL: about.intakeUrl }),
     METRICS_PORT: String(ports[service.metricsPortVariable]),
     ...(portVariable === undefined ? {} : { PORT: String(ports[portVariable]) }),
   };

@@ -19,6 +19,9 @@ import {
 } from "./services.ts";
 import { startStack } from "./stack.ts";
 
+/** Whoever tries the interface here tries all of it. */
+const ALL_SCOPES = "export,end_users,compliance,campaigns";
+
 /** What the supervisor runs: the servers, then the services found below `servicesFolder`. */
 export type SupervisorDeps = {
   readonly folder: LocalFolder;
@@ -199,6 +202,7 @@ async function start(
     migratorUrl: stack.clickhouse.url("migrator"),
     writerUrl: stack.clickhouse.url("writer"),
     readerUrl: stack.clickhouse.url("reader"),
+    intakeUrl: stack.clickhouse.url("intake"),
     redisUrl: stack.redis.url,
     cursorSecret: state.cursorSecret,
   };
@@ -226,7 +230,8 @@ async function start(
     await ops("clients", "create", clientId).catch((error: Error) => {
       if (!/exist/i.test(error.message)) throw error;
     });
-    const created: unknown = JSON.parse(await ops("keys", "create", "--client", clientId, "--json"));
+    const wanted = ["--client", clientId, "--scopes", ALL_SCOPES, "--json"];
+    const created: unknown = JSON.parse(await ops("keys", "create", ...wanted));
     const key = (created as { key?: unknown }).key;
     if (typeof key !== "string") throw new Error("`keys create --json` printed no field `key`");
     state.clientId = clientId;
@@ -251,6 +256,7 @@ function publicVariables(
     CLICKHOUSE_MIGRATOR_URL: about.migratorUrl,
     CLICKHOUSE_WRITER_URL: about.writerUrl,
     CLICKHOUSE_READER_URL: about.readerUrl,
+    CLICKHOUSE_INTAKE_URL: about.intakeUrl,
     EXPORT_API_URL: `http://${host}:${ports["EXPORT_API_PORT"]}/api`,
     EXPORT_API_KEY: key,
     CLIENT_ID: clientId,

@@ -1,13 +1,19 @@
 import { randomUUID } from "node:crypto";
 import { isRetryable } from "@conversation-export/runtime";
 
-/** The types of section 7 of the specification that this service answers with. */
-type ErrorType =
-  | "bad_request"
-  | "unauthorized"
-  | "authorization_error"
-  | "resource_not_found"
-  | "internal_server_error";
+/** The types of section 7 of the specification. */
+export const ERROR_TYPES = [
+  "bad_request",
+  "unauthorized",
+  "authorization_error",
+  "resource_not_found",
+  "duplicate_resource",
+  "content_too_large",
+  "unprocessable_content",
+  "rate_limit_exceeded",
+  "internal_server_error",
+] as const;
+type ErrorType = (typeof ERROR_TYPES)[number];
 
 /** An answer other than 200: status, the fields of the error body, and further headers. */
 export type ErrorAnswer = {
@@ -72,6 +78,58 @@ export const clientMissing = (clientId: string): ApiError =>
     type: "resource_not_found",
     message: `The client ${clientId} does not exist`,
     details: null,
+  });
+
+/** 404 for something that the request names; `details` names it. */
+export const resourceMissing = (message: string, details: string | null = null): ApiError =>
+  new ApiError({ status: 404, type: "resource_not_found", message, details });
+
+/** 409 for a key of idempotency that stands for another request. */
+export const duplicateResource = (details: string): ApiError =>
+  new ApiError({
+    status: 409,
+    type: "duplicate_resource",
+    message: "A resource with the same id already exists",
+    details,
+  });
+
+/** 413; `actual` is the length in bytes, as announced or as far as it had arrived. The connection closes. */
+export const contentTooLarge = (limit: number, actual: number): ApiError =>
+  new ApiError({
+    status: 413,
+    type: "content_too_large",
+    message: "The maximum request size is exceeded",
+    details: `limit: ${limit} bytes; actual length: ${actual} bytes`,
+    headers: { connection: "close" },
+  });
+
+/** 415 for a body that is not JSON. */
+export const unsupportedMediaType = (details: string): ApiError =>
+  new ApiError({
+    status: 415,
+    type: "bad_request",
+    message: "The body must be application/json",
+    details,
+    headers: { accept: "application/json" },
+  });
+
+/** 422 for a request whose form is right and that cannot be followed all the same. */
+export const unprocessable = (problems: readonly string[]): ApiError =>
+  new ApiError({
+    status: 422,
+    type: "unprocessable_content",
+    message: "The request cannot be followed",
+    details: problems.join("; "),
+  });
+
+/** 429; `rate` is the allowed rate in words, `retryAfter` whole seconds. */
+export const rateLimitExceeded = (rate: string, retryAfter: number): ApiError =>
+  new ApiError({
+    status: 429,
+    type: "rate_limit_exceeded",
+    message: "Too many requests",
+    details: `allowed: ${rate}`,
+    headers: { "retry-after": String(retryAfter) },
   });
 
 /** 404 for a path that leads nowhere. */

@@ -2,8 +2,10 @@ import { Readable } from "node:stream";
 import { createKey, createLogger, createMetrics, parseKey } from "@conversation-export/runtime";
 import type { ApiClient, MessagePageQuery, Page, PageQuery, Reader } from "@conversation-export/warehouse";
 import type { FastifyInstance } from "fastify";
-import { type AppDeps, createApp } from "./app.ts";
+import { createAuthThrottle } from "./auth-throttle.ts";
+import { createExportApp, type ExportAppDeps } from "./export-app.ts";
 import { createExportMetrics } from "./export-metrics.ts";
+import { createSlots } from "./slots.ts";
 
 export type StoredRecord = {
   readonly clientId: string;
@@ -13,9 +15,18 @@ export type StoredRecord = {
   readonly conversationId: string;
 };
 
+export type StoredEndUser = {
+  readonly clientId: string;
+  readonly id: string;
+  readonly externalIds?: readonly string[];
+};
+
 /** A key of the client `acme`. */
 export const KEY = createKey().key;
 export const AUTHORIZED = { authorization: `Bearer ${KEY}` };
+
+/** Up to where all lists are complete. */
+export const WATERMARK = "2024-03-02T00:00:00.000000Z";
 
 export const CLIENT: ApiClient = {
   clientId: "acme",
@@ -23,11 +34,13 @@ export const CLIENT: ApiClient = {
   scopes: ["export"],
   clientDeleted: false,
   linkBounds: null,
+  rateLimits: {},
 };
 
 /** An ordered list in memory in the place of the warehouse; `queries` and `lookups` are what it was asked. */
 export const createListReader = (options: {
   records?: readonly StoredRecord[];
+  endUsers?: readonly StoredEndUser[];
   clients?: Readonly<Record<string, ApiClient>>;
   /** How far a page grows to hold one tie. */
   extension?: number;
@@ -77,8 +90,25 @@ export const createListReader = (options: {
       next: more ? { date: dateOf(last), id: last.id } : null,
       nextIsWhole: dateAt(size) !== dateAt(size - 1),
       records: Readable.from(
-        rows.slice(0, size).map((row, index) => Buffer.from((index > 0 ? "," : "") + JSON.stringify(row))),
+        rows
+          .slice(0, size)
+          .map((row, index) =>
+            Buffer.from((index > 0 ? (query.separator ?? ",") : "") + JSON.stringify(row)),
+          ),
       ),
+    });
+  };
+
+  const endUsers: Reader["endUsers"] = ({ clientId, from = "", limit, externalId }) => {
+    const rows = (options.endUsers ?? [])
+      .filter((row) => row.clientId === clientId && row.id >= from)
+      .filter((row) => externalId === undefined || row.externalIds?.includes(externalId) === true)
+      .sort((a, b) => (a.id < b.id ? -1 : 1));
+    const shown = rows.slice(0, limit).map(({ id }) => JSON.stringify({ end_user_id: id }));
+    return Promise.resolve({
+      rows: shown.length,
+      next: rows[limit]?.id ?? null,
+      records: Readable.from([Buffer.from(shown.join(","))], { objectMode: false }),
     });
   };
 
@@ -86,6 +116,7 @@ export const createListReader = (options: {
     conversationsByCreation: (query) => page(query, (row) => row.created),
     conversationsByUpdate: (query) => page(query, (row) => row.updated),
     messagesByCreation: (query) => page(query, (row) => row.created),
+    endUsers,
     findKey: (hash) => {
       lookups.push(hash);
       return Promise.resolve(clients.get(hash) ?? null);
@@ -103,8 +134,10 @@ export type TestApp = {
   metricsText(): Promise<string>;
 };
 
+const unused = (): Promise<never> => Promise.reject(new Error("not in these tests"));
+
 /** The app over a reader, with a log and metrics of its own. */
-export const createTestApp = (reader: Reader, overrides: Partial<AppDeps> = {}): TestApp => {
+export const createTestApp = (reader: Reader, overrides: Partial<ExportAppDeps> = {}): TestApp => {
   const logLines: Record<string, unknown>[] = [];
   const log = createLogger({
     service: "export-api",
@@ -112,13 +145,32 @@ export const createTestApp = (reader: Reader, overrides: Partial<AppDeps> = {}):
     destination: { write: (line) => logLines.push(JSON.parse(line) as Record<string, unknown>) },
   });
   const metrics = createMetrics({ service: "export-api" });
-  const app = createApp({
+  const clock = () => performance.now();
+  const slots = createSlots({ perProcess: 16, perClient: 16, maxWaiting: 16, maxWaitMs: 1_000 });
+  const app = createExportApp({
     reader,
+    rateLimit: { admit: () => Promise.resolve() },
+    authThrottle: createAuthThrottle({ windows: [] }),
+    slots,
+    watermark: () => Promise.resolve(WATERMARK),
     log,
-    metrics: createExportMetrics(metrics),
-    clock: () => performance.now(),
+    metrics: createExportMetrics(metrics, slots),
+    clock,
+    now: Date.now,
+    compliance: {
+      requests: { find: () => Promise.resolve(null), open: unused, setStatus: unused },
+      erasures: { add: unused },
+    },
+    campaigns: {
+      campaigns: { find: () => Promise.resolve(null) },
+      idempotency: { claim: unused, complete: unused, release: unused },
+      publisher: { publish: unused },
+    },
+    trustedProxies: ["loopback"],
+    maxEventLoopDelayMs: 0,
     cursorSecret: "a secret of the tests, 32 letters long",
     linkBounds: "same",
+    legacy: { deprecation: undefined, sunset: undefined },
     keyCacheMs: 10_000,
     idleMs: 60_000,
     ...overrides,

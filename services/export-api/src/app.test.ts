@@ -1,5 +1,6 @@
 import { Readable } from "node:stream";
 import { setImmediate } from "node:timers/promises";
+import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib";
 import { formatTimestampZ, parseTimestamp } from "@conversation-export/domain";
 import { createKey, ServiceError } from "@conversation-export/runtime";
 import type { Reader } from "@conversation-export/warehouse";
@@ -12,6 +13,7 @@ import {
   KEY,
   pageOf,
   type StoredRecord,
+  WATERMARK,
 } from "./app.fixture.ts";
 
 const START = parseTimestamp("2024-03-01T00:00:00Z") ?? 0;
@@ -51,6 +53,8 @@ describe("a page", () => {
     expect(response.statusCode).toBe(200);
     expect(response.headers["content-type"]).toBe("application/json");
     expect(response.headers["cache-control"]).toBe("private, no-store");
+    expect(response.headers["x-content-type-options"]).toBe("nosniff");
+    expect(response.headers["x-export-watermark"]).toBe(WATERMARK);
     expect(response.headers["link"]).toBeUndefined();
     expect(response.json<PageBody>()).toEqual({ data: records(3), meta: { next_page_uri: null } });
   });
@@ -130,6 +134,87 @@ describe("a page", () => {
     const { get } = setUp();
     const response = await get(CONVERSATIONS, AUTHORIZED, "HEAD");
     expect([response.statusCode, response.body]).toEqual([400, ""]);
+  });
+});
+
+describe("lines", () => {
+  const lines = { ...AUTHORIZED, accept: "application/x-ndjson" };
+
+  it("are the whole window, one record each, and a trailer", async () => {
+    const { get, queries } = setUp({ records: records(25_000) });
+    const response = await get(`${CONVERSATIONS}?${SINCE}&page_size=100`, lines);
+    expect(response.statusCode).toBe(200);
+    expect(response.headers["content-type"]).toBe("application/x-ndjson");
+    expect(response.headers["link"]).toBeUndefined();
+    const all = response.body.split("\n");
+    expect(all.pop()).toBe("");
+    expect(JSON.parse(all.pop() ?? "")).toEqual({ trailer: { count: 25_000, watermark: WATERMARK } });
+    expect(all.map((line) => JSON.parse(line) as unknown)).toEqual(records(25_000));
+    expect(queries.length).toBeLessThan(4);
+  });
+
+  it("of an empty window are the trailer alone", async () => {
+    const { get } = setUp();
+    for (const query of [SINCE, `${SINCE}&created_to=2020-01-01T00:00:00Z`]) {
+      const response = await get(`${MESSAGES}?${query}`, lines);
+      expect(response.body).toBe(`{"trailer":{"count":0,"watermark":"${WATERMARK}"}}\n`);
+    }
+  });
+
+  it("are given only to those who like them at least as much as JSON", async () => {
+    const { get } = setUp();
+    const typeFor = async (accept: string) =>
+      (await get(`${MESSAGES}?${SINCE}`, { ...AUTHORIZED, accept })).headers["content-type"];
+    expect(await typeFor("application/x-ndjson, application/json;q=0.5")).toBe("application/x-ndjson");
+    expect(await typeFor("application/json, application/x-ndjson;q=0.5")).toBe("application/json");
+    for (const accept of ["*/*", "application/*", "text/html", "", "nonsense"]) {
+      expect(await typeFor(accept), accept).toBe("application/json");
+    }
+  });
+
+  it("break off without a trailer when the warehouse fails midway", async () => {
+    const list = createListReader({ records: records(25_000) });
+    let pages = 0;
+    const { app } = createTestApp({
+      ...list.reader,
+      conversationsByCreation: (query) =>
+        pages++ === 0 ? list.reader.conversationsByCreation(query) : Promise.reject(new Error("a bug")),
+    });
+    const url = `${CONVERSATIONS}?${SINCE}`;
+    await expect(app.inject({ url, headers: { ...lines, host: "h" } })).rejects.toThrow(
+      "response destroyed before completion",
+    );
+  });
+});
+
+describe("a compressed page", () => {
+  it.each([
+    ["zstd", zstdDecompressSync],
+    ["br", brotliDecompressSync],
+    ["gzip", gunzipSync],
+  ] as const)("holds the same bytes with %s", async (coding, decode) => {
+    const { get, logLines } = setUp({ records: records(5_000) });
+    const url = `${CONVERSATIONS}?${SINCE}`;
+    const plain = await get(url);
+    const response = await get(url, { ...AUTHORIZED, "accept-encoding": coding });
+    expect(response.headers["content-encoding"]).toBe(coding);
+    expect(response.headers["vary"]).toBe("accept, accept-encoding");
+    expect(plain.headers["vary"]).toBe("accept, accept-encoding");
+    expect(decode(response.rawPayload).toString()).toBe(plain.body);
+    await setImmediate();
+    const logged = logLines.filter((line) => line["msg"] === "request");
+    expect(logged.map((line) => line["bytes"])).toEqual([
+      plain.rawPayload.length,
+      response.rawPayload.length,
+    ]);
+  });
+
+  it("that is empty is not compressed", async () => {
+    const { get } = setUp();
+    const url = `${CONVERSATIONS}?${SINCE}&created_to=2020-01-01T00:00:00Z`;
+    const response = await get(url, { ...AUTHORIZED, "accept-encoding": "gzip" });
+    expect(response.headers["content-encoding"]).toBeUndefined();
+    expect(response.body).toBe('{"data":[],"meta":{"next_page_uri":null}}');
   });
 });
 

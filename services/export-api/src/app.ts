@@ -1,41 +1,55 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Logger, ServiceError } from "@conversation-export/runtime";
-import type { Reader } from "@conversation-export/warehouse";
+import underPressure from "@fastify/under-pressure";
 import Fastify, {
   type FastifyError,
   type FastifyInstance,
   type FastifyReply,
   type FastifyRequest,
 } from "fastify";
-import { answerTo, badRequest, methodNotAllowed, renderError, routeMissing } from "./api-error.ts";
-import { createAuthenticate } from "./authenticate.ts";
+import type { createAdmission } from "./admission.ts";
+import {
+  answerTo,
+  badRequest,
+  contentTooLarge,
+  methodNotAllowed,
+  renderError,
+  routeMissing,
+} from "./api-error.ts";
 import { answerClientError } from "./client-error.ts";
-import { createCursorSigner } from "./cursor.ts";
+import type { Endpoint } from "./endpoint.ts";
 import type { ExportMetrics } from "./export-metrics.ts";
-import type { LinkBounds } from "./next-page.ts";
-import { createPageHandler, PAGE_ENDPOINTS, pathOf } from "./page-route.ts";
+import { lingerBeforeClose } from "./linger.ts";
+import { createPathMethods } from "./path-methods.ts";
 import { requestIdOf } from "./request-id.ts";
+import { SECURITY_HEADERS, TRANSPORT_SECURITY } from "./security-headers.ts";
 import { unwrapTarget } from "./service-address.ts";
 
 export type AppDeps = {
-  readonly reader: Reader;
+  readonly endpoints: readonly Endpoint[];
+  readonly admit: ReturnType<typeof createAdmission>;
   readonly log: Logger;
   readonly metrics: ExportMetrics;
   /** Milliseconds that never run backwards. */
   readonly clock: () => number;
-  readonly cursorSecret: string;
-  readonly previousCursorSecret?: string | undefined;
-  readonly publicBaseUrl?: string | undefined;
-  readonly linkBounds: LinkBounds;
-  readonly keyCacheMs: number;
-  readonly idleMs: number;
+  /** Whose X-Forwarded-* headers count. */
+  readonly trustedProxies: readonly string[];
+  /** Above it new requests are answered with 503; 0 for never. */
+  readonly maxEventLoopDelayMs: number;
 };
 
 /** Bytes that may wait in the process for each slow reader. */
 const SOCKET_BUFFER_BYTES = 256 * 1024;
 /** Above the idle time-outs of common load balancers, so that they close first. */
 const KEEP_ALIVE_MS = 75_000;
+/** A whole request, and its header alone, have to arrive within this time. */
 const REQUEST_MS = 30_000;
+const HEADERS_MS = 10_000;
+const TIMEOUT_CHECK_MS = 2_000;
+/** What is left of a refused body and no larger is read and thrown away. */
+const SMALL_BODY_BYTES = 64 * 1024;
+/** 4.0 MB (specification, section 8). */
+export const MAX_REQUEST_BYTES = 4_000_000;
 
 const KNOWN_METHODS: ReadonlySet<string> = new Set([
   "GET",
@@ -49,20 +63,22 @@ const KNOWN_METHODS: ReadonlySet<string> = new Set([
 
 const routeOf = (request: FastifyRequest): string => request.routeOptions.url ?? "unknown";
 
-const pathnameOf = (target: string): string => {
-  const path = target.split("?", 1)[0] ?? "";
-  try {
-    return decodeURIComponent(path);
-  } catch {
-    return path;
+/** Whether more than a little of a body is still to come that nobody will read. */
+const hasLargeBodyAhead = ({ complete, headers }: IncomingMessage): boolean =>
+  !complete &&
+  (headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > SMALL_BODY_BYTES);
+
+class OverloadError extends ServiceError {
+  constructor() {
+    super("overloaded", "the event loop is late", { retryable: true });
   }
-};
+}
 
 /** Builds the HTTP side of the service, ready for `listen` or `inject`. */
 export const createApp = (deps: AppDeps): FastifyInstance => {
-  const { log, metrics, clock } = deps;
+  const { endpoints, admit, log, metrics, clock } = deps;
   let closing = false;
-  const methods = new Map<string, readonly string[]>();
+  const pathMethods = createPathMethods();
 
   const sendError = (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const { answer, errorId } = answerTo(error);
@@ -70,6 +86,10 @@ export const createApp = (deps: AppDeps): FastifyInstance => {
       request.facts.errorId = errorId;
       metrics.errors.inc({ status: String(answer.status) });
       log.error({ err: error, errorId, requestId: request.id, status: answer.status }, "request failed");
+    }
+    if (answer.headers["connection"] === "close" || hasLargeBodyAhead(request.raw)) {
+      reply.header("connection", "close");
+      lingerBeforeClose(request.raw);
     }
     // A buffer, since the framework would add a charset to JSON text.
     return reply
@@ -80,7 +100,12 @@ export const createApp = (deps: AppDeps): FastifyInstance => {
 
   const begin = (request: FastifyRequest, reply: FastifyReply): void => {
     request.facts = { startedAt: clock(), bytes: 0 };
-    reply.headers({ "x-request-id": request.id, "cache-control": "private, no-store" });
+    reply.headers({
+      "x-request-id": request.id,
+      "cache-control": "private, no-store",
+      ...SECURITY_HEADERS,
+      ...(request.protocol === "https" && { "strict-transport-security": TRANSPORT_SECURITY }),
+    });
     // Later, so that the handler has noted how its page ended.
     reply.raw.once("close", () => setImmediate(finish, request, reply));
   };
@@ -116,14 +141,20 @@ export const createApp = (deps: AppDeps): FastifyInstance => {
 
   const app = Fastify({
     logger: false,
-    http: { highWaterMark: SOCKET_BUFFER_BYTES, requireHostHeader: false },
+    http: {
+      highWaterMark: SOCKET_BUFFER_BYTES,
+      requireHostHeader: false,
+      headersTimeout: HEADERS_MS,
+      connectionsCheckingInterval: TIMEOUT_CHECK_MS,
+    },
     keepAliveTimeout: KEEP_ALIVE_MS,
     requestTimeout: REQUEST_MS,
     exposeHeadRoutes: false,
     return503OnClosing: false,
+    trustProxy: [...deps.trustedProxies],
     genReqId: (raw) => requestIdOf(raw.headers["x-request-id"]),
     rewriteUrl: (raw) => unwrapTarget(raw.url ?? "/"),
-    // Parameters are read by the handlers, strictly and after the key.
+    // Parameters are read by the operations, strictly and after the key.
     routerOptions: { querystringParser: () => ({}) },
     frameworkErrors: (error, request, reply) => {
       begin(request, reply);
@@ -136,6 +167,14 @@ export const createApp = (deps: AppDeps): FastifyInstance => {
   app.server.on("checkExpectation", (raw: IncomingMessage, response: ServerResponse) => {
     app.server.emit("request", raw, response);
   });
+  app.server.on("checkContinue", (raw: IncomingMessage, response: ServerResponse) => {
+    // A body that will be refused need not be sent.
+    if (Number(raw.headers["content-length"] ?? 0) <= MAX_REQUEST_BYTES) response.writeContinue();
+    app.server.emit("request", raw, response);
+  });
+  // Bodies are read by the operations, after the key and never further than allowed.
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("*", (_request, _payload, done) => done(null));
 
   app.addHook("onRequest", async (request, reply) => {
     begin(request, reply);
@@ -143,43 +182,30 @@ export const createApp = (deps: AppDeps): FastifyInstance => {
     if (request.raw.httpVersion === "1.1" && request.headers.host === undefined) {
       throw badRequest(["Host: the header is required"]);
     }
+    const announced = Number(request.headers["content-length"] ?? 0);
+    if (announced > MAX_REQUEST_BYTES) throw contentTooLarge(MAX_REQUEST_BYTES, announced);
     if (request.is404) {
-      const allowed = methods.get(pathnameOf(request.url));
+      const allowed = pathMethods.of(request.url);
       throw allowed === undefined ? routeMissing() : methodNotAllowed(request.method, allowed);
     }
+  });
+  app.addHook("onRoute", ({ url, method }) => {
+    pathMethods.add(url, typeof method === "string" ? [method] : method);
   });
   app.addHook("preClose", (done) => {
     closing = true;
     done();
   });
-
-  const authenticate = createAuthenticate({
-    reader: deps.reader,
-    cacheMs: deps.keyCacheMs,
-    clock,
-    onLookup: (result) => metrics.keyLookups.inc({ result }),
-  });
-  const cursors = createCursorSigner({
-    secret: deps.cursorSecret,
-    previousSecret: deps.previousCursorSecret,
-  });
-  for (const endpoint of PAGE_ENDPOINTS) {
-    const handler = createPageHandler(
-      {
-        reader: deps.reader,
-        authenticate,
-        cursors,
-        metrics,
-        log,
-        clock,
-        publicBaseUrl: deps.publicBaseUrl,
-        linkBounds: deps.linkBounds,
-        idleMs: deps.idleMs,
-      },
-      endpoint,
-    );
-    methods.set(pathOf(endpoint), ["GET", "HEAD"]);
-    app.route({ method: ["GET", "HEAD"], url: pathOf(endpoint), handler });
+  if (deps.maxEventLoopDelayMs > 0) {
+    void app.register(underPressure, {
+      maxEventLoopDelay: deps.maxEventLoopDelayMs,
+      customError: OverloadError,
+      exposeStatusRoute: false,
+    });
+  }
+  for (const endpoint of endpoints) {
+    const method = endpoint.method === "GET" ? ["GET", "HEAD"] : [endpoint.method];
+    for (const url of endpoint.paths) app.route({ method, url, handler: admit(endpoint) });
   }
   return app;
 };

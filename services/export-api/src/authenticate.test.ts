@@ -1,13 +1,15 @@
+import { parseRateWindows } from "@conversation-export/domain";
 import { createKey, ServiceError } from "@conversation-export/runtime";
 import type { ApiClient } from "@conversation-export/warehouse";
 import { expect, it } from "vitest";
 import { ApiError } from "./api-error.ts";
 import { CLIENT, KEY } from "./app.fixture.ts";
+import { createAuthThrottle } from "./auth-throttle.ts";
 import { createAuthenticate } from "./authenticate.ts";
 
-const setUp = (answer: () => Promise<ApiClient | null>) => {
+const setUp = (answer: () => Promise<ApiClient | null>, windows = "off") => {
   const seen = { lookups: 0, results: [] as string[], now: 1_000 };
-  const authenticate = createAuthenticate({
+  const check = createAuthenticate({
     reader: {
       findKey: () => {
         seen.lookups += 1;
@@ -16,8 +18,11 @@ const setUp = (answer: () => Promise<ApiClient | null>) => {
     },
     cacheMs: 10_000,
     clock: () => seen.now,
+    throttle: createAuthThrottle({ windows: parseRateWindows(windows) ?? [] }),
     onLookup: (result) => seen.results.push(result),
   });
+  const authenticate = (authorization: string | undefined, address = "192.0.2.1") =>
+    check(authorization, address);
   return { authenticate, seen };
 };
 
@@ -115,4 +120,25 @@ it("keeps answers of different keys apart", async () => {
   await authenticate(`Bearer ${KEY}`);
   await authenticate(`Bearer ${other}`);
   expect(seen.lookups).toBe(2);
+});
+
+it("answers 429 to an address that failed too often, but for keys that are known to be good", async () => {
+  const unknown = createKey().key;
+  let answer: ApiClient | null = CLIENT;
+  const { authenticate, seen } = setUp(() => Promise.resolve(answer), "3/1m");
+  expect(await statusOf(authenticate(`Bearer ${KEY}`))).toBe(200);
+  answer = null;
+  expect(await statusOf(authenticate(undefined))).toBe(401);
+  expect(await statusOf(authenticate("Bearer nonsense"))).toBe(401);
+  expect(await statusOf(authenticate(`Bearer ${unknown}`))).toBe(401);
+  expect(seen.lookups).toBe(2);
+  for (const header of [undefined, "Bearer nonsense", `Bearer ${createKey().key}`]) {
+    expect(await statusOf(authenticate(header))).toBe(429);
+  }
+  expect(seen.lookups).toBe(2);
+  expect(await statusOf(authenticate(`Bearer ${KEY}`))).toBe(200);
+  seen.now += 10_001;
+  answer = CLIENT;
+  expect(await statusOf(authenticate(`Bearer ${KEY}`))).toBe(200);
+  expect(await statusOf(authenticate("Bearer nonsense", "192.0.2.2"))).toBe(401);
 });

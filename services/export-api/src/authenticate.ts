@@ -1,16 +1,19 @@
 import { parseKey } from "@conversation-export/runtime";
 import type { ApiClient, Reader } from "@conversation-export/warehouse";
 import { LRUCache } from "lru-cache";
-import { clientMissing, unauthorized } from "./api-error.ts";
+import { type ApiError, clientMissing, unauthorized } from "./api-error.ts";
+import type { AuthThrottle } from "./auth-throttle.ts";
 
 const MAX_KEYS = 10_000;
 const MAX_UNKNOWN_MS = 2_000;
 
-export type Authenticate = (authorization: string | undefined) => Promise<ApiClient>;
+/** `address` is that of the caller, for counting failures. */
+export type Authenticate = (authorization: string | undefined, address: string) => Promise<ApiClient>;
 
 /**
  * Checks the value of an Authorization header. Throws `ApiError` 401 for a missing, malformed, unknown or revoked
- * key and 404 for a key of a deleted client, and the reader's error when the warehouse cannot be asked.
+ * key, 429 when the address has failed too often, 404 for a key of a deleted client, and the reader's error when
+ * the warehouse cannot be asked. A key that was good before passes from any address.
  * @param deps.cacheMs for how long an answer of the warehouse holds; unknown keys are asked again after 2 s at most
  * @param deps.clock milliseconds that never run backwards
  */
@@ -18,9 +21,10 @@ export const createAuthenticate = (deps: {
   reader: Pick<Reader, "findKey">;
   cacheMs: number;
   clock: () => number;
+  throttle: AuthThrottle;
   onLookup: (result: "cached" | "asked" | "malformed") => void;
 }): Authenticate => {
-  const { reader, cacheMs, clock, onLookup } = deps;
+  const { reader, cacheMs, clock, throttle, onLookup } = deps;
   // fetch coalesces concurrent look-ups of one key; values are wrapped since null is no value to the cache.
   const keys = new LRUCache<string, { client: ApiClient | null }>({
     max: MAX_KEYS,
@@ -36,25 +40,39 @@ export const createAuthenticate = (deps: {
     },
   });
 
-  const findClient = async (hash: string): Promise<ApiClient | null> => {
+  // Keys that were good when last asked about: others who share their address cannot lock them out.
+  const trusted = new LRUCache<string, true>({ max: MAX_KEYS });
+
+  const refuse = (address: string, given: boolean): ApiError => {
+    throttle.check(address);
+    throttle.failed(address);
+    return unauthorized(given);
+  };
+
+  const findClient = async (hash: string, address: string): Promise<ApiClient | null> => {
     const cached = keys.get(hash);
     if (cached !== undefined) {
       onLookup("cached");
       return cached.client;
     }
-    return (await keys.forceFetch(hash)).client;
+    // Guessing must not reach the warehouse without end.
+    if (!trusted.has(hash)) throttle.check(address);
+    const { client } = await keys.forceFetch(hash);
+    if (client === null) trusted.delete(hash);
+    else trusted.set(hash, true);
+    return client;
   };
 
-  return async (authorization) => {
+  return async (authorization, address) => {
     const [scheme, token, ...rest] = authorization?.trim().split(/ +/) ?? [];
-    if (scheme === undefined || scheme === "") throw unauthorized(false);
+    if (scheme === undefined || scheme === "") throw refuse(address, false);
     const key = scheme.toLowerCase() === "bearer" && rest.length === 0 ? parseKey(token ?? "") : undefined;
     if (key === undefined) {
       onLookup("malformed");
-      throw unauthorized(true);
+      throw refuse(address, true);
     }
-    const client = await findClient(key.hash);
-    if (client === null) throw unauthorized(true);
+    const client = await findClient(key.hash, address);
+    if (client === null) throw refuse(address, true);
     if (client.clientDeleted) throw clientMissing(client.clientId);
     return client;
   };

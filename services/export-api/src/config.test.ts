@@ -4,6 +4,9 @@ import { readConfig } from "./config.ts";
 
 const REQUIRED = {
   CLICKHOUSE_URL: "http://reader:secret@127.0.0.1:8123/export",
+  CLICKHOUSE_INTAKE_URL: "http://intake:secret@127.0.0.1:8123/export",
+  REDIS_URL: "redis://127.0.0.1:6379",
+  KAFKA_BROKERS: "127.0.0.1:9092",
   CURSOR_SECRET: "a secret of the tests, 32 letters long",
 };
 
@@ -17,8 +20,8 @@ const problemsOf = (env: Record<string, string>): string[] => {
   return [];
 };
 
-it("needs the warehouse and a secret, and has defaults for the rest", () => {
-  expect(problemsOf({})).toEqual(["CLICKHOUSE_URL", "CURSOR_SECRET"]);
+it("needs the servers and a secret, and has defaults for the rest", () => {
+  expect(problemsOf({})).toEqual(Object.keys(REQUIRED));
   expect(readConfig(REQUIRED)).toMatchObject({
     linkBounds: "same",
     keyCacheMs: 10_000,
@@ -44,6 +47,24 @@ it.each([
   ["KEY_CACHE_SECONDS", "0"],
   ["PORT", "65536"],
   ["LOG_LEVEL", "loud"],
+  ["RATE_LIMITS", "10 a second"],
+  ["RATE_LIMITS_MESSAGES", "10/1s,20/1s"],
+  ["TRUSTED_PROXIES", "everybody"],
+  ["LEGACY_SUNSET", "next year"],
+  ["MAX_PAGES", "0"],
 ])("refuses %s=%s", (name, value) => {
   expect(problemsOf({ ...REQUIRED, [name]: value })).toEqual([name]);
+});
+
+it("has one allowance for all operations, and others where they are given", () => {
+  const { rateLimits } = readConfig({
+    ...REQUIRED,
+    RATE_LIMITS: "5/1s,100/1m",
+    RATE_LIMITS_END_USERS: "off",
+  });
+  const all = [
+    { requests: 5, seconds: 1 },
+    { requests: 100, seconds: 60 },
+  ];
+  expect(rateLimits).toMatchObject({ conversations: all, messages: all, sms_trigger: all, end_users: [] });
 });

@@ -1,18 +1,55 @@
+import { parseRateWindows, type RateWindow } from "@conversation-export/domain";
 import { LOG_LEVELS, parseEnv } from "@conversation-export/runtime";
 import { z } from "zod";
+import type { LimitName } from "@conversation-export/warehouse";
 
 const port = (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback);
+const count = (fallback: number) => z.coerce.number().int().min(1).default(fallback);
 const secret = z.string().min(32, "must have at least 32 characters");
+const windows = z.string().transform((text, context) => {
+  const parsed = parseRateWindows(text);
+  if (parsed !== undefined) return parsed;
+  context.addIssue("must be a list such as 10/1s,100/1m, or off");
+  return z.NEVER;
+});
+const day = z.iso.date("must be a day such as 2026-12-31").transform((text) => new Date(`${text}T00:00:00Z`));
+const listOf = (shape: RegExp, problem: string) =>
+  z
+    .string()
+    .transform((list) => list.split(",").map((entry) => entry.trim()))
+    .pipe(z.array(z.string().regex(shape, problem)).min(1));
 
 const schema = z.object({
   HOST: z.string().default("0.0.0.0"),
   PORT: port(8080),
   METRICS_PORT: port(9090),
   CLICKHOUSE_URL: z.url({ protocol: /^https?$/ }),
+  CLICKHOUSE_INTAKE_URL: z.url({ protocol: /^https?$/ }),
+  REDIS_URL: z.url({ protocol: /^rediss?$/ }),
+  KAFKA_BROKERS: listOf(/^.+:\d+$/, "must be host:port,host:port,…"),
+  TOPIC_SMS_TRIGGERS: z.string().default("sms-triggers"),
   CURSOR_SECRET: secret,
   CURSOR_SECRET_PREVIOUS: secret.optional(),
   PUBLIC_BASE_URL: z.url({ protocol: /^https?$/ }).optional(),
+  TRUSTED_PROXIES: listOf(
+    /^(?:loopback|linklocal|uniquelocal|[\d.]+(?:\/\d+)?|[\dA-Fa-f]*:[\dA-Fa-f:.]*(?:\/\d+)?)$/,
+    "must be addresses, networks such as 10.0.0.0/8, loopback, linklocal or uniquelocal",
+  ).default(["loopback", "linklocal", "uniquelocal"]),
   LINK_BOUNDS: z.enum(["same", "advancing"]).default("same"),
+  LEGACY_DEPRECATION: day.optional(),
+  LEGACY_SUNSET: day.optional(),
+  RATE_LIMITS: windows.prefault("10/1s"),
+  RATE_LIMITS_CONVERSATIONS: windows.optional(),
+  RATE_LIMITS_MESSAGES: windows.optional(),
+  RATE_LIMITS_END_USERS: windows.optional(),
+  RATE_LIMITS_DATA_SUBJECT_REQUEST: windows.optional(),
+  RATE_LIMITS_SMS_TRIGGER: windows.optional(),
+  AUTH_FAILURE_LIMITS: windows.prefault("20/1m"),
+  MAX_PAGES: count(16),
+  MAX_PAGES_PER_CLIENT: count(4),
+  MAX_WAITING_PAGES: count(256),
+  PAGE_WAIT_MS: count(10_000),
+  MAX_EVENT_LOOP_DELAY_MS: z.coerce.number().int().min(0).default(2_000),
   KEY_CACHE_SECONDS: z.coerce.number().min(1).max(25).default(10),
   IDLE_TIMEOUT_MS: z.coerce.number().int().min(1_000).default(60_000),
   SHUTDOWN_DEADLINE_MS: z.coerce.number().int().min(1_000).default(30_000),
@@ -24,13 +61,34 @@ export type Config = {
   /** 0 takes a free port. */
   readonly port: number;
   readonly metricsPort: number;
-  /** `http://user:password@host:port/database` */
+  /** `http://user:password@host:port/database` of the user that reads */
   readonly clickhouseUrl: string;
+  /** The same of the user that stores data-subject requests. */
+  readonly clickhouseIntakeUrl: string;
+  /** `redis://user:password@host:port` */
+  readonly redisUrl: string;
+  readonly brokers: readonly string[];
+  readonly smsTopic: string;
   readonly cursorSecret: string;
   readonly previousCursorSecret: string | undefined;
   /** The service address with its `/api` prefix, without a slash at the end. */
   readonly publicBaseUrl: string | undefined;
+  /** Whose X-Forwarded-* headers count: addresses, networks, or names of ranges. */
+  readonly trustedProxies: readonly string[];
   readonly linkBounds: "same" | "advancing";
+  readonly legacy: { readonly deprecation: Date | undefined; readonly sunset: Date | undefined };
+  /** For clients without limits of their own; an empty list means no limit. */
+  readonly rateLimits: Readonly<Record<LimitName, readonly RateWindow[]>>;
+  /** Failed authentications of one address. */
+  readonly authFailureLimits: readonly RateWindow[];
+  readonly pages: {
+    readonly perProcess: number;
+    readonly perClient: number;
+    readonly maxWaiting: number;
+    readonly maxWaitMs: number;
+  };
+  /** 0: overload is not looked for. */
+  readonly maxEventLoopDelayMs: number;
   readonly keyCacheMs: number;
   readonly idleMs: number;
   readonly shutdownDeadlineMs: number;
@@ -45,10 +103,31 @@ export const readConfig = (env: Readonly<Record<string, string | undefined>> = p
     port: values.PORT,
     metricsPort: values.METRICS_PORT,
     clickhouseUrl: values.CLICKHOUSE_URL,
+    clickhouseIntakeUrl: values.CLICKHOUSE_INTAKE_URL,
+    redisUrl: values.REDIS_URL,
+    brokers: values.KAFKA_BROKERS,
+    smsTopic: values.TOPIC_SMS_TRIGGERS,
     cursorSecret: values.CURSOR_SECRET,
     previousCursorSecret: values.CURSOR_SECRET_PREVIOUS,
     publicBaseUrl: values.PUBLIC_BASE_URL?.replace(/\/+$/, ""),
+    trustedProxies: values.TRUSTED_PROXIES,
     linkBounds: values.LINK_BOUNDS,
+    legacy: { deprecation: values.LEGACY_DEPRECATION, sunset: values.LEGACY_SUNSET },
+    rateLimits: {
+      conversations: values.RATE_LIMITS_CONVERSATIONS ?? values.RATE_LIMITS,
+      messages: values.RATE_LIMITS_MESSAGES ?? values.RATE_LIMITS,
+      end_users: values.RATE_LIMITS_END_USERS ?? values.RATE_LIMITS,
+      data_subject_request: values.RATE_LIMITS_DATA_SUBJECT_REQUEST ?? values.RATE_LIMITS,
+      sms_trigger: values.RATE_LIMITS_SMS_TRIGGER ?? values.RATE_LIMITS,
+    },
+    authFailureLimits: values.AUTH_FAILURE_LIMITS,
+    pages: {
+      perProcess: values.MAX_PAGES,
+      perClient: values.MAX_PAGES_PER_CLIENT,
+      maxWaiting: values.MAX_WAITING_PAGES,
+      maxWaitMs: values.PAGE_WAIT_MS,
+    },
+    maxEventLoopDelayMs: values.MAX_EVENT_LOOP_DELAY_MS,
     keyCacheMs: values.KEY_CACHE_SECONDS * 1000,
     idleMs: values.IDLE_TIMEOUT_MS,
     shutdownDeadlineMs: values.SHUTDOWN_DEADLINE_MS,

@@ -1,11 +1,12 @@
 import type { Metrics } from "@conversation-export/runtime";
+import type { Slots } from "./slots.ts";
 
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
 export type ExportMetrics = ReturnType<typeof createExportMetrics>;
 
 /** Registers what the service counts. Labels never come from a request, but for ids of registered clients. */
-export const createExportMetrics = (metrics: Metrics) => ({
+export const createExportMetrics = (metrics: Metrics, slots: Pick<Slots, "waiting">) => ({
   requests: metrics.counter("export_api_requests_total", "Requests answered, by route, method and status.", [
     "route",
     "method",
@@ -28,6 +29,9 @@ export const createExportMetrics = (metrics: Metrics) => ({
     "client",
   ]),
   pagesInFlight: metrics.gauge("export_api_pages_in_flight", "Pages being read or written."),
+  pagesWaiting: metrics.gauge("export_api_pages_waiting", "Requests that wait for a slot.", [], (gauge) =>
+    gauge.set(slots.waiting),
+  ),
   brokenPages: metrics.counter("export_api_broken_pages_total", "Pages that began and did not end whole.", [
     "reason",
   ]),

@@ -1,3 +1,10 @@
+import { createProducer } from "@conversation-export/bus";
+import {
+  createErasureQueue,
+  createIdempotencyStore,
+  createRateLimiter,
+  createRedis,
+} from "@conversation-export/queue";
 import {
   configOrExit,
   createHealthServer,
@@ -6,27 +13,87 @@ import {
   retry,
   run,
 } from "@conversation-export/runtime";
-import { createReader } from "@conversation-export/warehouse";
-import { createApp } from "./app.ts";
+import {
+  createCampaignStore,
+  createReader,
+  createRequestStore,
+  createWatermarkReader,
+} from "@conversation-export/warehouse";
+import { createAuthThrottle } from "./auth-throttle.ts";
 import { readConfig } from "./config.ts";
+import { createExportApp } from "./export-app.ts";
 import { createExportMetrics } from "./export-metrics.ts";
 import { createListener } from "./listener.ts";
+import { createRateLimit, createRateLimitMetrics } from "./rate-limit.ts";
+import { createSlots } from "./slots.ts";
+import { createTriggerPublisher } from "./sms-trigger-publisher.ts";
+import { createWatermarkCache } from "./watermark.ts";
+
+/** Beside the pages: keys, watermarks and the like. */
+const LOOKUP_CONNECTIONS = 16;
+const WATERMARK_MAX_AGE_MS = 2_000;
+const IDEMPOTENCY_SECONDS = 86_400;
+const IDEMPOTENCY_LEASE_MS = 30_000;
+const KAFKA_STALL_MS = 5_000;
 
 const config = configOrExit(readConfig);
 const log = createLogger({ service: "export-api", level: config.logLevel });
-const metrics = createMetrics({ service: "export-api" });
-const reader = createReader({ url: config.clickhouseUrl, application: "export-api" });
-const app = createApp({
-  reader,
+const registry = createMetrics({ service: "export-api" });
+const slots = createSlots(config.pages);
+const metrics = createExportMetrics(registry, slots);
+const limitMetrics = createRateLimitMetrics(registry);
+const names = { url: config.clickhouseUrl, application: "export-api", now: Date.now };
+
+const reader = createReader({
+  ...names,
+  // A stream of lines reads one page ahead; look-ups never wait for pages.
+  maxOpenConnections: 2 * config.pages.perProcess + LOOKUP_CONNECTIONS,
+});
+const watermarks = createWatermarkReader(names);
+const campaigns = createCampaignStore(names);
+const requests = createRequestStore({ ...names, url: config.clickhouseIntakeUrl });
+const redis = createRedis({ url: config.redisUrl, log });
+const erasures = createErasureQueue({ url: config.redisUrl, log });
+const publisher = createTriggerPublisher({
+  producer: createProducer({ brokers: config.brokers, clientId: "conversation-export-api", log }),
+  topic: config.smsTopic,
+  stallMs: KAFKA_STALL_MS,
   log,
-  metrics: createExportMetrics(metrics),
-  clock: () => performance.now(),
+});
+const clock = () => performance.now();
+const app = createExportApp({
+  reader,
+  rateLimit: createRateLimit({
+    limiter: createRateLimiter({ redis, log, onUnshared: () => limitMetrics.unshared.inc() }),
+    defaults: config.rateLimits,
+    metrics: limitMetrics,
+  }),
+  authThrottle: createAuthThrottle({ windows: config.authFailureLimits }),
+  slots,
+  watermark: createWatermarkCache({ load: () => watermarks.load(), maxAgeMs: WATERMARK_MAX_AGE_MS, clock }),
+  compliance: { requests, erasures },
+  campaigns: {
+    campaigns,
+    publisher,
+    idempotency: createIdempotencyStore({
+      redis,
+      ttlSeconds: IDEMPOTENCY_SECONDS,
+      leaseMs: IDEMPOTENCY_LEASE_MS,
+    }),
+  },
+  log,
+  metrics,
+  clock,
+  now: Date.now,
   cursorSecret: config.cursorSecret,
   previousCursorSecret: config.previousCursorSecret,
   publicBaseUrl: config.publicBaseUrl,
+  trustedProxies: config.trustedProxies,
   linkBounds: config.linkBounds,
+  legacy: config.legacy,
   keyCacheMs: config.keyCacheMs,
   idleMs: config.idleMs,
+  maxEventLoopDelayMs: config.maxEventLoopDelayMs,
 });
 const listener = createListener({
   app,
@@ -39,7 +106,7 @@ const listener = createListener({
 const health = createHealthServer({
   host: config.host,
   port: config.metricsPort,
-  metrics,
+  metrics: registry,
   checks: { live: () => true, ready: () => listener.ready() },
   log,
 });
@@ -50,6 +117,9 @@ run({
   deadlineMs: config.shutdownDeadlineMs,
   parts: [
     { name: "health", start: () => health.start(), stop: () => health.stop() },
+    { name: "redis", start: async () => redis.connect(), stop: () => redis.stop() },
+    { name: "erasures", start: async () => erasures.start(), stop: () => erasures.stop() },
+    { name: "bus", start: () => publisher.start(), stop: () => publisher.stop() },
     {
       name: "warehouse",
       start: () =>
@@ -59,7 +129,7 @@ run({
         }),
       stop: () => {
         stopping.abort();
-        return reader.close();
+        return Promise.all([reader, watermarks, campaigns, requests].map((part) => part.close()));
       },
     },
     { name: "http", start: () => listener.start(), stop: () => listener.stop() },

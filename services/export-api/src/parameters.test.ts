@@ -1,11 +1,14 @@
 import { END_OF_TIME, formatTimestampZ, parseTimestamp } from "@conversation-export/domain";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { z } from "zod";
 import {
   type PageRequest,
   type PageRequestResult,
   readConversationParameters,
   readMessageParameters,
+  readParameters,
+  wholeNumber,
 } from "./parameters.ts";
 
 const read = (query: string): PageRequestResult => readConversationParameters(`/x?${query}`);
@@ -140,6 +143,17 @@ describe("conversations", () => {
     ]);
   });
 
+  it.each([
+    "2024-03-01T00:00:00+00:00",
+    "2024-03-01T00:00:00.5+0000",
+    "2024-03-01T00:00:00+00",
+  ])("says what became of the raw + in %s", (value) => {
+    expect(problemsOf(read(`created_since=${value}`))).toEqual([
+      "created_since: must be an existing ISO 8601 UTC timestamp ending in Z; a raw + in a query is read as a blank: " +
+        "write %2B, or Z instead of the offset",
+    ]);
+  });
+
   it("names everything that is wrong at once", () => {
     const problems = problemsOf(read("created_since=x&created_to=y&page_size=1&foo=1&bar=2&foo=3")).join(
       "; ",
@@ -201,5 +215,56 @@ describe("messages", () => {
       "updated_since: unknown parameter",
       "created_since: is required",
     ]);
+  });
+});
+
+describe("the parameters of any operation", () => {
+  const schema = z.object({
+    limit: wholeNumber(1, 5, 3).optional(),
+    name: z.string(),
+    other: z.string().nullish(),
+  });
+  const readAny = (query: string) => readParameters(schema, `/x?${query}`);
+
+  it("are the values of their schema, and only those that were given", () => {
+    const { values, given, problems } = readAny("name=a%20b&limit=5&other=null");
+    expect({ values, given: [...given].sort(), problems }).toEqual({
+      values: { name: "a b", limit: 5 },
+      given: ["limit", "name"],
+      problems: [],
+    });
+  });
+
+  it("take an empty value for absent where the schema takes null, and nowhere else", () => {
+    expect(readAny("name=&other=").values).toEqual({ name: "" });
+    expect(readAny("name=null").values).toEqual({ name: "null" });
+    expect(readAny("name=x&limit=").problems).toEqual(["limit: must be an integer from 1 to 5"]);
+  });
+
+  it("name what is missing, unknown, repeated and wrong, and have no values then", () => {
+    const { values, problems } = readAny("limit=6&limit=7&foo=1&Name=x");
+    expect(values).toEqual({});
+    expect(problems.sort()).toEqual([
+      "Name: unknown parameter",
+      "foo: unknown parameter",
+      "limit: given more than once",
+      "limit: must be an integer from 1 to 5",
+      "name: is required",
+    ]);
+  });
+
+  it.each([
+    "__proto__",
+    "constructor",
+    "toString",
+    "a[b]",
+    "__proto__[x]",
+    "constructor.prototype.x",
+  ])("take %s for an unknown name and touch no prototype", (name) => {
+    const { values, problems } = readAny(`name=x&${encodeURIComponent(name)}=polluted&${name}=polluted`);
+    expect(problems).toEqual([`${name}: unknown parameter`]);
+    expect(values).toEqual({});
+    expect(({} as Record<string, unknown>)["x"]).toBeUndefined();
+    expect(Object.prototype).not.toHaveProperty("polluted");
   });
 });

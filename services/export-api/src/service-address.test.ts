@@ -1,29 +1,42 @@
-import type { IncomingHttpHeaders } from "node:http";
-import type { Socket } from "node:net";
+import Fastify from "fastify";
 import { expect, it } from "vitest";
-import { serviceAddress, unwrapTarget } from "./service-address.ts";
+import { createAddressOf, unwrapTarget } from "./service-address.ts";
 
-const address = (headers: IncomingHttpHeaders, publicBaseUrl?: string): string =>
-  serviceAddress({ headers, socket: { localPort: 8080 } as Socket }, publicBaseUrl);
+const address = async (
+  headers: Record<string, string>,
+  options: { publicBaseUrl?: string; remoteAddress?: string } = {},
+): Promise<string> => {
+  const app = Fastify({ trustProxy: "loopback" });
+  const addressOf = createAddressOf(options.publicBaseUrl);
+  app.get("/", (request) => addressOf(request));
+  const { remoteAddress = "127.0.0.1" } = options;
+  return (await app.inject({ url: "/", headers, remoteAddress })).payload;
+};
 
-it("is the configured address, else the forwarded one, else the one that was called", () => {
-  const forwarded = {
-    host: "10.0.0.1:8080",
-    "x-forwarded-proto": "https, http",
-    "x-forwarded-host": "x.example, y",
-  };
-  expect(address(forwarded, "https://export.example/api")).toBe("https://export.example/api");
-  expect(address(forwarded)).toBe("https://x.example/api");
-  expect(address({ host: "localhost:1234" })).toBe("http://localhost:1234/api");
-  expect(address({ host: "[::1]:1234" })).toBe("http://[::1]:1234/api");
+it("is the configured address, else the forwarded one, else the one that was called", async () => {
+  const forwarded = { host: "10.0.0.1:8080", "x-forwarded-proto": "https", "x-forwarded-host": "x.example" };
+  const publicBaseUrl = "https://export.example/api";
+  expect(await address(forwarded, { publicBaseUrl })).toBe(publicBaseUrl);
+  expect(await address(forwarded)).toBe("https://x.example/api");
+  expect(await address({ host: "localhost:1234" })).toBe("http://localhost:1234/api");
+  expect(await address({ host: "[::1]:1234" })).toBe("http://[::1]:1234/api");
 });
 
-it("takes no host that could break out of a link", () => {
-  for (const host of ['a"b', "a>b", "a/b", "a b", "", "user@host"]) {
-    expect(address({ host })).toBe("http://localhost:8080/api");
-    expect(address({ host: "good.example", "x-forwarded-host": host })).toBe("http://good.example/api");
+it("takes the word of trusted proxies alone", async () => {
+  const headers = {
+    host: "export.example",
+    "x-forwarded-proto": "https",
+    "x-forwarded-host": "evil.example",
+  };
+  expect(await address(headers, { remoteAddress: "203.0.113.9" })).toBe("http://export.example/api");
+});
+
+it("takes no host that could break out of a link", async () => {
+  for (const host of ['a"b', "a>b", "a/b", "a b", "user@host"]) {
+    expect(await address({ host })).toBe("http://localhost:80/api");
+    expect(await address({ host: "good.example", "x-forwarded-host": host })).toBe("http://good.example/api");
   }
-  expect(address({ host: "a", "x-forwarded-proto": "javascript" })).toBe("http://a/api");
+  expect(await address({ host: "a", "x-forwarded-proto": "javascript" })).toBe("http://a/api");
 });
 
 it("takes a link apart that a client put behind its own address", () => {
@@ -36,6 +49,7 @@ it("takes a link apart that a client put behind its own address", () => {
     "/apihttps://host",
     "/https%3A//host",
     "http://host:8080",
+    "/api",
     "",
   ]) {
     expect(unwrapTarget(prefix + target), prefix).toBe(target);

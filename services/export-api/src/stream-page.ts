@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import type { Readable } from "node:stream";
+import type { Readable, Transform } from "node:stream";
 import { ServiceError } from "@conversation-export/runtime";
 
 /**
@@ -11,8 +11,10 @@ export type PageEnd =
   | "client_gone"
   | "client_stalled"
   | "warehouse_stalled"
-  | "warehouse_failed";
+  | "warehouse_failed"
+  | "encoding_failed";
 
+/** `bytes` are those of the body as it was sent. */
 export type PageOutcome = { end: PageEnd; bytes: number; error?: unknown };
 
 /**
@@ -20,18 +22,22 @@ export type PageOutcome = { end: PageEnd; bytes: number; error?: unknown };
  * the client. `begin` is called once, before the first byte and not before the warehouse has sent one: an error
  * until then rejects, so that it can still be answered with a status. After that an error resets the connection.
  * A client that goes away destroys `records`.
+ * @param deps.tail asked for when the records have ended
+ * @param deps.encoder compresses the body on its way
  * @param deps.idleMs milliseconds without any progress after which the page is given up
  */
 export const streamPage = (deps: {
   response: ServerResponse;
   records: Readable;
   head: string;
-  tail: string;
+  tail: () => string;
+  encoder?: Transform | undefined;
   idleMs: number;
   begin: () => void;
 }): Promise<PageOutcome> =>
   new Promise((resolve, reject) => {
-    const { response, records, head, tail, idleMs, begin } = deps;
+    const { response, records, head, tail, encoder, idleMs, begin } = deps;
+    const sink = encoder ?? response;
     let begun = false;
     let ended = false;
     let settled = false;
@@ -40,8 +46,9 @@ export const streamPage = (deps: {
     const settle = (end: PageEnd, error?: unknown): void => {
       if (settled) return;
       settled = true;
-      response.off("drain", resume);
+      sink.off("drain", resume);
       records.destroy();
+      encoder?.destroy();
       resolve(error === undefined ? { end, bytes } : { end, bytes, error });
     };
     const fail = (end: PageEnd, error: Error): void => {
@@ -49,21 +56,26 @@ export const streamPage = (deps: {
       if (!begun && end !== "client_gone") {
         settled = true;
         records.destroy();
+        encoder?.destroy();
         reject(error);
         return;
       }
       settle(end, error);
       breakOff(response);
     };
-    const write = (chunk: string | Buffer): boolean => {
+    const count = (chunk: string | Buffer): void => {
       bytes += Buffer.byteLength(chunk);
-      return response.write(chunk);
+    };
+    const write = (chunk: string | Buffer): boolean => {
+      if (encoder === undefined) count(chunk);
+      return sink.write(chunk);
     };
     const start = (): void => {
       if (begun) return;
       begun = true;
       begin();
-      write(head);
+      encoder?.on("data", count).pipe(response);
+      if (head !== "") write(head);
     };
     const resume = (): void => {
       records.resume();
@@ -78,21 +90,26 @@ export const streamPage = (deps: {
       if (settled) return;
       ended = true;
       start();
-      bytes += Buffer.byteLength(tail);
-      response.end(tail);
+      const last = tail();
+      if (encoder === undefined) count(last);
+      sink.end(last);
     });
     // Stays attached: a destroyed query may still report its own end.
     records.on("error", (error) => fail("warehouse_failed", error));
     records.once("close", () => {
       if (!ended) fail("warehouse_failed", new Error("the records ended early"));
     });
-    response.on("drain", resume);
+    sink.on("drain", resume);
+    encoder?.on("error", (error) => fail("encoding_failed", error));
     response.once("finish", () => settle("complete"));
     response.once("close", () => settle("client_gone"));
     response.on("error", () => settle("client_gone"));
     // The socket's own timer counts bytes that leave the process, also those of a buffer that drains slowly.
     response.setTimeout(idleMs, () => {
-      const side = response.writableNeedDrain || ended ? "client_stalled" : "warehouse_stalled";
+      const side =
+        response.writableNeedDrain || sink.writableNeedDrain || ended
+          ? "client_stalled"
+          : "warehouse_stalled";
       fail(side, new ServiceError(side, `no progress for ${idleMs} ms`, { retryable: true }));
     });
     if (response.destroyed) settle("client_gone");

@@ -1,0 +1,59 @@
+import type { ServerResponse } from "node:http";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { notAuthorized } from "./api-error.ts";
+import type { Authenticate } from "./authenticate.ts";
+import type { Endpoint } from "./endpoint.ts";
+import type { ExportMetrics } from "./export-metrics.ts";
+import type { RateLimit } from "./rate-limit.ts";
+import type { Slots } from "./slots.ts";
+
+/** A signal that aborts when the response closes before its end. */
+const closeSignal = (response: ServerResponse): AbortSignal => {
+  const controller = new AbortController();
+  if (response.destroyed) controller.abort();
+  response.once("close", () => {
+    if (!response.writableFinished) controller.abort();
+  });
+  return controller.signal;
+};
+
+/** Leads every request to its operation: key, scope, rate, slot, and only then the operation itself. */
+export const createAdmission = (deps: {
+  readonly authenticate: Authenticate;
+  readonly rateLimit: RateLimit;
+  readonly slots: Slots;
+  readonly metrics: ExportMetrics;
+}) => {
+  const { authenticate, rateLimit, slots, metrics } = deps;
+
+  const serve = async (endpoint: Endpoint, request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    if (endpoint.headers !== undefined) reply.headers(endpoint.headers(request));
+    const client = await authenticate(request.headers.authorization, request.ip);
+    request.facts.clientId = client.clientId;
+    if (!client.scopes.includes(endpoint.scope)) throw notAuthorized(endpoint.scope);
+    await rateLimit.admit(client, endpoint.limit, reply);
+    const signal = closeSignal(reply.raw);
+    const call = { request, reply, client, signal };
+    if (!endpoint.slot) return endpoint.serve(call);
+    const release = await slots.take(client.clientId, signal);
+    metrics.pagesInFlight.inc();
+    try {
+      await endpoint.serve(call);
+    } finally {
+      metrics.pagesInFlight.dec();
+      release();
+    }
+  };
+
+  return (endpoint: Endpoint) =>
+    async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+      try {
+        await serve(endpoint, request, reply);
+      } catch (error) {
+        // Nobody is left to answer, and the error is most likely our own cancelling.
+        if (!reply.raw.destroyed) throw error;
+        request.facts.pageEnd = "client_gone";
+      }
+      if (!reply.sent) reply.hijack();
+    };
+};

@@ -1,0 +1,72 @@
+import type { OutgoingMessage } from "@conversation-export/bus";
+import { smsTriggerEvent } from "@conversation-export/domain";
+import { createLogger } from "@conversation-export/runtime";
+import { expect, it } from "vitest";
+import { createTriggerPublisher } from "./sms-trigger-publisher.ts";
+
+const log = createLogger({ service: "test", level: "silent" });
+const event = smsTriggerEvent({
+  id: "e-1",
+  clientId: "acme",
+  trigger: {
+    campaign_key: "spring",
+    language: "en",
+    recipient: { meta_fields: { phone_number: "+15551234567" } },
+  },
+  requestedAt: 0,
+});
+
+const createProducer = () => {
+  const sent: { topic: string; message: OutgoingMessage | undefined }[] = [];
+  const started = Promise.withResolvers<void>();
+  let acknowledge = Promise.resolve();
+  const producer = {
+    start: () => started.promise,
+    stop: () => Promise.resolve(),
+    send: (topic: string, [message]: readonly OutgoingMessage[]) => {
+      sent.push({ topic, message });
+      return acknowledge;
+    },
+  };
+  return { producer, sent, started, waitFor: (promise: Promise<void>) => void (acknowledge = promise) };
+};
+
+it("refuses at once until it is connected, then sends a structured CloudEvent", async () => {
+  const { producer, sent, started } = createProducer();
+  const publisher = createTriggerPublisher({ producer, topic: "sms", stallMs: 1_000, log });
+  await publisher.start();
+  await expect(publisher.publish(event)).rejects.toMatchObject({ code: "bus_unavailable", retryable: true });
+  started.resolve();
+  await expect.poll(() => publisher.publish(event).then(() => "sent", String)).toBe("sent");
+  expect(sent).toHaveLength(1);
+  expect(sent[0]).toMatchObject({
+    topic: "sms",
+    message: {
+      key: "acme:+15551234567",
+      headers: { "content-type": "application/cloudevents+json; charset=utf-8" },
+    },
+  });
+  expect(JSON.parse(String(sent[0]?.message?.value))).toEqual(event);
+  await publisher.stop();
+  await expect(publisher.publish(event)).rejects.toMatchObject({ code: "bus_unavailable" });
+});
+
+it("lets nothing queue up behind an event that waits too long", async () => {
+  const { producer, sent, started, waitFor } = createProducer();
+  const publisher = createTriggerPublisher({ producer, topic: "sms", stallMs: 50, log });
+  started.resolve();
+  await publisher.start();
+  await started.promise;
+  const acknowledged = Promise.withResolvers<void>();
+  waitFor(acknowledged.promise);
+  const slow = publisher.publish(event);
+  await expect
+    .poll(() => Promise.race([publisher.publish(event), Promise.resolve("waits")]).catch(() => "refused"))
+    .toBe("refused");
+  const before = sent.length;
+  await expect(publisher.publish(event)).rejects.toMatchObject({ code: "bus_unavailable" });
+  expect(sent).toHaveLength(before);
+  acknowledged.resolve();
+  await slow;
+  await expect.poll(() => publisher.publish(event).then(() => "sent", String)).toBe("sent");
+});

@@ -1,0 +1,81 @@
+import type { OutgoingMessage, Producer } from "@conversation-export/bus";
+import { type SmsTriggerEvent, smsTriggerBusKey } from "@conversation-export/domain";
+import { type Logger, retry, ServiceError } from "@conversation-export/runtime";
+
+export type TriggerPublisher = {
+  /** Begins to connect and does not wait for the brokers. */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  /**
+   * Resolves when the brokers have acknowledged the event, however long that takes. Throws ServiceError
+   * `bus_unavailable` at once while there is no connection, or while an earlier event has waited too long.
+   */
+  publish(event: SmsTriggerEvent): Promise<void>;
+};
+
+const MAX_RECONNECT_MS = 30_000;
+
+const toMessage = (event: SmsTriggerEvent): OutgoingMessage => ({
+  key: smsTriggerBusKey(event),
+  value: JSON.stringify(event),
+  headers: { "content-type": "application/cloudevents+json; charset=utf-8" },
+});
+
+const unavailable = (): ServiceError =>
+  new ServiceError("bus_unavailable", "the event bus does not answer", { retryable: true });
+
+/** @param deps.stallMs an event that has waited for so long shows that Kafka is away: others do not queue up behind it */
+export const createTriggerPublisher = (deps: {
+  readonly producer: Producer;
+  readonly topic: string;
+  readonly stallMs: number;
+  readonly log: Logger;
+}): TriggerPublisher => {
+  const { producer, topic, stallMs, log } = deps;
+  const stopping = new AbortController();
+  let connected = false;
+  let stalled = 0;
+
+  const connect = async (): Promise<void> => {
+    try {
+      await retry(() => producer.start(), {
+        signal: stopping.signal,
+        initialMs: 1_000,
+        maxMs: MAX_RECONNECT_MS,
+        // Refused credentials must not end a service that has more to do.
+        retryable: () => true,
+        onRetry: (error) => log.error({ err: error }, "the producer of SMS triggers cannot start"),
+      });
+      connected = true;
+    } catch (error) {
+      if (!stopping.signal.aborted) throw error;
+    }
+  };
+
+  return {
+    start: () => {
+      void connect();
+      return Promise.resolve();
+    },
+    stop: async () => {
+      stopping.abort();
+      connected = false;
+      await producer.stop();
+    },
+    publish: async (event) => {
+      if (!connected || stalled > 0) throw unavailable();
+      let late = false;
+      const timer = setTimeout(() => {
+        late = true;
+        stalled += 1;
+        log.warn({ topic }, "Kafka does not acknowledge, SMS triggers are refused");
+      }, stallMs);
+      try {
+        await producer.send(topic, [toMessage(event)]);
+      } finally {
+        clearTimeout(timer);
+        if (late) stalled -= 1;
+      }
+    },
+  };
+};

@@ -1,0 +1,92 @@
+import type { Watermarks } from "@conversation-export/warehouse";
+import { expect, it } from "vitest";
+import { createWatermarkCache } from "./watermark.ts";
+
+const FIRST = "2026-10-04T12:00:00.000001Z";
+const LATER = "2026-10-04T12:00:09.000000Z";
+const microsOf = (text: string): number => Date.parse(text) * 1000 + Number(text.slice(23, 26));
+
+const setUp = () => {
+  let clock = 0;
+  let loads = 0;
+  let answer: () => Promise<Watermarks> = async () => ({});
+  const read = createWatermarkCache({
+    load: () => {
+      loads += 1;
+      return answer();
+    },
+    maxAgeMs: 2_000,
+    clock: () => clock,
+  });
+  return {
+    read,
+    loads: () => loads,
+    pass: (ms: number) => void (clock += ms),
+    answers: (next: () => Promise<Watermarks>) => void (answer = next),
+    knows: (text: string) => void (answer = async () => ({ conversations: microsOf(text) })),
+  };
+};
+
+it("is unknown until it is known, list by list", async () => {
+  const { read, pass, knows } = setUp();
+  expect(await read("conversations")).toBeUndefined();
+  knows(FIRST);
+  expect(await read("conversations")).toBeUndefined();
+  pass(2_000);
+  expect(await read("conversations")).toBe(FIRST);
+  expect(await read("messages")).toBeUndefined();
+});
+
+it("loads once for all who ask, and again when the value is old", async () => {
+  const { read, pass, knows, loads } = setUp();
+  knows(FIRST);
+  const all = await Promise.all(Array.from({ length: 20 }, () => read("conversations")));
+  expect(new Set(all)).toEqual(new Set([FIRST]));
+  pass(1_999);
+  await read("conversations");
+  expect(loads()).toBe(1);
+  pass(1);
+  knows(LATER);
+  expect(await read("conversations")).toBe(LATER);
+  expect(loads()).toBe(2);
+});
+
+it("keeps what it knows while loading fails, and does not ask all the time", async () => {
+  const { read, pass, knows, answers, loads } = setUp();
+  knows(FIRST);
+  await read("conversations");
+  answers(() => Promise.reject(new Error("away")));
+  pass(2_000);
+  expect(await read("conversations")).toBe(FIRST);
+  expect(await read("conversations")).toBe(FIRST);
+  expect(loads()).toBe(2);
+  pass(2_000);
+  knows(LATER);
+  expect(await read("conversations")).toBe(LATER);
+});
+
+it("does not wait long for a load, and takes its answer when it comes", async () => {
+  const { read, pass, knows, answers, loads } = setUp();
+  knows(FIRST);
+  await read("conversations");
+  const { promise, resolve } = Promise.withResolvers<Watermarks>();
+  answers(() => promise);
+  pass(2_000);
+  const startedAt = performance.now();
+  expect(await read("conversations")).toBe(FIRST);
+  expect(performance.now() - startedAt).toBeLessThan(1_500);
+  pass(10_000);
+  expect(await read("conversations")).toBe(FIRST);
+  expect(loads()).toBe(2);
+  resolve({ conversations: microsOf(LATER) });
+  expect(await read("conversations")).toBe(LATER);
+});
+
+it("does not fall when a server is behind the others", async () => {
+  const { read, pass, knows } = setUp();
+  knows(LATER);
+  await read("conversations");
+  pass(2_000);
+  knows(FIRST);
+  expect(await read("conversations")).toBe(LATER);
+});
