@@ -43,6 +43,8 @@ export const createLocalSystem = (clientId: string): LocalSystem => {
       env: {
         ...process.env,
         FRESH: "1",
+        // Everything is read back as fast as it comes.
+        RATE_LIMITS: "off",
         CLIENT_ID: clientId,
         KAFKA_GROUP_ID: GROUP,
         TOPIC_CONVERSATIONS: TOPICS.conversation,

@@ -1,7 +1,5 @@
 import { once } from "node:events";
 import http, { type IncomingMessage } from "node:http";
-import { join } from "node:path";
-import { choosePorts } from "@conversation-export/local-stack";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runSql } from "../support/run/warehouse-sql.ts";
 import {
@@ -15,7 +13,6 @@ import { createComparison } from "../support/run/comparison.ts";
 import { createDelivery } from "../support/run/deliver.ts";
 import { handMade } from "../support/run/hand-made.ts";
 import { ops } from "../support/run/ops.ts";
-import { startService } from "../support/run/service-process.ts";
 import { bySize, seedOfRun } from "../support/run/size.ts";
 import { startSystem, type System } from "../support/run/system.ts";
 import { until } from "../support/run/until.ts";
@@ -77,20 +74,8 @@ describe("the export interface over real servers", () => {
     keys.set("steps", key);
     for (const client of ["acme", "globex", "ties"]) keys.set(client, await system.key(client));
     await system.service("export-api");
-    const ports = await choosePorts({ names: ["api", "metrics"], fixed: {} });
-    const advancing = startService("export-api", {
-      metricsPort: ports.metrics,
-      logFile: join(system.logFolder, "export-api-advancing.log"),
-      env: {
-        CLICKHOUSE_URL: system.stack.clickhouse.url("reader"),
-        CURSOR_SECRET: "0123456789abcdef0123456789abcdef",
-        PORT: String(ports.api),
-        LINK_BOUNDS: "advancing",
-      },
-    });
-    advancingUrl = `http://127.0.0.1:${ports.api}/api`;
+    advancingUrl = (await system.anotherApi({ LINK_BOUNDS: "advancing" })).apiUrl;
     const ingest = await system.service("ingest");
-    await advancing.ready();
     const delivery = createDelivery(system);
     await delivery.send(
       createSample({

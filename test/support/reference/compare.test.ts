@@ -1,5 +1,12 @@
 import { describe, expect, test } from "vitest";
-import { checksum, normaliseExported, normalisePage, windowCreated, windowUpdated } from "./compare.ts";
+import {
+  checksum,
+  normaliseExported,
+  normalisePage,
+  pickFields,
+  windowCreated,
+  windowUpdated,
+} from "./compare.ts";
 import type { ExpectedRecord } from "./fold.ts";
 
 describe("normaliseExported", () => {
@@ -26,6 +33,12 @@ test("normalisePage keeps the order of a page", () => {
     { id: "a", json: '{"_id":"a"}' },
   ]);
   expect(() => normalisePage('{"errors":[]}')).toThrow(TypeError);
+});
+
+test("pickFields keeps order and texts, and looks at a record's own names alone", () => {
+  const text = '{"b":{"a":1,"c":2}, "a":1.0,"c":"\\u0061","10":0}';
+  expect(pickFields(text, ["a", "b", "10", "none"])).toBe('{"b":{"a":1,"c":2},"a":1.0,"10":0}');
+  expect(() => pickFields("[]", [])).toThrow(TypeError);
 });
 
 describe("windows", () => {

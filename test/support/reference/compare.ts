@@ -30,6 +30,14 @@ export function normalisePage(pageText: string): ExportedRecord[] {
   return data.map(normalise);
 }
 
+/** The named fields of one record in its own order, in the form of `ExpectedRecord.json`. */
+export function pickFields(recordText: string, names: readonly string[]): string {
+  const record = parseExact(recordText);
+  if (!isObject(record)) throw new TypeError("a record must be a JSON object");
+  const members = record.members.filter(([name]) => names.includes(name));
+  return printExact({ kind: "object", members });
+}
+
 function window(
   expected: ExpectedRecords,
   client: string,

@@ -3,6 +3,7 @@ export {
   type ExportedRecord,
   normaliseExported,
   normalisePage,
+  pickFields,
   windowCreated,
   windowUpdated,
 } from "./compare.ts";

@@ -23,8 +23,10 @@ export type System = {
   service(name: ServiceName, env?: Readonly<Record<string, string>>): Promise<ServiceProcess>;
   /** The address of export-api with its /api prefix. */
   readonly apiUrl: string;
-  /** Makes the client when it does not exist, and a key. */
-  key(clientId: string): Promise<string>;
+  /** One more export-api on ports of its own; gives its address with the /api prefix. */
+  anotherApi(env: Readonly<Record<string, string>>): Promise<{ process: ServiceProcess; apiUrl: string }>;
+  /** Makes the client when it does not exist, and a key; by default one for the export alone. */
+  key(clientId: string, scopes?: readonly string[]): Promise<string>;
   /** Waits until a consumer group has committed everything. */
   caughtUp(groupId: string, deadlineMs: number): Promise<void>;
   stop(): Promise<void>;
@@ -52,6 +54,37 @@ export const startSystem = async (name: string): Promise<System> => {
   const running = new Set<ServiceProcess>();
   const clients = new Set<string>();
 
+  const start = async (
+    service: ServiceName,
+    metricsPort: number,
+    logFile: string,
+    env: Readonly<Record<string, string>>,
+  ): Promise<ServiceProcess> => {
+    const started = startService(service, {
+      metricsPort,
+      logFile: join(dir, logFile),
+      env: {
+        KAFKA_BROKERS: operator.KAFKA_BROKERS,
+        KAFKA_SESSION_TIMEOUT_MS: "6000",
+        LAG_INTERVAL_MS: "500",
+        REDIS_URL: stack.redis.url,
+        // Tests ask more often than customers may; those of the limits set their own.
+        RATE_LIMITS: "off",
+        AUTH_FAILURE_LIMITS: "off",
+        CURSOR_SECRET: "0123456789abcdef0123456789abcdef",
+        PORT: String(ports.api),
+        CLICKHOUSE_URL: stack.clickhouse.url(service === "ingest" ? "writer" : "reader"),
+        CLICKHOUSE_INTAKE_URL: stack.clickhouse.url("intake"),
+        TOPIC_SMS_TRIGGERS: "sms-triggers",
+        ...env,
+      },
+    });
+    running.add(started);
+    void started.exited.then(() => running.delete(started));
+    await started.ready();
+    return started;
+  };
+
   return {
     stack,
     admin,
@@ -59,33 +92,22 @@ export const startSystem = async (name: string): Promise<System> => {
     partitions: PARTITIONS,
     logFolder: dir,
     apiUrl: `http://127.0.0.1:${ports.api}/api`,
-    service: async (service, env = {}) => {
-      const user = service === "ingest" ? "writer" : "reader";
-      const started = startService(service, {
-        metricsPort: ports[service],
-        logFile: join(dir, `${service}.log`),
-        env: {
-          KAFKA_BROKERS: operator.KAFKA_BROKERS,
-          KAFKA_SESSION_TIMEOUT_MS: "6000",
-          LAG_INTERVAL_MS: "500",
-          REDIS_URL: stack.redis.url,
-          CURSOR_SECRET: "0123456789abcdef0123456789abcdef",
-          PORT: String(ports.api),
-          CLICKHOUSE_URL: stack.clickhouse.url(user),
-          ...env,
-        },
+    service: (service, env = {}) => start(service, ports[service], `${service}.log`, env),
+    anotherApi: async (env) => {
+      const own = await choosePorts({ names: ["api", "metrics"], fixed: {} });
+      const process = await start("export-api", own.metrics, `export-api-${own.api}.log`, {
+        PORT: String(own.api),
+        ...env,
       });
-      running.add(started);
-      void started.exited.then(() => running.delete(started));
-      await started.ready();
-      return started;
+      return { process, apiUrl: `http://127.0.0.1:${own.api}/api` };
     },
-    key: async (clientId) => {
+    key: async (clientId, scopes = ["export"]) => {
       if (!clients.has(clientId)) {
         await ops(operator, "clients", "create", clientId);
         clients.add(clientId);
       }
-      const answer = await ops(operator, "keys", "create", "--client", clientId, "--json");
+      const wanted = ["--client", clientId, "--scopes", scopes.join(",")];
+      const answer = await ops(operator, "keys", "create", ...wanted, "--json");
       return (JSON.parse(answer) as { key: string }).key;
     },
     caughtUp: async (groupId, deadlineMs) => {

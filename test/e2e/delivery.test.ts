@@ -1,0 +1,340 @@
+import { once } from "node:events";
+import http, { type IncomingMessage } from "node:http";
+import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createDelivery } from "../support/run/deliver.ts";
+import { handMade } from "../support/run/hand-made.ts";
+import { readMetric } from "../support/run/metrics-text.ts";
+import { ops } from "../support/run/ops.ts";
+import type { ServiceProcess } from "../support/run/service-process.ts";
+import { bySize, seedOfRun } from "../support/run/size.ts";
+import { startSystem, type System } from "../support/run/system.ts";
+import { until } from "../support/run/until.ts";
+import { getPage, walk } from "../support/run/walk.ts";
+import { type BusEvent, createSample } from "../support/sample/index.ts";
+
+const GROUP = "conversation-export-ingest";
+const CONVERSATIONS = bySize(500, 20_000);
+/** Large and many enough that no buffer between ClickHouse and a reader who does not read holds them. */
+const BULKY = 12_000;
+const WINDOW = "created_since=1970-01-01T00:00:00Z&created_to=2105-12-31T00:00:00Z";
+const BULK_WINDOW = "created_since=2026-10-01T00:00:00Z&created_to=2026-10-02T00:00:00Z";
+
+/** Text that compresses to about a quarter. */
+const noise = (index: number): string =>
+  Array.from({ length: 300 }, (_, n) => `word-${((index * 300 + n) * 2_654_435_761) % 99_991}`).join(" ");
+
+const bulkyEvents = function* (): Generator<BusEvent> {
+  for (let index = 0; index < BULKY; index += 1) {
+    const id = `bulky-${String(index).padStart(5, "0")}`;
+    const date = new Date(Date.UTC(2026, 9, 1) + Math.floor(index / 3)).toISOString();
+    const data = { _id: id, date_created: date, inquiry_summary: noise(index) };
+    yield handMade({ kind: "conversation", client: "bulk", id, time: "2026-10-02T00:00:00Z", data });
+  }
+};
+
+let system: System;
+let api: ServiceProcess;
+const keys = new Map<string, string>();
+const keyOf = (client: string): string => keys.get(client) ?? "";
+
+beforeAll(async () => {
+  const seed = seedOfRun("delivery");
+  system = await startSystem("test-delivery");
+  for (const client of ["acme", "bulk", "other", "limited"]) keys.set(client, await system.key(client));
+  api = await system.service("export-api");
+  const ingest = await system.service("ingest");
+  const delivery = createDelivery(system);
+  await delivery.send(
+    createSample({ seed, conversations: CONVERSATIONS, messagesPerConversation: 4, clients: ["acme"] }),
+  );
+  await delivery.send(bulkyEvents());
+  await system.caughtUp(GROUP, 120_000);
+  await until("a watermark is known", 30_000, async () => {
+    const response = await ask(`/v2/export/conversations?${WINDOW}&page_size=100`, "acme");
+    return response.headers.has("x-export-watermark");
+  });
+  await ingest.kill("SIGTERM");
+});
+afterAll(() => system?.stop());
+
+const ask = async (
+  path: string,
+  client: string,
+  headers: Record<string, string> = {},
+  base = system.apiUrl,
+): Promise<{ status: number; headers: Headers; text: string }> => {
+  const response = await fetch(base + path, {
+    headers: { authorization: `Bearer ${keyOf(client)}`, ...headers },
+  });
+  return { status: response.status, headers: response.headers, text: await response.text() };
+};
+
+/** A response whose body nobody has begun to read, as it came over the wire. */
+const open = async (
+  path: string,
+  client: string,
+  headers: Record<string, string> = {},
+  base = system.apiUrl,
+): Promise<IncomingMessage> => {
+  const call = http.get(base + path, { headers: { authorization: `Bearer ${keyOf(client)}`, ...headers } });
+  // A connection that is reset tells the request, too.
+  call.on("error", () => {});
+  const [response] = (await once(call, "response")) as [IncomingMessage];
+  response.pause();
+  return response;
+};
+
+const bytesOf = async (response: IncomingMessage): Promise<Buffer> => {
+  const chunks: Buffer[] = [];
+  for await (const chunk of response) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
+};
+
+/** What comes of a response while ClickHouse is killed, and whether it ended cleanly. */
+const readThroughKill = async (response: IncomingMessage): Promise<{ bytes: Buffer; clean: boolean }> => {
+  const chunks: Buffer[] = [];
+  const ended = new Promise<boolean>((resolve) => {
+    response.once("end", () => resolve(true));
+    response.once("error", () => resolve(false));
+  });
+  await system.stack.clickhouse.kill();
+  try {
+    response.on("data", (chunk: Buffer) => chunks.push(chunk));
+    response.resume();
+    const clean = await ended;
+    return { bytes: Buffer.concat(chunks), clean };
+  } finally {
+    await system.stack.clickhouse.start();
+    await until("ClickHouse answers again", 20_000, async () => {
+      return (await ask(`/v2/export/conversations?${BULK_WINDOW}&page_size=100`, "bulk")).status === 200;
+    });
+  }
+};
+
+const LINES = { accept: "application/x-ndjson" };
+type Trailer = { trailer: { count: number; watermark: string | null } };
+
+const splitLines = (text: string): { records: string[]; trailer: Trailer } => {
+  const lines = text.split("\n");
+  if (lines.pop() !== "") throw new Error("the last line has no end");
+  const trailer = JSON.parse(lines.pop() ?? "") as Trailer;
+  return { records: lines, trailer };
+};
+
+describe("a window as lines", () => {
+  it.each([
+    ["conversations", "created"],
+    ["conversations", "updated"],
+    ["messages", "created"],
+  ])("holds the records of all pages of %s by %s, and a trailer", async (list, filter) => {
+    const path = `/v2/export/${list}?${WINDOW.replaceAll("created", filter)}`;
+    const pages = await walk(`${system.apiUrl}${path}&page_size=1000`, keyOf("acme"));
+    const { status, headers, text } = await ask(path, "acme", LINES);
+    expect(status).toBe(200);
+    expect(headers.get("content-type")).toBe("application/x-ndjson");
+    const { records, trailer } = splitLines(text);
+    expect(records.length).toBeGreaterThan(100);
+    expect(records).toEqual(pages);
+    expect(trailer).toEqual({
+      trailer: { count: pages.length, watermark: headers.get("x-export-watermark") },
+    });
+    expect(trailer.trailer.watermark).toMatch(/^2\d{3}-.*Z$/);
+  });
+
+  it("is longer than a page, and ignores its size", async () => {
+    const { text } = await ask(`/v2/export/conversations?${BULK_WINDOW}&page_size=100`, "bulk", LINES);
+    expect(splitLines(text).records).toHaveLength(BULKY);
+  });
+
+  it("of nothing is the trailer alone", async () => {
+    const { text } = await ask(`/v2/export/conversations?${WINDOW}`, "other", LINES);
+    expect(splitLines(text)).toMatchObject({ records: [], trailer: { trailer: { count: 0 } } });
+  });
+
+  it("that breaks has no trailer, and goes on at the date of its last whole line", async () => {
+    const response = await open(`/v2/export/conversations?${BULK_WINDOW}`, "bulk", LINES);
+    expect(response.statusCode).toBe(200);
+    const { bytes, clean } = await readThroughKill(response);
+    expect(clean).toBe(false);
+    const whole = bytes.toString().split("\n").slice(0, -1);
+    expect(whole.length).toBeGreaterThan(0);
+    expect(whole.length).toBeLessThan(BULKY);
+    const received = whole.map((line) => JSON.parse(line) as { _id: string; date_created: string });
+    const resumeAt = (received.at(-1)?.date_created ?? "").replace("+00:00", "Z");
+    const resumed = BULK_WINDOW.replace(/created_since=[^&]*/, `created_since=${resumeAt}`);
+    const rest = splitLines((await ask(`/v2/export/conversations?${resumed}`, "bulk", LINES)).text);
+    const ids = [...received, ...rest.records.map((line) => JSON.parse(line) as { _id: string })];
+    expect(new Set(ids.map(({ _id }) => _id)).size).toBe(BULKY);
+    // Only records of that one instant come again.
+    expect(ids.length - BULKY).toBeLessThanOrEqual(3);
+  });
+
+  it("waits in ClickHouse and not in memory for a reader who does not read", async () => {
+    const memory = async (): Promise<number> =>
+      (await readMetric(api.metricsUrl, "process_resident_memory_bytes")) ?? 0;
+    await ask(`/v2/export/conversations?${BULK_WINDOW}`, "bulk", LINES);
+    const before = await memory();
+    const responses = await Promise.all(
+      [1, 2, 3, 4].map(() => open(`/v2/export/conversations?${BULK_WINDOW}`, "bulk", LINES)),
+    );
+    await until("all four are being sent", 20_000, async () => {
+      return (await readMetric(api.metricsUrl, "export_api_pages_in_flight")) === 4;
+    });
+    const during = await memory();
+    for (const response of responses) response.destroy();
+    await until("none is sent any more", 20_000, async () => {
+      return (await readMetric(api.metricsUrl, "export_api_pages_in_flight")) === 0;
+    });
+    // The whole window four times is more than 150 MB.
+    expect(during - before).toBeLessThan(64 * 1024 * 1024);
+  });
+});
+
+describe("compression", () => {
+  it.each([
+    ["zstd", zstdDecompressSync],
+    ["br", brotliDecompressSync],
+    ["gzip", gunzipSync],
+  ] as const)("by %s gives the same bytes, fewer of them", async (coding, decode) => {
+    for (const accept of ["application/json", "application/x-ndjson"]) {
+      const path = `/v2/export/conversations?${BULK_WINDOW}`;
+      const plain = await open(path, "bulk", { accept });
+      const coded = await open(path, "bulk", { accept, "accept-encoding": coding });
+      expect(plain.headers["content-encoding"]).toBeUndefined();
+      expect(coded.headers["content-encoding"]).toBe(coding);
+      expect(coded.headers["vary"]).toBe("accept, accept-encoding");
+      const [expected, body] = await Promise.all([bytesOf(plain), bytesOf(coded)]);
+      expect(body.length).toBeLessThan(expected.length / 2);
+      // The position in a link is signed anew, but with the same secret.
+      expect(decode(body).equals(expected)).toBe(true);
+    }
+  });
+
+  it("is no way around the idle reader: a page that breaks has no end", async () => {
+    const response = await open(`/v2/export/conversations?${BULK_WINDOW}`, "bulk", {
+      ...LINES,
+      "accept-encoding": "gzip",
+    });
+    const { bytes, clean } = await readThroughKill(response);
+    expect(clean).toBe(false);
+    expect(() => gunzipSync(bytes)).toThrow("unexpected end of file");
+  });
+});
+
+describe("limits", () => {
+  const path = `/v2/export/conversations?${WINDOW}&page_size=100`;
+
+  it("are exact for fifty requests at once to two processes", async () => {
+    const apis = await Promise.all([1, 2].map(() => system.anotherApi({ RATE_LIMITS: "20/1h,1000/1d" })));
+    // The first look-up of the key must not decide who comes first.
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, (_, n) => ask(path, "acme", {}, apis[n % 2]?.apiUrl)),
+    );
+    const passed = answers.filter(({ status }) => status === 200);
+    const refused = answers.filter(({ status }) => status === 429);
+    expect([passed.length, refused.length]).toEqual([20, 30]);
+    const remaining = passed.map(({ headers }) => Number(headers.get("x-ratelimit-remaining")));
+    expect(remaining.sort((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, n) => n));
+    for (const { headers } of passed) {
+      expect(headers.get("x-ratelimit-limit")).toBe("20");
+      const reset = Number(headers.get("x-ratelimit-reset"));
+      expect(reset).toBeGreaterThan(Date.now() / 1000 + 3_000);
+      expect(reset).toBeLessThan(Date.now() / 1000 + 3_700);
+    }
+    for (const { headers, text } of refused) {
+      expect(Number(headers.get("retry-after"))).toBeGreaterThan(3_000);
+      expect(Number(headers.get("retry-after"))).toBeLessThanOrEqual(3_600);
+      expect(JSON.parse(text)).toEqual({
+        errors: [
+          {
+            type: "rate_limit_exceeded",
+            message: "Too many requests",
+            details: "allowed: 20 requests per 1 hour",
+          },
+        ],
+      });
+    }
+    const lists = await ask(`/v2/export/messages?${WINDOW}&page_size=100`, "acme", {}, apis[0]?.apiUrl);
+    expect(lists.headers.get("x-ratelimit-remaining")).toBe("19");
+    expect((await ask(path, "other", {}, apis[0]?.apiUrl)).status).toBe(200);
+    await Promise.all(apis.map(({ process }) => process.kill("SIGTERM")));
+  });
+
+  it("can be set for a client, and count a window of lines once", async () => {
+    const operator = { CLICKHOUSE_URL: system.stack.clickhouse.url("migrator") };
+    await ops(operator, "clients", "set", "limited", "--rate-limit", "conversations=3/1h");
+    const { process, apiUrl } = await system.anotherApi({ RATE_LIMITS: "50/1h" });
+    const statuses: number[] = [];
+    for (let n = 0; n < 5; n += 1) statuses.push((await ask(path, "limited", LINES, apiUrl)).status);
+    expect(statuses).toEqual([200, 200, 200, 429, 429]);
+    expect((await ask(path, "bulk", {}, apiUrl)).headers.get("x-ratelimit-limit")).toBe("50");
+    await process.kill("SIGTERM");
+  });
+
+  it("are kept by each process alone while Redis is away, and the pages go on", async () => {
+    const { process, apiUrl } = await system.anotherApi({ RATE_LIMITS: "5/1h" });
+    await system.stack.redis.kill();
+    const statuses: number[] = [];
+    for (let n = 0; n < 7; n += 1) statuses.push((await ask(path, "acme", {}, apiUrl)).status);
+    expect(statuses).toEqual([200, 200, 200, 200, 200, 429, 429]);
+    expect(await readMetric(process.metricsUrl, "export_api_rate_limit_unshared_total")).toBe(7);
+    // A process may also start without Redis.
+    const late = await system.anotherApi({ RATE_LIMITS: "5/1h" });
+    expect((await ask(path, "acme", {}, late.apiUrl)).status).toBe(200);
+    await system.stack.redis.start();
+    await until("limits are shared again", 20_000, async () => {
+      const before = await readMetric(late.process.metricsUrl, "export_api_rate_limit_unshared_total");
+      await ask(path, "bulk", {}, late.apiUrl);
+      return (await readMetric(late.process.metricsUrl, "export_api_rate_limit_unshared_total")) === before;
+    });
+    await Promise.all([process, late.process].map((one) => one.kill("SIGTERM")));
+  });
+
+  it("on pages at a time let nobody starve and answer 503 in the end", async () => {
+    const { process, apiUrl } = await system.anotherApi({
+      MAX_PAGES: "3",
+      MAX_PAGES_PER_CLIENT: "2",
+      PAGE_WAIT_MS: "1500",
+    });
+    const bulk = `/v2/export/conversations?${BULK_WINDOW}`;
+    const held = await Promise.all([1, 2].map(() => open(bulk, "bulk", {}, apiUrl)));
+    const waiting = ask(bulk, "bulk", {}, apiUrl);
+    await until("the third waits", 5_000, async () => {
+      return (await readMetric(process.metricsUrl, "export_api_pages_waiting")) === 1;
+    });
+    expect((await ask(path, "acme", {}, apiUrl)).status).toBe(200);
+    const refused = await waiting;
+    expect(refused.status).toBe(503);
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(refused.text).toMatch(/"type":"internal_server_error".*"details":"error_id: /);
+    const next = ask(bulk, "bulk", {}, apiUrl);
+    await until("the fourth waits", 5_000, async () => {
+      return (await readMetric(process.metricsUrl, "export_api_pages_waiting")) === 1;
+    });
+    for (const response of held) response.destroy();
+    expect((await next).status).toBe(200);
+    await process.kill("SIGTERM");
+  });
+});
+
+describe("a watermark", () => {
+  it("stands on every list and is the same while ingest is stopped", async () => {
+    const read = async (): Promise<(string | null)[]> => {
+      const paths = [
+        path(`conversations?${WINDOW}`),
+        path(`conversations?${WINDOW.replaceAll("created", "updated")}`),
+        path(`messages?${WINDOW}`),
+      ];
+      return Promise.all(
+        paths.map(async (one) => (await ask(one, "acme")).headers.get("x-export-watermark")),
+      );
+    };
+    const path = (query: string): string => `/v2/export/${query}&page_size=100`;
+    const first = await read();
+    for (const text of first) expect(text).toMatch(/^2\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
+    await until("the value would have been read again", 5_000, () => true);
+    expect(await read()).toEqual(first);
+    await getPage(`${system.apiUrl}/v2/export/conversations?${WINDOW}&page_size=100`, keyOf("acme"));
+  });
+});

@@ -1,0 +1,359 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  type ExpectedRecord,
+  type ExpectedRecords,
+  fold,
+  type Folded,
+  pickFields,
+  windowCreated,
+  windowUpdated,
+} from "../support/reference/index.ts";
+import { createComparison } from "../support/run/comparison.ts";
+import { createDelivery } from "../support/run/deliver.ts";
+import { handMade } from "../support/run/hand-made.ts";
+import { ops } from "../support/run/ops.ts";
+import { bySize, seedOfRun } from "../support/run/size.ts";
+import { startSystem, type System } from "../support/run/system.ts";
+import { splitPage } from "../support/run/walk.ts";
+import { type BusEvent, createSample } from "../support/sample/index.ts";
+
+const GROUP = "conversation-export-ingest";
+const CONVERSATIONS = bySize(1_500, 20_000);
+const TIED = 300;
+const TIE = "2026-10-06T12:00:00.123456Z";
+const SINCE = "2026-10-01T00:00:00.000001";
+const TO = "2026-12-01T00:00:00";
+const ALL = 1n << 62n;
+const YEAR_2000 = 946_684_800_000_000n;
+
+/** The tables of the specification (section 9), and of conversations as they were published. */
+const MESSAGE_V1 = [
+  "_id",
+  "answer_title",
+  "conversation_id",
+  "date_created",
+  "message_data",
+  "recipient",
+  "review",
+  "sender",
+];
+const MESSAGE_V1_1 = [...MESSAGE_V1, "chatter_id"];
+const CONVERSATION_V1 = [
+  "_id",
+  "chatter_id",
+  "csat",
+  "date_created",
+  "date_updated",
+  "variables",
+  "metavariables",
+];
+const FIELDS = {
+  messages: {
+    v1: MESSAGE_V1,
+    "v1.1": MESSAGE_V1_1,
+    "v1.2": [...MESSAGE_V1_1, "answer_id", "link_was_clicked"],
+  },
+  conversations: {
+    v1: CONVERSATION_V1,
+    "v1.1": CONVERSATION_V1,
+    "v1.2": [
+      ...CONVERSATION_V1,
+      "agent_id",
+      "agent_name",
+      "browser",
+      "browser_version",
+      "device",
+      "is_engaged",
+      "is_escalated",
+      "is_test_user",
+      "language",
+      "oauth_channel",
+      "platform",
+    ],
+  },
+} as const;
+type List = keyof typeof FIELDS;
+type Version = keyof (typeof FIELDS)[List];
+const VERSIONS = ["v1", "v1.1", "v1.2"] as const satisfies readonly Version[];
+const LISTS = ["conversations", "messages"] as const satisfies readonly List[];
+
+/** Records of one instant, for both lists. */
+const tiedEvents = function* (client: string): Generator<BusEvent> {
+  for (let index = 0; index < TIED; index += 1) {
+    const id = `tied-${String((index * 7919) % TIED).padStart(5, "0")}`;
+    const time = "2026-10-07T00:00:00Z";
+    const dates = { date_created: TIE, date_updated: TIE };
+    yield handMade({ kind: "conversation", client, id, time, data: { _id: id, ...dates } });
+    const data = { _id: id, conversation_id: id, date_created: TIE, message_data: { _id: "inner", n: 1 } };
+    yield handMade({ kind: "message", client, id, time, data });
+  }
+};
+
+/** Texts that must leave as they came: numbers, escapes, names like those of fields, an integer-like key first. */
+const ODD = {
+  id: "odd",
+  data:
+    '{"_id":"odd","date_created":"2026-10-05T00:00:00Z","chatter_id":"\\"é\\u0007😀\\\\",' +
+    '"csat":{"score":1.0,"_id":9007199254740993,"sender":"}"},"agent_id":["a",null],' +
+    '"variables":{"10":1E5,"2":-0,"is_escalated":[{"variables":{}}]},"metavariables":{"date_created":"]"}}',
+};
+
+/** What different clients make of the link, whose base address is that of the service with or without /api. */
+const followers = {
+  "follows the link": (first: string, link: string): string => new URL(link, first).toString(),
+  "prefixes its host to the link": (first: string, link: string): string => new URL(first).origin + link,
+  "prefixes its base with /api to the link": (first: string, link: string): string =>
+    `${new URL(first).origin}/api${link}`,
+  "takes the lower bound alone": (first: string, link: string): string => {
+    const next = new URL(first);
+    for (const name of ["created_since", "updated_since"]) {
+      const value = new URL(link, first).searchParams.get(name);
+      if (value !== null) next.searchParams.set(name, value);
+    }
+    return next.toString();
+  },
+} as const;
+type Follower = keyof typeof followers;
+
+type Page = { readonly records: string[]; readonly next: string | null; readonly headers: Headers };
+
+describe("the legacy versions over real servers", () => {
+  let system: System;
+  let expected: Folded;
+  let host = "";
+  const keys = new Map<string, string>();
+
+  beforeAll(async () => {
+    const seed = seedOfRun("legacy");
+    system = await startSystem("test-legacy");
+    host = new URL(system.apiUrl).origin;
+    const operator = { CLICKHOUSE_URL: system.stack.clickhouse.url("migrator") };
+    // The service's own style is the other one.
+    await ops(operator, "clients", "create", "keeps", "--link-bounds", "same");
+    for (const client of ["steps", "recent"]) await ops(operator, "clients", "create", client);
+    for (const client of ["keeps", "steps", "recent"]) {
+      const created = await ops(operator, "keys", "create", "--client", client, "--json");
+      keys.set(client, (JSON.parse(created) as { key: string }).key);
+    }
+    await system.service("export-api", {
+      LINK_BOUNDS: "advancing",
+      LEGACY_DEPRECATION: "2026-12-31",
+      LEGACY_SUNSET: "2027-06-30",
+      RATE_LIMITS: "off",
+    });
+    const ingest = await system.service("ingest");
+    const delivery = createDelivery(system);
+    await delivery.send(
+      createSample({
+        seed,
+        conversations: CONVERSATIONS,
+        messagesPerConversation: 4,
+        clients: ["keeps", "steps"],
+      }),
+    );
+    for (const client of ["keeps", "steps"]) await delivery.send(tiedEvents(client));
+    const now = Date.now();
+    const day = 86_400_000;
+    const recent = [now - day, now - 6 * day, now - 8 * day, now + day].map((at) =>
+      new Date(at).toISOString(),
+    );
+    await delivery.send([
+      handMade({ kind: "conversation", client: "keeps", time: "2026-10-05T01:00:00Z", ...ODD }),
+      ...recent.map((date_created, index) => {
+        const data = { _id: `recent-${index}`, date_created };
+        return handMade({
+          kind: "conversation",
+          client: "recent",
+          id: data._id,
+          time: "2026-10-05T01:00:00Z",
+          data,
+        });
+      }),
+    ]);
+    await system.caughtUp(GROUP, 120_000);
+    await ingest.kill("SIGTERM");
+    expected = fold(delivery.delivered);
+  });
+  afterAll(() => system?.stop());
+
+  const recordsOf = (list: List): ExpectedRecords =>
+    list === "messages" ? expected.messages : expected.conversations;
+
+  const get = async (url: string, client = "keeps", method = "GET") => {
+    const headers = { authorization: `Bearer ${keys.get(client)}` };
+    const response = await fetch(url, { method, headers });
+    return { status: response.status, headers: response.headers, text: await response.text() };
+  };
+
+  const getPage = async (url: string, client: string): Promise<Page> => {
+    const { status, headers, text } = await get(url, client);
+    expect(status, `${url}: ${text.slice(0, 500)}`).toBe(200);
+    const end = text.lastIndexOf('],"message":"OK","next_page_uri":');
+    expect(end).toBeGreaterThan(0);
+    const rest = JSON.parse(`{${text.slice(end + 2)}`) as { next_page_uri: string | null };
+    expect(Object.keys(rest)).toEqual(["message", "next_page_uri"]);
+    const { records } = splitPage(`${text.slice(0, end)}],"meta":{"next_page_uri":null}}`);
+    return { records, next: rest.next_page_uri, headers };
+  };
+
+  /** Reads everything from `first` as a client would, and compares it with what has to be there. */
+  const expectWalk = async (options: {
+    readonly records: readonly ExpectedRecord[];
+    readonly fields: readonly string[];
+    readonly first: string;
+    readonly client: string;
+    readonly follower: Follower;
+  }): Promise<number[]> => {
+    const { records, fields, first, client, follower } = options;
+    const comparison = createComparison(
+      records.map(({ id, json }) => ({ id, json: pickFields(json, fields) })),
+    );
+    const sizes: number[] = [];
+    for (let url: string | null = first; url !== null; ) {
+      if (sizes.length > records.length + 2) throw new Error("the walk does not end");
+      const page = await getPage(url, client);
+      comparison.take(page.records);
+      sizes.push(page.records.length);
+      url = page.next === null ? null : followers[follower](first, page.next);
+    }
+    const { problems, examples } = comparison.finish();
+    expect({ problems, examples }).toEqual({ problems: 0, examples: [] });
+    return sizes;
+  };
+
+  const listUrl = (path: string, filter: string, pageSize?: number, zone = ""): string =>
+    `${host}${path}?${filter}_since=${encodeURIComponent(SINCE + zone)}&${filter}_to=${encodeURIComponent(TO + zone)}` +
+    (pageSize === undefined ? "" : `&page_size=${pageSize}`);
+
+  describe.each(LISTS)("%s", (list) => {
+    it.each(VERSIONS)("of %s have exactly its fields, each as in v2", async (version) => {
+      const records = windowCreated(recordsOf(list), "keeps", YEAR_2000, ALL);
+      expect(records.length).toBeGreaterThan(TIED + 100);
+      const fields = FIELDS[list][version];
+      const first = listUrl(`/data_api/${version}/${list}`, "created");
+      await expectWalk({ records, fields, first, client: "keeps", follower: "follows the link" });
+
+      const [legacy, current] = await Promise.all([
+        getPage(listUrl(`/data_api/${version}/${list}`, "created", 100), "keeps"),
+        get(listUrl(`/api/v2/export/${list}`, "created", 100, "Z")),
+      ]);
+      const texts = splitPage(current.text).records;
+      expect(texts).toHaveLength(100);
+      expect(legacy.records).toEqual(texts.map((text) => pickFields(text, fields)));
+    });
+
+    it.each([
+      [100, "keeps", "follows the link"],
+      [1_000, "keeps", "prefixes its host to the link"],
+      [10_000, "keeps", "prefixes its base with /api to the link"],
+      [100, "keeps", "prefixes its base with /api to the link"],
+      [100, "steps", "follows the link"],
+      [1_000, "steps", "prefixes its host to the link"],
+      [100, "steps", "takes the lower bound alone"],
+      [1_000, "steps", "takes the lower bound alone"],
+      [10_000, "steps", "takes the lower bound alone"],
+    ] as const)("in pages of %d give %s, which %s, everything once", async (size, client, follower) => {
+      for (const filter of list === "messages" ? (["created"] as const) : (["created", "updated"] as const)) {
+        const window = filter === "created" ? windowCreated : windowUpdated;
+        const records = window(recordsOf(list), client, YEAR_2000, ALL);
+        const path = `${size === 1_000 ? "/api" : ""}/data_api/v1.2/${list}`;
+        const first = listUrl(path, filter, size);
+        const fields = FIELDS[list]["v1.2"];
+        const sizes = await expectWalk({ records, fields, first, client, follower });
+        if (client === "keeps") for (const read of sizes.slice(0, -1)) expect(read).toBe(size);
+        else if (size === 100) expect(Math.max(...sizes)).toBeGreaterThanOrEqual(TIED);
+      }
+    });
+  });
+
+  it("gives odd texts as they came", async () => {
+    const { text } = await get(
+      `${host}/data_api/v1.2/conversations?created_since=2026-10-05T00:00:00&created_to=2026-10-05T00:00:00.000001`,
+    );
+    expect(text).toContain(
+      '"csat":{"score":1.0,"_id":9007199254740993,"sender":"}"},"date_created":"2026-10-05T00:00:00.000000+00:00",',
+    );
+    expect(text).toContain('"variables":{"10":1E5,"2":-0,"is_escalated":[{"variables":{}}]}}');
+    expect(text).toContain('"chatter_id":"\\"é\\u0007😀\\\\"');
+  });
+
+  it("means the last 7 days where a request for conversations has no filter", async () => {
+    for (const prefix of ["", "/api"]) {
+      const { text } = await get(`${host}${prefix}/data_api/v1/conversations`, "recent");
+      const { data, ...rest } = JSON.parse(text) as { data: { _id: string }[] };
+      expect(data.map(({ _id }) => _id)).toEqual(["recent-1", "recent-0"]);
+      expect(rest).toEqual({ message: "OK", next_page_uri: null });
+    }
+  });
+
+  it("ends a week after the lower bound where there is no upper one", async () => {
+    const since = "2026-10-03T00:00:00.5";
+    const week = 7n * 86_400_000_000n;
+    const from = BigInt(Date.parse(`${since}Z`)) * 1000n;
+    for (const list of LISTS) {
+      const records = windowCreated(recordsOf(list), "keeps", from, from + week);
+      const first = `${host}/data_api/v1.1/${list}?created_since=${since}`;
+      await expectWalk({
+        records,
+        fields: FIELDS[list]["v1.1"],
+        first,
+        client: "keeps",
+        follower: "follows the link",
+      });
+    }
+  });
+
+  it("announces the end of the versions on pages, HEAD and errors", async () => {
+    const url = listUrl("/data_api/v1.1/messages", "created", 100);
+    const page = await get(url);
+    const next = (JSON.parse(page.text) as { next_page_uri: string }).next_page_uri;
+    const successor = `<${system.apiUrl}/v2/export/messages>; rel="successor-version"`;
+    expect(next).toMatch(/^\/data_api\/v1\.1\/messages\?created_since=2026-10-01T00%3A00%3A00\.000001&/);
+    expect(page.headers.get("link")).toBe(`<${next}>; rel="next", ${successor}`);
+    const head = await get(url, "keeps", "HEAD");
+    expect(head).toMatchObject({ status: 200, text: "" });
+    expect(head.headers.get("link")).toBe(page.headers.get("link"));
+    const wrong = await get(`${host}/api/data_api/v1.1/messages?created_to=x&limit=1`);
+    expect(wrong.status).toBe(400);
+    expect(wrong.headers.get("link")).toBe(successor);
+    expect(JSON.parse(wrong.text)).toMatchObject({
+      errors: [
+        {
+          type: "bad_request",
+          details: expect.stringMatching(/limit:.*created_since:.*created_to:/s) as unknown,
+        },
+      ],
+    });
+    const stranger = await get(url, "nobody");
+    expect(stranger.status).toBe(401);
+    for (const { headers } of [page, head, wrong, stranger]) {
+      expect(headers.get("deprecation")).toBe("@1798675200");
+      expect(headers.get("sunset")).toBe("Wed, 30 Jun 2027 00:00:00 GMT");
+      expect(headers.get("content-type")).toBe("application/json");
+    }
+  });
+
+  it("refuses a cursor of another client, version, list or interface", async () => {
+    const query = `created_since=2026-10-01T00:00:00Z&created_to=2026-12-01T00:00:00Z&page_size=100`;
+    const { next } = await getPage(`${host}/data_api/v1.2/messages?${query}`, "keeps");
+    const cursor = `&cursor=${new URL(next ?? "", host).searchParams.get("cursor")}`;
+    const status = async (path: string, client?: string): Promise<number> =>
+      (await get(`${host}${path}?${query}${cursor}`, client)).status;
+    expect(await status("/data_api/v1.2/messages")).toBe(200);
+    expect(await status("/data_api/v1.2/messages", "steps")).toBe(400);
+    expect(await status("/data_api/v1.1/messages")).toBe(400);
+    expect(await status("/data_api/v1.2/conversations")).toBe(400);
+    expect(await status("/api/v2/export/messages")).toBe(400);
+  });
+
+  it("hints at a raw + before an offset", async () => {
+    for (const path of ["conversations", "messages"]) {
+      const { status, text } = await get(
+        `${host}/data_api/v1/${path}?created_since=2026-10-01T00:00:00.201000+00:00`,
+      );
+      expect(status).toBe(400);
+      expect(text).toContain("created_since: must be");
+      expect(text).toContain("%2B");
+    }
+  });
+});

@@ -1,0 +1,510 @@
+import { readFileSync } from "node:fs";
+import { request as httpRequest } from "node:http";
+import { join } from "node:path";
+import { json } from "node:stream/consumers";
+import { type SmsTriggerEvent, smsTriggerEventSchema } from "@conversation-export/domain";
+import { createErasureQueue, type ErasureQueue } from "@conversation-export/queue";
+import { createLogger, retry } from "@conversation-export/runtime";
+import { createRequestStore, type RequestStore } from "@conversation-export/warehouse";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { readTopics } from "../support/run/letters.ts";
+import { ops } from "../support/run/ops.ts";
+import type { ServiceProcess } from "../support/run/service-process.ts";
+import { startSystem, type System } from "../support/run/system.ts";
+import { until } from "../support/run/until.ts";
+import { runSql } from "../support/run/warehouse-sql.ts";
+
+const TOPIC = "sms-triggers";
+const TRIGGER = "/campaigns/sms/trigger";
+const V1 = "/v1/data-subject-request";
+const V2 = "/v2/data-subject-request";
+const LIMIT = 4_000_000;
+/** Within every address and number of this file, so that its log can be searched for them. */
+const EMAIL_PART = "noor-of-posts";
+const NUMBER_PART = "5550199";
+
+const log = createLogger({ service: "test", level: "error" });
+
+type Answer = {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: Record<string, unknown>;
+  readonly type: string | undefined;
+  readonly details: string;
+};
+type Options = { key?: string; api?: string; idempotencyKey?: string; headers?: Record<string, string> };
+
+describe("requests that write", () => {
+  let system: System;
+  let api: ServiceProcess;
+  let queue: ErasureQueue;
+  let jobs: RequestStore;
+  let acme = "";
+  let globex = "";
+  let exportOnly = "";
+
+  beforeAll(async () => {
+    system = await startSystem("test-posts");
+    const { stack } = system;
+    queue = createErasureQueue({ url: stack.redis.url, log });
+    await queue.start();
+    jobs = createRequestStore({ url: stack.clickhouse.url("migrator"), application: "test", now: Date.now });
+    const scopes = ["compliance", "campaigns"];
+    acme = await system.key("acme", scopes);
+    globex = await system.key("globex", scopes);
+    exportOnly = await system.key("acme", ["export", "end_users"]);
+    const operator = { CLICKHOUSE_URL: stack.clickhouse.url("migrator") };
+    await ops(operator, "campaigns", "create", "spring", "--client", "acme", "--languages", "en,pt-BR");
+    await ops(operator, "campaigns", "create", "any-language", "--client", "acme");
+    await ops(operator, "campaigns", "create", "other", "--client", "globex");
+    api = await system.service("export-api");
+    await until(
+      "triggers are taken",
+      30_000,
+      async () => (await trigger({ name: "warm up" })).status === 200,
+    );
+  });
+  afterAll(async () => {
+    await queue?.stop();
+    await jobs?.close();
+    await system?.stop();
+  });
+
+  const toAnswer = async (response: Response): Promise<Answer> => {
+    const body = (await response.json()) as Record<string, unknown>;
+    const [error] = (body["errors"] ?? []) as { type: string; details: string | null }[];
+    return {
+      status: response.status,
+      headers: response.headers,
+      body,
+      type: error?.type,
+      details: error?.details ?? "",
+    };
+  };
+  const send = async (method: string, path: string, body: unknown, options: Options = {}) =>
+    toAnswer(
+      await fetch((options.api ?? system.apiUrl) + path, {
+        method,
+        ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
+        headers: {
+          authorization: `Bearer ${options.key ?? acme}`,
+          ...(body !== undefined && { "content-type": "application/json" }),
+          ...(options.idempotencyKey !== undefined && { "idempotency-key": options.idempotencyKey }),
+          ...options.headers,
+        },
+      }),
+    );
+  const post = (path: string, body: unknown, options?: Options) => send("POST", path, body, options);
+  const get = (path: string, options?: Options) => send("GET", path, undefined, options);
+
+  const erase = (name: string, options?: Options) =>
+    post(V2, { type: "ERASURE", email: `${EMAIL_PART}-${name}@example.com` }, options);
+  const triggerBody = (fields: Record<string, unknown> = {}, others: Record<string, unknown> = {}) => ({
+    campaign_key: "spring",
+    language: "en",
+    recipient: { meta_fields: { phone_number: `+1${NUMBER_PART}123`, ...fields } },
+    ...others,
+  });
+  const trigger = (fields?: Record<string, unknown>, options?: Options) =>
+    post(TRIGGER, triggerBody(fields), options);
+  const idOf = ({ headers }: Answer): string => headers.get("location")?.replace(`/api${V2}/`, "") ?? "";
+
+  const eventCount = async (): Promise<number> =>
+    // A broker that was away knows only after a moment that it leads again.
+    (await retry(() => system.admin.fetchOffsets(TOPIC), { deadlineMs: 30_000 })).reduce(
+      (sum, { start, end }) => sum + end - start,
+      0,
+    );
+  const readEvents = async () => {
+    const connection = { brokers: system.stack.kafka.brokers, clientId: "posts", log };
+    const messages = await readTopics(connection, [TOPIC], await eventCount());
+    return messages.map((message) => ({
+      message,
+      event: JSON.parse(String(message.value)) as SmsTriggerEvent,
+    }));
+  };
+  const rowsOf = async (id: string): Promise<number> =>
+    Number(
+      await runSql(
+        system.stack.clickhouse.url("migrator"),
+        "SELECT count() FROM data_subject_requests FINAL WHERE request_id = {id:String}",
+        { id },
+      ),
+    );
+
+  describe("in common", () => {
+    const bodies: [path: string, body: unknown][] = [
+      [V1, { type: "ERASURE", email: `${EMAIL_PART}@example.com` }],
+      [V2, { type: "ERASURE", email: `${EMAIL_PART}@example.com` }],
+      [TRIGGER, triggerBody()],
+    ];
+
+    it.each(bodies)("%s needs a key with its scope", async (path, body) => {
+      const answer = await post(path, body, { key: "ce_unknown" });
+      expect(answer).toMatchObject({ status: 401, type: "unauthorized" });
+      expect(await post(path, body, { key: exportOnly })).toMatchObject({
+        status: 403,
+        type: "authorization_error",
+      });
+      const method = await get(path);
+      expect(method).toMatchObject({ status: 405, type: "bad_request" });
+      expect(method.headers.get("allow")).toBe("POST");
+    });
+
+    it.each(bodies)("%s answers with the headers of a success", async (path, body) => {
+      const answer = await post(path, body, { headers: { "x-request-id": "posts-1" } });
+      expect(answer.status).toBe(200);
+      expect(answer.headers.get("content-type")).toBe("application/json");
+      expect(answer.headers.get("cache-control")).toBe("private, no-store");
+      expect(answer.headers.get("x-request-id")).toBe("posts-1");
+    });
+
+    it.each(bodies)("%s refuses other media types, codings, and what is not JSON", async (path, body) => {
+      const refused = { status: 415, type: "bad_request" };
+      expect(await post(path, body, { headers: { "content-type": "text/plain" } })).toMatchObject(refused);
+      expect(await post(path, body, { headers: { "content-encoding": "gzip" } })).toMatchObject(refused);
+      const wrong = { status: 400, type: "bad_request" };
+      expect(await post(path, '{"type":')).toMatchObject({ ...wrong, details: "body: is not JSON" });
+      expect(await post(path, "[]")).toMatchObject({ ...wrong, details: "body: must be an object" });
+      expect(await post(path, '{"__proto__":{"x":1}}')).toMatchObject(wrong);
+      expect(await post(path, "[".repeat(1_000_000))).toMatchObject(wrong);
+      const unknown = await post(path, { ...(body as object), more: `${EMAIL_PART}-value` });
+      expect(unknown).toMatchObject({ ...wrong, details: "more: unknown field" });
+    });
+
+    it.each(bodies)("%s refuses more than 4,000,000 bytes, announced or not", async (path) => {
+      const announced = await post(path, " ".repeat(LIMIT + 1));
+      expect(announced).toMatchObject({ status: 413, type: "content_too_large" });
+      expect(announced.details).toContain(String(LIMIT));
+      expect(announced.details).toContain(String(LIMIT + 1));
+      expect(announced.headers.get("connection")).toBe("close");
+
+      const answer = await new Promise<{ status: number; body: unknown; sent: number }>((resolve, reject) => {
+        let sent = 0;
+        const going = httpRequest(
+          system.apiUrl + path,
+          {
+            method: "POST",
+            headers: { authorization: `Bearer ${acme}`, "content-type": "application/json" },
+          },
+          (response) => {
+            json(response)
+              .then((body) => resolve({ status: response.statusCode ?? 0, body, sent }))
+              .catch(reject);
+          },
+        );
+        going.on("error", reject);
+        const more = (): void => {
+          sent += 65_536;
+          if (going.write(Buffer.alloc(65_536, " "))) setImmediate(more);
+          else going.once("drain", more);
+        };
+        more();
+      });
+      expect(answer).toMatchObject({ status: 413, body: { errors: [{ type: "content_too_large" }] } });
+      expect(JSON.stringify(answer.body)).toMatch(/limit: 4000000 bytes; actual length: 4\d{6} bytes/);
+      expect(await post(path, "{}".padEnd(LIMIT))).toMatchObject({ status: 400 });
+    });
+  });
+
+  describe("data-subject requests", () => {
+    it("are stored and queued, and say how far they are to their client alone", async () => {
+      const email = ` ${EMAIL_PART}-First@Example.com`;
+      const identifiers = [{ type: "chatter_id", value: "664f1c2e9b1d8a0012a3b4aa" }];
+      const answer = await post(V1, { type: "ERASURE", email, identifiers });
+      expect(answer).toMatchObject({ status: 200, body: { email: email.trim() } });
+      expect(Object.keys(answer.body)).toEqual(["email"]);
+      const id = idOf(answer);
+      expect(await rowsOf(id)).toBe(1);
+      expect(await queue.status(id)).toBe("waiting");
+      const instant = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00$/) as string;
+      for (const version of [V1, V2]) {
+        expect((await get(`${version}/${id}`)).body).toEqual({
+          request_id: id,
+          type: "ERASURE",
+          email: email.trim().toLowerCase(),
+          identifiers,
+          status: "queued",
+          received_at: instant,
+          updated_at: instant,
+        });
+      }
+      const missing = { status: 404, type: "resource_not_found" };
+      expect(await get(`${V2}/${id}`, { key: globex })).toMatchObject(missing);
+      expect(await get(`${V2}/${id}`, { key: exportOnly })).toMatchObject({ status: 403 });
+      expect(await get(`${V2}/${id.replace(/.-/, "x-")}`)).toMatchObject(missing);
+      expect(await get(`${V2}/nothing`)).toMatchObject(missing);
+    });
+
+    it("are one request and one entry when ten equal ones come at once, from two processes", async () => {
+      const other = await system.anotherApi({});
+      try {
+        const before = await queue.counts();
+        const answers = await Promise.all(
+          Array.from({ length: 10 }, (_, at) => erase("at-once", at % 2 === 0 ? {} : { api: other.apiUrl })),
+        );
+        expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200));
+        const ids = new Set(answers.map(idOf));
+        expect(ids.size).toBe(1);
+        const [id = ""] = ids;
+        expect(await rowsOf(id)).toBe(1);
+        expect((await queue.counts())["waiting"]).toBe((before["waiting"] ?? 0) + 1);
+        expect((await get(`${V2}/${id}`)).body).toMatchObject({ status: "queued" });
+      } finally {
+        await other.process.kill("SIGTERM");
+      }
+    });
+
+    it("belong to the client, and are new ones when the former is finished", async () => {
+      const first = await erase("again");
+      const foreign = await erase("again", { key: globex });
+      expect(idOf(foreign)).not.toBe(idOf(first));
+      expect(idOf(await erase("AGAIN"))).toBe(idOf(first));
+      await jobs.setStatus("acme", idOf(first), "completed");
+      expect((await get(`${V2}/${idOf(first)}`)).body).toMatchObject({ status: "completed" });
+      const second = await erase("again");
+      expect(idOf(second)).not.toBe(idOf(first));
+      expect(await queue.status(idOf(second))).toBe("waiting");
+      expect(idOf(await erase("again", { key: globex }))).toBe(idOf(foreign));
+    });
+
+    it("name somebody, or are refused with 422", async () => {
+      const nobody = { status: 422, type: "unprocessable_content" };
+      expect(await post(V2, { type: "ERASURE" })).toMatchObject(nobody);
+      expect(await post(V2, { type: "ERASURE", email: null, identifiers: [] })).toMatchObject(nobody);
+      const wrong = await post(V2, {
+        type: "ACCESS",
+        email: EMAIL_PART,
+        identifiers: [{ type: "email", value: 7 }],
+      });
+      expect(wrong).toMatchObject({ status: 400, type: "bad_request" });
+      for (const name of ["type", "email", "identifiers.0.value"])
+        expect(wrong.details).toContain(`${name}: `);
+      expect(JSON.stringify(wrong.body)).not.toContain(EMAIL_PART);
+    });
+
+    it("are 503 while Redis is away, and lead to the same row when they come again", async () => {
+      await system.stack.redis.stop();
+      let id = "";
+      try {
+        const refused = await erase("redis");
+        expect(refused).toMatchObject({ status: 503, type: "internal_server_error" });
+        expect(refused.headers.get("retry-after")).toMatch(/^[1-9]\d*$/);
+        expect(refused.details).toMatch(/^error_id: /);
+        const row = await runSql(
+          system.stack.clickhouse.url("migrator"),
+          `SELECT request_id FROM data_subject_requests FINAL WHERE email = '${EMAIL_PART}-redis@example.com'`,
+        );
+        id = row.trim();
+        expect((await get(`${V2}/${id}`)).body).toMatchObject({ status: "received" });
+      } finally {
+        await system.stack.redis.start();
+      }
+      await until("requests are taken again", 20_000, async () => {
+        const answer = await erase("redis");
+        return answer.status === 200 && idOf(answer) === id;
+      });
+      expect(await queue.status(id)).toBe("waiting");
+      expect(await rowsOf(id)).toBe(1);
+    });
+
+    it("are 503 while ClickHouse is away", async () => {
+      await system.stack.clickhouse.stop();
+      try {
+        expect(await erase("clickhouse")).toMatchObject({ status: 503 });
+        expect(await get(`${V2}/${"0".repeat(32)}-0`)).toMatchObject({ status: 503 });
+      } finally {
+        await system.stack.clickhouse.start();
+      }
+      await until("it is back", 20_000, async () => (await erase("clickhouse")).status === 200);
+    });
+  });
+
+  describe("SMS triggers", () => {
+    it("become one event each, as documented", async () => {
+      const fields = { first_name: "Noor", vip: true, orders: 12.5, city: "São Paulo 🙂" };
+      const answer = await post(TRIGGER, triggerBody(fields, { language: "PT-br" }));
+      expect(answer.status).toBe(200);
+      expect(Object.keys(answer.body)).toEqual(["id"]);
+      const found = (await readEvents()).filter(({ event }) => event.id === answer.body["id"]);
+      expect(found).toHaveLength(1);
+      const [{ event, message } = { event: undefined, message: undefined }] = found;
+      expect(smsTriggerEventSchema.strict().parse(event)).toEqual(event);
+      expect(event).toMatchObject({
+        specversion: "1.0",
+        type: "sms.trigger_requested",
+        subject: "spring",
+        clientid: "acme",
+        time: event?.data.requested_at,
+        data: {
+          client_id: "acme",
+          campaign_key: "spring",
+          language: "PT-br",
+          recipient: { meta_fields: { phone_number: `+1${NUMBER_PART}123`, ...fields } },
+        },
+      });
+      expect(Math.abs(Date.now() - Date.parse(event?.time ?? ""))).toBeLessThan(60_000);
+      expect(String(message?.key)).toBe(`acme:+1${NUMBER_PART}123`);
+      expect(String(message?.headers["content-type"])).toBe("application/cloudevents+json; charset=utf-8");
+    });
+
+    it("are refused for what is wrong, and leave no event", async () => {
+      const before = await eventCount();
+      const wrong = await post(TRIGGER, {
+        ...triggerBody({ phone_number: NUMBER_PART, list: [1] }, { language: "e", campaign_key: "" }),
+      });
+      expect(wrong).toMatchObject({ status: 400, type: "bad_request" });
+      for (const name of ["phone_number", "list"]) {
+        expect(wrong.details).toContain(`recipient.meta_fields.${name}: `);
+      }
+      for (const name of ["language", "campaign_key"]) expect(wrong.details).toContain(`${name}: `);
+      expect(JSON.stringify(wrong.body)).not.toContain(NUMBER_PART);
+      expect(await post(`${TRIGGER}?dry_run=1`, triggerBody())).toMatchObject({ status: 400 });
+      expect(await trigger({}, { idempotencyKey: "two words" })).toMatchObject({ status: 400 });
+      const missing = { status: 404, type: "resource_not_found" };
+      expect(await post(TRIGGER, triggerBody({}, { campaign_key: "unknown" }))).toMatchObject(missing);
+      expect(await post(TRIGGER, triggerBody({}, { campaign_key: "other" }))).toMatchObject(missing);
+      expect(await trigger({}, { key: globex })).toMatchObject(missing);
+      expect(await post(TRIGGER, triggerBody({}, { language: "fr" }))).toMatchObject({
+        status: 422,
+        type: "unprocessable_content",
+      });
+      expect(await eventCount()).toBe(before);
+      const any = triggerBody({}, { campaign_key: "any-language", language: "fr" });
+      expect(await post(TRIGGER, any)).toMatchObject({ status: 200 });
+    });
+
+    it("follow a campaign that is made and deleted within seconds", async () => {
+      const operator = { CLICKHOUSE_URL: system.stack.clickhouse.url("migrator") };
+      const short = triggerBody({}, { campaign_key: "short" });
+      expect(await post(TRIGGER, short)).toMatchObject({ status: 404 });
+      await ops(operator, "campaigns", "create", "short", "--client", "acme");
+      await until("it is there", 10_000, async () => (await post(TRIGGER, short)).status === 200);
+      await ops(operator, "campaigns", "delete", "short", "--client", "acme");
+      await until("it is gone", 10_000, async () => (await post(TRIGGER, short)).status === 404, 250);
+    });
+
+    it("happen once for one key: ten at once, again, from two processes, and after a crash", async () => {
+      const before = await eventCount();
+      const other = await system.anotherApi({});
+      const idempotencyKey = "order-1";
+      await until("the other takes triggers", 30_000, async () => {
+        return (await trigger({}, { api: other.apiUrl, idempotencyKey })).status === 200;
+      });
+      const answers = await Promise.all(
+        Array.from({ length: 10 }, (_, at) =>
+          trigger({}, { idempotencyKey, ...(at % 2 === 0 && { api: other.apiUrl }) }),
+        ),
+      );
+      await other.process.kill("SIGKILL");
+      answers.push(await trigger({}, { idempotencyKey }));
+      expect(answers.map(({ status }) => status)).toEqual(Array(11).fill(200));
+      expect(new Set(answers.map(({ body }) => body["id"])).size).toBe(1);
+      expect(await eventCount()).toBe(before + 1);
+
+      const fresh = await Promise.all(
+        Array.from({ length: 10 }, () => trigger({}, { idempotencyKey: "order-2" })),
+      );
+      expect(fresh.map(({ status }) => status)).toEqual(Array(10).fill(200));
+      expect(await eventCount()).toBe(before + 2);
+
+      expect(await trigger({ name: "another" }, { idempotencyKey })).toMatchObject({
+        status: 409,
+        type: "duplicate_resource",
+      });
+      const foreign = triggerBody({}, { campaign_key: "other" });
+      expect(await post(TRIGGER, foreign, { key: globex, idempotencyKey })).toMatchObject({ status: 200 });
+      expect(await eventCount()).toBe(before + 3);
+    });
+
+    it("need Redis only with a key", async () => {
+      await system.stack.redis.stop();
+      try {
+        const before = await eventCount();
+        expect(await trigger({}, { idempotencyKey: "redis-1" })).toMatchObject({ status: 503 });
+        expect(await eventCount()).toBe(before);
+        expect(await trigger()).toMatchObject({ status: 200 });
+        expect(await eventCount()).toBe(before + 1);
+      } finally {
+        await system.stack.redis.start();
+      }
+      await until("keys are taken again", 20_000, async () => {
+        return (await trigger({}, { idempotencyKey: "redis-1" })).status === 200;
+      });
+    });
+
+    it("are 503 within 10 seconds while Kafka hangs, and happen once all the same", async () => {
+      const { pid } = system.stack.kafka;
+      if (pid === undefined) throw new Error("Kafka is down");
+      const idempotencyKey = "frozen-1";
+      const before = await eventCount();
+      const timed = async (options?: Options): Promise<{ answer: Answer; ms: number }> => {
+        const from = performance.now();
+        const answer = await trigger({ name: "frozen" }, options);
+        return { answer, ms: performance.now() - from };
+      };
+      process.kill(pid, "SIGSTOP");
+      try {
+        for (const options of [{ idempotencyKey }, { idempotencyKey }, {}]) {
+          const { answer, ms } = await timed(options);
+          expect(answer).toMatchObject({ status: 503, type: "internal_server_error" });
+          expect(answer.headers.get("retry-after")).toMatch(/^[1-9]\d*$/);
+          expect(ms).toBeLessThan(10_000);
+        }
+        // Nothing queues up behind what hangs.
+        expect((await timed()).ms).toBeLessThan(1_000);
+        expect(await erase("kafka-frozen")).toMatchObject({ status: 200 });
+      } finally {
+        process.kill(pid, "SIGCONT");
+      }
+      let id: unknown;
+      await until("the trigger is taken", 60_000, async () => {
+        const { answer } = await timed({ idempotencyKey });
+        id = answer.body["id"];
+        return answer.status === 200;
+      });
+      const frozen = (await readEvents()).filter(
+        ({ event }) => event.data.recipient.meta_fields["name"] === "frozen",
+      );
+      expect(frozen.map(({ event }) => event.id)).toEqual([id]);
+      expect(await eventCount()).toBe(before + 1);
+    });
+
+    it("are 503 while there is no Kafka, whose absence hinders neither start nor end of the service", async () => {
+      await system.stack.kafka.kill();
+      const other = await system.anotherApi({});
+      try {
+        for (const options of [{ api: other.apiUrl }, { api: other.apiUrl, idempotencyKey: "gone-1" }]) {
+          const from = performance.now();
+          expect(await trigger({}, options)).toMatchObject({ status: 503 });
+          expect(performance.now() - from).toBeLessThan(10_000);
+        }
+        expect(await erase("kafka-gone", { api: other.apiUrl })).toMatchObject({ status: 200 });
+        const second = await system.anotherApi({});
+        const leaving = performance.now();
+        await second.process.kill("SIGTERM");
+        expect(await second.process.exited).toEqual({ code: 0, signal: null });
+        expect(performance.now() - leaving).toBeLessThan(10_000);
+      } finally {
+        await system.stack.kafka.start();
+      }
+      for (const apiUrl of [other.apiUrl, system.apiUrl]) {
+        await until("triggers are taken again", 60_000, async () => {
+          return (await trigger({}, { api: apiUrl, idempotencyKey: "gone-1" })).status === 200;
+        });
+      }
+      await other.process.kill("SIGTERM");
+    });
+  });
+
+  it("leave nothing of the people in the log", async () => {
+    await api.kill("SIGTERM");
+    expect(await api.exited).toEqual({ code: 0, signal: null });
+    const text = readFileSync(join(system.logFolder, "export-api.log"), "utf8");
+    expect(text).toContain("/api/campaigns/sms/trigger");
+    expect(text).toContain("request failed");
+    expect(text).not.toMatch(new RegExp(EMAIL_PART, "i"));
+    expect(text).not.toContain(NUMBER_PART);
+    expect(text).not.toContain("664f1c2e9b1d8a0012a3b4aa");
+  });
+});

@@ -1,0 +1,67 @@
+/** One way of calling an operation, right in everything but what a test changes. */
+export type Operation = {
+  readonly name: string;
+  readonly method: "GET" | "POST";
+  /** From the host on. */
+  readonly path: string;
+  readonly scope: "export" | "end_users" | "compliance" | "campaigns";
+  readonly body?: unknown;
+};
+
+/** A window that holds every record that a test makes. */
+export const WHOLE = { since: "1970-01-01T00:00:00Z", to: "2105-12-31T00:00:00Z" } as const;
+
+/** The campaign that has to be registered for `trigger`. */
+export const CAMPAIGN = "spring";
+
+export const LEGACY_PATHS = ["", "/api"].flatMap((prefix) =>
+  ["v1", "v1.1", "v1.2"].flatMap((version) =>
+    ["conversations", "messages"].map((list) => `${prefix}/data_api/${version}/${list}`),
+  ),
+);
+
+const READ_WINDOW = `created_since=${WHOLE.since}&created_to=${WHOLE.to}`;
+const get = (name: string, path: string, scope: Operation["scope"]): Operation => ({
+  name,
+  method: "GET",
+  path,
+  scope,
+});
+const post = (name: string, path: string, scope: Operation["scope"], body: unknown): Operation => ({
+  name,
+  method: "POST",
+  path,
+  scope,
+  body,
+});
+
+export const EXPORT_OPERATIONS: readonly Operation[] = [
+  get("conversations by creation", `/api/v2/export/conversations?${READ_WINDOW}`, "export"),
+  get(
+    "conversations by update",
+    `/api/v2/export/conversations?${READ_WINDOW.replaceAll("created", "updated")}`,
+    "export",
+  ),
+  get("messages", `/api/v2/export/messages?${READ_WINDOW}`, "export"),
+];
+
+export const LEGACY_OPERATIONS: readonly Operation[] = LEGACY_PATHS.map((path) =>
+  get(path, `${path}?${READ_WINDOW}`, "export"),
+);
+
+const ERASURE = { type: "ERASURE", email: "noor@example.com" };
+
+/** Every operation of the interface that answers 200 without any record being there. */
+export const OPERATIONS: readonly Operation[] = [
+  ...EXPORT_OPERATIONS,
+  get("end users", "/api/v2/end-users", "end_users"),
+  get("end users, with a slash", "/api/v2/end-users/", "end_users"),
+  post("data-subject request, v1", "/api/v1/data-subject-request", "compliance", ERASURE),
+  post("data-subject request, v2", "/api/v2/data-subject-request", "compliance", ERASURE),
+  post("SMS trigger", "/api/campaigns/sms/trigger", "campaigns", {
+    campaign_key: CAMPAIGN,
+    language: "en",
+    recipient: { meta_fields: { phone_number: "+15550199123" } },
+  }),
+  ...LEGACY_OPERATIONS,
+];
