@@ -3,7 +3,7 @@
 # bash, so that the PATH below also finds the commands that make would start without a shell
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help setup tools check format test soak bench up down restart status demo
+.PHONY: help setup tools check format test contract soak bench up down restart status demo
 
 bin := $(CURDIR)/node_modules/.bin
 machine_path := $(subst $(bin):,,$(PATH))
@@ -32,6 +32,10 @@ format: setup ## write every file in the format that check wants
 
 test: tools check ## check, then unit, integration and end-to-end tests at reduced sizes
 	@node deploy/check/run-tests.ts unit integration e2e
+
+contract: tools setup ## the running interface against its own OpenAPI document (schemathesis, spectral)
+	@sh deploy/check/require.sh python3
+	@node test/contract/main.ts
 
 soak: ## the same tests at full sizes
 	@$(MAKE) --no-print-directory test SIZE=full

@@ -15,6 +15,7 @@ for command in "$@"; do
     npm) lacks "npm is missing: it comes with Node.js; on Debian and Ubuntu: apt-get install npm" ;;
     java) lacks "java is missing: Kafka needs Java 17 or newer; on Debian and Ubuntu: apt-get install openjdk-17-jre-headless" ;;
     mvn) lacks "mvn is missing: Maven fetches Kafka and Redis; on Debian and Ubuntu: apt-get install maven" ;;
+    python3) lacks "python3 is missing: the contract tests need Python 3.11 or newer; on Debian and Ubuntu: apt-get install python3 python3-venv" ;;
     *) lacks "$command is missing" ;;
     esac
     continue
@@ -27,6 +28,12 @@ for command in "$@"; do
   java)
     version=$(java -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p' | head -n 1)
     [ "${version:-0}" -ge 17 ] || lacks "java is version ${version:-unknown}: Kafka needs Java 17 or newer"
+    ;;
+  python3)
+    python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+      lacks "python3 is $(python3 --version 2>&1): the contract tests need Python 3.11 or newer"
+    python3 -c 'import ensurepip, venv' 2>/dev/null ||
+      lacks "python3 has no venv: on Debian and Ubuntu: apt-get install python3-venv"
     ;;
   esac
 done

@@ -1,0 +1,121 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { createDelivery } from "../support/run/deliver.ts";
+import { ops } from "../support/run/ops.ts";
+import { seedOfRun } from "../support/run/size.ts";
+import { startSystem } from "../support/run/system.ts";
+import { createSample } from "../support/sample/index.ts";
+import { prepareTools } from "./tools.ts";
+
+// Starts the whole system with a sample of data and tests the running interface against its own OpenAPI document.
+
+const here = import.meta.dirname;
+const GROUP = "conversation-export-ingest";
+const CLIENT = "acme";
+const PEER = "globex";
+const SCOPES = ["export", "end_users", "compliance", "campaigns"];
+/** The campaign of the example in the document. */
+const CAMPAIGN = "order-shipped";
+
+/** Runs a command to its end, its output to ours; false when it fails. */
+const passes = async (
+  command: string,
+  args: readonly string[],
+  options: { cwd: string; env?: Readonly<Record<string, string>> },
+): Promise<boolean> => {
+  const child = spawn(command, args, {
+    cwd: options.cwd,
+    env: { ...process.env, ...options.env },
+    stdio: ["ignore", "inherit", "inherit"],
+  });
+  const [code] = (await once(child, "exit")) as [number | null];
+  return code === 0;
+};
+
+const headersFor = (key: string) => ({ authorization: `Bearer ${key}`, "content-type": "application/json" });
+
+/** Lines of a dictionary. */
+const conversationIds = async (apiUrl: string, key: string): Promise<string> => {
+  const address = `${apiUrl}/v2/export/conversations?created_since=2026-10-04T00:00:00Z&page_size=100`;
+  const response = await fetch(address, { headers: headersFor(key) });
+  const { data } = (await response.json()) as { data: { _id: string }[] };
+  if (data.length === 0) throw new Error("the sample has not arrived");
+  return data.map(({ _id }) => `${JSON.stringify(_id)}\n`).join("");
+};
+
+/** A line of a dictionary with the id of a new data-subject request. */
+const requestId = async (apiUrl: string, key: string): Promise<string> => {
+  const response = await fetch(`${apiUrl}/v2/data-subject-request`, {
+    method: "POST",
+    headers: headersFor(key),
+    body: JSON.stringify({ type: "ERASURE", email: "jane@example.com" }),
+  });
+  return `"${response.headers.get("location")?.split("/").at(-1) ?? ""}"\n`;
+};
+
+const schemathesis = await prepareTools();
+const seed = seedOfRun("contract");
+const system = await startSystem("contract");
+try {
+  const key = await system.key(CLIENT, SCOPES);
+  const peerKey = await system.key(PEER, SCOPES);
+  const operator = { CLICKHOUSE_URL: system.stack.clickhouse.url("migrator") };
+  await ops(operator, "campaigns", "create", CAMPAIGN, "--client", CLIENT);
+  await system.service("ingest");
+  await system.service("export-api", { RATE_LIMITS: "off", AUTH_FAILURE_LIMITS: "off" });
+  // Nothing unusual: halves of surrogate pairs, which JSON can carry, stop the tool.
+  const sample = createSample({ seed, conversations: 300, clients: [CLIENT, PEER], unusualShare: 0 });
+  await createDelivery(system).send(sample);
+  await system.caughtUp(GROUP, 120_000);
+
+  // Ids that exist, for the tool to choose from.
+  const dictionary = (name: string, lines: string): void =>
+    writeFileSync(join(system.logFolder, name), lines);
+  dictionary("conversations.dict", await conversationIds(system.apiUrl, key));
+  dictionary("requests.dict", await requestId(system.apiUrl, key));
+
+  const authFile = join(system.logFolder, "auth.json");
+  const user = (name: string, secret: string) => ({
+    name,
+    fixedHeaders: [{ name: "Authorization", value: `Bearer ${secret}` }],
+  });
+  writeFileSync(authFile, JSON.stringify({ auth: [user(CLIENT, key), user(PEER, peerKey)] }));
+
+  const document = join(system.logFolder, "openapi.json");
+  const response = await fetch(`${system.apiUrl}/openapi.json`);
+  writeFileSync(document, await response.text());
+
+  console.log("\n== spectral ==");
+  const rules = join(here, "spectral.yaml");
+  const spectral = fileURLToPath(import.meta.resolve("@stoplight/spectral-cli/dist/index.js"));
+  const clean = await passes(
+    process.execPath,
+    [spectral, "lint", document, "--ruleset", rules, "--fail-severity", "warn"],
+    { cwd: system.logFolder },
+  );
+  console.log("\n== schemathesis ==");
+  const config = join(here, "schemathesis.toml");
+  // From the file: given the address of the document, the tool would leave out the operation that serves it.
+  const kept = await passes(
+    schemathesis,
+    [
+      "--config-file",
+      config,
+      "run",
+      document,
+      "--url",
+      system.apiUrl,
+      "--seed",
+      seed,
+      ...process.argv.slice(2),
+    ],
+    { cwd: system.logFolder, env: { AUTH_FILE: authFile } },
+  );
+  console.log(`\ncontract: ${clean && kept ? "kept" : "BROKEN"} (repeat with TEST_SEED=${seed})`);
+  if (!clean || !kept) process.exitCode = 1;
+} finally {
+  await system.stop();
+}
