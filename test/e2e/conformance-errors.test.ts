@@ -1,0 +1,316 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { sendRaw } from "../support/abuse/send-raw.ts";
+import { type Answer, call, type ErrorItem } from "../support/conformance/call.ts";
+import {
+  CAMPAIGN,
+  EXPORT_OPERATIONS,
+  type Operation,
+  OPERATIONS,
+} from "../support/conformance/operations.ts";
+import { ops } from "../support/run/ops.ts";
+import { startSystem, type System } from "../support/run/system.ts";
+import { until } from "../support/run/until.ts";
+import { runSql } from "../support/run/warehouse-sql.ts";
+
+const SCOPES = ["export", "end_users", "compliance", "campaigns"] as const;
+const MAX = { limit: 1_000_000, reset: 99_999_999_999, retryAfter: 86_400 };
+const ERROR_ID = /^error_id: ([0-9a-f-]{36})$/;
+
+const rows = OPERATIONS.map((operation) => [operation.name, operation] as const);
+const [CONVERSATIONS = OPERATIONS[0]] = EXPORT_OPERATIONS;
+
+let system: System;
+let operator: Record<string, string> = {};
+let host = "";
+/** Of a client that may ask ten times a second, as is the default. */
+let limitedHost = "";
+let key = "";
+/** Of another client, which asks seldom. */
+let calm = "";
+
+beforeAll(async () => {
+  system = await startSystem("test-conformance-errors");
+  host = new URL(system.apiUrl).origin;
+  operator = { CLICKHOUSE_URL: system.stack.clickhouse.url("migrator") };
+  key = await system.key("acme", SCOPES);
+  calm = await system.key("calm", SCOPES);
+  for (const client of ["acme", "calm"])
+    await ops(operator, "campaigns", "create", CAMPAIGN, "--client", client);
+  await system.service("export-api");
+  limitedHost = new URL((await system.anotherApi({ RATE_LIMITS: "10/1s,100/1m,15000/1d" })).apiUrl).origin;
+  await until("triggers are taken", 30_000, async () => {
+    const answers = await Promise.all(OPERATIONS.map((operation) => ask(operation)));
+    return answers.every(({ status }) => status === 200);
+  });
+});
+afterAll(() => system?.stop());
+
+const ask = (
+  operation: Operation | undefined,
+  options: { key?: string | undefined; base?: string; query?: string } = {},
+): Promise<Answer> => {
+  if (operation === undefined) throw new Error("no operation");
+  const { method, path, body } = operation;
+  const { base = host, query = "" } = options;
+  const more = query === "" ? "" : (path.includes("?") ? "&" : "?") + query;
+  return call(base + path + more, { key: "key" in options ? options.key : key, method, body });
+};
+
+/** The body of section 7 with one error, and nothing besides. */
+const expectError = ({ body, headers }: Answer, type: string): ErrorItem => {
+  expect(headers.get("content-type")).toBe("application/json");
+  const { errors } = body as { errors: [ErrorItem] };
+  const details = errors[0].details;
+  expect(body).toEqual({ errors: [{ type, message: expect.any(String) as string, details }] });
+  expect(errors[0].message).not.toBe("");
+  if (details !== null) expect(details).toEqual(expect.any(String));
+  return errors[0];
+};
+
+const logged = (errorId: string): boolean =>
+  readFileSync(join(system.logFolder, "export-api.log"), "utf8")
+    .split("\n")
+    .some((line) => line.includes(errorId) && line.includes('"level":"error"'));
+
+describe("5. Authentication", () => {
+  it.each(rows)("%s takes the key as a bearer credential", async (_name, operation) => {
+    expect((await ask(operation)).status).toBe(200);
+    for (const scheme of ["bearer", "BEARER"]) {
+      const headers = { authorization: `${scheme} ${key}` };
+      const { path, method, body } = operation;
+      expect((await call(host + path, { method, body, headers })).status).toBe(200);
+    }
+  });
+
+  it.each(rows)("%s is unauthorized without a key, or with a wrong one", async (_name, operation) => {
+    const { path, method, body } = operation;
+    const wrong = `${key.slice(0, -1)}${key.endsWith("A") ? "B" : "A"}`;
+    for (const authorization of [
+      undefined,
+      `Bearer ${wrong}`,
+      "Bearer ",
+      "Bearer",
+      `Basic ${btoa(`acme:${key}`)}`,
+      key,
+      `Bearer ${key} ${key}`,
+    ]) {
+      const headers: Record<string, string> = authorization === undefined ? {} : { authorization };
+      const answer = await call(host + path, { method, body, headers });
+      expect(answer.status, authorization ?? "none").toBe(401);
+      expect(expectError(answer, "unauthorized").details).toBeNull();
+      expect(answer.headers.get("www-authenticate")).toMatch(/^Bearer realm="[^"]+"/);
+      expect(answer.headers.has("x-ratelimit-limit")).toBe(false);
+    }
+  });
+
+  it.each(rows)("%s takes no key from the query", async (_name, operation) => {
+    for (const name of ["api_key", "access_token", "key"]) {
+      expect((await ask(operation, { key: undefined, query: `${name}=${key}` })).status).toBe(401);
+    }
+  });
+
+  it("the document of the interface alone needs no key", async () => {
+    expect((await call(`${host}/api/openapi.json`)).status).toBe(200);
+  });
+});
+
+describe("7. Errors", () => {
+  it.each(rows)("%s: bad_request, 400, names the unknown fields", async (_name, operation) => {
+    const answer = await ask(operation, { query: "colour=red&size=1" });
+    expect(answer.status).toBe(400);
+    const { details } = expectError(answer, "bad_request");
+    expect(details).toContain("colour: unknown parameter");
+    expect(details).toContain("size: unknown parameter");
+  });
+
+  it.each(rows)("%s: authorization_error, 403, for a key without its scope", async (_name, operation) => {
+    const others = SCOPES.filter((scope) => scope !== operation.scope);
+    const answer = await ask(operation, { key: await keyWith(others) });
+    expect(answer.status).toBe(403);
+    expect(answer.headers.get("www-authenticate")).toContain('error="insufficient_scope"');
+    expect(expectError(answer, "authorization_error").details).toContain(operation.scope);
+    const own = await ask(operation, { key: await keyWith([operation.scope]) });
+    expect(own.status).toBe(200);
+  });
+
+  const keysByScopes = new Map<string, Promise<string>>();
+  const keyWith = (scopes: readonly string[]): Promise<string> => {
+    const name = scopes.join();
+    const made = keysByScopes.get(name) ?? system.key("acme", scopes);
+    keysByScopes.set(name, made);
+    return made;
+  };
+
+  it.each([
+    "/",
+    "/api",
+    "/api/v2/export/nothing",
+    "/api/v2/export/conversations/1",
+    "/api/v1/export/messages",
+    "/api/v3/data-subject-request",
+    "/data_api/v1.3/messages",
+    "/data_api/v2/conversations",
+  ])("resource_not_found, 404, for the path %s", async (path) => {
+    const answer = await call(host + path, { key });
+    expect(answer.status).toBe(404);
+    expect(expectError(answer, "resource_not_found").details).toBeNull();
+  });
+
+  it("resource_not_found, 404, names the client of the key when it is gone, with null details", async () => {
+    const gone = await system.key("gone", SCOPES);
+    await ops(operator, "clients", "delete", "gone");
+    for (const operation of OPERATIONS) {
+      const answer = await ask(operation, { key: gone });
+      expect(answer.status).toBe(404);
+      const { message, details } = expectError(answer, "resource_not_found");
+      expect(message).toContain("gone");
+      expect(details).toBeNull();
+    }
+  });
+
+  it.each(rows)("%s: another method is 405 with Allow, as bad_request", async (_name, operation) => {
+    const { path } = operation;
+    const allowed = operation.method === "GET" ? "GET, HEAD" : "POST";
+    for (const method of ["PUT", "PATCH", "DELETE", operation.method === "GET" ? "POST" : "GET"]) {
+      const answer = await call(host + path, { key, method });
+      expect(answer.status).toBe(405);
+      expect(answer.headers.get("allow")).toBe(allowed);
+      expect(expectError(answer, "bad_request").details).toContain(method);
+    }
+  });
+
+  it("rate_limit_exceeded, 429, tells the allowed rate and when to come again", async () => {
+    const limited = await system.key("hasty", SCOPES);
+    const answers = await Promise.all(
+      Array.from({ length: 40 }, () => ask(CONVERSATIONS, { key: limited, base: limitedHost })),
+    );
+    const refused = answers.filter(({ status }) => status === 429);
+    expect(answers.filter(({ status }) => status === 200).length).toBeGreaterThanOrEqual(10);
+    expect(refused.length).toBeGreaterThan(0);
+    for (const answer of refused) {
+      expect(expectError(answer, "rate_limit_exceeded").details).toBe("allowed: 10 requests per 1 second");
+      const retryAfter = answer.headers.get("retry-after") ?? "";
+      expect(retryAfter).toMatch(/^[1-9]\d*$/);
+      expect(Number(retryAfter)).toBeLessThanOrEqual(MAX.retryAfter);
+      expect(answer.headers.get("x-ratelimit-remaining")).toBe("0");
+    }
+    await until("the window is over", 10_000, async () => {
+      return (await ask(CONVERSATIONS, { key: limited, base: limitedHost })).status === 200;
+    });
+  });
+
+  it.each(rows)("%s: content_too_large, 413, for a request above 4.0 MB", async (_name, operation) => {
+    const { path, method } = operation;
+    // What is no body of a GET for fetch is a length that was announced.
+    const answer = await announce(method, path, 4_000_001);
+    expect(answer).toMatch(/^HTTP\/1\.1 413 /);
+    expect(answer).toContain('"type":"content_too_large"');
+    expect(answer).toContain('"details":"limit: 4000000 bytes; actual length: 4000001 bytes"');
+  });
+
+  const announce = async (method: string, path: string, length: number): Promise<string> => {
+    const port = Number(new URL(host).port);
+    const head =
+      `${method} ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\n` +
+      `Content-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`;
+    return (await sendRaw(port, [head], { deadlineMs: 10_000 })).text;
+  };
+
+  it("duplicate_resource, 409, for an Idempotency-Key that stood for another request", async () => {
+    const trigger = OPERATIONS.find(({ scope }) => scope === "campaigns");
+    const send = (phone_number: string): Promise<Answer> => {
+      const body = { ...(trigger?.body as object), recipient: { meta_fields: { phone_number } } };
+      const headers = { "idempotency-key": "order-1" };
+      return call(host + (trigger?.path ?? ""), { key, method: "POST", body, headers });
+    };
+    const first = await send("+15550199124");
+    expect(first.status).toBe(200);
+    expect((await send("+15550199124")).body).toEqual(first.body);
+    const other = await send("+15550199125");
+    expect(other.status).toBe(409);
+    expect(expectError(other, "duplicate_resource").details).toContain("Idempotency-Key");
+  });
+
+  it.each([
+    "v1",
+    "v2",
+  ])("unprocessable_content, 422, for a %s data-subject request that names nobody", async (version) => {
+    const url = `${host}/api/${version}/data-subject-request`;
+    const answer = await call(url, { key, method: "POST", body: { type: "ERASURE" } });
+    expect(answer.status).toBe(422);
+    expect(expectError(answer, "unprocessable_content").details).toContain("email");
+  });
+
+  it("internal_server_error, 500, carries an error_id that stands in the log", async () => {
+    const clickhouse = system.stack.clickhouse.url("migrator");
+    await runSql(clickhouse, "ALTER TABLE end_users RENAME COLUMN record TO record_away");
+    try {
+      const answer = await call(`${host}/api/v2/end-users/`, { key });
+      expect(answer.status).toBe(500);
+      expect(answer.headers.has("retry-after")).toBe(false);
+      const { details } = expectError(answer, "internal_server_error");
+      const [, errorId = ""] = ERROR_ID.exec(details ?? "") ?? [];
+      await until("it stands in the log", 5_000, () => errorId !== "" && logged(errorId));
+      expect(answer.text).not.toMatch(/record|clickhouse|SELECT|end_users|127\.0\.0\.1/i);
+    } finally {
+      await runSql(clickhouse, "ALTER TABLE end_users RENAME COLUMN record_away TO record");
+    }
+    expect((await call(`${host}/api/v2/end-users/`, { key })).status).toBe(200);
+  });
+});
+
+describe("8. Limits", () => {
+  it.each(rows)("%s: a success carries the rate-limit headers, in their ranges", async (_name, operation) => {
+    const started = Math.floor(Date.now() / 1000);
+    const answer = await ask(operation, { key: calm, base: limitedHost });
+    expect(answer.status).toBe(200);
+    const number = (name: string): number => {
+      const text = answer.headers.get(name) ?? "";
+      expect(text, name).toMatch(/^\d+$/);
+      return Number(text);
+    };
+    expect(number("x-ratelimit-limit")).toBe(10);
+    expect(number("x-ratelimit-remaining")).toBeLessThan(10);
+    expect(number("x-ratelimit-reset")).toBeGreaterThanOrEqual(started);
+    expect(number("x-ratelimit-reset")).toBeLessThanOrEqual(Date.now() / 1000 + 2);
+    expect(number("x-ratelimit-reset")).toBeLessThanOrEqual(MAX.reset);
+    expect(number("x-ratelimit-limit")).toBeLessThanOrEqual(MAX.limit);
+    expect(answer.headers.has("retry-after")).toBe(false);
+  });
+
+  it("each list has an allowance of its own, which the legacy versions share", async () => {
+    const fresh = await system.key("fresh", SCOPES);
+    const { process, apiUrl } = await system.anotherApi({ RATE_LIMITS: "50/1d" });
+    const remaining = async (path: string): Promise<string | null> => {
+      const url = `${new URL(apiUrl).origin}${path}?created_since=2026-10-01T00:00:00Z`;
+      return (await call(url, { key: fresh })).headers.get("x-ratelimit-remaining");
+    };
+    expect(await remaining("/api/v2/export/conversations")).toBe("49");
+    expect(await remaining("/api/v2/export/messages")).toBe("49");
+    expect(await remaining("/data_api/v1/conversations")).toBe("48");
+    expect(await remaining("/api/data_api/v1.2/conversations")).toBe("47");
+    await process.kill("SIGTERM");
+  });
+});
+
+describe("7. Errors while the database is away", () => {
+  it("internal_server_error, 503, with Retry-After and an error_id in the log, for whatever needs it", async () => {
+    const known = await Promise.all(OPERATIONS.map((operation) => ask(operation)));
+    expect(known.map(({ status }) => status)).toEqual(OPERATIONS.map(() => 200));
+    await system.stack.clickhouse.kill();
+    const reading = OPERATIONS.filter(({ scope }) => scope !== "campaigns");
+    for (const operation of reading) {
+      const answer = await ask(operation);
+      expect(answer.status, operation.name).toBe(503);
+      expect(answer.headers.get("retry-after")).toMatch(/^[1-9]\d*$/);
+      const [, errorId = ""] =
+        ERROR_ID.exec(expectError(answer, "internal_server_error").details ?? "") ?? [];
+      await until("it stands in the log", 5_000, () => errorId !== "" && logged(errorId));
+      expect(answer.text).not.toMatch(/clickhouse|SELECT|ECONN|127\.0\.0\.1/i);
+    }
+    await system.stack.clickhouse.start();
+    await until("pages are served again", 20_000, async () => (await ask(CONVERSATIONS)).status === 200);
+  });
+});
