@@ -1,9 +1,10 @@
 import { startSystem } from "../support/run/system.ts";
+import { benchHttp } from "./http.ts";
 import { benchIngest } from "./ingest.ts";
 import { benchPages } from "./pages.ts";
 import { reportLine, type Result } from "./report.ts";
 
-/** BENCH=pages or BENCH=ingest runs one part; CONVERSATIONS and EVENTS change the sizes. */
+/** BENCH=ingest, BENCH=pages or BENCH=http runs one part; CONVERSATIONS and EVENTS change the sizes. */
 const only = process.env["BENCH"] ?? "";
 const conversations = Number(process.env["CONVERSATIONS"] ?? 1_000_000);
 const events = Number(process.env["EVENTS"] ?? 200_000);
@@ -30,4 +31,5 @@ const inSystem = async (
 
 await inSystem("ingest", (system) => benchIngest(system, events, log));
 await inSystem("pages", (system) => benchPages(system, conversations, log));
+await inSystem("http", (system) => benchHttp(system, conversations, log));
 for (const result of results) console.log(reportLine(result));

@@ -1,46 +1,23 @@
-import { readFileSync } from "node:fs";
 import { formatTimestampZ } from "@conversation-export/domain";
 import { conversationsByCreationStatement } from "@conversation-export/warehouse";
 import type { System } from "../support/run/system.ts";
+import { peakMegabytes } from "./process-memory.ts";
 import { median, type Result } from "./report.ts";
+import { interleaved } from "./rounds.ts";
 import { getBytes, runSql } from "./warehouse-http.ts";
 import { fillWindow, mergesIdle, WINDOW_MICROS, WINDOW_START } from "./window-data.ts";
 
 const PAGE = 10_000;
-const ROUNDS = 15;
+const ROUNDS = { rounds: 15, warm: 2 };
 const WINDOW_END = WINDOW_START + WINDOW_MICROS;
 /** Where in the window pages are read: its start, its middle, its end. */
 const PLACES = [0, 0.5, 0.98];
-
-const timed = async <T>(work: () => Promise<T>): Promise<{ ms: number; value: T }> => {
-  const started = performance.now();
-  const value = await work();
-  return { ms: performance.now() - started, value };
-};
-
-/** Runs the works one after the other, round by round, so that noise meets all of them; medians in ms. */
-const interleaved = async (works: readonly (() => Promise<unknown>)[]): Promise<number[]> => {
-  const times: number[][] = works.map(() => []);
-  for (let round = 0; round < ROUNDS + 2; round += 1) {
-    for (const [index, work] of works.entries()) {
-      const { ms } = await timed(work);
-      // The first two rounds warm caches and connections.
-      if (round >= 2) times[index]?.push(ms);
-    }
-  }
-  return times.map(median);
-};
 
 /** The link to the page at a place of the window: reached by the window's own lower bound. */
 const pageUrl = (apiUrl: string, by: "created" | "updated", place: number): string => {
   const since = formatTimestampZ(WINDOW_START + Math.floor(WINDOW_MICROS * place));
   const to = formatTimestampZ(WINDOW_END + 4 * 86_400_000_000);
   return `${apiUrl}/v2/export/conversations?${by}_since=${since}&${by}_to=${to}&page_size=${PAGE}`;
-};
-
-const peakMegabytes = (pid: number): number => {
-  const line = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"));
-  return Number(line?.[1] ?? Number.NaN) / 1024;
 };
 
 export const benchPages = async (
@@ -50,7 +27,7 @@ export const benchPages = async (
 ): Promise<Result[]> => {
   const operator = system.stack.clickhouse.url("migrator");
   const readerUrl = system.stack.clickhouse.url("reader");
-  await fillWindow(operator, conversations, log);
+  await fillWindow(operator, { conversations, exports: 4 }, log);
   await mergesIdle(operator);
   const api = await system.service("export-api", { LOG_LEVEL: "warn" });
   const key = await system.key("bench");
@@ -70,10 +47,10 @@ export const benchPages = async (
       keep: false,
     });
   const middle = pageUrl(system.apiUrl, "created", 0.5);
-  const [throughApi = Number.NaN, fromClickhouse = Number.NaN] = await interleaved([
-    () => getBytes(middle, key),
-    straight,
-  ]);
+  const [throughApi = Number.NaN, fromClickhouse = Number.NaN] = await interleaved(
+    [() => getBytes(middle, key), straight],
+    ROUNDS,
+  );
   const speed = fromClickhouse / throughApi;
   results.push({
     name: "page_vs_clickhouse",
@@ -87,7 +64,7 @@ export const benchPages = async (
 
   const created = PLACES.map((place) => () => getBytes(pageUrl(system.apiUrl, "created", place), key));
   const updated = PLACES.map((place) => () => getBytes(pageUrl(system.apiUrl, "updated", place), key));
-  const times = await interleaved([...created, ...updated]);
+  const times = await interleaved([...created, ...updated], ROUNDS);
   const createdTimes = times.slice(0, PLACES.length);
   const updatedTimes = times.slice(PLACES.length);
   log(`created page at start, middle, end: ${createdTimes.map((ms) => ms.toFixed(0)).join(", ")} ms`);
@@ -114,7 +91,7 @@ export const benchPages = async (
   });
 
   await api.kill("SIGTERM");
-  const fresh = await system.service("export-api", { LOG_LEVEL: "warn" });
+  const fresh = await system.service("export-api", { LOG_LEVEL: "warn", MAX_PAGES_PER_CLIENT: "8" });
   const idle = peakMegabytes(fresh.pid);
   for (let round = 0; round < 3; round += 1) {
     await Promise.all(Array.from({ length: 8 }, () => getBytes(middle, key)));

@@ -1,4 +1,4 @@
-import { request } from "node:http";
+import { type IncomingMessage, request } from "node:http";
 
 const target = (url: string): { host: string; port: string; database: string; auth: string } => {
   const parsed = new URL(url);
@@ -12,17 +12,13 @@ const target = (url: string): { host: string; port: string; database: string; au
 
 export type Answer = { readonly bytes: number; readonly text: string };
 
-/** Sends a query straight to ClickHouse over HTTP, as a client without any library would. */
-export const runSql = (
-  url: string,
-  sql: string,
-  options: {
-    readonly parameters?: Readonly<Record<string, unknown>>;
-    readonly settings?: Readonly<Record<string, unknown>>;
-    /** false: the bytes are counted and thrown away. */
-    readonly keep?: boolean;
-  } = {},
-): Promise<Answer> => {
+export type SqlOptions = {
+  readonly parameters?: Readonly<Record<string, unknown>>;
+  readonly settings?: Readonly<Record<string, unknown>>;
+};
+
+/** Sends a query straight to ClickHouse over HTTP, as a client without any library would, and opens its answer. */
+export const openSql = (url: string, sql: string, options: SqlOptions = {}): Promise<IncomingMessage> => {
   const { host, port, database, auth } = target(url);
   const search = new URLSearchParams({ database });
   for (const [name, value] of Object.entries(options.settings ?? {})) search.set(name, String(value));
@@ -30,22 +26,32 @@ export const runSql = (
     search.set(`param_${name}`, String(value));
   return new Promise((resolve, reject) => {
     const sent = request({ host, port, method: "POST", path: `/?${search.toString()}`, auth }, (response) => {
-      let bytes = 0;
+      if (response.statusCode === 200) return resolve(response);
       const kept: Buffer[] = [];
-      response.on("data", (chunk: Buffer) => {
-        bytes += chunk.length;
-        if (options.keep !== false || response.statusCode !== 200) kept.push(chunk);
-      });
+      response.on("data", (chunk: Buffer) => kept.push(chunk));
       response.on("error", reject);
       response.on("end", () => {
-        const text = Buffer.concat(kept).toString();
-        if (response.statusCode === 200) resolve({ bytes, text });
-        else reject(new Error(`${response.statusCode}: ${text.slice(0, 500)}`));
+        reject(new Error(`${response.statusCode}: ${Buffer.concat(kept).toString().slice(0, 500)}`));
       });
     });
     sent.on("error", reject);
     sent.end(sql);
   });
+};
+
+/** Runs a query; with `keep: false` its bytes are counted and thrown away. */
+export const runSql = async (
+  url: string,
+  sql: string,
+  options: SqlOptions & { readonly keep?: boolean } = {},
+): Promise<Answer> => {
+  let bytes = 0;
+  const kept: Buffer[] = [];
+  for await (const chunk of (await openSql(url, sql, options)) as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (options.keep !== false) kept.push(chunk);
+  }
+  return { bytes, text: Buffer.concat(kept).toString() };
 };
 
 /** Gets a page of the export API and throws its bytes away; null as `next` when the page is the last. */

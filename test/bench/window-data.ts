@@ -3,28 +3,50 @@ import { runSql } from "./warehouse-http.ts";
 /** 2026-06-01T00:00:00Z in µs. */
 export const WINDOW_START = 1_780_272_000_000_000;
 export const WINDOW_MICROS = 7 * 86_400_000_000;
-export const EXPORTS = 4;
+
+/** What stands in a summary: one phrase again and again, or words chosen by chance, which compress as text does. */
+export type Summaries = "phrase" | "prose";
+
+const WORDS =
+  "the order is was to and a not my has been for with you it can please delivery refund account still since number again parcel help received address change card charged twice yesterday invoice shows another item than ordered broken box return label printer password reset mail never arrived checked spam folder agent told me wait three days but nothing happened so far thank bye";
+
+const summaryOf = (round: number): Readonly<Record<Summaries, string>> => ({
+  phrase: `repeat(concat(lower(hex(cityHash64(n, 9, ${round}))), ' asked where the order is '), 30)`,
+  prose: `arrayStringConcat(arrayMap(i -> words[1 + intHash64(n * 1000 + i * 4 + ${round}) % length(words)], range(170)), ' ')`,
+});
 
 /**
- * Fills the tables with one client's week: `conversations` conversations of about 1.3 kB, each exported four
- * times, one in four with a handoff, one in fifty updated up to three days later and the others within half an
+ * Fills the tables with one client's week: `conversations` conversations of about 1.3 kB, each exported `exports`
+ * times (2 or more), one in four with a handoff, one in fifty updated up to three days later and the others within half an
  * hour. Rows go in as ingest writes them, 20,000 a block and in the order of export; merges take their course.
  */
 export const fillWindow = async (
   url: string,
-  conversations: number,
+  {
+    conversations,
+    exports,
+    summaries = "phrase",
+    byUpdate = true,
+  }: {
+    readonly conversations: number;
+    readonly exports: number;
+    readonly summaries?: Summaries;
+    /** false: the order of updates is left out. */
+    readonly byUpdate?: boolean;
+  },
   onProgress: (line: string) => void,
 ): Promise<void> => {
   const step = Math.round(WINDOW_MICROS / conversations);
-  for (let round = 0; round < EXPORTS; round += 1) {
+  for (let round = 0; round < exports; round += 1) {
     await runSql(
       url,
       `CREATE OR REPLACE TABLE bench_stage ENGINE = MergeTree ORDER BY n AS
       WITH
         number AS n,
+        splitByChar(' ', '${WORDS}') AS words,
         ${WINDOW_START} + n * ${step} + cityHash64(n) % ${step} AS created,
         if(cityHash64(n, 7) % 50 = 0, cityHash64(n, 3) % 259200000000, cityHash64(n, 4) % 1800000000) AS delay,
-        created + intDiv(delay * ${round}, ${EXPORTS - 1}) AS updated
+        created + intDiv(delay * ${round}, ${exports - 1}) AS updated
       SELECT n,
         fromUnixTimestamp64Micro(toInt64(created), 'UTC') AS date_created,
         lower(hex(cityHash64(n, 1))) || lower(hex(toUInt32(n))) AS conversation_id,
@@ -33,7 +55,7 @@ export const fillWindow = async (
         fromUnixTimestamp64Micro(toInt64(updated), 'UTC') AS date_updated,
         now64(6) AS uploaded_at,
         concat('{"_id":"', conversation_id, '","agent_id":[],"agent_name":[],"inquiry_summary":"',
-          substring(repeat(concat(lower(hex(cityHash64(n, 9, ${round}))), ' asked where the order is '), 30), 1, 900),
+          substring(${summaryOf(round)[summaries]}, 1, 900),
           '","language":"en","platform":"web","used_coaching":[],"used_articles":[],"handoffs":') AS head,
         concat(',"used_playbooks":[],"used_mcp":[],"variables":{"order":"', lower(hex(cityHash64(n, 10))),
           '","note":"', substring(repeat(concat(lower(hex(cityHash64(n, 11))), ' '), 15), 1, 200), '","export":${round}}}') AS tail
@@ -52,19 +74,21 @@ export const fillWindow = async (
           '","outcome_status":"succeeded","reason_code":"other","reasoning":"The customer asked for a person."}')
       FROM bench_stage WHERE cityHash64(n, 77) % 4 = 0 ORDER BY n ${block}`,
     );
-    await runSql(
-      url,
-      `INSERT INTO conversation_updates (client_id, date_updated, conversation_id, version, date_created, uploaded_at, head, tail)
-      SELECT 'bench', date_updated, conversation_id, version, date_created, uploaded_at, head, tail
-      FROM bench_stage ORDER BY n ${block}`,
-    );
+    if (byUpdate) {
+      await runSql(
+        url,
+        `INSERT INTO conversation_updates (client_id, date_updated, conversation_id, version, date_created, uploaded_at, head, tail)
+        SELECT 'bench', date_updated, conversation_id, version, date_created, uploaded_at, head, tail
+        FROM bench_stage ORDER BY n ${block}`,
+      );
+    }
     await runSql(
       url,
       `INSERT INTO conversations (client_id, date_created, conversation_id, version, exported_at, uploaded_at, date_updated, language, head, tail)
       SELECT 'bench', date_created, conversation_id, version, exported_at, uploaded_at, date_updated, 'en', head, tail
       FROM bench_stage ORDER BY n ${block}`,
     );
-    onProgress(`export ${round + 1} of ${EXPORTS} of ${conversations} conversations is in the warehouse`);
+    onProgress(`export ${round + 1} of ${exports} of ${conversations} conversations is in the warehouse`);
   }
   await runSql(url, "DROP TABLE bench_stage");
 };
