@@ -1,5 +1,5 @@
 import type { ConversationRecord, MessageRecord } from "@conversation-export/domain";
-import type { PageQuery } from "@conversation-export/warehouse";
+import { createReader, type PageQuery, type WindowLines } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   type Arrival,
@@ -117,6 +117,30 @@ async function writeInBatches<R extends ConversationRecord | MessageRecord>(
   return arrivals;
 }
 
+/** The lines of all steps of a window. */
+async function walkLines(
+  lines: WindowLines,
+  clientId: string,
+  { since, to }: { since: number; to: number },
+): Promise<{ lines: string[]; steps: number }> {
+  const chunks: Buffer[] = [];
+  let steps = 0;
+  for (let from = since; from < to; ) {
+    const end = await lines.stepEnd({ clientId, since: from, to });
+    expect(end).toBeGreaterThan(from);
+    expect(end).toBeLessThanOrEqual(to);
+    for await (const chunk of await lines.read({ clientId, since: from, to: end }))
+      chunks.push(chunk as Buffer);
+    from = end;
+    steps += 1;
+  }
+  const text = Buffer.concat(chunks).toString();
+  if (text === "") return { lines: [], steps };
+  const all = text.split("\n");
+  expect(all.pop()).toBe("");
+  return { lines: all, steps };
+}
+
 describe("random data in unmerged parts", () => {
   const random = createRandom(1);
   const clients = ["acme", "globex"];
@@ -229,6 +253,28 @@ describe("random data in unmerged parts", () => {
         }
       }
     }
+  });
+
+  test.each([1, 5, 100, 40_000])("windows as lines, in steps of %d rows", async (stepRows) => {
+    const reader = createReader({
+      url: warehouse.stack.clickhouse.url("reader"),
+      application: "test",
+      stepRows,
+    });
+    for (const client of clients) {
+      for (const window of windows) {
+        const wanted = { client, ...window };
+        const conversations = expectConversations(arrivals, { ...wanted, by: "dateCreated" });
+        const walked = await walkLines(reader.lines.conversations, client, window);
+        expect(walked.lines).toEqual(conversations.map(({ text }) => text));
+        if (stepRows === 1 && conversations.length > 10) expect(walked.steps).toBeGreaterThan(3);
+        const expected = expectMessages(messages, wanted);
+        const read = await walkLines(reader.lines.messages, client, window);
+        expect(read.lines).toEqual(expected.map(({ text }) => text));
+      }
+    }
+    expect(await walkLines(reader.lines.messages, "nobody", week)).toEqual({ lines: [], steps: 1 });
+    await reader.close();
   });
 
   test("every position of the window, also one that no record has, starts the page behind it", async () => {

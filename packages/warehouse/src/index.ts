@@ -14,11 +14,13 @@ export type {
   ApiClient,
   EndUserPage,
   EndUserQuery,
+  LineQuery,
   MessagePageQuery,
   Page,
   PagePosition,
   PageQuery,
   Reader,
+  WindowLines,
 } from "./page.ts";
 export {
   conversationsByCreationStatement,

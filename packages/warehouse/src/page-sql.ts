@@ -12,7 +12,8 @@
 /** positioned: the page starts behind a position, not at the start of the window. */
 export type PageShape = { readonly positioned: boolean; readonly wholeTies: boolean };
 
-const micros = (parameter: string): string => `fromUnixTimestamp64Micro({${parameter}:Int64}, 'UTC')`;
+/** A parameter in µs as a value of a date column. */
+export const micros = (parameter: string): string => `fromUnixTimestamp64Micro({${parameter}:Int64}, 'UTC')`;
 
 // Written so that it prunes by all columns of the primary key; a comparison of tuples prunes only the first.
 function window(date: string, id: string, positioned: boolean): string {
@@ -70,7 +71,7 @@ const MERGED_HANDOFFS = `concat('[', arrayStringConcat(
       arrayMap(h -> h.4, arraySort(groupArray((date_created, target, target_kind, entry)))), ','), ']')`;
 
 /** The handoffs array of each conversation that has handoffs. */
-function handoffsWhere(keys: string): string {
+export function handoffsWhere(keys: string): string {
   return `(SELECT conversation_date_created, conversation_id, ${MERGED_HANDOFFS} AS entries
       FROM handoffs FINAL
       PREWHERE ${keys}
@@ -78,9 +79,11 @@ function handoffsWhere(keys: string): string {
       GROUP BY conversation_date_created, conversation_id)`;
 }
 
-const CONVERSATION = "concat(r.head, if(empty(h.entries), '[]', h.entries), r.tail)";
+/** The public JSON of a conversation `r` with its handoffs `h`. */
+export const CONVERSATION = "concat(r.head, if(empty(h.entries), '[]', h.entries), r.tail)";
 
-function withHandoffs(records: string, handoffs: string, order: string): string {
+/** The conversations of `records` as `r`, each with its row of `handoffs` as `h`, in order. */
+export function withHandoffs(records: string, handoffs: string, order: string): string {
   return `(${records}) AS r LEFT JOIN ${handoffs} AS h
       ON h.conversation_date_created = r.date_created AND h.conversation_id = r.conversation_id
       ORDER BY ${order}, r.conversation_id`;

@@ -49,6 +49,32 @@ function brokenMidway(): WarehouseError {
   return new WarehouseError("warehouse_unavailable", "EXCEPTION_MIDWAY", true, undefined);
 }
 
+/** Gives a response as it flows. It ends in an error, never cleanly, when ClickHouse fails midway. */
+export function passLines(source: Readable): Readable {
+  const lines = new Readable({
+    highWaterMark: 256 * 1024,
+    read() {
+      source.resume();
+    },
+    destroy(error, done) {
+      source.destroy();
+      done(error);
+    },
+  });
+  // Whoever reads gets the error; one that comes before anybody reads must not end the process.
+  lines.on("error", () => {});
+  source.on("data", (chunk: Buffer) => {
+    if (chunk.indexOf(CARRIAGE_RETURN) !== -1) lines.destroy(brokenMidway());
+    else if (!lines.push(chunk)) source.pause();
+  });
+  source.on("end", () => lines.push(null));
+  source.on("error", (error) => lines.destroy(toWarehouseError(error)));
+  source.on("close", () => {
+    if (!source.readableEnded) lines.destroy(brokenMidway());
+  });
+  return lines;
+}
+
 /**
  * Takes the describing line off the response of a page query (null when there are no rows), as `parse` reads it,
  * and gives the rest as it flows. The rest ends in an error, never cleanly, when ClickHouse fails midway or the connection breaks.

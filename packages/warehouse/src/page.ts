@@ -40,6 +40,23 @@ export type Page = {
   readonly records: Readable;
 };
 
+/** A range of `date_created`, in µs since the epoch: `since` is in it, `to` is not. */
+export type LineQuery = {
+  readonly clientId: string;
+  readonly since: number;
+  readonly to: number;
+  /** Cancels the query. */
+  readonly signal?: AbortSignal;
+};
+
+/** A list in the order of its creation, for whole windows. */
+export type WindowLines = {
+  /** Where the first step of a range ends, at most its end: a step is a range that is read at once. */
+  stepEnd(query: LineQuery): Promise<number>;
+  /** The records of a range, one a line, each line ended. Errors, and is destroyed, as the records of a page. */
+  read(query: LineQuery): Promise<Readable>;
+};
+
 export type EndUserQuery = {
   readonly clientId: string;
   /** The id at which the page starts, inclusive; it need not exist. */
@@ -78,6 +95,7 @@ export type Reader = {
   conversationsByUpdate(query: PageQuery): Promise<Page>;
   messagesByCreation(query: MessagePageQuery): Promise<Page>;
   endUsers(query: EndUserQuery): Promise<EndUserPage>;
+  readonly lines: Readonly<Record<"conversations" | "messages", WindowLines>>;
   /** `hash` is the SHA-256 of the key, 64 lower-case hex digits. null: unknown or revoked. */
   findKey(hash: string): Promise<ApiClient | null>;
   ping(): Promise<void>;

@@ -1,7 +1,8 @@
 import type { ClickHouseClient, ClickHouseSettings } from "@clickhouse/client";
 import { linkBoundsOf, rateLimitsOf } from "./client-store.ts";
 import { connect } from "./connection.ts";
-import type { ApiClient, MessagePageQuery, Page, PageQuery, Reader } from "./page.ts";
+import { conversationLines, messageLines, stepEnd } from "./line-sql.ts";
+import type { ApiClient, MessagePageQuery, Page, PageQuery, Reader, WindowLines } from "./page.ts";
 import {
   conversationsByCreation,
   conversationsByUpdate,
@@ -16,6 +17,7 @@ import {
   type PageHead,
   parseEndUserHead,
   parsePageHead,
+  passLines,
   splitHead,
 } from "./page-stream.ts";
 import { toWarehouseError } from "./warehouse-error.ts";
@@ -47,6 +49,19 @@ const PAGE_SETTINGS: ClickHouseSettings = {
   cancel_http_readonly_queries_on_client_close: 1,
   // On a cluster all rows of a record lie on one shard.
   distributed_product_mode: "local",
+};
+
+/** Many enough that the start of a step does not count. */
+const STEP_ROWS = 40_000;
+
+const LINE_SETTINGS: ClickHouseSettings = {
+  ...PAGE_SETTINGS,
+  format_custom_row_between_delimiter: "",
+  format_custom_row_after_delimiter: "\n",
+  // One thread reads in the order of the table, and so does not sort; the next step is read beside it.
+  max_threads: 1,
+  join_algorithm: "hash",
+  max_bytes_ratio_before_external_join: 0,
 };
 
 // Keys of a window come sorted from the table: no other way of grouping them is as fast.
@@ -148,8 +163,11 @@ export function createReader(deps: {
   readonly maxOpenConnections?: number;
   /** For keys and pings, which have connections of their own. */
   readonly lookupTimeoutMs?: number;
+  /** Rows, of all versions, in a step of a window that is read as lines. */
+  readonly stepRows?: number;
 }): Reader {
   const { url, application, maxOpenConnections = 32, lookupTimeoutMs = LOOKUP_TIMEOUT_MS } = deps;
+  const { stepRows = STEP_ROWS } = deps;
   const client: ClickHouseClient = connect({ url, application, maxOpenConnections });
   // Pages that fill all connections keep no key waiting.
   const lookups: ClickHouseClient = connect({
@@ -179,11 +197,12 @@ export function createReader(deps: {
     }
   }
 
-  async function count(
+  /** The number in the first row, undefined when there is no row. */
+  async function first(
     sql: string,
     parameters: Parameters,
     signal: AbortSignal | undefined,
-  ): Promise<number> {
+  ): Promise<number | undefined> {
     try {
       signal?.throwIfAborted();
       const result = await client.query({
@@ -192,7 +211,8 @@ export function createReader(deps: {
         format: "TabSeparated",
         ...(signal === undefined ? {} : { abort_signal: signal }),
       });
-      return Number(await result.text());
+      const text = await result.text();
+      return text === "" ? undefined : Number(text);
     } catch (error) {
       throw toWarehouseError(error);
     }
@@ -209,7 +229,8 @@ export function createReader(deps: {
       const sent = statement(candidates);
       const found = await send(sent, parsePageHead, query.signal);
       if (found.head === null) {
-        if ((await count(countSql, sent.parameters, query.signal)) < candidates) return toPage(found);
+        const looked = (await first(countSql, sent.parameters, query.signal)) ?? 0;
+        if (looked < candidates) return toPage(found);
       } else {
         // Nothing follows, or a record that does is known: a link never leads to an empty page.
         const { more, keysBehind } = found.head;
@@ -219,7 +240,37 @@ export function createReader(deps: {
     }
   }
 
+  function linesOf(table: "conversations" | "messages", sql: string): WindowLines {
+    const endSql = stepEnd(table);
+    return {
+      async stepEnd({ clientId, since, to, signal }) {
+        const parameters = { client: clientId, since, to, rows: stepRows };
+        const date = await first(endSql, parameters, signal);
+        // An instant with more rows than a step is a step of its own.
+        return date === undefined ? to : Math.max(date, since + 1);
+      },
+      async read({ clientId, since, to, signal }) {
+        try {
+          signal?.throwIfAborted();
+          const { stream } = await client.exec({
+            query: sql,
+            query_params: { client: clientId, since, to },
+            clickhouse_settings: LINE_SETTINGS,
+            ...(signal === undefined ? {} : { abort_signal: signal }),
+          });
+          return passLines(stream);
+        } catch (error) {
+          throw toWarehouseError(error);
+        }
+      },
+    };
+  }
+
   return {
+    lines: {
+      conversations: linesOf("conversations", conversationLines()),
+      messages: linesOf("messages", messageLines()),
+    },
     async conversationsByCreation(query) {
       return toPage(await send(conversationsByCreationStatement(query), parsePageHead, query.signal));
     },

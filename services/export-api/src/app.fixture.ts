@@ -1,6 +1,14 @@
 import { Readable } from "node:stream";
 import { createKey, createLogger, createMetrics, parseKey } from "@conversation-export/runtime";
-import type { ApiClient, MessagePageQuery, Page, PageQuery, Reader } from "@conversation-export/warehouse";
+import type {
+  ApiClient,
+  LineQuery,
+  MessagePageQuery,
+  Page,
+  PageQuery,
+  Reader,
+  WindowLines,
+} from "@conversation-export/warehouse";
 import type { FastifyInstance } from "fastify";
 import { createAuthThrottle } from "./auth-throttle.ts";
 import { createExportApp, type ExportAppDeps } from "./export-app.ts";
@@ -52,6 +60,7 @@ export const createListReader = (options: {
       client,
     ]),
   );
+  const lineQueries: (LineQuery & { table: string })[] = [];
   const queries: (PageQuery & { conversationId?: string })[] = [];
   const lookups: string[] = [];
 
@@ -112,7 +121,24 @@ export const createListReader = (options: {
     });
   };
 
+  /** Steps of a thousand records. */
+  const linesOf = (table: "conversations" | "messages"): WindowLines => ({
+    stepEnd: ({ since, to }) => {
+      const dates = records.map(({ created }) => created).filter((date) => date >= since && date < to);
+      return Promise.resolve(dates.sort((x, y) => x - y)[1_000] ?? to);
+    },
+    read: (query) => {
+      lineQueries.push({ table, ...query });
+      const rows = records.filter(
+        ({ clientId, created }) =>
+          clientId === query.clientId && created >= query.since && created < query.to,
+      );
+      return Promise.resolve(Readable.from(rows.map((row) => Buffer.from(`${JSON.stringify(row)}\n`))));
+    },
+  });
+
   const reader: Reader = {
+    lines: { conversations: linesOf("conversations"), messages: linesOf("messages") },
     conversationsByCreation: (query) => page(query, (row) => row.created),
     conversationsByUpdate: (query) => page(query, (row) => row.updated),
     messagesByCreation: (query) => page(query, (row) => row.created),
@@ -124,7 +150,7 @@ export const createListReader = (options: {
     ping: () => Promise.resolve(),
     close: () => Promise.resolve(),
   };
-  return { reader, queries, lookups };
+  return { reader, queries, lineQueries, lookups };
 };
 
 export type TestApp = {
@@ -146,7 +172,8 @@ export const createTestApp = (reader: Reader, overrides: Partial<ExportAppDeps> 
   });
   const metrics = createMetrics({ service: "export-api" });
   const clock = () => performance.now();
-  const slots = createSlots({ perProcess: 16, perClient: 16, maxWaiting: 16, maxWaitMs: 1_000 });
+  const wide = { perProcess: 16, perClient: 16, maxWaiting: 16, maxWaitMs: 1_000 };
+  const slots = { page: createSlots(wide), body: createSlots(wide) };
   const app = createExportApp({
     reader,
     rateLimit: { admit: () => Promise.resolve() },
@@ -154,7 +181,7 @@ export const createTestApp = (reader: Reader, overrides: Partial<ExportAppDeps> 
     slots,
     watermark: () => Promise.resolve(WATERMARK),
     log,
-    metrics: createExportMetrics(metrics, slots),
+    metrics: createExportMetrics(metrics, slots.page),
     clock,
     now: Date.now,
     compliance: {
@@ -163,7 +190,7 @@ export const createTestApp = (reader: Reader, overrides: Partial<ExportAppDeps> 
     },
     campaigns: {
       campaigns: { find: () => Promise.resolve(null) },
-      idempotency: { claim: unused, complete: unused, release: unused },
+      idempotency: { claim: unused, complete: unused, release: unused, abandon: unused },
       publisher: { publish: unused },
     },
     trustedProxies: ["loopback"],

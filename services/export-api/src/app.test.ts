@@ -141,21 +141,41 @@ describe("lines", () => {
   const lines = { ...AUTHORIZED, accept: "application/x-ndjson" };
 
   it("are the whole window, one record each, and a trailer", async () => {
-    const { get, queries } = setUp({ records: records(25_000) });
-    const response = await get(`${CONVERSATIONS}?${SINCE}&page_size=100`, lines);
+    const { get, queries, lineQueries } = setUp({ records: records(2_500) });
+    const bounds = `created_since=${formatTimestampZ(START)}&created_to=${formatTimestampZ(START + 2_500)}`;
+    const response = await get(`${CONVERSATIONS}?${bounds}&page_size=100`, lines);
     expect(response.statusCode).toBe(200);
     expect(response.headers["content-type"]).toBe("application/x-ndjson");
     expect(response.headers["link"]).toBeUndefined();
     const all = response.body.split("\n");
     expect(all.pop()).toBe("");
-    expect(JSON.parse(all.pop() ?? "")).toEqual({ trailer: { count: 25_000, watermark: WATERMARK } });
-    expect(all.map((line) => JSON.parse(line) as unknown)).toEqual(records(25_000));
-    expect(queries.length).toBeLessThan(4);
+    expect(JSON.parse(all.pop() ?? "")).toEqual({ trailer: { count: 2_500, watermark: WATERMARK } });
+    expect(all.map((line) => JSON.parse(line) as unknown)).toEqual(records(2_500));
+    expect(queries).toEqual([]);
+    expect(lineQueries.map(({ table, since }) => [table, since - START])).toEqual([
+      ["conversations", 0],
+      ["conversations", 1_000],
+      ["conversations", 2_000],
+    ]);
+  });
+
+  it("by update, of one conversation, or behind a cursor, come page by page", async () => {
+    const { get, queries } = setUp({ records: records(300) });
+    const updated = await get(`${CONVERSATIONS}?updated_since=2024-03-01T00:00:00Z`, lines);
+    expect(updated.body.split("\n")).toHaveLength(302);
+    const conversation = await get(`${MESSAGES}?${SINCE}&conversation_id=c1`, lines);
+    expect(conversation.body.split("\n")).toHaveLength(102);
+    const page = await get(`${MESSAGES}?${SINCE}&page_size=100`);
+    const link = new URL(page.json<PageBody>().meta.next_page_uri ?? "");
+    const rest = await get(link.pathname + link.search, lines);
+    expect(rest.body.split("\n")).toHaveLength(202);
+    expect(queries.map(({ separator }) => separator)).toEqual(["\n", "\n", undefined, "\n"]);
   });
 
   it("of an empty window are the trailer alone", async () => {
     const { get } = setUp();
-    for (const query of [SINCE, `${SINCE}&created_to=2020-01-01T00:00:00Z`]) {
+    const narrow = `${SINCE}&created_to=2024-03-01T00:00:00.001Z`;
+    for (const query of [narrow, `${SINCE}&created_to=2020-01-01T00:00:00Z`]) {
       const response = await get(`${MESSAGES}?${query}`, lines);
       expect(response.body).toBe(`{"trailer":{"count":0,"watermark":"${WATERMARK}"}}\n`);
     }
@@ -173,13 +193,20 @@ describe("lines", () => {
   });
 
   it("break off without a trailer when the warehouse fails midway", async () => {
-    const list = createListReader({ records: records(25_000) });
-    let pages = 0;
-    const { app } = createTestApp({
-      ...list.reader,
-      conversationsByCreation: (query) =>
-        pages++ === 0 ? list.reader.conversationsByCreation(query) : Promise.reject(new Error("a bug")),
-    });
+    const { reader } = createListReader({ records: records(2_500) });
+    const { conversations } = reader.lines;
+    const failing: Reader = {
+      ...reader,
+      lines: {
+        ...reader.lines,
+        conversations: {
+          ...conversations,
+          read: (query) =>
+            query.since === START ? conversations.read(query) : Promise.reject(new Error("a bug")),
+        },
+      },
+    };
+    const { app } = createTestApp(failing);
     const url = `${CONVERSATIONS}?${SINCE}`;
     await expect(app.inject({ url, headers: { ...lines, host: "h" } })).rejects.toThrow(
       "response destroyed before completion",
@@ -394,6 +421,9 @@ describe("errors", () => {
         },
       ],
     });
+    expect(response.headers["www-authenticate"]).toBe(
+      'Bearer realm="conversation-export", error="insufficient_scope", scope="export"',
+    );
   });
 
   it("404 names a missing client", async () => {
@@ -413,6 +443,7 @@ describe("errors", () => {
       "/api/v2/export",
       "/api/v2/export/conversations/x",
       "/api/v3/export/messages",
+      "/api%2Fv2%2Fexport%2Fconversations",
     ]) {
       const response = await get(url, {});
       expect(response.statusCode, url).toBe(404);
@@ -421,6 +452,29 @@ describe("errors", () => {
     const headers = { host: "h", "content-type": "application/xml" };
     const posted = await app.inject({ method: "POST", url: "/x", headers, body: "<a/>" });
     expect(posted.statusCode).toBe(404);
+  });
+
+  it("404 for an id of any length", async () => {
+    const { get } = setUp({ clients: { [KEY]: { ...CLIENT, scopes: ["compliance"] } } });
+    for (const length of [1, 101, 8_000]) {
+      const response = await get(`/api/v2/data-subject-request/${"1".repeat(length)}`);
+      expect(response.statusCode, String(length)).toBe(404);
+      expect(errorOf(response)?.type).toBe("resource_not_found");
+    }
+  });
+
+  it("415 says what is wanted when the type of a body cannot be read", async () => {
+    const { app } = setUp();
+    const headers = { host: "h", "content-type": "json" };
+    const response = await app.inject({
+      method: "POST",
+      url: "/api/campaigns/sms/trigger",
+      headers,
+      body: "{}",
+    });
+    expect(response.statusCode).toBe(415);
+    expect(response.headers["accept"]).toBe("application/json");
+    expect(errorOf(response)?.details).toMatch(/^Content-Type: must be application\/json/);
   });
 
   it("405 says what is allowed, for every other method", async () => {

@@ -14,7 +14,7 @@ import {
 import type { SendPage } from "./send-page.ts";
 import { API_PREFIX, type AddressOf } from "./service-address.ts";
 import type { ReadWatermark } from "./watermark.ts";
-import { openWindow } from "./window-stream.ts";
+import { openWindow, pageSteps, rangeSteps } from "./window-stream.ts";
 
 const JSON_TYPE = "application/json";
 export const LINES_TYPE = "application/x-ndjson";
@@ -58,11 +58,13 @@ export const createExportEndpoints = (deps: ExportEndpointsDeps): readonly Endpo
     { call, headers }: { call: Call; headers: Record<string, string> },
     readable: string | undefined,
   ): Promise<void> => {
-    const query = { ...links.query(call.client, list.name, wanted), signal: call.signal };
-    const window =
-      wanted.since < wanted.to
-        ? await openWindow(query, (step) => list.readPage(reader, wanted.filter, step))
-        : null;
+    const query = links.query(call.client, list.name, wanted);
+    const inOrder =
+      wanted.filter === "created" && query.after === undefined && query.conversationId === undefined;
+    const steps = inOrder
+      ? rangeSteps(reader.lines[list.name], query)
+      : pageSteps((page) => list.readPage(reader, wanted.filter, page), query);
+    const window = wanted.since < wanted.to ? await openWindow(steps, call.signal) : null;
     const count = (): number => window?.count() ?? 0;
     await sendPage(call, {
       contentType: LINES_TYPE,
@@ -82,7 +84,7 @@ export const createExportEndpoints = (deps: ExportEndpointsDeps): readonly Endpo
       paths: [API_PREFIX + path],
       scope: "export",
       limit: list.name,
-      slot: true,
+      slot: "page",
       serve: async (call) => {
         const result = readParameters(call.request.raw.url ?? "");
         if ("problems" in result) throw badRequest(result.problems);

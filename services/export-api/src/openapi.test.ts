@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import { type EventType, processEvent } from "@conversation-export/domain";
 import { createKey, ServiceError } from "@conversation-export/runtime";
-import type { Reader } from "@conversation-export/warehouse";
+import type { Reader, WindowLines } from "@conversation-export/warehouse";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { ERROR_TYPES, rateLimitExceeded } from "./api-error.ts";
@@ -253,11 +253,11 @@ const filled: Partial<Reader> = {
     Promise.resolve({ rows: 2, next: "x", records: Readable.from([Buffer.from(RECORDS.endUser.join(","))]) }),
 };
 
-/** A last page of all records. */
-const once =
-  (kind: "conversation" | "message"): Reader["conversationsByCreation"] =>
-  ({ separator }) =>
-    Promise.resolve({ ...page(RECORDS[kind], separator), next: null });
+/** All records in one step. */
+const stepOf = (kind: "conversation" | "message"): WindowLines => ({
+  stepEnd: ({ to }) => Promise.resolve(to),
+  read: () => Promise.resolve(Readable.from(RECORDS[kind].map((record) => Buffer.from(`${record}\n`)))),
+});
 
 describe("a success", () => {
   const lists = secured.filter(({ method, path }) => method === "GET" && !path.includes("{"));
@@ -276,12 +276,8 @@ describe("a success", () => {
     named(lists.filter(({ path }) => path.startsWith("/v2/export"))),
   )("of %s may be lines, as the document says", async (_, { path, operation }) => {
     const headers = { host: "x", ...AUTHORIZED, accept: "application/x-ndjson" };
-    const last = {
-      ...filled,
-      conversationsByCreation: once("conversation"),
-      messagesByCreation: once("message"),
-    };
-    const answer = await setUp(last).inject({ url: urlOf(path) + queryOf(path), headers });
+    const lines = { conversations: stepOf("conversation"), messages: stepOf("message") };
+    const answer = await setUp({ ...filled, lines }).inject({ url: urlOf(path) + queryOf(path), headers });
     expect(answer.statusCode).toBe(200);
     expect(Object.keys(responseOf(operation, 200).content)).toContain(answer.headers["content-type"]);
     expect(answer.body.trimEnd().split("\n")).toHaveLength(3);

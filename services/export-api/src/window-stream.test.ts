@@ -1,100 +1,167 @@
 import { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { ServiceError } from "@conversation-export/runtime";
-import type { MessagePageQuery, Page } from "@conversation-export/warehouse";
-import { expect, it } from "vitest";
-import { openWindow } from "./window-stream.ts";
+import type { LineQuery, MessagePageQuery, Page, WindowLines } from "@conversation-export/warehouse";
+import { describe, expect, it } from "vitest";
+import { type OpenStep, openWindow, pageSteps, rangeSteps } from "./window-stream.ts";
 
 const WINDOW = { clientId: "acme", since: 0, to: 1_000 };
+const NEVER = new AbortController().signal;
+const LINES = '{"_id":"a"}\n{"_id":"b"}\n{"_id":"c"}\n{"_id":"d"}\n{"_id":"e"}\n';
+const lineOf = (id: string): string => `{"_id":"${id}"}`;
 
-/** Pages of two records each, from a list of ids; `queries` are what was asked. */
-const setUp = (ids: readonly string[]) => {
-  const queries: MessagePageQuery[] = [];
+/** Steps of the lines in `parts`; `opened` and `signals` are what was asked for. */
+const stepsOf = (parts: readonly string[]) => {
   const opened: Readable[] = [];
-  const readPage = (query: MessagePageQuery): Promise<Page> => {
-    queries.push(query);
-    const from = query.after === undefined ? 0 : ids.indexOf(query.after.id) + 1;
-    const rows = ids.slice(from, from + 2);
-    const more = from + 2 < ids.length;
-    const records = Readable.from([Buffer.from(rows.map((id) => `{"_id":"${id}"}`).join("\n"))]);
-    opened.push(records);
-    return Promise.resolve({
-      rows: rows.length,
-      next: more ? { date: from + 2, id: rows.at(-1) ?? "" } : null,
-      nextIsWhole: true,
-      records,
-    });
-  };
-  return { queries, opened, readPage };
+  const signals: AbortSignal[] = [];
+  const from =
+    (index: number): OpenStep =>
+    (signal) => {
+      signals.push(signal);
+      const lines = Readable.from([Buffer.from(parts[index] ?? "")]);
+      opened.push(lines);
+      return Promise.resolve({ lines, next: index + 1 < parts.length ? from(index + 1) : null });
+    };
+  return { opened, signals, first: from(0) };
 };
 
-const LINES = '{"_id":"a"}\n{"_id":"b"}\n{"_id":"c"}\n{"_id":"d"}\n{"_id":"e"}\n';
-
-it("joins the pages to one record a line and counts them", async () => {
-  const { queries, readPage } = setUp(["a", "b", "c", "d", "e"]);
-  const window = await openWindow(WINDOW, readPage);
-  expect(await text(window.records)).toBe(LINES);
-  expect(window.count()).toBe(5);
-  expect(queries.map(({ after }) => after?.id)).toEqual([undefined, "b", "d"]);
-  for (const query of queries) expect(query).toMatchObject({ ...WINDOW, separator: "\n", wholeTies: false });
-});
-
-it("is empty for an empty window", async () => {
-  const window = await openWindow(WINDOW, setUp([]).readPage);
-  expect(await text(window.records)).toBe("");
-  expect(window.count()).toBe(0);
-});
-
-it("starts behind a position", async () => {
-  const { readPage } = setUp(["a", "b", "c"]);
-  const window = await openWindow({ ...WINDOW, after: { date: 1, id: "b" } }, readPage);
-  expect(await text(window.records)).toBe('{"_id":"c"}\n');
-});
-
-it("asks again for a page that fails for a moment before its first byte", async () => {
-  const { queries, readPage } = setUp(["a", "b", "c", "d", "e"]);
-  let failures = 2;
-  const window = await openWindow(WINDOW, (query) => {
-    if (query.after !== undefined && failures-- > 0) {
-      return Promise.reject(new ServiceError("warehouse_unavailable", "away", { retryable: true }));
-    }
-    return readPage(query);
+describe("a window", () => {
+  it("is its steps in a row, with its lines counted", async () => {
+    const { first } = stepsOf([LINES.slice(0, 24), "", LINES.slice(24)]);
+    const window = await openWindow(first, NEVER);
+    expect(await text(window.records)).toBe(LINES);
+    expect(window.count()).toBe(5);
   });
-  expect(await text(window.records)).toBe(LINES);
-  expect(queries).toHaveLength(3);
-});
 
-it("rejects when the first page fails, and breaks when a later one does for good", async () => {
-  const { readPage } = setUp(["a", "b", "c"]);
-  const bug = new Error("a bug");
-  await expect(openWindow(WINDOW, () => Promise.reject(bug))).rejects.toBe(bug);
-  const window = await openWindow(WINDOW, (query) =>
-    query.after === undefined ? readPage(query) : Promise.reject(bug),
-  );
-  await expect(text(window.records)).rejects.toBe(bug);
-});
+  it("counts lines that are cut anywhere", async () => {
+    const chunks = [LINES.slice(0, 5), LINES.slice(5, 12), LINES.slice(12, 13), LINES.slice(13)];
+    const lines = Readable.from(chunks.map((chunk) => Buffer.from(chunk)));
+    const window = await openWindow(() => Promise.resolve({ lines, next: null }), NEVER);
+    expect(await text(window.records)).toBe(LINES);
+    expect(window.count()).toBe(5);
+  });
 
-it("breaks when the records of a page do", async () => {
-  const { readPage } = setUp(["a", "b", "c"]);
-  const window = await openWindow(WINDOW, async (query) => {
-    const page = await readPage(query);
-    if (query.after === undefined) return page;
-    const records = new Readable({
+  it("opens a step again that fails for a moment", async () => {
+    const { first: last } = stepsOf([LINES.slice(12)]);
+    let failures = 2;
+    const flaky: OpenStep = (signal) =>
+      failures-- > 0
+        ? Promise.reject(new ServiceError("warehouse_unavailable", "away", { retryable: true }))
+        : last(signal);
+    const window = await openWindow(
+      () => Promise.resolve({ lines: Readable.from([Buffer.from(LINES.slice(0, 12))]), next: flaky }),
+      NEVER,
+    );
+    expect(await text(window.records)).toBe(LINES);
+  });
+
+  it("opens a step again that broke while the one before it was read", async () => {
+    const first = new Readable({ read() {} });
+    const opened: Readable[] = [];
+    const second: OpenStep = () => {
+      const lines = Readable.from([Buffer.from(LINES.slice(12))]);
+      opened.push(lines);
+      return Promise.resolve({ lines, next: null });
+    };
+    const window = await openWindow(() => Promise.resolve({ lines: first, next: second }), NEVER);
+    const all = text(window.records);
+    await expect.poll(() => opened.length).toBe(1);
+    opened[0]?.on("error", () => {}).destroy(new Error("timed out while nobody read"));
+    first.push(LINES.slice(0, 12));
+    first.push(null);
+    expect(await all).toBe(LINES);
+    expect(opened).toHaveLength(2);
+  });
+
+  it("rejects when the first step fails, and breaks when a later one does for good", async () => {
+    const bug = new Error("a bug");
+    const broken: OpenStep = () => Promise.reject(bug);
+    await expect(openWindow(broken, NEVER)).rejects.toBe(bug);
+    const lines = Readable.from([Buffer.from(LINES)]);
+    const window = await openWindow(() => Promise.resolve({ lines, next: broken }), NEVER);
+    await expect(text(window.records)).rejects.toBe(bug);
+  });
+
+  it("breaks when the records of a step do", async () => {
+    const lines = new Readable({
       read() {
         this.destroy(new Error("midway"));
       },
     });
-    return { ...page, records };
+    const window = await openWindow(() => Promise.resolve({ lines, next: null }), NEVER);
+    await expect(text(window.records)).rejects.toThrow("midway");
   });
-  await expect(text(window.records)).rejects.toThrow("midway");
+
+  it("cancels the step that is read and the one that was opened when nobody reads on", async () => {
+    const { first, opened, signals } = stepsOf([LINES, LINES, LINES]);
+    const window = await openWindow(first, NEVER);
+    const reading = window.records[Symbol.asyncIterator]();
+    await reading.next();
+    await reading.return?.();
+    await expect.poll(() => opened.every((lines) => lines.destroyed)).toBe(true);
+    expect(opened.length).toBeGreaterThan(1);
+    expect(signals.every(({ aborted }) => aborted)).toBe(true);
+  });
 });
 
-it("cancels the page that is read and the one that was asked for when nobody reads on", async () => {
-  const { queries, opened, readPage } = setUp(["a", "b", "c", "d", "e"]);
-  const window = await openWindow(WINDOW, readPage);
-  const reading = window.records[Symbol.asyncIterator]();
-  await reading.next();
-  await reading.return?.();
-  await expect.poll(() => opened.every((records) => records.destroyed)).toBe(true);
-  expect(queries.every(({ signal }) => signal?.aborted)).toBe(true);
+describe("steps of dates", () => {
+  it("meet each other and end with the window", async () => {
+    const queries: LineQuery[] = [];
+    const lines: WindowLines = {
+      stepEnd: ({ since, to }) => Promise.resolve(Math.min(since + 400, to)),
+      read: (query) => {
+        queries.push(query);
+        return Promise.resolve(Readable.from([Buffer.from(`${lineOf(String(query.since))}\n`)]));
+      },
+    };
+    const window = await openWindow(rangeSteps(lines, WINDOW), NEVER);
+    expect(await text(window.records)).toBe('{"_id":"0"}\n{"_id":"400"}\n{"_id":"800"}\n');
+    expect(queries.map(({ since, to }) => [since, to])).toEqual([
+      [0, 400],
+      [400, 800],
+      [800, 1_000],
+    ]);
+    for (const { clientId } of queries) expect(clientId).toBe("acme");
+  });
+});
+
+describe("steps of pages", () => {
+  /** Pages of two records each. */
+  const setUp = (ids: readonly string[]) => {
+    const queries: MessagePageQuery[] = [];
+    const readPage = (query: MessagePageQuery): Promise<Page> => {
+      queries.push(query);
+      const from = query.after === undefined ? 0 : ids.indexOf(query.after.id) + 1;
+      const rows = ids.slice(from, from + 2);
+      return Promise.resolve({
+        rows: rows.length,
+        next: from + 2 < ids.length ? { date: from + 2, id: rows.at(-1) ?? "" } : null,
+        nextIsWhole: true,
+        records: Readable.from([Buffer.from(rows.map(lineOf).join("\n"))]),
+      });
+    };
+    return { queries, readPage };
+  };
+
+  it("are joined to one record a line", async () => {
+    const { queries, readPage } = setUp(["a", "b", "c", "d", "e"]);
+    const window = await openWindow(pageSteps(readPage, WINDOW), NEVER);
+    expect(await text(window.records)).toBe(LINES);
+    expect(window.count()).toBe(5);
+    expect(queries.map(({ after }) => after?.id)).toEqual([undefined, "b", "d"]);
+    for (const query of queries)
+      expect(query).toMatchObject({ ...WINDOW, separator: "\n", wholeTies: false });
+  });
+
+  it("are none for an empty window", async () => {
+    const window = await openWindow(pageSteps(setUp([]).readPage, WINDOW), NEVER);
+    expect(await text(window.records)).toBe("");
+    expect(window.count()).toBe(0);
+  });
+
+  it("start behind a position", async () => {
+    const { readPage } = setUp(["a", "b", "c"]);
+    const window = await openWindow(pageSteps(readPage, { ...WINDOW, after: { date: 1, id: "b" } }), NEVER);
+    expect(await text(window.records)).toBe('{"_id":"c"}\n');
+  });
 });
