@@ -42,7 +42,7 @@ const another = (value: string): string => {
     info: "debug",
     same: "advancing",
     "0.0.0.0": "127.0.0.1",
-    "loopback,linklocal,uniquelocal": "loopback",
+    loopback: "uniquelocal",
     "10/1s": "11/1s",
     "20/1m": "off",
   };

@@ -92,3 +92,15 @@ it("never lets more through a window than it holds, and nothing less", () => {
     }),
   );
 });
+
+it("takes back what was counted, and never more", () => {
+  const limiter = createMemoryLimiter({ maxKeys: 10, now: () => 0 });
+  const windows = [{ requests: 2, seconds: 60 }];
+  limiter.refund("a", windows);
+  limiter.consume("a", windows);
+  limiter.consume("a", windows);
+  expect(limiter.peek("a", windows).allowed).toBe(false);
+  limiter.refund("a", windows);
+  expect(limiter.consume("a", windows).allowed).toBe(true);
+  expect(limiter.consume("a", windows).allowed).toBe(false);
+});

@@ -5,6 +5,8 @@ import { type Allowance, describeAllowance, type WindowCount } from "./allowance
 export type MemoryLimiter = {
   /** Counts one request, unless a window is used up: then nothing is counted in any. */
   consume(key: string, windows: readonly RateWindow[]): Allowance;
+  /** Takes one counted request back. */
+  refund(key: string, windows: readonly RateWindow[]): void;
   /** What `consume` would answer, without counting; `remaining` is what is left before the request. */
   peek(key: string, windows: readonly RateWindow[]): Allowance;
 };
@@ -51,6 +53,14 @@ export const createMemoryLimiter = (deps: {
       const counts = allowed ? before.map(({ count, end }) => ({ count: count + 1, end })) : before;
       remember(key, windows, counts);
       return describeAllowance(windows, counts, { allowed, shared: false, now });
+    },
+    refund: (key, windows) => {
+      const { counts } = look(key, windows);
+      remember(
+        key,
+        windows,
+        counts.map(({ count, end }) => ({ count: Math.max(count - 1, 0), end })),
+      );
     },
     peek: (key, windows) => {
       const { now, counts, allowed } = look(key, windows);

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { ClickHouseClient } from "@clickhouse/client";
 import { formatTimestampZ, type Micros } from "@conversation-export/domain";
 import { connect } from "./connection.ts";
@@ -18,9 +19,15 @@ export type WatermarkReader = {
 
 /** What ingest writes. Throws `WarehouseError`. */
 export type WatermarkWriter = WatermarkReader & {
-  /** A smaller one than the stored changes nothing. */
-  save(list: ListName, instant: Micros): Promise<void>;
+  /**
+   * A smaller one than the stored changes nothing. One that lies ahead of ClickHouse's clock by at most a second is
+   * stored when the clock has reached it. false: it lies further ahead and is not stored.
+   */
+  save(list: ListName, instant: Micros): Promise<boolean>;
 };
+
+/** Clocks that are kept right differ by less. */
+const MAX_AHEAD_MICROS = 1_000_000;
 
 const isListName = (name: string): name is ListName => LIST_NAMES.some((list) => list === name);
 
@@ -42,6 +49,17 @@ const loadWith = async (client: ClickHouseClient): Promise<Watermarks> => {
   }
 };
 
+/** Microseconds from ClickHouse's clock to the instant; negative for one that has passed. */
+const microsUntil = async (client: ClickHouseClient, instant: Micros): Promise<number> => {
+  const result = await client.query({
+    query: "SELECT toString({instant:Int64} - toUnixTimestamp64Micro(now64(6))) AS ahead",
+    query_params: { instant },
+    format: "JSONEachRow",
+  });
+  const [row] = await result.json<{ ahead: string }>();
+  return Number(row?.ahead);
+};
+
 /** Connects the reading user. `url`: `http://user:password@host:port/database`. */
 export function createWatermarkReader(deps: {
   readonly url: string;
@@ -61,6 +79,10 @@ export function createWatermarkWriter(deps: {
     load: () => loadWith(client),
     async save(list, instant) {
       try {
+        const ahead = await microsUntil(client, instant);
+        // The largest instant wins for good: one from a wrong clock would be claimed until it has come.
+        if (ahead > MAX_AHEAD_MICROS) return false;
+        if (ahead > 0) await sleep(Math.ceil(ahead / 1000));
         await client.insert({
           table: "watermarks",
           values: [{ list, version: instant, instant: formatTimestampZ(instant) }],
@@ -68,6 +90,7 @@ export function createWatermarkWriter(deps: {
           // The server puts the rows of all lists and processes together, so that few parts are made.
           clickhouse_settings: { async_insert: 1, wait_for_async_insert: 1 },
         });
+        return true;
       } catch (error) {
         throw toWarehouseError(error);
       }

@@ -21,7 +21,7 @@ const closeSignal = (response: ServerResponse): AbortSignal => {
 export const createAdmission = (deps: {
   readonly authenticate: Authenticate;
   readonly rateLimit: RateLimit;
-  readonly slots: Slots;
+  readonly slots: Readonly<Record<Endpoint["slot"], Slots>>;
   readonly metrics: ExportMetrics;
 }) => {
   const { authenticate, rateLimit, slots, metrics } = deps;
@@ -34,13 +34,12 @@ export const createAdmission = (deps: {
     await rateLimit.admit(client, endpoint.limit, reply);
     const signal = closeSignal(reply.raw);
     const call = { request, reply, client, signal };
-    if (!endpoint.slot) return endpoint.serve(call);
-    const release = await slots.take(client.clientId, signal);
-    metrics.pagesInFlight.inc();
+    const release = await slots[endpoint.slot].take(client.clientId, signal);
+    if (endpoint.slot === "page") metrics.pagesInFlight.inc();
     try {
       await endpoint.serve(call);
     } finally {
-      metrics.pagesInFlight.dec();
+      if (endpoint.slot === "page") metrics.pagesInFlight.dec();
       release();
     }
   };

@@ -36,18 +36,26 @@ export class ApiError extends Error {
 }
 
 const RETRY_AFTER_SECONDS = "5";
+const CHALLENGE = 'Bearer realm="conversation-export"';
 
 /** The body of section 7 of the specification, as JSON. */
 export const renderError = (answer: Pick<ErrorAnswer, "type" | "message" | "details">): string =>
   JSON.stringify({ errors: [{ type: answer.type, message: answer.message, details: answer.details }] });
 
-/** 400; `problems` names every wrong or unknown part of the request. */
+const MAX_PROBLEMS = 20;
+
+const list = (problems: readonly string[]): string => {
+  const more = problems.length - MAX_PROBLEMS;
+  return (more > 0 ? [...problems.slice(0, MAX_PROBLEMS), `… and ${more} more`] : problems).join("; ");
+};
+
+/** 400; `problems` names every wrong or unknown part of the request, the first 20 of which are told. */
 export const badRequest = (problems: readonly string[]): ApiError =>
   new ApiError({
     status: 400,
     type: "bad_request",
     message: "The request is invalid",
-    details: problems.join("; "),
+    details: list(problems),
   });
 
 /** 401; `given` tells whether a credential came at all (RFC 6750: no error code when none did). */
@@ -57,18 +65,17 @@ export const unauthorized = (given: boolean): ApiError =>
     type: "unauthorized",
     message: given ? "The API key cannot be verified" : "An API key is required",
     details: null,
-    headers: {
-      "www-authenticate": `Bearer realm="conversation-export"${given ? ', error="invalid_token"' : ""}`,
-    },
+    headers: { "www-authenticate": `${CHALLENGE}${given ? ', error="invalid_token"' : ""}` },
   });
 
-/** 403 for a key that was not made for this operation. */
+/** 403 for a key that was not made for this operation (RFC 6750, 3.1). */
 export const notAuthorized = (scope: string): ApiError =>
   new ApiError({
     status: 403,
     type: "authorization_error",
     message: "The API key does not allow this operation",
     details: `the scope ${scope} is required`,
+    headers: { "www-authenticate": `${CHALLENGE}, error="insufficient_scope", scope="${scope}"` },
   });
 
 /** 404 for a client that was deleted. */
@@ -119,7 +126,7 @@ export const unprocessable = (problems: readonly string[]): ApiError =>
     status: 422,
     type: "unprocessable_content",
     message: "The request cannot be followed",
-    details: problems.join("; "),
+    details: list(problems),
   });
 
 /** 429; `rate` is the allowed rate in words, `retryAfter` whole seconds. */
@@ -166,6 +173,9 @@ export const internalError = (errorId: string, retryable: boolean): ErrorAnswer 
 export const answerTo = (error: unknown): { answer: ErrorAnswer; errorId?: string } => {
   if (error instanceof ApiError) return { answer: error.answer };
   const status = statusOf(error);
+  if (status === 415) {
+    return { answer: unsupportedMediaType("Content-Type: must be application/json, in UTF-8").answer };
+  }
   if (status !== undefined && status >= 400 && status < 500) {
     // Errors of the HTTP framework: their texts may repeat what was sent, so they stay inside.
     return {

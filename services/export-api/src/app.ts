@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
 import { type Logger, ServiceError } from "@conversation-export/runtime";
 import underPressure from "@fastify/under-pressure";
 import Fastify, {
@@ -51,6 +52,9 @@ const SMALL_BODY_BYTES = 64 * 1024;
 /** 4.0 MB (specification, section 8). */
 export const MAX_REQUEST_BYTES = 4_000_000;
 
+/** No header is longer: an id that is too long is one that does not exist. */
+const MAX_PARAM_LENGTH = 16_384;
+
 const KNOWN_METHODS: ReadonlySet<string> = new Set([
   "GET",
   "HEAD",
@@ -79,6 +83,8 @@ export const createApp = (deps: AppDeps): FastifyInstance => {
   const { endpoints, admit, log, metrics, clock } = deps;
   let closing = false;
   const pathMethods = createPathMethods();
+  /** The latest response of each connection. */
+  const responses = new WeakMap<Duplex, ServerResponse>();
 
   const sendError = (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const { answer, errorId } = answerTo(error);
@@ -100,6 +106,7 @@ export const createApp = (deps: AppDeps): FastifyInstance => {
 
   const begin = (request: FastifyRequest, reply: FastifyReply): void => {
     request.facts = { startedAt: clock(), bytes: 0 };
+    responses.set(request.raw.socket, reply.raw);
     reply.headers({
       "x-request-id": request.id,
       "cache-control": "private, no-store",
@@ -155,12 +162,15 @@ export const createApp = (deps: AppDeps): FastifyInstance => {
     genReqId: (raw) => requestIdOf(raw.headers["x-request-id"]),
     rewriteUrl: (raw) => unwrapTarget(raw.url ?? "/"),
     // Parameters are read by the operations, strictly and after the key.
-    routerOptions: { querystringParser: () => ({}) },
+    routerOptions: { querystringParser: () => ({}), maxParamLength: MAX_PARAM_LENGTH },
     frameworkErrors: (error, request, reply) => {
       begin(request, reply);
       void sendError(error, request, reply);
     },
-    clientErrorHandler: answerClientError,
+    clientErrorHandler: (error, socket) => {
+      const response = responses.get(socket);
+      answerClientError(error, socket, response?.headersSent === true && !response.writableFinished);
+    },
   });
   app.decorateRequest("facts");
   app.setErrorHandler<FastifyError>((error, request, reply) => sendError(error, request, reply));
@@ -186,7 +196,9 @@ export const createApp = (deps: AppDeps): FastifyInstance => {
     if (announced > MAX_REQUEST_BYTES) throw contentTooLarge(MAX_REQUEST_BYTES, announced);
     if (request.is404) {
       const allowed = pathMethods.of(request.url);
-      throw allowed === undefined ? routeMissing() : methodNotAllowed(request.method, allowed);
+      // A path with an encoded slash reads like one that has the method, and leads nowhere.
+      if (allowed === undefined || allowed.includes(request.method)) throw routeMissing();
+      throw methodNotAllowed(request.method, allowed);
     }
   });
   app.addHook("onRoute", ({ url, method }) => {

@@ -16,6 +16,8 @@ export type AuthThrottle = {
   check(address: string): void;
   /** Counts a failed authentication. */
   failed(address: string): void;
+  /** Takes one back that turned out not to be one. */
+  forgive(address: string): void;
 };
 
 /** @param deps.windows failed authentications per address; no windows is no throttle */
@@ -32,6 +34,9 @@ export const createAuthThrottle = (
     },
     failed: (address) => {
       if (windows.length > 0) failures.consume(networkOf(address), windows);
+    },
+    forgive: (address) => {
+      if (windows.length > 0) failures.refund(networkOf(address), windows);
     },
   };
 };

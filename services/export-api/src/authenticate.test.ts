@@ -142,3 +142,25 @@ it("answers 429 to an address that failed too often, but for keys that are known
   expect(await statusOf(authenticate(`Bearer ${KEY}`))).toBe(200);
   expect(await statusOf(authenticate("Bearer nonsense", "192.0.2.2"))).toBe(401);
 });
+
+it("lets guesses that come at once reach the warehouse no more often than the throttle allows", async () => {
+  const { authenticate, seen } = setUp(() => Promise.resolve(null), "20/1m");
+  const answers = await Promise.all(
+    Array.from({ length: 200 }, () => statusOf(authenticate(`Bearer ${createKey().key}`))),
+  );
+  expect(seen.lookups).toBe(20);
+  expect(answers.filter((status) => status === 401)).toHaveLength(20);
+  expect(answers.filter((status) => status === 429)).toHaveLength(180);
+});
+
+it("counts neither a good key nor a warehouse that does not answer as a failure", async () => {
+  let answer: () => Promise<ApiClient | null> = () => Promise.resolve(CLIENT);
+  const { authenticate, seen } = setUp(() => answer(), "3/1m");
+  const first = await Promise.all(Array.from({ length: 50 }, () => statusOf(authenticate(`Bearer ${KEY}`))));
+  expect(first).toEqual(Array(50).fill(200));
+  expect(seen.lookups).toBe(1);
+  answer = () => Promise.reject(new ServiceError("warehouse_unavailable", "away", { retryable: true }));
+  for (let n = 0; n < 5; n += 1) {
+    await expect(authenticate(`Bearer ${createKey().key}`)).rejects.toMatchObject({ retryable: true });
+  }
+});

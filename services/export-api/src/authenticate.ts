@@ -43,24 +43,51 @@ export const createAuthenticate = (deps: {
   // Keys that were good when last asked about: others who share their address cannot lock them out.
   const trusted = new LRUCache<string, true>({ max: MAX_KEYS });
 
+  /** Look-ups of keys that were never seen: who brings the same one meanwhile waits and is not counted. */
+  const asking = new Map<string, Promise<ApiClient | null>>();
+
   const refuse = (address: string, given: boolean): ApiError => {
     throttle.check(address);
     throttle.failed(address);
     return unauthorized(given);
   };
 
+  /** Counts before it asks, and takes that back: guesses that come at once must not all reach the warehouse. */
+  const findUnknown = async (hash: string, address: string): Promise<ApiClient | null> => {
+    throttle.check(address);
+    throttle.failed(address);
+    let good = true;
+    try {
+      const { client } = await keys.forceFetch(hash);
+      if (client === null) good = false;
+      else trusted.set(hash, true);
+      return client;
+    } finally {
+      if (good) throttle.forgive(address);
+    }
+  };
+
   const findClient = async (hash: string, address: string): Promise<ApiClient | null> => {
     const cached = keys.get(hash);
     if (cached !== undefined) {
       onLookup("cached");
+      if (cached.client === null) throw refuse(address, true);
       return cached.client;
     }
-    // Guessing must not reach the warehouse without end.
-    if (!trusted.has(hash)) throttle.check(address);
-    const { client } = await keys.forceFetch(hash);
-    if (client === null) trusted.delete(hash);
-    else trusted.set(hash, true);
-    return client;
+    if (trusted.has(hash)) {
+      const { client } = await keys.forceFetch(hash);
+      if (client === null) trusted.delete(hash);
+      return client;
+    }
+    const asked = asking.get(hash);
+    if (asked !== undefined) return asked;
+    const answer = findUnknown(hash, address);
+    asking.set(hash, answer);
+    try {
+      return await answer;
+    } finally {
+      asking.delete(hash);
+    }
   };
 
   return async (authorization, address) => {
@@ -72,7 +99,7 @@ export const createAuthenticate = (deps: {
       throw refuse(address, true);
     }
     const client = await findClient(key.hash, address);
-    if (client === null) throw refuse(address, true);
+    if (client === null) throw unauthorized(true);
     if (client.clientDeleted) throw clientMissing(client.clientId);
     return client;
   };

@@ -10,9 +10,12 @@ const MESSAGES: Readonly<Record<string, readonly [status: number, message: strin
   ERR_HTTP_REQUEST_TIMEOUT: [408, "The request did not arrive in time"],
 };
 
-/** Answers, with the error body of the specification, bytes that never became a request, and closes. */
-export const answerClientError = (error: ParserError, socket: Duplex): void => {
-  if (error.code === "ECONNRESET" || !socket.writable) {
+/**
+ * Answers, with the error body of the specification, bytes that never became a request, and closes.
+ * @param answering whether a response is on its way: nothing may be written into it
+ */
+export const answerClientError = (error: ParserError, socket: Duplex, answering: boolean): void => {
+  if (answering || error.code === "ECONNRESET" || !socket.writable) {
     socket.destroy();
     return;
   }

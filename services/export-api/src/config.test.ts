@@ -56,6 +56,12 @@ it.each([
   expect(problemsOf({ ...REQUIRED, [name]: value })).toEqual([name]);
 });
 
+it("refuses an end of the legacy versions before their deprecation", () => {
+  const dates = { LEGACY_DEPRECATION: "2026-12-31", LEGACY_SUNSET: "2026-12-30" };
+  expect(problemsOf({ ...REQUIRED, ...dates })).toEqual(["LEGACY_SUNSET"]);
+  expect(problemsOf({ ...REQUIRED, ...dates, LEGACY_SUNSET: "2026-12-31" })).toEqual([]);
+});
+
 it("has one allowance for all operations, and others where they are given", () => {
   const { rateLimits } = readConfig({
     ...REQUIRED,

@@ -34,7 +34,7 @@ const schema = z.object({
   TRUSTED_PROXIES: listOf(
     /^(?:loopback|linklocal|uniquelocal|[\d.]+(?:\/\d+)?|[\dA-Fa-f]*:[\dA-Fa-f:.]*(?:\/\d+)?)$/,
     "must be addresses, networks such as 10.0.0.0/8, loopback, linklocal or uniquelocal",
-  ).default(["loopback", "linklocal", "uniquelocal"]),
+  ).default(["loopback"]),
   LINK_BOUNDS: z.enum(["same", "advancing"]).default("same"),
   LEGACY_DEPRECATION: day.optional(),
   LEGACY_SUNSET: day.optional(),
@@ -55,6 +55,11 @@ const schema = z.object({
   SHUTDOWN_DEADLINE_MS: z.coerce.number().int().min(1_000).default(30_000),
   LOG_LEVEL: z.enum(LOG_LEVELS).default("info"),
 });
+// RFC 9745, 4.
+const checked = schema.refine(
+  ({ LEGACY_DEPRECATION: from, LEGACY_SUNSET: to }) => from === undefined || to === undefined || from <= to,
+  { path: ["LEGACY_SUNSET"], error: "must not be earlier than LEGACY_DEPRECATION" },
+);
 
 export type Config = {
   readonly host: string;
@@ -97,7 +102,7 @@ export type Config = {
 
 /** Reads the configuration. Throws `ConfigError`, which names every wrong variable. */
 export const readConfig = (env: Readonly<Record<string, string | undefined>> = process.env): Config => {
-  const values = parseEnv(schema, env);
+  const values = parseEnv(checked, env);
   return {
     host: values.HOST,
     port: values.PORT,

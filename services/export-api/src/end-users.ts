@@ -53,7 +53,7 @@ export const createEndUsers = (deps: EndUsersDeps): Endpoint => {
     paths: [API_PREFIX + PATH.slice(0, -1), API_PREFIX + PATH],
     scope: LIST,
     limit: LIST,
-    slot: true,
+    slot: "page",
     serve: async (call) => {
       const { client, request, signal } = call;
       const { values, problems } = readParameters(endUserParameters, request.raw.url ?? "");

@@ -17,8 +17,8 @@ export type Endpoint = {
   readonly paths: readonly string[];
   readonly scope: Scope;
   readonly limit: LimitName;
-  /** true: holds one of the slots for concurrent reading while it is served. */
-  readonly slot: boolean;
+  /** Which of the slots it holds while it is served: those for reading pages, or those for taking bodies in. */
+  readonly slot: "page" | "body";
   /** Headers of every answer of this operation, errors included. */
   readonly headers?: (request: FastifyRequest) => Readonly<Record<string, string>>;
   /** Has answered when it resolves. Throws `ApiError` or `ServiceError` before the first byte. */

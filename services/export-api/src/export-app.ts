@@ -25,7 +25,7 @@ export type ExportAppDeps = {
   readonly reader: Reader;
   readonly rateLimit: RateLimit;
   readonly authThrottle: AuthThrottle;
-  readonly slots: Slots;
+  readonly slots: Readonly<Record<"page" | "body", Slots>>;
   readonly watermark: ReadWatermark;
   readonly compliance: DataSubjectRequestDeps;
   readonly campaigns: Omit<SmsTriggerDeps, "log" | "now">;

@@ -11,6 +11,7 @@ import {
   KEY,
   pageOf,
   type StoredRecord,
+  WATERMARK,
 } from "./app.fixture.ts";
 import type { ExportAppDeps } from "./export-app.ts";
 import type { LinkBounds } from "./next-page.ts";
@@ -125,6 +126,22 @@ describe("headers", () => {
     }
     const v2 = await get(`/api/v2/export/messages?created_since=2024-03-01T00:00:00Z`);
     expect(v2.headers).not.toHaveProperty("deprecation");
+  });
+
+  it("tell up to where the list is complete, which was asked before the records", async () => {
+    const asked: string[] = [];
+    const { get, queries } = setUp(many(3), {
+      watermark: (list) => {
+        asked.push(`${list} after ${queries.length} queries`);
+        return Promise.resolve(WATERMARK);
+      },
+    });
+    for (const list of ["conversations", "messages"]) {
+      const { headers } = await get(`/data_api/v1.1/${list}?${SINCE}&page_size=1`);
+      expect(headers["x-export-watermark"]).toBe(WATERMARK);
+      expect(headers["link"]).toContain('rel="next"');
+    }
+    expect(asked).toEqual(["conversations after 0 queries", "messages after 1 queries"]);
   });
 
   it("leave out what is not configured", async () => {

@@ -5,6 +5,7 @@ import type { FastifyRequest } from "fastify";
 import { badRequest } from "./api-error.ts";
 import type { CursorSigner } from "./cursor.ts";
 import type { Endpoint } from "./endpoint.ts";
+import { watermarkHeader } from "./export-endpoints.ts";
 import { CONVERSATIONS, type ExportList, MESSAGES } from "./export-lists.ts";
 import {
   LEGACY_LINK_FORM,
@@ -17,6 +18,7 @@ import { createPageLinks } from "./page-links.ts";
 import type { PageRequestResult } from "./parameters.ts";
 import type { SendPage } from "./send-page.ts";
 import { type AddressOf, API_PREFIX } from "./service-address.ts";
+import type { ReadWatermark } from "./watermark.ts";
 
 export type LegacyEndpointsDeps = {
   readonly reader: Reader;
@@ -25,6 +27,7 @@ export type LegacyEndpointsDeps = {
   readonly linkBounds: LinkBounds;
   readonly sendPage: SendPage;
   readonly addressOf: AddressOf;
+  readonly watermark: ReadWatermark;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   /** Since when the legacy versions are deprecated, and when they go; undefined: it is not announced. */
@@ -37,7 +40,7 @@ export type LegacyEndpointsDeps = {
  * of their version, the link relative and under the prefix that was called.
  */
 export const createLegacyEndpoints = (deps: LegacyEndpointsDeps): readonly Endpoint[] => {
-  const { reader, sendPage, addressOf, now } = deps;
+  const { reader, sendPage, addressOf, watermark, now } = deps;
   const links = createPageLinks({ ...deps, form: LEGACY_LINK_FORM });
   const announced: Readonly<Record<string, string>> = {
     ...(deps.deprecation && { deprecation: `@${Math.floor(deps.deprecation.getTime() / 1000)}` }),
@@ -61,7 +64,7 @@ export const createLegacyEndpoints = (deps: LegacyEndpointsDeps): readonly Endpo
       paths: [path, API_PREFIX + path],
       scope: "export",
       limit: list.name,
-      slot: true,
+      slot: "page",
       headers: (request) => ({ ...announced, link: successor(request) }),
       serve: async (call) => {
         const { client, request, signal } = call;
@@ -69,6 +72,8 @@ export const createLegacyEndpoints = (deps: LegacyEndpointsDeps): readonly Endpo
         if ("problems" in result) throw badRequest(result.problems);
         const wanted = result.request;
         const query = { ...links.query(client, name, wanted), signal, separator: "\n" } as const;
+        // Asked before the records: what it promises is in them.
+        const readable = await watermark(list.name);
         const page = wanted.since < wanted.to ? await list.readPage(reader, wanted.filter, query) : null;
         const linkQuery = page === null ? null : links.next(client, name, wanted, page);
         const link = linkQuery === null ? null : `${request.routeOptions.url ?? path}?${linkQuery}`;
@@ -80,7 +85,10 @@ export const createLegacyEndpoints = (deps: LegacyEndpointsDeps): readonly Endpo
           records,
           rows: () => page?.rows ?? 0,
           tail: () => `],"message":"OK","next_page_uri":${JSON.stringify(link)}}`,
-          headers: link === null ? {} : { link: `<${link}>; rel="next", ${successor(request)}` },
+          headers: {
+            ...watermarkHeader(readable),
+            ...(link !== null && { link: `<${link}>; rel="next", ${successor(request)}` }),
+          },
         });
       },
     };

@@ -107,7 +107,11 @@ export const HEADERS = {
     ),
   },
   challenge: {
-    "WWW-Authenticate": header("WWW-Authenticate", z.string(), "The scheme: `Bearer` (RFC 6750)"),
+    "WWW-Authenticate": header(
+      "WWW-Authenticate",
+      z.string(),
+      "The scheme `Bearer`, and what is wrong with the key (RFC 6750)",
+    ),
   },
   allow: { Allow: header("Allow", z.string(), "The methods that the path has") },
   location: { Location: header("Location", z.string(), "Where the status of the request can be read") },
@@ -192,7 +196,12 @@ export const WITH_KEY = {
     unauthorized(true),
     HEADERS.challenge,
   ),
-  ...failure("NotAuthorized", "The key lacks the scope of this operation", notAuthorized("export")),
+  ...failure(
+    "NotAuthorized",
+    "The key lacks the scope of this operation",
+    notAuthorized("export"),
+    HEADERS.challenge,
+  ),
   ...failure(
     "NotFound",
     "The client of the key, or what the request names, does not exist",

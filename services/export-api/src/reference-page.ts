@@ -19,7 +19,8 @@ type Page = { readonly html: Asset; readonly script: Asset; readonly policy: str
 const toAsset = async (bytes: Buffer): Promise<Asset> => ({
   bytes,
   zipped: await promisify(gzip)(bytes),
-  tag: `"${createHash("sha256").update(bytes).digest("base64url")}"`,
+  // Weak, since it stands for both codings.
+  tag: `W/"${createHash("sha256").update(bytes).digest("base64url")}"`,
 });
 
 /** What the page shows; everything that would ask another host is off. */
@@ -73,6 +74,13 @@ const makePage = async (): Promise<Page> => {
   };
 };
 
+/** Whether the value of If-None-Match names the tag (RFC 9110, 13.1.2: weak or not makes no difference). */
+const names = (given: string | undefined, tag: string): boolean =>
+  given
+    ?.split(",")
+    .map((one) => one.trim())
+    .some((one) => one === "*" || one === tag || `W/${one}` === tag) ?? false;
+
 const sendAsset = (
   request: FastifyRequest,
   reply: FastifyReply,
@@ -81,7 +89,7 @@ const sendAsset = (
 ): FastifyReply => {
   // Asked for again each time, which costs nothing while it is the same.
   void reply.headers({ "cache-control": "public, no-cache", etag: asset.tag, vary: "accept-encoding" });
-  if (request.headers["if-none-match"] === asset.tag) return reply.code(304).send();
+  if (names(request.headers["if-none-match"], asset.tag)) return reply.code(304).send();
   const zipped = new Negotiator(request.raw).encoding(["gzip", "identity"]) === "gzip";
   if (zipped) void reply.header("content-encoding", "gzip");
   return reply.header("content-type", type).send(zipped ? asset.zipped : asset.bytes);
@@ -99,7 +107,11 @@ export const registerReference = (
   const document = Buffer.from(JSON.stringify(createOpenApi(deps)));
   // Made when somebody looks at it first: three megabytes that most processes never need.
   let made: Promise<Page> | undefined;
-  const page = (): Promise<Page> => (made ??= makePage());
+  const page = (): Promise<Page> =>
+    (made ??= makePage().catch((error: unknown) => {
+      made = undefined;
+      throw error;
+    }));
 
   app.route({
     method,

@@ -1,13 +1,14 @@
 import { once } from "node:events";
 import http, { type IncomingMessage } from "node:http";
 import net from "node:net";
-import { Readable } from "node:stream";
+import { Readable, Writable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createLogger, ServiceError } from "@conversation-export/runtime";
 import type { Page, PageQuery } from "@conversation-export/warehouse";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { AUTHORIZED, createListReader, createTestApp, KEY, pageOf } from "./app.fixture.ts";
 import { createListener } from "./listener.ts";
+import { streamPage } from "./stream-page.ts";
 
 const PATH = "/api/v2/export/conversations?created_since=2024-03-01T00:00:00Z";
 const MEGABYTE = 1_000_000;
@@ -290,6 +291,30 @@ describe("stopping", () => {
   });
 });
 
+describe("a client that takes a byte now and then", () => {
+  it("is cut, though it never stands still", async () => {
+    const records = new Readable({ highWaterMark: 1_024, read: () => {} });
+    // Takes nothing from its buffer; the socket counts a byte more from time to time.
+    const socket = { bytesWritten: 0 };
+    const response = new Writable({ highWaterMark: 16, write: () => {} });
+    const trickle = setInterval(() => {
+      socket.bytesWritten += 1;
+    }, 5);
+    const answered = streamPage({
+      response: Object.assign(response, { socket, setTimeout: () => {} }) as never,
+      records,
+      head: "a head that fills the buffer",
+      tail: () => "",
+      idleMs: 50,
+      begin: () => {},
+    });
+    records.push("x".repeat(1_000));
+    await expect(answered).resolves.toMatchObject({ end: "client_stalled" });
+    clearInterval(trickle);
+    expect(records.destroyed).toBe(true);
+  });
+});
+
 describe("what is not a request", () => {
   const empty = () => Promise.resolve(pageOf(Readable.from([])));
   const bodyOf = (answer: string): unknown => JSON.parse(answer.slice(answer.indexOf("\r\n\r\n") + 4));
@@ -314,6 +339,26 @@ describe("what is not a request", () => {
     expect(bodyOf(answer)).toMatchObject({
       errors: [{ type: expect.any(String), details: expect.toBeOneOf([null, expect.any(String)]) }],
     });
+  });
+
+  it.each([
+    "nonsense\r\n\r\n",
+    "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: x\r\n\r\n",
+  ])("%j behind a running page is never answered inside of it", async (noise) => {
+    const records = new Readable({ read() {} });
+    records.push("abc");
+    const { port } = await startApp(() => Promise.resolve(pageOf(records)));
+    const socket = net.connect(port, "127.0.0.1", () => socket.write(target(["host: x"])));
+    let answer = "";
+    socket.setEncoding("latin1").on("data", (chunk: string) => {
+      if (!answer.includes("abc") && (answer + chunk).includes("abc")) socket.write(noise);
+      answer += chunk;
+    });
+    socket.on("error", () => {});
+    await once(socket, "close");
+    expect(answer).toMatch(/^HTTP\/1\.1 200 /);
+    expect(answer).not.toContain("errors");
+    await vi.waitFor(() => expect(records.destroyed).toBe(true));
   });
 
   it("an absolute target is served", async () => {

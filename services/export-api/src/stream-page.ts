@@ -17,6 +17,9 @@ export type PageEnd =
 /** `bytes` are those of the body as it was sent. */
 export type PageOutcome = { end: PageEnd; bytes: number; error?: unknown };
 
+/** What a client has to take within the idle time: less holds a slot for nothing. */
+const LEAST_BYTES = 16 * 1024;
+
 /**
  * Writes `head`, the bytes of `records` and `tail` as they come, never more than the response's buffer ahead of
  * the client. `begin` is called once, before the first byte and not before the warehouse has sent one: an error
@@ -24,7 +27,8 @@ export type PageOutcome = { end: PageEnd; bytes: number; error?: unknown };
  * A client that goes away destroys `records`.
  * @param deps.tail asked for when the records have ended
  * @param deps.encoder compresses the body on its way
- * @param deps.idleMs milliseconds without any progress after which the page is given up
+ * @param deps.idleMs milliseconds without any progress, or with hardly any by the client, after which the page is
+ * given up
  */
 export const streamPage = (deps: {
   response: ServerResponse;
@@ -46,6 +50,7 @@ export const streamPage = (deps: {
     const settle = (end: PageEnd, error?: unknown): void => {
       if (settled) return;
       settled = true;
+      clearInterval(pace);
       sink.off("drain", resume);
       records.destroy();
       encoder?.destroy();
@@ -55,6 +60,7 @@ export const streamPage = (deps: {
       if (settled) return;
       if (!begun && end !== "client_gone") {
         settled = true;
+        clearInterval(pace);
         records.destroy();
         encoder?.destroy();
         reject(error);
@@ -70,6 +76,15 @@ export const streamPage = (deps: {
       if (encoder === undefined) count(chunk);
       return sink.write(chunk);
     };
+    let taken = 0;
+    const pace = setInterval(() => {
+      const before = taken;
+      taken = response.socket?.bytesWritten ?? 0;
+      if (response.writableNeedDrain && taken - before < LEAST_BYTES) {
+        const what = `less than ${LEAST_BYTES} bytes taken in ${idleMs} ms`;
+        fail("client_stalled", new ServiceError("client_stalled", what, { retryable: true }));
+      }
+    }, idleMs);
     const start = (): void => {
       if (begun) return;
       begun = true;

@@ -4,6 +4,8 @@ import { createWatermarkCache } from "./watermark.ts";
 
 const FIRST = "2026-10-04T12:00:00.000001Z";
 const LATER = "2026-10-04T12:00:09.000000Z";
+const NOW = "2026-10-04T13:00:00.000000Z";
+const AHEAD = "2026-10-04T13:00:00.000001Z";
 const microsOf = (text: string): number => Date.parse(text) * 1000 + Number(text.slice(23, 26));
 
 const setUp = () => {
@@ -17,6 +19,7 @@ const setUp = () => {
     },
     maxAgeMs: 2_000,
     clock: () => clock,
+    now: () => Date.parse(NOW),
   });
   return {
     read,
@@ -89,4 +92,19 @@ it("does not fall when a server is behind the others", async () => {
   pass(2_000);
   knows(FIRST);
   expect(await read("conversations")).toBe(LATER);
+});
+
+it("does not take over what lies ahead of the clock", async () => {
+  const { read, pass, knows } = setUp();
+  knows(AHEAD);
+  expect(await read("conversations")).toBeUndefined();
+  for (const [stored, shown] of [
+    [FIRST, FIRST],
+    [AHEAD, FIRST],
+    [NOW, NOW],
+  ] as const) {
+    pass(2_000);
+    knows(stored);
+    expect(await read("conversations")).toBe(shown);
+  }
 });

@@ -14,15 +14,17 @@ export type ReadWatermark = (list: ListName) => Promise<string | undefined>;
 
 /**
  * Keeps the watermarks for `maxAgeMs`. One load runs at a time; while it fails or takes long, what is known
- * stays good.
+ * stays good. An instant that lies ahead of the clock is not taken over.
  * @param deps.clock milliseconds, from any origin
+ * @param deps.now milliseconds since the epoch
  */
 export const createWatermarkCache = (deps: {
   readonly load: () => Promise<Watermarks>;
   readonly maxAgeMs: number;
   readonly clock: () => number;
+  readonly now: () => number;
 }): ReadWatermark => {
-  const { load, maxAgeMs, clock } = deps;
+  const { load, maxAgeMs, clock, now } = deps;
   const known = new Map<string, number>();
   let askedAt = -Infinity;
   let loading: Promise<void> | undefined;
@@ -31,6 +33,8 @@ export const createWatermarkCache = (deps: {
     try {
       const loaded: Readonly<Record<string, number>> = await load();
       for (const [list, instant] of Object.entries(loaded)) {
+        // The clock of who stored it is wrong.
+        if (instant > now() * 1000) continue;
         // Servers of a cluster may answer in turns, one of them later than the others.
         known.set(list, Math.max(instant, known.get(list) ?? instant));
       }

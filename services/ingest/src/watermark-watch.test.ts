@@ -25,6 +25,7 @@ const setUp = () => {
   let clock = 1_000;
   let known: Watermarks | Error = {};
   let saving: Promise<void> = Promise.resolve();
+  let warehouseClock = Infinity;
   const watch = createWatermarkWatch({
     progress: {
       start: async () => {},
@@ -45,7 +46,9 @@ const setUp = () => {
       },
       save: async (list, instant) => {
         await saving;
+        if (instant > warehouseClock) return false;
         stored.push({ list, instant });
+        return true;
       },
       close: async () => {},
     },
@@ -64,6 +67,7 @@ const setUp = () => {
       void topics.set(topic, [{ partition: 0, start: 0, end, committed }]),
     fail: (topic: string) => void topics.set(topic, new Error("away")),
     knows: (watermarks: Watermarks | Error) => void (known = watermarks),
+    warehouseAt: (instant: number) => void (warehouseClock = instant),
     saveAfter: (promise: Promise<void>) => void (saving = promise),
     tick: async (now: number) => {
       clock = now;
@@ -140,5 +144,23 @@ it("goes on noting while the warehouse takes long", async () => {
   await tick(40_000);
   await tick(50_000);
   expect(stored.map(({ instant }) => instant)).toContain(20_000_000);
+  await watch.stop();
+});
+
+it("warns once while its clock is ahead of the warehouse's, and tells no watermark that is not stored", async () => {
+  const { watch, stored, warnings, at, tick, warehouseAt, metrics } = setUp();
+  warehouseAt(15_000_000);
+  at("conversations", 5, 5);
+  await watch.start();
+  for (const now of [10_000, 20_000, 30_000]) await tick(now);
+  expect(stored.map(({ instant }) => instant)).toEqual([1_000_000, 11_000_000]);
+  expect(warnings).toHaveLength(1);
+  expect(await metrics("ingest_watermark_failures_total")).toEqual([
+    expect.stringMatching(/topic="conversations",step="ahead".* 2$/),
+  ]);
+  expect(await metrics("ingest_watermark_seconds")).toEqual([expect.stringMatching(/ 20$/)]);
+  warehouseAt(Infinity);
+  await tick(40_000);
+  expect(stored.at(-1)?.instant).toBe(40_000_000);
   await watch.stop();
 });

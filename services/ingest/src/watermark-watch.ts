@@ -86,8 +86,11 @@ export const createWatermarkWatch = (deps: {
 
   const save = (one: Topic, watermark: number): Promise<void> =>
     attempt("save", one.topic, async () => {
-      await store.save(one.list, watermark);
-      keep(one, watermark);
+      const isStored = await store.save(one.list, watermark);
+      await attempt("ahead", one.topic, async () => {
+        if (!isStored) throw new Error("the clock of this process is ahead of the warehouse's");
+        keep(one, watermark);
+      });
     });
 
   const look = (one: Topic): Promise<void> =>
