@@ -48,7 +48,12 @@ describe("requests that write", () => {
     const { stack } = system;
     queue = createErasureQueue({ url: stack.redis.url, log });
     await queue.start();
-    jobs = createRequestStore({ url: stack.clickhouse.url("migrator"), application: "test", now: Date.now });
+    jobs = createRequestStore({
+      url: stack.clickhouse.url("migrator"),
+      application: "test",
+      now: Date.now,
+      idSecret: "not used",
+    });
     const scopes = ["compliance", "campaigns"];
     acme = await system.key("acme", scopes);
     globex = await system.key("globex", scopes);
@@ -468,6 +473,38 @@ describe("requests that write", () => {
       );
       expect(frozen.map(({ event }) => event.id)).toEqual([id]);
       expect(await eventCount()).toBe(before + 1);
+    });
+
+    it("keep the body of their key when Kafka hangs longer than a claim holds", async () => {
+      const { pid } = system.stack.kafka;
+      if (pid === undefined) throw new Error("Kafka is down");
+      const idempotencyKey = "frozen-2";
+      const fields = { name: "frozen for long" };
+      const other = { name: "another" };
+      process.kill(pid, "SIGSTOP");
+      try {
+        expect(await trigger(fields, { idempotencyKey })).toMatchObject({ status: 503 });
+        // A repetition waits for the running one, until the claim has run out: then it is refused at once.
+        await until("the claim is taken over", 40_000, async () => {
+          const from = performance.now();
+          expect(await trigger(fields, { idempotencyKey })).toMatchObject({ status: 503 });
+          return performance.now() - from < 1_000;
+        });
+        expect(await trigger(other, { idempotencyKey })).toMatchObject({ status: 409 });
+      } finally {
+        process.kill(pid, "SIGCONT");
+      }
+      let id: unknown;
+      await until("the trigger is taken", 60_000, async () => {
+        const answer = await trigger(fields, { idempotencyKey });
+        id = answer.body["id"];
+        return answer.status === 200;
+      });
+      expect(await trigger(other, { idempotencyKey })).toMatchObject({ status: 409 });
+      const frozen = (await readEvents()).filter(
+        ({ event }) => event.data.recipient.meta_fields["name"] === fields.name,
+      );
+      expect(new Set(frozen.map(({ event }) => event.id))).toEqual(new Set([id]));
     });
 
     it("are 503 while there is no Kafka, whose absence hinders neither start nor end of the service", async () => {

@@ -62,11 +62,12 @@ describe("idempotency store", () => {
     await redis.start();
     return createIdempotencyStore({ redis, ttlSeconds: 60, leaseMs });
   };
-  const claimed = async (claim: Promise<Claim>): Promise<string> => {
+  const taken = async (claim: Promise<Claim>): Promise<Extract<Claim, { state: "claimed" }>> => {
     const answer = await claim;
     if (answer.state !== "claimed") throw new Error(`not claimed: ${answer.state}`);
-    return answer.token;
+    return answer;
   };
+  const claimed = async (claim: Promise<Claim>): Promise<string> => (await taken(claim)).token;
 
   it("gives each key to one of two processes that claim at once", async () => {
     const [one, other] = await Promise.all([startRacer(), startRacer()]);
@@ -112,16 +113,44 @@ describe("idempotency store", () => {
     expect((await store.claim("acme", "released", "new body")).state).toBe("claimed");
   });
 
+  it("keeps an abandoned key for the same work and the instant of its first claim", async () => {
+    const store = await startStore();
+    const from = Date.now();
+    const first = await taken(store.claim("acme", "abandoned", "body"));
+    expect(first.fresh).toBe(true);
+    expect(Math.abs(first.since - from)).toBeLessThan(10_000);
+    await store.abandon("acme", "abandoned", "not the token");
+    expect((await store.claim("acme", "abandoned", "body")).state).toBe("running");
+    await store.abandon("acme", "abandoned", first.token);
+    expect(await store.claim("acme", "abandoned", "other body")).toEqual({ state: "other" });
+    // The one that gave it up is not asked any more.
+    expect(await store.complete("acme", "abandoned", first.token, "late")).toBe(false);
+    await until("the clock of Redis went on", 5_000, () => Promise.resolve(Date.now() > from + 5));
+    const second = await taken(store.claim("acme", "abandoned", "body"));
+    expect(second).toMatchObject({ fresh: false, since: first.since });
+    expect((await store.claim("acme", "abandoned", "body")).state).toBe("running");
+
+    await store.release("acme", "abandoned", second.token);
+    const anew = await taken(store.claim("acme", "abandoned", "other body"));
+    expect(anew.fresh).toBe(true);
+    expect(anew.since).toBeGreaterThan(first.since);
+  });
+
   it("lets a claim whose owner died be taken after its lease, and the dead one not complete", async () => {
     const store = await startStore(300);
-    const dead = await claimed(store.claim("acme", "lease", "body"));
+    const { token: dead, since } = await taken(store.claim("acme", "lease", "body"));
     expect((await store.claim("acme", "lease", "body")).state).toBe("running");
     let token = "";
     await until("the lease has run out", 5_000, async () => {
       const claim = await store.claim("acme", "lease", "body");
-      if (claim.state === "claimed") token = claim.token;
-      return token !== "";
+      if (claim.state !== "claimed") return false;
+      expect(claim).toMatchObject({ fresh: false, since });
+      token = claim.token;
+      return true;
     });
+    await store.release("acme", "lease", dead);
+    await store.abandon("acme", "lease", dead);
+    expect((await store.claim("acme", "lease", "other body")).state).toBe("other");
     expect(await store.complete("acme", "lease", dead, "old")).toBe(false);
     expect(await store.complete("acme", "lease", token, "new")).toBe(true);
     expect(await store.claim("acme", "lease", "body")).toEqual({ state: "done", result: "new" });
@@ -136,6 +165,7 @@ describe("idempotency store", () => {
       await expect(store.claim("acme", "away", "body")).rejects.toMatchObject(AWAY);
       await expect(store.complete("acme", "away", token, "r")).rejects.toMatchObject(AWAY);
       await expect(store.release("acme", "away", token)).rejects.toMatchObject(AWAY);
+      await expect(store.abandon("acme", "away", token)).rejects.toMatchObject(AWAY);
       expect(performance.now() - started).toBeLessThan(1_000);
     } finally {
       await stack.redis.start();
@@ -176,6 +206,32 @@ describe("erasure queue", () => {
     expect((await one.counts())["waiting"]).toBe(before + 1);
     expect(await other.status("r")).toBe("waiting");
     expect(await other.status("unknown")).toBeNull();
+  });
+
+  it("tries a failed job again with all its attempts, and replaces one that has ended", async () => {
+    const [one, other] = [await startQueue(), await startQueue()];
+    await added(one, "ends");
+    await added(other, "probe");
+    const key = "conversation-export:erasure:request-ends";
+    const endAs = async (state: "completed" | "failed"): Promise<void> => {
+      await redisCommand(stack.redis.url, "LREM conversation-export:erasure:wait 0 request-ends");
+      await redisCommand(stack.redis.url, `ZADD conversation-export:erasure:${state} 1 request-ends`);
+      await redisCommand(stack.redis.url, `HSET ${key} atm 15 finishedOn 1 returnvalue null`);
+      expect(await one.status("ends")).toBe(state);
+    };
+    for (const state of ["failed", "completed"] as const) {
+      await endAs(state);
+      const before = await one.counts();
+      const job = { clientId: "acme", requestId: "ends" };
+      await Promise.all([one, one, other, other].map((queue) => queue.add(job)));
+      expect(await one.status("ends")).toBe("waiting");
+      expect(await one.counts()).toMatchObject({
+        waiting: (before["waiting"] ?? 0) + 1,
+        [state]: (before[state] ?? 0) - 1,
+      });
+      const attempts = (await redisCommand(stack.redis.url, `HGET ${key} atm`)).split("\r\n").at(-1);
+      expect(["0", "$-1"]).toContain(attempts);
+    }
   });
 
   it("takes any request id", async () => {

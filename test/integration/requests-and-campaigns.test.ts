@@ -31,8 +31,9 @@ beforeAll(async () => {
   dir = await mkdtemp(join(tmpdir(), "requests-test-"));
   stack = await startStack({ dir, servers: ["clickhouse"] });
   await migrate({ url: stack.clickhouse.url("migrator") });
-  intake = createRequestStore({ url: stack.clickhouse.url("intake"), application: "test", now });
-  jobs = createRequestStore({ url: stack.clickhouse.url("migrator"), application: "test", now });
+  const common = { application: "test", now, idSecret: "a secret of the tests" };
+  intake = createRequestStore({ ...common, url: stack.clickhouse.url("intake") });
+  jobs = createRequestStore({ ...common, url: stack.clickhouse.url("migrator") });
 });
 
 afterAll(async () => {
@@ -63,6 +64,20 @@ describe("requests of data subjects", () => {
     expect(other.requestId).not.toBe(one.requestId);
     expect(await intake.find("globex", one.requestId)).toBeNull();
     expect(await intake.setStatus("globex", one.requestId, "running")).toBe(false);
+  });
+
+  it("have ids that nobody can compute from the person without the secret", async () => {
+    const idSecret = "another secret of the tests";
+    const url = stack.clickhouse.url("intake");
+    const [other, same] = [0, 1].map(() => createRequestStore({ url, application: "test", now, idSecret }));
+    const subject: DataSubject = { email: "guessed@example.com", identifiers: [] };
+    const opened = await intake.open("acme", subject);
+    const foreign = await other?.open("acme", subject);
+    expect(foreign?.requestId).not.toBe(opened.requestId);
+    expect((await same?.open("acme", subject))?.requestId).toBe(foreign?.requestId);
+    // Found by its id, whatever secret made it.
+    expect(await other?.find("acme", opened.requestId)).toMatchObject({ subject });
+    await Promise.all([other?.close(), same?.close()]);
   });
 
   it("stay the same until they are finished, and are new ones then", async () => {

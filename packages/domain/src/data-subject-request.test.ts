@@ -68,6 +68,13 @@ describe("a data-subject request", () => {
     expect(paths?.[0]?.startsWith(path)).toBe(true);
   });
 
+  it("is not looked at entry by entry when it has too many", () => {
+    const result = dataSubjectRequestSchema.safeParse({ ...erasure, identifiers: Array(101).fill("wrong") });
+    expect(result.error?.issues).toMatchObject([
+      { path: ["identifiers"], message: "must have at most 100 entries" },
+    ]);
+  });
+
   it("has one text for one subject, whatever the order and the repetitions", () => {
     const identifier = fc.record({
       type: fc.constantFrom("chatter_id" as const, "email" as const),

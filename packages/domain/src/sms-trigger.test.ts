@@ -49,6 +49,13 @@ describe("an SMS trigger", () => {
     expect(issue?.path.join(".")).toBe(path);
   });
 
+  it("is not looked at field by field when it has too many", () => {
+    const fields = Object.fromEntries(Array.from({ length: 1_000 }, (_, at) => [`f${at}`, null]));
+    expect(smsTriggerSchema.safeParse(triggerWith(fields)).error?.issues).toMatchObject([
+      { path: ["recipient", "meta_fields"], message: "must have at most 50 fields" },
+    ]);
+  });
+
   it("says what is wrong with a further field", () => {
     const messageFor = (a: unknown) =>
       smsTriggerSchema.safeParse(triggerWith({ a })).error?.issues[0]?.message;

@@ -31,17 +31,28 @@ const metaText = z
   .refine((text) => text.isWellFormed(), "holds half a surrogate pair");
 const metaValue = z.union([metaText, exactNumber, z.boolean()], "must be a string, a number or a boolean");
 
-const metaFields = z
-  .object({ phone_number: phoneNumber.describe("E.164") })
-  .catchall(metaValue)
-  .superRefine((fields, context) => {
-    const names = Object.keys(fields);
-    if (names.length > MAX_META_FIELDS) context.addIssue(`must have at most ${MAX_META_FIELDS} fields`);
-    if (names.some((name) => name.length > MAX_META_NAME || !name.isWellFormed())) {
-      context.addIssue(`names must be well-formed text of at most ${MAX_META_NAME} characters`);
-    }
-  })
-  .meta({ maxProperties: MAX_META_FIELDS, propertyNames: { maxLength: MAX_META_NAME } });
+const metaNamesRefusal = (value: unknown): string | undefined => {
+  const names = typeof value === "object" && value !== null ? Object.keys(value) : [];
+  if (names.length > MAX_META_FIELDS) return `must have at most ${MAX_META_FIELDS} fields`;
+  if (names.some((name) => name.length > MAX_META_NAME || !name.isWellFormed())) {
+    return `names must be well-formed text of at most ${MAX_META_NAME} characters`;
+  }
+  return undefined;
+};
+
+// The names come first: of many wrong values each would be an issue.
+const metaFields = z.preprocess(
+  (fields, context) => {
+    const refusal = metaNamesRefusal(fields);
+    if (refusal === undefined) return fields;
+    context.addIssue(refusal);
+    return z.NEVER;
+  },
+  z
+    .object({ phone_number: phoneNumber.describe("E.164") })
+    .catchall(metaValue)
+    .meta({ maxProperties: MAX_META_FIELDS, propertyNames: { maxLength: MAX_META_NAME } }),
+);
 
 const recipient = z.strictObject({ meta_fields: metaFields });
 

@@ -23,7 +23,10 @@ export type ErasureQueue = {
   /** Begins to connect and does not wait for the server. */
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** Adding a request once more does nothing, also when its job has ended. @throws ServiceError `redis_unavailable` */
+  /**
+   * Sees to it that there is a job for a request that is not finished: none is added beside one that waits or runs, one
+   * that has failed is tried again, and one that has ended is replaced. @throws ServiceError `redis_unavailable`
+   */
   add(job: ErasureJob): Promise<void>;
   /** @throws ServiceError `redis_unavailable` */
   status(requestId: string): Promise<ErasureStatus>;
@@ -67,7 +70,15 @@ export const createErasureQueue = (deps: { readonly url: string; readonly log: L
       await queue?.close();
     },
     add: (job) =>
-      askRedis(async () => void (await openQueue().add("erase", job, { jobId: jobIdOf(job.requestId) }))),
+      askRedis(async () => {
+        const jobs = openQueue();
+        const jobId = jobIdOf(job.requestId);
+        const state = await jobs.getJobState(jobId);
+        if (state === "failed") await tryAgain(jobs, jobId);
+        if (state === "completed") await jobs.remove(jobId);
+        // Leaves a job alone that is there, also one that another process has just added.
+        await jobs.add("erase", job, { jobId });
+      }),
     status: (requestId) =>
       askRedis(async () => {
         const state = await openQueue().getJobState(jobIdOf(requestId));
@@ -75,6 +86,16 @@ export const createErasureQueue = (deps: { readonly url: string; readonly log: L
       }),
     counts: () => askRedis(() => openQueue().getJobCounts()),
   };
+};
+
+const tryAgain = async (jobs: Queue<ErasureJob>, jobId: string): Promise<void> => {
+  const failed = await jobs.getJob(jobId);
+  try {
+    await failed?.retry("failed", { resetAttemptsMade: true });
+  } catch (error) {
+    // Another process may have been first.
+    if ((await jobs.getJobState(jobId)) === "failed") throw error;
+  }
 };
 
 /** Job ids must not be whole numbers nor hold a colon. */

@@ -13,6 +13,7 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 /** ARGV: fingerprint, token, length of the lease and of remembering in ms. */
 const CLAIM = `${NOW}
 local found = redis.call('HMGET', KEYS[1], 'fingerprint', 'result', 'leased_until')
+local fresh = found[1] and '0' or '1'
 if found[1] then
   if found[1] ~= ARGV[1] then return {'other'} end
   if found[2] then return {'done', found[2]} end
@@ -20,8 +21,9 @@ if found[1] then
 end
 redis.call('HSET', KEYS[1], 'fingerprint', ARGV[1], 'token', ARGV[2],
   'leased_until', string.format('%.0f', now + ARGV[3]))
+redis.call('HSETNX', KEYS[1], 'since', string.format('%.0f', now))
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
-return {'claimed'}
+return {'claimed', fresh, redis.call('HGET', KEYS[1], 'since')}
 `;
 
 /** ARGV: token, result, length of remembering in ms. */
@@ -39,9 +41,24 @@ if redis.call('HGET', KEYS[1], 'token') ~= ARGV[1] then return 0 end
 return redis.call('DEL', KEYS[1])
 `;
 
+/** ARGV: token. */
+const ABANDON = `
+if redis.call('HGET', KEYS[1], 'token') ~= ARGV[1] then return 0 end
+redis.call('HDEL', KEYS[1], 'token')
+return redis.call('HSET', KEYS[1], 'leased_until', 0)
+`;
+
 export type Claim =
-  /** The work is ours; `token` stands for this claim. */
-  | { readonly state: "claimed"; readonly token: string }
+  /** The work is ours. */
+  | {
+      readonly state: "claimed";
+      /** Stands for this claim. */
+      readonly token: string;
+      /** false: somebody had it before, and may have done the work. */
+      readonly fresh: boolean;
+      /** Instant of the first claim of the key, in ms by the clock of Redis. */
+      readonly since: number;
+    }
   /** It was done before, with this result. */
   | { readonly state: "done"; readonly result: string }
   /** Somebody else is at it. */
@@ -55,13 +72,15 @@ export type IdempotencyStore = {
   claim(scope: string, key: string, fingerprint: string): Promise<Claim>;
   /** Keeps the result. false: the lease had run out and the work is somebody else's by now. */
   complete(scope: string, key: string, token: string, result: string): Promise<boolean>;
-  /** Forgets a claim whose work was not done, so that it can be tried again at once. */
+  /** Forgets a key whose work was certainly not done by anybody: it can stand for other work at once. */
   release(scope: string, key: string, token: string): Promise<void>;
+  /** Ends the lease of a claim whose work may be done: the same work can be claimed at once, no other. */
+  abandon(scope: string, key: string, token: string): Promise<void>;
 };
 
 /**
  * @param deps.ttlSeconds for how long a key is remembered after its last claim or its completion
- * @param deps.leaseMs after so long a claim that was neither completed nor released can be taken by another
+ * @param deps.leaseMs after so long a claim that was not settled can be taken by another
  */
 export const createIdempotencyStore = (deps: {
   readonly redis: Redis;
@@ -74,17 +93,19 @@ export const createIdempotencyStore = (deps: {
   const claimScript = createScript(client, CLAIM);
   const completeScript = createScript(client, COMPLETE);
   const releaseScript = createScript(client, RELEASE);
+  const abandonScript = createScript(client, ABANDON);
 
   return {
     claim: async (scope, key, fingerprint) => {
       const token = randomUUID();
       const args = [fingerprint, token, leaseMs, ttlMs];
-      const [state, result = ""] = (await askRedis(() => claimScript(nameOf(scope, key), args))) as string[];
+      const answer = (await askRedis(() => claimScript(nameOf(scope, key), args))) as string[];
+      const [state, detail = "", since] = answer;
       switch (state) {
         case "claimed":
-          return { state, token };
+          return { state, token, fresh: detail === "1", since: Number(since) };
         case "done":
-          return { state, result };
+          return { state, result: detail };
         case "running":
         case "other":
           return { state };
@@ -96,6 +117,8 @@ export const createIdempotencyStore = (deps: {
       (await askRedis(() => completeScript(nameOf(scope, key), [token, result, ttlMs]))) === 1,
     release: async (scope, key, token) =>
       void (await askRedis(() => releaseScript(nameOf(scope, key), [token]))),
+    abandon: async (scope, key, token) =>
+      void (await askRedis(() => abandonScript(nameOf(scope, key), [token]))),
   };
 };
 

@@ -47,7 +47,12 @@ export function createCampaignStore(deps: {
   readonly application: string;
   readonly now: () => number;
 }): CampaignStore {
-  const client: ClickHouseClient = connect({ ...deps, requestTimeoutMs: 10_000 });
+  const client: ClickHouseClient = connect({
+    url: deps.url,
+    application: deps.application,
+    maxOpenConnections: 4,
+    requestTimeoutMs: 10_000,
+  });
 
   async function select<T>(query: string, parameters: Record<string, string>): Promise<T[]> {
     try {

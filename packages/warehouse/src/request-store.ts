@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { createHmac } from "node:crypto";
 import type { ClickHouseClient } from "@clickhouse/client";
 import {
   type DataSubject,
@@ -58,10 +58,13 @@ const LAST_MS = 2n ** 48n - 1n;
 const versionOf = (status: RequestStatus, ms: number): string =>
   String((BigInt(REQUEST_STATUSES.indexOf(status)) << 48n) | (LAST_MS - BigInt(ms)));
 
-/** All requests of one client for one subject: the beginning of their ids. */
-const digestOf = (clientId: string, subject: DataSubject): string =>
-  createHash("sha256")
-    .update(JSON.stringify([clientId, "ERASURE", subjectText(subject)]))
+/**
+ * All requests of one client for one subject: the beginning of their ids. Ids stand in addresses and logs, so they need
+ * a secret: else whoever sees one can try out whom it is about.
+ */
+const digestOf = (secret: string, clientId: string, subject: DataSubject): string =>
+  createHmac("sha256", secret)
+    .update(JSON.stringify(["data_subject_request", clientId, "ERASURE", subjectText(subject)]))
     .digest("hex")
     .slice(0, 32);
 
@@ -92,13 +95,23 @@ const toRow = (request: DataSubjectRequest): Record<string, unknown> => ({
   updated_at: new Date(request.updatedAt).toISOString(),
 });
 
-/** `url`: `http://user:password@host:port/database`; `now` gives milliseconds since the epoch. */
+/**
+ * `url`: `http://user:password@host:port/database`; `now` gives milliseconds since the epoch. `idSecret` goes into the
+ * ids of new requests: with another one `open` does not find the former request for a subject.
+ */
 export function createRequestStore(deps: {
   readonly url: string;
   readonly application: string;
   readonly now: () => number;
+  readonly idSecret: string;
 }): RequestStore {
-  const client: ClickHouseClient = connect({ ...deps, requestTimeoutMs: 10_000 });
+  const { url, application, idSecret } = deps;
+  const client: ClickHouseClient = connect({
+    url,
+    application,
+    maxOpenConnections: 8,
+    requestTimeoutMs: 10_000,
+  });
 
   async function select(condition: string, parameters: Record<string, string>): Promise<StoredRequest[]> {
     try {
@@ -136,7 +149,7 @@ export function createRequestStore(deps: {
   return {
     find,
     async open(clientId, subject) {
-      const digest = digestOf(clientId, subject);
+      const digest = digestOf(idSecret, clientId, subject);
       // The character behind the dash is the point: this range is all ids that begin with the digest and a dash.
       const rows = await select("request_id >= {from:String} AND request_id < {to:String}", {
         client: clientId,

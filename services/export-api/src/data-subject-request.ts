@@ -47,7 +47,7 @@ const view = (request: DataSubjectRequest): DataSubjectRequestView => ({
  */
 export const createDataSubjectRequests = (deps: DataSubjectRequestDeps): readonly Endpoint[] => {
   const { requests, erasures } = deps;
-  const common = { scope: "compliance", limit: "data_subject_request", slot: false } as const;
+  const common = { scope: "compliance", limit: "data_subject_request", slot: "body" } as const;
 
   const accept = async ({ request, reply, client }: Call): Promise<void> => {
     requireNoQuery(request.raw.url ?? "");

@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import type { Endpoint } from "./endpoint.ts";
 import { serve } from "./json-body.fixture.ts";
-import { checkBody, MAX_BODY_BYTES, readJsonBody } from "./json-body.ts";
+import { checkBody, MAX_BODY_BYTES, MAX_BODY_VALUES, readJsonBody } from "./json-body.ts";
 import { sendJson } from "./send-json.ts";
 
 const schema = z.strictObject({ name: z.string(), inner: z.strictObject({ size: z.number() }).optional() });
@@ -19,7 +19,7 @@ const endpointsWith = (onRead: (size: number) => void = () => undefined): Endpoi
     paths: [`/${name}`],
     scope: "export",
     limit: "messages",
-    slot: false,
+    slot: "body",
     serve: async ({ request, reply }) => {
       request.raw.on("data", (chunk: Buffer) => onRead(chunk.length));
       const value = await readJsonBody(request.raw);
@@ -127,12 +127,22 @@ describe("readJsonBody", () => {
     expect(await answer.text()).toContain("body: is not UTF-8");
   });
 
+  it.each([
+    ["elements", `[${"1,".repeat(MAX_BODY_VALUES)}1]`],
+    ["lists", "[".repeat(MAX_BODY_VALUES + 1)],
+    ["objects", '{"a":'.repeat(MAX_BODY_VALUES + 1)],
+    ["commas in a text", `{"name":"${",".repeat(MAX_BODY_VALUES)}"}`],
+  ])("answers too many %s with 400, whether they are JSON or not", async (_name, body) => {
+    const { post } = await serve(endpointsWith());
+    expect(await post("/raw", body)).toMatchObject({ status: 400, details: "body: has too many values" });
+  });
+
   it("survives nesting of any depth", async () => {
     const { post } = await serve(endpointsWith());
-    const depth = 1_900_000;
+    const depth = MAX_BODY_VALUES - 1;
     expect(await post("/raw", "[".repeat(depth) + "]".repeat(depth))).toMatchObject({ status: 200 });
-    const objects = '{"a_":'.repeat(500_000);
-    expect(await post("/raw", `${objects}1${"}".repeat(500_000)}`)).toMatchObject({ status: 200 });
+    const objects = '{"a_":'.repeat(depth);
+    expect(await post("/raw", `${objects}1${"}".repeat(depth)}`)).toMatchObject({ status: 200 });
     expect(await post("/raw", "[".repeat(depth))).toMatchObject({ status: 400 });
     expect(await post("/checked", `{"name":${"[".repeat(depth)}${"]".repeat(depth)}}`)).toMatchObject({
       status: 400,
@@ -249,7 +259,7 @@ describe("checkBody", () => {
     );
     const { details } = await post("/checked", { name: "a", ...many });
     expect(details).toContain("f0xxx");
-    expect(details).toContain("and 4980 more");
+    expect(details).toContain("… and 4980 more");
     expect(details.length).toBeLessThan(5_000);
   });
 });

@@ -34,13 +34,15 @@ const LOOKUP_CONNECTIONS = 16;
 const WATERMARK_MAX_AGE_MS = 2_000;
 const IDEMPOTENCY_SECONDS = 86_400;
 const IDEMPOTENCY_LEASE_MS = 30_000;
+/** Bodies of up to 4 MB that are taken in at a time. */
+const BODIES = { perProcess: 32, perClient: 4, maxWaiting: 256, maxWaitMs: 10_000 };
 const KAFKA_STALL_MS = 5_000;
 
 const config = configOrExit(readConfig);
 const log = createLogger({ service: "export-api", level: config.logLevel });
 const registry = createMetrics({ service: "export-api" });
-const slots = createSlots(config.pages);
-const metrics = createExportMetrics(registry, slots);
+const slots = { page: createSlots(config.pages), body: createSlots(BODIES) };
+const metrics = createExportMetrics(registry, slots.page);
 const limitMetrics = createRateLimitMetrics(registry);
 const names = { url: config.clickhouseUrl, application: "export-api", now: Date.now };
 
@@ -51,7 +53,11 @@ const reader = createReader({
 });
 const watermarks = createWatermarkReader(names);
 const campaigns = createCampaignStore(names);
-const requests = createRequestStore({ ...names, url: config.clickhouseIntakeUrl });
+const requests = createRequestStore({
+  ...names,
+  url: config.clickhouseIntakeUrl,
+  idSecret: config.cursorSecret,
+});
 const redis = createRedis({ url: config.redisUrl, log });
 const erasures = createErasureQueue({ url: config.redisUrl, log });
 const publisher = createTriggerPublisher({
@@ -70,7 +76,12 @@ const app = createExportApp({
   }),
   authThrottle: createAuthThrottle({ windows: config.authFailureLimits }),
   slots,
-  watermark: createWatermarkCache({ load: () => watermarks.load(), maxAgeMs: WATERMARK_MAX_AGE_MS, clock }),
+  watermark: createWatermarkCache({
+    load: () => watermarks.load(),
+    maxAgeMs: WATERMARK_MAX_AGE_MS,
+    clock,
+    now: Date.now,
+  }),
   compliance: { requests, erasures },
   campaigns: {
     campaigns,

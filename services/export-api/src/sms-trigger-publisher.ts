@@ -21,8 +21,14 @@ const toMessage = (event: SmsTriggerEvent): OutgoingMessage => ({
   headers: { "content-type": "application/cloudevents+json; charset=utf-8" },
 });
 
+const UNAVAILABLE = "bus_unavailable";
+
 const unavailable = (): ServiceError =>
-  new ServiceError("bus_unavailable", "the event bus does not answer", { retryable: true });
+  new ServiceError(UNAVAILABLE, "the event bus does not answer", { retryable: true });
+
+/** true when `publish` threw this without having sent anything. */
+export const isUnsent = (error: unknown): boolean =>
+  error instanceof ServiceError && error.code === UNAVAILABLE;
 
 /** @param deps.stallMs an event that has waited for so long shows that Kafka is away: others do not queue up behind it */
 export const createTriggerPublisher = (deps: {

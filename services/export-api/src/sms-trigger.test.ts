@@ -16,10 +16,13 @@ const BODY = {
 const log = createLogger({ service: "test", level: "silent" });
 const away = (code: string) => new ServiceError(code, "away", { retryable: true });
 
-/** Claims in memory, without their ends. */
+type Kept = { fingerprint: string; token: string; since: number; leased: boolean; result?: string };
+
+/** Claims in memory. A test ends their leases and sets their clock. */
 const createClaims = () => {
-  const claims = new Map<string, { fingerprint: string; token: string; result?: string }>();
-  const state: { trouble?: Error } = {};
+  const claims = new Map<string, Kept>();
+  const state: { trouble?: Error; now: number } = { now: 1_791_072_000_000 };
+  let taken = 0;
   const guard = async <T>(work: () => T): Promise<T> => {
     await Promise.resolve();
     if (state.trouble !== undefined) throw state.trouble;
@@ -29,13 +32,13 @@ const createClaims = () => {
     claim: (scope, key, fingerprint) =>
       guard((): Claim => {
         const found = claims.get(scope + key);
-        if (found === undefined) {
-          const token = String(claims.size);
-          claims.set(scope + key, { fingerprint, token });
-          return { state: "claimed", token };
-        }
-        if (found.fingerprint !== fingerprint) return { state: "other" };
-        return found.result === undefined ? { state: "running" } : { state: "done", result: found.result };
+        if (found !== undefined && found.fingerprint !== fingerprint) return { state: "other" };
+        if (found?.result !== undefined) return { state: "done", result: found.result };
+        if (found?.leased === true) return { state: "running" };
+        const token = String((taken += 1));
+        const since = found?.since ?? state.now;
+        claims.set(scope + key, { fingerprint, token, since, leased: true });
+        return { state: "claimed", token, fresh: found === undefined, since };
       }),
     complete: (scope, key, token, result) =>
       guard(() => {
@@ -43,9 +46,20 @@ const createClaims = () => {
         if (found?.token === token) found.result = result;
         return found?.token === token;
       }),
-    release: (scope, key) => guard(() => void claims.delete(scope + key)),
+    release: (scope, key, token) =>
+      guard(() => {
+        if (claims.get(scope + key)?.token === token) claims.delete(scope + key);
+      }),
+    abandon: (scope, key, token) =>
+      guard(() => {
+        const found = claims.get(scope + key);
+        if (found?.token === token) claims.set(scope + key, { ...found, token: "", leased: false });
+      }),
   };
-  return { store, claims, state };
+  const endLeases = (): void => {
+    for (const claim of claims.values()) claim.leased = false;
+  };
+  return { store, claims, state, endLeases };
 };
 
 const campaign = (overrides: Partial<CampaignRow> = {}): CampaignRow => ({
@@ -189,12 +203,70 @@ describe("POST campaigns/sms/trigger", () => {
   it("gives a repetition the id of the first when the note of it was lost", async () => {
     const { trigger, events, claims } = await serveTrigger();
     await trigger(BODY, "k");
-    claims.claims.clear();
-    await trigger(BODY, "k");
+    for (const claim of claims.claims.values()) delete claim.result;
+    claims.endLeases();
+    claims.state.now += 3_600_000;
+    expect(await trigger(BODY, "k")).toMatchObject({ status: 200, body: { id: events[0]?.id } });
     expect(events.map(({ id }) => id)).toEqual([events[0]?.id, events[0]?.id]);
+  });
+
+  it("makes another event of a key and body that come again when the key is forgotten", async () => {
+    const { trigger, events, claims } = await serveTrigger();
+    await trigger(BODY, "k");
     claims.claims.clear();
-    await trigger({ ...BODY, language: "fr" }, "k");
-    expect(events[2]?.id).not.toBe(events[0]?.id);
+    claims.state.now += 86_400_000;
+    await trigger(BODY, "k");
+    expect(events[1]?.id).not.toBe(events[0]?.id);
+  });
+
+  it("keeps the body of a key whose event may still be written when a repetition cannot send", async () => {
+    const warnings: string[] = [];
+    const slow = Promise.withResolvers<void>();
+    const sent: string[] = [];
+    const outcomes = [() => slow.promise, () => Promise.reject(away("bus_unavailable"))];
+    const { trigger, claims, rows } = await serveTrigger({
+      log: createLogger({
+        service: "test",
+        level: "warn",
+        destination: { write: (line) => void warnings.push(line) },
+      }),
+      campaignCacheMs: 1,
+      publisher: {
+        publish: ({ id }) => {
+          sent.push(id);
+          return outcomes.shift()?.() ?? Promise.resolve();
+        },
+      },
+    });
+    const other = { ...BODY, language: "fr" };
+    expect(await trigger(BODY, "k")).toMatchObject({ status: 503 });
+    claims.endLeases();
+    expect(await trigger(BODY, "k")).toMatchObject({ status: 503 });
+    expect(await trigger(other, "k")).toMatchObject({ status: 409 });
+    const campaigns = rows.splice(0);
+    await expect.poll(async () => (await trigger(BODY, "k")).status).toBe(404);
+    expect(await trigger(other, "k")).toMatchObject({ status: 409 });
+    rows.push(...campaigns);
+
+    slow.resolve();
+    await expect.poll(() => warnings.join("")).toContain("after its idempotency key was taken over");
+    await expect.poll(async () => (await trigger(BODY, "k")).status).toBe(200);
+    expect(sent).toHaveLength(3);
+    expect(new Set(sent).size).toBe(1);
+  });
+
+  it("keeps the body of a key whose event was refused after it was sent", async () => {
+    const sent: string[] = [];
+    const { trigger } = await serveTrigger({
+      publisher: {
+        publish: ({ id }) =>
+          sent.push(id) === 1 ? Promise.reject(new ServiceError("produce", "refused")) : Promise.resolve(),
+      },
+    });
+    expect(await trigger(BODY, "k")).toMatchObject({ status: 500 });
+    expect(await trigger({ ...BODY, language: "fr" }, "k")).toMatchObject({ status: 409 });
+    expect(await trigger(BODY, "k")).toMatchObject({ status: 200, body: { id: sent[0] } });
+    expect(sent).toEqual([sent[0], sent[0]]);
   });
 
   it("needs Redis only for a key", async () => {

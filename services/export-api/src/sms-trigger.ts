@@ -2,7 +2,7 @@ import { createHash, randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type SmsTrigger, smsTriggerEvent, smsTriggerSchema } from "@conversation-export/domain";
-import type { IdempotencyStore } from "@conversation-export/queue";
+import type { Claim, IdempotencyStore } from "@conversation-export/queue";
 import { type Logger, ServiceError } from "@conversation-export/runtime";
 import type { CampaignRow, CampaignStore } from "@conversation-export/warehouse";
 import { LRUCache } from "lru-cache";
@@ -10,7 +10,7 @@ import { badRequest, duplicateResource, resourceMissing, unprocessable } from ".
 import type { Call, Endpoint } from "./endpoint.ts";
 import { checkBody, readJsonBody, requireNoQuery } from "./json-body.ts";
 import { sendJson } from "./send-json.ts";
-import type { TriggerPublisher } from "./sms-trigger-publisher.ts";
+import { isUnsent, type TriggerPublisher } from "./sms-trigger-publisher.ts";
 
 export type SmsTriggerDeps = {
   readonly campaigns: Pick<CampaignStore, "find">;
@@ -26,6 +26,8 @@ export type SmsTriggerDeps = {
   /** For how long a request waits for another one with its key. */
   readonly waitMs?: number;
 };
+
+type Claimed = Extract<Claim, { state: "claimed" }>;
 
 const CAMPAIGN_CACHE_MS = 5_000;
 const UNKNOWN_CACHE_MS = 2_000;
@@ -119,28 +121,39 @@ export const createSmsTrigger = (deps: SmsTriggerDeps): Endpoint => {
     }
   };
 
-  const publish = async (clientId: string, id: string, trigger: SmsTrigger): Promise<void> => {
+  const publish = (clientId: string, id: string, trigger: SmsTrigger): Promise<void> =>
+    publisher.publish(smsTriggerEvent({ id, clientId, trigger, requestedAt: now() * 1000 }));
+
+  const publishUnclaimed = async (clientId: string, id: string, trigger: SmsTrigger): Promise<void> => {
     await requireCampaign(clientId, trigger);
-    await publisher.publish(smsTriggerEvent({ id, clientId, trigger, requestedAt: now() * 1000 }));
+    await publish(clientId, id, trigger);
   };
 
   /** Publishes under a claim, and settles the claim also when the caller has stopped waiting. */
   const publishClaimed = async (
-    claim: { scope: string; key: string; token: string },
+    claim: Claimed & { readonly scope: string; readonly key: string },
     clientId: string,
     id: string,
     trigger: SmsTrigger,
   ): Promise<void> => {
-    const { scope, key, token } = claim;
-    const noted = (error: unknown): void => log.warn({ err: error }, "an idempotency key is not settled");
+    const { scope, key, token, fresh } = claim;
+    const notSettled = (error: unknown): void =>
+      log.warn({ err: error }, "an idempotency key is not settled");
+    let begun = false;
     try {
+      await requireCampaign(clientId, trigger);
+      begun = true;
       await publish(clientId, id, trigger);
     } catch (error) {
-      await idempotency.release(scope, key, token).catch(noted);
+      // Whoever had the key before may have an event on its way still: the key goes on standing for this body.
+      const free = fresh && (!begun || isUnsent(error));
+      await idempotency[free ? "release" : "abandon"](scope, key, token).catch(notSettled);
       throw error;
     }
     // The event is there: without the note a repetition publishes it again, under the same id.
-    await idempotency.complete(scope, key, token, id).catch(noted);
+    const noted = await idempotency.complete(scope, key, token, id).catch(notSettled);
+    if (noted === false)
+      log.warn({ id }, "an event was acknowledged after its idempotency key was taken over");
   };
 
   /** The id of the event of this key, published by this request or an earlier one. */
@@ -155,8 +168,8 @@ export const createSmsTrigger = (deps: SmsTriggerDeps): Endpoint => {
         throw duplicateResource("Idempotency-Key: was used with another body within the last 24 hours");
       }
       if (claim.state === "claimed") {
-        const id = uuidOf(digest([clientId, key, fingerprint]));
-        await within(publishClaimed({ scope, key, token: claim.token }, clientId, id, trigger), publishMs);
+        const id = uuidOf(digest([clientId, key, fingerprint, String(claim.since)]));
+        await within(publishClaimed({ ...claim, scope, key }, clientId, id, trigger), publishMs);
         return id;
       }
       if (performance.now() > deadline) {
@@ -173,7 +186,7 @@ export const createSmsTrigger = (deps: SmsTriggerDeps): Endpoint => {
     let id: string;
     if (key === undefined) {
       id = randomUUID();
-      await within(publish(client.clientId, id, trigger), publishMs);
+      await within(publishUnclaimed(client.clientId, id, trigger), publishMs);
     } else {
       id = await publishOnce(client.clientId, key, trigger);
     }
@@ -186,7 +199,7 @@ export const createSmsTrigger = (deps: SmsTriggerDeps): Endpoint => {
     paths: ["/api/campaigns/sms/trigger"],
     scope: "campaigns",
     limit: "sms_trigger",
-    slot: false,
+    slot: "body",
     serve,
   };
 };
