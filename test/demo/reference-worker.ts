@@ -58,7 +58,7 @@ const foldSample = (): { folded: Folded; letters: ExpectedLetter[] } => {
   return { folded, letters };
 };
 
-/** End users have no list in the interface: they are compared in their table. */
+/** End users are compared in their table; their list is tested elsewhere. */
 const compareEndUsers = async (url: string, folded: Folded): Promise<ComparedEndUsers[]> =>
   Promise.all(
     [...folded.endUsers].map(async ([client, records]) => {

@@ -35,7 +35,7 @@ const WATERMARK_MAX_AGE_MS = 2_000;
 const IDEMPOTENCY_SECONDS = 86_400;
 const IDEMPOTENCY_LEASE_MS = 30_000;
 /** Bodies of up to 4 MB that are taken in at a time. */
-const BODIES = { perProcess: 32, perClient: 4, maxWaiting: 256, maxWaitMs: 10_000 };
+const BODIES = { perProcess: 48, perClient: 16, maxWaiting: 256, maxWaitMs: 10_000 };
 const KAFKA_STALL_MS = 5_000;
 
 const config = configOrExit(readConfig);

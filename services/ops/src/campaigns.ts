@@ -78,7 +78,7 @@ export const createCampaigns = (deps: {
         );
       }
       await store.save({ ...found, deleted: true });
-      print(`deleted the campaign ${key} of the client ${clientId}; it stops within 10 seconds`);
+      print(`deleted the campaign ${key} of the client ${clientId}; it stops within 5 seconds`);
     },
   };
 };
