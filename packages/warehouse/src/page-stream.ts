@@ -49,10 +49,13 @@ function brokenMidway(): WarehouseError {
   return new WarehouseError("warehouse_unavailable", "EXCEPTION_MIDWAY", true, undefined);
 }
 
+/** A step that is opened ahead gets this far while the one before it is sent. */
+const AHEAD_BYTES = 2 * 1024 * 1024;
+
 /** Gives a response as it flows. It ends in an error, never cleanly, when ClickHouse fails midway. */
 export function passLines(source: Readable): Readable {
   const lines = new Readable({
-    highWaterMark: 256 * 1024,
+    highWaterMark: AHEAD_BYTES,
     read() {
       source.resume();
     },

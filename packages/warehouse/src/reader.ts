@@ -58,8 +58,7 @@ const LINE_SETTINGS: ClickHouseSettings = {
   ...PAGE_SETTINGS,
   format_custom_row_between_delimiter: "",
   format_custom_row_after_delimiter: "\n",
-  // One thread reads in the order of the table, and so does not sort; the next step is read beside it.
-  max_threads: 1,
+  // In the order of the table, so that nothing is sorted.
   join_algorithm: "hash",
   max_bytes_ratio_before_external_join: 0,
 };
