@@ -115,7 +115,7 @@ describe("requests of data subjects", () => {
     }
     // A process that looked before all this and writes after it.
     await sql(`INSERT INTO data_subject_requests
-      SELECT * REPLACE ('received' AS status, bitAnd(version, bitShiftLeft(1, 48) - 1) AS version)
+      SELECT * REPLACE ('received' AS status, bitAnd(version, ${2 ** 48 - 1}) AS version)
       FROM data_subject_requests WHERE client_id = 'hooli' LIMIT 1`);
     expect(await read()).toBe("completed");
     expect((await intake.find("hooli", requestId))?.subject).toEqual(subject);

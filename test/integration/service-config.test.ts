@@ -10,6 +10,9 @@ const COMPLETE = {
   ingest: { KAFKA_BROKERS: "127.0.0.1:1", CLICKHOUSE_URL: "http://writer:hunter2@127.0.0.1:1/export" },
   "export-api": {
     CLICKHOUSE_URL: "http://reader:hunter2@127.0.0.1:1/export",
+    CLICKHOUSE_INTAKE_URL: "http://intake:hunter2@127.0.0.1:1/export",
+    REDIS_URL: "redis://127.0.0.1:1",
+    KAFKA_BROKERS: "127.0.0.1:1",
     CURSOR_SECRET: "0123456789abcdef0123456789abcdef",
   },
   jobs: { REDIS_URL: "redis://127.0.0.1:1" },
