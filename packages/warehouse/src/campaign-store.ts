@@ -1,4 +1,5 @@
 import type { ClickHouseClient } from "@clickhouse/client";
+import { toIso } from "./client-store.ts";
 import { connect } from "./connection.ts";
 import { toWarehouseError } from "./warehouse-error.ts";
 
@@ -35,7 +36,7 @@ const toCampaign = (row: StoredCampaign): CampaignRow => ({
   key: row.campaign_key,
   languages: row.languages,
   deleted: Boolean(row.deleted),
-  createdAt: `${row.created_at.replace(" ", "T")}Z`,
+  createdAt: toIso(row.created_at),
 });
 
 /**

@@ -73,7 +73,8 @@ type StoredKey = {
   created_at: string;
 };
 
-function toIso(text: string): string {
+/** A DateTime64 of a JSON row, which is UTC, as ISO 8601. */
+export function toIso(text: string): string {
   return `${text.replace(" ", "T")}Z`;
 }
 

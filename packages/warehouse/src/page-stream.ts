@@ -49,13 +49,14 @@ function brokenMidway(): WarehouseError {
   return new WarehouseError("warehouse_unavailable", "EXCEPTION_MIDWAY", true, undefined);
 }
 
+const PAGE_BUFFER_BYTES = 256 * 1024;
 /** A step that is opened ahead gets this far while the one before it is sent. */
 const AHEAD_BYTES = 2 * 1024 * 1024;
 
-/** Gives a response as it flows. It ends in an error, never cleanly, when ClickHouse fails midway. */
-export function passLines(source: Readable): Readable {
-  const lines = new Readable({
-    highWaterMark: AHEAD_BYTES,
+/** What will be pushed into it comes from `source`, which goes on when it is read and ends when it is destroyed. */
+function readableBehind(source: Readable, highWaterMark: number): Readable {
+  const readable = new Readable({
+    highWaterMark,
     read() {
       source.resume();
     },
@@ -65,7 +66,12 @@ export function passLines(source: Readable): Readable {
     },
   });
   // Whoever reads gets the error; one that comes before anybody reads must not end the process.
-  lines.on("error", () => {});
+  return readable.on("error", () => {});
+}
+
+/** Gives a response as it flows. It ends in an error, never cleanly, when ClickHouse fails midway. */
+export function passLines(source: Readable): Readable {
+  const lines = readableBehind(source, AHEAD_BYTES);
   source.on("data", (chunk: Buffer) => {
     if (chunk.indexOf(CARRIAGE_RETURN) !== -1) lines.destroy(brokenMidway());
     else if (!lines.push(chunk)) source.pause();
@@ -86,19 +92,7 @@ export function splitHead<H>(source: Readable, parse: (line: string) => H): Prom
   return new Promise((resolve, reject) => {
     let settled = false;
     let pending: Buffer = Buffer.alloc(0);
-    const records = new Readable({
-      highWaterMark: 256 * 1024,
-      read() {
-        source.resume();
-      },
-      destroy(error, done) {
-        source.destroy();
-        done(error);
-      },
-    });
-
-    // Whoever reads gets the error; one that comes before anybody reads must not end the process.
-    records.on("error", () => {});
+    const records = readableBehind(source, PAGE_BUFFER_BYTES);
 
     function fail(cause: Error): void {
       const error = toWarehouseError(cause);

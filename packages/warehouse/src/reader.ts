@@ -1,3 +1,4 @@
+import type { Readable } from "node:stream";
 import type { ClickHouseClient, ClickHouseSettings } from "@clickhouse/client";
 import { linkBoundsOf, rateLimitsOf } from "./client-store.ts";
 import { connect } from "./connection.ts";
@@ -120,6 +121,9 @@ function toPage({ head, records }: HeadAndRecords<PageHead>): Page {
   };
 }
 
+const openPage = (stream: Readable) => splitHead(stream, parsePageHead);
+const openEndUsers = (stream: Readable) => splitHead(stream, parseEndUserHead);
+
 /** One page query as it is sent: for measuring it, or for EXPLAIN. */
 export type PageStatement = {
   readonly sql: string;
@@ -176,11 +180,12 @@ export function createReader(deps: {
     settings: { max_execution_time: Math.ceil(lookupTimeoutMs / 1000) },
   });
 
-  async function send<H>(
+  /** Sends a query and hands its response, as it flows, to `open`. */
+  async function send<T>(
     { sql, parameters, settings }: PageStatement,
-    parse: (line: string) => H,
+    open: (stream: Readable) => T | Promise<T>,
     signal: AbortSignal | undefined,
-  ): Promise<HeadAndRecords<H>> {
+  ): Promise<T> {
     try {
       // The client does not look at a signal that was given before.
       signal?.throwIfAborted();
@@ -190,7 +195,7 @@ export function createReader(deps: {
         clickhouse_settings: settings,
         ...(signal === undefined ? {} : { abort_signal: signal }),
       });
-      return await splitHead(stream, parse);
+      return await open(stream);
     } catch (error) {
       throw toWarehouseError(error);
     }
@@ -226,7 +231,7 @@ export function createReader(deps: {
   ): Promise<Page> {
     for (let candidates = candidatesFor(query, superseded); ; candidates *= CANDIDATE_FACTOR) {
       const sent = statement(candidates);
-      const found = await send(sent, parsePageHead, query.signal);
+      const found = await send(sent, openPage, query.signal);
       if (found.head === null) {
         const looked = (await first(countSql, sent.parameters, query.signal)) ?? 0;
         if (looked < candidates) return toPage(found);
@@ -248,19 +253,9 @@ export function createReader(deps: {
         // An instant with more rows than a step is a step of its own.
         return date === undefined ? to : Math.max(date, since + 1);
       },
-      async read({ clientId, since, to, signal }) {
-        try {
-          signal?.throwIfAborted();
-          const { stream } = await client.exec({
-            query: sql,
-            query_params: { client: clientId, since, to },
-            clickhouse_settings: LINE_SETTINGS,
-            ...(signal === undefined ? {} : { abort_signal: signal }),
-          });
-          return passLines(stream);
-        } catch (error) {
-          throw toWarehouseError(error);
-        }
+      read({ clientId, since, to, signal }) {
+        const parameters = { client: clientId, since, to };
+        return send({ sql, parameters, settings: LINE_SETTINGS }, passLines, signal);
       },
     };
   }
@@ -271,7 +266,7 @@ export function createReader(deps: {
       messages: linesOf("messages", messageLines()),
     },
     async conversationsByCreation(query) {
-      return toPage(await send(conversationsByCreationStatement(query), parsePageHead, query.signal));
+      return toPage(await send(conversationsByCreationStatement(query), openPage, query.signal));
     },
     conversationsByUpdate(query) {
       const shape = shapeOf(query);
@@ -296,13 +291,13 @@ export function createReader(deps: {
         );
       }
       const statement = statementOf(messagesByCreation(shape), query, parametersOf(query), IN_ORDER);
-      return toPage(await send(statement, parsePageHead, query.signal));
+      return toPage(await send(statement, openPage, query.signal));
     },
     async endUsers({ clientId, from = "", limit, externalId, signal }) {
       const sql = endUsers({ selected: externalId !== undefined });
       const parameters = { client: clientId, from, size: limit, external_id: externalId ?? "" };
       const statement = { sql, parameters, settings: { ...PAGE_SETTINGS, ...IN_ORDER } };
-      const { head, records } = await send(statement, parseEndUserHead, signal);
+      const { head, records } = await send(statement, openEndUsers, signal);
       return { rows: head?.rows ?? 0, next: head?.next ?? null, records };
     },
     async findKey(hash): Promise<ApiClient | null> {

@@ -20,6 +20,7 @@ import {
 import { answerClientError } from "./client-error.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { ExportMetrics } from "./export-metrics.ts";
+import { MAX_BODY_BYTES } from "./json-body.ts";
 import { lingerBeforeClose } from "./linger.ts";
 import { createPathMethods } from "./path-methods.ts";
 import { requestIdOf } from "./request-id.ts";
@@ -49,8 +50,6 @@ const HEADERS_MS = 10_000;
 const TIMEOUT_CHECK_MS = 2_000;
 /** What is left of a refused body and no larger is read and thrown away. */
 const SMALL_BODY_BYTES = 64 * 1024;
-/** 4.0 MB (specification, section 8). */
-export const MAX_REQUEST_BYTES = 4_000_000;
 
 /** No header is longer: an id that is too long is one that does not exist. */
 const MAX_PARAM_LENGTH = 16_384;
@@ -179,7 +178,7 @@ export const createApp = (deps: AppDeps): FastifyInstance => {
   });
   app.server.on("checkContinue", (raw: IncomingMessage, response: ServerResponse) => {
     // A body that will be refused need not be sent.
-    if (Number(raw.headers["content-length"] ?? 0) <= MAX_REQUEST_BYTES) response.writeContinue();
+    if (Number(raw.headers["content-length"] ?? 0) <= MAX_BODY_BYTES) response.writeContinue();
     app.server.emit("request", raw, response);
   });
   // Bodies are read by the operations, after the key and never further than allowed.
@@ -193,7 +192,7 @@ export const createApp = (deps: AppDeps): FastifyInstance => {
       throw badRequest(["Host: the header is required"]);
     }
     const announced = Number(request.headers["content-length"] ?? 0);
-    if (announced > MAX_REQUEST_BYTES) throw contentTooLarge(MAX_REQUEST_BYTES, announced);
+    if (announced > MAX_BODY_BYTES) throw contentTooLarge(MAX_BODY_BYTES, announced);
     if (request.is404) {
       const allowed = pathMethods.of(request.url);
       // A path with an encoded slash reads like one that has the method, and leads nowhere.
