@@ -24,9 +24,10 @@ describe("a data-subject request", () => {
   it("is compared by trimmed e-mail in lower case and by sorted identifiers", () => {
     const subject = subjectOf({
       ...erasure,
-      email: "  Noor@Example.COM ",
+      email: "\u00a0 Noor@Example.COM\t",
       identifiers: [
         { type: "email", value: "B@example.com" },
+        { type: "end_user_id", value: "U" },
         { type: "chatter_id", value: " AbC " },
         { type: "email", value: "b@example.com " },
         { type: "email", value: "a@example.com" },
@@ -38,6 +39,7 @@ describe("a data-subject request", () => {
         { type: "chatter_id", value: " AbC " },
         { type: "email", value: "a@example.com" },
         { type: "email", value: "b@example.com" },
+        { type: "end_user_id", value: "U" },
       ],
     });
   });
@@ -59,6 +61,7 @@ describe("a data-subject request", () => {
     ["identifiers.0", { ...erasure, identifiers: [{ type: "phone", value: "1" }] }],
     ["identifiers.0", { ...erasure, identifiers: ["a"] }],
     ["identifiers.0.value", { ...erasure, identifiers: [{ type: "chatter_id", value: "" }] }],
+    ["identifiers.0.value", { ...erasure, identifiers: [{ type: "end_user_id", value: "" }] }],
     ["identifiers.0.value", { ...erasure, identifiers: [{ type: "email", value: "a" }] }],
     ["identifiers.0", { ...erasure, identifiers: [{ type: "email", value: "a@b", more: 1 }] }],
     ["", { ...erasure, email: "a@b", reason: "asked" }],

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { emailForm } from "./email-form.ts";
 
 /** The states of a request in their order: one that is reached is never left for an earlier one. */
 export const REQUEST_STATUSES = ["received", "queued", "running", "failed", "completed"] as const;
@@ -16,7 +17,7 @@ const email = z
   .refine((text) => text.isWellFormed(), "holds half a surrogate pair")
   .trim();
 
-const chatterId = z
+const personId = z
   .string()
   .min(1, "must not be empty")
   .max(1_000, "must have at most 1000 characters")
@@ -26,9 +27,10 @@ const identifier = z.discriminatedUnion(
   "type",
   [
     z.strictObject({ type: z.literal("email"), value: email }),
-    z.strictObject({ type: z.literal("chatter_id"), value: chatterId }),
+    z.strictObject({ type: z.literal("chatter_id"), value: personId }),
+    z.strictObject({ type: z.literal("end_user_id"), value: personId }),
   ],
-  "must be email or chatter_id",
+  "must be email, chatter_id or end_user_id",
 );
 
 /** The body of a data-subject request. */
@@ -54,10 +56,10 @@ export type DataSubject = {
 const compare = (a: string, b: string): number => (a < b ? -1 : Number(a > b));
 
 const canonical = (one: SubjectIdentifier): SubjectIdentifier =>
-  one.type === "email" ? { type: one.type, value: one.value.toLowerCase() } : one;
+  one.type === "email" ? { type: one.type, value: emailForm(one.value) } : one;
 
 /**
- * The subject of a body: e-mail addresses trimmed and in lower case, chatter ids as they are, identifiers sorted and
+ * The subject of a body: e-mail addresses in their one form, ids as they are, identifiers sorted and
  * each of them once. undefined when the body names nobody.
  */
 export const dataSubjectOf = (body: DataSubjectRequestBody): DataSubject | undefined => {
@@ -65,7 +67,7 @@ export const dataSubjectOf = (body: DataSubjectRequestBody): DataSubject | undef
     .map(canonical)
     .sort((a, b) => compare(a.type, b.type) || compare(a.value, b.value))
     .filter((one, at, all) => one.type !== all[at - 1]?.type || one.value !== all[at - 1]?.value);
-  const subject = { email: body.email?.toLowerCase() ?? null, identifiers };
+  const subject = { email: typeof body.email === "string" ? emailForm(body.email) : null, identifiers };
   return subject.email === null && identifiers.length === 0 ? undefined : subject;
 };
 

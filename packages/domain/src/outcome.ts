@@ -21,8 +21,11 @@ export type Rejected = {
   readonly detail: string;
 };
 
-/** A message without a value, such as a tombstone: there is nothing to store, and nothing is lost. */
-export type Ignored = { readonly kind: "ignored"; readonly reason: "null_value" };
+/** Why a message leaves nothing to store: a closed list; each is a metric label. */
+export const IGNORED_REASONS = ["null_value", "suppressed"] as const;
+
+/** A message without a value, such as a tombstone, or one about what was erased: nothing is lost. */
+export type Ignored = { readonly kind: "ignored"; readonly reason: (typeof IGNORED_REASONS)[number] };
 
 export function rejected(reason: RejectionReason, detail: string): Rejected {
   return { kind: "rejected", reason, detail };

@@ -1,10 +1,16 @@
-import { createServer, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Logger } from "./logger.ts";
 import type { Metrics } from "./metrics.ts";
 
 /** True, or why not: false or a short reason that goes into the body of the answer. */
 export type HealthCheck = () => boolean | string;
+
+/** Pages of somebody else: the requests to `prefix` and below it. */
+export type Mount = {
+  readonly prefix: string;
+  handle(request: IncomingMessage, response: ServerResponse): void;
+};
 
 export type HealthServer = { start(): Promise<{ port: number }>; stop(): Promise<void> };
 
@@ -13,17 +19,18 @@ const text = (response: ServerResponse, status: number, type: string, body: stri
 };
 
 /**
- * The observer's side of a process: GET /metrics, /live and /ready (200 `ok`, or 503 with the reason).
- * Port 0 takes a free one; `start` tells which.
+ * The observer's side of a process: GET /metrics, /live and /ready (200 `ok`, or 503 with the reason),
+ * and what is mounted. Nothing but GET and HEAD gets through. Port 0 takes a free one; `start` tells which.
  */
 export const createHealthServer = (deps: {
   host: string;
   port: number;
   metrics: Metrics;
   checks: { live: HealthCheck; ready: HealthCheck };
+  mount?: Mount | undefined;
   log: Logger;
 }): HealthServer => {
-  const { host, port, metrics, checks, log } = deps;
+  const { host, port, metrics, checks, mount, log } = deps;
 
   const answerCheck = (response: ServerResponse, check: HealthCheck): void => {
     const result = check();
@@ -31,7 +38,8 @@ export const createHealthServer = (deps: {
     else text(response, 503, "text/plain", `${result === false ? "no" : result}\n`);
   };
 
-  const answer = async (method: string | undefined, path: string, response: ServerResponse) => {
+  const answer = async (request: IncomingMessage, path: string, response: ServerResponse) => {
+    const { method } = request;
     if (method !== "GET" && method !== "HEAD") {
       response.setHeader("allow", "GET, HEAD");
       return text(response, 405, "text/plain", "method not allowed\n");
@@ -39,12 +47,15 @@ export const createHealthServer = (deps: {
     if (path === "/live") return answerCheck(response, checks.live);
     if (path === "/ready") return answerCheck(response, checks.ready);
     if (path === "/metrics") return text(response, 200, metrics.contentType, await metrics.text());
+    if (mount !== undefined && (path === mount.prefix || path.startsWith(`${mount.prefix}/`))) {
+      return mount.handle(request, response);
+    }
     return text(response, 404, "text/plain", "not found\n");
   };
 
   const server = createServer((request, response) => {
     const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
-    answer(request.method, path, response).catch((error: unknown) => {
+    answer(request, path, response).catch((error: unknown) => {
       log.error({ err: error, path }, "health request failed");
       if (response.headersSent) response.destroy();
       else text(response, 500, "text/plain", "error\n");

@@ -1,0 +1,128 @@
+import { type DeadLetterFacts, deadLetterOf, deadLetterTopic } from "@conversation-export/domain";
+import type { BusMessage, TopicPartition } from "./message.ts";
+import type { BusRange, RangeReader } from "./range-reader.ts";
+
+/** One dead letter: what it says and what lies on the bus. */
+export type Letter = DeadLetterFacts & {
+  /** Where it stands in the dead-letter topic of `topic`. */
+  readonly place: { readonly partition: number; readonly offset: number };
+  readonly message: BusMessage;
+};
+
+/** What is left out asks for nothing. Instants are milliseconds since the epoch and mean the refusal. */
+export type LetterFilter = {
+  readonly reasons?: readonly string[] | null;
+  readonly from?: number | null;
+  /** Before this instant. */
+  readonly to?: number | null;
+};
+
+/** Dead letters by the topic from which they came. Throws what `RangeReader` throws. */
+export type LetterReader = {
+  /** Where the letters lie now that may fit, one range for each partition that has some. */
+  ranges(topic: string, filter?: LetterFilter): Promise<BusRange[]>;
+  /**
+   * All letters of such a range, some at a time; `unreadable` were put there by somebody else; `next` is the offset
+   * behind them. What retention deletes meanwhile is left out.
+   */
+  read(
+    range: BusRange,
+    signal?: AbortSignal,
+  ): AsyncIterable<{ letters: Letter[]; unreadable: number; next: number }>;
+  /** The letters that fit, partition by partition, as far as they are there at the call. */
+  list(topic: string, filter?: LetterFilter, signal?: AbortSignal): AsyncIterable<Letter>;
+  /** null: there is none. */
+  find(
+    topic: string,
+    place: { readonly partition: number; readonly offset: number },
+    signal?: AbortSignal,
+  ): Promise<Letter | null>;
+};
+
+/** The bus takes a letter a moment after its refusal; its clock may be another. */
+const CLOCK_MARGIN_MS = 60_000;
+
+/** True when a letter is what the filter asks for; one without an instant fits no filter by time. */
+export const letterFits = (
+  letter: Pick<DeadLetterFacts, "reason" | "rejectedAt">,
+  { reasons, from, to }: LetterFilter,
+): boolean => {
+  const at = letter.rejectedAt ?? Number.NaN;
+  if (reasons != null && !reasons.includes(letter.reason)) return false;
+  return (from == null || at >= from) && (to == null || at < to);
+};
+
+const letterOf = (topic: string, message: BusMessage): Letter | undefined => {
+  const facts = deadLetterOf(message.headers);
+  // What names another topic was not put there by ingest.
+  if (facts === undefined || facts.topic !== topic) return undefined;
+  return { ...facts, place: { partition: message.partition, offset: message.offset }, message };
+};
+
+const lostIsGone = (): void => {};
+
+export const createLetterReader = (deps: {
+  /** Started and stopped by whoever made it. */
+  readonly reader: Pick<RangeReader, "bounds" | "offsetsAt" | "read">;
+  readonly topics: readonly string[];
+}): LetterReader => {
+  const { reader } = deps;
+  const sources = new Map(deps.topics.map((topic) => [deadLetterTopic(topic), topic]));
+  const sourceOf = ({ topic }: Pick<TopicPartition, "topic">): string => sources.get(topic) ?? topic;
+
+  const ranges = async (topic: string, filter: LetterFilter = {}): Promise<BusRange[]> => {
+    const name = deadLetterTopic(topic);
+    const { from } = filter;
+    const starts =
+      from == null
+        ? new Map<number, number>()
+        : new Map(
+            (await reader.offsetsAt(name, Math.max(0, from - CLOCK_MARGIN_MS))).map((entry) => [
+              entry.partition,
+              entry.offset,
+            ]),
+          );
+    return (await reader.bounds(name))
+      .map(({ partition, start, end }) => ({
+        topic: name,
+        partition,
+        from: Math.max(start, starts.get(partition) ?? 0),
+        to: end,
+      }))
+      .filter((range) => range.from < range.to);
+  };
+
+  async function* read(range: BusRange, signal?: AbortSignal) {
+    const topic = sourceOf(range);
+    const request = { ...range, onLost: lostIsGone, ...(signal !== undefined && { signal }) };
+    for await (const messages of reader.read(request)) {
+      const letters = messages.flatMap((message) => letterOf(topic, message) ?? []);
+      const next = (messages.at(-1)?.offset ?? range.from - 1) + 1;
+      yield { letters, unreadable: messages.length - letters.length, next };
+    }
+  }
+
+  return {
+    ranges,
+    read,
+    async *list(topic, filter = {}, signal) {
+      for (const range of await ranges(topic, filter)) {
+        for await (const { letters } of read(range, signal)) {
+          for (const letter of letters) if (letterFits(letter, filter)) yield letter;
+        }
+      }
+    },
+    find: async (topic, { partition, offset }, signal) => {
+      const name = deadLetterTopic(topic);
+      const bounds = (await reader.bounds(name)).find((entry) => entry.partition === partition);
+      if (bounds === undefined || offset < bounds.start || offset >= bounds.end) return null;
+      for await (const { letters } of read(
+        { topic: name, partition, from: offset, to: offset + 1 },
+        signal,
+      )) {
+        return letters[0] ?? null;
+      }
+      return null;
+    },
+  };
+};

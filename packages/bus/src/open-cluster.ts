@@ -1,0 +1,128 @@
+import kafkajs, { type Broker, type Cluster, type Kafka, type KafkaMessage } from "kafkajs";
+import { toOffset } from "./message.ts";
+
+/** For `ListOffsets`: instead of a time in milliseconds. */
+export const LATEST = -1;
+export const EARLIEST = -2;
+
+/** Whether open and aborted transactions count. */
+export const READ_UNCOMMITTED = 0;
+export const READ_COMMITTED = 1;
+
+const METADATA_MAX_AGE_MS = 10_000;
+
+type ListOffsets = {
+  isolationLevel: number;
+  topics: { topic: string; partitions: { partition: number; timestamp: number }[] }[];
+};
+type OffsetList = { topic: string; partitions: { partition: number; offset: string }[] }[];
+
+type Fetch = {
+  isolationLevel: number;
+  maxWaitTime: number;
+  minBytes: number;
+  maxBytes: number;
+  topics: { topic: string; partitions: { partition: number; fetchOffset: string; maxBytes: number }[] }[];
+};
+
+/** A message with what its batch says, of which `firstOffset` + `lastOffsetDelta` outlive compaction. */
+export type FetchedMessage = KafkaMessage & {
+  isControlRecord?: boolean;
+  batchContext?: { firstOffset: string; lastOffsetDelta: number; producerId: string; inTransaction: boolean };
+};
+export type AbortedTransaction = { producerId: string; firstOffset: string };
+export type FetchedPartition = {
+  partition: number;
+  highWatermark: string;
+  /** Absent from brokers before Kafka 0.11. */
+  lastStableOffset?: string;
+  abortedTransactions?: AbortedTransaction[];
+  messages: FetchedMessage[];
+};
+
+/** The parts of kafkajs' own client that it keeps out of its types. */
+export type OpenBroker = Omit<Broker, "offsetFetch" | "fetch"> & {
+  listOffsets(request: ListOffsets): Promise<{ responses: OffsetList }>;
+  offsetFetch(request: {
+    groupId: string;
+    topics: { topic: string; partitions: { partition: number }[] }[];
+  }): Promise<{ responses: OffsetList }>;
+  /** Rejects with the error code of a partition. No responses at all: the broker throttles. */
+  fetch(request: Fetch): Promise<{ responses: { topicName: string; partitions: FetchedPartition[] }[] }>;
+};
+export type OpenCluster = Omit<Cluster, "metadata" | "findBroker" | "findGroupCoordinator"> & {
+  /** Nothing when no broker answers. */
+  metadata(request: {
+    topics: string[];
+  }): Promise<
+    | { topicMetadata: { topic: string; partitionMetadata: { partitionId: number; leader: number }[] }[] }
+    | undefined
+  >;
+  findBroker(node: { nodeId: number }): Promise<OpenBroker>;
+  findGroupCoordinator(group: { groupId: string }): Promise<OpenBroker>;
+};
+
+/** A topic's partitions by number, with the broker that leads each. */
+export type Leaders = ReadonlyMap<number, number>;
+
+/**
+ * A cluster client of kafkajs. Its admin client will not do: it keeps the first list of partitions and leaders for
+ * as long as it lives, and its ends stop before the first open transaction, though messages lie behind it.
+ */
+export const createCluster = (kafka: Kafka): OpenCluster => {
+  const members = kafka as unknown as Record<symbol, ((options: object) => OpenCluster) | undefined>;
+  const name = Object.getOwnPropertySymbols(members).find(
+    ({ description }) => description === "private:Kafka:createCluster",
+  );
+  const create = name === undefined ? undefined : members[name];
+  if (create === undefined) throw new Error("this version of kafkajs has no cluster client where it was");
+  return create({ allowAutoTopicCreation: false, metadataMaxAge: METADATA_MAX_AGE_MS });
+};
+
+/** The offsets of an answer by partition. */
+export const offsetsOf = (responses: OffsetList, topic: string): Map<number, number> =>
+  new Map(
+    responses
+      .filter((entry) => entry.topic === topic)
+      .flatMap(({ partitions }) => partitions.map(({ partition, offset }) => [partition, toOffset(offset)])),
+  );
+
+/** Asks a broker for the partitions of a topic. Rejects with a retriable error when none answers. */
+export const fetchLeaders = async (cluster: OpenCluster, topic: string): Promise<Leaders> => {
+  const metadata = await cluster.metadata({ topics: [topic] });
+  const found = metadata?.topicMetadata.find((entry) => entry.topic === topic)?.partitionMetadata;
+  if (found === undefined) throw new kafkajs.KafkaJSError("no broker tells the partitions");
+  return new Map(
+    found
+      .map(({ partitionId, leader }): [number, number] => [partitionId, leader])
+      .sort(([one], [other]) => one - other),
+  );
+};
+
+/**
+ * The offset of each partition that belongs to `timestamp`: a time in milliseconds, `LATEST` or `EARLIEST`;
+ * -1 where no message is as late. Rejects when a partition is left out.
+ */
+export const listOffsets = async (
+  cluster: OpenCluster,
+  topic: string,
+  leaders: Leaders,
+  timestamp: number,
+  isolationLevel: number,
+): Promise<Map<number, number>> => {
+  const partitionsByLeader = Map.groupBy(leaders.keys(), (partition) => leaders.get(partition) ?? -1);
+  const answers = await Promise.all(
+    Array.from(partitionsByLeader, async ([nodeId, partitions]) => {
+      const broker = await cluster.findBroker({ nodeId });
+      return broker.listOffsets({
+        isolationLevel,
+        topics: [{ topic, partitions: partitions.map((partition) => ({ partition, timestamp })) }],
+      });
+    }),
+  );
+  const offsets = new Map(answers.flatMap(({ responses }) => [...offsetsOf(responses, topic)]));
+  for (const partition of leaders.keys()) {
+    if (!offsets.has(partition)) throw new kafkajs.KafkaJSError("a partition is left out");
+  }
+  return offsets;
+};

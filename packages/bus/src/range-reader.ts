@@ -1,0 +1,217 @@
+import { retry, ServiceError } from "@conversation-export/runtime";
+import kafkajs from "kafkajs";
+import type { PartitionBounds } from "./admin.ts";
+import { committedMessages } from "./committed-messages.ts";
+import {
+  busError,
+  type Connection,
+  connectTo,
+  createKafka,
+  mayPass,
+  protocolErrorType,
+} from "./connection.ts";
+import { type BusMessage, type PartitionOffset, toBusMessage, toOffset } from "./message.ts";
+import {
+  createCluster,
+  EARLIEST,
+  type FetchedPartition,
+  fetchLeaders,
+  LATEST,
+  listOffsets,
+  READ_COMMITTED,
+} from "./open-cluster.ts";
+
+/** The messages of one partition with `from` <= offset < `to`. */
+export type BusRange = { topic: string; partition: number; from: number; to: number };
+
+/** Reads given places of a topic, without a consumer group: nothing of it moves anything on the bus. */
+export type RangeReader = {
+  /** Waits for the brokers as long as it takes; rejects on what cannot pass and after `stop`. */
+  start(): Promise<void>;
+  /** Ends what is being read, with an error. */
+  stop(): Promise<void>;
+  /**
+   * Every partition by number. `end` lies behind the last message that can be read, so before the first open
+   * transaction. Throws ServiceError `bus_range`.
+   */
+  bounds(topic: string): Promise<PartitionBounds[]>;
+  /**
+   * For every partition the first offset whose message has this bus time (ms) or a later one; `end` of `bounds`
+   * when there is none. Behind it may lie earlier times, unless the topic's timestamps are `LogAppendTime`.
+   * Throws ServiceError `bus_range`.
+   */
+  offsetsAt(topic: string, timestampMs: number): Promise<PartitionOffset[]>;
+  /**
+   * The messages of a range in order, some at a time, never an empty list; control records, aborted messages and
+   * those that compaction took are left out. Waits for brokers that are away for a minute, and for a transaction
+   * that is open in the range. Throws the signal's reason, and ServiceError `range_lost` when retention has
+   * deleted a part of it (unless `onLost` takes note of it, then it goes on behind), `range_beyond_end` when the
+   * partition ends before `to`, `bus_range` otherwise.
+   */
+  read(
+    range: BusRange & { signal?: AbortSignal; onLost?: (lost: BusRange) => void },
+  ): AsyncIterable<BusMessage[]>;
+};
+
+const MAX_BYTES = 4 * 1024 * 1024;
+/** kafkajs gives a fetch up a moment after this time, so it is also the time for a broker's slow disk. */
+const MAX_WAIT_MS = 5000;
+const DEADLINE_MS = 60_000;
+
+/** Behind the last offset that the fetched batches stand for, or behind `position` when nothing is left of them. */
+const behind = ({ messages }: FetchedPartition, position: number): number => {
+  let next = position;
+  for (const { offset, batchContext } of messages) {
+    const last =
+      batchContext === undefined
+        ? toOffset(offset)
+        : toOffset(batchContext.firstOffset) + batchContext.lastOffsetDelta;
+    next = Math.max(next, last + 1);
+  }
+  return next;
+};
+
+const settled = async <T>(work: Promise<T>, signal: AbortSignal): Promise<T> => {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const onAbort = (): void => reject(signal.reason);
+  signal.addEventListener("abort", onAbort);
+  try {
+    return await Promise.race([work, promise]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+};
+
+export const createRangeReader = (deps: Connection): RangeReader => {
+  const { log } = deps;
+  const abort = new AbortController();
+  const cluster = createCluster(createKafka(deps));
+
+  /** Asks brokers again while they may answer later. */
+  const ask = async <T>(what: string, signal: AbortSignal, question: () => Promise<T>): Promise<T> => {
+    try {
+      return await retry(() => settled(question(), signal), {
+        signal,
+        deadlineMs: DEADLINE_MS,
+        retryable: mayPass,
+        onRetry: (error, attempt) => log.debug({ attempt, error: String(error) }, "asking Kafka again"),
+      });
+    } catch (error) {
+      signal.throwIfAborted();
+      throw error instanceof ServiceError ? error : busError("bus_range", what, error);
+    }
+  };
+
+  const bounds = (topic: string, signal: AbortSignal): Promise<PartitionBounds[]> =>
+    ask(`the brokers do not tell the bounds of ${topic}`, signal, async () => {
+      const leaders = await fetchLeaders(cluster, topic);
+      const starts = await listOffsets(cluster, topic, leaders, EARLIEST, READ_COMMITTED);
+      const ends = await listOffsets(cluster, topic, leaders, LATEST, READ_COMMITTED);
+      return Array.from(leaders.keys(), (partition) => ({
+        partition,
+        start: starts.get(partition) ?? 0,
+        end: ends.get(partition) ?? 0,
+      }));
+    });
+
+  const fetch = async (
+    where: BusRange,
+    nodeId: number,
+    position: number,
+  ): Promise<FetchedPartition | undefined> => {
+    const { topic, partition } = where;
+    const broker = await cluster.findBroker({ nodeId });
+    const { responses } = await broker.fetch({
+      isolationLevel: READ_COMMITTED,
+      maxWaitTime: MAX_WAIT_MS,
+      minBytes: 1,
+      maxBytes: MAX_BYTES,
+      topics: [{ topic, partitions: [{ partition, fetchOffset: String(position), maxBytes: MAX_BYTES }] }],
+    });
+    return responses
+      .find(({ topicName }) => topicName === topic)
+      ?.partitions.find((entry) => entry.partition === partition);
+  };
+
+  async function* read(
+    range: BusRange & { signal?: AbortSignal; onLost?: (lost: BusRange) => void },
+  ): AsyncGenerator<BusMessage[]> {
+    const { topic, partition, to, onLost } = range;
+    const where: BusRange = { topic, partition, from: range.from, to };
+    const place = `${topic}/${partition}`;
+    const signal = range.signal === undefined ? abort.signal : AbortSignal.any([abort.signal, range.signal]);
+    let position = range.from;
+    let leader: number | undefined;
+
+    const fetchNext = (): Promise<FetchedPartition | "out of range" | undefined> =>
+      ask(`cannot read ${place}`, signal, async () => {
+        try {
+          leader ??= (await fetchLeaders(cluster, topic)).get(partition);
+          if (leader === undefined) throw new kafkajs.KafkaJSNonRetriableError(`there is no ${place}`);
+          return await fetch(where, leader, position);
+        } catch (error) {
+          if (protocolErrorType(error) === "OFFSET_OUT_OF_RANGE") return "out of range";
+          // Another broker may lead by now.
+          leader = undefined;
+          throw error;
+        }
+      });
+
+    while (position < to) {
+      signal.throwIfAborted();
+      const fetched = await fetchNext();
+      if (fetched === undefined) continue;
+      if (fetched === "out of range") {
+        const start = (await bounds(topic, signal)).find((entry) => entry.partition === partition)?.start;
+        if (start === undefined || start <= position) throw beyondEnd(place, position, to);
+        const lost = { ...where, from: position, to: Math.min(start, to) };
+        if (onLost === undefined) {
+          throw new ServiceError(
+            "range_lost",
+            `retention has deleted ${place} from ${lost.from} to ${lost.to}`,
+          );
+        }
+        onLost(lost);
+        position = lost.to;
+        continue;
+      }
+      const first = position;
+      const messages = committedMessages(fetched.messages, fetched.abortedTransactions ?? [])
+        .map((message) => toBusMessage(topic, partition, message))
+        .filter(({ offset }) => offset >= first && offset < to);
+      if (messages.length > 0) yield messages;
+      position = behind(fetched, position);
+      if (position > first) continue;
+      const end = toOffset(fetched.highWatermark);
+      if (position >= end) throw beyondEnd(place, end, to);
+      // Below the stable end a broker gives at least one batch, and this one has no records: nothing tells its
+      // length, so it is passed in single steps.
+      if (position < toOffset(fetched.lastStableOffset ?? fetched.highWatermark)) position += 1;
+    }
+  }
+
+  return {
+    start: () => connectTo(cluster, "range reader", abort.signal, log),
+    stop: async () => {
+      abort.abort(new ServiceError("bus_range", "the range reader is stopped", { retryable: true }));
+      await cluster.disconnect();
+    },
+    bounds: (topic) => bounds(topic, abort.signal),
+    offsetsAt: (topic, timestampMs) =>
+      ask(`the brokers do not tell offsets of ${topic}`, abort.signal, async () => {
+        const leaders = await fetchLeaders(cluster, topic);
+        // Ends first: what arrives in between, as late as it may be, lies behind them.
+        const ends = await listOffsets(cluster, topic, leaders, LATEST, READ_COMMITTED);
+        const offsets = await listOffsets(cluster, topic, leaders, timestampMs, READ_COMMITTED);
+        return Array.from(leaders.keys(), (partition) => {
+          const [offset = -1, end = 0] = [offsets.get(partition), ends.get(partition)];
+          return { topic, partition, offset: offset < 0 ? end : offset };
+        });
+      }),
+    read,
+  };
+};
+
+const beyondEnd = (place: string, end: number, to: number): ServiceError =>
+  // Later it may be there: a new leader may not know yet what the old one has told.
+  new ServiceError("range_beyond_end", `${place} ends at ${end}, before ${to}`, { retryable: true });

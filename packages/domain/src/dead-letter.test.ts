@@ -1,0 +1,64 @@
+import { describe, expect, it } from "vitest";
+import { deadLetterOf, deadLetterTopic, replayHeaders } from "./dead-letter.ts";
+
+const HEADERS = {
+  trace: Buffer.from("t"),
+  "dl-reason": Buffer.from("invalid_record"),
+  "dl-detail": "_id: expected string",
+  "dl-topic": "conversations",
+  "dl-partition": "2",
+  "dl-offset": "17",
+  "dl-key": "YWNtZTox",
+  "dl-time": "2026-10-20T09:59:58.500Z",
+  "dl-rejected-at": "2026-10-20T10:00:00.000Z",
+  "dl-replays": "1",
+};
+
+describe("the headers of a dead letter", () => {
+  it("tell why, whence and how often", () => {
+    expect(deadLetterOf(HEADERS)).toEqual({
+      reason: "invalid_record",
+      detail: "_id: expected string",
+      topic: "conversations",
+      arrival: { partition: 2, offset: 17 },
+      arrivedAt: Date.parse("2026-10-20T09:59:58.5Z"),
+      rejectedAt: Date.parse("2026-10-20T10:00:00Z"),
+      replays: 1,
+      leftOut: false,
+    });
+  });
+
+  it.each([
+    ["no reason", { "dl-reason": undefined }],
+    ["no topic", { "dl-topic": null }],
+    ["no place", { "dl-offset": undefined }],
+    ["a partition that cannot be", { "dl-partition": "65536" }],
+    ["an offset beyond 48 bits", { "dl-offset": String(2 ** 48) }],
+    ["a count that is none", { "dl-replays": "many" }],
+  ])("are none with %s", (_, change) => {
+    expect(deadLetterOf({ ...HEADERS, ...change })).toBeUndefined();
+  });
+
+  it("may lack what is only good to know", () => {
+    const some = { ...HEADERS, "dl-time": "", "dl-rejected-at": "never", "dl-detail": undefined };
+    expect(deadLetterOf({ ...some, "dl-replays": undefined })).toMatchObject({
+      detail: "",
+      arrivedAt: null,
+      rejectedAt: null,
+      replays: 0,
+    });
+  });
+
+  it("say that the payload was left out, and the first of several values counts", () => {
+    const noted = { ...HEADERS, "dl-payload": "left out", "dl-replays": ["2", "7"] };
+    expect(deadLetterOf(noted)).toMatchObject({ leftOut: true, replays: 2 });
+  });
+});
+
+it("a letter goes back with all its headers and one replay more", () => {
+  expect(replayHeaders(HEADERS, { replays: 1 })).toEqual({ ...HEADERS, "dl-replays": "2" });
+});
+
+it("the dead letters of a topic have a topic of their own", () => {
+  expect(deadLetterTopic("messages")).toBe("messages.dead-letter");
+});
