@@ -1,4 +1,4 @@
-import { type EventType, type ExportRecord, processEvent } from "@conversation-export/domain";
+import { type EventType, type ExportRecord, parseTimestamp, processEvent } from "@conversation-export/domain";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type Batch, createBatch, type TableInsert } from "./batch.ts";
@@ -42,9 +42,24 @@ const DATA: Readonly<Record<EventType, (index: number, handoffs: number) => Reco
 
 const types = fc.constantFrom<EventType[]>("conversation.exported", "message.exported", "end_user.exported");
 
-function batchOf(type: EventType, handoffs: readonly number[], initialBytes: number): Batch {
-  const batch = createBatch(type, initialBytes);
-  for (const [index, count] of handoffs.entries()) batch.add(recordOf(type, DATA[type](index, count), index));
+function batchOf(
+  type: EventType,
+  handoffs: readonly number[],
+  initialBytes: number,
+  landingDays?: number,
+): Batch {
+  const batch = createBatch(type, initialBytes, { landingDays });
+  for (const [index, count] of handoffs.entries()) {
+    batch.add(recordOf(type, DATA[type](index, count), index), {
+      topic: "a-topic",
+      partition: 3,
+      offset: index,
+      key: Buffer.from(`key-${index}`),
+      value: Buffer.from(`value-${index}`),
+      headers: { trace: "t", both: ["a", Buffer.from("b")], none: null },
+      timestamp: 1_790_000_000_000,
+    });
+  }
   return batch;
 }
 
@@ -67,8 +82,9 @@ describe("createBatch", () => {
         handoffs,
         cuts,
         fc.integer({ min: 1, max: 5000 }),
-        (type, handoffs, cuts, initialBytes) => {
-          const batch = batchOf(type, handoffs, initialBytes);
+        fc.constantFrom(undefined, 14),
+        (type, handoffs, cuts, initialBytes, landingDays) => {
+          const batch = batchOf(type, handoffs, initialBytes, landingDays);
           batch.fillUpload(1_791_072_000_000_000);
           const whole = bodies(batch.inserts(0, batch.records()));
           const ends = [...cuts.filter((cut) => cut <= batch.records()), batch.records()].sort(
@@ -122,6 +138,39 @@ describe("createBatch", () => {
         expect(body).toHaveLength((unfilled.get(table)?.body.length ?? 0) / 2);
       }
     }
+  });
+
+  it("keeps events as they came before all else, with the day on which they may go", () => {
+    const expectedDays = [
+      ["2026-10-03T23:59:59.999999Z", "2026-10-18"],
+      ["2026-10-04T00:00:00Z", "2026-10-19"],
+    ] as const;
+    const batch = batchOf("conversation.exported", [1, 0, 1], 1, 14);
+    expect(batch.inserts(0, 3).map(({ table, rows }) => [table, rows])).toEqual([
+      ["landing", 3],
+      ["handoffs", 2],
+      ["conversation_updates", 3],
+      ["conversations", 3],
+    ]);
+    for (const [instant, expiry] of expectedDays) {
+      const micros = parseTimestamp(instant) ?? 0;
+      batch.fillUpload(micros);
+      const [landing] = batch.inserts(1, 2);
+      const end = Buffer.alloc(10);
+      end.writeBigUInt64LE(BigInt(micros));
+      end.writeUInt16LE(Date.parse(expiry) / 86_400_000, 8);
+      expect(landing?.body.subarray(-10)).toEqual(end);
+      expect(landing?.body.includes("value-1")).toBe(true);
+      expect(landing?.body.includes("value-2")).toBe(false);
+    }
+  });
+
+  it("leaves no event of before when its memory is used again", () => {
+    const batch = batchOf("message.exported", [0, 0], 1, 14);
+    batch.clear();
+    expect([batch.records(), batch.rows(), batch.bytes()]).toEqual([0, 0, 0]);
+    const record = recordOf("message.exported", DATA["message.exported"](0, 0), 0);
+    expect(() => batch.add(record)).toThrow(TypeError);
   });
 
   it("refuses a record of another type", () => {

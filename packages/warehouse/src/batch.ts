@@ -8,6 +8,7 @@ import {
   monthOf,
   type Version,
 } from "@conversation-export/domain";
+import { createLandingRows, type LandingEvent } from "./landing-rows.ts";
 import type { RowBinary } from "./row-binary.ts";
 import { createTableBuffer, STAMP_LENGTH, type TableBuffer } from "./table-buffer.ts";
 
@@ -17,8 +18,8 @@ const MAX_PARTITIONS = 90;
 /** Rows of one kind of record, ready to be inserted table by table. */
 export type Batch = {
   readonly type: EventType;
-  /** Appends the rows of one record. */
-  add(record: ExportRecord): void;
+  /** Appends the rows of one record; `event` is what a batch with landing keeps. */
+  add(record: ExportRecord, event?: LandingEvent): void;
   /** Records added. */
   records(): number;
   /** Rows of all tables together. */
@@ -289,9 +290,19 @@ const ENCODERS: Readonly<Record<EventType, (initialBytes: number) => Encoder>> =
   "end_user.exported": endUserEncoder,
 };
 
-/** Starts an empty batch. `initialBytes` is what it sets aside at once for its largest table. */
-export function createBatch(type: EventType, initialBytes = 1 << 20): Batch {
-  const { tables, encode } = ENCODERS[type](initialBytes);
+/**
+ * Starts an empty batch. `initialBytes` is what it sets aside at once for its largest table. With `landingDays` every
+ * event is kept as it came for so many days, by the first of the INSERTs.
+ */
+export function createBatch(
+  type: EventType,
+  initialBytes = 1 << 20,
+  options: { readonly landingDays?: number | undefined } = {},
+): Batch {
+  const { tables: ownTables, encode } = ENCODERS[type](initialBytes);
+  const { landingDays } = options;
+  const landing = landingDays === undefined ? null : createLandingRows(landingDays, initialBytes);
+  const tables = landing === null ? ownTables : [landing.table, ...ownTables];
   // rowsBefore[t][i]: rows of table t before record i.
   const rowsBefore: number[][] = tables.map(() => [0]);
   const createdMonths = new Set<number>();
@@ -299,10 +310,14 @@ export function createBatch(type: EventType, initialBytes = 1 << 20): Batch {
   let records = 0;
   return {
     type,
-    add(record) {
+    add(record, event) {
       encode(record);
+      if (landing !== null) {
+        if (event === undefined) throw new TypeError("a batch with landing needs the event");
+        landing.add(record, event);
+      }
       records += 1;
-      for (const [t, table] of tables.entries()) rowsBefore[t]?.push(table.rows());
+      for (let t = 0; t < tables.length; t += 1) rowsBefore[t]?.push(tables[t]?.rows() ?? 0);
       createdMonths.add(monthOf(record.dateCreated));
       if (record.type === "conversation.exported") updatedMonths.add(monthOf(record.dateUpdated));
     },
@@ -310,7 +325,8 @@ export function createBatch(type: EventType, initialBytes = 1 << 20): Batch {
     rows: () => tables.reduce((sum, table) => sum + table.rows(), 0),
     bytes: () => tables.reduce((sum, table) => sum + table.row.length, 0),
     clear() {
-      for (const table of tables) table.clear();
+      landing?.clear();
+      for (const table of ownTables) table.clear();
       for (const before of rowsBefore) before.length = 1;
       createdMonths.clear();
       updatedMonths.clear();
@@ -320,7 +336,8 @@ export function createBatch(type: EventType, initialBytes = 1 << 20): Batch {
     spansTooManyPartitions: () =>
       createdMonths.size >= MAX_PARTITIONS || updatedMonths.size >= MAX_PARTITIONS,
     fillUpload(instant) {
-      for (const table of tables) table.fillUpload(instant);
+      landing?.fillUpload(instant);
+      for (const table of ownTables) table.fillUpload(instant);
     },
     inserts(from, to) {
       const inserts: TableInsert[] = [];

@@ -27,6 +27,8 @@ export type ClientRow = {
   readonly linkBounds: LinkBounds | null;
   /** Name of the limit to windows such as `10/1s,100/1m`; a name that is missing has the configured windows. */
   readonly rateLimits: Readonly<Record<string, string>>;
+  /** Days after which records are deleted, counted from their creation; null: they are kept. */
+  readonly retentionDays: number | null;
   readonly deleted: boolean;
   /** ISO 8601 */
   readonly createdAt: string;
@@ -59,6 +61,7 @@ type StoredClient = {
   client_id: string;
   link_bounds: string;
   rate_limits: Record<string, string>;
+  retention_days: number;
   deleted: boolean | number;
   created_at: string;
 };
@@ -87,6 +90,7 @@ function toClient(row: StoredClient): ClientRow {
     clientId: row.client_id,
     linkBounds: linkBoundsOf(row.link_bounds),
     rateLimits: row.rate_limits,
+    retentionDays: row.retention_days === 0 ? null : row.retention_days,
     deleted: Boolean(row.deleted),
     createdAt: toIso(row.created_at),
   };
@@ -155,6 +159,7 @@ export function createClientStore(deps: {
           client_id: row.clientId,
           link_bounds: row.linkBounds ?? "",
           rate_limits: row.rateLimits,
+          retention_days: row.retentionDays ?? 0,
           deleted: row.deleted,
           created_at: fromIso(row.createdAt),
         },

@@ -39,7 +39,7 @@ export type RequestStore = {
   close(): Promise<void>;
 };
 
-type StoredRequest = {
+export type StoredRequest = {
   request_id: string;
   request_type: string;
   email: string;
@@ -49,8 +49,8 @@ type StoredRequest = {
   updated_ms: string | number;
 };
 
-const FINISHED: ReadonlySet<RequestStatus> = new Set(["completed", "failed"]);
-const COLUMNS = `request_id, request_type, email, identifiers, status,
+export const FINISHED: ReadonlySet<RequestStatus> = new Set(["completed", "failed"]);
+export const REQUEST_COLUMNS = `request_id, request_type, email, identifiers, status,
   toUnixTimestamp64Milli(received_at) AS received_ms, toUnixTimestamp64Milli(updated_at) AS updated_ms`;
 const LAST_MS = 2n ** 48n - 1n;
 
@@ -70,7 +70,7 @@ const digestOf = (secret: string, clientId: string, subject: DataSubject): strin
 
 const numberOf = (requestId: string): number => Number(requestId.slice(requestId.indexOf("-") + 1));
 
-const toRequest = (clientId: string, row: StoredRequest): DataSubjectRequest => ({
+export const toRequest = (clientId: string, row: StoredRequest): DataSubjectRequest => ({
   clientId,
   requestId: row.request_id,
   type: "ERASURE",
@@ -95,6 +95,22 @@ const toRow = (request: DataSubjectRequest): Record<string, unknown> => ({
   updated_at: new Date(request.updatedAt).toISOString(),
 });
 
+/** Resolves when ClickHouse has acknowledged the row. Throws `ServiceError` without what the request says. */
+export async function insertRequest(client: ClickHouseClient, request: DataSubjectRequest): Promise<void> {
+  try {
+    await client.insert({
+      table: "data_subject_requests",
+      values: [toRow(request)],
+      format: "JSONEachRow",
+      clickhouse_settings: { async_insert: 0, insert_deduplicate: 0, distributed_foreground_insert: 1 },
+    });
+  } catch (error) {
+    const { code, message, retryable } = toWarehouseError(error);
+    // Without its cause: what ClickHouse says about a row may repeat it.
+    throw new ServiceError(code, message, { retryable });
+  }
+}
+
 /**
  * `url`: `http://user:password@host:port/database`; `now` gives milliseconds since the epoch. `idSecret` goes into the
  * ids of new requests: with another one `open` does not find the former request for a subject.
@@ -116,7 +132,7 @@ export function createRequestStore(deps: {
   async function select(condition: string, parameters: Record<string, string>): Promise<StoredRequest[]> {
     try {
       const result = await client.query({
-        query: `SELECT ${COLUMNS} FROM data_subject_requests FINAL WHERE client_id = {client:String} AND ${condition}`,
+        query: `SELECT ${REQUEST_COLUMNS} FROM data_subject_requests FINAL WHERE client_id = {client:String} AND ${condition}`,
         query_params: parameters,
         format: "JSONEachRow",
       });
@@ -126,20 +142,7 @@ export function createRequestStore(deps: {
     }
   }
 
-  async function insert(request: DataSubjectRequest): Promise<void> {
-    try {
-      await client.insert({
-        table: "data_subject_requests",
-        values: [toRow(request)],
-        format: "JSONEachRow",
-        clickhouse_settings: { async_insert: 0, insert_deduplicate: 0, distributed_foreground_insert: 1 },
-      });
-    } catch (error) {
-      const { code, message, retryable } = toWarehouseError(error);
-      // Without its cause: what ClickHouse says about a row may repeat it.
-      throw new ServiceError(code, message, { retryable });
-    }
-  }
+  const insert = (request: DataSubjectRequest): Promise<void> => insertRequest(client, request);
 
   async function find(clientId: string, requestId: string): Promise<DataSubjectRequest | null> {
     const [row] = await select("request_id = {id:String}", { client: clientId, id: requestId });

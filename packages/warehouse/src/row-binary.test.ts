@@ -17,6 +17,7 @@ function createDecoder(bytes: Buffer) {
   return {
     varUint,
     uint8: () => bytes.readUInt8(at++),
+    uint16: () => bytes.readUInt16LE((at += 2) - 2),
     uint64: () => bytes.readBigUInt64LE((at += 8) - 8),
     float64: () => bytes.readDoubleLE((at += 8) - 8),
     string(): string {
@@ -108,6 +109,23 @@ describe("RowBinary", () => {
       fc.property(partition, offset, (partition, offset) => {
         const { decoder } = written((row) => row.busPosition(partition, offset));
         expect(decoder.uint64()).toBe((BigInt(partition) << 48n) | BigInt(offset));
+      }),
+    );
+  });
+
+  it("writes bytes as they are, and numbers of two bytes, also later", () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 300 }), fc.nat(0xffff), fc.nat(0xffff), (bytes, a, b) => {
+        const { decoder, row } = written((row) => {
+          row.uint16(a);
+          row.uint16(0);
+          row.stringOfBytes(bytes);
+        });
+        row.fillUint16(2, b);
+        expect([decoder.uint16(), decoder.uint16()]).toEqual([a, b]);
+        const size = decoder.varUint();
+        expect(Buffer.compare(row.view(row.length - size, row.length), bytes)).toBe(0);
+        expect(size).toBe(bytes.length);
       }),
     );
   });

@@ -44,6 +44,11 @@ export class RowBinary {
     this.#bytes[at] = value;
   }
 
+  uint16(value: number): void {
+    const at = this.#reserve(2);
+    this.#view.setUint16(at, value, true);
+  }
+
   float64(value: number): void {
     const at = this.#reserve(8);
     this.#view.setFloat64(at, value, true);
@@ -112,6 +117,13 @@ export class RowBinary {
     this.#length = at + SIZE_BYTES + size;
   }
 
+  /** A string whose bytes are there already. */
+  stringOfBytes(bytes: Uint8Array): void {
+    this.varUint(bytes.length);
+    const at = this.#reserve(bytes.length);
+    this.#bytes.set(bytes, at);
+  }
+
   // The length of a string in always four bytes, so that it can follow the string: ClickHouse reads groups of
   // seven bits until one has no mark, leading zeros included.
   #fixedVarUint(at: number, value: number): void {
@@ -153,6 +165,10 @@ export class RowBinary {
   fillUint64(at: number, value: number): void {
     this.#view.setUint32(at, value % 0x1_0000_0000, true);
     this.#view.setUint32(at + 4, Math.floor(value / 0x1_0000_0000), true);
+  }
+
+  fillUint16(at: number, value: number): void {
+    this.#view.setUint16(at, value, true);
   }
 
   /** A view, valid until more is written. */

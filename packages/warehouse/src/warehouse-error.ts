@@ -49,6 +49,13 @@ const QUERY_BUGS: ReadonlySet<string> = new Set([
   "UNKNOWN_SETTING",
 ]);
 
+// What nobody but an operator can put right. A writer that has nothing else to do waits for that all the same.
+const SETUP_ERRORS: ReadonlySet<string> = new Set(["ACCESS_DENIED", "UNKNOWN_TABLE", "UNKNOWN_DATABASE"]);
+
+/** true: a grant, a table or the database is missing. */
+export const isSetupError = (error: unknown): error is WarehouseError =>
+  error instanceof WarehouseError && SETUP_ERRORS.has(error.causeName);
+
 function causeNameOf(error: unknown): string {
   if (error instanceof ClickHouseError) return error.type ?? `CODE_${error.code}`;
   if (typeof error === "object" && error !== null && "code" in error && typeof error.code === "string") {

@@ -3,11 +3,15 @@ import { finished } from "node:stream/promises";
 import { connect } from "./connection.ts";
 import type { TableInsert } from "./batch.ts";
 import { toWarehouseError } from "./warehouse-error.ts";
+import { settingsOf, type WriteTicket } from "./write-ticket.ts";
 
 /** What ingest writes with. */
 export type Writer = {
-  /** Resolves when ClickHouse has acknowledged the rows. Throws `WarehouseError`. */
-  insert(insert: TableInsert, signal?: AbortSignal): Promise<void>;
+  /**
+   * Resolves when ClickHouse has acknowledged the rows. With a `ticket` it refuses an INSERT that begins later than that
+   * says. Throws `WarehouseError`.
+   */
+  insert(insert: TableInsert, signal?: AbortSignal, ticket?: WriteTicket): Promise<void>;
   ping(): Promise<void>;
   close(): Promise<void>;
 };
@@ -32,12 +36,13 @@ export function createWriter(deps: {
     },
   });
   return {
-    async insert({ table, columns, body }, signal) {
+    async insert({ table, columns, body }, signal, ticket) {
       try {
         const result = await client.exec({
           query: `INSERT INTO ${table} (${columns.join(", ")}) FORMAT RowBinary`,
           values: Readable.from([body], { objectMode: false }),
           ...(signal === undefined ? {} : { abort_signal: signal }),
+          ...(ticket === undefined ? {} : { clickhouse_settings: settingsOf(ticket) }),
         });
         result.stream.resume();
         await finished(result.stream);

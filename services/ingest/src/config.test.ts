@@ -5,6 +5,8 @@ import { readConfig } from "./config.ts";
 const REQUIRED = {
   KAFKA_BROKERS: "a:9092, b:9093",
   CLICKHOUSE_URL: "http://writer:secret@127.0.0.1:8123/export",
+  REDIS_URL: "redis://127.0.0.1:6379",
+  SUPPRESSION_SECRET: "0123456789abcdef0123456789abcdef",
 };
 
 const problemsOf = (env: Record<string, string>): string[] => {
@@ -17,12 +19,14 @@ const problemsOf = (env: Record<string, string>): string[] => {
   return [];
 };
 
-it("needs the bus and the warehouse, and has defaults for the rest", () => {
-  expect(problemsOf({})).toEqual(["KAFKA_BROKERS", "CLICKHOUSE_URL"]);
+it("needs the servers and the secret of suppressions, and has defaults for the rest", () => {
+  expect(problemsOf({})).toEqual(["KAFKA_BROKERS", "CLICKHOUSE_URL", "REDIS_URL", "SUPPRESSION_SECRET"]);
   expect(readConfig(REQUIRED)).toMatchObject({
     brokers: ["a:9092", "b:9093"],
     topics: { conversations: "conversations", messages: "messages", endUsers: "end-users" },
     limits: { maxTimeAheadMs: 300_000 },
+    landingDays: 14,
+    writerLeaseMs: 30_000,
   });
 });
 
@@ -31,9 +35,19 @@ it.each([
   ["KAFKA_BROKERS", "localhost"],
   ["KAFKA_SESSION_TIMEOUT_MS", "0"],
   ["CLICKHOUSE_URL", "localhost:8123"],
+  ["REDIS_URL", "localhost:6379"],
+  ["SUPPRESSION_SECRET", "short"],
+  ["WRITER_LEASE_MS", "10"],
+  ["LANDING", "yes"],
+  ["LANDING_DAYS", "0"],
   ["BATCH_MAX_RECORDS", "0"],
   ["BUFFER_MAX_BYTES", "much"],
   ["TOPIC_MESSAGES", "conversations"],
 ])("refuses %s=%s", (name, value) => {
   expect(problemsOf({ ...REQUIRED, [name]: value })).toEqual([name]);
+});
+
+it("keeps no events when it is told so", () => {
+  expect(readConfig({ ...REQUIRED, LANDING: "off", LANDING_DAYS: "3" }).landingDays).toBe(null);
+  expect(readConfig({ ...REQUIRED, LANDING_DAYS: "3" }).landingDays).toBe(3);
 });

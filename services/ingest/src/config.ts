@@ -18,6 +18,11 @@ const schema = z.object({
   TOPIC_MESSAGES: z.string().min(1).default("messages"),
   TOPIC_END_USERS: z.string().min(1).default("end-users"),
   CLICKHOUSE_URL: z.url({ protocol: /^https?$/ }),
+  REDIS_URL: z.url({ protocol: /^rediss?$/ }),
+  SUPPRESSION_SECRET: z.string().min(32, "must have at least 32 characters"),
+  WRITER_LEASE_MS: count(30_000, 1_000),
+  LANDING: z.enum(["on", "off"]).default("on"),
+  LANDING_DAYS: count(14).pipe(z.number().max(3_650)),
   BATCH_MAX_RECORDS: count(10_000),
   BATCH_MAX_BYTES: count(64 * 1024 * 1024, 1024),
   BATCH_MAX_AGE_MS: count(500, 10),
@@ -39,6 +44,13 @@ export type Config = {
   readonly topics: { readonly conversations: string; readonly messages: string; readonly endUsers: string };
   /** `http://user:password@host:port/database` */
   readonly clickhouseUrl: string;
+  /** `redis://user:password@host:port` */
+  readonly redisUrl: string;
+  readonly suppressionSecret: string;
+  /** For how long this process may write without having renewed its lease. */
+  readonly writerLeaseMs: number;
+  /** For how many days events are kept as they came; null: they are not. */
+  readonly landingDays: number | null;
   readonly limits: {
     readonly maxRecords: number;
     readonly maxBytes: number;
@@ -73,6 +85,10 @@ export const readConfig = (env: Readonly<Record<string, string | undefined>> = p
       endUsers: values.TOPIC_END_USERS,
     },
     clickhouseUrl: values.CLICKHOUSE_URL,
+    redisUrl: values.REDIS_URL,
+    suppressionSecret: values.SUPPRESSION_SECRET,
+    writerLeaseMs: values.WRITER_LEASE_MS,
+    landingDays: values.LANDING === "on" ? values.LANDING_DAYS : null,
     limits: {
       maxRecords: values.BATCH_MAX_RECORDS,
       maxBytes: values.BATCH_MAX_BYTES,

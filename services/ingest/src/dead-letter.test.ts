@@ -1,7 +1,7 @@
 import type { BusMessage } from "@conversation-export/bus";
 import { rejected } from "@conversation-export/domain";
 import { describe, expect, it } from "vitest";
-import { positionOf, toDeadLetter } from "./dead-letter.ts";
+import { toDeadLetter } from "./dead-letter.ts";
 
 const NOW = new Date("2026-10-20T10:00:00Z");
 const REJECTION = rejected("invalid_record", "_id: expected string");
@@ -55,49 +55,5 @@ describe("a dead letter", () => {
 
   it("can be made of a message without a key", () => {
     expect(letterOf({ key: null })).toMatchObject({ key: null, headers: { "dl-key": "" } });
-  });
-});
-
-describe("the place of a message", () => {
-  it("is the one of the first arrival for a replay", () => {
-    const headers = { "dl-partition": Buffer.from("0"), "dl-offset": Buffer.from("3") };
-    expect(positionOf(message({ headers }))).toEqual({ partition: 0, offset: 3 });
-  });
-
-  it.each([
-    {},
-    { "dl-offset": "3" },
-    { "dl-partition": "0" },
-    { "dl-partition": "65536", "dl-offset": "3" },
-    { "dl-partition": "-1", "dl-offset": "3" },
-    { "dl-partition": "0", "dl-offset": "1e3" },
-    { "dl-partition": "0", "dl-offset": null },
-    { "dl-partition": "0", "dl-offset": "9999999999999999999" },
-  ])("is its own with %j", (headers) => {
-    expect(positionOf(message({ headers }))).toEqual({ partition: 2, offset: 17 });
-  });
-});
-
-describe("a place that cannot be one", () => {
-  const at = (headers: Record<string, string>): BusMessage => ({
-    topic: "messages",
-    partition: 1,
-    offset: 7,
-    key: null,
-    value: null,
-    timestamp: 0,
-    headers,
-  });
-
-  it.each([
-    ["an offset beyond 48 bits", { "dl-partition": "0", "dl-offset": String(2 ** 48) }],
-    ["a letter of another topic", { "dl-topic": "conversations", "dl-partition": "0", "dl-offset": "1" }],
-  ])("is not taken from %s", (_, headers) => {
-    expect(positionOf(at(headers))).toEqual({ partition: 1, offset: 7 });
-  });
-
-  it("is taken up to the last offset of 48 bits", () => {
-    const headers = { "dl-topic": "messages", "dl-partition": "3", "dl-offset": String(2 ** 48 - 1) };
-    expect(positionOf(at(headers))).toEqual({ partition: 3, offset: 2 ** 48 - 1 });
   });
 });

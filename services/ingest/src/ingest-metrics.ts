@@ -38,6 +38,11 @@ export const createIngestMetrics = (metrics: Metrics) => ({
     ["table"],
     [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
   ),
+  stampedAnew: metrics.counter(
+    "ingest_uploads_stamped_anew_total",
+    "Batches that waited for more than a minute and were begun again with a new instant of upload",
+    [],
+  ),
   retries: metrics.counter("ingest_flush_retries_total", "Attempts that failed and are repeated", [
     "step",
     "code",

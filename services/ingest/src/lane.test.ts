@@ -1,5 +1,7 @@
 import type { BusMessage, MessageSlice, PartitionOffset } from "@conversation-export/bus";
+import type { ExportRecord } from "@conversation-export/domain";
 import { createLogger, createMetrics } from "@conversation-export/runtime";
+import type { Batch } from "@conversation-export/warehouse";
 import { describe, expect, it, vi } from "vitest";
 import { createBufferBudget } from "./buffer-budget.ts";
 import { createIngestMetrics } from "./ingest-metrics.ts";
@@ -41,28 +43,47 @@ const range = (from: number, to: number): BusMessage[] =>
   Array.from({ length: to - from }, (_, index) => message(from + index));
 
 /** A lane whose writes wait until the test lets them end. */
-const startLane = (options: { maxRecords?: number; maxBytes?: number } = {}) => {
-  const writes: { records: number; end: (refused?: number[]) => void; fail: (error: Error) => void }[] = [];
+const startLane = (
+  options: {
+    maxRecords?: number;
+    maxBytes?: number;
+    landingDays?: number;
+    suppresses?: (record: ExportRecord) => boolean;
+    foundStored?: () => Promise<void>;
+  } = {},
+) => {
+  const writes: {
+    records: number;
+    batch: Batch;
+    written: Promise<unknown>;
+    end: (refused?: number[]) => void;
+    fail: (error: Error) => void;
+  }[] = [];
   const commits: { epoch: number; offsets: readonly PartitionOffset[] }[] = [];
   const buried: { reason: string; offset: number }[] = [];
   const fatal: unknown[] = [];
   const onRoom = vi.fn<() => void>();
   const budget = createBufferBudget({ maxBytes: options.maxBytes ?? 1_000_000, onRoom });
   const sink: Sink = {
-    write: (batch) =>
-      new Promise((resolve, reject) => {
-        writes.push({
-          records: batch.records(),
-          end: (refused = []) => resolve({ refused, smooth: true }),
-          fail: reject,
-        });
-      }),
+    write: (batch) => {
+      const { promise, resolve, reject } = Promise.withResolvers<{ refused: number[]; smooth: boolean }>();
+      writes.push({
+        records: batch.records(),
+        batch,
+        written: promise,
+        end: (refused = []) => resolve({ refused, smooth: true }),
+        fail: reject,
+      });
+      return promise;
+    },
     bury: (_topic, letters) => {
       for (const { source, rejection } of letters)
         buried.push({ reason: rejection.reason, offset: source.offset });
       return Promise.resolve();
     },
+    oldestUpload: () => null,
   };
+  const registry = createMetrics({ service: "test" });
   const lane = createLane({
     topic: "messages",
     type: "message.exported",
@@ -73,12 +94,15 @@ const startLane = (options: { maxRecords?: number; maxBytes?: number } = {}) => 
       maxTimeAheadMs: 300_000,
     },
     budget,
+    landingDays: options.landingDays ?? null,
+    suppresses: options.suppresses ?? (() => false),
+    foundStored: options.foundStored ?? (() => Promise.resolve()),
     sink,
     commit: (epoch, offsets) => {
       commits.push({ epoch, offsets });
       return Promise.resolve("committed");
     },
-    metrics: createIngestMetrics(createMetrics({ service: "test" })),
+    metrics: createIngestMetrics(registry),
     log: createLogger({ service: "test", level: "silent" }),
     now: () => NOW,
     onFatal: (error) => fatal.push(error),
@@ -90,7 +114,12 @@ const startLane = (options: { maxRecords?: number; maxBytes?: number } = {}) => 
     return found;
   };
   const offsets = (): number[] => commits.flatMap(({ offsets }) => offsets.map(({ offset }) => offset));
-  return { lane, budget, writes, write, commits, offsets, buried, fatal, onRoom };
+  const ignored = async (): Promise<string> =>
+    (await registry.text())
+      .split("\n")
+      .filter((line) => line.startsWith("ingest_records_ignored_total"))
+      .join("\n");
+  return { lane, ignored, budget, writes, write, commits, offsets, buried, fatal, onRoom };
 };
 
 describe("createLane", () => {
@@ -169,5 +198,139 @@ describe("createLane", () => {
     (await write(0)).end();
     await lane.drain();
     expect(offsets()).toEqual([4]);
+  });
+
+  it("stores nothing of a suppressed record, and commits past it", async () => {
+    const { lane, write, offsets, ignored } = startLane({ suppresses: ({ id }) => id === "m0" });
+    lane.take(sliceOf(range(0, 2)));
+    const { records, batch, end } = await write(0);
+    expect(records).toBe(1);
+    expect(Buffer.concat(batch.inserts(0, 1).map(({ body }) => body)).toString("latin1")).not.toContain("m0");
+    end();
+    await lane.drain();
+    expect(offsets()).toEqual([2]);
+    expect(await ignored()).toMatch(/topic="messages",reason="suppressed".* 1$/m);
+  });
+
+  it("commits past a suppressed record only when what was noted of it is stored", async () => {
+    const stored = Promise.withResolvers<void>();
+    let asked = 0;
+    const foundStored = (): Promise<void> => {
+      asked += 1;
+      return asked === 1 ? Promise.reject(new Error("away")) : stored.promise;
+    };
+    const { lane, write, offsets } = startLane({ suppresses: () => true, foundStored });
+    lane.take(sliceOf(range(0, 2)));
+    (await write(0)).end();
+    await vi.waitFor(() => expect(asked).toBe(2));
+    expect(offsets()).toEqual([]);
+    stored.resolve();
+    await lane.drain();
+    expect(offsets()).toEqual([2]);
+  });
+
+  it("keeps events as they came only when it is asked to", async () => {
+    const tables = async (landingDays?: number): Promise<string[]> => {
+      const { lane, write } = startLane(landingDays === undefined ? {} : { landingDays });
+      lane.take(sliceOf([message(0, { timestamp: -1 })]));
+      const { batch, end } = await write(0);
+      end();
+      await lane.drain();
+      return batch.inserts(0, 1).map(({ table }) => table);
+    };
+    expect(await tables(14)).toEqual(["landing", "messages"]);
+    expect(await tables()).toEqual(["messages"]);
+  });
+});
+
+describe("with landing", () => {
+  it("lets one batch land ahead, and still settles them in their order", async () => {
+    const { lane, write, writes, offsets, budget } = startLane({ landingDays: 14 });
+    lane.take(sliceOf(range(0, 6)));
+    const [first, second] = [await write(0), await write(1)];
+    expect(writes).toHaveLength(2);
+    second.end();
+    await second.written;
+    expect(offsets()).toEqual([]);
+    first.end();
+    (await write(2)).end();
+    await lane.drain();
+    expect(offsets()).toEqual([2, 4, 6]);
+    expect(budget.used()).toBe(0);
+  });
+
+  it("settles a batch without records behind the one before it", async () => {
+    const { lane, write, offsets } = startLane({ landingDays: 14, maxRecords: 1 });
+    lane.take(sliceOf([message(0)]));
+    const first = await write(0);
+    lane.take(sliceOf([message(1, { value: Buffer.from("{}") })]));
+    const second = await write(1);
+    second.end();
+    await second.written;
+    expect(offsets()).toEqual([]);
+    first.end();
+    await lane.drain();
+    expect(offsets()).toEqual([1, 2]);
+  });
+
+  it("commits nothing of the batch behind one that a bug has stopped", async () => {
+    const { lane, write, offsets, fatal } = startLane({ landingDays: 14 });
+    lane.take(sliceOf(range(0, 4)));
+    const [first, second] = [await write(0), await write(1)];
+    const bug = new Error("a bug");
+    first.fail(bug);
+    second.end();
+    await vi.waitFor(() => expect(fatal).toEqual([bug]));
+    await lane.drain();
+    await second.written;
+    expect([offsets(), fatal]).toEqual([[], [bug]]);
+  });
+});
+
+describe("what is settled", () => {
+  const watch = (promise: Promise<void>): { done: boolean } => {
+    const state = { done: false };
+    void promise.then(() => {
+      state.done = true;
+    });
+    return state;
+  };
+
+  it("is all that was taken before, and nothing later", async () => {
+    const { lane, write } = startLane();
+    lane.take(sliceOf(range(0, 3)));
+    const state = watch(lane.settled());
+    lane.take(sliceOf(range(3, 6)));
+    (await write(0)).end();
+    const second = await write(1);
+    expect(state.done).toBe(false);
+    second.end();
+    await vi.waitFor(() => expect(state.done).toBe(true));
+    (await write(2)).end();
+    await lane.drain();
+  });
+
+  it("counts what a rebalance has made it forget, and resolves at once when there is nothing", async () => {
+    const { lane, write } = startLane();
+    await lane.settled();
+    lane.take(sliceOf(range(0, 5)));
+    const first = await write(0);
+    const state = watch(lane.settled());
+    lane.fence(2);
+    first.end();
+    await vi.waitFor(() => expect(state.done).toBe(true));
+    await lane.drain();
+  });
+
+  it("is never all of it once a bug has stopped the lane", async () => {
+    const { lane, write, fatal } = startLane();
+    lane.take(sliceOf(range(0, 2)));
+    const before = watch(lane.settled());
+    (await write(0)).fail(new Error("a bug"));
+    await vi.waitFor(() => expect(fatal).toHaveLength(1));
+    const behind = watch(lane.settled());
+    await lane.drain();
+    await vi.waitFor(() => lane.drain());
+    expect([before.done, behind.done]).toEqual([false, false]);
   });
 });

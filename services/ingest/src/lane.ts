@@ -1,10 +1,9 @@
-import { isUtf8 } from "node:buffer";
-import type { BusMessage, MessageSlice } from "@conversation-export/bus";
-import { type EventType, type Outcome, processEvent, rejected } from "@conversation-export/domain";
-import type { Logger } from "@conversation-export/runtime";
+import { type BusMessage, type MessageSlice, readMessage } from "@conversation-export/bus";
+import type { EventType, ExportRecord, Ignored } from "@conversation-export/domain";
+import { type Logger, retry, ServiceError } from "@conversation-export/runtime";
 import { type Batch, createBatch } from "@conversation-export/warehouse";
 import type { BufferBudget } from "./buffer-budget.ts";
-import { type DeadLetter, positionOf } from "./dead-letter.ts";
+import type { DeadLetter } from "./dead-letter.ts";
 import type { IngestMetrics } from "./ingest-metrics.ts";
 import { refusedByWarehouse, type Sink } from "./sink.ts";
 
@@ -22,6 +21,8 @@ type Unit = {
   sourceBytes: number;
   /** Bytes that the budget counts for it. */
   counted: number;
+  /** Resolves when it is settled or forgotten. */
+  readonly done: PromiseWithResolvers<void>;
 };
 
 export type LaneLimits = {
@@ -41,6 +42,11 @@ export type Lane = {
   take(slice: MessageSlice): number;
   /** Sends what waits, now, and resolves when nothing is unsettled, or when the lane has given up. */
   drain(): Promise<void>;
+  /**
+   * Sends what waits, now, and resolves when everything that is unsettled at the call is settled or forgotten. Never
+   * resolves when the lane has given up.
+   */
+  settled(): Promise<void>;
   /** Forgets what waits and belongs to an epoch before `epoch`: it comes again. */
   fence(epoch: number): void;
   /** When the oldest unsettled message was taken, ms since the epoch; null when there is none. */
@@ -59,6 +65,8 @@ const bytesOf = (message: BusMessage): number => {
   for (const name in message.headers) bytes += name.length + (message.headers[name]?.length ?? 0);
   return bytes;
 };
+/** With landing, the events of the next batch land while the tables of this one are written. */
+const MAX_IN_FLIGHT = 2;
 /** While many messages lie ahead a batch may grow this much older: fewer and larger parts. */
 const CATCH_UP_FACTOR = 3;
 
@@ -67,6 +75,12 @@ export const createLane = (deps: {
   readonly type: EventType;
   readonly limits: LaneLimits;
   readonly budget: BufferBudget;
+  /** For how many days events are kept as they came; null: they are not. */
+  readonly landingDays: number | null;
+  /** true for a record about what was erased: it is not stored. */
+  readonly suppresses: (record: ExportRecord) => boolean;
+  /** Resolves when what `suppresses` has noted before is stored; rejects when that failed. */
+  readonly foundStored: () => Promise<void>;
   readonly sink: Sink;
   readonly commit: (
     epoch: number,
@@ -78,12 +92,16 @@ export const createLane = (deps: {
   /** A bug: nothing is tried again. */
   readonly onFatal: (error: unknown) => void;
 }): Lane => {
-  const { topic, type, limits, budget, sink, metrics, log, now } = deps;
+  const { topic, type, limits, budget, suppresses, sink, metrics, log, now } = deps;
+  const landingDays = deps.landingDays ?? undefined;
   const stop = new AbortController();
   const queue: Unit[] = [];
   const seenUnknownFields = new Set<string>();
   let current: Unit | undefined;
-  let inFlight: Unit | undefined;
+  const inFlight: Unit[] = [];
+  const maxInFlight = deps.landingDays === null ? 1 : MAX_IN_FLIGHT;
+  /** Settles with the unit that went last; rejects when it was not settled. */
+  let last: Promise<void> = Promise.resolve();
   let due = false;
   let behind = false;
   const spare: Batch[] = [];
@@ -102,12 +120,13 @@ export const createLane = (deps: {
     const unit: Unit = {
       epoch,
       firstAt: now(),
-      batch: spare.pop() ?? createBatch(type),
+      batch: spare.pop() ?? createBatch(type, undefined, { landingDays }),
       sources: [],
       letters: [],
       offsets: new Map(),
       sourceBytes: 0,
       counted: 0,
+      done: Promise.withResolvers(),
     };
     due = false;
     clearTimeout(timer);
@@ -135,13 +154,28 @@ export const createLane = (deps: {
     spare.push(batch);
   };
 
-  const settle = async (unit: Unit): Promise<void> => {
-    const { refused, smooth } = await sink.write(unit.batch, stop.signal);
+  /** What is committed does not come again, and with it what was noted of it. */
+  const storeFound = (): Promise<void> =>
+    retry(deps.foundStored, {
+      signal: stop.signal,
+      maxMs: 10_000,
+      retryable: () => true,
+      onRetry: (error, attempt, delayMs) => {
+        metrics.retries.inc({ step: "found", code: error instanceof ServiceError ? error.code : "unknown" });
+        log.warn({ err: error, topic, attempt, delayMs }, "what was found of erased persons is not stored");
+      },
+    });
+
+  const settle = async (unit: Unit, after: Promise<void>): Promise<void> => {
+    const { refused, smooth } = await sink.write(unit.batch, stop.signal, after);
+    // A batch without records has waited for nothing.
+    await after;
     for (const index of refused) {
       const source = unit.sources[index];
       if (source !== undefined) unit.letters.push({ source, rejection: refusedByWarehouse() });
     }
     await sink.bury(topic, unit.letters, stop.signal);
+    await storeFound();
     const offsets = [...unit.offsets].map(([partition, offset]) => ({ topic, partition, offset }));
     try {
       metrics.commits.inc({ result: await deps.commit(unit.epoch, offsets) });
@@ -155,22 +189,22 @@ export const createLane = (deps: {
     if (smooth) recycle(unit.batch);
   };
 
+  const forget = (unit: Unit): void => {
+    budget.release(unit.counted);
+    unit.done.resolve();
+  };
+
   const abort = (): void => {
     clearTimeout(timer);
     stop.abort(new Error("ingest stops"));
     idle?.resolve();
   };
 
-  const pump = (): void => {
-    if (inFlight !== undefined || stop.signal.aborted) return;
-    if (queue.length === 0 && due) seal();
-    const unit = queue.shift();
-    if (unit === undefined) {
-      if (current === undefined) idle?.resolve();
-      return;
-    }
-    inFlight = unit;
-    settle(unit)
+  const start = (unit: Unit): void => {
+    inFlight.push(unit);
+    last = settle(unit, last);
+    last
+      .then(unit.done.resolve)
       .catch((error: unknown) => {
         if (stop.signal.aborted) return;
         // A later batch would commit past this one, which is not settled.
@@ -178,20 +212,21 @@ export const createLane = (deps: {
         deps.onFatal(error);
       })
       .finally(() => {
-        inFlight = undefined;
+        inFlight.splice(inFlight.indexOf(unit), 1);
         budget.release(unit.counted);
         pump();
       });
   };
 
-  const read = (message: BusMessage): Outcome => {
-    const { value } = message;
-    if (value !== null && !isUtf8(value)) return rejected("invalid_envelope", "the value is not valid UTF-8");
-    const text = value === null ? null : value.toString("utf8");
-    // A message may come without a time, which is -1.
-    const busTime = message.timestamp < 0 ? now() : Math.min(message.timestamp, now());
-    const latestTime = (busTime + limits.maxTimeAheadMs) * 1000;
-    return processEvent({ text, headers: message.headers, position: positionOf(message), latestTime }, type);
+  const pump = (): void => {
+    if (stop.signal.aborted) return;
+    if (inFlight.length === 0 && queue.length === 0 && due) seal();
+    while (inFlight.length < maxInFlight) {
+      const unit = queue.shift();
+      if (unit === undefined) break;
+      start(unit);
+    }
+    if (inFlight.length === 0 && current === undefined) idle?.resolve();
   };
 
   const noteUnknown = (fields: readonly string[]): void => {
@@ -207,15 +242,19 @@ export const createLane = (deps: {
     }
   };
 
+  const ignore = (reason: Ignored["reason"]): void => metrics.ignored.inc({ topic, reason });
+
   const takeOne = (unit: Unit, message: BusMessage): void => {
-    const outcome = read(message);
+    const outcome = readMessage(message, type, { maxTimeAheadMs: limits.maxTimeAheadMs, now: now() });
     unit.sourceBytes += bytesOf(message);
     if (outcome.kind === "rejected") {
       unit.letters.push({ source: message, rejection: outcome });
     } else if (outcome.kind === "ignored") {
-      metrics.ignored.inc({ topic, reason: outcome.reason });
+      ignore(outcome.reason);
+    } else if (suppresses(outcome.record)) {
+      ignore("suppressed");
     } else {
-      unit.batch.add(outcome.record);
+      unit.batch.add(outcome.record, message.timestamp < 0 ? { ...message, timestamp: now() } : message);
       unit.sources.push(message);
       if (outcome.unknownFields.length > 0) noteUnknown(outcome.unknownFields);
       for (const field of outcome.unusual) metrics.unusualValues.inc({ topic, field });
@@ -258,7 +297,7 @@ export const createLane = (deps: {
       if (stop.signal.aborted) return;
       due = true;
       pump();
-      if (inFlight === undefined && queue.length === 0 && current === undefined) return;
+      if (inFlight.length === 0 && queue.length === 0 && current === undefined) return;
       if (idle === undefined) {
         const { promise, resolve } = Promise.withResolvers<void>();
         idle = { promise, resolve };
@@ -266,21 +305,29 @@ export const createLane = (deps: {
       await idle.promise;
       idle = undefined;
     },
+    settled: async () => {
+      // What was given up may still be on its way into the warehouse.
+      if (stop.signal.aborted) return new Promise(() => {});
+      due = true;
+      pump();
+      const units = [...inFlight, ...queue, current].filter((unit) => unit !== undefined);
+      await Promise.all(units.map((unit) => unit.done.promise));
+    },
     fence: (epoch) => {
       if (current !== undefined && current.epoch < epoch) {
         clearTimeout(timer);
-        budget.release(current.counted);
+        forget(current);
         current = undefined;
       }
       for (let index = queue.length - 1; index >= 0; index -= 1) {
         const unit = queue[index];
         if (unit === undefined || unit.epoch >= epoch) continue;
-        budget.release(unit.counted);
+        forget(unit);
         queue.splice(index, 1);
       }
       pump();
     },
-    oldestAt: () => inFlight?.firstAt ?? queue[0]?.firstAt ?? current?.firstAt ?? null,
+    oldestAt: () => inFlight[0]?.firstAt ?? queue[0]?.firstAt ?? current?.firstAt ?? null,
     abort,
   };
 };

@@ -6,6 +6,7 @@ import {
   createProducer,
 } from "@conversation-export/bus";
 import type { EventType } from "@conversation-export/domain";
+import { createRedis, createWriterLeases } from "@conversation-export/queue";
 import {
   configOrExit,
   createHealthServer,
@@ -13,10 +14,18 @@ import {
   createMetrics,
   run,
 } from "@conversation-export/runtime";
-import { createWatermarkWriter, createWriter } from "@conversation-export/warehouse";
+import { createSuppressionGate } from "@conversation-export/suppression";
+import {
+  createLandingStore,
+  createSuppressionStore,
+  createWatermarkWriter,
+  createWriter,
+  FOUND_LATER,
+} from "@conversation-export/warehouse";
 import { readConfig } from "./config.ts";
 import { createIngestMetrics } from "./ingest-metrics.ts";
 import { createLagWatch } from "./lag-watch.ts";
+import { createLandingGap } from "./landing-gap.ts";
 import { createPipeline } from "./pipeline.ts";
 import { createSink } from "./sink.ts";
 import { createWatermarkWatch } from "./watermark-watch.ts";
@@ -36,14 +45,40 @@ const types = new Map<string, EventType>([
 ]);
 const topics = [...types.keys()];
 
-const writer = createWriter({ url: config.clickhouseUrl, application: "conversation-export-ingest" });
+const warehouse = { url: config.clickhouseUrl, application: "conversation-export-ingest" };
+const writer = createWriter(warehouse);
+const landing = createLandingStore(warehouse);
+const gap = config.landingDays === null ? createLandingGap({ store: landing, now: Date.now }) : null;
+const redis = createRedis({ url: config.redisUrl, log });
+const suppressions = createSuppressionStore(warehouse);
+const gate = createSuppressionGate({
+  lease: createWriterLeases({ redis, leaseMs: config.writerLeaseMs }),
+  leaseMs: config.writerLeaseMs,
+  store: { ...suppressions, add: (rows) => suppressions.add(rows, FOUND_LATER) },
+  secret: config.suppressionSecret,
+  service: "ingest",
+  now: () => performance.now(),
+  settled: () => pipeline.settled(),
+  oldestUpload: () => pipeline.oldestUpload(),
+  onLost: (error) => {
+    // What was read before the erasure must not be written: it comes again.
+    pipeline.abort();
+    running.fatal(error);
+  },
+  metrics: registry,
+  log,
+});
+let mayWrite = false;
 // Compressed, since a letter that came compressed might be larger than the bus takes otherwise.
 const producer = createProducer({ ...connection, compression: "zstd" });
-const sink = createSink({ writer, producer, metrics, log, now: () => new Date() });
+const sink = createSink({ writer, producer, gate, gap, metrics, log, now: () => new Date() });
 const pipeline = createPipeline({
   types,
   limits: config.limits,
   bufferMaxBytes: config.bufferMaxBytes,
+  landingDays: config.landingDays,
+  suppresses: gate.suppresses,
+  foundStored: gate.foundStored,
   sink,
   consumer: () => consumer,
   metrics,
@@ -76,7 +111,7 @@ const lagWatch = createLagWatch({
 });
 const watermarks = createWatermarkWatch({
   progress: createGroupProgress({ ...connection, groupId: config.groupId }),
-  store: createWatermarkWriter({ url: config.clickhouseUrl, application: "conversation-export-ingest" }),
+  store: createWatermarkWriter(warehouse),
   lists: new Map([
     [config.topics.conversations, "conversations"],
     [config.topics.messages, "messages"],
@@ -94,13 +129,24 @@ const health = createHealthServer({
   metrics: registry,
   log,
   checks: {
-    live: () => Date.now() - consumer.lastTick() < LIVENESS_MS || "the consumer loop does not tick",
+    live: () =>
+      !mayWrite || Date.now() - consumer.lastTick() < LIVENESS_MS || "the consumer loop does not tick",
     ready: () => {
       if (pipeline.isDraining()) return "draining";
+      if (!mayWrite) return gate.isOpen();
       return consumer.isJoined() || "no member of the consumer group yet";
     },
   },
 });
+
+const startGate = async (): Promise<void> => {
+  await gate.start();
+  mayWrite = true;
+};
+const stopGate = async (): Promise<void> => {
+  await gate.stop();
+  await suppressions.close();
+};
 
 const running = run({
   log,
@@ -108,9 +154,12 @@ const running = run({
   parts: [
     { name: "health", start: health.start, stop: health.stop },
     { name: "writer", start: async () => {}, stop: writer.close },
+    { name: "landing", start: async () => {}, stop: landing.close },
     { name: "producer", start: producer.start, stop: producer.stop },
     { name: "lag", start: lagWatch.start, stop: lagWatch.stop },
     { name: "watermarks", start: watermarks.start, stop: watermarks.stop },
+    { name: "redis", start: redis.start, stop: redis.stop },
+    { name: "suppressions", start: startGate, stop: stopGate },
     { name: "consumer", start: consumer.start, stop: consumer.stop },
     { name: "pipeline", start: async () => {}, stop: pipeline.drain },
   ],

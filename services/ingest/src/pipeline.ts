@@ -1,5 +1,5 @@
 import type { Consumer, MessageSlice, Taken, TopicPartition } from "@conversation-export/bus";
-import type { EventType } from "@conversation-export/domain";
+import type { EventType, ExportRecord, Micros } from "@conversation-export/domain";
 import type { Logger, Metrics } from "@conversation-export/runtime";
 import { type BufferBudget, createBufferBudget } from "./buffer-budget.ts";
 import type { IngestMetrics } from "./ingest-metrics.ts";
@@ -16,6 +16,15 @@ export type Pipeline = Handlers & {
   /** Takes nothing more and resolves when everything taken is settled. */
   drain(): Promise<void>;
   isDraining(): boolean;
+  /** Gives up everything that was taken: it comes again. */
+  abort(): void;
+  /**
+   * Resolves when everything that was taken before the call is in the warehouse or forgotten, never when a lane has
+   * given up.
+   */
+  settled(): Promise<void>;
+  /** The oldest instant of upload of what is being written; null when nothing is. */
+  oldestUpload(): Micros | null;
 };
 
 /** Topics, lanes and the budget that they share. `consumer` is asked for late: it is built with these handlers. */
@@ -23,6 +32,9 @@ export const createPipeline = (deps: {
   readonly types: ReadonlyMap<string, EventType>;
   readonly limits: LaneLimits;
   readonly bufferMaxBytes: number;
+  readonly landingDays: number | null;
+  readonly suppresses: (record: ExportRecord) => boolean;
+  readonly foundStored: () => Promise<void>;
   readonly sink: Sink;
   readonly consumer: () => Consumer;
   readonly metrics: IngestMetrics;
@@ -48,8 +60,9 @@ export const createPipeline = (deps: {
   const lanes = new Map<string, Lane>();
   for (const [topic, type] of types) {
     const commit: Consumer["commit"] = (epoch, offsets) => consumer().commit(epoch, offsets);
-    const { limits, metrics, onFatal } = deps;
-    lanes.set(topic, createLane({ topic, type, limits, budget, sink, commit, metrics, log, now, onFatal }));
+    const { limits, landingDays, suppresses, foundStored, metrics, onFatal } = deps;
+    const records = { topic, type, limits, landingDays, suppresses, foundStored };
+    lanes.set(topic, createLane({ ...records, budget, sink, commit, metrics, log, now, onFatal }));
   }
 
   const oldestSeconds = (): number => {
@@ -94,5 +107,12 @@ export const createPipeline = (deps: {
       await drainLanes();
     },
     isDraining: () => draining,
+    abort: () => {
+      for (const lane of lanes.values()) lane.abort();
+    },
+    settled: async () => {
+      await Promise.all([...lanes.values()].map((lane) => lane.settled()));
+    },
+    oldestUpload: sink.oldestUpload,
   };
 };

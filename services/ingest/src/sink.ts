@@ -1,20 +1,48 @@
-import { rejected } from "@conversation-export/domain";
+import { deadLetterTopic, type Micros, rejected } from "@conversation-export/domain";
 import { isRetryable, type Logger, retry, ServiceError } from "@conversation-export/runtime";
 import type { OutgoingMessage, Producer } from "@conversation-export/bus";
-import { type Batch, type TableInsert, WarehouseError, type Writer } from "@conversation-export/warehouse";
-import { type DeadLetter, deadLetterTopic, toDeadLetter, withoutPayload } from "./dead-letter.ts";
+import {
+  type Batch,
+  type TableInsert,
+  WarehouseError,
+  type Writer,
+  type WriteTicket,
+} from "@conversation-export/warehouse";
+import { type DeadLetter, toDeadLetter, withoutPayload } from "./dead-letter.ts";
 import type { IngestMetrics } from "./ingest-metrics.ts";
+import type { LandingGap } from "./landing-gap.ts";
 
 export type Sink = {
   /**
-   * Writes a batch table by table, as often as it takes. `refused` holds the indexes of the records that ClickHouse
+   * Writes a batch table by table, as often as it takes; with a new instant of upload when it has waited for more than
+   * a minute, which then is that of all its tables. `refused` holds the indexes of the records that ClickHouse
    * refuses for their data; all others are acknowledged. `smooth`: every INSERT went through at once, so nothing
-   * holds on to the memory of the batch. Rejects only when `signal` aborts.
+   * holds on to the memory of the batch. Events land at once, the tables that readers see are written `after` the batch
+   * before this one. Rejects only when `signal` aborts or `after` rejects.
    */
-  write(batch: Batch, signal: AbortSignal): Promise<{ refused: number[]; smooth: boolean }>;
+  write(
+    batch: Batch,
+    signal: AbortSignal,
+    after?: Promise<unknown>,
+  ): Promise<{ refused: number[]; smooth: boolean }>;
   /** Sends records to the dead letters of their topic, as often as it takes. Rejects only when `signal` aborts. */
   bury(topic: string, letters: readonly DeadLetter[], signal: AbortSignal): Promise<void>;
+  /** The oldest instant of upload of the batches that are being written; null when none is. */
+  oldestUpload(): Micros | null;
 };
+
+/** What decides whether this process may write. */
+export type WriteGate = {
+  /** Resolves while rows may be inserted, waits otherwise. Rejects when `signal` aborts. */
+  untilOpen(signal: AbortSignal): Promise<WriteTicket>;
+};
+
+/** The instant of upload that stands in the rows of a batch. */
+type Upload = { instant: Micros };
+
+const LANDING = "landing";
+const MAX_UPLOAD_AGE_MICROS = 60_000_000;
+const tooOld = new Error("the instant of upload is too old");
 
 const codeOf = (error: unknown): string => {
   if (error instanceof WarehouseError) return error.causeName;
@@ -28,7 +56,7 @@ const isBug = ({ cause }: Error): boolean =>
   cause instanceof TypeError || cause instanceof RangeError || cause instanceof ReferenceError;
 
 const isFinal = (error: unknown): boolean =>
-  isRefusedData(error) || (error instanceof WarehouseError && isBug(error));
+  error === tooOld || isRefusedData(error) || (error instanceof WarehouseError && isBug(error));
 
 const isUnsendable = (error: unknown): boolean =>
   error instanceof ServiceError && error.code === "produce" && !error.retryable;
@@ -38,11 +66,15 @@ const never = (): boolean => false;
 export const createSink = (deps: {
   readonly writer: Writer;
   readonly producer: Producer;
+  readonly gate: WriteGate;
+  /** null when every event is kept in the landing table. */
+  readonly gap: LandingGap | null;
   readonly metrics: IngestMetrics;
   readonly log: Logger;
   readonly now: () => Date;
 }): Sink => {
-  const { writer, producer, metrics, log, now } = deps;
+  const { writer, producer, gate, gap, metrics, log, now } = deps;
+  const uploads = new Set<Upload>();
 
   let failures = 0;
 
@@ -64,9 +96,22 @@ export const createSink = (deps: {
       },
     });
 
-  const insert = async (one: TableInsert, signal: AbortSignal): Promise<void> => {
+  const micros = (): Micros => now().getTime() * 1000;
+
+  const stamp = async (batch: Batch, upload: Upload, signal: AbortSignal): Promise<void> => {
+    if (gap !== null) await untilItWorks("landing_gap", signal, () => gap.cover(signal), isFinal);
+    upload.instant = micros();
+    batch.fillUpload(upload.instant);
+  };
+
+  const insert = async (one: TableInsert, upload: Upload, signal: AbortSignal): Promise<void> => {
     const started = performance.now();
-    await untilItWorks(one.table, signal, () => writer.insert(one, signal), isFinal);
+    const attempt = async (): Promise<void> => {
+      const ticket = await gate.untilOpen(signal);
+      if (micros() - upload.instant > MAX_UPLOAD_AGE_MICROS) throw tooOld;
+      await writer.insert(one, signal, ticket);
+    };
+    await untilItWorks(one.table, signal, attempt, isFinal);
     metrics.insert.observe({ table: one.table }, (performance.now() - started) / 1000);
     metrics.written.inc({ table: one.table }, one.rows);
   };
@@ -74,20 +119,38 @@ export const createSink = (deps: {
   // Versions make a repeated insert harmless, so halves may contain rows that are already written.
   const writeRange = async (
     batch: Batch,
-    from: number,
-    to: number,
+    upload: Upload,
+    range: {
+      readonly from: number;
+      readonly to: number;
+      readonly landedAt: Micros | null;
+      readonly after: Promise<unknown> | undefined;
+    },
     signal: AbortSignal,
   ): Promise<number[]> => {
+    const { from, to, after } = range;
+    let { landedAt } = range;
     try {
-      for (const one of batch.inserts(from, to)) await insert(one, signal);
+      for (const one of batch.inserts(from, to)) {
+        if (one.table === LANDING && landedAt === upload.instant) continue;
+        if (one.table !== LANDING) await after;
+        await insert(one, upload, signal);
+        if (one.table === LANDING) landedAt = upload.instant;
+      }
       return [];
     } catch (error) {
       failures += 1;
+      if (error === tooOld) {
+        metrics.stampedAnew.inc({});
+        await stamp(batch, upload, signal);
+        // From its first table, so that all tables say the same instant.
+        return writeRange(batch, upload, { from, to, landedAt, after }, signal);
+      }
       if (signal.aborted || !isRefusedData(error)) throw error;
       if (to - from === 1) return [from];
       const middle = (from + to) >> 1;
-      const left = await writeRange(batch, from, middle, signal);
-      const right = await writeRange(batch, middle, to, signal);
+      const left = await writeRange(batch, upload, { from, to: middle, landedAt, after }, signal);
+      const right = await writeRange(batch, upload, { from: middle, to, landedAt, after }, signal);
       return [...left, ...right];
     }
   };
@@ -114,12 +177,19 @@ export const createSink = (deps: {
   };
 
   return {
-    write: async (batch, signal) => {
+    write: async (batch, signal, after) => {
       if (batch.records() === 0) return { refused: [], smooth: true };
-      batch.fillUpload(now().getTime() * 1000);
       const failuresBefore = failures;
-      const refused = await writeRange(batch, 0, batch.records(), signal);
-      return { refused, smooth: failures === failuresBefore };
+      const upload: Upload = { instant: micros() };
+      uploads.add(upload);
+      try {
+        await stamp(batch, upload, signal);
+        const whole = { from: 0, to: batch.records(), landedAt: null, after };
+        const refused = await writeRange(batch, upload, whole, signal);
+        return { refused, smooth: failures === failuresBefore };
+      } finally {
+        uploads.delete(upload);
+      }
     },
     bury: async (topic, letters, signal) => {
       if (letters.length === 0) return;
@@ -131,6 +201,8 @@ export const createSink = (deps: {
       );
       for (const { rejection } of letters) metrics.rejected.inc({ topic, reason: rejection.reason });
     },
+    oldestUpload: () =>
+      uploads.size === 0 ? null : Math.min(...Array.from(uploads, ({ instant }) => instant)),
   };
 };
 

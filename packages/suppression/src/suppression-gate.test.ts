@@ -1,0 +1,260 @@
+import type { ExportRecord } from "@conversation-export/domain";
+import { createLogger, createMetrics, type ServiceError } from "@conversation-export/runtime";
+import { expect, it, vi } from "vitest";
+import { createSubjectHash } from "./subject-hash.ts";
+import { createSuppressionGate } from "./suppression-gate.ts";
+import type { SuppressionRow } from "./suppression-index.ts";
+
+/** Short, so that it is renewed every few milliseconds; what counts as time is set by the tests. */
+const LEASE_MS = 60;
+const SECRET = "a secret of the tests";
+const hash = createSubjectHash(SECRET);
+/** How far the clock of ClickHouse is ahead of ours. */
+const AHEAD = 5_000_000;
+
+const conversation = (id: string, chatterId = "", dateCreated = 10): ExportRecord =>
+  ({
+    type: "conversation.exported",
+    clientId: "acme",
+    id,
+    dateCreated,
+    columns: { chatterId, endUserId: "" },
+  }) as never;
+const endUser = (id: string, email: string): ExportRecord =>
+  ({ type: "end_user.exported", clientId: "acme", id, dateCreated: 10, email }) as never;
+const message = (id: string, conversationId: string): ExportRecord =>
+  ({
+    type: "message.exported",
+    clientId: "acme",
+    id,
+    conversationId,
+    dateCreated: 10,
+    columns: { chatterId: "" },
+  }) as never;
+
+const suppressed = (kind: SuppressionRow["kind"], value: string): SuppressionRow => ({
+  clientId: "acme",
+  kind,
+  value,
+  createdBefore: 20,
+});
+
+/** A gate between a Redis and a ClickHouse that do as they are told. */
+const startGate = async (secretInUse = hash.ofSecret) => {
+  const world = {
+    generation: 1,
+    time: 1_000,
+    rows: [] as SuppressionRow[],
+    renewals: [] as number[],
+    isAway: false,
+    keeps: true,
+    unsettled: Promise.resolve(),
+    found: [] as SuppressionRow[],
+    lost: null as ServiceError | null,
+    released: 0,
+    loads: [] as (number | null)[],
+    /** How long answers of ClickHouse are on their way. */
+    answerMs: 0,
+    offset: AHEAD,
+    answers: Promise.resolve(),
+    storing: Promise.resolve(),
+  };
+  const gate = createSuppressionGate({
+    lease: {
+      renew: async ({ confirmed }) => {
+        if (world.isAway) throw new Error("away");
+        world.renewals.push(confirmed);
+        return { generation: world.generation, kept: world.keeps };
+      },
+      release: async () => {
+        world.released += 1;
+      },
+    },
+    leaseMs: LEASE_MS,
+    store: {
+      load: async (take, since) => {
+        world.loads.push(since);
+        await world.answers;
+        world.rows.forEach(take);
+      },
+      add: async (rows) => {
+        await world.storing;
+        world.found.push(...rows);
+      },
+      claimSecret: async () => secretInUse,
+      serverTime: async () => {
+        await world.answers;
+        world.time += world.answerMs;
+        return world.time + world.offset;
+      },
+    },
+    secret: SECRET,
+    service: "test",
+    now: () => world.time,
+    settled: () => world.unsettled,
+    oldestUpload: () => null,
+    onLost: (error) => {
+      world.lost = error;
+    },
+    metrics: createMetrics({ service: "test" }),
+    log: createLogger({ service: "test", level: "silent" }),
+  });
+  await gate.start();
+  return { gate, world };
+};
+
+const untilTrue = (condition: () => boolean): Promise<unknown> =>
+  vi.waitFor(() => expect(condition()).toBe(true));
+
+const isWaiting = async (promise: Promise<unknown>): Promise<boolean> => {
+  const waiting = Symbol();
+  return (await Promise.race([promise, Promise.resolve(waiting)])) === waiting;
+};
+const forever = new AbortController().signal;
+
+it("reads the suppressions before it opens, and refuses another secret", async () => {
+  const { gate, world } = await startGate();
+  expect(world.renewals.at(0)).toBe(0);
+  expect(world.renewals.at(-1)).toBe(1);
+  expect(gate.isOpen()).toBe(true);
+  // Two thirds of the lease, by the other clock.
+  expect((await gate.untilOpen(forever)).notAfter).toBe(world.time + AHEAD + 40);
+  await expect(startGate("of another secret")).rejects.toMatchObject({ code: "suppression_secret" });
+});
+
+it("confirms a generation only when what it let through before is settled", async () => {
+  const { gate, world } = await startGate();
+  const written = Promise.withResolvers<void>();
+  world.unsettled = written.promise;
+  expect(gate.suppresses(conversation("c"))).toBe(false);
+  world.rows = [suppressed("conversation", "c")];
+  world.generation = 2;
+  await untilTrue(() => gate.suppresses(conversation("c")));
+  const before = world.renewals.length;
+  await untilTrue(() => world.renewals.length > before + 5);
+  expect(gate.isOpen()).toBe(true);
+  expect(new Set(world.renewals.slice(before))).toEqual(new Set([1]));
+  written.resolve();
+  await untilTrue(() => world.renewals.at(-1) === 2);
+  // From the start, then what may be new.
+  expect(world.loads).toEqual([null, 1_000 + AHEAD - 600_000]);
+});
+
+it("renews its lease while ClickHouse does not answer", async () => {
+  const { gate, world } = await startGate();
+  world.answers = new Promise(() => {});
+  // Its clock is to be measured, and its suppressions are to be read.
+  world.time += 10_001;
+  world.generation = 2;
+  await untilTrue(() => world.loads.length === 2);
+  const before = world.renewals.length;
+  world.time += LEASE_MS * 100;
+  await untilTrue(() => world.renewals.length > before + 5);
+  expect(gate.isOpen()).toBe(true);
+  expect(world.renewals.at(-1)).toBe(1);
+});
+
+it("takes no clock from an answer that was long on its way", async () => {
+  const { gate, world } = await startGate();
+  const offset = async (): Promise<number> => {
+    const renewed = world.renewals.length;
+    await untilTrue(() => world.renewals.length > renewed + 3);
+    return (await gate.untilOpen(forever)).notAfter - world.time;
+  };
+  Object.assign(world, { answerMs: LEASE_MS / 5, offset: 0, time: world.time + 10_001 });
+  expect(await offset()).toBeGreaterThan(AHEAD - LEASE_MS * 10);
+  world.answerMs = 0;
+  expect(await offset()).toBe(40);
+});
+
+it("tells when what it has found is stored, and drops nothing of it", async () => {
+  const { gate, world } = await startGate();
+  world.rows = [suppressed("conversation", "c")];
+  world.generation = 2;
+  await untilTrue(() => gate.wouldSuppress(conversation("c")));
+  await gate.foundStored();
+  expect(gate.wouldSuppress(message("looked-at", "c"))).toBe(true);
+  const first = Promise.withResolvers<void>();
+  world.storing = first.promise;
+  for (let at = 0; at < 12_000; at += 1) expect(gate.suppresses(message(`m${at}`, "c"))).toBe(true);
+  const stored = gate.foundStored();
+  expect(await isWaiting(stored)).toBe(true);
+  world.storing = Promise.reject(new Error("away"));
+  world.storing.catch(() => undefined);
+  first.resolve();
+  await stored;
+  expect(world.found).toHaveLength(12_000);
+  expect(gate.suppresses(message("later", "c"))).toBe(true);
+  await expect(gate.foundStored()).rejects.toThrow("away");
+  world.storing = Promise.resolve();
+  await gate.foundStored();
+  expect(world.found.at(-1)).toMatchObject({ kind: "message", value: "later" });
+  expect(world.found).toHaveLength(12_001);
+});
+
+it("closes when the lease cannot be renewed, and opens again when nothing was erased meanwhile", async () => {
+  const { gate, world } = await startGate();
+  world.isAway = true;
+  world.time += LEASE_MS;
+  expect(gate.isOpen()).toBe("the writer's lease could not be renewed");
+  const open = gate.untilOpen(forever);
+  const gaveUp = new AbortController();
+  const stopped = gate.untilOpen(gaveUp.signal);
+  expect(await isWaiting(open)).toBe(true);
+  gaveUp.abort(new Error("stops"));
+  await expect(stopped).rejects.toThrow("stops");
+  world.isAway = false;
+  world.keeps = false;
+  expect((await open).notAfter).toBe(world.time + AHEAD + 40);
+  expect(world.lost).toBeNull();
+});
+
+it("ends the process when an erasure went on without it", async () => {
+  const { gate, world } = await startGate();
+  world.isAway = true;
+  world.time += LEASE_MS;
+  const open = gate.untilOpen(forever);
+  world.renewals.length = 0;
+  Object.assign(world, { isAway: false, keeps: false, generation: 2 });
+  await untilTrue(() => world.lost !== null);
+  expect(world.lost).toMatchObject({ code: "writer_lease_lost" });
+  expect(await isWaiting(open)).toBe(true);
+  expect(gate.isOpen()).toBe("the writer's lease was lost");
+  await gate.stop();
+  // It does not hold up the erasure by renewing its lease.
+  expect(world.renewals).toHaveLength(1);
+  expect(world.released).toBe(1);
+});
+
+it("drops by conversation, message and person, when the record was created before", async () => {
+  const { gate, world } = await startGate();
+  world.rows = [
+    suppressed("conversation", "c"),
+    suppressed("message", "m"),
+    suppressed("subject", hash.of("acme", "chatter_id:p")),
+    suppressed("subject", hash.of("acme", "email:p@example.com")),
+  ];
+  world.generation = 2;
+  await untilTrue(() => gate.suppresses(conversation("c")));
+  expect(gate.suppresses(conversation("c", "", 20))).toBe(false);
+  expect(gate.suppresses(conversation("d"))).toBe(false);
+  expect(gate.suppresses(conversation("e", "p"))).toBe(true);
+  expect(gate.suppresses({ ...conversation("e", "p"), clientId: "globex" })).toBe(false);
+  expect(gate.suppresses(message("m", "moved"))).toBe(true);
+  expect(gate.suppresses(message("n", "c"))).toBe(true);
+  expect(gate.suppresses(message("o", "d"))).toBe(false);
+  expect(gate.suppresses(endUser("u", " P@Example.com"))).toBe(true);
+  expect(gate.suppressesId({ clientId: "acme", kind: "conversation", id: "c", dateCreated: 19 })).toBe(true);
+  expect(gate.suppressesId({ clientId: "acme", kind: "conversation", id: "c", dateCreated: 20 })).toBe(false);
+  // What was dropped for another reason than its own id is noted, once, and known from then on.
+  expect(gate.suppresses(message("of-e", "e"))).toBe(true);
+  expect(gate.suppresses(endUser("u", "other@example.com"))).toBe(true);
+  expect(gate.suppresses(conversation("e"))).toBe(true);
+  await untilTrue(() => world.found.length >= 4);
+  expect(world.found.map(({ kind, value }) => `${kind} ${value}`)).toEqual([
+    "conversation e",
+    "message n",
+    "end_user u",
+    "message of-e",
+  ]);
+});
