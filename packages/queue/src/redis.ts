@@ -5,6 +5,7 @@ import { problemsOf, type RedisServerFacts, readServerFacts } from "./server-fac
 const CONNECT_TIMEOUT_MS = 5_000;
 const COMMAND_TIMEOUT_MS = 2_000;
 const SILENCE_TIMEOUT_MS = 5_000;
+const LONG_SILENCE_TIMEOUT_MS = 30_000;
 const MAX_RECONNECT_MS = 2_000;
 
 export type Redis = {
@@ -36,25 +37,43 @@ export const askRedis = async <T>(operation: () => Promise<T>): Promise<T> => {
   try {
     return await operation();
   } catch (error) {
-    throw new ServiceError("redis_unavailable", `Redis does not answer: ${String(error)}`, {
-      retryable: true,
-      cause: error,
-    });
+    throw redisUnavailable(error);
   }
 };
 
-/** `url`: `redis://user:password@host:port/database`, or `rediss:` for TLS. */
-export const createRedis = (deps: { readonly url: string; readonly log: Logger }): Redis => {
+export const redisUnavailable = (error: unknown): ServiceError =>
+  new ServiceError("redis_unavailable", `Redis does not answer: ${String(error)}`, {
+    retryable: true,
+    cause: error,
+  });
+
+const WHEN = {
+  /** A command of now is worth nothing later, and must not pile up while the server is away. */
+  now: {
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    commandTimeout: COMMAND_TIMEOUT_MS,
+    socketTimeout: SILENCE_TIMEOUT_MS,
+  },
+  /** A worker has nothing else to do than to wait, also for an answer that blocks. */
+  ever: { maxRetriesPerRequest: null, socketTimeout: LONG_SILENCE_TIMEOUT_MS },
+} as const;
+
+/**
+ * `url`: `redis://user:password@host:port/database`, or `rediss:` for TLS.
+ * @param deps.within whether a command fails when the server is away (`now`, the default) or waits for it (`ever`)
+ */
+export const createRedis = (deps: {
+  readonly url: string;
+  readonly log: Logger;
+  readonly within?: keyof typeof WHEN;
+}): Redis => {
   const { url, log } = deps;
   const client = new Client(url, {
     lazyConnect: true,
-    // A command of now is worth nothing later, and must not pile up while the server is away.
-    enableOfflineQueue: false,
-    maxRetriesPerRequest: 0,
     connectTimeout: CONNECT_TIMEOUT_MS,
-    commandTimeout: COMMAND_TIMEOUT_MS,
-    // Without it a connection whose other end vanished silently would be kept for many minutes.
-    socketTimeout: SILENCE_TIMEOUT_MS,
+    // Without its socketTimeout a connection whose other end vanished silently would be kept for many minutes.
+    ...WHEN[deps.within ?? "now"],
     retryStrategy: (attempt) => Math.min(attempt * 100, MAX_RECONNECT_MS),
   });
   const abort = new AbortController();

@@ -1,15 +1,16 @@
 import { expect, it } from "vitest";
 import { problemsOf, readServerFacts } from "./server-facts.ts";
 
-const info = (version: string, policy: string): string =>
-  `# Server\r\nredis_version:${version}\r\nredis_mode:standalone\r\n# Memory\r\nmaxmemory_policy:${policy}\r\n`;
+const info = (version: string, policy: string, aof = 1): string =>
+  `# Server\r\nredis_version:${version}\r\n# Memory\r\nmaxmemory_policy:${policy}\r\n# Persistence\r\naof_enabled:${aof}\r\n`;
 
-it("reads version and policy from INFO", () => {
+it("reads version, policy and persistence from INFO", () => {
   expect(readServerFacts(info("7.0.15", "noeviction"))).toEqual({
     version: "7.0.15",
     maxmemoryPolicy: "noeviction",
+    appendOnly: true,
   });
-  expect(readServerFacts("")).toEqual({ version: null, maxmemoryPolicy: null });
+  expect(readServerFacts("")).toEqual({ version: null, maxmemoryPolicy: null, appendOnly: null });
 });
 
 it.each([
@@ -23,6 +24,12 @@ it.each([
   expect(problems).toEqual(expected.map((text) => expect.stringMatching(text)));
 });
 
+it("warns of a server that keeps nothing on disk", () => {
+  expect(problemsOf(readServerFacts(info("7.2.4", "noeviction", 0)))).toEqual([
+    expect.stringMatching(/appendonly/),
+  ]);
+});
+
 it("does not complain about what the server hides", () => {
-  expect(problemsOf({ version: null, maxmemoryPolicy: null })).toEqual([]);
+  expect(problemsOf({ version: null, maxmemoryPolicy: null, appendOnly: null })).toEqual([]);
 });

@@ -1,17 +1,27 @@
 import { isRedisVersionLowerThan, RedisConnection } from "bullmq";
 
 /** null: the server does not say. */
-export type RedisServerFacts = { readonly version: string | null; readonly maxmemoryPolicy: string | null };
+export type RedisServerFacts = {
+  readonly version: string | null;
+  readonly maxmemoryPolicy: string | null;
+  /** Whether what was written outlives a restart. */
+  readonly appendOnly: boolean | null;
+};
 
 /** Reads the answer to INFO. */
 export const readServerFacts = (info: string): RedisServerFacts => {
   const field = (name: string): string | null =>
     new RegExp(`^${name}:(.+?)\\r?$`, "m").exec(info)?.[1] ?? null;
-  return { version: field("redis_version"), maxmemoryPolicy: field("maxmemory_policy") };
+  const aof = field("aof_enabled");
+  return {
+    version: field("redis_version"),
+    maxmemoryPolicy: field("maxmemory_policy"),
+    appendOnly: aof === null ? null : aof === "1",
+  };
 };
 
 /** What about a server loses jobs, one sentence each. */
-export const problemsOf = ({ version, maxmemoryPolicy }: RedisServerFacts): string[] => {
+export const problemsOf = ({ version, maxmemoryPolicy, appendOnly }: RedisServerFacts): string[] => {
   const problems: string[] = [];
   const wanted = RedisConnection.recommendedMinimumVersion;
   if (version !== null && isRedisVersionLowerThan(version, wanted, "redis")) {
@@ -20,5 +30,6 @@ export const problemsOf = ({ version, maxmemoryPolicy }: RedisServerFacts): stri
   if (maxmemoryPolicy !== null && maxmemoryPolicy !== "noeviction") {
     problems.push("Redis may evict jobs: set maxmemory-policy to noeviction");
   }
+  if (appendOnly === false) problems.push("Redis loses jobs when it restarts: set appendonly to yes");
   return problems;
 };

@@ -1,0 +1,73 @@
+import { z } from "zod";
+import type { JobType } from "./job.ts";
+
+const dataSchema = z.object({
+  /** Start of the first hour; null: the last whole hour before `to`. */
+  from: z.iso.datetime().nullable().default(null),
+  /** End of the last hour, which is taken along when it is not over; null: the last end of an hour. */
+  to: z.iso.datetime().nullable().default(null),
+  /** null: all clients. */
+  clientId: z.string().min(1).nullable().default(null),
+});
+
+const count = z.int().nonnegative();
+
+/** What became of the messages whose client is known. */
+const fates = {
+  /** This export or a later one. */
+  readable: count,
+  /** Neither readable nor explained by what follows. */
+  missing: count,
+  /** Found among the dead letters, though it would be accepted now. */
+  deadLetters: count,
+  /** Of an erased person, and not readable. */
+  suppressed: count,
+  /** Of an erased person, and readable. */
+  erasedButReadable: count,
+  /** Older than its client wants to keep. */
+  expired: count,
+};
+
+const resultSchema = z.object({
+  from: z.iso.datetime(),
+  to: z.iso.datetime(),
+  hours: z.array(
+    z.object({
+      hour: z.iso.datetime(),
+      topic: z.string(),
+      /** Messages that the bus does not hold any more. */
+      gone: count,
+      /** Messages without a value. */
+      ignored: count,
+      /** Messages that are refused: they are dead letters. */
+      refused: count,
+      /** Partitions that are younger than the last comparison: they were read from their start. */
+      madeAnew: count,
+      clients: z.array(z.object({ clientId: z.string(), ...fates })),
+    }),
+  ),
+  /** All of them, also those beyond the bound of `differences`. */
+  missing: count,
+  erasedButReadable: count,
+  /** Where the messages stand; what they say is not repeated. */
+  differences: z.array(
+    z.object({
+      fate: z.enum(["missing", "erased_but_readable"]),
+      clientId: z.string(),
+      type: z.string(),
+      topic: z.string(),
+      partition: count,
+      offset: count,
+    }),
+  ),
+});
+
+export type ReconcileData = z.output<typeof dataSchema>;
+export type ReconcileResult = z.output<typeof resultSchema>;
+
+/** Compares what the bus carried with what is readable. A job that finds a difference fails; its report is kept. */
+export const reconcileJob: JobType<ReconcileData, ReconcileResult> = {
+  name: "reconcile",
+  data: dataSchema,
+  result: resultSchema,
+};
