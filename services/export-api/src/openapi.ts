@@ -209,7 +209,7 @@ const dataSubjectRequestStatus = z
     type: dataSubjectRequestSchema.shape.type,
     email: z.string().nullable(),
     identifiers: z
-      .array(z.object({ type: z.enum(["email", "chatter_id"]), value: z.string() }))
+      .array(z.object({ type: z.enum(["email", "chatter_id", "end_user_id"]), value: z.string() }))
       .optional()
       .describe("Absent when there are none"),
     status: z.enum(REQUEST_STATUSES).describe("How far the request has come"),

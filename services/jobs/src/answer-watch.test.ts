@@ -1,15 +1,14 @@
 import { expect, it, onTestFinished, vi } from "vitest";
-import { createRedisWatch } from "./redis-watch.ts";
+import { createAnswerWatch } from "./answer-watch.ts";
 
 function watch() {
   const redis = { broken: false, pings: 0 };
-  const made = createRedisWatch({
+  const made = createAnswerWatch({
     everyMs: 1,
-    redis: {
-      ping: () => {
-        redis.pings += 1;
-        return redis.broken ? Promise.reject(new Error("no answer")) : Promise.resolve();
-      },
+    name: "Redis",
+    ping: () => {
+      redis.pings += 1;
+      return redis.broken ? Promise.reject(new Error("gone")) : Promise.resolve();
     },
   });
   onTestFinished(() => made.stop());
@@ -27,7 +26,7 @@ it("follows Redis down and up again", async () => {
   const { redis, made } = watch();
   await made.start();
   redis.broken = true;
-  await vi.waitFor(() => expect(made.answers()).toBe("no answer"));
+  await vi.waitFor(() => expect(made.answers()).toBe("gone"));
   redis.broken = false;
   await vi.waitFor(() => expect(made.answers()).toBe(true));
 });

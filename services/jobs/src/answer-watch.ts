@@ -1,23 +1,26 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Redis } from "@conversation-export/queue";
 
-export type RedisWatch = {
+export type AnswerWatch = {
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** true when Redis has answered the last question, otherwise why it has not. */
+  /** true when the last question was answered, otherwise why it was not. */
   answers(): true | string;
 };
 
-/** Asks Redis every `everyMs` whether it is there. */
-export const createRedisWatch = (deps: { redis: Pick<Redis, "ping">; everyMs: number }): RedisWatch => {
-  const { redis, everyMs } = deps;
+/** Asks a server every `everyMs` whether it is there. */
+export const createAnswerWatch = (deps: {
+  name: string;
+  ping: () => Promise<void>;
+  everyMs: number;
+}): AnswerWatch => {
+  const { name, ping, everyMs } = deps;
   const abort = new AbortController();
-  let answer: true | string = "Redis has not been asked yet";
+  let answer: true | string = `${name} has not been asked yet`;
   let loop = Promise.resolve();
 
   const ask = async (): Promise<void> => {
     try {
-      await redis.ping();
+      await ping();
       answer = true;
     } catch (error) {
       answer = error instanceof Error ? error.message : String(error);

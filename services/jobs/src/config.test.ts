@@ -1,0 +1,46 @@
+import { describe, expect, it } from "vitest";
+import { readConfig } from "./config.ts";
+
+const env = {
+  REDIS_URL: "redis://localhost",
+  CLICKHOUSE_URL: "http://localhost",
+  KAFKA_BROKERS: "one:9092, two:9092",
+  SUPPRESSION_SECRET: "fedcba9876543210fedcba9876543210",
+};
+
+describe("readConfig", () => {
+  it("reads lists, intervals and what is off", () => {
+    const config = readConfig({ ...env, WINDOWS_INTERVAL_SECONDS: "5", COMPACT_INTERVAL_SECONDS: "0" });
+    expect(config.brokers).toEqual(["one:9092", "two:9092"]);
+    expect(config.everyMs).toMatchObject({ windows: 5_000, compact: null });
+    expect(config.cluster).toBeNull();
+  });
+
+  it("has a board only with a password", () => {
+    expect(readConfig({ ...env, BOARD_USER: "somebody" }).board).toBeNull();
+    expect(readConfig({ ...env, BOARD_PASSWORD: "" }).board).toBeNull();
+    expect(readConfig({ ...env, BOARD_PASSWORD: "long enough to be one" }).board).toEqual({
+      user: "operator",
+      password: "long enough to be one",
+    });
+  });
+
+  it.each([
+    ["REDIS_URL", "http://localhost"],
+    ["CLICKHOUSE_URL", "redis://localhost"],
+    ["CLUSTER", "a'b"],
+    ["KAFKA_BROKERS", "localhost"],
+    ["SUPPRESSION_SECRET", "short"],
+    ["BOARD_PASSWORD", "short"],
+    ["JOB_LOCK_MS", "100"],
+    ["WINDOWS_INTERVAL_SECONDS", "-1"],
+  ])("refuses %s=%s by name, and does not tell the value", (name, value) => {
+    const read = () => readConfig({ ...env, [name]: value });
+    expect(read).toThrow(name);
+    expect(read).not.toThrow(`: ${value}`);
+  });
+
+  it("refuses one topic for two kinds of records", () => {
+    expect(() => readConfig({ ...env, TOPIC_MESSAGES: "conversations" })).toThrow("TOPIC_MESSAGES");
+  });
+});

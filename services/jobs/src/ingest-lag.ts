@@ -1,0 +1,21 @@
+import type { GroupProgress } from "@conversation-export/bus";
+
+/** How many messages ingest has not committed, over all topics; null when the brokers do not tell. */
+export const createIngestLag =
+  (deps: {
+    readonly progress: Pick<GroupProgress, "fetch">;
+    readonly topics: readonly string[];
+    /** Resolves when the brokers can be asked. */
+    readonly connected: (signal: AbortSignal) => Promise<void>;
+  }) =>
+  async (signal: AbortSignal): Promise<number | null> => {
+    await deps.connected(signal);
+    try {
+      const partitions = (await Promise.all(deps.topics.map(deps.progress.fetch))).flat();
+      const lags = partitions.map(({ start, end, committed }) => end - Math.max(start, committed ?? start));
+      return lags.reduce((sum, lag) => sum + lag, 0);
+    } catch {
+      signal.throwIfAborted();
+      return null;
+    }
+  };

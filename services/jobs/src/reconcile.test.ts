@@ -1,0 +1,279 @@
+import type { BusMessage, BusRange, Letter } from "@conversation-export/bus";
+import { deadLetterOf, type ExportRecord } from "@conversation-export/domain";
+import { type JobContext, type ReconcileData, reconcileJob } from "@conversation-export/queue";
+import { createLogger } from "@conversation-export/runtime";
+import type { ClientRow, ReconciledUntil } from "@conversation-export/warehouse";
+import { expect, it } from "vitest";
+import { createReconcile, type ReconcileState } from "./reconcile.ts";
+
+const HOUR = 3_600_000;
+/** The hour that was over last. */
+const LAST = Date.parse("2026-10-20T09:00:00Z");
+const NOW = LAST + HOUR + 600_000;
+const log = createLogger({ service: "test", level: "silent" });
+const iso = (ms: number): string => new Date(ms).toISOString();
+
+const message = (id: string, timestamp: number, client = "acme", created = timestamp) => ({
+  id,
+  timestamp,
+  value: Buffer.from(
+    JSON.stringify({
+      specversion: "1.0",
+      id,
+      source: "/test",
+      type: "message.exported",
+      time: iso(timestamp),
+      clientid: client,
+      data: { _id: id, conversation_id: "c", date_created: iso(created) },
+    }),
+  ),
+});
+
+/** One partition of one topic; all that is in it is readable but for `unreadable`. */
+function setup(given: readonly { id: string; timestamp: number; value: Buffer | null }[]) {
+  const lines: BusMessage[] = [];
+  const append = ({ timestamp, value }: { timestamp: number; value: Buffer | null }): void => {
+    lines.push({
+      topic: "messages",
+      partition: 0,
+      offset: lines.length,
+      key: null,
+      value,
+      headers: {},
+      timestamp,
+    });
+  };
+  for (const one of given) append(one);
+  const world = {
+    append,
+    start: 0,
+    committed: Number.POSITIVE_INFINITY,
+    unreadable: new Set<string>(),
+    suppressed: new Set<string>(),
+    /** Ids that were asked for in the clear. */
+    asked: [] as string[],
+    attempt: 1,
+    letters: [] as { partition: number; offset: number }[],
+    clients: [] as Pick<ClientRow, "clientId" | "retentionDays">[],
+    until: null as ReconciledUntil | null,
+    state: undefined as ReconcileState | undefined,
+    savesLeft: Number.POSITIVE_INFINITY,
+  };
+  const reconcile = createReconcile({
+    topics: new Map([["messages", "message.exported"]]),
+    reader: {
+      bounds: () => Promise.resolve([{ partition: 0, start: world.start, end: lines.length }]),
+      offsetsAt: (topic, ms) => {
+        const found = lines.findIndex(({ timestamp }) => timestamp >= ms);
+        return Promise.resolve([{ topic, partition: 0, offset: found < 0 ? lines.length : found }]);
+      },
+      async *read({ from, to, onLost, ...where }: BusRange & { onLost?: (lost: BusRange) => void }) {
+        if (from < world.start) onLost?.({ ...where, from, to: Math.min(world.start, to) });
+        const some = lines.slice(Math.max(from, world.start), to);
+        if (some.length > 0) yield some;
+      },
+    },
+    letters: {
+      async *list() {
+        for (const arrival of world.letters) {
+          const facts = deadLetterOf({
+            "dl-reason": "refused_by_warehouse",
+            "dl-topic": "messages",
+            "dl-partition": String(arrival.partition),
+            "dl-offset": String(arrival.offset),
+          });
+          if (facts !== undefined) yield { ...facts, place: arrival } as Letter;
+        }
+      },
+    },
+    progress: {
+      fetch: () =>
+        Promise.resolve([{ partition: 0, start: 0, end: lines.length, committed: world.committed }]),
+    },
+    store: {
+      readable: (_type, exports) => {
+        world.asked.push(...exports.map(({ id }) => id));
+        return Promise.resolve(exports.map(({ id }) => !world.unreadable.has(id)));
+      },
+      standing: (_type, exports) => Promise.resolve(exports.map(({ id }) => !world.unreadable.has(id))),
+      forgetLeft: () => Promise.resolve(),
+      loadUntil: () => Promise.resolve(world.until),
+      saveUntil: (until) => {
+        world.until = until;
+        return Promise.resolve();
+      },
+    },
+    clients: { listClients: () => Promise.resolve(world.clients as ClientRow[]) },
+    suppresses: ({ id }: ExportRecord) => world.suppressed.has(id),
+    maxTimeAheadMs: 0,
+    patienceMs: 0,
+    now: () => NOW,
+    onCompared: () => {},
+  });
+  const run = (data: Partial<ReconcileData> = {}) => {
+    const context: JobContext<ReconcileData, ReconcileState> = {
+      id: "job",
+      data: reconcileJob.data.parse(data),
+      attempt: world.attempt,
+      signal: new AbortController().signal,
+      log,
+      state: world.state,
+      save: (next) => {
+        if (world.savesLeft <= 0) return Promise.reject(new Error("killed"));
+        world.savesLeft -= 1;
+        world.state = structuredClone(next);
+        return Promise.resolve();
+      },
+      progress: () => Promise.resolve(),
+    };
+    return reconcile.run(context);
+  };
+  return { world, run };
+}
+
+const readableOf = (result: Awaited<ReturnType<ReturnType<typeof setup>["run"]>>): number =>
+  result.hours.flatMap(({ clients }) => clients).reduce((sum, one) => sum + one.readable, 0);
+
+it("compares the hour that was over last, by client", async () => {
+  const { run } = setup([
+    message("before", LAST - 1),
+    message("a", LAST),
+    message("b", LAST + HOUR - 1, "globex"),
+    message("behind", LAST + HOUR),
+  ]);
+  const result = await run();
+  expect(result).toMatchObject({ from: iso(LAST), to: iso(LAST + HOUR), missing: 0 });
+  expect(result.hours.map(({ clients }) => clients.map((one) => [one.clientId, one.readable]))).toEqual([
+    [
+      ["acme", 1],
+      ["globex", 1],
+    ],
+  ]);
+});
+
+it("tells apart why something is not readable", async () => {
+  const ids = ["erased", "expired", "letter", "fine"];
+  const { run, world } = setup([
+    ...ids.map((id) => message(id, LAST, "acme", id === "expired" ? LAST - 40 * 24 * HOUR : LAST)),
+    { id: "null", timestamp: LAST, value: null },
+    { id: "bad", timestamp: LAST, value: Buffer.from([0xff]) },
+  ]);
+  world.unreadable = new Set(["erased", "expired", "letter"]);
+  world.suppressed = new Set(["erased"]);
+  world.clients = [{ clientId: "acme", retentionDays: 30 }];
+  world.letters = [{ partition: 0, offset: 2 }];
+  const { hours, missing } = await run();
+  expect(missing).toBe(0);
+  expect(hours).toMatchObject([
+    {
+      ignored: 1,
+      refused: 1,
+      gone: 0,
+      clients: [{ readable: 1, missing: 0, deadLetters: 1, suppressed: 1, expired: 1 }],
+    },
+  ]);
+  expect(world.asked).toEqual(["letter", "fine"]);
+});
+
+it("fails with the places of what is missing, and finds the same when it is tried again", async () => {
+  const { run, world } = setup([message("x", LAST), message("lost", LAST), message("y", LAST)]);
+  world.unreadable = new Set(["lost"]);
+  const failure = { code: "records_missing", retryable: false };
+  await expect(run()).rejects.toMatchObject({
+    ...failure,
+    message: expect.stringMatching(/such as messages\/0\/1 \(acme\)$/) as string,
+  });
+  await expect(run()).rejects.toMatchObject(failure);
+  world.unreadable = new Set();
+  expect(readableOf(await run())).toBe(3);
+});
+
+it("fails when what was erased is readable, for good when no erasure can be going on any more", async () => {
+  const { run, world } = setup([message("x", LAST), message("erased", LAST)]);
+  world.suppressed = new Set(["erased"]);
+  const failure = {
+    code: "erased_but_readable",
+    message: expect.stringMatching(/such as messages\/0\/1 \(acme\)$/) as string,
+  };
+  await expect(run()).rejects.toMatchObject({ ...failure, retryable: true });
+  world.attempt = 10;
+  await expect(run()).rejects.toMatchObject({ ...failure, retryable: false });
+  world.unreadable = new Set(["erased"]);
+  expect(readableOf(await run())).toBe(1);
+});
+
+it("begins at the start of a topic that was made anew, and says so", async () => {
+  const { run, world } = setup([message("x", LAST - HOUR), message("y", LAST)]);
+  world.until = { until: LAST, offsets: [{ topic: "messages", partition: 0, offset: 50 }] };
+  const result = await run();
+  expect(readableOf(result)).toBe(2);
+  expect(result.hours).toMatchObject([{ madeAnew: 1 }]);
+  expect(world.until).toMatchObject({ offsets: [{ offset: 2 }] });
+});
+
+it("waits for ingest, without a failure that is for good", async () => {
+  const { run, world } = setup([message("x", LAST), message("y", LAST)]);
+  world.committed = 1;
+  await expect(run()).rejects.toMatchObject({ code: "reconcile_behind", retryable: true });
+  world.committed = 2;
+  expect(readableOf(await run())).toBe(2);
+});
+
+it("counts what retention has taken from the bus", async () => {
+  const { run, world } = setup([message("x", LAST), message("y", LAST), message("z", LAST)]);
+  world.start = 2;
+  expect((await run()).hours).toMatchObject([{ gone: 2, clients: [{ readable: 1 }] }]);
+});
+
+it("goes on by the clock behind the last message that was compared, whatever their times", async () => {
+  const { run, world } = setup([message("x", LAST - 2 * HOUR)]);
+  world.until = { until: LAST - 2 * HOUR, offsets: [{ topic: "messages", partition: 0, offset: 0 }] };
+  expect(readableOf(await run())).toBe(1);
+  expect(world.until).toEqual({
+    until: LAST + HOUR,
+    offsets: [{ topic: "messages", partition: 0, offset: 1 }],
+  });
+  world.state = undefined;
+  // It comes hours later than its producer says.
+  world.append(message("late", LAST - HOUR));
+  world.append(message("then", LAST + HOUR + 1));
+  world.until = { ...world.until, until: LAST };
+  const result = await run();
+  expect(readableOf(result)).toBe(1);
+  expect(world.until).toMatchObject({ until: LAST + HOUR, offsets: [{ offset: 2 }] });
+});
+
+it("never goes back when a producer's clock runs ahead", async () => {
+  const { run, world } = setup([message("ahead", LAST + 5 * HOUR), message("x", LAST), message("y", LAST)]);
+  world.until = { until: LAST, offsets: [{ topic: "messages", partition: 0, offset: 2 }] };
+  await run();
+  expect(world.until).toMatchObject({ until: LAST + HOUR, offsets: [{ offset: 2 }] });
+});
+
+it.each([0, 1, 2])("ends as an undisturbed run when it dies after %d hours", async (saves) => {
+  const { run, world } = setup([0, 1, 2].map((hour) => message(`m${hour}`, LAST + (hour - 2) * HOUR)));
+  const window = { from: iso(LAST - 2 * HOUR), to: iso(LAST + HOUR) };
+  world.savesLeft = saves;
+  await expect(run(window)).rejects.toThrow("killed");
+  world.savesLeft = Number.POSITIVE_INFINITY;
+  const result = await run(window);
+  expect(result.hours.map(({ hour, clients }) => [hour, clients[0]?.readable])).toEqual([
+    [iso(LAST - 2 * HOUR), 1],
+    [iso(LAST - HOUR), 1],
+    [iso(LAST), 1],
+  ]);
+});
+
+it.each([
+  { from: iso(LAST), to: iso(LAST) },
+  { from: iso(LAST - 1_000 * HOUR), to: iso(LAST) },
+])("refuses the window %j", async (window) => {
+  await expect(setup([]).run(window)).rejects.toMatchObject({ code: "reconcile_window", retryable: false });
+});
+
+it("compares one client alone when it is asked to", async () => {
+  const { run, world } = setup([message("a", LAST), message("b", LAST, "globex")]);
+  world.unreadable = new Set(["a"]);
+  expect(readableOf(await run({ clientId: "globex" }))).toBe(1);
+  expect(world.until).toBeNull();
+});

@@ -1,0 +1,212 @@
+import type { BusMessage, BusRange, Letter, OutgoingMessage } from "@conversation-export/bus";
+import { deadLetterOf } from "@conversation-export/domain";
+import { type JobContext, type ReplayData, replayJob } from "@conversation-export/queue";
+import { createLogger } from "@conversation-export/runtime";
+import { type LetterIdentity, letterKey, type Replay } from "@conversation-export/warehouse";
+import { expect, it } from "vitest";
+import { createReplay, type ReplayState } from "./replay.ts";
+
+const DEAD = "messages.dead-letter";
+const TIME = Date.parse("2026-10-20T10:00:00Z");
+const log = createLogger({ service: "test", level: "silent" });
+
+const letter = (
+  offset: number,
+  change: Partial<BusMessage> = {},
+  dl: Record<string, string> = {},
+): Letter => {
+  const message: BusMessage = {
+    topic: DEAD,
+    partition: 0,
+    offset,
+    key: Buffer.from(`k${offset}`),
+    value: Buffer.from(`v${offset}`),
+    timestamp: TIME,
+    headers: {
+      trace: "t",
+      "dl-reason": "invalid_record",
+      "dl-topic": "messages",
+      "dl-partition": "1",
+      "dl-offset": String(offset + 100),
+      "dl-time": new Date(TIME - 1_000).toISOString(),
+      "dl-rejected-at": new Date(TIME).toISOString(),
+      "dl-replays": "0",
+      ...dl,
+    },
+    ...change,
+  };
+  const facts = deadLetterOf(message.headers);
+  if (facts === undefined) throw new Error("no letter");
+  return { ...facts, place: { partition: 0, offset }, message };
+};
+
+/** A bus with these letters, three at a time, and messages at their first places. */
+function setup(letters: readonly Letter[], originals: readonly BusMessage[] = []) {
+  const sent: OutgoingMessage[] = [];
+  const noted = new Map<string, Replay>();
+  let dieAfter = Number.POSITIVE_INFINITY;
+  const store = {
+    find: (wanted: readonly LetterIdentity[]) =>
+      Promise.resolve(new Map([...noted].filter(([key]) => wanted.some((one) => letterKey(one) === key)))),
+    add: (added: readonly LetterIdentity[], runId: string) => {
+      for (const one of added) noted.set(letterKey(one), { runId, place: one.place });
+      return Promise.resolve();
+    },
+  };
+  const replay = createReplay({
+    topics: ["messages"],
+    letters: {
+      ranges: () => Promise.resolve([{ topic: DEAD, partition: 0, from: 0, to: letters.length }]),
+      async *read({ from, to }: BusRange) {
+        for (let at = from; at < to; at += 3) {
+          const some = letters.slice(at, Math.min(at + 3, to));
+          yield { letters: some, unreadable: 0, next: Math.min(at + 3, to) };
+        }
+      },
+    },
+    reader: {
+      bounds: () => Promise.resolve([0, 1].map((partition) => ({ partition, start: 0, end: 1_000 }))),
+      async *read({ partition, from }: BusRange) {
+        const found = originals.find((one) => one.partition === partition && one.offset === from);
+        if (found !== undefined) yield [found];
+      },
+    },
+    producer: {
+      send: (_topic, messages) => {
+        sent.push(...messages);
+        return Promise.resolve();
+      },
+    },
+    store,
+    onReplayed: () => {},
+  });
+  let state: ReplayState | undefined;
+  const run = (given: Partial<ReplayData> = {}) => {
+    const context: JobContext<ReplayData, ReplayState> = {
+      id: "job",
+      data: replayJob.data.parse(given),
+      attempt: 1,
+      signal: new AbortController().signal,
+      log,
+      state,
+      save: (next) => {
+        if (dieAfter <= 0) return Promise.reject(new Error("killed"));
+        dieAfter -= 1;
+        state = structuredClone(next);
+        return Promise.resolve();
+      },
+      progress: () => Promise.resolve(),
+    };
+    return replay.run(context);
+  };
+  return {
+    sent,
+    run,
+    fresh: () => {
+      state = undefined;
+    },
+    dieAfter: (saves: number) => {
+      dieAfter = saves;
+    },
+  };
+}
+
+const many = (count: number): Letter[] => Array.from({ length: count }, (_, offset) => letter(offset));
+
+it("sends a letter as it came, with one replay more, to the partition of its first arrival", async () => {
+  const { run, sent } = setup([letter(0, {}, { "dl-replays": "1" })]);
+  expect(await run()).toMatchObject({ read: 1, replayed: 1 });
+  const [message] = sent;
+  expect(message).toMatchObject({ key: Buffer.from("k0"), value: Buffer.from("v0"), partition: 1 });
+  expect(message?.headers).toMatchObject({ trace: "t", "dl-offset": "100", "dl-replays": "2" });
+});
+
+it("sends nothing in a dry run, and counts the same", async () => {
+  const { run, sent, fresh } = setup(many(7));
+  const dry = await run({ dryRun: true });
+  expect(sent).toEqual([]);
+  fresh();
+  expect({ ...(await run()), dryRun: true }).toEqual(dry);
+  expect(sent).toHaveLength(7);
+});
+
+it("leaves out what was replayed before unless it is asked for", async () => {
+  const { run, sent, fresh } = setup(many(4));
+  await run();
+  fresh();
+  expect(await run()).toMatchObject({ replayed: 0, skipped: { replayedBefore: 4 } });
+  fresh();
+  expect(await run({ again: true })).toMatchObject({ replayed: 4, skipped: { replayedBefore: 0 } });
+  expect(sent).toHaveLength(8);
+});
+
+it("takes two copies of a letter for one, near each other and far", async () => {
+  const copy = { "dl-offset": "100" };
+  const { run, sent } = setup([letter(0), letter(1, {}, copy), letter(2), letter(3), letter(4, {}, copy)]);
+  expect(await run()).toMatchObject({ replayed: 3, skipped: { replayedBefore: 2 } });
+  expect(sent).toHaveLength(3);
+});
+
+it.each([
+  ["reasons", { reasons: ["empty_value"] }],
+  ["an earlier end", { to: "2026-10-20T10:00:00Z" }],
+  ["a later start", { from: "2026-10-20T10:00:00.001Z" }],
+])("passes over letters for %s", async (_, filter) => {
+  expect(await setup(many(2)).run(filter)).toMatchObject({ replayed: 0, skipped: { notMatching: 2 } });
+});
+
+it("leaves a record alone that was refused often enough", async () => {
+  const letters = [letter(0, {}, { "dl-replays": "3" }), letter(1, {}, { "dl-replays": "2" })];
+  expect(await setup(letters).run()).toMatchObject({ replayed: 1, skipped: { tooManyReplays: 1 } });
+});
+
+it.each([0, 1, 2, 3, 4])("ends as an undisturbed run when it dies after %d saves", async (saves) => {
+  const { run, sent, dieAfter } = setup(many(8));
+  dieAfter(saves);
+  const died = await run().then(
+    () => false,
+    () => true,
+  );
+  expect(died).toBe(saves < 4);
+  dieAfter(Number.POSITIVE_INFINITY);
+  expect(await run()).toMatchObject({ read: 8, replayed: 8, skipped: { replayedBefore: 0 } });
+  expect(new Set(sent.map(({ key }) => String(key))).size).toBe(8);
+  expect(sent).toHaveLength(8);
+});
+
+it("takes a payload that was left out from where the record came first", async () => {
+  const note = { value: null };
+  const left = { "dl-payload": "left out" };
+  const original: BusMessage = {
+    topic: "messages",
+    partition: 1,
+    offset: 100,
+    key: Buffer.from("key"),
+    value: Buffer.from("large"),
+    headers: { trace: "of the original" },
+    timestamp: TIME - 1_000,
+  };
+  const others = [
+    { ...original, offset: 101, timestamp: TIME },
+    { ...original, offset: 102, value: null },
+  ];
+  const letters = [0, 1, 2, 3].map((offset) => letter(offset, note, left));
+  const { run, sent } = setup(letters, [original, ...others]);
+  expect(await run()).toMatchObject({ replayed: 1, skipped: { withoutPayload: 3 } });
+  expect(sent[0]).toMatchObject({ key: Buffer.from("key"), value: Buffer.from("large") });
+  expect(sent[0]?.headers).not.toHaveProperty("dl-payload");
+});
+
+it.each([
+  [{ topic: "others" }, "unknown_topic"],
+  [{ place: { partition: 0, offset: 0 } }, "place_without_topic"],
+  [{ topic: "messages", place: { partition: 0, offset: 9 } }, "unknown_letter"],
+])("refuses %j", async (given, code) => {
+  await expect(setup(many(1)).run(given)).rejects.toMatchObject({ code, retryable: false });
+});
+
+it("replays one letter by its place", async () => {
+  const { run, sent } = setup(many(5));
+  expect(await run({ topic: "messages", place: { partition: 0, offset: 2 } })).toMatchObject({ replayed: 1 });
+  expect(String(sent[0]?.value)).toBe("v2");
+});

@@ -1,0 +1,30 @@
+import type { RunnableJob } from "@conversation-export/queue";
+import { WarehouseError } from "@conversation-export/warehouse";
+import { expect, it } from "vitest";
+import { withSetupTold } from "./setup-errors.ts";
+
+const failing = (error: Error): RunnableJob["work"][] => {
+  const fails = (): Promise<never> => Promise.reject(error);
+  return [
+    { kind: "whole", run: fails },
+    { kind: "split", split: fails, runPart: fails, finish: fails },
+  ];
+};
+
+it.each([
+  ["ACCESS_DENIED", { code: "warehouse_setup", retryable: false }],
+  ["UNKNOWN_TABLE", { code: "warehouse_setup", retryable: false }],
+  ["UNKNOWN_DATABASE", { code: "warehouse_setup", retryable: false }],
+  ["ECONNREFUSED", { code: "warehouse_unavailable", retryable: true }],
+])("%s ends a job as %j", async (name, expected) => {
+  const error = new WarehouseError("warehouse_unavailable", name, true, null);
+  for (const work of failing(error)) {
+    const { work: told } = withSetupTold({ name: "backfill", options: {}, work });
+    const context = {} as never;
+    const attempts =
+      told.kind === "whole"
+        ? [told.run(context)]
+        : [told.split(context), told.runPart(context), told.finish(context, [])];
+    for (const attempt of attempts) await expect(attempt).rejects.toMatchObject(expected);
+  }
+});

@@ -1,0 +1,96 @@
+import { type Micros, parseTimestamp, updateWindows, WINDOW_STATES } from "@conversation-export/domain";
+import {
+  type Exclusive,
+  type JobHandler,
+  type WindowsData,
+  windowsJob,
+  type WindowsResult,
+  type WriterLeases,
+  type WriterList,
+} from "@conversation-export/queue";
+import type { Metrics } from "@conversation-export/runtime";
+import type { WindowStore } from "@conversation-export/warehouse";
+
+const SECOND = 1_000_000;
+
+/** Who changes the ledger does so alone: its lines are read, changed and saved. */
+export const LEDGER = "windows";
+
+export type WindowsDeps = {
+  readonly store: WindowStore;
+  readonly leases: Pick<WriterLeases, "list">;
+  readonly exclusive: Pick<Exclusive, "run">;
+  readonly windowSeconds: number;
+  /** How long after its end a window stays open. */
+  readonly graceSeconds: number;
+  /** How many closed windows each run counts again. */
+  readonly lookback: number;
+  /** µs since the epoch */
+  readonly now: () => Micros;
+};
+
+/** The oldest instant of upload of a batch in flight. While leases may be missing it may be any. */
+const oldestUploadOf = ({ leases, complete }: WriterList): Micros | null =>
+  complete ? oldest(leases.map(({ oldestUpload }) => oldestUpload)) : 0;
+
+const oldest = (instants: readonly (Micros | null)[]): Micros | null =>
+  instants.reduce((least, at) => (at !== null && (least === null || at < least) ? at : least), null);
+
+/** Keeps the ledger of upload windows. */
+export const createWindowsJob = (deps: WindowsDeps): JobHandler<WindowsData, WindowsResult> => {
+  const length = deps.windowSeconds * SECOND;
+
+  /** The first window to count: null in the data means all that may have changed since the last run. */
+  const firstWindow = async (data: WindowsData): Promise<Micros> => {
+    if (data.since !== null) {
+      const since = parseTimestamp(data.since) ?? 0;
+      return since - (since % length);
+    }
+    const ledger = await deps.store.list();
+    const last = ledger.at(-1);
+    if (last === undefined) return 0;
+    const open = ledger.find(({ state }) => state === "open");
+    return Math.max(0, Math.min(open?.start ?? last.start, last.start) - deps.lookback * length);
+  };
+
+  return {
+    type: windowsJob,
+    run: ({ data, signal: stop, log }) =>
+      deps.exclusive.run(LEDGER, stop, async (signal) => {
+        const since = await firstWindow(data);
+        // Before the count: what is in flight now may be missing in it.
+        const now = deps.now();
+        const upload = oldestUploadOf(await deps.leases.list());
+        const insert = await deps.store.oldestInsert();
+        const counted = await deps.store.count(since, signal);
+        const stored = await deps.store.list({ since });
+        const changes = updateWindows({
+          stored,
+          counted,
+          now,
+          length,
+          grace: deps.graceSeconds * SECOND,
+          oldestUpload: oldest([insert, upload]),
+        });
+        signal.throwIfAborted();
+        await deps.store.save(changes.lines);
+        const windows = new Set([...stored, ...counted].map(({ start }) => start)).size;
+        const { opened, closed, reopened } = changes;
+        if (reopened > 0) log.warn({ reopened }, "rows came late into closed upload windows");
+        return { counted: windows, opened, closed, reopened };
+      }),
+  };
+};
+
+/** Lines of the ledger by state, asked for at each scrape; without an answer the last ones stay. */
+export const registerWindowMetrics = (metrics: Metrics, store: WindowStore): void => {
+  metrics.gauge(
+    "upload_windows",
+    "lines of the ledger of upload windows, one for each window and table",
+    ["state"],
+    async (gauge) => {
+      const counts = await store.countStates().catch(() => null);
+      if (counts !== null) for (const state of WINDOW_STATES) gauge.set({ state }, counts[state]);
+    },
+  );
+};
