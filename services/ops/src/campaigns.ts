@@ -14,7 +14,7 @@ export type Campaigns = {
   create(campaign: NewCampaign): Promise<void>;
   /** null: of every client. */
   list(clientId: string | null, json: boolean): Promise<void>;
-  delete(clientId: string, key: string): Promise<void>;
+  delete(clientId: string, key: string, json: boolean): Promise<void>;
 };
 
 const view = (campaign: CampaignRow) => ({
@@ -68,7 +68,7 @@ export const createCampaigns = (deps: {
       ]);
       print(renderTable(["CLIENT", "CAMPAIGN", "STATE", "LANGUAGES", "CREATED"], rows));
     },
-    delete: async (clientId, key) => {
+    delete: async (clientId, key, json) => {
       const found = await store.find(clientId, key);
       if (found === null || found.deleted) {
         throw new CommandError(
@@ -77,7 +77,9 @@ export const createCampaigns = (deps: {
             : `the campaign ${key} of the client ${clientId} is deleted already`,
         );
       }
-      await store.save({ ...found, deleted: true });
+      const campaign = { ...found, deleted: true };
+      await store.save(campaign);
+      if (json) return print(renderJson(view(campaign)));
       print(`deleted the campaign ${key} of the client ${clientId}; it stops within 5 seconds`);
     },
   };

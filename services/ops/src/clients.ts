@@ -7,13 +7,15 @@ import { type Print, renderJson, renderTable } from "./print.ts";
 export type ClientSettings = {
   readonly linkBounds?: LinkBounds | null;
   readonly rateLimits?: Readonly<Partial<Record<LimitName, readonly RateWindow[] | null>>>;
+  /** null: records are kept. */
+  readonly retentionDays?: number | null;
 };
 
 export type Clients = {
   create(clientId: string, settings: ClientSettings, json: boolean): Promise<void>;
   set(clientId: string, settings: ClientSettings, json: boolean): Promise<void>;
   list(json: boolean): Promise<void>;
-  delete(clientId: string): Promise<void>;
+  delete(clientId: string, json: boolean): Promise<void>;
 };
 
 const view = (client: ClientRow) => ({
@@ -21,10 +23,12 @@ const view = (client: ClientRow) => ({
   state: client.deleted ? "deleted" : "active",
   link_bounds: client.linkBounds,
   rate_limits: client.rateLimits,
+  retention_days: client.retentionDays,
   created_at: client.createdAt,
 });
 
-const withSettings = (client: ClientRow, { linkBounds, rateLimits = {} }: ClientSettings): ClientRow => {
+const withSettings = (client: ClientRow, settings: ClientSettings): ClientRow => {
+  const { linkBounds, rateLimits = {}, retentionDays } = settings;
   const limits = new Map(Object.entries(client.rateLimits));
   for (const [name, windows] of Object.entries(rateLimits)) {
     if (windows === null) limits.delete(name);
@@ -33,6 +37,7 @@ const withSettings = (client: ClientRow, { linkBounds, rateLimits = {} }: Client
   return {
     ...client,
     linkBounds: linkBounds === undefined ? client.linkBounds : linkBounds,
+    retentionDays: retentionDays === undefined ? client.retentionDays : retentionDays,
     rateLimits: Object.fromEntries([...limits].sort(([one], [other]) => (one < other ? -1 : 1))),
   };
 };
@@ -41,6 +46,9 @@ const limitsText = (client: Pick<ClientRow, "rateLimits">): string =>
   Object.entries(client.rateLimits)
     .map(([name, windows]) => `${name}=${windows}`)
     .join(" ") || "-";
+
+const retentionText = ({ retentionDays }: Pick<ClientRow, "retentionDays">): string =>
+  retentionDays === null ? "-" : `${retentionDays} days`;
 
 /** The customers whose records may be read. Every action prints its result; throws `CommandError`. */
 export const createClients = (deps: { store: ClientStore; print: Print; now: () => Date }): Clients => {
@@ -66,7 +74,7 @@ export const createClients = (deps: { store: ClientStore; print: Print; now: () 
       }
       const createdAt = found?.createdAt ?? now().toISOString();
       const client = withSettings(
-        { clientId, linkBounds: null, rateLimits: {}, deleted: false, createdAt },
+        { clientId, linkBounds: null, rateLimits: {}, retentionDays: null, deleted: false, createdAt },
         settings,
       );
       await store.saveClient(client);
@@ -84,7 +92,7 @@ export const createClients = (deps: { store: ClientStore; print: Print; now: () 
       if (json) return print(renderJson(view(client)));
       const { linkBounds } = client;
       print(
-        `set the client ${clientId}: link bounds ${linkBounds ?? "-"}, rate limits ${limitsText(client)}; it holds within 30 seconds`,
+        `set the client ${clientId}: link bounds ${linkBounds ?? "-"}, rate limits ${limitsText(client)}, retention ${retentionText(client)}; it holds within 30 seconds`,
       );
     },
     list: async (json) => {
@@ -92,13 +100,15 @@ export const createClients = (deps: { store: ClientStore; print: Print; now: () 
       if (json) return print(renderJson(clients.map(view)));
       const rows = clients.map((client) => {
         const { client_id, state, link_bounds, created_at } = view(client);
-        return [client_id, state, link_bounds ?? "-", limitsText(client), created_at];
+        return [client_id, state, link_bounds ?? "-", limitsText(client), retentionText(client), created_at];
       });
-      print(renderTable(["CLIENT", "STATE", "LINK BOUNDS", "RATE LIMITS", "CREATED"], rows));
+      print(renderTable(["CLIENT", "STATE", "LINK BOUNDS", "RATE LIMITS", "RETENTION", "CREATED"], rows));
     },
-    delete: async (clientId) => {
+    delete: async (clientId, json) => {
       const found = await requireActive(clientId, "deleted already");
-      await store.saveClient({ ...found, deleted: true });
+      const client = { ...found, deleted: true };
+      await store.saveClient(client);
+      if (json) return print(renderJson(view(client)));
       print(`deleted the client ${clientId}; its keys stay and are answered with 404, its records stay`);
     },
   };

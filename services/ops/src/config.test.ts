@@ -1,11 +1,19 @@
 import { ConfigError } from "@conversation-export/runtime";
 import { describe, expect, it } from "vitest";
-import { readBusConfig, readWarehouseConfig } from "./config.ts";
+import {
+  readBusConfig,
+  readQueueConfig,
+  readRequestSecret,
+  readServiceSettings,
+  readServiceUsers,
+  readWarehouseConfig,
+} from "./config.ts";
 
 describe("the environment of the operations command", () => {
   it("needs only brokers for Kafka", () => {
     expect(readBusConfig({ KAFKA_BROKERS: "a:9092, b:9093", TOPIC_MESSAGES: "chat.messages" })).toEqual({
       brokers: ["a:9092", "b:9093"],
+      groupId: "conversation-export-ingest",
       topics: ["conversations", "chat.messages", "end-users"],
       smsTopic: "sms-triggers",
     });
@@ -17,7 +25,27 @@ describe("the environment of the operations command", () => {
     expect(readWarehouseConfig({ CLICKHOUSE_URL: url, CLUSTER: "main" }).cluster).toBe("main");
   });
 
+  it("takes the defaults of the services for what it compares", () => {
+    expect(readServiceSettings({ LANDING: "off", LANDING_DAYS: "3" })).toEqual({
+      landing: false,
+      landingDays: 3,
+      windowSeconds: 3_600,
+      erasureDeadlineHours: 72,
+    });
+    const reader = "http://reader:x@localhost:8123/conversation_export";
+    expect(readServiceUsers({ CLICKHOUSE_READER_URL: reader })).toEqual({
+      writer: null,
+      reader,
+      intake: null,
+      jobs: null,
+    });
+  });
+
   it.each([
+    [() => readQueueConfig({ REDIS_URL: "localhost:6379" }), "REDIS_URL"],
+    [() => readRequestSecret({ CURSOR_SECRET: "short" }), "CURSOR_SECRET"],
+    [() => readServiceSettings({ LANDING: "yes" }), "LANDING"],
+    [() => readServiceUsers({ CLICKHOUSE_JOBS_URL: "clickhouse" }), "CLICKHOUSE_JOBS_URL"],
     [() => readBusConfig({}), "KAFKA_BROKERS"],
     [() => readBusConfig({ KAFKA_BROKERS: "localhost" }), "KAFKA_BROKERS"],
     [() => readBusConfig({ KAFKA_BROKERS: "a:1,," }), "KAFKA_BROKERS"],

@@ -1,8 +1,17 @@
-import { ServiceError } from "@conversation-export/runtime";
+import { ConfigError, ServiceError } from "@conversation-export/runtime";
 import { WarehouseError } from "@conversation-export/warehouse";
+import { EXIT, type ExitCode } from "./exit-code.ts";
 
 /** Something that the person at the terminal can put right; the message says what is wrong and what to do. */
-export class CommandError extends Error {}
+export class CommandError extends Error {
+  readonly exitCode: ExitCode;
+
+  constructor(message: string, options: { readonly cause?: unknown; readonly exitCode?: ExitCode } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = "CommandError";
+    this.exitCode = options.exitCode ?? EXIT.failed;
+  }
+}
 
 const UNREACHABLE: ReadonlySet<string> = new Set([
   "ECONNREFUSED",
@@ -13,6 +22,8 @@ const UNREACHABLE: ReadonlySet<string> = new Set([
   "ENOTFOUND",
   "ETIMEDOUT",
   "EPIPE",
+  // What the client says of a request that nobody answers in time.
+  "TimeoutError",
 ]);
 
 const oneLine = (text: string): string => text.replace(/\s*\n\s*/g, " ").trim();
@@ -30,33 +41,68 @@ export const innermostMessage = (error: unknown): string => {
   return oneLine(current instanceof Error ? current.message : String(current));
 };
 
-const warehouseMessage = (error: WarehouseError, { username, host, pathname }: URL): string => {
+const warehouseProblem = (
+  error: WarehouseError,
+  { username, host, pathname }: URL,
+): { readonly message: string; readonly exitCode: ExitCode } => {
   const user = decodeURIComponent(username) || "default";
+  const failed = (message: string) => ({ message, exitCode: EXIT.failed });
   if (UNREACHABLE.has(error.causeName)) {
-    return `ClickHouse does not answer at ${host} (${error.causeName}): check CLICKHOUSE_URL and that the server runs`;
+    return {
+      message: `ClickHouse does not answer at ${host} (${error.causeName}): check CLICKHOUSE_URL and that the server runs`,
+      exitCode: EXIT.away,
+    };
   }
   switch (error.causeName) {
     case "AUTHENTICATION_FAILED":
     case "REQUIRED_PASSWORD":
     case "WRONG_PASSWORD":
     case "UNKNOWN_USER":
-      return `ClickHouse refuses the user ${user}: check user and password in CLICKHOUSE_URL`;
+      return failed(`ClickHouse refuses the user ${user}: check user and password in CLICKHOUSE_URL`);
     case "UNKNOWN_DATABASE":
     case "UNKNOWN_TABLE":
-      return `the database ${pathname.slice(1)} has no such tables yet: run \`export-ops migrate\` first`;
+      return failed(
+        `the database ${pathname.slice(1)} has no such tables yet: run \`export-ops migrate\` first`,
+      );
     case "ACCESS_DENIED":
     case "READONLY":
-      return `the ClickHouse user ${user} may not do this: CLICKHOUSE_URL must name the user for migrations`;
+      return failed(
+        `the ClickHouse user ${user} may not do this: CLICKHOUSE_URL must name the user for migrations`,
+      );
     default:
-      return `ClickHouse refuses the request (${error.causeName}): ${innermostMessage(error)}`;
+      return failed(`ClickHouse refuses the request (${error.causeName}): ${innermostMessage(error)}`);
   }
 };
 
 /** Trouble with ClickHouse in words for the terminal; host and user come from the URL, never the password. */
-export const explainWarehouse = (error: unknown, url: string): unknown =>
-  error instanceof WarehouseError
-    ? new CommandError(warehouseMessage(error, new URL(url)), { cause: error })
-    : error;
+export const explainWarehouse = (error: unknown, url: string): unknown => {
+  if (!(error instanceof WarehouseError)) return error;
+  const { message, exitCode } = warehouseProblem(error, new URL(url));
+  return new CommandError(message, { cause: error, exitCode });
+};
+
+const awayError = (
+  server: string,
+  where: string,
+  variable: string,
+  problem: string | null,
+  cause: unknown,
+): CommandError =>
+  new CommandError(
+    `${server} does not answer at ${where}${problem === null ? "" : ` (${oneLine(problem)})`}: check ${variable} and that the server runs`,
+    { cause, exitCode: EXIT.away },
+  );
+
+/** Kafka does not answer; `problem`: why, when it is known. */
+export const kafkaAway = (
+  brokers: readonly string[],
+  problem: string | null = null,
+  cause?: unknown,
+): CommandError => awayError("Kafka", brokers.join(", "), "KAFKA_BROKERS", problem, cause);
+
+/** Redis does not answer. The address comes without the password. */
+export const redisAway = (url: string, problem: string | null = null, cause?: unknown): CommandError =>
+  awayError("Redis", new URL(url).host, "REDIS_URL", problem, cause);
 
 /** One line that says what is wrong and what to do, or undefined when the error is a bug. */
 export const explain = (error: unknown): string | undefined => {
@@ -65,4 +111,10 @@ export const explain = (error: unknown): string | undefined => {
   const message = oneLine(error.message);
   const inner = innermostMessage(error);
   return message.includes(inner) ? message : `${message}: ${inner}`;
+};
+
+/** How the command ends after an error. */
+export const exitCodeOf = (error: unknown): ExitCode => {
+  if (error instanceof CommandError) return error.exitCode;
+  return error instanceof ConfigError ? EXIT.usage : EXIT.failed;
 };

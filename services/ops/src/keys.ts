@@ -15,7 +15,7 @@ export type Keys = {
   create(key: NewKey): Promise<void>;
   /** null: of every client. */
   list(clientId: string | null, json: boolean): Promise<void>;
-  revoke(keyId: string): Promise<void>;
+  revoke(keyId: string, json: boolean): Promise<void>;
 };
 
 /** The API keys of clients. Every action prints its result; throws `CommandError`. */
@@ -69,12 +69,13 @@ export const createKeys = (deps: { store: ClientStore; print: Print; now: () => 
       ]);
       print(renderTable(["KEY", "CLIENT", "STATE", "SCOPES", "CREATED", "LABEL"], rows));
     },
-    revoke: async (keyId) => {
+    revoke: async (keyId, json) => {
       if (!(await store.revokeKey(keyId))) {
         throw new CommandError(
           `there is no key ${keyId} that could be revoked: \`export-ops keys list\` shows the keys`,
         );
       }
+      if (json) return print(renderJson({ key_id: keyId, state: "revoked" }));
       print(`revoked ${keyId}; it stops within 30 seconds`);
     },
   };

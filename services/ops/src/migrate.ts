@@ -1,17 +1,27 @@
 import { migrate } from "@conversation-export/warehouse";
 import type { WarehouseConfig } from "./config.ts";
 import { explainWarehouse } from "./explain.ts";
-import type { Print } from "./print.ts";
+import { type Print, renderJson } from "./print.ts";
 
-/** Applies what has not been applied and prints a line for each migration. Throws `CommandError` or `ServiceError`. */
-export const applyMigrations = async (config: WarehouseConfig, print: Print): Promise<void> => {
+/**
+ * Applies what has not been applied and prints a line for each migration, or all as JSON at the end. Throws
+ * `CommandError` or `ServiceError`.
+ */
+export const applyMigrations = async (
+  config: WarehouseConfig,
+  json: boolean,
+  print: Print,
+): Promise<void> => {
   const { url, cluster } = config;
   try {
     const states = await migrate({
       url,
       topology: { cluster },
-      onApplied: (name) => print(`applied    ${name}`),
+      onApplied: (name) => {
+        if (!json) print(`applied    ${name}`);
+      },
     });
+    if (json) return print(renderJson(states));
     for (const { name, state } of states) if (state === "unchanged") print(`unchanged  ${name}`);
   } catch (error) {
     throw explainWarehouse(error, url);

@@ -5,9 +5,15 @@ export type Print = (text: string) => void;
 export const renderTable = (
   heading: readonly string[],
   rows: readonly (readonly (string | number)[])[],
-): string => {
-  const lines = [heading, ...rows].map((row) => row.map(String));
-  const widths = heading.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
+): string => renderColumns([heading, ...rows]);
+
+/** As a table, without a heading. */
+export const renderColumns = (rows: readonly (readonly (string | number)[])[]): string => {
+  const lines = rows.map((row) => row.map(String));
+  const columns = Math.max(0, ...lines.map((line) => line.length));
+  const widths = Array.from({ length: columns }, (_, column) =>
+    Math.max(...lines.map((line) => line[column]?.length ?? 0)),
+  );
   return lines
     .map((line) =>
       line

@@ -1,0 +1,39 @@
+import { InvalidArgumentError } from "commander";
+import { expect, it } from "vitest";
+import { instant, offsetRange } from "./arguments.ts";
+
+const at = instant(() => new Date("2026-11-21T12:00:00Z"));
+
+it.each([
+  ["2026-11-01", "2026-11-01T00:00:00.000000Z"],
+  ["2026-11-01T06:00:00.123456Z", "2026-11-01T06:00:00.123456Z"],
+  ["2026-11-01 06:00", "2026-11-01T06:00:00.000000Z"],
+  ["2026-11-01T06:00:00+02:00", "2026-11-01T04:00:00.000000Z"],
+  ["90m", "2026-11-21T10:30:00.000000Z"],
+  ["3d", "2026-11-18T12:00:00.000000Z"],
+])("reads %s as %s", (text, expected) => {
+  expect(at(text)).toBe(expected);
+});
+
+it.each([
+  "",
+  "yesterday",
+  "2026-02-30",
+  "1969-12-31",
+  "2107-01-01",
+  "-3d",
+  "3w",
+  "99999999d",
+])("refuses %j as an instant", (text) => {
+  expect(() => at(text)).toThrow(InvalidArgumentError);
+});
+
+it("collects ranges of different partitions", () => {
+  expect(offsetRange("1=5-9", offsetRange("0=0-1"))).toEqual([
+    { partition: 0, from: 0, to: 1 },
+    { partition: 1, from: 5, to: 9 },
+  ]);
+  for (const text of ["0", "0=1", "0=2-1", "0=1-1", "70000=0-1", "0=-1-5"]) {
+    expect(() => offsetRange(text)).toThrow(InvalidArgumentError);
+  }
+});

@@ -1,0 +1,96 @@
+import type { Admin } from "@conversation-export/bus";
+import { deadLetterTopic } from "@conversation-export/domain";
+import { ServiceError } from "@conversation-export/runtime";
+import type { BusConfig, ServiceSettings } from "../config.ts";
+import { fetchLag, withAdmin } from "../connections.ts";
+import { innermostMessage } from "../explain.ts";
+import { wantedTopics } from "../topics.ts";
+import { attempt, type Findings, findingsOf } from "./finding.ts";
+import { type TopicFacts, topicFindings, type TopicKind } from "./topic-findings.ts";
+
+const AREA = "Kafka";
+const { ok, warning, problem } = findingsOf(AREA);
+
+const isMissing = (error: unknown): boolean =>
+  error instanceof ServiceError && /does not host this topic|UNKNOWN_TOPIC/i.test(innermostMessage(error));
+
+const kindOf = (topic: string, { topics }: BusConfig): TopicKind => {
+  if (topics.includes(topic)) return "events";
+  return topics.some((events) => deadLetterTopic(events) === topic) ? "letters" : "commands";
+};
+
+/** The topics that are there; null for one that is not. */
+const readTopics = (admin: Admin, config: BusConfig): Promise<(Omit<TopicFacts, "partitions"> | null)[]> =>
+  Promise.all(
+    wantedTopics(config, { partitions: 1, replication: 1 }).map(async ({ topic, config: wanted = {} }) => {
+      try {
+        // First: whoever asks a topic that is not there for its offsets gets none of the others either.
+        const settings = await admin.topicConfig(topic);
+        return { topic, kind: kindOf(topic, config), config: settings, wanted };
+      } catch (error) {
+        if (isMissing(error)) return null;
+        throw error;
+      }
+    }),
+  );
+
+const withPartitions = async (admin: Admin, facts: Omit<TopicFacts, "partitions">): Promise<TopicFacts> => ({
+  ...facts,
+  partitions: (await admin.fetchOffsets(facts.topic)).length,
+});
+
+const groupFindings = async (admin: Admin, config: BusConfig): Promise<Findings> => {
+  const name = `group ${config.groupId}`;
+  const lags = await fetchLag(admin, config);
+  if (lags.every(({ committed }) => committed === null)) {
+    const filled = lags.some(({ start, end }) => end !== null && end > (start ?? 0));
+    return [
+      filled
+        ? warning(name, "has read nothing yet", "start ingest, or check that its KAFKA_GROUP_ID is this one")
+        : ok(name, "has read nothing, and there is nothing to read"),
+    ];
+  }
+  const lost = lags.flatMap(({ topic, partition, committed, start }) =>
+    committed !== null && start !== null && committed < start
+      ? [
+          problem(
+            name,
+            `${start - committed} messages of ${topic}/${partition} were deleted before they were read`,
+            "raise retention.ms of the topic and start ingest; let the platform export the records of that time again",
+          ),
+        ]
+      : [],
+  );
+  const lag = lags.reduce((sum, one) => sum + (one.lag ?? 0), 0);
+  return [...lost, ok(name, `${lag} messages behind: \`export-ops lag\` shows more`)];
+};
+
+/** The brokers, the topics with their settings, and the group of ingest. */
+export const busFindings = (config: BusConfig, settings: ServiceSettings): Promise<Findings> =>
+  attempt(AREA, "brokers", () =>
+    withAdmin(config, async (admin) => {
+      const found = await readTopics(admin, config);
+      const topics = await Promise.all(
+        found.flatMap((facts) => (facts === null ? [] : [withPartitions(admin, facts)])),
+      );
+      const names = wantedTopics(config, { partitions: 1, replication: 1 }).map(({ topic }) => topic);
+      const missing = names.filter((_, at) => found[at] === null);
+      const group = config.topics.some((topic) => missing.includes(topic))
+        ? []
+        : await attempt(AREA, `group ${config.groupId}`, () => groupFindings(admin, config));
+      return [
+        ok("brokers", `answer at ${config.brokers.join(", ")}`),
+        ...(missing.length === 0
+          ? []
+          : [
+              problem(
+                "topics",
+                `not there: ${missing.join(", ")}`,
+                "make them with `export-ops topics create`; if they have other names, set the TOPIC_ variables",
+              ),
+            ]),
+        ...topics.flatMap((facts) => topicFindings(facts, settings)),
+        ...group,
+      ];
+    }),
+  );

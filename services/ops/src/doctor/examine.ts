@@ -1,0 +1,65 @@
+import { ConfigError } from "@conversation-export/runtime";
+import {
+  readBusConfig,
+  readQueueConfig,
+  readRequestSecret,
+  readServiceSettings,
+  readServiceUsers,
+  readSuppressionSecret,
+  readWarehouseConfig,
+} from "../config.ts";
+import { busFindings } from "./bus-findings.ts";
+import { type Finding, type Findings, findingsOf } from "./finding.ts";
+import { queueFindings } from "./queue-findings.ts";
+import { warehouseFindings } from "./warehouse-findings.ts";
+
+const AREA = "settings";
+const { ok, problem } = findingsOf(AREA);
+const ADVICE = "docs/configuration.md says what belongs there";
+
+/** When the settings cannot be read. */
+const DEADLINE_HOURS = 72;
+
+type Read<T> = { readonly value: T | null; readonly findings: Findings };
+
+/** A part of the configuration, or what is wrong with it. */
+const tried = <T>(read: () => T): Read<T> => {
+  try {
+    return { value: read(), findings: [] };
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return { value: null, findings: error.problems.map((line): Finding => toFinding(line)) };
+  }
+};
+
+const toFinding = (line: string): Finding => {
+  const at = line.indexOf(": ");
+  return problem(line.slice(0, at), line.slice(at + 2), ADVICE);
+};
+
+/** Looks at everything; what cannot be looked at is a finding too. */
+export const examine = async (): Promise<Findings> => {
+  const warehouse = tried(readWarehouseConfig);
+  const bus = tried(readBusConfig);
+  const queue = tried(readQueueConfig);
+  const settings = tried(readServiceSettings);
+  const users = tried(readServiceUsers);
+  const suppression = tried(readSuppressionSecret);
+  const secrets = [tried(readRequestSecret), suppression];
+  const wrong = [warehouse, bus, queue, settings, users, ...secrets].flatMap(({ findings }) => findings);
+  const noUsers = { writer: null, reader: null, intake: null, jobs: null };
+  const found = await Promise.all([
+    warehouse.value === null
+      ? []
+      : warehouseFindings(warehouse.value.url, users.value ?? noUsers, {
+          erasureDeadlineHours: settings.value?.erasureDeadlineHours ?? DEADLINE_HOURS,
+          secret: suppression.value,
+        }),
+    bus.value === null || settings.value === null ? [] : busFindings(bus.value, settings.value),
+    queue.value === null ? [] : queueFindings(queue.value.redisUrl),
+  ]);
+  return [
+    ...(wrong.length === 0 ? [ok("variables", "all that are needed are there")] : wrong),
+    ...found.flat(),
+  ];
+};

@@ -1,0 +1,57 @@
+import type { JobClient, JobName, JobView } from "@conversation-export/queue";
+import { ServiceError } from "@conversation-export/runtime";
+import type { CommandDeps } from "./command-deps.ts";
+import { CommandError } from "./explain.ts";
+import { EXIT } from "./exit-code.ts";
+import { createJobProgress } from "./job-progress.ts";
+
+/** Where the job can be found by whoever stops looking at it. */
+export const howToFollow = (id: string): string => `\`export-ops jobs follow ${id}\``;
+
+/**
+ * Shows how a job gets on until it has ended, and gives it as it ended. Throws `CommandError` after Ctrl-C, and when
+ * Redis stays away: the job goes on without this command.
+ */
+export const followJob = async (
+  jobs: Pick<JobClient, "follow">,
+  { name, id }: { readonly name: JobName; readonly id: string },
+  deps: CommandDeps,
+): Promise<JobView> => {
+  const interrupt = deps.catchInterrupt();
+  const progress = createJobProgress(deps);
+  let last: JobView | undefined;
+  try {
+    for await (const job of jobs.follow(name, id, { signal: interrupt.signal })) {
+      last = job;
+      if (job.endedAt === null) progress.show(job);
+    }
+  } catch (error) {
+    if (!interrupt.signal.aborted) throw lost(error, id);
+  } finally {
+    progress.stop();
+    interrupt.release();
+  }
+  if (interrupt.signal.aborted && (last === undefined || last.endedAt === null)) {
+    throw new CommandError(
+      `${id} goes on without this command: follow it with ${howToFollow(id)}, stop it with \`export-ops jobs cancel ${id} --yes\``,
+      { exitCode: EXIT.detached },
+    );
+  }
+  if (last === undefined)
+    throw new CommandError(`there is no job ${id}: \`export-ops jobs list\` shows the jobs`);
+  return last;
+};
+
+const lost = (error: unknown, id: string): unknown => {
+  if (!(error instanceof ServiceError)) return error;
+  if (error.code === "job_unknown") {
+    return new CommandError(`the job ${id} is not there any more: \`export-ops jobs list\` shows the jobs`);
+  }
+  if (error.code === "redis_unavailable") {
+    return new CommandError(
+      `Redis does not answer any more, ${id} goes on when it is back: follow it then with ${howToFollow(id)}`,
+      { cause: error, exitCode: EXIT.away },
+    );
+  }
+  return error;
+};

@@ -1,0 +1,271 @@
+import { CommanderError } from "commander";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { exitCodeOf, explain } from "./explain.ts";
+import { EXIT } from "./exit-code.ts";
+import { createProgram } from "./program.ts";
+
+/** Nothing listens there. */
+const CLOSED = "127.0.0.1:9";
+const AWAY = {
+  CLICKHOUSE_URL: `http://migrator:hunter2@${CLOSED}/export`,
+  KAFKA_BROKERS: CLOSED,
+  REDIS_URL: `redis://:hunter2@${CLOSED}`,
+  CURSOR_SECRET: "0123456789abcdef0123456789abcdef",
+  SUPPRESSION_SECRET: "fedcba9876543210fedcba9876543210",
+} as const;
+const REQUEST = "0123456789abcdef0123456789abcdef-0";
+
+type Ending = { readonly code: number; readonly out: string; readonly err: string };
+
+/** Runs the command in this process and ends as the process would. */
+const run = async (words: readonly string[]): Promise<Ending> => {
+  const [out, err]: [string[], string[]] = [[], []];
+  let code: number = EXIT.done;
+  const program = createProgram({
+    print: (text) => out.push(text),
+    say: (text) => err.push(text),
+    terminal: null,
+    now: () => new Date("2026-11-21T12:00:00Z"),
+    catchInterrupt: () => ({ signal: new AbortController().signal, release: () => undefined }),
+    end: (given) => {
+      code = given;
+    },
+  });
+  try {
+    await program.parseAsync(words, { from: "user" });
+  } catch (error) {
+    if (error instanceof CommanderError) code = error.exitCode === 0 ? EXIT.done : EXIT.usage;
+    else {
+      code = exitCodeOf(error);
+      err.push(explain(error) ?? `a bug: ${String(error)}`);
+    }
+  }
+  return { code, out: out.join("\n"), err: err.join("\n") };
+};
+
+const setAll = (variables: Readonly<Record<string, string>>): void => {
+  for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
+};
+
+afterEach(() => vi.unstubAllEnvs());
+
+describe("wrong usage", () => {
+  beforeEach(() => setAll({ CLICKHOUSE_URL: "", KAFKA_BROKERS: "", REDIS_URL: "", CURSOR_SECRET: "" }));
+
+  it.each([
+    ["frobnicate", "unknown command"],
+    ["migrate --cluster a'b", "--cluster"],
+    ["migrate --cluter a", "unknown option"],
+    ["migrate again", "too many arguments"],
+    ["topics", "Usage"],
+    ["topics create --partitions 0", "whole number from 1"],
+    ["topics create --timeout 1e3", "whole number"],
+    ["schemas --out", "argument missing"],
+    ["clients create", "missing required argument"],
+    ["clients create a/b", "1 to 128"],
+    [`clients create ${"x".repeat(129)}`, "1 to 128"],
+    ["clients create a b", "too many arguments"],
+    ["clients create a --link-bounds other", "same, advancing"],
+    ["clients create a --rate-limit conversations", "NAME=WINDOWS"],
+    ["clients create a --rate-limit exports=1/1s", "conversations, messages, end_users"],
+    ["clients create a --rate-limit messages=1/0s", "10/1s,100/1m"],
+    ["clients create a --retention-days 0", "whole number from 1"],
+    ["clients set a --rate-limit messages=off --rate-limit messages=1/1s", "more than once"],
+    ["clients set a", "--link-bounds or --rate-limit or --retention-days"],
+    ["clients set a --link-bounds none", "same, advancing, default"],
+    ["clients list --jsn", "unknown option"],
+    ["clients delete", "missing required argument"],
+    ["keys", "Usage"],
+    ["keys create", "--client"],
+    ["keys create --client acme --scopes export,,", "'' is no scope"],
+    ["keys create --client acme --scopes exports", "export, end_users, compliance, campaigns"],
+    ["keys list --client", "argument missing"],
+    ["keys revoke", "missing required argument"],
+    ["campaigns create a", "--client"],
+    ["campaigns create a/b --client c", "1 to 128"],
+    ["campaigns create a --client c --languages en,", "language tags"],
+    ["campaigns list more", "too many arguments"],
+    ["campaigns delete a", "--client"],
+    ["doctor now", "too many arguments"],
+    ["lag --group x", "unknown option"],
+    ["windows --since yesterday", "a day (2026-11-01)"],
+    ["windows --since 1d --until 2d", "--since must be earlier"],
+    ["windows --state shut", "open, closed, compacted, backfilled"],
+    ["jobs", "Usage"],
+    ["jobs list --queue mail", "'mail' is no queue"],
+    ["jobs list --state done", "'done' is no state"],
+    ["jobs list --limit 0", "whole number"],
+    ["jobs show", "missing required argument"],
+    ["jobs show a/b", "the id of a job"],
+    ["jobs follow", "missing required argument"],
+    ["jobs cancel backfill-1", "add --yes"],
+    ["jobs retry", "missing required argument"],
+    ["backfill --dry-run", "either --client or --all-clients"],
+    ["backfill --client a --all-clients --dry-run", "either --client or --all-clients"],
+    ["backfill --client a", "add --yes"],
+    ["backfill --client a --source tape", "landing, kafka, files"],
+    ["backfill --client a --source files --dry-run", "needs --location"],
+    ["backfill --client a --location /tmp --dry-run", "--source files"],
+    ["backfill --client a --by event --dry-run", "--by needs"],
+    ["backfill --client a --since 2026-11-31 --dry-run", "It must be a day"],
+    ["backfill --client a --since 1d --until 2d --dry-run", "--since must be earlier"],
+    ["backfill --client a --offsets 0=1-2 --dry-run", "--topic and --offsets belong together"],
+    ["backfill --client a --topic t --offsets 0=2-2 --dry-run", "PARTITION=FROM-TO"],
+    ["backfill --client a --topic t --offsets 0=1-2 --offsets 0=2-3 --dry-run", "more than once"],
+    ["backfill --client a --topic t --offsets 0=1-2 --since 1d --dry-run", "either of offsets or of time"],
+    ["backfill --client a --source files --location /x --since 1d --by upload --dry-run", "--by event"],
+    ["backfill --client a --rate 0 --dry-run", "whole number"],
+    ["compact --since 1d --until 2d", "--since must be earlier"],
+    ["compact --sinc 1d", "unknown option"],
+    ["reconcile --client a/b", "1 to 128"],
+    ["reconcile --since 1d --until 2d", "--since must be earlier"],
+    ["retention", "add --yes"],
+    ["retention --client a/b --dry-run", "1 to 128"],
+    ["erase", "--client"],
+    ["erase --client a", "say who is to be erased"],
+    ["erase --client a --email x@example.com", "add --yes"],
+    ["erase --client a --end-user-id u --end-user-id v", "add --yes"],
+    ["erase --client a --end-user-id", "argument missing"],
+    [`erase ${REQUEST} --client a --end-user-id u`, "give one of"],
+    [`erase ${REQUEST} --client a --email x@example.com`, "give one of"],
+    ["erase 12 --client a", "the id of a data-subject request"],
+    ["dead-letters", "Usage"],
+    ["dead-letters list --reason bad", "'bad' is no reason"],
+    ["dead-letters list --limit 0", "whole number"],
+    ["dead-letters list --since 1d --until 2d", "--since must be earlier"],
+    ["dead-letters show", "missing required argument"],
+    ["dead-letters show messages", "TOPIC/PARTITION/OFFSET"],
+    ["dead-letters replay", "add --yes"],
+    ["dead-letters replay messages/0/1 --since 1d", "give either one letter"],
+    ["dead-letters replay --topic messages --max-replays 0", "whole number"],
+  ])("%s", async (line, text) => {
+    const { code, out, err } = await run(line.split(" "));
+    expect({ code, out }).toEqual({ code: EXIT.usage, out: "" });
+    expect(err).toContain(text);
+  });
+});
+
+/** One line of each command that asks a server, and the variable of the first that it asks. */
+const COMMANDS = [
+  ["migrate", "CLICKHOUSE_URL"],
+  ["topics create --timeout 1", "KAFKA_BROKERS"],
+  ["clients create a", "CLICKHOUSE_URL"],
+  ["clients set a --link-bounds same", "CLICKHOUSE_URL"],
+  ["clients list", "CLICKHOUSE_URL"],
+  ["clients delete a", "CLICKHOUSE_URL"],
+  ["keys create --client a", "CLICKHOUSE_URL"],
+  ["keys list", "CLICKHOUSE_URL"],
+  ["keys revoke key_1", "CLICKHOUSE_URL"],
+  ["campaigns create a --client b", "CLICKHOUSE_URL"],
+  ["campaigns list", "CLICKHOUSE_URL"],
+  ["campaigns delete a --client b", "CLICKHOUSE_URL"],
+  ["windows", "CLICKHOUSE_URL"],
+  ["lag", "CLICKHOUSE_URL"],
+  ["jobs list", "REDIS_URL"],
+  ["jobs show a", "REDIS_URL"],
+  ["jobs follow a", "REDIS_URL"],
+  ["jobs cancel a --yes", "REDIS_URL"],
+  ["jobs retry a", "REDIS_URL"],
+  ["backfill --client a --dry-run", "REDIS_URL"],
+  ["backfill --all-clients --yes --detach", "REDIS_URL"],
+  ["compact", "REDIS_URL"],
+  ["reconcile", "REDIS_URL"],
+  ["retention --dry-run", "REDIS_URL"],
+  ["windows --recount", "REDIS_URL"],
+  ["erase --client a --email x@example.com --yes", "CLICKHOUSE_URL"],
+  [`erase ${REQUEST} --client a`, "CLICKHOUSE_URL"],
+  ["dead-letters list", "KAFKA_BROKERS"],
+  ["dead-letters show messages/0/1", "KAFKA_BROKERS"],
+  ["dead-letters replay --dry-run", "REDIS_URL"],
+] as const;
+
+describe("servers that are away", () => {
+  it("are named with the variable to check, by every command, without passwords", async () => {
+    setAll(AWAY);
+    const endings = await Promise.all(
+      COMMANDS.map(async ([line, name]) => ({ line, name, ...(await run(line.split(" "))) })),
+    );
+    for (const { line, name, code, out, err } of endings) {
+      expect({ line, code, out }).toEqual({ line, code: EXIT.away, out: "" });
+      expect(err, line).toMatch(/^(ClickHouse|Kafka|Redis) does not answer at 127\.0\.0\.1:9\b.*: check /);
+      expect(err, line).toContain(name);
+      expect(err, line).not.toContain("hunter2");
+      expect(err.split("\n"), line).toHaveLength(1);
+    }
+  });
+
+  it("are all in what the doctor says", async () => {
+    setAll(AWAY);
+    const { code, out } = await run(["doctor", "--json"]);
+    expect(code).toBe(EXIT.away);
+    const findings = JSON.parse(out) as { area: string; state: string }[];
+    const away = findings.filter(({ state }) => state === "away").map(({ area }) => area);
+    expect(away.sort()).toEqual(["ClickHouse", "Kafka", "Redis"]);
+    expect(out).not.toContain("hunter2");
+  });
+});
+
+describe("variables that are missing", () => {
+  it.each(COMMANDS)("%s names %s", async (line, name) => {
+    setAll({ ...AWAY, [name]: "" });
+    const { code, out, err } = await run(line.split(" "));
+    expect({ code, out }).toEqual({ code: EXIT.usage, out: "" });
+    expect(err).toContain(`${name}: is required`);
+  });
+
+  it.each([
+    ["erase --client a --email x@example.com --yes", "CURSOR_SECRET"],
+    ["lag", "KAFKA_BROKERS"],
+    ["erase --client a --email x@example.com --yes", "REDIS_URL"],
+  ])("%s needs %s too", async (line, name) => {
+    setAll({ ...AWAY, [name]: "" });
+    expect(await run(line.split(" "))).toMatchObject({
+      code: EXIT.usage,
+      err: expect.stringContaining(name),
+    });
+  });
+
+  it("are findings of the doctor", async () => {
+    setAll({
+      CLICKHOUSE_URL: "",
+      KAFKA_BROKERS: "",
+      REDIS_URL: "",
+      CURSOR_SECRET: "short",
+      SUPPRESSION_SECRET: "",
+    });
+    const { code, out } = await run(["doctor"]);
+    expect(code).toBe(EXIT.failed);
+    for (const name of [
+      "CLICKHOUSE_URL",
+      "KAFKA_BROKERS",
+      "REDIS_URL",
+      "CURSOR_SECRET",
+      "SUPPRESSION_SECRET",
+    ]) {
+      expect(out).toContain(name);
+    }
+  });
+});
+
+describe("the help", () => {
+  it("has examples for every command and names the exit codes", async () => {
+    const { code, out } = await run(["--help"]);
+    expect(code).toBe(EXIT.done);
+    for (const text of ["0 done", "1 failed", "2 wrong usage", "3 a server", "130"])
+      expect(out).toContain(text);
+    const names = [...out.matchAll(/^ {2}([a-z-]+) /gm)].map(([, name = ""]) => name);
+    expect(names).toContain("dead-letters");
+    for (const name of names.filter((one) => one !== "help")) {
+      expect((await run([name, "--help"])).out, name).toMatch(/Examples:|create \[options\]/);
+    }
+  });
+
+  it("refuses a person that is not described as the interface wants it", async () => {
+    setAll(AWAY);
+    const { code, err } = await run(["erase", "--client", "a", "--email", "nobody", "--yes"]);
+    expect({ code, err }).toEqual({
+      code: EXIT.usage,
+      err: "this is no data-subject request: email must be an e-mail address",
+    });
+  });
+});

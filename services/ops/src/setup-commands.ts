@@ -1,0 +1,70 @@
+import type { Command } from "commander";
+import { clusterName, wholeNumber } from "./arguments.ts";
+import type { CommandDeps, JsonOption } from "./command-deps.ts";
+import { readBusConfig, readWarehouseConfig } from "./config.ts";
+import { applyMigrations } from "./migrate.ts";
+import { putSchemas } from "./schemas.ts";
+import { createTopics } from "./topics.ts";
+
+/** What an installation needs before the services start. */
+export const addSetupCommands = (program: Command, { print }: CommandDeps): void => {
+  program
+    .command("migrate")
+    .description("apply the migrations of the warehouse that have not been applied")
+    .option(
+      "--cluster <name>",
+      "the ClickHouse cluster (default: CLUSTER, else a single server)",
+      clusterName,
+    )
+    .option("--json", "print JSON")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  export-ops migrate
+  export-ops migrate --cluster main`,
+    )
+    .action(async ({ cluster, json = false }: { cluster?: string; json?: boolean }) => {
+      const config = readWarehouseConfig();
+      await applyMigrations({ ...config, cluster: cluster ?? config.cluster }, json, print);
+    });
+
+  program
+    .command("topics")
+    .description("the topics of events and dead letters")
+    .command("create")
+    .description("make the topics that do not exist; the others stay as they are")
+    .option("--partitions <count>", "partitions of each topic", wholeNumber(1, 65_535), 6)
+    .option("--replication <count>", "replicas of each partition", wholeNumber(1, 100), 1)
+    .option("--timeout <seconds>", "how long to wait for Kafka", wholeNumber(1, 3600), 15)
+    .option("--json", "print JSON")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  export-ops topics create --partitions 12 --replication 3
+  export-ops topics create --timeout 120 --json`,
+    )
+    .action(async (options: { partitions: number; replication: number; timeout: number } & JsonOption) => {
+      const { partitions, replication, timeout, json = false } = options;
+      await createTopics(
+        readBusConfig(),
+        { partitions, replication, timeoutMs: timeout * 1000, json },
+        print,
+      );
+    });
+
+  program
+    .command("schemas")
+    .description("JSON Schema of the events, printed or written to files")
+    .option("--out <folder>", "the folder to write to")
+    .option("--json", "print JSON, as without it when --out is not given")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  export-ops schemas
+  export-ops schemas --out docs/schemas`,
+    )
+    .action(({ out, json = false }: { out?: string; json?: boolean }) => putSchemas(out, json, print));
+};
