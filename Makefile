@@ -31,6 +31,7 @@ format: setup ## write every file in the format that check wants
 	@node --run format
 
 test: tools check ## check, then unit, integration and end-to-end tests at reduced sizes
+	@sh deploy/check/require.sh python3
 	@node deploy/check/run-tests.ts unit integration e2e
 
 contract: tools setup ## the running interface against its own OpenAPI document (schemathesis, spectral)

@@ -34,12 +34,15 @@ const REQUIRED: Readonly<Record<string, string>> = {
   KAFKA_BROKERS: "localhost:9092",
   REDIS_URL: "redis://localhost:6379",
   CURSOR_SECRET: "0123456789abcdef0123456789abcdef",
+  SUPPRESSION_SECRET: "fedcba9876543210fedcba9876543210",
+  BOARD_PASSWORD: "a password of the board",
 };
 
 /** What is surely not the default, and valid all the same. */
 const another = (value: string): string => {
   const others: Readonly<Record<string, string>> = {
     info: "debug",
+    on: "off",
     same: "advancing",
     "0.0.0.0": "127.0.0.1",
     loopback: "uniquelocal",

@@ -23,7 +23,21 @@ const PACKAGES: readonly Allowance[] = [
     node: true,
   },
   { folder: "packages/warehouse", packages: ["domain", "runtime"], npm: ["@clickhouse/client"], node: true },
-  { folder: "packages/queue", packages: ["domain", "runtime"], npm: ["bullmq", "ioredis"], node: true },
+  {
+    folder: "packages/queue",
+    packages: ["domain", "runtime"],
+    npm: [
+      "@bull-board/api",
+      "@bull-board/fastify",
+      "@fastify/basic-auth",
+      "bullmq",
+      "fastify",
+      "ioredis",
+      "zod",
+    ],
+    node: true,
+  },
+  { folder: "packages/suppression", packages: ["domain", "runtime"], npm: [], node: true },
 ];
 
 const ALL_PACKAGES = PACKAGES.map(({ folder }) => folder.replace("packages/", ""));

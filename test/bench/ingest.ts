@@ -1,8 +1,8 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { migrate } from "@conversation-export/warehouse";
 import { createDelivery } from "../support/run/deliver.ts";
 import { type System, TOPICS } from "../support/run/system.ts";
 import { type BusEvent, createSample } from "../support/sample/index.ts";
+import { ingestRate } from "./ingest-rate.ts";
 import { kafkaEngineStatements } from "./kafka-engine.ts";
 import { median, type Result } from "./report.ts";
 import { runSql } from "./warehouse-http.ts";
@@ -26,40 +26,9 @@ const conversationsOnly = function* (events: Iterable<BusEvent>): Iterable<BusEv
   for (const event of events) if (event.kind === "conversation") yield toStructured(event);
 };
 
-/**
- * Events a second from the first rows that can be read to the last. The count of the table is asked for often
- * and costs next to nothing: it comes from the parts' metadata.
- */
-const rate = async (
-  url: string,
-  total: number,
-  start: () => Promise<() => Promise<void>>,
-): Promise<number> => {
-  const rows = async (): Promise<number> =>
-    Number((await runSql(url, "SELECT count() FROM conversations")).text);
-  const stop = await start();
-  try {
-    let first = 0;
-    let firstAt = 0;
-    const deadline = performance.now() + 300_000;
-    for (;;) {
-      const now = await rows();
-      const at = performance.now();
-      if (first === 0 && now > 0) {
-        first = now;
-        firstAt = at;
-      }
-      if (now >= total) {
-        if (first >= total) throw new Error("all rows came at once: more events are needed to tell a rate");
-        return ((total - first) / (at - firstAt)) * 1000;
-      }
-      if (at > deadline) throw new Error(`only ${now} of ${total} rows after five minutes`);
-      await sleep(100);
-    }
-  } finally {
-    await stop();
-  }
-};
+/** The count is asked for often and costs next to nothing: it comes from the parts' metadata. */
+const rowsIn = (url: string) => async (): Promise<number> =>
+  Number((await runSql(url, "SELECT count() FROM conversations")).text);
 
 /** One topic of conversations, read by our ingest and by ClickHouse's Kafka engine in turn. */
 export const benchIngest = async (
@@ -98,12 +67,12 @@ export const benchIngest = async (
   for (let round = 0; round < ROUNDS; round += 1) {
     await truncate(operator);
     ours.push(
-      await rate(operator, total, async () => {
+      await ingestRate(total, async () => {
         const ingest = await system.service("ingest", {
           KAFKA_GROUP_ID: `bench-${round}`,
           LOG_LEVEL: "warn",
         });
-        return () => ingest.kill("SIGTERM");
+        return { stop: () => ingest.kill("SIGTERM"), rows: rowsIn(operator) };
       }),
     );
     log(`round ${round + 1}: our ingest ${ours.at(-1)?.toFixed(0)} events/s`);
@@ -117,14 +86,15 @@ export const benchIngest = async (
       `peer-${round}`,
     );
     peers.push(
-      await rate(peer, total, async () => {
+      await ingestRate(total, async () => {
         for (const statement of statements) await runSql(peer, statement);
-        return async () => {
+        const stop = async (): Promise<void> => {
           for (const view of ["peer_consumer", "peer_handoffs", "peer_updates", "peer_conversations"]) {
             await runSql(peer, `DROP VIEW ${view} SYNC`);
           }
           await runSql(peer, "DROP TABLE peer_queue SYNC");
         };
+        return { stop, rows: rowsIn(peer) };
       }),
     );
     log(`round ${round + 1}: Kafka engine ${peers.at(-1)?.toFixed(0)} events/s`);

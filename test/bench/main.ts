@@ -1,10 +1,12 @@
 import { startSystem } from "../support/run/system.ts";
+import { benchCompaction } from "./compaction.ts";
 import { benchHttp } from "./http.ts";
 import { benchIngest } from "./ingest.ts";
+import { benchLanding } from "./landing.ts";
 import { benchPages } from "./pages.ts";
 import { reportLine, type Result } from "./report.ts";
 
-/** BENCH=ingest, BENCH=pages or BENCH=http runs one part; CONVERSATIONS and EVENTS change the sizes. */
+/** BENCH=ingest, landing, pages, http or compaction runs one part; CONVERSATIONS and EVENTS change the sizes. */
 const only = process.env["BENCH"] ?? "";
 const conversations = Number(process.env["CONVERSATIONS"] ?? 1_000_000);
 const events = Number(process.env["EVENTS"] ?? 200_000);
@@ -30,6 +32,9 @@ const inSystem = async (
 };
 
 await inSystem("ingest", (system) => benchIngest(system, events, log));
+await inSystem("landing", (system) => benchLanding(system, events, log));
 await inSystem("pages", (system) => benchPages(system, conversations, log));
 await inSystem("http", (system) => benchHttp(system, conversations, log));
+// 2,000,000 rows, each conversation four times.
+await inSystem("compaction", (system) => benchCompaction(system, Math.min(conversations, 500_000), log));
 for (const result of results) console.log(reportLine(result));

@@ -18,7 +18,7 @@ const summaryOf = (round: number): Readonly<Record<Summaries, string>> => ({
 /**
  * Fills the tables with one client's week: `conversations` conversations of about 1.3 kB, each exported `exports`
  * times (2 or more), one in four with a handoff, one in fifty updated up to three days later and the others within half an
- * hour. Rows go in as ingest writes them, 20,000 a block and in the order of export; merges take their course.
+ * hour. Rows go in as ingest writes them, block by block and in the order of export; merges take their course.
  */
 export const fillWindow = async (
   url: string,
@@ -27,12 +27,15 @@ export const fillWindow = async (
     exports,
     summaries = "phrase",
     byUpdate = true,
+    blockRows = 20_000,
   }: {
     readonly conversations: number;
     readonly exports: number;
     readonly summaries?: Summaries;
     /** false: the order of updates is left out. */
     readonly byUpdate?: boolean;
+    /** Rows of one INSERT. */
+    readonly blockRows?: number;
   },
   onProgress: (line: string) => void,
 ): Promise<void> => {
@@ -61,8 +64,7 @@ export const fillWindow = async (
           '","note":"', substring(repeat(concat(lower(hex(cityHash64(n, 11))), ' '), 15), 1, 200), '","export":${round}}}') AS tail
       FROM numbers(${conversations})`,
     );
-    const block =
-      "SETTINGS max_insert_block_size = 20000, min_insert_block_size_rows = 20000, max_threads = 1, optimize_on_insert = 0";
+    const block = `SETTINGS max_insert_block_size = ${blockRows}, max_block_size = ${blockRows}, min_insert_block_size_rows = ${blockRows}, min_insert_block_size_bytes = 0, max_threads = 1, optimize_on_insert = 0`;
     await runSql(
       url,
       `INSERT INTO handoffs (client_id, conversation_date_created, conversation_id, target, target_kind, version,

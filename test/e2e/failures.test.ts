@@ -269,10 +269,9 @@ describe("a system in trouble", () => {
         metricsPort: port,
         logFile: join(system.logFolder, `ingest-${port}.log`),
         env: {
+          ...system.environment("ingest"),
           ...INGEST_ENV,
-          KAFKA_BROKERS: system.stack.kafka.brokers.join(","),
           KAFKA_SESSION_TIMEOUT_MS: String(SESSION_MS),
-          CLICKHOUSE_URL: system.stack.clickhouse.url("writer"),
         },
       });
       await member.ready();

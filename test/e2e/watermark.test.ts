@@ -151,10 +151,8 @@ describe("the watermark", () => {
       metricsPort: second,
       logFile: join(system.logFolder, "ingest-second.log"),
       env: {
+        ...system.environment("ingest"),
         ...INGEST_ENV,
-        KAFKA_BROKERS: system.stack.kafka.brokers.join(","),
-        KAFKA_SESSION_TIMEOUT_MS: "6000",
-        CLICKHOUSE_URL: system.stack.clickhouse.url("writer"),
       },
     });
     const batches: { ids: string[]; sentBy: number }[] = [];

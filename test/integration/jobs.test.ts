@@ -1,20 +1,24 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
-import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Stack, startStack } from "@conversation-export/local-stack";
 import { afterAll, afterEach, beforeAll, expect, it, vi } from "vitest";
+import { ops } from "../support/run/ops.ts";
+import { redisCommand } from "./queue-redis.ts";
 
 const main = join(import.meta.dirname, "..", "..", "services", "jobs", "src", "main.ts");
+const BOARD_PASSWORD = "correct horse battery";
 const POLL = { timeout: 20_000, interval: 50 };
+
+const SCHEDULES = ["WINDOWS", "COMPACT", "ERASURE", "RETENTION", "RECONCILE"];
 
 type Line = { level: string; msg: string; port?: number; maxmemoryPolicy?: string };
 type Jobs = {
   readonly child: ChildProcess;
   readonly lines: Line[];
-  get(path: string): Promise<{ status: number; body: string }>;
+  get(path: string, init?: RequestInit): Promise<{ status: number; body: string }>;
 };
 
 let dir: string;
@@ -23,7 +27,8 @@ const running: ChildProcess[] = [];
 
 beforeAll(async () => {
   dir = await mkdtemp(join(tmpdir(), "jobs-test-"));
-  stack = await startStack({ dir, servers: ["redis"] });
+  stack = await startStack({ dir, servers: ["redis", "clickhouse"] });
+  await ops({ CLICKHOUSE_URL: stack.clickhouse.url("migrator") }, "migrate");
 });
 
 afterEach(async () => {
@@ -40,9 +45,20 @@ afterAll(async () => {
 });
 
 /** Starts the process and resolves when its health server listens. */
-async function startJobs(): Promise<Jobs> {
+async function startJobs(given: Readonly<Record<string, string>> = {}): Promise<Jobs> {
   const { PATH } = process.env;
-  const env = { PATH, REDIS_URL: stack.redis.url, HOST: "127.0.0.1", METRICS_PORT: "0" };
+  const env = {
+    PATH,
+    REDIS_URL: stack.redis.url,
+    CLICKHOUSE_URL: stack.clickhouse.url("jobs"),
+    KAFKA_BROKERS: "127.0.0.1:1",
+    SUPPRESSION_SECRET: "fedcba9876543210fedcba9876543210",
+    HOST: "127.0.0.1",
+    METRICS_PORT: "0",
+    // What runs by the clock has tests of its own.
+    ...Object.fromEntries(SCHEDULES.map((name) => [`${name}_INTERVAL_SECONDS`, "0"])),
+    ...given,
+  };
   const child = spawn(process.execPath, [main], { env, stdio: ["ignore", "pipe", "inherit"] });
   running.push(child);
   const lines: Line[] = [];
@@ -60,8 +76,9 @@ async function startJobs(): Promise<Jobs> {
   return {
     child,
     lines,
-    get: async (path) => {
-      const answered = await fetch(`http://127.0.0.1:${port}${path}`, { headers: { connection: "close" } });
+    get: async (path, init = {}) => {
+      const headers = { connection: "close", ...(init.headers as Record<string, string> | undefined) };
+      const answered = await fetch(`http://127.0.0.1:${port}${path}`, { ...init, headers });
       return { status: answered.status, body: await answered.text() };
     },
   };
@@ -79,16 +96,9 @@ async function untilMetric(jobs: Jobs, line: string): Promise<void> {
   await vi.waitFor(async () => expect((await jobs.get("/metrics")).body.split("\n")).toContain(line), POLL);
 }
 
-/** Sends one line to Redis and resolves to the first bytes of the answer. */
-async function redis(line: string): Promise<string> {
-  const { hostname: host, port } = new URL(stack.redis.url);
-  const socket = connect({ host, port: Number(port) }, () => socket.write(`${line}\r\n`));
-  try {
-    const [bytes] = (await once(socket, "data")) as [Buffer];
-    return bytes.toString().trim();
-  } finally {
-    socket.destroy();
-  }
+/** Kafka is away in these tests, which is told as well. */
+function aboutRedis(jobs: Jobs): Line[] {
+  return jobs.lines.filter(({ level, msg }) => level !== "info" && msg.includes("Redis"));
 }
 
 it("is ready while Redis answers, alive throughout, and stops with 0", async () => {
@@ -105,9 +115,7 @@ it("is ready while Redis answers, alive throughout, and stops with 0", async () 
   await untilReady(jobs, 200);
   jobs.child.kill("SIGTERM");
   expect(await once(jobs.child, "exit")).toEqual([0, null]);
-  expect(jobs.lines.filter(({ level }) => level !== "info")).toMatchObject([
-    { level: "warn", msg: "Redis is away, connecting again" },
-  ]);
+  expect(aboutRedis(jobs)).toMatchObject([{ level: "warn", msg: "Redis is away, connecting again" }]);
 });
 
 it("notices a Redis that hangs", async () => {
@@ -142,16 +150,53 @@ it("waits for a Redis that comes later, and can be stopped meanwhile", async () 
 it("warns of a Redis that may evict jobs", async () => {
   const kept = await startJobs();
   await untilReady(kept, 200);
-  expect(kept.lines.filter(({ level }) => level === "warn")).toEqual([]);
+  expect(aboutRedis(kept)).toEqual([]);
 
-  expect(await redis("CONFIG SET maxmemory-policy allkeys-lru")).toBe("+OK");
+  expect(await redisCommand(stack.redis.url, "CONFIG SET maxmemory-policy allkeys-lru")).toBe("+OK");
   try {
     const jobs = await startJobs();
     await untilReady(jobs, 200);
-    expect(jobs.lines.filter(({ level }) => level === "warn")).toMatchObject([
-      { maxmemoryPolicy: "allkeys-lru" },
-    ]);
+    expect(aboutRedis(jobs)).toMatchObject([{ maxmemoryPolicy: "allkeys-lru" }]);
   } finally {
-    await redis("CONFIG SET maxmemory-policy noeviction");
+    await redisCommand(stack.redis.url, "CONFIG SET maxmemory-policy noeviction");
   }
+});
+
+it("is not ready while ClickHouse is away", async () => {
+  const jobs = await startJobs();
+  await untilReady(jobs, 200);
+  await stack.clickhouse.kill();
+  try {
+    expect(await untilReady(jobs, 503)).toMatch(/^warehouse_unavailable: /);
+  } finally {
+    await stack.clickhouse.start();
+  }
+  await untilReady(jobs, 200);
+});
+
+it("shows the queues to who knows the password, changes nothing; without one measures them alone", async () => {
+  const basic = (user: string, password: string) => ({
+    headers: { authorization: `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}` },
+  });
+  const [jobs, closed] = await Promise.all([startJobs({ BOARD_PASSWORD }), startJobs()]);
+  await untilReady(jobs, 200);
+  for (const path of ["/board", "/board/api/queues", "/board/static/x.js", "/board/nothing"]) {
+    expect((await jobs.get(path)).status, path).toBe(401);
+  }
+  expect((await jobs.get("/board/api/queues", basic("operator", "wrong"))).status).toBe(401);
+  expect((await jobs.get("/board/api/queues", basic("other", BOARD_PASSWORD))).status).toBe(401);
+  const right = basic("operator", BOARD_PASSWORD);
+  expect((await jobs.get("/board", right)).body).toContain("<title>Jobs</title>");
+  const shown = await jobs.get("/board/api/queues", right);
+  const { queues } = JSON.parse(shown.body) as { queues: { name: string; readOnlyMode: boolean }[] };
+  expect(queues.map(({ name }) => name)).toEqual(
+    expect.arrayContaining(["backfill", "backfill-part", "erasure"]),
+  );
+  expect(queues.filter(({ readOnlyMode }) => !readOnlyMode)).toEqual([]);
+  expect((await jobs.get("/board/api/queues/erasure/pause", { ...right, method: "PUT" })).status).toBe(405);
+
+  await untilReady(closed, 200);
+  expect((await closed.get("/board", right)).status).toBe(404);
+  await untilMetric(closed, 'job_queue_depth{queue="erasure",state="waiting",service="jobs"} 0');
+  await untilMetric(closed, 'job_oldest_waiting_seconds{queue="erasure",service="jobs"} 0');
 });

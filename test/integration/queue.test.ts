@@ -7,6 +7,7 @@ import { startStack, type Stack } from "@conversation-export/local-stack";
 import {
   type Claim,
   createErasureQueue,
+  createExclusive,
   createIdempotencyStore,
   createRedis,
   type ErasureQueue,
@@ -174,6 +175,76 @@ describe("idempotency store", () => {
       const claim = await store.claim("acme", "back", "body").catch(() => undefined);
       return claim?.state === "claimed";
     });
+  });
+});
+
+describe("exclusive work", () => {
+  const LOCK_MS = 900;
+  const startExclusive = async () => {
+    const redis = createRedis({ url: stack.redis.url, log });
+    parts.push(redis);
+    await redis.start();
+    return createExclusive({ redis, lockMs: LOCK_MS });
+  };
+  const { signal } = new AbortController();
+  /** Work that ends when it is told to. */
+  const openWork = () => {
+    const begun = Promise.withResolvers<AbortSignal>();
+    const ended = Promise.withResolvers<string>();
+    const work = (held: AbortSignal): Promise<string> => {
+      begun.resolve(held);
+      return ended.promise;
+    };
+    return { work, begun: begun.promise, end: ended.resolve };
+  };
+
+  it("is done by one process at a time, for longer than the lock lasts", async () => {
+    const [one, other] = [await startExclusive(), await startExclusive()];
+    const [first, second] = [openWork(), openWork()];
+    const running = one.run("a", signal, first.work);
+    const held = await first.begun;
+    const waiting = other.run("a", signal, second.work);
+    let isBegun = false;
+    void second.begun.then(() => {
+      isBegun = true;
+    });
+    await expect(other.run("b", signal, () => Promise.resolve("at once"))).resolves.toBe("at once");
+    const late = Date.now() + 2 * LOCK_MS;
+    await until("the first lock would have run out", 5_000, () => Date.now() > late);
+    expect({ isBegun, lost: held.aborted }).toEqual({ isBegun: false, lost: false });
+    first.end("first");
+    await second.begun;
+    second.end("second");
+    expect(await Promise.all([running, waiting])).toEqual(["first", "second"]);
+  });
+
+  it("gives the lock back when the work fails, and waits for it no longer than asked", async () => {
+    const [one, other] = [await startExclusive(), await startExclusive()];
+    await expect(one.run("c", signal, () => Promise.reject(new Error("fails")))).rejects.toThrow("fails");
+    const open = openWork();
+    const running = one.run("c", signal, open.work);
+    await open.begun;
+    const stop = new AbortController();
+    const waiting = other.run("c", stop.signal, () => Promise.resolve("never"));
+    stop.abort(new Error("stops"));
+    await expect(waiting).rejects.toThrow(/stops|aborted/);
+    open.end("done");
+    await running;
+    // Who stopped waiting has not taken it.
+    await expect(other.run("c", signal, () => Promise.resolve("now"))).resolves.toBe("now");
+  });
+
+  it("tells the work when another has its lock, and leaves that one alone", async () => {
+    const exclusive = await startExclusive();
+    const open = openWork();
+    const running = exclusive.run("d", signal, open.work);
+    const held = await open.begun;
+    await redisCommand(stack.redis.url, "SET conversation-export:exclusive:d other");
+    await until("the loss is told", 5_000, () => held.aborted);
+    expect(held.reason).toMatchObject({ code: "lock_lost", retryable: true });
+    open.end("ends");
+    await running;
+    expect(await redisCommand(stack.redis.url, "DEL conversation-export:exclusive:d")).toBe(":1");
   });
 });
 

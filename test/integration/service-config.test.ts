@@ -7,7 +7,12 @@ const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 /** Enough to start each service, but for the servers behind the addresses. */
 const COMPLETE = {
-  ingest: { KAFKA_BROKERS: "127.0.0.1:1", CLICKHOUSE_URL: "http://writer:hunter2@127.0.0.1:1/export" },
+  ingest: {
+    KAFKA_BROKERS: "127.0.0.1:1",
+    CLICKHOUSE_URL: "http://writer:hunter2@127.0.0.1:1/export",
+    REDIS_URL: "redis://127.0.0.1:1",
+    SUPPRESSION_SECRET: "fedcba9876543210fedcba9876543210",
+  },
   "export-api": {
     CLICKHOUSE_URL: "http://reader:hunter2@127.0.0.1:1/export",
     CLICKHOUSE_INTAKE_URL: "http://intake:hunter2@127.0.0.1:1/export",
@@ -15,7 +20,12 @@ const COMPLETE = {
     KAFKA_BROKERS: "127.0.0.1:1",
     CURSOR_SECRET: "0123456789abcdef0123456789abcdef",
   },
-  jobs: { REDIS_URL: "redis://127.0.0.1:1" },
+  jobs: {
+    REDIS_URL: "redis://127.0.0.1:1",
+    CLICKHOUSE_URL: "http://jobs:hunter2@127.0.0.1:1/export",
+    KAFKA_BROKERS: "127.0.0.1:1",
+    SUPPRESSION_SECRET: "fedcba9876543210fedcba9876543210",
+  },
 } as const;
 
 const runMain = (service: string, env: Readonly<Record<string, string>>) => {

@@ -329,6 +329,7 @@ describe("clients and keys, in unmerged parts", () => {
       clientId: "it's",
       linkBounds: null,
       rateLimits: {},
+      retentionDays: null,
       deleted: false,
       createdAt: "2026-10-04T00:00:00.123Z",
     };
@@ -356,7 +357,7 @@ describe("clients and keys, in unmerged parts", () => {
     expect(await store.listKeys("nobody")).toEqual([]);
     now += 1;
     const rateLimits = { messages: "10/1s,100/1m", end_users: "off", conversations: "unreadable" };
-    const changed = { ...client, linkBounds: "advancing", rateLimits } as const;
+    const changed = { ...client, linkBounds: "advancing", rateLimits, retentionDays: 400 } as const;
     await store.saveClient(changed);
     expect(await store.findClient(client.clientId)).toEqual(changed);
     expect(await reader.findKey(hash)).toMatchObject({ linkBounds: "advancing", clientDeleted: false });

@@ -41,7 +41,7 @@ test("passwords are drawn once, kept, replaced when given, and private", () => {
     rmSync(folder, { recursive: true });
   });
   const first = keepPasswords(folder, {});
-  expect(new Set(Object.values(first)).size).toBe(4);
+  expect(new Set(Object.values(first)).size).toBe(5);
   expect(keepPasswords(folder, {})).toEqual(first);
   const second = keepPasswords(folder, { writer: "given" });
   expect(second).toEqual({ ...first, writer: "given" });
@@ -56,8 +56,10 @@ test("each service gets its own user and ports, and every other variable of the 
     writerUrl: "w",
     readerUrl: "r",
     intakeUrl: "i",
+    jobsUrl: "j",
     redisUrl: "redis://127.0.0.1:2",
     cursorSecret: "s",
+    suppressionSecret: "p",
   };
   const given = { LINK_BOUNDS: "advancing", CLICKHOUSE_URL: "stale", TOPIC_MESSAGES: "m2" };
   const ports = Object.fromEntries(servicePortVariables(services).map((name, index) => [name, 100 + index]));
@@ -65,7 +67,7 @@ test("each service gets its own user and ports, and every other variable of the 
     services.map((service) => [service.name, serviceEnvironment(service, given, about, ports)]),
   );
   expect(Object.keys(rendered)).toEqual(["ingest", "export-api", "jobs"]);
-  expect(Object.values(rendered).map((env) => env["CLICKHOUSE_URL"])).toEqual(["w", "r", "m"]);
+  expect(Object.values(rendered).map((env) => env["CLICKHOUSE_URL"])).toEqual(["w", "r", "j"]);
   expect(Object.values(rendered).map((env) => env["CLICKHOUSE_INTAKE_URL"])).toEqual([
     undefined,
     "i",

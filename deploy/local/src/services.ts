@@ -5,14 +5,16 @@ export type Surroundings = {
   readonly writerUrl: string;
   readonly readerUrl: string;
   readonly intakeUrl: string;
+  readonly jobsUrl: string;
   readonly redisUrl: string;
   readonly cursorSecret: string;
+  readonly suppressionSecret: string;
 };
 
 /** One process of the application: `name` is its folder below services and the name of its log and pid file. */
 export type ServiceSpec = {
   readonly name: string;
-  readonly clickhouseUser: "migratorUrl" | "writerUrl" | "readerUrl";
+  readonly clickhouseUser: "writerUrl" | "readerUrl" | "jobsUrl";
   /** Takes requests in as a ClickHouse user of its own. */
   readonly intake?: true;
   /** The variable that fixes the port of health and metrics. */
@@ -31,7 +33,7 @@ export const services = [
     metricsPortVariable: "EXPORT_API_METRICS_PORT",
     portVariable: "EXPORT_API_PORT",
   },
-  { name: "jobs", clickhouseUser: "migratorUrl", metricsPortVariable: "JOBS_METRICS_PORT" },
+  { name: "jobs", clickhouseUser: "jobsUrl", metricsPortVariable: "JOBS_METRICS_PORT" },
 ] as const satisfies readonly ServiceSpec[];
 
 /** The variables that every process of the application gets; what `given` holds for the topics stays. */
@@ -40,6 +42,7 @@ export function commonEnvironment(given: NodeJS.ProcessEnv, about: Surroundings)
     KAFKA_BROKERS: about.kafkaBrokers,
     REDIS_URL: about.redisUrl,
     CURSOR_SECRET: about.cursorSecret,
+    SUPPRESSION_SECRET: about.suppressionSecret,
     TOPIC_CONVERSATIONS: given["TOPIC_CONVERSATIONS"] ?? "conversations",
     TOPIC_MESSAGES: given["TOPIC_MESSAGES"] ?? "messages",
     TOPIC_END_USERS: given["TOPIC_END_USERS"] ?? "end-users",

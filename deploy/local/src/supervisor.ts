@@ -40,7 +40,13 @@ export type SupervisorStatus = {
   readonly processes: readonly ProcessStatus[];
 };
 
-type State = { ports: Record<string, number>; cursorSecret: string; clientId?: string; key?: string };
+type State = {
+  ports: Record<string, number>;
+  cursorSecret: string;
+  suppressionSecret: string;
+  clientId?: string;
+  key?: string;
+};
 type Supervised = { readonly server: Server; readonly address: string };
 
 const host = "127.0.0.1";
@@ -171,7 +177,9 @@ function readState(folder: LocalFolder, env: NodeJS.ProcessEnv): State {
     ? (JSON.parse(readFileSync(folder.state, "utf8")) as Partial<State>)
     : {};
   const cursorSecret = env["CURSOR_SECRET"] ?? kept.cursorSecret ?? randomBytes(32).toString("base64url");
-  return { ...kept, ports: kept.ports ?? {}, cursorSecret };
+  const suppressionSecret =
+    env["SUPPRESSION_SECRET"] ?? kept.suppressionSecret ?? randomBytes(32).toString("base64url");
+  return { ...kept, ports: kept.ports ?? {}, cursorSecret, suppressionSecret };
 }
 
 async function start(
@@ -203,8 +211,10 @@ async function start(
     writerUrl: stack.clickhouse.url("writer"),
     readerUrl: stack.clickhouse.url("reader"),
     intakeUrl: stack.clickhouse.url("intake"),
+    jobsUrl: stack.clickhouse.url("jobs"),
     redisUrl: stack.redis.url,
     cursorSecret: state.cursorSecret,
+    suppressionSecret: state.suppressionSecret,
   };
   const common = commonEnvironment(env, about);
   const ops = createOps(deps, { ...env, ...common, CLICKHOUSE_URL: about.migratorUrl });
@@ -257,6 +267,7 @@ function publicVariables(
     CLICKHOUSE_WRITER_URL: about.writerUrl,
     CLICKHOUSE_READER_URL: about.readerUrl,
     CLICKHOUSE_INTAKE_URL: about.intakeUrl,
+    CLICKHOUSE_JOBS_URL: about.jobsUrl,
     EXPORT_API_URL: `http://${host}:${ports["EXPORT_API_PORT"]}/api`,
     EXPORT_API_KEY: key,
     CLIENT_ID: clientId,

@@ -13,6 +13,8 @@ const PARTITIONS = 3;
 
 export const TOPICS = { conversation: "conversations", message: "messages", end_user: "end-users" } as const;
 
+const CLICKHOUSE_USERS = { ingest: "writer", "export-api": "reader", jobs: "jobs" } as const;
+
 /** Servers, tables, topics and keys, ready for services to be started against them. */
 export type System = {
   readonly stack: Stack;
@@ -21,6 +23,8 @@ export type System = {
   readonly partitions: number;
   readonly logFolder: string;
   service(name: ServiceName, env?: Readonly<Record<string, string>>): Promise<ServiceProcess>;
+  /** What `service` gives to a process, for one that is started otherwise. */
+  environment(name: ServiceName): Readonly<Record<string, string>>;
   /** The address of export-api with its /api prefix. */
   readonly apiUrl: string;
   /** One more export-api on ports of its own; gives its address with the /api prefix. */
@@ -54,6 +58,22 @@ export const startSystem = async (name: string): Promise<System> => {
   const running = new Set<ServiceProcess>();
   const clients = new Set<string>();
 
+  const environment = (service: ServiceName): Readonly<Record<string, string>> => ({
+    KAFKA_BROKERS: operator.KAFKA_BROKERS,
+    KAFKA_SESSION_TIMEOUT_MS: "6000",
+    LAG_INTERVAL_MS: "500",
+    REDIS_URL: stack.redis.url,
+    // Tests ask more often than customers may; those of the limits set their own.
+    RATE_LIMITS: "off",
+    AUTH_FAILURE_LIMITS: "off",
+    CURSOR_SECRET: "0123456789abcdef0123456789abcdef",
+    SUPPRESSION_SECRET: "fedcba9876543210fedcba9876543210",
+    PORT: String(ports.api),
+    CLICKHOUSE_URL: stack.clickhouse.url(CLICKHOUSE_USERS[service]),
+    CLICKHOUSE_INTAKE_URL: stack.clickhouse.url("intake"),
+    TOPIC_SMS_TRIGGERS: "sms-triggers",
+  });
+
   const start = async (
     service: ServiceName,
     metricsPort: number,
@@ -63,21 +83,7 @@ export const startSystem = async (name: string): Promise<System> => {
     const started = startService(service, {
       metricsPort,
       logFile: join(dir, logFile),
-      env: {
-        KAFKA_BROKERS: operator.KAFKA_BROKERS,
-        KAFKA_SESSION_TIMEOUT_MS: "6000",
-        LAG_INTERVAL_MS: "500",
-        REDIS_URL: stack.redis.url,
-        // Tests ask more often than customers may; those of the limits set their own.
-        RATE_LIMITS: "off",
-        AUTH_FAILURE_LIMITS: "off",
-        CURSOR_SECRET: "0123456789abcdef0123456789abcdef",
-        PORT: String(ports.api),
-        CLICKHOUSE_URL: stack.clickhouse.url(service === "ingest" ? "writer" : "reader"),
-        CLICKHOUSE_INTAKE_URL: stack.clickhouse.url("intake"),
-        TOPIC_SMS_TRIGGERS: "sms-triggers",
-        ...env,
-      },
+      env: { ...environment(service), ...env },
     });
     running.add(started);
     void started.exited.then(() => running.delete(started));
@@ -91,6 +97,7 @@ export const startSystem = async (name: string): Promise<System> => {
     producer,
     partitions: PARTITIONS,
     logFolder: dir,
+    environment,
     apiUrl: `http://127.0.0.1:${ports.api}/api`,
     service: (service, env = {}) => start(service, ports[service], `${service}.log`, env),
     anotherApi: async (env) => {

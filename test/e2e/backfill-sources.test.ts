@@ -1,0 +1,200 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { gzipSync, zstdCompressSync } from "node:zlib";
+import {
+  type BackfillData,
+  type BackfillResult,
+  backfillJob,
+  createJobClient,
+  type JobClient,
+} from "@conversation-export/queue";
+import { createLogger } from "@conversation-export/runtime";
+import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
+import { type Delivered, fold, type Folded } from "../support/reference/index.ts";
+import { compareExports } from "../support/run/compare-exports.ts";
+import { createDelivery } from "../support/run/deliver.ts";
+import { type ObjectStore, startObjectStore } from "../support/run/object-store.ts";
+import { bySize, seedOfRun } from "../support/run/size.ts";
+import { startSystem, type System } from "../support/run/system.ts";
+import { until } from "../support/run/until.ts";
+import { runSql } from "../support/run/warehouse-sql.ts";
+import { type BusEvent, createSample } from "../support/sample/index.ts";
+
+const CLIENTS = ["acme", "globex"];
+const TABLES = ["conversations", "conversation_updates", "handoffs", "messages", "end_users", "landing"];
+const BASE: BackfillData = {
+  clientId: null,
+  source: { kind: "kafka" },
+  window: null,
+  dryRun: false,
+  maxLag: null,
+  rowsPerSecond: null,
+};
+
+let system: System;
+let objects: ObjectStore;
+let client: JobClient;
+let delivered: readonly Delivered[];
+let poison = 0;
+let folded: Folded;
+let env: Record<string, string>;
+const keys = new Map<string, string>();
+
+const sql = (statement: string): Promise<string> =>
+  runSql(system.stack.clickhouse.url("migrator"), statement);
+const rows = (): Promise<string[]> =>
+  Promise.all(TABLES.map((table) => sql(`SELECT cityHash64(*) AS row FROM ${table} ORDER BY row`)));
+const compare = () => compareExports(system.apiUrl, folded, keys);
+
+beforeAll(async () => {
+  system = await startSystem("backfill-sources");
+  objects = await startObjectStore(join(system.logFolder, "s3.log"));
+  client = createJobClient({
+    url: system.stack.redis.url,
+    log: createLogger({ service: "test", level: "error" }),
+  });
+  await client.start();
+  for (const one of CLIENTS) keys.set(one, await system.key(one));
+  const events: BusEvent[] = [
+    ...createSample({
+      seed: seedOfRun("backfill-sources"),
+      conversations: bySize(120, 5_000),
+      clients: CLIENTS,
+      endUsers: 20,
+      unusualShare: 0.1,
+      lateShare: 0.1,
+    }),
+  ];
+  poison = events.filter((event) => event.poison).length;
+  const delivery = createDelivery({ producer: system.producer, partitions: system.partitions });
+  // Nobody ingests them.
+  await delivery.send(events);
+  delivered = delivery.delivered;
+  folded = fold(delivered);
+  env = {
+    AWS_ENDPOINT_URL_S3: objects.endpoint,
+    AWS_ACCESS_KEY_ID: "test",
+    AWS_SECRET_ACCESS_KEY: "test",
+    JOB_LOCK_MS: "2000",
+  };
+  await system.service("export-api");
+});
+
+beforeEach(async () => {
+  for (const table of TABLES) await sql(`TRUNCATE TABLE ${table}`);
+});
+
+afterAll(async () => {
+  await client?.stop();
+  await objects?.stop();
+  await system?.stop();
+});
+
+const resultOf = async (id: string): Promise<BackfillResult> => {
+  for await (const view of client.follow("backfill", id)) {
+    if (view.state === "failed") throw new Error(String(view.reason));
+    if (view.state === "completed") return backfillJob.result.parse(view.result);
+  }
+  throw new Error("the job does not end");
+};
+const backfill = async (data: Partial<BackfillData>): Promise<BackfillResult> =>
+  resultOf((await client.add(backfillJob, { ...BASE, ...data })).id);
+
+/** The event as a line of a file, with its place on the bus. */
+const lineOf = ({ event, partition, offset }: Delivered): string => {
+  const { headers } = event;
+  const text = Buffer.from(event.value ?? []).toString();
+  const place = `"partition":${partition},"offset":"${offset}",`;
+  if (headers["ce_specversion"] === undefined) return text.replace("{", `{${place}`).replaceAll("\n", " ");
+  const attributes = Object.entries(headers)
+    .filter(([name]) => name.startsWith("ce_"))
+    .map(([name, value]) => `${JSON.stringify(name.slice(3))}:${JSON.stringify(String(value))},`);
+  return `{${place}${attributes.join("")}"data":${text.replaceAll("\n", " ")}}`;
+};
+
+it("puts what is on the bus into an empty warehouse, also when its worker is killed; once more changes nothing", async () => {
+  let jobs = await system.service("jobs", env);
+  const dry = await backfill({ dryRun: true });
+  expect(await rows()).toEqual(TABLES.map(() => ""));
+
+  const { id } = await client.add(backfillJob, BASE);
+  for (const table of bySize(["landing"], ["landing", "messages"])) {
+    await until("rows", 60_000, async () => (await sql(`SELECT count() FROM ${table}`)).trim() !== "0");
+    await jobs.kill("SIGKILL");
+    jobs = await system.service("jobs", env);
+  }
+  const done = await resultOf(id);
+  expect(done.events).toEqual(dry.events);
+  expect(done.events).toMatchObject({ read: delivered.length, rejected: poison });
+  expect(await compare()).toEqual([]);
+
+  const before = await rows();
+  for (const dryRun of [true, false]) {
+    const again = await backfill({ dryRun });
+    expect(again.records).toEqual({ examined: dry.records.examined, different: 0 });
+  }
+  expect(await rows()).toEqual(before);
+
+  // What it put into the landing table corrects nothing.
+  const corrected = await backfill({ source: { kind: "landing" } });
+  expect(corrected.records.different).toBe(0);
+  expect(corrected.records.examined).toBeGreaterThan(100);
+
+  for (const table of TABLES) await sql(`TRUNCATE TABLE ${table}`);
+  const one = await backfill({
+    window: { by: "offsets", topic: "messages", ranges: [{ partition: 1, from: 3, to: 9 }] },
+  });
+  expect(one.events.read).toBe(6);
+  const later = { from: "2200-01-01T00:00:00Z", to: "2200-01-02T00:00:00Z" };
+  expect((await backfill({ window: { by: "upload", ...later } })).parts).toBe(0);
+  await jobs.kill("SIGTERM");
+});
+
+it("puts files and objects into an empty warehouse, tells bad lines, and lets the landing table correct them later", async () => {
+  const jobs = await system.service("jobs", env);
+  const nullValues = delivered.filter(({ event }) => event.value === null);
+  const good = delivered.filter(({ event }) => event.value !== null && !(event as BusEvent).poison);
+  const lines = good.map(lineOf);
+  const part = (index: number): Buffer =>
+    Buffer.from(
+      lines
+        .filter((_, at) => at % 4 === index)
+        .map((line) => `${line}\n`)
+        .join(""),
+    );
+  const folder = join(system.logFolder, "files");
+  mkdirSync(folder);
+  writeFileSync(join(folder, "a.ndjson"), part(0));
+  writeFileSync(join(folder, "b.json.gz"), gzipSync(Buffer.concat([Buffer.from("not json\n"), part(1)])));
+  await objects.put("exports");
+  await objects.put("exports/day/c.ndjson.gz", gzipSync(part(2)));
+  await objects.put("exports/day/sub/d.ndjson.zst", zstdCompressSync(part(3)));
+  await objects.put("exports/other.ndjson", Buffer.from("not json\n"));
+
+  const ofFolder = { source: { kind: "files", location: folder } } as const;
+  const ofObjects = { source: { kind: "files", location: "s3://exports/day/" } } as const;
+  const files = await backfill(ofFolder);
+  expect(files.events.rejected).toBe(1);
+  expect(files.problems).toMatchObject([
+    { place: `${join(folder, "b.json.gz")}:1`, reason: "invalid_envelope" },
+  ]);
+  const fromObjects = await backfill(ofObjects);
+  expect(fromObjects.events.rejected).toBe(0);
+  expect(files.events.read + fromObjects.events.read).toBe(good.length + 1);
+  expect(nullValues.length + good.length + poison).toBe(delivered.length);
+  expect(await compare()).toEqual([]);
+
+  const before = await rows();
+  for (const source of [ofFolder, ofObjects, { source: { kind: "landing" } } as const]) {
+    expect((await backfill(source)).records.different).toBe(0);
+  }
+  expect(await rows()).toEqual(before);
+
+  await expect(backfill({ source: { kind: "files", location: "s3://none/x" } })).rejects.toThrow(
+    "cannot read",
+  );
+  await expect(backfill({ source: { kind: "files", location: "/no/such/folder" } })).rejects.toThrow(
+    "ENOENT",
+  );
+  await jobs.kill("SIGTERM");
+});

@@ -1,0 +1,205 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { formatTimestampZ } from "@conversation-export/domain";
+import {
+  compactJob,
+  type CompactResult,
+  createJobClient,
+  type JobClient,
+  type JobView,
+} from "@conversation-export/queue";
+import { createLogger } from "@conversation-export/runtime";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { fillWindow, WINDOW_MICROS, WINDOW_START } from "../bench/window-data.ts";
+import {
+  closeAllWindows,
+  keepParts,
+  quantile,
+  readPages,
+  recordsOf,
+} from "../support/run/compaction-load.ts";
+import { createDelivery } from "../support/run/deliver.ts";
+import { bySize, seedOfRun } from "../support/run/size.ts";
+import type { ServiceProcess } from "../support/run/service-process.ts";
+import { startSystem, type System } from "../support/run/system.ts";
+import { until } from "../support/run/until.ts";
+import { runSql } from "../support/run/warehouse-sql.ts";
+import { createSample } from "../support/sample/index.ts";
+
+/** 2,000,000 rows in 200 parts at full size. */
+const CONVERSATIONS = bySize(10_000, 500_000);
+const EXPORTS = 4;
+const BLOCK_ROWS = bySize(1_000, 10_000);
+const LIVE_CONVERSATIONS = bySize(100, 40_000);
+const DEADLINE = bySize(120_000, 1_800_000);
+const GROUP = "conversation-export-ingest";
+const DAY = 86_400_000_000;
+
+const JOBS_ENV = {
+  JOB_LOCK_MS: "2000",
+  COMPACT_QUIET_SECONDS: "1",
+  ...Object.fromEntries(
+    ["WINDOWS", "COMPACT", "ERASURE", "RETENTION", "RECONCILE"].map((name) => [
+      `${name}_INTERVAL_SECONDS`,
+      "0",
+    ]),
+  ),
+};
+
+let system: System;
+let queue: JobClient;
+let key: string;
+
+beforeAll(async () => {
+  system = await startSystem("test-compaction");
+  key = await system.key("bench");
+  await system.service("export-api");
+  queue = createJobClient({
+    url: system.stack.redis.url,
+    log: createLogger({ service: "test", level: "silent" }),
+  });
+  await queue.start();
+});
+afterAll(async () => {
+  await queue?.stop();
+  await system?.stop();
+});
+
+const sql = (statement: string): Promise<string> =>
+  runSql(system.stack.clickhouse.url("migrator"), statement).then((text) => text.trim());
+
+const partsOf = (table: string): Promise<string> =>
+  sql(`SELECT count() FROM system.parts WHERE active AND table = '${table}' AND partition_id = '202606'
+    AND database = currentDatabase()`);
+
+const addCompaction = (id: string) =>
+  queue.add(compactJob, { range: null, force: false, dryRun: false }, { id });
+
+const endOf = async (id: string): Promise<JobView> => {
+  let last: JobView | undefined;
+  for await (const view of queue.follow("compact", id)) last = view;
+  if (last === undefined) throw new Error(`no job ${id}`);
+  return last;
+};
+
+const resultOf = (view: JobView): CompactResult => {
+  expect(view.reason).toBeNull();
+  expect(view.state).toBe("completed");
+  return compactJob.result.parse(view.result);
+};
+
+it(
+  "makes one part of many while pages are read and records come in, also when its worker is killed",
+  async () => {
+    const seed = seedOfRun("compaction");
+    await keepParts(system.stack.clickhouse.url("migrator"), [
+      "conversations",
+      "conversation_updates",
+      "handoffs",
+    ]);
+    await fillWindow(
+      system.stack.clickhouse.url("migrator"),
+      { conversations: CONVERSATIONS, exports: EXPORTS, blockRows: BLOCK_ROWS },
+      () => {},
+    );
+    expect(await partsOf("conversations")).toBe(String((CONVERSATIONS * EXPORTS) / BLOCK_ROWS));
+    await closeAllWindows(system.stack.clickhouse.url("jobs"));
+
+    const window = (by: string) => {
+      const since = formatTimestampZ(WINDOW_START);
+      const to = formatTimestampZ(WINDOW_START + WINDOW_MICROS + 4 * DAY);
+      const size = bySize(5_000, 10_000);
+      return `${system.apiUrl}/v2/export/conversations?${by}_since=${since}&${by}_to=${to}&page_size=${size}`;
+    };
+    const timesBefore: number[] = [];
+    const created = await readPages(window("created"), key, (ms) => timesBefore.push(ms));
+    const updated = recordsOf(await readPages(window("updated"), key));
+
+    const times: number[] = [];
+    const differences: string[] = [];
+    let walks = 0;
+    let isDone = false;
+    const readCreated = async (): Promise<void> => {
+      const pages = await readPages(window("created"), key, (ms) => times.push(ms));
+      for (const [index, page] of pages.entries())
+        if (page.text !== created[index]?.text) differences.push(page.url);
+      if (pages.length !== created.length) differences.push("created: the number of pages");
+    };
+    const readUpdated = async (): Promise<void> => {
+      const records = recordsOf(await readPages(window("updated"), key, (ms) => times.push(ms)));
+      if (records !== updated) differences.push("updated");
+    };
+    const readOn = async (): Promise<void> => {
+      while (!isDone) {
+        await readCreated();
+        await readUpdated();
+        walks += 1;
+      }
+    };
+    const reading = Promise.all(Array.from({ length: bySize(1, 2) }, readOn));
+    // Whatever fails first tells why.
+    reading.catch(() => {});
+    await system.service("ingest");
+    const sending = createDelivery(system).send(
+      createSample({
+        seed,
+        conversations: LIVE_CONVERSATIONS,
+        messagesPerConversation: 2,
+        clients: ["live"],
+      }),
+    );
+
+    let jobs: ServiceProcess = await system.service("jobs", JOBS_ENV);
+    await addCompaction("first");
+    let begun: Date | null = null;
+    for (let kill = 1; kill <= 2; kill += 1) {
+      await until(`attempt ${kill} is under way`, DEADLINE, async () => {
+        const view = await queue.get("compact", "first");
+        expect(view?.state, "it has not ended yet").not.toBe("completed");
+        const at = view?.state === "active" ? view.startedAt : null;
+        if (at === null || at.getTime() === begun?.getTime()) return false;
+        begun = at;
+        return true;
+      });
+      await sleep(Math.random() * bySize(700, 20_000));
+      await jobs.kill("SIGKILL");
+      jobs = await system.service("jobs", JOBS_ENV);
+    }
+    const result = resultOf(await endOf("first"));
+    await sending;
+    await system.caughtUp(GROUP, DEADLINE);
+    // One walk at least has begun behind it.
+    const walksThen = walks;
+    await until("pages are read behind it", DEADLINE, () => walks >= walksThen + bySize(2, 4));
+    isDone = true;
+    await reading;
+
+    expect(differences).toEqual([]);
+    expect(await partsOf("conversations")).toBe("1");
+    expect(await partsOf("conversation_updates")).toBe("1");
+    expect(await partsOf("handoffs")).toBe("1");
+    for (const { outcome, compared, rowsAfter } of result.partitions.filter(
+      (each) => each.outcome === "merged",
+    ))
+      expect({ outcome, compared }).toEqual({ outcome: "merged", compared: rowsAfter });
+    expect(await sql("SELECT count() FROM conversation_updates WHERE client_id = 'bench'")).toBe(
+      String(CONVERSATIONS),
+    );
+    expect(await sql("SELECT DISTINCT state FROM upload_windows FINAL")).toBe("compacted");
+    expect(await sql("SELECT count() FROM upload_windows FINAL WHERE notEmpty(pending)")).toBe("0");
+    expect(await sql("SELECT count() FROM compaction_keys")).toBe("0");
+    expect(await sql("SELECT count() FROM compaction_checks")).toBe("0");
+
+    const timesAfter: number[] = [];
+    await readPages(window("created"), key, (ms) => timesAfter.push(ms));
+    const inMs = (values: readonly number[], share: number): string => quantile(values, share).toFixed(0);
+    console.log(
+      `pages: ${times.length} during compaction, p50 ${inMs(times, 0.5)} ms, p99 ${inMs(times, 0.99)} ms; ` +
+        `created p50 before ${inMs(timesBefore, 0.5)} ms, after ${inMs(timesAfter, 0.5)} ms`,
+    );
+
+    // A second run has nothing to do.
+    await addCompaction("second");
+    expect(resultOf(await endOf("second"))).toMatchObject({ windows: 0, partitions: [] });
+  },
+  2 * DEADLINE,
+);

@@ -1,0 +1,241 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  type Admin,
+  type BusMessage,
+  type BusRange,
+  createAdmin,
+  createProducer,
+  createRangeReader,
+  type Producer,
+  type RangeReader,
+} from "@conversation-export/bus";
+import { type Stack, startStack } from "@conversation-export/local-stack";
+import { createLogger } from "@conversation-export/runtime";
+import kafkajs, { type Kafka } from "kafkajs";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { isFullSize } from "../support/run/size.ts";
+import { until } from "../support/run/until.ts";
+
+let dir: string;
+let stack: Stack;
+let admin: Admin;
+let producer: Producer;
+let reader: RangeReader;
+/** Only for what the project itself never does: transactions, and deleting records. */
+let kafka: Kafka;
+let names = 0;
+const stops: (() => Promise<void>)[] = [];
+
+const log = createLogger({ service: "test", level: "silent" });
+const connection = () => ({ brokers: stack.kafka.brokers, clientId: "test", log });
+
+beforeAll(async () => {
+  dir = await mkdtemp(join(tmpdir(), "bus-ranges-"));
+  stack = await startStack({ dir, servers: ["kafka"] });
+  kafka = new kafkajs.Kafka({ brokers: [...stack.kafka.brokers], logLevel: kafkajs.logLevel.NOTHING });
+  admin = createAdmin(connection());
+  producer = createProducer(connection());
+  reader = createRangeReader(connection());
+  for (const client of [admin, producer, reader]) await client.start();
+});
+
+afterEach(async () => {
+  for (const stop of stops.splice(0).reverse()) await stop();
+});
+
+afterAll(async () => {
+  for (const client of [reader, producer, admin]) await client?.stop();
+  await stack?.stop();
+  await rm(dir, { recursive: true, force: true });
+});
+
+const newTopic = async (partitions: number, config: Record<string, string> = {}): Promise<string> => {
+  const topic = `ranges-${++names}`;
+  await admin.createTopics([{ topic, partitions, config }]);
+  return topic;
+};
+
+const numbers = (from: number, to: number): number[] =>
+  Array.from({ length: to - from }, (_, index) => from + index);
+
+const send = (topic: string, values: readonly number[], pad = 0): Promise<void> =>
+  producer.send(
+    topic,
+    values.map((value) => ({
+      key: "k",
+      value: `${value}`.padEnd(pad),
+      partition: 0,
+      timestamp: 1000 * value,
+    })),
+  );
+
+const readAll = async (
+  range: BusRange & { signal?: AbortSignal; onLost?: (lost: BusRange) => void },
+): Promise<BusMessage[]> => {
+  const all: BusMessage[] = [];
+  for await (const messages of reader.read(range)) {
+    expect(messages.length).toBeGreaterThan(0);
+    all.push(...messages);
+  }
+  return all;
+};
+const offsetsOf = (messages: readonly BusMessage[]): number[] => messages.map(({ offset }) => offset);
+const valuesOf = (messages: readonly BusMessage[]): number[] => messages.map(({ value }) => Number(value));
+
+it("reads exactly a range, also from the middle of compressed batches and over many fetches", async () => {
+  const topic = await newTopic(2);
+  const zstd = createProducer({ ...connection(), compression: "zstd" });
+  await zstd.start();
+  stops.push(() => zstd.stop());
+  await zstd.send(
+    topic,
+    numbers(0, 200).map((value) => ({
+      key: "k",
+      value: String(value),
+      partition: 1,
+      timestamp: 5,
+      headers: { h: ["a", "b"] },
+    })),
+  );
+  const got = await readAll({ topic, partition: 1, from: 37, to: 121 });
+  expect(offsetsOf(got)).toEqual(numbers(37, 121));
+  expect(valuesOf(got)).toEqual(numbers(37, 121));
+  expect(got[0]).toMatchObject({ topic, partition: 1, timestamp: 5 });
+  expect(got[0]?.headers["h"]).toEqual([Buffer.from("a"), Buffer.from("b")]);
+  expect(await readAll({ topic, partition: 1, from: 50, to: 50 })).toEqual([]);
+  expect(await readAll({ topic, partition: 0, from: 0, to: 0 })).toEqual([]);
+
+  await send(topic, numbers(0, 120), 100_000);
+  expect(valuesOf(await readAll({ topic, partition: 0, from: 1, to: 120 }))).toEqual(numbers(1, 120));
+  expect(await reader.bounds(topic)).toEqual([
+    { partition: 0, start: 0, end: 120 },
+    { partition: 1, start: 0, end: 200 },
+  ]);
+});
+
+it("finds places by bus time", async () => {
+  const topic = await newTopic(2);
+  await send(topic, numbers(0, 10));
+  const at = async (ms: number) => (await reader.offsetsAt(topic, ms)).map(({ offset }) => offset);
+  expect(await at(0)).toEqual([0, 0]);
+  expect(await at(3001)).toEqual([4, 0]);
+  expect(await at(4000)).toEqual([4, 0]);
+  expect(await at(9001)).toEqual([10, 0]);
+});
+
+it("leaves out aborted messages and control records, and passes them at the end of a range", async () => {
+  const topic = await newTopic(1);
+  const open = async (id: string) => {
+    const own = kafka.producer({
+      transactionalId: `${topic}-${id}`,
+      maxInFlightRequests: 1,
+      idempotent: true,
+    });
+    await own.connect();
+    stops.push(() => own.disconnect());
+    const transaction = await own.transaction();
+    const write = (value: string) =>
+      transaction.send({ topic, messages: [{ key: Buffer.alloc(4), value, partition: 0 }] });
+    return { transaction, write };
+  };
+  const [one, two, three] = [await open("one"), await open("two"), await open("three")];
+  await one.write("100");
+  await two.write("200");
+  await three.write("1");
+  await two.write("201");
+  await one.write("101");
+  await one.transaction.abort();
+  await two.transaction.abort();
+  await three.transaction.commit();
+  const ends = async () => (await reader.bounds(topic))[0]?.end;
+  await until("the markers", 30_000, async () => (await ends()) === 8);
+  await send(topic, [2]);
+  const to = 9;
+  expect(valuesOf(await readAll({ topic, partition: 0, from: 0, to }))).toEqual([1, 2]);
+  // Both aborted transactions began before this place.
+  expect(valuesOf(await readAll({ topic, partition: 0, from: 2, to }))).toEqual([1, 2]);
+  expect(valuesOf(await readAll({ topic, partition: 0, from: 3, to: 8 }))).toEqual([]);
+
+  const four = await open("four");
+  await four.write("3");
+  await send(topic, [4]);
+  expect(await ends()).toBe(9);
+  const whole = readAll({ topic, partition: 0, from: 8, to: 11 });
+  await four.transaction.commit();
+  expect(valuesOf(await whole)).toEqual([2, 3, 4]);
+});
+
+it("says what is not there: deleted by retention, behind the end, no such partition", async () => {
+  const topic = await newTopic(1);
+  await send(topic, numbers(0, 20));
+  const own = kafka.admin();
+  await own.connect();
+  stops.push(() => own.disconnect());
+  await own.fetchTopicOffsets(topic);
+  await own.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset: "8" }] });
+  const range = { topic, partition: 0, from: 2, to: 12 };
+  await expect(readAll(range)).rejects.toMatchObject({ code: "range_lost", retryable: false });
+  const lost: BusRange[] = [];
+  const got = await readAll({ ...range, onLost: (part) => lost.push(part) });
+  expect(offsetsOf(got)).toEqual(numbers(8, 12));
+  expect(lost).toEqual([{ topic, partition: 0, from: 2, to: 8 }]);
+  expect(await readAll({ ...range, to: 5, onLost: (part) => lost.push(part) })).toEqual([]);
+  expect(lost.at(-1)).toEqual({ topic, partition: 0, from: 2, to: 5 });
+  const behind = { code: "range_beyond_end" };
+  await expect(readAll({ ...range, from: 15, to: 21 })).rejects.toMatchObject(behind);
+  await expect(readAll({ ...range, from: 30, to: 31 })).rejects.toMatchObject(behind);
+  await expect(readAll({ ...range, partition: 7 })).rejects.toMatchObject({ code: "bus_range" });
+});
+
+it("ends at once when it is aborted, even while it waits", async () => {
+  const topic = await newTopic(1);
+  const own = kafka.producer({ transactionalId: topic, maxInFlightRequests: 1, idempotent: true });
+  await own.connect();
+  stops.push(() => own.disconnect());
+  const transaction = await own.transaction();
+  await transaction.send({ topic, messages: [{ value: "1", partition: 0 }] });
+  const stop = new AbortController();
+  const reading = readAll({ topic, partition: 0, from: 0, to: 1, signal: stop.signal });
+  setTimeout(() => stop.abort(new Error("cancelled")), 200);
+  const started = performance.now();
+  await expect(reading).rejects.toThrow("cancelled");
+  expect(performance.now() - started).toBeLessThan(2000);
+  await transaction.abort();
+});
+
+it("goes on when the broker comes back", async () => {
+  const topic = await newTopic(1);
+  await send(topic, numbers(0, 100), 100_000);
+  const got: number[] = [];
+  for await (const messages of reader.read({ topic, partition: 0, from: 0, to: 100 })) {
+    if (got.length === 0) {
+      await stack.kafka.kill();
+      setTimeout(() => void stack.kafka.start(), 500);
+    }
+    got.push(...offsetsOf(messages));
+  }
+  expect(got).toEqual(numbers(0, 100));
+});
+
+it.runIf(isFullSize)("passes the gaps that compaction leaves", async () => {
+  const topic = await newTopic(1, {
+    "cleanup.policy": "compact",
+    "segment.ms": "500",
+    "min.cleanable.dirty.ratio": "0.01",
+  });
+  for (let round = 0; round < 20; round += 1) await send(topic, numbers(20 * round, 20 * round + 20));
+  let got: number[] = [];
+  await until("compaction", 120_000, async () => {
+    await send(topic, [0]);
+    const end = (await reader.bounds(topic))[0]?.end ?? 0;
+    got = offsetsOf(await readAll({ topic, partition: 0, from: 0, to: end }));
+    return got.length < 200;
+  });
+  for (const from of [0, 5, 19, 20, 199, 399]) {
+    expect(offsetsOf(await readAll({ topic, partition: 0, from, to: 400 }))).toEqual(
+      got.filter((offset) => offset >= from && offset < 400),
+    );
+  }
+});

@@ -1,0 +1,589 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type DataSubject, emailForm, type ExportRecord } from "@conversation-export/domain";
+import { createErasure, createWritersConfirmed, type ErasureDeps } from "@conversation-export/jobs";
+import { type Stack, startStack } from "@conversation-export/local-stack";
+import {
+  createRedis,
+  createWriterLeases,
+  type ErasureData,
+  type ErasureResult,
+  type JobContext,
+  type Redis,
+  type WriterLeases,
+} from "@conversation-export/queue";
+import { createLogger, createMetrics, ServiceError } from "@conversation-export/runtime";
+import {
+  createSubjectHash,
+  createSuppressionGate,
+  type SuppressionGate,
+} from "@conversation-export/suppression";
+import {
+  createBatch,
+  createDeletion,
+  createErasureStore,
+  createRequestCompletion,
+  createRequestStore,
+  createSuppressionStore,
+  createWriter,
+  emailFormSql,
+  type ErasureStore,
+  FOUND_LATER,
+  migrate,
+  type RequestCompletion,
+  type RequestStore,
+  type SuppressionStore,
+  type Writer,
+} from "@conversation-export/warehouse";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { findInActiveParts } from "../support/run/part-bytes.ts";
+import { bySize } from "../support/run/size.ts";
+import { until } from "../support/run/until.ts";
+import { runSql } from "../support/run/warehouse-sql.ts";
+import { conversation, DAY, DAY_0, endUser, message } from "./warehouse-fixture.ts";
+
+const SECRET = "a secret of the tests of erasure";
+const LEASE_MS = 900;
+/** Which of its calls is the last one of an erasure that is killed. */
+const KILLED_AT = bySize([14, 26], [...Array.from({ length: 40 }, (_, at) => at + 1), 99]);
+const PEOPLE = bySize(20, 100);
+const TABLES = ["conversations", "conversation_updates", "handoffs", "messages", "end_users", "landing"];
+const log = createLogger({ service: "test", level: "silent" });
+
+let dir: string;
+let stack: Stack;
+let redis: Redis;
+let writer: Writer;
+let leases: WriterLeases;
+let store: ErasureStore;
+let suppressions: SuppressionStore;
+let completion: RequestCompletion;
+let intake: RequestStore;
+let offset = 0;
+
+const sql = (statement: string) => runSql(stack.clickhouse.url("migrator"), statement);
+
+beforeAll(async () => {
+  dir = await mkdtemp(join(tmpdir(), "erasure-test-"));
+  stack = await startStack({ dir, servers: ["clickhouse", "redis"] });
+  await migrate({ url: stack.clickhouse.url("migrator") });
+  const jobs = { url: stack.clickhouse.url("jobs"), application: "test", topology: { cluster: null } };
+  redis = createRedis({ url: stack.redis.url, log });
+  await redis.start();
+  leases = createWriterLeases({ redis, leaseMs: LEASE_MS });
+  writer = createWriter({ url: stack.clickhouse.url("writer"), application: "test" });
+  store = createErasureStore(jobs);
+  suppressions = createSuppressionStore(jobs);
+  completion = createRequestCompletion({ ...jobs, now: Date.now });
+  intake = createRequestStore({
+    url: stack.clickhouse.url("intake"),
+    application: "test",
+    now: Date.now,
+    idSecret: "a secret of the tests",
+  });
+});
+
+afterAll(async () => {
+  await Promise.all([writer, store, suppressions, completion, intake].map((part) => part?.close()));
+  await redis?.stop();
+  await stack?.stop();
+  await rm(dir, { recursive: true, force: true });
+});
+
+/** Writes records as ingest does, the landing rows first; `tables` names those that are written. */
+const write = async (records: readonly ExportRecord[], tables: readonly string[] = TABLES): Promise<void> => {
+  for (const type of new Set(records.map((record) => record.type))) {
+    const batch = createBatch(type, 1024, { landingDays: 14 });
+    for (const record of records.filter((one) => one.type === type)) {
+      offset += 1;
+      const value = Buffer.from(JSON.stringify(record));
+      const topic = type.replace(".exported", "s");
+      batch.add(record, {
+        topic,
+        partition: 0,
+        offset,
+        key: null,
+        headers: {},
+        value,
+        timestamp: Date.now(),
+      });
+    }
+    batch.fillUpload(Date.now() * 1000);
+    for (const insert of batch.inserts(0, batch.records())) {
+      if (tables.includes(insert.table)) await writer.insert(insert);
+    }
+  }
+};
+
+/** `leaseMs`: how long an erasure waits for what writers have given up; nothing where none writes. */
+const erasureDeps = (leaseMs = 1): ErasureDeps => ({
+  requests: completion,
+  store,
+  suppressions,
+  writers: createWritersConfirmed({ leases, store, now: Date.now, log }),
+  hash: createSubjectHash(SECRET),
+  leaseMs,
+  now: Date.now,
+});
+
+const run = (deps: ErasureDeps = erasureDeps(), id = "sweep"): Promise<ErasureResult> => {
+  const context: JobContext<ErasureData> = {
+    id,
+    data: { clientId: null, requestId: null },
+    attempt: 1,
+    signal: new AbortController().signal,
+    log,
+    state: undefined,
+    save: () => Promise.resolve(),
+    progress: () => Promise.resolve(),
+  };
+  return createErasure(deps).run(context);
+};
+
+const request = async (client: string, subject: Partial<DataSubject>): Promise<string> => {
+  const { requestId } = await intake.open(client, { email: null, identifiers: [], ...subject });
+  return requestId;
+};
+
+/** All rows of a client as they are stored, also hidden ones. */
+const rowsOf = async (client: string): Promise<Record<string, string[]>> => {
+  const rows: Record<string, string[]> = {};
+  for (const table of TABLES) {
+    const text = await sql(`SELECT * FROM ${table} WHERE client_id = '${client}' ORDER BY ALL
+      SETTINGS apply_deleted_mask = 0 FORMAT JSONCompactEachRow`);
+    rows[table] = text.split("\n").filter((line) => line !== "");
+  }
+  return rows;
+};
+
+const without = (rows: Record<string, string[]>, mark: string): Record<string, string[]> =>
+  Object.fromEntries(
+    Object.entries(rows).map(([table, list]) => [table, list.filter((line) => !line.includes(mark))]),
+  );
+
+/** One person in every table and in every way that leads to a record, beside another; everything says `mark`. */
+const person = (client: string, mark: string): { records: ExportRecord[]; subject: DataSubject } => {
+  const at = (time: number) => ({ client, time: DAY_0 + time, offset: (offset += 1) });
+  const c = (name: string) => `${mark}-${name}`;
+  const handoff = {
+    id: c("handoff"),
+    handoff_id: null,
+    date_created: "2026-10-04T00:00:00Z",
+    reasoning: mark,
+  };
+  return {
+    subject: {
+      email: `${mark}@example.com`,
+      identifiers: [{ type: "chatter_id", value: c("chatter") }],
+    },
+    records: [
+      // Known by an address that it has no more.
+      endUser(at(1), c("user"), { profile: { email: ` ${mark.toUpperCase()}@example.com ` } }),
+      endUser(at(2), c("user"), { profile: { email: `${c("new")}@example.com` } }),
+      // By the end user, by the chatter, and by an older version alone; under two dates.
+      conversation(at(1), c("by-user"), DAY_0, DAY_0, { end_user_id: c("user"), handoffs: [handoff] }),
+      conversation(at(1), c("by-chatter"), DAY_0, DAY_0, { chatter_id: c("chatter"), inquiry_summary: mark }),
+      conversation(at(2), c("by-chatter"), DAY_0 + DAY, DAY_0 + DAY, { inquiry_summary: mark }),
+      conversation(at(3), c("by-chatter"), DAY_0 + 40 * DAY, DAY_0 + 40 * DAY, { handoffs: [handoff] }),
+      // By its conversation, also one that it has left; by the chatter.
+      message(at(1), c("of-user"), DAY_0, c("by-user"), { message_data: { _type: "text", body: mark } }),
+      message(at(1), c("has-left"), DAY_0, c("by-chatter")),
+      message(at(2), c("has-left"), DAY_0 + DAY, "kept-conversation"),
+      message(at(1), c("said"), DAY_0 + 40 * DAY, "kept-conversation", { chatter_id: c("chatter") }),
+    ],
+  };
+};
+
+const neighbour = (client: string): ExportRecord[] => {
+  const at = { client, time: DAY_0 };
+  return [
+    endUser(at, "kept-user", { profile: { email: "kept@example.com" } }),
+    conversation(at, "kept-conversation", DAY_0, DAY_0, {
+      end_user_id: "kept-user",
+      chatter_id: "kept-chatter",
+    }),
+    message(at, "kept-message", DAY_0, "kept-conversation", { chatter_id: "kept-chatter" }),
+  ];
+};
+
+/** Ways to a record that only one row shows, which is no live one. */
+const traces = (client: string, mark: string): { landed: ExportRecord[]; stored: ExportRecord[] } => {
+  const at = (time: number) => ({ client, time: DAY_0 + time, offset: (offset += 1) });
+  const c = (name: string) => `${mark}-${name}`;
+  const chatter = { chatter_id: c("chatter") };
+  return {
+    landed: [
+      message(at(1), c("from"), DAY_0, "kept-conversation", { sender: c("chatter"), recipient: "bot" }),
+    ],
+    stored: [
+      // By an update alone, which is no version of the record any more.
+      conversation(at(1), c("merged"), DAY_0, DAY_0, chatter),
+      conversation(at(2), c("merged"), DAY_0, DAY_0, { inquiry_summary: mark }),
+      // By hidden rows alone.
+      conversation(at(1), c("masked"), DAY_0, DAY_0, chatter),
+      conversation(at(2), c("masked"), DAY_0 + DAY, DAY_0 + DAY, { inquiry_summary: mark }),
+      message(at(1), c("masked-message"), DAY_0, "kept-conversation", chatter),
+      message(at(2), c("masked-message"), DAY_0 + DAY, "kept-conversation"),
+      message(at(1), c("to"), DAY_0, "kept-conversation", { sender: "bot", recipient: c("chatter") }),
+      // By an address with blanks that are no spaces.
+      endUser(at(1), c("spaced"), { profile: { email: `\u00a0\t${mark}@EXAMPLE.com\u2003` } }),
+    ],
+  };
+};
+
+it("erases a person from every table, by any version, and nothing of others or of later", async () => {
+  const { records, subject } = person("acme", "alba");
+  const { landed, stored } = traces("acme", "alba");
+  await write([...records, ...landed, ...neighbour("acme"), ...person("globex", "alba").records]);
+  await write(
+    stored,
+    TABLES.filter((table) => table !== "landing"),
+  );
+  await sql("OPTIMIZE TABLE conversations PARTITION 202610 FINAL");
+  // Hidden rows are no less there.
+  const deletion = createDeletion({
+    url: stack.clickhouse.url("jobs"),
+    application: "test",
+    topology: { cluster: null },
+  });
+  const mask = (table: string, condition: string): Promise<unknown> =>
+    sql(`DELETE FROM ${table} WHERE client_id = 'acme' AND ${condition} SETTINGS lightweight_deletes_sync = 2,
+      lightweight_mutation_projection_mode = 'rebuild'`);
+  await deletion.mask({ table: "messages", condition: "message_id = 'alba-said' AND client_id = 'acme'" });
+  await mask("conversations", "conversation_id = 'alba-by-user'");
+  await mask("conversations", "conversation_id = 'alba-masked' AND chatter_id != ''");
+  await mask(
+    "conversation_updates",
+    "conversation_id = 'alba-masked' AND date_updated = toDate('2026-10-04')",
+  );
+  await mask("messages", "message_id = 'alba-masked-message' AND chatter_id != ''");
+  await deletion.close();
+  // Created later, also in a conversation that is erased.
+  const later = Date.now() * 1000 + DAY;
+  const at = { client: "later", time: DAY_0 };
+  await write([
+    conversation(at, "old", DAY_0, DAY_0, { end_user_id: "bo", inquiry_summary: "an old summary" }),
+    conversation(at, "new", later, later, { end_user_id: "bo" }),
+    message(at, "new-message", later, "old"),
+    endUser(at, "bo", { profile: { first_name: "an old summary" } }),
+  ]);
+  const [before, ofOther, ofLater] = [await rowsOf("acme"), await rowsOf("globex"), await rowsOf("later")];
+  expect(before["messages"]?.join()).toContain("alba-masked-message");
+  // Keys that another job has noted.
+  await sql(`INSERT INTO job_keys (run_id, kind, client_id, id) VALUES ('other', 'conversation.exported', 'acme',
+    'alba-by-user'), ('other', 'end_user', 'acme', 'alba-user'), ('other', 'message', 'acme', 'kept-message')`);
+  const id = await request("acme", subject);
+  await request("later", { identifiers: [{ type: "end_user_id", value: "bo" }] });
+  const result = await run();
+  expect(result).toMatchObject({ requests: 2, found: { conversations: 5, messages: 6, endUsers: 3 } });
+  expect(await rowsOf("acme")).toEqual(without(before, "alba"));
+  expect(await rowsOf("globex")).toEqual(ofOther);
+  expect(await rowsOf("later")).toEqual(without(ofLater, "an old summary"));
+  expect((await rowsOf("later"))["landing"]).toHaveLength(2);
+  expect(await intake.find("acme", id)).toMatchObject({
+    status: "completed",
+    subject: { email: null, identifiers: [] },
+  });
+  expect(await sql("SELECT id FROM job_keys")).toBe("kept-message\n");
+  await sql("ALTER TABLE job_keys DELETE WHERE 1 SETTINGS mutations_sync = 2");
+  for (const table of TABLES) {
+    await sql(`ALTER TABLE ${table} DELETE WHERE client_id = 'globex' SETTINGS mutations_sync = 2`);
+  }
+  const { found, searchedBytes } = await findInActiveParts(stack.clickhouse.url("jobs"), [
+    "alba@example.com",
+    "ALBA@example.com",
+    "alba-chatter",
+    "alba-user",
+    "alba-handoff",
+    "kept-chatter",
+  ]);
+  expect(Object.keys(found)).toEqual(["kept-chatter"]);
+  expect(searchedBytes).toBeGreaterThan(1_000);
+});
+
+it("compares e-mail addresses in ClickHouse as everywhere else", async () => {
+  const isOdd = (letter: string): boolean =>
+    letter !== letter.toLowerCase() || /\s|\p{Cf}|\p{Cc}/u.test(letter);
+  const letters = Array.from({ length: 0x1_0000 }, (_, code) => code)
+    .filter((code) => code !== 0 && (code < 0xd8_00 || code > 0xdf_ff))
+    .map((code) => String.fromCodePoint(code))
+    .filter(isOdd);
+  const texts = [...letters.map((letter) => `${letter}b${letter}@X${letter}`), " \t\u00a0A@ΑΣ\u3000", "ΑΣ b"];
+  const list = texts.map((text) => `base64Decode('${Buffer.from(text).toString("base64")}')`).join();
+  const answer = await sql(
+    `SELECT ${emailFormSql("t")} AS form FROM (SELECT arrayJoin([${list}]) AS t) FORMAT JSONEachRow`,
+  );
+  const forms = answer
+    .trim()
+    .split("\n")
+    .map((line) => (JSON.parse(line) as { form: string }).form);
+  expect(forms).toEqual(texts.map(emailForm));
+  expect(emailForm("\u00a0 A.B@Example.COM\t")).toBe("a.b@example.com");
+});
+
+it("does many requests as one batch, with a few mutations", async () => {
+  const people = Array.from({ length: PEOPLE }, (_, at) => person("many", `p${at}x`));
+  await write([...people.flatMap(({ records }) => records), ...neighbour("many")]);
+  for (const { subject } of people) await request("many", subject);
+  const countMutations = () => sql("SELECT count() FROM system.mutations WHERE NOT command LIKE '%INDEX%'");
+  const before = Number(await countMutations());
+  expect(await run()).toMatchObject({
+    requests: PEOPLE,
+    found: { conversations: 2 * PEOPLE, messages: 3 * PEOPLE, endUsers: PEOPLE },
+  });
+  expect(Number(await countMutations()) - before).toBeLessThanOrEqual(9);
+  const rows = await rowsOf("many");
+  expect(
+    Object.values(rows)
+      .flat()
+      .filter((line) => !line.includes("kept-")),
+  ).toEqual([]);
+  expect(await run()).toMatchObject({ requests: 0, rounds: 0 });
+});
+
+/** `deps` of which every call counts; the one with the number `at` ends the run, before or after it has been done. */
+const dyingAt = (at: number, after: boolean): { deps: ErasureDeps; calls: () => number } => {
+  let calls = 0;
+  const dying = <T extends object>(part: T): T =>
+    new Proxy(part, {
+      get: (target, name) => {
+        const method: unknown = Reflect.get(target, name);
+        if (typeof method !== "function") return method;
+        return async (...args: unknown[]) => {
+          calls += 1;
+          const dies = calls === at;
+          if (dies && !after) throw new ServiceError("killed", "killed", { retryable: true });
+          const answer: unknown = await (method as (...all: unknown[]) => unknown).apply(target, args);
+          if (dies) throw new ServiceError("killed", "killed", { retryable: true });
+          return answer;
+        };
+      },
+    });
+  const deps = erasureDeps();
+  return {
+    deps: {
+      ...deps,
+      requests: dying(deps.requests),
+      store: dying(deps.store),
+      suppressions: dying(deps.suppressions),
+      writers: dying(deps.writers),
+    },
+    calls: () => calls,
+  };
+};
+
+it("comes to the same end wherever it is killed", async () => {
+  const client = "killed";
+  await write(neighbour(client));
+  const before = await rowsOf(client);
+  const ends: number[] = [];
+  for (const at of KILLED_AT) {
+    const mark = `k${at}x`;
+    const { records, subject } = person(client, mark);
+    await write(records);
+    const id = await request(client, subject);
+    const { deps, calls } = dyingAt(at, at % 2 === 0);
+    const killed = await run(deps, "request").then(
+      () => false,
+      (error: unknown) => (error as ServiceError).code === "killed",
+    );
+    if (killed) await run(erasureDeps(), "request");
+    expect(await rowsOf(client), `killed at ${at}`).toEqual(before);
+    expect(await intake.find(client, id)).toMatchObject({ status: "completed", subject: { email: null } });
+    ends.push(calls());
+    if (!killed) break;
+  }
+  expect(Math.max(...ends)).toBeGreaterThan(10);
+  const { found } = await findInActiveParts(
+    stack.clickhouse.url("jobs"),
+    KILLED_AT.map((at) => `k${at}x-chatter`),
+  );
+  expect(found).toEqual({});
+});
+
+it("bears a second run at once", async () => {
+  const { records, subject } = person("twice", "dora");
+  await write([...records, ...neighbour("twice")]);
+  const before = await rowsOf("twice");
+  const id = await request("twice", subject);
+  const results = await Promise.allSettled([run(erasureDeps(), "one"), run(erasureDeps(), "two")]);
+  for (const result of results) {
+    if (result.status === "rejected")
+      expect(result.reason).toMatchObject({ code: "erasure_disturbed", retryable: true });
+  }
+  await run();
+  expect(await rowsOf("twice")).toEqual(without(before, "dora"));
+  expect((await intake.find("twice", id))?.status).toBe("completed");
+  expect(await sql("SELECT count() FROM job_keys")).toBe("0\n");
+});
+
+/** A process that writes: its gate, what it holds unwritten, and whether it was told to end. */
+const startWriter = async (): Promise<{
+  gate: SuppressionGate;
+  lostWith: () => string | null;
+  hold: (work: Promise<unknown>) => void;
+}> => {
+  let lost: string | null = null;
+  const open = new Set<Promise<unknown>>();
+  const gate = createSuppressionGate({
+    lease: leases,
+    leaseMs: LEASE_MS,
+    store: { ...suppressions, add: (rows) => suppressions.add(rows, FOUND_LATER) },
+    secret: SECRET,
+    service: "test",
+    now: () => performance.now(),
+    settled: async () => void (await Promise.allSettled(open)),
+    oldestUpload: () => (open.size === 0 ? null : DAY_0),
+    onLost: (error) => {
+      lost = error.code;
+    },
+    metrics: createMetrics({ service: "test" }),
+    log,
+  });
+  await gate.start();
+  return {
+    gate,
+    lostWith: () => lost,
+    hold: (work) => {
+      open.add(work);
+      void work.finally(() => open.delete(work));
+    },
+  };
+};
+
+it("waits for what a writer has let through, and deletes that too", async () => {
+  const { gate, hold } = await startWriter();
+  const late = conversation({ client: "late", time: DAY_0 }, "late", DAY_0, DAY_0, { chatter_id: "eve" });
+  await request("late", { identifiers: [{ type: "chatter_id", value: "eve" }] });
+  expect(gate.suppresses(late)).toBe(false);
+  const written = Promise.withResolvers<void>();
+  hold(written.promise);
+  const erased = run(erasureDeps(LEASE_MS));
+  await until("the suppressions are read", 10_000, () => gate.suppresses(late));
+  expect((await leases.list()).leases).toMatchObject([{ service: "test", oldestUpload: DAY_0 }]);
+  await write([late]);
+  written.resolve();
+  const generationBefore = (await leases.list()).leases[0]?.confirmed ?? 0;
+  expect(await erased).toMatchObject({ requests: 1, found: { conversations: 1 } });
+  expect((await leases.list()).leases[0]?.confirmed).toBeGreaterThan(generationBefore);
+  expect((await rowsOf("late"))["conversations"]).toEqual([]);
+  // Messages of it, whoever wrote them, and a message that was moved elsewhere.
+  const child = message({ client: "late", time: DAY_0 }, "child", DAY_0, "late");
+  expect(gate.suppresses(child)).toBe(true);
+  expect(gate.suppresses({ ...child, dateCreated: Date.now() * 1000 + DAY })).toBe(false);
+  expect(gate.suppresses({ ...child, clientId: "elsewhere" })).toBe(false);
+  await gate.stop();
+});
+
+it("erases what a late event shows to be the person's", async () => {
+  const { gate } = await startWriter();
+  const at = (time: number) => ({ client: "shown", time: DAY_0 + time });
+  await write([
+    endUser(at(0), "fay", { profile: { email: "fay@example.com" } }),
+    conversation(at(0), "unnamed", DAY_0, DAY_0, {}),
+    message(at(0), "of-unnamed", DAY_0, "unnamed"),
+  ]);
+  await request("shown", { email: "fay@example.com" });
+  await run(erasureDeps(LEASE_MS));
+  await until("the suppressions are read", 10_000, () => gate.suppresses(endUser(at(1), "fay")));
+  expect((await rowsOf("shown"))["messages"]).toHaveLength(1);
+  expect(gate.suppresses(conversation(at(1), "unnamed", DAY_0, DAY_0, { end_user_id: "fay" }))).toBe(true);
+  await gate.foundStored();
+  await gate.stop();
+  expect(await run()).toMatchObject({ requests: 0, found: { conversations: 1, messages: 1 } });
+  expect(Object.values(await rowsOf("shown")).flat()).toEqual([]);
+  // What was found is looked at once.
+  expect(await searches(run)).toBe(0);
+});
+
+/** How often the rows of all tables are searched by runs of the schedule. */
+const searches = async (work: (deps: ErasureDeps) => Promise<unknown>): Promise<number> => {
+  let count = 0;
+  const collect: ErasureStore["collect"] = (runId) => {
+    count += 1;
+    return store.collect(runId);
+  };
+  await work({ ...erasureDeps(), store: { ...store, collect } });
+  return count;
+};
+
+it("looks at what was suppressed once more, for a writer that nobody knew of", async () => {
+  const at = { client: "slipped", time: DAY_0 };
+  const record = conversation(at, "slipped", DAY_0, DAY_0, { chatter_id: "gus" });
+  await write([record]);
+  await request("slipped", { identifiers: [{ type: "chatter_id", value: "gus" }] });
+  await run();
+  await write([record, message(at, "slipped-message", DAY_0, "slipped")]);
+  expect(await searches(run)).toBe(0);
+  await sql(`ALTER TABLE suppressions UPDATE added_at = added_at - INTERVAL 1 HOUR WHERE client_id = 'slipped'
+    SETTINGS mutations_sync = 2`);
+  expect(await run()).toMatchObject({ requests: 0, found: { conversations: 1, messages: 1 } });
+  expect(Object.values(await rowsOf("slipped")).flat()).toEqual([]);
+  expect(await searches(run)).toBe(0);
+});
+
+it("reads only the suppressions that may be new", async () => {
+  const values = async (since: number | null): Promise<string[]> => {
+    const list: string[] = [];
+    await suppressions.load(({ value }) => list.push(value), since);
+    return list;
+  };
+  expect(await values(null)).toContain("slipped");
+  const now = await suppressions.serverTime();
+  expect(await values(now - 1_800_000)).toContain("slipped");
+  expect(await values(now + 60_000)).toEqual([]);
+});
+
+it("lets a writer that cannot renew its lease wait, and go on when nothing was erased meanwhile", async () => {
+  const gone = await startWriter();
+  const quiet = await startWriter();
+  const state = (await leases.list()).leases;
+  expect(state).toHaveLength(2);
+  const { pid } = stack.redis;
+  if (pid === undefined) throw new Error("Redis does not run");
+  expect([gone.lostWith(), quiet.lostWith()]).toEqual([null, null]);
+  process.kill(pid, "SIGSTOP");
+  await until("nothing may be written", 10_000, () => gone.gate.isOpen() !== true);
+  const waiting = gone.gate.untilOpen(AbortSignal.timeout(60_000));
+  process.kill(pid, "SIGCONT");
+  // The lease is held again before any erasure: it goes on.
+  await until("it may be written again", 10_000, () => gone.gate.isOpen() === true);
+  expect((await waiting).notAfter).toBeGreaterThan(Date.now() - 2 * LEASE_MS);
+  expect(gone.lostWith()).toBeNull();
+  await Promise.all([gone.gate.stop(), quiet.gate.stop()]);
+  expect((await leases.list()).leases).toEqual([]);
+});
+
+it("does not trust the leases of a Redis that has just begun to keep them", async () => {
+  expect((await leases.list()).complete).toBe(true);
+  const { generation } = await leases.list();
+  await stack.redis.stop();
+  await stack.redis.start();
+  await until("Redis answers", 20_000, () =>
+    leases.list().then(
+      () => true,
+      () => false,
+    ),
+  );
+  const since = performance.now();
+  await until("the leases are complete", 20_000, async () => (await leases.list()).complete);
+  expect(performance.now() - since).toBeGreaterThan(LEASE_MS / 3);
+  expect(await leases.announce()).toBeGreaterThan(generation);
+});
+
+it("refuses an INSERT that begins later than its writer may write, in every table of records", async () => {
+  for (const table of TABLES) {
+    const insert = { table, columns: ["client_id"], rows: 0, body: Buffer.from([1, 97]) };
+    const late = writer.insert(insert, undefined, { notAfter: Date.now() - 1_000 });
+    await expect(late, table).rejects.toMatchObject({ retryable: true, code: "warehouse_unavailable" });
+    await writer.insert(insert, undefined, { notAfter: Date.now() + 10_000 });
+  }
+  expect(Object.values(await rowsOf("a")).map((rows) => rows.length)).toEqual(TABLES.map(() => 1));
+});
+
+it("refuses to work with another secret than the first", async () => {
+  await suppressions.claimSecret(createSubjectHash(SECRET).ofSecret);
+  const other = { ...erasureDeps(), hash: createSubjectHash("another secret of the tests of erasure") };
+  await expect(run(other)).rejects.toMatchObject({ code: "suppression_secret", retryable: false });
+});

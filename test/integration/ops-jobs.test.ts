@@ -1,0 +1,266 @@
+import { spawn } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createProducer } from "@conversation-export/bus";
+import { type Stack, startStack } from "@conversation-export/local-stack";
+import {
+  createJobWorkers,
+  erasureJob,
+  type JobWorkers,
+  reconcileJob,
+  retentionJob,
+  runJob,
+} from "@conversation-export/queue";
+import { createLogger, createMetrics, ServiceError } from "@conversation-export/runtime";
+import { createRequestStore } from "@conversation-export/warehouse";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { until } from "../support/run/until.ts";
+
+const projectFolder = join(import.meta.dirname, "..", "..");
+const main = join(projectFolder, "services", "ops", "src", "main.ts");
+const log = createLogger({ service: "test", level: "silent" });
+const idSecret = "0123456789abcdef0123456789abcdef";
+
+type Ending = { readonly code: number | null; readonly out: string; readonly err: string };
+type Running = { readonly seen: () => string; interrupt(): void; readonly ended: Promise<Ending> };
+
+let dir: string;
+let stack: Stack;
+let workers: JobWorkers | undefined;
+/** What the job of the test waits for before it ends. */
+const gate = Promise.withResolvers<void>();
+const erased: { clientId: string | null; requestId: string | null }[] = [];
+
+const variables = () => ({
+  PATH: process.env["PATH"],
+  NODE_COMPILE_CACHE: join(dir, "compile"),
+  CLICKHOUSE_URL: stack.clickhouse.url("migrator"),
+  CLICKHOUSE_WRITER_URL: stack.clickhouse.url("writer"),
+  CLICKHOUSE_READER_URL: stack.clickhouse.url("reader"),
+  CLICKHOUSE_INTAKE_URL: stack.clickhouse.url("intake"),
+  CLICKHOUSE_JOBS_URL: stack.clickhouse.url("jobs"),
+  KAFKA_BROKERS: stack.kafka.brokers.join(","),
+  REDIS_URL: stack.redis.url,
+  CURSOR_SECRET: idSecret,
+  SUPPRESSION_SECRET: "fedcba9876543210fedcba9876543210",
+});
+
+const start = (words: readonly string[], env: Readonly<Record<string, string>> = {}): Running => {
+  const child = spawn(process.execPath, [main, ...words], {
+    env: { ...variables(), ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let [out, err] = ["", ""];
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (out += text));
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (err += text));
+  return {
+    seen: () => err,
+    interrupt: () => void child.kill("SIGINT"),
+    ended: new Promise((resolve) => child.once("close", (code) => resolve({ code, out, err }))),
+  };
+};
+const ops = (...words: string[]): Promise<Ending> => start(words).ended;
+const jsonOf = async (...words: string[]): Promise<unknown> =>
+  JSON.parse((await ops(...words, "--json")).out) as unknown;
+
+/** Jobs that do nothing but end as the test wants it. */
+const startWorkers = async (): Promise<void> => {
+  workers = createJobWorkers({
+    url: stack.redis.url,
+    lockMs: 5_000,
+    stopWithinMs: 2_000,
+    metrics: createMetrics({ service: "test" }),
+    log,
+    jobs: [
+      runJob({
+        type: retentionJob,
+        run: async ({ signal, progress, data }) => {
+          await progress({ done: 1_500, total: 6_000, unit: "rows" });
+          const aborted = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+          await Promise.race([gate.promise, aborted]);
+          signal.throwIfAborted();
+          return { dryRun: data.dryRun, clients: [], tables: [] };
+        },
+      }),
+      runJob({
+        type: reconcileJob,
+        run: () => Promise.reject(new ServiceError("records_missing", "3 records are missing")),
+      }),
+      runJob({
+        type: erasureJob,
+        run: ({ data }) => {
+          erased.push(data);
+          const found = { conversations: 1, messages: 2, endUsers: 0 };
+          return Promise.resolve({ requests: 1, found, deleted: { messages: 2 }, rounds: 1 });
+        },
+      }),
+    ],
+    onFatal: () => undefined,
+  });
+  await workers.start();
+};
+
+beforeAll(async () => {
+  dir = await mkdtemp(join(tmpdir(), "ops-jobs-test-"));
+  stack = await startStack({ dir });
+  await ops("migrate");
+  await ops("topics", "create", "--partitions", "1");
+  await ops("clients", "create", "acme");
+});
+
+afterAll(async () => {
+  await workers?.stop();
+  await stack?.stop();
+  await rm(dir, { recursive: true, force: true });
+});
+
+describe("doctor", () => {
+  it("finds an installation right, but for the services that do not run", async () => {
+    const { code, out } = await ops("doctor");
+    expect(out).not.toMatch(/^(problem|away|skipped)/m);
+    expect(out).toMatch(/^ok +ClickHouse +user jobs +has what it needs/m);
+    expect(out).toMatch(/^warning +Redis +schedules/m);
+    expect(code).toBe(0);
+  });
+
+  it("says what is wrong with users and topics, and what to do", async () => {
+    const { code, out } = await start(["doctor", "--json"], {
+      // A user that may write where one that only reads belongs, and one that may not do the work of the jobs.
+      CLICKHOUSE_READER_URL: stack.clickhouse.url("writer"),
+      CLICKHOUSE_JOBS_URL: stack.clickhouse.url("reader"),
+      TOPIC_MESSAGES: "chat.messages",
+    }).ended;
+    expect(code).toBe(1);
+    const findings = JSON.parse(out) as { name: string; state: string; found: string; advice: string }[];
+    const problems = findings.filter(({ state }) => state === "problem");
+    expect(problems).toMatchObject([
+      { name: "user reader", found: expect.stringContaining("must not have INSERT") },
+      { name: "user reader", advice: expect.stringContaining("readonly = 2") },
+      { name: "user jobs", found: expect.stringContaining("ALTER DELETE") },
+      { name: "topics", advice: expect.stringContaining("topics create") },
+    ]);
+    expect(problems[3]?.found).toContain("chat.messages, chat.messages.dead-letter");
+  });
+});
+
+describe("jobs", () => {
+  it("wait for a worker, are followed, left alone with Ctrl-C, and cancelled", async () => {
+    const followed = start(["retention", "--yes"]);
+    await until("it waits", 10_000, () => followed.seen().includes("waits for a worker"));
+    await startWorkers();
+    await until("it runs", 10_000, () => followed.seen().includes("25 %, 1,500 of 6,000 rows"));
+    followed.interrupt();
+    const { code, out, err } = await followed.ended;
+    expect({ code, out }).toEqual({ code: 130, out: "" });
+    const [, id = ""] = /export-ops jobs follow (\S+?)`/.exec(err) ?? [];
+
+    expect(await jsonOf("jobs", "show", id)).toMatchObject({ id, queue: "retention", state: "active" });
+    expect((await ops("jobs", "cancel", id, "--yes")).code).toBe(0);
+    const cancelled = await ops("jobs", "follow", id);
+    expect(cancelled).toMatchObject({ code: 1, err: expect.stringContaining(`${id} was cancelled`) });
+
+    gate.resolve();
+    expect((await ops("jobs", "retry", id)).code).toBe(0);
+    const { id: another } = (await jsonOf("retention", "--dry-run", "--detach")) as { id: string };
+    expect(another).not.toBe(id);
+    expect(await ops("jobs", "follow", id)).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(/^dry run +no$/m),
+    });
+    expect((await ops("jobs", "retry", id)).err).toContain("is done");
+    const list = await ops("jobs", "list", "--queue", "retention");
+    expect(list.out).toContain(id);
+    expect(list.out).toContain(another);
+    expect((await ops("jobs", "show", "nothing")).err).toContain("there is no job nothing");
+  });
+
+  it("end with 1 and their reason when they fail", async () => {
+    const failed = await ops("reconcile", "--json");
+    expect(failed).toMatchObject({ code: 1, err: expect.stringContaining("3 records are missing") });
+    expect(JSON.parse(failed.out)).toMatchObject({ state: "failed", queue: "reconcile" });
+  });
+});
+
+describe("erase", () => {
+  it("makes a request as the interface would, and goes on with it by its id", async () => {
+    const requests = createRequestStore({
+      url: stack.clickhouse.url("intake"),
+      application: "test",
+      now: Date.now,
+      idSecret,
+    });
+    try {
+      const done = await ops("erase", "--client", "acme", "--email", "Jane@Example.com", "--yes");
+      expect(done.code).toBe(0);
+      const [, id = ""] = /([0-9a-f]{32}-0)/.exec(done.out) ?? [];
+      expect(await requests.find("acme", id)).toMatchObject({
+        status: "queued",
+        subject: { email: "jane@example.com" },
+      });
+      expect(erased).toEqual([{ clientId: "acme", requestId: id }]);
+      expect(done.out + done.err).not.toMatch(/jane/i);
+
+      expect(await jsonOf("erase", id, "--client", "acme")).toMatchObject({
+        request_id: id,
+        status: "queued",
+      });
+      expect(erased).toHaveLength(1);
+      expect((await ops("erase", id, "--client", "acme", "--yes")).code).toBe(0);
+      expect(erased).toHaveLength(2);
+    } finally {
+      await requests.close();
+    }
+  });
+});
+
+describe("dead-letters and lag", () => {
+  it("show what was refused, and how far ingest is", async () => {
+    const producer = createProducer({ brokers: stack.kafka.brokers, clientId: "test", log });
+    await producer.start();
+    const headers = (reason: string, minute: number) => ({
+      "dl-reason": reason,
+      "dl-detail": "csat.score",
+      "dl-topic": "messages",
+      "dl-partition": "0",
+      "dl-offset": String(minute),
+      "dl-rejected-at": `2026-11-01T06:0${minute}:00.000Z`,
+      "dl-replays": "0",
+    });
+    try {
+      await producer.send("messages.dead-letter", [
+        { key: null, value: Buffer.from('{"_id":"m1"}'), headers: headers("invalid_record", 1) },
+        { key: null, value: Buffer.from("not json"), headers: headers("invalid_envelope", 2) },
+      ]);
+      await producer.send("messages", [{ key: null, value: Buffer.from("{}"), headers: {} }]);
+    } finally {
+      await producer.stop();
+    }
+    expect(await jsonOf("dead-letters", "list")).toMatchObject([
+      { letter: "messages/0/1", reason: "invalid_envelope" },
+      { letter: "messages/0/0", reason: "invalid_record" },
+    ]);
+    const one = await ops("dead-letters", "list", "--reason", "invalid_record", "--limit", "1");
+    expect(one.out).toContain("all of 1: 1 messages invalid_record");
+    expect(one.out).not.toContain("m1");
+    expect((await ops("dead-letters", "show", "messages/0/0")).out).toContain('{"_id":"m1"}');
+    expect((await ops("dead-letters", "show", "messages/0/7")).err).toContain(
+      "there is no letter messages/0/7",
+    );
+    expect(await jsonOf("lag")).toMatchObject({
+      topics: [{ lag: 0 }, { topic: "messages", list: "messages", lag: 1, watermark: null }, { lag: 0 }],
+    });
+  });
+
+  it("say it when Redis stops, and when a topic is not there", async () => {
+    const missing = await start(["lag"], { TOPIC_MESSAGES: "chat.messages" }).ended;
+    expect(missing).toMatchObject({ code: 1, err: expect.stringContaining("topics create") });
+    await workers?.stop();
+    workers = undefined;
+    await stack.redis.stop();
+    expect(await ops("jobs", "list")).toMatchObject({
+      code: 3,
+      err: expect.stringMatching(/Redis does not answer at .*ECONNREFUSED.*REDIS_URL/),
+    });
+  });
+});

@@ -1,0 +1,282 @@
+import {
+  createLetterReader,
+  type Letter,
+  createRangeReader,
+  type LetterReader,
+  type RangeReader,
+} from "@conversation-export/bus";
+import {
+  createJobClient,
+  type JobClient,
+  type JobType,
+  type JobView,
+  reconcileJob,
+  type ReplayData,
+  replayJob,
+  retentionJob,
+} from "@conversation-export/queue";
+import { createLogger } from "@conversation-export/runtime";
+import { createClientStore, createReconcileStore } from "@conversation-export/warehouse";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { handMade } from "../support/run/hand-made.ts";
+import { readMetric } from "../support/run/metrics-text.ts";
+import type { ServiceProcess } from "../support/run/service-process.ts";
+import { bySize } from "../support/run/size.ts";
+import { startSystem, type System, TOPICS } from "../support/run/system.ts";
+import { until } from "../support/run/until.ts";
+import { runSql } from "../support/run/warehouse-sql.ts";
+
+const GROUP = "conversation-export-ingest";
+const JOBS_ENV = {
+  JOB_LOCK_MS: "2000",
+  RETENTION_INTERVAL_SECONDS: "0",
+  RECONCILE_INTERVAL_SECONDS: "0",
+  COMPACT_INTERVAL_SECONDS: "0",
+  WINDOWS_INTERVAL_SECONDS: "0",
+};
+const ALL: ReplayData = {
+  topic: null,
+  reasons: null,
+  from: null,
+  to: null,
+  place: null,
+  again: false,
+  maxReplays: 3,
+  dryRun: false,
+};
+
+let system: System;
+let jobs: ServiceProcess;
+let client: JobClient;
+let reader: RangeReader;
+let letters: LetterReader;
+
+beforeAll(async () => {
+  system = await startSystem("upkeep-jobs");
+  const log = createLogger({ service: "test", level: "error" });
+  // A record from the near future is refused now and accepted when its time has come.
+  await system.service("ingest", { MAX_TIME_AHEAD_SECONDS: "0" });
+  jobs = await system.service("jobs", JOBS_ENV);
+  client = createJobClient({ url: system.stack.redis.url, log });
+  await client.start();
+  reader = createRangeReader({ brokers: system.stack.kafka.brokers, clientId: "test", log });
+  await reader.start();
+  letters = createLetterReader({ reader, topics: Object.values(TOPICS) });
+}, 120_000);
+
+afterAll(async () => {
+  await client?.stop();
+  await reader?.stop();
+  await system?.stop();
+});
+
+const sql = (text: string): Promise<string> => runSql(system.stack.clickhouse.url("migrator"), text);
+const iso = (ms: number): string => new Date(ms).toISOString();
+
+const message = (id: string, time: number, data: Record<string, unknown> = {}, clientId = "acme") =>
+  handMade({
+    kind: "message",
+    client: clientId,
+    id,
+    time: iso(time),
+    data: { _id: id, conversation_id: "c", date_created: iso(time), ...data },
+  });
+
+const send = async (events: readonly ReturnType<typeof message>[]): Promise<void> => {
+  await system.producer.send(
+    TOPICS.message,
+    events.map(({ key, value, headers }) => ({ key, value, headers })),
+  );
+  await system.caughtUp(GROUP, 20_000);
+};
+
+const ended = async <D, R>(type: JobType<D, R>, data: D): Promise<JobView> => {
+  const { id } = await client.add(type, data);
+  let last: JobView | undefined;
+  for await (const view of client.follow(type.name, id, { everyMs: 100 })) last = view;
+  if (last === undefined) throw new Error(`nothing is known of ${id}`);
+  return last;
+};
+
+const resultOf = async <D, R>(type: JobType<D, R>, data: D): Promise<R> => {
+  const view = await ended(type, data);
+  expect(view.reason).toBeNull();
+  return type.result.parse(view.result);
+};
+
+const lettersOf = async (reason: string): Promise<number[]> => {
+  const replays: number[] = [];
+  for await (const letter of letters.list(TOPICS.message, { reasons: [reason] }))
+    replays.push(letter.replays);
+  return replays.sort((one, other) => one - other);
+};
+
+const readable = async (prefix: string): Promise<number> =>
+  Number(await sql(`SELECT count() FROM messages FINAL WHERE startsWith(message_id, '${prefix}')`));
+
+it("replays letters by reason, once, and lets a record that fails again not loop", async () => {
+  const soon = Date.now() + 2_500;
+  await send([message("early", soon), message("bad", Date.now() - 1_000, { conversation_id: 7 })]);
+  expect(await lettersOf("time_in_future")).toEqual([0]);
+  expect(await lettersOf("invalid_record")).toEqual([0]);
+  let place: Letter | undefined;
+  for await (const letter of letters.list(TOPICS.message, { reasons: ["time_in_future"] })) place = letter;
+  await until("the time has come", 5_000, () => Date.now() > soon);
+
+  const dry = await resultOf(replayJob, { ...ALL, dryRun: true });
+  expect(dry).toMatchObject({ dryRun: true, read: 2, replayed: 2 });
+  expect(await lettersOf("invalid_record")).toEqual([0]);
+
+  const first = await resultOf(replayJob, { ...ALL, reasons: ["time_in_future"] });
+  expect(first.byReason).toEqual([{ topic: "messages", reason: "time_in_future", letters: 1 }]);
+  expect(first.skipped.notMatching).toBe(1);
+  await until("the record is readable", 10_000, async () => (await readable("early")) === 1);
+  // It has the version of its first arrival.
+  const stored = await sql(
+    "SELECT toString(version % pow(2, 48)::UInt128) FROM messages WHERE message_id = 'early'",
+  );
+  expect(Number(stored)).toBe(place?.arrival.offset);
+
+  const replays = { ...ALL, reasons: ["invalid_record"] };
+  for (const [round, before] of [[0], [0, 1], [0, 1, 2]].entries()) {
+    const result = await resultOf(replayJob, replays);
+    expect(result).toMatchObject({ replayed: 1, skipped: { replayedBefore: round } });
+    await until(
+      "it is refused again",
+      10_000,
+      async () => (await lettersOf("invalid_record")).length > before.length,
+    );
+  }
+  expect(await lettersOf("invalid_record")).toEqual([0, 1, 2, 3]);
+  expect(await resultOf(replayJob, replays)).toMatchObject({
+    replayed: 0,
+    skipped: { replayedBefore: 3, tooManyReplays: 1 },
+  });
+  const wrong = await ended(replayJob, { ...ALL, topic: "nothing" });
+  expect(wrong).toMatchObject({ state: "failed", attempt: 1 });
+  expect(wrong.reason).toContain("nothing is none of the topics");
+  const one = { ...ALL, topic: "messages", place: place?.place ?? null };
+  expect(await resultOf(replayJob, one)).toMatchObject({ read: 1, replayed: 0 });
+  expect(await resultOf(replayJob, { ...one, again: true })).toMatchObject({ read: 1, replayed: 1 });
+}, 60_000);
+
+it("replays every letter once although the worker is killed twice", async () => {
+  const count = bySize(600, 6_000);
+  // Pieces of some MB, so that a replay has several steps; what is refused is refused again.
+  const body = "x".repeat(25_000);
+  const arrivals = async (replays: number): Promise<number> => {
+    const found = new Set<string>();
+    for await (const letter of letters.list(TOPICS.message, { reasons: ["invalid_record"] }))
+      if (letter.replays === replays) found.add(`${letter.arrival.partition}/${letter.arrival.offset}`);
+    return found.size;
+  };
+  const [sentBefore, replayedBefore] = [await arrivals(0), await arrivals(1)];
+  await send(
+    Array.from({ length: count }, (_, index) =>
+      message(`many-${index}`, Date.now() - 1_000, {
+        conversation_id: 7,
+        message_data: { _type: "text", body },
+      }),
+    ),
+  );
+  expect(await arrivals(0)).toBe(sentBefore + count);
+  const noted = async (): Promise<number> =>
+    Number(await sql("SELECT uniqExact(letter_partition, letter_offset) FROM replayed_letters"));
+
+  const before = await noted();
+  const { id } = await client.add(replayJob, { ...ALL, reasons: ["invalid_record"] });
+  let seen = before;
+  for (let kill = 0; kill < 2; kill += 1) {
+    await until("another step is done", 30_000, async () => (await noted()) > seen, 5);
+    await jobs.kill("SIGKILL");
+    seen = await noted();
+    jobs = await system.service("jobs", JOBS_ENV);
+  }
+  let last: JobView | undefined;
+  for await (const view of client.follow("replay", id, { everyMs: 100 })) last = view;
+  expect(last).toMatchObject({ state: "completed", result: { replayed: count } });
+  expect(await noted()).toBe(before + count);
+  await until("all came again", 30_000, async () => (await arrivals(1)) === replayedBefore + count);
+}, 120_000);
+
+it("finds what is on the bus and not readable, and tells apart what explains it", async () => {
+  const from = iso(Date.now() - 60_000);
+  const recent = Date.now() - 1_000;
+  const old = Date.now() - 400 * 86_400_000;
+  const clients = createClientStore({
+    url: system.stack.clickhouse.url("migrator"),
+    application: "test",
+    now: Date.now,
+  });
+  await clients.saveClient({
+    clientId: "forgetful",
+    linkBounds: null,
+    rateLimits: {},
+    retentionDays: 365,
+    deleted: false,
+    createdAt: iso(Date.now()),
+  });
+  await clients.close();
+  await send([
+    message("kept", recent, {}, "globex"),
+    message("lost", recent, {}, "globex"),
+    message("future", Date.now() + 200_000, {}, "globex"),
+    message("ancient", old, {}, "forgetful"),
+    message("young", Date.now() - 1_000, {}, "forgetful"),
+  ]);
+  const window = { from, to: iso(Date.now()), clientId: null };
+  const fine = await resultOf(reconcileJob, window);
+  expect(fine.missing).toBe(0);
+
+  const retained = await resultOf(retentionJob, { clientId: null, dryRun: true });
+  const erased = await resultOf(retentionJob, { clientId: null, dryRun: false });
+  const rows = [
+    ["messages", 1],
+    ["landing", 1],
+  ];
+  for (const { tables } of [retained, erased]) {
+    expect(tables.filter((one) => one.rows > 0).map((one) => [one.table, one.rows])).toEqual(rows);
+  }
+  expect(await readable("ancient")).toBe(0);
+  expect(await readable("young")).toBe(1);
+
+  const told = await resultOf(reconcileJob, { ...window, clientId: "globex" });
+  expect(told.hours.flatMap(({ clients }) => clients)).toContainEqual({
+    clientId: "globex",
+    readable: 2,
+    missing: 0,
+    deadLetters: 1,
+    suppressed: 0,
+    erasedButReadable: 0,
+    expired: 0,
+  });
+  const forgotten = await resultOf(reconcileJob, { ...window, clientId: "forgetful" });
+  expect(forgotten.hours.flatMap(({ clients }) => clients)).toContainEqual(
+    expect.objectContaining({ clientId: "forgetful", readable: 1, expired: 1, missing: 0 }),
+  );
+
+  await sql("DELETE FROM messages WHERE message_id = 'lost'");
+  const store = createReconcileStore({
+    url: system.stack.clickhouse.url("jobs"),
+    application: "test",
+    topology: { cluster: null },
+    now: Date.now,
+  });
+  const version = { exportedAt: 0, partition: 0, offset: 0 };
+  const exports = ["kept", "lost"].flatMap((id) =>
+    [recent, recent + 1].map((ms) => ({ clientId: "globex", id, dateCreated: ms * 1000, version })),
+  );
+  expect(await store.standing("message.exported", exports)).toEqual([true, false, false, false]);
+  for (const type of ["conversation.exported", "end_user.exported"] as const)
+    expect(await store.standing(type, exports.slice(0, 1)), type).toEqual([false]);
+  await store.close();
+  const failed = await ended(reconcileJob, window);
+  expect(failed).toMatchObject({ state: "failed", attempt: 1 });
+  expect(failed.reason).toMatch(/ 1 exports of .* are not readable, such as messages\/\d+\/\d+ \(globex\)$/);
+  expect(await sql("SELECT count() FROM job_keys")).toBe("0\n");
+  const missing = { topic: "messages", fate: "missing" };
+  expect(await readMetric(jobs.metricsUrl, "reconciled_messages_total", missing)).toBe(1);
+  // What comes again is no difference any more.
+  await send([message("lost", Date.now() - 1_000, {}, "globex")]);
+  expect((await resultOf(reconcileJob, window)).missing).toBe(0);
+}, 60_000);

@@ -1,0 +1,95 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { zstdDecompressSync } from "node:zlib";
+import { runSql } from "./warehouse-sql.ts";
+
+const CHECKSUM_BYTES = 16;
+const HEADER_BYTES = 9;
+const LZ4 = 0x82;
+const ZSTD = 0x90;
+const STORED = 0x02;
+
+/** One LZ4 block without a frame around it. */
+const unpackLz4 = (block: Buffer, size: number): Buffer => {
+  const out = Buffer.alloc(size);
+  let at = 0;
+  let end = 0;
+  const length = (nibble: number): number => {
+    let total = nibble;
+    if (nibble < 15) return total;
+    for (;;) {
+      const byte = block[at++] ?? 0;
+      total += byte;
+      if (byte < 255) return total;
+    }
+  };
+  while (at < block.length) {
+    const token = block[at++] ?? 0;
+    const literals = length(token >> 4);
+    block.copy(out, end, at, at + literals);
+    at += literals;
+    end += literals;
+    if (at >= block.length) break;
+    const distance = block.readUInt16LE(at);
+    at += 2;
+    const matched = length(token & 15) + 4;
+    // Byte by byte, for a match may reach into what it writes.
+    for (let copied = 0; copied < matched; copied += 1, end += 1) out[end] = out[end - distance] ?? 0;
+  }
+  return out;
+};
+
+const unpack = (method: number, block: Buffer, size: number): Buffer => {
+  if (method === LZ4) return unpackLz4(block, size);
+  return method === ZSTD ? zstdDecompressSync(block) : block;
+};
+
+/** The content of a file of a part: its compressed blocks unpacked, or the bytes as they are when it has none. */
+export const unpackPartFile = (bytes: Buffer): Buffer => {
+  const blocks: Buffer[] = [];
+  let at = 0;
+  while (at < bytes.length) {
+    const method = bytes[at + CHECKSUM_BYTES] ?? 0;
+    const left = bytes.length - at - CHECKSUM_BYTES;
+    const packed = left >= HEADER_BYTES ? bytes.readUInt32LE(at + CHECKSUM_BYTES + 1) : 0;
+    const isBlock = [LZ4, ZSTD, STORED].includes(method) && packed > HEADER_BYTES && packed <= left;
+    // A file may have an uncompressed rest, such as the marks behind the data.
+    if (!isBlock) return Buffer.concat([...blocks, bytes.subarray(at)]);
+    const size = bytes.readUInt32LE(at + CHECKSUM_BYTES + 5);
+    const block = bytes.subarray(at + CHECKSUM_BYTES + HEADER_BYTES, at + CHECKSUM_BYTES + packed);
+    blocks.push(unpack(method, block, size));
+    at += CHECKSUM_BYTES + packed;
+  }
+  return Buffer.concat(blocks);
+};
+
+const filesBelow = (folder: string): string[] =>
+  readdirSync(folder, { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name));
+
+/**
+ * Which of `texts` the bytes of any active part of any table hold, each with the files: all files of the parts are
+ * unpacked and searched. `url` is that of a user who may read the system tables.
+ */
+export const findInActiveParts = async (
+  url: string,
+  texts: readonly string[],
+): Promise<{
+  readonly searchedBytes: number;
+  readonly found: Readonly<Record<string, readonly string[]>>;
+}> => {
+  const paths = (await runSql(url, "SELECT path FROM system.parts WHERE active FORMAT TSVRaw"))
+    .trim()
+    .split("\n");
+  const found: Record<string, string[]> = {};
+  let searchedBytes = 0;
+  for (const file of paths.flatMap((path) => filesBelow(path))) {
+    const content = unpackPartFile(readFileSync(file));
+    searchedBytes += content.length;
+    for (const text of texts) {
+      if (content.includes(text)) (found[text] ??= []).push(file);
+    }
+  }
+  return { searchedBytes, found };
+};
