@@ -20,7 +20,7 @@ import { createLogger, createMetrics } from "@conversation-export/runtime";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, onTestFailed } from "vitest";
 
 const full = process.env["TEST_SIZE"] === "full";
-const DEADLINE_MS = 60_000;
+const DEADLINE_MS = 120_000;
 
 let dir: string;
 let stack: Stack;
