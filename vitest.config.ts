@@ -4,11 +4,11 @@ const full = process.env["TEST_SIZE"] === "full";
 const seed = process.env["FC_SEED"] ?? String(Math.floor(Math.random() * 2 ** 31));
 console.log(`fast-check: FC_SEED=${seed}`);
 
-/** Tests on real servers, each file with servers and processes of its own; full sizes have the machine to themselves. */
-const onServers = {
+/** Tests on real servers: one file after another, each in a process of its own. */
+const serial = {
   pool: "forks",
-  fileParallelism: !full,
-  maxWorkers: full ? 1 : 2,
+  fileParallelism: false,
+  maxWorkers: 1,
   testTimeout: full ? 30 * 60_000 : 3 * 60_000,
   hookTimeout: full ? 10 * 60_000 : 3 * 60_000,
   teardownTimeout: 60_000,
@@ -30,9 +30,9 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: "integration", include: ["test/integration/**/*.test.ts"], ...onServers },
+        test: { name: "integration", include: ["test/integration/**/*.test.ts"], ...serial },
       },
-      { extends: true, test: { name: "e2e", include: ["test/e2e/**/*.test.ts"], ...onServers } },
+      { extends: true, test: { name: "e2e", include: ["test/e2e/**/*.test.ts"], ...serial } },
     ],
   },
 });

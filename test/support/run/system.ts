@@ -120,8 +120,9 @@ export const startSystem = async (name: string): Promise<System> => {
     caughtUp: async (groupId, deadlineMs) => {
       const topics = Object.values(TOPICS);
       await until(`group ${groupId} has no lag`, deadlineMs, async () => {
-        const lags = await admin.fetchLag(groupId, topics);
-        return lags.every(({ lag, end }) => lag === 0 || (lag === null && end === 0));
+        // A group that is just being made has no coordinator yet.
+        const lags = await admin.fetchLag(groupId, topics).catch(() => null);
+        return lags?.every(({ lag, end }) => lag === 0 || (lag === null && end === 0)) ?? false;
       });
     },
     stop: async () => {
