@@ -28,10 +28,7 @@ export default defineConfig({
           testTimeout: full ? 120_000 : 20_000,
         },
       },
-      {
-        extends: true,
-        test: { name: "integration", include: ["test/integration/**/*.test.ts"], ...serial },
-      },
+      { extends: true, test: { name: "integration", include: ["test/integration/**/*.test.ts"], ...serial } },
       { extends: true, test: { name: "e2e", include: ["test/e2e/**/*.test.ts"], ...serial } },
     ],
   },

@@ -1,5 +1,6 @@
 import type { ClickHouseClient } from "@clickhouse/client";
 import type { Micros } from "@conversation-export/domain";
+import { clusterNames } from "./cluster-names.ts";
 import { connect } from "./connection.ts";
 import { createDeletion } from "./deletion.ts";
 import type { Topology } from "./migration-template.ts";
@@ -78,10 +79,8 @@ export function createCleanupStore(deps: {
     },
   });
   const deletion = createDeletion(deps);
-  const keysTable = topology.cluster === null ? "compaction_keys" : "compaction_keys_local";
-  const onCluster = topology.cluster === null ? "" : `ON CLUSTER '${topology.cluster}'`;
-  const systemParts =
-    topology.cluster === null ? "system.parts" : `clusterAllReplicas('${topology.cluster}', system.parts)`;
+  const { local, target, system } = clusterNames(topology);
+  const keysTable = local("compaction_keys");
 
   async function command(query: string, parameters: Parameters, signal?: AbortSignal): Promise<void> {
     try {
@@ -118,12 +117,12 @@ export function createCleanupStore(deps: {
   // Partitions go at once, where a deletion would write parts anew.
   async function forget(): Promise<void> {
     const runs = await rowsOf<{ id: string }>(
-      `SELECT DISTINCT partition_id AS id FROM ${systemParts}
+      `SELECT DISTINCT partition_id AS id FROM ${system("parts")}
         WHERE active AND database = currentDatabase() AND table = {table:String}`,
       { table: keysTable },
     );
     for (const { id } of runs)
-      await command(`ALTER TABLE ${keysTable} ${onCluster} DROP PARTITION ID '${partitionId(id)}'`, {});
+      await command(`ALTER TABLE ${target("compaction_keys")} DROP PARTITION ID '${partitionId(id)}'`, {});
   }
 
   /** Gives live records that have lost their entry of the update index their entry back. */

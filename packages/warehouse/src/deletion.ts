@@ -1,4 +1,5 @@
 import type { ClickHouseClient } from "@clickhouse/client";
+import { clusterNames } from "./cluster-names.ts";
 import { connect } from "./connection.ts";
 import type { Topology } from "./migration-template.ts";
 import { toWarehouseError } from "./warehouse-error.ts";
@@ -16,6 +17,8 @@ export type Deletion = {
   mask(rows: RowSelection, signal?: AbortSignal): Promise<void>;
   /** Rewrites the parts that hold the rows, so that no active part has their bytes. */
   erase(rows: RowSelection, signal?: AbortSignal): Promise<void>;
+  /** Rewrites the parts of a partition without their masked rows, which are no rows for `erase`. */
+  dropMasked(table: string, partition: string, signal?: AbortSignal): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -28,11 +31,11 @@ const WITH_PROJECTION: ReadonlySet<string> = new Set(["messages"]);
  */
 export function hidingStatement(
   table: string,
-  { cluster }: Topology,
+  topology: Topology,
   condition: string,
   partition?: string,
 ): string {
-  const target = cluster === null ? table : `${table}_local ON CLUSTER '${cluster}'`;
+  const target = clusterNames(topology).target(table);
   const place = partition === undefined ? "" : `IN PARTITION ID '${partition}' `;
   return WITH_PROJECTION.has(table)
     ? `ALTER TABLE ${target} DELETE ${place}WHERE ${condition}`
@@ -59,14 +62,17 @@ export function createDeletion(deps: {
       allow_nondeterministic_mutations: 1,
     },
   });
-  const target = (table: string): string =>
-    topology.cluster === null ? table : `${table}_local ON CLUSTER '${topology.cluster}'`;
+  const { target } = clusterNames(topology);
 
-  async function command(query: string, rows: RowSelection, signal: AbortSignal | undefined): Promise<void> {
+  async function command(
+    query: string,
+    parameters: RowSelection["parameters"],
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
     try {
       await client.command({
         query,
-        ...(rows.parameters === undefined ? {} : { query_params: rows.parameters }),
+        ...(parameters === undefined ? {} : { query_params: parameters }),
         ...(signal === undefined ? {} : { abort_signal: signal }),
       });
     } catch (error) {
@@ -75,9 +81,16 @@ export function createDeletion(deps: {
   }
 
   return {
-    mask: (rows, signal) => command(hidingStatement(rows.table, topology, rows.condition), rows, signal),
-    erase: (rows, signal) =>
-      command(`ALTER TABLE ${target(rows.table)} DELETE WHERE ${rows.condition}`, rows, signal),
+    mask: ({ table, condition, parameters }, signal) =>
+      command(hidingStatement(table, topology, condition), parameters, signal),
+    erase: ({ table, condition, parameters }, signal) =>
+      command(`ALTER TABLE ${target(table)} DELETE WHERE ${condition}`, parameters, signal),
+    dropMasked: (table, partition, signal) =>
+      command(
+        `ALTER TABLE ${target(table)} APPLY DELETED MASK IN PARTITION ID '${partition}'`,
+        undefined,
+        signal,
+      ),
     close: () => client.close(),
   };
 }

@@ -315,12 +315,8 @@ export function createErasureStore(deps: {
   /** Masked rows are no rows for a deletion: their parts are rewritten without them. */
   const dropHidden = async (table: Table, run: string): Promise<void> => {
     const sql = `SELECT DISTINCT _partition_id AS id FROM ${table.table} WHERE ${recordsOf(table)}`;
-    const name = cluster === null ? table.table : `${table.table}_local ON CLUSTER '${cluster}'`;
     for (const { id } of await select<{ id: string }>(sql, { run }, WITH_HIDDEN)) {
-      await client.command({
-        query: `ALTER TABLE ${name} APPLY DELETED MASK IN PARTITION ID '${id}'`,
-        clickhouse_settings: { mutations_sync: "2" },
-      });
+      await deletion.dropMasked(table.table, id);
     }
   };
 

@@ -1,4 +1,5 @@
 import type { ClickHouseClient } from "@clickhouse/client";
+import { clusterNames } from "./cluster-names.ts";
 import type { Topology } from "./migration-template.ts";
 
 /** Longer than one step of a job takes. */
@@ -19,8 +20,7 @@ export const createJobKeys = (deps: {
   readonly topology: Topology;
 }): JobKeys => {
   const { client } = deps;
-  const { cluster } = deps.topology;
-  const target = cluster === null ? "job_keys" : `job_keys_local ON CLUSTER '${cluster}'`;
+  const target = clusterNames(deps.topology).target("job_keys");
 
   const forget = async (run: string): Promise<void> => {
     await client.command({

@@ -1,5 +1,6 @@
 import type { ClickHouseClient } from "@clickhouse/client";
 import { isRetryable, retry } from "@conversation-export/runtime";
+import { clusterNames } from "./cluster-names.ts";
 import type { Topology } from "./migration-template.ts";
 import { isSetupError, toWarehouseError } from "./warehouse-error.ts";
 
@@ -24,13 +25,13 @@ export function createMergePause(deps: {
   readonly topology: Topology;
   readonly signal: AbortSignal;
 }): MergePause {
-  const { client, topology, signal } = deps;
+  const { client, signal } = deps;
+  const { local, on } = clusterNames(deps.topology);
 
   const say = async (verb: "STOP" | "START", table: string): Promise<void> => {
-    const target = topology.cluster === null ? table : `ON CLUSTER '${topology.cluster}' ${table}_local`;
     try {
       await client.command({
-        query: `SYSTEM ${verb} MERGES ${target}`,
+        query: `SYSTEM ${verb} MERGES ${on} ${local(table)}`,
         abort_signal: AbortSignal.timeout(ANSWER_MS),
       });
     } catch (error) {

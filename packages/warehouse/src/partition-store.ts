@@ -1,5 +1,6 @@
 import type { ClickHouseClient } from "@clickhouse/client";
 import type { Micros, PartitionFacts, WindowTable } from "@conversation-export/domain";
+import { clusterNames } from "./cluster-names.ts";
 import { connect } from "./connection.ts";
 import type { Topology } from "./migration-template.ts";
 import { withoutUpload } from "./row-content.ts";
@@ -111,12 +112,7 @@ export function createPartitionStore(deps: {
       join_use_nulls: 0,
     },
   });
-  const { cluster } = topology;
-  const localName = (table: string): string => (cluster === null ? table : `${table}_local`);
-  const onCluster = cluster === null ? "" : `ON CLUSTER '${cluster}'`;
-  /** A table of the server itself; on a cluster of all its replicas. */
-  const system = (table: string): string =>
-    cluster === null ? `system.${table}` : `clusterAllReplicas('${cluster}', system.${table})`;
+  const { local: localName, target, system } = clusterNames(topology);
 
   async function run<T>(work: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
     try {
@@ -201,7 +197,7 @@ export function createPartitionStore(deps: {
       if (!/^[\w-]+$/.test(partition)) throw new TypeError("not the id of a partition");
       try {
         await command(
-          `OPTIMIZE TABLE ${localName(table)} ${onCluster} PARTITION ID '${partition}' FINAL
+          `OPTIMIZE TABLE ${target(table)} PARTITION ID '${partition}' FINAL
             SETTINGS optimize_throw_if_noop = 1, alter_sync = 2`,
           {},
           signal,
@@ -252,7 +248,7 @@ export function createPartitionStore(deps: {
       return row === undefined || row.n === 0 ? null : row.seconds * 1_000_000;
     },
     forget: (name) =>
-      command(`ALTER TABLE ${localName("compaction_checks")} ${onCluster} DROP PARTITION {run:String}`, {
+      command(`ALTER TABLE ${target("compaction_checks")} DROP PARTITION {run:String}`, {
         run: name,
       }),
     close: () => client.close(),

@@ -155,7 +155,6 @@ export const createRetentionStore = (deps: {
     parameters: object,
     signal: AbortSignal | undefined,
   ): Promise<void> => {
-    const target = cluster === null ? table : `${table}_local ON CLUSTER '${cluster}'`;
     const partitions = await select<{ id: string }>(
       `SELECT DISTINCT _partition_id AS id FROM ${rowsOf(table)} WHERE _row_exists = 0 AND (${CONDITIONS[table]})`,
       parameters,
@@ -164,11 +163,7 @@ export const createRetentionStore = (deps: {
     );
     for (const { id } of partitions) {
       signal?.throwIfAborted();
-      await client.command({
-        query: `ALTER TABLE ${target} APPLY DELETED MASK IN PARTITION ID '${id}'`,
-        clickhouse_settings: { mutations_sync: "2" },
-        ...withSignal(signal),
-      });
+      await deletion.dropMasked(table, id, signal);
     }
   };
 

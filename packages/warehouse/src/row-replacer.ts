@@ -13,6 +13,7 @@ import {
 } from "@conversation-export/domain";
 import { isRetryable, retry, ServiceError } from "@conversation-export/runtime";
 import type { TableInsert } from "./batch.ts";
+import { clusterNames } from "./cluster-names.ts";
 import { connect } from "./connection.ts";
 import { hidingStatement } from "./deletion.ts";
 import { insertHalves } from "./insert-halves.ts";
@@ -123,8 +124,7 @@ export function createRowReplacer(deps: {
   readonly holdMs?: number;
 }): RowReplacer {
   const { topology, holdMs = HOLD_MS } = deps;
-  const { cluster } = topology;
-  const local = (table: string): string => (cluster === null ? table : `${table}_local`);
+  const { local, on, system } = clusterNames(topology);
   const closing = new AbortController();
   const client: ClickHouseClient = connect({
     ...deps,
@@ -181,13 +181,11 @@ export function createRowReplacer(deps: {
   const inCommand = (run?: string): string => (run === undefined ? `'${BACKFILL_RUN}` : `'${run}'`);
 
   const mutationsOf = async (run?: string): Promise<readonly { table: string; failed: 0 | 1 }[]> => {
-    const source =
-      cluster === null ? "system.mutations" : `clusterAllReplicas('${cluster}', system.mutations)`;
     const result = await client.query({
       // Holding merges aborts mutations that run; they begin again.
       query: `SELECT table, toUInt8(latest_fail_reason NOT IN ('') AND position(latest_fail_reason, 'ABORTED') = 0)
           AS failed
-        FROM ${source} WHERE ${OF_RUNS}`,
+        FROM ${system("mutations")} WHERE ${OF_RUNS}`,
       query_params: { runs: inCommand(run) },
       format: "JSONEachRow",
     });
@@ -215,7 +213,7 @@ export function createRowReplacer(deps: {
       async () => {
         try {
           await client.command({
-            query: `KILL MUTATION ${cluster === null ? "" : `ON CLUSTER '${cluster}' `}WHERE ${OF_RUNS} SYNC`,
+            query: `KILL MUTATION ${on} WHERE ${OF_RUNS} SYNC`,
             query_params: { runs: inCommand(run) },
             abort_signal: AbortSignal.timeout(ANSWER_MS),
           });
