@@ -1,5 +1,6 @@
 import {
   JOB_NAMES,
+  JOB_STATES,
   type JobClient,
   type JobName,
   type JobState,
@@ -15,16 +16,6 @@ import { CommandError } from "./explain.ts";
 import { followJob, howToFollow } from "./follow-job.ts";
 import { jobFields, printEnded, renderJob, renderJobs } from "./job-output.ts";
 import { renderJson } from "./print.ts";
-
-const JOB_STATES = [
-  "waiting",
-  "delayed",
-  "active",
-  "parts",
-  "completed",
-  "failed",
-  "cancelled",
-] as const satisfies readonly JobState[];
 
 const found = async (jobs: JobClient, id: string): Promise<JobView> => {
   const job = await jobs.find(id);
