@@ -5,8 +5,8 @@
  *
  * Parameters: client, since, to (µs), after_date (µs) and after_id (the position behind which the page starts),
  * size (records a page), reach (how many keys are looked at to find its end; larger than size), for messages of one
- * conversation its id as conversation, for these and for updates candidates (how many are looked at, of which some
- * are superseded; larger than reach).
+ * conversation its id as conversation, for these and for updates candidates (how many rows are looked at, of which
+ * some are superseded; larger than size).
  */
 
 /** positioned: the page starts behind a position, not at the start of the window. */
@@ -54,15 +54,21 @@ function inPage(date: string, id: string): string {
   return `cityHash64(${date}, ${id}) IN (${keysOfPage("cityHash64(k.1, k.2)")})`;
 }
 
-/** records, 1 when keys lie behind the page, 1 when more records may follow, date of the last in µs, 1 when its instant is whole, base64 of the id of the last. */
-function headLine(more: string): string {
+/** Whether more records may follow the page, and how many rows up to its end it had to look at. */
+type PageCounts = { readonly more: string; readonly needed?: string };
+
+const MORE_KEYS = { more: "page.5" };
+const MORE_CANDIDATES = { more: "(page.5 OR bound.1 >= {candidates:UInt32})" };
+
+/** records, 1 when keys lie behind the page, 1 when more records may follow, date of the last in µs, 1 when its instant is whole, base64 of the id of the last, rows that were needed. */
+function headLine({ more, needed = "page.1" }: PageCounts): string {
   return `concat(toString(page.1), ' ', toString(page.5), ' ', toString(${more}), ' ', toString(toUnixTimestamp64Micro(page.2)), ' ',
-      toString(page.4), ' ', base64Encode(page.3), '\\n')`;
+      toString(page.4), ' ', base64Encode(page.3), ' ', toString(${needed}), '\\n')`;
 }
 
 // Numbering happens behind the sort, on one stream.
-function output(record: string, from: string, more: string): string {
-  return `SELECT concat(if(rowNumberInAllBlocks() = 0, ${headLine(more)}, ''), record)
+function output(record: string, from: string, counts: PageCounts): string {
+  return `SELECT concat(if(rowNumberInAllBlocks() = 0, ${headLine(counts)}, ''), record)
     FROM (SELECT ${record} AS record FROM ${from})
     FORMAT CustomSeparated`;
 }
@@ -104,7 +110,7 @@ export function conversationsByCreation({ positioned, wholeTies }: PageShape): s
         GROUP BY client_id, date_created, conversation_id
         ORDER BY client_id, date_created, conversation_id LIMIT {reach:UInt32})) AS found,
     ${pageOfFound(wholeTies)}
-    ${output(CONVERSATION, withHandoffs(records, handoffs, "r.date_created"), "page.5")}`;
+    ${output(CONVERSATION, withHandoffs(records, handoffs, "r.date_created"), MORE_KEYS)}`;
 }
 
 /** Messages by date_created. */
@@ -119,7 +125,7 @@ export function messagesByCreation({ positioned, wholeTies }: PageShape): string
         GROUP BY client_id, date_created, message_id
         ORDER BY client_id, date_created, message_id LIMIT {reach:UInt32})) AS found,
     ${pageOfFound(wholeTies)}
-    ${output("record", records, "page.5")}`;
+    ${output("record", records, MORE_KEYS)}`;
 }
 
 function ofConversation(positioned: boolean): string {
@@ -158,7 +164,7 @@ export function messagesOfConversation({ positioned, wholeTies }: PageShape): st
         WHERE ${range}
         ORDER BY client_id, date_created, message_id LIMIT {reach:UInt32})) AS found,
     ${pageOfFound(wholeTies)}
-    ${output("record", records, "(page.5 OR bound.1 >= {candidates:UInt32})")}`;
+    ${output("record", records, MORE_CANDIDATES)}`;
 }
 
 // (rows of the update index that are looked at, date of the last); whole instants are looked at.
@@ -166,6 +172,12 @@ function boundOfCandidates(positioned: boolean): string {
   return `(SELECT (count(), max(d)) FROM (SELECT date_updated AS d FROM conversation_updates
       WHERE ${window("date_updated", "conversation_id", positioned)}
       ORDER BY client_id, date_updated LIMIT {candidates:UInt32}))`;
+}
+
+// How many of them lie before the end of the page.
+function neededCandidates(positioned: boolean): string {
+  return `(SELECT count() FROM conversation_updates
+      WHERE ${window("date_updated", "conversation_id", positioned)} AND date_updated <= page.2)`;
 }
 
 // 128 bits, for here a collision would show a superseded record.
@@ -193,11 +205,10 @@ export function conversationsByUpdate({ positioned, wholeTies }: PageShape): str
         FROM conversation_updates WHERE ${range} AND sipHash128(date_created, conversation_id, version) IN latest
         ORDER BY d, id, c LIMIT {reach:UInt32})) AS found,
     ${pageOfFound(wholeTies)}
-    ${output(
-      CONVERSATION,
-      withHandoffs(records, handoffs, "r.date_updated"),
-      "(page.5 OR bound.1 >= {candidates:UInt32})",
-    )}`;
+    ${output(CONVERSATION, withHandoffs(records, handoffs, "r.date_updated"), {
+      ...MORE_CANDIDATES,
+      needed: neededCandidates(positioned),
+    })}`;
 }
 
 /** How many candidates the update index holds, up to `candidates`: tells a page without live rows from the end. */

@@ -6,13 +6,14 @@ import { parseEndUserHead, parsePageHead, splitHead as splitAnyHead } from "./pa
 import { WarehouseError } from "./warehouse-error.ts";
 
 const splitHead = (source: Readable) => splitAnyHead(source, parsePageHead);
-const HEAD = `2 1 1 1791072000000001 0 ${Buffer.from("ï d").toString("base64")}`;
+const HEAD = `2 1 1 1791072000000001 0 ${Buffer.from("ï d").toString("base64")} 3`;
 const PARSED = {
   rows: 2,
   more: true,
   keysBehind: true,
   last: { date: 1_791_072_000_000_001, id: "ï d" },
   lastIsWhole: false,
+  needed: 3,
 };
 const RECORDS = '{"_id":"a","text":"é 😀 \\r\\n"},{"_id":"ï d"}';
 

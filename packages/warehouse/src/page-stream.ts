@@ -16,19 +16,22 @@ export type PageHead = {
   readonly keysBehind: boolean;
   readonly last: PagePosition;
   readonly lastIsWhole: boolean;
+  /** Rows up to the end of the page, of which some may be superseded. */
+  readonly needed: number;
 };
 
 export type HeadAndRecords<H> = { readonly head: H | null; readonly records: Readable };
 
 /** Reads the line that describes a page of a window. */
 export function parsePageHead(line: string): PageHead {
-  const [rows, keysBehind, more, date, whole, id] = line.split(" ");
+  const [rows, keysBehind, more, date, whole, id, needed] = line.split(" ");
   return {
     rows: Number(rows),
     more: more === "1",
     keysBehind: keysBehind === "1",
     last: { date: Number(date), id: fromBase64(id) },
     lastIsWhole: whole === "1",
+    needed: Number(needed),
   };
 }
 

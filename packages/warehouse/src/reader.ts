@@ -2,6 +2,7 @@ import type { Readable } from "node:stream";
 import type { ClickHouseClient, ClickHouseSettings } from "@clickhouse/client";
 import { linkBoundsOf, rateLimitsOf } from "./client-store.ts";
 import { connect } from "./connection.ts";
+import { createLookAhead } from "./look-ahead.ts";
 import { conversationLines, messageLines, stepEnd } from "./line-sql.ts";
 import type { ApiClient, MessagePageQuery, Page, PageQuery, Reader, WindowLines } from "./page.ts";
 import {
@@ -25,9 +26,10 @@ import { toWarehouseError } from "./warehouse-error.ts";
 
 /** How many records a page may grow by when one instant alone is larger than a page. */
 const TIE_EXTENSION = 10_000;
-/** Candidates beside each record of a page: conversations change often, few messages change their conversation. */
-const SUPERSEDED_UPDATES = 4;
-const SUPERSEDED_MESSAGES = 1 / 8;
+/** Rows of the update index for each record, of a client of whom nothing is known yet. */
+const INITIAL_UPDATES = 5;
+/** Few messages change their conversation. */
+const MESSAGES_PER_RECORD = 1.15;
 /** A page that finds too few live rows among its candidates looks as many times further. */
 const CANDIDATE_FACTOR = 4;
 /** Pages are given minutes; what stands before every request is not. */
@@ -136,10 +138,13 @@ export function conversationsByCreationStatement(query: PageQuery): PageStatemen
   return statementOf(conversationsByCreation(shapeOf(query)), query, parametersOf(query), IN_ORDER);
 }
 
+const messageCandidates = ({ pageSize }: PageQuery): number =>
+  Math.ceil((pageSize + 1) * MESSAGES_PER_RECORD);
+
 /** The query of a page of messages of one conversation, which looks at so many that may be its own. */
 export function messagesOfConversationStatement(
   query: PageQuery & { readonly conversationId: string },
-  candidates = candidatesFor(query, SUPERSEDED_MESSAGES),
+  candidates = messageCandidates(query),
 ): PageStatement {
   const parameters = { ...parametersOf(query), conversation: query.conversationId, candidates };
   return statementOf(messagesOfConversation(shapeOf(query)), query, parameters, {});
@@ -155,10 +160,6 @@ function statementOf(
   return { sql, parameters, settings: { ...PAGE_SETTINGS, ...settings, ...between } };
 }
 
-function candidatesFor(query: PageQuery, superseded: number): number {
-  return parametersOf(query).reach + Math.ceil(query.pageSize * superseded);
-}
-
 /** Connects the reading user. `url`: `http://user:password@host:port/database`. */
 export function createReader(deps: {
   readonly url: string;
@@ -172,6 +173,7 @@ export function createReader(deps: {
   const { url, application, maxOpenConnections = 32, lookupTimeoutMs = LOOKUP_TIMEOUT_MS } = deps;
   const { stepRows = STEP_ROWS } = deps;
   const client: ClickHouseClient = connect({ url, application, maxOpenConnections });
+  const updatesAhead = createLookAhead({ initial: INITIAL_UPDATES });
   // Pages that fill all connections keep no key waiting.
   const lookups: ClickHouseClient = connect({
     url,
@@ -202,7 +204,7 @@ export function createReader(deps: {
   }
 
   /** The number in the first row, undefined when there is no row. */
-  async function first(
+  async function firstNumber(
     sql: string,
     parameters: Parameters,
     signal: AbortSignal | undefined,
@@ -223,22 +225,22 @@ export function createReader(deps: {
   }
 
   // Superseded rows fill the candidates: look further until a record behind the page is found or the window ends.
-  async function pageAmongCandidates(
-    query: PageQuery,
-    superseded: number,
+  async function findAmong(
+    first: number,
     statement: (candidates: number) => PageStatement,
     countSql: string,
-  ): Promise<Page> {
-    for (let candidates = candidatesFor(query, superseded); ; candidates *= CANDIDATE_FACTOR) {
+    signal: AbortSignal | undefined,
+  ): Promise<HeadAndRecords<PageHead>> {
+    for (let candidates = first; ; candidates *= CANDIDATE_FACTOR) {
       const sent = statement(candidates);
-      const found = await send(sent, openPage, query.signal);
+      const found = await send(sent, openPage, signal);
       if (found.head === null) {
-        const looked = (await first(countSql, sent.parameters, query.signal)) ?? 0;
-        if (looked < candidates) return toPage(found);
+        const looked = (await firstNumber(countSql, sent.parameters, signal)) ?? 0;
+        if (looked < candidates) return found;
       } else {
         // Nothing follows, or a record that does is known: a link never leads to an empty page.
         const { more, keysBehind } = found.head;
-        if (!more || keysBehind) return toPage(found);
+        if (!more || keysBehind) return found;
       }
       found.records.destroy();
     }
@@ -249,7 +251,7 @@ export function createReader(deps: {
     return {
       async stepEnd({ clientId, since, to, signal }) {
         const parameters = { client: clientId, since, to, rows: stepRows };
-        const date = await first(endSql, parameters, signal);
+        const date = await firstNumber(endSql, parameters, signal);
         // An instant with more rows than a step is a step of its own.
         return date === undefined ? to : Math.max(date, since + 1);
       },
@@ -268,27 +270,31 @@ export function createReader(deps: {
     async conversationsByCreation(query) {
       return toPage(await send(conversationsByCreationStatement(query), openPage, query.signal));
     },
-    conversationsByUpdate(query) {
+    async conversationsByUpdate(query) {
+      const { clientId, pageSize, signal } = query;
       const shape = shapeOf(query);
       const sql = conversationsByUpdate(shape);
       const parameters = parametersOf(query);
-      return pageAmongCandidates(
-        query,
-        SUPERSEDED_UPDATES,
+      const found = await findAmong(
+        updatesAhead.candidates(clientId, pageSize),
         (candidates) => statementOf(sql, query, { ...parameters, candidates }, {}),
         countUpdates(shape.positioned),
+        signal,
       );
+      if (found.head?.more) updatesAhead.learn(clientId, found.head.rows, found.head.needed);
+      return toPage(found);
     },
     async messagesByCreation(query: MessagePageQuery) {
-      const { conversationId } = query;
+      const { conversationId, signal } = query;
       const shape = shapeOf(query);
       if (conversationId !== undefined) {
-        return pageAmongCandidates(
-          query,
-          SUPERSEDED_MESSAGES,
+        const found = await findAmong(
+          messageCandidates(query),
           (candidates) => messagesOfConversationStatement({ ...query, conversationId }, candidates),
           countMessages(shape.positioned),
+          signal,
         );
+        return toPage(found);
       }
       const statement = statementOf(messagesByCreation(shape), query, parametersOf(query), IN_ORDER);
       return toPage(await send(statement, openPage, query.signal));
