@@ -44,9 +44,8 @@ const unpack = (method: number, block: Buffer, size: number): Buffer => {
   return method === ZSTD ? zstdDecompressSync(block) : block;
 };
 
-/** The content of a file of a part: its compressed blocks unpacked, or the bytes as they are when it has none. */
-export const unpackPartFile = (bytes: Buffer): Buffer => {
-  const blocks: Buffer[] = [];
+/** The content of a file of a part: its compressed blocks, each unpacked, and what is not compressed as it is. */
+const contentOf = function* (bytes: Buffer): Generator<Buffer> {
   let at = 0;
   while (at < bytes.length) {
     const method = bytes[at + CHECKSUM_BYTES] ?? 0;
@@ -54,13 +53,12 @@ export const unpackPartFile = (bytes: Buffer): Buffer => {
     const packed = left >= HEADER_BYTES ? bytes.readUInt32LE(at + CHECKSUM_BYTES + 1) : 0;
     const isBlock = [LZ4, ZSTD, STORED].includes(method) && packed > HEADER_BYTES && packed <= left;
     // A file may have an uncompressed rest, such as the marks behind the data.
-    if (!isBlock) return Buffer.concat([...blocks, bytes.subarray(at)]);
+    if (!isBlock) return yield bytes.subarray(at);
     const size = bytes.readUInt32LE(at + CHECKSUM_BYTES + 5);
     const block = bytes.subarray(at + CHECKSUM_BYTES + HEADER_BYTES, at + CHECKSUM_BYTES + packed);
-    blocks.push(unpack(method, block, size));
+    yield unpack(method, block, size);
     at += CHECKSUM_BYTES + packed;
   }
-  return Buffer.concat(blocks);
 };
 
 const filesBelow = (folder: string): string[] =>
@@ -84,12 +82,18 @@ export const findInActiveParts = async (
     .split("\n");
   const found: Record<string, string[]> = {};
   let searchedBytes = 0;
+  const overlap = Math.max(...texts.map((text) => Buffer.byteLength(text))) - 1;
   for (const file of paths.flatMap((path) => filesBelow(path))) {
-    const content = unpackPartFile(readFileSync(file));
-    searchedBytes += content.length;
-    for (const text of texts) {
-      if (content.includes(text)) (found[text] ??= []).push(file);
+    const here = new Set<string>();
+    // A text may begin in one block and end in the next.
+    let end: Buffer = Buffer.alloc(0);
+    for (const block of contentOf(readFileSync(file))) {
+      searchedBytes += block.length;
+      const content = Buffer.concat([end, block]);
+      for (const text of texts) if (!here.has(text) && content.includes(text)) here.add(text);
+      end = overlap > 0 ? content.subarray(-overlap) : end;
     }
+    for (const text of here) (found[text] ??= []).push(file);
   }
   return { searchedBytes, found };
 };

@@ -1,0 +1,302 @@
+import { createHash } from "node:crypto";
+import { Readable } from "node:stream";
+import { createInterface } from "node:readline";
+import { backfillJob, createJobClient, type JobClient } from "@conversation-export/queue";
+import { createLogger } from "@conversation-export/runtime";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { createPlaces, sendEvents } from "../support/run/deliver.ts";
+import { handMade } from "../support/run/hand-made.ts";
+import { findInActiveParts } from "../support/run/part-bytes.ts";
+import { bySize, seedOfRun } from "../support/run/size.ts";
+import { startSystem, type System } from "../support/run/system.ts";
+import { until } from "../support/run/until.ts";
+import { runSql } from "../support/run/warehouse-sql.ts";
+import { type BusEvent, createSample } from "../support/sample/index.ts";
+
+const CLIENT = "acme";
+const GROUP = "conversation-export-ingest";
+const PEOPLE = bySize(6, 100);
+/** With five messages each: a million records at full size. */
+const CONVERSATIONS = bySize(200, 170_000);
+const DEADLINE = bySize(60_000, 1_200_000);
+const ENV = { WRITER_LEASE_MS: "2000", ERASURE_INTERVAL_SECONDS: "2" };
+/**
+ * In every text of the people who are to be erased and in the ids by which they are known, and in nothing else. The
+ * ids of their records tell nothing of them: suppressions keep those.
+ */
+const TRACE = "zqtrace";
+/** The same in those of one person who stays: what the search for traces has to find. */
+const KEPT = "zqkept";
+
+let system: System;
+let client: JobClient;
+let key: string;
+
+beforeAll(async () => {
+  system = await startSystem("test-erasure-scale");
+  client = createJobClient({
+    url: system.stack.redis.url,
+    log: createLogger({ service: "test", level: "error" }),
+  });
+  await client.start();
+  key = await system.key(CLIENT, ["export", "end_users", "compliance"]);
+});
+afterAll(async () => {
+  await client?.stop();
+  await system?.stop();
+});
+
+const sql = (statement: string) => runSql(system.stack.clickhouse.url("migrator"), statement);
+
+const DAY = 86_400_000;
+const FIRST_DAY = Date.UTC(2026, 9, 4);
+
+/** One person, in all lists: known by the address of an end user, by the id of one, or by that of a chatter. */
+const personNamed = (name: string, index: number): BusEvent[] => {
+  const created = new Date(FIRST_DAY + ((index * 7919 * 60_000) % (7 * DAY))).toISOString();
+  const event = (kind: BusEvent["kind"], id: string, minutes: number, data: Record<string, unknown>) => {
+    const own =
+      kind === "end_user" ? { end_user_id: id, created_at: created } : { _id: id, date_created: created };
+    const time = new Date(Date.parse(created) + 5 * DAY + minutes * 60_000).toISOString();
+    return handMade({ kind, client: CLIENT, id, time, data: { ...own, ...data } });
+  };
+  const conversation = (minutes: number, text: string) =>
+    event("conversation", `r${index}-c`, minutes, {
+      chatter_id: `${name}-chatter`,
+      end_user_id: `${name}-user`,
+      inquiry_summary: `${name} ${text}`,
+      handoffs: [{ id: `${name}-h`, handoff_id: null, date_created: created, reasoning: `${name} ${text}` }],
+    });
+  const message = (id: string, data: Record<string, unknown>) =>
+    event("message", `r${index}-${id}`, 1, {
+      message_data: { _type: "text", body: `${name} ${id}` },
+      ...data,
+    });
+  return [
+    event("end_user", `${name}-user`, 0, { profile: { email: `${name}@example.com`, first_name: name } }),
+    conversation(1, "asked"),
+    message("m1", { conversation_id: `r${index}-c`, chatter_id: `${name}-chatter` }),
+    message("m2", { conversation_id: `r${index}-c` }),
+    // Under an earlier version alone is it the person's.
+    conversation(2, "asked again"),
+  ];
+};
+
+const requestOf = (name: string, index: number): Record<string, unknown> =>
+  [
+    { email: `${name.toUpperCase()}@example.com` },
+    {
+      identifiers: [
+        { type: "chatter_id", value: `${name}-chatter` },
+        { type: "end_user_id", value: `${name}-user` },
+      ],
+    },
+    { identifiers: [{ type: "end_user_id", value: `${name}-user` }] },
+  ][index % 3] ?? {};
+
+const names = Array.from({ length: PEOPLE }, (_, index) => `${TRACE}${index}`);
+
+/** The people among everybody else, over the whole stream. */
+const events = function* (seed: string): Generator<BusEvent> {
+  const sample = createSample({
+    seed,
+    conversations: CONVERSATIONS,
+    messagesPerConversation: 5,
+    exportsPerConversation: 1.2,
+    clients: [CLIENT],
+    endUsers: bySize(50, 5_000),
+    poisonShare: 0,
+    nullShare: 0,
+  });
+  const every = Math.floor(sample.totals().events / (PEOPLE + 2));
+  const waiting = [[KEPT, PEOPLE] as const, ...names.map((name, index) => [name, index] as const)].map(
+    ([name, index]) => personNamed(name, index),
+  );
+  let sent = 0;
+  for (const event of sample) {
+    yield event;
+    sent += 1;
+    if (sent % every === 0) yield* waiting.pop() ?? [];
+  }
+  expect(waiting).toEqual([]);
+};
+
+const ask = async (path: string, headers: Record<string, string> = {}): Promise<Response> => {
+  const url = path.startsWith("http") ? path : new URL(path, system.apiUrl).href;
+  const answer = await fetch(url, { headers: { authorization: `Bearer ${key}`, ...headers } });
+  if (answer.status !== 200) throw new Error(`${answer.status} for ${url}: ${await answer.text()}`);
+  return answer;
+};
+
+const WINDOW = "created_since=2026-01-01T00:00:00Z&created_to=2027-01-01T00:00:00Z";
+const UPDATED = WINDOW.replaceAll("created", "updated");
+const EXPORT = "/api/v2/export";
+const LINES = [
+  `${EXPORT}/conversations?${WINDOW}`,
+  `${EXPORT}/conversations?${UPDATED}`,
+  `${EXPORT}/messages?${WINDOW}`,
+];
+const PAGES = [
+  `${EXPORT}/conversations?${WINDOW}&page_size=10000`,
+  `${EXPORT}/conversations?${UPDATED}&page_size=10000`,
+  `${EXPORT}/messages?${WINDOW}&page_size=10000`,
+  "/api/v2/end-users/?limit=1000",
+  ...["v1", "v1.1", "v1.2"].flatMap((version) =>
+    ["conversations", "messages"].map((list) => `/data_api/${version}/${list}?${WINDOW}&page_size=10000`),
+  ),
+];
+
+type Seen = { records: number; readonly traces: Set<string>; readonly hash: string };
+
+/** Every record of the client: how many, a hash of those without a trace, and the lines that have one. */
+const readLines = async (path: string): Promise<Seen> => {
+  const answer = await ask(path, { accept: "application/x-ndjson" });
+  const hash = createHash("sha256");
+  const traces = new Set<string>();
+  let records = 0;
+  let last = "";
+  for await (const line of createInterface({ input: Readable.fromWeb(answer.body as never) })) {
+    if (line.startsWith('{"trailer":')) {
+      last = line;
+      continue;
+    }
+    if (line.includes(TRACE)) traces.add(line);
+    else {
+      records += 1;
+      hash.update(line.replace(/"record_last_updated":"[^"]*"/, "")).update("\n");
+    }
+  }
+  expect(last, path).not.toBe("");
+  return { records, traces, hash: hash.digest("hex") };
+};
+
+/** The text of every page, found by its links. */
+const pagesOf = async function* (path: string): AsyncGenerator<string> {
+  for (let next: string | null = path; next !== null; ) {
+    const answer = await ask(next);
+    const text = await answer.text();
+    yield text;
+    next = /"next_page_ur[il]":"([^"]*)"/.exec(text.slice(-2_000))?.[1] ?? null;
+  }
+};
+
+const endUsers = async (): Promise<string> => {
+  const people: unknown[] = [];
+  for await (const text of pagesOf("/api/v2/end-users/?limit=1000"))
+    people.push(...(JSON.parse(text) as { data: { end_user_id: string }[] }).data);
+  return people
+    .map((person) => JSON.stringify(person))
+    .filter((text) => !text.includes(TRACE))
+    .join("\n");
+};
+
+/** What others own, which is to stay as it is. */
+const readOthers = async () => {
+  const lists = [];
+  let traces = 0;
+  for (const path of LINES) {
+    const { records, hash, traces: found } = await readLines(path);
+    lists.push({ path, records, hash });
+    traces += found.size;
+  }
+  return { others: { lists, endUsers: await endUsers() }, traces };
+};
+
+const erase = async (body: Record<string, unknown>): Promise<string> => {
+  const answer = await fetch(`${system.apiUrl}/v2/data-subject-request`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify({ type: "ERASURE", ...body }),
+  });
+  expect(answer.status).toBe(200);
+  return answer.headers.get("location") ?? "";
+};
+const completed = (location: string): Promise<void> =>
+  until("the request is completed", DEADLINE, async () => {
+    const { status } = (await (await ask(location)).json()) as { status: string };
+    expect(status).not.toBe("failed");
+    return status === "completed";
+  });
+
+const backfillFromLanding = async () => {
+  const { id } = await client.add(backfillJob, {
+    clientId: null,
+    source: { kind: "landing" },
+    window: null,
+    dryRun: false,
+    maxLag: null,
+    rowsPerSecond: null,
+  });
+  for await (const view of client.follow("backfill", id)) {
+    if (view.state === "failed") throw new Error(String(view.reason));
+    if (view.state === "completed") return backfillJob.result.parse(view.result);
+  }
+  throw new Error("the job does not end");
+};
+
+it(
+  `leaves no trace of ${PEOPLE} people, whatever is read again, and everybody else as they were`,
+  async () => {
+    const startedAt = performance.now();
+    const say = (what: string): void =>
+      console.log(`${((performance.now() - startedAt) / 1000).toFixed(0)} s: ${what}`);
+    const seed = seedOfRun("erasure-scale");
+    let ingest = await system.service("ingest", ENV);
+    await system.service("export-api");
+    let sent = 0;
+    await sendEvents(
+      { producer: system.producer, placeOf: createPlaces(system.partitions) },
+      events(seed),
+      (count) => {
+        sent = count;
+      },
+    );
+    await system.caughtUp(GROUP, DEADLINE);
+    const records = await sql(
+      "SELECT sum(n) FROM (SELECT uniqExact(conversation_id) AS n FROM conversations UNION ALL SELECT uniqExact(message_id) FROM messages UNION ALL SELECT uniqExact(end_user_id) FROM end_users)",
+    );
+    say(`${sent} events are ingested, ${records.trim()} records`);
+    const before = await readOthers();
+    // A conversation in two lists, and two messages.
+    expect(before.traces).toBe(PEOPLE * 4);
+
+    await system.service("jobs", ENV);
+    const requests = await Promise.all(names.map((name, index) => erase(requestOf(name, index))));
+    for (const request of requests) await completed(request);
+    say("the requests are completed");
+    expect(await readOthers()).toEqual({ ...before, traces: 0 });
+
+    await ingest.kill("SIGTERM");
+    ingest = await system.service("ingest", { ...ENV, KAFKA_GROUP_ID: "from-the-start" });
+    await system.caughtUp("from-the-start", DEADLINE);
+    say("everything is replayed");
+    const { events: read, records: corrected } = await backfillFromLanding();
+    say(`${read.read} events are backfilled from landing, ${corrected.different} records differ`);
+    expect(read.read).toBeGreaterThan(CONVERSATIONS);
+    expect(corrected.different).toBe(0);
+
+    expect(await readOthers()).toEqual({ ...before, traces: 0 });
+    for (const path of PAGES) {
+      let pages = 0;
+      let hasKept = false;
+      for await (const text of pagesOf(path)) {
+        pages += 1;
+        expect(text.includes(TRACE), path).toBe(false);
+        hasKept ||= text.includes(KEPT);
+      }
+      expect(hasKept, path).toBe(true);
+      expect(pages, path).toBeGreaterThan(0);
+    }
+    say("all pages are read");
+    const { found, searchedBytes } = await findInActiveParts(system.stack.clickhouse.url("jobs"), [
+      TRACE,
+      TRACE.toUpperCase(),
+      KEPT,
+    ]);
+    say(`${(searchedBytes / 1e6).toFixed(0)} MB of active parts are searched`);
+    expect({ ...found, [KEPT]: [] }).toEqual({ [KEPT]: [] });
+    const tables = new Set(found[KEPT]?.map((file) => /store\/\w+\/([\w-]+)/.exec(file)?.[1]));
+    expect(tables.size).toBeGreaterThan(4);
+  },
+  4 * DEADLINE,
+);
