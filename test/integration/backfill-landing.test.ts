@@ -139,7 +139,11 @@ const correctWith = (
   createCorrectRecords({
     reader: own,
     replacer,
-    gate: { suppresses, untilOpen: () => Promise.resolve({ notAfter: Date.now() + 60_000 }) },
+    gate: {
+      suppresses,
+      wouldSuppress: suppresses,
+      untilOpen: () => Promise.resolve({ notAfter: Date.now() + 60_000 }),
+    },
     pending: createPendingWrites(),
     now,
     ...others,
@@ -402,6 +406,7 @@ test("nothing is deleted when the right rows cannot be written while merges are 
   const hasty = createRowReplacer({ url, application, topology: { cluster: null }, holdMs: 400 });
   const expired = {
     suppresses: () => false,
+    wouldSuppress: () => false,
     untilOpen: () => Promise.resolve({ notAfter: Date.now() - 60_000 }),
   };
   const failing = correctWith(reader, undefined, { replacer: hasty, gate: expired })(EVERYTHING, options);
@@ -503,8 +508,18 @@ test("suppressed exports are neither written nor deleted", async () => {
   await warehouse.sql("ALTER TABLE messages DELETE WHERE client_id = 'acme' SETTINGS mutations_sync = 2");
   const before = await rowsOf("messages");
   const suppresses = (record: ExportRecord): boolean => record.clientId === "acme";
-  const done = await correctWith(reader, suppresses)(EVERYTHING, options);
-  expect(done.events.suppressed).toBeGreaterThan(10);
+  const tried: ExportRecord[] = [];
+  const gate = {
+    suppresses: (record: ExportRecord): boolean => (tried.push(record), suppresses(record)),
+    wouldSuppress: suppresses,
+    untilOpen: () => Promise.resolve({ notAfter: Date.now() + 60_000 }),
+  };
+  const dry = await correctWith(reader, undefined, { gate })(EVERYTHING, { ...options, dryRun: true });
+  expect(dry.events.suppressed).toBeGreaterThan(10);
+  expect(tried).toEqual([]);
+  const done = await correctWith(reader, undefined, { gate })(EVERYTHING, options);
+  expect(done.events.suppressed).toBe(dry.events.suppressed);
+  expect(tried.length).toBeGreaterThan(10);
   expect(done.records.different).toBe(0);
   expect(await rowsOf("messages")).toBe(before);
   expect((await correctWith()(EVERYTHING, options)).rows.inserted.messages).toBeGreaterThan(10);

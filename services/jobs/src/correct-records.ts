@@ -43,8 +43,10 @@ const placeOf = ({ topic, partition, offset }: LandedEvent): string => `${topic}
 
 /** What keeps erased records away. */
 type Gate = {
-  suppresses(record: ExportRecord): boolean;
-  untilOpen(signal: AbortSignal): Promise<WriteTicket>;
+  readonly suppresses: (record: ExportRecord) => boolean;
+  /** The same, and leaves nothing behind: for a dry run. */
+  readonly wouldSuppress: (record: ExportRecord) => boolean;
+  readonly untilOpen: (signal: AbortSignal) => Promise<WriteTicket>;
 };
 
 export type CorrectionOptions = {
@@ -112,10 +114,11 @@ export const createCorrectRecords = (deps: {
     events: readonly LandedEvent[],
     stored: readonly StoredRow[],
     counts: GrowingCounts,
-    coverage: LandingCoverage | null,
+    { coverage, dryRun }: CorrectionOptions,
   ): void => {
     const [first] = events;
     if (first === undefined) return;
+    const isSuppressed = dryRun ? gate.wouldSuppress : gate.suppresses;
     const { clientId, recordId: id } = first;
     const exports: ExportRecord[] = [];
     const untouchable = new Set<bigint>();
@@ -139,7 +142,7 @@ export const createCorrectRecords = (deps: {
         noteProblem(counts, { place, reason: "other_record", detail: "landed under another id or client" });
         return;
       }
-      if (gate.suppresses(record)) {
+      if (isSuppressed(record)) {
         counts.events.suppressed += 1;
         untouchable.add(versionNumber(record.version));
       } else {
@@ -180,9 +183,10 @@ export const createCorrectRecords = (deps: {
     run: string,
     type: EventType,
     counts: GrowingCounts,
-    { coverage, signal, onEvents }: CorrectionOptions,
+    options: CorrectionOptions,
     apply: (plan: Plan) => Promise<void>,
   ): Promise<void> => {
+    const { signal, onEvents } = options;
     let plan = newPlan(type);
     // Before the landing table, which is written first: so every row that is found has its event there.
     const stored = await reader.stored(run, type, signal);
@@ -191,7 +195,7 @@ export const createCorrectRecords = (deps: {
       const [first] = group;
       if (first === undefined) return;
       const rows = stored.get(recordKey(first.clientId, first.recordId)) ?? [];
-      judge(plan, group, rows, counts, coverage);
+      judge(plan, group, rows, counts, options);
       group = [];
       if (plan.bytes < planBytes) return;
       await apply(plan);
