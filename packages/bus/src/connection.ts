@@ -72,8 +72,11 @@ export const createKafka = (connection: Connection, watch: LogWatch = {}): Kafka
 
 /** True if a later attempt may succeed: away brokers, elections, missing topics; not refused credentials. */
 export const mayPass = (error: unknown): boolean => {
-  if (!(error instanceof kafkajs.KafkaJSError)) return false;
-  return error.name === "KafkaJSNumberOfRetriesExceeded" || error.retriable;
+  // kafkajs calls it final when its own retries within a retry are used up; the cause tells what it was.
+  for (let current = error; current instanceof kafkajs.KafkaJSError; current = current.cause) {
+    if (current.name === "KafkaJSNumberOfRetriesExceeded" || current.retriable) return true;
+  }
+  return false;
 };
 
 /** The type of a protocol error (`ILLEGAL_GENERATION`, …), also when kafkajs has wrapped it. */
