@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import {
   chunkedOverLimit,
@@ -9,9 +10,10 @@ import {
 import { sendRaw } from "../support/abuse/send-raw.ts";
 import { readMetric } from "../support/run/metrics-text.ts";
 import type { ServiceProcess } from "../support/run/service-process.ts";
-import { bySize, seedOfRun } from "../support/run/size.ts";
+import { bySize, isFullSize, seedOfRun } from "../support/run/size.ts";
 import { startSystem, type System } from "../support/run/system.ts";
 
+const HASTY = fileURLToPath(new URL("../support/abuse/hasty-server.ts", import.meta.url));
 const REQUESTS = bySize(1_500, 10_000);
 const CONNECTIONS = 16;
 /** Above the time in which a request has to arrive. */
@@ -28,7 +30,11 @@ beforeAll(async () => {
   system = await startSystem("test-abuse");
   const key = await system.key("acme", ["export", "end_users", "compliance", "campaigns"]);
   auth = `Authorization: Bearer ${key}\r\n`;
-  api = await system.service("export-api", { AUTH_FAILURE_LIMITS: "20/1m" });
+  api = await system.service("export-api", {
+    AUTH_FAILURE_LIMITS: "20/1m",
+    // The half minute for a request is waited for at full size alone.
+    ...(!isFullSize && { NODE_OPTIONS: `--import=${HASTY}` }),
+  });
   port = Number(new URL(system.apiUrl).port);
 });
 afterAll(() => system?.stop());

@@ -14,6 +14,7 @@ import { type Delivered, fold, type Folded } from "../support/reference/index.ts
 import { compareExports } from "../support/run/compare-exports.ts";
 import { createDelivery } from "../support/run/deliver.ts";
 import { type ObjectStore, startObjectStore } from "../support/run/object-store.ts";
+import { preparePythonTools } from "../support/run/python-tools.ts";
 import { bySize, seedOfRun } from "../support/run/size.ts";
 import { startSystem, type System } from "../support/run/system.ts";
 import { until } from "../support/run/until.ts";
@@ -47,8 +48,11 @@ const rows = (): Promise<string[]> =>
 const compare = () => compareExports(system.apiUrl, folded, keys);
 
 beforeAll(async () => {
-  system = await startSystem("backfill-sources");
-  objects = await startObjectStore(join(system.logFolder, "s3.log"));
+  [system] = await Promise.all([startSystem("backfill-sources"), preparePythonTools("s3")]);
+  [objects] = await Promise.all([
+    startObjectStore(join(system.logFolder, "s3.log")),
+    system.service("export-api"),
+  ]);
   client = createJobClient({
     url: system.stack.redis.url,
     log: createLogger({ service: "test", level: "error" }),
@@ -77,7 +81,6 @@ beforeAll(async () => {
     AWS_SECRET_ACCESS_KEY: "test",
     JOB_LOCK_MS: "2000",
   };
-  await system.service("export-api");
 });
 
 beforeEach(async () => {

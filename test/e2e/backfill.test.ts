@@ -57,7 +57,10 @@ beforeAll(async () => {
   await sql(`INSERT INTO landing (topic, partition, offset, type, client_id, record_id, payload, uploaded_at, expires_on)
     SELECT 'conversations', 9, 0, 'none', 'none', 'none', '', '2026-09-01 00:00:00', today() + 30`);
   const delivery = createDelivery({ producer: system.producer, partitions: system.partitions });
-  const ingest = await system.service("ingest", { NODE_OPTIONS: `--import=${PLANT}` });
+  const [ingest] = await Promise.all([
+    system.service("ingest", { NODE_OPTIONS: `--import=${PLANT}` }),
+    system.service("export-api"),
+  ]);
   await delivery.send(
     createSample({
       seed: seedOfRun("backfill"),
@@ -73,7 +76,6 @@ beforeAll(async () => {
   await system.caughtUp(GROUP, MINUTE);
   await ingest.kill("SIGTERM");
   folded = fold(delivery.delivered);
-  await system.service("export-api");
 });
 afterAll(async () => {
   await client?.stop();

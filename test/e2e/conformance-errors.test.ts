@@ -34,12 +34,13 @@ beforeAll(async () => {
   system = await startSystem("test-conformance-errors");
   host = new URL(system.apiUrl).origin;
   operator = { CLICKHOUSE_URL: system.stack.clickhouse.url("migrator") };
-  key = await system.key("acme", SCOPES);
-  calm = await system.key("calm", SCOPES);
-  for (const client of ["acme", "calm"])
-    await ops(operator, "campaigns", "create", CAMPAIGN, "--client", client);
-  await system.service("export-api");
-  limitedHost = new URL((await system.anotherApi({ RATE_LIMITS: "10/1s,100/1m,15000/1d" })).apiUrl).origin;
+  [key, calm] = await Promise.all([system.key("acme", SCOPES), system.key("calm", SCOPES)]);
+  const [limited] = await Promise.all([
+    system.anotherApi({ RATE_LIMITS: "10/1s,100/1m,15000/1d" }),
+    system.service("export-api"),
+    ...["acme", "calm"].map((client) => ops(operator, "campaigns", "create", CAMPAIGN, "--client", client)),
+  ]);
+  limitedHost = new URL(limited.apiUrl).origin;
   await until("triggers are taken", 30_000, async () => {
     const answers = await Promise.all(OPERATIONS.map((operation) => ask(operation)));
     return answers.every(({ status }) => status === 200);

@@ -65,10 +65,9 @@ const keys = new Map<string, string>();
 beforeAll(async () => {
   system = await startSystem("test-conformance-export");
   host = new URL(system.apiUrl).origin;
-  await createDelivery(system).send(events());
-  await ingestAll(system);
   for (const client of ["acme", "many"]) keys.set(client, await system.key(client, ["export", "end_users"]));
-  await system.service("export-api");
+  const sending = createDelivery(system).send(events());
+  await Promise.all([system.service("export-api"), sending.then(() => ingestAll(system))]);
 });
 afterAll(() => system?.stop());
 

@@ -70,14 +70,18 @@ beforeAll(async () => {
   system = await startSystem("test-conformance-isolation");
   host = new URL(system.apiUrl).origin;
   const delivery = createDelivery(system);
-  for (const client of CLIENTS) await delivery.send(events(client));
-  await ingestAll(system);
-  for (const client of CLIENTS) keys.set(client, await system.key(client, SCOPES));
+  for (const client of CLIENTS) {
+    await delivery.send(events(client));
+    keys.set(client, await system.key(client, SCOPES));
+  }
   const operator = { CLICKHOUSE_URL: system.stack.clickhouse.url("migrator") };
-  await ops(operator, "campaigns", "create", CAMPAIGN, "--client", "alpha");
-  await ops(operator, "campaigns", "create", "common", "--client", "alpha");
-  await ops(operator, "campaigns", "create", "common", "--client", "beta");
-  await system.service("export-api");
+  await Promise.all([
+    ingestAll(system),
+    system.service("export-api"),
+    ops(operator, "campaigns", "create", CAMPAIGN, "--client", "alpha"),
+    ops(operator, "campaigns", "create", "common", "--client", "alpha"),
+    ops(operator, "campaigns", "create", "common", "--client", "beta"),
+  ]);
 });
 afterAll(() => system?.stop());
 

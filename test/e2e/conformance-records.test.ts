@@ -155,9 +155,8 @@ beforeAll(async () => {
   system = await startSystem("test-conformance-records");
   sentAt = Date.now();
   await createDelivery(system).send([...conversations(), ...messages(), ...endUsers()]);
-  await ingestAll(system);
   key = await system.key(CLIENT, ["export", "end_users"]);
-  await system.service("export-api");
+  await Promise.all([ingestAll(system), system.service("export-api")]);
   const records = async (path: string, id: string): Promise<Map<unknown, Item>> => {
     const answer = await read(`${system.apiUrl}${path}`, key);
     return new Map(answer.records.map((record) => [record[id], record]));

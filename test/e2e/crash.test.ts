@@ -12,11 +12,16 @@ import { createSample } from "../support/sample/index.ts";
 
 const CLIENTS = ["acme", "globex"];
 const KILLS = bySize(2, 10);
-const CONVERSATIONS = bySize(3_500, 42_000);
+const CONVERSATIONS = bySize(2_000, 42_000);
 const GROUP = "conversation-export-ingest";
 
 /** Small batches, so that a kill meets every step of many of them. */
-const INGEST_ENV = { BATCH_MAX_RECORDS: "1000", BATCH_MAX_AGE_MS: "100" };
+const INGEST_ENV = {
+  BATCH_MAX_RECORDS: "1000",
+  BATCH_MAX_AGE_MS: "100",
+  // For so long the partitions of a process that was killed wait.
+  KAFKA_SESSION_TIMEOUT_MS: "3000",
+};
 
 const pidOf = (server: { readonly pid: number | undefined }): number => {
   if (server.pid === undefined) throw new Error("the server does not run");

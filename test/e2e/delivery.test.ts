@@ -45,8 +45,8 @@ beforeAll(async () => {
   system = await startSystem("test-delivery");
   for (const client of ["acme", "bulk", "other", "limited"])
     keys.set(client, await system.key(client, ["export", "end_users"]));
-  api = await system.service("export-api");
-  const ingest = await system.service("ingest");
+  const [ingest, started] = await Promise.all([system.service("ingest"), system.service("export-api")]);
+  api = started;
   const delivery = createDelivery(system);
   await delivery.send(
     createSample({ seed, conversations: CONVERSATIONS, messagesPerConversation: 4, clients: ["acme"] }),

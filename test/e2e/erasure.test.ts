@@ -20,7 +20,7 @@ import { runSql } from "../support/run/warehouse-sql.ts";
 
 const CLIENT = "acme";
 const CREATED = "2026-10-04T00:00:00Z";
-const ENV = { WRITER_LEASE_MS: "2000", ERASURE_INTERVAL_SECONDS: "2" };
+const ENV = { WRITER_LEASE_MS: "2000", ERASURE_INTERVAL_SECONDS: "1" };
 
 let system: System;
 let delivery: Delivery;

@@ -23,17 +23,27 @@ const GROUP = "conversation-export-ingest";
 const CONVERSATIONS = bySize(500, 20_000);
 /** More than a page and its extension hold of one instant for the default page size of the walks. */
 const TIED = 12_000;
+const LARGE = 2_000;
 const TIE = "2026-10-01T12:00:00.123456Z";
 const SINCE = "1970-01-01T00:00:00Z";
 const TO = "2105-12-31T00:00:00Z";
 const ALL = 1n << 62n;
 
-/** Records of one instant, large enough that a page does not fit into the buffers of a few sockets. */
+/** Records of one instant. */
 const tiedEvents = function* (): Generator<BusEvent> {
   for (let index = 0; index < TIED; index += 1) {
     const id = `tied-${String((index * 7919) % TIED).padStart(5, "0")}`;
-    const data = { _id: id, date_created: TIE, inquiry_summary: `${id} `.repeat(300) };
+    const data = { _id: id, date_created: TIE };
     yield handMade({ kind: "conversation", client: "ties", id, time: "2026-10-02T00:00:00Z", data });
+  }
+};
+
+/** Records so large that a page of them does not fit into the buffers of a few sockets. */
+const largeEvents = function* (): Generator<BusEvent> {
+  for (let index = 0; index < LARGE; index += 1) {
+    const id = `large-${index}`;
+    const data = { _id: id, date_created: TIE, inquiry_summary: `${id} `.repeat(1_800) };
+    yield handMade({ kind: "conversation", client: "large", id, time: "2026-10-02T00:00:00Z", data });
   }
 };
 
@@ -67,15 +77,15 @@ describe("the export interface over real servers", () => {
     const seed = seedOfRun("export-api");
     system = await startSystem("test-export-api");
     operator = { CLICKHOUSE_URL: system.stack.clickhouse.url("migrator") };
-    await ops(operator, "clients", "create", "steps", "--link-bounds", "advancing");
-    const { key } = JSON.parse(await ops(operator, "keys", "create", "--client", "steps", "--json")) as {
-      key: string;
-    };
-    keys.set("steps", key);
-    for (const client of ["acme", "globex", "ties"]) keys.set(client, await system.key(client));
-    await system.service("export-api");
-    advancingUrl = (await system.anotherApi({ LINK_BOUNDS: "advancing" })).apiUrl;
-    const ingest = await system.service("ingest");
+    const [advancing, ingest] = await Promise.all([
+      system.anotherApi({ LINK_BOUNDS: "advancing" }),
+      system.service("ingest"),
+      system.service("export-api", { KEY_CACHE_SECONDS: "2" }),
+      ops(operator, "clients", "create", "steps", "--link-bounds", "advancing"),
+    ]);
+    advancingUrl = advancing.apiUrl;
+    for (const client of ["acme", "globex", "large", "steps", "ties"])
+      keys.set(client, await system.key(client));
     const delivery = createDelivery(system);
     await delivery.send(
       createSample({
@@ -86,6 +96,7 @@ describe("the export interface over real servers", () => {
       }),
     );
     await delivery.send(tiedEvents());
+    await delivery.send(largeEvents());
     await system.caughtUp(GROUP, 120_000);
     await ingest.kill("SIGTERM");
     expected = fold(delivery.delivered);
@@ -375,7 +386,7 @@ describe("the export interface over real servers", () => {
   describe("a page that is read slowly", () => {
     const begin = async (): Promise<IncomingMessage> => {
       const call = http.get(listUrl(system.apiUrl, "conversations", "created", 10_000), {
-        headers: { authorization: `Bearer ${keyOf("ties")}` },
+        headers: { authorization: `Bearer ${keyOf("large")}` },
         agent: false,
       });
       // A connection that is reset tells the request, too.

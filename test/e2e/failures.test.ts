@@ -20,12 +20,16 @@ import { POISON_CASES, POISON_REASONS } from "../support/sample/poison.ts";
 
 const CLIENTS = ["acme", "globex"];
 const GROUP = "conversation-export-ingest";
-const SESSION_MS = 6_000;
-const BUFFER_BYTES = 2_000_000;
+const SESSION_MS = bySize(4_000, 6_000);
+const BUFFER_BYTES = bySize(1_400_000, 2_000_000);
 /** Of one message of the sample with its rows, generously: the budget is asked before each. */
 const ONE_MESSAGE = 100_000;
-const INGEST_ENV = { BATCH_MAX_RECORDS: "500", BUFFER_MAX_BYTES: String(BUFFER_BYTES) };
-const CONVERSATIONS = bySize(1_000, 20_000);
+const INGEST_ENV = {
+  BATCH_MAX_RECORDS: "500",
+  BUFFER_MAX_BYTES: String(BUFFER_BYTES),
+  KAFKA_SESSION_TIMEOUT_MS: String(SESSION_MS),
+};
+const CONVERSATIONS = bySize(700, 20_000);
 const EVERYTHING = "created_since=1970-01-01T00:00:00Z&created_to=2105-12-31T00:00:00Z";
 
 const ago = (ms: number): string => new Date(Date.now() - ms).toISOString();
@@ -61,9 +65,8 @@ describe("a system in trouble", () => {
           : system.producer.send(topic, messages),
     };
     delivery = createDelivery({ producer, partitions: system.partitions });
-    await system.service("export-api");
     for (const client of CLIENTS) keys.set(client, await system.key(client));
-    ingest = await system.service("ingest", INGEST_ENV);
+    [ingest] = await Promise.all([system.service("ingest", INGEST_ENV), system.service("export-api")]);
   });
   afterAll(async () => {
     await packing?.stop();
@@ -271,7 +274,6 @@ describe("a system in trouble", () => {
         env: {
           ...system.environment("ingest"),
           ...INGEST_ENV,
-          KAFKA_SESSION_TIMEOUT_MS: String(SESSION_MS),
         },
       });
       await member.ready();

@@ -129,19 +129,17 @@ describe("the legacy versions over real servers", () => {
     host = new URL(system.apiUrl).origin;
     const operator = { CLICKHOUSE_URL: system.stack.clickhouse.url("migrator") };
     // The service's own style is the other one.
-    await ops(operator, "clients", "create", "keeps", "--link-bounds", "same");
-    for (const client of ["steps", "recent"]) await ops(operator, "clients", "create", client);
-    for (const client of ["keeps", "steps", "recent"]) {
-      const created = await ops(operator, "keys", "create", "--client", client, "--json");
-      keys.set(client, (JSON.parse(created) as { key: string }).key);
-    }
-    await system.service("export-api", {
-      LINK_BOUNDS: "advancing",
-      LEGACY_DEPRECATION: "2026-12-31",
-      LEGACY_SUNSET: "2027-06-30",
-      RATE_LIMITS: "off",
-    });
-    const ingest = await system.service("ingest");
+    const [ingest] = await Promise.all([
+      system.service("ingest"),
+      system.service("export-api", {
+        LINK_BOUNDS: "advancing",
+        LEGACY_DEPRECATION: "2026-12-31",
+        LEGACY_SUNSET: "2027-06-30",
+        RATE_LIMITS: "off",
+      }),
+      ops(operator, "clients", "create", "keeps", "--link-bounds", "same"),
+    ]);
+    for (const client of ["keeps", "steps", "recent"]) keys.set(client, await system.key(client));
     const delivery = createDelivery(system);
     await delivery.send(
       createSample({

@@ -7,9 +7,11 @@ import { createErasureQueue, type ErasureQueue } from "@conversation-export/queu
 import { createLogger, retry } from "@conversation-export/runtime";
 import { createRequestStore, type RequestStore } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { redisCommand } from "../integration/queue-redis.ts";
 import { readTopics } from "../support/run/letters.ts";
 import { ops } from "../support/run/ops.ts";
 import type { ServiceProcess } from "../support/run/service-process.ts";
+import { isFullSize } from "../support/run/size.ts";
 import { startSystem, type System } from "../support/run/system.ts";
 import { until } from "../support/run/until.ts";
 import { runSql } from "../support/run/warehouse-sql.ts";
@@ -55,14 +57,15 @@ describe("requests that write", () => {
       idSecret: "not used",
     });
     const scopes = ["compliance", "campaigns"];
-    acme = await system.key("acme", scopes);
-    globex = await system.key("globex", scopes);
+    [acme, globex] = await Promise.all([system.key("acme", scopes), system.key("globex", scopes)]);
     exportOnly = await system.key("acme", ["export", "end_users"]);
     const operator = { CLICKHOUSE_URL: stack.clickhouse.url("migrator") };
-    await ops(operator, "campaigns", "create", "spring", "--client", "acme", "--languages", "en,pt-BR");
-    await ops(operator, "campaigns", "create", "any-language", "--client", "acme");
-    await ops(operator, "campaigns", "create", "other", "--client", "globex");
-    api = await system.service("export-api");
+    [api] = await Promise.all([
+      system.service("export-api"),
+      ops(operator, "campaigns", "create", "spring", "--client", "acme", "--languages", "en,pt-BR"),
+      ops(operator, "campaigns", "create", "any-language", "--client", "acme"),
+      ops(operator, "campaigns", "create", "other", "--client", "globex"),
+    ]);
     await until(
       "triggers are taken",
       30_000,
@@ -127,6 +130,11 @@ describe("requests that write", () => {
       message,
       event: JSON.parse(String(message.value)) as SmsTriggerEvent,
     }));
+  };
+  /** Lets the claims of idempotency keys run out, of which one is held. */
+  const endClaims = async (): Promise<void> => {
+    const script = `local ended = 0 for _, key in ipairs(redis.call('KEYS', 'conversation-export:idempotency:*')) do if redis.call('HEXISTS', key, 'token') == 1 then redis.call('HSET', key, 'leased_until', 0) ended = ended + 1 end end return ended`;
+    expect(await redisCommand(system.stack.redis.url, `EVAL "${script}" 0`)).toBe(":1");
   };
   const rowsOf = async (id: string): Promise<number> =>
     Number(
@@ -484,6 +492,8 @@ describe("requests that write", () => {
       process.kill(pid, "SIGSTOP");
       try {
         expect(await trigger(fields, { idempotencyKey })).toMatchObject({ status: 503 });
+        // At reduced size nobody waits until the claim has run out by itself.
+        if (!isFullSize) await endClaims();
         // A repetition waits for the running one, until the claim has run out: then it is refused at once.
         await until("the claim is taken over", 40_000, async () => {
           const from = performance.now();

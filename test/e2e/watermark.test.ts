@@ -8,12 +8,18 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { handMade } from "../support/run/hand-made.ts";
 import { readMetric } from "../support/run/metrics-text.ts";
 import { type ServiceProcess, startService } from "../support/run/service-process.ts";
+import { bySize } from "../support/run/size.ts";
 import { startSystem, type System, TOPICS } from "../support/run/system.ts";
 import { until } from "../support/run/until.ts";
 import { runSql } from "../support/run/warehouse-sql.ts";
 
 const GROUP = "conversation-export-ingest";
-const INGEST_ENV = { WATERMARK_INTERVAL_MS: "200", BATCH_MAX_AGE_MS: "50" };
+const INGEST_ENV = {
+  WATERMARK_INTERVAL_MS: "200",
+  BATCH_MAX_AGE_MS: "50",
+  // For so long the partitions of a process that was killed wait.
+  KAFKA_SESSION_TIMEOUT_MS: "3000",
+};
 const LISTS = {
   conversation: "conversations",
   message: "messages",
@@ -162,7 +168,7 @@ describe("the watermark", () => {
     const sending = (async () => {
       while (!isOver) {
         batches.push(await send("message", 60));
-        await pause(20);
+        await pause(bySize(100, 20));
       }
     })();
     const watching = (async () => {

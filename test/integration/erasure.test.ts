@@ -47,7 +47,7 @@ const SECRET = "a secret of the tests of erasure";
 const LEASE_MS = 900;
 /** Which of its calls is the last one of an erasure that is killed. */
 const KILLED_AT = bySize([14, 26], [...Array.from({ length: 40 }, (_, at) => at + 1), 99]);
-const PEOPLE = bySize(20, 100);
+const PEOPLE = bySize(8, 100);
 const TABLES = ["conversations", "conversation_updates", "handoffs", "messages", "end_users", "landing"];
 const log = createLogger({ service: "test", level: "silent" });
 

@@ -34,7 +34,7 @@ const erased: { clientId: string | null; requestId: string | null }[] = [];
 
 const variables = () => ({
   PATH: process.env["PATH"],
-  NODE_COMPILE_CACHE: join(dir, "compile"),
+  NODE_COMPILE_CACHE: join(projectFolder, ".cache", "compile"),
   CLICKHOUSE_URL: stack.clickhouse.url("migrator"),
   CLICKHOUSE_WRITER_URL: stack.clickhouse.url("writer"),
   CLICKHOUSE_READER_URL: stack.clickhouse.url("reader"),
@@ -104,8 +104,7 @@ const startWorkers = async (): Promise<void> => {
 beforeAll(async () => {
   dir = await mkdtemp(join(tmpdir(), "ops-jobs-test-"));
   stack = await startStack({ dir });
-  await ops("migrate");
-  await ops("topics", "create", "--partitions", "1");
+  await Promise.all([ops("migrate"), ops("topics", "create", "--partitions", "1")]);
   await ops("clients", "create", "acme");
 });
 
@@ -169,10 +168,13 @@ describe("jobs", () => {
       out: expect.stringMatching(/^dry run +no$/m),
     });
     expect((await ops("jobs", "retry", id)).err).toContain("is done");
-    const list = await ops("jobs", "list", "--queue", "retention");
+    const [list, unknown] = await Promise.all([
+      ops("jobs", "list", "--queue", "retention"),
+      ops("jobs", "show", "nothing"),
+    ]);
     expect(list.out).toContain(id);
     expect(list.out).toContain(another);
-    expect((await ops("jobs", "show", "nothing")).err).toContain("there is no job nothing");
+    expect(unknown.err).toContain("there is no job nothing");
   });
 
   it("end with 1 and their reason when they fail", async () => {
@@ -236,18 +238,24 @@ describe("dead-letters and lag", () => {
     } finally {
       await producer.stop();
     }
-    expect(await jsonOf("dead-letters", "list")).toMatchObject([
+    const [all, one] = await Promise.all([
+      jsonOf("dead-letters", "list"),
+      ops("dead-letters", "list", "--reason", "invalid_record", "--limit", "1"),
+    ]);
+    expect(all).toMatchObject([
       { letter: "messages/0/1", reason: "invalid_envelope" },
       { letter: "messages/0/0", reason: "invalid_record" },
     ]);
-    const one = await ops("dead-letters", "list", "--reason", "invalid_record", "--limit", "1");
     expect(one.out).toContain("all of 1: 1 messages invalid_record");
     expect(one.out).not.toContain("m1");
-    expect((await ops("dead-letters", "show", "messages/0/0")).out).toContain('{"_id":"m1"}');
-    expect((await ops("dead-letters", "show", "messages/0/7")).err).toContain(
-      "there is no letter messages/0/7",
-    );
-    expect(await jsonOf("lag")).toMatchObject({
+    const [shown, unknown, lag] = await Promise.all([
+      ops("dead-letters", "show", "messages/0/0"),
+      ops("dead-letters", "show", "messages/0/7"),
+      jsonOf("lag"),
+    ]);
+    expect(shown.out).toContain('{"_id":"m1"}');
+    expect(unknown.err).toContain("there is no letter messages/0/7");
+    expect(lag).toMatchObject({
       topics: [{ lag: 0 }, { topic: "messages", list: "messages", lag: 1, watermark: null }, { lag: 0 }],
     });
   });

@@ -34,7 +34,7 @@ function execute(command: string, args: readonly string[], env: NodeJS.ProcessEn
 function ops(words: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Result> {
   const common = {
     PATH: process.env["PATH"],
-    NODE_COMPILE_CACHE: join(dir, "compile"),
+    NODE_COMPILE_CACHE: join(projectFolder, ".cache", "compile"),
     CLICKHOUSE_URL: stack.clickhouse.url("migrator"),
     KAFKA_BROKERS: stack.kafka.brokers.join(","),
     REDIS_URL: stack.redis.url,
@@ -78,8 +78,11 @@ afterAll(async () => {
 
 describe("migrate", () => {
   it("is what the other commands ask for on an empty database", async () => {
-    expect(await complaint(["clients", "list"])).toContain("export-ops migrate");
-    expect(await complaint(["keys", "create", "--client", "acme"])).toContain("export-ops migrate");
+    const lines = await Promise.all([
+      complaint(["clients", "list"]),
+      complaint(["keys", "create", "--client", "acme"]),
+    ]);
+    for (const line of lines) expect(line).toContain("export-ops migrate");
   });
 
   it("applies every migration once and says so", async () => {
@@ -186,12 +189,14 @@ describe("clients and keys", () => {
 
   it("allow several keys with scopes, and list those of one client", async () => {
     await output(["clients", "create", "globex", "--link-bounds", "advancing"]);
-    const one = await createKey("--client", "globex", "--scopes", "export,end_users");
-    const two = await createKey("--client", "globex");
+    const [one, two] = await Promise.all([
+      createKey("--client", "globex", "--scopes", "export,end_users"),
+      createKey("--client", "globex"),
+    ]);
     expect(await find(one.key)).toMatchObject({ linkBounds: "advancing", scopes: ["export", "end_users"] });
-    const ids = (await list("keys", "list", "--client", "globex")).map((row) => row["key_id"]);
-    expect(new Set(ids)).toEqual(new Set([one.key_id, two.key_id]));
-    expect((await list("keys", "list")).length).toBeGreaterThan(2);
+    const [own, all] = await Promise.all([list("keys", "list", "--client", "globex"), list("keys", "list")]);
+    expect(new Set(own.map((row) => row["key_id"]))).toEqual(new Set([one.key_id, two.key_id]));
+    expect(all.length).toBeGreaterThan(2);
   });
 
   it("keep the keys of a deleted client, which tell that it is gone, and revive them with it", async () => {
@@ -199,11 +204,14 @@ describe("clients and keys", () => {
     const { key } = await createKey("--client", "initech");
     await output(["clients", "delete", "initech"]);
     expect(await find(key)).toMatchObject({ clientDeleted: true });
-    expect(await list("clients", "list")).toContainEqual(
-      expect.objectContaining({ client_id: "initech", state: "deleted" }),
-    );
-    expect(await complaint(["clients", "delete", "initech"])).toContain("deleted already");
-    expect(await complaint(["keys", "create", "--client", "initech"])).toContain("clients create initech");
+    const [clients, again, refused] = await Promise.all([
+      list("clients", "list"),
+      complaint(["clients", "delete", "initech"]),
+      complaint(["keys", "create", "--client", "initech"]),
+    ]);
+    expect(clients).toContainEqual(expect.objectContaining({ client_id: "initech", state: "deleted" }));
+    expect(again).toContain("deleted already");
+    expect(refused).toContain("clients create initech");
     await output(["clients", "create", "initech"]);
     expect(await find(key)).toMatchObject({ clientDeleted: false });
   });
@@ -239,15 +247,18 @@ describe("clients and keys", () => {
     });
     await output(["clients", "set", "limited", "--link-bounds", "default"]);
     expect(await find(key)).toMatchObject({ linkBounds: null });
-    expect(await list("clients", "list")).toContainEqual(
+    const [rows, table] = await Promise.all([list("clients", "list"), output(["clients", "list"])]);
+    expect(rows).toContainEqual(
       expect.objectContaining({ client_id: "limited", link_bounds: null, rate_limits: { messages: "5/1m" } }),
     );
-    expect(await output(["clients", "list"])).toMatch(/^limited +active +- +messages=5\/1m /m);
+    expect(table).toMatch(/^limited +active +- +messages=5\/1m /m);
     await output(["clients", "delete", "limited"]);
-    expect(await complaint(["clients", "set", "limited", "--link-bounds", "same"])).toContain("is deleted");
-    expect(await complaint(["clients", "set", "nobody", "--link-bounds", "same"])).toContain(
-      "no client nobody",
-    );
+    const [gone, unknown] = await Promise.all([
+      complaint(["clients", "set", "limited", "--link-bounds", "same"]),
+      complaint(["clients", "set", "nobody", "--link-bounds", "same"]),
+    ]);
+    expect(gone).toContain("is deleted");
+    expect(unknown).toContain("no client nobody");
   });
 
   it("say what is wrong with a name", async () => {
@@ -271,29 +282,37 @@ describe("campaigns", () => {
     const made = await output(["campaigns", "create", "spring", "--client", "sender", "--json"]);
     const campaign = { client_id: "sender", campaign_key: "spring", state: "active", languages: [] };
     expect(JSON.parse(made)).toMatchObject(campaign);
-    expect(await list("--client", "sender")).toMatchObject([campaign]);
-    expect(await list("--client", "nobody")).toEqual([]);
-    expect(await complaint(["campaigns", "create", "spring", "--client", "sender"])).toContain(
-      "exists already",
-    );
+    const [own, ofNobody, refused] = await Promise.all([
+      list("--client", "sender"),
+      list("--client", "nobody"),
+      complaint(["campaigns", "create", "spring", "--client", "sender"]),
+    ]);
+    expect(own).toMatchObject([campaign]);
+    expect(ofNobody).toEqual([]);
+    expect(refused).toContain("exists already");
     expect(await output(["campaigns", "delete", "spring", "--client", "sender"])).toContain("spring");
-    expect(await list()).toMatchObject([{ ...campaign, state: "deleted" }]);
-    expect(await complaint(["campaigns", "delete", "spring", "--client", "sender"])).toContain(
-      "deleted already",
-    );
+    const [deleted, again] = await Promise.all([
+      list(),
+      complaint(["campaigns", "delete", "spring", "--client", "sender"]),
+    ]);
+    expect(deleted).toMatchObject([{ ...campaign, state: "deleted" }]);
+    expect(again).toContain("deleted already");
     await output(["campaigns", "create", "spring", "--client", "sender", "--languages", "en,pt-BR"]);
-    expect(await list()).toMatchObject([{ ...campaign, languages: ["en", "pt-BR"] }]);
-    expect(await output(["campaigns", "list"])).toMatch(/^sender +spring +active +en,pt-BR +/m);
+    const [back, table] = await Promise.all([list(), output(["campaigns", "list"])]);
+    expect(back).toMatchObject([{ ...campaign, languages: ["en", "pt-BR"] }]);
+    expect(table).toMatch(/^sender +spring +active +en,pt-BR +/m);
   });
 
   it("say what is wrong", async () => {
-    expect(await complaint(["campaigns", "create", "a", "--client", "nobody"])).toContain("no client nobody");
-    expect(await complaint(["campaigns", "delete", "a", "--client", "sender"])).toContain("no campaign a");
-    const usage = { code: 2, stdout: "" };
-    expect(await ops(["campaigns", "create", "a b", "--client", "sender"])).toMatchObject(usage);
-    expect(await ops(["campaigns", "create", "a", "--client", "sender", "--languages", "en,"])).toMatchObject(
-      usage,
-    );
+    const [noClient, noCampaign, ...refused] = await Promise.all([
+      complaint(["campaigns", "create", "a", "--client", "nobody"]),
+      complaint(["campaigns", "delete", "a", "--client", "sender"]),
+      ops(["campaigns", "create", "a b", "--client", "sender"]),
+      ops(["campaigns", "create", "a", "--client", "sender", "--languages", "en,"]),
+    ]);
+    expect(noClient).toContain("no client nobody");
+    expect(noCampaign).toContain("no campaign a");
+    for (const result of refused) expect(result).toMatchObject({ code: 2, stdout: "" });
   });
 });
 
@@ -309,18 +328,23 @@ describe("trouble", () => {
   });
 
   it("needs the variables of the command alone", async () => {
-    expect(await ops(["clients", "list"], { KAFKA_BROKERS: "" })).toMatchObject({ code: 0 });
-    expect(await ops(["topics", "create"], { CLICKHOUSE_URL: "" })).toMatchObject({ code: 0 });
+    const results = await Promise.all([
+      ops(["clients", "list"], { KAFKA_BROKERS: "" }),
+      ops(["topics", "create"], { CLICKHOUSE_URL: "" }),
+    ]);
+    expect(results).toMatchObject([{ code: 0 }, { code: 0 }]);
   });
 
   it("tells wrong credentials and missing rights apart, without the password", async () => {
     const wrong = new URL(stack.clickhouse.url("migrator"));
     wrong.password = "not-the-password";
-    const refused = await complaint(["clients", "list"], { CLICKHOUSE_URL: wrong.href });
+    const [refused, forbidden] = await Promise.all([
+      complaint(["clients", "list"], { CLICKHOUSE_URL: wrong.href }),
+      complaint(["clients", "create", "hooli"], { CLICKHOUSE_URL: stack.clickhouse.url("reader") }),
+    ]);
     expect(refused).toContain("refuses the user migrator");
     expect(refused).not.toContain("not-the-password");
-    const readerOnly = { CLICKHOUSE_URL: stack.clickhouse.url("reader") };
-    expect(await complaint(["clients", "create", "hooli"], readerOnly)).toContain("reader may not");
+    expect(forbidden).toContain("reader may not");
   });
 
   it("says that Kafka does not answer, in time", async () => {
@@ -333,11 +357,9 @@ describe("trouble", () => {
   it("says that ClickHouse does not answer while it is stopped", async () => {
     await stack.clickhouse.stop();
     try {
-      for (const words of [["migrate"], ["clients", "list"]]) {
-        expect(await complaint(words, {}, 3)).toMatch(
-          /ClickHouse does not answer at 127\.0\.0\.1:\d+ \(ECONNREFUSED\)/,
-        );
-      }
+      const lines = await Promise.all([complaint(["migrate"], {}, 3), complaint(["clients", "list"], {}, 3)]);
+      for (const line of lines)
+        expect(line).toMatch(/ClickHouse does not answer at 127\.0\.0\.1:\d+ \(ECONNREFUSED\)/);
     } finally {
       await stack.clickhouse.start();
     }

@@ -1,6 +1,7 @@
 import type { ConversationRecord, MessageRecord } from "@conversation-export/domain";
 import { createReader, type PageQuery, type WindowLines } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { bySize } from "../support/run/size.ts";
 import {
   type Arrival,
   conversation,
@@ -20,8 +21,6 @@ import {
   walk,
   type Warehouse,
 } from "./warehouse-fixture.ts";
-
-const full = process.env["TEST_SIZE"] === "full";
 
 let warehouse: Warehouse;
 beforeAll(async () => {
@@ -144,18 +143,19 @@ async function walkLines(
 describe("random data in unmerged parts", () => {
   const random = createRandom(1);
   const clients = ["acme", "globex"];
+  const CONVERSATIONS = bySize(24, 200);
   let arrivals: Arrival<ConversationRecord>[];
   let messages: Arrival<MessageRecord>[];
 
   beforeAll(async () => {
     arrivals = await writeInBatches(
       random,
-      randomConversations(random, clients, full ? 200 : 32),
-      full ? 200 : 60,
+      randomConversations(random, clients, CONVERSATIONS),
+      bySize(60, 200),
     );
     const records: MessageRecord[] = [];
     for (const client of clients) {
-      for (let i = 0; i < 60; i += 1) {
+      for (let i = 0; i < bySize(36, 60); i += 1) {
         const id = i < ODD_IDS.length ? (ODD_IDS[i] as string) : `m${random.below(1e9)}`;
         const created = DAY_0 - DAY + random.below(20) * 12 * 3600 * SECOND;
         for (let version = 1 + random.below(3); version > 0; version -= 1) {
@@ -197,10 +197,12 @@ describe("random data in unmerged parts", () => {
       for (const window of windows) {
         const expected = expectConversations(arrivals, { client, by, ...window });
         total += expected.length;
-        const sizes = window === week && client === "acme" ? [1, 3, 8] : [5];
-        for (const size of [...sizes, expected.length - 1, expected.length, expected.length + 1, 10_000]) {
+        const ends = [expected.length - 1, expected.length, expected.length + 1, 10_000];
+        const isMain = window === week && client === "acme";
+        const sizes = isMain ? [1, 3, 8, ...ends] : [5, ...bySize([expected.length], ends)];
+        for (const size of sizes) {
           if (size < 1) continue;
-          for (const wholeTies of [false, true]) {
+          const compare = async (wholeTies: boolean): Promise<void> => {
             const walked = await walk(warehouse.reader[read], query(client, size, wholeTies, window));
             expect(walked.records, `size ${size}, wholeTies ${wholeTies}`).toEqual(
               expected.map(({ text }) => text),
@@ -219,7 +221,8 @@ describe("random data in unmerged parts", () => {
               if (page.next !== null) expect(page.next).toEqual({ date: last.date, id: last.id });
               expect(page.whole).toBe(expected[shown]?.date !== last.date);
             }
-          }
+          };
+          await Promise.all([compare(false), compare(true)]);
         }
       }
     }
@@ -237,8 +240,8 @@ describe("random data in unmerged parts", () => {
       const only = conversationId === undefined ? {} : { conversationId };
       const expected = expectMessages(messages, { client, ...week, ...only });
       for (const size of [2, 10, expected.length]) {
-        for (const wholeTies of [false, true]) {
-          if (size === 0) continue;
+        if (size === 0) continue;
+        const compare = async (wholeTies: boolean): Promise<void> => {
           const walked = await walk(warehouse.reader.messagesByCreation, {
             ...query(client, size, wholeTies),
             ...only,
@@ -250,7 +253,8 @@ describe("random data in unmerged parts", () => {
             wholeTies,
           );
           expect(walked.pages.map(({ rows }) => rows)).toEqual(pages.length === 0 ? [0] : pages);
-        }
+        };
+        await Promise.all([compare(false), compare(true)]);
       }
     }
   });
@@ -265,11 +269,13 @@ describe("random data in unmerged parts", () => {
       for (const window of windows) {
         const wanted = { client, ...window };
         const conversations = expectConversations(arrivals, { ...wanted, by: "dateCreated" });
-        const walked = await walkLines(reader.lines.conversations, client, window);
+        const [walked, read] = await Promise.all([
+          walkLines(reader.lines.conversations, client, window),
+          walkLines(reader.lines.messages, client, window),
+        ]);
         expect(walked.lines).toEqual(conversations.map(({ text }) => text));
         if (stepRows === 1 && conversations.length > 10) expect(walked.steps).toBeGreaterThan(3);
         const expected = expectMessages(messages, wanted);
-        const read = await walkLines(reader.lines.messages, client, window);
         expect(read.lines).toEqual(expected.map(({ text }) => text));
       }
     }
@@ -279,13 +285,14 @@ describe("random data in unmerged parts", () => {
 
   test("every position of the window, also one that no record has, starts the page behind it", async () => {
     const expected = expectConversations(arrivals, { client: "acme", by: "dateUpdated", ...week });
-    for (const { date, id } of shuffled(random, expected).slice(0, 6)) {
-      for (const after of [
+    for (const { date, id } of shuffled(random, expected).slice(0, bySize(4, 6))) {
+      const positions = [
         { date, id },
         { date, id: `${id}\0` },
         { date, id: "" },
         { date: date - 1, id: "\u{10ffff}".repeat(3) },
-      ]) {
+      ];
+      const compare = async (after: (typeof positions)[number]): Promise<void> => {
         const behind = expected.filter(
           (one) =>
             one.date > after.date ||
@@ -293,7 +300,8 @@ describe("random data in unmerged parts", () => {
         );
         const page = await warehouse.reader.conversationsByUpdate({ ...query("acme", 3), after });
         expect(await readPage(page)).toEqual(behind.slice(0, 3).map(({ text }) => text));
-      }
+      };
+      await Promise.all(positions.map(compare));
     }
   });
 
@@ -301,7 +309,7 @@ describe("random data in unmerged parts", () => {
     const wide = { since: DAY_0 - 1000 * DAY, to: DAY_0 + 1000 * DAY };
     const created = await walk(warehouse.reader.conversationsByCreation, query("globex", 17, false, wide));
     const updated = await walk(warehouse.reader.conversationsByUpdate, query("globex", 13, true, wide));
-    expect(created.records.length).toBeGreaterThan(25);
+    expect(created.records.length).toBeGreaterThan(CONVERSATIONS * 0.75);
     expect(updated.records.toSorted()).toEqual(created.records.toSorted());
   });
 
@@ -529,6 +537,8 @@ describe("ties", () => {
 
 describe("many superseded updates", () => {
   const created = DAY_0 + DAY;
+  // More than a tie may hold, and than the first looks of a small page.
+  const SUPERSEDED = bySize(12_000, 30_000);
 
   /** `exports` versions of one conversation, updated every microsecond from `first` on, only the last of them live. */
   async function exportOften(client: string, id: string, exports: number, first: number): Promise<void> {
@@ -541,7 +551,7 @@ describe("many superseded updates", () => {
   }
 
   test("a walk passes over more of them than it looks at first", async () => {
-    const rows = 45_000;
+    const rows = bySize(12_000, 45_000);
     await exportOften("many", "a", rows, created);
     await exportOften("many", "b", 2, created + 10);
     await exportOften("many", "c", rows, created + rows);
@@ -552,7 +562,7 @@ describe("many superseded updates", () => {
       `{"id":"c","v":${rows},"h":[]}`,
       `{"id":"d","v":1,"h":[]}`,
     ];
-    for (const size of [1, 2, 4]) {
+    for (const size of bySize([1, 4], [1, 2, 4])) {
       for (const wholeTies of [false, true]) {
         const walked = await walk(warehouse.reader.conversationsByUpdate, query("many", size, wholeTies));
         expect(walked.records, `size ${size}`).toEqual(live);
@@ -563,8 +573,8 @@ describe("many superseded updates", () => {
 
   test("a full page with nothing but superseded rows behind it is the last one", async () => {
     await exportOften("last", "a", 1, created);
-    await exportOften("last", "b", 30_000, created + 1);
-    const window = { since: created, to: created + 30_000 };
+    await exportOften("last", "b", SUPERSEDED, created + 1);
+    const window = { since: created, to: created + SUPERSEDED };
     for (const wholeTies of [false, true]) {
       const walked = await walk(warehouse.reader.conversationsByUpdate, query("last", 1, wholeTies, window));
       expect(walked).toEqual({
@@ -575,8 +585,8 @@ describe("many superseded updates", () => {
   });
 
   test("nothing but superseded rows is an empty window", async () => {
-    await exportOften("gone", "a", 30_000, created);
-    const window = { since: created, to: created + 29_999 };
+    await exportOften("gone", "a", SUPERSEDED, created);
+    const window = { since: created, to: created + SUPERSEDED - 1 };
     const walked = await walk(warehouse.reader.conversationsByUpdate, query("gone", 1, false, window));
     expect(walked).toEqual({ records: [], pages: [{ rows: 0, next: null, whole: false }] });
   });

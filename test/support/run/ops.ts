@@ -3,12 +3,13 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
-const MAIN = join(fileURLToPath(new URL("../../../", import.meta.url)), "services/ops/src/main.ts");
+const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
+const MAIN = join(ROOT, "services/ops/src/main.ts");
 
 /** Runs the operations command; rejects with its message when it fails. */
 export const ops = async (env: Readonly<Record<string, string>>, ...args: string[]): Promise<string> => {
   const { stdout } = await promisify(execFile)(process.execPath, [MAIN, ...args], {
-    env: { PATH: process.env["PATH"], ...env },
+    env: { PATH: process.env["PATH"], NODE_COMPILE_CACHE: join(ROOT, ".cache/compile"), ...env },
   });
   return stdout;
 };

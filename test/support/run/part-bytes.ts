@@ -66,9 +66,29 @@ const filesBelow = (folder: string): string[] =>
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name));
 
+/** Which of `texts` a file holds, and how many bytes it unpacks to. */
+const searchFile = (file: string, texts: readonly string[]): { bytes: number; found: Set<string> } => {
+  const overlap = Math.max(...texts.map((text) => Buffer.byteLength(text))) - 1;
+  const found = new Set<string>();
+  let bytes = 0;
+  // A text may begin in one block and end in the next.
+  let end: Buffer = Buffer.alloc(0);
+  for (const block of contentOf(readFileSync(file))) {
+    bytes += block.length;
+    const content = Buffer.concat([end, block]);
+    for (const text of texts) if (!found.has(text) && content.includes(text)) found.add(text);
+    end = overlap > 0 ? content.subarray(-overlap) : end;
+  }
+  return { bytes, found };
+};
+
+const isGone = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && error.code === "ENOENT";
+
 /**
  * Which of `texts` the bytes of any active part of any table hold, each with the files: all files of the parts are
- * unpacked and searched. `url` is that of a user who may read the system tables.
+ * unpacked and searched. What has taken the place of a part that was merged meanwhile is searched instead. `url` is
+ * that of a user who may read the system tables.
  */
 export const findInActiveParts = async (
   url: string,
@@ -77,23 +97,32 @@ export const findInActiveParts = async (
   readonly searchedBytes: number;
   readonly found: Readonly<Record<string, readonly string[]>>;
 }> => {
-  const paths = (await runSql(url, "SELECT path FROM system.parts WHERE active FORMAT TSVRaw"))
-    .trim()
-    .split("\n");
+  const partsWhere = async (condition: string): Promise<[table: string, path: string][]> => {
+    const sql = `SELECT toString(table_uuid), path FROM system.parts AS p
+      INNER JOIN (SELECT database, name, uuid AS table_uuid FROM system.tables) AS t
+        ON t.database = p.database AND t.name = p.table
+      WHERE active AND ${condition} FORMAT JSONCompactEachRow`;
+    const lines = (await runSql(url, sql)).split("\n").filter((line) => line !== "");
+    return lines.map((line) => JSON.parse(line) as [string, string]);
+  };
   const found: Record<string, string[]> = {};
   let searchedBytes = 0;
-  const overlap = Math.max(...texts.map((text) => Buffer.byteLength(text))) - 1;
-  for (const file of paths.flatMap((path) => filesBelow(path))) {
-    const here = new Set<string>();
-    // A text may begin in one block and end in the next.
-    let end: Buffer = Buffer.alloc(0);
-    for (const block of contentOf(readFileSync(file))) {
-      searchedBytes += block.length;
-      const content = Buffer.concat([end, block]);
-      for (const text of texts) if (!here.has(text) && content.includes(text)) here.add(text);
-      end = overlap > 0 ? content.subarray(-overlap) : end;
+  const searched = new Set<string>();
+  const waiting = await partsWhere("true");
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    const [table, path] = next;
+    if (searched.has(path)) continue;
+    searched.add(path);
+    try {
+      for (const file of filesBelow(path)) {
+        const inFile = searchFile(file, texts);
+        searchedBytes += inFile.bytes;
+        for (const text of inFile.found) (found[text] ??= []).push(file);
+      }
+    } catch (error) {
+      if (!isGone(error)) throw error;
+      waiting.push(...(await partsWhere(`table_uuid = '${table}'`)));
     }
-    for (const text of here) (found[text] ??= []).push(file);
   }
   return { searchedBytes, found };
 };

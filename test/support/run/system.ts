@@ -1,9 +1,11 @@
+import { randomUUID } from "node:crypto";
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Admin, createAdmin, createProducer, type Producer } from "@conversation-export/bus";
 import { choosePorts, type Stack, startStack } from "@conversation-export/local-stack";
-import { createLogger } from "@conversation-export/runtime";
+import { createKey, createLogger } from "@conversation-export/runtime";
+import { createClientStore } from "@conversation-export/warehouse";
 import { ops } from "./ops.ts";
 import { type ServiceName, type ServiceProcess, startService } from "./service-process.ts";
 import { until } from "./until.ts";
@@ -46,17 +48,18 @@ export const startSystem = async (name: string): Promise<System> => {
     CLICKHOUSE_URL: stack.clickhouse.url("migrator"),
     KAFKA_BROKERS: stack.kafka.brokers.join(","),
   };
-  await ops(operator, "migrate");
-  await ops(operator, "topics", "create", "--partitions", String(PARTITIONS));
+  await Promise.all([
+    ops(operator, "migrate"),
+    ops(operator, "topics", "create", "--partitions", String(PARTITIONS)),
+  ]);
   const log = createLogger({ service: "test", level: "error" });
   const connection = { brokers: stack.kafka.brokers, clientId: "test", log };
   const admin = createAdmin(connection);
   const producer = createProducer(connection);
-  await admin.start();
-  await producer.start();
+  await Promise.all([admin.start(), producer.start()]);
   const ports = await choosePorts({ names: ["api", "ingest", "export-api", "jobs"], fixed: {} });
   const running = new Set<ServiceProcess>();
-  const clients = new Set<string>();
+  const access = createClientStore({ url: operator.CLICKHOUSE_URL, application: "test", now: Date.now });
 
   const environment = (service: ServiceName): Readonly<Record<string, string>> => ({
     KAFKA_BROKERS: operator.KAFKA_BROKERS,
@@ -109,13 +112,21 @@ export const startSystem = async (name: string): Promise<System> => {
       return { process, apiUrl: `http://127.0.0.1:${own.api}/api` };
     },
     key: async (clientId, scopes = ["export"]) => {
-      if (!clients.has(clientId)) {
-        await ops(operator, "clients", "create", clientId);
-        clients.add(clientId);
+      const createdAt = new Date().toISOString();
+      if ((await access.findClient(clientId)) === null) {
+        const settings = { linkBounds: null, rateLimits: {}, retentionDays: null };
+        await access.saveClient({ clientId, ...settings, deleted: false, createdAt });
       }
-      const wanted = ["--client", clientId, "--scopes", scopes.join(",")];
-      const answer = await ops(operator, "keys", "create", ...wanted, "--json");
-      return (JSON.parse(answer) as { key: string }).key;
+      const { key, hash } = createKey();
+      await access.addKey(hash, {
+        keyId: `key_${randomUUID()}`,
+        clientId,
+        label: "",
+        scopes,
+        revoked: false,
+        createdAt,
+      });
+      return key;
     },
     caughtUp: async (groupId, deadlineMs) => {
       const topics = Object.values(TOPICS);
@@ -127,8 +138,9 @@ export const startSystem = async (name: string): Promise<System> => {
     },
     stop: async () => {
       await Promise.all([...running].map((process) => process.kill("SIGKILL")));
-      await producer.stop();
-      await admin.stop();
+      await Promise.all([producer.stop(), admin.stop(), access.close()]);
+      // Nobody needs what a clean end would keep.
+      await Promise.all([stack.kafka, stack.clickhouse, stack.redis].map((server) => server.kill()));
       await stack.stop();
     },
   };
