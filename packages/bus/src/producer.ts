@@ -1,5 +1,6 @@
+import { retry } from "@conversation-export/runtime";
 import kafkajs, { type IHeaders, type Message } from "kafkajs";
-import { busError, type Connection, connectTo, createKafka, RETRY } from "./connection.ts";
+import { busError, type Connection, connectTo, createKafka, mayPass, RETRY } from "./connection.ts";
 import type { BusHeaders } from "./message.ts";
 
 /** A message to send. Without a partition the hash of the key chooses it; `timestamp` is in milliseconds. */
@@ -110,7 +111,13 @@ export const createProducer = (deps: ProducerDeps): Producer => {
     send: async (topic, messages) => {
       try {
         for (const run of splitByBytes(messages, maxRequestBytes)) {
-          await producer.send({ topic, acks: -1, compression, messages: run.map(toMessage) });
+          const request = { topic, acks: -1, compression, messages: run.map(toMessage) };
+          // The endless retries of kafkajs end when those within them do. Sent again under the same sequence numbers.
+          await retry(() => producer.send(request), {
+            signal: abort.signal,
+            retryable: mayPass,
+            onRetry: (error) => log.warn({ error: String(error) }, "waiting for Kafka"),
+          });
         }
       } catch (error) {
         throw busError("produce", `cannot write to ${topic}`, error);
