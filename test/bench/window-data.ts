@@ -64,7 +64,7 @@ export const fillWindow = async (
           '","note":"', substring(repeat(concat(lower(hex(cityHash64(n, 11))), ' '), 15), 1, 200), '","export":${round}}}') AS tail
       FROM numbers(${conversations})`,
     );
-    const block = `SETTINGS max_insert_block_size = ${blockRows}, max_block_size = ${blockRows}, min_insert_block_size_rows = ${blockRows}, min_insert_block_size_bytes = 0, max_threads = 1, optimize_on_insert = 0`;
+    const block = `SETTINGS max_insert_block_size = ${blockRows}, max_block_size = ${blockRows}, min_insert_block_size_rows = ${blockRows}, min_insert_block_size_bytes = 0, preferred_block_size_bytes = 0, preferred_max_column_in_block_size_bytes = 0, max_threads = 1, optimize_on_insert = 0`;
     await runSql(
       url,
       `INSERT INTO handoffs (client_id, conversation_date_created, conversation_id, target, target_kind, version,

@@ -10,13 +10,7 @@ import {
 import { createLogger } from "@conversation-export/runtime";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { fillWindow, WINDOW_MICROS, WINDOW_START } from "../bench/window-data.ts";
-import {
-  closeAllWindows,
-  keepParts,
-  quantile,
-  readPages,
-  recordsOf,
-} from "../support/run/compaction-load.ts";
+import { closeAllWindows, keepParts, quantile, walkWindow } from "../support/run/compaction-load.ts";
 import { createDelivery } from "../support/run/deliver.ts";
 import { bySize, seedOfRun } from "../support/run/size.ts";
 import type { ServiceProcess } from "../support/run/service-process.ts";
@@ -101,7 +95,9 @@ it(
       { conversations: CONVERSATIONS, exports: EXPORTS, blockRows: BLOCK_ROWS },
       () => {},
     );
-    expect(await partsOf("conversations")).toBe(String((CONVERSATIONS * EXPORTS) / BLOCK_ROWS));
+    expect(Number(await partsOf("conversations"))).toBeGreaterThanOrEqual(
+      (CONVERSATIONS * EXPORTS) / BLOCK_ROWS,
+    );
     await closeAllWindows(system.stack.clickhouse.url("jobs"));
 
     const window = (by: string) => {
@@ -111,22 +107,22 @@ it(
       return `${system.apiUrl}/v2/export/conversations?${by}_since=${since}&${by}_to=${to}&page_size=${size}`;
     };
     const timesBefore: number[] = [];
-    const created = await readPages(window("created"), key, (ms) => timesBefore.push(ms));
-    const updated = recordsOf(await readPages(window("updated"), key));
+    const created = await walkWindow(window("created"), key, (ms) => timesBefore.push(ms));
+    const updated = await walkWindow(window("updated"), key);
 
     const times: number[] = [];
     const differences: string[] = [];
     let walks = 0;
     let isDone = false;
     const readCreated = async (): Promise<void> => {
-      const pages = await readPages(window("created"), key, (ms) => times.push(ms));
+      const { pages } = await walkWindow(window("created"), key, (ms) => times.push(ms));
       for (const [index, page] of pages.entries())
-        if (page.text !== created[index]?.text) differences.push(page.url);
-      if (pages.length !== created.length) differences.push("created: the number of pages");
+        if (page.hash !== created.pages[index]?.hash) differences.push(page.url);
+      if (pages.length !== created.pages.length) differences.push("created: the number of pages");
     };
     const readUpdated = async (): Promise<void> => {
-      const records = recordsOf(await readPages(window("updated"), key, (ms) => times.push(ms)));
-      if (records !== updated) differences.push("updated");
+      const { records } = await walkWindow(window("updated"), key, (ms) => times.push(ms));
+      if (records !== updated.records) differences.push("updated");
     };
     const readOn = async (): Promise<void> => {
       while (!isDone) {
@@ -155,7 +151,7 @@ it(
       await until(`attempt ${kill} is under way`, DEADLINE, async () => {
         const view = await queue.get("compact", "first");
         expect(view?.state, "it has not ended yet").not.toBe("completed");
-        const at = view?.state === "active" ? view.startedAt : null;
+        const at = view?.state === "active" ? view.lastStartedAt : null;
         if (at === null || at.getTime() === begun?.getTime()) return false;
         begun = at;
         return true;
@@ -190,7 +186,7 @@ it(
     expect(await sql("SELECT count() FROM compaction_checks")).toBe("0");
 
     const timesAfter: number[] = [];
-    await readPages(window("created"), key, (ms) => timesAfter.push(ms));
+    await walkWindow(window("created"), key, (ms) => timesAfter.push(ms));
     const inMs = (values: readonly number[], share: number): string => quantile(values, share).toFixed(0);
     console.log(
       `pages: ${times.length} during compaction, p50 ${inMs(times, 0.5)} ms, p99 ${inMs(times, 0.99)} ms; ` +

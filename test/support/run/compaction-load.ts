@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { request } from "node:http";
 import { updateWindows } from "@conversation-export/domain";
 import { createWindowStore } from "@conversation-export/warehouse";
@@ -47,29 +48,32 @@ const get = (url: string, key: string): Promise<string> =>
     sent.end();
   });
 
-/** The pages of a window, in the order in which their links led to them. */
-export type Pages = readonly { readonly url: string; readonly text: string }[];
+/** What a window says, by hashes: of each page, in the order of their links, and of all records together. */
+export type Walk = {
+  readonly pages: readonly { readonly url: string; readonly hash: string }[];
+  /** Pages by update may be cut elsewhere when superseded entries have gone. */
+  readonly records: string;
+};
 
 /** Follows the links from `url` to the end; `onPage` gets the milliseconds of each page. */
-export const readPages = async (
+export const walkWindow = async (
   url: string,
   key: string,
   onPage: (ms: number) => void = () => {},
-): Promise<Pages> => {
-  const pages: { url: string; text: string }[] = [];
+): Promise<Walk> => {
+  const pages: { url: string; hash: string }[] = [];
+  const all = createHash("sha256");
   for (let next: string | null = url; next !== null; ) {
     const started = performance.now();
     const text: string = await get(next, key);
     onPage(performance.now() - started);
-    pages.push({ url: next, text });
-    next = splitPage(text).next;
+    pages.push({ url: next, hash: createHash("sha256").update(text).digest("hex") });
+    const { records, next: link } = splitPage(text);
+    for (const record of records) all.update(record).update("\n");
+    next = link;
   }
-  return pages;
+  return { pages, records: all.digest("hex") };
 };
-
-/** The records of the pages; pages by update may be cut elsewhere when superseded entries have gone. */
-export const recordsOf = (pages: Pages): string =>
-  pages.flatMap(({ text }) => splitPage(text).records).join("\n");
 
 /** The value below which a share of the values lies. */
 export const quantile = (values: readonly number[], share: number): number =>
