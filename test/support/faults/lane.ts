@@ -17,7 +17,7 @@ import { type EndState, outcomeOf, readEndState } from "./end-state.ts";
 import { jobOfStatement } from "./job-statements.ts";
 import { startStatementGate, type StatementGate } from "./statement-gate.ts";
 
-const DEADLINE_MS = 120_000;
+const DEADLINE_MS = bySize(120_000, 900_000);
 const LOCK_MS = "2000";
 const NO_SCHEDULES = Object.fromEntries(
   ["WINDOWS", "COMPACT", "ERASURE", "RETENTION", "RECONCILE"].map((name) => [
