@@ -45,6 +45,13 @@ export type ScheduleView = {
   readonly nextRunAt: Date | null;
 };
 
+export type FollowOptions = {
+  readonly everyMs?: number;
+  readonly signal?: AbortSignal;
+  /** Told when Redis is lost, with the instant until which it is waited for; null: it is back. */
+  readonly onRedis?: (awayUntil: Date | null) => void;
+};
+
 /** Every call waits up to 5 seconds for the connection and throws ServiceError `redis_unavailable`. */
 export type JobClient = {
   /** Begins to connect and does not wait for the server. */
@@ -80,11 +87,9 @@ export type JobClient = {
    * The job whenever it has changed, the last time when it has ended. Outlives a minute without Redis.
    * @throws ServiceError `job_unknown`
    */
-  follow(
-    name: JobName,
-    id: string,
-    options?: { readonly everyMs?: number; readonly signal?: AbortSignal },
-  ): AsyncIterable<JobView>;
+  follow(name: JobName, id: string, options?: FollowOptions): AsyncIterable<JobView>;
+  /** How many processes take jobs of this kind now; null: the server does not list its clients. */
+  workers(name: JobName): Promise<number | null>;
   /** What runs by the clock. */
   schedules(): Promise<readonly ScheduleView[]>;
   counts(): Promise<JobCounts>;
@@ -183,17 +188,22 @@ export const createJobClient = (deps: { readonly url: string; readonly log: Logg
     return found.flat().filter((view) => view.state === state);
   };
 
-  async function* follow(
-    name: JobName,
-    id: string,
-    options: { readonly everyMs?: number; readonly signal?: AbortSignal } = {},
-  ): AsyncGenerator<JobView> {
-    const { everyMs = FOLLOW_EVERY_MS, signal } = options;
+  async function* follow(name: JobName, id: string, options: FollowOptions = {}): AsyncGenerator<JobView> {
+    const { everyMs = FOLLOW_EVERY_MS, signal, onRedis = () => undefined } = options;
     let told = "";
+    let away = false;
     let lastSeen = performance.now();
+    const lose = (): void => {
+      if (!away) onRedis(new Date(Date.now() + FOLLOW_WITHOUT_REDIS_MS - (performance.now() - lastSeen)));
+      away = true;
+    };
     while (signal?.aborted !== true) {
       try {
+        // Asking would wait for the connection first.
+        if (told !== "" && client.status !== "ready") lose();
         const view = await get(name, id);
+        if (away) onRedis(null);
+        away = false;
         if (view === null) throw new ServiceError("job_unknown", `there is no job ${id} in ${name}`);
         lastSeen = performance.now();
         const now = JSON.stringify(view);
@@ -202,6 +212,7 @@ export const createJobClient = (deps: { readonly url: string; readonly log: Logg
         if (hasEnded(view)) return;
       } catch (error) {
         if (!isRetryable(error) || performance.now() - lastSeen > FOLLOW_WITHOUT_REDIS_MS) throw error;
+        lose();
       }
       await sleep(everyMs, undefined, signal && { signal }).catch(() => undefined);
     }
@@ -275,6 +286,18 @@ export const createJobClient = (deps: { readonly url: string; readonly log: Logg
         return (await removeNow(name, id)) ? "removed" : "active";
       }),
     follow,
+    workers: (name) =>
+      ask(async () => {
+        try {
+          const workers = await queues.of(name).getWorkers();
+          // One without it stands for a server that knows no such command.
+          return workers.every((worker) => "rawname" in worker) ? workers.length : null;
+        } catch (error) {
+          // A user may be kept from it.
+          if (error instanceof Error && error.name === "ReplyError") return null;
+          throw error;
+        }
+      }),
     schedules: () =>
       ask(async () => {
         const all = await Promise.all(

@@ -37,7 +37,8 @@ export type JobView = {
   /** null until it has completed. */
   readonly result: unknown;
   readonly addedAt: Date;
-  readonly startedAt: Date | null;
+  /** When a worker last took it, one in parts also to split it and to put the results together. */
+  readonly lastStartedAt: Date | null;
   readonly endedAt: Date | null;
   /** Of a delayed one. */
   readonly nextAttemptAt: Date | null;
@@ -101,7 +102,7 @@ export const viewJob = (
     reason: reason === "" || state === "completed" ? null : reason,
     result: state === "completed" ? (job.returnvalue ?? null) : null,
     addedAt: new Date(job.timestamp),
-    startedAt: dateOf(job.processedOn),
+    lastStartedAt: dateOf(job.processedOn),
     endedAt: hasEnded({ state }) ? dateOf(job.finishedOn) : null,
     nextAttemptAt: state === "delayed" ? about.nextAttemptAt : null,
   };

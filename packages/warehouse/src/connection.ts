@@ -1,4 +1,5 @@
 import { type ClickHouseClient, type ClickHouseSettings, createClient } from "@clickhouse/client";
+import { isAwayError, toWarehouseError } from "./warehouse-error.ts";
 
 export type ConnectionOptions = {
   /** `http://user:password@host:port/database` */
@@ -28,4 +29,24 @@ export function connect(options: ConnectionOptions): ClickHouseClient {
     clickhouse_settings: { date_time_input_format: "best_effort", ...options.settings },
     log: { level: 127 },
   });
+}
+
+/**
+ * Resolves when a server answers at the URL, whatever it says. Throws `WarehouseError` (`isAwayError`) when none does
+ * within `timeoutMs`: the requests of a store wait much longer, for some of them take long.
+ */
+export async function awaitAnswer(deps: {
+  readonly url: string;
+  readonly application: string;
+  readonly timeoutMs: number;
+}): Promise<void> {
+  const client = connect({ ...deps, maxOpenConnections: 1, requestTimeoutMs: deps.timeoutMs });
+  try {
+    const answer = await client.ping();
+    if (answer.success) return;
+    const error = toWarehouseError(answer.error);
+    if (isAwayError(error)) throw error;
+  } finally {
+    await client.close();
+  }
 }

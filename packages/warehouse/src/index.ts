@@ -8,6 +8,7 @@ export {
   type KeyRow,
   type LinkBounds,
 } from "./client-store.ts";
+export { awaitAnswer } from "./connection.ts";
 export { emailFormSql } from "./email-form-sql.ts";
 export { createDeletion, type Deletion, type RowSelection } from "./deletion.ts";
 export { insertHalves } from "./insert-halves.ts";
@@ -64,7 +65,7 @@ export {
   type RetentionStore,
   type RetentionTable,
 } from "./retention-store.ts";
-export { isSetupError, WarehouseError, type WarehouseErrorCode } from "./warehouse-error.ts";
+export { isAwayError, isSetupError, WarehouseError, type WarehouseErrorCode } from "./warehouse-error.ts";
 export {
   createWatermarkReader,
   createWatermarkWriter,

@@ -1,6 +1,6 @@
 import { ClickHouseError } from "@clickhouse/client";
 import { expect, test } from "vitest";
-import { toWarehouseError } from "./warehouse-error.ts";
+import { isAwayError, toWarehouseError } from "./warehouse-error.ts";
 
 test.each([
   ["QUOTA_EXCEEDED", "201"],
@@ -13,4 +13,22 @@ test.each([
     causeName: type,
     retryable: true,
   });
+});
+
+test("a request that is not answered in time may be tried again, and its server counts as away", () => {
+  const error = toWarehouseError(new Error("Timeout error."));
+  expect(error).toMatchObject({
+    code: "warehouse_unavailable",
+    causeName: "TimeoutError",
+    retryable: true,
+  });
+  expect(isAwayError(error)).toBe(true);
+});
+
+test.each([
+  [Object.assign(new Error("connect"), { code: "ECONNREFUSED" }), true],
+  [new Error("<html>Bad Gateway</html>"), false],
+  [new ClickHouseError({ message: "", code: "60", type: "UNKNOWN_TABLE" }), false],
+])("what answers is not away: %s", (error, away) => {
+  expect(isAwayError(toWarehouseError(error))).toBe(away);
 });

@@ -52,6 +52,23 @@ const QUERY_BUGS: ReadonlySet<string> = new Set([
 // What nobody but an operator can put right. A writer that has nothing else to do waits for that all the same.
 const SETUP_ERRORS: ReadonlySet<string> = new Set(["ACCESS_DENIED", "UNKNOWN_TABLE", "UNKNOWN_DATABASE"]);
 
+// What a connection says, or the client of one, when no answer comes.
+const AWAY_ERRORS: ReadonlySet<string> = new Set([
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ENOTFOUND",
+  "ETIMEDOUT",
+  "EPIPE",
+  "TimeoutError",
+]);
+
+/** true: no server answers there, or none in time, as one that hangs. */
+export const isAwayError = (error: unknown): boolean =>
+  error instanceof WarehouseError && AWAY_ERRORS.has(error.causeName);
+
 /** true: a grant, a table or the database is missing. */
 export const isSetupError = (error: unknown): error is WarehouseError =>
   error instanceof WarehouseError && SETUP_ERRORS.has(error.causeName);
@@ -61,14 +78,19 @@ function causeNameOf(error: unknown): string {
   if (typeof error === "object" && error !== null && "code" in error && typeof error.code === "string") {
     return error.code;
   }
-  return error instanceof Error ? error.name : "unknown";
+  if (!(error instanceof Error)) return "unknown";
+  // All that the client tells of a request without an answer in time are these words.
+  return error.message === "Timeout error." ? "TimeoutError" : error.name;
 }
 
 function isBug(error: unknown): boolean {
   return error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError;
 }
 
-/** Names what went wrong with a query or an insert, by the type of the error and never by its words. */
+/**
+ * Names what went wrong with a query or an insert, by the type of the error; by its words only a request that was not
+ * answered in time (`TimeoutError`).
+ */
 export function toWarehouseError(error: unknown): WarehouseError {
   if (error instanceof WarehouseError) return error;
   const name = causeNameOf(error);

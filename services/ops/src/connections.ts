@@ -7,12 +7,15 @@ import {
 } from "@conversation-export/bus";
 import { createJobClient, type JobClient } from "@conversation-export/queue";
 import { createLogger, isRetryable, type Logger, retry, ServiceError } from "@conversation-export/runtime";
+import { awaitAnswer } from "@conversation-export/warehouse";
 import type { BusConfig } from "./config.ts";
 import { explainWarehouse, kafkaAway, redisAway } from "./explain.ts";
 import { addressOf, whyUnreachable } from "./reachable.ts";
 
 /** How long Kafka may stay away. */
 const BUS_TIMEOUT_MS = 10_000;
+/** How long ClickHouse may take to say that it is there; what it is then asked may take longer. */
+const CLICKHOUSE_TIMEOUT_MS = 7_000;
 const REDIS_PORT = 6379;
 const LAG_DEADLINE_MS = 5_000;
 
@@ -117,12 +120,22 @@ export const explainRedis = (error: unknown, redisUrl: string): unknown =>
     ? redisAway(redisUrl, error.cause instanceof Error ? error.cause.message : null, error)
     : error;
 
+/** Throws `CommandError` when ClickHouse does not answer, also when it hangs. */
+export const requireClickhouse = async (url: string): Promise<void> => {
+  try {
+    await awaitAnswer({ url, application: "export-ops", timeoutMs: CLICKHOUSE_TIMEOUT_MS });
+  } catch (error) {
+    throw explainWarehouse(error, url);
+  }
+};
+
 /** Opens a store of the warehouse for the work. Throws `CommandError` when ClickHouse does not answer or refuses. */
 export const withStore = async <S extends { close(): Promise<void> }, T>(
   url: string,
   open: () => S,
   work: (store: S) => Promise<T>,
 ): Promise<T> => {
+  await requireClickhouse(url);
   const store = open();
   try {
     return await work(store);

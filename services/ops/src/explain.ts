@@ -1,30 +1,26 @@
 import { ConfigError, ServiceError } from "@conversation-export/runtime";
-import { WarehouseError } from "@conversation-export/warehouse";
+import { isAwayError, WarehouseError } from "@conversation-export/warehouse";
 import { EXIT, type ExitCode } from "./exit-code.ts";
 
 /** Something that the person at the terminal can put right; the message says what is wrong and what to do. */
 export class CommandError extends Error {
   readonly exitCode: ExitCode;
+  /** The two halves of the message, of one that has them. */
+  readonly detail: { readonly found: string; readonly advice: string } | null;
 
-  constructor(message: string, options: { readonly cause?: unknown; readonly exitCode?: ExitCode } = {}) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+  constructor(
+    message: string | { readonly found: string; readonly advice: string },
+    options: { readonly cause?: unknown; readonly exitCode?: ExitCode } = {},
+  ) {
+    super(
+      typeof message === "string" ? message : `${message.found}: ${message.advice}`,
+      options.cause === undefined ? undefined : { cause: options.cause },
+    );
     this.name = "CommandError";
     this.exitCode = options.exitCode ?? EXIT.failed;
+    this.detail = typeof message === "string" ? null : message;
   }
 }
-
-const UNREACHABLE: ReadonlySet<string> = new Set([
-  "ECONNREFUSED",
-  "ECONNRESET",
-  "EAI_AGAIN",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "ENOTFOUND",
-  "ETIMEDOUT",
-  "EPIPE",
-  // What the client says of a request that nobody answers in time.
-  "TimeoutError",
-]);
 
 const oneLine = (text: string): string => text.replace(/\s*\n\s*/g, " ").trim();
 
@@ -41,46 +37,6 @@ export const innermostMessage = (error: unknown): string => {
   return oneLine(current instanceof Error ? current.message : String(current));
 };
 
-const warehouseProblem = (
-  error: WarehouseError,
-  { username, host, pathname }: URL,
-): { readonly message: string; readonly exitCode: ExitCode } => {
-  const user = decodeURIComponent(username) || "default";
-  const failed = (message: string) => ({ message, exitCode: EXIT.failed });
-  if (UNREACHABLE.has(error.causeName)) {
-    return {
-      message: `ClickHouse does not answer at ${host} (${error.causeName}): check CLICKHOUSE_URL and that the server runs`,
-      exitCode: EXIT.away,
-    };
-  }
-  switch (error.causeName) {
-    case "AUTHENTICATION_FAILED":
-    case "REQUIRED_PASSWORD":
-    case "WRONG_PASSWORD":
-    case "UNKNOWN_USER":
-      return failed(`ClickHouse refuses the user ${user}: check user and password in CLICKHOUSE_URL`);
-    case "UNKNOWN_DATABASE":
-    case "UNKNOWN_TABLE":
-      return failed(
-        `the database ${pathname.slice(1)} has no such tables yet: run \`export-ops migrate\` first`,
-      );
-    case "ACCESS_DENIED":
-    case "READONLY":
-      return failed(
-        `the ClickHouse user ${user} may not do this: CLICKHOUSE_URL must name the user for migrations`,
-      );
-    default:
-      return failed(`ClickHouse refuses the request (${error.causeName}): ${innermostMessage(error)}`);
-  }
-};
-
-/** Trouble with ClickHouse in words for the terminal; host and user come from the URL, never the password. */
-export const explainWarehouse = (error: unknown, url: string): unknown => {
-  if (!(error instanceof WarehouseError)) return error;
-  const { message, exitCode } = warehouseProblem(error, new URL(url));
-  return new CommandError(message, { cause: error, exitCode });
-};
-
 const awayError = (
   server: string,
   where: string,
@@ -89,9 +45,43 @@ const awayError = (
   cause: unknown,
 ): CommandError =>
   new CommandError(
-    `${server} does not answer at ${where}${problem === null ? "" : ` (${oneLine(problem)})`}: check ${variable} and that the server runs`,
+    {
+      found: `${server} does not answer at ${where}${problem === null ? "" : ` (${oneLine(problem)})`}`,
+      advice: `check ${variable} and that the server runs`,
+    },
     { cause, exitCode: EXIT.away },
   );
+
+const warehouseProblem = (error: WarehouseError, { username, pathname }: URL, variable: string): string => {
+  const user = decodeURIComponent(username) || "default";
+  switch (error.causeName) {
+    case "AUTHENTICATION_FAILED":
+    case "REQUIRED_PASSWORD":
+    case "WRONG_PASSWORD":
+    case "UNKNOWN_USER":
+      return `ClickHouse refuses the user ${user}: check user and password in ${variable}`;
+    case "UNKNOWN_DATABASE":
+    case "UNKNOWN_TABLE":
+      return `the database ${pathname.slice(1)} has no such tables yet: run \`export-ops migrate\` first`;
+    case "ACCESS_DENIED":
+    case "READONLY":
+      return `the ClickHouse user ${user} may not do this: ${variable} must name the user for migrations`;
+    default:
+      return `ClickHouse refuses the request (${error.causeName}): ${innermostMessage(error)}`;
+  }
+};
+
+/**
+ * Trouble with ClickHouse in words for the terminal; host and user come from the URL, never the password. `variable`:
+ * where the URL stands.
+ */
+export const explainWarehouse = (error: unknown, url: string, variable = "CLICKHOUSE_URL"): unknown => {
+  if (!(error instanceof WarehouseError)) return error;
+  const parsed = new URL(url);
+  return isAwayError(error)
+    ? awayError("ClickHouse", parsed.host, variable, error.causeName, error)
+    : new CommandError(warehouseProblem(error, parsed, variable), { cause: error });
+};
 
 /** Kafka does not answer; `problem`: why, when it is known. */
 export const kafkaAway = (

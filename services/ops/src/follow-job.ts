@@ -4,30 +4,58 @@ import type { CommandDeps } from "./command-deps.ts";
 import { CommandError } from "./explain.ts";
 import { EXIT } from "./exit-code.ts";
 import { createJobProgress } from "./job-progress.ts";
+import { createStandstillWatch } from "./job-standstill.ts";
+
+const LOOK_EVERY_MS = 1_000;
 
 /** Where the job can be found by whoever stops looking at it. */
 export const howToFollow = (id: string): string => `\`export-ops jobs follow ${id}\``;
 
 /**
- * Shows how a job gets on until it has ended, and gives it as it ended. Throws `CommandError` after Ctrl-C, and when
- * Redis stays away: the job goes on without this command.
+ * Shows how a job gets on until it has ended, and gives it as it ended; says it when Redis does not answer, and what to
+ * look at when nothing moves. Throws `CommandError` after Ctrl-C, and when Redis stays away: the job goes on without
+ * this command.
  */
 export const followJob = async (
-  jobs: Pick<JobClient, "follow">,
+  jobs: Pick<JobClient, "follow" | "workers">,
   { name, id }: { readonly name: JobName; readonly id: string },
   deps: CommandDeps,
 ): Promise<JobView> => {
   const interrupt = deps.catchInterrupt();
-  const progress = createJobProgress(deps);
+  const progress = createJobProgress({ ...deps, id });
+  const standstill = createStandstillWatch({
+    workers: () => jobs.workers(name),
+    tell: (text) => progress.tell(text),
+    now: deps.now,
+  });
+  let away = false;
+  const onRedis = (until: Date | null): void => {
+    away = until !== null;
+    standstill.restart();
+    progress.tell(
+      until === null
+        ? "Redis is back"
+        : `Redis does not answer: this command waits for it until ${until.toISOString()}, the job goes on when it is back`,
+      away,
+    );
+  };
+  const timer = setInterval(() => {
+    if (!away) void standstill.look();
+  }, LOOK_EVERY_MS);
   let last: JobView | undefined;
   try {
-    for await (const job of jobs.follow(name, id, { signal: interrupt.signal })) {
+    for await (const job of jobs.follow(name, id, { signal: interrupt.signal, onRedis })) {
       last = job;
-      if (job.endedAt === null) progress.show(job);
+      if (job.endedAt !== null) continue;
+      progress.show(job);
+      standstill.see(job);
     }
   } catch (error) {
     if (!interrupt.signal.aborted) throw lost(error, id);
   } finally {
+    clearInterval(timer);
+    // What it has asked is not told any more.
+    standstill.restart();
     progress.stop();
     interrupt.release();
   }

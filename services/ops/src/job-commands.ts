@@ -43,7 +43,8 @@ Examples:
   export-ops jobs show backfill-20261101T060000-1a2b3c
   export-ops jobs follow backfill-20261101T060000-1a2b3c
   export-ops jobs cancel backfill-20261101T060000-1a2b3c --yes
-  export-ops jobs retry backfill-20261101T060000-1a2b3c`,
+  export-ops jobs retry backfill-20261101T060000-1a2b3c
+  export-ops jobs remove backfill-20261101T060000-1a2b3c --yes`,
     );
 
   jobs
@@ -111,7 +112,7 @@ Examples:
 
   jobs
     .command("retry")
-    .description("let a failed job go on from where it stopped")
+    .description("let a failed or cancelled job go on from where it stopped")
     .argument("<job>", "its id", jobId)
     .option("--json", "print JSON")
     .action((id: string, { json }: JsonOption) =>
@@ -128,4 +129,24 @@ Examples:
         );
       }),
     );
+
+  jobs
+    .command("remove")
+    .description("remove a job that has ended, with what it has saved; what it has done stays")
+    .argument("<job>", "its id", jobId)
+    .option(...YES_FLAG)
+    .option("--json", "print JSON")
+    .action((id: string, options: YesOption & JsonOption) => {
+      requireYes(options, `this removes the job ${id}, which cannot be retried then`);
+      return withJobs(async (client) => {
+        const { name, state, endedAt } = await found(client, id);
+        // A job may be retried between the look and the removal: one that runs then is left alone.
+        if (endedAt === null || (await client.remove(name, id)) === "active") {
+          throw new CommandError(
+            `the job ${id} has not ended, it is ${state}: \`export-ops jobs cancel ${id} --yes\` stops it`,
+          );
+        }
+        print(options.json === true ? renderJson({ id, queue: name, removed: true }) : `${id} is removed`);
+      });
+    });
 };

@@ -1,5 +1,6 @@
 import type { JobView } from "@conversation-export/queue";
 import { CommandError } from "./explain.ts";
+import { wasAskedWrongly } from "./job-failure.ts";
 import { type Print, renderColumns, renderJson, renderTable } from "./print.ts";
 import { renderResult } from "./render-result.ts";
 
@@ -16,7 +17,7 @@ export const jobFields = (job: JobView) => ({
   parts: job.parts,
   reason: job.reason,
   added_at: iso(job.addedAt),
-  started_at: iso(job.startedAt),
+  last_started_at: iso(job.lastStartedAt),
   ended_at: iso(job.endedAt),
   next_attempt_at: iso(job.nextAttemptAt),
   data: job.data,
@@ -62,7 +63,7 @@ export const renderJob = (job: JobView): string => {
     ["attempt", String(job.attempt)],
     ["progress", shareText(job)],
     ["added", iso(job.addedAt) ?? "-"],
-    ["started", iso(job.startedAt) ?? "-"],
+    ["last started", iso(job.lastStartedAt) ?? "-"],
     ["ended", iso(job.endedAt) ?? "-"],
     ...(job.nextAttemptAt === null
       ? []
@@ -84,7 +85,10 @@ export const printEnded = (job: JobView, json: boolean, print: Print): void => {
       `the job ${job.id} was cancelled: \`export-ops jobs retry ${job.id}\` goes on with it`,
     );
   }
+  const reason = job.reason ?? "no reason is known";
   throw new CommandError(
-    `the job ${job.id} failed: ${job.reason ?? "no reason is known"}. When the cause is gone, \`export-ops jobs retry ${job.id}\` goes on with it`,
+    wasAskedWrongly(job)
+      ? `the job ${job.id} failed: ${reason}. It would fail again: start one that asks for what is there; \`export-ops jobs remove ${job.id} --yes\` removes this one`
+      : `the job ${job.id} failed: ${reason}. When the cause is gone, \`export-ops jobs retry ${job.id}\` goes on with it`,
   );
 };

@@ -15,7 +15,7 @@ const job: JobView = {
   reason: null,
   result: null,
   addedAt: at,
-  startedAt: at,
+  lastStartedAt: at,
   endedAt: null,
   nextAttemptAt: null,
 };
@@ -31,18 +31,13 @@ it.each<[Partial<JobView>, string]>([
   [{ progress: null, parts: { total: 8, done: 2, failed: 1 } }, "25 %, 2 of 8 parts, 1 failed"],
   [{ progress: { done: 0, total: 0, unit: "rows" } }, "runs, 0 of 0 rows"],
   [{ cancelling: true }, "is being cancelled"],
+  [{ state: "waiting", lastStartedAt: null, progress: null }, "waits for a worker"],
   [
     { state: "delayed", attempt: 2, reason: "warehouse_unavailable: ECONNREFUSED", nextAttemptAt: later(8) },
     "attempt 2 failed: warehouse_unavailable: ECONNREFUSED, tries again at 2026-11-21T12:00:08.000Z",
   ],
 ])("%j is told as %s", (change, text) => {
-  expect(describeProgress({ ...job, ...change }, at)).toBe(text);
-});
-
-it("asks for a worker when nobody takes the job", () => {
-  const waiting: JobView = { ...job, state: "waiting", startedAt: null, progress: null };
-  expect(describeProgress(waiting, later(2))).toBe("waits for a worker");
-  expect(describeProgress(waiting, later(20))).toContain("does the jobs service run");
+  expect(describeProgress({ ...job, ...change })).toBe(text);
 });
 
 describe("where there is no terminal", () => {
@@ -51,7 +46,7 @@ describe("where there is no terminal", () => {
 
   it("says a line every few seconds, and one without news twice a minute", () => {
     const said: string[] = [];
-    const progress = createJobProgress({ say: (line) => said.push(line), terminal: null, now: () => at });
+    const progress = createJobProgress({ id: job.id, say: (line) => said.push(line), terminal: null });
     progress.show(job);
     expect(said).toEqual(["backfill-1: 25 %, 2,500 of 10,000 rows"]);
     progress.show({ ...job, progress: { done: 3_000, total: 10_000, unit: "rows" } });
@@ -67,5 +62,19 @@ describe("where there is no terminal", () => {
     progress.stop();
     vi.advanceTimersByTime(60_000);
     expect(said).toHaveLength(4);
+  });
+
+  it("does not repeat what may be old", () => {
+    const said: string[] = [];
+    const progress = createJobProgress({ id: job.id, say: (line) => said.push(line), terminal: null });
+    progress.show(job);
+    progress.tell("Redis does not answer", true);
+    expect(said[1]).toBe("backfill-1: Redis does not answer");
+    vi.advanceTimersByTime(120_000);
+    expect(said).toHaveLength(2);
+    progress.tell("Redis is back");
+    vi.advanceTimersByTime(30_000);
+    expect(said[3]).toContain("25 %");
+    progress.stop();
   });
 });

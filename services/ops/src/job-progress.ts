@@ -6,10 +6,11 @@ const EVERY_MS = 5_000;
 /** After so many times without news the line is said again, so that a reader sees that somebody still looks. */
 const REPEAT_AFTER = 6;
 const BAR_WIDTH = 28;
-const PATIENCE_MS = 10_000;
 
 export type ProgressDisplay = {
   show(job: JobView): void;
+  /** A line of its own. `stale`: what was shown may be old, so nothing of it is said until the next one. */
+  tell(text: string, stale?: boolean): void;
   stop(): void;
 };
 
@@ -22,21 +23,18 @@ const shareOf = ({ progress, parts }: JobView): number | null => {
 };
 
 /** null while the job is on its way as it should be. */
-const hindrance = (job: JobView, now: Date): string | null => {
+const hindrance = (job: JobView): string | null => {
   if (job.cancelling) return "is being cancelled";
   if (job.state === "delayed") {
     const at = job.nextAttemptAt === null ? "" : `, tries again at ${job.nextAttemptAt.toISOString()}`;
     return `attempt ${job.attempt} failed: ${job.reason ?? "unknown"}${at}`;
   }
-  if (job.state !== "waiting") return null;
-  return job.startedAt === null && now.getTime() - job.addedAt.getTime() > PATIENCE_MS
-    ? "waits for a worker: does the jobs service run, or is it busy? `export-ops doctor` tells"
-    : "waits for a worker";
+  return job.state === "waiting" ? "waits for a worker" : null;
 };
 
 /** What there is to say about a job that has not ended, in one line. */
-export const describeProgress = (job: JobView, now: Date): string => {
-  const trouble = hindrance(job, now);
+export const describeProgress = (job: JobView): string => {
+  const trouble = hindrance(job);
   if (trouble !== null) return trouble;
   const { progress, parts } = job;
   const share = shareOf(job);
@@ -54,17 +52,18 @@ export const describeProgress = (job: JobView, now: Date): string => {
     .join(", ");
 };
 
-const lines = (say: Print, now: () => Date): ProgressDisplay => {
+const lines = (id: string, say: Print): ProgressDisplay => {
   let latest: JobView | undefined;
   let said = "";
   let unsaid = 0;
+  let old = false;
   const tell = (): void => {
-    if (latest === undefined) return;
-    const text = describeProgress(latest, now());
+    if (latest === undefined || old) return;
+    const text = describeProgress(latest);
     unsaid = text === said ? unsaid + 1 : 0;
     if (unsaid % REPEAT_AFTER !== 0) return;
     said = text;
-    say(`${latest.id}: ${text}`);
+    say(`${id}: ${text}`);
   };
   const timer = setInterval(tell, EVERY_MS);
   return {
@@ -73,12 +72,17 @@ const lines = (say: Print, now: () => Date): ProgressDisplay => {
       latest = job;
       if (first) tell();
     },
+    tell: (text, stale = false) => {
+      old = stale;
+      say(`${id}: ${text}`);
+    },
     stop: () => clearInterval(timer),
   };
 };
 
-const bar = (stream: NodeJS.WriteStream, now: () => Date): ProgressDisplay => {
+const bar = (id: string, say: Print, stream: NodeJS.WriteStream): ProgressDisplay => {
   let latest: JobView | undefined;
+  let old: string | null = null;
   const drawn = new SingleBar({
     stream,
     clearOnComplete: true,
@@ -87,18 +91,27 @@ const bar = (stream: NodeJS.WriteStream, now: () => Date): ProgressDisplay => {
     format: (_, { progress }) => {
       if (latest === undefined) return "";
       const full = Math.round(progress * BAR_WIDTH);
-      const line = `${latest.name} [${"=".repeat(full).padEnd(BAR_WIDTH, "-")}] ${describeProgress(latest, now())}`;
+      const line = `${latest.name} [${"=".repeat(full).padEnd(BAR_WIDTH, "-")}] ${old ?? describeProgress(latest)}`;
       // A line that wraps could not be drawn over.
       return line.slice(0, Math.max(20, stream.columns - 1));
     },
   });
   const timer = setInterval(() => drawn.updateETA(), 1_000);
+  const draw = (job: JobView): void => {
+    if (!drawn.isActive) drawn.start(1, 0);
+    drawn.update(shareOf(job) ?? 0);
+  };
   return {
     show: (job) => {
-      const first = latest === undefined;
       latest = job;
-      if (first) drawn.start(1, 0);
-      drawn.update(shareOf(job) ?? 0);
+      draw(job);
+    },
+    tell: (text, stale = false) => {
+      old = stale ? text : null;
+      // The line takes the place of the bar, which goes on below it.
+      drawn.stop();
+      say(`${id}: ${text}`);
+      if (latest !== undefined) draw(latest);
     },
     stop: () => {
       clearInterval(timer);
@@ -109,7 +122,8 @@ const bar = (stream: NodeJS.WriteStream, now: () => Date): ProgressDisplay => {
 
 /** Shows how a job gets on: drawn in place on a terminal, else a line every few seconds and at each change of state. */
 export const createJobProgress = (deps: {
+  readonly id: string;
   readonly say: Print;
   readonly terminal: NodeJS.WriteStream | null;
-  readonly now: () => Date;
-}): ProgressDisplay => (deps.terminal === null ? lines(deps.say, deps.now) : bar(deps.terminal, deps.now));
+}): ProgressDisplay =>
+  deps.terminal === null ? lines(deps.id, deps.say) : bar(deps.id, deps.say, deps.terminal);

@@ -62,8 +62,10 @@ export const failedFinding = (area: string, name: string, error: unknown): Findi
   const text = explain(error);
   if (text === undefined) throw error;
   const away = error instanceof CommandError && exitCodeOf(error) === EXIT.away;
-  // It says itself what to do.
-  return { area, name, state: away ? "away" : "problem", found: text, advice: null };
+  const detail = error instanceof CommandError ? error.detail : null;
+  // One whole sentence says itself what to do.
+  const { found, advice } = detail ?? { found: text, advice: null };
+  return { area, name, state: away ? "away" : "problem", found, advice };
 };
 
 /** The findings of a check, or the one that it could not be made. */

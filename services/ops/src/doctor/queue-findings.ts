@@ -3,18 +3,21 @@ import {
   createWriterLeases,
   JOB_NAMES,
   type JobClient,
+  type JobView,
   type WriterList,
 } from "@conversation-export/queue";
 import { silentLog, startWithin, withJobClient } from "../connections.ts";
 import { redisAway } from "../explain.ts";
+import { wasAskedWrongly } from "../job-failure.ts";
 import { attempt, type Finding, type Findings, findingsOf } from "./finding.ts";
 
 const AREA = "Redis";
-const { ok, warning, problem } = findingsOf(AREA);
+const { ok, warning, problem, skipped } = findingsOf(AREA);
 
 /** A schedule that is later than that has nobody who runs it. */
 const LATE_MS = 60_000;
 const CONNECT_MS = 5_000;
+const MOST_FAILED = 200;
 
 const serverFindings = async (jobs: JobClient, host: string): Promise<Findings> => {
   const { version, maxmemoryPolicy, problems } = await jobs.checkServer();
@@ -46,16 +49,36 @@ const scheduleFinding = async (jobs: JobClient): Promise<Finding> => {
       );
 };
 
-const failedFinding = async (jobs: JobClient): Promise<Finding> => {
-  const counts = await jobs.counts();
-  const failed = JOB_NAMES.filter((name) => counts[name].failed > 0);
-  return failed.length === 0
-    ? ok("failed jobs", "none")
-    : warning(
-        "failed jobs",
-        failed.map((name) => `${counts[name].failed} ${name}`).join(", "),
-        "`export-ops jobs list --state failed` shows why; retry them by `export-ops jobs retry ID`",
-      );
+/** Who runs the jobs. `counts`: of the processes that take the jobs of each queue; null: Redis does not tell. */
+export const processFinding = (counts: readonly (number | null)[]): Finding => {
+  const name = "jobs processes";
+  const known = counts.filter((count) => count !== null);
+  if (known.length === 0) {
+    return skipped(name, "Redis does not list its clients", "look whether the jobs service runs");
+  }
+  const most = Math.max(...known);
+  return most === 0
+    ? problem(name, "none is connected", "start the jobs service: without it no job runs")
+    : ok(name, `${most} connected`);
+};
+
+/** The failed jobs, by what helps: trying again, or another job. */
+export const failedFinding = (failed: readonly Pick<JobView, "name" | "reason">[]): Finding => {
+  const name = "failed jobs";
+  if (failed.length === 0) return ok(name, "none");
+  const wrong = failed.filter(wasAskedWrongly).length;
+  const advice = [
+    "`export-ops jobs list --state failed` shows why",
+    ...(wrong < failed.length ? ["when the cause is gone, `export-ops jobs retry ID` lets one go on"] : []),
+    ...(wrong === 0
+      ? []
+      : [
+          `${wrong === failed.length ? "they" : `${wrong} of them`} would fail again: \`export-ops jobs remove ID --yes\` removes one`,
+        ]),
+  ];
+  const counts = [...Map.groupBy(failed, (job) => job.name)].map(([queue, own]) => `${own.length} ${queue}`);
+  const most = failed.length === MOST_FAILED ? ", and maybe more" : "";
+  return warning(name, `${counts.join(", ")}${most}`, advice.join("; "));
 };
 
 const listWriters = async (redisUrl: string): Promise<WriterList> => {
@@ -94,8 +117,13 @@ export const queueFindings = (redisUrl: string): Promise<Findings> =>
   attempt(AREA, "server", () =>
     withJobClient(redisUrl, async (jobs) => [
       ...(await serverFindings(jobs, new URL(redisUrl).host)),
+      ...(await attempt(AREA, "jobs processes", async () => [
+        processFinding(await Promise.all(JOB_NAMES.map((name) => jobs.workers(name)))),
+      ])),
       ...(await attempt(AREA, "schedules", async () => [await scheduleFinding(jobs)])),
       ...(await attempt(AREA, "writers", async () => writerFindings(await listWriters(redisUrl)))),
-      ...(await attempt(AREA, "failed jobs", async () => [await failedFinding(jobs)])),
+      ...(await attempt(AREA, "failed jobs", async () => [
+        failedFinding(await jobs.list({ states: ["failed"], limit: MOST_FAILED })),
+      ])),
     ]),
   );

@@ -6,7 +6,7 @@ import {
   LIST_NAMES,
 } from "@conversation-export/warehouse";
 import type { ServiceUsers } from "../config.ts";
-import { withStore } from "../connections.ts";
+import { requireClickhouse, withStore } from "../connections.ts";
 import { explainWarehouse } from "../explain.ts";
 import { attempt, type Finding, type Findings, findingsOf } from "./finding.ts";
 
@@ -265,10 +265,7 @@ const userFindings = async (needs: UserNeeds, url: string | null): Promise<Findi
         const grants = await grantFinding(inspector, needs);
         return needs.user === "reader" ? [grants, await readerFinding(inspector)] : [grants];
       } catch (error) {
-        const explained = explainWarehouse(error, url);
-        if (explained instanceof Error)
-          explained.message = explained.message.replace("CLICKHOUSE_URL", needs.variable);
-        throw explained;
+        throw explainWarehouse(error, url, needs.variable);
       }
     });
   } finally {
@@ -292,6 +289,7 @@ export const warehouseFindings = async (
   };
   try {
     const server = await attempt(AREA, "server", async () => {
+      await requireClickhouse(url);
       const { version, aheadMs, uncertainMs } = await explained(inspector.clock());
       return [versionFinding(version, new URL(url).host), clockFinding(aheadMs, uncertainMs)];
     });
