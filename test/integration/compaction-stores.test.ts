@@ -151,6 +151,7 @@ describe("the ledger of upload windows", () => {
     );
     await windows.markBackfilled({ from: DAY_0, to: DAY_0 + HOUR }, DAY_0 + 4 * HOUR);
     expect(await windows.countStates()).toEqual({ open: 0, closed: 0, compacted: 0, backfilled: 1 });
+    expect(await windows.lengths()).toEqual([3_600]);
 
     // A later export of the same record: as many rows as before, yet a later place on the bus.
     await warehouse.write([message({ client, time: DAY_0 + 1, offset: 6 }, "m", DAY_0, "a")], DAY_0 + 1);

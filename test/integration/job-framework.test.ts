@@ -88,6 +88,15 @@ const end = async (name: JobView["name"], id: string): Promise<JobView> => {
 };
 const times = (line: string): number => lines().filter((one) => one === line).length;
 
+it("a process that runs jobs is counted while it is connected", async () => {
+  expect(await client.workers("compact")).toBe(0);
+  const runner = await startRunner();
+  await until("it is seen", SOON_MS, async () => (await client.workers("compact")) === 1);
+  expect(await client.workers("erasure")).toBe(0);
+  await kill(runner, "SIGKILL");
+  await until("it is gone", SOON_MS, async () => (await client.workers("compact")) === 0);
+});
+
 describe("a worker that dies", () => {
   it("twice in the middle leaves a job that goes on from what it has saved, and parts that are not run again", async () => {
     await client.add(countingJob, { steps: 12, pauseMs: 60 }, { id: "count" });

@@ -117,10 +117,13 @@ afterAll(async () => {
 describe("doctor", () => {
   it("finds an installation right, but for the services that do not run", async () => {
     const { code, out } = await ops("doctor");
-    expect(out).not.toMatch(/^(problem|away|skipped)/m);
+    expect(out).not.toMatch(/^(away|skipped)/m);
+    expect(out.match(/^problem .*$/gm)).toEqual([
+      expect.stringMatching(/^problem +Redis +jobs processes +none is connected$/),
+    ]);
     expect(out).toMatch(/^ok +ClickHouse +user jobs +has what it needs/m);
     expect(out).toMatch(/^warning +Redis +schedules/m);
-    expect(code).toBe(0);
+    expect(code).toBe(1);
   });
 
   it("says what is wrong with users and topics, and what to do", async () => {
@@ -138,15 +141,53 @@ describe("doctor", () => {
       { name: "user reader", advice: expect.stringContaining("readonly = 2") },
       { name: "user jobs", found: expect.stringContaining("ALTER DELETE") },
       { name: "topics", advice: expect.stringContaining("topics create") },
+      { name: "jobs processes", advice: expect.stringContaining("start the jobs service") },
     ]);
     expect(problems[3]?.found).toContain("chat.messages, chat.messages.dead-letter");
   });
 });
 
+/** A server that accepts connections and answers nothing is away, for whatever asks it first. */
+const expectHungClickhouse = async (): Promise<void> => {
+  const { pid } = stack.clickhouse;
+  if (pid === undefined) throw new Error("ClickHouse is down");
+  const text = `ClickHouse does not answer at 127.0.0.1:${stack.clickhouse.port} (TimeoutError)`;
+  const advice = "check CLICKHOUSE_URL and that the server runs";
+  process.kill(pid, "SIGSTOP");
+  try {
+    const begun = performance.now();
+    const [list, migrated, doctor] = await Promise.all([
+      ops("clients", "list"),
+      ops("migrate"),
+      ops("doctor", "--json"),
+    ]);
+    // About 8 of them; the machine may be busy.
+    expect(performance.now() - begun).toBeLessThan(30_000);
+    for (const ending of [list, migrated])
+      expect(ending).toEqual({ code: 3, out: "", err: `export-ops: ${text}: ${advice}\n` });
+    expect(doctor.code).toBe(3);
+    expect(JSON.parse(doctor.out)).toContainEqual({
+      area: "ClickHouse",
+      name: "server",
+      state: "away",
+      found: text,
+      advice,
+    });
+  } finally {
+    process.kill(pid, "SIGCONT");
+  }
+};
+
 describe("jobs", () => {
   it("wait for a worker, are followed, left alone with Ctrl-C, and cancelled", async () => {
-    const followed = start(["retention", "--yes"]);
+    const followed = start(["retention", "--yes", "--json"]);
     await until("it waits", 10_000, () => followed.seen().includes("waits for a worker"));
+    await expectHungClickhouse();
+    await until("it says why", 20_000, () => followed.seen().includes("no jobs process is connected"));
+    await stack.redis.kill();
+    await until("it says so", 5_000, () => /Redis does not answer.* until 2/.test(followed.seen()));
+    await stack.redis.start();
+    await until("it goes on", 10_000, () => followed.seen().includes("Redis is back"));
     await startWorkers();
     await until("it runs", 10_000, () => followed.seen().includes("25 %, 1,500 of 6,000 rows"));
     followed.interrupt();
@@ -177,10 +218,21 @@ describe("jobs", () => {
     expect(unknown.err).toContain("there is no job nothing");
   });
 
+  it("are added for a client that is not registered, with a warning", async () => {
+    const words = ["backfill", "--dry-run", "--detach", "--json", "--client"];
+    const [nobody, acme] = await Promise.all([ops(...words, "nobody"), ops(...words, "acme")]);
+    expect(nobody).toMatchObject({ code: 0, err: expect.stringContaining("no client nobody is registered") });
+    expect(JSON.parse(nobody.out)).toMatchObject({ queue: "backfill" });
+    expect(acme).toMatchObject({ code: 0, err: "" });
+  });
+
   it("end with 1 and their reason when they fail", async () => {
     const failed = await ops("reconcile", "--json");
     expect(failed).toMatchObject({ code: 1, err: expect.stringContaining("3 records are missing") });
     expect(JSON.parse(failed.out)).toMatchObject({ state: "failed", queue: "reconcile" });
+    const { id } = JSON.parse(failed.out) as { id: string };
+    expect(await jsonOf("jobs", "remove", id, "--yes")).toEqual({ id, queue: "reconcile", removed: true });
+    expect((await ops("jobs", "show", id)).err).toContain(`there is no job ${id}`);
   });
 });
 

@@ -1,7 +1,12 @@
 import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { readPorts, renderEnvFile } from "./env-file.ts";
+import { projectFolder } from "./paths.ts";
+import { commonEnvironment, type Surroundings } from "./services.ts";
+import { publicVariables } from "./supervisor.ts";
 
 test("leaves URLs as they are and quotes the rest", () => {
   const rendered = renderEnvFile({ URL: "http://a:b%40@127.0.0.1:1/c", ODD: "it's $HOME", EMPTY: "" });
@@ -25,4 +30,31 @@ test("reads ports, ignores what is not set, refuses what is not a port", () => {
   for (const text of ["0", "65536", "-1", "1.5", "http"]) {
     expect(() => readPorts({ REDIS_PORT: text }, variables)).toThrow("REDIS_PORT");
   }
+});
+
+test("holds what the operators' command line reads, as it was given", () => {
+  const about: Surroundings = {
+    kafkaBrokers: "127.0.0.1:1",
+    migratorUrl: "http://migrator",
+    writerUrl: "http://writer",
+    readerUrl: "http://reader",
+    intakeUrl: "http://intake",
+    jobsUrl: "http://jobs",
+    redisUrl: "redis://127.0.0.1:2",
+    cursorSecret: "c",
+    suppressionSecret: "s",
+  };
+  const write = (given: NodeJS.ProcessEnv): Record<string, string> =>
+    publicVariables(commonEnvironment(given, about), about, {}, "acme", "key");
+  const config = readFileSync(join(projectFolder, "services", "ops", "src", "config.ts"), "utf8");
+  const names = [...config.matchAll(/^ {2}([A-Z][A-Z_]+):/gm)].map(([, name = ""]) => name);
+  expect(names).toContain("KAFKA_GROUP_ID");
+  const written = write(Object.fromEntries(names.map((name) => [name, `given ${name}`])));
+  expect(names.filter((name) => written[name] === undefined)).toEqual([]);
+  expect(written).toMatchObject({
+    CLICKHOUSE_URL: "http://migrator",
+    KAFKA_GROUP_ID: "given KAFKA_GROUP_ID",
+    UPLOAD_WINDOW_SECONDS: "given UPLOAD_WINDOW_SECONDS",
+  });
+  expect(write({ LANDING: "" })).not.toHaveProperty("LANDING");
 });

@@ -36,9 +36,23 @@ export const services = [
   { name: "jobs", clickhouseUser: "jobsUrl", metricsPortVariable: "JOBS_METRICS_PORT" },
 ] as const satisfies readonly ServiceSpec[];
 
-/** The variables that every process of the application gets; what `given` holds for the topics stays. */
+/** What several processes must be told alike, without a default here. */
+const SHARED_SETTINGS = [
+  "CLUSTER",
+  "LANDING",
+  "LANDING_DAYS",
+  "UPLOAD_WINDOW_SECONDS",
+  "ERASURE_DEADLINE_HOURS",
+] as const;
+
+/** The variables that every process of the application gets; what `given` holds for topics and settings stays. */
 export function commonEnvironment(given: NodeJS.ProcessEnv, about: Surroundings): Record<string, string> {
+  const settings = SHARED_SETTINGS.flatMap((name): [string, string][] => {
+    const value = given[name];
+    return value === undefined || value === "" ? [] : [[name, value]];
+  });
   return {
+    ...Object.fromEntries(settings),
     KAFKA_BROKERS: about.kafkaBrokers,
     REDIS_URL: about.redisUrl,
     CURSOR_SECRET: about.cursorSecret,

@@ -251,15 +251,15 @@ async function start(
   writePrivate(folder.env, renderEnvFile(publicVariables(common, about, ports, clientId, state.key)));
 }
 
-/** The variables of `.local/env`. */
-function publicVariables(
+/** The variables of `.local/env`, those of the operators' command line among them. */
+export function publicVariables(
   common: Readonly<Record<string, string>>,
   about: Surroundings,
   ports: Readonly<Record<string, number>>,
   clientId: string,
   key: string,
 ): Record<string, string> {
-  const { HOST: _host, KAFKA_GROUP_ID: _group, ...shared } = common;
+  const { HOST: _host, ...shared } = common;
   return {
     ...shared,
     CLICKHOUSE_URL: about.migratorUrl,

@@ -38,6 +38,10 @@ export type Admin = {
   stop(): Promise<void>;
   /** Makes the topics that do not exist and leaves the others as they are; returns when all have leaders. */
   createTopics(topics: readonly NewTopic[]): Promise<void>;
+  /** The names of all topics. */
+  listTopics(): Promise<string[]>;
+  /** Of the partition that has the fewest. */
+  fetchReplicas(topic: string): Promise<number>;
   /** Names that do not exist are fine. */
   deleteTopics(topics: readonly string[]): Promise<void>;
   topicConfig(topic: string): Promise<Record<string, string>>;
@@ -116,6 +120,14 @@ export const createAdmin = (deps: Connection): Admin => {
         await retry(() => admin.fetchTopicMetadata({ topics: topics.map(({ topic }) => topic) }), waiting);
         // Metadata names a leader before that broker knows that it leads: only an answer from it tells.
         for (const { topic } of topics) await retry(() => admin.fetchTopicOffsets(topic), waiting);
+      }),
+    listTopics: () => call("list_topics", () => admin.listTopics()),
+    fetchReplicas: (topic) =>
+      call("fetch_replicas", async () => {
+        const { topics } = await admin.fetchTopicMetadata({ topics: [topic] });
+        return Math.min(
+          ...topics.flatMap(({ partitions }) => partitions.map(({ replicas }) => replicas.length)),
+        );
       }),
     deleteTopics: (topics) =>
       call("delete_topics", async () => {

@@ -14,11 +14,19 @@ const compactData = z.object({
 export type CompactData = z.infer<typeof compactData>;
 
 /**
- * What became of a partition. `merged` and `skipped` (it is one part already, or a merge would hardly pay) are final;
+ * What became of a partition. `would_merge` stands in a dry run alone. `merged` and `skipped` (it is one part already, or a merge would hardly pay) are final;
  * `busy` (it is being written), `no_space`, `stopped` (merges are switched off) and `disturbed` (rows were deleted
  * meanwhile, so that the comparison says nothing) are tried again by a later job.
  */
-export const PARTITION_OUTCOMES = ["merged", "skipped", "busy", "no_space", "stopped", "disturbed"] as const;
+export const PARTITION_OUTCOMES = [
+  "would_merge",
+  "merged",
+  "skipped",
+  "busy",
+  "no_space",
+  "stopped",
+  "disturbed",
+] as const;
 export type PartitionOutcome = (typeof PARTITION_OUTCOMES)[number];
 
 const compactResult = z.object({

@@ -2,7 +2,10 @@ import { z } from "zod";
 import type { JobType } from "./job.ts";
 
 const dataSchema = z.object({
-  /** Start of the first hour; null: the last whole hour before `to`. */
+  /**
+   * Start of the first hour; null: the last whole hour before `to`, and when `to` and `clientId` are null too, where the
+   * last such job ended.
+   */
   from: z.iso.datetime().nullable().default(null),
   /** End of the last hour, which is taken along when it is not over; null: the last end of an hour. */
   to: z.iso.datetime().nullable().default(null),

@@ -36,6 +36,8 @@ export type WindowStore = {
   markBackfilled(range: { readonly from: Micros; readonly to: Micros }, at: Micros): Promise<void>;
   /** When the oldest INSERT that ClickHouse works on began; null: there is none. */
   oldestInsert(): Promise<Micros | null>;
+  /** In seconds, of all windows that the ledger has. */
+  lengths(): Promise<readonly number[]>;
   /** Tables and windows by state. */
   countStates(): Promise<Readonly<Record<WindowState, number>>>;
   close(): Promise<void>;
@@ -209,6 +211,13 @@ export function createWindowStore(deps: {
         {},
       );
       return row === undefined || row.inserts === 0 ? null : row.micros;
+    },
+    async lengths() {
+      const rows = await rowsOf<{ seconds: number }>(
+        "SELECT DISTINCT seconds FROM upload_windows ORDER BY seconds",
+        {},
+      );
+      return rows.map(({ seconds }) => seconds);
     },
     async countStates() {
       const states: Record<WindowState, number> = { open: 0, closed: 0, compacted: 0, backfilled: 0 };

@@ -69,6 +69,7 @@ const windows: WindowStore = {
   count: () => Promise.reject(new Error("not asked for")),
   oldestInsert: () => Promise.reject(new Error("not asked for")),
   markBackfilled: () => Promise.reject(new Error("not asked for")),
+  lengths: () => Promise.reject(new Error("not asked for")),
   countStates: () => Promise.reject(new Error("not asked for")),
   close: () => Promise.resolve(),
 };
@@ -254,9 +255,9 @@ it("says in a dry run what it would do, and does nothing", async () => {
     windows: 2,
     movedRecords: 3,
     partitions: [
-      { table: "messages", partition: "202610", outcome: "merged", partsAfter: 9 },
-      { table: "handoffs", partition: "202610", outcome: "merged" },
-      { table: "messages", partition: "202609", outcome: "merged" },
+      { table: "messages", partition: "202610", outcome: "would_merge", partsAfter: 9 },
+      { table: "handoffs", partition: "202610", outcome: "would_merge" },
+      { table: "messages", partition: "202609", outcome: "would_merge" },
     ],
   });
   expect(calls).toEqual(["find 1,2 0/1", "forget"]);

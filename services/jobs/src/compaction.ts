@@ -214,7 +214,7 @@ export const createCompaction = (deps: CompactionDeps): JobHandler<CompactData, 
       decision !== "merge"
         ? { outcome: decision, compared: 0 }
         : data.dryRun
-          ? { outcome: "merged" as const, compared: 0 }
+          ? { outcome: "would_merge" as const, compared: 0 }
           : await mergeChecked(partition, context);
     const after = outcome === "merged" ? await deps.partitions.facts(partition, deps.quietSeconds) : before;
     return {
@@ -280,9 +280,10 @@ export const createCompaction = (deps: CompactionDeps): JobHandler<CompactData, 
           note: `${partition.table} ${partition.partition}`,
         });
         const outcome = await compactPartition(context, partition);
-        if (!data.dryRun && FINAL.has(outcome.outcome)) await settle(context, partition, outcome);
-        if (!FINAL.has(outcome.outcome)) log.info(outcome, "a partition waits for its merge");
         partitions.push(outcome);
+        if (data.dryRun) continue;
+        if (FINAL.has(outcome.outcome)) await settle(context, partition, outcome);
+        else log.info(outcome, "a partition waits for its merge");
       }
       await context.progress({ done: candidates.length, total: candidates.length, unit: "partitions" });
       return {

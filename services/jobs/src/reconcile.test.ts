@@ -265,10 +265,22 @@ it.each([0, 1, 2])("ends as an undisturbed run when it dies after %d hours", asy
 });
 
 it.each([
-  { from: iso(LAST), to: iso(LAST) },
-  { from: iso(LAST - 1_000 * HOUR), to: iso(LAST) },
-])("refuses the window %j", async (window) => {
-  await expect(setup([]).run(window)).rejects.toMatchObject({ code: "reconcile_window", retryable: false });
+  [{ from: iso(LAST), to: iso(LAST) }, "has no hour"],
+  [{ from: iso(NOW - 60_000) }, `the last one was over at ${iso(LAST + HOUR)}`],
+  [{ from: iso(LAST - 1_000 * HOUR), to: iso(LAST) }, "at most 744 hours"],
+])("refuses the window %j", async (window, text) => {
+  await expect(setup([]).run(window)).rejects.toMatchObject({
+    code: "reconcile_window",
+    retryable: false,
+    message: expect.stringContaining(text) as string,
+  });
+});
+
+it("compares nothing by the clock when no hour is over since the last time", async () => {
+  const { run, world } = setup([message("x", LAST)]);
+  await run();
+  world.state = undefined;
+  expect(await run()).toMatchObject({ from: iso(LAST + HOUR), to: iso(LAST + HOUR), hours: [], missing: 0 });
 });
 
 it("compares one client alone when it is asked to", async () => {

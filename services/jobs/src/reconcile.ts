@@ -74,8 +74,12 @@ export const createReconcile = (deps: {
       return { from: start, to: end, next: start, starts, report };
     }
     const start = from === null ? end - HOUR_MS : floorHour(Date.parse(from));
-    if (start >= end || end - start > MAX_HOURS * HOUR_MS) {
-      throw new ServiceError("reconcile_window", `the window must have from 1 to ${MAX_HOURS} hours`);
+    if (start >= end) {
+      const over = isoOf(floorHour(now()));
+      throw new ServiceError("reconcile_window", `the window has no hour, the last one was over at ${over}`);
+    }
+    if (end - start > MAX_HOURS * HOUR_MS) {
+      throw new ServiceError("reconcile_window", `the window must have at most ${MAX_HOURS} hours`);
     }
     return { from: start, to: end, next: start, starts: null, report };
   };

@@ -33,6 +33,7 @@ const store: WindowStore = {
   },
   oldestInsert: () => Promise.resolve(insert),
   markBackfilled: () => Promise.reject(new Error("not asked for")),
+  lengths: () => Promise.reject(new Error("not asked for")),
   countStates: () => Promise.reject(new Error("not asked for")),
   close: () => Promise.resolve(),
 };

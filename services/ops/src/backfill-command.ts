@@ -2,7 +2,12 @@ import { type BackfillData, type BackfillWindow, backfillJob } from "@conversati
 import { type Command, Option } from "commander";
 import { clientId, instant, offsetRange, type OffsetRange, topicName, wholeNumber } from "./arguments.ts";
 import type { CommandDeps, JsonOption } from "./command-deps.ts";
+import { readBusConfig } from "./config.ts";
 import { requireYes, YES_FLAG, type YesOption } from "./confirm.ts";
+import { withAdmin } from "./connections.ts";
+import { EXIT } from "./exit-code.ts";
+import { CommandError, innermostMessage } from "./explain.ts";
+import { warnUnlessRegistered } from "./registered-client.ts";
 import { DETACH_FLAG, type DetachOption, startJob } from "./start-job.ts";
 
 type BackfillOptions = {
@@ -61,6 +66,37 @@ const dataOf = (options: BackfillOptions): BackfillData | string => {
     maxLag: maxLag === 0 ? null : maxLag,
     rowsPerSecond: rate ?? null,
   };
+};
+
+/**
+ * Throws `CommandError` when the offsets are of a topic or, of Kafka, of a partition that is not there: the job would
+ * only fail.
+ */
+const requirePlaces = async ({ window, source }: BackfillData): Promise<void> => {
+  if (window?.by !== "offsets") return;
+  const bus = readBusConfig();
+  const { topic, ranges } = window;
+  const wrong = (message: string) => new CommandError(message, { exitCode: EXIT.usage });
+  if (!bus.topics.includes(topic)) {
+    throw wrong(
+      `${topic} is none of the topics of events (${bus.topics.join(", ")}): check --topic and the TOPIC_ variables`,
+    );
+  }
+  if (source.kind !== "kafka") return;
+  const there = await withAdmin(bus, async (admin) => {
+    try {
+      return await admin.fetchOffsets(topic);
+    } catch (error) {
+      throw new CommandError(
+        `Kafka does not tell the partitions of ${topic}: check that \`export-ops topics create\` has made it (${innermostMessage(error)})`,
+        { cause: error },
+      );
+    }
+  });
+  const missing = ranges.filter((range) => !there.some(({ partition }) => partition === range.partition));
+  if (missing.length === 0) return;
+  const numbers = missing.map(({ partition }) => partition).join(", ");
+  throw wrong(`${topic} has ${there.length} partitions, from 0 on, and none that is number ${numbers}`);
 };
 
 /** Computes records again from events that were kept. */
@@ -124,12 +160,14 @@ Examples:
   export-ops backfill --all-clients --source kafka --topic messages --offsets 0=0-5000 --offsets 1=0-4800 --yes
   export-ops backfill --client acme --source files --location s3://archive/2026/10 --rate 2000 --yes --detach`,
     )
-    .action((options: BackfillOptions, command: Command) => {
+    .action(async (options: BackfillOptions, command: Command) => {
       const data = dataOf(options);
       if (typeof data === "string") return command.error(`error: ${data}`);
       if (!data.dryRun) {
         requireYes(options, "this changes stored records; --dry-run shows what it would change");
       }
+      await requirePlaces(data);
+      await warnUnlessRegistered(options.client, deps);
       return startJob(backfillJob, data, options, deps);
     });
 };

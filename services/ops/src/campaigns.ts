@@ -57,6 +57,11 @@ export const createCampaigns = (deps: {
       else print(`created the campaign ${key} of the client ${clientId}`);
     },
     list: async (clientId, json) => {
+      if (clientId !== null && (await clients.findClient(clientId)) === null) {
+        throw new CommandError(
+          `there is no client ${clientId}: \`export-ops clients list\` shows those that exist`,
+        );
+      }
       const campaigns = (await store.list(clientId)).map(view);
       if (json) return print(renderJson(campaigns));
       const rows = campaigns.map((row) => [

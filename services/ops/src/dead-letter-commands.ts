@@ -1,6 +1,11 @@
 import { createLetterReader, type Letter, type LetterReader } from "@conversation-export/bus";
 import { REJECTION_REASONS } from "@conversation-export/domain";
-import { DEFAULT_MAX_REPLAYS, replayJob } from "@conversation-export/queue";
+import {
+  DEFAULT_MAX_REPLAYS,
+  type ReplayData,
+  replayJob,
+  type ReplayResult,
+} from "@conversation-export/queue";
 import { ServiceError } from "@conversation-export/runtime";
 import { type Command, InvalidArgumentError } from "commander";
 import { instant, listOf, topicName, wholeNumber } from "./arguments.ts";
@@ -83,6 +88,21 @@ const newest = async (
   }
   cut();
   return { kept, counts };
+};
+
+/** Why nothing was replayed, when it was asked for what had been before. */
+export const nothingReplayed = (
+  { replayed, skipped }: Pick<ReplayResult, "replayed" | "skipped">,
+  { again, maxReplays }: Pick<ReplayData, "again" | "maxReplays">,
+): string | null => {
+  if (replayed > 0) return null;
+  const before = again ? 0 : skipped.replayedBefore;
+  const often = skipped.tooManyReplays;
+  const reasons = [
+    ...(before > 0 ? [`${before} replayed before: --again takes them`] : []),
+    ...(often > 0 ? [`${often} replayed ${maxReplays} times: a larger --max-replays takes them`] : []),
+  ];
+  return reasons.length === 0 ? null : `nothing is replayed; ${reasons.join("; ")}`;
 };
 
 /** What was refused: look at it, and send it to its topic again. */
@@ -207,7 +227,7 @@ becomes a new letter, with one replay more.`,
           maxReplays,
           dryRun,
         };
-        return startJob(replayJob, data, options, deps);
+        return startJob(replayJob, data, options, deps, (result) => nothingReplayed(result, data));
       },
     );
 };

@@ -8,7 +8,6 @@ import {
 } from "@conversation-export/domain";
 import { erasureJob, type JobClient } from "@conversation-export/queue";
 import {
-  createClientStore,
   createRequestStore,
   type DataSubjectRequest,
   type RequestStore,
@@ -25,6 +24,7 @@ import { CommandError, innermostMessage } from "./explain.ts";
 import { followJob, howToFollow } from "./follow-job.ts";
 import { printEnded } from "./job-output.ts";
 import { renderColumns, renderJson } from "./print.ts";
+import { findClient } from "./registered-client.ts";
 import { DETACH_FLAG, type DetachOption } from "./start-job.ts";
 
 type EraseOptions = {
@@ -62,13 +62,18 @@ const fields = (request: DataSubjectRequest) => ({
 });
 
 const readSubjectFile = async (path: string): Promise<unknown> => {
+  const where = path === "-" ? "standard input" : path;
+  const wrong = (message: string) => new CommandError(message, { exitCode: EXIT.usage });
+  const text = await (path === "-" ? textOf(process.stdin) : readFile(path, "utf8")).catch(
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT") throw wrong(`there is no file ${path}`);
+      throw wrong(`${where} cannot be read: ${error.message}`);
+    },
+  );
   try {
-    return JSON.parse(path === "-" ? await textOf(process.stdin) : await readFile(path, "utf8"));
+    return JSON.parse(text);
   } catch (error) {
-    const where = path === "-" ? "standard input" : path;
-    throw new CommandError(`${where} holds no JSON that could be read: ${innermostMessage(error)}`, {
-      exitCode: EXIT.usage,
-    });
+    throw wrong(`${where} holds no JSON: ${innermostMessage(error)}`);
   }
 };
 
@@ -108,13 +113,10 @@ const subjectOf = async (options: EraseOptions): Promise<DataSubject> => {
 export const addEraseCommand = (program: Command, deps: CommandDeps): void => {
   const { print, now } = deps;
 
-  const requireClient = (url: string, id: string): Promise<void> => {
-    const open = () => createClientStore({ url, application: "export-ops", now: () => now().getTime() });
-    return withStore(url, open, async (store) => {
-      // Records of a deleted client are still there.
-      if ((await store.findClient(id)) !== null) return;
-      throw new CommandError(`there is no client ${id}: \`export-ops clients list\` shows those that exist`);
-    });
+  const requireClient = async (id: string): Promise<void> => {
+    // Records of a deleted client are still there.
+    if ((await findClient(id, deps)) !== null) return;
+    throw new CommandError(`there is no client ${id}: \`export-ops clients list\` shows those that exist`);
   };
 
   const queue = async (
@@ -212,7 +214,7 @@ Examples:
       // Only a new request needs the secret, which makes its id.
       const idSecret = id === undefined ? readRequestSecret() : "";
       const subject = id === undefined ? await subjectOf(options) : undefined;
-      await requireClient(url, client);
+      await requireClient(client);
       const open = () =>
         createRequestStore({ url, application: "export-ops", now: () => now().getTime(), idSecret });
       await withStore(url, open, async (requests) => {

@@ -1,5 +1,6 @@
 import { migrate } from "@conversation-export/warehouse";
 import type { WarehouseConfig } from "./config.ts";
+import { requireClickhouse } from "./connections.ts";
 import { explainWarehouse } from "./explain.ts";
 import { type Print, renderJson } from "./print.ts";
 
@@ -13,6 +14,7 @@ export const applyMigrations = async (
   print: Print,
 ): Promise<void> => {
   const { url, cluster } = config;
+  await requireClickhouse(url);
   try {
     const states = await migrate({
       url,

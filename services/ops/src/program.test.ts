@@ -1,3 +1,5 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { CommanderError } from "commander";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { exitCodeOf, explain } from "./explain.ts";
@@ -54,6 +56,8 @@ describe("wrong usage", () => {
 
   it.each([
     ["frobnicate", "unknown command"],
+    ["help frobnicate", "unknown command 'frobnicate'"],
+    ["help jobs lst", "unknown command 'lst'"],
     ["migrate --cluster a'b", "--cluster"],
     ["migrate --cluter a", "unknown option"],
     ["migrate again", "too many arguments"],
@@ -100,6 +104,7 @@ describe("wrong usage", () => {
     ["jobs follow", "missing required argument"],
     ["jobs cancel backfill-1", "add --yes"],
     ["jobs retry", "missing required argument"],
+    ["jobs remove backfill-1", "add --yes"],
     ["backfill --dry-run", "either --client or --all-clients"],
     ["backfill --client a --all-clients --dry-run", "either --client or --all-clients"],
     ["backfill --client a", "add --yes"],
@@ -166,10 +171,13 @@ const COMMANDS = [
   ["jobs follow a", "REDIS_URL"],
   ["jobs cancel a --yes", "REDIS_URL"],
   ["jobs retry a", "REDIS_URL"],
-  ["backfill --client a --dry-run", "REDIS_URL"],
+  ["jobs remove a --yes", "REDIS_URL"],
+  ["backfill --client a --dry-run", "CLICKHOUSE_URL"],
   ["backfill --all-clients --yes --detach", "REDIS_URL"],
+  ["backfill --all-clients --source kafka --topic messages --offsets 0=1-2 --dry-run", "KAFKA_BROKERS"],
   ["compact", "REDIS_URL"],
   ["reconcile", "REDIS_URL"],
+  ["reconcile --client a", "CLICKHOUSE_URL"],
   ["retention --dry-run", "REDIS_URL"],
   ["windows --recount", "REDIS_URL"],
   ["erase --client a --email x@example.com --yes", "CLICKHOUSE_URL"],
@@ -202,6 +210,17 @@ describe("servers that are away", () => {
     const away = findings.filter(({ state }) => state === "away").map(({ area }) => area);
     expect(away.sort()).toEqual(["ClickHouse", "Kafka", "Redis"]);
     expect(out).not.toContain("hunter2");
+  });
+});
+
+describe("a backfill by offsets", () => {
+  it.each(["landing", "kafka"])("of %s is not begun for a topic that has no events", async (source) => {
+    setAll(AWAY);
+    const { code, out, err } = await run(
+      `backfill --all-clients --source ${source} --topic nope --offsets 0=1-2 --dry-run`.split(" "),
+    );
+    expect({ code, out }).toEqual({ code: EXIT.usage, out: "" });
+    expect(err).toContain("nope is none of the topics of events (conversations, messages, end-users)");
   });
 });
 
@@ -267,5 +286,42 @@ describe("the help", () => {
       code: EXIT.usage,
       err: "this is no data-subject request: email must be an e-mail address",
     });
+  });
+
+  it("of a command is shown by its name, as with --help", async () => {
+    for (const words of [["backfill"], ["jobs", "list"]]) {
+      const shown = await run(["help", ...words]);
+      expect(shown).toEqual(await run([...words, "--help"]));
+      expect(shown).toMatchObject({
+        code: EXIT.done,
+        out: expect.stringContaining(`export-ops ${words.join(" ")}`),
+      });
+    }
+  });
+});
+
+describe("files", () => {
+  it.each([
+    ["/none/body.json", "there is no file /none/body.json"],
+    ["/tmp", "/tmp cannot be read: "],
+    [import.meta.filename, "holds no JSON: "],
+  ])("are named when they cannot be used: %s", async (path, text) => {
+    setAll(AWAY);
+    const { code, out, err } = await run(["erase", "--client", "a", "--file", path, "--yes"]);
+    expect({ code, out }).toEqual({ code: EXIT.usage, out: "" });
+    expect(err).toContain(text);
+  });
+
+  it.each(["nope", "nope/deeper"])("are not written to a folder that cannot be made: %s", async (folder) => {
+    // An ordinary file stands where a folder is wanted.
+    const { code, out, err } = await run(["schemas", "--out", join(import.meta.filename, folder)]);
+    expect({ code, out }).toEqual({ code: EXIT.failed, out: "" });
+    expect(err).toContain("cannot be written to");
+  });
+
+  it.runIf(existsSync("/proc/self"))("are not waited for in a folder that makes none", async () => {
+    const { code, err } = await run(["schemas", "--out", "/proc/nope/deeper"]);
+    expect(code).toBe(EXIT.failed);
+    expect(err).toContain("/proc/nope");
   });
 });

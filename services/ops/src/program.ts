@@ -20,6 +20,17 @@ Exit code: 0 done; 1 failed: refused, the job failed or was cancelled, or doctor
            2 wrong usage: arguments, variables, or --yes is missing; 3 a server does not answer;
            130 Ctrl-C while a job was followed, which goes on`;
 
+/** commander's own prints all of the help for a word that is no command, and does not say so. */
+const helpOf = (program: Command, words: readonly string[]): void => {
+  let command = program;
+  for (const word of words) {
+    const found = command.commands.find((one) => one.name() === word);
+    if (found === undefined) return command.error(`error: unknown command '${word}'`);
+    command = found;
+  }
+  command.help();
+};
+
 /**
  * The commands of `export-ops`. Each reads only the variables that it needs. Parsing throws `CommanderError` for
  * wrong usage; the commands throw what `explain` explains.
@@ -48,8 +59,11 @@ export const createProgram = (deps: CommandDeps & { readonly end: (code: ExitCod
   addDeadLetterCommands(program, deps);
   addEraseCommand(program, deps);
   addUpkeepCommands(program, deps);
-  program.addHelpCommand(
-    new Command("help").argument("[command]").description("show the help of a command").helpGroup("Watch:"),
-  );
+  program
+    .command("help")
+    .helpGroup("Watch:")
+    .description("show the help of a command")
+    .argument("[command...]")
+    .action((words: string[]) => helpOf(program, words));
   return program;
 };

@@ -1,8 +1,22 @@
+import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { eventSchemas } from "./event-schemas.ts";
 import { CommandError, innermostMessage } from "./explain.ts";
 import { type Print, renderJson } from "./print.ts";
+
+/** Node's recursive `mkdir` never ends where an existing folder answers that a new one does not exist, as /proc does. */
+const makeFolder = async (path: string): Promise<void> => {
+  try {
+    await mkdir(path);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "EEXIST") return;
+    if (code !== "ENOENT" || existsSync(dirname(path))) throw error;
+    await makeFolder(dirname(path));
+    await mkdir(path);
+  }
+};
 
 /**
  * Prints the schemas as one JSON object by event type, or writes one file each into a folder and prints their paths.
@@ -15,7 +29,7 @@ export const putSchemas = async (folder: string | undefined, json: boolean, prin
   }
   const paths: string[] = [];
   try {
-    await mkdir(folder, { recursive: true });
+    await makeFolder(resolve(folder));
     for (const { name, text } of files) {
       const path = join(folder, name);
       await writeFile(path, text);

@@ -7,7 +7,9 @@ import { putSchemas } from "./schemas.ts";
 import { createTopics } from "./topics.ts";
 
 /** What an installation needs before the services start. */
-export const addSetupCommands = (program: Command, { print }: CommandDeps): void => {
+export const addSetupCommands = (program: Command, deps: CommandDeps): void => {
+  const { print } = deps;
+
   program
     .command("migrate")
     .description("apply the migrations of the warehouse that have not been applied")
@@ -45,14 +47,21 @@ Examples:
   export-ops topics create --partitions 12 --replication 3
   export-ops topics create --timeout 120 --json`,
     )
-    .action(async (options: { partitions: number; replication: number; timeout: number } & JsonOption) => {
-      const { partitions, replication, timeout, json = false } = options;
-      await createTopics(
-        readBusConfig(),
-        { partitions, replication, timeoutMs: timeout * 1000, json },
-        print,
-      );
-    });
+    .action(
+      async (
+        options: { partitions: number; replication: number; timeout: number } & JsonOption,
+        command: Command,
+      ) => {
+        const { partitions, replication, timeout, json = false } = options;
+        const given = (name: string): boolean => command.getOptionValueSource(name) === "cli";
+        const asked = {
+          partitions: given("partitions") ? partitions : null,
+          replication: given("replication") ? replication : null,
+        };
+        const wanted = { partitions, replication, asked, timeoutMs: timeout * 1000, json };
+        await createTopics(readBusConfig(), wanted, deps);
+      },
+    );
 
   program
     .command("schemas")

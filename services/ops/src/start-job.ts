@@ -10,6 +10,9 @@ export type DetachOption = { readonly detach?: true };
 
 export const DETACH_FLAG = ["--detach", "do not wait for the job, only add it"] as const;
 
+/** What a result does not say by itself, for standard error; null: nothing. */
+type Hint<Result> = (result: Result) => string | null;
+
 /**
  * Adds a job and follows it until it has ended, or says with `--detach` how to follow it. Throws `CommandError`
  * unless the job does what was asked.
@@ -19,18 +22,24 @@ export const startJob = async <Data, Result>(
   data: Data,
   options: JsonOption & DetachOption,
   deps: CommandDeps,
+  hint: Hint<Result> = () => null,
 ): Promise<void> =>
   withJobClient(readQueueConfig().redisUrl, async (jobs) => {
     const { id } = await jobs.add(type, data);
-    await attend(jobs, { name: type.name, id }, options, deps);
+    await attend(jobs, { name: type.name, id }, options, deps, (result) => {
+      // One of another version is printed as it is.
+      const { success, data: known } = type.result.safeParse(result);
+      return success ? hint(known) : null;
+    });
   });
 
 /** Follows a job that was added, or with `--detach` says how to. */
 export const attend = async (
-  jobs: Pick<JobClient, "follow">,
+  jobs: Pick<JobClient, "follow" | "workers">,
   job: { readonly name: JobType<unknown, unknown>["name"]; readonly id: string },
   options: JsonOption & DetachOption,
   deps: CommandDeps,
+  hint: Hint<unknown> = () => null,
 ): Promise<void> => {
   const json = options.json ?? false;
   if (options.detach === true) {
@@ -40,5 +49,8 @@ export const attend = async (
     return;
   }
   deps.say(`${job.id} is added; Ctrl-C leaves it alone, ${howToFollow(job.id)} looks at it again`);
-  printEnded(await followJob(jobs, job, deps), json, deps.print);
+  const ended = await followJob(jobs, job, deps);
+  printEnded(ended, json, deps.print);
+  const said = hint(ended.result);
+  if (said !== null) deps.say(said);
 };

@@ -1,9 +1,10 @@
 import type { NewTopic } from "@conversation-export/bus";
 import { deadLetterTopic } from "@conversation-export/domain";
+import type { CommandDeps } from "./command-deps.ts";
 import type { BusConfig } from "./config.ts";
 import { withAdmin } from "./connections.ts";
 import { CommandError, innermostMessage } from "./explain.ts";
-import { type Print, renderJson, renderTable } from "./print.ts";
+import { renderJson, renderTable } from "./print.ts";
 
 /** The broker's default, 1 MiB and the overhead of a batch. */
 const DEFAULT_MAX_MESSAGE_BYTES = 1_048_588;
@@ -13,6 +14,8 @@ export const TIMESTAMP_TYPE = "LogAppendTime";
 export type TopicOptions = {
   readonly partitions: number;
   readonly replication: number;
+  /** Which of both were given and not taken by default; null: this one was not. */
+  readonly asked: { readonly partitions: number | null; readonly replication: number | null };
   /** How long Kafka may stay away. */
   readonly timeoutMs: number;
   readonly json: boolean;
@@ -34,11 +37,37 @@ export const wantedTopics = (
   ];
 };
 
+/** How a topic that was there differs from what was asked for, and what to do; null: it does not. */
+export const topicDifference = (
+  { topic, partitions, replicas }: { topic: string; partitions: number; replicas: number },
+  asked: TopicOptions["asked"],
+): string | null => {
+  const differences: string[] = [];
+  if (asked.partitions !== null && partitions !== asked.partitions) {
+    const advice =
+      partitions < asked.partitions
+        ? `\`kafka-topics.sh --alter --topic ${topic} --partitions ${asked.partitions}\` adds them`
+        : "Kafka takes none away";
+    differences.push(`it has ${partitions} partitions, not ${asked.partitions} (${advice})`);
+  }
+  if (asked.replication !== null && replicas !== asked.replication) {
+    differences.push(
+      `each has ${replicas} replicas, not ${asked.replication} (\`kafka-reassign-partitions.sh\` changes that)`,
+    );
+  }
+  return differences.length === 0 ? null : `warning: ${topic} stays as it is: ${differences.join(", ")}`;
+};
+
 /**
- * Makes the topics that do not exist and prints how each of them is now. Throws `CommandError` when Kafka does
- * not answer in time, and then leaves an attempt to connect behind; throws `CommandError` too when it refuses.
+ * Makes the topics that do not exist and prints how each of them is now; warns of those that are there and differ.
+ * Throws `CommandError` when Kafka does not answer in time, and then leaves an attempt to connect behind; throws
+ * `CommandError` too when it refuses.
  */
-export const createTopics = async (config: BusConfig, options: TopicOptions, print: Print): Promise<void> => {
+export const createTopics = async (
+  config: BusConfig,
+  options: TopicOptions,
+  { print, say }: Pick<CommandDeps, "print" | "say">,
+): Promise<void> => {
   const topics = [...config.topics, config.smsTopic];
   if (new Set(topics).size < topics.length) {
     throw new CommandError(`the topics ${topics.join(", ")} must differ: check the TOPIC_ variables`);
@@ -47,6 +76,7 @@ export const createTopics = async (config: BusConfig, options: TopicOptions, pri
     config,
     async (admin) => {
       const rows = [];
+      const before = new Set(await admin.listTopics());
       for (const wanted of wantedTopics(config, options)) {
         try {
           await admin.createTopics([wanted]);
@@ -64,16 +94,29 @@ export const createTopics = async (config: BusConfig, options: TopicOptions, pri
           partitions: (await admin.fetchOffsets(wanted.topic)).length,
           timestamps: settings["message.timestamp.type"] ?? "",
           max_message_bytes: Number(settings["max.message.bytes"]),
+          replicas: await admin.fetchReplicas(wanted.topic),
+          state: before.has(wanted.topic) ? "unchanged" : "created",
         });
       }
       print(
         options.json
           ? renderJson(rows)
           : renderTable(
-              ["TOPIC", "PARTITIONS", "TIMESTAMPS", "MAX MESSAGE BYTES"],
-              rows.map((row) => [row.topic, row.partitions, row.timestamps, row.max_message_bytes]),
+              ["TOPIC", "PARTITIONS", "REPLICAS", "TIMESTAMPS", "MAX MESSAGE BYTES", "STATE"],
+              rows.map((row) => [
+                row.topic,
+                row.partitions,
+                row.replicas,
+                row.timestamps,
+                row.max_message_bytes,
+                row.state,
+              ]),
             ),
       );
+      for (const row of rows) {
+        const difference = topicDifference(row, options.asked);
+        if (difference !== null) say(difference);
+      }
     },
     options.timeoutMs,
   );

@@ -61,6 +61,12 @@ const render = (lines: readonly UploadWindow[]): string =>
     ]),
   );
 
+/** Why a ledger that has windows shows none: they are of other lengths than the one that is set. */
+export const otherLengths = (windowSeconds: number, lengths: readonly number[]): string | null =>
+  lengths.length === 0 || lengths.includes(windowSeconds)
+    ? null
+    : `there are no windows of ${windowSeconds} seconds, but some of ${lengths.join(", ")}: set UPLOAD_WINDOW_SECONDS as the jobs service has it`;
+
 /** The ledger of upload windows. */
 export const addWindowsCommand = (program: Command, deps: CommandDeps): void => {
   const { print } = deps;
@@ -106,16 +112,20 @@ Examples:
       if (options.recount === true) await recount(since);
       const from = since === undefined ? undefined : parseTimestamp(since);
       const to = until === undefined ? undefined : parseTimestamp(until);
-      const lines = await withStore(
+      const [lines, lengths] = await withStore(
         url,
         () => createWindowStore({ url, application: "export-ops", windowSeconds }),
-        (store) =>
-          store.list({
+        async (store) => {
+          const found = await store.list({
             ...(from !== undefined && { since: from }),
             ...(to !== undefined && { to }),
             ...(state !== undefined && { states: state }),
-          }),
+          });
+          return [found, found.length === 0 ? await store.lengths() : []] as const;
+        },
       );
+      const hint = otherLengths(windowSeconds, lengths);
+      if (hint !== null) deps.say(hint);
       const newest = lines.slice(-limit);
       if (options.json === true) return print(renderJson(newest.map(fields)));
       print(render(newest));
