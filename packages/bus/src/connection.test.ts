@@ -2,7 +2,12 @@ import kafkajs from "kafkajs";
 import { describe, expect, it } from "vitest";
 import { busError, mayPass } from "./connection.ts";
 
-const { KafkaJSConnectionError, KafkaJSNonRetriableError, KafkaJSNumberOfRetriesExceeded } = kafkajs;
+const {
+  KafkaJSConnectionError,
+  KafkaJSLockTimeout,
+  KafkaJSNonRetriableError,
+  KafkaJSNumberOfRetriesExceeded,
+} = kafkajs;
 const away = new KafkaJSConnectionError("connect ECONNREFUSED 127.0.0.1:9092");
 
 describe("an error of kafkajs", () => {
@@ -15,6 +20,10 @@ describe("an error of kafkajs", () => {
     [
       "the same behind a retry around the retries",
       Object.assign(new KafkaJSNonRetriableError(away), { cause: away }),
+    ],
+    [
+      "a lock that a request to a hanging broker holds",
+      Object.assign(new KafkaJSNonRetriableError("Timeout"), { name: "KafkaJSLockTimeout" }),
     ],
   ])("may pass: %s", (_name, error) => {
     expect(mayPass(error)).toBe(true);

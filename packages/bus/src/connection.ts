@@ -70,11 +70,14 @@ export const createKafka = (connection: Connection, watch: LogWatch = {}): Kafka
   });
 };
 
+/** Names of errors that kafkajs calls final and that pass: a lock is held while a broker does not answer. */
+const PASSING: ReadonlySet<string> = new Set(["KafkaJSNumberOfRetriesExceeded", "KafkaJSLockTimeout"]);
+
 /** True if a later attempt may succeed: away brokers, elections, missing topics; not refused credentials. */
 export const mayPass = (error: unknown): boolean => {
   // kafkajs calls it final when its own retries within a retry are used up; the cause tells what it was.
   for (let current = error; current instanceof kafkajs.KafkaJSError; current = current.cause) {
-    if (current.name === "KafkaJSNumberOfRetriesExceeded" || current.retriable) return true;
+    if (PASSING.has(current.name) || current.retriable) return true;
   }
   return false;
 };

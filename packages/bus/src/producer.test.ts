@@ -1,5 +1,7 @@
-import { expect, it } from "vitest";
-import { type OutgoingMessage, splitByBytes, toHeaders } from "./producer.ts";
+import { createLogger } from "@conversation-export/runtime";
+import kafkajs from "kafkajs";
+import { describe, expect, it } from "vitest";
+import { createSending, type OutgoingMessage, splitByBytes, toHeaders } from "./producer.ts";
 
 const message = (name: string, size: number): OutgoingMessage => ({ key: name, value: Buffer.alloc(size) });
 
@@ -32,4 +34,58 @@ it("makes nothing of nothing", () => {
 it("gives headers without a value an empty one, for kafkajs writes no others", () => {
   const headers = { none: null, some: ["a", null], one: Buffer.from("b") };
   expect(toHeaders(headers)).toEqual({ none: "", some: ["a", ""], one: Buffer.from("b") });
+});
+
+describe("requests", () => {
+  const log = createLogger({ service: "test", level: "silent" });
+  const away = new kafkajs.KafkaJSConnectionError("connect ECONNREFUSED 127.0.0.1:9092");
+  /** What kafkajs throws when its own retries are used up. */
+  const givenUp = Object.assign(new kafkajs.KafkaJSNonRetriableError(away), { cause: away });
+
+  /** Sends fail with what stands in `failures`, one after another, and then succeed. */
+  const setup = (failures: unknown[]) => {
+    const sent: string[] = [];
+    const abort = new AbortController();
+    const deps = { signal: abort.signal, log, pauseMs: 1 };
+    const send = createSending<string>({
+      ...deps,
+      send: async (request) => {
+        sent.push(`${request} begins`);
+        await Promise.resolve();
+        const failure = failures.shift();
+        if (failure !== undefined) throw failure;
+        sent.push(`${request} is written`);
+      },
+    });
+    return { send, sent, abort };
+  };
+
+  it("are sent again when kafkajs has given up a broker that is away", async () => {
+    const { send, sent } = setup([givenUp, givenUp]);
+    await send(["a"]);
+    expect(sent).toEqual(["a begins", "a begins", "a begins", "a is written"]);
+  });
+
+  it("wait for those before them, whose sequence numbers they would get", async () => {
+    const { send, sent } = setup([givenUp]);
+    await Promise.all([send(["a", "b"]), send(["c"])]);
+    const written = ["a is written", "b begins", "b is written", "c begins", "c is written"];
+    expect(sent).toEqual(["a begins", "a begins", ...written]);
+  });
+
+  it("that cannot be written are given back, and the next ones go on", async () => {
+    const refused = new kafkajs.KafkaJSNonRetriableError("message too large");
+    const { send, sent } = setup([refused]);
+    const [first, second] = await Promise.allSettled([send(["a"]), send(["b"])]);
+    expect(first).toEqual({ status: "rejected", reason: refused });
+    expect(second.status).toBe("fulfilled");
+    expect(sent).toEqual(["a begins", "b begins", "b is written"]);
+  });
+
+  it("end when the producer stops while they wait", async () => {
+    const { send, abort } = setup(Array.from({ length: 1_000 }, () => givenUp));
+    const sending = Promise.allSettled([send(["a"]), send(["b"])]);
+    abort.abort(new Error("stopped"));
+    for (const { status } of await sending) expect(status).toBe("rejected");
+  });
 });

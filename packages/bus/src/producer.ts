@@ -1,5 +1,5 @@
-import { retry } from "@conversation-export/runtime";
-import kafkajs, { type IHeaders, type Message } from "kafkajs";
+import { type Logger, retry } from "@conversation-export/runtime";
+import kafkajs, { type IHeaders, type Message, type ProducerRecord } from "kafkajs";
 import { busError, type Connection, connectTo, createKafka, mayPass, RETRY } from "./connection.ts";
 import type { BusHeaders } from "./message.ts";
 
@@ -23,8 +23,9 @@ export type Producer = {
   start(): Promise<void>;
   stop(): Promise<void>;
   /**
-   * Resolves when every in-sync replica has all messages, in order for each partition; waits for the brokers as
-   * long as it takes. After a rejection some may have been written. @throws ServiceError `produce`
+   * Resolves when every in-sync replica has all messages, in order for each partition; waits for the brokers, and for
+   * what was sent before, as long as it takes. After a rejection some may have been written.
+   * @throws ServiceError `produce`
    */
   send(topic: string, messages: readonly OutgoingMessage[]): Promise<void>;
 };
@@ -89,7 +90,40 @@ const toMessage = ({ key, value, headers, partition, timestamp }: OutgoingMessag
   ...(timestamp !== undefined && { timestamp: String(timestamp) }),
 });
 
-/** An idempotent producer: a request that is repeated because its answer was lost leaves no second copy. */
+/**
+ * Sends requests one after another, each until it is written or cannot be. kafkajs takes back the sequence number of
+ * a request that failed: another one in between would get it, and the broker would take that for a copy.
+ */
+export const createSending = <Request>(deps: {
+  readonly send: (request: Request) => Promise<unknown>;
+  readonly signal: AbortSignal;
+  readonly log: Logger;
+  readonly pauseMs?: number;
+}): ((requests: readonly Request[]) => Promise<void>) => {
+  const { send, signal, log, pauseMs = 500 } = deps;
+  let before: Promise<void> = Promise.resolve();
+  const sendAll = async (requests: readonly Request[]): Promise<void> => {
+    for (const request of requests) {
+      // The endless retries of kafkajs end when those within them do.
+      await retry(() => send(request), {
+        signal,
+        initialMs: pauseMs,
+        retryable: mayPass,
+        onRetry: (error) => log.warn({ error: String(error) }, "waiting for Kafka"),
+      });
+    }
+  };
+  return (requests) => {
+    const sent = before.then(() => sendAll(requests));
+    before = sent.catch(() => {});
+    return sent;
+  };
+};
+
+/**
+ * An idempotent producer: a request that is repeated because its answer was lost leaves no second copy on that broker.
+ * When a broker was away for longer, what others had taken of the same request may stand there twice.
+ */
 export const createProducer = (deps: ProducerDeps): Producer => {
   const { log } = deps;
   const maxRequestBytes = deps.maxRequestBytes ?? MAX_REQUEST_BYTES;
@@ -102,6 +136,11 @@ export const createProducer = (deps: ProducerDeps): Producer => {
     maxInFlightRequests: 5,
     retry: { ...RETRY, retries: Number.MAX_SAFE_INTEGER },
   });
+  const send = createSending<ProducerRecord>({
+    send: (request) => producer.send(request),
+    signal: abort.signal,
+    log,
+  });
   return {
     start: () => connectTo(producer, "producer", abort.signal, log),
     stop: async () => {
@@ -110,15 +149,8 @@ export const createProducer = (deps: ProducerDeps): Producer => {
     },
     send: async (topic, messages) => {
       try {
-        for (const run of splitByBytes(messages, maxRequestBytes)) {
-          const request = { topic, acks: -1, compression, messages: run.map(toMessage) };
-          // The endless retries of kafkajs end when those within them do. Sent again under the same sequence numbers.
-          await retry(() => producer.send(request), {
-            signal: abort.signal,
-            retryable: mayPass,
-            onRetry: (error) => log.warn({ error: String(error) }, "waiting for Kafka"),
-          });
-        }
+        const runs = splitByBytes(messages, maxRequestBytes);
+        await send(runs.map((run) => ({ topic, acks: -1, compression, messages: run.map(toMessage) })));
       } catch (error) {
         throw busError("produce", `cannot write to ${topic}`, error);
       }
