@@ -18,6 +18,9 @@ it("looks at more rows than the page has records, however few were needed", () =
   const lookAhead = createLookAhead({ initial: 1 });
   lookAhead.learn("a", 10_000, 1);
   expect(lookAhead.candidates("a", 10_000)).toBeGreaterThan(10_000);
+  // A page of one record behind many superseded rows says nothing about large ones.
+  lookAhead.learn("a", 1, 60);
+  expect(lookAhead.candidates("a", 10_000)).toBeLessThan(12_000);
 });
 
 it("forgets the client that was seen longest ago", () => {

@@ -2,7 +2,7 @@
 export type LookAhead = {
   /** How many rows a page of so many records of this client looks at first. */
   candidates(clientId: string, pageSize: number): number;
-  /** Takes over that a full page of `records` needed so many rows. */
+  /** Takes over that a page of `records`, with more behind it, needed so many rows. */
   learn(clientId: string, records: number, needed: number): void;
 };
 
@@ -12,6 +12,8 @@ const MARGIN = 1.15;
 const SPARE = 200;
 /** A page behind rows that changed more often than that looks further by itself. */
 const MAX_PER_RECORD = 50;
+/** A smaller page tells too little about the next one. */
+const MIN_RECORDS = 100;
 /** Clients that are remembered; of more, the one that was seen longest ago is forgotten. */
 const MAX_CLIENTS = 10_000;
 
@@ -27,6 +29,7 @@ export function createLookAhead({ initial }: { readonly initial: number }): Look
       return Math.ceil((pageSize + 1) * (perRecord.get(clientId) ?? initial) * MARGIN) + SPARE;
     },
     learn(clientId, records, needed) {
+      if (records < MIN_RECORDS) return;
       perRecord.delete(clientId);
       perRecord.set(clientId, Math.min(Math.max(1, needed / records), MAX_PER_RECORD));
       const [oldest] = perRecord.keys();
