@@ -117,13 +117,11 @@ afterAll(async () => {
 describe("doctor", () => {
   it("finds an installation right, but for the services that do not run", async () => {
     const { code, out } = await ops("doctor");
-    expect(out).not.toMatch(/^(away|skipped)/m);
-    expect(out.match(/^problem .*$/gm)).toEqual([
-      expect.stringMatching(/^problem +Redis +jobs processes +none is connected$/),
-    ]);
+    expect(out).not.toMatch(/^(problem|away|skipped)/m);
+    expect(out).toMatch(/^warning +Redis +jobs processes +none is connected$/m);
     expect(out).toMatch(/^ok +ClickHouse +user jobs +has what it needs/m);
     expect(out).toMatch(/^warning +Redis +schedules/m);
-    expect(code).toBe(1);
+    expect(code).toBe(0);
   });
 
   it("says what is wrong with users and topics, and what to do", async () => {
@@ -141,7 +139,6 @@ describe("doctor", () => {
       { name: "user reader", advice: expect.stringContaining("readonly = 2") },
       { name: "user jobs", found: expect.stringContaining("ALTER DELETE") },
       { name: "topics", advice: expect.stringContaining("topics create") },
-      { name: "jobs processes", advice: expect.stringContaining("start the jobs service") },
     ]);
     expect(problems[3]?.found).toContain("chat.messages, chat.messages.dead-letter");
   });

@@ -265,12 +265,12 @@ it.each([0, 1, 2])("ends as an undisturbed run when it dies after %d hours", asy
 });
 
 it.each([
-  [{ from: iso(LAST), to: iso(LAST) }, "has no hour"],
-  [{ from: iso(NOW - 60_000) }, `the last one was over at ${iso(LAST + HOUR)}`],
-  [{ from: iso(LAST - 1_000 * HOUR), to: iso(LAST) }, "at most 744 hours"],
-])("refuses the window %j", async (window, text) => {
+  [{ from: iso(LAST), to: iso(LAST) }, "no_hour_over", "has no hour"],
+  [{ from: iso(NOW - 60_000) }, "no_hour_over", `the last one was over at ${iso(LAST + HOUR)}`],
+  [{ from: iso(LAST - 1_000 * HOUR), to: iso(LAST) }, "reconcile_window", "at most 744 hours"],
+])("refuses the window %j", async (window, code, text) => {
   await expect(setup([]).run(window)).rejects.toMatchObject({
-    code: "reconcile_window",
+    code,
     retryable: false,
     message: expect.stringContaining(text) as string,
   });

@@ -76,7 +76,7 @@ export const createReconcile = (deps: {
     const start = from === null ? end - HOUR_MS : floorHour(Date.parse(from));
     if (start >= end) {
       const over = isoOf(floorHour(now()));
-      throw new ServiceError("reconcile_window", `the window has no hour, the last one was over at ${over}`);
+      throw new ServiceError("no_hour_over", `the window has no hour, the last one was over at ${over}`);
     }
     if (end - start > MAX_HOURS * HOUR_MS) {
       throw new ServiceError("reconcile_window", `the window must have at most ${MAX_HOURS} hours`);

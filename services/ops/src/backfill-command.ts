@@ -69,11 +69,13 @@ const dataOf = (options: BackfillOptions): BackfillData | string => {
 };
 
 /**
- * Throws `CommandError` when the offsets are of a topic or, of Kafka, of a partition that is not there: the job would
+ * Throws `CommandError` when Kafka is to be read by offsets of a topic or a partition that is not there: the job would
  * only fail.
  */
 const requirePlaces = async ({ window, source }: BackfillData): Promise<void> => {
   if (window?.by !== "offsets") return;
+  // Other sources need no brokers, and name topics that may be those of another time.
+  if (source.kind !== "kafka") return;
   const bus = readBusConfig();
   const { topic, ranges } = window;
   const wrong = (message: string) => new CommandError(message, { exitCode: EXIT.usage });
@@ -82,7 +84,6 @@ const requirePlaces = async ({ window, source }: BackfillData): Promise<void> =>
       `${topic} is none of the topics of events (${bus.topics.join(", ")}): check --topic and the TOPIC_ variables`,
     );
   }
-  if (source.kind !== "kafka") return;
   const there = await withAdmin(bus, async (admin) => {
     try {
       return await admin.fetchOffsets(topic);

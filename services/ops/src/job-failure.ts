@@ -3,12 +3,10 @@ import type { JobView } from "@conversation-export/queue";
 /** Codes of failures that lie in what the job was asked for, or in what has gone since: they come back every time. */
 const WRONG_INPUT: ReadonlySet<string> = new Set([
   "backfill_window",
-  "bad_data",
   "place_without_topic",
   "reconcile_window",
   "source_changed",
   "too_many_parts",
-  "unknown_client",
   "unknown_letter",
   "unknown_topic",
 ]);

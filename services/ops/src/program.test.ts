@@ -214,11 +214,10 @@ describe("servers that are away", () => {
 });
 
 describe("a backfill by offsets", () => {
-  it.each(["landing", "kafka"])("of %s is not begun for a topic that has no events", async (source) => {
+  it("of Kafka is not begun for a topic that has no events", async () => {
     setAll(AWAY);
-    const { code, out, err } = await run(
-      `backfill --all-clients --source ${source} --topic nope --offsets 0=1-2 --dry-run`.split(" "),
-    );
+    const line = "backfill --all-clients --source kafka --topic nope --offsets 0=1-2 --dry-run";
+    const { code, out, err } = await run(line.split(" "));
     expect({ code, out }).toEqual({ code: EXIT.usage, out: "" });
     expect(err).toContain("nope is none of the topics of events (conversations, messages, end-users)");
   });

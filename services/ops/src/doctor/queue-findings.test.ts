@@ -20,11 +20,12 @@ describe("failed jobs", () => {
 });
 
 it.each([
-  [[0, 0], "problem", "none is connected"],
-  [[2, 2, 1], "ok", "2 connected"],
-  [[null, null], "skipped", "does not list its clients"],
-] as const)("jobs processes %j: %s, %s", (counts, state, found) => {
-  const finding = processFinding(counts);
+  [[0, 0], true, "problem", "none is connected"],
+  [[0, 0], false, "warning", "none is connected"],
+  [[2, 2, 1], true, "ok", "2 connected"],
+  [[null, null], true, "skipped", "does not list its clients"],
+] as const)("jobs processes %j, before: %j: %s, %s", (counts, hasRun, state, found) => {
+  const finding = processFinding(counts, hasRun);
   expect(finding).toMatchObject({ state, found: expect.stringContaining(found) });
   expect(finding.advice === null).toBe(state === "ok");
 });

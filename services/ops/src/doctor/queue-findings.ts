@@ -49,17 +49,20 @@ const scheduleFinding = async (jobs: JobClient): Promise<Finding> => {
       );
 };
 
-/** Who runs the jobs. `counts`: of the processes that take the jobs of each queue; null: Redis does not tell. */
-export const processFinding = (counts: readonly (number | null)[]): Finding => {
+/**
+ * Who runs the jobs. `counts`: of the processes that take the jobs of each queue; null: Redis does not tell.
+ * `hasRun`: a jobs service has been there before; a new installation is checked before its services start.
+ */
+export const processFinding = (counts: readonly (number | null)[], hasRun: boolean): Finding => {
   const name = "jobs processes";
   const known = counts.filter((count) => count !== null);
   if (known.length === 0) {
     return skipped(name, "Redis does not list its clients", "look whether the jobs service runs");
   }
   const most = Math.max(...known);
-  return most === 0
-    ? problem(name, "none is connected", "start the jobs service: without it no job runs")
-    : ok(name, `${most} connected`);
+  if (most > 0) return ok(name, `${most} connected`);
+  const none = hasRun ? problem : warning;
+  return none(name, "none is connected", "start the jobs service: without it no job runs");
 };
 
 /** The failed jobs, by what helps: trying again, or another job. */
@@ -118,7 +121,10 @@ export const queueFindings = (redisUrl: string): Promise<Findings> =>
     withJobClient(redisUrl, async (jobs) => [
       ...(await serverFindings(jobs, new URL(redisUrl).host)),
       ...(await attempt(AREA, "jobs processes", async () => [
-        processFinding(await Promise.all(JOB_NAMES.map((name) => jobs.workers(name)))),
+        processFinding(
+          await Promise.all(JOB_NAMES.map((name) => jobs.workers(name))),
+          (await jobs.schedules()).length > 0,
+        ),
       ])),
       ...(await attempt(AREA, "schedules", async () => [await scheduleFinding(jobs)])),
       ...(await attempt(AREA, "writers", async () => writerFindings(await listWriters(redisUrl)))),
