@@ -2,12 +2,7 @@ import kafkajs from "kafkajs";
 import { describe, expect, it } from "vitest";
 import { busError, mayPass } from "./connection.ts";
 
-const {
-  KafkaJSConnectionError,
-  KafkaJSLockTimeout,
-  KafkaJSNonRetriableError,
-  KafkaJSNumberOfRetriesExceeded,
-} = kafkajs;
+const { KafkaJSConnectionError, KafkaJSNonRetriableError, KafkaJSNumberOfRetriesExceeded } = kafkajs;
 const away = new KafkaJSConnectionError("connect ECONNREFUSED 127.0.0.1:9092");
 
 describe("an error of kafkajs", () => {

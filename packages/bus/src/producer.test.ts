@@ -43,7 +43,7 @@ describe("requests", () => {
   const givenUp = Object.assign(new kafkajs.KafkaJSNonRetriableError(away), { cause: away });
 
   /** Sends fail with what stands in `failures`, one after another, and then succeed. */
-  const setup = (failures: unknown[]) => {
+  const setup = (failures: Error[]) => {
     const sent: string[] = [];
     const abort = new AbortController();
     const deps = { signal: abort.signal, log, pauseMs: 1 };
