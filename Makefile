@@ -3,7 +3,7 @@
 # bash, so that the PATH below also finds the commands that make would start without a shell
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help setup tools check format test contract soak bench up down restart status demo
+.PHONY: alerts help setup tools check format test chart chart-cluster contract soak bench up down restart status demo
 
 bin := $(CURDIR)/node_modules/.bin
 machine_path := $(subst $(bin):,,$(PATH))
@@ -31,8 +31,16 @@ format: setup ## write every file in the format that check wants
 	@node --run format
 
 test: tools check ## check, then unit, integration and end-to-end tests at reduced sizes
-	@sh deploy/check/require.sh python3
+	@sh deploy/check/require.sh python3 openssl
 	@node deploy/check/run-tests.ts unit integration e2e
+
+chart: setup ## the Helm chart: lint, renders, refused values, schemas of Kubernetes; installs helm and kubeconform
+	@sh deploy/check/require.sh python3
+	@sh deploy/charts/install-tools.sh
+	@CHART=required vitest run --project unit test/support/chart
+
+chart-cluster: setup ## install, change, take back and remove every example of the chart in the cluster of KUBECONFIG, whose nodes run nothing
+	@node test/chart-cluster/main.ts
 
 contract: tools setup ## the running interface against its own OpenAPI document (schemathesis, spectral)
 	@sh deploy/check/require.sh python3
@@ -40,6 +48,10 @@ contract: tools setup ## the running interface against its own OpenAPI document 
 
 soak: ## the same tests at full sizes
 	@$(MAKE) --no-print-directory test SIZE=full
+
+alerts: setup ## promtool, built by Go when there is none: check and test the rules of deploy/alerts
+	@sh deploy/check/promtool.sh
+	@TEST_SIZE=full vitest run --project unit test/support/watch/promtool.test.ts
 
 bench: tools setup ## benchmarks, one line per result
 	@node test/bench/main.ts

@@ -21,10 +21,22 @@ const documented = new Map<string, Row[]>(
 const configs = globSync("services/*/src/config.ts", { cwd: ROOT }).sort();
 const serviceOf = (path: string): string => path.split("/")[1] ?? "";
 
-/** The keys of the zod objects: names in capitals at the start of a line. */
-const variablesOf = (path: string): string[] => {
-  const source = readFileSync(join(ROOT, path), "utf8");
-  return [...new Set([...source.matchAll(/^ {2}([A-Z][A-Z0-9_]+):/gm)].map(([, name = ""]) => name))].sort();
+const readersOf = async (path: string): Promise<ReadConfig[]> => {
+  const module = (await import(pathToFileURL(join(ROOT, path)).href)) as Record<string, unknown>;
+  return Object.values(module).filter((one): one is ReadConfig => typeof one === "function");
+};
+
+/** The names that a service looks for in its environment. */
+const variablesOf = async (path: string): Promise<string[]> => {
+  const names = new Set<string>();
+  const env = new Proxy(REQUIRED, {
+    get: (values, name) => {
+      names.add(String(name));
+      return values[String(name)];
+    },
+  });
+  for (const read of await readersOf(path)) read(env);
+  return [...names].sort();
 };
 
 /** Values that every schema takes for what it requires. */
@@ -43,6 +55,7 @@ const another = (value: string): string => {
   const others: Readonly<Record<string, string>> = {
     info: "debug",
     on: "off",
+    off: "on",
     same: "advancing",
     "0.0.0.0": "127.0.0.1",
     loopback: "uniquelocal",
@@ -63,14 +76,13 @@ describe("docs/configuration.md", () => {
     ).toEqual(configs.map(serviceOf));
   });
 
-  it.each(configs)("names exactly the variables of %s", (path) => {
+  it.each(configs)("names exactly the variables of %s", async (path) => {
     const names = documented.get(serviceOf(path))?.map(({ name }) => name) ?? [];
-    expect(names.toSorted()).toEqual(variablesOf(path));
+    expect(names.toSorted()).toEqual(await variablesOf(path));
   });
 
   it.each(configs)("tells the defaults of %s", async (path) => {
-    const module = (await import(pathToFileURL(join(ROOT, path)).href)) as Record<string, unknown>;
-    const readers = Object.values(module).filter((one): one is ReadConfig => typeof one === "function");
+    const readers = await readersOf(path);
     const read = (env: Readonly<Record<string, string>>): unknown[] =>
       readers.map((reader) => reader({ ...REQUIRED, ...env }));
     const asItIs = read({});

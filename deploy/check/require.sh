@@ -15,6 +15,7 @@ for command in "$@"; do
     npm) lacks "npm is missing: it comes with Node.js; on Debian and Ubuntu: apt-get install npm" ;;
     java) lacks "java is missing: Kafka needs Java 17 or newer; on Debian and Ubuntu: apt-get install openjdk-17-jre-headless" ;;
     mvn) lacks "mvn is missing: Maven fetches Kafka and Redis; on Debian and Ubuntu: apt-get install maven" ;;
+    openssl) lacks "openssl is missing: the tests make certificates with it; on Debian and Ubuntu: apt-get install openssl" ;;
     python3) lacks "python3 is missing: the contract tests need Python 3.11 or newer; on Debian and Ubuntu: apt-get install python3 python3-venv" ;;
     *) lacks "$command is missing" ;;
     esac

@@ -46,14 +46,19 @@ const refused = (...problems: string[]) => ({
 
 describe.each(Object.entries(COMPLETE))("%s with a wrong environment", (service, complete) => {
   it("names what is missing on stderr, without a stack, and exits 1", () => {
-    const missing = Object.keys(complete).map((name) => `${name}: is required`);
+    const missing = Object.keys(complete).map((name) =>
+      name === "CLICKHOUSE_INTAKE_URL"
+        ? `${name}: is required, or CLICKHOUSE_INTAKE_USER and CLICKHOUSE_INTAKE_PASSWORD in its place`
+        : `${name}: is required`,
+    );
     expect(runMain(service, {})).toEqual(refused(...missing));
   });
 
   it("names a wrong variable, without its value", () => {
     const [name = "", value = ""] = Object.entries(complete).find(([name]) => name.endsWith("_URL")) ?? [];
     const result = runMain(service, { ...complete, [name]: value.replace(/^\w+:/, "ftp:") });
-    expect(result).toEqual(refused(`${name}: Invalid URL`));
+    expect(result).toMatchObject({ status: 1, stdout: "" });
+    expect(result.stderr).toMatch(new RegExp(`^wrong configuration:\\n  ${name}: must be [^\\n]+\\n$`));
     expect(result.stderr).not.toContain("hunter2");
   });
 });

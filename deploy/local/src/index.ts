@@ -1,5 +1,6 @@
 export type { ClickhousePasswords, ClickhouseUser } from "./clickhouse.ts";
 export { choosePorts } from "./ports.ts";
+export { createSentinel } from "./redis.ts";
 export type { Server } from "./server.ts";
 export {
   type ClickhouseServer,

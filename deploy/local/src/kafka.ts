@@ -9,11 +9,22 @@ import { packageFolder } from "./paths.ts";
 import { runCommand } from "./run-command.ts";
 import { createServer, type Ending, type Server } from "./server.ts";
 
+/** Listeners beside the plain one. */
+export type KafkaListeners = {
+  /** Their ports by their protocols. */
+  readonly ports: Readonly<Partial<Record<"SSL" | "SASL_SSL" | "SASL_PLAINTEXT", number>>>;
+  /** What server.properties says of them: certificates, mechanisms, users. */
+  readonly properties: Readonly<Record<string, string>>;
+  /** Passwords of the users of SCRAM, which count from the first start on a folder. */
+  readonly scramUsers?: Readonly<Record<string, string>>;
+};
+
 /** What the Kafka server is made from; `folder` holds its data and its log. */
 export type KafkaDeps = {
   readonly folder: string;
   readonly port: number;
   readonly controllerPort: number;
+  readonly listeners?: KafkaListeners | undefined;
   readonly env: NodeJS.ProcessEnv;
   readonly log: (line: string) => void;
   readonly onUnexpectedEnd: (ending: Ending) => void;
@@ -24,13 +35,21 @@ const oldestJava = 17;
 const host = "127.0.0.1";
 
 /** server.properties of one combined broker and controller; everything else is Kafka's default. */
-export function kafkaProperties(port: number, controllerPort: number, dataFolder: string): string {
+export function kafkaProperties(
+  port: number,
+  controllerPort: number,
+  dataFolder: string,
+  more?: KafkaListeners,
+): string {
+  const others = Object.entries(more?.ports ?? {});
+  const addresses = others.map(([protocol, at]) => `,${protocol}://${host}:${at}`).join("");
+  const protocols = others.map(([protocol]) => `,${protocol}:${protocol}`).join("");
   return Object.entries({
     "process.roles": "broker,controller",
     "node.id": "1",
-    listeners: `PLAINTEXT://${host}:${port},CONTROLLER://${host}:${controllerPort}`,
-    "advertised.listeners": `PLAINTEXT://${host}:${port}`,
-    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    listeners: `PLAINTEXT://${host}:${port},CONTROLLER://${host}:${controllerPort}${addresses}`,
+    "advertised.listeners": `PLAINTEXT://${host}:${port}${addresses}`,
+    "listener.security.protocol.map": `PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT${protocols}`,
     "controller.listener.names": "CONTROLLER",
     "inter.broker.listener.name": "PLAINTEXT",
     "controller.quorum.voters": `1@${host}:${controllerPort}`,
@@ -48,6 +67,7 @@ export function kafkaProperties(port: number, controllerPort: number, dataFolder
     // A broker that was killed may register again once its old session has ended.
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "300",
+    ...more?.properties,
   })
     .map(([name, value]) => `${name}=${value}\n`)
     .join("");
@@ -86,7 +106,7 @@ export async function createKafka(deps: KafkaDeps): Promise<Server> {
   mkdirSync(folder, { recursive: true });
   const dataFolder = join(folder, "data");
   const propertiesPath = join(folder, "server.properties");
-  writeFileSync(propertiesPath, kafkaProperties(deps.port, deps.controllerPort, dataFolder));
+  writeFileSync(propertiesPath, kafkaProperties(deps.port, deps.controllerPort, dataFolder, deps.listeners));
   const classPath = [
     // Up in half the time: servers of tests do not live long enough for the second compiler to pay.
     "-XX:TieredStopAtLevel=1",
@@ -101,7 +121,13 @@ export async function createKafka(deps: KafkaDeps): Promise<Server> {
     const logPath = join(folder, "format.log");
     rmSync(logPath, { force: true });
     const format = ["kafka.tools.StorageTool", "format", "--ignore-formatted"];
-    const options = ["-t", createClusterId(), "-c", propertiesPath];
+    const scram = Object.entries(deps.listeners?.scramUsers ?? {}).flatMap(([name, password]) =>
+      ["SCRAM-SHA-256", "SCRAM-SHA-512"].flatMap((mechanism) => [
+        "--add-scram",
+        `${mechanism}=[name=${name},password=${password}]`,
+      ]),
+    );
+    const options = ["-t", createClusterId(), "-c", propertiesPath, ...scram];
     const finished = await runCommand(
       { command: ["java", ...classPath, ...format, ...options], cwd: folder, env, logPath },
       60_000,

@@ -25,7 +25,7 @@ const binaries: Readonly<Record<string, string>> = {
   "darwin-arm64": "redis-server-6.2.6-v5-darwin-arm64",
 };
 
-async function findBinary(deps: RedisDeps): Promise<string> {
+async function findBinary(deps: Pick<RedisDeps, "env" | "log">): Promise<string> {
   const installed = findProgram("redis-server", deps.env) ?? findProgram("valkey-server", deps.env);
   if (installed !== undefined) return installed;
   const platform = `${process.platform}-${process.arch}`;
@@ -53,6 +53,19 @@ function ping(port: number): Promise<boolean> {
     socket.once("data", (bytes) => finish(bytes.toString().startsWith("+PONG")));
     socket.once("timeout", () => finish(false));
     socket.once("error", () => finish(false));
+  });
+}
+
+function listens(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ host, port, timeout: 1_000 });
+    const finish = (accepted: boolean) => (): void => {
+      socket.destroy();
+      resolve(accepted);
+    };
+    socket.once("connect", finish(true));
+    socket.once("timeout", finish(false));
+    socket.once("error", finish(false));
   });
 }
 
@@ -90,6 +103,46 @@ export async function createRedis(deps: RedisDeps): Promise<Server> {
     startDeadlineMs: 30_000,
     stopDeadlineMs: 10_000,
     ready: () => ping(port),
+    onUnexpectedEnd: deps.onUnexpectedEnd,
+  });
+}
+
+/** What a sentinel is made from; `folder` holds its configuration and its log. */
+export type SentinelDeps = RedisDeps & {
+  /** The name under which it knows the server at `serverPort`. */
+  readonly name: string;
+  readonly serverPort: number;
+  readonly password: string;
+};
+
+/** A sentinel, which alone may decide that another server becomes the primary one. */
+export async function createSentinel(deps: SentinelDeps): Promise<Server> {
+  const { folder, port, env, name } = deps;
+  const binary = await findBinary(deps);
+  mkdirSync(folder, { recursive: true });
+  const configPath = join(folder, "sentinel.conf");
+  const lines = [
+    `port ${port}`,
+    `bind ${host}`,
+    `dir ${folder}`,
+    `requirepass ${deps.password}`,
+    `sentinel monitor ${name} ${host} ${deps.serverPort} 1`,
+    `sentinel down-after-milliseconds ${name} 1000`,
+    `sentinel failover-timeout ${name} 5000`,
+  ];
+  writeFileSync(configPath, lines.map((line) => `${line}\n`).join(""));
+  return createServer({
+    name: "sentinel",
+    tied: {
+      command: [binary, configPath, "--sentinel"],
+      cwd: folder,
+      env,
+      logPath: join(folder, "sentinel.log"),
+    },
+    identityPath: join(folder, "sentinel.identity"),
+    startDeadlineMs: 30_000,
+    stopDeadlineMs: 10_000,
+    ready: () => listens(port),
     onUnexpectedEnd: deps.onUnexpectedEnd,
   });
 }

@@ -8,7 +8,7 @@ import {
   database,
   keepPasswords,
 } from "./clickhouse.ts";
-import { createKafka } from "./kafka.ts";
+import { createKafka, type KafkaListeners } from "./kafka.ts";
 import { acquireLock, type Lock, LockedError } from "./lock-file.ts";
 import { choosePorts } from "./ports.ts";
 import { createRedis } from "./redis.ts";
@@ -31,6 +31,7 @@ export type StackOptions = {
   /** All three when absent. */
   readonly servers?: readonly ServerName[];
   readonly clickhousePasswords?: Partial<ClickhousePasswords>;
+  readonly kafkaListeners?: KafkaListeners;
   /** The environment of the servers; the environment of this process when absent. */
   readonly env?: NodeJS.ProcessEnv;
   /** Receives one line for each thing that happens; silent when absent. */
@@ -143,6 +144,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
           folder: kafkaFolder,
           port: port("kafka"),
           controllerPort: port("kafkaController"),
+          listeners: options.kafkaListeners,
           env,
           log,
           onUnexpectedEnd: onUnexpectedEnd("kafka"),

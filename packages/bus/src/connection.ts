@@ -1,26 +1,18 @@
-import { type Logger, retry, ServiceError } from "@conversation-export/runtime";
+import {
+  type KafkaServers,
+  type Logger,
+  retry,
+  ServiceError,
+  tlsTroubleOf,
+} from "@conversation-export/runtime";
 import kafkajs, { type Kafka, type LogEntry, type SASLOptions } from "kafkajs";
 import { registerCodecs } from "./codecs.ts";
 import { readHeadersInLinearTime } from "./headers.ts";
 import { isOffsetOutOfRange, levelOf } from "./log-level.ts";
 import type { TopicPartition } from "./message.ts";
 
-export type Tls = { ca?: string; cert?: string; key?: string; rejectUnauthorized?: boolean };
-
-export type Sasl = {
-  mechanism: "plain" | "scram-sha-256" | "scram-sha-512";
-  username: string;
-  password: string;
-};
-
 /** How to reach the brokers. `clientId` names this process in the brokers' logs and quotas. */
-export type Connection = {
-  brokers: readonly string[];
-  clientId: string;
-  log: Logger;
-  ssl?: boolean | Tls | undefined;
-  sasl?: Sasl | undefined;
-};
+export type Connection = KafkaServers & { clientId: string; log: Logger };
 
 /** What kafkajs says only in its log. */
 export type LogWatch = {
@@ -61,7 +53,8 @@ export const createKafka = (connection: Connection, watch: LogWatch = {}): Kafka
     brokers: [...brokers],
     clientId,
     ...(ssl !== undefined && { ssl }),
-    ...(sasl !== undefined && { sasl: sasl as SASLOptions }),
+    // A copy, for kafkajs notes things in it.
+    ...(sasl !== undefined && { sasl: { ...sasl } as SASLOptions }),
     connectionTimeout: 5000,
     requestTimeout: 30_000,
     retry: RETRY,
@@ -97,7 +90,36 @@ export const busError = (code: string, message: string, cause: unknown): Service
     cause,
   });
 
-/** Connects, waiting for the brokers as long as it takes. Throws ServiceError `bus_start` for what cannot pass. */
+const causesOf = (error: unknown): Error[] =>
+  error instanceof Error ? [error, ...causesOf(error.cause)] : [];
+
+/** TLS that does not come about: kafkajs takes it for trouble of the network. */
+const isTlsTrouble = (error: unknown): boolean =>
+  causesOf(error).some((cause) => "code" in cause && tlsTroubleOf(cause.code) !== undefined);
+
+/** As `mayPass`, while the first connection is being made. */
+export const mayPassAtStart = (error: unknown): boolean => mayPass(error) && !isTlsTrouble(error);
+
+/**
+ * What kept a client from starting: `bus_credentials` when the brokers refuse user or password, `bus_tls` when there is
+ * no TLS that both sides accept, else `bus_start`.
+ */
+export const startError = (name: string, error: unknown): ServiceError => {
+  const refused = protocolErrorType(error)?.includes("SASL") === true;
+  if (refused || causesOf(error).some(({ name: kind }) => kind === "KafkaJSSASLAuthenticationError")) {
+    return busError("bus_credentials", `Kafka refuses the credentials of the ${name}`, error);
+  }
+  if (isTlsTrouble(error)) {
+    const message = `no TLS with Kafka for the ${name}: ${error instanceof Error ? error.message : String(error)}`;
+    return new ServiceError("bus_tls", message, { cause: error });
+  }
+  return busError("bus_start", `the ${name} cannot start`, error);
+};
+
+/**
+ * Connects, waiting for the brokers as long as it takes. Throws ServiceError `bus_start`, `bus_credentials` or `bus_tls`
+ * for what cannot pass.
+ */
 export const connectTo = async (
   client: { connect(): Promise<void> },
   name: string,
@@ -108,11 +130,11 @@ export const connectTo = async (
     await retry(() => client.connect(), {
       signal,
       initialMs: 500,
-      retryable: mayPass,
+      retryable: mayPassAtStart,
       onRetry: (error) => log.warn({ error: String(error) }, "waiting for Kafka"),
     });
   } catch (error) {
     signal.throwIfAborted();
-    throw busError("bus_start", `${name} cannot start`, error);
+    throw startError(name, error);
   }
 };

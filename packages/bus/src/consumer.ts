@@ -1,7 +1,16 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { type Metrics, retry } from "@conversation-export/runtime";
 import kafkajs, { type EachBatchPayload, type OffsetsByTopicPartition } from "kafkajs";
-import { busError, type Connection, createKafka, mayPass, protocolErrorType, RETRY } from "./connection.ts";
+import {
+  busError,
+  type Connection,
+  createKafka,
+  mayPass,
+  mayPassAtStart,
+  protocolErrorType,
+  RETRY,
+  startError,
+} from "./connection.ts";
 import { createJoinGate } from "./join-gate.ts";
 import {
   type BusMessage,
@@ -412,7 +421,7 @@ export const createConsumer = (deps: ConsumerDeps): Consumer => {
           {
             signal: abort.signal,
             initialMs: 500,
-            retryable: mayPass,
+            retryable: mayPassAtStart,
             onRetry: (error) => {
               tick = Date.now();
               log.warn({ topics, error: String(error) }, "waiting for Kafka and its topics");
@@ -421,7 +430,7 @@ export const createConsumer = (deps: ConsumerDeps): Consumer => {
         );
       } catch (error) {
         abort.signal.throwIfAborted();
-        throw busError("bus_start", "consumer cannot start", error);
+        throw startError("consumer", error);
       }
       running = consumer.run({ autoCommit: false, eachBatchAutoResolve: false, eachBatch });
       await running;

@@ -1,5 +1,5 @@
 export { type Admin, createAdmin, type NewTopic, type PartitionBounds, type PartitionLag } from "./admin.ts";
-export type { Connection, Sasl, Tls } from "./connection.ts";
+export type { Connection } from "./connection.ts";
 export {
   type Consumer,
   type ConsumerDeps,

@@ -1,4 +1,4 @@
-import type { Logger } from "@conversation-export/runtime";
+import type { Logger, RedisServer } from "@conversation-export/runtime";
 import { Queue } from "bullmq";
 import { askRedis, clientOf, createRedis } from "./redis.ts";
 
@@ -34,8 +34,8 @@ export type ErasureQueue = {
   counts(): Promise<Readonly<Record<string, number>>>;
 };
 
-/** `url` as for `createRedis`; the queue has a connection of its own. */
-export const createErasureQueue = (deps: { readonly url: string; readonly log: Logger }): ErasureQueue => {
+/** The queue has a connection of its own. */
+export const createErasureQueue = (deps: RedisServer & { readonly log: Logger }): ErasureQueue => {
   const { log } = deps;
   const redis = createRedis(deps);
   const client = clientOf(redis);

@@ -5,7 +5,7 @@ import { createBullBoard } from "@bull-board/api";
 import { BullMQAdapter } from "@bull-board/api/bullMQAdapter";
 import { FastifyAdapter } from "@bull-board/fastify";
 import { fastifyBasicAuth } from "@fastify/basic-auth";
-import type { Logger } from "@conversation-export/runtime";
+import type { Logger, RedisServer } from "@conversation-export/runtime";
 import { fastify, type FastifyInstance } from "fastify";
 import { createJobQueues, partQueueOf } from "./job-queues.ts";
 import { JOB_NAMES } from "./job.ts";
@@ -24,15 +24,16 @@ export type JobBoard = {
 };
 
 /** The board behind basic authentication. It shows and changes nothing: acting is the command line's. */
-export const createJobBoard = (deps: {
-  readonly url: string;
-  readonly user: string;
-  readonly password: string;
-  readonly log: Logger;
-}): JobBoard => {
+export const createJobBoard = (
+  deps: RedisServer & {
+    readonly user: string;
+    readonly password: string;
+    readonly log: Logger;
+  },
+): JobBoard => {
   const prefix = "/board";
   const expected = digest(deps.user, deps.password);
-  const redis = createRedis({ url: deps.url, log: deps.log.child({}, { level: "error" }) });
+  const redis = createRedis({ ...deps, log: deps.log.child({}, { level: "error" }) });
   const queues = createJobQueues(clientOf(redis));
   let app: FastifyInstance | undefined;
 

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { isRetryable, type Logger, ServiceError } from "@conversation-export/runtime";
+import { isRetryable, type Logger, type RedisServer, ServiceError } from "@conversation-export/runtime";
 import type { Job } from "bullmq";
 import { cancelKeyOf, createJobQueues, KEY_PREFIX, partProgressKeyOf, partQueueOf } from "./job-queues.ts";
 import { hasEnded, JOB_STATES, type JobState, type JobView, viewJob } from "./job-view.ts";
@@ -101,17 +101,20 @@ export type JobClient = {
   }>;
 };
 
-/** Adds, shows and stops jobs. `url` as for `createRedis`; the client has a connection of its own. */
-export const createJobClient = (deps: { readonly url: string; readonly log: Logger }): JobClient => {
+/** Adds, shows and stops jobs. The client has a connection of its own. */
+export const createJobClient = (deps: RedisServer & { readonly log: Logger }): JobClient => {
   const redis = createRedis(deps);
   const client = clientOf(redis);
   const queues = createJobQueues(client);
 
   const connect = async (): Promise<void> => {
     if (client.status === "ready") return;
-    await once(client, "ready", { signal: AbortSignal.timeout(CONNECT_WITHIN_MS) }).catch(() => {
-      throw new Error(`not connected within ${CONNECT_WITHIN_MS} ms`);
-    });
+    await once(client, "ready", { signal: AbortSignal.timeout(CONNECT_WITHIN_MS) }).catch(
+      (error: unknown) => {
+        const late = error instanceof Error && error.name === "AbortError";
+        throw late ? new Error(`not connected within ${CONNECT_WITHIN_MS} ms`) : error;
+      },
+    );
   };
 
   const ask = async <T>(operation: () => Promise<T>): Promise<T> => {

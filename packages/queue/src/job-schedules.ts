@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Logger, Metrics } from "@conversation-export/runtime";
+import type { Logger, Metrics, RedisServer } from "@conversation-export/runtime";
 import { createJobQueues, JOB_OPTIONS, type JobQueue, KEY_PREFIX } from "./job-queues.ts";
 import { JOB_NAMES, type JobName, type JobType } from "./job.ts";
 import { clientOf, createRedis } from "./redis.ts";
@@ -44,15 +44,16 @@ export type Schedules = {
  * Keeps the schedules in Redis as the table says: at the start new, changed and stale ones are put right, by one process
  * at a time; from then on, every half minute, those that are missing or have lost their next run.
  */
-export const createSchedules = (deps: {
-  readonly url: string;
-  readonly schedules: readonly Schedule[];
-  readonly metrics: Metrics;
-  readonly log: Logger;
-  readonly checkEveryMs?: number;
-}): Schedules => {
+export const createSchedules = (
+  deps: RedisServer & {
+    readonly schedules: readonly Schedule[];
+    readonly metrics: Metrics;
+    readonly log: Logger;
+    readonly checkEveryMs?: number;
+  },
+): Schedules => {
   const { schedules, metrics, log, checkEveryMs = CHECK_EVERY_MS } = deps;
-  const redis = createRedis({ url: deps.url, log: log.child({}, { level: "error" }) });
+  const redis = createRedis({ ...deps, log: log.child({}, { level: "error" }) });
   const client = clientOf(redis);
   const queues = createJobQueues(client);
   const take = createScript(client, TAKE);

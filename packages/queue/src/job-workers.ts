@@ -1,5 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Logger, type Metrics, retry, ServiceError } from "@conversation-export/runtime";
+import {
+  type Logger,
+  type Metrics,
+  type RedisServer,
+  retry,
+  ServiceError,
+} from "@conversation-export/runtime";
 import type { Worker } from "bullmq";
 import { createActiveJobs } from "./active-jobs.ts";
 import { createFencedWrite } from "./fenced-write.ts";
@@ -27,22 +33,23 @@ export type JobWorkers = {
  * @param deps.lockMs after so long without a sign of its worker a job is given to another
  * @param deps.onFatal a worker has ended by itself, which is a bug
  */
-export const createJobWorkers = (deps: {
-  readonly url: string;
-  readonly jobs: readonly RunnableJob[];
-  readonly lockMs: number;
-  readonly stopWithinMs: number;
-  readonly metrics: Metrics;
-  readonly log: Logger;
-  readonly onFatal?: (error: unknown) => void;
-}): JobWorkers => {
+export const createJobWorkers = (
+  deps: RedisServer & {
+    readonly jobs: readonly RunnableJob[];
+    readonly lockMs: number;
+    readonly stopWithinMs: number;
+    readonly metrics: Metrics;
+    readonly log: Logger;
+    readonly onFatal?: (error: unknown) => void;
+  },
+): JobWorkers => {
   const { jobs, lockMs, stopWithinMs, log } = deps;
   const names = jobs.map(({ name }) => name);
   if (new Set(names).size < names.length) throw new TypeError("two handlers for one kind of job");
   // One of the connections of a process tells of Redis, and that is enough.
   const quiet = log.child({}, { level: log.isLevelEnabled("debug") ? "debug" : "error" });
-  const patientRedis = createRedis({ url: deps.url, log: quiet, within: "ever" });
-  const impatientRedis = createRedis({ url: deps.url, log: quiet });
+  const patientRedis = createRedis({ ...deps, log: quiet, within: "ever" });
+  const impatientRedis = createRedis({ ...deps, log: quiet });
   const [patient, impatient] = [clientOf(patientRedis), clientOf(impatientRedis)];
   // BullMQ listens on it once for each worker.
   patient.setMaxListeners(0);

@@ -1,5 +1,6 @@
-import { type Logger, ServiceError } from "@conversation-export/runtime";
-import { Redis as Client } from "ioredis";
+import { isIP } from "node:net";
+import { type Logger, parseRedisUrl, type RedisServer, ServiceError } from "@conversation-export/runtime";
+import { Redis as Client, type RedisOptions } from "ioredis";
 import { problemsOf, type RedisServerFacts, readServerFacts } from "./server-facts.ts";
 
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -59,22 +60,54 @@ const WHEN = {
   ever: { maxRetriesPerRequest: null, socketTimeout: LONG_SILENCE_TIMEOUT_MS },
 } as const;
 
-/**
- * `url`: `redis://user:password@host:port/database`, or `rediss:` for TLS.
- * @param deps.within whether a command fails when the server is away (`now`, the default) or waits for it (`ever`)
- */
-export const createRedis = (deps: {
-  readonly url: string;
-  readonly log: Logger;
-  readonly within?: keyof typeof WHEN;
-}): Redis => {
-  const { url, log } = deps;
-  const client = new Client(url, {
+const openClient = (
+  { url, ca, sentinelPassword }: RedisServer,
+  options: Omit<RedisOptions, "protocol" | "replyMapping">,
+): Client => {
+  const address = parseRedisUrl(url);
+  const [server] = address?.hosts ?? [];
+  if (address === undefined || server === undefined) throw new TypeError("not an address of Redis");
+  const { hosts, name, username, password, database: db } = address;
+  const tls = address.tls ? { ...(ca !== undefined && { ca }) } : undefined;
+  const common = {
+    ...options,
+    db,
+    ...(username !== "" && { username }),
+    ...(password !== "" && { password }),
+  };
+  if (name === null) {
+    // A proxy of many servers sends a connection on by its name, which the client does not tell by itself.
+    const named = isIP(server.host) === 0 && { servername: server.host };
+    return new Client({ ...common, ...server, ...(tls !== undefined && { tls: { ...tls, ...named } }) });
+  }
+  return new Client({
+    ...common,
+    sentinels: [...hosts],
+    name,
+    ...(sentinelPassword !== undefined && { sentinelPassword }),
+    ...(tls !== undefined && { tls, sentinelTLS: tls, enableTLSForSentinelMode: true }),
+    sentinelCommandTimeout: COMMAND_TIMEOUT_MS,
+    sentinelRetryStrategy: reconnectMs,
+  });
+};
+
+const reconnectMs = (attempt: number): number => Math.min(attempt * 100, MAX_RECONNECT_MS);
+
+/** The answer of a server that is not the primary one any more, also through a script. */
+const isDemoted = (error: Error): boolean => error.message.includes("READONLY ");
+
+/** @param deps.within whether a command fails when the server is away (`now`, the default) or waits for it (`ever`) */
+export const createRedis = (
+  deps: RedisServer & { readonly log: Logger; readonly within?: keyof typeof WHEN },
+): Redis => {
+  const { log } = deps;
+  const client = openClient(deps, {
     lazyConnect: true,
     connectTimeout: CONNECT_TIMEOUT_MS,
     // Without its socketTimeout a connection whose other end vanished silently would be kept for many minutes.
     ...WHEN[deps.within ?? "now"],
-    retryStrategy: (attempt) => Math.min(attempt * 100, MAX_RECONNECT_MS),
+    retryStrategy: reconnectMs,
+    reconnectOnError: isDemoted,
   });
   const abort = new AbortController();
   let reported = false;

@@ -1,14 +1,14 @@
 import type { z } from "zod";
 import { ConfigError } from "./errors.ts";
 
+/** The variables of a process. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
 /**
  * Reads the variables that the schema names and returns its output. An empty variable counts as absent.
  * @throws ConfigError with every wrong variable by name; values never appear in it, they may be secrets.
  */
-export const parseEnv = <S extends z.ZodObject>(
-  schema: S,
-  env: Readonly<Record<string, string | undefined>>,
-): z.output<S> => {
+export const parseEnv = <S extends z.ZodObject>(schema: S, env: Environment): z.output<S> => {
   const given: Record<string, string> = {};
   for (const name of Object.keys(schema.shape)) {
     const value = env[name];
@@ -22,4 +22,22 @@ export const parseEnv = <S extends z.ZodObject>(
       return `${name}: ${name in given ? issue.message : "is required"}`;
     }),
   );
+};
+
+/** The results of all reads in their order. @throws ConfigError with the problems of all of them, each once */
+export const readAll = <Results extends readonly unknown[]>(
+  ...reads: { readonly [At in keyof Results]: () => Results[At] }
+): Results => {
+  const problems = new Set<string>();
+  const results = reads.map((read) => {
+    try {
+      return read();
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      for (const problem of error.problems) problems.add(problem);
+      return undefined;
+    }
+  });
+  if (problems.size > 0) throw new ConfigError([...problems]);
+  return results as unknown as Results;
 };

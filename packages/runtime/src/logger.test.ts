@@ -19,5 +19,8 @@ it("writes one JSON line with time, level, service and the error's code, and no 
     err: { code: "away", retryable: true },
   });
   expect(line["time"]).toMatch(/^\d{4}-\d\d-\d\dT.*Z$/);
-  expect(lines[0]).not.toContain("x1y2");
+  const refused = Object.assign(new Error("WRONGPASS"), { command: { name: "auth", args: ["x1y2"] } });
+  log.error({ err: refused }, "no");
+  expect(lines[1]).toContain("WRONGPASS");
+  expect(lines.join()).not.toContain("x1y2");
 });

@@ -22,7 +22,11 @@ export const createLogger = (deps: {
     level: deps.level,
     timestamp: stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
-    redact: { paths: [...REDACTED, ...REDACTED.map((name) => `*.${name}`)], censor: "[redacted]" },
+    redact: {
+      // An error of Redis tells the command that was refused, AUTH too.
+      paths: [...REDACTED, ...REDACTED.map((name) => `*.${name}`), "err.command.args"],
+      censor: "[redacted]",
+    },
   };
   return deps.destination === undefined ? pino(options) : pino(options, deps.destination);
 };

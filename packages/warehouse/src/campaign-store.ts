@@ -1,6 +1,6 @@
 import type { ClickHouseClient } from "@clickhouse/client";
 import { toIso } from "./client-store.ts";
-import { connect } from "./connection.ts";
+import { connect, type WarehouseAccess } from "./connection.ts";
 import { toWarehouseError } from "./warehouse-error.ts";
 
 /** A campaign that a client may trigger. */
@@ -43,14 +43,13 @@ const toCampaign = (row: StoredCampaign): CampaignRow => ({
  * `url`: `http://user:password@host:port/database`; looking up needs the right to read alone. `now` gives milliseconds
  * since the epoch: a later change of a campaign wins by it.
  */
-export function createCampaignStore(deps: {
-  readonly url: string;
-  readonly application: string;
-  readonly now: () => number;
-}): CampaignStore {
+export function createCampaignStore(
+  deps: WarehouseAccess & {
+    readonly now: () => number;
+  },
+): CampaignStore {
   const client: ClickHouseClient = connect({
-    url: deps.url,
-    application: deps.application,
+    ...deps,
     maxOpenConnections: 4,
     requestTimeoutMs: 10_000,
   });

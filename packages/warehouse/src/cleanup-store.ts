@@ -1,7 +1,7 @@
 import type { ClickHouseClient } from "@clickhouse/client";
 import type { Micros } from "@conversation-export/domain";
 import { clusterNames } from "./cluster-names.ts";
-import { connect } from "./connection.ts";
+import { connect, type WarehouseAccess } from "./connection.ts";
 import { createDeletion } from "./deletion.ts";
 import type { Topology } from "./migration-template.ts";
 import { toWarehouseError } from "./warehouse-error.ts";
@@ -54,15 +54,14 @@ const INSERT_KEYS =
 type Parameters = Readonly<Record<string, unknown>>;
 
 /** `url`: of the user for jobs. */
-export function createCleanupStore(deps: {
-  readonly url: string;
-  readonly application: string;
-  readonly topology: Topology;
-}): CleanupStore {
-  const { url, application, topology } = deps;
+export function createCleanupStore(
+  deps: WarehouseAccess & {
+    readonly topology: Topology;
+  },
+): CleanupStore {
+  const { topology } = deps;
   const client: ClickHouseClient = connect({
-    url,
-    application,
+    ...deps,
     maxOpenConnections: 2,
     requestTimeoutMs: 3_600_000,
     settings: {

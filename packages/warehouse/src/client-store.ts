@@ -1,6 +1,6 @@
 import type { ClickHouseClient } from "@clickhouse/client";
 import { parseRateWindows, type RateWindow } from "@conversation-export/domain";
-import { connect } from "./connection.ts";
+import { connect, type WarehouseAccess } from "./connection.ts";
 import { toWarehouseError } from "./warehouse-error.ts";
 
 export type LinkBounds = "same" | "advancing";
@@ -108,11 +108,11 @@ function toKey(row: StoredKey): KeyRow {
 }
 
 /** `now` gives milliseconds since the epoch: a later change of a client or key wins by it. */
-export function createClientStore(deps: {
-  readonly url: string;
-  readonly application: string;
-  readonly now: () => number;
-}): ClientStore {
+export function createClientStore(
+  deps: WarehouseAccess & {
+    readonly now: () => number;
+  },
+): ClientStore {
   const client: ClickHouseClient = connect(deps);
 
   async function select<T>(query: string, parameters: Record<string, string> = {}): Promise<T[]> {

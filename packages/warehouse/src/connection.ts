@@ -1,11 +1,18 @@
+import { Agent } from "node:https";
 import { type ClickHouseClient, type ClickHouseSettings, createClient } from "@clickhouse/client";
 import { isAwayError, toWarehouseError } from "./warehouse-error.ts";
 
-export type ConnectionOptions = {
-  /** `http://user:password@host:port/database` */
+/** Where ClickHouse is, and who asks it. */
+export type WarehouseAccess = {
+  /** `http://user:password@host:port/database`, or `https:` */
   readonly url: string;
+  /** For `https:`: certificates in PEM of the authorities to trust; absent: those that Node knows. */
+  readonly ca?: string | undefined;
   /** Shown in ClickHouse's query log. */
   readonly application: string;
+};
+
+export type ConnectionOptions = WarehouseAccess & {
   readonly maxOpenConnections?: number;
   readonly requestTimeoutMs?: number;
   readonly settings?: ClickHouseSettings;
@@ -14,6 +21,7 @@ export type ConnectionOptions = {
 /** Opens a pool of HTTP connections to ClickHouse. Throws when the URL is not one. */
 export function connect(options: ConnectionOptions): ClickHouseClient {
   const url = new URL(options.url);
+  const maxOpenConnections = options.maxOpenConnections ?? 16;
   const database = decodeURIComponent(url.pathname.slice(1));
   return createClient({
     url: url.origin,
@@ -21,7 +29,11 @@ export function connect(options: ConnectionOptions): ClickHouseClient {
     password: decodeURIComponent(url.password),
     ...(database === "" ? {} : { database }),
     application: options.application,
-    max_open_connections: options.maxOpenConnections ?? 16,
+    // With `tls` the client writes the password as it is into a header, where not every character may stand.
+    ...(options.ca !== undefined && {
+      http_agent: new Agent({ keepAlive: true, maxSockets: maxOpenConnections, ca: options.ca }),
+    }),
+    max_open_connections: maxOpenConnections,
     request_timeout: options.requestTimeoutMs ?? 120_000,
     compression: { request: false, response: false },
     // Below the server's keep-alive of 10 s, so that no request meets a socket that is just closing.
@@ -35,11 +47,7 @@ export function connect(options: ConnectionOptions): ClickHouseClient {
  * Resolves when a server answers at the URL, whatever it says. Throws `WarehouseError` (`isAwayError`) when none does
  * within `timeoutMs`: the requests of a store wait much longer, for some of them take long.
  */
-export async function awaitAnswer(deps: {
-  readonly url: string;
-  readonly application: string;
-  readonly timeoutMs: number;
-}): Promise<void> {
+export async function awaitAnswer(deps: WarehouseAccess & { readonly timeoutMs: number }): Promise<void> {
   const client = connect({ ...deps, maxOpenConnections: 1, requestTimeoutMs: deps.timeoutMs });
   try {
     const answer = await client.ping();

@@ -1,6 +1,6 @@
 import type { ClickHouseClient } from "@clickhouse/client";
 import { clusterNames } from "./cluster-names.ts";
-import { connect } from "./connection.ts";
+import { connect, type WarehouseAccess } from "./connection.ts";
 import type { Topology } from "./migration-template.ts";
 import { toWarehouseError } from "./warehouse-error.ts";
 
@@ -43,15 +43,14 @@ export function hidingStatement(
 }
 
 /** `url`: `http://user:password@host:port/database` of the user for jobs. */
-export function createDeletion(deps: {
-  readonly url: string;
-  readonly application: string;
-  readonly topology: Topology;
-}): Deletion {
+export function createDeletion(
+  deps: WarehouseAccess & {
+    readonly topology: Topology;
+  },
+): Deletion {
   const { topology } = deps;
   const client: ClickHouseClient = connect({
-    url: deps.url,
-    application: deps.application,
+    ...deps,
     maxOpenConnections: 4,
     requestTimeoutMs: 3_600_000,
     settings: {

@@ -1,6 +1,6 @@
 import type { ClickHouseClient, ClickHouseSettings } from "@clickhouse/client";
 import { formatTimestampZ, type Micros } from "@conversation-export/domain";
-import { connect } from "./connection.ts";
+import { connect, type WarehouseAccess } from "./connection.ts";
 import { createDeletion } from "./deletion.ts";
 import { emailFormSql } from "./email-form-sql.ts";
 import type { Topology } from "./migration-template.ts";
@@ -240,16 +240,15 @@ const lookedAt = (kind: "conversation" | "message"): string => {
 };
 
 /** `url`: `http://user:password@host:port/database` of the user for jobs. */
-export function createErasureStore(deps: {
-  readonly url: string;
-  readonly application: string;
-  readonly topology: Topology;
-}): ErasureStore {
+export function createErasureStore(
+  deps: WarehouseAccess & {
+    readonly topology: Topology;
+  },
+): ErasureStore {
   const { cluster } = deps.topology;
   const deletion = createDeletion(deps);
   const client: ClickHouseClient = connect({
-    url: deps.url,
-    application: deps.application,
+    ...deps,
     maxOpenConnections: 4,
     requestTimeoutMs: 1_800_000,
     settings: {

@@ -89,6 +89,7 @@ export {
   type Partition,
   type PartitionStore,
 } from "./partition-store.ts";
+export { createPartCounts, type PartCount, type PartCounts } from "./part-counts.ts";
 export { createWindowStore, type WindowFilter, type WindowStore } from "./window-store.ts";
 export {
   createSuppressionStore,

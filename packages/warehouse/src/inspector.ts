@@ -1,6 +1,6 @@
 import { text } from "node:stream/consumers";
 import type { ClickHouseClient } from "@clickhouse/client";
-import { connect } from "./connection.ts";
+import { connect, type WarehouseAccess } from "./connection.ts";
 import { readMigrations } from "./migrate.ts";
 import { toWarehouseError } from "./warehouse-error.ts";
 
@@ -53,7 +53,7 @@ const TIMEOUT_MS = 10_000;
 const MOST = 10;
 
 /** `url`: `http://user:password@host:port/database` of the user that is looked at. */
-export function createInspector(deps: { readonly url: string; readonly application: string }): Inspector {
+export function createInspector(deps: WarehouseAccess): Inspector {
   const database = decodeURIComponent(new URL(deps.url).pathname.slice(1));
   const client: ClickHouseClient = connect({ ...deps, maxOpenConnections: 4, requestTimeoutMs: TIMEOUT_MS });
 

@@ -1,6 +1,6 @@
 import type { ClickHouseClient } from "@clickhouse/client";
 import { type EventType, formatTimestampZ, type Micros } from "@conversation-export/domain";
-import { connect } from "./connection.ts";
+import { connect, type WarehouseAccess } from "./connection.ts";
 import { toWarehouseError } from "./warehouse-error.ts";
 
 /**
@@ -84,10 +84,7 @@ const MICROS_IN_DAY = 86_400_000_000;
 type Day = { readonly day: number; readonly oldest: string; readonly expiring: number };
 
 /** `url`: `http://user:password@host:port/database` of a user that may read and insert. */
-export function createLandingStore(deps: {
-  readonly url: string;
-  readonly application: string;
-}): LandingStore {
+export function createLandingStore(deps: WarehouseAccess): LandingStore {
   const client: ClickHouseClient = connect({
     ...deps,
     maxOpenConnections: 2,

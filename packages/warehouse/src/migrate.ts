@@ -2,13 +2,15 @@ import { createHash, randomUUID } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { type ClickHouseClient, ClickHouseError } from "@clickhouse/client";
 import { ServiceError } from "@conversation-export/runtime";
-import { connect } from "./connection.ts";
+import { connect, type WarehouseAccess } from "./connection.ts";
 import { renderMigration, type Topology } from "./migration-template.ts";
 import { toWarehouseError } from "./warehouse-error.ts";
 
 export type Migration = { readonly name: string; readonly checksum: string; readonly template: string };
 /** `applied`: by this run. */
 export type MigrationState = { readonly name: string; readonly state: "applied" | "unchanged" };
+
+type Server = Omit<WarehouseAccess, "application">;
 
 const FOLDER = new URL("../migrations/", import.meta.url);
 const NAME = /^\d{4}-[a-z0-9-]+\.sql$/;
@@ -26,7 +28,7 @@ export async function readMigrations(): Promise<Migration[]> {
   return migrations;
 }
 
-async function ensureDatabase(url: string, { cluster }: Topology): Promise<void> {
+async function ensureDatabase({ url, ca }: Server, { cluster }: Topology): Promise<void> {
   const database = decodeURIComponent(new URL(url).pathname.slice(1));
   if (!/^\w+$/.test(database)) {
     throw new ServiceError(
@@ -36,7 +38,7 @@ async function ensureDatabase(url: string, { cluster }: Topology): Promise<void>
   }
   const server = new URL(url);
   server.pathname = "/";
-  const client = connect({ url: server.href, application: "migrate" });
+  const client = connect({ url: server.href, ca, application: "migrate" });
   try {
     await client.command({
       query: `CREATE DATABASE IF NOT EXISTS ${database}${cluster === null ? "" : ` ON CLUSTER '${cluster}'`}`,
@@ -91,17 +93,18 @@ async function appliedChecksums(client: ClickHouseClient): Promise<Map<string, s
  * run that died is repaired by the next. Throws `ServiceError` with code `migration_changed` when a file is no
  * longer the one that was applied.
  */
-export async function migrate(deps: {
-  readonly url: string;
-  readonly topology?: Topology;
-  readonly onApplied?: (name: string) => void;
-}): Promise<MigrationState[]> {
+export async function migrate(
+  deps: Server & {
+    readonly topology?: Topology;
+    readonly onApplied?: (name: string) => void;
+  },
+): Promise<MigrationState[]> {
   const topology = deps.topology ?? { cluster: null };
   const migrations = await readMigrations();
   let client: ClickHouseClient | undefined;
   try {
-    await ensureDatabase(deps.url, topology);
-    const connection = connect({ url: deps.url, application: "migrate" });
+    await ensureDatabase(deps, topology);
+    const connection = connect({ url: deps.url, ca: deps.ca, application: "migrate" });
     client = connection;
     await connection.command({
       query: `CREATE TABLE IF NOT EXISTS schema_migrations

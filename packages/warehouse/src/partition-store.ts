@@ -1,7 +1,7 @@
 import type { ClickHouseClient } from "@clickhouse/client";
 import type { Micros, PartitionFacts, WindowTable } from "@conversation-export/domain";
 import { clusterNames } from "./cluster-names.ts";
-import { connect } from "./connection.ts";
+import { connect, type WarehouseAccess } from "./connection.ts";
 import type { Topology } from "./migration-template.ts";
 import { withoutUpload } from "./row-content.ts";
 import { toWarehouseError, WarehouseError } from "./warehouse-error.ts";
@@ -93,15 +93,14 @@ const differences = (table: WindowTable): string => `SELECT countIf(NOT a.found)
     ON a.key = b.key`;
 
 /** `url`: of the user for jobs. */
-export function createPartitionStore(deps: {
-  readonly url: string;
-  readonly application: string;
-  readonly topology: Topology;
-}): PartitionStore {
-  const { url, application, topology } = deps;
+export function createPartitionStore(
+  deps: WarehouseAccess & {
+    readonly topology: Topology;
+  },
+): PartitionStore {
+  const { topology } = deps;
   const client: ClickHouseClient = connect({
-    url,
-    application,
+    ...deps,
     maxOpenConnections: 2,
     requestTimeoutMs: 3_600_000,
     settings: {

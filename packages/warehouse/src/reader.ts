@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
 import type { ClickHouseClient, ClickHouseSettings } from "@clickhouse/client";
 import { linkBoundsOf, rateLimitsOf } from "./client-store.ts";
-import { connect } from "./connection.ts";
+import { connect, type WarehouseAccess } from "./connection.ts";
 import { createLookAhead } from "./look-ahead.ts";
 import { conversationLines, messageLines, stepEnd } from "./line-sql.ts";
 import type { ApiClient, MessagePageQuery, Page, PageQuery, Reader, WindowLines } from "./page.ts";
@@ -161,22 +161,23 @@ function statementOf(
 }
 
 /** Connects the reading user. `url`: `http://user:password@host:port/database`. */
-export function createReader(deps: {
-  readonly url: string;
-  readonly application: string;
-  readonly maxOpenConnections?: number;
-  /** For keys and pings, which have connections of their own. */
-  readonly lookupTimeoutMs?: number;
-  /** Rows, of all versions, in a step of a window that is read as lines. */
-  readonly stepRows?: number;
-}): Reader {
-  const { url, application, maxOpenConnections = 32, lookupTimeoutMs = LOOKUP_TIMEOUT_MS } = deps;
-  const { stepRows = STEP_ROWS } = deps;
-  const client: ClickHouseClient = connect({ url, application, maxOpenConnections });
+export function createReader(
+  deps: WarehouseAccess & {
+    readonly maxOpenConnections?: number;
+    /** For keys and pings, which have connections of their own. */
+    readonly lookupTimeoutMs?: number;
+    /** Rows, of all versions, in a step of a window that is read as lines. */
+    readonly stepRows?: number;
+  },
+): Reader {
+  const { url, ca, application, stepRows = STEP_ROWS } = deps;
+  const { maxOpenConnections = 32, lookupTimeoutMs = LOOKUP_TIMEOUT_MS } = deps;
+  const client: ClickHouseClient = connect({ url, ca, application, maxOpenConnections });
   const updatesAhead = createLookAhead({ initial: INITIAL_UPDATES });
   // Pages that fill all connections keep no key waiting.
   const lookups: ClickHouseClient = connect({
     url,
+    ca,
     application,
     requestTimeoutMs: lookupTimeoutMs,
     settings: { max_execution_time: Math.ceil(lookupTimeoutMs / 1000) },

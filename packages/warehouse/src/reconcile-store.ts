@@ -2,7 +2,7 @@ import { hash, randomUUID } from "node:crypto";
 import type { ClickHouseClient } from "@clickhouse/client";
 import { type EventType, formatTimestampZ, type Micros, versionNumber } from "@conversation-export/domain";
 import type { Version } from "@conversation-export/domain";
-import { connect } from "./connection.ts";
+import { connect, type WarehouseAccess } from "./connection.ts";
 import { createJobKeys } from "./job-keys.ts";
 import type { Topology } from "./migration-template.ts";
 import { toWarehouseError } from "./warehouse-error.ts";
@@ -58,15 +58,14 @@ const nameOf = ({ clientId, id }: Pick<CarriedExport, "clientId" | "id">): strin
 type Found = { client: string; id: string; version: string };
 
 /** `url`: `http://user:password@host:port/database`; `now` gives milliseconds since the epoch. */
-export const createReconcileStore = (deps: {
-  readonly url: string;
-  readonly application: string;
-  readonly topology: Topology;
-  readonly now: () => number;
-}): ReconcileStore => {
+export const createReconcileStore = (
+  deps: WarehouseAccess & {
+    readonly topology: Topology;
+    readonly now: () => number;
+  },
+): ReconcileStore => {
   const client: ClickHouseClient = connect({
-    url: deps.url,
-    application: deps.application,
+    ...deps,
     maxOpenConnections: 4,
     requestTimeoutMs: 600_000,
     // A projection still shows rows that are masked in its table.

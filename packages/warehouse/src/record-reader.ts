@@ -6,7 +6,7 @@ import {
   type StoredRow,
   TABLES_OF,
 } from "@conversation-export/domain";
-import { connect } from "./connection.ts";
+import { connect, type WarehouseAccess } from "./connection.ts";
 import { createJobKeys } from "./job-keys.ts";
 import { headersOfLanding } from "./landing-rows.ts";
 import { type LandingSelection, landingCondition } from "./landing-selection.ts";
@@ -91,11 +91,11 @@ const LANDED_SQL = `SELECT topic, partition, offset, client_id, record_id, toUni
   ORDER BY client_id, record_id, uploaded_at`;
 
 /** `url`: `http://user:password@host:port/database` of a user that may read, insert keys and remove them. */
-export function createRecordReader(deps: {
-  readonly url: string;
-  readonly application: string;
-  readonly topology: Topology;
-}): RecordReader {
+export function createRecordReader(
+  deps: WarehouseAccess & {
+    readonly topology: Topology;
+  },
+): RecordReader {
   const client: ClickHouseClient = connect({
     ...deps,
     maxOpenConnections: 8,

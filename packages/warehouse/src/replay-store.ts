@@ -1,5 +1,5 @@
 import type { ClickHouseClient } from "@clickhouse/client";
-import { connect } from "./connection.ts";
+import { connect, type WarehouseAccess } from "./connection.ts";
 import { toWarehouseError } from "./warehouse-error.ts";
 
 /** A dead letter. Instants are milliseconds since the epoch, null when unknown. */
@@ -52,14 +52,13 @@ type StoredReplay = {
 const CHUNK = 500;
 
 /** `url`: `http://user:password@host:port/database`; `now` gives milliseconds since the epoch. */
-export const createReplayStore = (deps: {
-  readonly url: string;
-  readonly application: string;
-  readonly now: () => number;
-}): ReplayStore => {
+export const createReplayStore = (
+  deps: WarehouseAccess & {
+    readonly now: () => number;
+  },
+): ReplayStore => {
   const client: ClickHouseClient = connect({
-    url: deps.url,
-    application: deps.application,
+    ...deps,
     maxOpenConnections: 2,
     requestTimeoutMs: 60_000,
     settings: { output_format_json_quote_64bit_integers: 1 },

@@ -1,5 +1,5 @@
 import type { ClickHouseClient } from "@clickhouse/client";
-import { connect } from "./connection.ts";
+import { connect, type WarehouseAccess } from "./connection.ts";
 import { createDeletion } from "./deletion.ts";
 import type { Topology } from "./migration-template.ts";
 import {
@@ -27,17 +27,16 @@ export type RequestCompletion = {
 const NAMES_SOMEBODY = "(email != '' OR identifiers != '[]')";
 
 /** `url`: `http://user:password@host:port/database` of the user for jobs; `now` gives ms since the epoch. */
-export function createRequestCompletion(deps: {
-  readonly url: string;
-  readonly application: string;
-  readonly topology: Topology;
-  readonly now: () => number;
-}): RequestCompletion {
-  const { url, application, now } = deps;
+export function createRequestCompletion(
+  deps: WarehouseAccess & {
+    readonly topology: Topology;
+    readonly now: () => number;
+  },
+): RequestCompletion {
+  const { now } = deps;
   const deletion = createDeletion(deps);
   const client: ClickHouseClient = connect({
-    url,
-    application,
+    ...deps,
     maxOpenConnections: 4,
     requestTimeoutMs: 60_000,
   });

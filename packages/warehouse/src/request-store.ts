@@ -7,7 +7,7 @@ import {
   subjectText,
 } from "@conversation-export/domain";
 import { ServiceError } from "@conversation-export/runtime";
-import { connect } from "./connection.ts";
+import { connect, type WarehouseAccess } from "./connection.ts";
 import { toWarehouseError } from "./warehouse-error.ts";
 
 /** One request of a data subject as it is stored. Instants are milliseconds since the epoch. */
@@ -115,16 +115,15 @@ export async function insertRequest(client: ClickHouseClient, request: DataSubje
  * `url`: `http://user:password@host:port/database`; `now` gives milliseconds since the epoch. `idSecret` goes into the
  * ids of new requests: with another one `open` does not find the former request for a subject.
  */
-export function createRequestStore(deps: {
-  readonly url: string;
-  readonly application: string;
-  readonly now: () => number;
-  readonly idSecret: string;
-}): RequestStore {
-  const { url, application, idSecret } = deps;
+export function createRequestStore(
+  deps: WarehouseAccess & {
+    readonly now: () => number;
+    readonly idSecret: string;
+  },
+): RequestStore {
+  const { idSecret } = deps;
   const client: ClickHouseClient = connect({
-    url,
-    application,
+    ...deps,
     maxOpenConnections: 8,
     requestTimeoutMs: 10_000,
   });

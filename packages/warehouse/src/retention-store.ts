@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { ClickHouseClient, ClickHouseSettings } from "@clickhouse/client";
 import type { Micros } from "@conversation-export/domain";
-import { connect } from "./connection.ts";
+import { connect, type WarehouseAccess } from "./connection.ts";
 import { createDeletion } from "./deletion.ts";
 import { createJobKeys } from "./job-keys.ts";
 import type { Topology } from "./migration-template.ts";
@@ -77,11 +77,11 @@ const WITH_HIDDEN: ClickHouseSettings = { apply_deleted_mask: 0 };
 const LATEST_UPDATE = "if(max(_row_exists) = 1, maxIf(date_updated, _row_exists = 1), max(date_updated))";
 
 /** `url`: `http://user:password@host:port/database` of the user for jobs. */
-export const createRetentionStore = (deps: {
-  readonly url: string;
-  readonly application: string;
-  readonly topology: Topology;
-}): RetentionStore => {
+export const createRetentionStore = (
+  deps: WarehouseAccess & {
+    readonly topology: Topology;
+  },
+): RetentionStore => {
   const client: ClickHouseClient = connect({
     ...deps,
     maxOpenConnections: 4,

@@ -14,7 +14,7 @@ import {
 import { isRetryable, retry, ServiceError } from "@conversation-export/runtime";
 import type { TableInsert } from "./batch.ts";
 import { clusterNames } from "./cluster-names.ts";
-import { connect } from "./connection.ts";
+import { connect, type WarehouseAccess } from "./connection.ts";
 import { hidingStatement } from "./deletion.ts";
 import { insertHalves } from "./insert-halves.ts";
 import { createJobKeys } from "./job-keys.ts";
@@ -117,12 +117,12 @@ const without = (replacement: Replacement, refused: ReadonlySet<string>): Replac
  * `url`: `http://user:password@host:port/database` of the user for jobs.
  * @param deps.holdMs how long writing may take while merges are held
  */
-export function createRowReplacer(deps: {
-  readonly url: string;
-  readonly application: string;
-  readonly topology: Topology;
-  readonly holdMs?: number;
-}): RowReplacer {
+export function createRowReplacer(
+  deps: WarehouseAccess & {
+    readonly topology: Topology;
+    readonly holdMs?: number;
+  },
+): RowReplacer {
   const { topology, holdMs = HOLD_MS } = deps;
   const { local, on, system } = clusterNames(topology);
   const closing = new AbortController();

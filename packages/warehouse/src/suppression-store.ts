@@ -1,6 +1,6 @@
 import type { ClickHouseClient } from "@clickhouse/client";
 import { formatTimestampZ, type Micros } from "@conversation-export/domain";
-import { connect } from "./connection.ts";
+import { connect, type WarehouseAccess } from "./connection.ts";
 import { toWarehouseError } from "./warehouse-error.ts";
 
 /**
@@ -44,10 +44,7 @@ export const LOOKED_AT = "looked at";
 export const SUPPRESSION_INSERT_SECONDS = 300;
 
 /** `url`: `http://user:password@host:port/database` of a user that reads and inserts. */
-export function createSuppressionStore(deps: {
-  readonly url: string;
-  readonly application: string;
-}): SuppressionStore {
+export function createSuppressionStore(deps: WarehouseAccess): SuppressionStore {
   const client: ClickHouseClient = connect({
     ...deps,
     maxOpenConnections: 4,

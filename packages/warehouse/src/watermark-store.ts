@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ClickHouseClient } from "@clickhouse/client";
 import { formatTimestampZ, type Micros } from "@conversation-export/domain";
-import { connect } from "./connection.ts";
+import { connect, type WarehouseAccess } from "./connection.ts";
 import { toWarehouseError } from "./warehouse-error.ts";
 
 /** The lists of which each has a watermark. */
@@ -31,7 +31,7 @@ const MAX_AHEAD_MICROS = 1_000_000;
 
 const isListName = (name: string): name is ListName => LIST_NAMES.some((list) => list === name);
 
-const connectStore = (deps: { readonly url: string; readonly application: string }): ClickHouseClient =>
+const connectStore = (deps: WarehouseAccess): ClickHouseClient =>
   connect({ ...deps, maxOpenConnections: 2, requestTimeoutMs: 10_000 });
 
 const loadWith = async (client: ClickHouseClient): Promise<Watermarks> => {
@@ -61,19 +61,13 @@ const microsUntil = async (client: ClickHouseClient, instant: Micros): Promise<n
 };
 
 /** Connects the reading user. `url`: `http://user:password@host:port/database`. */
-export function createWatermarkReader(deps: {
-  readonly url: string;
-  readonly application: string;
-}): WatermarkReader {
+export function createWatermarkReader(deps: WarehouseAccess): WatermarkReader {
   const client = connectStore(deps);
   return { load: () => loadWith(client), close: () => client.close() };
 }
 
 /** Connects the writing user. `url`: `http://user:password@host:port/database`. */
-export function createWatermarkWriter(deps: {
-  readonly url: string;
-  readonly application: string;
-}): WatermarkWriter {
+export function createWatermarkWriter(deps: WarehouseAccess): WatermarkWriter {
   const client = connectStore(deps);
   return {
     load: () => loadWith(client),

@@ -7,7 +7,7 @@ import {
   type WindowState,
   type WindowTable,
 } from "@conversation-export/domain";
-import { connect } from "./connection.ts";
+import { connect, type WarehouseAccess } from "./connection.ts";
 import { toWarehouseError } from "./warehouse-error.ts";
 
 const SECOND = 1_000_000;
@@ -99,15 +99,14 @@ const countSql = (table: WindowTable): string => `SELECT w AS start, sum(n) AS r
   GROUP BY w`;
 
 /** `url`: of the user for jobs; `windowSeconds`: the length of a window. */
-export function createWindowStore(deps: {
-  readonly url: string;
-  readonly application: string;
-  readonly windowSeconds: number;
-}): WindowStore {
-  const { url, application, windowSeconds } = deps;
+export function createWindowStore(
+  deps: WarehouseAccess & {
+    readonly windowSeconds: number;
+  },
+): WindowStore {
+  const { windowSeconds } = deps;
   const client: ClickHouseClient = connect({
-    url,
-    application,
+    ...deps,
     maxOpenConnections: 2,
     requestTimeoutMs: 600_000,
     settings: {

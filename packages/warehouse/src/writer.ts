@@ -1,6 +1,6 @@
 import { Readable } from "node:stream";
 import { finished } from "node:stream/promises";
-import { connect } from "./connection.ts";
+import { connect, type WarehouseAccess } from "./connection.ts";
 import type { TableInsert } from "./batch.ts";
 import { toWarehouseError } from "./warehouse-error.ts";
 import { settingsOf, type WriteTicket } from "./write-ticket.ts";
@@ -17,11 +17,11 @@ export type Writer = {
 };
 
 /** Connects the writing user. `url`: `http://user:password@host:port/database`. */
-export function createWriter(deps: {
-  readonly url: string;
-  readonly application: string;
-  readonly requestTimeoutMs?: number;
-}): Writer {
+export function createWriter(
+  deps: WarehouseAccess & {
+    readonly requestTimeoutMs?: number;
+  },
+): Writer {
   const client = connect({
     ...deps,
     settings: {

@@ -74,3 +74,14 @@ it("has one allowance for all operations, and others where they are given", () =
   ];
   expect(rateLimits).toMatchObject({ conversations: all, messages: all, sms_trigger: all, end_users: [] });
 });
+
+it("finds the user for data-subject requests beside the address of the other one", () => {
+  const { CLICKHOUSE_INTAKE_URL: _, ...rest } = REQUIRED;
+  const intake = { CLICKHOUSE_INTAKE_USER: "intake", CLICKHOUSE_INTAKE_PASSWORD: "p:w" };
+  const config = readConfig({ ...rest, ...intake });
+  expect(config.clickhouseIntake).toEqual({ url: "http://intake:p%3Aw@127.0.0.1:8123/export" });
+  expect(config.clickhouse).toEqual({ url: REQUIRED.CLICKHOUSE_URL });
+  expect(problemsOf({ ...REQUIRED, CLICKHOUSE_INTAKE_PASSWORD: "another" })).toEqual([
+    "CLICKHOUSE_INTAKE_PASSWORD",
+  ]);
+});

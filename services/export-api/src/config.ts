@@ -1,5 +1,17 @@
 import { parseRateWindows, type RateWindow } from "@conversation-export/domain";
-import { LOG_LEVELS, parseEnv } from "@conversation-export/runtime";
+import {
+  type ClickhouseServer,
+  type Environment,
+  type KafkaServers,
+  LOG_LEVELS,
+  parseEnv,
+  readAll,
+  readClickhouseIntake,
+  readClickhouseServer,
+  readKafkaServers,
+  readRedisServer,
+  type RedisServer,
+} from "@conversation-export/runtime";
 import { z } from "zod";
 import type { LimitName } from "@conversation-export/warehouse";
 
@@ -23,10 +35,6 @@ const schema = z.object({
   HOST: z.string().default("0.0.0.0"),
   PORT: port(8080),
   METRICS_PORT: port(9090),
-  CLICKHOUSE_URL: z.url({ protocol: /^https?$/ }),
-  CLICKHOUSE_INTAKE_URL: z.url({ protocol: /^https?$/ }),
-  REDIS_URL: z.url({ protocol: /^rediss?$/ }),
-  KAFKA_BROKERS: listOf(/^.+:\d+$/, "must be host:port,host:port,…"),
   TOPIC_SMS_TRIGGERS: z.string().default("sms-triggers"),
   CURSOR_SECRET: secret,
   CURSOR_SECRET_PREVIOUS: secret.optional(),
@@ -66,13 +74,12 @@ export type Config = {
   /** 0 takes a free port. */
   readonly port: number;
   readonly metricsPort: number;
-  /** `http://user:password@host:port/database` of the user that reads */
-  readonly clickhouseUrl: string;
-  /** The same of the user that stores data-subject requests. */
-  readonly clickhouseIntakeUrl: string;
-  /** `redis://user:password@host:port` */
-  readonly redisUrl: string;
-  readonly brokers: readonly string[];
+  /** With the user that reads. */
+  readonly clickhouse: ClickhouseServer;
+  /** With the user that stores data-subject requests. */
+  readonly clickhouseIntake: ClickhouseServer;
+  readonly redis: RedisServer;
+  readonly kafka: KafkaServers;
   readonly smsTopic: string;
   readonly cursorSecret: string;
   readonly previousCursorSecret: string | undefined;
@@ -101,16 +108,22 @@ export type Config = {
 };
 
 /** Reads the configuration. Throws `ConfigError`, which names every wrong variable. */
-export const readConfig = (env: Readonly<Record<string, string | undefined>> = process.env): Config => {
-  const values = parseEnv(checked, env);
+export const readConfig = (env: Environment = process.env): Config => {
+  const [clickhouse, clickhouseIntake, redis, kafka, values] = readAll(
+    () => readClickhouseServer(env),
+    () => readClickhouseIntake(env),
+    () => readRedisServer(env),
+    () => readKafkaServers(env),
+    () => parseEnv(checked, env),
+  );
   return {
     host: values.HOST,
     port: values.PORT,
     metricsPort: values.METRICS_PORT,
-    clickhouseUrl: values.CLICKHOUSE_URL,
-    clickhouseIntakeUrl: values.CLICKHOUSE_INTAKE_URL,
-    redisUrl: values.REDIS_URL,
-    brokers: values.KAFKA_BROKERS,
+    clickhouse,
+    clickhouseIntake,
+    redis,
+    kafka,
     smsTopic: values.TOPIC_SMS_TRIGGERS,
     cursorSecret: values.CURSOR_SECRET,
     previousCursorSecret: values.CURSOR_SECRET_PREVIOUS,

@@ -44,7 +44,7 @@ const registry = createMetrics({ service: "export-api" });
 const slots = { page: createSlots(config.pages), body: createSlots(BODIES) };
 const metrics = createExportMetrics(registry, slots.page);
 const limitMetrics = createRateLimitMetrics(registry);
-const names = { url: config.clickhouseUrl, application: "export-api", now: Date.now };
+const names = { ...config.clickhouse, application: "export-api", now: Date.now };
 
 const reader = createReader({
   ...names,
@@ -55,13 +55,13 @@ const watermarks = createWatermarkReader(names);
 const campaigns = createCampaignStore(names);
 const requests = createRequestStore({
   ...names,
-  url: config.clickhouseIntakeUrl,
+  ...config.clickhouseIntake,
   idSecret: config.cursorSecret,
 });
-const redis = createRedis({ url: config.redisUrl, log });
-const erasures = createErasureQueue({ url: config.redisUrl, log });
+const redis = createRedis({ ...config.redis, log });
+const erasures = createErasureQueue({ ...config.redis, log });
 const publisher = createTriggerPublisher({
-  producer: createProducer({ brokers: config.brokers, clientId: "conversation-export-api", log }),
+  producer: createProducer({ ...config.kafka, clientId: "conversation-export-api", log }),
   topic: config.smsTopic,
   stallMs: KAFKA_STALL_MS,
   log,

@@ -1,4 +1,16 @@
-import { ConfigError, LOG_LEVELS, parseEnv } from "@conversation-export/runtime";
+import {
+  type ClickhouseServer,
+  ConfigError,
+  type Environment,
+  type KafkaServers,
+  LOG_LEVELS,
+  parseEnv,
+  readAll,
+  readClickhouseServer,
+  readKafkaServers,
+  readRedisServer,
+  type RedisServer,
+} from "@conversation-export/runtime";
 import { z } from "zod";
 
 const count = (fallback: number, min = 1) => z.coerce.number().int().min(min).default(fallback);
@@ -8,17 +20,11 @@ const TOPIC_NAMES = ["TOPIC_CONVERSATIONS", "TOPIC_MESSAGES", "TOPIC_END_USERS"]
 const schema = z.object({
   HOST: z.string().default("0.0.0.0"),
   METRICS_PORT: count(9090, 0).pipe(z.number().max(65_535)),
-  KAFKA_BROKERS: z
-    .string()
-    .regex(/^\s*[^,\s]+:\d+(\s*,\s*[^,\s]+:\d+)*\s*$/, "must be host:port,host:port,…")
-    .transform((list) => list.split(",").map((broker) => broker.trim())),
   KAFKA_GROUP_ID: z.string().min(1).default("conversation-export-ingest"),
   KAFKA_SESSION_TIMEOUT_MS: count(30_000, 1_000),
   TOPIC_CONVERSATIONS: z.string().min(1).default("conversations"),
   TOPIC_MESSAGES: z.string().min(1).default("messages"),
   TOPIC_END_USERS: z.string().min(1).default("end-users"),
-  CLICKHOUSE_URL: z.url({ protocol: /^https?$/ }),
-  REDIS_URL: z.url({ protocol: /^rediss?$/ }),
   SUPPRESSION_SECRET: z.string().min(32, "must have at least 32 characters"),
   WRITER_LEASE_MS: count(30_000, 1_000),
   LANDING: z.enum(["on", "off"]).default("on"),
@@ -38,14 +44,12 @@ export type Config = {
   readonly host: string;
   /** 0 takes a free port. */
   readonly metricsPort: number;
-  readonly brokers: readonly string[];
+  readonly kafka: KafkaServers;
   readonly groupId: string;
   readonly sessionTimeoutMs: number;
   readonly topics: { readonly conversations: string; readonly messages: string; readonly endUsers: string };
-  /** `http://user:password@host:port/database` */
-  readonly clickhouseUrl: string;
-  /** `redis://user:password@host:port` */
-  readonly redisUrl: string;
+  readonly clickhouse: ClickhouseServer;
+  readonly redis: RedisServer;
   readonly suppressionSecret: string;
   /** For how long this process may write without having renewed its lease. */
   readonly writerLeaseMs: number;
@@ -66,8 +70,13 @@ export type Config = {
 };
 
 /** Reads the configuration. Throws `ConfigError`, which names every wrong variable. */
-export const readConfig = (env: Readonly<Record<string, string | undefined>> = process.env): Config => {
-  const values = parseEnv(schema, env);
+export const readConfig = (env: Environment = process.env): Config => {
+  const [kafka, clickhouse, redis, values] = readAll(
+    () => readKafkaServers(env),
+    () => readClickhouseServer(env),
+    () => readRedisServer(env),
+    () => parseEnv(schema, env),
+  );
   const repeated = TOPIC_NAMES.filter((name, index) =>
     TOPIC_NAMES.slice(0, index).some((other) => values[other] === values[name]),
   );
@@ -76,7 +85,7 @@ export const readConfig = (env: Readonly<Record<string, string | undefined>> = p
   return {
     host: values.HOST,
     metricsPort: values.METRICS_PORT,
-    brokers: values.KAFKA_BROKERS,
+    kafka,
     groupId: values.KAFKA_GROUP_ID,
     sessionTimeoutMs: values.KAFKA_SESSION_TIMEOUT_MS,
     topics: {
@@ -84,8 +93,8 @@ export const readConfig = (env: Readonly<Record<string, string | undefined>> = p
       messages: values.TOPIC_MESSAGES,
       endUsers: values.TOPIC_END_USERS,
     },
-    clickhouseUrl: values.CLICKHOUSE_URL,
-    redisUrl: values.REDIS_URL,
+    clickhouse,
+    redis,
     suppressionSecret: values.SUPPRESSION_SECRET,
     writerLeaseMs: values.WRITER_LEASE_MS,
     landingDays: values.LANDING === "on" ? values.LANDING_DAYS : null,

@@ -37,7 +37,7 @@ const config = configOrExit(readConfig);
 const log = createLogger({ service: "ingest", level: config.logLevel });
 const registry = createMetrics({ service: "ingest" });
 const metrics = createIngestMetrics(registry);
-const connection = { brokers: config.brokers, clientId: "conversation-export-ingest", log };
+const connection = { ...config.kafka, clientId: "conversation-export-ingest", log };
 const types = new Map<string, EventType>([
   [config.topics.conversations, "conversation.exported"],
   [config.topics.messages, "message.exported"],
@@ -45,11 +45,11 @@ const types = new Map<string, EventType>([
 ]);
 const topics = [...types.keys()];
 
-const warehouse = { url: config.clickhouseUrl, application: "conversation-export-ingest" };
+const warehouse = { ...config.clickhouse, application: "conversation-export-ingest" };
 const writer = createWriter(warehouse);
 const landing = createLandingStore(warehouse);
 const gap = config.landingDays === null ? createLandingGap({ store: landing, now: Date.now }) : null;
-const redis = createRedis({ url: config.redisUrl, log });
+const redis = createRedis({ ...config.redis, log });
 const suppressions = createSuppressionStore(warehouse);
 const gate = createSuppressionGate({
   lease: createWriterLeases({ redis, leaseMs: config.writerLeaseMs }),

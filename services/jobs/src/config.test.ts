@@ -11,7 +11,7 @@ const env = {
 describe("readConfig", () => {
   it("reads lists, intervals and what is off", () => {
     const config = readConfig({ ...env, WINDOWS_INTERVAL_SECONDS: "5", COMPACT_INTERVAL_SECONDS: "0" });
-    expect(config.brokers).toEqual(["one:9092", "two:9092"]);
+    expect(config.kafka.brokers).toEqual(["one:9092", "two:9092"]);
     expect(config.everyMs).toMatchObject({ windows: 5_000, compact: null });
     expect(config.cluster).toBeNull();
   });

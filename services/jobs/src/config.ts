@@ -1,4 +1,16 @@
-import { ConfigError, LOG_LEVELS, parseEnv } from "@conversation-export/runtime";
+import {
+  type ClickhouseServer,
+  ConfigError,
+  type Environment,
+  type KafkaServers,
+  LOG_LEVELS,
+  parseEnv,
+  readAll,
+  readClickhouseServer,
+  readKafkaServers,
+  readRedisServer,
+  type RedisServer,
+} from "@conversation-export/runtime";
 import { z } from "zod";
 
 const count = (fallback: number, min = 1) => z.coerce.number().int().min(min).default(fallback);
@@ -7,16 +19,10 @@ const count = (fallback: number, min = 1) => z.coerce.number().int().min(min).de
 const interval = (fallbackSeconds: number) => count(fallbackSeconds, 0);
 
 const schema = z.object({
-  REDIS_URL: z.url({ protocol: /^rediss?$/ }),
-  CLICKHOUSE_URL: z.url({ protocol: /^https?$/ }),
   CLUSTER: z
     .string()
     .regex(/^[\w-]+$/)
     .optional(),
-  KAFKA_BROKERS: z
-    .string()
-    .regex(/^\s*[^,\s]+:\d+(\s*,\s*[^,\s]+:\d+)*\s*$/, "must be host:port,host:port,…")
-    .transform((list) => list.split(",").map((broker) => broker.trim())),
   KAFKA_GROUP_ID: z.string().min(1).default("conversation-export-ingest"),
   TOPIC_CONVERSATIONS: z.string().min(1).default("conversations"),
   TOPIC_MESSAGES: z.string().min(1).default("messages"),
@@ -47,13 +53,12 @@ const schema = z.object({
 });
 
 export type Config = {
-  /** `redis://user:password@host:port` */
-  readonly redisUrl: string;
-  /** `http://user:password@host:port/database` of the user for jobs. */
-  readonly clickhouseUrl: string;
+  readonly redis: RedisServer;
+  /** With the user for jobs. */
+  readonly clickhouse: ClickhouseServer;
   /** null: one server. */
   readonly cluster: string | null;
-  readonly brokers: readonly string[];
+  readonly kafka: KafkaServers;
   /** The group of ingest. */
   readonly groupId: string;
   readonly topics: { readonly conversations: string; readonly messages: string; readonly endUsers: string };
@@ -97,17 +102,22 @@ export type Config = {
 };
 
 /** Reads the configuration. Throws `ConfigError`, which names every wrong variable. */
-export const readConfig = (env: Readonly<Record<string, string | undefined>> = process.env): Config => {
-  const values = parseEnv(schema, env);
+export const readConfig = (env: Environment = process.env): Config => {
+  const [redis, clickhouse, kafka, values] = readAll(
+    () => readRedisServer(env),
+    () => readClickhouseServer(env),
+    () => readKafkaServers(env),
+    () => parseEnv(schema, env),
+  );
   const topics = [values.TOPIC_CONVERSATIONS, values.TOPIC_MESSAGES, values.TOPIC_END_USERS];
   if (new Set(topics).size < topics.length) {
     throw new ConfigError(["TOPIC_CONVERSATIONS, TOPIC_MESSAGES, TOPIC_END_USERS: must be three topics"]);
   }
   return {
-    redisUrl: values.REDIS_URL,
-    clickhouseUrl: values.CLICKHOUSE_URL,
+    redis,
+    clickhouse,
     cluster: values.CLUSTER ?? null,
-    brokers: values.KAFKA_BROKERS,
+    kafka,
     groupId: values.KAFKA_GROUP_ID,
     topics: {
       conversations: values.TOPIC_CONVERSATIONS,

@@ -36,6 +36,7 @@ import {
   createClientStore,
   createErasureStore,
   createLandingStore,
+  createPartCounts,
   createPartitionStore,
   createReconcileStore,
   createRecordReader,
@@ -60,6 +61,7 @@ import { createErasureDeadline } from "./erasure-deadline.ts";
 import { createFolderStore } from "./folder-store.ts";
 import { createIngestLag } from "./ingest-lag.ts";
 import { createKafkaSource } from "./kafka-source.ts";
+import { registerPartMetrics } from "./part-metrics.ts";
 import { createPendingWrites } from "./pending-writes.ts";
 import { createPreview } from "./preview-rows.ts";
 import { createReconcile } from "./reconcile.ts";
@@ -88,25 +90,25 @@ const log = createLogger({ service: "jobs", level: config.logLevel });
 const metrics = createMetrics({ service: "jobs" });
 const application = "conversation-export-jobs";
 
-const redis = createRedis({ url: config.redisUrl, log });
+const redis = createRedis({ ...config.redis, log });
 const redisWatch = createAnswerWatch({ name: "Redis", ping: redis.ping, everyMs: ASK_EVERY_MS });
 metrics.gauge("redis_up", "1 when Redis answers", [], (gauge) =>
   gauge.set(redisWatch.answers() === true ? 1 : 0),
 );
-const writer = createWriter({ url: config.clickhouseUrl, application });
+const writer = createWriter({ ...config.clickhouse, application });
 const warehouseWatch = createAnswerWatch({ name: "ClickHouse", ping: writer.ping, everyMs: ASK_EVERY_MS });
 
 const topology = { cluster: config.cluster };
 const windowSeconds = config.uploadWindow.seconds;
 const now = (): number => Date.now() * 1000;
-const windows = createWindowStore({ url: config.clickhouseUrl, application, windowSeconds });
-const cleanup = createCleanupStore({ url: config.clickhouseUrl, application, topology });
-const partitions = createPartitionStore({ url: config.clickhouseUrl, application, topology });
+const windows = createWindowStore({ ...config.clickhouse, application, windowSeconds });
+const cleanup = createCleanupStore({ ...config.clickhouse, application, topology });
+const partitions = createPartitionStore({ ...config.clickhouse, application, topology });
 registerWindowMetrics(metrics, windows);
 
 const { writerLeaseMs: leaseMs } = config;
 const leases = createWriterLeases({ redis, leaseMs });
-const suppressions = createSuppressionStore({ url: config.clickhouseUrl, application });
+const suppressions = createSuppressionStore({ ...config.clickhouse, application });
 /** What jobs write at the moment; an erasure waits for it. */
 const pending = createPendingWrites({ foundStored: () => gate.foundStored() });
 /** Every job that writes records asks it. */
@@ -123,8 +125,8 @@ const gate = createSuppressionGate({
   metrics,
   log,
 });
-const requests = createRequestCompletion({ url: config.clickhouseUrl, application, topology, now: Date.now });
-const erasures = createErasureStore({ url: config.clickhouseUrl, application, topology });
+const requests = createRequestCompletion({ ...config.clickhouse, application, topology, now: Date.now });
+const erasures = createErasureStore({ ...config.clickhouse, application, topology });
 const deadline = createErasureDeadline({
   requests,
   deadlineMs: config.erasureDeadlineMs,
@@ -139,7 +141,7 @@ const types = new Map<string, EventType>([
   [config.topics.messages, "message.exported"],
   [config.topics.endUsers, "end_user.exported"],
 ]);
-const connection = { brokers: config.brokers, clientId: application, log };
+const connection = { ...config.kafka, clientId: application, log };
 const busReader = createRangeReader(connection);
 const producer = createProducer({ ...connection, compression: "zstd" });
 const groupProgress = createGroupProgress({ ...connection, groupId: config.groupId });
@@ -150,18 +152,20 @@ const bus = createBusClients({
   onFatal: (error) => running.fatal(error),
 });
 const letters = createLetterReader({ reader: busReader, topics: [...types.keys()] });
-const clients = createClientStore({ url: config.clickhouseUrl, application, now: Date.now });
-const replays = createReplayStore({ url: config.clickhouseUrl, application, now: Date.now });
-const retention = createRetentionStore({ url: config.clickhouseUrl, application, topology });
+const clients = createClientStore({ ...config.clickhouse, application, now: Date.now });
+const replays = createReplayStore({ ...config.clickhouse, application, now: Date.now });
+const retention = createRetentionStore({ ...config.clickhouse, application, topology });
 const reconciliation = createReconcileStore({
-  url: config.clickhouseUrl,
+  ...config.clickhouse,
   application,
   topology,
   now: Date.now,
 });
 const upkeep = createUpkeepMetrics(metrics);
 
-const warehouse = { url: config.clickhouseUrl, application };
+const warehouse = { ...config.clickhouse, application };
+const partCounts = createPartCounts(warehouse);
+registerPartMetrics(metrics, partCounts);
 const landing = createLandingStore(warehouse);
 const records = createRecordReader({ ...warehouse, topology });
 const replacer = createRowReplacer({ ...warehouse, topology });
@@ -294,7 +298,7 @@ const jobs: readonly RunnableJob[] = [
 ];
 
 const workers = createJobWorkers({
-  url: config.redisUrl,
+  ...config.redis,
   jobs: jobs.map(withSetupTold),
   lockMs: config.lockMs,
   stopWithinMs: Math.max(config.shutdownDeadlineMs - STOP_RESERVE_MS, 500),
@@ -302,11 +306,10 @@ const workers = createJobWorkers({
   log,
   onFatal: (error) => running.fatal(error),
 });
-const schedules = createSchedules({ url: config.redisUrl, schedules: schedulesOf(config), metrics, log });
+const schedules = createSchedules({ ...config.redis, schedules: schedulesOf(config), metrics, log });
 registerQueueMetrics({ redis, metrics, log, now: Date.now });
 
-const board =
-  config.board === null ? undefined : createJobBoard({ url: config.redisUrl, log, ...config.board });
+const board = config.board === null ? undefined : createJobBoard({ ...config.redis, log, ...config.board });
 const boardParts: readonly Part[] =
   board === undefined ? [] : [{ name: "board", start: board.start, stop: board.stop }];
 
@@ -350,7 +353,7 @@ const stopWarehouse = async (): Promise<void> => {
   await Promise.all([landing.close(), records.close(), replacer.close()]);
   await Promise.all([suppressions.close(), requests.close(), erasures.close()]);
   await Promise.all([clients.close(), replays.close(), retention.close(), reconciliation.close()]);
-  await Promise.all([windows.close(), cleanup.close(), partitions.close()]);
+  await Promise.all([windows.close(), cleanup.close(), partitions.close(), partCounts.close()]);
 };
 
 const running = run({

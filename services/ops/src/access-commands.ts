@@ -80,9 +80,10 @@ const addSettings = (command: Command, linkBounds: readonly string[]): Command =
 /** Who may read what: clients, their keys, and the campaigns that they may trigger. */
 export const addAccessCommands = (program: Command, { print, now }: CommandDeps): void => {
   const withClientStore = (work: (store: ClientStore) => Promise<void>): Promise<void> => {
-    const { url } = readWarehouseConfig();
-    const open = () => createClientStore({ url, application: "export-ops", now: () => now().getTime() });
-    return withStore(url, open, work);
+    const warehouse = readWarehouseConfig();
+    const open = () =>
+      createClientStore({ ...warehouse, application: "export-ops", now: () => now().getTime() });
+    return withStore(warehouse, open, work);
   };
   const withClients = (work: (clients: ReturnType<typeof createClients>) => Promise<void>) =>
     withClientStore((store) => work(createClients({ store, print, now })));
@@ -90,9 +91,10 @@ export const addAccessCommands = (program: Command, { print, now }: CommandDeps)
     withClientStore((store) => work(createKeys({ store, print, now })));
   const withCampaigns = (work: (campaigns: ReturnType<typeof createCampaigns>) => Promise<void>) =>
     withClientStore((clients) => {
-      const { url } = readWarehouseConfig();
-      const open = () => createCampaignStore({ url, application: "export-ops", now: () => now().getTime() });
-      return withStore(url, open, (store) => work(createCampaigns({ store, clients, print, now })));
+      const warehouse = readWarehouseConfig();
+      const open = () =>
+        createCampaignStore({ ...warehouse, application: "export-ops", now: () => now().getTime() });
+      return withStore(warehouse, open, (store) => work(createCampaigns({ store, clients, print, now })));
     });
 
   const clients = program

@@ -35,14 +35,50 @@ describe("the environment of the operations command", () => {
     const reader = "http://reader:x@localhost:8123/conversation_export";
     expect(readServiceUsers({ CLICKHOUSE_READER_URL: reader })).toEqual({
       writer: null,
-      reader,
+      reader: { url: reader },
       intake: null,
       jobs: null,
     });
   });
 
+  it("finds the users of the services beside the address of the one for migrations", () => {
+    const users = readServiceUsers({
+      CLICKHOUSE_URL: "http://migrator:x@localhost:8123/export",
+      CLICKHOUSE_WRITER_USER: "writer",
+      CLICKHOUSE_WRITER_PASSWORD: "p@ss/w:rd%",
+      CLICKHOUSE_READER_USER: "reader",
+      CLICKHOUSE_INTAKE_USER: "intake",
+      CLICKHOUSE_INTAKE_PASSWORD: "y",
+      CLICKHOUSE_JOBS_URL: "http://other:8123/export",
+      CLICKHOUSE_JOBS_USER: "jobs",
+      CLICKHOUSE_JOBS_PASSWORD: "z",
+    });
+    expect(users).toEqual({
+      writer: { url: "http://writer:p%40ss%2Fw%3Ard%25@localhost:8123/export" },
+      reader: { url: "http://reader@localhost:8123/export" },
+      intake: { url: "http://intake:y@localhost:8123/export" },
+      jobs: { url: "http://jobs:z@other:8123/export" },
+    });
+  });
+
+  it("names every wrong variable of these users", () => {
+    const read = () =>
+      readServiceUsers({
+        CLICKHOUSE_URL: "http://migrator:x@localhost:8123/export",
+        CLICKHOUSE_WRITER_PASSWORD: "x",
+        CLICKHOUSE_READER_URL: "http://reader:x@localhost:8123/export",
+        CLICKHOUSE_READER_PASSWORD: "x",
+        CLICKHOUSE_JOBS_USER: "jobs\n",
+      });
+    expect(read).toThrow(
+      /CLICKHOUSE_WRITER_USER: .*\n.*CLICKHOUSE_READER_PASSWORD: .*\n.*CLICKHOUSE_JOBS_USER: /,
+    );
+  });
+
   it.each([
     [() => readQueueConfig({ REDIS_URL: "localhost:6379" }), "REDIS_URL"],
+    [() => readQueueConfig({ REDIS_URL: "redis+sentinel://one:26379" }), "REDIS_URL"],
+    [() => readBusConfig({ KAFKA_BROKERS: "a:1", KAFKA_SASL_USERNAME: "ops" }), "KAFKA_SASL_MECHANISM"],
     [() => readRequestSecret({ CURSOR_SECRET: "short" }), "CURSOR_SECRET"],
     [() => readServiceSettings({ LANDING: "yes" }), "LANDING"],
     [() => readServiceUsers({ CLICKHOUSE_JOBS_URL: "clickhouse" }), "CLICKHOUSE_JOBS_URL"],

@@ -21,8 +21,8 @@ export const addDoctorCommand = (
 States: ok; warning, works but may bring trouble; problem; away, a server does not answer; skipped, not looked at.
 Ends with 0 without a problem, 1 with one, 3 when a server does not answer. It changes nothing.
 
-With CLICKHOUSE_WRITER_URL, CLICKHOUSE_READER_URL, CLICKHOUSE_INTAKE_URL and CLICKHOUSE_JOBS_URL it checks the users of
-the services too; SUPPRESSION_SECRET, CURSOR_SECRET, LANDING, LANDING_DAYS and KAFKA_GROUP_ID are to be as the services
+With CLICKHOUSE_WRITER_URL, CLICKHOUSE_READER_URL, CLICKHOUSE_INTAKE_URL and CLICKHOUSE_JOBS_URL, or _USER and _PASSWORD
+in the place of _URL for the server of CLICKHOUSE_URL, it checks the users of the services too; SUPPRESSION_SECRET, CURSOR_SECRET, LANDING, LANDING_DAYS and KAFKA_GROUP_ID are to be as the services
 have them.
 
 Examples:

@@ -209,15 +209,15 @@ Examples:
       if (id === undefined) {
         requireYes(options, `this erases all records of a person at ${client}, which cannot be undone`);
       }
-      const { url } = readWarehouseConfig();
-      const { redisUrl } = readQueueConfig();
+      const warehouse = readWarehouseConfig();
+      const redis = readQueueConfig();
       // Only a new request needs the secret, which makes its id.
       const idSecret = id === undefined ? readRequestSecret() : "";
       const subject = id === undefined ? await subjectOf(options) : undefined;
       await requireClient(client);
       const open = () =>
-        createRequestStore({ url, application: "export-ops", now: () => now().getTime(), idSecret });
-      await withStore(url, open, async (requests) => {
+        createRequestStore({ ...warehouse, application: "export-ops", now: () => now().getTime(), idSecret });
+      await withStore(warehouse, open, async (requests) => {
         const found = id === undefined ? null : await requests.find(client, id);
         if (id !== undefined && found === null) {
           throw new CommandError(`the client ${client} has no request ${id}`);
@@ -233,7 +233,7 @@ Examples:
           print(options.json === true ? renderJson(view) : renderColumns(rows));
           return;
         }
-        await withJobClient(redisUrl, async (jobs) => {
+        await withJobClient(redis, async (jobs) => {
           // First, so that no request is left behind that nobody works on.
           await jobs.counts();
           const request = found ?? (await requests.open(client, subject as DataSubject));

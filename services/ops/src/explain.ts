@@ -1,6 +1,14 @@
-import { ConfigError, ServiceError } from "@conversation-export/runtime";
+import {
+  type ClickhouseServer,
+  ConfigError,
+  type KafkaServers,
+  parseRedisUrl,
+  type RedisServer,
+  ServiceError,
+} from "@conversation-export/runtime";
 import { isAwayError, WarehouseError } from "@conversation-export/warehouse";
 import { EXIT, type ExitCode } from "./exit-code.ts";
+import { CLICKHOUSE_TLS, explainTls, KAFKA_TLS, REDIS_TLS } from "./explain-tls.ts";
 
 /** Something that the person at the terminal can put right; the message says what is wrong and what to do. */
 export class CommandError extends Error {
@@ -52,6 +60,10 @@ const awayError = (
     { cause, exitCode: EXIT.away },
   );
 
+/** The variables for user and password of an address of ClickHouse that stands in `variable`. */
+export const credentialsBeside = (variable: string): string =>
+  `${variable.replace(/URL$/, "USER")} and ${variable.replace(/URL$/, "PASSWORD")}`;
+
 const warehouseProblem = (error: WarehouseError, { username, pathname }: URL, variable: string): string => {
   const user = decodeURIComponent(username) || "default";
   switch (error.causeName) {
@@ -59,7 +71,7 @@ const warehouseProblem = (error: WarehouseError, { username, pathname }: URL, va
     case "REQUIRED_PASSWORD":
     case "WRONG_PASSWORD":
     case "UNKNOWN_USER":
-      return `ClickHouse refuses the user ${user}: check user and password in ${variable}`;
+      return `ClickHouse refuses the user ${user}: check user and password in ${variable}, or ${credentialsBeside(variable)}`;
     case "UNKNOWN_DATABASE":
     case "UNKNOWN_TABLE":
       return `the database ${pathname.slice(1)} has no such tables yet: run \`export-ops migrate\` first`;
@@ -71,28 +83,94 @@ const warehouseProblem = (error: WarehouseError, { username, pathname }: URL, va
   }
 };
 
+/** true: no answer that was one of ClickHouse's. */
+export const isUnanswered = (error: unknown): boolean =>
+  error instanceof WarehouseError && (isAwayError(error) || error.causeName.startsWith("HPE_"));
+
 /**
  * Trouble with ClickHouse in words for the terminal; host and user come from the URL, never the password. `variable`:
  * where the URL stands.
  */
-export const explainWarehouse = (error: unknown, url: string, variable = "CLICKHOUSE_URL"): unknown => {
+export const explainWarehouse = (
+  error: unknown,
+  { url }: ClickhouseServer,
+  variable = "CLICKHOUSE_URL",
+): unknown => {
   if (!(error instanceof WarehouseError)) return error;
   const parsed = new URL(url);
+  const aboutTls = explainTls({ ...CLICKHOUSE_TLS, address: variable }, parsed.host, error.causeName);
+  if (aboutTls !== undefined) return new CommandError(aboutTls, { cause: error });
   return isAwayError(error)
     ? awayError("ClickHouse", parsed.host, variable, error.causeName, error)
     : new CommandError(warehouseProblem(error, parsed, variable), { cause: error });
 };
 
-/** Kafka does not answer; `problem`: why, when it is known. */
+const BUS_PROBLEMS: Readonly<Record<string, (servers: KafkaServers) => string>> = {
+  bus_credentials: ({ sasl }) =>
+    `Kafka refuses the user ${sasl?.username ?? ""} by ${sasl?.mechanism ?? ""}: check KAFKA_SASL_USERNAME, KAFKA_SASL_PASSWORD and KAFKA_SASL_MECHANISM`,
+  bus_tls: () => "there is no TLS with Kafka: check KAFKA_TLS, KAFKA_CA_FILE and KAFKA_CERT_FILE",
+};
+
+/** How brokers answer who should have logged in first. */
+const HUNG_UP = /closed connection|socket hang up|ECONNRESET/i;
+
+/** Refused credentials and the like in words for the terminal. */
+export const explainBus = (error: unknown, servers: KafkaServers): unknown => {
+  if (!(error instanceof ServiceError)) return error;
+  const say = BUS_PROBLEMS[error.code];
+  if (say === undefined) {
+    if (servers.sasl !== undefined || !HUNG_UP.test(innermostMessage(error))) return error;
+    return new CommandError(
+      {
+        found: `Kafka closes the connection at ${servers.brokers.join(", ")} (${innermostMessage(error)})`,
+        advice:
+          "it restarts, or it wants credentials: set KAFKA_SASL_MECHANISM, KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD",
+      },
+      { cause: error },
+    );
+  }
+  return new CommandError(`${say(servers)} (${innermostMessage(error)})`, { cause: error });
+};
+
+/** Kafka does not answer, or not with TLS; `problem`: why, when it is known, perhaps as the code of an error. */
 export const kafkaAway = (
-  brokers: readonly string[],
+  { brokers }: KafkaServers,
   problem: string | null = null,
   cause?: unknown,
-): CommandError => awayError("Kafka", brokers.join(", "), "KAFKA_BROKERS", problem, cause);
+): CommandError => {
+  const where = brokers.join(", ");
+  const aboutTls = explainTls(KAFKA_TLS, where, problem ?? "");
+  return aboutTls === undefined
+    ? awayError("Kafka", where, "KAFKA_BROKERS", problem, cause)
+    : new CommandError(aboutTls, { cause });
+};
 
-/** Redis does not answer. The address comes without the password. */
-export const redisAway = (url: string, problem: string | null = null, cause?: unknown): CommandError =>
-  awayError("Redis", new URL(url).host, "REDIS_URL", problem, cause);
+/** `host:port` of the server, or of its sentinels. */
+export const redisPlace = ({ url }: RedisServer): string =>
+  (parseRedisUrl(url)?.hosts ?? [])
+    .map(({ host, port }) => (host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`))
+    .join(", ");
+
+/** What Redis says to those whom it does not let in. */
+const REFUSED_BY_REDIS = /WRONGPASS|NOAUTH|invalid (username-)?password|without any password configured/i;
+
+/** Redis does not answer, or not with TLS, or refuses the credentials. The address comes without the password. */
+export const redisAway = (
+  server: RedisServer,
+  problem: string | null = null,
+  cause?: unknown,
+): CommandError => {
+  const where = redisPlace(server);
+  const aboutTls = explainTls(REDIS_TLS, where, problem ?? "");
+  if (aboutTls !== undefined) return new CommandError(aboutTls, { cause });
+  if (problem !== null && REFUSED_BY_REDIS.test(problem)) {
+    return new CommandError(
+      `Redis refuses the credentials at ${where} (${oneLine(problem)}): check user and password in REDIS_URL, or REDIS_USERNAME and REDIS_PASSWORD, and REDIS_SENTINEL_PASSWORD for sentinels`,
+      { cause },
+    );
+  }
+  return awayError("Redis", where, "REDIS_URL", problem, cause);
+};
 
 /** One line that says what is wrong and what to do, or undefined when the error is a bug. */
 export const explain = (error: unknown): string | undefined => {

@@ -26,7 +26,7 @@ const found = async (jobs: JobClient, id: string): Promise<JobView> => {
 };
 
 const withJobs = (work: (jobs: JobClient) => Promise<void>): Promise<void> =>
-  withJobClient(readQueueConfig().redisUrl, work);
+  withJobClient(readQueueConfig(), work);
 
 /** What runs, waits and has ended in the queues. */
 export const addJobCommands = (program: Command, deps: CommandDeps): void => {

@@ -28,10 +28,10 @@ Examples:
     )
     .action(async ({ json = false }: { json?: boolean }) => {
       const bus = readBusConfig();
-      const { url } = readWarehouseConfig();
+      const warehouse = readWarehouseConfig();
       const watermarks = await withStore(
-        url,
-        () => createWatermarkReader({ url, application: "export-ops" }),
+        warehouse,
+        () => createWatermarkReader({ ...warehouse, application: "export-ops" }),
         (store) => store.load(),
       );
       const partitions = await withAdmin(bus, async (admin) => {

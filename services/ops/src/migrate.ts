@@ -1,7 +1,6 @@
 import { migrate } from "@conversation-export/warehouse";
 import type { WarehouseConfig } from "./config.ts";
-import { requireClickhouse } from "./connections.ts";
-import { explainWarehouse } from "./explain.ts";
+import { explainStore, requireClickhouse } from "./connections.ts";
 import { type Print, renderJson } from "./print.ts";
 
 /**
@@ -13,11 +12,11 @@ export const applyMigrations = async (
   json: boolean,
   print: Print,
 ): Promise<void> => {
-  const { url, cluster } = config;
-  await requireClickhouse(url);
+  const { cluster, ...server } = config;
+  await requireClickhouse(server);
   try {
     const states = await migrate({
-      url,
+      ...server,
       topology: { cluster },
       onApplied: (name) => {
         if (!json) print(`applied    ${name}`);
@@ -26,6 +25,6 @@ export const applyMigrations = async (
     if (json) return print(renderJson(states));
     for (const { name, state } of states) if (state === "unchanged") print(`unchanged  ${name}`);
   } catch (error) {
-    throw explainWarehouse(error, url);
+    throw await explainStore(error, server);
   }
 };

@@ -5,9 +5,9 @@ import { withStore } from "./connections.ts";
 
 /** The client, also a deleted one; null: there never was one. Throws `CommandError` when ClickHouse does not answer. */
 export const findClient = (id: string, { now }: Pick<CommandDeps, "now">): Promise<ClientRow | null> => {
-  const { url } = readWarehouseConfig();
-  const open = () => createClientStore({ url, application: "export-ops", now: () => now().getTime() });
-  return withStore(url, open, (store) => store.findClient(id));
+  const server = readWarehouseConfig();
+  const open = () => createClientStore({ ...server, application: "export-ops", now: () => now().getTime() });
+  return withStore(server, open, (store) => store.findClient(id));
 };
 
 /** Says it when there is no such client, which may have events all the same; undefined: no client was named. */

@@ -24,7 +24,7 @@ export const startJob = async <Data, Result>(
   deps: CommandDeps,
   hint: Hint<Result> = () => null,
 ): Promise<void> =>
-  withJobClient(readQueueConfig().redisUrl, async (jobs) => {
+  withJobClient(readQueueConfig(), async (jobs) => {
     const { id } = await jobs.add(type, data);
     await attend(jobs, { name: type.name, id }, options, deps, (result) => {
       // One of another version is printed as it is.

@@ -72,7 +72,7 @@ export const addWindowsCommand = (program: Command, deps: CommandDeps): void => 
   const { print } = deps;
 
   const recount = (since: string | undefined): Promise<void> =>
-    withJobClient(readQueueConfig().redisUrl, async (jobs) => {
+    withJobClient(readQueueConfig(), async (jobs) => {
       const { id } = await jobs.add(windowsJob, { since: since ?? null });
       const { state, reason } = await followJob(jobs, { name: windowsJob.name, id }, deps);
       if (state !== "completed") throw new CommandError(`the windows were not counted: ${reason ?? state}`);
@@ -107,14 +107,14 @@ Examples:
       if (since !== undefined && until !== undefined && since >= until) {
         return command.error("error: --since must be earlier than --until");
       }
-      const { url } = readWarehouseConfig();
+      const warehouse = readWarehouseConfig();
       const { windowSeconds } = readServiceSettings();
       if (options.recount === true) await recount(since);
       const from = since === undefined ? undefined : parseTimestamp(since);
       const to = until === undefined ? undefined : parseTimestamp(until);
       const [lines, lengths] = await withStore(
-        url,
-        () => createWindowStore({ url, application: "export-ops", windowSeconds }),
+        warehouse,
+        () => createWindowStore({ ...warehouse, application: "export-ops", windowSeconds }),
         async (store) => {
           const found = await store.list({
             ...(from !== undefined && { since: from }),

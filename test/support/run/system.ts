@@ -3,7 +3,7 @@ import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Admin, createAdmin, createProducer, type Producer } from "@conversation-export/bus";
-import { choosePorts, type Stack, startStack } from "@conversation-export/local-stack";
+import { choosePorts, type Stack, type StackOptions, startStack } from "@conversation-export/local-stack";
 import { createKey, createLogger } from "@conversation-export/runtime";
 import { createClientStore } from "@conversation-export/warehouse";
 import { ops } from "./ops.ts";
@@ -39,11 +39,14 @@ export type System = {
 };
 
 /** Starts servers in an empty folder `.local/<name>`, applies the migrations and creates the topics. */
-export const startSystem = async (name: string): Promise<System> => {
+export const startSystem = async (
+  name: string,
+  options: Pick<StackOptions, "kafkaListeners" | "clickhousePasswords"> = {},
+): Promise<System> => {
   const dir = join(ROOT, ".local", name);
   rmSync(dir, { recursive: true, force: true });
   mkdirSync(dir, { recursive: true });
-  const stack = await startStack({ dir: join(dir, "servers") });
+  const stack = await startStack({ ...options, dir: join(dir, "servers") });
   const operator = {
     CLICKHOUSE_URL: stack.clickhouse.url("migrator"),
     KAFKA_BROKERS: stack.kafka.brokers.join(","),

@@ -46,17 +46,21 @@ export const examine = async (): Promise<Findings> => {
   const users = tried(readServiceUsers);
   const suppression = tried(readSuppressionSecret);
   const secrets = [tried(readRequestSecret), suppression];
-  const wrong = [warehouse, bus, queue, settings, users, ...secrets].flatMap(({ findings }) => findings);
+  const every = [warehouse, bus, queue, settings, users, ...secrets].flatMap(({ findings }) => findings);
+  // Several need the address of ClickHouse.
+  const wrong = every.filter(
+    (one, at) => every.findIndex(({ name, found }) => name === one.name && found === one.found) === at,
+  );
   const noUsers = { writer: null, reader: null, intake: null, jobs: null };
   const found = await Promise.all([
     warehouse.value === null
       ? []
-      : warehouseFindings(warehouse.value.url, users.value ?? noUsers, {
+      : warehouseFindings(warehouse.value, users.value ?? noUsers, {
           erasureDeadlineHours: settings.value?.erasureDeadlineHours ?? DEADLINE_HOURS,
           secret: suppression.value,
         }),
     bus.value === null || settings.value === null ? [] : busFindings(bus.value, settings.value),
-    queue.value === null ? [] : queueFindings(queue.value.redisUrl),
+    queue.value === null ? [] : queueFindings(queue.value),
   ]);
   return [
     ...(wrong.length === 0 ? [ok("variables", "all that are needed are there")] : wrong),

@@ -6,8 +6,9 @@ import {
   type JobView,
   type WriterList,
 } from "@conversation-export/queue";
+import type { RedisServer } from "@conversation-export/runtime";
 import { silentLog, startWithin, withJobClient } from "../connections.ts";
-import { redisAway } from "../explain.ts";
+import { redisAway, redisPlace } from "../explain.ts";
 import { wasAskedWrongly } from "../job-failure.ts";
 import { attempt, type Finding, type Findings, findingsOf } from "./finding.ts";
 
@@ -84,10 +85,10 @@ export const failedFinding = (failed: readonly Pick<JobView, "name" | "reason">[
   return warning(name, `${counts.join(", ")}${most}`, advice.join("; "));
 };
 
-const listWriters = async (redisUrl: string): Promise<WriterList> => {
-  const redis = createRedis({ url: redisUrl, log: silentLog() });
+const listWriters = async (server: RedisServer): Promise<WriterList> => {
+  const redis = createRedis({ ...server, log: silentLog() });
   try {
-    await startWithin(redis, CONNECT_MS, () => redisAway(redisUrl, null));
+    await startWithin(redis, CONNECT_MS, () => redisAway(server));
     return await createWriterLeases({ redis }).list();
   } finally {
     await redis.stop();
@@ -116,10 +117,10 @@ export const writerFindings = ({ leases, generation }: WriterList): Findings => 
 };
 
 /** The server of the queues, and how the queues are. */
-export const queueFindings = (redisUrl: string): Promise<Findings> =>
+export const queueFindings = (server: RedisServer): Promise<Findings> =>
   attempt(AREA, "server", () =>
-    withJobClient(redisUrl, async (jobs) => [
-      ...(await serverFindings(jobs, new URL(redisUrl).host)),
+    withJobClient(server, async (jobs) => [
+      ...(await serverFindings(jobs, redisPlace(server))),
       ...(await attempt(AREA, "jobs processes", async () => [
         processFinding(
           await Promise.all(JOB_NAMES.map((name) => jobs.workers(name))),
@@ -127,7 +128,7 @@ export const queueFindings = (redisUrl: string): Promise<Findings> =>
         ),
       ])),
       ...(await attempt(AREA, "schedules", async () => [await scheduleFinding(jobs)])),
-      ...(await attempt(AREA, "writers", async () => writerFindings(await listWriters(redisUrl)))),
+      ...(await attempt(AREA, "writers", async () => writerFindings(await listWriters(server)))),
       ...(await attempt(AREA, "failed jobs", async () => [
         failedFinding(await jobs.list({ states: ["failed"], limit: MOST_FAILED })),
       ])),

@@ -1,3 +1,4 @@
+import type { ClickhouseServer } from "@conversation-export/runtime";
 import { createSubjectHash } from "@conversation-export/suppression";
 import {
   createInspector,
@@ -6,8 +7,8 @@ import {
   LIST_NAMES,
 } from "@conversation-export/warehouse";
 import type { ServiceUsers } from "../config.ts";
-import { requireClickhouse, withStore } from "../connections.ts";
-import { explainWarehouse } from "../explain.ts";
+import { explainStore, requireClickhouse, withStore } from "../connections.ts";
+import { credentialsBeside } from "../explain.ts";
 import { attempt, type Finding, type Findings, findingsOf } from "./finding.ts";
 
 const AREA = "ClickHouse";
@@ -151,10 +152,10 @@ const secretFinding = async (inspector: Inspector, secret: string): Promise<Find
 /** A list that is complete only up to so long ago has an ingest that does not get on. */
 const OLD_WATERMARK_MS = 10 * 60_000;
 
-const watermarkFinding = async (url: string): Promise<Finding> => {
+const watermarkFinding = async (server: ClickhouseServer): Promise<Finding> => {
   const marks = await withStore(
-    url,
-    () => createWatermarkReader({ url, application: "export-ops" }),
+    server,
+    () => createWatermarkReader({ ...server, application: "export-ops" }),
     (store) => store.load(),
   );
   const ages = LIST_NAMES.flatMap((list) => {
@@ -253,19 +254,20 @@ const readerFinding = async (inspector: Inspector): Promise<Finding> => {
       );
 };
 
-const userFindings = async (needs: UserNeeds, url: string | null): Promise<Findings> => {
+const userFindings = async (needs: UserNeeds, server: ClickhouseServer | null): Promise<Findings> => {
   const name = `user ${needs.user}`;
-  if (url === null) {
-    return [skipped(name, "not looked at", `give its URL in ${needs.variable} to have its grants checked`)];
+  if (server === null) {
+    const advice = `give its URL in ${needs.variable}, or ${credentialsBeside(needs.variable)}, to have its grants checked`;
+    return [skipped(name, "not looked at", advice)];
   }
-  const inspector = createInspector({ url, application: "export-ops" });
+  const inspector = createInspector({ ...server, application: "export-ops" });
   try {
     return await attempt(AREA, name, async () => {
       try {
         const grants = await grantFinding(inspector, needs);
         return needs.user === "reader" ? [grants, await readerFinding(inspector)] : [grants];
       } catch (error) {
-        throw explainWarehouse(error, url, needs.variable);
+        throw await explainStore(error, server, needs.variable);
       }
     });
   } finally {
@@ -273,35 +275,35 @@ const userFindings = async (needs: UserNeeds, url: string | null): Promise<Findi
   }
 };
 
-/** The server, its tables and its users. `url`: of the user for migrations; `secret`: SUPPRESSION_SECRET, null when it is not given. */
+/** The server, its tables and its users. `server`: with the user for migrations; `secret`: SUPPRESSION_SECRET, null when it is not given. */
 export const warehouseFindings = async (
-  url: string,
+  server: ClickhouseServer,
   users: ServiceUsers,
   about: { readonly erasureDeadlineHours: number; readonly secret: string | null },
 ): Promise<Findings> => {
-  const inspector = createInspector({ url, application: "export-ops" });
+  const inspector = createInspector({ ...server, application: "export-ops" });
   const explained = async <T>(work: Promise<T>): Promise<T> => {
     try {
       return await work;
     } catch (error) {
-      throw explainWarehouse(error, url);
+      throw await explainStore(error, server);
     }
   };
   try {
-    const server = await attempt(AREA, "server", async () => {
-      await requireClickhouse(url);
+    const answers = await attempt(AREA, "server", async () => {
+      await requireClickhouse(server);
       const { version, aheadMs, uncertainMs } = await explained(inspector.clock());
-      return [versionFinding(version, new URL(url).host), clockFinding(aheadMs, uncertainMs)];
+      return [versionFinding(version, new URL(server.url).host), clockFinding(aheadMs, uncertainMs)];
     });
     // A single finding is that it does not answer: it needs not be asked again.
-    if (server.length === 1) return server;
+    if (answers.length === 1) return answers;
     const checks: [string, () => Promise<Findings>][] = [
       ["schema", async () => [await schemaFinding(inspector)]],
       ["disk", () => diskFindings(inspector)],
       ["parts", () => partFindings(inspector)],
       ["mutations", () => mutationFindings(inspector)],
       ["settings", async () => [await settingFinding(inspector)]],
-      ["watermarks", async () => [await watermarkFinding(url)]],
+      ["watermarks", async () => [await watermarkFinding(server)]],
       ["erasure requests", async () => [await requestFinding(inspector, about.erasureDeadlineHours)]],
       [
         "suppression secret",
@@ -312,9 +314,9 @@ export const warehouseFindings = async (
       checks.map(([name, check]) => attempt(AREA, name, () => explained(check()))),
     );
     const asked = await Promise.all(
-      USERS.map((needs) => userFindings(needs, needs.user === "migrator" ? url : users[needs.user])),
+      USERS.map((needs) => userFindings(needs, needs.user === "migrator" ? server : users[needs.user])),
     );
-    return [...server, ...tables.flat(), ...asked.flat()];
+    return [...answers, ...tables.flat(), ...asked.flat()];
   } finally {
     await inspector.close();
   }

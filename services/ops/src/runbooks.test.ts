@@ -1,0 +1,56 @@
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { ConfigError } from "@conversation-export/runtime";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { createProgram } from "./program.ts";
+
+const ROOT = join(import.meta.dirname, "../../..");
+const VARIABLES = ["CLICKHOUSE_URL", "KAFKA_BROKERS", "REDIS_URL", "CURSOR_SECRET", "SUPPRESSION_SECRET"];
+
+/** Lines of shell blocks, and commands within sentences. */
+const commandsOf = (text: string): string[] => {
+  const blocks = [...text.matchAll(/^ *```sh\n([\s\S]*?)^ *```$/gm)].flatMap(([, body = ""]) =>
+    body.split("\n"),
+  );
+  const inline = [...text.matchAll(/`(export-ops [^`]+)`/g)].map(([, command = ""]) => command);
+  return [...blocks, ...inline]
+    .map((line) => line.replace(/ +#.*$/, "").trim())
+    .filter((line) => line.startsWith("export-ops "));
+};
+
+const wordsOf = (command: string): string[] =>
+  [...command.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)]
+    .map(([, single, double, bare]) => single ?? double ?? bare ?? "")
+    .slice(1);
+
+const commands = new Map<string, string>();
+for (const file of globSync("docs/{runbooks/*,slo,logs,metrics}.md", { cwd: ROOT }).sort()) {
+  for (const command of commandsOf(readFileSync(join(ROOT, file), "utf8"))) commands.set(command, file);
+}
+
+beforeEach(() => {
+  for (const name of VARIABLES) vi.stubEnv(name, "");
+});
+afterEach(() => vi.unstubAllEnvs());
+
+it("there are commands in the runbooks", () => {
+  expect(commands.size).toBeGreaterThan(30);
+});
+
+// Without variables a command that is written rightly gets as far as asking for them.
+it.each([...commands])("%s (%s)", async (command) => {
+  const said: string[] = [];
+  const program = createProgram({
+    print: () => undefined,
+    say: (text) => said.push(text),
+    terminal: null,
+    now: () => new Date("2026-11-21T12:00:00Z"),
+    catchInterrupt: () => ({ signal: new AbortController().signal, release: () => undefined }),
+    end: () => undefined,
+  });
+  const ended = program.parseAsync(wordsOf(command), { from: "user" }).then(
+    () => "done",
+    (error: unknown) => (error instanceof ConfigError ? "asks for variables" : [error, ...said]),
+  );
+  expect(["done", "asks for variables"]).toContain(await ended);
+});

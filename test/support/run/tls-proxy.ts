@@ -1,0 +1,48 @@
+import { once } from "node:events";
+import { type AddressInfo, connect } from "node:net";
+import { createServer, type TLSSocket } from "node:tls";
+import type { Identity } from "./certificates.ts";
+
+/** Speaks TLS on a port of its own and hands the bytes to a server that does not. */
+export type TlsProxy = {
+  readonly port: number;
+  /** How many connections it has accepted. */
+  accepted(): number;
+  /** Ends those that are open. */
+  drop(): void;
+  close(): Promise<void>;
+};
+
+/** `target`: the port of the server on this machine. */
+export const startTlsProxy = async (target: number, { cert, key }: Identity): Promise<TlsProxy> => {
+  const open = new Set<TLSSocket>();
+  let accepted = 0;
+  const drop = (): void => {
+    for (const socket of open) socket.destroy();
+  };
+  const server = createServer({ cert, key }, (socket) => {
+    accepted += 1;
+    const inner = connect({ host: "127.0.0.1", port: target });
+    open.add(socket);
+    socket.on("error", () => inner.destroy());
+    inner.on("error", () => socket.destroy());
+    socket.on("close", () => {
+      open.delete(socket);
+      inner.destroy();
+    });
+    inner.on("close", () => socket.destroy());
+    socket.pipe(inner).pipe(socket);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    port: (server.address() as AddressInfo).port,
+    accepted: () => accepted,
+    drop,
+    close: async () => {
+      drop();
+      server.close();
+      await once(server, "close");
+    },
+  };
+};
