@@ -1,0 +1,96 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { createWriteStream, mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { Manifest } from "./helm.ts";
+import type { RenderedContainer } from "./rendered-env.ts";
+
+type Texts = Readonly<Record<string, Readonly<Record<string, string>>>>;
+
+/** What a cluster would give the containers, and where they run here. */
+export type Surroundings = {
+  readonly manifests: readonly Manifest[];
+  /** Secrets and ConfigMaps that the render only names: their values by name and key. */
+  readonly secrets: Texts;
+  readonly configMaps: Texts;
+  /** Where the sources are. */
+  readonly workingFolder: string;
+  /** For the files of volumes and the output. */
+  readonly folder: string;
+  /** What the image sets. */
+  readonly imageEnv: Readonly<Record<string, string>>;
+};
+
+/** A container of a render as a process of this machine. */
+export type LocalContainer = {
+  readonly child: ChildProcess;
+  readonly output: () => string;
+  /** The code with which it ends; null: a signal. */
+  readonly ended: Promise<number | null>;
+};
+
+/**
+ * Starts the command of a container with its arguments, its variables and the files of its volumes. `here` are
+ * variables in the place of rendered ones: ports that on this machine only one process can have.
+ */
+export const startContainer = (
+  container: RenderedContainer,
+  around: Surroundings,
+  options: { readonly args?: readonly string[]; readonly here?: Readonly<Record<string, string>> } = {},
+): LocalContainer => {
+  const { args = container.args, here = {} } = options;
+  const name = container.workload.replaceAll(/\W+/g, "-").toLowerCase();
+  const files = new Map(
+    Object.entries(container.files).map(([path, ref]): [string, string] => {
+      const file = join(around.folder, name, path);
+      mkdirSync(dirname(file), { recursive: true });
+      writeFileSync(file, textOf(around, ref.kind, ref));
+      return [path, file];
+    }),
+  );
+  const env = {
+    ...Object.fromEntries(
+      Object.entries(container.plain).map(([key, value]) => [key, files.get(value) ?? value]),
+    ),
+    ...Object.fromEntries(
+      Object.entries(container.secret).map(([key, ref]) => [key, textOf(around, "Secret", ref)]),
+    ),
+    ...here,
+  };
+  const [program, ...before] = container.command;
+  if (program !== "node") throw new Error(`${container.workload} starts ${program}`);
+  const logFile = join(around.folder, `${name}.log`);
+  writeFileSync(logFile, "");
+  const log = createWriteStream(logFile, { flags: "a" });
+  const child = spawn(process.execPath, [...before, ...args], {
+    cwd: around.workingFolder,
+    // Nothing of this process: what is not rendered is not there.
+    env: { PATH: dirname(process.execPath), ...around.imageEnv, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8").on("data", (text: string) => (output += text));
+    stream.pipe(log, { end: false });
+  }
+  const orphan = (): void => void child.kill("SIGKILL");
+  process.once("exit", orphan);
+  const { promise: ended, resolve } = Promise.withResolvers<number | null>();
+  child.once("close", (code) => {
+    process.removeListener("exit", orphan);
+    resolve(code);
+  });
+  return { child, output: () => output, ended };
+};
+
+const textOf = (
+  { manifests, secrets, configMaps }: Surroundings,
+  kind: "Secret" | "ConfigMap",
+  { name, key }: { readonly name: string; readonly key: string },
+): string => {
+  const rendered = manifests.find((one) => one.kind === kind && one.metadata.name === name)?.data?.[key];
+  if (rendered !== undefined)
+    return kind === "Secret" ? Buffer.from(rendered, "base64").toString() : rendered;
+  const given = (kind === "Secret" ? secrets : configMaps)[name]?.[key];
+  if (given === undefined) throw new Error(`there is no ${kind} ${name} with ${key}`);
+  return given;
+};
