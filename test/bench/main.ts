@@ -1,4 +1,5 @@
 import { startSystem } from "../support/run/system.ts";
+import { figureLine, measureCapacity } from "./capacity.ts";
 import { benchCompaction } from "./compaction.ts";
 import { benchHttp } from "./http.ts";
 import { benchIngest } from "./ingest.ts";
@@ -6,7 +7,7 @@ import { benchLanding } from "./landing.ts";
 import { benchPages } from "./pages.ts";
 import { reportLine, type Result } from "./report.ts";
 
-/** BENCH=ingest, landing, pages, http or compaction runs one part; CONVERSATIONS and EVENTS change the sizes. */
+/** BENCH=ingest, landing, pages, http, compaction or capacity runs one part; CONVERSATIONS and EVENTS change the sizes. */
 const only = process.env["BENCH"] ?? "";
 const conversations = Number(process.env["CONVERSATIONS"] ?? 1_000_000);
 const events = Number(process.env["EVENTS"] ?? 200_000);
@@ -37,4 +38,10 @@ await inSystem("pages", (system) => benchPages(system, conversations, log));
 await inSystem("http", (system) => benchHttp(system, conversations, log));
 // 2,000,000 rows, each conversation four times.
 await inSystem("compaction", (system) => benchCompaction(system, Math.min(conversations, 500_000), log));
+if (only === "capacity") {
+  await inSystem("capacity", async (system) => {
+    for (const figure of await measureCapacity(system, events, log)) console.log(figureLine(figure));
+    return [];
+  });
+}
 for (const result of results) console.log(reportLine(result));
