@@ -127,10 +127,14 @@ const erasureDeps = (leaseMs = 1): ErasureDeps => ({
   now: Date.now,
 });
 
-const run = (deps: ErasureDeps = erasureDeps(), id = "sweep"): Promise<ErasureResult> => {
+const run = (
+  deps: ErasureDeps = erasureDeps(),
+  id = "sweep",
+  again?: ErasureData["again"],
+): Promise<ErasureResult> => {
   const context: JobContext<ErasureData> = {
     id,
-    data: { clientId: null, requestId: null },
+    data: { clientId: null, requestId: null, ...(again !== undefined && { again }) },
     attempt: 1,
     signal: new AbortController().signal,
     log,
@@ -300,6 +304,50 @@ it("erases a person from every table, by any version, and nothing of others or o
   ]);
   expect(Object.keys(found)).toEqual(["kept-chatter"]);
   expect(searchedBytes).toBeGreaterThan(1_000);
+});
+
+it("erases again what a backup has brought back, also where only a hash knows the person", async () => {
+  const client = "restored";
+  const since = new Date().toISOString();
+  const { records, subject } = person(client, "alma");
+  await write([...records, ...neighbour(client)]);
+  await request(client, subject);
+  await run();
+  const kept = await rowsOf(client);
+  const at = { client, time: DAY_0 };
+  const stale = [
+    // Versions that a later one had replaced before the request: their ids were never suppressed.
+    conversation(at, "stale-conversation", DAY_0, DAY_0, { end_user_id: "alma-user" }),
+    message(at, "stale-message", DAY_0, "kept-conversation", { recipient: "alma-chatter" }),
+    endUser(at, "stale-user", { profile: { email: "Alma@Example.com" } }),
+  ];
+  const later = Date.now() * 1000 + DAY;
+  await write([...records, ...stale, conversation(at, "new", later, later, { end_user_id: "alma-user" })]);
+  const brought = await rowsOf(client);
+  // It was suppressed before the backup, and deleted behind it.
+  await sql(`ALTER TABLE suppressions UPDATE added_at = added_at - INTERVAL 2 DAY WHERE client_id = '${client}'
+    SETTINGS mutations_sync = 2`);
+
+  const notSince = { since: new Date(Date.now() + 60_000).toISOString(), dryRun: false };
+  expect(await run(erasureDeps(), "not-since", notSince)).toMatchObject({
+    again: { ids: 0, persons: 0 },
+    rounds: 0,
+  });
+  expect(await run(erasureDeps(), "dry", { since, dryRun: true })).toMatchObject({
+    again: { dryRun: true, persons: 3 },
+    deleted: { landing: 13 },
+    rounds: 0,
+  });
+  expect(await rowsOf(client)).toEqual(brought);
+
+  const result = await run(erasureDeps(), "again", { since, dryRun: false });
+  expect(result).toMatchObject({ found: { endUsers: 2 }, deleted: { landing: 13 }, rounds: 1 });
+  const left = await rowsOf(client);
+  expect(without(left, '"new"')).toEqual(kept);
+  expect(left["landing"]).toHaveLength((kept["landing"] ?? []).length + 1);
+  expect(await run(erasureDeps(), "again", { since, dryRun: false })).toMatchObject({ deleted: {} });
+  expect(await rowsOf(client)).toEqual(left);
+  expect(await sql("SELECT count() FROM job_keys")).toBe("0\n");
 });
 
 it("compares e-mail addresses in ClickHouse as everywhere else", async () => {

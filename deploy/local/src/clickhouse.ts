@@ -110,9 +110,14 @@ export function createClickhouse(deps: ClickhouseDeps): Server {
   const configPath = join(folder, "server.xml");
   const config = readFileSync(join(configFolder, "server.xml"), "utf8");
   const usersPath = join(configFolder, "users.xml");
+  const places = [
+    `<users_config>${usersPath}</users_config>`,
+    // Where `BACKUP … TO File('name')` writes.
+    `<backups><allowed_path>${join(folder, "backups")}</allowed_path></backups>`,
+  ];
   writeFileSync(
     configPath,
-    config.replace("</clickhouse>", `  <users_config>${usersPath}</users_config>\n</clickhouse>`),
+    config.replace("</clickhouse>", `${places.map((place) => `  ${place}\n`).join("")}</clickhouse>`),
   );
 
   const passwordEnv = Object.fromEntries(

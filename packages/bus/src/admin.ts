@@ -11,6 +11,7 @@ import {
 } from "./connection.ts";
 import { lagOf } from "./lag.ts";
 import { type PartitionOffset, toOffset } from "./message.ts";
+import { createCluster } from "./open-cluster.ts";
 
 export type NewTopic = {
   topic: string;
@@ -53,7 +54,7 @@ export type Admin = {
   ): Promise<{ topic: string; partition: number; offset: number | null }[]>;
   /** Every partition of the topics. A failed request rejects: the lag is unknown then, not zero. */
   fetchLag(groupId: string, topics: readonly string[]): Promise<PartitionLag[]>;
-  /** Moves a group that has no members. */
+  /** Moves a group that has no members, all partitions or none; rejects while it has some. */
   setCommitted(groupId: string, offsets: readonly PartitionOffset[]): Promise<void>;
 };
 
@@ -172,12 +173,21 @@ export const createAdmin = (deps: Connection): Admin => {
       }),
     setCommitted: (groupId, offsets) =>
       call("set_committed", async () => {
-        for (const [topic, entries] of Map.groupBy(offsets, (entry) => entry.topic)) {
-          await admin.setOffsets({
-            groupId,
+        const topics = Array.from(
+          Map.groupBy(offsets, (entry) => entry.topic),
+          ([topic, entries]) => ({
             topic,
             partitions: entries.map(({ partition, offset }) => ({ partition, offset: String(offset) })),
-          });
+          }),
+        );
+        // kafkajs' own way joins the group for each topic, which takes as long as a fetch waits.
+        const cluster = createCluster(createKafka(deps));
+        try {
+          await cluster.connect();
+          const coordinator = await cluster.findGroupCoordinator({ groupId });
+          await coordinator.offsetCommit({ groupId, groupGenerationId: -1, memberId: "", topics });
+        } finally {
+          await cluster.disconnect();
         }
       }),
   };

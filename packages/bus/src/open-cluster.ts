@@ -41,12 +41,19 @@ export type FetchedPartition = {
 };
 
 /** The parts of kafkajs' own client that it keeps out of its types. */
-export type OpenBroker = Omit<Broker, "offsetFetch" | "fetch"> & {
+export type OpenBroker = Omit<Broker, "offsetFetch" | "offsetCommit" | "fetch"> & {
   listOffsets(request: ListOffsets): Promise<{ responses: OffsetList }>;
   offsetFetch(request: {
     groupId: string;
     topics: { topic: string; partitions: { partition: number }[] }[];
   }): Promise<{ responses: OffsetList }>;
+  /** Rejects with the error code of a partition. Without a member the group must have none. */
+  offsetCommit(request: {
+    groupId: string;
+    groupGenerationId: number;
+    memberId: string;
+    topics: { topic: string; partitions: { partition: number; offset: string }[] }[];
+  }): Promise<unknown>;
   /** Rejects with the error code of a partition. No responses at all: the broker throttles. */
   fetch(request: Fetch): Promise<{ responses: { topicName: string; partitions: FetchedPartition[] }[] }>;
 };

@@ -23,6 +23,16 @@ export type ErasureBeginning = {
   readonly ids: number;
 };
 
+/** What a run that erases again has to look at. */
+export type ErasureAgain = {
+  /** Whose suppressions they are. */
+  readonly clients: number;
+  /** Suppressed ids of conversations and messages. */
+  readonly ids: number;
+  /** Suppressed identifiers of persons that stored rows name. */
+  readonly persons: number;
+};
+
 export type ErasureCounts = {
   readonly conversations: number;
   readonly messages: number;
@@ -39,7 +49,16 @@ export type ErasureStore = {
    * writers have found, and once more what was suppressed during the last day.
    */
   begin(runId: string, subjects: readonly ErasureSubject[]): Promise<ErasureBeginning>;
-  /** How many identifiers the run was given; fewer now mean that somebody has ended it. */
+  /**
+   * Adds to the run what was erased at or after `since`: the ids that were suppressed, and of the identifiers that any
+   * stored row names those whose hash was. `hashOf` makes the hash of an identifier as `subjectOf` writes it.
+   */
+  lookAgain(
+    runId: string,
+    since: Micros,
+    hashOf: (clientId: string, subject: string) => string,
+  ): Promise<ErasureAgain>;
+  /** How many identifiers the run was given, and clients to look at again; fewer now mean that somebody has ended it. */
   begunWith(runId: string): Promise<number>;
   /** Collects the keys of all records of which any version matches. May be repeated. */
   collect(runId: string): Promise<ErasureCounts>;
@@ -113,6 +132,8 @@ const KIND = {
   conversation: "erase conversation",
   message: "erase message",
 } as const;
+/** Stands in the place of an identifier: a client of whom everything that was erased is looked at again. */
+const AGAIN = "again";
 const recordKind = (kind: Table["records"][number]["kind"]): string => `erase ${kind} record`;
 
 const KEY_COLUMNS = "(run_id, kind, client_id, id, date_created, target)";
@@ -186,6 +207,27 @@ const rowsOf = (table: string, { kind, id, date, only = "1" }: Table["records"][
     GLOBAL INNER JOIN ${limitsOf(found)} AS f ON r.client_id = f.client_id AND r.value = f.id
     WHERE r.date_created < f.created_before`;
 };
+
+/** Every identifier that a row of the clients of the run names, also an event and a version that is not readable. */
+const STORED_SUBJECTS = `SELECT client_id, subject FROM (${[
+  END_USERS,
+  CONVERSATIONS,
+  UPDATES,
+  MESSAGES,
+  ...LANDED.map(landed),
+]
+  .map((source) => `SELECT client_id, subject FROM (${source})`)
+  .join(" UNION ALL ")}) GROUP BY client_id, subject`;
+
+const AT_SINCE = "fromUnixTimestamp64Micro({since:Int64}, 'UTC')";
+/** Suppressed since then, or before and deleted since then. */
+const ERASED_SINCE = `(added_at >= ${AT_SINCE} OR (client_id, request_id) GLOBAL IN
+  (SELECT client_id, request_id FROM data_subject_requests WHERE status = 'completed' AND updated_at >= ${AT_SINCE}))`;
+
+/** Groups of more than this are kept on disk, bytes. */
+const MAX_GROUP_BYTES = "1000000000";
+/** Keys of one INSERT. */
+const MAX_KEYS = 10_000;
 
 /** A row that was hidden and is not gone counts. */
 const WITH_HIDDEN: ClickHouseSettings = { apply_deleted_mask: 0 };
@@ -282,8 +324,27 @@ export function createErasureStore(
     return result.json<T>();
   }
 
-  const command = (query: string, run: string, settings: ClickHouseSettings = {}): Promise<unknown> =>
-    client.command({ query, query_params: { run }, clickhouse_settings: settings });
+  const command = (
+    query: string,
+    run: string,
+    settings: ClickHouseSettings = {},
+    parameters: Record<string, unknown> = {},
+  ): Promise<unknown> =>
+    client.command({ query, query_params: { run, ...parameters }, clickhouse_settings: settings });
+
+  async function* stream<Row>(
+    query: string,
+    parameters: Record<string, unknown>,
+    settings: ClickHouseSettings = {},
+  ): AsyncGenerator<Row[]> {
+    const result = await client.query({
+      query,
+      format: "JSONCompactEachRow",
+      query_params: parameters,
+      clickhouse_settings: settings,
+    });
+    for await (const rows of result.stream<Row>()) yield rows.map((row) => row.json());
+  }
 
   /** The values travel as rows, which no log repeats. */
   const insertKeys = async (
@@ -343,6 +404,68 @@ export function createErasureStore(
           { run: runId },
         );
         return { foundEndUsers: Number(row?.found), ids: Number(row?.ids) };
+      }),
+    lookAgain: (runId, since, hashOf) =>
+      asked(async () => {
+        const parameters = { run: runId, since };
+        await command(
+          `INSERT INTO job_keys ${KEY_COLUMNS}
+            SELECT DISTINCT {run:String}, '${KIND.begun}', client_id, '${AGAIN}', now64(6), '' FROM suppressions
+            WHERE kind IN ('conversation', 'message', 'subject') AND ${ERASED_SINCE}`,
+          runId,
+          {},
+          parameters,
+        );
+        for (const kind of ["conversation", "message"] as const) {
+          await command(
+            `INSERT INTO job_keys ${KEY_COLUMNS}
+              SELECT {run:String}, '${KIND[kind]}', client_id, value, max(created_before), any(request_id)
+              FROM suppressions WHERE kind = '${kind}' AND ${ERASED_SINCE} GROUP BY client_id, value`,
+            runId,
+            {},
+            parameters,
+          );
+        }
+        const suppressed = new Map<string, Pick<ErasureSubject, "createdBefore" | "requestId">>();
+        const hashes = stream<[client: string, value: string, version: string, request: string]>(
+          `SELECT client_id, value, toString(max(version)), any(request_id) FROM suppressions
+            WHERE kind = 'subject' AND ${ERASED_SINCE} GROUP BY client_id, value`,
+          parameters,
+        );
+        for await (const rows of hashes) {
+          for (const [clientId, value, version, requestId] of rows)
+            suppressed.set(`${clientId}\0${value}`, { createdBefore: Number(version), requestId });
+        }
+        let persons = 0;
+        let keys: (ErasureSubject & { kind: string; id: string })[] = [];
+        const keep = async (): Promise<void> => {
+          persons += keys.length;
+          await insertKeys(runId, keys);
+          keys = [];
+        };
+        const named =
+          suppressed.size === 0
+            ? []
+            : stream<[client: string, subject: string]>(STORED_SUBJECTS, parameters, {
+                ...WITH_HIDDEN,
+                max_bytes_before_external_group_by: MAX_GROUP_BYTES,
+              });
+        for await (const rows of named) {
+          for (const [clientId, subject] of rows) {
+            const found = suppressed.get(`${clientId}\0${hashOf(clientId, subject)}`);
+            if (found !== undefined)
+              keys.push({ ...found, clientId, subject, kind: KIND.subject, id: subject });
+          }
+          if (keys.length >= MAX_KEYS) await keep();
+        }
+        await keep();
+        const [row] = await select<{ clients: string; ids: string }>(
+          `SELECT toString(uniqExactIf(client_id, kind = '${KIND.begun}' AND id = '${AGAIN}')) AS clients,
+            toString(uniqExactIf((client_id, kind, id), kind IN ('${KIND.conversation}', '${KIND.message}'))) AS ids
+            FROM job_keys WHERE ${RUN}`,
+          parameters,
+        );
+        return { clients: Number(row?.clients), ids: Number(row?.ids), persons };
       }),
     settleFound: async (runId, signal) => {
       const keys = `SELECT client_id, id FROM job_keys WHERE ${RUN} AND kind = '${KIND.subject}'`;

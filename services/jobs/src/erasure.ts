@@ -74,7 +74,9 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
     run: async (context) => {
       const { signal, log } = context;
       await checkSecret();
-      const open = await requests.unfinished();
+      const { again } = context.data;
+      const dryRun = again?.dryRun ?? false;
+      const open = dryRun ? [] : await requests.unfinished();
       // Of all attempts of this job: each has keys of its own, and the last one removes those of all.
       const runPrefix = `${context.id}/`;
       const runId = `${runPrefix}${randomUUID()}`;
@@ -91,11 +93,29 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
 
       if (open.length > 0) await requests.begin(open);
       const rest = await store.begin(runId, subjects);
+      let looked = { clients: 0, ids: 0, persons: 0 };
+      if (again !== undefined) {
+        await say("looking for what was erased before");
+        looked = await store.lookAgain(runId, Date.parse(again.since) * 1000, deps.hash.of);
+      }
+      const resultOf = (): ErasureResult => ({
+        requests: open.length,
+        found,
+        deleted,
+        rounds,
+        ...(again !== undefined && { again: { dryRun, ids: looked.ids, persons: looked.persons } }),
+      });
+      if (dryRun) {
+        found = await store.collect(runId);
+        Object.assign(deleted, await store.remaining(runId));
+        await store.end(runPrefix, signal);
+        return resultOf();
+      }
 
       const finish = async (): Promise<ErasureResult> => {
         signal.throwIfAborted();
         // Another run that has ended takes the keys of this one away, and then nothing is found that is left.
-        if ((await store.begunWith(runId)) < named) {
+        if ((await store.begunWith(runId)) < named + looked.clients) {
           throw new ServiceError("erasure_disturbed", "another erasure has ended this one", {
             retryable: true,
           });
@@ -106,9 +126,9 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
         await requests.scrub(signal);
         await store.end(runPrefix, signal);
         log.info({ requests: open.length, ...found, rounds }, "erased");
-        return { requests: open.length, found, deleted, rounds };
+        return resultOf();
       };
-      if (open.length + rest.foundEndUsers + rest.ids === 0) return finish();
+      if (open.length + rest.foundEndUsers + rest.ids + looked.ids + looked.persons === 0) return finish();
 
       let generation: number | null = null;
       let confirmedAt = 0;

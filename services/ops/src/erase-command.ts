@@ -14,7 +14,7 @@ import {
 } from "@conversation-export/warehouse";
 import { type Command, InvalidArgumentError } from "commander";
 import type { z } from "zod";
-import { clientId, matching } from "./arguments.ts";
+import { clientId, instant, matching } from "./arguments.ts";
 import type { CommandDeps, JsonOption } from "./command-deps.ts";
 import { readQueueConfig, readRequestSecret, readWarehouseConfig } from "./config.ts";
 import { requireYes, YES_FLAG, type YesOption } from "./confirm.ts";
@@ -25,7 +25,7 @@ import { followJob, howToFollow } from "./follow-job.ts";
 import { printEnded } from "./job-output.ts";
 import { renderColumns, renderJson } from "./print.ts";
 import { findClient } from "./registered-client.ts";
-import { DETACH_FLAG, type DetachOption } from "./start-job.ts";
+import { DETACH_FLAG, type DetachOption, startJob } from "./start-job.ts";
 
 type EraseOptions = {
   readonly client: string;
@@ -241,5 +241,39 @@ Examples:
           await attendRequest(jobs, request, requests, options);
         });
       });
+    });
+};
+
+/** Erases what was erased before: a backup that was restored brings it back. */
+export const addEraseAgainCommand = (program: Command, deps: CommandDeps): void => {
+  program
+    .command("erase-again")
+    .description("after a backup was restored: erase what was erased since it was made")
+    .requiredOption("--since <instant>", "when the backup of the records began", instant(deps.now))
+    .option("--dry-run", "only report what would be erased")
+    .option(...DETACH_FLAG)
+    .option(...YES_FLAG)
+    .option("--json", "print JSON")
+    .addHelpText(
+      "after",
+      `
+It looks for everything that was suppressed since then, or belongs to a request that was completed since: ids of
+conversations and messages, and persons by the identifiers that stored records name. Records that were created after the
+request are kept. Too early an instant costs time and does no harm. Requests that are not completed are done as well. A
+dry run needs no --yes.
+
+Examples:
+  export-ops erase-again --since 2026-11-01T02:00:00Z --dry-run
+  export-ops erase-again --since 2026-11-01T02:00:00Z --yes`,
+    )
+    .action((options: { since: string; dryRun?: true } & YesOption & DetachOption & JsonOption) => {
+      const { since, dryRun = false } = options;
+      if (!dryRun) requireYes(options, "this erases records for good; --dry-run shows how many");
+      return startJob(
+        erasureJob,
+        { clientId: null, requestId: null, again: { since, dryRun } },
+        options,
+        deps,
+      );
     });
 };

@@ -134,6 +134,11 @@ describe("wrong usage", () => {
     [`erase ${REQUEST} --client a --end-user-id u`, "give one of"],
     [`erase ${REQUEST} --client a --email x@example.com`, "give one of"],
     ["erase 12 --client a", "the id of a data-subject request"],
+    ["erase-again --yes", "--since"],
+    ["erase-again --since 1d", "add --yes"],
+    ["offsets move --yes", "--to"],
+    ["offsets move --to yesterday --yes", "a day (2026-11-01)"],
+    ["offsets move --to 1d", "add --yes"],
     ["dead-letters", "Usage"],
     ["dead-letters list --reason bad", "'bad' is no reason"],
     ["dead-letters list --limit 0", "whole number"],
@@ -182,6 +187,8 @@ const COMMANDS = [
   ["windows --recount", "REDIS_URL"],
   ["erase --client a --email x@example.com --yes", "CLICKHOUSE_URL"],
   [`erase ${REQUEST} --client a`, "CLICKHOUSE_URL"],
+  ["erase-again --since 1d --yes", "REDIS_URL"],
+  ["offsets move --to 1d --yes", "KAFKA_BROKERS"],
   ["dead-letters list", "KAFKA_BROKERS"],
   ["dead-letters show messages/0/1", "KAFKA_BROKERS"],
   ["dead-letters replay --dry-run", "REDIS_URL"],
@@ -274,7 +281,7 @@ describe("the help", () => {
     const names = [...out.matchAll(/^ {2}([a-z-]+) /gm)].map(([, name = ""]) => name);
     expect(names).toContain("dead-letters");
     for (const name of names.filter((one) => one !== "help")) {
-      expect((await run([name, "--help"])).out, name).toMatch(/Examples:|create \[options\]/);
+      expect((await run([name, "--help"])).out, name).toMatch(/Examples:|(create|move) \[options\]/);
     }
   });
 

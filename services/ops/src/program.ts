@@ -4,10 +4,11 @@ import { addBackfillCommand } from "./backfill-command.ts";
 import type { CommandDeps } from "./command-deps.ts";
 import { addDeadLetterCommands } from "./dead-letter-commands.ts";
 import { addDoctorCommand } from "./doctor-command.ts";
-import { addEraseCommand } from "./erase-command.ts";
+import { addEraseAgainCommand, addEraseCommand } from "./erase-command.ts";
 import type { ExitCode } from "./exit-code.ts";
 import { addJobCommands } from "./job-commands.ts";
 import { addLagCommand } from "./lag-command.ts";
+import { addOffsetsCommands } from "./offsets-commands.ts";
 import { addSetupCommands } from "./setup-commands.ts";
 import { addUpkeepCommands } from "./upkeep-commands.ts";
 import { addWindowsCommand } from "./windows-command.ts";
@@ -56,8 +57,10 @@ export const createProgram = (deps: CommandDeps & { readonly end: (code: ExitCod
   addJobCommands(program, deps);
   program.commandsGroup("Keep true and small:");
   addBackfillCommand(program, deps);
+  addOffsetsCommands(program, deps);
   addDeadLetterCommands(program, deps);
   addEraseCommand(program, deps);
+  addEraseAgainCommand(program, deps);
   addUpkeepCommands(program, deps);
   program
     .command("help")
