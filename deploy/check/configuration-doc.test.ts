@@ -48,6 +48,7 @@ const REQUIRED: Readonly<Record<string, string>> = {
   CURSOR_SECRET: "0123456789abcdef0123456789abcdef",
   SUPPRESSION_SECRET: "fedcba9876543210fedcba9876543210",
   BOARD_PASSWORD: "a password of the board",
+  OTEL_EXPORTER_OTLP_ENDPOINT: "http://localhost:4318",
 };
 
 /** What is surely not the default, and valid all the same. */
@@ -61,6 +62,7 @@ const another = (value: string): string => {
     loopback: "uniquelocal",
     "10/1s": "11/1s",
     "20/1m": "off",
+    "0.01": "0.02",
   };
   return others[value] ?? (/^\d+$/.test(value) ? String(Number(value) + 1) : `${value}-other`);
 };

@@ -7,12 +7,12 @@ import { checkImports } from "./import-law.ts";
 const SCOPE = "@conversation-export";
 const WORKSPACES: Record<string, readonly string[]> = {
   "packages/domain": ["zod"],
-  "packages/runtime": ["pino", "zod", "@prometheus-io/client"],
+  "packages/runtime": ["pino", "zod", "@prometheus-io/client", "@opentelemetry/api"],
   "packages/bus": ["kafkajs"],
   "packages/warehouse": ["@clickhouse/client"],
   "packages/queue": ["bullmq", "ioredis"],
   "services/ingest": ["zod"],
-  "services/export-api": ["fastify", "kafkajs"],
+  "services/export-api": ["fastify", "kafkajs", "@opentelemetry/api"],
   "services/ops": ["commander"],
   "deploy/local": ["ffi-rs"],
   test: ["yaml", "kafkajs"],
@@ -54,7 +54,7 @@ describe("checkImports", () => {
     put("packages/domain/src/a.fixture.ts", `${from("fast-check")}${from("./a.ts")}`);
     put(
       "packages/runtime/src/a.ts",
-      `${from("pino")}${from("zod")}${from("@prometheus-io/client")}${from("node:fs")}`,
+      `${from("pino")}${from("zod")}${from("@prometheus-io/client")}${from("@opentelemetry/api")}${from("node:fs")}`,
     );
     put("packages/bus/src/a.ts", `${from("kafkajs")}${workspace("domain")}${workspace("runtime")}`);
     put(
@@ -111,6 +111,8 @@ describe("checkImports", () => {
     ["services-ingest-by-name", "services/ingest/src/a.ts", from("../../../packages/bus/src/index.ts")],
     ["services-ingest-tests", "services/ingest/src/a.test.ts", workspace("export-api")],
     ["services-export-api-source", "services/export-api/src/a.ts", from("kafkajs")],
+    ["services-export-api-source", "services/export-api/src/a.ts", from("@opentelemetry/api")],
+    ["packages-warehouse-source", "packages/warehouse/src/a.ts", from("@opentelemetry/api")],
     ["services-ops-source", "services/ops/src/a.ts", workspace("ingest")],
     ["services-ops-source", "services/ops/src/a.ts", from("bullmq")],
     ["deploy-local-source", "deploy/local/src/a.ts", from("yaml")],

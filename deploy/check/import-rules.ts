@@ -13,9 +13,23 @@ interface Allowance {
   readonly node: boolean;
 }
 
+/** Everything else makes spans through packages/runtime. */
+const TRACING = [
+  "@opentelemetry/api",
+  "@opentelemetry/context-async-hooks",
+  "@opentelemetry/exporter-trace-otlp-proto",
+  "@opentelemetry/resources",
+  "@opentelemetry/sdk-trace",
+];
+
 const PACKAGES: readonly Allowance[] = [
   { folder: "packages/domain", packages: [], npm: ["zod"], node: false },
-  { folder: "packages/runtime", packages: [], npm: ["@prometheus-io/client", "pino", "zod"], node: true },
+  {
+    folder: "packages/runtime",
+    packages: [],
+    npm: [...TRACING, "@prometheus-io/client", "pino", "zod"],
+    node: true,
+  },
   {
     folder: "packages/bus",
     packages: ["domain", "runtime"],
@@ -41,7 +55,7 @@ const PACKAGES: readonly Allowance[] = [
 ];
 
 const ALL_PACKAGES = PACKAGES.map(({ folder }) => folder.replace("packages/", ""));
-const VENDORS = ["kafkajs", "lz4-napi", "snappy", "@clickhouse/client", "bullmq", "ioredis"];
+const VENDORS = [...TRACING, "kafkajs", "lz4-napi", "snappy", "@clickhouse/client", "bullmq", "ioredis"];
 const TEST_TOOLS = ["vitest", "fast-check"];
 /** Unit tests, and what only unit tests import. */
 const TEST_CODE = "\\.(test|fixture)\\.ts$";

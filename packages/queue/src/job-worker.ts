@@ -1,4 +1,11 @@
-import { type Logger, retry, ServiceError } from "@conversation-export/runtime";
+import {
+  failSpan,
+  type Logger,
+  retry,
+  ServiceError,
+  startSpan,
+  withinSpan,
+} from "@conversation-export/runtime";
 import { type Job, WaitingChildrenError, WaitingError, Worker } from "bullmq";
 import type { Redis as Client } from "ioredis";
 import type { ActiveJob, ActiveJobs } from "./active-jobs.ts";
@@ -135,7 +142,11 @@ export const createJobWorker = (
     return { outcome: "returned", error: new WaitingError() };
   };
 
-  const process = async (job: StoredJob, token = ""): Promise<unknown> => {
+  const run = async (
+    job: StoredJob,
+    token: string,
+    onEnd: (outcome: AttemptOutcome, error?: unknown) => void,
+  ): Promise<unknown> => {
     const log = deps.log.child({ queue, job: job.id });
     const { parent } = readStoredData(job.data);
     const begunAt = performance.now();
@@ -145,6 +156,7 @@ export const createJobWorker = (
       cancelKey: cancelKeyOf(name, parent?.id ?? job.id ?? ""),
     });
     let outcome: AttemptOutcome = "completed";
+    let failure: unknown;
     try {
       running.signal.throwIfAborted();
       log.info({ attempt: job.attemptsMade + 1 }, "job begins");
@@ -154,6 +166,7 @@ export const createJobWorker = (
         outcome = "split";
         throw error;
       }
+      failure = error;
       const settled = await settle(error, job, token, running, log);
       outcome = settled.outcome;
       throw settled.error;
@@ -162,6 +175,27 @@ export const createJobWorker = (
       const seconds = (performance.now() - begunAt) / 1000;
       metrics.seconds.observe({ queue, outcome }, seconds);
       log.info({ outcome, seconds: Math.round(seconds) }, "job ends");
+      onEnd(outcome, failure);
+    }
+  };
+
+  /** Each attempt is a trace of its own, with the statements that it sends. */
+  const process = async (job: StoredJob, token = ""): Promise<unknown> => {
+    const span = startSpan(`job ${queue}`, null, {
+      attributes: {
+        "conversation_export.job.queue": queue,
+        "conversation_export.job.id": job.id ?? "",
+        "conversation_export.job.attempt": job.attemptsMade + 1,
+      },
+    });
+    const note = (outcome: AttemptOutcome, error?: unknown): void => {
+      span.setAttribute("conversation_export.job.outcome", outcome);
+      if (outcome === "failed") failSpan(span, error);
+    };
+    try {
+      return await withinSpan(span, () => run(job, token, note));
+    } finally {
+      span.end();
     }
   };
 

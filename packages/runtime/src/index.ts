@@ -14,5 +14,23 @@ export { createLogger, LOG_LEVELS, type Logger, type LogLevel } from "./logger.t
 export { type Counter, createMetrics, type Gauge, type Histogram, type Metrics } from "./metrics.ts";
 export { parseRedisUrl, readRedisServer, type RedisServer } from "./redis-env.ts";
 export { backoffMs, type RetryOptions, retry } from "./retry.ts";
+export {
+  activeSpan,
+  failSpan,
+  inSpan,
+  isSampled,
+  isTracing,
+  readTraceParent,
+  runInSpan,
+  type Span,
+  type SpanContext,
+  type SpanOptions,
+  startSpan,
+  traceHeaders,
+  withinSpan,
+} from "./spans.ts";
 export { type TlsTrouble, tlsTroubleOf } from "./tls-trouble.ts";
+export { readTraceSettings, type TraceSettings } from "./trace-env.ts";
+export { type RecordedSpan, recordSpans } from "./record-spans.ts";
+export { startTracing } from "./tracing.ts";
 export { type Part, type Running, run } from "./run.ts";

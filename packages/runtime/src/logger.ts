@@ -1,4 +1,5 @@
 import { type DestinationStream, type Logger, pino, stdTimeFunctions } from "pino";
+import { activeSpan } from "./spans.ts";
 
 export type { Logger };
 
@@ -8,9 +9,17 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 
 const REDACTED = ["password", "secret", "token", "authorization", "apiKey", "sasl"];
 
+/** New for each line: pino adds the fields of the line to it. */
+const traceFields = (): object => {
+  const span = activeSpan();
+  if (span === undefined) return {};
+  const { traceId, spanId } = span.spanContext();
+  return { trace_id: traceId, span_id: spanId };
+};
+
 /**
  * JSON lines on stdout with ISO time and the service's name; errors go under `err`.
- * Callers log identifiers of the machinery (topic, offset, code), never record content.
+ * A line that is written within a recorded span names it. Callers log identifiers of the machinery (topic, offset, code), never record content.
  */
 export const createLogger = (deps: {
   service: string;
@@ -20,6 +29,7 @@ export const createLogger = (deps: {
   const options = {
     base: { service: deps.service },
     level: deps.level,
+    mixin: traceFields,
     timestamp: stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
     redact: {

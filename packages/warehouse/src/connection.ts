@@ -1,5 +1,6 @@
 import { Agent } from "node:https";
 import { type ClickHouseClient, type ClickHouseSettings, createClient } from "@clickhouse/client";
+import { traceStatements } from "./traced-client.ts";
 import { isAwayError, toWarehouseError } from "./warehouse-error.ts";
 
 /** Where ClickHouse is, and who asks it. */
@@ -23,7 +24,7 @@ export function connect(options: ConnectionOptions): ClickHouseClient {
   const url = new URL(options.url);
   const maxOpenConnections = options.maxOpenConnections ?? 16;
   const database = decodeURIComponent(url.pathname.slice(1));
-  return createClient({
+  const client = createClient({
     url: url.origin,
     username: decodeURIComponent(url.username) || "default",
     password: decodeURIComponent(url.password),
@@ -41,6 +42,7 @@ export function connect(options: ConnectionOptions): ClickHouseClient {
     clickhouse_settings: { date_time_input_format: "best_effort", ...options.settings },
     log: { level: 127 },
   });
+  return traceStatements(client, { url, database });
 }
 
 /**

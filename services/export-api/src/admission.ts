@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http";
+import { inSpan, withinSpan } from "@conversation-export/runtime";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { notAuthorized } from "./api-error.ts";
 import type { Authenticate } from "./authenticate.ts";
@@ -28,13 +29,15 @@ export const createAdmission = (deps: {
 
   const serve = async (endpoint: Endpoint, request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     if (endpoint.headers !== undefined) reply.headers(endpoint.headers(request));
-    const client = await authenticate(request.headers.authorization, request.ip);
+    const client = await inSpan("authenticate", {}, () =>
+      authenticate(request.headers.authorization, request.ip),
+    );
     request.facts.clientId = client.clientId;
     if (!client.scopes.includes(endpoint.scope)) throw notAuthorized(endpoint.scope);
-    await rateLimit.admit(client, endpoint.limit, reply);
+    await inSpan("rate limit", {}, () => rateLimit.admit(client, endpoint.limit, reply));
     const signal = closeSignal(reply.raw);
     const call = { request, reply, client, signal };
-    const release = await slots[endpoint.slot].take(client.clientId, signal);
+    const release = await inSpan("slot", {}, () => slots[endpoint.slot].take(client.clientId, signal));
     if (endpoint.slot === "page") metrics.pagesInFlight.inc();
     try {
       await endpoint.serve(call);
@@ -47,7 +50,7 @@ export const createAdmission = (deps: {
   return (endpoint: Endpoint) =>
     async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
       try {
-        await serve(endpoint, request, reply);
+        await withinSpan(request.facts.span, () => serve(endpoint, request, reply));
       } catch (error) {
         // Nobody is left to answer, and the error is most likely our own cancelling.
         if (!reply.raw.destroyed) throw error;

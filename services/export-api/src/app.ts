@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
-import { type Logger, ServiceError } from "@conversation-export/runtime";
+import { type Logger, ServiceError, withinSpan } from "@conversation-export/runtime";
 import underPressure from "@fastify/under-pressure";
 import Fastify, {
   type FastifyError,
@@ -24,6 +24,7 @@ import { MAX_BODY_BYTES } from "./json-body.ts";
 import { lingerBeforeClose } from "./linger.ts";
 import { createPathMethods } from "./path-methods.ts";
 import { requestIdOf } from "./request-id.ts";
+import { beginRequestSpan, endRequestSpan, methodOf } from "./request-span.ts";
 import { SECURITY_HEADERS, TRANSPORT_SECURITY } from "./security-headers.ts";
 import { unwrapTarget } from "./service-address.ts";
 
@@ -54,16 +55,6 @@ const SMALL_BODY_BYTES = 64 * 1024;
 /** No header is longer: an id that is too long is one that does not exist. */
 const MAX_PARAM_LENGTH = 16_384;
 
-const KNOWN_METHODS: ReadonlySet<string> = new Set([
-  "GET",
-  "HEAD",
-  "POST",
-  "PUT",
-  "PATCH",
-  "DELETE",
-  "OPTIONS",
-]);
-
 const routeOf = (request: FastifyRequest): string => request.routeOptions.url ?? "unknown";
 
 /** Whether more than a little of a body is still to come that nobody will read. */
@@ -90,7 +81,9 @@ export const createApp = (deps: AppDeps): FastifyInstance => {
     if (errorId !== undefined) {
       request.facts.errorId = errorId;
       metrics.errors.inc({ status: String(answer.status) });
-      log.error({ err: error, errorId, requestId: request.id, status: answer.status }, "request failed");
+      withinSpan(request.facts.span, () =>
+        log.error({ err: error, errorId, requestId: request.id, status: answer.status }, "request failed"),
+      );
     }
     if (answer.headers["connection"] === "close" || hasLargeBodyAhead(request.raw)) {
       reply.header("connection", "close");
@@ -104,7 +97,7 @@ export const createApp = (deps: AppDeps): FastifyInstance => {
   };
 
   const begin = (request: FastifyRequest, reply: FastifyReply): void => {
-    request.facts = { startedAt: clock(), bytes: 0 };
+    request.facts = { startedAt: clock(), bytes: 0, span: beginRequestSpan(request) };
     responses.set(request.raw.socket, reply.raw);
     reply.headers({
       "x-request-id": request.id,
@@ -113,7 +106,9 @@ export const createApp = (deps: AppDeps): FastifyInstance => {
       ...(request.protocol === "https" && { "strict-transport-security": TRANSPORT_SECURITY }),
     });
     // Later, so that the handler has noted how its page ended.
-    reply.raw.once("close", () => setImmediate(finish, request, reply));
+    reply.raw.once("close", () =>
+      setImmediate(() => withinSpan(request.facts.span, () => finish(request, reply))),
+    );
   };
 
   const finish = (request: FastifyRequest, reply: FastifyReply): void => {
@@ -123,12 +118,12 @@ export const createApp = (deps: AppDeps): FastifyInstance => {
     const seconds = (clock() - facts.startedAt) / 1000;
     metrics.requests.inc({
       route,
-      method: KNOWN_METHODS.has(method) ? method : "other",
+      method: methodOf(request, "other"),
       status: String(status),
     });
     metrics.seconds.observe({ route }, seconds);
     if (facts.clientId !== undefined) metrics.bytes.inc({ route, client: facts.clientId }, facts.bytes);
-    const { startedAt: _, firstByteAt, ...rest } = facts;
+    const { startedAt: _, firstByteAt, span, ...rest } = facts;
     log.info(
       {
         requestId: request.id,
@@ -141,6 +136,7 @@ export const createApp = (deps: AppDeps): FastifyInstance => {
       },
       "request",
     );
+    if (span !== undefined) endRequestSpan(span, status, facts);
     // A connection whose last request began before the close would else stay open until it times out.
     if (closing) app.server.closeIdleConnections();
   };

@@ -10,7 +10,9 @@ import {
   readClickhouseServer,
   readKafkaServers,
   readRedisServer,
+  readTraceSettings,
   type RedisServer,
+  type TraceSettings,
 } from "@conversation-export/runtime";
 import { z } from "zod";
 import type { LimitName } from "@conversation-export/warehouse";
@@ -105,15 +107,18 @@ export type Config = {
   readonly idleMs: number;
   readonly shutdownDeadlineMs: number;
   readonly logLevel: (typeof LOG_LEVELS)[number];
+  /** null: there are none. */
+  readonly traces: TraceSettings | null;
 };
 
 /** Reads the configuration. Throws `ConfigError`, which names every wrong variable. */
 export const readConfig = (env: Environment = process.env): Config => {
-  const [clickhouse, clickhouseIntake, redis, kafka, values] = readAll(
+  const [clickhouse, clickhouseIntake, redis, kafka, traces, values] = readAll(
     () => readClickhouseServer(env),
     () => readClickhouseIntake(env),
     () => readRedisServer(env),
     () => readKafkaServers(env),
+    () => readTraceSettings(env, "conversation-export-export-api"),
     () => parseEnv(checked, env),
   );
   return {
@@ -150,5 +155,6 @@ export const readConfig = (env: Environment = process.env): Config => {
     idleMs: values.IDLE_TIMEOUT_MS,
     shutdownDeadlineMs: values.SHUTDOWN_DEADLINE_MS,
     logLevel: values.LOG_LEVEL,
+    traces,
   };
 };

@@ -12,6 +12,7 @@ import {
   createMetrics,
   retry,
   run,
+  startTracing,
 } from "@conversation-export/runtime";
 import {
   createCampaignStore,
@@ -37,10 +38,19 @@ const IDEMPOTENCY_LEASE_MS = 30_000;
 /** Bodies of up to 4 MB that are taken in at a time. */
 const BODIES = { perProcess: 48, perClient: 16, maxWaiting: 256, maxWaitMs: 10_000 };
 const KAFKA_STALL_MS = 5_000;
+const SAMPLED_BY_CALLERS_PER_SECOND = 1;
 
 const config = configOrExit(readConfig);
 const log = createLogger({ service: "export-api", level: config.logLevel });
 const registry = createMetrics({ service: "export-api" });
+const traces = await startTracing({
+  settings: config.traces,
+  // Any customer may claim that a request is sampled.
+  foreign: { perSecond: SAMPLED_BY_CALLERS_PER_SECOND },
+  stopWithinMs: config.shutdownDeadlineMs / 15,
+  metrics: registry,
+  log,
+});
 const slots = { page: createSlots(config.pages), body: createSlots(BODIES) };
 const metrics = createExportMetrics(registry, slots.page);
 const limitMetrics = createRateLimitMetrics(registry);
@@ -127,6 +137,7 @@ run({
   log,
   deadlineMs: config.shutdownDeadlineMs,
   parts: [
+    traces,
     { name: "health", start: () => health.start(), stop: () => health.stop() },
     { name: "redis", start: async () => redis.connect(), stop: () => redis.stop() },
     { name: "erasures", start: async () => erasures.start(), stop: () => erasures.stop() },

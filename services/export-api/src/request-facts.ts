@@ -1,3 +1,4 @@
+import type { Span } from "@conversation-export/runtime";
 import type { PageEnd } from "./stream-page.ts";
 
 /** What is noted about a request while it is served, for its log line and metrics. */
@@ -9,6 +10,8 @@ export type RequestFacts = {
   rows?: number;
   pageEnd?: PageEnd;
   errorId?: string;
+  /** There while the request is recorded. */
+  readonly span?: Span | undefined;
 };
 
 declare module "fastify" {

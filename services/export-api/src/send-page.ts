@@ -58,6 +58,7 @@ export const createSendPage = (deps: {
     const begin = (): void => {
       reply.hijack();
       facts.firstByteAt = clock();
+      facts.span?.addEvent("first_byte");
       metrics.firstByteSeconds.observe(
         { route: request.routeOptions.url ?? "unknown" },
         (facts.firstByteAt - facts.startedAt) / 1000,

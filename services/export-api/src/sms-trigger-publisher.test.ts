@@ -1,6 +1,6 @@
 import type { OutgoingMessage } from "@conversation-export/bus";
 import { smsTriggerEvent } from "@conversation-export/domain";
-import { createLogger } from "@conversation-export/runtime";
+import { createLogger, recordSpans, runInSpan, startSpan } from "@conversation-export/runtime";
 import { expect, it } from "vitest";
 import { createTriggerPublisher } from "./sms-trigger-publisher.ts";
 
@@ -69,4 +69,22 @@ it("lets nothing queue up behind an event that waits too long", async () => {
   acknowledged.resolve();
   await slow;
   await expect.poll(() => publisher.publish(event).then(() => "sent", String)).toBe("sent");
+});
+
+it("hands the trace of the request on", async () => {
+  const { producer, sent, started } = createProducer();
+  const publisher = createTriggerPublisher({ producer, topic: "sms", stallMs: 1_000, log });
+  started.resolve();
+  await publisher.start();
+  const { spans, stop } = await recordSpans(1);
+  await expect
+    .poll(() =>
+      runInSpan(startSpan("request", null), () => publisher.publish(event)).then(() => "sent", String),
+    )
+    .toBe("sent");
+  await stop();
+  const span = spans.find(({ name }) => name === "send sms")?.spanContext();
+  expect(sent.at(-1)?.message?.headers).toMatchObject({
+    traceparent: `00-${span?.traceId}-${span?.spanId}-01`,
+  });
 });

@@ -1,6 +1,13 @@
 import type { OutgoingMessage, Producer } from "@conversation-export/bus";
 import { type SmsTriggerEvent, smsTriggerBusKey } from "@conversation-export/domain";
-import { type Logger, retry, ServiceError } from "@conversation-export/runtime";
+import {
+  inSpan,
+  type Logger,
+  retry,
+  ServiceError,
+  type SpanOptions,
+  traceHeaders,
+} from "@conversation-export/runtime";
 
 export type TriggerPublisher = {
   /** Begins to connect and does not wait for the brokers. */
@@ -18,7 +25,7 @@ const MAX_RECONNECT_MS = 30_000;
 const toMessage = (event: SmsTriggerEvent): OutgoingMessage => ({
   key: smsTriggerBusKey(event),
   value: JSON.stringify(event),
-  headers: { "content-type": "application/cloudevents+json; charset=utf-8" },
+  headers: { "content-type": "application/cloudevents+json; charset=utf-8", ...traceHeaders() },
 });
 
 const UNAVAILABLE = "bus_unavailable";
@@ -39,6 +46,15 @@ export const createTriggerPublisher = (deps: {
 }): TriggerPublisher => {
   const { producer, topic, stallMs, log } = deps;
   const stopping = new AbortController();
+  const sending: SpanOptions = {
+    kind: "PRODUCER",
+    attributes: {
+      "messaging.system": "kafka",
+      "messaging.operation.name": "send",
+      "messaging.operation.type": "send",
+      "messaging.destination.name": topic,
+    },
+  };
   let connected = false;
   let stalled = 0;
 
@@ -77,7 +93,7 @@ export const createTriggerPublisher = (deps: {
         log.warn({ topic }, "Kafka does not acknowledge, SMS triggers are refused");
       }, stallMs);
       try {
-        await producer.send(topic, [toMessage(event)]);
+        await inSpan(`send ${topic}`, sending, () => producer.send(topic, [toMessage(event)]));
       } finally {
         clearTimeout(timer);
         if (late) stalled -= 1;

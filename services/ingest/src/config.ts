@@ -9,7 +9,9 @@ import {
   readClickhouseServer,
   readKafkaServers,
   readRedisServer,
+  readTraceSettings,
   type RedisServer,
+  type TraceSettings,
 } from "@conversation-export/runtime";
 import { z } from "zod";
 
@@ -67,14 +69,17 @@ export type Config = {
   readonly watermarkIntervalMs: number;
   readonly shutdownDeadlineMs: number;
   readonly logLevel: (typeof LOG_LEVELS)[number];
+  /** null: there are none. */
+  readonly traces: TraceSettings | null;
 };
 
 /** Reads the configuration. Throws `ConfigError`, which names every wrong variable. */
 export const readConfig = (env: Environment = process.env): Config => {
-  const [kafka, clickhouse, redis, values] = readAll(
+  const [kafka, clickhouse, redis, traces, values] = readAll(
     () => readKafkaServers(env),
     () => readClickhouseServer(env),
     () => readRedisServer(env),
+    () => readTraceSettings(env, "conversation-export-ingest"),
     () => parseEnv(schema, env),
   );
   const repeated = TOPIC_NAMES.filter((name, index) =>
@@ -109,5 +114,6 @@ export const readConfig = (env: Environment = process.env): Config => {
     watermarkIntervalMs: values.WATERMARK_INTERVAL_MS,
     shutdownDeadlineMs: values.SHUTDOWN_DEADLINE_MS,
     logLevel: values.LOG_LEVEL,
+    traces,
   };
 };

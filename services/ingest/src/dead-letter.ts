@@ -1,7 +1,12 @@
 import type { BusMessage, OutgoingMessage } from "@conversation-export/bus";
 import { busPositionOf, type Rejected } from "@conversation-export/domain";
 
-export type DeadLetter = { readonly source: BusMessage; readonly rejection: Rejected };
+export type DeadLetter = {
+  readonly source: BusMessage;
+  readonly rejection: Rejected;
+  /** In the place of those of the message. */
+  readonly headers?: Readonly<Record<string, string>>;
+};
 
 const firstText = (header: BusMessage["headers"][string]): string | undefined => {
   const first = Array.isArray(header) ? header[0] : header;
@@ -15,13 +20,14 @@ const isoTime = (ms: number): string => {
 };
 
 /** The message for the dead-letter topic: payload and key untouched, headers that say why and whence. */
-export const toDeadLetter = ({ source, rejection }: DeadLetter, now: Date): OutgoingMessage => {
+export const toDeadLetter = ({ source, rejection, headers }: DeadLetter, now: Date): OutgoingMessage => {
   const position = busPositionOf(source);
   return {
     key: source.key,
     value: source.value,
     headers: {
       ...source.headers,
+      ...headers,
       "dl-reason": rejection.reason,
       "dl-detail": rejection.detail,
       "dl-topic": source.topic,

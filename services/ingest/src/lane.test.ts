@@ -4,6 +4,7 @@ import { createLogger, createMetrics } from "@conversation-export/runtime";
 import type { Batch } from "@conversation-export/warehouse";
 import { describe, expect, it, vi } from "vitest";
 import { createBufferBudget } from "./buffer-budget.ts";
+import type { EventTraces } from "./event-traces.ts";
 import { createIngestMetrics } from "./ingest-metrics.ts";
 import { createLane } from "./lane.ts";
 import type { Sink } from "./sink.ts";
@@ -50,6 +51,7 @@ const startLane = (
     landingDays?: number;
     suppresses?: (record: ExportRecord) => boolean;
     foundStored?: () => Promise<void>;
+    traces?: EventTraces;
   } = {},
 ) => {
   const writes: {
@@ -60,7 +62,7 @@ const startLane = (
     fail: (error: Error) => void;
   }[] = [];
   const commits: { epoch: number; offsets: readonly PartitionOffset[] }[] = [];
-  const buried: { reason: string; offset: number }[] = [];
+  const buried: { reason: string; offset: number; headers?: unknown }[] = [];
   const fatal: unknown[] = [];
   const onRoom = vi.fn<() => void>();
   const budget = createBufferBudget({ maxBytes: options.maxBytes ?? 1_000_000, onRoom });
@@ -77,8 +79,9 @@ const startLane = (
       return promise;
     },
     bury: (_topic, letters) => {
-      for (const { source, rejection } of letters)
-        buried.push({ reason: rejection.reason, offset: source.offset });
+      for (const { source, rejection, headers } of letters) {
+        buried.push({ reason: rejection.reason, offset: source.offset, ...(headers && { headers }) });
+      }
       return Promise.resolve();
     },
     oldestUpload: () => null,
@@ -98,6 +101,7 @@ const startLane = (
     suppresses: options.suppresses ?? (() => false),
     foundStored: options.foundStored ?? (() => Promise.resolve()),
     sink,
+    traces: options.traces ?? null,
     commit: (epoch, offsets) => {
       commits.push({ epoch, offsets });
       return Promise.resolve("committed");
@@ -153,6 +157,48 @@ describe("createLane", () => {
     await lane.drain();
     expect(buried).toEqual([{ reason: "refused_by_warehouse", offset: 1 }]);
     expect(offsets()).toEqual([2]);
+  });
+
+  it("traces each batch: what it took, what of it is refused, its writing, and what comes again", async () => {
+    const traced: string[] = [];
+    const { lane, write, buried } = startLane({
+      suppresses: ({ id }) => id === "m1",
+      maxRecords: 3,
+      traces: (topic) => ({
+        take: ({ offset }, { kind }) => traced.push(`take ${topic} ${offset} ${kind}`),
+        reject: ({ offset }, reason) => traced.push(`reject ${offset} ${reason}`),
+        ignore: ({ offset }, reason) => traced.push(`ignore ${offset} ${reason}`),
+        headersOf: ({ offset }) => ({ traceparent: `of ${offset}` }),
+        flush: async ({ records }, work) => {
+          traced.push(`flush ${records}`);
+          await work();
+          traced.push("flushed");
+        },
+        forget: () => traced.push("forget"),
+      }),
+    });
+    lane.take(sliceOf([...range(0, 3), message(3, { value: Buffer.from("{") })]));
+    await vi.waitFor(() => expect(traced).toContain("flush 3"));
+    lane.take(sliceOf([message(4)]));
+    lane.fence(2);
+    (await write(0)).end([1]);
+    await lane.drain();
+    expect(traced).toEqual([
+      "take messages 0 accepted",
+      "take messages 1 accepted",
+      "ignore 1 suppressed",
+      "take messages 2 accepted",
+      "take messages 3 rejected",
+      "flush 3",
+      "take messages 4 accepted",
+      "forget",
+      "reject 2 refused_by_warehouse",
+      "flushed",
+    ]);
+    expect(buried).toEqual([
+      { reason: "invalid_envelope", offset: 3, headers: { traceparent: "of 3" } },
+      { reason: "refused_by_warehouse", offset: 2, headers: { traceparent: "of 2" } },
+    ]);
   });
 
   it("takes no more than there is room for, and tells when there is room again", async () => {

@@ -4,6 +4,7 @@ import { type Logger, retry, ServiceError } from "@conversation-export/runtime";
 import { type Batch, createBatch } from "@conversation-export/warehouse";
 import type { BufferBudget } from "./buffer-budget.ts";
 import type { DeadLetter } from "./dead-letter.ts";
+import type { BatchTrace, EventTraces } from "./event-traces.ts";
 import type { IngestMetrics } from "./ingest-metrics.ts";
 import { refusedByWarehouse, type Sink } from "./sink.ts";
 
@@ -21,6 +22,8 @@ type Unit = {
   sourceBytes: number;
   /** Bytes that the budget counts for it. */
   counted: number;
+  /** null: nothing is traced. */
+  readonly trace: BatchTrace | null;
   /** Resolves when it is settled or forgotten. */
   readonly done: PromiseWithResolvers<void>;
 };
@@ -82,6 +85,8 @@ export const createLane = (deps: {
   /** Resolves when what `suppresses` has noted before is stored; rejects when that failed. */
   readonly foundStored: () => Promise<void>;
   readonly sink: Sink;
+  /** null: nothing is traced. */
+  readonly traces: EventTraces | null;
   readonly commit: (
     epoch: number,
     offsets: readonly { topic: string; partition: number; offset: number }[],
@@ -92,7 +97,7 @@ export const createLane = (deps: {
   /** A bug: nothing is tried again. */
   readonly onFatal: (error: unknown) => void;
 }): Lane => {
-  const { topic, type, limits, budget, suppresses, sink, metrics, log, now } = deps;
+  const { topic, type, limits, budget, suppresses, sink, traces, metrics, log, now } = deps;
   const landingDays = deps.landingDays ?? undefined;
   const stop = new AbortController();
   const queue: Unit[] = [];
@@ -126,6 +131,7 @@ export const createLane = (deps: {
       offsets: new Map(),
       sourceBytes: 0,
       counted: 0,
+      trace: traces === null ? null : traces(topic),
       done: Promise.withResolvers(),
     };
     due = false;
@@ -166,15 +172,23 @@ export const createLane = (deps: {
       },
     });
 
-  const settle = async (unit: Unit, after: Promise<void>): Promise<void> => {
+  const lettersOf = ({ letters, trace }: Unit): readonly DeadLetter[] =>
+    trace === null
+      ? letters
+      : letters.map((letter) => ({ ...letter, headers: trace.headersOf(letter.source) }));
+
+  const write = async (unit: Unit, after: Promise<void>): Promise<void> => {
     const { refused, smooth } = await sink.write(unit.batch, stop.signal, after);
     // A batch without records has waited for nothing.
     await after;
     for (const index of refused) {
       const source = unit.sources[index];
-      if (source !== undefined) unit.letters.push({ source, rejection: refusedByWarehouse() });
+      if (source === undefined) continue;
+      const rejection = refusedByWarehouse();
+      unit.trace?.reject(source, rejection.reason);
+      unit.letters.push({ source, rejection });
     }
-    await sink.bury(topic, unit.letters, stop.signal);
+    await sink.bury(topic, lettersOf(unit), stop.signal);
     await storeFound();
     const offsets = [...unit.offsets].map(([partition, offset]) => ({ topic, partition, offset }));
     try {
@@ -189,7 +203,15 @@ export const createLane = (deps: {
     if (smooth) recycle(unit.batch);
   };
 
+  const settle = (unit: Unit, after: Promise<void>): Promise<void> => {
+    const { trace, batch, sources, letters } = unit;
+    if (trace === null) return write(unit, after);
+    const size = { records: sources.length + letters.length, bytes: batch.bytes() };
+    return trace.flush(size, () => write(unit, after));
+  };
+
   const forget = (unit: Unit): void => {
+    unit.trace?.forget();
     budget.release(unit.counted);
     unit.done.resolve();
   };
@@ -197,6 +219,7 @@ export const createLane = (deps: {
   const abort = (): void => {
     clearTimeout(timer);
     stop.abort(new Error("ingest stops"));
+    for (const unit of [...queue, current]) unit?.trace?.forget();
     idle?.resolve();
   };
 
@@ -247,11 +270,13 @@ export const createLane = (deps: {
   const takeOne = (unit: Unit, message: BusMessage): void => {
     const outcome = readMessage(message, type, { maxTimeAheadMs: limits.maxTimeAheadMs, now: now() });
     unit.sourceBytes += bytesOf(message);
+    if (unit.trace !== null) unit.trace.take(message, outcome);
     if (outcome.kind === "rejected") {
       unit.letters.push({ source: message, rejection: outcome });
     } else if (outcome.kind === "ignored") {
       ignore(outcome.reason);
     } else if (suppresses(outcome.record)) {
+      unit.trace?.ignore(message, "suppressed");
       ignore("suppressed");
     } else {
       unit.batch.add(outcome.record, message.timestamp < 0 ? { ...message, timestamp: now() } : message);

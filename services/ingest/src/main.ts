@@ -12,7 +12,9 @@ import {
   createHealthServer,
   createLogger,
   createMetrics,
+  isTracing,
   run,
+  startTracing,
 } from "@conversation-export/runtime";
 import { createSuppressionGate } from "@conversation-export/suppression";
 import {
@@ -23,6 +25,7 @@ import {
   FOUND_LATER,
 } from "@conversation-export/warehouse";
 import { readConfig } from "./config.ts";
+import { createEventTraces } from "./event-traces.ts";
 import { createIngestMetrics } from "./ingest-metrics.ts";
 import { createLagWatch } from "./lag-watch.ts";
 import { createLandingGap } from "./landing-gap.ts";
@@ -37,6 +40,14 @@ const config = configOrExit(readConfig);
 const log = createLogger({ service: "ingest", level: config.logLevel });
 const registry = createMetrics({ service: "ingest" });
 const metrics = createIngestMetrics(registry);
+const traces = await startTracing({
+  settings: config.traces,
+  // Whoever writes to the bus is one of us.
+  foreign: "all",
+  stopWithinMs: config.shutdownDeadlineMs / 15,
+  metrics: registry,
+  log,
+});
 const connection = { ...config.kafka, clientId: "conversation-export-ingest", log };
 const types = new Map<string, EventType>([
   [config.topics.conversations, "conversation.exported"],
@@ -80,6 +91,7 @@ const pipeline = createPipeline({
   suppresses: gate.suppresses,
   foundStored: gate.foundStored,
   sink,
+  traces: isTracing() ? createEventTraces() : null,
   consumer: () => consumer,
   metrics,
   registry,
@@ -152,6 +164,7 @@ const running = run({
   log,
   deadlineMs: config.shutdownDeadlineMs,
   parts: [
+    traces,
     { name: "health", start: health.start, stop: health.stop },
     { name: "writer", start: async () => {}, stop: writer.close },
     { name: "landing", start: async () => {}, stop: landing.close },

@@ -3,6 +3,7 @@ import type { EventType, ExportRecord, Micros } from "@conversation-export/domai
 import type { Logger, Metrics } from "@conversation-export/runtime";
 import { type BufferBudget, createBufferBudget } from "./buffer-budget.ts";
 import type { IngestMetrics } from "./ingest-metrics.ts";
+import type { EventTraces } from "./event-traces.ts";
 import { createLane, type Lane, type LaneLimits } from "./lane.ts";
 import type { Sink } from "./sink.ts";
 
@@ -36,6 +37,8 @@ export const createPipeline = (deps: {
   readonly suppresses: (record: ExportRecord) => boolean;
   readonly foundStored: () => Promise<void>;
   readonly sink: Sink;
+  /** null: nothing is traced. */
+  readonly traces: EventTraces | null;
   readonly consumer: () => Consumer;
   readonly metrics: IngestMetrics;
   readonly registry: Metrics;
@@ -60,8 +63,8 @@ export const createPipeline = (deps: {
   const lanes = new Map<string, Lane>();
   for (const [topic, type] of types) {
     const commit: Consumer["commit"] = (epoch, offsets) => consumer().commit(epoch, offsets);
-    const { limits, landingDays, suppresses, foundStored, metrics, onFatal } = deps;
-    const records = { topic, type, limits, landingDays, suppresses, foundStored };
+    const { limits, landingDays, suppresses, foundStored, traces, metrics, onFatal } = deps;
+    const records = { topic, type, limits, landingDays, suppresses, foundStored, traces };
     lanes.set(topic, createLane({ ...records, budget, sink, commit, metrics, log, now, onFatal }));
   }
 

@@ -1,5 +1,5 @@
 import { deadLetterTopic, type Micros, rejected } from "@conversation-export/domain";
-import { isRetryable, type Logger, retry, ServiceError } from "@conversation-export/runtime";
+import { activeSpan, isRetryable, type Logger, retry, ServiceError } from "@conversation-export/runtime";
 import type { OutgoingMessage, Producer } from "@conversation-export/bus";
 import {
   type Batch,
@@ -9,6 +9,7 @@ import {
   type WriteTicket,
 } from "@conversation-export/warehouse";
 import { type DeadLetter, toDeadLetter, withoutPayload } from "./dead-letter.ts";
+import { sendInSpan } from "./event-traces.ts";
 import type { IngestMetrics } from "./ingest-metrics.ts";
 import type { LandingGap } from "./landing-gap.ts";
 
@@ -92,6 +93,7 @@ export const createSink = (deps: {
       onRetry: (error, attempt, delayMs) => {
         failures += 1;
         metrics.retries.inc({ step, code: codeOf(error) });
+        activeSpan()?.addEvent("retry", { step, attempt, code: codeOf(error) });
         log.warn({ err: error, step, attempt, delayMs }, "will be tried again");
       },
     });
@@ -194,11 +196,9 @@ export const createSink = (deps: {
     bury: async (topic, letters, signal) => {
       if (letters.length === 0) return;
       const at = now();
-      await send(
-        deadLetterTopic(topic),
-        letters.map((letter) => toDeadLetter(letter, at)),
-        signal,
-      );
+      const to = deadLetterTopic(topic);
+      const messages = letters.map((letter) => toDeadLetter(letter, at));
+      await sendInSpan(to, messages.length, () => send(to, messages, signal));
       for (const { rejection } of letters) metrics.rejected.inc({ topic, reason: rejection.reason });
     },
     oldestUpload: () =>

@@ -9,7 +9,9 @@ import {
   readClickhouseServer,
   readKafkaServers,
   readRedisServer,
+  readTraceSettings,
   type RedisServer,
+  type TraceSettings,
 } from "@conversation-export/runtime";
 import { z } from "zod";
 
@@ -98,15 +100,18 @@ export type Config = {
   /** 0 takes a free port. */
   readonly metricsPort: number;
   readonly logLevel: (typeof LOG_LEVELS)[number];
+  /** null: there are none. */
+  readonly traces: TraceSettings | null;
   readonly shutdownDeadlineMs: number;
 };
 
 /** Reads the configuration. Throws `ConfigError`, which names every wrong variable. */
 export const readConfig = (env: Environment = process.env): Config => {
-  const [redis, clickhouse, kafka, values] = readAll(
+  const [redis, clickhouse, kafka, traces, values] = readAll(
     () => readRedisServer(env),
     () => readClickhouseServer(env),
     () => readKafkaServers(env),
+    () => readTraceSettings(env, "conversation-export-jobs"),
     () => parseEnv(schema, env),
   );
   const topics = [values.TOPIC_CONVERSATIONS, values.TOPIC_MESSAGES, values.TOPIC_END_USERS];
@@ -151,6 +156,7 @@ export const readConfig = (env: Environment = process.env): Config => {
     host: values.HOST,
     metricsPort: values.METRICS_PORT,
     logLevel: values.LOG_LEVEL,
+    traces,
     shutdownDeadlineMs: values.SHUTDOWN_DEADLINE_MS,
   };
 };

@@ -28,6 +28,7 @@ import {
   type Part,
   retry,
   run,
+  startTracing,
 } from "@conversation-export/runtime";
 import { createSubjectHash, createSuppressionGate } from "@conversation-export/suppression";
 import {
@@ -88,6 +89,13 @@ const CLOCKS_DIFFER_MS = 60_000;
 const config = configOrExit(readConfig);
 const log = createLogger({ service: "jobs", level: config.logLevel });
 const metrics = createMetrics({ service: "jobs" });
+const traces = await startTracing({
+  settings: config.traces,
+  foreign: "all",
+  stopWithinMs: config.shutdownDeadlineMs / 15,
+  metrics,
+  log,
+});
 const application = "conversation-export-jobs";
 
 const redis = createRedis({ ...config.redis, log });
@@ -360,6 +368,7 @@ const running = run({
   log,
   deadlineMs: config.shutdownDeadlineMs,
   parts: [
+    traces,
     // First, so that a process that waits for a server can be asked why.
     { name: "health", start: health.start, stop: health.stop },
     { name: "redis", start: startRedis, stop: redis.stop },

@@ -1,0 +1,48 @@
+import { type Context, trace } from "@opentelemetry/api";
+import { type Sampler, SamplingDecision, type SamplingResult } from "@opentelemetry/sdk-trace";
+import { isSampled } from "./spans.ts";
+
+/** How many traces that somebody else has begun and sampled are recorded. */
+export type ForeignTraces = "all" | { readonly perSecond: number };
+
+const YES: SamplingResult = { decision: SamplingDecision.RECORD_AND_SAMPLED };
+const NO: SamplingResult = { decision: SamplingDecision.NOT_RECORD };
+
+/** A bucket that fills by `perSecond` and holds as much. */
+const createBudget = ({ perSecond }: { readonly perSecond: number }, now: () => number): (() => boolean) => {
+  let left = perSecond;
+  let last = now();
+  return () => {
+    const at = now();
+    left = Math.min(perSecond, left + ((at - last) / 1000) * perSecond);
+    last = at;
+    if (left < 1) return false;
+    left -= 1;
+    return true;
+  };
+};
+
+/**
+ * Follows the span around it. Of what comes from outside it follows a trace that is sampled, as far as `foreign` allows;
+ * everything else is left to chance, and never to the trace's id, which a caller may choose.
+ * @param deps.now milliseconds that never run backwards
+ * @param deps.random from 0 to 1, without 1
+ */
+export const createTraceSampler = (deps: {
+  readonly ratio: number;
+  readonly foreign: ForeignTraces;
+  readonly now: () => number;
+  readonly random: () => number;
+}): Sampler => {
+  const { ratio, foreign, now, random } = deps;
+  const admits = foreign === "all" ? () => true : createBudget(foreign, now);
+  return {
+    shouldSample: (around: Context) => {
+      const parent = trace.getSpanContext(around);
+      if (parent !== undefined && parent.isRemote !== true) return isSampled(parent) ? YES : NO;
+      if (parent !== undefined && isSampled(parent) && admits()) return YES;
+      return random() < ratio ? YES : NO;
+    },
+    toString: () => `conversation-export{${ratio}}`,
+  };
+};

@@ -1,0 +1,174 @@
+import type { BusMessage } from "@conversation-export/bus";
+import type { Outcome } from "@conversation-export/domain";
+import {
+  failSpan,
+  inSpan,
+  isSampled,
+  readTraceParent,
+  runInSpan,
+  type Span,
+  type SpanContext,
+  startSpan,
+  traceHeaders,
+} from "@conversation-export/runtime";
+
+/** What the traces of the events of one batch show. */
+export type BatchTrace = {
+  /** Begins the span of an event whose trace is sampled. */
+  take(message: BusMessage, outcome: Outcome): void;
+  /** Notes at an event why it is no record. */
+  reject(message: BusMessage, reason: string): void;
+  /** Notes at an event why nothing is stored of it. */
+  ignore(message: BusMessage, reason: string): void;
+  /** The headers by which what is sent because of this event goes on with its trace. */
+  headersOf(message: BusMessage): Readonly<Record<string, string>>;
+  /** Writes the batch within a span of its own; with it the spans of the events end. */
+  flush(
+    size: { readonly records: number; readonly bytes: number },
+    write: () => Promise<void>,
+  ): Promise<void>;
+  /** Ends the spans of events that come again. */
+  forget(): void;
+};
+
+/** Begins the trace of a batch. */
+export type EventTraces = (topic: string) => BatchTrace;
+
+/** Events of a batch that get a span each; of the others there is only their number. */
+const MAX_EVENTS = 128;
+const MIN_PARENT_LENGTH = 55;
+const STRUCTURED = '"traceparent"';
+const COMES_AGAIN = "comes_again";
+
+const SYSTEM = { "messaging.system": "kafka" } as const;
+
+const textOf = (header: BusMessage["headers"][string]): string | undefined =>
+  (Array.isArray(header) ? header[0] : header)?.toString();
+
+/** The attributes of an event that holds them in its value; a text that is none has no trace. */
+const structuredOf = (value: Buffer | null): { traceparent?: unknown; tracestate?: unknown } => {
+  if (value === null || !value.includes(STRUCTURED)) return {};
+  try {
+    return (JSON.parse(value.toString("utf8")) ?? {}) as { traceparent?: unknown };
+  } catch {
+    return {};
+  }
+};
+
+/**
+ * The sampled span that an event comes from: as its headers say, or the attributes of CloudEvents, in binary or
+ * structured mode.
+ */
+export const parentOf = ({ headers, value }: BusMessage): SpanContext | undefined => {
+  let parent = textOf(headers["traceparent"]) ?? textOf(headers["ce_traceparent"]);
+  let state = textOf(headers["tracestate"]) ?? textOf(headers["ce_tracestate"]);
+  if (parent === undefined) {
+    const { traceparent, tracestate } = structuredOf(value);
+    if (typeof traceparent === "string") parent = traceparent;
+    if (typeof tracestate === "string") state = tracestate;
+  }
+  if (parent === undefined || parent.length < MIN_PARENT_LENGTH) return undefined;
+  const context = readTraceParent(parent, state);
+  return context !== undefined && isSampled(context) ? context : undefined;
+};
+
+/** Traces of batches for a process that is tracing. */
+export const createEventTraces = (): EventTraces => (topic) => {
+  const spans = new Map<BusMessage, Span>();
+  const notStored = new Set<Span>();
+  let more = 0;
+  const destination = { ...SYSTEM, "messaging.destination.name": topic };
+
+  const end = (failure?: unknown): void => {
+    for (const span of spans.values()) {
+      if (failure !== undefined) failSpan(span, failure);
+      span.end();
+    }
+    spans.clear();
+    notStored.clear();
+  };
+
+  const reject = (message: BusMessage, reason: string): void => {
+    const span = spans.get(message);
+    if (span === undefined) return;
+    span.addEvent("rejected", { reason });
+    failSpan(span, reason);
+    notStored.add(span);
+  };
+
+  const ignore = (message: BusMessage, reason: string): void => {
+    const span = spans.get(message);
+    if (span === undefined) return;
+    span.addEvent("ignored", { reason });
+    notStored.add(span);
+  };
+
+  return {
+    take: (message, outcome) => {
+      const parent = parentOf(message);
+      if (parent === undefined) return;
+      if (spans.size === MAX_EVENTS) {
+        more += 1;
+        return;
+      }
+      const span = startSpan(`process ${topic}`, parent, {
+        kind: "CONSUMER",
+        attributes: {
+          ...destination,
+          "messaging.operation.name": "process",
+          "messaging.operation.type": "process",
+          "messaging.destination.partition.id": String(message.partition),
+          "messaging.kafka.offset": message.offset,
+          "messaging.message.body.size": message.value?.length ?? 0,
+        },
+      });
+      spans.set(message, span);
+      if (outcome.kind === "rejected") reject(message, outcome.reason);
+      if (outcome.kind === "ignored") ignore(message, outcome.reason);
+    },
+    reject,
+    ignore,
+    headersOf: (message) => traceHeaders(spans.get(message) ?? null),
+    flush: async ({ records, bytes }, write) => {
+      const events = [...spans.values()];
+      // The trace of one event has the inserts; those of the others lead there.
+      const first = events.find((span) => !notStored.has(span)) ?? events[0];
+      const others = events.filter((span) => span !== first);
+      const flush = startSpan(`flush ${topic}`, first?.spanContext() ?? null, {
+        attributes: {
+          ...destination,
+          "messaging.batch.message_count": records,
+          "conversation_export.batch.bytes": bytes,
+          "conversation_export.batch.traced_events": spans.size + more,
+        },
+        links: others.map((span) => span.spanContext()),
+      });
+      for (const span of others) span.addLink({ context: flush.spanContext() });
+      try {
+        await runInSpan(flush, write);
+      } catch (error) {
+        end(error);
+        throw error;
+      }
+      end();
+    },
+    forget: () => end(COMES_AGAIN),
+  };
+};
+
+/** Sends within a span, when there is one around it. */
+export const sendInSpan = (topic: string, messages: number, send: () => Promise<void>): Promise<void> =>
+  inSpan(
+    `send ${topic}`,
+    {
+      kind: "PRODUCER",
+      attributes: {
+        ...SYSTEM,
+        "messaging.operation.name": "send",
+        "messaging.operation.type": "send",
+        "messaging.destination.name": topic,
+        "messaging.batch.message_count": messages,
+      },
+    },
+    send,
+  );
