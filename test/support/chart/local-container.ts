@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { createWriteStream, mkdirSync, writeFileSync } from "node:fs";
+import { createWriteStream, mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Manifest } from "./helm.ts";
 import type { RenderedContainer } from "./rendered-env.ts";
@@ -38,10 +38,10 @@ export const startContainer = (
   options: { readonly args?: readonly string[]; readonly here?: Readonly<Record<string, string>> } = {},
 ): LocalContainer => {
   const { args = container.args, here = {} } = options;
-  const name = container.workload.replaceAll(/\W+/g, "-").toLowerCase();
+  const folder = mkdtempSync(join(around.folder, `${container.workload.replaceAll(/\W+/g, "-")}-`));
   const files = new Map(
     Object.entries(container.files).map(([path, ref]): [string, string] => {
-      const file = join(around.folder, name, path);
+      const file = join(folder, path);
       mkdirSync(dirname(file), { recursive: true });
       writeFileSync(file, textOf(around, ref.kind, ref));
       return [path, file];
@@ -58,9 +58,7 @@ export const startContainer = (
   };
   const [program, ...before] = container.command;
   if (program !== "node") throw new Error(`${container.workload} starts ${program}`);
-  const logFile = join(around.folder, `${name}.log`);
-  writeFileSync(logFile, "");
-  const log = createWriteStream(logFile, { flags: "a" });
+  const log = createWriteStream(join(folder, "output.log"));
   const child = spawn(process.execPath, [...before, ...args], {
     cwd: around.workingFolder,
     // Nothing of this process: what is not rendered is not there.
