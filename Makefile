@@ -3,7 +3,7 @@
 # bash, so that the PATH below also finds the commands that make would start without a shell
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: alerts help setup tools check format test chart chart-cluster contract soak bench up down restart status demo
+.PHONY: alerts help setup tools check format test test-cluster chart chart-cluster contract soak bench up down restart status demo
 
 bin := $(CURDIR)/node_modules/.bin
 machine_path := $(subst $(bin):,,$(PATH))
@@ -45,6 +45,9 @@ chart-cluster: setup ## install, change, take back and remove every example of t
 contract: tools setup ## the running interface against its own OpenAPI document (schemathesis, spectral)
 	@sh deploy/check/require.sh python3
 	@node test/contract/main.ts
+
+test-cluster: tools setup ## tests on two shards of ClickHouse behind Distributed tables, SIZE=full for larger ones
+	@node deploy/check/run-tests.ts cluster
 
 soak: ## the same tests at full sizes
 	@$(MAKE) --no-print-directory test SIZE=full

@@ -14,6 +14,24 @@ const serial = {
   teardownTimeout: 60_000,
 } as const;
 
+/** Tests of one server that also hold on two shards. */
+const ON_TWO_SHARDS = [
+  "integration/warehouse-pages",
+  "integration/warehouse-reference",
+  "integration/warehouse-writing",
+  "integration/compaction-stores",
+  "integration/backfill-landing",
+  "integration/retention",
+  "integration/erasure",
+  "integration/upkeep-jobs",
+  "e2e/walks",
+  "e2e/crash",
+  "e2e/conformance-export",
+  "e2e/conformance-records",
+  "e2e/erasure",
+  "e2e/backfill",
+];
+
 // A default export, since vitest reads nothing else.
 export default defineConfig({
   test: {
@@ -30,6 +48,15 @@ export default defineConfig({
       },
       { extends: true, test: { name: "integration", include: ["test/integration/**/*.test.ts"], ...serial } },
       { extends: true, test: { name: "e2e", include: ["test/e2e/**/*.test.ts"], ...serial } },
+      {
+        extends: true,
+        test: {
+          name: "cluster",
+          include: ["test/cluster/**/*.test.ts", ...ON_TWO_SHARDS.map((name) => `test/${name}.test.ts`)],
+          ...serial,
+          env: { FC_SEED: seed, TEST_SHARDS: "2" },
+        },
+      },
     ],
   },
 });

@@ -53,7 +53,7 @@ let replacer: RowReplacer;
 beforeAll(async () => {
   warehouse = await startWarehouse();
   const deps = { url: warehouse.stack.clickhouse.url("jobs"), application: "test" };
-  const topology = { cluster: null };
+  const { topology } = warehouse;
   reader = createRecordReader({ ...deps, topology });
   replacer = createRowReplacer({ ...deps, topology });
 });
@@ -403,7 +403,7 @@ test("nothing is deleted when the right rows cannot be written while merges are 
   const folded = await writeLateHandoffs("hold");
   const before = await allRows();
   const { url, application } = { url: warehouse.stack.clickhouse.url("jobs"), application: "test" };
-  const hasty = createRowReplacer({ url, application, topology: { cluster: null }, holdMs: 400 });
+  const hasty = createRowReplacer({ url, application, topology: warehouse.topology, holdMs: 400 });
   const expired = {
     suppresses: () => false,
     wouldSuppress: () => false,

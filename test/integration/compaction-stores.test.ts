@@ -23,6 +23,7 @@ import {
   walk,
   type Warehouse,
 } from "./warehouse-fixture.ts";
+import { SHARDS } from "../support/run/shards.ts";
 
 const HOUR = 3_600 * SECOND;
 const TABLES = ["conversations", "conversation_updates", "handoffs", "messages", "end_users"] as const;
@@ -36,8 +37,8 @@ let partitions: PartitionStore;
 beforeAll(async () => {
   warehouse = await startWarehouse();
   const url = warehouse.stack.clickhouse.url("jobs");
-  const topology = { cluster: null };
-  windows = createWindowStore({ url, application: "test", windowSeconds: 3_600 });
+  const { topology } = warehouse;
+  windows = createWindowStore({ url, application: "test", topology, windowSeconds: 3_600 });
   cleanup = createCleanupStore({ url, application: "test", topology });
   partitions = createPartitionStore({ url, application: "test", topology });
 });
@@ -373,7 +374,7 @@ describe("a partition", () => {
     for (let offset = 0; offset < 6; offset += 1) await write(`m${offset % 3}`, offset);
   });
 
-  it("is told by its parts, and becomes one part with the same records", async () => {
+  it.skipIf(SHARDS > 1)("is told by its parts, and becomes one part with the same records", async () => {
     const before = await partitions.facts(partition, 600);
     expect(before).toMatchObject({
       parts: 6,

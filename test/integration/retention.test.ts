@@ -12,6 +12,7 @@ import {
   startWarehouse,
   type Warehouse,
 } from "./warehouse-fixture.ts";
+import { SHARDS } from "../support/run/shards.ts";
 
 const MONTH = 31 * DAY;
 
@@ -25,7 +26,7 @@ beforeAll(async () => {
   store = createRetentionStore({
     url: warehouse.stack.clickhouse.url("jobs"),
     application: "test",
-    topology: { cluster: null },
+    topology: warehouse.topology,
   });
 });
 afterAll(async () => {
@@ -124,26 +125,29 @@ it("erases what is older than its client keeps, in every table, and nothing of a
   expect(await warehouse.sql(hidden)).toBe("0");
 });
 
-it("drops parts in which all clients are expired, and cuts the rows out of the others", async () => {
-  const old = DAY_0 - 3 * MONTH;
-  // Parts of three months, which are never merged with each other.
-  await write([...dialog("short", "a", old), ...dialog("long", "b", old)]);
-  await write(dialog("short", "c", old - MONTH));
-  await write([...dialog("short", "d", old - 2 * MONTH), ...dialog("ever", "e", old - 2 * MONTH)]);
-  const parts = () =>
-    warehouse.sql(
-      "SELECT count() FROM system.parts WHERE database = currentDatabase() AND table = 'messages' AND active AND rows > 0",
-    );
-  expect(await parts()).toBe("3");
-  const dropped = await eraseAll([
-    { clientId: "short", before: DAY_0 },
-    { clientId: "long", before: DAY_0 },
-  ]);
-  // Conversation, update, handoff and message of a, b and c.
-  expect(dropped).toBe(12);
-  expect(await parts()).toBe("1");
-  expect((await stored())["conversations"]).toEqual(["ever/e"]);
-});
+it.skipIf(SHARDS > 1)(
+  "drops parts in which all clients are expired, and cuts the rows out of the others",
+  async () => {
+    const old = DAY_0 - 3 * MONTH;
+    // Parts of three months, which are never merged with each other.
+    await write([...dialog("short", "a", old), ...dialog("long", "b", old)]);
+    await write(dialog("short", "c", old - MONTH));
+    await write([...dialog("short", "d", old - 2 * MONTH), ...dialog("ever", "e", old - 2 * MONTH)]);
+    const parts = () =>
+      warehouse.sql(
+        "SELECT count() FROM system.parts WHERE database = currentDatabase() AND table = 'messages' AND active AND rows > 0",
+      );
+    expect(await parts()).toBe("3");
+    const dropped = await eraseAll([
+      { clientId: "short", before: DAY_0 },
+      { clientId: "long", before: DAY_0 },
+    ]);
+    // Conversation, update, handoff and message of a, b and c.
+    expect(dropped).toBe(12);
+    expect(await parts()).toBe("1");
+    expect((await stored())["conversations"]).toEqual(["ever/e"]);
+  },
+);
 
 it("keeps an end user whose latest version is young, with all versions, and erases the others with their events", async () => {
   const person = (id: string, time: number, updated: number) =>

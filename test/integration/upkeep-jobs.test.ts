@@ -24,6 +24,7 @@ import type { ServiceProcess } from "../support/run/service-process.ts";
 import { bySize } from "../support/run/size.ts";
 import { startSystem, type System, TOPICS } from "../support/run/system.ts";
 import { until } from "../support/run/until.ts";
+import { topologyOf } from "../support/run/shards.ts";
 import { runSql } from "../support/run/warehouse-sql.ts";
 
 const GROUP = "conversation-export-ingest";
@@ -259,7 +260,7 @@ it("finds what is on the bus and not readable, and tells apart what explains it"
   const store = createReconcileStore({
     url: system.stack.clickhouse.url("jobs"),
     application: "test",
-    topology: { cluster: null },
+    topology: topologyOf(system.stack),
     now: Date.now,
   });
   const version = { exportedAt: 0, partition: 0, offset: 0 };

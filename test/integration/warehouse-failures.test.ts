@@ -314,8 +314,8 @@ describe("a server that is away", () => {
       reader.ping(),
       writer.insert(insert),
       writer.ping(),
-    ]) {
-      expect(await errorOf(failing)).toMatchObject({ code: "warehouse_unavailable", retryable: true });
+    ].map((promise: Promise<unknown>) => errorOf(promise))) {
+      expect(await failing).toMatchObject({ code: "warehouse_unavailable", retryable: true });
     }
     await stack.clickhouse.start();
     await writer.insert(insert);

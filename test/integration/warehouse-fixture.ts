@@ -22,8 +22,11 @@ import {
   type PagePosition,
   type PageQuery,
   type Reader,
+  type Topology,
   type Writer,
 } from "@conversation-export/warehouse";
+import { rememberShards, SHARDS, topologyOf } from "../support/run/shards.ts";
+import { runSql } from "../support/run/warehouse-sql.ts";
 
 /** 2026-10-04T00:00:00Z in µs. */
 export const DAY_0 = 1_791_072_000_000_000;
@@ -75,6 +78,7 @@ export async function until(what: string, condition: () => boolean | Promise<boo
 
 export type Warehouse = {
   readonly stack: Stack;
+  readonly topology: Topology;
   readonly writer: Writer;
   readonly reader: Reader;
   /** The answer of one statement; throws when ClickHouse refuses it. */
@@ -87,26 +91,20 @@ export type Warehouse = {
 /** Starts a ClickHouse with all tables, in which parts stay unmerged. */
 export async function startWarehouse(): Promise<Warehouse> {
   const dir = await mkdtemp(join(tmpdir(), "warehouse-test-"));
-  const stack = await startStack({ dir, servers: ["clickhouse"] });
-  await migrate({ url: stack.clickhouse.url("migrator") });
+  const stack = await startStack({ dir, servers: ["clickhouse"], shards: SHARDS });
+  const topology = topologyOf(stack);
+  await migrate({ url: stack.clickhouse.url("migrator"), topology });
   const writer = createWriter({ url: stack.clickhouse.url("writer"), application: "test" });
   const reader = createReader({ url: stack.clickhouse.url("reader"), application: "test" });
 
-  async function sql(statement: string, user: ClickhouseUser = "migrator"): Promise<string> {
-    const url = new URL(stack.clickhouse.url(user));
-    const answer = await fetch(`${url.origin}/?database=${url.pathname.slice(1)}`, {
-      method: "POST",
-      body: statement,
-      headers: { "x-clickhouse-user": url.username, "x-clickhouse-key": decodeURIComponent(url.password) },
-    });
-    const text = await answer.text();
-    if (!answer.ok) throw new Error(text);
-    return text.trim();
-  }
+  rememberShards(stack);
+  const sql = async (statement: string, user: ClickhouseUser = "migrator"): Promise<string> =>
+    (await runSql(stack.clickhouse.url(user), statement)).trim();
 
   await sql("SYSTEM STOP MERGES");
   return {
     stack,
+    topology,
     writer,
     reader,
     sql,

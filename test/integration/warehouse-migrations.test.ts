@@ -1,5 +1,18 @@
+import { once } from "node:events";
 import { readdir, readFile, utimes } from "node:fs/promises";
-import { createClientStore, createReader, migrate, renderMigration } from "@conversation-export/warehouse";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import {
+  BACKFILL_RUN,
+  createClientStore,
+  createDeletion,
+  createPartitionStore,
+  createReader,
+  createRecordReader,
+  createRowReplacer,
+  migrate,
+  renderMigration,
+} from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { conversation, DAY_0, message, startWarehouse, until, type Warehouse } from "./warehouse-fixture.ts";
 
@@ -180,6 +193,79 @@ test("the server parses the statements for a cluster", async () => {
   expect(statements.get("CreateQuery")).toBeGreaterThanOrEqual(14);
   expect((statements.get("CreateQuery") ?? 0) % 2).toBe(0);
   expect(statements.get("AlterQuery")).toBeGreaterThanOrEqual(7);
+});
+
+/** Takes every statement that a store sends, runs none, and answers nothing. */
+const recordStatements = async (work: (url: string) => Promise<unknown>): Promise<readonly string[]> => {
+  const statements: string[] = [];
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    request.on("end", () => {
+      const url = new URL(request.url ?? "/", "http://server");
+      statements.push(url.searchParams.get("query") ?? Buffer.concat(chunks).toString());
+      response.end();
+    });
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const { port } = server.address() as AddressInfo;
+  try {
+    await work(`http://user:password@127.0.0.1:${port}/conversation_export`);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+  return statements;
+};
+
+test("the server parses what else is said to a whole cluster", async () => {
+  const topology = { cluster: "main" };
+  const signal = new AbortController().signal;
+  const statements = await recordStatements(async (url) => {
+    const deps = { url, application: "test", topology };
+    await migrate(deps);
+    const deletion = createDeletion(deps);
+    const [partitions, records, replacer] = [
+      createPartitionStore(deps),
+      createRecordReader(deps),
+      createRowReplacer(deps),
+    ];
+    for (const table of ["conversations", "messages"] as const) {
+      const rows = { table, condition: "client_id = {client:String}", parameters: { client: "acme" } };
+      await deletion.mask(rows);
+      await deletion.erase(rows);
+      await deletion.dropMasked(table, "202610");
+      await partitions.merge({ table, partition: "202610" });
+    }
+    await partitions.forget("run");
+    await records.forget("run");
+    await replacer.start();
+    await replacer
+      .replace(
+        `${BACKFILL_RUN}x`,
+        { type: "conversation.exported", insert: [], remove: [], outranked: new Set() },
+        {
+          uploadedAt: () => DAY_0,
+          beforeInsert: () => Promise.reject(new Error("nothing to write")),
+          signal,
+        },
+      )
+      .catch(() => []);
+    await Promise.all([deletion.close(), partitions.close(), records.close(), replacer.close()]);
+  });
+  const toAll = statements.filter((statement) => !/^\s*(SELECT|INSERT)\b/.test(statement));
+  const kinds = new Set<string>();
+  for (const statement of toAll) {
+    expect(statement).toMatch(/ON CLUSTER 'main'/);
+    const tree = await warehouse.sql(`EXPLAIN AST ${statement.replace(/\{\w+:\w+\}/g, "''")}`);
+    kinds.add(tree.split(/\s/, 1)[0] ?? "");
+  }
+  expect([...kinds]).toEqual(
+    expect.arrayContaining(["CreateQuery", "AlterQuery", "DeleteQuery", "OptimizeQuery", "DropQuery"]),
+  );
+  // What has been applied is known to all servers, whichever is asked.
+  const questions = statements.filter((statement) => /schema_migrations/.test(statement));
+  expect(questions.filter((one) => /clusterAllReplicas\('main'/.test(one))).not.toEqual([]);
 });
 
 describe("columns for analysts", () => {

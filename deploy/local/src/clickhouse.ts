@@ -11,6 +11,15 @@ export const clickhouseUsers = ["migrator", "writer", "reader", "intake", "jobs"
 export type ClickhouseUser = (typeof clickhouseUsers)[number];
 export type ClickhousePasswords = Readonly<Record<ClickhouseUser, string>>;
 
+/** The servers of a cluster, one for each shard, as Distributed tables name and reach them. */
+export type ClickhouseCluster = {
+  readonly name: string;
+  /** Shared by its servers: a query runs on each of them as the user who sent it. */
+  readonly secret: string;
+  /** Of relays before the servers. */
+  readonly relayPorts: readonly number[];
+};
+
 /** What the ClickHouse server is made from; `folder` holds its data, passwords and log. */
 export type ClickhouseDeps = {
   readonly folder: string;
@@ -18,6 +27,8 @@ export type ClickhouseDeps = {
   readonly tcpPort: number;
   readonly env: NodeJS.ProcessEnv;
   readonly passwords: ClickhousePasswords;
+  /** Of which the server is one; absent: it stands alone. */
+  readonly cluster?: ClickhouseCluster | undefined;
   readonly onUnexpectedEnd: (ending: Ending) => void;
 };
 
@@ -100,6 +111,13 @@ function send(
   });
 }
 
+function remoteServers({ name, secret, relayPorts }: ClickhouseCluster): string {
+  const shards = relayPorts.map(
+    (port) => `<shard><replica><host>${host}</host><port>${port}</port></replica></shard>`,
+  );
+  return `<remote_servers><${name}><secret>${secret}</secret>${shards.join("")}</${name}></remote_servers>`;
+}
+
 /** Creates the server, which is still down. Ready means that the database exists and the migrator may log in. */
 export function createClickhouse(deps: ClickhouseDeps): Server {
   const { folder, httpPort, tcpPort, passwords } = deps;
@@ -110,14 +128,16 @@ export function createClickhouse(deps: ClickhouseDeps): Server {
   const configPath = join(folder, "server.xml");
   const config = readFileSync(join(configFolder, "server.xml"), "utf8");
   const usersPath = join(configFolder, "users.xml");
-  const places = [
+  const added = [
     `<users_config>${usersPath}</users_config>`,
     // Where `BACKUP … TO File('name')` writes.
     `<backups><allowed_path>${join(folder, "backups")}</allowed_path></backups>`,
   ];
+  if (deps.cluster !== undefined) added.push(remoteServers(deps.cluster));
   writeFileSync(
     configPath,
-    config.replace("</clickhouse>", `${places.map((place) => `  ${place}\n`).join("")}</clickhouse>`),
+    config.replace("</clickhouse>", () => `  ${added.join("\n  ")}\n</clickhouse>`),
+    { mode: 0o600 },
   );
 
   const passwordEnv = Object.fromEntries(

@@ -4,6 +4,7 @@ export { createSentinel } from "./redis.ts";
 export type { Server } from "./server.ts";
 export {
   type ClickhouseServer,
+  clusterName,
   type KafkaServer,
   type RedisServer,
   type ServerName,

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import {
@@ -12,14 +13,21 @@ import { createKafka, type KafkaListeners } from "./kafka.ts";
 import { acquireLock, type Lock, LockedError } from "./lock-file.ts";
 import { choosePorts } from "./ports.ts";
 import { createRedis } from "./redis.ts";
+import { createRelay, type Relay } from "./relay.ts";
 import { describeEnding, type Ending, type Server } from "./server.ts";
 
 /** The servers of a stack. */
 export const serverNames = ["kafka", "clickhouse", "redis"] as const;
 export type ServerName = (typeof serverNames)[number];
 
+/** Of the cluster that the servers of ClickHouse are when there are several. */
+export const clusterName = "shards";
+
 const portNames = ["kafka", "kafkaController", "clickhouseHttp", "clickhouseTcp", "redis"] as const;
 type PortName = (typeof portNames)[number];
+/** Of the shards behind the first, and of the relays before all of them. */
+type ShardPortName = `clickhouse${"Http" | "Tcp" | "Relay"}${number}`;
+type AnyPortName = PortName | ShardPortName;
 
 /** Ports of 127.0.0.1; those not given are those of the last start on the folder, or free ones. */
 export type StackPorts = Readonly<Partial<Record<PortName, number | undefined>>>;
@@ -31,6 +39,8 @@ export type StackOptions = {
   /** All three when absent. */
   readonly servers?: readonly ServerName[];
   readonly clickhousePasswords?: Partial<ClickhousePasswords>;
+  /** ClickHouse as a cluster of so many servers (`clusterName`), without replicas; 1 when absent: a single server. */
+  readonly shards?: number;
   readonly kafkaListeners?: KafkaListeners;
   /** The environment of the servers; the environment of this process when absent. */
   readonly env?: NodeJS.ProcessEnv;
@@ -58,15 +68,18 @@ export type RedisServer = Server & { readonly url: string; readonly logPath: str
 /** Running servers; asking for one that was not in `servers` throws. */
 export type Stack = {
   readonly kafka: KafkaServer;
+  /** Of a cluster the server that is asked. */
   readonly clickhouse: ClickhouseServer;
+  /** All servers of ClickHouse, that one first. */
+  readonly clickhouseShards: readonly ClickhouseServer[];
   readonly redis: RedisServer;
   /** Stops all servers and gives the folder free. */
   readonly stop: () => Promise<void>;
 };
 
-function readPorts(path: string): Partial<Record<PortName, number>> {
+function readPorts(path: string): Partial<Record<AnyPortName, number>> {
   return existsSync(path)
-    ? (JSON.parse(readFileSync(path, "utf8")) as Partial<Record<PortName, number>>)
+    ? (JSON.parse(readFileSync(path, "utf8")) as Partial<Record<AnyPortName, number>>)
     : {};
 }
 
@@ -80,6 +93,27 @@ function lockFolder(dir: string): Lock {
       { cause: error },
     );
   }
+}
+
+/** The relay is there while the server is. */
+function behindRelay(server: Server, relay: Relay): Server {
+  return {
+    get pid() {
+      return server.pid;
+    },
+    start: async () => {
+      if (server.pid !== undefined) return;
+      await server.start();
+      await relay.listen();
+    },
+    stop: async () => {
+      await relay.close();
+      await server.stop();
+    },
+    kill: async () => {
+      await Promise.all([server.kill(), relay.close()]);
+    },
+  };
 }
 
 /** Adds the server's own members without losing its live `pid`. */
@@ -126,17 +160,62 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   try {
     const portsPath = join(dir, "ports.json");
     const kept = readPorts(portsPath);
-    const names = portNames.filter((name) => wanted.some((server) => name.startsWith(server)));
-    const ports: Partial<Record<PortName, number>> = {
+    const shardNumbers = Array.from({ length: options.shards ?? 1 }, (_, index) => index + 1);
+    const names: AnyPortName[] = [
+      ...portNames,
+      ...shardNumbers.slice(1).flatMap((n) => [`clickhouseHttp${n}`, `clickhouseTcp${n}`] as const),
+      ...(shardNumbers.length === 1 ? [] : shardNumbers.map((n) => `clickhouseRelay${n}` as const)),
+    ].filter((name) => wanted.some((server) => name.startsWith(server)));
+    const ports: Partial<Record<AnyPortName, number>> = {
       ...kept,
-      ...(await choosePorts({ names, fixed: options.ports ?? {}, preferred: kept })),
+      ...(await choosePorts<AnyPortName>({ names, fixed: options.ports ?? {}, preferred: kept })),
     };
     writeFileSync(portsPath, JSON.stringify(ports));
-    const port = (name: PortName): number => ports[name] ?? 0;
+    const port = (name: AnyPortName): number => ports[name] ?? 0;
 
     const kafkaFolder = join(dir, "kafka");
     const clickhouseFolder = join(dir, "clickhouse");
     const redisFolder = join(dir, "redis");
+
+    let keptPasswords: ClickhousePasswords | undefined;
+    const shardPorts = shardNumbers.map((n) => ({
+      httpPort: port(n === 1 ? "clickhouseHttp" : `clickhouseHttp${n}`),
+      tcpPort: port(n === 1 ? "clickhouseTcp" : `clickhouseTcp${n}`),
+      relayPort: port(`clickhouseRelay${n}`),
+    }));
+    const cluster =
+      shardPorts.length === 1
+        ? undefined
+        : { name: clusterName, secret: randomUUID(), relayPorts: shardPorts.map((one) => one.relayPort) };
+    const startShard = ({ httpPort, tcpPort, relayPort }: (typeof shardPorts)[number], index: number) =>
+      start("clickhouse", () => {
+        keptPasswords ??= keepPasswords(clickhouseFolder, options.clickhousePasswords ?? {});
+        const passwords = keptPasswords;
+        const folder = index === 0 ? clickhouseFolder : `${clickhouseFolder}-${index + 1}`;
+        const server = createClickhouse({
+          folder,
+          httpPort,
+          tcpPort,
+          env,
+          passwords,
+          cluster,
+          onUnexpectedEnd: onUnexpectedEnd("clickhouse"),
+        });
+        const reached =
+          cluster === undefined
+            ? server
+            : behindRelay(server, createRelay({ host: "127.0.0.1", port: relayPort, targetPort: tcpPort }));
+        return describe(reached, {
+          host: "127.0.0.1",
+          port: httpPort,
+          tcpPort,
+          database,
+          passwords,
+          logPath: join(folder, "server.log"),
+          url: (user: ClickhouseUser, name = database) =>
+            clickhouseUrl(httpPort, user, passwords[user], name),
+        });
+      });
 
     const starts = [
       start("kafka", async () => {
@@ -152,27 +231,6 @@ export async function startStack(options: StackOptions): Promise<Stack> {
         const brokers = [`127.0.0.1:${port("kafka")}`];
         return describe(server, { brokers, logPath: join(kafkaFolder, "server.log") });
       }),
-      start("clickhouse", () => {
-        const passwords = keepPasswords(clickhouseFolder, options.clickhousePasswords ?? {});
-        const server = createClickhouse({
-          folder: clickhouseFolder,
-          httpPort: port("clickhouseHttp"),
-          tcpPort: port("clickhouseTcp"),
-          env,
-          passwords,
-          onUnexpectedEnd: onUnexpectedEnd("clickhouse"),
-        });
-        return describe(server, {
-          host: "127.0.0.1",
-          port: port("clickhouseHttp"),
-          tcpPort: port("clickhouseTcp"),
-          database,
-          passwords,
-          logPath: join(clickhouseFolder, "server.log"),
-          url: (user: ClickhouseUser, name = database) =>
-            clickhouseUrl(port("clickhouseHttp"), user, passwords[user], name),
-        });
-      }),
       start("redis", async () => {
         const server = await createRedis({
           folder: redisFolder,
@@ -186,10 +244,12 @@ export async function startStack(options: StackOptions): Promise<Stack> {
           logPath: join(redisFolder, "server.log"),
         });
       }),
+      ...shardPorts.map(startShard),
     ] as const;
     // One failure must not leave a start behind that nobody waits for.
     await Promise.allSettled(starts);
-    const [kafka, clickhouse, redis] = await Promise.all(starts);
+    const [kafka, redis, ...shards] = await Promise.all(starts);
+    const clickhouseShards = shards.filter((server) => server !== undefined);
 
     const need = <S>(server: S | undefined, name: ServerName): S => {
       if (server === undefined) throw new Error(`${name} is not among the servers of this stack`);
@@ -200,8 +260,9 @@ export async function startStack(options: StackOptions): Promise<Stack> {
         return need(kafka, "kafka");
       },
       get clickhouse() {
-        return need(clickhouse, "clickhouse");
+        return need(clickhouseShards[0], "clickhouse");
       },
+      clickhouseShards,
       get redis() {
         return need(redis, "redis");
       },

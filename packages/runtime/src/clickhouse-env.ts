@@ -54,6 +54,47 @@ export const readClickhouseServer = (env: Environment): ClickhouseServer => {
   return { url, ...ca(url, values.CLICKHOUSE_CA_FILE) };
 };
 
+/** How the tables are spread over servers. */
+export type ClickhouseCluster = {
+  /** null: a single server, or one that needs no telling. */
+  readonly cluster: string | null;
+  /** One address for each shard of a cluster without Keeper. */
+  readonly shards?: readonly string[];
+};
+
+const SHARD =
+  "must be addresses, http://host:port or https:, with commas between them and nothing behind the port";
+
+const isAddress = (text: string): boolean =>
+  URL.canParse(text) &&
+  /^https?:$/.test(new URL(text).protocol) &&
+  new URL(text).origin === text.replace(/\/$/, "");
+
+const clusterSchema = z.object({
+  CLUSTER: z
+    .string()
+    .regex(/^[\w-]+$/, "must be a name of letters, digits, _ and -")
+    .optional(),
+  CLICKHOUSE_SHARD_URLS: z
+    .string()
+    .transform((text) => text.split(",").map((one) => one.trim()))
+    .refine((addresses) => addresses.every(isAddress), SHARD)
+    .refine((addresses) => new Set(addresses).size === addresses.length, "names a shard twice")
+    .optional(),
+});
+
+/** Reads the variables about a cluster of ClickHouse. @throws ConfigError */
+export const readClickhouseCluster = (env: Environment): ClickhouseCluster => {
+  const { CLUSTER: cluster, CLICKHOUSE_SHARD_URLS: shards } = parseEnv(clusterSchema, env);
+  if (shards === undefined) return { cluster: cluster ?? null };
+  if (cluster === undefined) {
+    throw new ConfigError([
+      "CLUSTER: is required with CLICKHOUSE_SHARD_URLS: the name under which the servers know each other (remote_servers)",
+    ]);
+  }
+  return { cluster, shards };
+};
+
 /** Users beside the one of `CLICKHOUSE_URL`, by the name in their variables. */
 export type ClickhouseUser = "WRITER" | "READER" | "INTAKE" | "JOBS";
 

@@ -1,6 +1,8 @@
 export { createKey, parseKey } from "./api-key.ts";
 export {
+  type ClickhouseCluster,
   type ClickhouseServer,
+  readClickhouseCluster,
   readClickhouseIntake,
   readClickhouseServer,
   readClickhouseUser,

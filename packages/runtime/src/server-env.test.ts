@@ -7,6 +7,7 @@ import {
   type Environment,
   parseRedisUrl,
   readAll,
+  readClickhouseCluster,
   readClickhouseIntake,
   readClickhouseServer,
   readClickhouseUser,
@@ -257,4 +258,30 @@ it("tells the problems of all servers at once, each once", () => {
     ),
   );
   expect(problems).toEqual(["KAFKA_BROKERS: is required", expect.stringMatching(/^CLICKHOUSE_URL: must be/)]);
+});
+
+describe("readClickhouseCluster", () => {
+  const shards = "http://one:8123, https://two";
+
+  it("knows a single server, a cluster that is told as one, and shards that are told one by one", () => {
+    expect(readClickhouseCluster({ CLUSTER: "" })).toEqual({ cluster: null });
+    expect(readClickhouseCluster({ CLUSTER: "main" })).toEqual({ cluster: "main" });
+    expect(readClickhouseCluster({ CLUSTER: "main", CLICKHOUSE_SHARD_URLS: shards })).toEqual({
+      cluster: "main",
+      shards: ["http://one:8123", "https://two"],
+    });
+  });
+
+  it.each([
+    [{ CLICKHOUSE_SHARD_URLS: shards }, "CLUSTER"],
+    [{ CLUSTER: "a'b" }, "CLUSTER"],
+    [{ CLUSTER: "main", CLICKHOUSE_SHARD_URLS: "one:8123" }, "CLICKHOUSE_SHARD_URLS"],
+    [{ CLUSTER: "main", CLICKHOUSE_SHARD_URLS: "http://user:password@one:8123" }, "CLICKHOUSE_SHARD_URLS"],
+    [{ CLUSTER: "main", CLICKHOUSE_SHARD_URLS: "http://one:8123/database" }, "CLICKHOUSE_SHARD_URLS"],
+    [{ CLUSTER: "main", CLICKHOUSE_SHARD_URLS: "http://one,http://one" }, "CLICKHOUSE_SHARD_URLS"],
+  ])("refuses %j", (env, name) => {
+    const problems = problemsOf(() => readClickhouseCluster(env));
+    expect(problems).toHaveLength(1);
+    expect(problems[0]).toMatch(new RegExp(`^${name}: `));
+  });
 });

@@ -101,7 +101,7 @@ export function createCampaignStore(
             },
           ],
           format: "JSONEachRow",
-          clickhouse_settings: { async_insert: 0, distributed_foreground_insert: 1 },
+          clickhouse_settings: { async_insert: 0 },
         });
       } catch (error) {
         throw toWarehouseError(error);

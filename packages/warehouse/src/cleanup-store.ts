@@ -1,8 +1,9 @@
 import type { ClickHouseClient } from "@clickhouse/client";
 import type { Micros } from "@conversation-export/domain";
 import { clusterNames } from "./cluster-names.ts";
-import { connect, type WarehouseAccess } from "./connection.ts";
+import { type ConnectionOptions, connect, type WarehouseAccess } from "./connection.ts";
 import { createDeletion } from "./deletion.ts";
+import { createEveryServer } from "./every-server.ts";
 import type { Topology } from "./migration-template.ts";
 import { toWarehouseError } from "./warehouse-error.ts";
 
@@ -60,7 +61,7 @@ export function createCleanupStore(
   },
 ): CleanupStore {
   const { topology } = deps;
-  const client: ClickHouseClient = connect({
+  const connection: ConnectionOptions = {
     ...deps,
     maxOpenConnections: 2,
     requestTimeoutMs: 3_600_000,
@@ -69,14 +70,15 @@ export function createCleanupStore(
       // A projection may show rows that are hidden in its table.
       optimize_use_projections: 0,
       output_format_json_quote_64bit_integers: 0,
-      distributed_foreground_insert: 1,
       // All rows of a record lie on one shard.
       distributed_product_mode: "local",
       // Beyond this much memory the sorting and grouping of keys goes to disk.
       max_bytes_before_external_group_by: "1000000000",
       join_use_nulls: 0,
     },
-  });
+  };
+  const client: ClickHouseClient = connect(connection);
+  const servers = createEveryServer({ ...connection, topology });
   const deletion = createDeletion(deps);
   const { local, target, system } = clusterNames(topology);
   const keysTable = local("compaction_keys");
@@ -121,7 +123,9 @@ export function createCleanupStore(
       { table: keysTable },
     );
     for (const { id } of runs)
-      await command(`ALTER TABLE ${target("compaction_keys")} DROP PARTITION ID '${partitionId(id)}'`, {});
+      await servers.command({
+        query: `ALTER TABLE ${target("compaction_keys")} DROP PARTITION ID '${partitionId(id)}'`,
+      });
   }
 
   /** Gives live records that have lost their entry of the update index their entry back. */
@@ -211,6 +215,7 @@ export function createCleanupStore(
     },
     close: async () => {
       await client.close();
+      await servers.close();
       await deletion.close();
     },
   };

@@ -19,6 +19,16 @@ export type ConnectionOptions = WarehouseAccess & {
   readonly settings?: ClickHouseSettings;
 };
 
+const EVERYWHERE: ClickHouseSettings = {
+  date_time_input_format: "best_effort",
+  // On a cluster: acknowledged means written by the shard, the sharding key decides about every row, a subquery tells
+  // what all shards have, and one that does not answer is an error and never an answer without its rows.
+  distributed_foreground_insert: 1,
+  parallel_distributed_insert_select: "0",
+  distributed_product_mode: "global",
+  skip_unavailable_shards: 0,
+};
+
 /** Opens a pool of HTTP connections to ClickHouse. Throws when the URL is not one. */
 export function connect(options: ConnectionOptions): ClickHouseClient {
   const url = new URL(options.url);
@@ -39,7 +49,7 @@ export function connect(options: ConnectionOptions): ClickHouseClient {
     compression: { request: false, response: false },
     // Below the server's keep-alive of 10 s, so that no request meets a socket that is just closing.
     keep_alive: { enabled: true, idle_socket_ttl: 5_000 },
-    clickhouse_settings: { date_time_input_format: "best_effort", ...options.settings },
+    clickhouse_settings: { ...EVERYWHERE, ...options.settings },
     log: { level: 127 },
   });
   return traceStatements(client, { url, database });

@@ -1,6 +1,6 @@
-import type { ClickHouseClient } from "@clickhouse/client";
 import { clusterNames } from "./cluster-names.ts";
-import { connect, type WarehouseAccess } from "./connection.ts";
+import type { WarehouseAccess } from "./connection.ts";
+import { createEveryServer } from "./every-server.ts";
 import type { Topology } from "./migration-template.ts";
 import { toWarehouseError } from "./warehouse-error.ts";
 
@@ -49,7 +49,7 @@ export function createDeletion(
   },
 ): Deletion {
   const { topology } = deps;
-  const client: ClickHouseClient = connect({
+  const servers = createEveryServer({
     ...deps,
     maxOpenConnections: 4,
     requestTimeoutMs: 3_600_000,
@@ -69,7 +69,7 @@ export function createDeletion(
     signal: AbortSignal | undefined,
   ): Promise<void> {
     try {
-      await client.command({
+      await servers.command({
         query,
         ...(parameters === undefined ? {} : { query_params: parameters }),
         ...(signal === undefined ? {} : { abort_signal: signal }),
@@ -90,6 +90,6 @@ export function createDeletion(
         undefined,
         signal,
       ),
-    close: () => client.close(),
+    close: () => servers.close(),
   };
 }

@@ -296,7 +296,6 @@ export function createErasureStore(
     settings: {
       async_insert: 0,
       insert_deduplicate: 0,
-      distributed_foreground_insert: 1,
       // What is hidden in a table may stand in its projection.
       optimize_use_projections: 0,
     },

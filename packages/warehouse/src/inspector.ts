@@ -1,7 +1,10 @@
 import { text } from "node:stream/consumers";
 import type { ClickHouseClient } from "@clickhouse/client";
+import { clusterNames } from "./cluster-names.ts";
 import { connect, type WarehouseAccess } from "./connection.ts";
-import { readMigrations } from "./migrate.ts";
+import { serverUrls } from "./every-server.ts";
+import { appliedSql, readMigrations } from "./migrate.ts";
+import type { Topology } from "./migration-template.ts";
 import { toWarehouseError } from "./warehouse-error.ts";
 
 /** `later`: applied by a newer version of this software. */
@@ -53,7 +56,13 @@ const TIMEOUT_MS = 10_000;
 const MOST = 10;
 
 /** `url`: `http://user:password@host:port/database` of the user that is looked at. */
-export function createInspector(deps: WarehouseAccess): Inspector {
+export function createInspector(
+  deps: WarehouseAccess & {
+    readonly topology: Topology;
+  },
+): Inspector {
+  const { topology } = deps;
+  const { system } = clusterNames(topology);
   const database = decodeURIComponent(new URL(deps.url).pathname.slice(1));
   const client: ClickHouseClient = connect({ ...deps, maxOpenConnections: 4, requestTimeoutMs: TIMEOUT_MS });
 
@@ -63,6 +72,26 @@ export function createInspector(deps: WarehouseAccess): Inspector {
       return await result.json<T>();
     } catch (error) {
       throw toWarehouseError(error);
+    }
+  }
+
+  /** Checksums of the migrations that a server has, by name. */
+  async function appliedOn(url: string): Promise<ReadonlyMap<string, string>> {
+    const server = connect({ ...deps, url, maxOpenConnections: 1, requestTimeoutMs: TIMEOUT_MS });
+    try {
+      const there = await server.query({
+        query:
+          "SELECT name FROM system.tables WHERE database = currentDatabase() AND name = 'schema_migrations'",
+        format: "JSONEachRow",
+      });
+      if ((await there.json()).length === 0) return new Map();
+      const result = await server.query({ query: appliedSql(topology), format: "JSONEachRow" });
+      const rows = await result.json<{ name: string; checksum: string }>();
+      return new Map(rows.map(({ name, checksum }) => [name, checksum]));
+    } catch (error) {
+      throw toWarehouseError(error, topology.shards === undefined ? undefined : new URL(url).origin);
+    } finally {
+      await server.close();
     }
   }
 
@@ -78,27 +107,15 @@ export function createInspector(deps: WarehouseAccess): Inspector {
     },
     async schema() {
       const files = await readMigrations();
-      const [table] = await select<{ found: number | string }>(
-        "SELECT count() AS found FROM system.tables WHERE database = currentDatabase() AND name = 'schema_migrations'",
-      );
-      const rows =
-        Number(table?.found) === 0
-          ? []
-          : await select<{ name: string; checksum: string }>(
-              "SELECT name, argMax(checksum, applied_at) AS checksum FROM schema_migrations GROUP BY name ORDER BY name",
-            );
-      const applied = new Map(rows.map(({ name, checksum }) => [name, checksum]));
-      const known = new Set(files.map(({ name }) => name));
-      return [
-        ...files.map(({ name, checksum }): SchemaState => {
-          const found = applied.get(name);
-          if (found === undefined) return { name, state: "pending" };
-          return { name, state: found === checksum ? "applied" : "changed" };
-        }),
-        ...rows
-          .filter(({ name }) => !known.has(name))
-          .map(({ name }): SchemaState => ({ name, state: "later" })),
-      ];
+      const ofServers = await Promise.all(serverUrls(deps.url, topology).map(appliedOn));
+      const all = new Set([...files.map(({ name }) => name), ...ofServers.flatMap((one) => [...one.keys()])]);
+      return [...all].sort().map((name): SchemaState => {
+        const checksum = files.find((file) => file.name === name)?.checksum;
+        if (checksum === undefined) return { name, state: "later" };
+        const found = ofServers.map((applied) => applied.get(name));
+        if (found.some((one) => one !== undefined && one !== checksum)) return { name, state: "changed" };
+        return { name, state: found.includes(undefined) ? "pending" : "applied" };
+      });
     },
     async may(privileges, on) {
       const target = on.replace("{database}", `\`${database.replaceAll("`", "")}\``);
@@ -127,7 +144,7 @@ export function createInspector(deps: WarehouseAccess): Inspector {
     },
     async disks() {
       const rows = await select<{ name: string; free: string; total: string }>(
-        "SELECT name, toString(unreserved_space) AS free, toString(total_space) AS total FROM system.disks",
+        `SELECT name, toString(unreserved_space) AS free, toString(total_space) AS total FROM ${system("disks")}`,
       );
       return rows.map(({ name, free, total }) => ({
         name,
@@ -137,16 +154,16 @@ export function createInspector(deps: WarehouseAccess): Inspector {
     },
     async stuckMutations() {
       return select<StuckMutation>(
-        `SELECT table, mutation_id AS id, latest_fail_reason AS reason FROM system.mutations
+        `SELECT table, mutation_id AS id, latest_fail_reason AS reason FROM ${system("mutations")}
          WHERE database = currentDatabase() AND NOT is_done AND latest_fail_reason != ''
          ORDER BY create_time LIMIT ${MOST}`,
       );
     },
     async crowdedPartitions(parts) {
       const rows = await select<{ table: string; partition: string; parts: string | number }>(
-        `SELECT table, partition, count() AS parts FROM system.parts
+        `SELECT table, partition, count() AS parts FROM ${system("parts")}
          WHERE database = currentDatabase() AND active
-         GROUP BY table, partition HAVING parts > {parts:UInt32} ORDER BY parts DESC LIMIT ${MOST}`,
+         GROUP BY hostName(), tcpPort(), table, partition HAVING parts > {parts:UInt32} ORDER BY parts DESC LIMIT ${MOST}`,
         { parts },
       );
       return rows.map((row) => ({ ...row, parts: Number(row.parts) }));

@@ -1,5 +1,6 @@
 import type { ClickHouseClient } from "@clickhouse/client";
 import { clusterNames } from "./cluster-names.ts";
+import type { EveryServer } from "./every-server.ts";
 import type { Topology } from "./migration-template.ts";
 
 /** Longer than one step of a job takes. */
@@ -17,13 +18,14 @@ export type JobKeys = {
 
 export const createJobKeys = (deps: {
   readonly client: ClickHouseClient;
+  readonly servers: EveryServer;
   readonly topology: Topology;
 }): JobKeys => {
-  const { client } = deps;
+  const { client, servers } = deps;
   const target = clusterNames(deps.topology).target("job_keys");
 
   const forget = async (run: string): Promise<void> => {
-    await client.command({
+    await servers.command({
       query: `ALTER TABLE ${target} DROP PARTITION {run:String}`,
       query_params: { run },
     });

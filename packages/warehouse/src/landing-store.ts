@@ -90,7 +90,6 @@ export function createLandingStore(deps: WarehouseAccess): LandingStore {
     maxOpenConnections: 2,
     requestTimeoutMs: 300_000,
     settings: {
-      distributed_product_mode: "global",
       // A projection may show rows that are hidden in its table.
       optimize_use_projections: 0,
     },

@@ -4,7 +4,7 @@
  *
  * Parameters: client, since, to (µs), for the end of a step rows (how many rows it may span).
  */
-import { CONVERSATION, handoffsWhere, micros, withHandoffs } from "./page-sql.ts";
+import { CONVERSATION, handoffsWhere, micros, type PageShape, withHandoffs } from "./page-sql.ts";
 
 const range = (date: string): string => `${date} >= ${micros("since")} AND ${date} < ${micros("to")}`;
 
@@ -15,11 +15,11 @@ export function stepEnd(table: "conversations" | "messages"): string {
     ORDER BY client_id, date_created LIMIT 1 OFFSET {rows:UInt32}`;
 }
 
-export function conversationLines(): string {
+export function conversationLines({ spread }: Pick<PageShape, "spread">): string {
   const records = `SELECT date_created, conversation_id, head, tail FROM conversations FINAL
       WHERE client_id = {client:String} AND ${range("date_created")}`;
   const handoffs = handoffsWhere(range("conversation_date_created"));
-  return `SELECT ${CONVERSATION} FROM ${withHandoffs(records, handoffs, "r.date_created")}
+  return `SELECT ${CONVERSATION} FROM ${withHandoffs(records, handoffs, "r.date_created", spread)}
     FORMAT CustomSeparated`;
 }
 

@@ -1,6 +1,6 @@
-import type { ClickHouseClient } from "@clickhouse/client";
 import { isRetryable, retry } from "@conversation-export/runtime";
 import { clusterNames } from "./cluster-names.ts";
+import type { EveryServer } from "./every-server.ts";
 import type { Topology } from "./migration-template.ts";
 import { isSetupError, toWarehouseError } from "./warehouse-error.ts";
 
@@ -21,16 +21,16 @@ const mayPass = (error: unknown): boolean => isRetryable(error) && !isSetupError
 
 /** @param deps.signal ends the waiting for ClickHouse */
 export function createMergePause(deps: {
-  readonly client: ClickHouseClient;
+  readonly servers: EveryServer;
   readonly topology: Topology;
   readonly signal: AbortSignal;
 }): MergePause {
-  const { client, signal } = deps;
+  const { servers, signal } = deps;
   const { local, on } = clusterNames(deps.topology);
 
   const say = async (verb: "STOP" | "START", table: string): Promise<void> => {
     try {
-      await client.command({
+      await servers.command({
         query: `SYSTEM ${verb} MERGES ${on} ${local(table)}`,
         abort_signal: AbortSignal.timeout(ANSWER_MS),
       });

@@ -41,6 +41,23 @@ describe("renderMigration", () => {
     expect(others).toEqual([]);
   });
 
+  it("makes the same without replicas for shards that are told one by one", () => {
+    const plain = renderMigration(TEMPLATE, { cluster: "main", shards: ["http://a:8123", "http://b:8123"] });
+    expect(plain.join("\n")).not.toMatch(/ON CLUSTER|Replicated/);
+    const [create, distributed, index, alterLocal, alterDistributed, ...others] = plain;
+    expect(create).toContain("ENGINE = ReplacingMergeTree(version) ORDER BY id");
+    expect(create).toMatch(/^CREATE TABLE IF NOT EXISTS things_local\s/);
+    expect(distributed).toBe(
+      "CREATE TABLE IF NOT EXISTS things AS things_local ENGINE = Distributed('main', currentDatabase(), 'things_local', cityHash64(id, version))",
+    );
+    expect(index).toMatch(/^ALTER TABLE things_local\s/);
+    expect([alterLocal, alterDistributed].map((statement) => statement?.split(" ")[2])).toEqual([
+      "things_local",
+      "things",
+    ]);
+    expect(others).toEqual([]);
+  });
+
   it("refuses a tag that it does not know", () => {
     expect(() => renderMigration("SELECT {{nothing}};", { cluster: null })).toThrow("nothing");
   });

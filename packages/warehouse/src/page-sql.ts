@@ -9,8 +9,15 @@
  * some are superseded; larger than size).
  */
 
-/** positioned: the page starts behind a position, not at the start of the window. */
-export type PageShape = { readonly positioned: boolean; readonly wholeTies: boolean };
+/**
+ * positioned: the page starts behind a position, not at the start of the window. spread: the tables lie on several
+ * servers, so that every part of the query sees them as they are when it is run, and not as the part before it did.
+ */
+export type PageShape = {
+  readonly positioned: boolean;
+  readonly wholeTies: boolean;
+  readonly spread: boolean;
+};
 
 /** A parameter in µs as a value of a date column. */
 export const micros = (parameter: string): string => `fromUnixTimestamp64Micro({${parameter}:Int64}, 'UTC')`;
@@ -88,15 +95,21 @@ export function handoffsWhere(keys: string): string {
 /** The public JSON of a conversation `r` with its handoffs `h`. */
 export const CONVERSATION = "concat(r.head, if(empty(h.entries), '[]', h.entries), r.tail)";
 
-/** The conversations of `records` as `r`, each with its row of `handoffs` as `h`, in order. */
-export function withHandoffs(records: string, handoffs: string, order: string): string {
-  return `(${records}) AS r LEFT JOIN ${handoffs} AS h
+/**
+ * The conversations of `records` as `r`, each with its row of `handoffs` as `h`, in order. A join reads its right side
+ * first: of spread tables the records, for handoffs that are older than their record would be wrong.
+ */
+export function withHandoffs(records: string, handoffs: string, order: string, spread: boolean): string {
+  const joined = spread
+    ? `${handoffs} AS h RIGHT JOIN (${records}) AS r`
+    : `(${records}) AS r LEFT JOIN ${handoffs} AS h`;
+  return `${joined}
       ON h.conversation_date_created = r.date_created AND h.conversation_id = r.conversation_id
       ORDER BY ${order}, r.conversation_id`;
 }
 
 /** Conversations by date_created. */
-export function conversationsByCreation({ positioned, wholeTies }: PageShape): string {
+export function conversationsByCreation({ positioned, wholeTies, spread }: PageShape): string {
   const range = window("date_created", "conversation_id", positioned);
   const from = positioned ? "after_date" : "since";
   const records = `SELECT date_created, conversation_id, head, tail FROM conversations FINAL
@@ -110,7 +123,7 @@ export function conversationsByCreation({ positioned, wholeTies }: PageShape): s
         GROUP BY client_id, date_created, conversation_id
         ORDER BY client_id, date_created, conversation_id LIMIT {reach:UInt32})) AS found,
     ${pageOfFound(wholeTies)}
-    ${output(CONVERSATION, withHandoffs(records, handoffs, "r.date_created"), MORE_KEYS)}`;
+    ${output(CONVERSATION, withHandoffs(records, handoffs, "r.date_created", spread), MORE_KEYS)}`;
 }
 
 /** Messages by date_created. */
@@ -145,16 +158,21 @@ function boundOfConversation(positioned: boolean): string {
  * are live, for the conversation may differ between versions of a message. A page that is not full may be followed
  * by more.
  */
-export function messagesOfConversation({ positioned, wholeTies }: PageShape): string {
+export function messagesOfConversation({ positioned, wholeTies, spread }: PageShape): string {
   const range = `${ofConversation(positioned)} AND date_created <= bound.2`;
   // Of columns of the key alone, so that all versions of a message pass it before they are merged.
   const candidates = (columns: string): string => `(SELECT ${columns} FROM messages WHERE ${range})`;
   // Of equal versions the later insert wins; the instant of upload tells them apart.
-  const records = `messages
+  const found = `messages
       WHERE ${range} AND date_created <= page.2
         AND sipHash128(date_created, message_id, version, uploaded_at)
           IN (${keysOfPage("sipHash128(k.1, k.2, k.3, k.4)")})
       ORDER BY client_id, conversation_id, date_created, message_id LIMIT 1 BY date_created, message_id`;
+  // A row that was found may be merged into a newer one before another part of the query reads it.
+  const latest = `messages FINAL
+      PREWHERE date_created IN (${keysOfPage("k.1")}) AND ${inPage("date_created", "message_id")}
+      WHERE ${range} AND date_created <= page.2 ORDER BY client_id, date_created, message_id`;
+  const records = spread ? latest : found;
   return `WITH
     ${boundOfConversation(positioned)} AS bound,
     (SELECT arraySort(groupArray((d, id, v, u))) FROM
@@ -167,9 +185,11 @@ export function messagesOfConversation({ positioned, wholeTies }: PageShape): st
     ${output("record", records, MORE_CANDIDATES)}`;
 }
 
-// (rows of the update index that are looked at, date of the last); whole instants are looked at.
-function boundOfCandidates(positioned: boolean): string {
-  return `(SELECT (count(), max(d)) FROM (SELECT date_updated AS d FROM conversation_updates
+// (rows of the update index that are looked at, date of the last); whole instants are looked at. Of spread tables that
+// are looked at to their end, what comes meanwhile counts: it may be the live version of a record before it.
+function boundOfCandidates(positioned: boolean, spread: boolean): string {
+  const last = spread ? `if(count() < {candidates:UInt32}, ${micros("to")}, max(d))` : "max(d)";
+  return `(SELECT (count(), ${last}) FROM (SELECT date_updated AS d FROM conversation_updates
       WHERE ${window("date_updated", "conversation_id", positioned)}
       ORDER BY client_id, date_updated LIMIT {candidates:UInt32}))`;
 }
@@ -185,7 +205,7 @@ function neededCandidates(positioned: boolean): string {
  * Conversations by date_updated. Candidates are the next rows of the update index; those are live whose version
  * is the latest in the conversations table. A page that is not full may be followed by more candidates.
  */
-export function conversationsByUpdate({ positioned, wholeTies }: PageShape): string {
+export function conversationsByUpdate({ positioned, wholeTies, spread }: PageShape): string {
   const range = `${window("date_updated", "conversation_id", positioned)} AND date_updated <= bound.2`;
   // A query sees each table as it was when it first named it. The part without rows names the conversations first:
   // the update index, written before them, then holds every version that is live.
@@ -195,7 +215,7 @@ export function conversationsByUpdate({ positioned, wholeTies }: PageShape): str
       WHERE ${range} AND date_updated <= page.2`;
   const handoffs = handoffsWhere(`conversation_date_created IN (${keysOfPage("k.4")})`);
   return `WITH
-    ${boundOfCandidates(positioned)} AS bound,
+    ${boundOfCandidates(positioned, spread)} AS bound,
     latest AS (SELECT sipHash128(date_created, conversation_id, max(version)) FROM conversations
       WHERE client_id = {client:String}
         AND date_created IN (SELECT date_created FROM conversation_updates WHERE ${range})
@@ -205,7 +225,7 @@ export function conversationsByUpdate({ positioned, wholeTies }: PageShape): str
         FROM conversation_updates WHERE ${range} AND sipHash128(date_created, conversation_id, version) IN latest
         ORDER BY d, id, c LIMIT {reach:UInt32})) AS found,
     ${pageOfFound(wholeTies)}
-    ${output(CONVERSATION, withHandoffs(records, handoffs, "r.date_updated"), {
+    ${output(CONVERSATION, withHandoffs(records, handoffs, "r.date_updated", spread), {
       ...MORE_CANDIDATES,
       needed: neededCandidates(positioned),
     })}`;
@@ -213,7 +233,7 @@ export function conversationsByUpdate({ positioned, wholeTies }: PageShape): str
 
 /** How many candidates the update index holds, up to `candidates`: tells a page without live rows from the end. */
 export function countUpdates(positioned: boolean): string {
-  return `SELECT ${boundOfCandidates(positioned)}.1`;
+  return `SELECT ${boundOfCandidates(positioned, false)}.1`;
 }
 
 /** The same for messages of which a row names the conversation. */

@@ -1,7 +1,8 @@
 import type { ClickHouseClient } from "@clickhouse/client";
 import type { Micros, PartitionFacts, WindowTable } from "@conversation-export/domain";
 import { clusterNames } from "./cluster-names.ts";
-import { connect, type WarehouseAccess } from "./connection.ts";
+import { type ConnectionOptions, connect, type WarehouseAccess } from "./connection.ts";
+import { createEveryServer, type EveryServer } from "./every-server.ts";
 import type { Topology } from "./migration-template.ts";
 import { withoutUpload } from "./row-content.ts";
 import { toWarehouseError, WarehouseError } from "./warehouse-error.ts";
@@ -99,18 +100,19 @@ export function createPartitionStore(
   },
 ): PartitionStore {
   const { topology } = deps;
-  const client: ClickHouseClient = connect({
+  const connection: ConnectionOptions = {
     ...deps,
     maxOpenConnections: 2,
     requestTimeoutMs: 3_600_000,
     settings: {
       async_insert: 0,
       output_format_json_quote_64bit_integers: 0,
-      distributed_foreground_insert: 1,
       do_not_merge_across_partitions_select_final: 1,
       join_use_nulls: 0,
     },
-  });
+  };
+  const client: ClickHouseClient = connect(connection);
+  const servers = createEveryServer({ ...connection, topology });
   const { local: localName, target, system } = clusterNames(topology);
 
   async function run<T>(work: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
@@ -136,13 +138,29 @@ export function createPartitionStore(
     }, signal);
 
   const command = (
+    on: Pick<EveryServer, "command">,
     query: string,
     parameters: Readonly<Record<string, unknown>>,
     signal?: AbortSignal,
   ): Promise<void> =>
     run(async () => {
-      await client.command({ query, query_params: parameters, ...signalOf(signal) });
+      await on.command({ query, query_params: parameters, ...signalOf(signal) });
     }, signal);
+
+  /** The active parts of all servers. */
+  const partsOf = async (
+    table: WindowTable,
+    partition: string,
+    signal: AbortSignal | undefined,
+  ): Promise<readonly string[]> => {
+    const rows = await rowsOf<{ part: string }>(
+      `SELECT concat(hostName(), ':', toString(tcpPort()), ' ', name) AS part FROM ${system("parts")}
+        WHERE active AND database = currentDatabase() AND table = {table:String} AND partition_id = {partition:String}`,
+      { table: localName(table), partition },
+      signal,
+    );
+    return rows.map(({ part }) => part);
+  };
 
   return {
     async facts({ table, partition }, quietSeconds) {
@@ -159,14 +177,14 @@ export function createPartitionStore(
             max(unmerged) AS unmerged, max(masked) AS masked, max(recompress) AS recompress,
             max(recent_inserts) AS recentInserts, max(recent_rows) AS recentRows,
             (SELECT min(unreserved_space) FROM ${system("disks")}) AS free_bytes
-          FROM (SELECT hostName() AS host, countIf(active) AS parts, sumIf(rows, active) AS all_rows,
+          FROM (SELECT hostName() AS host, tcpPort() AS port, countIf(active) AS parts, sumIf(rows, active) AS all_rows,
               sumIf(bytes_on_disk, active) AS bytes, maxIf(bytes_on_disk, active) AS largest,
               maxIf(level = 0, active) AS unmerged, maxIf(has_lightweight_delete, active) AS masked,
               maxIf(${IS_COLD} AND ${IS_FAST_CODEC}, active) AS recompress,
               countIf(${IS_RECENT}) AS recent_inserts, sumIf(rows, ${IS_RECENT}) AS recent_rows
             FROM ${system("parts")}
             WHERE database = currentDatabase() AND table = {table:String} AND partition_id = {partition:String}
-            GROUP BY host)`,
+            GROUP BY host, port)`,
         { table: localName(table), partition, quiet: quietSeconds },
       );
       if (row === undefined) throw new Error("an aggregation without a row");
@@ -194,14 +212,20 @@ export function createPartitionStore(
     },
     async merge({ table, partition }, signal) {
       if (!/^[\w-]+$/.test(partition)) throw new TypeError("not the id of a partition");
+      // A server of a cluster on which no row of the partition lies would call that an error.
+      const told = topology.cluster === null;
       try {
+        const before = told ? [] : await partsOf(table, partition, signal);
         await command(
+          servers,
           `OPTIMIZE TABLE ${target(table)} PARTITION ID '${partition}' FINAL
-            SETTINGS optimize_throw_if_noop = 1, alter_sync = 2`,
+            SETTINGS optimize_throw_if_noop = ${told ? 1 : 0}, alter_sync = 2`,
           {},
           signal,
         );
-        return true;
+        if (told) return true;
+        const after = new Set(await partsOf(table, partition, signal));
+        return !before.some((part) => after.has(part));
       } catch (error) {
         if (error instanceof WarehouseError && NOT_MERGED.has(error.causeName)) return false;
         throw error;
@@ -209,6 +233,7 @@ export function createPartitionStore(
     },
     note: (name, { table, partition }, signal) =>
       command(
+        client,
         `INSERT INTO compaction_checks (run_id, bucket, key, version, hash, uploaded_at)
           SELECT {run:String}, bucket, key, version, hash, uploaded_at FROM (${recordsOf(table)})`,
         { run: name, partition },
@@ -247,10 +272,13 @@ export function createPartitionStore(
       return row === undefined || row.n === 0 ? null : row.seconds * 1_000_000;
     },
     forget: (name) =>
-      command(`ALTER TABLE ${target("compaction_checks")} DROP PARTITION {run:String}`, {
+      command(servers, `ALTER TABLE ${target("compaction_checks")} DROP PARTITION {run:String}`, {
         run: name,
       }),
-    close: () => client.close(),
+    close: async () => {
+      await client.close();
+      await servers.close();
+    },
   };
 }
 

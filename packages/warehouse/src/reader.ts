@@ -13,6 +13,7 @@ import {
   endUsers,
   messagesByCreation,
   messagesOfConversation,
+  type PageShape,
 } from "./page-sql.ts";
 import {
   type HeadAndRecords,
@@ -50,9 +51,23 @@ const PAGE_SETTINGS: ClickHouseSettings = {
   // The keys of a page and its records come from the same state of a table.
   enable_shared_storage_snapshot_in_query: 1,
   cancel_http_readonly_queries_on_client_close: 1,
-  // On a cluster all rows of a record lie on one shard.
+};
+
+/**
+ * For tables that are spread over servers. What one part of a query has found is there when a later part looks for it:
+ * each is sent when its turn comes, to the server itself too, and reads what stands there then.
+ */
+const SPREAD_SETTINGS: ClickHouseSettings = {
+  enable_shared_storage_snapshot_in_query: 0,
+  prefer_localhost_replica: 0,
+  async_query_sending_for_remote: 0,
+  query_plan_join_swap_table: "false",
+  // All rows of a record lie on one shard.
   distributed_product_mode: "local",
 };
+
+/** The versions that are live, of all shards, come before the update index is read. */
+const LIVE_FIRST: ClickHouseSettings = { distributed_product_mode: "global" };
 
 /** Many enough that the start of a step does not count. */
 const STEP_ROWS = 40_000;
@@ -83,8 +98,8 @@ function parametersOf(query: PageQuery) {
   };
 }
 
-function shapeOf(query: PageQuery): { positioned: boolean; wholeTies: boolean } {
-  return { positioned: query.after !== undefined, wholeTies: query.wholeTies };
+function shapeOf(query: PageQuery, spread: boolean): PageShape {
+  return { positioned: query.after !== undefined, wholeTies: query.wholeTies, spread };
 }
 
 const KEY_AND_CLIENT = `SELECT k.key_id AS key_id, k.client_id AS client_id, k.scopes AS scopes,
@@ -133,9 +148,10 @@ export type PageStatement = {
   readonly settings: ClickHouseSettings;
 };
 
-/** The query of a page of conversations by date_created. */
-export function conversationsByCreationStatement(query: PageQuery): PageStatement {
-  return statementOf(conversationsByCreation(shapeOf(query)), query, parametersOf(query), IN_ORDER);
+/** The query of a page of conversations by date_created. `spread`: of tables on several servers. */
+export function conversationsByCreationStatement(query: PageQuery, spread = false): PageStatement {
+  const sql = conversationsByCreation(shapeOf(query, spread));
+  return statementOf(sql, query, parametersOf(query), IN_ORDER, spread);
 }
 
 const messageCandidates = ({ pageSize }: PageQuery): number =>
@@ -145,9 +161,10 @@ const messageCandidates = ({ pageSize }: PageQuery): number =>
 export function messagesOfConversationStatement(
   query: PageQuery & { readonly conversationId: string },
   candidates = messageCandidates(query),
+  spread = false,
 ): PageStatement {
   const parameters = { ...parametersOf(query), conversation: query.conversationId, candidates };
-  return statementOf(messagesOfConversation(shapeOf(query)), query, parameters, {});
+  return statementOf(messagesOfConversation(shapeOf(query, spread)), query, parameters, {}, spread);
 }
 
 function statementOf(
@@ -155,9 +172,11 @@ function statementOf(
   { separator = "," }: PageQuery,
   parameters: Parameters,
   settings: ClickHouseSettings,
+  spread: boolean,
 ): PageStatement {
   const between = { format_custom_row_between_delimiter: separator };
-  return { sql, parameters, settings: { ...PAGE_SETTINGS, ...settings, ...between } };
+  const ofSpread = spread ? SPREAD_SETTINGS : {};
+  return { sql, parameters, settings: { ...PAGE_SETTINGS, ...ofSpread, ...settings, ...between } };
 }
 
 /** Connects the reading user. `url`: `http://user:password@host:port/database`. */
@@ -182,6 +201,27 @@ export function createReader(
     requestTimeoutMs: lookupTimeoutMs,
     settings: { max_execution_time: Math.ceil(lookupTimeoutMs / 1000) },
   });
+
+  let knownToBeSpread: Promise<boolean> | undefined;
+
+  async function askWhetherSpread(): Promise<boolean> {
+    try {
+      const result = await lookups.query({
+        query:
+          "SELECT engine FROM system.tables WHERE database = currentDatabase() AND name = 'conversations'",
+        format: "JSONEachRow",
+      });
+      const [table] = await result.json<{ engine: string }>();
+      if (table === undefined) knownToBeSpread = undefined;
+      return table?.engine === "Distributed";
+    } catch (error) {
+      knownToBeSpread = undefined;
+      throw toWarehouseError(error);
+    }
+  }
+
+  /** Whether the tables lie on several servers. */
+  const isSpread = (): Promise<boolean> => (knownToBeSpread ??= askWhetherSpread());
 
   /** Sends a query and hands its response, as it flows, to `open`. */
   async function send<T>(
@@ -247,7 +287,10 @@ export function createReader(
     }
   }
 
-  function linesOf(table: "conversations" | "messages", sql: string): WindowLines {
+  function linesOf(
+    table: "conversations" | "messages",
+    sqlOf: (shape: Pick<PageShape, "spread">) => string,
+  ): WindowLines {
     const endSql = stepEnd(table);
     return {
       async stepEnd({ clientId, since, to, signal }) {
@@ -256,29 +299,34 @@ export function createReader(
         // An instant with more rows than a step is a step of its own.
         return date === undefined ? to : Math.max(date, since + 1);
       },
-      read({ clientId, since, to, signal }) {
+      async read({ clientId, since, to, signal }) {
         const parameters = { client: clientId, since, to };
-        return send({ sql, parameters, settings: LINE_SETTINGS }, passLines, signal);
+        const spread = await isSpread();
+        const settings = { ...LINE_SETTINGS, ...(spread ? SPREAD_SETTINGS : {}) };
+        return send({ sql: sqlOf({ spread }), parameters, settings }, passLines, signal);
       },
     };
   }
 
   return {
     lines: {
-      conversations: linesOf("conversations", conversationLines()),
-      messages: linesOf("messages", messageLines()),
+      conversations: linesOf("conversations", conversationLines),
+      messages: linesOf("messages", messageLines),
     },
     async conversationsByCreation(query) {
-      return toPage(await send(conversationsByCreationStatement(query), openPage, query.signal));
+      const statement = conversationsByCreationStatement(query, await isSpread());
+      return toPage(await send(statement, openPage, query.signal));
     },
     async conversationsByUpdate(query) {
       const { clientId, pageSize, signal } = query;
-      const shape = shapeOf(query);
+      const spread = await isSpread();
+      const shape = shapeOf(query, spread);
+      const settings = spread ? LIVE_FIRST : {};
       const sql = conversationsByUpdate(shape);
       const parameters = parametersOf(query);
       const found = await findAmong(
         updatesAhead.candidates(clientId, pageSize),
-        (candidates) => statementOf(sql, query, { ...parameters, candidates }, {}),
+        (candidates) => statementOf(sql, query, { ...parameters, candidates }, settings, spread),
         countUpdates(shape.positioned),
         signal,
       );
@@ -287,23 +335,26 @@ export function createReader(
     },
     async messagesByCreation(query: MessagePageQuery) {
       const { conversationId, signal } = query;
-      const shape = shapeOf(query);
+      const spread = await isSpread();
+      const shape = shapeOf(query, spread);
       if (conversationId !== undefined) {
         const found = await findAmong(
           messageCandidates(query),
-          (candidates) => messagesOfConversationStatement({ ...query, conversationId }, candidates),
+          (candidates) => messagesOfConversationStatement({ ...query, conversationId }, candidates, spread),
           countMessages(shape.positioned),
           signal,
         );
         return toPage(found);
       }
-      const statement = statementOf(messagesByCreation(shape), query, parametersOf(query), IN_ORDER);
+      const sql = messagesByCreation(shape);
+      const statement = statementOf(sql, query, parametersOf(query), IN_ORDER, spread);
       return toPage(await send(statement, openPage, query.signal));
     },
     async endUsers({ clientId, from = "", limit, externalId, signal }) {
       const sql = endUsers({ selected: externalId !== undefined });
       const parameters = { client: clientId, from, size: limit, external_id: externalId ?? "" };
-      const statement = { sql, parameters, settings: { ...PAGE_SETTINGS, ...IN_ORDER } };
+      const settings = { ...PAGE_SETTINGS, ...IN_ORDER, ...((await isSpread()) ? SPREAD_SETTINGS : {}) };
+      const statement = { sql, parameters, settings };
       const { head, records } = await send(statement, openEndUsers, signal);
       return { rows: head?.rows ?? 0, next: head?.next ?? null, records };
     },

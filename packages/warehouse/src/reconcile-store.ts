@@ -2,7 +2,8 @@ import { hash, randomUUID } from "node:crypto";
 import type { ClickHouseClient } from "@clickhouse/client";
 import { type EventType, formatTimestampZ, type Micros, versionNumber } from "@conversation-export/domain";
 import type { Version } from "@conversation-export/domain";
-import { connect, type WarehouseAccess } from "./connection.ts";
+import { type ConnectionOptions, connect, type WarehouseAccess } from "./connection.ts";
+import { createEveryServer } from "./every-server.ts";
 import { createJobKeys } from "./job-keys.ts";
 import type { Topology } from "./migration-template.ts";
 import { toWarehouseError } from "./warehouse-error.ts";
@@ -64,15 +65,17 @@ export const createReconcileStore = (
     readonly now: () => number;
   },
 ): ReconcileStore => {
-  const client: ClickHouseClient = connect({
+  const connection: ConnectionOptions = {
     ...deps,
     maxOpenConnections: 4,
     requestTimeoutMs: 600_000,
     // A projection still shows rows that are masked in its table.
     settings: { optimize_use_projections: 0 },
-  });
+  };
+  const client: ClickHouseClient = connect(connection);
+  const servers = createEveryServer({ ...connection, topology: deps.topology });
 
-  const jobKeys = createJobKeys({ client, topology: deps.topology });
+  const jobKeys = createJobKeys({ client, servers, topology: deps.topology });
 
   type Key = { readonly clientId: string; readonly id: string; readonly dateCreated: Micros };
 
@@ -95,7 +98,7 @@ export const createReconcileStore = (
           date_created: formatTimestampZ(one.dateCreated),
         })),
         format: "JSONEachRow",
-        clickhouse_settings: { async_insert: 0, distributed_foreground_insert: 1 },
+        clickhouse_settings: { async_insert: 0 },
         ...options,
       });
       const result = await client.query({
@@ -218,6 +221,9 @@ export const createReconcileStore = (
         throw toWarehouseError(error);
       }
     },
-    close: () => client.close(),
+    close: async () => {
+      await client.close();
+      await servers.close();
+    },
   };
 };

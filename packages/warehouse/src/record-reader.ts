@@ -6,7 +6,8 @@ import {
   type StoredRow,
   TABLES_OF,
 } from "@conversation-export/domain";
-import { connect, type WarehouseAccess } from "./connection.ts";
+import { type ConnectionOptions, connect, type WarehouseAccess } from "./connection.ts";
+import { createEveryServer } from "./every-server.ts";
 import { createJobKeys } from "./job-keys.ts";
 import { headersOfLanding } from "./landing-rows.ts";
 import { type LandingSelection, landingCondition } from "./landing-selection.ts";
@@ -96,21 +97,21 @@ export function createRecordReader(
     readonly topology: Topology;
   },
 ): RecordReader {
-  const client: ClickHouseClient = connect({
+  const connection: ConnectionOptions = {
     ...deps,
     maxOpenConnections: 8,
     requestTimeoutMs: 600_000,
     settings: {
       async_insert: 0,
-      distributed_foreground_insert: 1,
-      distributed_product_mode: "global",
       // A projection may show rows that are hidden in its table.
       optimize_use_projections: 0,
       // Events are sorted by record with all that they say.
       max_bytes_before_external_sort: "536870912",
     },
-  });
-  const keys = createJobKeys({ client, topology: deps.topology });
+  };
+  const client: ClickHouseClient = connect(connection);
+  const servers = createEveryServer({ ...connection, topology: deps.topology });
+  const keys = createJobKeys({ client, servers, topology: deps.topology });
 
   async function* rows<Row>(
     query: string,
@@ -213,6 +214,9 @@ export function createRecordReader(
         throw toWarehouseError(error);
       }
     },
-    close: () => client.close(),
+    close: async () => {
+      await client.close();
+      await servers.close();
+    },
   };
 }

@@ -102,7 +102,7 @@ export async function insertRequest(client: ClickHouseClient, request: DataSubje
       table: "data_subject_requests",
       values: [toRow(request)],
       format: "JSONEachRow",
-      clickhouse_settings: { async_insert: 0, insert_deduplicate: 0, distributed_foreground_insert: 1 },
+      clickhouse_settings: { async_insert: 0, insert_deduplicate: 0 },
     });
   } catch (error) {
     const { code, message, retryable } = toWarehouseError(error);

@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
 import type { ClickHouseClient, ClickHouseSettings } from "@clickhouse/client";
 import type { Micros } from "@conversation-export/domain";
-import { connect, type WarehouseAccess } from "./connection.ts";
+import { type ConnectionOptions, connect, type WarehouseAccess } from "./connection.ts";
 import { createDeletion } from "./deletion.ts";
+import { createEveryServer } from "./every-server.ts";
 import { createJobKeys } from "./job-keys.ts";
 import type { Topology } from "./migration-template.ts";
 import { toWarehouseError } from "./warehouse-error.ts";
@@ -82,16 +83,18 @@ export const createRetentionStore = (
     readonly topology: Topology;
   },
 ): RetentionStore => {
-  const client: ClickHouseClient = connect({
+  const connection: ConnectionOptions = {
     ...deps,
     maxOpenConnections: 4,
     requestTimeoutMs: 3_600_000,
     // A projection still shows rows that are masked in its table.
     settings: { output_format_json_quote_64bit_integers: 0, optimize_use_projections: 0 },
-  });
+  };
+  const client: ClickHouseClient = connect(connection);
+  const servers = createEveryServer({ ...connection, topology: deps.topology });
   const { cluster } = deps.topology;
   const deletion = createDeletion(deps);
-  const jobKeys = createJobKeys({ client, topology: deps.topology });
+  const jobKeys = createJobKeys({ client, servers, topology: deps.topology });
   const withSignal = (signal: AbortSignal | undefined) =>
     signal === undefined ? {} : { abort_signal: signal };
 
@@ -246,6 +249,7 @@ export const createRetentionStore = (
     },
     close: async () => {
       await deletion.close();
+      await servers.close();
       await client.close();
     },
   };

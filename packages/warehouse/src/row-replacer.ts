@@ -14,8 +14,9 @@ import {
 import { isRetryable, retry, ServiceError } from "@conversation-export/runtime";
 import type { TableInsert } from "./batch.ts";
 import { clusterNames } from "./cluster-names.ts";
-import { connect, type WarehouseAccess } from "./connection.ts";
+import { type ConnectionOptions, connect, type WarehouseAccess } from "./connection.ts";
 import { hidingStatement } from "./deletion.ts";
+import { createEveryServer } from "./every-server.ts";
 import { insertHalves } from "./insert-halves.ts";
 import { createJobKeys } from "./job-keys.ts";
 import { createMergePause } from "./merge-pause.ts";
@@ -126,20 +127,21 @@ export function createRowReplacer(
   const { topology, holdMs = HOLD_MS } = deps;
   const { local, on, system } = clusterNames(topology);
   const closing = new AbortController();
-  const client: ClickHouseClient = connect({
+  const connection: ConnectionOptions = {
     ...deps,
     maxOpenConnections: 4,
     requestTimeoutMs: 3_600_000,
     settings: {
       async_insert: 0,
-      distributed_foreground_insert: 1,
       // The keys of a run do not change any more.
       allow_nondeterministic_mutations: 1,
     },
-  });
+  };
+  const client: ClickHouseClient = connect(connection);
+  const servers = createEveryServer({ ...connection, topology });
   const writer = createWriter(deps);
-  const keys = createJobKeys({ client, topology });
-  const pause = createMergePause({ client, topology, signal: closing.signal });
+  const keys = createJobKeys({ client, servers, topology });
+  const pause = createMergePause({ servers, topology, signal: closing.signal });
 
   const noteKeys = async (run: string, wrong: readonly WrongRow[]): Promise<void> => {
     for (let at = 0; at < wrong.length; at += KEYS_IN_INSERT) {
@@ -168,7 +170,7 @@ export function createRowReplacer(
     const condition = removalCondition(table, local("job_keys"));
     begun.add(run);
     for (const partition of partitionsOf(table, wrong) ?? [undefined]) {
-      await client.command({
+      await servers.command({
         query: hidingStatement(table, topology, condition, partition),
         query_params: { run, table },
         clickhouse_settings: { lightweight_deletes_sync: "0", mutations_sync: "0" },
@@ -212,7 +214,7 @@ export function createRowReplacer(
     retry(
       async () => {
         try {
-          await client.command({
+          await servers.command({
             query: `KILL MUTATION ${on} WHERE ${OF_RUNS} SYNC`,
             query_params: { runs: inCommand(run) },
             abort_signal: AbortSignal.timeout(ANSWER_MS),
@@ -346,6 +348,7 @@ export function createRowReplacer(
     async close() {
       closing.abort(new ServiceError("stopped", "stopped while waiting for ClickHouse"));
       await writer.close();
+      await servers.close();
       await client.close();
     },
   };

@@ -52,7 +52,6 @@ export function createSuppressionStore(deps: WarehouseAccess): SuppressionStore 
     settings: {
       async_insert: 0,
       insert_deduplicate: 0,
-      distributed_foreground_insert: 1,
       max_execution_time: SUPPRESSION_INSERT_SECONDS,
     },
   });

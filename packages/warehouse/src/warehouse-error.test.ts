@@ -15,6 +15,13 @@ test.each([
   });
 });
 
+test("the server is named where several are asked", () => {
+  const refused = new ClickHouseError({ message: "", code: "60", type: "UNKNOWN_TABLE" });
+  expect(toWarehouseError(refused, "http://two:8123").message).toBe(
+    "warehouse_unavailable: UNKNOWN_TABLE (http://two:8123)",
+  );
+});
+
 test("a request that is not answered in time may be tried again, and its server counts as away", () => {
   const error = toWarehouseError(new Error("Timeout error."));
   expect(error).toMatchObject({

@@ -10,18 +10,33 @@ export type WarehouseErrorCode =
 export class WarehouseError extends ServiceError {
   /** ClickHouse's own name of the error, such as MEMORY_LIMIT_EXCEEDED, or the socket's, such as ECONNREFUSED. */
   readonly causeName: string;
+  /** The address of the server that said it, where several are asked. */
+  readonly server: string | undefined;
 
-  constructor(code: WarehouseErrorCode, causeName: string, retryable: boolean, cause: unknown) {
-    super(code, `${code}: ${causeName}`, { retryable, cause });
+  constructor(
+    code: WarehouseErrorCode,
+    causeName: string,
+    retryable: boolean,
+    cause: unknown,
+    server?: string,
+  ) {
+    super(code, `${code}: ${causeName}${server === undefined ? "" : ` (${server})`}`, { retryable, cause });
     this.name = "WarehouseError";
     this.causeName = causeName;
+    this.server = server;
   }
 }
+
+// So says a server about the rows that it is sent, and about its own connection to a shard that breaks off.
+const ENDS_TOO_EARLY: readonly string[] = ["ATTEMPT_TO_READ_AFTER_EOF", "CANNOT_READ_ALL_DATA"];
+
+/** true: the data ended too early, which on a cluster may be the fault of a shard. */
+export const endsTooEarly = (error: WarehouseError): boolean => ENDS_TOO_EARLY.includes(error.causeName);
 
 // Errors that name the data of an INSERT; everything else may pass with time or an operator's hand.
 const DATA_ERRORS: ReadonlySet<string> = new Set([
   "VIOLATED_CONSTRAINT",
-  "CANNOT_READ_ALL_DATA",
+  ...ENDS_TOO_EARLY,
   "CANNOT_PARSE_INPUT_ASSERTION_FAILED",
   "CANNOT_PARSE_TEXT",
   "CANNOT_PARSE_NUMBER",
@@ -33,7 +48,6 @@ const DATA_ERRORS: ReadonlySet<string> = new Set([
   "ARGUMENT_OUT_OF_BOUND",
   "VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE",
   "UNKNOWN_ELEMENT_OF_ENUM",
-  "ATTEMPT_TO_READ_AFTER_EOF",
 ]);
 
 // Errors of a query that are the query's fault and come back every time.
@@ -89,15 +103,15 @@ function isBug(error: unknown): boolean {
 
 /**
  * Names what went wrong with a query or an insert, by the type of the error; by its words only a request that was not
- * answered in time (`TimeoutError`).
+ * answered in time (`TimeoutError`). `server`: the address of the one that was asked, where it is one of several.
  */
-export function toWarehouseError(error: unknown): WarehouseError {
+export function toWarehouseError(error: unknown, server?: string): WarehouseError {
   if (error instanceof WarehouseError) return error;
   const name = causeNameOf(error);
   if (isBug(error) && name === (error as Error).name) {
-    return new WarehouseError("warehouse_query_failed", name, false, error);
+    return new WarehouseError("warehouse_query_failed", name, false, error, server);
   }
-  if (DATA_ERRORS.has(name)) return new WarehouseError("warehouse_refused_data", name, false, error);
-  if (QUERY_BUGS.has(name)) return new WarehouseError("warehouse_query_failed", name, false, error);
-  return new WarehouseError("warehouse_unavailable", name, true, error);
+  if (DATA_ERRORS.has(name)) return new WarehouseError("warehouse_refused_data", name, false, error, server);
+  if (QUERY_BUGS.has(name)) return new WarehouseError("warehouse_query_failed", name, false, error, server);
+  return new WarehouseError("warehouse_unavailable", name, true, error, server);
 }

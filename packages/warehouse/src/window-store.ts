@@ -7,7 +7,9 @@ import {
   type WindowState,
   type WindowTable,
 } from "@conversation-export/domain";
+import { clusterNames } from "./cluster-names.ts";
 import { connect, type WarehouseAccess } from "./connection.ts";
+import type { Topology } from "./migration-template.ts";
 import { toWarehouseError } from "./warehouse-error.ts";
 
 const SECOND = 1_000_000;
@@ -101,10 +103,12 @@ const countSql = (table: WindowTable): string => `SELECT w AS start, sum(n) AS r
 /** `url`: of the user for jobs; `windowSeconds`: the length of a window. */
 export function createWindowStore(
   deps: WarehouseAccess & {
+    readonly topology: Topology;
     readonly windowSeconds: number;
   },
 ): WindowStore {
   const { windowSeconds } = deps;
+  const { system } = clusterNames(deps.topology);
   const client: ClickHouseClient = connect({
     ...deps,
     maxOpenConnections: 2,
@@ -206,7 +210,7 @@ export function createWindowStore(
     async oldestInsert() {
       const [row] = await rowsOf<{ inserts: number; micros: number }>(
         `SELECT count() AS inserts, min(toUnixTimestamp64Micro(now64(6)) - toInt64(elapsed * 1000000)) AS micros
-          FROM system.processes WHERE query_kind = 'Insert' AND is_initial_query`,
+          FROM ${system("processes")} WHERE query_kind = 'Insert' AND is_initial_query`,
         {},
       );
       return row === undefined || row.inserts === 0 ? null : row.micros;

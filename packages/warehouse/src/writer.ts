@@ -2,7 +2,7 @@ import { Readable } from "node:stream";
 import { finished } from "node:stream/promises";
 import { connect, type WarehouseAccess } from "./connection.ts";
 import type { TableInsert } from "./batch.ts";
-import { toWarehouseError } from "./warehouse-error.ts";
+import { endsTooEarly, toWarehouseError, WarehouseError } from "./warehouse-error.ts";
 import { settingsOf, type WriteTicket } from "./write-ticket.ts";
 
 /** What ingest writes with. */
@@ -30,11 +30,26 @@ export function createWriter(
       insert_deduplicate: 0,
       // Rows of one key are merged when they are read: sorting the block is enough.
       optimize_on_insert: 0,
-      // On a cluster: acknowledged means written by the shard.
-      distributed_foreground_insert: 1,
       input_format_parallel_parsing: 0,
     },
   });
+  /** Into a distributed table the rows are sent on: that they end too early may be the fault of a shard that dies. */
+  const blameShard = async (table: string, error: WarehouseError): Promise<WarehouseError> => {
+    if (!endsTooEarly(error)) return error;
+    try {
+      const result = await client.query({
+        query:
+          "SELECT engine FROM system.tables WHERE database = currentDatabase() AND name = {table:String}",
+        query_params: { table },
+        format: "JSONEachRow",
+      });
+      const [found] = await result.json<{ engine: string }>();
+      if (found?.engine !== "Distributed") return error;
+    } catch (other) {
+      return toWarehouseError(other);
+    }
+    return new WarehouseError("warehouse_unavailable", error.causeName, true, error);
+  };
   return {
     async insert({ table, columns, body }, signal, ticket) {
       try {
@@ -47,7 +62,7 @@ export function createWriter(
         result.stream.resume();
         await finished(result.stream);
       } catch (error) {
-        throw toWarehouseError(error);
+        throw await blameShard(table, toWarehouseError(error));
       }
     },
     async ping() {

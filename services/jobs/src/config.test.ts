@@ -13,7 +13,7 @@ describe("readConfig", () => {
     const config = readConfig({ ...env, WINDOWS_INTERVAL_SECONDS: "5", COMPACT_INTERVAL_SECONDS: "0" });
     expect(config.kafka.brokers).toEqual(["one:9092", "two:9092"]);
     expect(config.everyMs).toMatchObject({ windows: 5_000, compact: null });
-    expect(config.cluster).toBeNull();
+    expect(config.topology).toEqual({ cluster: null });
   });
 
   it("has a board only with a password", () => {

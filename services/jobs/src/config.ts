@@ -1,4 +1,5 @@
 import {
+  type ClickhouseCluster,
   type ClickhouseServer,
   ConfigError,
   type Environment,
@@ -6,6 +7,7 @@ import {
   LOG_LEVELS,
   parseEnv,
   readAll,
+  readClickhouseCluster,
   readClickhouseServer,
   readKafkaServers,
   readRedisServer,
@@ -21,10 +23,6 @@ const count = (fallback: number, min = 1) => z.coerce.number().int().min(min).de
 const interval = (fallbackSeconds: number) => count(fallbackSeconds, 0);
 
 const schema = z.object({
-  CLUSTER: z
-    .string()
-    .regex(/^[\w-]+$/)
-    .optional(),
   KAFKA_GROUP_ID: z.string().min(1).default("conversation-export-ingest"),
   TOPIC_CONVERSATIONS: z.string().min(1).default("conversations"),
   TOPIC_MESSAGES: z.string().min(1).default("messages"),
@@ -58,8 +56,7 @@ export type Config = {
   readonly redis: RedisServer;
   /** With the user for jobs. */
   readonly clickhouse: ClickhouseServer;
-  /** null: one server. */
-  readonly cluster: string | null;
+  readonly topology: ClickhouseCluster;
   readonly kafka: KafkaServers;
   /** The group of ingest. */
   readonly groupId: string;
@@ -107,9 +104,10 @@ export type Config = {
 
 /** Reads the configuration. Throws `ConfigError`, which names every wrong variable. */
 export const readConfig = (env: Environment = process.env): Config => {
-  const [redis, clickhouse, kafka, traces, values] = readAll(
+  const [redis, clickhouse, topology, kafka, traces, values] = readAll(
     () => readRedisServer(env),
     () => readClickhouseServer(env),
+    () => readClickhouseCluster(env),
     () => readKafkaServers(env),
     () => readTraceSettings(env, "conversation-export-jobs"),
     () => parseEnv(schema, env),
@@ -121,7 +119,7 @@ export const readConfig = (env: Environment = process.env): Config => {
   return {
     redis,
     clickhouse,
-    cluster: values.CLUSTER ?? null,
+    topology,
     kafka,
     groupId: values.KAFKA_GROUP_ID,
     topics: {

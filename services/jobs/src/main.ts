@@ -106,10 +106,10 @@ metrics.gauge("redis_up", "1 when Redis answers", [], (gauge) =>
 const writer = createWriter({ ...config.clickhouse, application });
 const warehouseWatch = createAnswerWatch({ name: "ClickHouse", ping: writer.ping, everyMs: ASK_EVERY_MS });
 
-const topology = { cluster: config.cluster };
+const { topology } = config;
 const windowSeconds = config.uploadWindow.seconds;
 const now = (): number => Date.now() * 1000;
-const windows = createWindowStore({ ...config.clickhouse, application, windowSeconds });
+const windows = createWindowStore({ ...config.clickhouse, application, topology, windowSeconds });
 const cleanup = createCleanupStore({ ...config.clickhouse, application, topology });
 const partitions = createPartitionStore({ ...config.clickhouse, application, topology });
 registerWindowMetrics(metrics, windows);
@@ -172,7 +172,7 @@ const reconciliation = createReconcileStore({
 const upkeep = createUpkeepMetrics(metrics);
 
 const warehouse = { ...config.clickhouse, application };
-const partCounts = createPartCounts(warehouse);
+const partCounts = createPartCounts({ ...warehouse, topology });
 registerPartMetrics(metrics, partCounts);
 const landing = createLandingStore(warehouse);
 const records = createRecordReader({ ...warehouse, topology });

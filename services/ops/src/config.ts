@@ -1,9 +1,11 @@
 import {
+  type ClickhouseCluster,
   type ClickhouseServer,
   type Environment,
   type KafkaServers,
   parseEnv,
   readAll,
+  readClickhouseCluster,
   readClickhouseServer,
   readClickhouseUser,
   readKafkaServers,
@@ -12,15 +14,10 @@ import {
 } from "@conversation-export/runtime";
 import { z } from "zod";
 
-const clusterName = z.string().regex(/^[\w-]+$/, "must be a name of letters, digits, _ and -");
 const topicName = z
   .string()
   .regex(/^[\w.-]{1,200}$/, "must be a topic name of up to 200 letters, digits, '.', '_' and '-'");
 const secret = z.string().min(32, "must have at least 32 characters");
-
-const warehouseSchema = z.object({
-  CLUSTER: clusterName.optional(),
-});
 
 const busSchema = z.object({
   KAFKA_GROUP_ID: z.string().min(1).default("conversation-export-ingest"),
@@ -47,10 +44,7 @@ const servicesSchema = z.object({
 });
 
 /** ClickHouse with the user for migrations. */
-export type WarehouseConfig = ClickhouseServer & {
-  /** null: a single server. */
-  readonly cluster: string | null;
-};
+export type WarehouseConfig = ClickhouseServer & ClickhouseCluster;
 
 export type BusConfig = KafkaServers & {
   /** The consumer group of ingest. */
@@ -75,11 +69,11 @@ export type ServiceUsers = Readonly<Record<"writer" | "reader" | "intake" | "job
 
 /** Reads where ClickHouse is. Throws `ConfigError`, which names every wrong variable. */
 export const readWarehouseConfig = (env: Environment = process.env): WarehouseConfig => {
-  const [server, values] = readAll(
+  const [server, cluster] = readAll(
     () => readClickhouseServer(env),
-    () => parseEnv(warehouseSchema, env),
+    () => readClickhouseCluster(env),
   );
-  return { ...server, cluster: values.CLUSTER ?? null };
+  return { ...server, ...cluster };
 };
 
 /** Reads where Kafka is and how its topics are called. Throws `ConfigError`. */

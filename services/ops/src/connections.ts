@@ -24,7 +24,7 @@ import {
   CommandError,
   explainBus,
   explainWarehouse,
-  isUnanswered,
+  mayWantTls,
   kafkaAway,
   redisAway,
   redisPlace,
@@ -175,7 +175,7 @@ export const explainStore = async (
   variable?: string,
 ): Promise<unknown> => {
   const { protocol, hostname, port, host } = new URL(server.url);
-  if (isUnanswered(error) && protocol === "http:") {
+  if (mayWantTls(error) && protocol === "http:") {
     const address = { host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || HTTP_PORT) };
     if (await speakTls([address])) {
       return new CommandError(explainTlsOnly(CLICKHOUSE_TLS, host), { cause: error });

@@ -83,13 +83,15 @@ const warehouseProblem = (error: WarehouseError, { username, pathname }: URL, va
   }
 };
 
-/** true: no answer that was one of ClickHouse's. */
-export const isUnanswered = (error: unknown): boolean =>
-  error instanceof WarehouseError && (isAwayError(error) || error.causeName.startsWith("HPE_"));
+const BROKEN_OFF: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE"]);
+
+/** true: what answered, or broke off, may be a server that speaks TLS alone. */
+export const mayWantTls = (error: unknown): boolean =>
+  error instanceof WarehouseError && (BROKEN_OFF.has(error.causeName) || error.causeName.startsWith("HPE_"));
 
 /**
- * Trouble with ClickHouse in words for the terminal; host and user come from the URL, never the password. `variable`:
- * where the URL stands.
+ * Trouble with ClickHouse in words for the terminal; host and user come from the URL, never the password, the host of
+ * one of several shards from the error. `variable`: where the URL stands.
  */
 export const explainWarehouse = (
   error: unknown,
@@ -98,10 +100,12 @@ export const explainWarehouse = (
 ): unknown => {
   if (!(error instanceof WarehouseError)) return error;
   const parsed = new URL(url);
-  const aboutTls = explainTls({ ...CLICKHOUSE_TLS, address: variable }, parsed.host, error.causeName);
+  const { host } = error.server === undefined ? parsed : new URL(error.server);
+  const address = error.server === undefined ? variable : "CLICKHOUSE_SHARD_URLS";
+  const aboutTls = explainTls({ ...CLICKHOUSE_TLS, address }, host, error.causeName);
   if (aboutTls !== undefined) return new CommandError(aboutTls, { cause: error });
   return isAwayError(error)
-    ? awayError("ClickHouse", parsed.host, variable, error.causeName, error)
+    ? awayError("ClickHouse", host, address, error.causeName, error)
     : new CommandError(warehouseProblem(error, parsed, variable), { cause: error });
 };
 

@@ -12,19 +12,18 @@ export const applyMigrations = async (
   json: boolean,
   print: Print,
 ): Promise<void> => {
-  const { cluster, ...server } = config;
-  await requireClickhouse(server);
+  await requireClickhouse(config);
   try {
     const states = await migrate({
-      ...server,
-      topology: { cluster },
-      onApplied: (name) => {
-        if (!json) print(`applied    ${name}`);
+      ...config,
+      topology: config,
+      onApplied: (name, shard) => {
+        if (!json) print(`applied    ${name}${shard === undefined ? "" : ` on ${shard}`}`);
       },
     });
     if (json) return print(renderJson(states));
     for (const { name, state } of states) if (state === "unchanged") print(`unchanged  ${name}`);
   } catch (error) {
-    throw await explainStore(error, server);
+    throw await explainStore(error, config);
   }
 };

@@ -114,7 +114,8 @@ Examples:
       const to = until === undefined ? undefined : parseTimestamp(until);
       const [lines, lengths] = await withStore(
         warehouse,
-        () => createWindowStore({ ...warehouse, application: "export-ops", windowSeconds }),
+        () =>
+          createWindowStore({ ...warehouse, application: "export-ops", topology: warehouse, windowSeconds }),
         async (store) => {
           const found = await store.list({
             ...(from !== undefined && { since: from }),

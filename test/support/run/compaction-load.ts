@@ -10,7 +10,12 @@ const WINDOW_SECONDS = 3_600;
 
 /** Enters everything that the tables hold into the ledger, as windows that are closed. */
 export const closeAllWindows = async (jobsUrl: string): Promise<void> => {
-  const store = createWindowStore({ url: jobsUrl, application: "test", windowSeconds: WINDOW_SECONDS });
+  const store = createWindowStore({
+    url: jobsUrl,
+    application: "test",
+    topology: { cluster: null },
+    windowSeconds: WINDOW_SECONDS,
+  });
   try {
     const length = WINDOW_SECONDS * SECOND;
     const now = Date.now() * 1000 + 2 * length;

@@ -8,6 +8,7 @@ import { createKey, createLogger } from "@conversation-export/runtime";
 import { createClientStore } from "@conversation-export/warehouse";
 import { ops } from "./ops.ts";
 import { type ServiceName, type ServiceProcess, startService } from "./service-process.ts";
+import { clusterVariables, rememberShards, SHARDS } from "./shards.ts";
 import { until } from "./until.ts";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
@@ -29,6 +30,11 @@ export type System = {
   environment(name: ServiceName): Readonly<Record<string, string>>;
   /** The address of export-api with its /api prefix. */
   readonly apiUrl: string;
+  /** One more process of a service, on ports of its own; `apiUrl` counts for export-api. */
+  another(
+    name: ServiceName,
+    env: Readonly<Record<string, string>>,
+  ): Promise<{ process: ServiceProcess; apiUrl: string }>;
   /** One more export-api on ports of its own; gives its address with the /api prefix. */
   anotherApi(env: Readonly<Record<string, string>>): Promise<{ process: ServiceProcess; apiUrl: string }>;
   /** Makes the client when it does not exist, and a key; by default one for the export alone. */
@@ -41,13 +47,16 @@ export type System = {
 /** Starts servers in an empty folder `.local/<name>`, applies the migrations and creates the topics. */
 export const startSystem = async (
   name: string,
-  options: Pick<StackOptions, "kafkaListeners" | "clickhousePasswords"> = {},
+  options: Pick<StackOptions, "kafkaListeners" | "clickhousePasswords" | "shards"> = {},
 ): Promise<System> => {
   const dir = join(ROOT, ".local", name);
   rmSync(dir, { recursive: true, force: true });
   mkdirSync(dir, { recursive: true });
-  const stack = await startStack({ ...options, dir: join(dir, "servers") });
+  const stack = await startStack({ shards: SHARDS, ...options, dir: join(dir, "servers") });
+  rememberShards(stack);
+  const cluster = clusterVariables(stack);
   const operator = {
+    ...cluster,
     CLICKHOUSE_URL: stack.clickhouse.url("migrator"),
     KAFKA_BROKERS: stack.kafka.brokers.join(","),
   };
@@ -65,6 +74,7 @@ export const startSystem = async (
   const access = createClientStore({ url: operator.CLICKHOUSE_URL, application: "test", now: Date.now });
 
   const environment = (service: ServiceName): Readonly<Record<string, string>> => ({
+    ...cluster,
     KAFKA_BROKERS: operator.KAFKA_BROKERS,
     KAFKA_SESSION_TIMEOUT_MS: "6000",
     LAG_INTERVAL_MS: "500",
@@ -97,6 +107,15 @@ export const startSystem = async (
     return started;
   };
 
+  const another: System["another"] = async (service, env) => {
+    const own = await choosePorts({ names: ["api", "metrics"], fixed: {} });
+    const process = await start(service, own.metrics, `${service}-${own.api}.log`, {
+      PORT: String(own.api),
+      ...env,
+    });
+    return { process, apiUrl: `http://127.0.0.1:${own.api}/api` };
+  };
+
   return {
     stack,
     admin,
@@ -106,14 +125,8 @@ export const startSystem = async (
     environment,
     apiUrl: `http://127.0.0.1:${ports.api}/api`,
     service: (service, env = {}) => start(service, ports[service], `${service}.log`, env),
-    anotherApi: async (env) => {
-      const own = await choosePorts({ names: ["api", "metrics"], fixed: {} });
-      const process = await start("export-api", own.metrics, `export-api-${own.api}.log`, {
-        PORT: String(own.api),
-        ...env,
-      });
-      return { process, apiUrl: `http://127.0.0.1:${own.api}/api` };
-    },
+    another,
+    anotherApi: (env) => another("export-api", env),
     key: async (clientId, scopes = ["export"]) => {
       const createdAt = new Date().toISOString();
       if ((await access.findClient(clientId)) === null) {
@@ -143,7 +156,8 @@ export const startSystem = async (
       await Promise.all([...running].map((process) => process.kill("SIGKILL")));
       await Promise.all([producer.stop(), admin.stop(), access.close()]);
       // Nobody needs what a clean end would keep.
-      await Promise.all([stack.kafka, stack.clickhouse, stack.redis].map((server) => server.kill()));
+      const servers = [stack.kafka, ...stack.clickhouseShards, stack.redis];
+      await Promise.all(servers.map((server) => server.kill()));
       await stack.stop();
     },
   };

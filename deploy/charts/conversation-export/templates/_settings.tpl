@@ -65,6 +65,9 @@ LOG_LEVEL: [ingest, export-api, jobs]
 {{- end -}}
 {{- if and $values.clickhouse.cluster (has $component (list "jobs" "ops" "migrate")) -}}
 {{- $_ := set $env "CLUSTER" $values.clickhouse.cluster -}}
+{{- with $values.clickhouse.shardUrls -}}
+{{- $_ := set $env "CLICKHOUSE_SHARD_URLS" (join "," .) -}}
+{{- end -}}
 {{- end -}}
 
 {{- if or $isService (eq $component "ops") -}}

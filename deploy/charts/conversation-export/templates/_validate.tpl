@@ -107,6 +107,10 @@
 {{- $problems = append $problems "traces.headers counts only with traces.endpoint: set the address of the receiver, or leave traces.headers out" -}}
 {{- end -}}
 
+{{- if and $values.clickhouse.shardUrls (not $values.clickhouse.cluster) -}}
+{{- $problems = append $problems "clickhouse.shardUrls counts only with clickhouse.cluster: set the name of the cluster in remote_servers, or leave shardUrls out" -}}
+{{- end -}}
+
 {{- /* Scaling */ -}}
 {{- range $of := list (dict "at" "ingest" "scaler" "keda") (dict "at" "exportApi" "scaler" "autoscaling") (dict "at" "jobs" "scaler" "keda") -}}
 {{- $component := get $values $of.at -}}

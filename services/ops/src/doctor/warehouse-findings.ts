@@ -1,4 +1,3 @@
-import type { ClickhouseServer } from "@conversation-export/runtime";
 import { createSubjectHash } from "@conversation-export/suppression";
 import {
   createInspector,
@@ -6,7 +5,7 @@ import {
   type Inspector,
   LIST_NAMES,
 } from "@conversation-export/warehouse";
-import type { ServiceUsers } from "../config.ts";
+import type { ServiceUsers, WarehouseConfig } from "../config.ts";
 import { explainStore, requireClickhouse, withStore } from "../connections.ts";
 import { credentialsBeside } from "../explain.ts";
 import { attempt, type Finding, type Findings, findingsOf } from "./finding.ts";
@@ -152,7 +151,7 @@ const secretFinding = async (inspector: Inspector, secret: string): Promise<Find
 /** A list that is complete only up to so long ago has an ingest that does not get on. */
 const OLD_WATERMARK_MS = 10 * 60_000;
 
-const watermarkFinding = async (server: ClickhouseServer): Promise<Finding> => {
+const watermarkFinding = async (server: WarehouseConfig): Promise<Finding> => {
   const marks = await withStore(
     server,
     () => createWatermarkReader({ ...server, application: "export-ops" }),
@@ -174,12 +173,15 @@ type UserNeeds = {
   readonly user: keyof ServiceUsers | "migrator";
   readonly variable: string;
   readonly needs: readonly Need[];
+  /** What it needs beside, to speak to all servers of a cluster. */
+  readonly onCluster?: readonly Need[];
   /** What this user must not be able to do. */
   readonly never: readonly Need[];
 };
 
 const ALL_TABLES = "{database}.*";
 const RECORDS = "{database}.conversations";
+const EVERY_SERVER: Need = { privileges: "REMOTE", on: "*.*" };
 
 /** What the users must be able to do, and what not. */
 export const USERS: readonly UserNeeds[] = [
@@ -190,6 +192,7 @@ export const USERS: readonly UserNeeds[] = [
       { privileges: "SELECT, INSERT, CREATE TABLE, DROP TABLE, ALTER TABLE", on: ALL_TABLES },
       { privileges: "SELECT", on: "system.parts" },
     ],
+    onCluster: [EVERY_SERVER],
     never: [],
   },
   {
@@ -225,11 +228,17 @@ export const USERS: readonly UserNeeds[] = [
       { privileges: "SELECT", on: "system.parts" },
       { privileges: "SELECT", on: "system.mutations" },
     ],
+    onCluster: [EVERY_SERVER],
     never: [],
   },
 ];
 
-const grantFinding = async (inspector: Inspector, { user, needs, never }: UserNeeds): Promise<Finding> => {
+const grantFinding = async (
+  inspector: Inspector,
+  { user, needs: always, onCluster = [], never }: UserNeeds,
+  isCluster: boolean,
+): Promise<Finding> => {
+  const needs = isCluster ? [...always, ...onCluster] : always;
   const name = `user ${user}`;
   const database = "the database";
   const say = ({ privileges, on }: Need) =>
@@ -254,17 +263,17 @@ const readerFinding = async (inspector: Inspector): Promise<Finding> => {
       );
 };
 
-const userFindings = async (needs: UserNeeds, server: ClickhouseServer | null): Promise<Findings> => {
+const userFindings = async (needs: UserNeeds, server: WarehouseConfig | null): Promise<Findings> => {
   const name = `user ${needs.user}`;
   if (server === null) {
     const advice = `give its URL in ${needs.variable}, or ${credentialsBeside(needs.variable)}, to have its grants checked`;
     return [skipped(name, "not looked at", advice)];
   }
-  const inspector = createInspector({ ...server, application: "export-ops" });
+  const inspector = createInspector({ ...server, application: "export-ops", topology: server });
   try {
     return await attempt(AREA, name, async () => {
       try {
-        const grants = await grantFinding(inspector, needs);
+        const grants = await grantFinding(inspector, needs, server.cluster !== null);
         return needs.user === "reader" ? [grants, await readerFinding(inspector)] : [grants];
       } catch (error) {
         throw await explainStore(error, server, needs.variable);
@@ -277,11 +286,11 @@ const userFindings = async (needs: UserNeeds, server: ClickhouseServer | null): 
 
 /** The server, its tables and its users. `server`: with the user for migrations; `secret`: SUPPRESSION_SECRET, null when it is not given. */
 export const warehouseFindings = async (
-  server: ClickhouseServer,
+  server: WarehouseConfig,
   users: ServiceUsers,
   about: { readonly erasureDeadlineHours: number; readonly secret: string | null },
 ): Promise<Findings> => {
-  const inspector = createInspector({ ...server, application: "export-ops" });
+  const inspector = createInspector({ ...server, application: "export-ops", topology: server });
   const explained = async <T>(work: Promise<T>): Promise<T> => {
     try {
       return await work;
@@ -314,7 +323,10 @@ export const warehouseFindings = async (
       checks.map(([name, check]) => attempt(AREA, name, () => explained(check()))),
     );
     const asked = await Promise.all(
-      USERS.map((needs) => userFindings(needs, needs.user === "migrator" ? server : users[needs.user])),
+      USERS.map((needs) => {
+        const user = needs.user === "migrator" ? server : users[needs.user];
+        return userFindings(needs, user === null ? null : { ...server, ...user });
+      }),
     );
     return [...answers, ...tables.flat(), ...asked.flat()];
   } finally {

@@ -1,0 +1,198 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { fold } from "../support/reference/index.ts";
+import { compareExports } from "../support/run/compare-exports.ts";
+import { createDelivery } from "../support/run/deliver.ts";
+import { ops } from "../support/run/ops.ts";
+import type { ServiceName, ServiceProcess } from "../support/run/service-process.ts";
+import { bySize, seedOfRun } from "../support/run/size.ts";
+import { startSystem, type System, TOPICS } from "../support/run/system.ts";
+import { until } from "../support/run/until.ts";
+import { createSample } from "../support/sample/index.ts";
+
+const CLIENTS = ["acme", "globex"];
+const GROUP = "conversation-export-ingest";
+const CONVERSATIONS = bySize(1_000, 40_000);
+const KILLS = bySize(1, 5);
+const PATH =
+  "v2/export/messages?created_since=1970-01-01T00:00:00Z&created_to=2105-12-31T00:00:00Z&page_size=100";
+const ALLOWED = 30;
+
+const ENV: Readonly<Record<ServiceName, Readonly<Record<string, string>>>> = {
+  ingest: { BATCH_MAX_RECORDS: "500", BATCH_MAX_AGE_MS: "100", KAFKA_SESSION_TIMEOUT_MS: "3000" },
+  "export-api": {},
+  jobs: { JOB_LOCK_MS: "2000", WINDOWS_INTERVAL_SECONDS: "1", COMPACT_INTERVAL_SECONDS: "1" },
+};
+
+type Comparison = {
+  readonly missing: number;
+  readonly hours: readonly { readonly clients: readonly { readonly readable: number }[] }[];
+};
+
+let system: System;
+let seed: string;
+let limitedKey: string;
+const keys = new Map<string, string>();
+const running = new Map<ServiceName, { process: ServiceProcess; apiUrl: string }[]>();
+
+const of = (name: ServiceName) => running.get(name) ?? [];
+const add = async (name: ServiceName): Promise<void> => {
+  const one = await system.another(name, ENV[name]);
+  running.set(name, [...of(name), one]);
+};
+const killOne = async (name: ServiceName): Promise<void> => {
+  const [first, ...others] = of(name);
+  running.set(name, others);
+  await first?.process.kill("SIGKILL");
+};
+
+beforeAll(async () => {
+  seed = seedOfRun("several processes");
+  system = await startSystem("test-several-processes");
+  for (const client of CLIENTS) keys.set(client, await system.key(client));
+  limitedKey = await system.key("limited");
+  const operator = { CLICKHOUSE_URL: system.stack.clickhouse.url("migrator") };
+  await ops(operator, "clients", "set", "limited", "--rate-limit", `messages=${ALLOWED}/1h`);
+  const names: ServiceName[] = ["ingest", "ingest", "ingest", "export-api", "export-api", "jobs", "jobs"];
+  await Promise.all(names.map(add));
+});
+afterAll(() => system?.stop());
+
+/** What a balancer that asks in turn, and the next one when a connection is refused, gets to see. */
+const createCustomer = () => {
+  const seen = {
+    statuses: new Map<number, number>(),
+    served: new Map<string, number>(),
+    refused: 0,
+    broken: 0,
+  };
+  const count = <K>(map: Map<K, number>, key: K): void => void map.set(key, (map.get(key) ?? 0) + 1);
+  let isDone = false;
+  let turn = 0;
+  const ask = async (): Promise<void> => {
+    const apis = addresses;
+    for (let attempt = 0; attempt < apis.length; attempt += 1) {
+      turn += 1;
+      const apiUrl = apis[turn % apis.length] ?? "";
+      try {
+        const response = await fetch(`${apiUrl}/${PATH}`, {
+          headers: { authorization: `Bearer ${keys.get("acme")}` },
+        });
+        JSON.parse(await response.text());
+        count(seen.statuses, response.status);
+        count(seen.served, apiUrl);
+        return;
+      } catch (error) {
+        const { code } = ((error as Error).cause ?? {}) as { code?: string };
+        if (code === "ECONNREFUSED") seen.refused += 1;
+        else seen.broken += 1;
+      }
+    }
+    throw new Error("no process answers");
+  };
+  const addresses = of("export-api").map(({ apiUrl }) => apiUrl);
+  const asking = (async () => {
+    while (!isDone) {
+      await ask();
+      await sleep(20);
+    }
+  })();
+  return {
+    seen,
+    addresses,
+    stop: () => {
+      isDone = true;
+      return asking;
+    },
+  };
+};
+
+describe("three processes of ingest, two of export-api, two of jobs", () => {
+  it("lose nothing and write nothing twice when one of each is killed under load, and share their limits", async () => {
+    const delivery = createDelivery(system);
+    const customer = createCustomer();
+    const sample = createSample({
+      seed,
+      conversations: CONVERSATIONS,
+      messagesPerConversation: 3,
+      clients: CLIENTS,
+    });
+    const total = sample.totals().events;
+    const committed = async (): Promise<number> =>
+      (await system.admin.fetchCommitted(GROUP, Object.values(TOPICS))).reduce(
+        (sum, { offset }) => sum + (offset ?? 0),
+        0,
+      );
+    const sending = delivery.send(sample);
+    for (let kill = 1; kill <= KILLS; kill += 1) {
+      const from = (total * (kill - 1)) / (KILLS + 1);
+      await until("ingest gets on", 60_000, async () => (await committed()) > from);
+      const names = ["ingest", "jobs", "export-api"] as const;
+      await Promise.all(names.map(killOne));
+      // The others go on alone for a while.
+      await until(
+        "the rest gets on",
+        60_000,
+        async () => (await committed()) > from + total / (KILLS + 1) / 2,
+      );
+      await Promise.all(names.map(add));
+      customer.addresses.splice(
+        0,
+        customer.addresses.length,
+        ...of("export-api").map(({ apiUrl }) => apiUrl),
+      );
+    }
+    await sending;
+    await system.caughtUp(GROUP, 120_000);
+
+    const members = of("ingest");
+    expect(members).toHaveLength(3);
+    const expected = fold(delivery.delivered);
+    const [restarted] = of("export-api").slice(-1);
+    expect(await compareExports(restarted?.apiUrl ?? "", expected, keys)).toEqual([]);
+    await customer.stop();
+    const { statuses, served, refused, broken } = customer.seen;
+    expect([...statuses.keys()]).toEqual([200]);
+    expect(refused).toBeGreaterThan(0);
+    // Only what was under way in the process that was killed.
+    expect(broken).toBeLessThanOrEqual(KILLS);
+    const all = [...served.values()].reduce((sum, one) => sum + one, 0);
+    for (const { apiUrl } of of("export-api")) expect(served.get(apiUrl) ?? 0).toBeGreaterThan(all / 10);
+
+    // A job is done by whichever process is there, also when the one that has it dies.
+    const operator = {
+      CLICKHOUSE_URL: system.stack.clickhouse.url("migrator"),
+      KAFKA_BROKERS: system.stack.kafka.brokers.join(","),
+      REDIS_URL: system.stack.redis.url,
+    };
+    const since = new Date(Date.now() - 3_600_000).toISOString();
+    const compared = ops(
+      operator,
+      "reconcile",
+      "--since",
+      since,
+      "--until",
+      new Date().toISOString(),
+      "--json",
+    );
+    await killOne("jobs");
+    const { result } = JSON.parse(await compared) as { result: Comparison };
+    expect(result.missing).toBe(0);
+    const readable = result.hours.flatMap(({ clients }) => clients.map((one) => one.readable));
+    expect(readable.reduce((sum, one) => sum + one, 0)).toBeGreaterThan(total / 2);
+  });
+
+  it("count a client's requests together", async () => {
+    const apis = of("export-api");
+    const statuses: number[] = [];
+    for (let n = 0; n < ALLOWED + 10; n += 1) {
+      const response = await fetch(`${apis[n % apis.length]?.apiUrl}/${PATH}`, {
+        headers: { authorization: `Bearer ${limitedKey}` },
+      });
+      statuses.push(response.status);
+      await response.arrayBuffer();
+    }
+    expect(statuses.filter((status) => status === 200)).toHaveLength(ALLOWED);
+    expect(statuses.slice(ALLOWED)).toEqual(Array.from({ length: 10 }, () => 429));
+  });
+});
