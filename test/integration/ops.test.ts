@@ -1,12 +1,14 @@
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Admin, createAdmin } from "@conversation-export/bus";
+import { type Admin, createAdmin, createProducer } from "@conversation-export/bus";
 import { type Stack, startStack } from "@conversation-export/local-stack";
 import { createLogger, parseKey } from "@conversation-export/runtime";
 import { createReader, type Reader } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { runSql } from "../support/run/warehouse-sql.ts";
 
 const projectFolder = join(import.meta.dirname, "..", "..");
 const main = join(projectFolder, "services", "ops", "src", "main.ts");
@@ -92,6 +94,21 @@ describe("migrate", () => {
     const second = (await output(["migrate"])).trim().split("\n");
     expect(second).toEqual(first.map((line) => line.replace("applied  ", "unchanged")));
   });
+
+  it("waits for a run that holds the lock", async () => {
+    const url = stack.clickhouse.url("migrator");
+    await runSql(url, "CREATE TABLE schema_lock (owner String) ENGINE = Memory");
+    const child = spawn(process.execPath, [main, "migrate"], {
+      cwd: projectFolder,
+      env: { PATH: process.env["PATH"], CLICKHOUSE_URL: url },
+      stdio: ["ignore", "ignore", "pipe"],
+    });
+    const [told] = (await once(child.stderr, "data")) as [Buffer];
+    expect(told.toString()).toContain("another migration runs");
+    expect(child.exitCode).toBeNull();
+    await runSql(url, "DROP TABLE schema_lock");
+    expect(await once(child, "exit")).toEqual([0, null]);
+  });
 });
 
 describe("topics create", () => {
@@ -131,6 +148,27 @@ describe("topics create", () => {
     const line = await complaint(["topics", "create", "--replication", "3"], { TOPIC_END_USERS: "too-many" });
     expect(line).toContain("too-many");
     expect(line).toMatch(/replication/i);
+  });
+});
+
+describe("offsets move", () => {
+  it("moves back what is committed, and nothing else", async () => {
+    const log = createLogger({ service: "test", level: "silent" });
+    const producer = createProducer({ brokers: stack.kafka.brokers, clientId: "test", log });
+    await producer.start();
+    const messages = Array.from({ length: 40 }, (_, index) => ({ key: `acme:${index}`, value: "no event" }));
+    await producer.send("conversations", messages);
+    await producer.stop();
+    const group = "moved";
+    await admin.setCommitted(group, [{ topic: "conversations", partition: 0, offset: 5 }]);
+    const committed = async () =>
+      (await admin.fetchLag(group, ["conversations"])).map((one) => one.committed);
+    const move = (to: string) => ops(["offsets", "move", "--to", to, "--yes"], { KAFKA_GROUP_ID: group });
+
+    expect(await move(new Date().toISOString())).toMatchObject({ code: 0 });
+    expect(await committed()).toEqual([5, null]);
+    expect(await move("1970-01-01")).toMatchObject({ code: 0 });
+    expect(await committed()).toEqual([0, null]);
   });
 });
 

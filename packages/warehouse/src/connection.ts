@@ -41,9 +41,10 @@ export function connect(options: ConnectionOptions): ClickHouseClient {
     ...(database === "" ? {} : { database }),
     application: options.application,
     // With `tls` the client writes the password as it is into a header, where not every character may stand.
-    ...(options.ca !== undefined && {
-      http_agent: new Agent({ keepAlive: true, maxSockets: maxOpenConnections, ca: options.ca }),
-    }),
+    ...(options.ca !== undefined &&
+      url.protocol === "https:" && {
+        http_agent: new Agent({ keepAlive: true, maxSockets: maxOpenConnections, ca: options.ca }),
+      }),
     max_open_connections: maxOpenConnections,
     request_timeout: options.requestTimeoutMs ?? 120_000,
     compression: { request: false, response: false },

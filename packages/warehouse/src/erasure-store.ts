@@ -425,6 +425,13 @@ export function createErasureStore(
             parameters,
           );
         }
+        // Before the long look at what is stored: a run that is ended meanwhile is noticed by these numbers.
+        const [row] = await select<{ clients: string; ids: string }>(
+          `SELECT toString(uniqExactIf(client_id, kind = '${KIND.begun}' AND id = '${AGAIN}')) AS clients,
+            toString(uniqExactIf((client_id, kind, id), kind IN ('${KIND.conversation}', '${KIND.message}'))) AS ids
+            FROM job_keys WHERE ${RUN}`,
+          parameters,
+        );
         const suppressed = new Map<string, Pick<ErasureSubject, "createdBefore" | "requestId">>();
         const hashes = stream<[client: string, value: string, version: string, request: string]>(
           `SELECT client_id, value, toString(max(version)), any(request_id) FROM suppressions
@@ -458,12 +465,6 @@ export function createErasureStore(
           if (keys.length >= MAX_KEYS) await keep();
         }
         await keep();
-        const [row] = await select<{ clients: string; ids: string }>(
-          `SELECT toString(uniqExactIf(client_id, kind = '${KIND.begun}' AND id = '${AGAIN}')) AS clients,
-            toString(uniqExactIf((client_id, kind, id), kind IN ('${KIND.conversation}', '${KIND.message}'))) AS ids
-            FROM job_keys WHERE ${RUN}`,
-          parameters,
-        );
         return { clients: Number(row?.clients), ids: Number(row?.ids), persons };
       }),
     settleFound: async (runId, signal) => {

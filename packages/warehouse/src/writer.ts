@@ -34,7 +34,11 @@ export function createWriter(
     },
   });
   /** Into a distributed table the rows are sent on: that they end too early may be the fault of a shard that dies. */
-  const blameShard = async (table: string, error: WarehouseError): Promise<WarehouseError> => {
+  const blameShard = async (
+    table: string,
+    error: WarehouseError,
+    signal?: AbortSignal,
+  ): Promise<WarehouseError> => {
     if (!endsTooEarly(error)) return error;
     try {
       const result = await client.query({
@@ -42,6 +46,7 @@ export function createWriter(
           "SELECT engine FROM system.tables WHERE database = currentDatabase() AND name = {table:String}",
         query_params: { table },
         format: "JSONEachRow",
+        ...(signal === undefined ? {} : { abort_signal: signal }),
       });
       const [found] = await result.json<{ engine: string }>();
       if (found?.engine !== "Distributed") return error;
@@ -62,7 +67,7 @@ export function createWriter(
         result.stream.resume();
         await finished(result.stream);
       } catch (error) {
-        throw await blameShard(table, toWarehouseError(error));
+        throw await blameShard(table, toWarehouseError(error), signal);
       }
     },
     async ping() {

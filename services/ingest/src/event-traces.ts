@@ -38,6 +38,8 @@ export type EventTraces = (topic: string) => BatchTrace;
 const MAX_EVENTS = 128;
 const MIN_PARENT_LENGTH = 55;
 const STRUCTURED = '"traceparent"';
+const SAMPLED = /^"traceparent"\s*:\s*"[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f][13579bdf]/;
+const MAX_ATTRIBUTE_BYTES = 120;
 const COMES_AGAIN = "comes_again";
 
 const SYSTEM = { "messaging.system": "kafka" } as const;
@@ -47,7 +49,10 @@ const textOf = (header: BusMessage["headers"][string]): string | undefined =>
 
 /** The attributes of an event that holds them in its value; a text that is none has no trace. */
 const structuredOf = (value: Buffer | null): { traceparent?: unknown; tracestate?: unknown } => {
-  if (value === null || !value.includes(STRUCTURED)) return {};
+  const at = value?.indexOf(STRUCTURED) ?? -1;
+  if (value === null || at < 0) return {};
+  // The whole text is read only when there is something to record.
+  if (!SAMPLED.test(value.toString("latin1", at, at + MAX_ATTRIBUTE_BYTES))) return {};
   try {
     return (JSON.parse(value.toString("utf8")) ?? {}) as { traceparent?: unknown };
   } catch {

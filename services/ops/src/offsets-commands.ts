@@ -9,11 +9,16 @@ import { CommandError, innermostMessage } from "./explain.ts";
 import { renderJson, renderTable } from "./print.ts";
 
 type Move = PartitionOffset & {
-  /** null: nothing usable is committed. */
+  /** null: nothing is committed, so ingest begins with the first message that Kafka has. */
   readonly from: number | null;
   /** Kafka keeps nothing older than what is asked for, though it once had. */
   readonly atStart: boolean;
 };
+
+const adviceOn = (error: unknown): string =>
+  /authori[sz]ed/i.test(innermostMessage(error))
+    ? "this user needs Read on the group and on the topics"
+    : "stop all processes of ingest, and wait KAFKA_SESSION_TIMEOUT_MS after one that was killed";
 
 /** What ingest reads next. */
 export const addOffsetsCommands = (program: Command, deps: CommandDeps): void => {
@@ -58,10 +63,10 @@ Examples:
           const one = known.find((other) => other.topic === topic && other.partition === partition);
           const from = one?.committed ?? null;
           const start = one?.start ?? 0;
-          const target = Math.min(offset, from ?? offset);
+          const target = Math.min(offset, from ?? start);
           return { topic, partition, from, offset: target, atStart: start > 0 && target <= start };
         });
-        const moving = all.filter(({ from, offset }) => offset !== from);
+        const moving = all.filter(({ from, offset }) => from !== null && offset !== from);
         if (dryRun || moving.length === 0) return all;
         try {
           await admin.setCommitted(
@@ -70,7 +75,7 @@ Examples:
           );
         } catch (error) {
           throw new CommandError(
-            `Kafka does not move the group ${bus.groupId}: stop all processes of ingest, and wait KAFKA_SESSION_TIMEOUT_MS after one that was killed (${innermostMessage(error)})`,
+            `Kafka does not move the group ${bus.groupId} (${innermostMessage(error)}): ${adviceOn(error)}`,
             { cause: error },
           );
         }

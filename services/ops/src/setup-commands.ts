@@ -28,7 +28,7 @@ Examples:
     )
     .action(async ({ cluster, json = false }: { cluster?: string; json?: boolean }) => {
       const config = readWarehouseConfig();
-      await applyMigrations({ ...config, cluster: cluster ?? config.cluster }, json, print);
+      await applyMigrations({ ...config, cluster: cluster ?? config.cluster }, json, deps);
     });
 
   program
