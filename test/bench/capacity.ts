@@ -1,9 +1,8 @@
 import { formatTimestampZ } from "@conversation-export/domain";
-import { createDelivery } from "../support/run/deliver.ts";
 import { readMetric } from "../support/run/metrics-text.ts";
 import type { System } from "../support/run/system.ts";
 import { createSample } from "../support/sample/index.ts";
-import { ingestRate } from "./ingest-rate.ts";
+import { fillBus, runIngest, serverSeconds, STORED } from "./ingest-run.ts";
 import { getBytes, runSql } from "./warehouse-http.ts";
 import { mergesIdle } from "./window-data.ts";
 
@@ -16,15 +15,8 @@ export const figureLine = ({ name, value, unit }: Figure): string =>
 
 const MESSAGES_EACH = 4;
 const EXPORTS = 2;
-const COUNTED = ["conversations", "messages"] as const;
-const STORED = [...COUNTED, "conversation_updates", "handoffs", "landing"] as const;
 const PAGES = 40;
 const PAGE = 10_000;
-
-const serverSeconds = async (url: string): Promise<number> => {
-  const event = "SELECT sum(value) / 1e6 FROM system.events WHERE event = 'OSCPUVirtualTimeMicroseconds'";
-  return Number((await runSql(url, event)).text);
-};
 
 const storedBytes = async (url: string, table: string): Promise<number> => {
   const sql = `SELECT sum(bytes_on_disk) FROM system.parts WHERE active AND database = currentDatabase() AND table = '${table}'`;
@@ -38,7 +30,6 @@ export const measureCapacity = async (
   log: (line: string) => void,
 ): Promise<Figure[]> => {
   const operator = system.stack.clickhouse.url("migrator");
-  const delivery = createDelivery(system);
   const sample = createSample({
     seed: "capacity",
     conversations: Math.ceil(events / (EXPORTS + MESSAGES_EACH)),
@@ -52,39 +43,18 @@ export const measureCapacity = async (
     nullShare: 0,
     unusualShare: 0,
   });
-  await delivery.send(sample);
-  const total = delivery.delivered.length;
-  const bytes = delivery.delivered.reduce((sum, { event }) => sum + (event.value?.length ?? 0), 0);
-  delivery.delivered.length = 0;
-  log(`${total} events of ${(bytes / total).toFixed(0)} bytes are on the bus`);
+  const { total, eventBytes } = await fillBus(system, sample, log);
 
-  const figures: Figure[] = [{ name: "event_bytes", value: bytes / total, unit: "B" }];
+  const figures: Figure[] = [{ name: "event_bytes", value: eventBytes, unit: "B" }];
   const perEvent = (name: string, seconds: number): void => {
     figures.push({ name, value: (seconds / total) * 1e6, unit: "us/event" });
   };
-  const load = async (run: string): Promise<{ rate: number; ingest: number; server: number }> => {
-    for (const table of STORED) await runSql(operator, `TRUNCATE TABLE ${table} SYNC`);
-    let seconds = 0;
-    const before = await serverSeconds(operator);
-    const rate = await ingestRate(total, async () => {
-      const ingest = await system.service("ingest", { KAFKA_GROUP_ID: `capacity-${run}`, LOG_LEVEL: "warn" });
-      const written = (table: string): Promise<number | null> =>
-        readMetric(ingest.metricsUrl, "ingest_rows_written_total", { table });
-      return {
-        stop: async () => {
-          seconds = (await readMetric(ingest.metricsUrl, "process_cpu_seconds_total")) ?? 0;
-          await ingest.kill("SIGTERM");
-        },
-        rows: async () =>
-          (await Promise.all(COUNTED.map(written))).reduce<number>((sum, one) => sum + (one ?? 0), 0),
-      };
-    });
-    return { rate, ingest: seconds, server: (await serverSeconds(operator)) - before };
-  };
-  // The first run fills caches and lets the compiler of JavaScript warm up the disk's copy of the code.
-  await load("warm");
+  // The first run fills caches.
+  await runIngest(system, total, { KAFKA_GROUP_ID: "capacity-warm" });
   const beforeAll = await serverSeconds(operator);
-  const { rate, ingest, server } = await load("measured");
+  const { rate, ingest, server } = await runIngest(system, total, {
+    KAFKA_GROUP_ID: "capacity-measured",
+  });
   await mergesIdle(operator);
   const merges = (await serverSeconds(operator)) - beforeAll - server;
   figures.push({ name: "ingest_rate", value: rate, unit: "events/s" });

@@ -1,8 +1,8 @@
 import { migrate } from "@conversation-export/warehouse";
-import { createDelivery } from "../support/run/deliver.ts";
 import { type System, TOPICS } from "../support/run/system.ts";
 import { type BusEvent, createSample } from "../support/sample/index.ts";
 import { ingestRate } from "./ingest-rate.ts";
+import { fillBus } from "./ingest-run.ts";
 import { kafkaEngineStatements } from "./kafka-engine.ts";
 import { median, type Result } from "./report.ts";
 import { runSql } from "./warehouse-http.ts";
@@ -49,12 +49,7 @@ export const benchIngest = async (
     nullShare: 0,
     unusualShare: 0,
   });
-  const delivery = createDelivery(system);
-  await delivery.send(conversationsOnly(sample));
-  const total = delivery.delivered.length;
-  const bytes = delivery.delivered.reduce((sum, { event }) => sum + (event.value?.length ?? 0), 0);
-  delivery.delivered.length = 0;
-  log(`${total} events of ${(bytes / total).toFixed(0)} bytes are on the bus`);
+  const { total } = await fillBus(system, conversationsOnly(sample), log);
 
   const operator = system.stack.clickhouse.url("migrator");
   const truncate = async (url: string): Promise<void> => {

@@ -1,0 +1,59 @@
+import { createDelivery } from "../support/run/deliver.ts";
+import { readMetric } from "../support/run/metrics-text.ts";
+import type { System } from "../support/run/system.ts";
+import type { BusEvent } from "../support/sample/index.ts";
+import { ingestRate } from "./ingest-rate.ts";
+import { runSql } from "./warehouse-http.ts";
+
+/** Tables whose rows are counted: those of records. */
+const COUNTED = ["conversations", "messages"] as const;
+/** All tables that an event is written to. */
+export const STORED = [...COUNTED, "conversation_updates", "handoffs", "landing"] as const;
+
+/** Sends a sample to the bus. Gives how many events it has, and their mean size in bytes. */
+export const fillBus = async (
+  system: System,
+  sample: Iterable<BusEvent>,
+  log: (line: string) => void,
+): Promise<{ total: number; eventBytes: number }> => {
+  const delivery = createDelivery(system);
+  await delivery.send(sample);
+  const total = delivery.delivered.length;
+  const bytes = delivery.delivered.reduce((sum, { event }) => sum + (event.value?.length ?? 0), 0);
+  delivery.delivered.length = 0;
+  log(`${total} events of ${(bytes / total).toFixed(0)} bytes are on the bus`);
+  return { total, eventBytes: bytes / total };
+};
+
+/** What the threads of ClickHouse have used, for queries and merges. */
+export const serverSeconds = async (url: string): Promise<number> => {
+  const event = "SELECT sum(value) / 1e6 FROM system.events WHERE event = 'OSCPUVirtualTimeMicroseconds'";
+  return Number((await runSql(url, event)).text);
+};
+
+/** Reads the bus from its start into empty tables: events a second, and processor seconds of ingest and ClickHouse. */
+export const runIngest = async (
+  system: System,
+  total: number,
+  env: Readonly<Record<string, string>>,
+): Promise<{ rate: number; ingest: number; server: number }> => {
+  const operator = system.stack.clickhouse.url("migrator");
+  for (const table of STORED) await runSql(operator, `TRUNCATE TABLE ${table} SYNC`);
+  let seconds = 0;
+  const before = await serverSeconds(operator);
+  const rate = await ingestRate(total, async () => {
+    const ingest = await system.service("ingest", { ...env, LOG_LEVEL: "warn" });
+    const written = (table: string): Promise<number | null> =>
+      readMetric(ingest.metricsUrl, "ingest_rows_written_total", { table });
+    return {
+      stop: async () => {
+        seconds = (await readMetric(ingest.metricsUrl, "process_cpu_seconds_total")) ?? 0;
+        await ingest.kill("SIGTERM");
+      },
+      // Not those of the tables: merges take superseded rows away.
+      rows: async () =>
+        (await Promise.all(COUNTED.map(written))).reduce<number>((sum, one) => sum + (one ?? 0), 0),
+    };
+  });
+  return { rate, ingest: seconds, server: (await serverSeconds(operator)) - before };
+};
