@@ -58,7 +58,7 @@ LOG_LEVEL: [ingest, export-api, jobs]
 {{- $_ := set $env "CLICKHOUSE_INTAKE_USER" $values.clickhouse.users.intake.username -}}
 {{- end -}}
 {{- if eq $component "ops" -}}
-{{- /* doctor looks at what they may do. */ -}}
+{{- /* doctor checks the grants of these users. */ -}}
 {{- range list "writer" "reader" "intake" "jobs" -}}
 {{- $_ := set $env (printf "CLICKHOUSE_%s_USER" (upper .)) (get $values.clickhouse.users .).username -}}
 {{- end -}}
@@ -125,7 +125,7 @@ LOG_LEVEL: [ingest, export-api, jobs]
 {{- $_ := set $env $name (toString $value) -}}
 {{- end -}}
 {{- end -}}
-{{- /* An empty variable would count as absent, but nobody should have to know. */ -}}
+{{- /* Empty variables count as absent, so they are left out. */ -}}
 {{- $given := dict -}}
 {{- range $name, $value := $env -}}
 {{- if ne $value "" }}{{ $_ := set $given $name $value }}{{ end -}}

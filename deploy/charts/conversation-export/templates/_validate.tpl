@@ -137,7 +137,7 @@
 {{- $problems = append $problems (printf "exportApi.shutdownSeconds is too short to finish pages: four fifths of it must be longer than IDLE_TIMEOUT_MS (%d), so set it to %d or more" $idle (add1 (div $idle 800))) -}}
 {{- end -}}
 
-{{- /* The way in */ -}}
+{{- /* Ingress and gateway */ -}}
 {{- if and (or $values.ingress.enabled $values.httpRoute.enabled) (not $values.exportApi.trustedProxies) -}}
 {{- $problems = append $problems "exportApi.trustedProxies is empty behind an ingress or a gateway: name the addresses of its proxies, such as [10.0.3.0/24]; they decide what links look like and whose failed keys are counted together" -}}
 {{- end -}}
@@ -174,7 +174,7 @@
 {{- $problems = append $problems "prometheusRule.runbookBaseUrl is empty: set it to where docs/runbooks can be read" -}}
 {{- end -}}
 
-{{- /* What the cluster must know */ -}}
+{{- /* APIs that the cluster must have */ -}}
 {{- range $of := list
   (dict "wanted" $values.externalSecret.enabled "at" "externalSecret.enabled" "api" "external-secrets.io/v1" "what" "the External Secrets Operator")
   (dict "wanted" (or $values.ingest.keda.enabled $values.jobs.keda.enabled) "at" "keda.enabled" "api" "keda.sh/v1alpha1" "what" "KEDA")

@@ -19,7 +19,7 @@ metadata:
     {{- end }}
   annotations:
     kubectl.kubernetes.io/default-container: {{ $component }}
-    {{- /* Pods read their variables once, at their start. */}}
+    {{- /* Pods read their variables once, at start: a changed hash restarts them. */}}
     checksum/config: {{ include "conversation-export.settings" $labels | sha256sum }}
     {{- if $values.secret.create }}
     checksum/secret: {{ include "conversation-export.secretData" (dict "root" $root) | sha256sum }}
@@ -79,7 +79,7 @@ spec:
     - name: {{ $component }}
       image: {{ include "conversation-export.image" $root | quote }}
       imagePullPolicy: {{ $values.image.pullPolicy }}
-      # node itself is process 1, so that it gets the signals.
+      # node itself is process 1, so that it receives signals.
       command: [node]
       args:
         {{- if dig "limits" "memory" "" $of.resources }}
@@ -123,7 +123,7 @@ spec:
         periodSeconds: 2
         timeoutSeconds: 5
         failureThreshold: 60
-      # That the loop ticks; never whether a server answers, for a new process would not help.
+      # Only whether the event loop runs: a restart would not bring back a server that is away.
       livenessProbe:
         httpGet: {path: /live, port: metrics}
         periodSeconds: 10
@@ -220,7 +220,7 @@ spec:
   template:
     {{- include "conversation-export.pod" (dict "root" $root "component" $component "args" .args "hook" true "restartPolicy" "Never") | nindent 4 }}
 {{- else if eq $component "ops" }}
-  # Never by itself: Jobs are made from it.
+  # Never runs on schedule: operators create Jobs from it.
   schedule: "0 0 1 1 *"
   suspend: true
   concurrencyPolicy: Allow
@@ -243,7 +243,7 @@ spec:
     type: RollingUpdate
     rollingUpdate:
       {{- if eq $component "ingest" }}
-      # One more member of the group would stop it once more.
+      # A surge pod would join the consumer group and rebalance it once more.
       maxSurge: 0
       maxUnavailable: 1
       {{- else }}

@@ -3,14 +3,14 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Document, isMap, isNode, isScalar, type Pair, parseDocument, type YAMLMap } from "yaml";
 
-export const CHART = fileURLToPath(new URL("../../../deploy/charts/conversation-export/", import.meta.url));
+export const CHART = fileURLToPath(new URL("../../deploy/charts/conversation-export/", import.meta.url));
 
-/** A value that may be set, as values.yaml tells it. */
+/** A value that may be set, as described in values.yaml. */
 export type ChartValue = { readonly path: string; readonly fallback: unknown; readonly meaning: string };
 
 const MEANING = /^ -- (.+)$/m;
 
-/** What stands after `# --` before a key. The comment of a first key belongs to its map. */
+/** The text after `# --` before a key. The comment of a first key belongs to its map. */
 const meaningOf = (pair: Pair, map: YAMLMap, isFirst: boolean): string | undefined => {
   const key = isScalar(pair.key) ? pair.key.commentBefore : undefined;
   const comment = key ?? (isFirst ? map.commentBefore : undefined) ?? "";
@@ -30,7 +30,7 @@ const valuesIn = (document: Document, map: YAMLMap, above: string): ChartValue[]
     throw new Error(`values.yaml: ${path} has no comment that begins with "# --"`);
   });
 
-/** Every value of values.yaml in its order. Throws for one without a comment. */
+/** Every value of values.yaml, in its order. @throws Error for one without a comment. */
 export const readChartValues = (): ChartValue[] => {
   const document = parseDocument(readFileSync(join(CHART, "values.yaml"), "utf8"));
   if (!isMap(document.contents)) throw new Error("values.yaml is no map");
@@ -58,7 +58,7 @@ export const renderValuesTable = (values: readonly ChartValue[], credentials: re
   return [
     "# Values of the chart",
     "",
-    "Made from the comments in `deploy/charts/conversation-export/values.yaml` by `node test/support/chart/generate.ts`.",
+    "Made from the comments in `deploy/charts/conversation-export/values.yaml` by `node test/chart/generate.ts`.",
     "",
     "Keys of `externalSecret.data`, which are those of a Secret that the chart makes too:",
     "",

@@ -6,31 +6,32 @@ import type { RenderedContainer } from "./rendered-env.ts";
 
 type Texts = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
-/** What a cluster would give the containers, and where they run here. */
+/** What a cluster would provide to the containers, and the local folders to run them in. */
 export type Surroundings = {
   readonly manifests: readonly Manifest[];
-  /** Secrets and ConfigMaps that the render only names: their values by name and key. */
+  /** Values of Secrets and ConfigMaps that the render only names, by name and key. */
   readonly secrets: Texts;
   readonly configMaps: Texts;
-  /** Where the sources are. */
+  /** Folder of the sources. */
   readonly workingFolder: string;
-  /** For the files of volumes and the output. */
+  /** Folder for the files of volumes and the output. */
   readonly folder: string;
-  /** What the image sets. */
+  /** Variables that the image sets. */
   readonly imageEnv: Readonly<Record<string, string>>;
 };
 
-/** A container of a render as a process of this machine. */
+/** A rendered container, running as a local process. */
 export type LocalContainer = {
   readonly child: ChildProcess;
   readonly output: () => string;
-  /** The code with which it ends; null: a signal. */
+  /** Exit code; null: ended by a signal. */
   readonly ended: Promise<number | null>;
 };
 
 /**
- * Starts the command of a container with its arguments, its variables and the files of its volumes. `here` are
- * variables in the place of rendered ones: ports that on this machine only one process can have.
+ * Starts the command of a container with its arguments, its variables and the files of its volumes.
+ *
+ * @param here variables that replace rendered ones: ports, of which each process here needs its own
  */
 export const startContainer = (
   container: RenderedContainer,
@@ -61,7 +62,7 @@ export const startContainer = (
   const log = createWriteStream(join(folder, "output.log"));
   const child = spawn(process.execPath, [...before, ...args], {
     cwd: around.workingFolder,
-    // Nothing of this process: what is not rendered is not there.
+    // Nothing is inherited: the container has only rendered variables.
     env: { PATH: dirname(process.execPath), ...around.imageEnv, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });

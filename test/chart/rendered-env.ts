@@ -3,7 +3,7 @@ import { type Container, type Manifest, type PodSpec, podOf } from "./helm.ts";
 type KeyRef = { readonly name: string; readonly key: string };
 type Probe = { readonly path: string; readonly port: number };
 
-/** What a container of a render is started with. */
+/** The environment and files of a rendered container. */
 export type RenderedContainer = {
   readonly workload: string;
   /** ingest, export-api, jobs, or ops for everything that runs export-ops. */
@@ -11,11 +11,11 @@ export type RenderedContainer = {
   readonly command: readonly string[];
   readonly args: readonly string[];
   readonly plain: Readonly<Record<string, string>>;
-  /** Variable, and the Secret and key that it comes from. */
+  /** By variable: the Secret and key that it comes from. */
   readonly secret: Readonly<Record<string, KeyRef>>;
-  /** Files of volumes, by their paths in the container. */
+  /** Files of volumes, by path in the container. */
   readonly files: Readonly<Record<string, KeyRef & { readonly kind: "Secret" | "ConfigMap" }>>;
-  /** null for what is no service. */
+  /** null: not a service. */
   readonly probes: {
     readonly startup: Probe;
     readonly liveness: Probe;
@@ -25,7 +25,7 @@ export type RenderedContainer = {
   readonly graceSeconds: number;
 };
 
-/** The containers of a render that run a program of the project, with their variables from ConfigMaps and Secrets. */
+/** The rendered containers of our programs, with their variables from ConfigMaps and Secrets. */
 export const renderedContainers = (manifests: readonly Manifest[]): RenderedContainer[] => {
   const configMaps = new Map(
     manifests
@@ -41,7 +41,7 @@ export const renderedContainers = (manifests: readonly Manifest[]): RenderedCont
       const plain = (container.envFrom ?? []).map(({ configMapRef: { name } }) => {
         const data = configMaps.get(name);
         if (data === undefined)
-          throw new Error(`${manifest.metadata.name} names the ConfigMap ${name}, which is not there`);
+          throw new Error(`${manifest.metadata.name} names the missing ConfigMap ${name}`);
         return data;
       });
       const values = given.flatMap(({ name, value }) => (value === undefined ? [] : [[name, value]]));

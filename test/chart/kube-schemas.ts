@@ -1,16 +1,16 @@
 import { existsSync, globSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { preparePythonTools } from "../run/python-tools.ts";
+import { preparePythonTools } from "../outside/python-tools.ts";
 
-const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
-/** Kubernetes versions whose schemas the renders are checked with: the oldest, one between, the newest. */
+/** Kubernetes versions to check the renders against: the oldest, one between, the newest. */
 export const KUBE_VERSIONS = ["1.30", "1.34", "1.37"] as const;
 
 /**
- * The schemas of Kubernetes in the form that kubeconform reads, from a package of PyPI, so that no check asks the
- * network; gives what to say as -schema-location for each version.
+ * Writes the schemas of Kubernetes in the form that kubeconform reads, from a PyPI package, so that checks
+ * need no network. Returns the -schema-location for each version.
  */
 export const prepareKubeSchemas = async (): Promise<ReadonlyMap<string, string>> => {
   const bin = await preparePythonTools("chart");
@@ -27,7 +27,7 @@ export const prepareKubeSchemas = async (): Promise<ReadonlyMap<string, string>>
       rmSync(target, { recursive: true, force: true });
       mkdirSync(target, { recursive: true });
       for (const name of globSync("*.json", { cwd: join(source, folder) })) {
-        // kubeconform knows neither the dialect nor the folder that the files name.
+        // kubeconform supports neither the dialect nor the folder that the files name.
         const text = readFileSync(join(source, folder, name), "utf8")
           .replaceAll(/"\$schema":\s*"[^"]*",?/g, "")
           .replaceAll(/"\/?[^"]*_definitions\.json/g, '"_definitions.json');

@@ -5,10 +5,10 @@ import { fileURLToPath } from "node:url";
 import { isMap, parseAllDocuments } from "yaml";
 import { CHART } from "./values-table.ts";
 
-const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const EXAMPLES = join(CHART, "examples");
 
-/** What the examples want a cluster to know besides Kubernetes itself. */
+/** API versions that the examples need besides those of Kubernetes itself. */
 export const OTHER_APIS = [
   "external-secrets.io/v1",
   "gateway.networking.k8s.io/v1",
@@ -17,7 +17,7 @@ export const OTHER_APIS = [
   "monitoring.coreos.com/v1",
 ] as const;
 
-/** The path of a program in .cache/bin or on the PATH; null: it is not installed. */
+/** The path of a program in .cache/bin or on the PATH; null: not installed. */
 export const findProgram = (name: string): string | null => {
   const folders = [join(ROOT, ".cache/bin"), ...(process.env["PATH"] ?? "").split(delimiter)];
   const found = folders
@@ -42,7 +42,7 @@ export const runProgram = (path: string, args: readonly string[], input = ""): O
     input,
     encoding: "utf8",
     maxBuffer: 64 * 1024 * 1024,
-    // The settings and plugins of whoever runs this do not count.
+    // Ignores Helm settings and plugins of the current user.
     env: { PATH: process.env["PATH"], HOME: join(ROOT, ".local/helm-home") },
   });
   return { code: status, stdout, stderr };
@@ -112,7 +112,7 @@ export type PodSpec = {
 
 type Template = { readonly template?: { readonly spec: PodSpec } };
 
-/** An object of a render, read as JSON: what the tests look at. */
+/** The parts of a rendered object that the tests use. */
 export type Manifest = {
   readonly kind: string;
   readonly metadata: {
@@ -129,11 +129,11 @@ export type Manifest = {
   };
 };
 
-/** The pod of a workload; undefined for everything else. */
+/** The pod of a workload; undefined for other objects. */
 export const podOf = ({ kind, spec }: Manifest): PodSpec | undefined =>
   kind === "Pod" ? (spec as unknown as PodSpec) : (spec?.template ?? spec?.jobTemplate?.spec.template)?.spec;
 
-/** The objects of a render in its order. */
+/** The objects of a render, in its order. */
 export const readManifests = (render: string): Manifest[] =>
   parseAllDocuments(render).flatMap((document) =>
     "contents" in document && isMap(document.contents) ? [document.toJSON() as Manifest] : [],

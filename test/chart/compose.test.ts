@@ -4,7 +4,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 
-const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 type Service = {
   readonly image: string;
@@ -15,7 +15,7 @@ type Service = {
 };
 type Reader = (env: Readonly<Record<string, string>>) => unknown;
 
-// Variables of the file that nobody sets have what stands behind `:-`.
+// Unset variables of the file take the default after `:-`.
 const text = readFileSync(join(ROOT, "deploy/compose.yaml"), "utf8").replaceAll(/\$\{\w+:-([^}]*)\}/g, "$1");
 const { services } = parse(text, { merge: true }) as { services: Readonly<Record<string, Service>> };
 const serviceOf = (name: string): Service => {

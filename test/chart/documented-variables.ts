@@ -1,0 +1,11 @@
+import { readFileSync } from "node:fs";
+
+const PAGE = new URL("../../docs/configuration.md", import.meta.url);
+
+/** The variables that docs/configuration.md lists for a service. */
+export const documentedVariables = (service: string): string[] => {
+  const section = readFileSync(PAGE, "utf8")
+    .split(/^## /m)
+    .find((part) => part.startsWith(`${service}\n`));
+  return [...(section ?? "").matchAll(/^\| `(\w+)` \|/gm)].map(([, name = ""]) => name);
+};

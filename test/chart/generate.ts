@@ -1,0 +1,22 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { CHART, readChartValues, renderValuesTable } from "./values-table.ts";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+
+/** The names of all credentials in _credentials.tpl. */
+const readCredentials = (): string[] => {
+  const template = readFileSync(join(CHART, "templates/_credentials.tpl"), "utf8");
+  const users = [...(/range \$user := list ([^-]*?) -/.exec(template)?.[1] ?? "").matchAll(/"(\w+)"/g)];
+  const others = [...template.matchAll(/set \$all "([\w-]+)"/g)];
+  return [
+    ...users.map(([, user = ""]) => `clickhouse-${user}-password`),
+    ...others.map(([, id = ""]) => id),
+  ].sort();
+};
+
+/** The expected text of docs/chart-values.md. */
+export const renderValuesPage = (): string => renderValuesTable(readChartValues(), readCredentials());
+
+if (import.meta.main) writeFileSync(join(ROOT, "docs/chart-values.md"), renderValuesPage());

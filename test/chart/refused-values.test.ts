@@ -1,0 +1,152 @@
+import { describe, expect, it } from "vitest";
+import { helm } from "./examples.ts";
+import { OTHER_APIS, renderChart } from "./helm.ts";
+
+const NONE = { name: "" };
+
+/** An example, the values set in it, and text that the message must contain. */
+const REFUSED: readonly (readonly [string, Readonly<Record<string, unknown>>, string])[] = [
+  ["minimal", { "clickhouse.url": "" }, "clickhouse.url is empty: set it to"],
+  [
+    "minimal",
+    { "clickhouse.url": "http://a:b@c:8123/d" },
+    "clickhouse.url holds a user: leave only the host in it",
+  ],
+  ["minimal", { "kafka.brokers": [] }, "kafka.brokers is empty: list the brokers"],
+  ["minimal", { "redis.url": "" }, "redis.url is empty: set it to"],
+  ["minimal", { "redis.url": "redis://:secret@redis:6379" }, "redis.url holds a user or a password"],
+  [
+    "minimal",
+    { "cursorSecret.existingSecret": NONE },
+    "cursorSecret has no Secret: set cursorSecret.existingSecret.name",
+  ],
+  ["minimal", { "clickhouse.users.jobs.existingSecret": NONE }, "clickhouse.users.jobs has no Secret"],
+  [
+    "minimal",
+    { "clickhouse.shardUrls": ["http://ch-1:8123"] },
+    "clickhouse.shardUrls counts only with clickhouse.cluster",
+  ],
+  ["minimal", { "redis.username": "export" }, "redis has no Secret: set redis.existingSecret.name"],
+  ["minimal", { "kafka.sasl": { mechanism: "plain", username: "export" } }, "kafka.sasl has no Secret"],
+  ["minimal", { "kafka.sasl.username": "export" }, "kafka.sasl.mechanism is empty"],
+  ["minimal", { "kafka.sasl.users.jobs.username": "export" }, "kafka.sasl.mechanism is empty"],
+  [
+    "minimal",
+    {
+      "kafka.sasl": {
+        mechanism: "plain",
+        users: { ingest: { username: "a", existingSecret: { name: "a" } } },
+      },
+    },
+    "kafka.sasl.username is empty, and so is kafka.sasl.users.exportApi.username: name a user",
+  ],
+  [
+    "production",
+    { "kafka.sasl.users.ingest.existingSecret.name": "a" },
+    "kafka.sasl.users.ingest has a password, but no username",
+  ],
+  [
+    "strimzi-keda",
+    { "kafka.sasl.users.ops": { username: "a", existingSecret: { name: "a" } } },
+    "leave users and Secrets out of kafka.sasl",
+  ],
+  [
+    "strimzi-keda",
+    { "strimzi.topics.enabled": false, "kafka.createTopics.enabled": true },
+    "set strimzi.topics.enabled in its place",
+  ],
+  ["minimal", { "redis.password": "p" }, "redis.password is set in the values: put it into a Secret"],
+  [
+    "minimal",
+    { "cursorSecret.value": "c".repeat(32) },
+    "cursorSecret.value and cursorSecret.existingSecret.name are both set",
+  ],
+  [
+    "minimal",
+    { "secret.create": true, cursorSecret: { value: "short", existingSecret: NONE } },
+    "cursorSecret.value is too short",
+  ],
+  ["minimal", { "kafka.tls.ca.existingSecret": "ca" }, "kafka.tls.enabled is false: set it to true"],
+  ["minimal", { "clickhouse.ca.existingSecret": "ca" }, "clickhouse.ca counts only with an https: address"],
+  ["minimal", { "redis.ca.existingSecret": "ca" }, "redis.ca counts only with a rediss: address"],
+  [
+    "minimal",
+    { "redis.sentinel.existingSecret": { name: "s" } },
+    "redis.sentinel counts only with redis+sentinel:",
+  ],
+  [
+    "minimal",
+    { "traces.headers.existingSecret.name": "h" },
+    "traces.headers counts only with traces.endpoint: set",
+  ],
+  [
+    "minimal",
+    { traces: { endpoint: "http://collector:4318", ca: { existingSecret: "ca" } } },
+    "traces.ca counts only with an https: address",
+  ],
+  ["minimal", { "traces.sampleRatio": 2 }, "sampleRatio"],
+  ["production", { "redis.ca.existingSecret": "ca" }, "redis.ca names a Secret and a ConfigMap"],
+  [
+    "production",
+    { "exportApi.replicas": 3 },
+    "exportApi.replicas and exportApi.autoscaling.enabled are both set",
+  ],
+  ["strimzi-keda", { "ingest.replicas": 3 }, "ingest.replicas and ingest.keda.enabled are both set"],
+  ["strimzi-keda", { "jobs.replicas": 3 }, "jobs.replicas and jobs.keda.enabled are both set"],
+  ["strimzi-keda", { "jobs.keda.minReplicas": 9 }, "jobs.keda.minReplicas is larger than maxReplicas"],
+  [
+    "strimzi-keda",
+    { "ingest.keda.maxReplicas": 25 },
+    "ingest may have 25 replicas, but each topic has 24 partitions",
+  ],
+  ["minimal", { "ingest.replicas": 7 }, "lower ingest.replicas, or add partitions"],
+  ["strimzi-keda", { "jobs.keda.prometheusAddress": "" }, "jobs.keda.prometheusAddress is empty"],
+  ["strimzi-keda", { "serviceMonitor.enabled": false }, "jobs.keda rests on the metrics of jobs"],
+  ["minimal", { "exportApi.shutdownSeconds": 75 }, "exportApi.shutdownSeconds is too short to finish pages"],
+  ["production", { "exportApi.trustedProxies": [] }, "exportApi.trustedProxies is empty behind an ingress"],
+  ["strimzi-keda", { "exportApi.trustedProxies": [] }, "exportApi.trustedProxies is empty behind an ingress"],
+  ["production", { "ingress.hosts": [] }, "ingress.hosts is empty"],
+  ["strimzi-keda", { "httpRoute.parentRefs": [] }, "httpRoute.parentRefs is empty"],
+  ["minimal", { "image.tag": "latest" }, "image.tag is latest"],
+  ["minimal", { "kafka.topics.messages": "conversations" }, "kafka.topics names a topic twice"],
+  ["strimzi-keda", { "strimzi.cluster": "" }, "strimzi.cluster is empty"],
+  ["strimzi-keda", { "kafka.sasl.mechanism": "scram-sha-256" }, "strimzi.users are made for scram-sha-512"],
+  ["strimzi-keda", { "kafka.createTopics.enabled": true }, "both make the topics"],
+  ["production", { "prometheusRule.runbookBaseUrl": "" }, "prometheusRule.runbookBaseUrl is empty"],
+  [
+    "production",
+    { "externalSecret.secretStoreRef": { kind: "SecretStore", name: "" } },
+    "externalSecret.secretStoreRef.name is empty",
+  ],
+  [
+    "production",
+    { "externalSecret.data.no-such-key": { key: "a" } },
+    "externalSecret.data.no-such-key is no credential",
+  ],
+  ["minimal", { unknown: 1 }, "unknown"],
+  ["minimal", { "clickhouse.users.writer.passwort": "p" }, "passwort"],
+  ["minimal", { "ingest.config.BATCH_MAX_RECORD": 1 }, "BATCH_MAX_RECORD"],
+  ["minimal", { "ingest.keda.minReplicas": 0 }, "minReplicas"],
+];
+
+describe.skipIf(helm === null)("values that cannot work", () => {
+  it.each(REFUSED)("%s with %j are refused with what to do", (example, set, message) => {
+    const { code, stderr } = renderChart(helm ?? "", example, { set });
+    expect(stderr.replaceAll(/\s+/g, " ")).toContain(message);
+    expect(code).toBe(1);
+  });
+
+  it.each(OTHER_APIS)("name %s where the cluster does not know it", (api) => {
+    const example = api.startsWith("external-secrets.io") ? "production" : "strimzi-keda";
+    const { code, stderr } = renderChart(helm ?? "", example, {
+      apis: OTHER_APIS.filter((one) => one !== api),
+    });
+    expect(stderr).toContain(`does not know ${api}`);
+    expect(code).toBe(1);
+  });
+
+  it("are all told at once", () => {
+    const { stderr } = renderChart(helm ?? "", "minimal", { set: { "clickhouse.url": "", "redis.url": "" } });
+    expect(stderr).toMatch(/clickhouse\.url is empty[\s\S]*redis\.url is empty/);
+  });
+});
