@@ -1,17 +1,12 @@
 import { retry } from "@conversation-export/runtime";
 import kafkajs from "kafkajs";
-import {
-  busError,
-  type Connection,
-  connectTo,
-  createKafka,
-  mayPass,
-  protocolErrorType,
-  RETRY,
-} from "./connection.ts";
+import { askCoordinator } from "./kafkajs/ask-coordinator.ts";
+import { createCluster } from "./kafkajs/cluster.ts";
+import { type Connection, connectTo, createKafka, RETRY } from "./kafkajs/connection.ts";
+import { busError, mayPass, protocolErrorType } from "./kafkajs/errors.ts";
 import { lagOf } from "./lag.ts";
-import { type PartitionOffset, toOffset } from "./message.ts";
-import { createCluster } from "./open-cluster.ts";
+import type { PartitionOffset } from "./message.ts";
+import { toOffset } from "./records/offset.ts";
 
 export type NewTopic = {
   topic: string;
@@ -23,7 +18,7 @@ export type NewTopic = {
 /** The offsets of one partition; `end` is the next one to be written. */
 export type PartitionBounds = { partition: number; start: number; end: number };
 
-/** `committed` and `lag` are null when they are unknown or not there. A lag is messages, control records included. */
+/** `committed` and `lag` are null when they are unknown. A lag counts messages, control records included. */
 export type PartitionLag = {
   topic: string;
   partition: number;
@@ -34,16 +29,18 @@ export type PartitionLag = {
 };
 
 export type Admin = {
-  /** Waits for the brokers as long as it takes; rejects on what cannot pass and after `stop`. */
+  /** Waits for the brokers as long as it takes; rejects when waiting cannot help, and after `stop`. */
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** Makes the topics that do not exist and leaves the others as they are; returns when all have leaders. */
+  /**
+   * Creates the topics that do not exist, leaves the others as they are, and resolves when all have leaders.
+   */
   createTopics(topics: readonly NewTopic[]): Promise<void>;
   /** The names of all topics. */
   listTopics(): Promise<string[]>;
-  /** Of the partition that has the fewest. */
+  /** The number of replicas of the partition that has the fewest. */
   fetchReplicas(topic: string): Promise<number>;
-  /** Names that do not exist are fine. */
+  /** Topics that do not exist are no error. */
   deleteTopics(topics: readonly string[]): Promise<void>;
   topicConfig(topic: string): Promise<Record<string, string>>;
   fetchOffsets(topic: string): Promise<PartitionBounds[]>;
@@ -60,7 +57,9 @@ export type Admin = {
 
 const TOPIC_DEADLINE_MS = 30_000;
 
-/** A loaded broker may not know yet, or still know, a topic that another of its threads has changed. */
+/**
+ * True if a change of topics has not reached the broker yet: a loaded one may still know the state before.
+ */
 const isPropagating = (error: unknown): boolean =>
   ["UNKNOWN_TOPIC_OR_PARTITION", "LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION"].includes(
     protocolErrorType(error) ?? "",
@@ -90,11 +89,12 @@ export const createAdmin = (deps: Connection): Admin => {
       .sort((a, b) => a.partition - b.partition);
 
   const fetchCommitted = async (groupId: string, topics: readonly string[]) =>
-    (await admin.fetchOffsets({ groupId, topics: [...topics] })).flatMap(({ topic, partitions }) =>
-      partitions.map(({ partition, offset }) => {
-        const committed = toOffset(offset);
-        return { topic, partition, offset: committed < 0 ? null : committed };
-      }),
+    (await askCoordinator(() => admin.fetchOffsets({ groupId, topics: [...topics] }), abort.signal)).flatMap(
+      ({ topic, partitions }) =>
+        partitions.map(({ partition, offset }) => {
+          const committed = toOffset(offset);
+          return { topic, partition, offset: committed < 0 ? null : committed };
+        }),
     );
 
   return {
@@ -119,7 +119,7 @@ export const createAdmin = (deps: Connection): Admin => {
           waiting,
         );
         await retry(() => admin.fetchTopicMetadata({ topics: topics.map(({ topic }) => topic) }), waiting);
-        // Metadata names a leader before that broker knows that it leads: only an answer from it tells.
+        // Metadata names a leader before that broker knows that it leads, so the leader itself is asked.
         for (const { topic } of topics) await retry(() => admin.fetchTopicOffsets(topic), waiting);
       }),
     listTopics: () => call("list_topics", () => admin.listTopics()),
@@ -180,12 +180,14 @@ export const createAdmin = (deps: Connection): Admin => {
             partitions: entries.map(({ partition, offset }) => ({ partition, offset: String(offset) })),
           }),
         );
-        // kafkajs' own way joins the group for each topic, which takes as long as a fetch waits.
+        // kafkajs' admin client would join the group for each topic, which takes as long as a fetch waits.
         const cluster = createCluster(createKafka(deps));
         try {
           await cluster.connect();
-          const coordinator = await cluster.findGroupCoordinator({ groupId });
-          await coordinator.offsetCommit({ groupId, groupGenerationId: -1, memberId: "", topics });
+          await askCoordinator(async () => {
+            const coordinator = await cluster.findGroupCoordinator({ groupId });
+            await coordinator.offsetCommit({ groupId, groupGenerationId: -1, memberId: "", topics });
+          }, abort.signal);
         } finally {
           await cluster.disconnect();
         }

@@ -1,4 +1,3 @@
-import { busError, type Connection, connectTo, createKafka } from "./connection.ts";
 import {
   createCluster,
   EARLIEST,
@@ -7,20 +6,26 @@ import {
   listOffsets,
   offsetsOf,
   READ_UNCOMMITTED,
-} from "./open-cluster.ts";
+} from "./kafkajs/cluster.ts";
+import { type Connection, connectTo, createKafka } from "./kafkajs/connection.ts";
+import { busError } from "./kafkajs/errors.ts";
 
 /**
- * How far a group is with one partition. `end` is the next offset to be written, open transactions included.
+ * How far a group is with one partition. `end` lies behind the last message that all replicas in sync have, open
+ * transactions included.
  * `committed` is null where nothing usable is committed, as when the topic was made anew.
  */
 export type PartitionProgress = { partition: number; start: number; end: number; committed: number | null };
 
-/** Asks the brokers each time, for the partitions as well: nothing of an answer is older than the question. */
+/** Asks the brokers each time, for the partitions too: no part of an answer is older than the question. */
 export type GroupProgress = {
-  /** Waits for the brokers as long as it takes; rejects on what cannot pass and after `stop`. */
+  /** Waits for the brokers as long as it takes; rejects when waiting cannot help, and after `stop`. */
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** Every partition of the topic, by number. Throws ServiceError `group_progress`. */
+  /**
+   * Every partition of the topic, by number.
+   * @throws ServiceError `group_progress`
+   */
   fetch(topic: string): Promise<PartitionProgress[]>;
 };
 
@@ -32,7 +37,8 @@ export const createGroupProgress = (deps: Connection & { groupId: string }): Gro
   const fetch = async (topic: string): Promise<PartitionProgress[]> => {
     const leaders = await fetchLeaders(cluster, topic);
     const numbers = [...leaders.keys()];
-    // Commits before ends: a commit beyond the end then belongs to a topic that is gone.
+    // Commits are asked for before ends, so a commit beyond the end belongs to a deleted topic of the same
+    // name.
     const coordinator = await cluster.findGroupCoordinator({ groupId });
     const answer = await coordinator.offsetFetch({
       groupId,

@@ -1,7 +1,7 @@
 /**
- * Messages between a group's position and the end of a partition; null when it is unknown, which is not zero.
- * A negative position (nothing committed, or the literals -1 and -2 that tools commit) reads from the start,
- * as does one that retention has deleted.
+ * Messages between a group's position and the end of a partition; null when that is unknown. A group reads
+ * from the start when its position is negative (nothing committed, or the literals -1 and -2 that tools
+ * commit) or deleted by retention.
  */
 export const lagOf = (partition: {
   start: number | null;

@@ -2,14 +2,16 @@ import { type DeadLetterFacts, deadLetterOf, deadLetterTopic } from "@conversati
 import type { BusMessage, TopicPartition } from "./message.ts";
 import type { BusRange, RangeReader } from "./range-reader.ts";
 
-/** One dead letter: what it says and what lies on the bus. */
+/** One dead letter: the facts in its headers and the message itself. */
 export type Letter = DeadLetterFacts & {
-  /** Where it stands in the dead-letter topic of `topic`. */
+  /** Its position in the dead-letter topic of `topic`. */
   readonly place: { readonly partition: number; readonly offset: number };
   readonly message: BusMessage;
 };
 
-/** What is left out asks for nothing. Instants are milliseconds since the epoch and mean the refusal. */
+/**
+ * Conditions that are left out hold for every letter. Instants are those of the refusal, ms since the epoch.
+ */
 export type LetterFilter = {
   readonly reasons?: readonly string[] | null;
   readonly from?: number | null;
@@ -17,21 +19,24 @@ export type LetterFilter = {
   readonly to?: number | null;
 };
 
-/** Dead letters by the topic from which they came. Throws what `RangeReader` throws. */
+/**
+ * Dead letters by the topic from which they came.
+ * @throws the errors of `RangeReader`
+ */
 export type LetterReader = {
-  /** Where the letters lie now that may fit, one range for each partition that has some. */
+  /** The ranges in which fitting letters may lie now, one for each partition that has some. */
   ranges(topic: string, filter?: LetterFilter): Promise<BusRange[]>;
   /**
-   * All letters of such a range, some at a time; `unreadable` were put there by somebody else; `next` is the offset
-   * behind them. What retention deletes meanwhile is left out.
+   * All letters of such a range, some at a time. `unreadable` counts messages that are no dead letters of
+   * this topic, `next` is the offset behind them. Letters that retention deletes meanwhile are left out.
    */
   read(
     range: BusRange,
     signal?: AbortSignal,
   ): AsyncIterable<{ letters: Letter[]; unreadable: number; next: number }>;
-  /** The letters that fit, partition by partition, as far as they are there at the call. */
+  /** The fitting letters that are there at the call, partition by partition. */
   list(topic: string, filter?: LetterFilter, signal?: AbortSignal): AsyncIterable<Letter>;
-  /** null: there is none. */
+  /** The letter at a position of the dead-letter topic; null when there is none. */
   find(
     topic: string,
     place: { readonly partition: number; readonly offset: number },
@@ -39,10 +44,10 @@ export type LetterReader = {
   ): Promise<Letter | null>;
 };
 
-/** The bus takes a letter a moment after its refusal; its clock may be another. */
+/** A letter reaches the bus after its refusal, and the clock of the bus may differ. */
 const CLOCK_MARGIN_MS = 60_000;
 
-/** True when a letter is what the filter asks for; one without an instant fits no filter by time. */
+/** True if the letter meets all conditions; one without an instant meets none by time. */
 export const letterFits = (
   letter: Pick<DeadLetterFacts, "reason" | "rejectedAt">,
   { reasons, from, to }: LetterFilter,
@@ -54,7 +59,7 @@ export const letterFits = (
 
 const letterOf = (topic: string, message: BusMessage): Letter | undefined => {
   const facts = deadLetterOf(message.headers);
-  // What names another topic was not put there by ingest.
+  // Ingest writes the name of this topic into its letters.
   if (facts === undefined || facts.topic !== topic) return undefined;
   return { ...facts, place: { partition: message.partition, offset: message.offset }, message };
 };
@@ -62,7 +67,7 @@ const letterOf = (topic: string, message: BusMessage): Letter | undefined => {
 const lostIsGone = (): void => {};
 
 export const createLetterReader = (deps: {
-  /** Started and stopped by whoever made it. */
+  /** Started and stopped by the caller. */
   readonly reader: Pick<RangeReader, "bounds" | "offsetsAt" | "read">;
   readonly topics: readonly string[];
 }): LetterReader => {

@@ -1,6 +1,3 @@
-import { ServiceError } from "@conversation-export/runtime";
-import type { KafkaMessage } from "kafkajs";
-
 export type TopicPartition = { topic: string; partition: number };
 
 /** `offset` is the next one to read: the last settled one + 1. */
@@ -8,12 +5,16 @@ export type PartitionOffset = TopicPartition & { offset: number };
 
 export type BusHeader = Buffer | string | null;
 
-/** A header may come without a value, which is null, and several times, which is an array. */
+/** Headers by name: null for one without a value, an array for a name that comes several times. */
 export type BusHeaders = Record<string, BusHeader | BusHeader[] | undefined>;
 
+/** Records up to `lastOffset` that cannot be read. `why` tells nothing of their content. */
+export type Unreadable = { lastOffset: number; why: string };
+
 /**
- * One message as it lies on the bus. `timestamp` is in milliseconds. `key` and `value` are views of the whole
- * fetch response, which stays in memory as long as one of them does.
+ * One message as it lies on the bus. `timestamp` is in milliseconds, -1 when it has none. `key` and `value`
+ * are views of what was unpacked with them, up to 8 MiB, or of a fetch response; that stays in memory as long
+ * as one of them does.
  */
 export type BusMessage = {
   topic: string;
@@ -23,27 +24,10 @@ export type BusMessage = {
   value: Buffer | null;
   headers: BusHeaders;
   timestamp: number;
+  /** The broker has set the time when the message arrived; else it is what the publisher says. */
+  hasBrokerTime?: boolean;
+  /** What it takes in memory, roughly: its length on the bus, unpacked, and its headers' objects. */
+  bytes?: number;
+  /** Set: this stands for a part of a batch and has neither key nor value. */
+  unreadable?: Unreadable;
 };
-
-/**
- * Reads an offset of the protocol as a number.
- * @throws ServiceError `offset_range` beyond 2^53 - 1, where neighbours would become equal
- */
-export const toOffset = (text: string): number => {
-  const offset = Number(text);
-  if (Number.isSafeInteger(offset)) return offset;
-  throw new ServiceError("offset_range", `offset ${text} is not a safe integer`);
-};
-
-const NO_HEADERS: BusHeaders = Object.freeze({});
-
-/** One new object for each message: this is the hot path. */
-export const toBusMessage = (topic: string, partition: number, message: KafkaMessage): BusMessage => ({
-  topic,
-  partition,
-  offset: toOffset(message.offset),
-  key: message.key,
-  value: message.value,
-  headers: message.headers ?? NO_HEADERS,
-  timestamp: Number(message.timestamp),
-});

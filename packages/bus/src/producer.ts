@@ -1,6 +1,7 @@
 import { type Logger, retry } from "@conversation-export/runtime";
 import kafkajs, { type IHeaders, type Message, type ProducerRecord } from "kafkajs";
-import { busError, type Connection, connectTo, createKafka, mayPass, RETRY } from "./connection.ts";
+import { type Connection, connectTo, createKafka, RETRY } from "./kafkajs/connection.ts";
+import { busError, mayPass } from "./kafkajs/errors.ts";
 import type { BusHeaders } from "./message.ts";
 
 /** A message to send. Without a partition the hash of the key chooses it; `timestamp` is in milliseconds. */
@@ -14,17 +15,15 @@ export type OutgoingMessage = {
 
 export type ProducerDeps = Connection & {
   compression?: "none" | "gzip" | "zstd";
-  /** Messages of one send are split into requests of about so many bytes; brokers refuse batches over 1 MiB. */
-  maxRequestBytes?: number;
 };
 
 export type Producer = {
-  /** Waits for the brokers as long as it takes; rejects on what cannot pass and after `stop`. */
+  /** Waits for the brokers as long as it takes; rejects when waiting cannot help, and after `stop`. */
   start(): Promise<void>;
   stop(): Promise<void>;
   /**
-   * Resolves when every in-sync replica has all messages, in order for each partition; waits for the brokers, and for
-   * what was sent before, as long as it takes. After a rejection some may have been written.
+   * Resolves when every in-sync replica has all messages, in order for each partition. Waits for the brokers,
+   * and for earlier sends, as long as it takes. After a rejection some messages may have been written.
    * @throws ServiceError `produce`
    */
   send(topic: string, messages: readonly OutgoingMessage[]): Promise<void>;
@@ -37,8 +36,9 @@ const COMPRESSION = {
   zstd: CompressionTypes.ZSTD,
 };
 
+/** The messages of one send are split into requests of about this size: brokers refuse batches over 1 MiB. */
 const MAX_REQUEST_BYTES = 900_000;
-/** Offsets, lengths and the like of one record, generously. */
+/** Offsets, lengths and other fields of one record, at most. */
 const RECORD_OVERHEAD = 64;
 
 const bytesOf = (part: Buffer | string | null | undefined): number =>
@@ -52,7 +52,7 @@ const sizeOf = (message: OutgoingMessage): number => {
   return size;
 };
 
-/** Cuts messages into runs of at most `maxBytes`; one that is larger stands alone. */
+/** Cuts messages into runs of at most `maxBytes`; a larger message is a run of its own. */
 export const splitByBytes = (
   messages: readonly OutgoingMessage[],
   maxBytes: number,
@@ -74,7 +74,7 @@ export const splitByBytes = (
   return runs;
 };
 
-// kafkajs cannot write a header without a value: it gets an empty one.
+// kafkajs cannot write a header without a value, so it gets an empty one.
 const filled = (header: BusHeaders[string]): Buffer | string | (Buffer | string)[] | undefined =>
   header === null ? "" : Array.isArray(header) ? header.map((one) => one ?? "") : header;
 
@@ -91,8 +91,9 @@ const toMessage = ({ key, value, headers, partition, timestamp }: OutgoingMessag
 });
 
 /**
- * Sends requests one after another, each until it is written or cannot be. kafkajs takes back the sequence number of
- * a request that failed: another one in between would get it, and the broker would take that for a copy.
+ * Sends requests one after another, each until it is written or refused for good. kafkajs takes back the
+ * sequence number of a failed request; a request in between would get it, and the broker would take that for
+ * a copy.
  */
 export const createSending = <Request>(deps: {
   readonly send: (request: Request) => Promise<unknown>;
@@ -104,7 +105,7 @@ export const createSending = <Request>(deps: {
   let before: Promise<void> = Promise.resolve();
   const sendAll = async (requests: readonly Request[]): Promise<void> => {
     for (const request of requests) {
-      // The endless retries of kafkajs end when those within them do.
+      // kafkajs' own retries are endless, but end when retries within them are used up.
       await retry(() => send(request), {
         signal,
         initialMs: pauseMs,
@@ -121,12 +122,12 @@ export const createSending = <Request>(deps: {
 };
 
 /**
- * An idempotent producer: a request that is repeated because its answer was lost leaves no second copy on that broker.
- * When a broker was away for longer, what others had taken of the same request may stand there twice.
+ * An idempotent producer: repeating a request whose answer was lost leaves no second copy on that broker.
+ * After a longer absence of one broker, the parts of a request that other brokers had taken may stand there
+ * twice.
  */
 export const createProducer = (deps: ProducerDeps): Producer => {
   const { log } = deps;
-  const maxRequestBytes = deps.maxRequestBytes ?? MAX_REQUEST_BYTES;
   const compression = COMPRESSION[deps.compression ?? "none"];
   const abort = new AbortController();
   const producer = createKafka(deps).producer({
@@ -149,7 +150,7 @@ export const createProducer = (deps: ProducerDeps): Producer => {
     },
     send: async (topic, messages) => {
       try {
-        const runs = splitByBytes(messages, maxRequestBytes);
+        const runs = splitByBytes(messages, MAX_REQUEST_BYTES);
         await send(runs.map((run) => ({ topic, acks: -1, compression, messages: run.map(toMessage) })));
       } catch (error) {
         throw busError("produce", `cannot write to ${topic}`, error);

@@ -1,52 +1,49 @@
-import { retry, ServiceError } from "@conversation-export/runtime";
-import kafkajs from "kafkajs";
+import { retry, ServiceError, unlessAborted } from "@conversation-export/runtime";
 import type { PartitionBounds } from "./admin.ts";
-import { committedMessages } from "./committed-messages.ts";
-import {
-  busError,
-  type Connection,
-  connectTo,
-  createKafka,
-  mayPass,
-  protocolErrorType,
-} from "./connection.ts";
-import { type BusMessage, type PartitionOffset, toBusMessage, toOffset } from "./message.ts";
 import {
   createCluster,
   EARLIEST,
-  type FetchedPartition,
   fetchLeaders,
   LATEST,
   listOffsets,
   READ_COMMITTED,
-} from "./open-cluster.ts";
+} from "./kafkajs/cluster.ts";
+import { type Connection, connectTo, createKafka } from "./kafkajs/connection.ts";
+import { busError, mayPass, protocolErrorType } from "./kafkajs/errors.ts";
+import type { FetchedPartition } from "./kafkajs/fetch-response.ts";
+import type { BusMessage, PartitionOffset } from "./message.ts";
+import { toOffset } from "./records/offset.ts";
+import { readSlices } from "./records/record-slices.ts";
 
 /** The messages of one partition with `from` <= offset < `to`. */
 export type BusRange = { topic: string; partition: number; from: number; to: number };
 
-/** Reads given places of a topic, without a consumer group: nothing of it moves anything on the bus. */
+/** Reads ranges of a topic without a consumer group, so reading changes nothing on the bus. */
 export type RangeReader = {
-  /** Waits for the brokers as long as it takes; rejects on what cannot pass and after `stop`. */
+  /** Waits for the brokers as long as it takes; rejects when waiting cannot help, and after `stop`. */
   start(): Promise<void>;
-  /** Ends what is being read, with an error. */
+  /** Ends all reading with an error. */
   stop(): Promise<void>;
   /**
    * Every partition by number. `end` lies behind the last message that can be read, so before the first open
-   * transaction. Throws ServiceError `bus_range`.
+   * transaction.
+   * @throws ServiceError `bus_range`
    */
   bounds(topic: string): Promise<PartitionBounds[]>;
   /**
-   * For every partition the first offset whose message has this bus time (ms) or a later one; `end` of `bounds`
-   * when there is none. Behind it may lie earlier times, unless the topic's timestamps are `LogAppendTime`.
-   * Throws ServiceError `bus_range`.
+   * For every partition the first offset whose message has this bus time (ms) or a later one; `end` of
+   * `bounds` when there is none. Earlier times may follow it, unless the topic's timestamps are
+   * `LogAppendTime`.
+   * @throws ServiceError `bus_range`
    */
   offsetsAt(topic: string, timestampMs: number): Promise<PartitionOffset[]>;
   /**
-   * The messages of a range in order, some at a time, never an empty list; control records, aborted messages and
-   * those that compaction took are left out. Waits for brokers that are away for a minute, and for a transaction
-   * that is open in the range. Throws the signal's reason, and ServiceError `range_lost` when retention has
-   * deleted a part of it (unless `onLost` takes note of it, then it goes on behind), `range_beyond_end` when the
-   * partition ends before `to`, `bus_range` otherwise.
+   * The messages of a range in order, some at a time, never an empty list. Control records, aborted messages
+   * and compacted ones are left out; what cannot be read is a message with `unreadable`. Waits up to a minute for brokers that are away, and without end for a
+   * transaction that is open in the range. With `onLost`, reading goes on behind a part that retention has
+   * deleted.
+   * @throws the signal's reason, and ServiceError `range_lost` when retention has deleted a part and `onLost`
+   * is absent, `range_beyond_end` when the partition ends before `to`, `bus_range` otherwise
    */
   read(
     range: BusRange & { signal?: AbortSignal; onLost?: (lost: BusRange) => void },
@@ -54,43 +51,20 @@ export type RangeReader = {
 };
 
 const MAX_BYTES = 4 * 1024 * 1024;
-/** kafkajs gives a fetch up a moment after this time, so it is also the time for a broker's slow disk. */
+/** kafkajs gives a fetch up soon after this time, so it must cover a slow disk of a broker, too. */
 const MAX_WAIT_MS = 5000;
 const DEADLINE_MS = 60_000;
-
-/** Behind the last offset that the fetched batches stand for, or behind `position` when nothing is left of them. */
-const behind = ({ messages }: FetchedPartition, position: number): number => {
-  let next = position;
-  for (const { offset, batchContext } of messages) {
-    const last =
-      batchContext === undefined
-        ? toOffset(offset)
-        : toOffset(batchContext.firstOffset) + batchContext.lastOffsetDelta;
-    next = Math.max(next, last + 1);
-  }
-  return next;
-};
-
-const settled = async <T>(work: Promise<T>, signal: AbortSignal): Promise<T> => {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const onAbort = (): void => reject(signal.reason);
-  signal.addEventListener("abort", onAbort);
-  try {
-    return await Promise.race([work, promise]);
-  } finally {
-    signal.removeEventListener("abort", onAbort);
-  }
-};
+const SLICE_MESSAGES = 4096;
 
 export const createRangeReader = (deps: Connection): RangeReader => {
   const { log } = deps;
   const abort = new AbortController();
   const cluster = createCluster(createKafka(deps));
 
-  /** Asks brokers again while they may answer later. */
+  /** Asks the brokers, again while they may answer later. */
   const ask = async <T>(what: string, signal: AbortSignal, question: () => Promise<T>): Promise<T> => {
     try {
-      return await retry(() => settled(question(), signal), {
+      return await retry(() => unlessAborted(question(), signal), {
         signal,
         deadlineMs: DEADLINE_MS,
         retryable: mayPass,
@@ -147,7 +121,8 @@ export const createRangeReader = (deps: Connection): RangeReader => {
       ask(`cannot read ${place}`, signal, async () => {
         try {
           leader ??= (await fetchLeaders(cluster, topic)).get(partition);
-          if (leader === undefined) throw new kafkajs.KafkaJSNonRetriableError(`there is no ${place}`);
+          if (leader === undefined)
+            throw new ServiceError("bus_range", `cannot read ${place}: there is no ${place}`);
           return await fetch(where, leader, position);
         } catch (error) {
           if (protocolErrorType(error) === "OFFSET_OUT_OF_RANGE") return "out of range";
@@ -176,17 +151,22 @@ export const createRangeReader = (deps: Connection): RangeReader => {
         continue;
       }
       const first = position;
-      const messages = committedMessages(fetched.messages, fetched.abortedTransactions ?? [])
-        .map((message) => toBusMessage(topic, partition, message))
-        .filter(({ offset }) => offset >= first && offset < to);
-      if (messages.length > 0) yield messages;
-      position = behind(fetched, position);
+      const slices = readSlices(fetched.messages, {
+        where: { topic, partition },
+        from: first,
+        size: () => SLICE_MESSAGES,
+      });
+      for await (const { messages, nextOffset } of slices) {
+        const wanted = messages.filter(({ offset }) => offset < to);
+        if (wanted.length > 0) yield wanted;
+        position = nextOffset;
+        if (position >= to) return;
+      }
       if (position > first) continue;
       const end = toOffset(fetched.highWatermark);
       if (position >= end) throw beyondEnd(place, end, to);
-      // Below the stable end a broker gives at least one batch, and this one has no records: nothing tells its
-      // length, so it is passed in single steps.
-      if (position < toOffset(fetched.lastStableOffset ?? fetched.highWatermark)) position += 1;
+      // Below the stable end a broker gives at least one batch, unless the last ones were compacted away.
+      if (position < toOffset(fetched.lastStableOffset)) position += 1;
     }
   }
 
@@ -200,7 +180,7 @@ export const createRangeReader = (deps: Connection): RangeReader => {
     offsetsAt: (topic, timestampMs) =>
       ask(`the brokers do not tell offsets of ${topic}`, abort.signal, async () => {
         const leaders = await fetchLeaders(cluster, topic);
-        // Ends first: what arrives in between, as late as it may be, lies behind them.
+        // Ends are asked for first, so messages that arrive in between lie behind them.
         const ends = await listOffsets(cluster, topic, leaders, LATEST, READ_COMMITTED);
         const offsets = await listOffsets(cluster, topic, leaders, timestampMs, READ_COMMITTED);
         return Array.from(leaders.keys(), (partition) => {
@@ -213,5 +193,5 @@ export const createRangeReader = (deps: Connection): RangeReader => {
 };
 
 const beyondEnd = (place: string, end: number, to: number): ServiceError =>
-  // Later it may be there: a new leader may not know yet what the old one has told.
+  // Retryable: a new leader may not know the end yet that the old one has told.
   new ServiceError("range_beyond_end", `${place} ends at ${end}, before ${to}`, { retryable: true });

@@ -1,12 +1,12 @@
 const FIRST_SLICE = 64;
 const LARGEST_SLICE = 4096;
-/** One slow slice (a garbage collection) must not shrink the next ones to nothing, nor a fast one blow them up. */
+/** Bounds the change after one slice that was slow, as by a garbage collection, or fast. */
 const LARGEST_STEP = 4;
 
-/** Chooses how many messages fit into the time that the event loop may be held. */
+/** Chooses the number of messages that fit into the time for which the event loop may be held. */
 export type SliceSizer = {
   size(): number;
-  /** Tells what the last slice of `count` messages took. */
+  /** Notes the time that the last slice of `count` messages took. */
   took(count: number, ms: number): void;
 };
 

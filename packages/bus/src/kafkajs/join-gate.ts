@@ -1,21 +1,21 @@
 import kafkajs, { type Cluster, type PartitionAssigner } from "kafkajs";
 
-/** The part of a consumer's cluster that kafkajs keeps out of its types. */
+/** The part of a consumer's cluster that kafkajs' types leave out. */
 type ConsumerCluster = Cluster & {
   committedOffsets(group: { groupId: string }): Record<string, Record<number, unknown> | undefined>;
 };
 
 export type JoinGate = {
-  /** Round-robin; being made, it puts the gate into the consumer's cluster. */
+  /** Round-robin. When kafkajs creates it, the gate is put into the consumer's cluster. */
   assigner: PartitionAssigner;
-  /** The committed offset from which kafkajs began the partition in this generation, as it holds it. */
+  /** The committed offset at which the partition began in this generation, in kafkajs' own form. */
   committedOffset(topic: string, partition: number): unknown;
 };
 
 /**
- * A door before every JoinGroup request. kafkajs rejoins as soon as it hears of a rebalance, and the generation
- * that a drain could commit with is gone. A join begins with the search for the coordinator, so waiting there
- * lets the owner drain first; no public hook comes before the join.
+ * Lets the owner drain before every JoinGroup request. kafkajs rejoins as soon as it hears of a rebalance,
+ * and then the old generation, with which a drain commits, is gone. It has no hook before the join, but a
+ * join begins with the search for the coordinator: the gate waits there.
  * @param beforeJoin a rejection ends the join
  */
 export const createJoinGate = (deps: { groupId: string; beforeJoin: () => Promise<void> }): JoinGate => {

@@ -1,6 +1,6 @@
 import kafkajs from "kafkajs";
 import { describe, expect, it } from "vitest";
-import { busError, mayPass } from "./connection.ts";
+import { busError, mayPass } from "./errors.ts";
 
 const { KafkaJSConnectionError, KafkaJSNonRetriableError, KafkaJSNumberOfRetriesExceeded } = kafkajs;
 const away = new KafkaJSConnectionError("connect ECONNREFUSED 127.0.0.1:9092");

@@ -1,11 +1,12 @@
-import kafkajs, { type Broker, type Cluster, type Kafka, type KafkaMessage } from "kafkajs";
-import { toOffset } from "./message.ts";
+import kafkajs, { type Broker, type Cluster, type Kafka } from "kafkajs";
+import { toOffset } from "../records/offset.ts";
+import type { FetchedPartition } from "./fetch-response.ts";
 
-/** For `ListOffsets`: instead of a time in milliseconds. */
+/** Times with a meaning of their own in `ListOffsets`. */
 export const LATEST = -1;
 export const EARLIEST = -2;
 
-/** Whether open and aborted transactions count. */
+/** Isolation levels: open and aborted transactions count, or they do not. */
 export const READ_UNCOMMITTED = 0;
 export const READ_COMMITTED = 1;
 
@@ -25,22 +26,7 @@ type Fetch = {
   topics: { topic: string; partitions: { partition: number; fetchOffset: string; maxBytes: number }[] }[];
 };
 
-/** A message with what its batch says, of which `firstOffset` + `lastOffsetDelta` outlive compaction. */
-export type FetchedMessage = KafkaMessage & {
-  isControlRecord?: boolean;
-  batchContext?: { firstOffset: string; lastOffsetDelta: number; producerId: string; inTransaction: boolean };
-};
-export type AbortedTransaction = { producerId: string; firstOffset: string };
-export type FetchedPartition = {
-  partition: number;
-  highWatermark: string;
-  /** Absent from brokers before Kafka 0.11. */
-  lastStableOffset?: string;
-  abortedTransactions?: AbortedTransaction[];
-  messages: FetchedMessage[];
-};
-
-/** The parts of kafkajs' own client that it keeps out of its types. */
+/** The parts of kafkajs' own client that its types leave out. */
 export type OpenBroker = Omit<Broker, "offsetFetch" | "offsetCommit" | "fetch"> & {
   listOffsets(request: ListOffsets): Promise<{ responses: OffsetList }>;
   offsetFetch(request: {
@@ -55,7 +41,9 @@ export type OpenBroker = Omit<Broker, "offsetFetch" | "offsetCommit" | "fetch"> 
     topics: { topic: string; partitions: { partition: number; offset: string }[] }[];
   }): Promise<unknown>;
   /** Rejects with the error code of a partition. No responses at all: the broker throttles. */
-  fetch(request: Fetch): Promise<{ responses: { topicName: string; partitions: FetchedPartition[] }[] }>;
+  fetch(
+    request: Fetch,
+  ): Promise<{ responses: { topicName: string; partitions: readonly FetchedPartition[] }[] }>;
 };
 export type OpenCluster = Omit<Cluster, "metadata" | "findBroker" | "findGroupCoordinator"> & {
   /** Nothing when no broker answers. */
@@ -73,8 +61,8 @@ export type OpenCluster = Omit<Cluster, "metadata" | "findBroker" | "findGroupCo
 export type Leaders = ReadonlyMap<number, number>;
 
 /**
- * A cluster client of kafkajs. Its admin client will not do: it keeps the first list of partitions and leaders for
- * as long as it lives, and its ends stop before the first open transaction, though messages lie behind it.
+ * A cluster client of kafkajs. The admin client is not enough: it keeps the first list of partitions and
+ * leaders for its whole life, and gives as the end the first open transaction, though messages lie behind it.
  */
 export const createCluster = (kafka: Kafka): OpenCluster => {
   const members = kafka as unknown as Record<symbol, ((options: object) => OpenCluster) | undefined>;
@@ -107,8 +95,8 @@ export const fetchLeaders = async (cluster: OpenCluster, topic: string): Promise
 };
 
 /**
- * The offset of each partition that belongs to `timestamp`: a time in milliseconds, `LATEST` or `EARLIEST`;
- * -1 where no message is as late. Rejects when a partition is left out.
+ * The offset of each partition for `timestamp`: a time in milliseconds, `LATEST` or `EARLIEST`; -1 where all
+ * messages are earlier. Rejects when the answer lacks a partition.
  */
 export const listOffsets = async (
   cluster: OpenCluster,

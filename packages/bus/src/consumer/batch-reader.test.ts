@@ -1,0 +1,79 @@
+import type { EachBatchPayload } from "kafkajs";
+import { expect, it } from "vitest";
+import { packBatch, packMarker, packRecords } from "../records/batch.fixture.ts";
+import { readBatches } from "../records/record-batch.ts";
+import { createBatchReader } from "./batch-reader.ts";
+import type { MessageSlice, Taken } from "./contract.ts";
+import { createMembership } from "./membership.ts";
+import { createPauses } from "./pauses.ts";
+
+const WHERE = { topic: "t", partition: 0 };
+
+/** A member whose position is `position`, and a fetch for it. */
+const start = (position: number, onSlice: (slice: MessageSlice) => Taken = () => "continue") => {
+  const membership = Object.assign(createMembership(), { phase: "joined", epoch: 1 } as const);
+  const given: MessageSlice[] = [];
+  const resolved: string[] = [];
+  const pauses = createPauses({ membership, pause: () => {}, resume: () => {} });
+  const reader = createBatchReader({
+    membership,
+    gate: { committedOffset: () => String(position) },
+    pauses,
+    commits: { sendBy: () => {} },
+    onMessages: (slice) => {
+      given.push(slice);
+      return onSlice(slice);
+    },
+  });
+  const read = (fetchedOffset: number, recordSet: Buffer): Promise<void> => {
+    const messages = readBatches(recordSet).map((batch) => ({
+      offset: String(batch.lastOffset),
+      batch,
+      isCommitted: !batch.isControl,
+    }));
+    return reader.eachBatch({
+      batch: { ...WHERE, highWatermark: "20", fetchedOffset: String(fetchedOffset), messages },
+      resolveOffset: (offset: string) => void resolved.push(offset),
+      uncommittedOffsets: () => ({ topics: [] }),
+      heartbeat: () => Promise.resolve(),
+      commitOffsetsIfNecessary: () => Promise.resolve(),
+    } as unknown as EachBatchPayload);
+  };
+  return { membership, pauses, given, resolved, read };
+};
+
+const CONTROL = packMarker(12, 7, "commit");
+
+it("hands over the end of control records alone", async () => {
+  const { read, given, resolved } = start(12);
+  await read(12, CONTROL);
+  expect(given).toMatchObject([{ ...WHERE, epoch: 1, messages: [], nextOffset: 13, highWatermark: 20 }]);
+  expect(resolved).toEqual(["12"]);
+});
+
+it("does not move past what a rejoin will deliver again, for control records alone either", async () => {
+  const { read, given, resolved } = start(5);
+  await read(12, CONTROL);
+  expect([given, resolved]).toEqual([[], []]);
+});
+
+it("resolves behind the part of a batch that cannot be read, taken or not", async () => {
+  const broken = packBatch({ first: 0, last: 9, attributes: 1, records: Buffer.from("no gzip") });
+  const set = Buffer.concat([
+    broken,
+    packBatch({ first: 10, last: 10, records: packRecords([{ offset: 0 }]) }),
+  ]);
+  const { read, resolved, pauses } = start(0, () => ({ processed: 1, pause: true }));
+  await read(0, set);
+  expect(resolved).toEqual(["9"]);
+  expect(pauses.isPaused(WHERE)).toBe(true);
+});
+
+it("gives nothing of what was unpacked while a rejoin came", async () => {
+  const { read, given, membership } = start(0);
+  const records = packRecords([{ offset: 0, value: "v" }]);
+  const reading = read(0, packBatch({ first: 0, last: 0, records }));
+  Object.assign(membership, { phase: "joined", epoch: 2 });
+  await reading;
+  expect(given).toEqual([]);
+});

@@ -1,0 +1,118 @@
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
+import kafkajs, { type EachBatchPayload } from "kafkajs";
+import type { PassedBatch } from "../kafkajs/fetch-response.ts";
+import type { JoinGate } from "../kafkajs/join-gate.ts";
+import { toOffset } from "../records/offset.ts";
+import { lastOffsetOf, readSlices } from "../records/record-slices.ts";
+import type { Commits } from "./commits.ts";
+import type { MessageSlice, Taken } from "./contract.ts";
+import type { Membership } from "./membership.ts";
+import type { Pauses } from "./pauses.ts";
+import { createSliceSizer } from "./slices.ts";
+
+/** How long one slice may hold the event loop. */
+const SLICE_MS = 20;
+/** Pause before a batch that no longer counts is fetched again. */
+const STALE_BATCH_MS = 20;
+
+/** What kafkajs calls a batch: what one fetch has brought of a partition. */
+type FetchedPart = { readonly fetchedOffset: string; readonly messages: readonly PassedBatch[] };
+
+export type BatchReader = {
+  /** Hands the messages of a fetched batch over in slices, until the owner or a rejoin stops it. */
+  eachBatch(payload: EachBatchPayload): Promise<void>;
+};
+
+/** kafkajs takes an error of this type from eachBatch as the order to rejoin. */
+const rejoinError = (): Error =>
+  Object.assign(new kafkajs.KafkaJSError("the last join did not finish", { retriable: false }), {
+    type: "REBALANCE_IN_PROGRESS",
+  });
+
+/** Cuts the batches of kafkajs into slices that leave the event loop free for heartbeats. */
+export const createBatchReader = (deps: {
+  readonly membership: Membership;
+  readonly gate: Pick<JoinGate, "committedOffset">;
+  readonly pauses: Pauses;
+  readonly commits: Pick<Commits, "sendBy">;
+  readonly onMessages: (slice: MessageSlice) => Taken;
+}): BatchReader => {
+  const { membership, gate, pauses, commits } = deps;
+  const sizer = createSliceSizer(SLICE_MS);
+
+  const handOver = (slice: MessageSlice): Taken => {
+    try {
+      const taken = deps.onMessages(slice);
+      membership.lastTick = Date.now();
+      return taken;
+    } catch (error) {
+      // kafkajs does not restart after a non-retriable error: it ends with CRASH.
+      throw new kafkajs.KafkaJSNonRetriableError(error instanceof Error ? error : String(error));
+    }
+  };
+
+  /**
+   * True if the batch was fetched for the position that kafkajs holds now. It is not when another broker's
+   * fetcher rejoined in the meantime; resolving its offsets would then skip messages that the new epoch must
+   * deliver.
+   */
+  const isCurrent = (payload: EachBatchPayload): boolean => {
+    const { batch } = payload;
+    const { topic, partition } = batch;
+    // kafkajs gives the partition as a string here.
+    const resolved = payload
+      .uncommittedOffsets()
+      .topics.find((entry) => entry.topic === topic)
+      ?.partitions.find((entry) => String(entry.partition) === String(partition))?.offset;
+    const position = Number(resolved ?? String(gate.committedOffset(topic, partition)));
+    const { fetchedOffset } = batch as unknown as FetchedPart;
+    return Math.max(0, position) === Number(fetchedOffset);
+  };
+
+  const eachBatch = async (payload: EachBatchPayload): Promise<void> => {
+    const { batch } = payload;
+    const { topic, partition } = batch;
+    if (membership.phase === "joining") throw rejoinError();
+    if (membership.phase !== "joined" || !isCurrent(payload)) {
+      await sleep(STALE_BATCH_MS);
+      return;
+    }
+    const { epoch } = membership;
+    const goesOn = (): boolean => membership.phase === "joined" && membership.epoch === epoch;
+    const highWatermark = toOffset(batch.highWatermark);
+    commits.sendBy((request) => payload.commitOffsetsIfNecessary(request));
+
+    const { fetchedOffset, messages: passed } = batch as unknown as FetchedPart;
+    const slices = readSlices(passed, {
+      where: { topic, partition },
+      from: Math.max(0, Number(fetchedOffset)),
+      size: sizer.size,
+    });
+    let startedAt = performance.now();
+    for await (const { messages, nextOffset } of slices) {
+      // A rejoin may have come while a part was unpacked.
+      if (!goesOn()) return;
+      const taken = handOver({ epoch, topic, partition, messages, nextOffset, highWatermark });
+      sizer.took(messages.length, performance.now() - startedAt);
+
+      if (typeof taken === "object" && taken.processed < messages.length) {
+        const last = messages[taken.processed - 1];
+        if (last !== undefined) payload.resolveOffset(String(lastOffsetOf(last)));
+        pauses.pause([{ topic, partition }]);
+        return;
+      }
+      payload.resolveOffset(String(nextOffset - 1));
+      if (taken !== "continue") {
+        pauses.pause([{ topic, partition }]);
+        return;
+      }
+      await nextTurn();
+      await payload.heartbeat();
+      // A pause, a stop or a rejoin may have come in that turn; the rest is fetched again.
+      if (!goesOn() || pauses.isPaused({ topic, partition })) return;
+      startedAt = performance.now();
+    }
+  };
+
+  return { eachBatch };
+};

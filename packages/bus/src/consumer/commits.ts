@@ -1,0 +1,103 @@
+import { type Logger, type Metrics, retry } from "@conversation-export/runtime";
+import type { OffsetsByTopicPartition } from "kafkajs";
+import { busError, mayPass, protocolErrorType } from "../kafkajs/errors.ts";
+import type { PartitionOffset } from "../message.ts";
+import type { Consumer } from "./contract.ts";
+import { type Membership, mayCommit } from "./membership.ts";
+
+/** A way to send a commit with the generation that kafkajs holds at the call. */
+export type SendCommit = (request: OffsetsByTopicPartition) => Promise<void>;
+
+export type Commits = {
+  commit: Consumer["commit"];
+  /** Commits go this way from now on; undefined: by the consumer itself. */
+  sendBy(send: SendCommit | undefined): void;
+};
+
+/** The member has lost its generation, or will: only a rejoin helps. */
+const FENCED: ReadonlySet<string> = new Set([
+  "ILLEGAL_GENERATION",
+  "UNKNOWN_MEMBER_ID",
+  "REBALANCE_IN_PROGRESS",
+  "FENCED_INSTANCE_ID",
+  "NOT_COORDINATOR_FOR_GROUP",
+]);
+
+const isFenced = (error: unknown): boolean => FENCED.has(protocolErrorType(error) ?? "");
+
+const toRequest = (offsets: readonly PartitionOffset[]): OffsetsByTopicPartition => ({
+  topics: Array.from(
+    Map.groupBy(offsets, ({ topic }) => topic),
+    ([topic, entries]) => ({
+      topic,
+      partitions: entries.map(({ partition, offset }) => ({ partition, offset: String(offset) })),
+    }),
+  ),
+});
+
+/**
+ * Commits of one member, one after the other: an older one must not overtake a newer one.
+ * @param deps.commitOffsets kafkajs' own commit, used before the first batch of an epoch. It repeats by
+ * itself, and a repetition after a rejoin would carry the new generation, so `sendBy` is preferred.
+ */
+export const createCommits = (deps: {
+  readonly membership: Membership;
+  readonly commitOffsets: (offsets: { topic: string; partition: number; offset: string }[]) => Promise<void>;
+  readonly signal: AbortSignal;
+  readonly metrics: Metrics | undefined;
+  readonly log: Logger;
+}): Commits => {
+  const { membership, commitOffsets, signal, log } = deps;
+  const commits = deps.metrics?.counter("bus_commits_total", "Commits by result.", ["result"]);
+  let sendCommit: SendCommit | undefined;
+  let last: Promise<unknown> = Promise.resolve();
+
+  const commitNow = async (
+    epoch: number,
+    offsets: readonly PartitionOffset[],
+  ): Promise<"committed" | "fenced"> => {
+    const request = toRequest(offsets);
+    try {
+      return await retry(
+        async () => {
+          // kafkajs puts the generation into the request in this turn: no join can come between check and
+          // use.
+          if (!mayCommit(membership, epoch)) return "fenced";
+          if (sendCommit !== undefined) await sendCommit(request);
+          else await commitOffsets(offsets.map((entry) => ({ ...entry, offset: String(entry.offset) })));
+          return "committed";
+        },
+        {
+          signal,
+          initialMs: 50,
+          maxMs: 1000,
+          retryable: (error) => mayPass(error) && !isFenced(error),
+          onRetry: (error, attempt) => log.debug({ attempt, error: String(error) }, "commit again"),
+        },
+      );
+    } catch (error) {
+      if (!mayCommit(membership, epoch) || isFenced(error)) return "fenced";
+      throw busError("commit", "commit failed", error);
+    }
+  };
+
+  return {
+    commit: (epoch, offsets) => {
+      if (offsets.length === 0) {
+        return Promise.resolve(mayCommit(membership, epoch) ? "committed" : "fenced");
+      }
+      const result = last.then(
+        () => commitNow(epoch, offsets),
+        () => commitNow(epoch, offsets),
+      );
+      last = result;
+      return result.then((outcome) => {
+        commits?.inc({ result: outcome });
+        return outcome;
+      });
+    },
+    sendBy: (send) => {
+      sendCommit = send;
+    },
+  };
+};

@@ -1,0 +1,205 @@
+import { type Metrics, retry } from "@conversation-export/runtime";
+import kafkajs, { type Consumer as KafkaConsumer } from "kafkajs";
+import { createKafka, RETRY } from "../kafkajs/connection.ts";
+import { mayPassAtStart, startError } from "../kafkajs/errors.ts";
+import { createJoinGate } from "../kafkajs/join-gate.ts";
+import { createBatchReader } from "./batch-reader.ts";
+import { createCommits } from "./commits.ts";
+import type { Consumer, ConsumerDeps, FetchLimits } from "./contract.ts";
+import { drainWithin } from "./drain.ts";
+import { createMembership } from "./membership.ts";
+import { createPauses } from "./pauses.ts";
+
+const FETCH: FetchLimits = {
+  maxBytesPerPartition: 4 * 1024 * 1024,
+  maxBytes: 32 * 1024 * 1024,
+  minBytes: 64 * 1024,
+  maxWaitMs: 250,
+};
+
+const createCounters = (metrics: Metrics | undefined) => ({
+  outOfRange: metrics?.counter(
+    "bus_offset_out_of_range_total",
+    "Partitions started again from their first offset because the committed one was gone: records were lost.",
+    ["topic"],
+  ),
+  joins: metrics?.counter("bus_joins_total", "Assignments received from the consumer group."),
+  restarts: metrics?.counter("bus_restarts_total", "Consumer restarts after retries ran out."),
+});
+
+/** Connects and subscribes, waiting for brokers and topics as long as it takes. */
+const subscribe = async (
+  consumer: KafkaConsumer,
+  { topics, log }: ConsumerDeps,
+  signal: AbortSignal,
+  onRetry: () => void,
+): Promise<void> => {
+  try {
+    await retry(
+      async () => {
+        await consumer.connect();
+        await consumer.subscribe({ topics: [...topics], fromBeginning: true });
+      },
+      {
+        signal,
+        initialMs: 500,
+        retryable: mayPassAtStart,
+        onRetry: (error) => {
+          onRetry();
+          log.warn({ topics, error: String(error) }, "waiting for Kafka and its topics");
+        },
+      },
+    );
+  } catch (error) {
+    signal.throwIfAborted();
+    throw startError("consumer", error);
+  }
+};
+
+/**
+ * A member of a consumer group. It never waits for the owner's work: messages are handed over in slices and
+ * taken or refused at once, offsets are committed later by `commit`.
+ *
+ * By kafkajs' source, and by the integration test with two members: a join makes a new offset manager with
+ * empty positions, so each partition starts again at its committed offset and everything uncommitted is
+ * delivered again under the new epoch.
+ */
+export const createConsumer = (deps: ConsumerDeps): Consumer => {
+  const { log, groupId, metrics } = deps;
+  const sessionTimeoutMs = deps.sessionTimeoutMs ?? 30_000;
+  const drainMs = Math.floor(sessionTimeoutMs / 2);
+  const limits = { ...FETCH, ...deps.fetch };
+  const abort = new AbortController();
+
+  const { outOfRange, joins, restarts } = createCounters(metrics);
+  const membership = createMembership();
+  let crashed = false;
+  let running: Promise<void> | undefined;
+
+  // A function, since `stop` may come during a drain.
+  const isStopped = (): boolean => membership.phase === "stopped";
+
+  const crash = (error: unknown): void => {
+    if (crashed || isStopped()) return;
+    crashed = true;
+    deps.onCrash(error);
+  };
+
+  const beforeJoin = async (): Promise<void> => {
+    if (membership.phase === "joined") {
+      membership.phase = "draining";
+      log.info({ groupId, epoch: membership.epoch }, "rebalancing");
+      await drainWithin(() => deps.onRebalancing(), {
+        waitMs: drainMs,
+        onLate: () =>
+          log.warn({ epoch: membership.epoch, drainMs }, "drain took longer than the rejoin can wait"),
+        onError: crash,
+      });
+    }
+    if (isStopped()) throw new kafkajs.KafkaJSNonRetriableError("the consumer is stopped");
+    // Drained first, fenced second: the other order throws finished work away.
+    membership.phase = "joining";
+  };
+  const gate = createJoinGate({ groupId, beforeJoin });
+  const kafka = createKafka(deps, {
+    onLine: () => {
+      if (membership.phase !== "joined") membership.lastTick = Date.now();
+    },
+    onOffsetOutOfRange: ({ topic }) => outOfRange?.inc({ topic }),
+  });
+  const consumer = kafka.consumer({
+    groupId,
+    sessionTimeout: sessionTimeoutMs,
+    heartbeatInterval: Math.floor(sessionTimeoutMs / 10),
+    rebalanceTimeout: Math.max(60_000, 2 * drainMs),
+    maxBytesPerPartition: limits.maxBytesPerPartition,
+    maxBytes: limits.maxBytes,
+    minBytes: limits.minBytes,
+    maxWaitTimeInMs: limits.maxWaitMs,
+    allowAutoTopicCreation: false,
+    partitionAssigners: [gate.assigner],
+    retry: { ...RETRY, restartOnFailure: () => Promise.resolve(!isStopped()) },
+  });
+
+  const pauses = createPauses({
+    membership,
+    pause: (partitions) => consumer.pause(partitions),
+    resume: (partitions) => consumer.resume(partitions),
+  });
+  const commits = createCommits({
+    membership,
+    commitOffsets: (offsets) => consumer.commitOffsets(offsets),
+    signal: abort.signal,
+    metrics,
+    log,
+  });
+  const reader = createBatchReader({
+    membership,
+    gate,
+    pauses,
+    commits,
+    onMessages: (slice) => deps.onMessages(slice),
+  });
+
+  const { events } = consumer;
+  const alive = (): void => {
+    if (membership.phase === "joined") membership.lastTick = Date.now();
+  };
+  consumer.on(events.FETCH_START, alive);
+  consumer.on(events.HEARTBEAT, alive);
+
+  consumer.on(events.GROUP_JOIN, ({ payload }) => {
+    if (isStopped()) return;
+    pauses.lift();
+    commits.sendBy(undefined);
+    const partitions = Object.entries(payload.memberAssignment).flatMap(([topic, numbers]) =>
+      numbers.map((partition) => ({ topic, partition })),
+    );
+    const epoch = membership.epoch + 1;
+    Object.assign(membership, { epoch, phase: "joined", lastTick: Date.now(), assignment: partitions });
+    joins?.inc();
+    log.info(
+      { groupId, epoch, partitions: partitions.map(({ topic, partition }) => `${topic}/${partition}`) },
+      "joined",
+    );
+    try {
+      deps.onAssigned({ epoch, partitions });
+    } catch (error) {
+      crash(error);
+    }
+  });
+
+  consumer.on(events.CRASH, ({ payload }) => {
+    membership.lastTick = Date.now();
+    if (!payload.restart) {
+      crash(payload.error.cause ?? payload.error);
+      return;
+    }
+    // kafkajs has left the group.
+    restarts?.inc();
+    log.warn({ groupId, error: payload.error.message }, "consumer restarts");
+  });
+
+  return {
+    start: async () => {
+      await subscribe(consumer, deps, abort.signal, () => {
+        membership.lastTick = Date.now();
+      });
+      running = consumer.run({ autoCommit: false, eachBatchAutoResolve: false, eachBatch: reader.eachBatch });
+      await running;
+    },
+    stop: async () => {
+      membership.phase = "stopped";
+      abort.abort();
+      await consumer.disconnect();
+      await running;
+    },
+    commit: commits.commit,
+    pause: pauses.pause,
+    resume: pauses.resume,
+    pausedCount: pauses.count,
+    assigned: () => membership.assignment,
+    isJoined: () => membership.phase === "joined",
+    lastTick: () => membership.lastTick,
+  };
+};

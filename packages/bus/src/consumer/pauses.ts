@@ -1,0 +1,54 @@
+import type { TopicPartition } from "../message.ts";
+import type { Membership } from "./membership.ts";
+
+type Topics = { topic: string; partitions: number[] }[];
+
+/**
+ * The paused partitions of one member. kafkajs keeps its own pauses over a join; the end of a join lifts them
+ * all.
+ */
+export type Pauses = {
+  pause(partitions: readonly TopicPartition[]): void;
+  resume(partitions: readonly TopicPartition[]): void;
+  isPaused(where: TopicPartition): boolean;
+  count(): number;
+  /** Resumes everything. */
+  lift(): void;
+};
+
+const keyOf = ({ topic, partition }: TopicPartition): string => `${partition} ${topic}`;
+
+const byTopic = (partitions: readonly TopicPartition[]): Topics =>
+  Array.from(
+    Map.groupBy(partitions, ({ topic }) => topic),
+    ([topic, entries]) => ({ topic, partitions: entries.map(({ partition }) => partition) }),
+  );
+
+export const createPauses = (deps: {
+  readonly membership: Membership;
+  readonly pause: (topics: Topics) => void;
+  readonly resume: (topics: Topics) => void;
+}): Pauses => {
+  const { membership } = deps;
+  const paused = new Map<string, TopicPartition>();
+  return {
+    pause: (partitions) => {
+      if (membership.phase !== "joined" || partitions.length === 0) return;
+      for (const where of partitions) paused.set(keyOf(where), where);
+      deps.pause(byTopic(partitions));
+    },
+    resume: (partitions) => {
+      // During a rejoin kafkajs would keep its pause: noted as paused, the partition is resumed at the end of
+      // the join.
+      if (membership.phase !== "joined") return;
+      const known = partitions.filter((where) => paused.delete(keyOf(where)));
+      if (known.length > 0) deps.resume(byTopic(known));
+    },
+    isPaused: (where) => paused.has(keyOf(where)),
+    count: () => paused.size,
+    lift: () => {
+      if (paused.size > 0) deps.resume(byTopic([...paused.values()]));
+      paused.clear();
+    },
+  };
+};

@@ -1,0 +1,90 @@
+import { type KafkaServers, type Logger, retry } from "@conversation-export/runtime";
+import kafkajs, { type Kafka, type LogEntry, type SASLOptions } from "kafkajs";
+import { registerCodecs } from "./codecs.ts";
+import { mayPassAtStart, startError } from "./errors.ts";
+import { passBatches } from "./fetch-response.ts";
+import { isOffsetOutOfRange, levelOf } from "./log-level.ts";
+import type { TopicPartition } from "../message.ts";
+import { checkRequestsOnlyWhenNeeded } from "./request-queue.ts";
+
+/** How to reach the brokers. `clientId` names this process in the brokers' logs and quotas. */
+export type Connection = KafkaServers & { clientId: string; log: Logger };
+
+/** Events that kafkajs tells in its log alone. */
+export type LogWatch = {
+  onLine?: () => void;
+  onOffsetOutOfRange?: (where: TopicPartition) => void;
+};
+
+/**
+ * Short pauses, so that a broker that comes back is seen soon. Every value is given: under NODE_ENV=test
+ * kafkajs has other defaults.
+ */
+export const RETRY = { initialRetryTime: 200, maxRetryTime: 3000, retries: 8, factor: 0.2, multiplier: 2 };
+
+/**
+ * A kafkajs client that passes on batches as they came, for `readSlices`, and logs through `log` at levels that
+ * say how bad things are. The library is patched for this, for the whole process.
+ */
+export const createKafka = (connection: Connection, watch: LogWatch = {}): Kafka => {
+  registerCodecs();
+  passBatches();
+  checkRequestsOnlyWhenNeeded();
+  const { brokers, clientId, ssl, sasl, log } = connection;
+
+  const write = ({ namespace, label, log: entry }: LogEntry): void => {
+    const { message, timestamp: _, logger: __, stack, error, ...fields } = entry;
+    const level = levelOf(label, message, error);
+    watch.onLine?.();
+    if (isOffsetOutOfRange(message)) {
+      watch.onOffsetOutOfRange?.({ topic: String(entry["topic"]), partition: Number(entry["partition"]) });
+    }
+    if (!log.isLevelEnabled(level)) return;
+    log[level](
+      {
+        kafkajs: namespace,
+        ...fields,
+        ...(error !== undefined && { error: String(error) }),
+        ...(level === "error" && { stack }),
+      },
+      message,
+    );
+  };
+
+  return new kafkajs.Kafka({
+    brokers: [...brokers],
+    clientId,
+    ...(ssl !== undefined && { ssl }),
+    // kafkajs writes into this object.
+    ...(sasl !== undefined && { sasl: { ...sasl } as SASLOptions }),
+    connectionTimeout: 5000,
+    requestTimeout: 30_000,
+    retry: RETRY,
+    logLevel: kafkajs.logLevel.INFO,
+    logCreator: () => write,
+  });
+};
+
+/**
+ * Connects, waiting for the brokers as long as it takes.
+ * @throws ServiceError `bus_start`, `bus_credentials` or `bus_tls` when waiting cannot help, and the signal's
+ * reason
+ */
+export const connectTo = async (
+  client: { connect(): Promise<void> },
+  name: string,
+  signal: AbortSignal,
+  log: Logger,
+): Promise<void> => {
+  try {
+    await retry(() => client.connect(), {
+      signal,
+      initialMs: 500,
+      retryable: mayPassAtStart,
+      onRetry: (error) => log.warn({ error: String(error) }, "waiting for Kafka"),
+    });
+  } catch (error) {
+    signal.throwIfAborted();
+    throw startError(name, error);
+  }
+};

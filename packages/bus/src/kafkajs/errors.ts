@@ -1,0 +1,55 @@
+import { ServiceError, tlsTroubleOf } from "@conversation-export/runtime";
+import kafkajs from "kafkajs";
+
+/** Errors that pass although kafkajs calls them final: a lock is held while a broker does not answer. */
+const PASSING: ReadonlySet<string> = new Set(["KafkaJSNumberOfRetriesExceeded", "KafkaJSLockTimeout"]);
+
+/** True if a later attempt may succeed: away brokers, elections, missing topics; not refused credentials. */
+export const mayPass = (error: unknown): boolean => {
+  // When its own retries are used up kafkajs wraps the last error into one that it calls final.
+  for (let current = error; current instanceof kafkajs.KafkaJSError; current = current.cause) {
+    if (PASSING.has(current.name) || current.retriable) return true;
+  }
+  return false;
+};
+
+/** The type of a protocol error (`ILLEGAL_GENERATION`, …), also when kafkajs has wrapped it. */
+export const protocolErrorType = (error: unknown): string | undefined => {
+  for (let current = error; current instanceof Error; current = current.cause) {
+    if ("type" in current && typeof current.type === "string") return current.type;
+  }
+  return undefined;
+};
+
+/** Wraps an error of kafkajs; `retryable` as `mayPass` says. */
+export const busError = (code: string, message: string, cause: unknown): ServiceError =>
+  new ServiceError(code, `${message}: ${cause instanceof Error ? cause.message : String(cause)}`, {
+    retryable: mayPass(cause),
+    cause,
+  });
+
+const causesOf = (error: unknown): Error[] =>
+  error instanceof Error ? [error, ...causesOf(error.cause)] : [];
+
+/** True if the TLS handshake failed, which kafkajs takes for trouble of the network. */
+const isTlsTrouble = (error: unknown): boolean =>
+  causesOf(error).some((cause) => "code" in cause && tlsTroubleOf(cause.code) !== undefined);
+
+/** As `mayPass`, for the first connection: wrong certificates will not become right. */
+export const mayPassAtStart = (error: unknown): boolean => mayPass(error) && !isTlsTrouble(error);
+
+/**
+ * The reason why a client could not start: `bus_credentials` when the brokers refuse user or password,
+ * `bus_tls` when the two sides accept no common TLS, else `bus_start`.
+ */
+export const startError = (name: string, error: unknown): ServiceError => {
+  const refused = protocolErrorType(error)?.includes("SASL") === true;
+  if (refused || causesOf(error).some(({ name: kind }) => kind === "KafkaJSSASLAuthenticationError")) {
+    return busError("bus_credentials", `Kafka refuses the credentials of the ${name}`, error);
+  }
+  if (isTlsTrouble(error)) {
+    const message = `no TLS with Kafka for the ${name}: ${error instanceof Error ? error.message : String(error)}`;
+    return new ServiceError("bus_tls", message, { cause: error });
+  }
+  return busError("bus_start", `the ${name} cannot start`, error);
+};

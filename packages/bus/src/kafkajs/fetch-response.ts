@@ -1,0 +1,122 @@
+import { createRequire } from "node:module";
+import { type AbortedTransaction, committedBatches } from "../records/committed-batches.ts";
+import { toOffset } from "../records/offset.ts";
+import { readBatches } from "../records/record-batch.ts";
+import type { FetchedBatch } from "../records/record-slices.ts";
+
+/** A batch in the place of a message, which is all that kafkajs passes on: the offset is its last one. */
+export type PassedBatch = FetchedBatch & { readonly offset: string };
+
+export type FetchedPartition = {
+  readonly partition: number;
+  readonly errorCode: number;
+  readonly highWatermark: string;
+  readonly lastStableOffset: string;
+  /** Read here, so that kafkajs filters nothing. */
+  readonly abortedTransactions: readonly [];
+  readonly preferredReadReplica?: number;
+  readonly messages: readonly PassedBatch[];
+};
+type FetchedTopic = { readonly topicName: string; readonly partitions: readonly FetchedPartition[] };
+
+/** kafkajs' reader of the binary protocol, which its types leave out. */
+type Decoder = {
+  readInt16(): number;
+  readInt32(): number;
+  readInt64(): { toString(): string };
+  readString(): string;
+  readBytes(length: number): Buffer;
+  readArray<T>(readOne: (decoder: Decoder) => T): T[];
+};
+type Protocol = { readonly response: { decode(raw: Buffer): Promise<unknown> } };
+type FetchRequests = {
+  protocol: ((options: { version: number }) => (request: object) => Protocol) & {
+    readonly [PATCHED]?: true;
+  };
+};
+
+const PATCHED = Symbol.for("conversation-export.fetch-response");
+/** The first one of brokers that have transactions and batches; Kafka 4 has none before. */
+const FIRST_VERSION = 4;
+
+const readAborted = (decoder: Decoder): AbortedTransaction => ({
+  producerId: BigInt(decoder.readInt64().toString()),
+  firstOffset: toOffset(decoder.readInt64().toString()),
+});
+
+const readPassedBatches = (
+  decoder: Decoder,
+  aborted: readonly AbortedTransaction[],
+): readonly PassedBatch[] => {
+  const size = decoder.readInt32();
+  const batches = size > 0 ? readBatches(decoder.readBytes(size)) : [];
+  const committed = committedBatches(batches, aborted);
+  return batches.map((batch) => ({
+    offset: String(batch.lastOffset),
+    batch,
+    isCommitted: committed.has(batch),
+  }));
+};
+
+const partitionReader =
+  (version: number) =>
+  (decoder: Decoder): FetchedPartition => {
+    const partition = decoder.readInt32();
+    const errorCode = decoder.readInt16();
+    const highWatermark = decoder.readInt64().toString();
+    const lastStableOffset = decoder.readInt64().toString();
+    if (version >= 5) decoder.readInt64(); // the first offset
+    const aborted = decoder.readArray(readAborted);
+    const replica = version >= 11 ? { preferredReadReplica: decoder.readInt32() } : {};
+    const messages = readPassedBatches(decoder, aborted);
+    return {
+      partition,
+      errorCode,
+      highWatermark,
+      lastStableOffset,
+      abortedTransactions: [],
+      ...replica,
+      messages,
+    };
+  };
+
+const readResponse = (decoder: Decoder, version: number): object => {
+  const throttleMs = decoder.readInt32();
+  const session = version >= 7 ? { errorCode: decoder.readInt16(), sessionId: decoder.readInt32() } : {};
+  const responses = decoder.readArray(
+    (topic): FetchedTopic => ({
+      topicName: topic.readString(),
+      partitions: topic.readArray(partitionReader(version)),
+    }),
+  );
+  // From version 8 on the broker has not waited by itself.
+  return version >= 8
+    ? { throttleTime: 0, clientSideThrottleTime: throttleMs, ...session, responses }
+    : { throttleTime: throttleMs, ...session, responses };
+};
+
+/**
+ * Makes kafkajs 2.2.4 pass on the batches of a fetch response as they came. By itself it unpacks the whole
+ * response at once, however large that gets; ends the consumer at a batch of more than about 125,000 records;
+ * lets pass aborted messages when two transactions abort in another order than they began, or began before
+ * the response; and moves the position past control records alone without asking anybody. For the whole
+ * process; a second call does nothing.
+ */
+export const passBatches = (): void => {
+  const require = createRequire(import.meta.url);
+  const KafkaDecoder = require("kafkajs/src/protocol/decoder.js") as new (raw: Buffer) => Decoder;
+  const requests = require("kafkajs/src/protocol/requests/fetch/index.js") as FetchRequests;
+  const { protocol } = requests;
+  if (protocol[PATCHED]) return;
+  const patched: FetchRequests["protocol"] = ({ version }) => {
+    if (version < FIRST_VERSION) throw new Error("brokers before Kafka 0.11 cannot be read");
+    const create = protocol({ version });
+    return (request) => {
+      const made = create(request);
+      const decode = (raw: Buffer): Promise<object> =>
+        Promise.resolve().then(() => readResponse(new KafkaDecoder(raw), version));
+      return { ...made, response: { ...made.response, decode } };
+    };
+  };
+  requests.protocol = Object.assign(patched, { [PATCHED]: true as const });
+};

@@ -1,0 +1,40 @@
+import { createRequire } from "node:module";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { checkRequestsOnlyWhenNeeded } from "./request-queue.ts";
+
+type Queue = {
+  pending: unknown[];
+  checkPendingRequests(): void;
+  maybeThrottle(ms: number): void;
+};
+
+const createQueue = (): Queue => {
+  const require = createRequire(import.meta.url);
+  const RequestQueue = require("kafkajs/src/network/requestQueue/index.js") as new (options: object) => Queue;
+  return new RequestQueue({ maxInFlightRequests: 0, requestTimeout: 1_000, logger: { debug: () => {} } });
+};
+
+beforeEach(() => {
+  checkRequestsOnlyWhenNeeded();
+  checkRequestsOnlyWhenNeeded();
+  vi.useFakeTimers();
+});
+afterEach(() => void vi.useRealTimers());
+
+it("sets no timer when no request waits", () => {
+  createQueue().checkPendingRequests();
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+it("looks again while a request waits, or the broker throttles", () => {
+  const waiting = createQueue();
+  waiting.pending.push({});
+  waiting.checkPendingRequests();
+  expect(vi.getTimerCount()).toBe(1);
+  const throttled = createQueue();
+  throttled.maybeThrottle(500);
+  throttled.checkPendingRequests();
+  expect(vi.getTimerCount()).toBe(2);
+  vi.advanceTimersByTime(500);
+  expect(vi.getTimerCount()).toBe(1);
+});

@@ -1,0 +1,34 @@
+import type { RecordBatch } from "./record-batch.ts";
+import { controlTypeOf } from "./record.ts";
+
+/** A transaction that was aborted; several of one producer may stand in one response. */
+export type AbortedTransaction = { readonly producerId: bigint; readonly firstOffset: number };
+
+const ABORT = 0;
+
+/**
+ * Finds the batches whose records count: no control records, and none of aborted transactions. A batch is of
+ * one producer and one transaction, so it counts as a whole.
+ * @param aborted those whose records may lie in the batches, in any order
+ */
+export const committedBatches = (
+  batches: readonly RecordBatch[],
+  aborted: readonly AbortedTransaction[],
+): ReadonlySet<RecordBatch> => {
+  const ahead = aborted.toSorted((one, other) => other.firstOffset - one.firstOffset);
+  const aborting = new Set<bigint>();
+  const committed = new Set<RecordBatch>();
+  for (const batch of batches) {
+    for (let next = ahead.at(-1); next !== undefined && next.firstOffset <= batch.lastOffset; ) {
+      aborting.add(next.producerId);
+      ahead.pop();
+      next = ahead.at(-1);
+    }
+    if (batch.isControl) {
+      if (controlTypeOf(batch) === ABORT) aborting.delete(batch.producerId);
+    } else if (!batch.isTransactional || !aborting.has(batch.producerId)) {
+      committed.add(batch);
+    }
+  }
+  return committed;
+};

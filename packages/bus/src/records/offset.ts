@@ -1,0 +1,11 @@
+import { ServiceError } from "@conversation-export/runtime";
+
+/**
+ * Reads an offset of the protocol as a number.
+ * @throws ServiceError `offset_range` beyond 2^53 - 1, where neighbours would become equal
+ */
+export const toOffset = (given: string | bigint): number => {
+  const offset = Number(given);
+  if (Number.isSafeInteger(offset)) return offset;
+  throw new ServiceError("offset_range", `offset ${given} is not a safe integer`);
+};

@@ -1,0 +1,83 @@
+import type { BusMessage, TopicPartition } from "../message.ts";
+import { createRecordReader, type RecordReader } from "./record.ts";
+import { FORMAT, type RecordBatch } from "./record-batch.ts";
+import { runsOf } from "./record-runs.ts";
+import { unpack } from "./unpack.ts";
+import { unreadableMessage } from "./unreadable.ts";
+
+/** A batch and whether its records count, or whether only its place does. */
+export type FetchedBatch = { readonly batch: RecordBatch; readonly isCommitted: boolean };
+
+/** Some messages in order; `nextOffset` lies behind them, and behind what is left out after them. */
+export type RecordSlice = { readonly messages: BusMessage[]; readonly nextOffset: number };
+
+/** One slice may refer to so much unpacked memory, with its headers. */
+const SLICE_BYTES = 4 * 1024 * 1024;
+
+/** Errors that a bug would throw; all others come from the bytes. */
+const isBug = (error: unknown): boolean => error instanceof TypeError || error instanceof ReferenceError;
+
+/** The last offset that a message stands for. */
+export const lastOffsetOf = ({ offset, unreadable }: BusMessage): number => unreadable?.lastOffset ?? offset;
+
+/**
+ * Unpacks batches bit by bit and gives out their messages from an offset on. What cannot be read of a batch is
+ * one message without key and value, with `unreadable`. The last slice ends behind all batches, and may have no messages.
+ * @param options.size how many messages the next slice may have
+ */
+export async function* readSlices(
+  batches: readonly FetchedBatch[],
+  options: { readonly where: TopicPartition; readonly from: number; readonly size: () => number },
+): AsyncGenerator<RecordSlice> {
+  const { where, from, size } = options;
+  let messages: BusMessage[] = [];
+  let bytes = 0;
+  let nextOffset = from;
+  let given = -1;
+
+  const isFull = (): boolean => messages.length >= size() || bytes >= SLICE_BYTES;
+  const slice = (): RecordSlice => {
+    const full = { messages, nextOffset };
+    messages = [];
+    bytes = 0;
+    given = nextOffset;
+    return full;
+  };
+  const take = (message: BusMessage): void => {
+    messages.push(message);
+    bytes += message.bytes ?? 0;
+    nextOffset = lastOffsetOf(message) + 1;
+  };
+  function* takeAll(reader: RecordReader, run: Buffer): Generator<RecordSlice> {
+    for (const message of reader.read(run)) {
+      if (message.offset < nextOffset) continue;
+      take(message);
+      if (isFull()) yield slice();
+    }
+  }
+  async function* readBatch(batch: RecordBatch): AsyncGenerator<RecordSlice> {
+    if (batch.format !== FORMAT) throw new RangeError(`format ${batch.format} of Kafka before 0.11`);
+    const reader = createRecordReader(where, batch);
+    const unpacked = unpack(batch);
+    if (Buffer.isBuffer(unpacked)) yield* takeAll(reader, unpacked);
+    else for await (const run of runsOf(unpacked)) yield* takeAll(reader, run);
+    reader.end();
+  }
+
+  for (const { batch, isCommitted } of batches) {
+    if (isCommitted) {
+      try {
+        yield* readBatch(batch);
+      } catch (error) {
+        if (isBug(error)) throw error;
+        const why = error instanceof Error ? error.message : String(error);
+        const offset = Math.max(nextOffset, batch.firstOffset);
+        const { lastOffset } = batch;
+        // All its offsets may be taken when it goes on behind its end.
+        if (offset <= lastOffset) take(unreadableMessage(where, batch, { offset, lastOffset, why }));
+      }
+    }
+    nextOffset = Math.max(nextOffset, batch.lastOffset + 1);
+  }
+  if (given < nextOffset) yield slice();
+}

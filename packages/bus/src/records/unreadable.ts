@@ -1,0 +1,19 @@
+import type { BusMessage, TopicPartition } from "../message.ts";
+import type { RecordBatch } from "./record-batch.ts";
+
+/** Stands for the offsets from `offset` to `lastOffset`: a message without key, value and headers. */
+export const unreadableMessage = (
+  { topic, partition }: TopicPartition,
+  { maxTimestamp, hasBrokerTime }: RecordBatch,
+  place: { readonly offset: number; readonly lastOffset: number; readonly why: string },
+): BusMessage => ({
+  topic,
+  partition,
+  offset: place.offset,
+  key: null,
+  value: null,
+  headers: {},
+  timestamp: maxTimestamp,
+  hasBrokerTime,
+  unreadable: { lastOffset: place.lastOffset, why: place.why },
+});
