@@ -7,11 +7,18 @@ export {
   type RequestStatus,
   type SubjectIdentifier,
   subjectText,
-} from "./data-subject-request.ts";
-export { type DeadLetterFacts, deadLetterOf, deadLetterTopic, replayHeaders } from "./dead-letter.ts";
-export { type BusHeader, type BusHeaders, envelopeSchema, EVENT_TYPES, type EventType } from "./envelope.ts";
-export { busPositionOf } from "./bus-position.ts";
-export type { HandoffEntry, TargetKind } from "./handoffs.ts";
+} from "./contract/data-subject-request.ts";
+export { type DeadLetterFacts, deadLetterOf, deadLetterTopic, replayHeaders } from "./event/dead-letter.ts";
+export { type BusHeader, type BusHeaders, envelopeSchema } from "./event/envelope.ts";
+export { busPositionOf } from "./event/bus-position.ts";
+export {
+  type ConversationRecord,
+  type EndUserRecord,
+  expiryDateOf,
+  type ExportRecord,
+  type MessageRecord,
+} from "./record/export-record.ts";
+export type { HandoffEntry, TargetKind } from "./record/handoffs.ts";
 export {
   createView,
   LEGACY_FIELDS,
@@ -19,7 +26,7 @@ export {
   type LegacyList,
   type LegacyVersion,
   type View,
-} from "./legacy-view.ts";
+} from "./record/legacy-view.ts";
 export {
   IGNORED_REASONS,
   type Ignored,
@@ -27,39 +34,56 @@ export {
   type Rejected,
   type RejectionReason,
   rejected,
-} from "./outcome.ts";
+} from "./event/outcome.ts";
 export {
   type CursorPosition,
   type CursorScope,
   decodePosition,
   encodePosition,
   signedText,
-} from "./page-cursor.ts";
+} from "./contract/page-cursor.ts";
 export {
   type Accepted,
   type BusEvent,
-  type ConversationRecord,
-  type EndUserRecord,
-  type ExportRecord,
-  type MessageRecord,
   type Outcome,
   processEvent,
-} from "./process-event.ts";
-export { publicConversation, publicEndUser, publicMessage } from "./public-schemas.ts";
+} from "./event/process-event.ts";
+export {
+  byEventType,
+  byRecordTable,
+  EVENT_TYPES,
+  type EventType,
+  KIND_OF,
+  LIST_NAMES,
+  type ListName,
+  listsByTopic,
+  OWN_TABLE_OF,
+  READABLE_FIRST,
+  RECORD_KINDS,
+  RECORD_TABLES,
+  type RecordKind,
+  type RecordTable,
+  type RecordTableFacts,
+  TABLE_FACTS,
+  TABLES_OF,
+  type Topics,
+  topicsByType,
+  typesByTopic,
+} from "./record/record-kinds.ts";
+export { readMessage } from "./event/read-message.ts";
+export { publicConversation, publicEndUser, publicMessage } from "./record/public-schemas.ts";
 export {
   handoffVersion,
-  RECORD_TABLES,
-  type RecordTable,
   rightRowsOf,
   type RightRow,
   type RowKey,
   type StoredRow,
-  TABLES_OF,
   versionNumber,
-} from "./record-rows.ts";
-export { type Correction, correctionOf, type KnownRecord } from "./row-correction.ts";
-export { formatRateWindows, parseRateWindows, type RateWindow } from "./rate-windows.ts";
-export { conversationSchema, endUserSchema, messageSchema } from "./schemas.ts";
+} from "./rows/record-rows.ts";
+export { type Correction, correctionOf, type KnownRecord } from "./rows/row-correction.ts";
+export { LINK_BOUNDS, type LinkBounds } from "./contract/link-bounds.ts";
+export { formatRateWindows, parseRateWindows, type RateWindow } from "./contract/rate-windows.ts";
+export { conversationSchema, endUserSchema, messageSchema } from "./record/schemas.ts";
 export {
   CAMPAIGN_KEY,
   LANGUAGE_TAG,
@@ -70,20 +94,22 @@ export {
   smsTriggerEvent,
   smsTriggerEventSchema,
   smsTriggerSchema,
-} from "./sms-trigger.ts";
-export { EMAIL_BLANKS, emailForm } from "./email-form.ts";
-export { subjectOf, subjectsOf } from "./subjects.ts";
+} from "./contract/sms-trigger.ts";
+export { EMAIL_BLANKS, emailForm } from "./contract/email-form.ts";
+export { subjectOf, subjectsOf } from "./contract/subjects.ts";
 export {
   END_OF_TIME,
   formatTimestamp,
   formatTimestampZ,
   isAcceptedInstant,
+  MICROS_IN_DAY,
+  MICROS_IN_SECOND,
   type Micros,
   monthOf,
   parseTimestamp,
-} from "./timestamp.ts";
-export { type BusPosition, compareVersions, type Version } from "./version.ts";
-export { decideMerge, type MergeDecision, type PartitionFacts } from "./merge-decision.ts";
+} from "./event/timestamp.ts";
+export { type BusPosition, compareVersions, type Version } from "./event/version.ts";
+export { decideMerge, type MergeDecision, type PartitionFacts } from "./rows/merge-decision.ts";
 export {
   type UploadWindow,
   updateWindows,
@@ -94,4 +120,4 @@ export {
   type WindowCount,
   type WindowState,
   type WindowTable,
-} from "./upload-windows.ts";
+} from "./rows/upload-windows.ts";

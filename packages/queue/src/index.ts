@@ -1,4 +1,4 @@
-export type { Allowance } from "./allowance.ts";
+export type { Allowance } from "./limits/allowance.ts";
 export {
   type BackfillCounts,
   type BackfillData,
@@ -8,54 +8,47 @@ export {
   backfillCountsSchema,
   backfillJob,
   type TableCounts,
-} from "./backfill-job.ts";
+} from "./contract/backfill-job.ts";
+export { createExclusive, type Exclusive } from "./leases/exclusive.ts";
+export { type Claim, createIdempotencyStore, type IdempotencyStore } from "./limits/idempotency-store.ts";
+export { createJobBoard } from "./jobs/job-board.ts";
+export { createJobClient, type JobClient } from "./jobs/job-client.ts";
+export { createSchedules, type Schedule, schedule } from "./jobs/job-schedules.ts";
+export { hasEnded, JOB_STATES, type JobState, type JobView } from "./jobs/job-view.ts";
+export { createJobWorkers, type JobWorkers } from "./worker/job-workers.ts";
+export { createMemoryLimiter } from "./limits/memory-limiter.ts";
+export { createRanSince } from "./jobs/ran-since.ts";
+export { createRateLimiter, type RateLimiter } from "./limits/rate-limiter.ts";
+export { createRedis, type Redis } from "./redis/redis.ts";
+export { registerQueueMetrics } from "./jobs/queue-metrics.ts";
 export {
-  createErasureQueue,
-  type ErasureJob,
-  type ErasureQueue,
-  type ErasureStatus,
-} from "./erasure-queue.ts";
-export { createExclusive, type Exclusive } from "./exclusive.ts";
-export { type Claim, createIdempotencyStore, type IdempotencyStore } from "./idempotency-store.ts";
-export { createJobBoard, type JobBoard } from "./job-board.ts";
-export { createJobClient, type JobClient, type JobCounts, type ScheduleView } from "./job-client.ts";
-export { createSchedules, type Schedule, type Schedules, schedule } from "./job-schedules.ts";
-export { hasEnded, JOB_STATES, type JobState, type JobView } from "./job-view.ts";
-export { createJobWorkers, type JobWorkers } from "./job-workers.ts";
-export { createMemoryLimiter, type MemoryLimiter } from "./memory-limiter.ts";
-export { createRanSince, type RanSince } from "./ran-since.ts";
-export { createRateLimiter, type RateLimiter } from "./rate-limiter.ts";
-export { createRedis, type Redis } from "./redis.ts";
-export { registerQueueMetrics } from "./queue-metrics.ts";
-export { type RunnableJob, type RunOptions, runJob, runSplitJob, type SplitRunOptions } from "./run-job.ts";
-export type { RedisServerFacts } from "./server-facts.ts";
+  type RunnableJob,
+  runJob,
+  runSplitJob,
+} from "./worker/run-job.ts";
 export {
   JOB_NAMES,
   type JobContext,
   type JobHandler,
   type JobName,
-  type JobProgress,
   type JobType,
   type SplitJobHandler,
-} from "./job.ts";
-export { type ReconcileData, reconcileJob, type ReconcileResult } from "./reconcile-job.ts";
-export { DEFAULT_MAX_REPLAYS, type ReplayData, replayJob, type ReplayResult } from "./replay-job.ts";
-export { type RetentionData, retentionJob, type RetentionResult } from "./retention-job.ts";
+} from "./contract/job.ts";
+export { type ReconcileData, reconcileJob, type ReconcileResult } from "./contract/reconcile-job.ts";
+export { DEFAULT_MAX_REPLAYS, type ReplayData, replayJob, type ReplayResult } from "./contract/replay-job.ts";
+export { type RetentionData, retentionJob, type RetentionResult } from "./contract/retention-job.ts";
 export {
   type CompactData,
   type CompactedPartition,
   compactJob,
   type CompactResult,
-  PARTITION_OUTCOMES,
   type PartitionOutcome,
-} from "./compact-job.ts";
-export { type WindowsData, windowsJob, type WindowsResult } from "./windows-job.ts";
-export { type ErasureData, erasureJob, type ErasureResult } from "./erasure-job.ts";
+} from "./contract/compact-job.ts";
+export { type WindowsData, windowsJob, type WindowsResult } from "./contract/windows-job.ts";
+export { type ErasureData, erasureJob, erasureJobId, type ErasureResult } from "./contract/erasure-job.ts";
 export {
   createWriterLeases,
-  type LeaseState,
   WRITER_LEASE_MS,
-  type WriterLease,
   type WriterLeases,
   type WriterList,
-} from "./writer-leases.ts";
+} from "./leases/writer-leases.ts";

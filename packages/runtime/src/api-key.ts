@@ -18,8 +18,8 @@ const checksumOf = (secret: string): string => base62(BigInt(crc32(secret)), CHE
 const hashOf = (key: string): string => createHash("sha256").update(key).digest("hex");
 
 /**
- * Makes an API key of 256 random bits, `cx_<43 base62 digits>_<checksum>`, and the hash to store in its place.
- * The prefix and the checksum let secret scanners and the service tell a key from any other text.
+ * Creates an API key of 256 random bits, `cx_<43 base62 digits>_<checksum>`, and the hash that is stored
+ * instead of it. Secret scanners and the service recognise a key by its prefix and checksum.
  */
 export const createKey = (): { key: string; hash: string } => {
   const secret = base62(BigInt(`0x${randomBytes(SECRET_BYTES).toString("hex")}`), SECRET_DIGITS);
@@ -27,7 +27,7 @@ export const createKey = (): { key: string; hash: string } => {
   return { key, hash: hashOf(key) };
 };
 
-/** Returns the SHA-256 of a key as 64 lower-case hex digits, or undefined when the text cannot be a key. */
+/** The SHA-256 of a key as 64 lower-case hex digits. undefined: the text is no key. */
 export const parseKey = (text: string): { hash: string } | undefined => {
   const match = SHAPE.exec(text);
   if (match === null || checksumOf(match[1] ?? "") !== match[2]) return undefined;

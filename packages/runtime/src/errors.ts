@@ -1,10 +1,10 @@
-/** Trouble that has a name. `retryable` says whether the same operation may succeed later. */
+/** An expected failure. `retryable`: the same operation may succeed later. */
 export class ServiceError extends Error {
   readonly code: string;
   readonly retryable: boolean;
 
   /**
-   * @param code short stable name in snake_case, fit for a metric label
+   * @param code short stable name in snake_case, suitable as a metric label
    * @param message one sentence for a log line, without personal data
    */
   constructor(code: string, message: string, options: { retryable?: boolean; cause?: unknown } = {}) {
@@ -15,7 +15,7 @@ export class ServiceError extends Error {
   }
 }
 
-/** The environment does not fit the schema; `problems` has one line for each wrong variable. */
+/** The environment is invalid. `problems` has one line for each wrong variable. */
 export class ConfigError extends ServiceError {
   readonly problems: readonly string[];
 
@@ -26,5 +26,5 @@ export class ConfigError extends ServiceError {
   }
 }
 
-/** True if the value is an error that says of itself that a later attempt may succeed. */
+/** true: the error is a ServiceError that may not occur again. */
 export const isRetryable = (error: unknown): boolean => error instanceof ServiceError && error.retryable;

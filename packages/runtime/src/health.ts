@@ -3,10 +3,10 @@ import type { AddressInfo } from "node:net";
 import type { Logger } from "./logger.ts";
 import type { Metrics } from "./metrics.ts";
 
-/** True, or why not: false or a short reason that goes into the body of the answer. */
+/** true: healthy. A string is the reason for the body of the answer, false has none. */
 export type HealthCheck = () => boolean | string;
 
-/** Pages of somebody else: the requests to `prefix` and below it. */
+/** Handles the requests to `prefix` and below it. */
 export type Mount = {
   readonly prefix: string;
   handle(request: IncomingMessage, response: ServerResponse): void;
@@ -19,8 +19,8 @@ const text = (response: ServerResponse, status: number, type: string, body: stri
 };
 
 /**
- * The observer's side of a process: GET /metrics, /live and /ready (200 `ok`, or 503 with the reason),
- * and what is mounted. Nothing but GET and HEAD gets through. Port 0 takes a free one; `start` tells which.
+ * Serves GET /metrics, /live and /ready (200 `ok`, or 503 with the reason) and the mounted pages. Methods
+ * other than GET and HEAD are refused. Port 0 takes a free one, which `start` returns.
  */
 export const createHealthServer = (deps: {
   host: string;

@@ -2,20 +2,32 @@ export { createKey, parseKey } from "./api-key.ts";
 export {
   type ClickhouseCluster,
   type ClickhouseServer,
+  type ClickhouseUser,
   readClickhouseCluster,
   readClickhouseIntake,
   readClickhouseServer,
   readClickhouseUser,
-} from "./clickhouse-env.ts";
-export { configOrExit } from "./config-or-exit.ts";
-export { type Environment, parseEnv, readAll } from "./env.ts";
+} from "./env/clickhouse-env.ts";
+export { configOrExit } from "./env/config-or-exit.ts";
+export type { Environment } from "./env/env.ts";
+export {
+  count,
+  port,
+  readSettings,
+  secret,
+  type Settings,
+  type SettingReader,
+  variable,
+} from "./env/settings.ts";
+export { processSettings, serverSettings, shared } from "./env/shared-settings.ts";
 export { ConfigError, isRetryable, ServiceError } from "./errors.ts";
 export { createHealthServer, type HealthCheck, type HealthServer, type Mount } from "./health.ts";
-export { type KafkaServers, readKafkaServers } from "./kafka-env.ts";
-export { createLogger, LOG_LEVELS, type Logger, type LogLevel } from "./logger.ts";
+export { type KafkaServers, readKafkaServers } from "./env/kafka-env.ts";
+export { createLoop, type Loop } from "./loop.ts";
+export { createLogger, type Logger, type LogLevel } from "./logger.ts";
 export { type Counter, createMetrics, type Gauge, type Histogram, type Metrics } from "./metrics.ts";
-export { parseRedisUrl, readRedisServer, type RedisServer } from "./redis-env.ts";
-export { backoffMs, type RetryOptions, retry } from "./retry.ts";
+export { parseRedisUrl, readRedisServer, type RedisServer } from "./env/redis-env.ts";
+export { retry } from "./retry.ts";
 export {
   activeSpan,
   failSpan,
@@ -30,9 +42,10 @@ export {
   startSpan,
   traceHeaders,
   withinSpan,
-} from "./spans.ts";
+} from "./trace/spans.ts";
 export { type TlsTrouble, tlsTroubleOf } from "./tls-trouble.ts";
-export { readTraceSettings, type TraceSettings } from "./trace-env.ts";
-export { type RecordedSpan, recordSpans } from "./record-spans.ts";
-export { startTracing } from "./tracing.ts";
+export type { TraceSettings } from "./env/trace-env.ts";
+export { type RecordedSpan, recordSpans } from "./trace/record-spans.ts";
+export { startTracing } from "./trace/tracing.ts";
 export { type Part, type Running, run } from "./run.ts";
+export { unlessAborted, within } from "./within.ts";

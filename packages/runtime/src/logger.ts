@@ -1,15 +1,15 @@
 import { type DestinationStream, type Logger, pino, stdTimeFunctions } from "pino";
-import { activeSpan } from "./spans.ts";
+import { activeSpan } from "./trace/spans.ts";
 
 export type { Logger };
 
-/** Levels in the order of growing silence. */
+/** From the most to the least verbose. */
 export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 const REDACTED = ["password", "secret", "token", "authorization", "apiKey", "sasl"];
 
-/** New for each line: pino adds the fields of the line to it. */
+/** Returns a new object for each line, since pino adds the fields of the line to it. */
 const traceFields = (): object => {
   const span = activeSpan();
   if (span === undefined) return {};
@@ -18,8 +18,8 @@ const traceFields = (): object => {
 };
 
 /**
- * JSON lines on stdout with ISO time and the service's name; errors go under `err`.
- * A line that is written within a recorded span names it. Callers log identifiers of the machinery (topic, offset, code), never record content.
+ * JSON lines on stdout with ISO time and the service's name; errors go under `err`. A line written within a
+ * recorded span has its ids. Callers log technical identifiers (topic, offset, code), never record content.
  */
 export const createLogger = (deps: {
   service: string;
@@ -33,7 +33,7 @@ export const createLogger = (deps: {
     timestamp: stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
     redact: {
-      // An error of Redis tells the command that was refused, AUTH too.
+      // An error of Redis holds the refused command, which may be AUTH with its password.
       paths: [...REDACTED, ...REDACTED.map((name) => `*.${name}`), "err.command.args"],
       censor: "[redacted]",
     },

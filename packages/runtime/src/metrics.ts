@@ -19,12 +19,12 @@ export type Metrics = {
     labels: readonly L[],
     buckets: readonly number[],
   ): Histogram<L>;
-  /** The Prometheus text exposition of everything registered. */
+  /** All metrics in the Prometheus text format. */
   text(): Promise<string>;
   readonly contentType: string;
 };
 
-/** Makes a registry of its own with the default process metrics and the label `service` on every series. */
+/** Creates a registry with the default process metrics. Every series has the label `service`. */
 export const createMetrics = (deps: { service: string }): Metrics => {
   const registry = new Registry();
   registry.setDefaultLabels({ service: deps.service });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { backoffMs, retry, ServiceError } from "./index.ts";
+import { ServiceError } from "./errors.ts";
+import { backoffMs, retry } from "./retry.ts";
 
 const passing = new ServiceError("away", "away", { retryable: true });
 

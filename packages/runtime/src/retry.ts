@@ -2,20 +2,20 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { isRetryable } from "./errors.ts";
 
 export type RetryOptions = {
-  /** Ends the waiting; the signal's reason is thrown. */
+  /** Ends the pause; the signal's reason is thrown. */
   signal?: AbortSignal | undefined;
   /** Called before each pause. `attempt` counts from 1. */
   onRetry?: (error: unknown, attempt: number, delayMs: number) => void;
   initialMs?: number;
   maxMs?: number;
-  /** Share of the pause that is left to chance, 0 to 1. */
+  /** Random share of the pause, 0 to 1. */
   jitter?: number;
-  /** No further attempt begins after this many milliseconds; absent means for as long as it takes. */
+  /** No attempt begins after this many milliseconds. Absent: no deadline. */
   deadlineMs?: number;
   retryable?: (error: unknown) => boolean;
 };
 
-/** The pause before attempt `attempt` + 1: doubles from `initialMs` to `maxMs`, shortened by chance. */
+/** The pause after attempt `attempt`: doubles from `initialMs` to `maxMs`, less a random share. */
 export const backoffMs = (
   attempt: number,
   options: { initialMs: number; maxMs: number; jitter: number },
@@ -26,8 +26,10 @@ export const backoffMs = (
 };
 
 /**
- * Calls the operation until it succeeds. Throws its last error when that is not retryable (by default: not a
- * ServiceError that says so) or when the deadline would pass, and the signal's reason when aborted.
+ * Calls the operation until it succeeds.
+ * @throws its last error when that is not retryable (default: `isRetryable`) or the deadline would pass
+ * during the pause
+ * @throws the signal's reason when aborted
  */
 export const retry = async <T>(
   operation: (attempt: number) => Promise<T>,

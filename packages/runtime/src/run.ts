@@ -1,44 +1,32 @@
 import type { Logger } from "./logger.ts";
 
-/** Something with a lifetime. `stop` is called at most once; `start` may have failed or still be waiting then. */
+/**
+ * Something with a lifetime. `stop` is called at most once, perhaps after `start` failed or while it still
+ * waits.
+ */
 export type Part = { name: string; start(): Promise<unknown>; stop(): Promise<unknown> };
 
 export type Running = {
-  /** A bug or trouble that cannot pass: logs it, stops every part and ends the process with 1. */
+  /** For a bug or a permanent failure: logs it, stops every part and exits with 1. */
   fatal(error: unknown): void;
 };
 
 /**
- * The life of a process. Starts the parts in order and stops the started ones in reverse order on SIGTERM or
- * SIGINT, all within `deadlineMs`, then exits 0. Exits 1 when a start fails, after `fatal`, when the deadline
- * passes (the log names the part that hung), when a stop fails, and at once on a second signal.
- * @param deps.exit for tests; `process.exit` otherwise
+ * Runs a process. Starts the parts in order. On SIGTERM or SIGINT it stops the started ones in reverse order,
+ * all within `deadlineMs`, and exits with 0. Exits with 1 when a start or a stop fails, after `fatal`, when
+ * the deadline passes (the log names the part that hung), and at once on a second signal.
  */
-export const run = (deps: {
-  log: Logger;
-  parts: readonly Part[];
-  deadlineMs: number;
-  signals?: readonly NodeJS.Signals[];
-  exit?: (code: number) => void;
-}): Running => {
+export const run = (deps: { log: Logger; parts: readonly Part[]; deadlineMs: number }): Running => {
   const { log, parts, deadlineMs } = deps;
-  const exit = deps.exit ?? ((code: number) => process.exit(code));
   const started: Part[] = [];
   let stopping = false;
   let exitCode = 0;
-  let exited = false;
-
-  const exitOnce = (code: number): void => {
-    if (exited) return;
-    exited = true;
-    exit(code);
-  };
 
   const stopAll = async (): Promise<void> => {
     let current = "";
     const deadline = setTimeout(() => {
       log.fatal({ part: current, deadlineMs }, "stop took longer than its deadline");
-      exitOnce(1);
+      process.exit(1);
     }, deadlineMs);
     for (const part of started.reverse()) {
       current = part.name;
@@ -52,7 +40,7 @@ export const run = (deps: {
     }
     clearTimeout(deadline);
     log.info({ exitCode }, "stopped");
-    exitOnce(exitCode);
+    process.exit(exitCode);
   };
 
   const stop = (code: number): void => {
@@ -75,7 +63,7 @@ export const run = (deps: {
         await part.start();
         log.debug({ part: part.name }, "part started");
       } catch (error) {
-        // A part that is stopped while it starts may well reject.
+        // A start may reject because its part was stopped meanwhile.
         if (stopping) return;
         log.fatal({ err: error, part: part.name }, "part failed to start");
         stop(1);
@@ -85,11 +73,11 @@ export const run = (deps: {
     if (!stopping) log.info("started");
   };
 
-  for (const signal of deps.signals ?? (["SIGTERM", "SIGINT"] as const)) {
+  for (const signal of ["SIGTERM", "SIGINT"] as const) {
     process.on(signal, () => {
       if (stopping) {
         log.warn({ signal }, "second signal, exit at once");
-        exitOnce(1);
+        process.exit(1);
         return;
       }
       log.info({ signal }, "stopping");

@@ -1,25 +1,21 @@
 import { randomUUID } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
-import type { ExportRecord, Micros } from "@conversation-export/domain";
-import { type Logger, type Metrics, retry, ServiceError } from "@conversation-export/runtime";
+import { type ExportRecord, KIND_OF, type Micros } from "@conversation-export/domain";
+import { createLoop, type Logger, type Metrics, retry, ServiceError } from "@conversation-export/runtime";
+import { createFoundRows } from "./found-rows.ts";
+import { createServerClock } from "./server-clock.ts";
 import { createSubjectHash } from "./subject-hash.ts";
 import { createSuppressionIndex, type SuppressionIndex, type SuppressionRow } from "./suppression-index.ts";
 
-/** A process that has not renewed its lease for this share of its length writes nothing; the rest is for clocks. */
+/**
+ * A process may write for this share of its lease after a renewal; the rest allows for clocks that differ.
+ */
 const USABLE_SHARE = 2 / 3;
-/** How many times a lease is renewed in its length. */
+/** Renewals in the length of a lease. */
 const RENEWALS = 20;
-const MEASURE_CLOCK_EVERY_MS = 10_000;
-/** An answer that took longer says too little about a clock, nor does one that took a tenth of the lease. */
-const MAX_ANSWER_MS = 1_000;
-/** How much earlier than the last reading suppressions are read again: longer than any INSERT of them may run. */
+/**
+ * Suppressions are read again from so long before the last reading: longer than an INSERT of them may run.
+ */
 const READ_AGAIN_MS = 600_000;
-
-const KINDS = {
-  "conversation.exported": "conversation",
-  "message.exported": "message",
-  "end_user.exported": "end_user",
-} as const;
 
 export type SuppressionGateDeps = {
   readonly lease: {
@@ -34,20 +30,23 @@ export type SuppressionGateDeps = {
   /** The length of a lease, ms. */
   readonly leaseMs: number;
   readonly store: {
-    /** `since`: only what was added at or after that instant, ms by ClickHouse's clock; null: all. */
+    /** Reads suppressions added at or after `since`, ms by ClickHouse's clock; null: all. */
     load(take: (row: SuppressionRow) => void, since: number | null): Promise<void>;
-    /** Keeps ids that were found by this process. */
+    /** Stores ids that this process has found. */
     add(rows: readonly SuppressionRow[]): Promise<void>;
+    /** The hash of the secret that was stored first; `hash` when there was none. */
     claimSecret(hash: string): Promise<string>;
+    /** ms since the epoch by ClickHouse's clock. */
     serverTime(): Promise<number>;
   };
   readonly secret: string;
-  /** The name of the process in the list of leases. */
+  /** Name of the process in the list of leases. */
   readonly service: string;
   /** A clock that never goes back, ms. */
   readonly now: () => number;
-  /** Resolves when everything that was read before the call is written or given up. */
+  /** Resolves when everything read before the call is written or given up. */
   readonly settled: () => Promise<void>;
+  /** Earliest instant of upload of the batches in flight; null: none is in flight. */
   readonly oldestUpload: () => Micros | null;
   /** The process may hold records that were erased meanwhile: it must end without writing them. */
   readonly onLost: (error: ServiceError) => void;
@@ -55,31 +54,34 @@ export type SuppressionGateDeps = {
   readonly log: Logger;
 };
 
-/** What stands between a process and the tables of records. */
+/** Decides whether a process may write records, and which ones must not come back. */
 export type SuppressionGate = {
-  /** Resolves when the suppressions are read and the lease is held; waits for Redis and ClickHouse as long as it takes. */
+  /**
+   * Reads the suppressions and takes the lease, waiting for Redis and ClickHouse as long as it takes.
+   * @throws ServiceError `suppression_secret` when the stored suppressions were made with another secret
+   */
   start(): Promise<void>;
   /** Gives the lease back: nothing may be written any more. */
   stop(): Promise<void>;
   /**
-   * true: the record was erased, or belongs to who was erased, and is dropped. Notes what an erasure must look at for
-   * it: what the record was read from counts as done only behind `foundStored`. Only after `start`.
+   * true: the record, or a person whom it names, was erased, and it is dropped. Notes its id for the next
+   * erasure; what the record was read from may be committed only after `foundStored`.
+   * @throws TypeError before `start` has resolved
    */
   suppresses(record: ExportRecord): boolean;
-  /** The same answer for who only looks: nothing is noted. */
-  wouldSuppress(record: ExportRecord): boolean;
-  /** Resolves when everything that was noted before the call is stored. @throws when ClickHouse does not take it */
-  foundStored(): Promise<void>;
-  /** The same for a row of which only the id is known. */
-  suppressesId(row: {
-    readonly clientId: string;
-    readonly kind: "conversation" | "message";
-    readonly id: string;
-    readonly dateCreated: Micros;
-  }): boolean;
   /**
-   * Waits until this process may write; `notAfter` is until when an INSERT must have begun, ms by ClickHouse's clock.
-   * Rejects when `signal` aborts.
+   * The answer of `suppresses` without noting anything.
+   * @throws TypeError before `start` has resolved
+   */
+  wouldSuppress(record: ExportRecord): boolean;
+  /**
+   * Resolves when everything noted before the call is stored.
+   * @throws when ClickHouse does not take it
+   */
+  foundStored(): Promise<void>;
+  /**
+   * Waits until this process may write. An INSERT must begin before `notAfter`, ms by ClickHouse's clock.
+   * @throws the reason of `signal` when it aborts
    */
   untilOpen(signal: AbortSignal): Promise<{ readonly notAfter: number }>;
   /** true, or why nothing is written. */
@@ -87,30 +89,24 @@ export type SuppressionGate = {
 };
 
 export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGate => {
-  const { lease, store, leaseMs, now, log } = deps;
+  const { lease, store, leaseMs, now, log, metrics } = deps;
   const id = randomUUID();
   const hash = createSubjectHash(deps.secret);
   const stopping = new AbortController();
-  const found: SuppressionRow[] = [];
+  const found = createFoundRows(store);
+  const clock = createServerClock({ serverTime: () => store.serverTime(), now, maxAnswerMs: leaseMs / 10 });
   const waiting = new Set<() => void>();
   const index: SuppressionIndex = createSuppressionIndex({ hash });
-  /** Up to when the suppressions are read, ms by ClickHouse's clock; null: not at all. */
+  /** Suppressions are read up to here, ms by ClickHouse's clock; null: not at all. */
   let readUpTo: number | null = null;
   /** The generation that this process follows; null until it has read the suppressions. */
   let confirmed: number | null = null;
   let validUntil = Number.NEGATIVE_INFINITY;
-  /** How often the lease was held anew: another number means that there was a time without it. */
+  /** Counts the times that the lease was taken: another number means that it was lost in between. */
   let holdings = 0;
-  /** What ClickHouse's clock shows more than ours. */
-  let clockOffset = 0;
-  let measuredAt = Number.NEGATIVE_INFINITY;
   let lost = false;
   let refreshing: Promise<void> | undefined;
   let measuring: Promise<void> | undefined;
-  let keeping: Promise<void> | undefined;
-  /** How many of what was found is stored. */
-  let stored = 0;
-  let loop = Promise.resolve();
 
   const isOpen = (): true | string => {
     if (lost) return "the writer's lease was lost";
@@ -130,7 +126,7 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
     const { generation, kept } = await lease.renew(state);
     if (!kept) holdings += 1;
     if (confirmed !== null && !kept) {
-      // Nobody has waited for this process meanwhile: what it holds may have been erased.
+      // An erasure did not wait for this process: records that it holds may have been erased.
       if (generation !== confirmed) lose("an erasure went on without this process", "writer_lease_lost");
       else log.warn("the writer's lease had run out and is held again");
     }
@@ -140,18 +136,6 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
       waiting.clear();
     }
     return generation;
-  };
-
-  const measureClock = async (): Promise<void> => {
-    const askedAt = now();
-    const serverTime = await store.serverTime();
-    const answeredAt = now();
-    const isQuick = answeredAt - askedAt <= Math.min(MAX_ANSWER_MS, leaseMs / 10);
-    const isFirst = measuredAt === Number.NEGATIVE_INFINITY;
-    if (!isQuick && !isFirst) return;
-    // A first answer that was slow gives an offset that is rather too small: tickets end too early, never too late.
-    clockOffset = serverTime - (isQuick ? (askedAt + answeredAt) / 2 : answeredAt);
-    measuredAt = isQuick ? answeredAt : answeredAt - MEASURE_CLOCK_EVERY_MS;
   };
 
   const checkSecret = async (): Promise<void> => {
@@ -165,10 +149,10 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
   const refresh = async (generation: number): Promise<void> => {
     const held = holdings;
     await checkSecret();
-    const readAt = now() + clockOffset;
+    const readAt = now() + clock.offset();
     await store.load(index.add, readUpTo === null ? null : readUpTo - READ_AGAIN_MS);
     readUpTo = readAt;
-    // What was let through by the former suppressions is written before the new ones are confirmed.
+    // Records that passed the former suppressions are written before the new ones are confirmed.
     await deps.settled();
     if (held !== holdings && confirmed === null) {
       throw new ServiceError("writer_lease_lost", "the lease ran out while the suppressions were read", {
@@ -179,25 +163,8 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
     log.info({ generation, ...index.counts() }, "suppressions read");
   };
 
-  const keepFound = async (): Promise<void> => {
-    const rows = found.slice();
-    await store.add(rows);
-    found.splice(0, rows.length);
-    stored += rows.length;
-  };
-
-  const foundStored = async (): Promise<void> => {
-    const upTo = stored + found.length;
-    while (stored < upTo) {
-      keeping ??= keepFound().finally(() => {
-        keeping = undefined;
-      });
-      await keeping;
-    }
-  };
-
-  const warnOf = (what: string) => (error: unknown) => {
-    if (!stopping.signal.aborted) log.warn({ err: error }, what);
+  const warnOf = (message: string) => (error: unknown) => {
+    if (!stopping.signal.aborted) log.warn({ err: error }, message);
   };
 
   const tick = async (): Promise<void> => {
@@ -219,28 +186,29 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
       });
   };
 
-  /** What may take as long as ClickHouse likes: nobody waits for it. */
+  /** Starts work that may take as long as ClickHouse likes; renewals do not wait for it. */
   const attend = (): void => {
     if (confirmed === null) return;
-    if (now() - measuredAt > MEASURE_CLOCK_EVERY_MS) {
-      measuring ??= measureClock()
+    if (clock.isDue()) {
+      measuring ??= clock
+        .measure()
         .catch(warnOf("ClickHouse does not tell its time"))
         .finally(() => {
           measuring = undefined;
         });
     }
-    if (found.length === 0 || keeping !== undefined) return;
-    foundStored().catch(warnOf("what was found of erased persons is not stored yet"));
+    if (!found.areIdle()) return;
+    found.stored().catch(warnOf("what was found of erased persons is not stored yet"));
   };
 
-  const watch = async (): Promise<void> => {
-    while (!stopping.signal.aborted) {
-      await sleep(leaseMs / RENEWALS, undefined, { signal: stopping.signal }).catch(() => undefined);
-      if (stopping.signal.aborted) return;
+  const watch = createLoop({
+    turn: async () => {
       attend();
       await tick().catch(warnOf("the writer's lease is not renewed"));
-    }
-  };
+    },
+    pauseMs: leaseMs / RENEWALS,
+    pauseFirst: true,
+  });
 
   const matchOf = (record: ExportRecord): ReturnType<SuppressionIndex["match"]> => {
     if (readUpTo === null) throw new TypeError("asked before the suppressions were read");
@@ -248,28 +216,34 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
   };
 
   const note = (record: ExportRecord, createdBefore: Micros): void => {
-    const row = { clientId: record.clientId, kind: KINDS[record.type], value: record.id, createdBefore };
+    const row = {
+      clientId: record.clientId,
+      kind: KIND_OF[record.type].suppression,
+      value: record.id,
+      createdBefore,
+    };
     index.add(row);
-    found.push(row);
+    found.add(row);
   };
 
-  deps.metrics.gauge("writer_lease_held", "1 while this process may write records", [], (gauge) =>
+  metrics.gauge("writer_lease_held", "1 while this process may write records", [], (gauge) =>
     gauge.set(isOpen() === true ? 1 : 0),
   );
-  deps.metrics.gauge("suppressions", "What must not come back, by kind", ["kind"], (gauge) => {
+  metrics.gauge("suppressions", "What must not come back, by kind", ["kind"], (gauge) => {
     for (const [kind, count] of Object.entries(index.counts())) gauge.set({ kind }, count);
   });
 
   return {
     start: async () => {
       const first = async (): Promise<void> => {
-        // In this order: an erasure that begins now waits for the lease, and one before is read.
+        // The lease comes first: an erasure that begins now waits for it, and what an earlier one left is
+        // read.
         const generation = await renew();
-        if (measuredAt === Number.NEGATIVE_INFINITY) await measureClock();
+        if (!clock.isMeasured()) await clock.measure();
         await refresh(generation);
         await renew();
       };
-      loop = watch();
+      watch.start();
       try {
         await retry(first, {
           signal: stopping.signal,
@@ -277,29 +251,26 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
         });
       } catch (error) {
         stopping.abort(error);
+        void watch.stop();
         throw error;
       }
     },
     stop: async () => {
       stopping.abort(new ServiceError("stopped", "stopped while waiting for leave to write"));
-      await loop;
+      await watch.stop();
       validUntil = Number.NEGATIVE_INFINITY;
-      await foundStored().catch(() => undefined);
+      await found.stored().catch(() => undefined);
       await lease.release(id).catch(() => undefined);
     },
     suppresses: (record) => {
       const match = matchOf(record);
       if (match === undefined) return false;
-      // An older version of it may be stored that did not name the person, or what names only this id.
+      // An older version that did not name the person may be stored, or records that name only this id.
       if (!match.byOwnId) note(record, match.createdBefore);
       return true;
     },
     wouldSuppress: (record) => matchOf(record) !== undefined,
-    foundStored,
-    suppressesId: ({ clientId, kind, id: recordId, dateCreated }) => {
-      if (readUpTo === null) throw new TypeError("asked before the suppressions were read");
-      return index.matchId(clientId, kind, recordId, dateCreated);
-    },
+    foundStored: found.stored,
     untilOpen: async (signal) => {
       while (isOpen() !== true) {
         signal.throwIfAborted();
@@ -310,7 +281,7 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
         waiting.delete(resolve);
       }
       signal.throwIfAborted();
-      return { notAfter: validUntil + clockOffset };
+      return { notAfter: validUntil + clock.offset() };
     },
     isOpen,
   };

@@ -1,4 +1,11 @@
-import { type ExportRecord, type Micros, subjectOf, subjectsOf } from "@conversation-export/domain";
+import {
+  type ExportRecord,
+  type Micros,
+  KIND_OF,
+  RECORD_KINDS,
+  subjectOf,
+  subjectsOf,
+} from "@conversation-export/domain";
 import type { SubjectHash } from "./subject-hash.ts";
 
 type Kind = "conversation" | "message" | "subject";
@@ -6,32 +13,31 @@ type Kind = "conversation" | "message" | "subject";
 /** One suppression: the id of a record, or the keyed hash of an identifier of a person. */
 export type SuppressionRow = {
   readonly clientId: string;
-  /** `end_user`: the id of one, of which no hash is stored yet. */
+  /** `end_user` is the id of an end user whose hash is not stored yet. */
   readonly kind: Kind | "end_user";
   readonly value: string;
-  /** Records that were created earlier are dropped. */
+  /** Records created earlier are dropped, µs since the epoch. */
   readonly createdBefore: Micros;
 };
 
 type ClientSuppressions = Readonly<Record<Kind, Map<string, Micros>>> & {
-  /** The latest `createdBefore` of all. */
+  /** The latest `createdBefore` of the client. */
   latest: Micros;
 };
 
-/** How many answers about identifiers are remembered; a hash costs more than the rest of the question. */
+/** Answers about identifiers that are remembered: making the hash costs more than all other steps. */
 const REMEMBERED = 20_000;
 
-/** All suppressions, ready to be asked about each record. */
+/** All suppressions in memory. */
 export type SuppressionIndex = {
   add(row: SuppressionRow): void;
   /**
-   * The suppression that drops the record: it was created before the erasure, and its conversation, its own id or a
-   * person whom it names is suppressed. `byOwnId`: it is its own id.
+   * The suppression that drops the record; undefined when none does. One of its own id, of its conversation
+   * or of a person whom it names counts when the record was created before the erasure. `byOwnId`: it is of
+   * its own id.
    */
   match(record: ExportRecord): { readonly createdBefore: Micros; readonly byOwnId: boolean } | undefined;
-  /** The same for a row of which only the id is known. */
-  matchId(clientId: string, kind: "conversation" | "message", id: string, dateCreated: Micros): boolean;
-  /** Suppressions by kind. */
+  /** Number of suppressions by kind. */
   counts(): Readonly<Record<Kind, number>>;
 };
 
@@ -68,15 +74,16 @@ export const createSuppressionIndex = (deps: { readonly hash: SubjectHash }): Su
     },
     match: (record) => {
       const client = clients.get(record.clientId);
-      // Nearly every record of live traffic is newer than the last erasure.
+      // True for nearly all live traffic, which is newer than the last erasure.
       if (client === undefined || record.dateCreated >= client.latest) return undefined;
       const drops = (before: Micros | undefined): before is Micros =>
         before !== undefined && record.dateCreated < before;
-      if (record.type !== "end_user.exported") {
-        const own = client[record.type === "message.exported" ? "message" : "conversation"].get(record.id);
+      const { suppression } = KIND_OF[record.type];
+      if (suppression !== "end_user") {
+        const own = client[suppression].get(record.id);
         if (drops(own)) return { createdBefore: own, byOwnId: true };
       }
-      if (record.type === "message.exported") {
+      if (record.type === RECORD_KINDS.message.type) {
         const parent = client.conversation.get(record.conversationId);
         if (drops(parent)) return { createdBefore: parent, byOwnId: false };
       }
@@ -84,14 +91,11 @@ export const createSuppressionIndex = (deps: { readonly hash: SubjectHash }): Su
       for (const subject of subjectsOf(record)) {
         const before = subjectBefore(client, record.clientId, subject);
         if (!drops(before)) continue;
-        const byOwnId =
-          record.type === "end_user.exported" && subject === subjectOf("end_user_id", record.id);
+        const byOwnId = suppression === "end_user" && subject === subjectOf("end_user_id", record.id);
         return { createdBefore: before, byOwnId };
       }
       return undefined;
     },
-    matchId: (clientId, kind, id, dateCreated) =>
-      dateCreated < (clients.get(clientId)?.[kind].get(id) ?? Number.NEGATIVE_INFINITY),
     counts: () => {
       const counts = { conversation: 0, message: 0, subject: 0 };
       for (const client of clients.values()) {

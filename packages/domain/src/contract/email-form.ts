@@ -1,0 +1,31 @@
+/**
+ * What counts as a blank around an e-mail address, as the inside of a character class that JavaScript (flag
+ * u) and RE2 read alike but for the braces.
+ */
+const BLANKS = [
+  ["09", "0D"],
+  ["20", "20"],
+  ["85", "85"],
+  ["A0", "A0"],
+  ["1680", "1680"],
+  ["180E", "180E"],
+  ["2000", "200D"],
+  ["2028", "2029"],
+  ["202F", "202F"],
+  ["205F", "2060"],
+  ["3000", "3000"],
+  ["FEFF", "FEFF"],
+] as const;
+
+const classOf = (letter: "u" | "x"): string =>
+  BLANKS.map(([from, to]) => `\\${letter}{${from}}-\\${letter}{${to}}`).join("");
+
+const AROUND = new RegExp(`^[${classOf("u")}]+|[${classOf("u")}]+$`, "gu");
+
+/** The one form in which e-mail addresses are compared: without blanks around it, in lower case. */
+export const emailForm = (text: string): string =>
+  // The one letter whose lower case depends on its neighbours.
+  text.replace(AROUND, "").toLowerCase().replaceAll("ς", "σ");
+
+/** The blanks around an address as a pattern of RE2, for the same form in SQL. */
+export const EMAIL_BLANKS = `^[${classOf("x")}]+|[${classOf("x")}]+$`;

@@ -1,0 +1,40 @@
+/** At most `requests` requests in windows of `seconds` seconds. */
+export type RateWindow = { readonly requests: number; readonly seconds: number };
+
+const MAX_REQUESTS = 1_000_000;
+const MAX_SECONDS = 86_400;
+const UNIT_SECONDS = { s: 1, m: 60, h: 3_600, d: 86_400 } as const;
+const UNITS = Object.entries(UNIT_SECONDS).sort(([, one], [, other]) => other - one);
+const OFF = "off";
+const WINDOW = /^([1-9]\d{0,6})\/([1-9]\d{0,4})([smhd])$/;
+
+/**
+ * Reads windows that hold at once, such as `10/1s,100/1m,15000/1d` (units s, m, h, d); `off` is no window at
+ * all. undefined: malformed, 0 or more than 1,000,000 requests, 0 or more than 86,400 seconds, or two windows
+ * of one length.
+ */
+export const parseRateWindows = (text: string): readonly RateWindow[] | undefined => {
+  if (text.trim() === OFF) return [];
+  const windows: RateWindow[] = [];
+  for (const part of text.split(",")) {
+    const [, requests, count, unit] = WINDOW.exec(part.trim()) ?? [];
+    if (requests === undefined) return undefined;
+    const window = {
+      requests: Number(requests),
+      seconds: Number(count) * UNIT_SECONDS[unit as keyof typeof UNIT_SECONDS],
+    };
+    if (window.requests > MAX_REQUESTS || window.seconds > MAX_SECONDS) return undefined;
+    if (windows.some(({ seconds }) => seconds === window.seconds)) return undefined;
+    windows.push(window);
+  }
+  return windows;
+};
+
+/** The text that `parseRateWindows` reads back, with the largest unit that fits each window. */
+export const formatRateWindows = (windows: readonly RateWindow[]): string =>
+  windows.length === 0 ? OFF : windows.map(formatWindow).join(",");
+
+const formatWindow = ({ requests, seconds }: RateWindow): string => {
+  const [unit, length] = UNITS.find(([, size]) => seconds % size === 0) ?? ["s", 1];
+  return `${requests}/${seconds / length}${unit}`;
+};

@@ -1,0 +1,70 @@
+import type { BusHeader, BusHeaders } from "./envelope.ts";
+import type { BusPosition } from "./version.ts";
+
+const SUFFIX = ".dead-letter";
+
+/** The dead-letter topic of a source topic. */
+export const deadLetterTopic = (topic: string): string => `${topic}${SUFFIX}`;
+
+/** Facts in the headers of a dead letter. Instants are milliseconds since the epoch, null when unknown. */
+export type DeadLetterFacts = {
+  readonly reason: string;
+  /** Names fields, never their values. */
+  readonly detail: string;
+  /** Topic of the refused record. */
+  readonly topic: string;
+  /** Its place there at its first arrival. */
+  readonly arrival: BusPosition;
+  /** The bus time of that message. */
+  readonly arrivedAt: number | null;
+  readonly rejectedAt: number | null;
+  /** Replays of the record before this refusal. */
+  readonly replays: number;
+  /** true: the record was too large for a dead letter, which holds these facts only. */
+  readonly leftOut: boolean;
+};
+
+const textOf = (header: BusHeader): string | undefined => {
+  const first = (Array.isArray(header) ? header[0] : header) as BusHeader;
+  return first?.toString();
+};
+
+const numberOf = (header: BusHeader, max: number): number | undefined => {
+  const text = textOf(header);
+  if (text === undefined || !/^\d{1,15}$/.test(text)) return undefined;
+  const value = Number(text);
+  return value <= max ? value : undefined;
+};
+
+const instantOf = (header: BusHeader): number | null => {
+  const text = textOf(header);
+  const time = text === undefined || text === "" ? Number.NaN : Date.parse(text);
+  return Number.isNaN(time) ? null : time;
+};
+
+/** Reads the `dl-` headers of a message; undefined when they are not those of a dead letter. */
+export const deadLetterOf = (headers: BusHeaders): DeadLetterFacts | undefined => {
+  const reason = textOf(headers["dl-reason"]);
+  const topic = textOf(headers["dl-topic"]);
+  const partition = numberOf(headers["dl-partition"], 0xffff);
+  const offset = numberOf(headers["dl-offset"], 2 ** 48 - 1);
+  const replays = headers["dl-replays"] === undefined ? 0 : numberOf(headers["dl-replays"], 0xffff);
+  if (reason === undefined || topic === undefined || replays === undefined) return undefined;
+  if (partition === undefined || offset === undefined) return undefined;
+  return {
+    reason,
+    detail: textOf(headers["dl-detail"]) ?? "",
+    topic,
+    arrival: { partition, offset },
+    arrivedAt: instantOf(headers["dl-time"]),
+    rejectedAt: instantOf(headers["dl-rejected-at"]),
+    replays,
+    leftOut: textOf(headers["dl-payload"]) === "left out",
+  };
+};
+
+/** Headers for the replay of a letter: its own, counting one replay more. */
+export const replayHeaders = <H extends BusHeaders>(
+  headers: H,
+  { replays }: Pick<DeadLetterFacts, "replays">,
+): H & { "dl-replays": string } => ({ ...headers, "dl-replays": String(replays + 1) });

@@ -1,0 +1,24 @@
+/** true for what JSON calls an object: no list and not null. */
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Levels of objects and arrays in a record, itself included; Python's `json` fails at some 995. */
+export const MAX_DEPTH = 200;
+
+/** The number of keys in all objects of a parsed value; undefined when it is deeper than `levels`. */
+export function countKeys(value: object, levels: number = MAX_DEPTH): number | undefined {
+  if (levels === 0) return undefined;
+  const isList = Array.isArray(value);
+  let count = 0;
+  // Parsed values inherit no enumerable keys; for-in makes no list of them.
+  for (const key in value) {
+    if (!isList) count += 1;
+    const item = (value as Readonly<Record<string, unknown>>)[key];
+    if (typeof item !== "object" || item === null) continue;
+    const inner = countKeys(item, levels - 1);
+    if (inner === undefined) return undefined;
+    count += inner;
+  }
+  return count;
+}

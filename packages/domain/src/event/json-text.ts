@@ -1,0 +1,178 @@
+/**
+ * Exact handling of JSON text. Parsing into values and printing them again loses digits of long numbers,
+ * forms such as 1.0 or 1e5, and the order of integer-like keys; where a text holds any of these, its parts
+ * are cut out of the text instead.
+ */
+
+// Three expressions: a single one that starts with alternatives is slower.
+// A number that would not print as it stands: 16 or more digits, an exponent, a trailing zero, a tiny
+// fraction, -0.
+const UNPRINTABLE_NUMBER =
+  /(?:"\s*:|[[,])\s*(?:-?(?:[\d.]{16}|\d+(?:\.\d+)?[eE]|\d+\.\d*0(?!\d)|0\.000000)|-0(?![.\d]))/;
+const INTEGER_KEY = /"\d+"\s*:/;
+// A key with an escape may hold a digit, and V8 13.6 may confuse it with another key seen in its place.
+const ESCAPED_KEY = /\\.[^"\\]*"\s*:/;
+
+/**
+ * false only when every part of the text prints after `JSON.parse` and `JSON.stringify` exactly as `compact`
+ * prints it. It may be true needlessly. Assumes a text that is valid JSON, an object or an array, without
+ * duplicate keys.
+ */
+export function needsExactText(text: string): boolean {
+  return UNPRINTABLE_NUMBER.test(text) || INTEGER_KEY.test(text) || ESCAPED_KEY.test(text);
+}
+
+const QUOTE = 34;
+const BACKSLASH = 92;
+
+/** The index after the string literal that starts at `start`. */
+function endOfString(text: string, start: number): number {
+  let end = text.indexOf('"', start + 1);
+  while (end !== -1) {
+    let backslashes = 0;
+    while (text.charCodeAt(end - 1 - backslashes) === BACKSLASH) backslashes += 1;
+    if (backslashes % 2 === 0) return end + 1;
+    end = text.indexOf('"', end + 1);
+  }
+  return text.length;
+}
+
+function isSpace(code: number): boolean {
+  return code === 32 || code === 10 || code === 13 || code === 9;
+}
+
+function skipSpace(text: string, start: number): number {
+  let at = start;
+  while (isSpace(text.charCodeAt(at))) at += 1;
+  return at;
+}
+
+/** The number of keys that a text holds, repeated ones included. Assumes valid JSON. */
+export function countKeyTexts(text: string): number {
+  let count = 0;
+  for (let at = text.indexOf('"'); at !== -1; at = text.indexOf('"', at)) {
+    at = skipSpace(text, endOfString(text, at));
+    if (text[at] === ":") count += 1;
+  }
+  return count;
+}
+
+/** The index after the value that starts at `start`. */
+function endOfValue(text: string, start: number): number {
+  const first = text[start];
+  if (first === '"') return endOfString(text, start);
+  let at = start;
+  if (first !== "{" && first !== "[") {
+    while (at < text.length && !",]} \n\r\t".includes(text[at] ?? ",")) at += 1;
+    return at;
+  }
+  let depth = 0;
+  while (at < text.length) {
+    const char = text[at];
+    if (char === '"') {
+      at = endOfString(text, at);
+      continue;
+    }
+    at += 1;
+    if (char === "{" || char === "[") depth += 1;
+    else if (char === "}" || char === "]") {
+      depth -= 1;
+      if (depth === 0) return at;
+    }
+  }
+  return at;
+}
+
+/**
+ * The texts of the members of the JSON object that `text` holds, uncompacted. Of a repeated key the last
+ * counts, as in `JSON.parse`. Assumes valid JSON.
+ */
+export function memberTexts(text: string): Map<string, string> {
+  const members = new Map<string, string>();
+  let at = skipSpace(text, 0);
+  if (text[at] !== "{") return members;
+  at = skipSpace(text, at + 1);
+  while (at < text.length && text[at] === '"') {
+    const keyEnd = endOfString(text, at);
+    const name = text.slice(at + 1, keyEnd - 1);
+    const key = name.includes("\\") ? (JSON.parse(`"${name}"`) as string) : name;
+    const start = skipSpace(text, skipSpace(text, keyEnd) + 1);
+    const end = endOfValue(text, start);
+    members.set(key, text.slice(start, end));
+    at = skipSpace(text, end);
+    if (text[at] !== ",") break;
+    at = skipSpace(text, at + 1);
+  }
+  return members;
+}
+
+/** The texts of the items of the JSON array that `text` holds, uncompacted. Assumes valid JSON. */
+export function itemTexts(text: string): string[] {
+  const items: string[] = [];
+  let at = skipSpace(text, 0);
+  if (text[at] !== "[") return items;
+  at = skipSpace(text, at + 1);
+  while (at < text.length && text[at] !== "]") {
+    const end = endOfValue(text, at);
+    items.push(text.slice(at, end));
+    at = skipSpace(text, end);
+    if (text[at] !== ",") break;
+    at = skipSpace(text, at + 1);
+  }
+  return items;
+}
+
+/**
+ * The same JSON with each key of an object once: at its first place, with its last value, as `JSON.parse` has
+ * it. Assumes valid JSON.
+ */
+export function withoutRepeatedKeys(text: string): string {
+  const first = text[skipSpace(text, 0)];
+  if (first === "[") return `[${itemTexts(text).map(withoutRepeatedKeys).join(",")}]`;
+  if (first !== "{") return text;
+  const members = [...memberTexts(text)].map(
+    ([key, value]) => `${JSON.stringify(key)}:${withoutRepeatedKeys(value)}`,
+  );
+  return `{${members.join(",")}}`;
+}
+
+/**
+ * The same JSON without white space between tokens, every string in the form that `JSON.stringify` gives it.
+ */
+export function compact(text: string): string {
+  let out = "";
+  let at = 0;
+  while (at < text.length) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) {
+      const end = endOfString(text, at);
+      const literal = text.slice(at, end);
+      out +=
+        literal.includes("\\") || !literal.isWellFormed() ? JSON.stringify(JSON.parse(literal)) : literal;
+      at = end;
+    } else if (isSpace(code)) {
+      at += 1;
+    } else {
+      const start = at;
+      at += 1;
+      while (at < text.length) {
+        const next = text.charCodeAt(at);
+        if (next === QUOTE || isSpace(next)) break;
+        at += 1;
+      }
+      out += text.slice(start, at);
+    }
+  }
+  return out;
+}
+
+const MAYBE_HALF = /\\u[dD][89a-fA-F]/;
+// Every escape is consumed whole, so that the backslash of another is never taken for the start of one.
+const ESCAPE = /\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[dD][89a-fA-F][\da-fA-F]{2}|.)/g;
+const HALF_LENGTH = "\\ud800".length;
+
+/** The same JSON with U+FFFD for each half of a surrogate pair, which many parsers refuse. */
+export const replaceHalfPairs = (text: string): string =>
+  text.includes("\\u") && MAYBE_HALF.test(text)
+    ? text.replace(ESCAPE, (escape) => (escape.length === HALF_LENGTH ? "\ufffd" : escape))
+    : text;

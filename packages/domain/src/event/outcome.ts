@@ -1,0 +1,34 @@
+/** Why a record is refused: a closed list; each is a metric label and a dead-letter header. */
+export const REJECTION_REASONS = [
+  "empty_value",
+  "invalid_envelope",
+  "unexpected_type",
+  "invalid_time",
+  "time_in_future",
+  "invalid_record",
+  "invalid_timestamp",
+  "date_out_of_range",
+  "subject_mismatch",
+  "nested_too_deeply",
+  "refused_by_warehouse",
+  "unreadable_batch",
+] as const;
+
+export type RejectionReason = (typeof REJECTION_REASONS)[number];
+
+export type Rejected = {
+  readonly kind: "rejected";
+  readonly reason: RejectionReason;
+  /** What exactly was wrong, for readers of the dead letter. Names fields, never their values. */
+  readonly detail: string;
+};
+
+/** Why a message is ignored: a closed list; each is a metric label. */
+export const IGNORED_REASONS = ["null_value", "suppressed"] as const;
+
+/** A message without a value, such as a tombstone, or of a record that was erased: no data is lost. */
+export type Ignored = { readonly kind: "ignored"; readonly reason: (typeof IGNORED_REASONS)[number] };
+
+export function rejected(reason: RejectionReason, detail: string): Rejected {
+  return { kind: "rejected", reason, detail };
+}

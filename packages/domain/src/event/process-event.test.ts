@@ -1,0 +1,681 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { ConversationRecord, ExportRecord } from "../record/export-record.ts";
+import type { EventType } from "../record/record-kinds.ts";
+import type { RejectionReason } from "./outcome.ts";
+import { type Accepted, processEvent } from "./process-event.ts";
+import { compareVersions } from "./version.ts";
+
+const STAMP = "2026-11-01T00:00:00.000000+00:00";
+const position = { partition: 3, offset: 14 };
+
+const conversationData = { _id: "c", date_created: "2026-10-04T00:00:00Z" };
+const messageData = { _id: "m", conversation_id: "c", date_created: "2026-10-04T00:00:00Z" };
+const endUserData = { end_user_id: "u", created_at: "2026-10-04T00:00:00Z" };
+
+function attributesOf(type: EventType): Record<string, unknown> {
+  return {
+    specversion: "1.0",
+    id: "e",
+    source: "s",
+    type,
+    time: "2026-10-05T00:00:00.123456Z",
+    clientid: "acme",
+  };
+}
+
+function structured(type: EventType, data: unknown, attributes: Record<string, unknown> = {}) {
+  const text = JSON.stringify({ ...attributesOf(type), ...attributes, data });
+  return processEvent({ text, headers: { "content-type": "application/cloudevents+json" }, position }, type);
+}
+
+/** `data` as text, so that numbers and key order are what is written here. */
+function exact(type: EventType, data: string, mode: "structured" | "binary" = "structured") {
+  const attributes = attributesOf(type);
+  if (mode === "structured") {
+    const text = `${JSON.stringify(attributes).slice(0, -1)} , "data" : ${data} }`;
+    return processEvent({ text, headers: {}, position }, type);
+  }
+  const headers = Object.fromEntries(
+    Object.entries(attributes).map(([name, value]) => [`ce_${name}`, String(value)]),
+  );
+  return processEvent(
+    { text: data, headers: { ...headers, "content-type": "application/json" }, position },
+    type,
+  );
+}
+
+function accepted(outcome: ReturnType<typeof processEvent>): Accepted {
+  if (outcome.kind !== "accepted") throw new Error(JSON.stringify(outcome));
+  return outcome;
+}
+
+function textOf(record: ExportRecord): string {
+  if (record.type === "end_user.exported") return record.record;
+  const text = record.beforeUpload + STAMP + record.afterUpload;
+  if (record.type === "message.exported") return text;
+  return `${text}[${record.handoffs.map(({ entry }) => entry).join(",")}]${record.tail}`;
+}
+
+function rendered(outcome: ReturnType<typeof processEvent>): string {
+  return textOf(accepted(outcome).record);
+}
+
+const CONVERSATION_FIELDS =
+  "_id agent_id agent_name agent_handle_time bot_handle_time automated_resolution_classification automated_resolution_classification_reason browser browser_version changeset_id chatter_id classifications csat date_created date_updated device end_user_id generated_topic_id generated_topic_label generated_topic_v2_id generated_topic_v2_title generated_topic_v2_desc generated_topic_v2_parent_id inquiry_summary is_engaged is_escalated is_test_user language last_agent_id last_agent_name metavariables oauth_channel platform record_last_updated used_coaching used_articles handoffs used_playbooks used_mcp variables";
+const MESSAGE_FIELDS =
+  "_id answer_id answer_title chatter_id conversation_id date_created link_was_clicked message_data recipient record_last_updated review sender in_response_to";
+
+describe("an accepted record", () => {
+  it("has all fields of a conversation in the order of the specification, empty where nothing came", () => {
+    const record = JSON.parse(rendered(structured("conversation.exported", conversationData))) as Record<
+      string,
+      unknown
+    >;
+    expect(Object.keys(record).join(" ")).toBe(CONVERSATION_FIELDS);
+    const { _id, date_created, date_updated, record_last_updated, ...others } = record;
+    expect([_id, date_created, date_updated, record_last_updated]).toEqual([
+      "c",
+      "2026-10-04T00:00:00.000000+00:00",
+      "2026-10-04T00:00:00.000000+00:00",
+      STAMP,
+    ]);
+    const lists = ["agent_id", "agent_name", "classifications", "used_coaching", "used_articles"];
+    lists.push("handoffs", "used_playbooks", "used_mcp");
+    const objects = ["metavariables", "variables"];
+    for (const [name, value] of Object.entries(others)) {
+      const expected = lists.includes(name) ? [] : objects.includes(name) ? {} : null;
+      expect(value, name).toEqual(expected);
+    }
+  });
+
+  it("has all fields of a message in the order of the specification, empty where nothing came", () => {
+    const record = JSON.parse(rendered(structured("message.exported", messageData))) as Record<
+      string,
+      unknown
+    >;
+    expect(Object.keys(record).join(" ")).toBe(MESSAGE_FIELDS);
+    expect(record).toMatchObject({ answer_id: null, message_data: null, review: null, in_response_to: null });
+  });
+
+  it("has all fields of an item, in the order of the specification, and no other", () => {
+    const given = {
+      ...conversationData,
+      classifications: [
+        { zzz: 1, intents: [{ status: "active", zzz: 1, intent_id: "i" }, {}], topic_id: "t" },
+        { intents: null },
+      ],
+      used_coaching: [{ coaching_intent: "c", id: null }],
+      used_articles: [{ url: "u", id: "a", zzz: {} }],
+      used_playbooks: [{ outcome_status: "o" }],
+      used_mcp: [{ tool_name: "n", zzz: "x" }, {}],
+    };
+    const wanted = [
+      '"classifications":[{"topic_id":"t","topic_name":null,"intents":[{"intent_id":"i","intent_name":null,"status":"active"},{"intent_id":null,"intent_name":null,"status":null}]},{"topic_id":null,"topic_name":null,"intents":[]}],',
+      '"used_coaching":[{"id":null,"entity_name":null,"coaching_type":null,"coaching_instructions":null,"coaching_intent":"c"}],',
+      '"used_articles":[{"id":"a","name":null,"url":"u","source":null}],',
+      '"used_playbooks":[{"id":null,"name":null,"playbook_execution_id":null,"outcome_status":"o"}],',
+      '"used_mcp":[{"id":null,"tool_id":null,"connection_id":null,"connection_name":null,"tool_name":"n","outcome_status":null},{"id":null,"tool_id":null,"connection_id":null,"connection_name":null,"tool_name":null,"outcome_status":null}],',
+    ];
+    const quick = accepted(structured("conversation.exported", given));
+    // An unknown number asks for the slow way.
+    const slow = accepted(
+      exact("conversation.exported", JSON.stringify(given, null, " ").replace(/\}$/, ',"zzz":1.0}')),
+    );
+    for (const outcome of [quick, slow]) {
+      for (const member of wanted) expect(textOf(outcome.record)).toContain(member);
+    }
+    const unknown = [
+      "classifications.intents.zzz",
+      "classifications.zzz",
+      "used_articles.zzz",
+      "used_mcp.zzz",
+    ];
+    expect(quick.unknownFields.toSorted()).toEqual(unknown);
+    expect(slow.unknownFields.toSorted()).toEqual([...unknown, "zzz"]);
+  });
+
+  it("has all fields of a profile, in the order of the specification, and no other", () => {
+    const given = {
+      ...endUserData,
+      profile: { zzz: 1, system_properties: { z: 1, a: "x" }, email: "e", metadata: null },
+    };
+    const wanted =
+      '"profile":{"first_name":null,"last_name":null,"display_name":null,"avatar":null,"email":"e","language":null,"metadata":{},"system_properties":{"z":1,"a":"x"}},';
+    const quick = accepted(structured("end_user.exported", given));
+    const slow = accepted(
+      exact("end_user.exported", JSON.stringify(given, null, " ").replace(/\}$/, ',"zzz":1.0}')),
+    );
+    for (const outcome of [quick, slow]) {
+      expect(textOf(outcome.record)).toContain(wanted);
+      expect(outcome.record).toMatchObject({ email: "e", externalIds: ["1", "x"] });
+    }
+    expect(quick.unknownFields).toEqual(["profile.zzz"]);
+    expect(slow.unknownFields.toSorted()).toEqual(["profile.zzz", "zzz"]);
+  });
+
+  it("has an empty profile when none came", () => {
+    for (const profile of [undefined, null]) {
+      expect(rendered(structured("end_user.exported", { ...endUserData, profile }))).toContain(
+        '"profile":{},',
+      );
+    }
+  });
+
+  it("has all fields of an end user", () => {
+    expect(rendered(structured("end_user.exported", endUserData))).toBe(
+      '{"end_user_id":"u","profile":{},"created_at":"2026-10-04T00:00:00.000000+00:00","updated_at":"2026-10-04T00:00:00.000000+00:00"}',
+    );
+  });
+
+  it("takes null for absent", () => {
+    const nulls = Object.fromEntries(CONVERSATION_FIELDS.split(" ").map((name) => [name, null]));
+    const outcome = structured("conversation.exported", { ...nulls, ...conversationData });
+    expect(rendered(outcome)).toBe(rendered(structured("conversation.exported", conversationData)));
+    const none = Object.fromEntries(MESSAGE_FIELDS.split(" ").map((name) => [name, null]));
+    expect(rendered(structured("message.exported", { ...none, ...messageData }))).toBe(
+      rendered(structured("message.exported", messageData)),
+    );
+  });
+
+  it("keeps what it was given", () => {
+    const given = {
+      ...messageData,
+      answer_id: "None",
+      answer_title: "",
+      link_was_clicked: false,
+      message_data: { body: 'é \u2028 😀 " \\ \n', _type: "text", deep: [{ a: null }] },
+      review: 0,
+      sender: "None",
+    };
+    const { record_last_updated, ...record } = JSON.parse(rendered(structured("message.exported", given)));
+    expect(record_last_updated).toBe(STAMP);
+    expect(record).toEqual({
+      ...given,
+      date_created: "2026-10-04T00:00:00.000000+00:00",
+      chatter_id: null,
+      recipient: null,
+      in_response_to: null,
+    });
+  });
+
+  it("ignores record_last_updated, counts and drops unknown fields", () => {
+    const given = {
+      ...conversationData,
+      record_last_updated: 5,
+      zeta: 1,
+      handoffs: [{ id: "1", date_created: "2026-10-04T00:00:00Z", extra: 1 }],
+    };
+    const outcome = accepted(structured("conversation.exported", given));
+    expect(outcome.unknownFields.toSorted()).toEqual(["handoffs.extra", "zeta"]);
+    expect(textOf(outcome.record)).not.toMatch(/zeta|extra/);
+  });
+
+  it("carries version and dates in microseconds", () => {
+    const { record } = accepted(
+      structured("conversation.exported", {
+        ...conversationData,
+        date_updated: "2026-10-04 02:00:00.0000019+01:00",
+      }),
+    );
+    expect(record).toMatchObject({
+      clientId: "acme",
+      id: "c",
+      version: { exportedAt: 1_791_158_400_123_456, partition: 3, offset: 14 },
+      dateCreated: 1_791_072_000_000_000,
+      dateUpdated: 1_791_075_600_000_001,
+    });
+  });
+
+  it("counts values outside the named sets, and keeps them", () => {
+    const outcome = accepted(
+      structured("message.exported", { ...messageData, review: 9, message_data: { _type: "text", body: 5 } }),
+    );
+    expect(outcome.unusual.toSorted()).toEqual(["message_data", "review"]);
+    expect(JSON.parse(textOf(outcome.record))).toMatchObject({ review: 9, message_data: { body: 5 } });
+    const other = accepted(
+      structured("conversation.exported", {
+        ...conversationData,
+        automated_resolution_classification: "Maybe",
+      }),
+    );
+    expect(other.unusual).toEqual(["automated_resolution_classification"]);
+    const intents = [{ status: "archived" }, { status: null }, { status: "active" }, { status: "new" }];
+    const third = accepted(
+      structured("conversation.exported", { ...conversationData, classifications: [{ intents }] }),
+    );
+    const name = "classifications.intents.status";
+    expect(third.unusual).toEqual([name, name]);
+  });
+
+  it("counts at most 20 names of each", () => {
+    const intents = Array.from({ length: 30 }, () => ({ status: "archived", zzz: 1 }));
+    const handoffs = Array.from({ length: 30 }, (_, index) => ({
+      id: `${index}`,
+      date_created: "2026-10-04T00:00:00Z",
+      reason_code: "new",
+    }));
+    for (const more of [{ classifications: [{ intents }] }, { classifications: [{ intents }], handoffs }]) {
+      const outcome = accepted(structured("conversation.exported", { ...conversationData, ...more }));
+      expect([outcome.unusual.length, outcome.unknownFields.length]).toEqual([20, 20]);
+    }
+    const many = Object.fromEntries(intents.map((_, index) => [`z${index}`, 1]));
+    for (const type of ["message.exported", "end_user.exported"] as const) {
+      const data = type === "message.exported" ? messageData : endUserData;
+      expect(accepted(structured(type, { ...data, ...many })).unknownFields).toHaveLength(20);
+    }
+  });
+});
+
+describe("free-form parts", () => {
+  const odd =
+    '{"10": 9007199254740993, "2":1.0 ,"a":[1e5,-0,0.10], "b":"\\u0041\\/", "1":{"z":1,"0":12345678901234567890.50}}';
+  const compacted =
+    '{"10":9007199254740993,"2":1.0,"a":[1e5,-0,0.10],"b":"A/","1":{"z":1,"0":12345678901234567890.50}}';
+
+  it.each(["structured", "binary"] as const)("keep digits, number forms and key order (%s)", (mode) => {
+    const data = `{"_id":"c","date_created":"2026-10-04T00:00:00Z","agent_handle_time":1.50,"csat":${odd},"metavariables" : ${odd},"variables":${odd},"used_mcp":[ {"zzz":${odd},"id" : "\\u0041\\ud800" , "t\\u006fol_id":"t"} ]}`;
+    const text = rendered(exact("conversation.exported", data, mode));
+    for (const member of [
+      `"csat":${compacted},`,
+      `"metavariables":${compacted},`,
+      `"variables":${compacted}}`,
+      '"used_mcp":[{"id":"A\ufffd","tool_id":"t","connection_id":null,"connection_name":null,"tool_name":null,"outcome_status":null}],',
+      '"agent_handle_time":1.50,',
+    ]) {
+      expect(text).toContain(member);
+    }
+    const message = rendered(
+      exact(
+        "message.exported",
+        `{"_id":"m","conversation_id":"c","date_created":"2026-10-04T00:00:00Z","message_data":${odd}}`,
+        mode,
+      ),
+    );
+    expect(message).toContain(`"message_data":${compacted},`);
+    const user = rendered(
+      exact(
+        "end_user.exported",
+        `{"end_user_id":"u","created_at":"2026-10-04T00:00:00Z","profile":{"system_properties" : ${odd},"avatar":"\\/","metadata":${odd}}}`,
+        mode,
+      ),
+    );
+    expect(user).toContain(
+      `"avatar":"/","email":null,"language":null,"metadata":${compacted},"system_properties":${compacted}},`,
+    );
+  });
+
+  it("leave the same whether the slow way was needed or not", () => {
+    fc.assert(
+      fc.property(
+        fc.dictionary(fc.string(), fc.jsonValue()),
+        fc.constantFrom("", "\n", " "),
+        (variables, space) => {
+          const data = { ...conversationData, variables, inquiry_summary: JSON.stringify(variables) };
+          const quick = rendered(structured("conversation.exported", data));
+          // The unknown field is dropped; its number alone asks for the slow way.
+          const text = JSON.stringify(data, null, space).replace(/\}$/, ',"unknown":1.0}');
+          expect(rendered(exact("conversation.exported", text))).toBe(quick);
+        },
+      ),
+    );
+  });
+});
+
+describe("rejections", () => {
+  const reasonOf = (outcome: ReturnType<typeof processEvent>): RejectionReason | "accepted" | "ignored" =>
+    outcome.kind === "rejected" ? outcome.reason : outcome.kind;
+  const raw = (text: string | null, headers: Record<string, string> = {}) =>
+    reasonOf(processEvent({ text, headers, position }, "conversation.exported"));
+
+  it("empty values", () => {
+    expect(raw(null)).toBe("ignored");
+    expect(raw("")).toBe("empty_value");
+  });
+
+  it.each(["{", "[]", "null", "5", '"text"', "{}", "\ufeff{}", " "])("no event: %j", (text) => {
+    expect(raw(text)).toBe("invalid_envelope");
+    expect(raw(text, { "content-type": "application/cloudevents+json" })).toBe("invalid_envelope");
+  });
+
+  it.each([
+    "specversion",
+    "id",
+    "source",
+    "type",
+    "time",
+    "clientid",
+  ])("attribute %s missing, empty or no text", (name) => {
+    for (const value of [undefined, null, "", 5, {}]) {
+      expect(
+        reasonOf(structured("conversation.exported", conversationData, { [name]: value })),
+        JSON.stringify(value),
+      ).toBe("invalid_envelope");
+    }
+    const { [name]: _, ...others } = attributesOf("conversation.exported");
+    const headers = Object.fromEntries(
+      Object.entries(others).map(([key, value]) => [`ce_${key}`, String(value)]),
+    );
+    expect(raw(JSON.stringify(conversationData), headers)).toBe("invalid_envelope");
+  });
+
+  it.each<[RejectionReason, Record<string, unknown>]>([
+    ["invalid_envelope", { specversion: "0.3" }],
+    ["unexpected_type", { type: "message.exported" }],
+    ["unexpected_type", { type: "conversation.deleted" }],
+    ["invalid_time", { time: "yesterday" }],
+    ["invalid_time", { time: "1759622400" }],
+    ["date_out_of_range", { time: "1969-12-31T23:59:59.999999Z" }],
+    ["date_out_of_range", { time: "2106-01-01T00:00:00Z" }],
+    ["subject_mismatch", { subject: "other" }],
+    ["subject_mismatch", { subject: "C" }],
+  ])("%s: attributes %j", (reason, attributes) => {
+    expect(reasonOf(structured("conversation.exported", conversationData, attributes))).toBe(reason);
+  });
+
+  it("takes a subject that is equal or absent", () => {
+    for (const subject of ["c", null, undefined]) {
+      expect(reasonOf(structured("conversation.exported", conversationData, { subject }))).toBe("accepted");
+    }
+  });
+
+  it("data that is no object", () => {
+    for (const data of [undefined, null, [], "text", 5]) {
+      expect(reasonOf(structured("conversation.exported", data))).toBe("invalid_envelope");
+    }
+  });
+
+  it.each<[RejectionReason, Record<string, unknown>]>([
+    ["invalid_record", { _id: undefined }],
+    ["invalid_record", { _id: "" }],
+    ["invalid_record", { _id: null }],
+    ["invalid_record", { _id: 5 }],
+    ["invalid_record", { date_created: undefined }],
+    ["invalid_record", { date_created: null }],
+    ["invalid_record", { date_created: 1_759_622_400 }],
+    ["invalid_record", { agent_id: "a" }],
+    ["invalid_record", { agent_id: [5] }],
+    ["invalid_record", { agent_handle_time: "5" }],
+    ["invalid_record", { is_engaged: "true" }],
+    ["invalid_record", { is_engaged: 1 }],
+    ["invalid_record", { language: ["en"] }],
+    ["invalid_record", { csat: [] }],
+    ["invalid_record", { csat: "good" }],
+    ["invalid_record", { variables: [] }],
+    ["invalid_record", { classifications: {} }],
+    ["invalid_record", { classifications: [null] }],
+    ["invalid_record", { classifications: [{ topic_id: 5 }] }],
+    ["invalid_record", { classifications: [{ intents: {} }] }],
+    ["invalid_record", { classifications: [{ intents: [null] }] }],
+    ["invalid_record", { classifications: [{ intents: [{ status: true }] }] }],
+    ["invalid_record", { used_coaching: [{ entity_name: {} }] }],
+    ["invalid_record", { used_articles: [{ url: 5 }] }],
+    ["invalid_record", { used_playbooks: [{ name: [] }] }],
+    ["invalid_record", { used_mcp: ["x"] }],
+    ["invalid_record", { used_mcp: [{ tool_id: 5 }] }],
+    ["invalid_record", { handoffs: {} }],
+    ["invalid_record", { handoffs: [{ date_created: "2026-10-04T00:00:00Z" }] }],
+    ["invalid_record", { handoffs: [{ id: "", date_created: "2026-10-04T00:00:00Z" }] }],
+    ["invalid_record", { handoffs: [{ id: "1" }] }],
+    ["invalid_record", { handoffs: [{ id: "1", date_created: "2026-10-04T00:00:00Z", name: 5 }] }],
+    ["invalid_timestamp", { date_created: "4 October 2026" }],
+    ["invalid_timestamp", { date_updated: "" }],
+    ["invalid_timestamp", { handoffs: [{ id: "1", date_created: "2026-10-04" }] }],
+    ["date_out_of_range", { date_created: "2026-02-30T00:00:00Z" }],
+    ["date_out_of_range", { date_created: "1969-12-31T23:59:59Z" }],
+    ["date_out_of_range", { date_updated: "2106-01-01T00:00:00Z" }],
+    ["date_out_of_range", { handoffs: [{ id: "1", date_created: "2106-01-01T00:00:00Z" }] }],
+  ])("%s: conversation with %j", (reason, fields) => {
+    expect(reasonOf(structured("conversation.exported", { ...conversationData, ...fields }))).toBe(reason);
+  });
+
+  it.each<[RejectionReason, Record<string, unknown>]>([
+    ["invalid_record", { conversation_id: undefined }],
+    ["invalid_record", { conversation_id: null }],
+    ["invalid_record", { conversation_id: "" }],
+    ["invalid_record", { review: "5" }],
+    ["invalid_record", { review: 2.5 }],
+    ["invalid_record", { message_data: "text" }],
+    ["invalid_record", { link_was_clicked: 0 }],
+  ])("%s: message with %j", (reason, fields) => {
+    expect(reasonOf(structured("message.exported", { ...messageData, ...fields }))).toBe(reason);
+  });
+
+  it.each<[RejectionReason, Record<string, unknown>]>([
+    ["invalid_record", { end_user_id: "" }],
+    ["invalid_record", { profile: [] }],
+    ["invalid_record", { profile: { email: 5 } }],
+    ["invalid_record", { profile: { metadata: [] } }],
+    ["invalid_record", { profile: { system_properties: "x" } }],
+    ["invalid_record", { created_at: null }],
+    ["date_out_of_range", { updated_at: "1969-12-31T23:59:59Z" }],
+  ])("%s: end user with %j", (reason, fields) => {
+    expect(reasonOf(structured("end_user.exported", { ...endUserData, ...fields }))).toBe(reason);
+  });
+
+  it("a time beyond the latest one", () => {
+    const text = JSON.stringify({ ...attributesOf("message.exported"), data: messageData });
+    const at = (latestTime: number) =>
+      reasonOf(processEvent({ text, headers: {}, position, latestTime }, "message.exported"));
+    expect(at(1_791_158_400_123_456)).toBe("accepted");
+    expect(at(1_791_158_400_123_455)).toBe("time_in_future");
+  });
+
+  it("name fields, never their values", () => {
+    const secret = "secret-value";
+    for (const fields of [
+      { language: [secret] },
+      { agent_id: [{ secret }] },
+      { date_created: secret },
+      { handoffs: [{ id: "1", date_created: secret }] },
+    ]) {
+      const outcome = structured("conversation.exported", { ...conversationData, ...fields });
+      expect(outcome.kind).toBe("rejected");
+      expect(JSON.stringify(outcome)).not.toContain(secret);
+    }
+    const outcome = structured("conversation.exported", conversationData, {
+      time: secret,
+      type: secret,
+      subject: secret,
+    });
+    expect(JSON.stringify(outcome)).not.toContain(secret);
+  });
+});
+
+describe("the merge", () => {
+  type Shown = {
+    record: ConversationRecord;
+    handoffs: Map<string, { entry: string; date: number; record: ConversationRecord }>;
+  };
+
+  /** What tables of largest versions hold after these records. */
+  function take(records: readonly ConversationRecord[]): Map<string, Shown> {
+    const shown = new Map<string, Shown>();
+    for (const record of records) {
+      const seen = shown.get(record.id) ?? { record, handoffs: new Map() };
+      if (compareVersions(record.version, seen.record.version) >= 0) seen.record = record;
+      for (const { target, targetKind, dateCreated: date, entry } of record.handoffs) {
+        const key = `${targetKind} ${target}`;
+        const known = seen.handoffs.get(key);
+        const wins =
+          known === undefined ||
+          date > known.date ||
+          (date === known.date && compareVersions(record.version, known.record.version) >= 0);
+        if (wins) seen.handoffs.set(key, { entry, date, record });
+      }
+      shown.set(record.id, seen);
+    }
+    return shown;
+  }
+
+  function print(shown: Map<string, Shown>): string[] {
+    return [...shown.values()]
+      .map(({ record, handoffs }) => {
+        const entries = [...handoffs].sort(([a, x], [b, y]) => x.date - y.date || (a < b ? -1 : 1));
+        return `${textOf({ ...record, handoffs: [] })} ${entries.map(([, { entry }]) => entry).join()}`;
+      })
+      .sort();
+  }
+
+  it("does not depend on order, repetition or batches", () => {
+    const one = fc.record({
+      id: fc.constantFrom("a", "b"),
+      second: fc.integer({ min: 0, max: 2 }),
+      handoffs: fc.array(
+        fc.record({
+          handoff_id: fc.constantFrom(null, "x", "y"),
+          id: fc.constantFrom("x", "z"),
+          date_created: fc.constantFrom(
+            "2026-10-04T00:00:00Z",
+            "2026-10-04 01:00:00+01:00",
+            "2026-10-04T00:00:00.000001Z",
+          ),
+        }),
+        { maxLength: 3 },
+      ),
+    });
+    const events = fc.array(one, { minLength: 1, maxLength: 8 }).map((list) =>
+      list.map(({ id, second, handoffs }, offset) => {
+        const data = {
+          ...conversationData,
+          _id: id,
+          browser: `${offset}`,
+          handoffs: handoffs.map((handoff, index) => ({ ...handoff, reasoning: `${offset}.${index}` })),
+        };
+        const text = JSON.stringify({
+          ...attributesOf("conversation.exported"),
+          time: `2026-10-05T00:00:0${second}Z`,
+          data,
+        });
+        const outcome = processEvent(
+          { text, headers: {}, position: { partition: offset % 2, offset } },
+          "conversation.exported",
+        );
+        return accepted(outcome).record as ConversationRecord;
+      }),
+    );
+    const cases = events.chain((records) => {
+      const some = fc.subarray(records);
+      const arrival = some.chain((again) => {
+        const all = [...records, ...again];
+        return fc.shuffledSubarray(all, { minLength: all.length, maxLength: all.length });
+      });
+      return fc.tuple(fc.constant(records), arrival);
+    });
+    fc.assert(
+      fc.property(cases, ([records, arrival]) => {
+        const inOrder = records.toSorted((a, b) => compareVersions(a.version, b.version));
+        expect(print(take(arrival))).toEqual(print(take(inOrder)));
+        for (const id of new Set(records.map((record) => record.id))) {
+          const latest = inOrder.filter((record) => record.id === id).at(-1);
+          expect(take(arrival).get(id)?.record).toBe(latest);
+        }
+      }),
+    );
+  });
+
+  it("compares versions by time, then partition, then offset", () => {
+    const versions = [
+      { exportedAt: 1, partition: 9, offset: 9 },
+      { exportedAt: 2, partition: 0, offset: 2 ** 48 - 1 },
+      { exportedAt: 2, partition: 1, offset: 0 },
+      { exportedAt: 2, partition: 1, offset: 1 },
+      { exportedAt: 4_291_747_199_999_999, partition: 0, offset: 0 },
+    ];
+    for (const [i, a] of versions.entries()) {
+      for (const [j, b] of versions.entries())
+        expect(Math.sign(compareVersions(a, b))).toBe(Math.sign(i - j));
+    }
+  });
+});
+
+describe("ids that could not stand in a key or a link", () => {
+  const event = (id: string) => ({
+    text: JSON.stringify({
+      specversion: "1.0",
+      id: "e",
+      source: "/s",
+      type: "conversation.exported",
+      time: "2026-01-01T00:00:00Z",
+      clientid: "c",
+      data: { _id: id, date_created: "2026-01-01T00:00:00Z" },
+    }),
+    headers: {},
+    position: { partition: 0, offset: 0 },
+  });
+
+  it.each([
+    ["longer than 1,000 characters", "x".repeat(1_001)],
+    ["half a surrogate pair", "a\ud800b"],
+  ])("refuses one that is %s", (_, id) => {
+    expect(processEvent(event(id), "conversation.exported")).toMatchObject({
+      kind: "rejected",
+      reason: "invalid_record",
+    });
+  });
+
+  it("takes one of 1,000 characters with whole pairs", () => {
+    const outcome = processEvent(event(`${"x".repeat(998)}😀`), "conversation.exported");
+    expect(outcome).toMatchObject({ kind: "accepted" });
+  });
+});
+
+describe("what readers' parsers refuse", () => {
+  const eventOf = (data: string) => ({
+    text: `{"specversion":"1.0","id":"e","source":"/s","type":"conversation.exported","time":"2026-01-01T00:00:00Z","clientid":"c","data":${data}}`,
+    headers: {},
+    position: { partition: 0, offset: 0 },
+  });
+  const recordOf = (more: string): string =>
+    `{"_id":"x","date_created":"2026-01-01T00:00:00Z","agent_handle_time":1${more}}`;
+  const variablesOf = (data: string) => {
+    const outcome = accepted(processEvent(eventOf(data), "conversation.exported"));
+    const { beforeUpload, afterUpload, tail } = outcome.record as ConversationRecord;
+    const text = `${beforeUpload}${afterUpload}[]${tail}`;
+    return { text: /"variables":(.*)}$/s.exec(text)?.[1], whole: text, unusual: outcome.unusual };
+  };
+  /** Each way of rendering, by a member that asks for it. */
+  const WAYS = [
+    ["values", ""],
+    ["text", '"exact":1.0,'],
+  ] as const;
+
+  it.each(WAYS)("a record deeper than 200 levels is a dead letter, rendered from %s", (_, exact) => {
+    // The record and its variables are two of the levels.
+    const nested = (levels: number): string =>
+      recordOf(`,"variables":{${exact}"a":${"[".repeat(levels - 2)}${"]".repeat(levels - 2)}}`);
+    expect(variablesOf(nested(200)).text).toContain(`"a":${"[".repeat(198)}]`);
+    for (const levels of [201, 1_000, 200_000]) {
+      expect(processEvent(eventOf(nested(levels)), "conversation.exported")).toEqual({
+        kind: "rejected",
+        reason: "nested_too_deeply",
+        detail: "data is nested deeper than 200 levels",
+      });
+    }
+  });
+
+  it.each(WAYS)("a repeated key leaves once, rendered from %s", (_, exact) => {
+    const { text } = variablesOf(
+      recordOf(`,"variables":{${exact}"a":1,"b":[{"c":"x","d":2, "\\u0063" : {"e":1,"e":3}}],"a":"last"}`),
+    );
+    expect(text).toBe(`{${exact}"a":"last","b":[{"c":{"e":3},"d":2}]}`);
+  });
+
+  it.each(WAYS)("half a surrogate pair leaves as U+FFFD and is counted, rendered from %s", (_, exact) => {
+    const variables = `{${exact}"\\udc00a":"\\ud800","b":["\\uD83D\\uDE00","\\\\ud800","\\ud83d\\ud83d\\ude00\\""]}`;
+    const { text, whole, unusual } = variablesOf(
+      recordOf(
+        `,"browser":"x\\ude00","agent_name":["a\\n\\uDBFF"],"unknown":"\\ud800","variables":${variables}`,
+      ),
+    );
+    expect(text).toBe(`{${exact}"\ufffda":"\ufffd","b":["😀","\\\\ud800","\ufffd😀\\""]}`);
+    expect(whole).toContain('"browser":"x\ufffd"');
+    expect(whole).toContain('"agent_name":["a\\n\ufffd"]');
+    expect(unusual).toEqual(["agent_name", "browser", "variables"]);
+  });
+
+  it("columns have what the record has", () => {
+    const outcome = processEvent(eventOf(recordOf(',"browser":"x\\ude00"')), "conversation.exported");
+    expect(accepted(outcome).record).toMatchObject({ columns: { browser: "x\ufffd" } });
+  });
+});

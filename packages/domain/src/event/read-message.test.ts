@@ -1,0 +1,85 @@
+import { expect, it } from "vitest";
+import { type EventMessage, readMessage } from "./read-message.ts";
+
+const NOW = Date.parse("2026-10-20T10:00:00Z");
+const LIMITS = { maxTimeAheadMs: 60_000, now: NOW };
+
+const message = (time: string, change: Partial<EventMessage> = {}): EventMessage => ({
+  topic: "messages",
+  partition: 2,
+  offset: 5,
+  value: Buffer.from(
+    JSON.stringify({
+      specversion: "1.0",
+      id: "e",
+      source: "/test",
+      type: "message.exported",
+      time,
+      clientid: "acme",
+      data: { _id: "m", conversation_id: "c", date_created: "2026-10-20T09:00:00Z", sender: "grüß" },
+    }),
+  ),
+  headers: {},
+  timestamp: NOW - 60_000,
+  ...change,
+});
+const read = (one: EventMessage) => readMessage(one, "message.exported", LIMITS);
+
+it("gives the record of a message with its place on the bus as the version", () => {
+  const outcome = read(message("2026-10-20T09:59:00Z"));
+  expect(outcome).toMatchObject({
+    kind: "accepted",
+    record: { id: "m", version: { partition: 2, offset: 5 } },
+  });
+});
+
+it("keeps the text as it came", () => {
+  const outcome = read(message("2026-10-20T09:59:00Z"));
+  expect(outcome.kind === "accepted" && JSON.stringify(outcome.record)).toContain("grüß");
+});
+
+it("refuses a value that is no UTF-8, and ignores a message without one", () => {
+  expect(read(message("", { value: Buffer.from([0x7b, 0xff]) }))).toMatchObject({
+    kind: "rejected",
+    reason: "invalid_envelope",
+    detail: "the value is not valid UTF-8",
+  });
+  expect(read(message("", { value: null }))).toMatchObject({ kind: "ignored", reason: "null_value" });
+});
+
+it("does not read over a byte order mark", () => {
+  const { value } = message("2026-10-20T09:59:00Z");
+  const marked = Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), value ?? Buffer.alloc(0)]);
+  expect(read(message("", { value: marked }))).toMatchObject({
+    kind: "rejected",
+    reason: "invalid_envelope",
+  });
+});
+
+it.each([
+  ["its arrival", NOW - 60_000, "2026-10-20T10:00:00Z", "2026-10-20T10:00:00.001Z"],
+  ["now, when the bus has no time for it", -1, "2026-10-20T10:01:00Z", "2026-10-20T10:01:00.001Z"],
+  ["now, when its arrival lies ahead", NOW + 9e6, "2026-10-20T10:01:00Z", "2026-10-20T10:01:00.001Z"],
+])("takes an event of up to a minute after %s", (_name, timestamp, latest, tooLate) => {
+  expect(read(message(latest, { timestamp })).kind).toBe("accepted");
+  expect(read(message(tooLate, { timestamp })).kind).toBe("rejected");
+});
+
+it("trusts the broker's time, however slow the clock here is", () => {
+  const arrived = NOW + 360_000;
+  const of = (time: string, hasBrokerTime: boolean) =>
+    read(message(time, { timestamp: arrived, hasBrokerTime }));
+  expect(of("2026-10-20T10:06:00Z", true).kind).toBe("accepted");
+  expect(of("2026-10-20T10:07:00.001Z", true)).toMatchObject({ reason: "time_in_future" });
+  // What a publisher says of itself counts only up to our own clock.
+  expect(of("2026-10-20T10:06:00Z", false)).toMatchObject({ reason: "time_in_future" });
+});
+
+it("refuses what cannot be read, with its range", () => {
+  const unreadable = { lastOffset: 9, why: "cut off" };
+  expect(read(message("", { value: null, unreadable }))).toEqual({
+    kind: "rejected",
+    reason: "unreadable_batch",
+    detail: "offsets 5 to 9 cannot be read: cut off",
+  });
+});

@@ -1,0 +1,62 @@
+import { busPositionOf } from "./bus-position.ts";
+import type { BusHeaders } from "./envelope.ts";
+import { rejected } from "./outcome.ts";
+import { type Outcome, processEvent } from "./process-event.ts";
+import type { EventType } from "../record/record-kinds.ts";
+
+/**
+ * A message as the bus hands it over: bytes and headers. `timestamp` in ms since the epoch, negative when it
+ * has none; set by the broker or else by the publisher. `unreadable`: it stands for all messages up to
+ * `lastOffset`, which cannot be read.
+ */
+export type EventMessage = {
+  readonly topic: string;
+  readonly partition: number;
+  readonly offset: number;
+  readonly value: Uint8Array | null;
+  readonly headers: BusHeaders;
+  readonly timestamp: number;
+  readonly hasBrokerTime?: boolean;
+  readonly unreadable?: { readonly lastOffset: number; readonly why: string };
+};
+
+/**
+ * When the message arrived, ms since the epoch. The broker's clock is right by definition, since all readers
+ * share it. A publisher's may be ahead, so its word counts only up to `now`.
+ */
+const arrivalOf = ({ timestamp, hasBrokerTime }: EventMessage, now: number): number => {
+  if (timestamp < 0) return now;
+  return hasBrokerTime === true ? timestamp : Math.min(timestamp, now);
+};
+
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** The text of a value; undefined when it is no UTF-8. */
+const textOf = (value: Uint8Array): string | undefined => {
+  try {
+    return utf8.decode(value);
+  } catch {
+    return undefined;
+  }
+};
+
+/**
+ * Decodes a message and normalises and renders its event: the record, or why there is none.
+ * @param limits.maxTimeAheadMs how much later than its arrival on the bus an event may claim to be
+ * @param limits.now milliseconds since the epoch
+ */
+export const readMessage = (
+  message: EventMessage,
+  type: EventType,
+  limits: { readonly maxTimeAheadMs: number; readonly now: number },
+): Outcome => {
+  const { value, headers, unreadable } = message;
+  if (unreadable !== undefined) {
+    const { lastOffset, why } = unreadable;
+    return rejected("unreadable_batch", `offsets ${message.offset} to ${lastOffset} cannot be read: ${why}`);
+  }
+  const text = value === null ? null : textOf(value);
+  if (text === undefined) return rejected("invalid_envelope", "the value is not valid UTF-8");
+  const latestTime = (arrivalOf(message, limits.now) + limits.maxTimeAheadMs) * 1000;
+  return processEvent({ text, headers, position: busPositionOf(message), latestTime }, type);
+};

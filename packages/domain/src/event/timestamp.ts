@@ -1,0 +1,146 @@
+/**
+ * Instants are whole microseconds since 1970-01-01T00:00:00Z, as numbers: the largest accepted instant
+ * (2105-12-31) is below 2^53, so no instant ever passes through a millisecond Date.
+ */
+export type Micros = number;
+
+export const MICROS_IN_SECOND = 1_000_000;
+export const MICROS_IN_DAY = 86_400_000_000;
+
+/** First instant that is accepted: unsigned versions would turn round below it. */
+export const MIN_INSTANT: Micros = 0;
+/**
+ * 2106-01-01T00:00:00Z, the first instant that is refused: the warehouse's hour and day functions wrap above.
+ */
+export const END_OF_TIME: Micros = 4_291_747_200_000_000;
+
+const SHAPE =
+  /^(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?(?:([Zz])|([+-])(\d\d)(?::?(\d\d))?)?$/;
+const DAYS_IN_MONTH = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+const POWER = [1_000_000, 100_000, 10_000, 1_000, 100, 10, 1];
+
+/**
+ * Days from 1970-01-01 to a proleptic Gregorian date (H. Hinnant, "chrono-Compatible Low-Level Date
+ * Algorithms").
+ */
+function daysFromCivil(year: number, month: number, day: number): number {
+  const y = month <= 2 ? year - 1 : year;
+  const era = Math.floor(y / 400);
+  const yearOfEra = y - era * 400;
+  const dayOfYear = Math.floor((153 * (month + (month > 2 ? -3 : 9)) + 2) / 5) + day - 1;
+  const dayOfEra = yearOfEra * 365 + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100) + dayOfYear;
+  return era * 146_097 + dayOfEra - 719_468;
+}
+
+type Civil = { year: number; month: number; day: number };
+
+function civilFromDays(days: number): Civil {
+  const z = days + 719_468;
+  const era = Math.floor(z / 146_097);
+  const dayOfEra = z - era * 146_097;
+  const yearOfEra = Math.floor(
+    (dayOfEra -
+      Math.floor(dayOfEra / 1_460) +
+      Math.floor(dayOfEra / 36_524) -
+      Math.floor(dayOfEra / 146_096)) /
+      365,
+  );
+  const dayOfYear = dayOfEra - (365 * yearOfEra + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100));
+  const shifted = Math.floor((5 * dayOfYear + 2) / 153);
+  const day = dayOfYear - Math.floor((153 * shifted + 2) / 5) + 1;
+  const month = shifted < 10 ? shifted + 3 : shifted - 9;
+  return { year: yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, day };
+}
+
+function isLeap(year: number): boolean {
+  return (year % 4 === 0 && year % 100 !== 0) || year % 400 === 0;
+}
+
+/**
+ * Reads an ISO 8601 date-time: `T` or a space, seconds optional, 0 to 9 fraction digits (those beyond the
+ * sixth are cut, never rounded), `Z`, an offset (`+05`, `+05:30`, `+0530`), or none, which means UTC.
+ *
+ * Returns microseconds, possibly outside the accepted range (see `isAcceptedInstant`), or undefined when the
+ * text has another form or names a date, time or offset that does not exist.
+ */
+export function parseTimestamp(text: string): Micros | undefined {
+  const match = SHAPE.exec(text);
+  if (match === null) return undefined;
+  const year = Number(match[1]);
+  const month = Number(match[2]);
+  const day = Number(match[3]);
+  const hour = Number(match[4]);
+  const minute = Number(match[5]);
+  const second = match[6] === undefined ? 0 : Number(match[6]);
+  if (month < 1 || month > 12 || day < 1 || hour > 23 || minute > 59 || second > 59) return undefined;
+  const monthDays = month === 2 && isLeap(year) ? 29 : DAYS_IN_MONTH[month - 1];
+  if (monthDays === undefined || day > monthDays) return undefined;
+  let fraction = 0;
+  const digits = match[7];
+  if (digits !== undefined) {
+    const kept = digits.length > 6 ? digits.slice(0, 6) : digits;
+    fraction = Number(kept) * (POWER[kept.length] ?? 1);
+  }
+  let offsetMinutes = 0;
+  if (match[9] !== undefined) {
+    const offsetHour = Number(match[10]);
+    const offsetMinute = match[11] === undefined ? 0 : Number(match[11]);
+    if (offsetHour > 23 || offsetMinute > 59) return undefined;
+    offsetMinutes = (match[9] === "-" ? -1 : 1) * (offsetHour * 60 + offsetMinute);
+  }
+  const seconds = (hour * 60 + minute - offsetMinutes) * 60 + second;
+  return daysFromCivil(year, month, day) * MICROS_IN_DAY + seconds * 1_000_000 + fraction;
+}
+
+/** true when the text has the form of an ISO 8601 date-time, though perhaps of a date that does not exist. */
+export function isTimestampForm(text: string): boolean {
+  return SHAPE.test(text);
+}
+
+/** true from 1970-01-01 to the end of 2105-12-31. */
+export function isAcceptedInstant(instant: Micros): boolean {
+  return instant >= MIN_INSTANT && instant < END_OF_TIME;
+}
+
+function twoDigits(value: number): string {
+  return value < 10 ? `0${value}` : `${value}`;
+}
+
+let cachedDay = -1;
+let cachedDate = "";
+
+function dateText(days: number): string {
+  if (days !== cachedDay) {
+    const { year, month, day } = civilFromDays(days);
+    cachedDate = `${String(year).padStart(4, "0")}-${twoDigits(month)}-${twoDigits(day)}T`;
+    cachedDay = days;
+  }
+  return cachedDate;
+}
+
+function formatWith(instant: Micros, suffix: string): string {
+  const days = Math.floor(instant / MICROS_IN_DAY);
+  const inDay = instant - days * MICROS_IN_DAY;
+  const seconds = Math.floor(inDay / 1_000_000);
+  const micros = inDay - seconds * 1_000_000;
+  const minutes = Math.floor(seconds / 60);
+  const hours = Math.floor(minutes / 60);
+  const fraction = String(micros + 1_000_000).slice(1);
+  return `${dateText(days)}${twoDigits(hours)}:${twoDigits(minutes - hours * 60)}:${twoDigits(seconds - minutes * 60)}.${fraction}${suffix}`;
+}
+
+/** The one form in which dates leave: `YYYY-MM-DDTHH:MM:SS.ffffff+00:00`, 32 characters. */
+export function formatTimestamp(instant: Micros): string {
+  return formatWith(instant, "+00:00");
+}
+
+/** The form of query parameters and links: `YYYY-MM-DDTHH:MM:SS.ffffffZ`. */
+export function formatTimestampZ(instant: Micros): string {
+  return formatWith(instant, "Z");
+}
+
+/** The calendar month of an instant as year * 12 + month - 1: what warehouse partitions are made of. */
+export function monthOf(instant: Micros): number {
+  const { year, month } = civilFromDays(Math.floor(instant / MICROS_IN_DAY));
+  return year * 12 + month - 1;
+}

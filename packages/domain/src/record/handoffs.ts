@@ -1,0 +1,96 @@
+import { badTimestamp } from "../event/envelope.ts";
+import { note } from "../event/noted-names.ts";
+import { type Rejected, rejected } from "../event/outcome.ts";
+import { type HandoffData, REASON_CODES } from "./schemas.ts";
+import { formatTimestamp, isAcceptedInstant, type Micros, parseTimestamp } from "../event/timestamp.ts";
+
+export type TargetKind = "handoff_id" | "id";
+
+/** One handoff attempt of one export, ready for the warehouse. */
+export type HandoffEntry = {
+  /**
+   * `handoff_id`, or `id` when that is null (specification 2.1, handoffs rule 5). An entry with both stands
+   * under each: under `handoff_id` with its text, under `id` as a reference without one.
+   */
+  readonly target: string;
+  readonly targetKind: TargetKind;
+  readonly dateCreated: Micros;
+  readonly name: string | null;
+  readonly outcomeStatus: string | null;
+  readonly reasonCode: string | null;
+  /** The public JSON of the entry; empty in a reference. */
+  readonly entry: string;
+};
+
+export type Handoffs = {
+  readonly kind: "handoffs";
+  /** The latest entry of each target, references included, ordered by date, then target. */
+  readonly entries: readonly HandoffEntry[];
+  /** Fields with a value outside the documented set, once per occurrence, at most 20. */
+  readonly unusual: readonly string[];
+};
+
+const KNOWN_REASON_CODES: ReadonlySet<string> = new Set(REASON_CODES);
+const KNOWN_OUTCOMES: ReadonlySet<string> = new Set(["succeeded", "failed"]);
+const NONE: Handoffs = { kind: "handoffs", entries: [], unusual: [] };
+
+function compareEntries(a: HandoffEntry, b: HandoffEntry): number {
+  if (a.dateCreated !== b.dateCreated) return a.dateCreated - b.dateCreated;
+  if (a.target !== b.target) return a.target < b.target ? -1 : 1;
+  return a.targetKind < b.targetKind ? -1 : 1;
+}
+
+/** Says under the `id` of an attempt that it has a `handoff_id`: it replaces an entry that had none yet. */
+const referenceTo = (id: string, dateCreated: Micros): HandoffEntry => ({
+  target: id,
+  targetKind: "id",
+  dateCreated,
+  name: null,
+  outcomeStatus: null,
+  reasonCode: null,
+  entry: "",
+});
+
+/**
+ * Reduces the handoffs of one export to the latest attempt per target; of equal dates the later in the array
+ * wins (specification 2.1, handoffs rules 1 and 5).
+ */
+export function mergeHandoffs(list: readonly HandoffData[] | null | undefined): Handoffs | Rejected {
+  if (list === null || list === undefined || list.length === 0) return NONE;
+  const latest = new Map<string, HandoffEntry>();
+  const take = (entry: HandoffEntry): void => {
+    const key = `${entry.targetKind}:${entry.target}`;
+    const seen = latest.get(key);
+    if (seen === undefined || seen.dateCreated <= entry.dateCreated) latest.set(key, entry);
+  };
+  const unusual: string[] = [];
+  for (const [index, handoff] of list.entries()) {
+    const targetKind: TargetKind = typeof handoff.handoff_id === "string" ? "handoff_id" : "id";
+    const target = handoff.handoff_id ?? handoff.id;
+    const dateCreated = parseTimestamp(handoff.date_created);
+    if (dateCreated === undefined) {
+      return badTimestamp(handoff.date_created, `handoffs.${index}.date_created`, "invalid_timestamp");
+    }
+    if (!isAcceptedInstant(dateCreated))
+      return rejected("date_out_of_range", `handoffs.${index}.date_created`);
+    const outcomeStatus = handoff.outcome_status ?? null;
+    const reasonCode = handoff.reason_code ?? null;
+    if (reasonCode !== null && !KNOWN_REASON_CODES.has(reasonCode)) note(unusual, "handoffs.reason_code");
+    if (outcomeStatus !== null && !KNOWN_OUTCOMES.has(outcomeStatus))
+      note(unusual, "handoffs.outcome_status");
+    const name = handoff.name ?? null;
+    const entry = JSON.stringify({
+      name,
+      handoff_id: handoff.handoff_id ?? null,
+      id: handoff.id,
+      date_created: formatTimestamp(dateCreated),
+      outcome_status: outcomeStatus,
+      reason_code: reasonCode,
+      reasoning: handoff.reasoning ?? null,
+    });
+    take({ target, targetKind, dateCreated, name, outcomeStatus, reasonCode, entry });
+    if (targetKind === "handoff_id") take(referenceTo(handoff.id, dateCreated));
+  }
+  const entries = [...latest.values()].sort(compareEntries);
+  return { kind: "handoffs", entries, unusual };
+}

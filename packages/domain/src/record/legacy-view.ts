@@ -1,0 +1,140 @@
+/** The versions before v2 (section 9 of the specification). */
+export const LEGACY_VERSIONS = ["v1", "v1.1", "v1.2"] as const;
+export type LegacyVersion = (typeof LEGACY_VERSIONS)[number];
+export type LegacyList = "conversations" | "messages";
+
+const CONVERSATION_V1 = [
+  "_id",
+  "chatter_id",
+  "csat",
+  "date_created",
+  "date_updated",
+  "is_engaged",
+  "is_escalated",
+  "metavariables",
+  "platform",
+  "variables",
+] as const;
+
+const CONVERSATION_V1_2 = [
+  ...CONVERSATION_V1,
+  "agent_id",
+  "agent_name",
+  "browser",
+  "browser_version",
+  "device",
+  "is_test_user",
+  "language",
+  "oauth_channel",
+] as const;
+
+const MESSAGE_V1 = [
+  "_id",
+  "answer_title",
+  "conversation_id",
+  "date_created",
+  "message_data",
+  "recipient",
+  "review",
+  "sender",
+] as const;
+
+const MESSAGE_V1_1 = [...MESSAGE_V1, "chatter_id"] as const;
+
+/** Fields of each version. They leave in the order of the stored record. */
+export const LEGACY_FIELDS: Readonly<Record<LegacyList, Readonly<Record<LegacyVersion, readonly string[]>>>> =
+  {
+    conversations: { v1: CONVERSATION_V1, "v1.1": CONVERSATION_V1, "v1.2": CONVERSATION_V1_2 },
+    messages: {
+      v1: MESSAGE_V1,
+      "v1.1": MESSAGE_V1_1,
+      "v1.2": [...MESSAGE_V1_1, "answer_id", "link_was_clicked"],
+    },
+  };
+
+/**
+ * Writes the view of one record, `source` from `start` to `end`, into `target` at `at`, and returns the index
+ * after it. A view is never longer than its record.
+ */
+export type View = (source: Uint8Array, start: number, end: number, target: Uint8Array, at: number) => number;
+
+const QUOTE = 34;
+const COMMA = 44;
+const BACKSLASH = 92;
+const OPEN_LIST = 91;
+const CLOSE_LIST = 93;
+const OPEN_OBJECT = 123;
+const CLOSE_OBJECT = 125;
+
+/** The index after the string literal that starts at `start`. */
+const endOfString = (source: Uint8Array, start: number, end: number): number => {
+  let at = start + 1;
+  while (at < end) {
+    const byte = source[at];
+    if (byte === QUOTE) return at + 1;
+    at += byte === BACKSLASH ? 2 : 1;
+  }
+  return end;
+};
+
+/** The index after the value that starts at `start`: that of the comma or brace that follows it. */
+const endOfValue = (source: Uint8Array, start: number, end: number): number => {
+  let at = start;
+  let depth = 0;
+  while (at < end) {
+    const byte = source[at];
+    if (byte === QUOTE) {
+      at = endOfString(source, at, end);
+      continue;
+    }
+    if (byte === OPEN_OBJECT || byte === OPEN_LIST) depth += 1;
+    else if (byte === CLOSE_OBJECT || byte === CLOSE_LIST) {
+      if (depth === 0) return at;
+      depth -= 1;
+    } else if (byte === COMMA && depth === 0) return at;
+    at += 1;
+  }
+  return end;
+};
+
+const isAt = (source: Uint8Array, start: number, name: Uint8Array): boolean => {
+  for (let index = 0; index < name.length; index += 1) {
+    if (source[start + index] !== name[index]) return false;
+  }
+  return true;
+};
+
+/**
+ * A view with the named fields of a record, byte for byte as they stand. Assumes compact JSON in UTF-8, an
+ * object whose own keys hold no escapes and do not repeat: the form in which records are stored.
+ */
+export const createView = (fields: readonly string[]): View => {
+  const byLength: Uint8Array[][] = [];
+  const encoder = new TextEncoder();
+  for (const field of fields) {
+    const name = encoder.encode(field);
+    (byLength[name.length] ??= []).push(name);
+  }
+
+  return (source, start, end, target, at) => {
+    let to = at;
+    let key = start + 1;
+    target[to] = OPEN_OBJECT;
+    to += 1;
+    while (key < end && source[key] === QUOTE) {
+      const keyEnd = endOfString(source, key, end);
+      const valueEnd = endOfValue(source, keyEnd + 1, end);
+      if (byLength[keyEnd - key - 2]?.some((name) => isAt(source, key + 1, name)) === true) {
+        if (to > at + 1) {
+          target[to] = COMMA;
+          to += 1;
+        }
+        target.set(source.subarray(key, valueEnd), to);
+        to += valueEnd - key;
+      }
+      key = valueEnd + 1;
+    }
+    target[to] = CLOSE_OBJECT;
+    return to + 1;
+  };
+};

@@ -1,0 +1,55 @@
+import { formatTimestamp } from "../event/timestamp.ts";
+import { hasKnownShape } from "./message-shape.ts";
+import { MESSAGE_AFTER_UPLOAD, MESSAGE_BEFORE_UPLOAD, MESSAGE_FIELDS } from "./record-fields.ts";
+import { type RecordForm, rendererOf } from "./record-form.ts";
+import { RECORD_KINDS } from "./record-kinds.ts";
+import { fieldGroup } from "./render.ts";
+import { type MessageData, messageSchema } from "./schemas.ts";
+
+const BEFORE_UPLOAD = fieldGroup(MESSAGE_BEFORE_UPLOAD);
+const AFTER_UPLOAD = fieldGroup(MESSAGE_AFTER_UPLOAD);
+
+const NOTHING_UNUSUAL: readonly string[] = [];
+
+function unusualOf(data: MessageData): readonly string[] {
+  const review = data.review ?? 0;
+  const messageData = data.message_data ?? null;
+  const reviewFits = review >= 0 && review <= 5;
+  const shapeFits = messageData === null || hasKnownShape(messageData);
+  if (reviewFits && shapeFits) return NOTHING_UNUSUAL;
+  return [...(reviewFits ? [] : ["review"]), ...(shapeFits ? [] : ["message_data"])];
+}
+
+/** A message (specification, sections 2.2 and 2.3). */
+export const messageForm: RecordForm<MessageData> = {
+  schema: messageSchema,
+  fields: MESSAGE_FIELDS,
+  idOf: ({ _id }) => _id,
+  created: { name: "date_created", of: (data) => data.date_created },
+  updated: null,
+  finish(data, draft) {
+    const render = rendererOf(draft, { date_created: formatTimestamp(draft.dateCreated) });
+    const messageType = data.message_data?.["_type"];
+    const record = {
+      type: RECORD_KINDS.message.type,
+      clientId: draft.clientId,
+      id: draft.id,
+      conversationId: data.conversation_id,
+      dateCreated: draft.dateCreated,
+      version: draft.version,
+      beforeUpload: `{${render(BEFORE_UPLOAD)},"record_last_updated":"`,
+      afterUpload: `",${render(AFTER_UPLOAD)}}`,
+      columns: {
+        chatterId: data.chatter_id ?? "",
+        sender: data.sender ?? "",
+        recipient: data.recipient ?? "",
+        messageType: typeof messageType === "string" ? messageType : "",
+        answerId: data.answer_id ?? "",
+        inResponseTo: data.in_response_to ?? "",
+        linkWasClicked: data.link_was_clicked ?? null,
+        review: data.review ?? null,
+      },
+    };
+    return { kind: "finished", record, unusual: unusualOf(data) };
+  },
+};

@@ -1,0 +1,60 @@
+import { z } from "zod";
+import { bare, CONVERSATION_FIELDS, END_USER_FIELDS, type Field, MESSAGE_FIELDS } from "./record-fields.ts";
+import { conversationSchema, endUserSchema, messageSchema } from "./schemas.ts";
+
+/** The one form in which dates leave. */
+const instant = z
+  .string()
+  .regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00$/)
+  .meta({ format: "date-time" });
+
+const valueSchema = (given: z.ZodType): z.ZodType => {
+  const inner = bare(given);
+  // Only ids are required.
+  if (inner === given) return z.string();
+  // Free-form objects leave as they came.
+  return (inner instanceof z.ZodCustom ? z.looseObject({}) : (inner as z.ZodType)).nullable();
+};
+
+const fieldSchema = (kind: Field[1], given: z.ZodType, fields: readonly Field[] = []): z.ZodType => {
+  const inner = bare(given);
+  switch (kind) {
+    case "value":
+      return valueSchema(given);
+    case "date":
+      return instant;
+    case "object":
+      return z.looseObject({});
+    case "members":
+      // Empty when nothing was known.
+      return objectSchema(fields, inner).partial();
+    case "items":
+      return z.array(objectSchema(fields, bare((inner as z.ZodArray).element)));
+    case "list":
+      return inner as z.ZodArray;
+  }
+};
+
+const objectSchema = (fields: readonly Field[], given: unknown): z.ZodObject => {
+  const { shape } = given as z.ZodObject<Record<string, z.ZodType>>;
+  return z.object(
+    Object.fromEntries(
+      fields.map(([name, kind, inner]) => {
+        const field = shape[name];
+        if (field === undefined) throw new Error(`no schema for the field ${name}`);
+        const schema = fieldSchema(kind, field, inner);
+        return [name, field.description === undefined ? schema : schema.describe(field.description)];
+      }),
+    ),
+  );
+};
+
+const uploaded = { record_last_updated: z.string().describe("When the record was stored by this service") };
+
+/**
+ * The records as they leave (sections 2.1, 2.2 and 2.5 of the specification): every field is there, dates
+ * have one form, lists and variables are empty instead of null.
+ */
+export const publicConversation = objectSchema(CONVERSATION_FIELDS, conversationSchema.extend(uploaded));
+export const publicMessage = objectSchema(MESSAGE_FIELDS, messageSchema.extend(uploaded));
+export const publicEndUser = objectSchema(END_USER_FIELDS, endUserSchema);

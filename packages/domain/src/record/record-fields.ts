@@ -1,0 +1,59 @@
+import { z } from "zod";
+import { conversationSchema, endUserSchema, FIELD_FORMS, messageSchema } from "./schemas.ts";
+
+/**
+ * Decides what leaves for null or an absent field: null for a value, [] for a list and for items, {} for an
+ * object and for members. Items (a list of objects) and members (one object) leave with their known fields
+ * only.
+ */
+export type FieldKind = "value" | "list" | "object" | "date" | "items" | "members";
+export type Field =
+  | readonly [name: string, kind: Exclude<FieldKind, "items" | "members">]
+  | readonly [name: string, kind: "items" | "members", fields: readonly Field[]];
+
+/** A schema without `optional` and `nullable`. */
+export const bare = (schema: unknown): unknown =>
+  schema instanceof z.ZodOptional || schema instanceof z.ZodNullable ? bare(schema.unwrap()) : schema;
+
+const fieldOf = (name: string, given: unknown): Field => {
+  const schema = bare(given) as z.ZodType;
+  if (schema instanceof z.ZodObject) return [name, "members", fieldsOf(schema)];
+  if (schema instanceof z.ZodArray) {
+    const item = bare(schema.element);
+    return item instanceof z.ZodObject ? [name, "items", fieldsOf(item)] : [name, "list"];
+  }
+  return [name, FIELD_FORMS.get(schema)?.form ?? "value"];
+};
+
+/** The fields of a schema in its order. */
+export const fieldsOf = (schema: z.ZodObject): readonly Field[] =>
+  Object.entries(schema.shape).map(([name, field]) => fieldOf(name, field));
+
+/** Fields before and from the named one on. @throws TypeError when there is none of this name */
+const cutBefore = (
+  fields: readonly Field[],
+  name: string,
+): [before: readonly Field[], from: readonly Field[]] => {
+  const at = fields.findIndex(([field]) => field === name);
+  if (at === -1) throw new TypeError(`no field ${name}`);
+  return [fields.slice(0, at), fields.slice(at)];
+};
+
+const UPLOAD: Field = ["record_last_updated", "date"];
+
+// The instant of upload and the handoffs are written into a record later than its other fields: they cut it
+// in pieces.
+const [conversationHead, conversationRest] = cutBefore(fieldsOf(conversationSchema), "used_coaching");
+const [betweenUploadAndHandoffs, handoffsAndAfter] = cutBefore(conversationRest, "handoffs");
+const [messageHead, messageRest] = cutBefore(fieldsOf(messageSchema), "review");
+
+export const CONVERSATION_BEFORE_UPLOAD = conversationHead;
+export const CONVERSATION_BEFORE_HANDOFFS = betweenUploadAndHandoffs;
+export const CONVERSATION_AFTER_HANDOFFS = handoffsAndAfter.slice(1);
+export const MESSAGE_BEFORE_UPLOAD = messageHead;
+export const MESSAGE_AFTER_UPLOAD = messageRest;
+
+/** All fields of a record in the order of the specification (sections 2.1, 2.2 and 2.5). */
+export const CONVERSATION_FIELDS: readonly Field[] = [...conversationHead, UPLOAD, ...conversationRest];
+export const MESSAGE_FIELDS: readonly Field[] = [...messageHead, UPLOAD, ...messageRest];
+export const END_USER_FIELDS = fieldsOf(endUserSchema);

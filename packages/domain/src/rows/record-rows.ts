@@ -1,0 +1,74 @@
+import type { HandoffEntry } from "../record/handoffs.ts";
+import { RECORD_KINDS, type RecordTable } from "../record/record-kinds.ts";
+import type { ExportRecord } from "../record/export-record.ts";
+import type { Micros } from "../event/timestamp.ts";
+import type { Version } from "../event/version.ts";
+
+/** One row of a record: its key beside client and record, and its version as the warehouse has it. */
+export type RowKey = {
+  readonly table: RecordTable;
+  /** Date of the key: that of creation; in `conversation_updates` that of the update; of an end user 0. */
+  readonly date: Micros;
+  /** Set for handoffs, else empty and 0; 1 is a `handoff_id`, 2 an `id`. */
+  readonly target: string;
+  readonly targetKind: 0 | 1 | 2;
+  readonly version: bigint;
+};
+
+/**
+ * A row that stands in the warehouse. Rows of equal key and version are given in the order of their
+ * insertion.
+ */
+export type StoredRow = RowKey & {
+  readonly uploadedAt: Micros;
+  /** Digest of all values except key, version and upload. */
+  readonly digest: string;
+};
+
+/** A row as it should be, with the export that it comes from. */
+export type RightRow = RowKey & {
+  /** Its `dateCreated` is the date of the row's key, which for a handoff may be that of a later export. */
+  readonly record: ExportRecord;
+  /** null unless it is a row of `handoffs`. */
+  readonly entry: HandoffEntry | null;
+};
+
+/** exported_at << 64 | partition << 48 | offset */
+export function versionNumber({ exportedAt, partition, offset }: Version): bigint {
+  return (BigInt(exportedAt) << 64n) | (BigInt(partition) << 48n) | BigInt(offset);
+}
+
+/** date_created << 128 | version of the export */
+export function handoffVersion(entry: HandoffEntry, ofExport: bigint): bigint {
+  return (BigInt(entry.dateCreated) << 128n) | ofExport;
+}
+
+const NO_TARGET = { target: "", targetKind: 0 } as const;
+
+/** The rows of one export in the order of insertion; its handoffs stand under the date `home`. */
+export function rightRowsOf(record: ExportRecord, home: Micros = record.dateCreated): RightRow[] {
+  const version = versionNumber(record.version);
+  const own = { ...NO_TARGET, version, record, entry: null };
+  switch (record.type) {
+    case RECORD_KINDS.message.type:
+      return [{ ...own, table: "messages", date: record.dateCreated }];
+    case RECORD_KINDS.end_user.type:
+      return [{ ...own, table: "end_users", date: 0 }];
+    case RECORD_KINDS.conversation.type:
+      return [
+        ...record.handoffs.map(
+          (entry): RightRow => ({
+            table: "handoffs",
+            date: home,
+            target: entry.target,
+            targetKind: entry.targetKind === "handoff_id" ? 1 : 2,
+            version: handoffVersion(entry, version),
+            record: home === record.dateCreated ? record : { ...record, dateCreated: home },
+            entry,
+          }),
+        ),
+        { ...own, table: "conversation_updates", date: record.dateUpdated },
+        { ...own, table: "conversations", date: record.dateCreated },
+      ];
+  }
+}

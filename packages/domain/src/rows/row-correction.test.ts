@@ -1,0 +1,352 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { HandoffEntry } from "../record/handoffs.ts";
+import type { ConversationRecord, ExportRecord, MessageRecord } from "../record/export-record.ts";
+import { handoffVersion, type RightRow, type RowKey, type StoredRow, versionNumber } from "./record-rows.ts";
+import { type Correction, correctionOf } from "./row-correction.ts";
+
+type Attempt = { readonly target: string; readonly at: number; readonly name: string };
+type Facts = {
+  readonly time: number;
+  readonly created: number;
+  readonly updated: number;
+  readonly text: string;
+  readonly attempts: readonly Attempt[];
+};
+
+const entryOf = ({ target, at, name }: Attempt): HandoffEntry => ({
+  target,
+  targetKind: "handoff_id",
+  dateCreated: at,
+  name,
+  outcomeStatus: null,
+  reasonCode: null,
+  entry: JSON.stringify({ target, at, name }),
+});
+
+const conversationOf = (facts: Facts, offset: number): ConversationRecord => {
+  const attempts = new Map<string, Attempt>();
+  for (const attempt of facts.attempts) attempts.set(attempt.target, attempt);
+  return {
+    type: "conversation.exported",
+    clientId: "acme",
+    id: "c1",
+    dateCreated: facts.created,
+    dateUpdated: facts.updated,
+    version: { exportedAt: facts.time, partition: 0, offset },
+    beforeUpload: facts.text,
+    afterUpload: "",
+    tail: "",
+    handoffs: [...attempts.values()].map(entryOf),
+    columns: {} as ConversationRecord["columns"],
+  };
+};
+
+const messageOf = (facts: Facts, offset: number): MessageRecord => ({
+  type: "message.exported",
+  clientId: "acme",
+  id: "m1",
+  conversationId: facts.text,
+  dateCreated: facts.created,
+  version: { exportedAt: facts.time, partition: 0, offset },
+  beforeUpload: facts.text,
+  afterUpload: "",
+  columns: {} as MessageRecord["columns"],
+});
+
+const digestOf = ({ table, record, entry }: RightRow): string => {
+  if (table === "handoffs") return entry?.entry ?? "";
+  if (record.type !== "conversation.exported") return JSON.stringify(record);
+  const date = table === "conversation_updates" ? record.dateCreated : record.dateUpdated;
+  return `${date} ${record.beforeUpload}`;
+};
+
+/** What ingest writes for one export: the rule that the correction has to agree with, said once more. */
+const written = (record: ExportRecord): StoredRow[] => {
+  const version = versionNumber(record.version);
+  const row = (key: Omit<RowKey, "version">, of: bigint, entry: HandoffEntry | null): StoredRow => {
+    const right: RightRow = { ...key, version: of, record, entry };
+    const { record: _record, entry: _entry, ...rest } = { ...right, uploadedAt: 10, digest: digestOf(right) };
+    return rest;
+  };
+  const none = { target: "", targetKind: 0 } as const;
+  if (record.type === "message.exported") {
+    return [row({ ...none, table: "messages", date: record.dateCreated }, version, null)];
+  }
+  if (record.type !== "conversation.exported")
+    return [row({ ...none, table: "end_users", date: 0 }, version, null)];
+  return [
+    ...record.handoffs.map((entry) =>
+      row(
+        { table: "handoffs", date: record.dateCreated, target: entry.target, targetKind: 1 },
+        handoffVersion(entry, version),
+        entry,
+      ),
+    ),
+    row({ ...none, table: "conversation_updates", date: record.dateUpdated }, version, null),
+    row({ ...none, table: "conversations", date: record.dateCreated }, version, null),
+  ];
+};
+
+const sortingKey = (row: StoredRow): string =>
+  `${row.table}/${row.date}/${row.target}/${row.table === "conversation_updates" ? row.version : ""}`;
+
+/** ReplacingMergeTree: of each key the largest version, of equal ones the last. */
+const final = (rows: readonly StoredRow[]): Map<string, StoredRow> => {
+  const winners = new Map<string, StoredRow>();
+  for (const row of rows) {
+    const known = winners.get(sortingKey(row));
+    if (known === undefined || row.version >= known.version) winners.set(sortingKey(row), row);
+  }
+  return winners;
+};
+
+/** What the export shows: live conversations with their handoffs, and their place in the order of updates. */
+const shown = (rows: readonly StoredRow[]): unknown => {
+  const all = [...final(rows).values()];
+  const live = all.filter(({ table }) => table === "conversations" || table === "messages");
+  const records = live.map(({ date, digest, version }) => ({
+    date,
+    digest,
+    version,
+    handoffs: all
+      .filter((row) => row.table === "handoffs" && row.date === date)
+      .map((row) => row.digest)
+      .sort(),
+    updates: all
+      .filter(
+        (row) =>
+          row.table === "conversation_updates" &&
+          row.version === version &&
+          row.digest.startsWith(`${date} `),
+      )
+      .map((row) => `${row.date} ${row.digest}`),
+  }));
+  return records.sort((a, b) => a.date - b.date);
+};
+
+const apply = (rows: readonly StoredRow[], correction: Correction): StoredRow[] => {
+  const gone = new Set(
+    correction.remove.map((row) => `${row.table}/${row.date}/${row.target}/${row.version}`),
+  );
+  const isGone = (row: RowKey): boolean => gone.has(`${row.table}/${row.date}/${row.target}/${row.version}`);
+  // A right row under the key and version of one to delete would be deleted with it.
+  for (const row of correction.insert) expect(isGone(row)).toBe(false);
+  const inserted = correction.insert.map((right): StoredRow => {
+    const { record: _record, entry: _entry, ...key } = right;
+    return { ...key, uploadedAt: 20, digest: digestOf(right) };
+  });
+  // A merge may come before anything is done.
+  const kept = [...final(rows).values()].filter((row) => !isGone(row));
+  // Without the order for outranked tables a merge may drop the right row before the wrong one is gone.
+  const swallowed = final([...rows, ...inserted.filter((row) => !correction.outranked.has(row.table))]);
+  for (const row of inserted) {
+    if (correction.outranked.has(row.table)) continue;
+    expect(swallowed.get(sortingKey(row))?.version).toBe(row.version);
+  }
+  return [...kept, ...inserted];
+};
+
+const correct = (
+  exports: readonly ExportRecord[],
+  stored: readonly StoredRow[],
+  isDeletable: (row: StoredRow) => boolean = () => true,
+): Correction => correctionOf({ exports, stored, untouchable: new Set(), isDeletable, digestOf });
+
+const NOTHING: Correction = { insert: [], remove: [], undeletable: [], outranked: new Set() };
+
+const attempt: fc.Arbitrary<Attempt> = fc.record({
+  target: fc.constantFrom("h1", "h2", "h3"),
+  at: fc.integer({ min: 1_000, max: 1_003 }),
+  name: fc.constantFrom("a", "b"),
+});
+const facts = (created: fc.Arbitrary<number>): fc.Arbitrary<Facts> =>
+  fc.record({
+    time: fc.integer({ min: 5_000, max: 5_004 }),
+    created,
+    updated: fc.integer({ min: 2_000, max: 2_003 }),
+    text: fc.constantFrom("x", "y"),
+    attempts: fc.array(attempt, { maxLength: 3 }),
+  });
+
+/** How a bug distorts an export; some exports come through unharmed. */
+type Bug = (facts: Facts) => Facts;
+const BUGS: Readonly<Record<string, Bug>> = {
+  created: (one) => ({ ...one, created: one.created + 7 }),
+  updated: (one) => ({ ...one, updated: one.updated - 7 }),
+  "exported later": (one) => ({ ...one, time: one.time + 100 }),
+  "exported earlier": (one) => ({ ...one, time: one.time - 100 }),
+  text: (one) => ({ ...one, text: `${one.text}!` }),
+  target: (one) => ({ ...one, attempts: one.attempts.map((a) => ({ ...a, target: `${a.target}?` })) }),
+  "handoff later": (one) => ({ ...one, attempts: one.attempts.map((a) => ({ ...a, at: a.at + 50 })) }),
+  "handoff earlier": (one) => ({ ...one, attempts: one.attempts.map((a) => ({ ...a, at: a.at - 50 })) }),
+  "handoff name": (one) => ({ ...one, attempts: one.attempts.map((a) => ({ ...a, name: "?" })) }),
+};
+
+type Case = {
+  readonly exports: readonly Facts[];
+  readonly bugs: readonly string[];
+  readonly harmed: readonly boolean[];
+  readonly order: readonly number[];
+  readonly merged: boolean;
+  readonly again: readonly boolean[];
+};
+const cases = (created: fc.Arbitrary<number>): fc.Arbitrary<Case> =>
+  fc.record({
+    exports: fc.array(facts(created), { minLength: 1, maxLength: 5 }),
+    bugs: fc.uniqueArray(fc.constantFrom(...Object.keys(BUGS)), { maxLength: 3 }),
+    harmed: fc.array(fc.boolean(), { minLength: 5, maxLength: 5 }),
+    order: fc.array(fc.nat(), { minLength: 5, maxLength: 5 }),
+    merged: fc.boolean(),
+    again: fc.array(fc.boolean(), { minLength: 5, maxLength: 5 }),
+  });
+
+type Maker = (facts: Facts, offset: number) => ExportRecord;
+
+function storedOf(one: Case, make: Maker): { exports: ExportRecord[]; stored: StoredRow[] } {
+  const exports = one.exports.map(make);
+  const ingested = one.exports.map((given, index) => {
+    const distort = one.bugs.map((name) => BUGS[name] as Bug);
+    const facts = one.harmed[index] === true ? distort.reduce((f, bug) => bug(f), given) : given;
+    return { rows: written(make(facts, index)), order: one.order[index] ?? 0 };
+  });
+  let stored = ingested.sort((a, b) => a.order - b.order).flatMap(({ rows }) => rows);
+  // Part of it once more by code without the bugs, as a replay does.
+  stored = [...stored, ...exports.filter((_, index) => one.again[index]).flatMap(written)];
+  if (one.merged) stored = [...final(stored).values()];
+  return { exports, stored };
+}
+
+describe.each([
+  ["conversation", conversationOf],
+  ["message", messageOf],
+] as const)("a %s written by code with bugs", (_name, make: Maker) => {
+  test("is shown as if it had been written without them, and a second correction is empty", () => {
+    fc.assert(
+      fc.property(cases(fc.constant(500)), (one) => {
+        const { exports, stored } = storedOf(one, make);
+        const corrected = apply(stored, correct(exports, stored));
+        expect(shown(corrected)).toEqual(shown(exports.flatMap(written)));
+        expect(correct(exports, corrected)).toEqual(NOTHING);
+        expect(correct(exports, [...final(corrected).values()])).toEqual(NOTHING);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test("keeps one record at the date of its latest export, whatever dates it had", () => {
+    fc.assert(
+      fc.property(cases(fc.integer({ min: 500, max: 502 })), (one) => {
+        const { exports, stored } = storedOf(one, make);
+        const corrected = apply(stored, correct(exports, stored));
+        expect(correct(exports, corrected)).toEqual(NOTHING);
+        const clean = shown(exports.flatMap(written)) as { date: number; digest: string }[];
+        const now = shown(corrected) as { date: number; digest: string }[];
+        const latest = exports.reduce((a, b) =>
+          versionNumber(b.version) >= versionNumber(a.version) ? b : a,
+        );
+        expect(now.filter(({ date }) => date === latest.dateCreated)).toHaveLength(1);
+        // Other dates may stand until compaction, with the right text; none that no export has.
+        for (const { date, digest } of now)
+          expect(clean).toContainEqual(expect.objectContaining({ date, digest }));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test("is not touched where it is right", () => {
+    fc.assert(
+      fc.property(cases(fc.integer({ min: 500, max: 502 })), (one) => {
+        const { exports, stored } = storedOf({ ...one, bugs: [] }, make);
+        expect(correct(exports, stored)).toEqual(NOTHING);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test("loses nothing that may not be deleted", () => {
+    fc.assert(
+      fc.property(cases(fc.constant(500)), (one) => {
+        const { exports, stored } = storedOf(one, make);
+        const correction = correct(exports, stored, () => false);
+        expect(correction.remove).toEqual([]);
+        const corrected = apply(stored, correction);
+        expect(correct(exports, corrected, () => false).insert).toEqual([]);
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+const at = (facts: Partial<Facts>): Facts => ({
+  time: 5_000,
+  created: 500,
+  updated: 2_000,
+  text: "x",
+  attempts: [],
+  ...facts,
+});
+
+describe("rows that no export of the landing table explains", () => {
+  const landed = conversationOf(at({ time: 5_001 }), 1);
+
+  test("are left alone when they are superseded and may not be deleted", () => {
+    const older = conversationOf(at({ time: 4_000, text: "older" }), 0);
+    const stored = [...written(older), ...written(landed)];
+    const correction = correct([landed], stored, () => false);
+    expect(correction).toEqual(NOTHING);
+  });
+
+  test("are reported when readers see them", () => {
+    const newer = conversationOf(at({ time: 6_000, text: "newer" }), 9);
+    const correction = correct([landed], [...written(landed), ...written(newer)], () => false);
+    expect(correction.undeletable.map(({ table }) => table)).toContain("conversations");
+    expect(correction.insert).toEqual([]);
+  });
+
+  test("are none of its business when their export is suppressed", () => {
+    const other = conversationOf(at({ time: 6_000, attempts: [{ target: "h1", at: 1, name: "a" }] }), 9);
+    const stored = [...written(landed), ...written(other)];
+    const untouchable = new Set([versionNumber(other.version)]);
+    const known = { exports: [landed], stored, untouchable, isDeletable: () => true, digestOf };
+    expect(correctionOf(known)).toEqual(NOTHING);
+  });
+
+  test("go when the record has no accepted export at all and they may be deleted", () => {
+    const stored = written(landed);
+    expect(correct([], stored).remove).toHaveLength(stored.length);
+    expect(correct([], stored, () => false).remove).toEqual([]);
+  });
+});
+
+describe("handoffs that compaction has moved", () => {
+  const first = conversationOf(at({ created: 400, attempts: [{ target: "h1", at: 1_000, name: "a" }] }), 0);
+  const second = conversationOf(at({ created: 500, time: 5_001 }), 1);
+  const moved = written({ ...first, dateCreated: 500 }).filter(({ table }) => table === "handoffs");
+
+  test("stand where they are", () => {
+    const compacted = [...moved, ...written(second)];
+    expect(correct([first, second], compacted)).toEqual(NOTHING);
+  });
+
+  test("stand beside the key that they came from", () => {
+    const between = [...written(first), ...moved, ...written(second)];
+    expect(correct([first, second], between)).toEqual(NOTHING);
+  });
+
+  test("outrank an earlier attempt under the key of the latest export, also when a merge has dropped that one", () => {
+    const third = conversationOf(
+      at({ created: 500, time: 5_001, attempts: [{ target: "h1", at: 900, name: "b" }] }),
+      1,
+    );
+    const compacted = final([...written(first), ...moved, ...written(third)]);
+    expect(correct([first, third], [...compacted.values()])).toEqual(NOTHING);
+  });
+
+  test("are written under the latest key when they are missing there and their own key is gone", () => {
+    const correction = correct([first, second], written(second));
+    expect(correction.insert.map(({ table, date }) => ({ table, date }))).toEqual([
+      { table: "handoffs", date: 500 },
+    ]);
+  });
+});

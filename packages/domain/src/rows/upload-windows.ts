@@ -1,0 +1,134 @@
+import type { Micros } from "../event/timestamp.ts";
+import { READABLE_FIRST, type RecordTable } from "../record/record-kinds.ts";
+
+/** The tables in the ledger of upload windows, in the order in which they are compacted. */
+export const WINDOW_TABLES: readonly RecordTable[] = READABLE_FIRST.map(({ name }) => name);
+export type WindowTable = RecordTable;
+
+/** `backfilled`: its records were computed anew, so that most of them carry a later instant of upload. */
+export const WINDOW_STATES = ["open", "closed", "compacted", "backfilled"] as const;
+export type WindowState = (typeof WINDOW_STATES)[number];
+
+/** Contents of a table within an interval of upload times. */
+export type WindowCount = {
+  /** The first instant of the window. */
+  readonly start: Micros;
+  readonly table: WindowTable;
+  /** Readable rows. */
+  readonly rows: number;
+  /** Partitions of the table in which they lie. */
+  readonly partitions: readonly string[];
+  /** The highest offset of each partition of the bus. */
+  readonly offsets: Readonly<Record<string, number>>;
+};
+
+/** A line of the ledger: one table and one window. */
+export type UploadWindow = WindowCount & {
+  readonly state: WindowState;
+  /** Partitions that still wait for a merge. */
+  readonly pending: readonly string[];
+  /** How often it was opened again. */
+  readonly reopened: number;
+  readonly openedAt: Micros;
+  readonly closedAt: Micros | null;
+  readonly compactedAt: Micros | null;
+  readonly backfilledAt: Micros | null;
+  /** JSON: what the last compaction did; empty before. */
+  readonly result: string;
+};
+
+/** true: it has ended, and what was written in it is still to be compacted. */
+export const waitsForCompaction = ({
+  state,
+  compactedAt,
+}: Pick<UploadWindow, "state" | "compactedAt">): boolean =>
+  state === "closed" || (state === "backfilled" && compactedAt === null);
+
+export type WindowChanges = {
+  /** Lines that are new or differ from what was stored. */
+  readonly lines: readonly UploadWindow[];
+  readonly opened: number;
+  readonly closed: number;
+  readonly reopened: number;
+};
+
+const keyOf = ({ start, table }: Pick<WindowCount, "start" | "table">): string => `${start} ${table}`;
+
+const highest = (a: WindowCount["offsets"], b: WindowCount["offsets"]): Record<string, number> => {
+  const merged: Record<string, number> = { ...a };
+  for (const [partition, offset] of Object.entries(b))
+    merged[partition] = Math.max(merged[partition] ?? 0, offset);
+  return merged;
+};
+
+/** Newer exports only take rows out of a window: more rows or a higher offset mean late rows. */
+const hasLateRows = (stored: UploadWindow, count: WindowCount): boolean =>
+  count.rows > stored.rows ||
+  Object.entries(count.offsets).some(([partition, offset]) => offset > (stored.offsets[partition] ?? -1));
+
+const isSame = (a: UploadWindow, b: UploadWindow): boolean =>
+  a.state === b.state &&
+  a.rows === b.rows &&
+  a.partitions.join() === b.partitions.join() &&
+  Object.entries(b.offsets).every(([partition, offset]) => a.offsets[partition] === offset);
+
+/**
+ * Compares the ledger with what was counted. `stored` and `counted` cover the same windows. A window closes
+ * when it ended more than `grace` ago, no batch in flight has an instant of upload within or before it
+ * (`oldestUpload`; null: none is in flight) and it holds nothing that the ledger did not know; a late row
+ * opens it again. All in µs.
+ */
+export function updateWindows(input: {
+  readonly stored: readonly UploadWindow[];
+  readonly counted: readonly WindowCount[];
+  readonly now: Micros;
+  readonly length: Micros;
+  readonly grace: Micros;
+  readonly oldestUpload: Micros | null;
+}): WindowChanges {
+  const { now, length, grace, oldestUpload } = input;
+  const counts = new Map(input.counted.map((count) => [keyOf(count), count]));
+  const known = new Set(input.stored.map(keyOf));
+  const lines: UploadWindow[] = [];
+  let closed = 0;
+  let reopened = 0;
+
+  const mayClose = (start: Micros): boolean =>
+    now >= start + length + grace && (oldestUpload === null || oldestUpload >= start + length);
+
+  for (const stored of input.stored) {
+    const count = counts.get(keyOf(stored)) ?? { ...stored, rows: 0, partitions: [], offsets: {} };
+    const { rows, partitions } = count;
+    const line = { ...stored, rows, partitions, offsets: highest(stored.offsets, count.offsets) };
+    const isLate = hasLateRows(stored, count);
+    if (stored.state === "open") {
+      if (!isLate && mayClose(stored.start)) {
+        closed += 1;
+        lines.push({ ...line, state: "closed", closedAt: now });
+      } else if (!isSame(stored, line)) lines.push(line);
+    } else if (isLate) {
+      reopened += 1;
+      // The late rows were neither compacted nor backfilled.
+      const undone = { closedAt: null, compactedAt: null, backfilledAt: null };
+      lines.push({ ...line, ...undone, state: "open", reopened: stored.reopened + 1 });
+    } else if (!isSame(stored, line)) lines.push(line);
+  }
+
+  const fresh = input.counted.filter((count) => !known.has(keyOf(count)));
+  for (const count of fresh) {
+    const isClosed = mayClose(count.start);
+    if (isClosed) closed += 1;
+    lines.push({
+      ...count,
+      state: isClosed ? "closed" : "open",
+      pending: [],
+      reopened: 0,
+      openedAt: now,
+      closedAt: isClosed ? now : null,
+      compactedAt: null,
+      backfilledAt: null,
+      result: "",
+    });
+  }
+  return { lines, opened: fresh.length, closed, reopened };
+}

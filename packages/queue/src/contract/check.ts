@@ -1,0 +1,10 @@
+import { ServiceError } from "@conversation-export/runtime";
+import type { z } from "zod";
+
+/** @throws ServiceError `code` that names the wrong fields, never their values */
+export const check = <T>(code: string, schema: z.ZodType<T>, value: unknown): T => {
+  const parsed = schema.safeParse(value, { reportInput: false });
+  if (parsed.success) return parsed.data;
+  const fields = parsed.error.issues.map((issue) => issue.path.join(".") || "(all)");
+  throw new ServiceError(code, `wrong: ${[...new Set(fields)].slice(0, 10).join(", ")}`);
+};

@@ -1,0 +1,90 @@
+import { ServiceError } from "@conversation-export/runtime";
+import { Queue } from "bullmq";
+import type { Redis as Client } from "ioredis";
+import { JOB_NAMES, type JobName } from "./job.ts";
+import type { StoredData } from "./stored-data.ts";
+
+/** Prefix of every queue key in Redis. */
+export const KEY_PREFIX = "conversation-export";
+const DAY_SECONDS = 86_400;
+
+/**
+ * Attempts and retention of every job but erasures: the last attempt comes about a day and a half after the
+ * first.
+ */
+const JOB_OPTIONS = {
+  attempts: 18,
+  backoff: { type: "exponential", delay: 1_000, jitter: 0.2 },
+  removeOnComplete: { age: 30 * DAY_SECONDS, count: 2_000 },
+  removeOnFail: { age: 90 * DAY_SECONDS, count: 5_000 },
+  // Failure reasons are written by this code; stacks may quote data.
+  stackTraceLimit: 0,
+} as const;
+
+/**
+ * Erasures are owed to persons: they are retried for about two days, and their history is kept longer. Runs
+ * of the schedule share the queue, so the counts leave room for them beside the requests.
+ */
+const ERASURE_OPTIONS = {
+  ...JOB_OPTIONS,
+  attempts: 15,
+  backoff: { ...JOB_OPTIONS.backoff, delay: 10_000 },
+  removeOnComplete: { age: 30 * DAY_SECONDS, count: 100_000 },
+  removeOnFail: { age: 365 * DAY_SECONDS, count: 100_000 },
+} as const;
+
+/** Attempts and retention of the jobs in a queue. */
+export const jobOptionsOf = (queue: string) => (queue === "erasure" ? ERASURE_OPTIONS : JOB_OPTIONS);
+
+export type JobQueue = Queue<StoredData, unknown>;
+
+/** The queue of the parts of split jobs. */
+export const partQueueOf = (name: JobName): string => `${name}-part`;
+
+/** Opens queues on demand, on a connection that it does not close. */
+export type JobQueues = {
+  /**
+   * @throws ServiceError `redis_unavailable` without a connection: a queue made then would hang or stay
+   *   broken
+   */
+  of(queue: string): JobQueue;
+  close(): Promise<void>;
+};
+
+export const createJobQueues = (client: Client): JobQueues => {
+  const queues = new Map<string, JobQueue>();
+  return {
+    of: (name) => {
+      if (client.status !== "ready") {
+        throw new ServiceError("redis_unavailable", `Redis is away: the connection is ${client.status}`, {
+          retryable: true,
+        });
+      }
+      const known = queues.get(name);
+      if (known !== undefined) return known;
+      const queue: JobQueue = new Queue<StoredData, unknown>(name, {
+        connection: client,
+        prefix: KEY_PREFIX,
+        skipVersionCheck: true,
+        defaultJobOptions: jobOptionsOf(name),
+      });
+      // The connection reports its own errors.
+      queue.on("error", () => undefined);
+      queue.waitUntilReady().catch(() => queues.delete(name));
+      queues.set(name, queue);
+      return queue;
+    },
+    close: async () => {
+      await Promise.all([...queues.values()].map((queue) => queue.close()));
+    },
+  };
+};
+
+export const isJobName = (name: string): name is JobName => (JOB_NAMES as readonly string[]).includes(name);
+
+/** Key in Redis that exists when the job is to stop. */
+export const cancelKeyOf = (name: JobName, id: string): string => `${KEY_PREFIX}:job-cancel:${name}:${id}`;
+
+/** Hash in Redis with the progress of each part of a split job, by the number of the part. */
+export const partProgressKeyOf = (name: JobName, id: string): string =>
+  `${KEY_PREFIX}:job-parts:${name}:${id}`;

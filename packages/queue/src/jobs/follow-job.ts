@@ -1,0 +1,58 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { isRetryable, ServiceError } from "@conversation-export/runtime";
+import type { JobName } from "../contract/job.ts";
+import { hasEnded, type JobView } from "./job-view.ts";
+
+const FOLLOW_EVERY_MS = 500;
+const FOLLOW_WITHOUT_REDIS_MS = 60_000;
+
+export type FollowOptions = {
+  readonly everyMs?: number;
+  readonly signal?: AbortSignal;
+  /**
+   * Called when Redis is lost, with the instant until which it is waited for, and with null when it is back.
+   */
+  readonly onRedis?: (awayUntil: Date | null) => void;
+};
+
+/**
+ * Gives the job whenever it has changed, the last time when it has ended. Outlives a minute without Redis.
+ * @throws ServiceError `job_unknown`
+ */
+export async function* followJob(
+  deps: {
+    readonly get: (name: JobName, id: string) => Promise<JobView | null>;
+    readonly isConnected: () => boolean;
+  },
+  name: JobName,
+  id: string,
+  options: FollowOptions = {},
+): AsyncGenerator<JobView> {
+  const { everyMs = FOLLOW_EVERY_MS, signal, onRedis = () => undefined } = options;
+  let told = "";
+  let away = false;
+  let lastSeen = performance.now();
+  const lose = (): void => {
+    if (!away) onRedis(new Date(Date.now() + FOLLOW_WITHOUT_REDIS_MS - (performance.now() - lastSeen)));
+    away = true;
+  };
+  while (signal?.aborted !== true) {
+    try {
+      // `get` waits for the connection, so a loss is reported before.
+      if (told !== "" && !deps.isConnected()) lose();
+      const view = await deps.get(name, id);
+      if (away) onRedis(null);
+      away = false;
+      if (view === null) throw new ServiceError("job_unknown", `there is no job ${id} in ${name}`);
+      lastSeen = performance.now();
+      const now = JSON.stringify(view);
+      if (now !== told) yield view;
+      told = now;
+      if (hasEnded(view)) return;
+    } catch (error) {
+      if (!isRetryable(error) || performance.now() - lastSeen > FOLLOW_WITHOUT_REDIS_MS) throw error;
+      lose();
+    }
+    await sleep(everyMs, undefined, signal && { signal }).catch(() => undefined);
+  }
+}

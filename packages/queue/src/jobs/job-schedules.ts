@@ -1,0 +1,148 @@
+import { createLoop, type Logger, type Metrics, type RedisServer } from "@conversation-export/runtime";
+import { createJobQueues, type JobQueue, jobOptionsOf, KEY_PREFIX } from "../contract/job-queues.ts";
+import { JOB_NAMES, type JobName, type JobType } from "../contract/job.ts";
+import { clientOf, createRedis } from "../redis/redis.ts";
+import { check } from "../contract/check.ts";
+import { createRedisLocks } from "../leases/redis-lock.ts";
+
+const LOCK_KEY = `${KEY_PREFIX}:schedules-lock`;
+const LOCK_MS = 15_000;
+const CHECK_EVERY_MS = 30_000;
+
+/** A job that runs by the clock; its id is its name. */
+export type Schedule = {
+  readonly name: JobName;
+  readonly data: unknown;
+  /** null: it does not run. */
+  readonly everyMs: number | null;
+};
+
+/** Makes a schedule, with its data checked. @throws ServiceError `bad_data` */
+export const schedule = <Data, Result>(
+  type: JobType<Data, Result>,
+  data: Data,
+  everyMs: number | null,
+): Schedule => ({ name: type.name, data: check("bad_data", type.data, data), everyMs });
+
+export type Schedules = {
+  /** Waits for Redis, then brings the schedules there in line with the table. */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+};
+
+/**
+ * Keeps the schedules in Redis as the table says: at the start it sets new and changed ones and removes stale
+ * ones; from then on, every half minute, it sets those that are missing or lost their next run. One process
+ * at a time does so.
+ */
+export const createSchedules = (
+  deps: RedisServer & {
+    readonly schedules: readonly Schedule[];
+    readonly metrics: Metrics;
+    readonly log: Logger;
+    readonly checkEveryMs?: number;
+  },
+): Schedules => {
+  const { schedules, metrics, log, checkEveryMs = CHECK_EVERY_MS } = deps;
+  const redis = createRedis({ ...deps, log: log.child({}, { level: "error" }) });
+  const client = clientOf(redis);
+  const queues = createJobQueues(client);
+  const lockOf = createRedisLocks(client);
+  const suspects = new Set<JobName>();
+  const nextRuns = new Map<JobName, number>();
+
+  metrics.gauge("job_next_run_timestamp_seconds", "when a schedule runs next", ["queue"], (gauge) => {
+    gauge.reset();
+    for (const [queue, next] of nextRuns) gauge.set({ queue }, next / 1000);
+  });
+  const repaired = metrics.counter("job_schedule_repairs_total", "schedules that had lost their next run", [
+    "queue",
+  ]);
+
+  const put = async (queue: JobQueue, { name, data }: Schedule, every: number): Promise<void> => {
+    const opts = jobOptionsOf(name);
+    await queue.upsertJobScheduler(name, { every }, { name, data: { input: data }, opts });
+  };
+
+  /** Two looks in a row, since for a moment there may be no next run while one begins. */
+  const isBroken = async (queue: JobQueue, name: JobName, next: number | undefined): Promise<boolean> => {
+    const state = next === undefined ? "unknown" : await queue.getJobState(`repeat:${name}:${next}`);
+    if (state !== "unknown" && state !== "completed" && state !== "failed") {
+      suspects.delete(name);
+      return false;
+    }
+    const again = suspects.has(name);
+    suspects.add(name);
+    return again;
+  };
+
+  const align = async (name: JobName, atStart: boolean): Promise<void> => {
+    const queue = queues.of(name);
+    const wanted = schedules.find((one) => one.name === name && one.everyMs !== null);
+    const known = await queue.getJobSchedulers();
+    for (const { key } of known) {
+      if (!atStart || (wanted !== undefined && key === name)) continue;
+      await queue.removeJobScheduler(key);
+      log.info({ queue: name, schedule: key }, "a schedule is removed");
+    }
+    if (wanted === undefined || wanted.everyMs === null) return void nextRuns.delete(name);
+    const found = known.find(({ key }) => key === name);
+    const changed =
+      found !== undefined &&
+      (Number(found.every) !== wanted.everyMs ||
+        JSON.stringify(found.template?.data?.input) !== JSON.stringify(wanted.data));
+    if (found === undefined || (atStart && changed)) {
+      await put(queue, wanted, wanted.everyMs);
+      log.info({ queue: name, everyMs: wanted.everyMs }, "a schedule is set");
+    } else if (await isBroken(queue, name, found.next)) {
+      log.warn({ queue: name }, "a schedule had lost its next run");
+      repaired.inc({ queue: name });
+      await queue.removeJobScheduler(name);
+      await put(queue, wanted, wanted.everyMs);
+      suspects.delete(name);
+    }
+    const now = await queue.getJobScheduler(name);
+    if (now?.next !== undefined) nextRuns.set(name, now.next);
+  };
+
+  /** false: another process does it now. */
+  const alignAll = async (atStart: boolean): Promise<boolean> => {
+    const lock = lockOf(LOCK_KEY, LOCK_MS);
+    if (!(await lock.take())) return false;
+    try {
+      for (const name of JOB_NAMES) await align(name, atStart);
+    } finally {
+      await lock.release().catch(() => undefined);
+    }
+    return true;
+  };
+
+  let aligned = false;
+  let done = false;
+  const check = async (): Promise<void> => {
+    done = false;
+    try {
+      done = await alignAll(!aligned);
+      aligned ||= done;
+    } catch (error) {
+      log.warn({ error: String(error) }, "the schedules cannot be checked");
+    }
+  };
+  const watch = createLoop({
+    turn: check,
+    pauseMs: () => (done ? checkEveryMs : 1_000 * (1 + Math.random())),
+  });
+
+  return {
+    start: async () => {
+      await redis.start();
+      watch.start();
+    },
+    stop: async () => {
+      // Before the connection closes, so that a check under way releases its lock.
+      await watch.stop();
+      await redis.stop();
+      await queues.close();
+    },
+  };
+};

@@ -1,0 +1,93 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { ServiceError } from "@conversation-export/runtime";
+import { clientOf, type Redis } from "../redis/redis.ts";
+import { createRedisLocks, type RedisLock } from "./redis-lock.ts";
+
+const KEY_PREFIX = "conversation-export:exclusive";
+const RENEWALS = 3;
+/**
+ * Share of the lock's length after which work stops when no renewal succeeded; the rest is for what is under
+ * way.
+ */
+const USABLE_SHARE = 2 / 3;
+const ASK_EVERY_MS = 200;
+
+/** Work that is done by one process at a time, of all that use the same Redis. */
+export type Exclusive = {
+  /**
+   * Waits for the lock `name` and runs `work` under it, also when Redis is away for a while. Must not be
+   * nested.
+   * @param work its signal aborts with `signal`, and with ServiceError `lock_lost` (retryable) when the lock
+   *   could not be renewed: another may have it 10 s later
+   * @throws what `work` throws; the reason of `signal` when that aborts before
+   */
+  run<T>(name: string, signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T>;
+};
+
+/** @param deps.lockMs the same for all processes */
+export const createExclusive = (deps: { readonly redis: Redis; readonly lockMs: number }): Exclusive => {
+  const { lockMs } = deps;
+  const lockOf = createRedisLocks(clientOf(deps.redis));
+
+  /** Resolves with the lock taken, to the instant (of our clock) until which it may be used. */
+  const taken = async (lock: RedisLock, signal: AbortSignal): Promise<number> => {
+    for (;;) {
+      signal.throwIfAborted();
+      const askedAt = performance.now();
+      if (await answerOf(lock.take())) return askedAt + lockMs * USABLE_SHARE;
+      // Random pauses keep processes from asking in step, so that late comers get their turn.
+      await sleep(ASK_EVERY_MS * (0.5 + Math.random()), undefined, { signal });
+    }
+  };
+
+  /** Renews the lock until `done` aborts, or calls `lose`. */
+  const keep = async (lock: RedisLock, until: number, done: AbortSignal, lose: () => void): Promise<void> => {
+    let usableUntil = until;
+    const pause = Math.min(lockMs / RENEWALS, 1_000);
+    let renewAt = performance.now() + lockMs / RENEWALS;
+    for (;;) {
+      const left = Math.min(renewAt, usableUntil) - performance.now();
+      await sleep(Math.max(0, left), undefined, { signal: done });
+      const askedAt = performance.now();
+      if (askedAt >= usableUntil) return lose();
+      const kept = await answerOf(lock.renew());
+      if (kept === false) return lose();
+      if (kept === true) usableUntil = askedAt + lockMs * USABLE_SHARE;
+      renewAt = kept === true ? askedAt + lockMs / RENEWALS : askedAt + pause;
+    }
+  };
+
+  return {
+    async run(name, signal, work) {
+      const lock = lockOf(`${KEY_PREFIX}:${name}`, lockMs);
+      const lost = new AbortController();
+      const done = new AbortController();
+      try {
+        const until = await taken(lock, signal);
+        const kept = keep(lock, until, done.signal, () =>
+          lost.abort(new ServiceError("lock_lost", `the lock "${name}" was lost`, { retryable: true })),
+        ).catch((error: unknown) => {
+          if (!done.signal.aborted) lost.abort(error);
+        });
+        try {
+          return await work(AbortSignal.any([signal, lost.signal]));
+        } finally {
+          done.abort();
+          await kept;
+        }
+      } finally {
+        // Without an answer the lock runs out by itself.
+        await answerOf(lock.release());
+      }
+    },
+  };
+};
+
+/** null: Redis did not answer. */
+const answerOf = async <T>(asked: Promise<T>): Promise<T | null> => {
+  try {
+    return await asked;
+  } catch {
+    return null;
+  }
+};

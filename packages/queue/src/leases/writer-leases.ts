@@ -1,0 +1,137 @@
+import type { Micros } from "@conversation-export/domain";
+import { askRedis, clientOf, type Redis } from "../redis/redis.ts";
+import { createScript } from "../redis/script.ts";
+
+/** How long a process may write without renewing its lease. */
+export const WRITER_LEASE_MS = 30_000;
+
+/** One hash: `generation`, `server`, `since`, and a field for each lease. */
+const KEY = "conversation-export:writers";
+
+/**
+ * Time in ms; `since`: when this server began to keep leases. It is set anew when the server was restarted,
+ * emptied or promoted, since leases may be lost then.
+ */
+const BEGIN = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local micros = time[1] * 1000000 + time[2]
+local info = redis.pcall('INFO', 'server')
+local server = type(info) == 'string' and string.match(info, 'run_id:(%w+)') or 'hidden'
+if redis.call('HGET', KEYS[1], 'server') ~= server then
+  redis.call('HSET', KEYS[1], 'server', server, 'since', string.format('%.0f', now))
+end
+local generation = redis.call('HGET', KEYS[1], 'generation') or '0'
+`;
+
+/** ARGV: id, service, length of the lease in ms, confirmed generation, oldest upload in µs or nothing. */
+const RENEW = `${BEGIN}
+local field = 'lease:' .. ARGV[1]
+local former = redis.call('HGET', KEYS[1], field)
+local kept = former and cjson.decode(former).expires_at > now
+redis.call('HSET', KEYS[1], field, cjson.encode({
+  service = ARGV[2], expires_at = now + ARGV[3], confirmed = ARGV[4], oldest_upload = ARGV[5]
+}))
+return {generation, kept and 1 or 0}
+`;
+
+/** ARGV: id. */
+const RELEASE = "return redis.call('HDEL', KEYS[1], 'lease:' .. ARGV[1])";
+
+/** Generations follow the clock, so that a server that lost the last one still gives a larger one. */
+const ANNOUNCE = `${BEGIN}
+local following = string.format('%.0f', math.max(tonumber(generation) + 1, micros))
+redis.call('HSET', KEYS[1], 'generation', following)
+return following
+`;
+
+const LIST = `${BEGIN}
+local answer = {generation, tostring(now), redis.call('HGET', KEYS[1], 'since')}
+local fields = redis.call('HGETALL', KEYS[1])
+for i = 1, #fields, 2 do
+  if string.sub(fields[i], 1, 6) == 'lease:' then
+    if cjson.decode(fields[i + 1]).expires_at > now then
+      answer[#answer + 1] = string.sub(fields[i], 7)
+      answer[#answer + 1] = fields[i + 1]
+    else
+      redis.call('HDEL', KEYS[1], fields[i])
+    end
+  end
+end
+return answer
+`;
+
+/** A process that may write records now. */
+export type WriterLease = {
+  readonly id: string;
+  readonly service: string;
+  /** It follows all suppressions up to this generation: it writes no record that they drop. */
+  readonly confirmed: number;
+  /** The oldest instant of upload of a batch in flight; null when there is none. */
+  readonly oldestUpload: Micros | null;
+};
+
+export type WriterList = {
+  readonly generation: number;
+  readonly leases: readonly WriterLease[];
+  /** false: the server has kept leases for less than the length of a lease, so some may be missing. */
+  readonly complete: boolean;
+};
+
+/** Reported by a process when it renews its lease. */
+export type LeaseState = Omit<WriterLease, "service"> & { readonly service: string };
+
+/**
+ * Which processes may write, and up to which generation of suppressions they have followed. Everything throws
+ * ServiceError `redis_unavailable`.
+ */
+export type WriterLeases = {
+  /** `kept`: the lease had not expired. */
+  renew(state: LeaseState): Promise<{ readonly generation: number; readonly kept: boolean }>;
+  release(id: string): Promise<void>;
+  /** Tells all writers to read the suppressions again; gives the generation that they are to confirm. */
+  announce(): Promise<number>;
+  /** The leases that have not expired. */
+  list(): Promise<WriterList>;
+};
+
+/** @param deps.leaseMs the same for all processes */
+export const createWriterLeases = (deps: {
+  readonly redis: Redis;
+  readonly leaseMs?: number;
+}): WriterLeases => {
+  const leaseMs = deps.leaseMs ?? WRITER_LEASE_MS;
+  const client = clientOf(deps.redis);
+  const renew = createScript(client, RENEW);
+  const release = createScript(client, RELEASE);
+  const announce = createScript(client, ANNOUNCE);
+  const list = createScript(client, LIST);
+
+  return {
+    renew: async ({ id, service, confirmed, oldestUpload }) => {
+      const args = [id, service, leaseMs, confirmed, oldestUpload ?? ""];
+      const [generation, kept] = (await askRedis(() => renew(KEY, args))) as [string, number];
+      return { generation: Number(generation), kept: kept === 1 };
+    },
+    release: async (id) => void (await askRedis(() => release(KEY, [id]))),
+    announce: async () => Number(await askRedis(() => announce(KEY, []))),
+    list: async () => {
+      const answer = (await askRedis(() => list(KEY, []))) as string[];
+      const [generation, now, since, ...fields] = answer;
+      const leases: WriterLease[] = [];
+      for (let at = 0; at + 1 < fields.length; at += 2)
+        leases.push(leaseOf(fields[at] ?? "", fields[at + 1] ?? ""));
+      return { generation: Number(generation), leases, complete: Number(now) - Number(since) > leaseMs };
+    },
+  };
+};
+
+const leaseOf = (id: string, text: string): WriterLease => {
+  const stored = JSON.parse(text) as { service: string; confirmed: string; oldest_upload: string };
+  return {
+    id,
+    service: stored.service,
+    confirmed: Number(stored.confirmed),
+    oldestUpload: stored.oldest_upload === "" ? null : Number(stored.oldest_upload),
+  };
+};

@@ -1,0 +1,139 @@
+import type { RateWindow } from "@conversation-export/domain";
+import { type Logger, within } from "@conversation-export/runtime";
+import { type Allowance, describeAllowance } from "./allowance.ts";
+import { createMemoryLimiter } from "./memory-limiter.ts";
+import { clientOf, type Redis } from "../redis/redis.ts";
+import { createScript } from "../redis/script.ts";
+
+const KEY_PREFIX = "conversation-export:rate:";
+const ANSWER_WITHIN_MS = 100;
+const ALONE_FOR_MS = 1_000;
+const MAX_KEYS = 10_000;
+
+/**
+ * KEYS[1] is a hash with two fields for each window, by its length in seconds: the count and the end in ms.
+ * ARGV: requests and seconds of each window. Answers the time, 1 or 0 for allowed, and count and end of each.
+ * A window begins with its first request. Nothing is counted when one window is used up.
+ */
+const COUNT = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local fields = {}
+for i = 2, #ARGV, 2 do
+  fields[#fields + 1] = 'n' .. ARGV[i]
+  fields[#fields + 1] = 'e' .. ARGV[i]
+end
+local found = redis.call('HMGET', KEYS[1], unpack(fields))
+local answer = {now, 1}
+for i = 1, #ARGV, 2 do
+  local count = tonumber(found[i] or 0)
+  local stop = tonumber(found[i + 1] or 0)
+  local whole = now + ARGV[i + 1] * 1000
+  if stop <= now then
+    count = 0
+    stop = whole
+  end
+  if stop > whole then stop = whole end
+  if count >= tonumber(ARGV[i]) then answer[2] = 0 end
+  answer[#answer + 1] = count
+  answer[#answer + 1] = stop
+end
+if answer[2] == 1 then
+  local changes = {}
+  local last = 0
+  for i = 1, #fields do
+    if i % 2 == 1 then answer[i + 2] = answer[i + 2] + 1 end
+    changes[#changes + 1] = fields[i]
+    changes[#changes + 1] = string.format('%.0f', answer[i + 2])
+    if i % 2 == 0 and answer[i + 2] > last then last = answer[i + 2] end
+  end
+  redis.call('HSET', KEYS[1], unpack(changes))
+  redis.call('PEXPIREAT', KEYS[1], string.format('%.0f', last))
+end
+return answer
+`;
+
+export type RateLimiter = {
+  /**
+   * Counts one request under `key` in all `windows`, or in none when one of them is used up. Never rejects.
+   * `windows` must not be empty, and no two of them of one length.
+   */
+  consume(key: string, windows: readonly RateWindow[]): Promise<Allowance>;
+};
+
+/**
+ * Counts in Redis, for all processes together and by the clock of Redis. When Redis does not answer in time
+ * this process counts alone, and asks Redis again after a second.
+ * @param deps.answerWithinMs how long a request waits for Redis at most; 100 by default
+ * @param deps.onUnshared called for every request that this process decided alone
+ */
+export const createRateLimiter = (deps: {
+  readonly redis: Redis;
+  readonly log: Logger;
+  readonly onUnshared?: () => void;
+  readonly answerWithinMs?: number;
+  /** Milliseconds since the epoch. */
+  readonly now?: () => number;
+}): RateLimiter => {
+  const { redis, log, onUnshared, answerWithinMs = ANSWER_WITHIN_MS, now = Date.now } = deps;
+  const client = clientOf(redis);
+  const count = createScript(client, COUNT);
+  const memory = createMemoryLimiter({ maxKeys: MAX_KEYS, now });
+  let aloneSince: number | undefined;
+  let probing = false;
+
+  const consumeShared = async (key: string, windows: readonly RateWindow[]): Promise<Allowance> => {
+    const args = windows.flatMap(({ requests, seconds }) => [requests, seconds]);
+    const answer = (await within(count(KEY_PREFIX + key, args), answerWithinMs, () => {
+      throw new Error(`no answer within ${answerWithinMs} ms`);
+    })) as number[];
+    const [time = 0, allowed, ...numbers] = answer;
+    const counts = windows.map((_, index) => ({
+      count: numbers[2 * index] ?? 0,
+      end: numbers[2 * index + 1] ?? 0,
+    }));
+    return describeAllowance(windows, counts, { allowed: allowed === 1, shared: true, now: time });
+  };
+
+  const consumeAlone = (key: string, windows: readonly RateWindow[]): Allowance => {
+    onUnshared?.();
+    return memory.consume(key, windows);
+  };
+
+  /** While Redis is away, one request at a time tries it. */
+  const mayAsk = (): boolean =>
+    client.status === "ready" &&
+    (aloneSince === undefined || (!probing && performance.now() - aloneSince >= ALONE_FOR_MS));
+
+  const noteFailure = (error: unknown): void => {
+    if (aloneSince === undefined) {
+      log.warn({ error: String(error) }, "rate limits are counted by this process alone");
+    }
+    aloneSince = performance.now();
+  };
+
+  const noteSuccess = (): void => {
+    if (aloneSince !== undefined) log.info("rate limits are counted in Redis again");
+    aloneSince = undefined;
+  };
+
+  return {
+    consume: async (key, windows) => {
+      if (!mayAsk()) return consumeAlone(key, windows);
+      const probe = aloneSince !== undefined;
+      if (probe) probing = true;
+      try {
+        const allowance = await consumeShared(key, windows);
+        // Only a probe proves that Redis is back; other answers may belong to requests from before the
+        // failure.
+        if (probe) noteSuccess();
+        return allowance;
+      } catch (error) {
+        noteFailure(error);
+        return consumeAlone(key, windows);
+      } finally {
+        if (probe) probing = false;
+      }
+    },
+  };
+};

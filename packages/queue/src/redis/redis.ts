@@ -1,0 +1,157 @@
+import { isIP } from "node:net";
+import { type Logger, parseRedisUrl, type RedisServer, ServiceError } from "@conversation-export/runtime";
+import { Redis as Client, type RedisOptions } from "ioredis";
+import { problemsOf, type RedisServerFacts, readServerFacts } from "./server-facts.ts";
+
+const CONNECT_TIMEOUT_MS = 5_000;
+const COMMAND_TIMEOUT_MS = 2_000;
+const SILENCE_TIMEOUT_MS = 5_000;
+const LONG_SILENCE_TIMEOUT_MS = 30_000;
+const MAX_RECONNECT_MS = 2_000;
+
+export type Redis = {
+  /** Starts connecting and returns at once, for a process that can do without the server. */
+  connect(): void;
+  /**
+   * Waits for the server as long as it takes; rejects after `stop`. Later losses of the connection heal
+   * alone.
+   */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  /** Resolves when the server answers. @throws ServiceError `redis_unavailable` */
+  ping(): Promise<void>;
+  /**
+   * Logs a warning for each setting of the server by which jobs are lost.
+   * @throws ServiceError `redis_unavailable`
+   */
+  checkServer(): Promise<RedisServerFacts>;
+};
+
+const clients = new WeakMap<Redis, Client>();
+
+/** The connection of `redis`, for this package only. */
+export const clientOf = (redis: Redis): Client => {
+  const client = clients.get(redis);
+  if (client === undefined) throw new TypeError("not made by createRedis");
+  return client;
+};
+
+/** Runs an operation on Redis. @throws ServiceError `redis_unavailable` for every error */
+export const askRedis = async <T>(operation: () => Promise<T>): Promise<T> => {
+  try {
+    return await operation();
+  } catch (error) {
+    throw redisUnavailable(error);
+  }
+};
+
+export const redisUnavailable = (error: unknown): ServiceError =>
+  new ServiceError("redis_unavailable", `Redis does not answer: ${String(error)}`, {
+    retryable: true,
+    cause: error,
+  });
+
+const WHEN = {
+  /** Commands fail at once without the server: they would be outdated later, and must not pile up. */
+  now: {
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    commandTimeout: COMMAND_TIMEOUT_MS,
+    socketTimeout: SILENCE_TIMEOUT_MS,
+  },
+  /** Workers wait for the server, and for commands that block. */
+  ever: { maxRetriesPerRequest: null, socketTimeout: LONG_SILENCE_TIMEOUT_MS },
+} as const;
+
+const openClient = (
+  { url, ca, sentinelPassword }: RedisServer,
+  options: Omit<RedisOptions, "protocol" | "replyMapping">,
+): Client => {
+  const address = parseRedisUrl(url);
+  const [server] = address?.hosts ?? [];
+  if (address === undefined || server === undefined) throw new TypeError("not an address of Redis");
+  const { hosts, name, username, password, database: db } = address;
+  const tls = address.tls ? { ...(ca !== undefined && { ca }) } : undefined;
+  const common = {
+    ...options,
+    db,
+    ...(username !== "" && { username }),
+    ...(password !== "" && { password }),
+  };
+  if (name === null) {
+    // A proxy of many servers routes by the name in the TLS handshake, which ioredis does not send by itself.
+    const named = isIP(server.host) === 0 && { servername: server.host };
+    return new Client({ ...common, ...server, ...(tls !== undefined && { tls: { ...tls, ...named } }) });
+  }
+  return new Client({
+    ...common,
+    sentinels: [...hosts],
+    name,
+    ...(sentinelPassword !== undefined && { sentinelPassword }),
+    ...(tls !== undefined && { tls, sentinelTLS: tls, enableTLSForSentinelMode: true }),
+    sentinelCommandTimeout: COMMAND_TIMEOUT_MS,
+    sentinelRetryStrategy: reconnectMs,
+  });
+};
+
+const reconnectMs = (attempt: number): number => Math.min(attempt * 100, MAX_RECONNECT_MS);
+
+/** Error of a server that is no longer the primary, also from within a script. */
+const isDemoted = (error: Error): boolean => error.message.includes("READONLY ");
+
+/**
+ * @param deps.within whether a command fails when the server is away (`now`, the default) or waits for it
+ *   (`ever`)
+ */
+export const createRedis = (
+  deps: RedisServer & { readonly log: Logger; readonly within?: keyof typeof WHEN },
+): Redis => {
+  const { log } = deps;
+  const client = openClient(deps, {
+    lazyConnect: true,
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    // Without `socketTimeout` a connection whose other end vanished silently is kept for many minutes.
+    ...WHEN[deps.within ?? "now"],
+    retryStrategy: reconnectMs,
+    reconnectOnError: isDemoted,
+  });
+  const abort = new AbortController();
+  let reported = false;
+
+  client.on("error", (error: Error) => {
+    if (reported) return;
+    reported = true;
+    log.warn({ error: error.message }, "Redis is away, connecting again");
+  });
+  client.on("ready", () => {
+    reported = false;
+    log.info("connected to Redis");
+  });
+
+  // The client reports errors by its event and reconnects by itself.
+  const connect = (): void => void client.connect().catch(() => undefined);
+
+  const redis: Redis = {
+    connect,
+    start: () =>
+      new Promise((resolve, reject) => {
+        abort.signal.addEventListener("abort", () => reject(abort.signal.reason as Error), { once: true });
+        client.once("ready", resolve);
+        connect();
+      }),
+    stop: () => {
+      abort.abort(new ServiceError("stopped", "stopped while waiting for Redis"));
+      client.disconnect();
+      return Promise.resolve();
+    },
+    ping: () => askRedis(async () => void (await client.ping())),
+    checkServer: () =>
+      askRedis(async () => {
+        const facts = readServerFacts(await client.info());
+        for (const problem of problemsOf(facts)) log.warn(facts, problem);
+        return facts;
+      }),
+  };
+  clients.set(redis, client);
+  return redis;
+};

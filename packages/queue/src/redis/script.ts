@@ -1,0 +1,18 @@
+import { createHash } from "node:crypto";
+import type { Redis as Client } from "ioredis";
+
+/** Runs a Lua script on one key, atomically. */
+export type Script = (key: string, args: readonly (string | number)[]) => Promise<unknown>;
+
+/** Sends the digest of `lua`, and its text when the server does not know the script. */
+export const createScript = (client: Client, lua: string): Script => {
+  const digest = createHash("sha1").update(lua).digest("hex");
+  return async (key, args) => {
+    try {
+      return await client.evalsha(digest, 1, key, ...args);
+    } catch (error) {
+      if (!(error instanceof Error) || !error.message.startsWith("NOSCRIPT")) throw error;
+      return client.eval(lua, 1, key, ...args);
+    }
+  };
+};

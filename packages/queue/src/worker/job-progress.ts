@@ -1,0 +1,46 @@
+import type { JobProgress } from "../contract/job.ts";
+
+const WRITE_EVERY_MS = 500;
+
+export type ProgressWriter = {
+  /** Writes at most twice a second; `flush` writes the last value. */
+  report(progress: JobProgress): Promise<void>;
+  flush(): Promise<void>;
+};
+
+/** Progress is for operators only, so errors of writing it are ignored. */
+export const createProgressWriter = (
+  write: (progress: JobProgress) => Promise<unknown>,
+  now: () => number = () => performance.now(),
+): ProgressWriter => {
+  let last = Number.NEGATIVE_INFINITY;
+  let pending: JobProgress | undefined;
+
+  const flush = async (): Promise<void> => {
+    if (pending === undefined) return;
+    const progress = pending;
+    pending = undefined;
+    last = now();
+    await write(progress).catch(() => undefined);
+  };
+
+  return {
+    report: async (progress) => {
+      pending = progress;
+      if (now() - last >= WRITE_EVERY_MS) await flush();
+    },
+    flush,
+  };
+};
+
+/** Sums the progress of the parts that have reported; null when none has. */
+export const sumProgress = (parts: readonly JobProgress[], planned: number): JobProgress | null => {
+  const [first] = parts;
+  if (first === undefined) return null;
+  const allKnown = parts.length === planned && parts.every(({ total }) => total !== null);
+  return {
+    done: parts.reduce((sum, { done }) => sum + done, 0),
+    total: allKnown ? parts.reduce((sum, { total }) => sum + (total ?? 0), 0) : null,
+    unit: first.unit,
+  };
+};

@@ -1,0 +1,150 @@
+import {
+  failSpan,
+  type Logger,
+  type ServiceError,
+  startSpan,
+  within,
+  withinSpan,
+} from "@conversation-export/runtime";
+import { type Job, WaitingChildrenError, WaitingError, Worker } from "bullmq";
+import type { Redis as Client } from "ioredis";
+import { cancelKeyOf, jobOptionsOf, KEY_PREFIX, partQueueOf } from "../contract/job-queues.ts";
+import type { JobName } from "../contract/job.ts";
+import { readStoredData, type StoredData } from "../contract/stored-data.ts";
+import type { ActiveJob, ActiveJobs } from "./active-jobs.ts";
+import { type AttemptSurroundings, createAttempt } from "./attempt.ts";
+import { codeOfFailure, toQueueError } from "./job-failure.ts";
+import type { AttemptMetrics, AttemptOutcome } from "./job-metrics.ts";
+import type { JobWork } from "./run-job.ts";
+
+/** How many deaths of its worker a job survives. */
+const MAX_STALLS = 20;
+const RETRY_REDIS_AFTER_MS = 1_000;
+const RETURN_WITHIN_MS = 5_000;
+
+type StoredJob = Job<StoredData, unknown>;
+
+/** Shared by all workers of a process. */
+export type WorkerSurroundings = AttemptSurroundings & {
+  /** Waits for Redis as long as it takes. */
+  readonly patient: Client;
+  readonly active: ActiveJobs;
+  readonly metrics: AttemptMetrics;
+  readonly log: Logger;
+};
+
+/** Runs the jobs of one queue: the jobs of `name`, or their parts. */
+export const createJobWorker = (
+  deps: WorkerSurroundings & {
+    readonly name: JobName;
+    /** Runs the parts of the jobs instead of the jobs. */
+    readonly parts: boolean;
+    readonly work: JobWork;
+  },
+): Worker<StoredData, unknown> => {
+  const { name, parts, active, metrics, lockMs, patient } = deps;
+  const queue = parts ? partQueueOf(name) : name;
+  const attempt = createAttempt(deps);
+
+  /** Decides what the queue does with a job whose attempt did not succeed. */
+  const settle = async (
+    error: unknown,
+    job: StoredJob,
+    token: string,
+    running: ActiveJob,
+    log: Logger,
+  ): Promise<{ outcome: AttemptOutcome; error: Error }> => {
+    const stop = running.signal.aborted ? (running.signal.reason as ServiceError) : null;
+    if (stop === null) {
+      log.warn({ err: error }, "an attempt of a job failed");
+      return { outcome: "failed", error: toQueueError(error) };
+    }
+    if (stop.code === "cancelled") return { outcome: "cancelled", error: toQueueError(stop) };
+    // Without its lock another worker has the job, or will have it as stalled.
+    if (patient.status === "ready") {
+      await within(job.moveToWait(token), RETURN_WITHIN_MS, () => undefined).catch(() => undefined);
+    }
+    return { outcome: "returned", error: new WaitingError() };
+  };
+
+  const run = async (
+    job: StoredJob,
+    token: string,
+    onEnd: (outcome: AttemptOutcome, error?: unknown) => void,
+  ): Promise<unknown> => {
+    const log = deps.log.child({ queue, job: job.id });
+    const { parent } = readStoredData(job.data);
+    const begunAt = performance.now();
+    const running = await active.begin({
+      queue,
+      id: job.id ?? "",
+      cancelKey: cancelKeyOf(name, parent?.id ?? job.id ?? ""),
+    });
+    let outcome: AttemptOutcome = "completed";
+    let failure: unknown;
+    try {
+      running.signal.throwIfAborted();
+      log.info({ attempt: job.attemptsMade + 1 }, "job begins");
+      return await attempt({ job, token, running, log });
+    } catch (error) {
+      if (error instanceof WaitingChildrenError) {
+        outcome = "split";
+        throw error;
+      }
+      failure = error;
+      const settled = await settle(error, job, token, running, log);
+      outcome = settled.outcome;
+      throw settled.error;
+    } finally {
+      active.end(running);
+      const seconds = (performance.now() - begunAt) / 1000;
+      metrics.seconds.observe({ queue, outcome }, seconds);
+      log.info({ outcome, seconds: Math.round(seconds) }, "job ends");
+      onEnd(outcome, failure);
+    }
+  };
+
+  /** Each attempt is a trace of its own, with its statements. */
+  const process = async (job: StoredJob, token = ""): Promise<unknown> => {
+    const span = startSpan(`job ${queue}`, null, {
+      attributes: {
+        "conversation_export.job.queue": queue,
+        "conversation_export.job.id": job.id ?? "",
+        "conversation_export.job.attempt": job.attemptsMade + 1,
+      },
+    });
+    const note = (outcome: AttemptOutcome, error?: unknown): void => {
+      span.setAttribute("conversation_export.job.outcome", outcome);
+      if (outcome === "failed") failSpan(span, error);
+    };
+    try {
+      return await withinSpan(span, () => run(job, token, note));
+    } finally {
+      span.end();
+    }
+  };
+
+  const { removeOnComplete, removeOnFail } = jobOptionsOf(queue);
+  const worker = new Worker<StoredData, unknown>(queue, process, {
+    connection: patient,
+    prefix: KEY_PREFIX,
+    skipVersionCheck: true,
+    autorun: false,
+    concurrency: 1,
+    lockDuration: lockMs,
+    stalledInterval: lockMs / 2,
+    maxStalledCount: MAX_STALLS,
+    runRetryDelay: RETRY_REDIS_AFTER_MS,
+    removeOnComplete,
+    removeOnFail,
+  });
+  worker.on("locksRenewed", ({ jobIds }) => active.renewed(queue, jobIds));
+  worker.on("lockRenewalFailed", (jobIds) => active.lost(queue, jobIds));
+  worker.on("stalled", (id) => {
+    metrics.stalls.inc({ queue });
+    deps.log.warn({ queue, job: id }, "the worker of a job is gone, the job waits again");
+  });
+  worker.on("failed", (_, error) => metrics.failures.inc({ queue, reason: codeOfFailure(error.message) }));
+  worker.on("error", (error) => deps.log.debug({ queue, error: error.message }, "trouble of a worker"));
+  return worker;
+};

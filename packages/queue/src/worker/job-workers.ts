@@ -1,0 +1,143 @@
+import {
+  type Logger,
+  type Metrics,
+  type RedisServer,
+  retry,
+  ServiceError,
+  within,
+} from "@conversation-export/runtime";
+import type { Worker } from "bullmq";
+import { createActiveJobs } from "./active-jobs.ts";
+import { createFencedWrite } from "./fenced-write.ts";
+import { createAttemptMetrics } from "./job-metrics.ts";
+import { createJobQueues, partProgressKeyOf, partQueueOf } from "../contract/job-queues.ts";
+import { createJobWorker } from "./job-worker.ts";
+import { clientOf, createRedis } from "../redis/redis.ts";
+import type { RunnableJob } from "./run-job.ts";
+
+const STOP_LOOK_MS = 100;
+const PART_PROGRESS_SECONDS = 40 * 86_400;
+
+export type JobWorkers = {
+  /** Waits for Redis, then takes jobs. */
+  start(): Promise<void>;
+  /** Takes no more jobs, tells running ones to stop and waits for them, up to `stopWithinMs`. */
+  stop(): Promise<void>;
+  /** true: jobs are taken; otherwise the reason why not. */
+  ready(): true | string;
+};
+
+/**
+ * Runs jobs. A job that throws a retryable ServiceError is retried later; any other error fails it. A job
+ * whose process stops or dies runs again.
+ * @param deps.lockMs time without a renewal after which a job is given to another worker
+ * @param deps.onFatal called when a worker ends by itself, which is a bug
+ */
+export const createJobWorkers = (
+  deps: RedisServer & {
+    readonly jobs: readonly RunnableJob[];
+    readonly lockMs: number;
+    readonly stopWithinMs: number;
+    readonly metrics: Metrics;
+    readonly log: Logger;
+    readonly onFatal?: (error: unknown) => void;
+  },
+): JobWorkers => {
+  const { jobs, lockMs, stopWithinMs, log } = deps;
+  const names = jobs.map(({ name }) => name);
+  if (new Set(names).size < names.length) throw new TypeError("two handlers for one kind of job");
+  // Another connection of the process already logs when Redis is away.
+  const quiet = log.child({}, { level: log.isLevelEnabled("debug") ? "debug" : "error" });
+  const patientRedis = createRedis({ ...deps, log: quiet, within: "ever" });
+  const impatientRedis = createRedis({ ...deps, log: quiet });
+  const [patient, impatient] = [clientOf(patientRedis), clientOf(impatientRedis)];
+  // BullMQ listens on it once for each worker.
+  patient.setMaxListeners(0);
+  const queues = createJobQueues(patient);
+  const active = createActiveJobs({ client: impatient, lockMs, log });
+  const metrics = createAttemptMetrics(deps.metrics);
+  const workers: Worker[] = [];
+  const abort = new AbortController();
+  let state: true | string = "the workers have not started yet";
+
+  deps.metrics.gauge("job_running", "jobs that this process runs", ["queue"], (gauge) => {
+    for (const name of names) {
+      for (const queue of [name, partQueueOf(name)]) gauge.set({ queue }, active.count(queue));
+    }
+  });
+
+  const notePart = async (
+    name: RunnableJob["name"],
+    parentId: string,
+    index: number,
+    progress: unknown,
+  ): Promise<void> => {
+    const key = partProgressKeyOf(name, parentId);
+    const noted = impatient.multi().hset(key, String(index), JSON.stringify(progress));
+    await noted.expire(key, PART_PROGRESS_SECONDS).exec();
+  };
+
+  const open = async ({ name, options, work }: RunnableJob): Promise<void> => {
+    const bounded = queues.of(work.kind === "split" ? partQueueOf(name) : name);
+    if (options.globalConcurrency === undefined) await bounded.removeGlobalConcurrency();
+    else await bounded.setGlobalConcurrency(options.globalConcurrency);
+    const common = {
+      patient,
+      queues,
+      active,
+      write: createFencedWrite(impatient),
+      lockMs,
+      metrics,
+      log,
+      name,
+      work,
+      notePart,
+    };
+    workers.push(createJobWorker({ ...common, parts: false }));
+    if (work.kind === "split") workers.push(createJobWorker({ ...common, parts: true }));
+  };
+
+  const fail = (error: unknown): void => {
+    state = "a worker has ended";
+    log.error({ err: error }, "a worker has ended");
+    deps.onFatal?.(error);
+  };
+
+  /** false: time is up, or Redis is away and no job runs. */
+  const isClosed = async (closing: Promise<unknown>): Promise<boolean> => {
+    let closed = false;
+    const noted = closing.then(() => {
+      closed = true;
+    });
+    const end = performance.now() + stopWithinMs;
+    while (!closed && performance.now() < end && (patient.status === "ready" || active.total() > 0)) {
+      await within(noted, STOP_LOOK_MS, () => undefined);
+    }
+    return closed;
+  };
+
+  return {
+    start: async () => {
+      await Promise.all([patientRedis.start(), impatientRedis.start()]);
+      for (const job of jobs) await retry(() => open(job), { signal: abort.signal });
+      active.start();
+      for (const worker of workers) worker.run().catch(fail);
+      state = true;
+    },
+    stop: async () => {
+      state = "stopping";
+      abort.abort();
+      const closing = Promise.all(workers.map((worker) => worker.close()));
+      active.stopAll();
+      const closed = await isClosed(closing);
+      const running = active.total();
+      if (!closed) log.warn({ running }, "jobs could not be given back, others will find them stalled");
+      await active.close();
+      if (closed) await queues.close();
+      await patientRedis.stop();
+      await impatientRedis.stop();
+      if (running > 0) throw new ServiceError("stop_late", `${running} jobs did not stop in time`);
+    },
+    ready: () => state,
+  };
+};

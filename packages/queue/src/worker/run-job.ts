@@ -1,0 +1,79 @@
+import { check } from "../contract/check.ts";
+import type { JobContext, JobHandler, JobName, SplitJobHandler } from "../contract/job.ts";
+
+export type RunOptions = {
+  /** Runs at a time in all processes together; of a split job its parts. Absent: one in each process. */
+  readonly globalConcurrency?: number;
+};
+
+type Context<Data = unknown> = JobContext<Data, unknown>;
+
+/** The work of a job. Its types were checked by `runJob` or `runSplitJob`. */
+export type JobWork =
+  | { readonly kind: "whole"; run(context: Context): Promise<unknown> }
+  | {
+      readonly kind: "split";
+      split(context: Context): Promise<readonly unknown[]>;
+      runPart(context: Context): Promise<unknown>;
+      finish(context: Context, results: readonly unknown[]): Promise<unknown>;
+    };
+
+/** A job that a worker can run. */
+export type RunnableJob = {
+  readonly name: JobName;
+  readonly options: RunOptions;
+  readonly work: JobWork;
+};
+
+/** Makes a job runnable; its data and its result are checked. */
+export const runJob = <Data, Result, State = never>(
+  handler: JobHandler<Data, Result, State>,
+  options: RunOptions = {},
+): RunnableJob => {
+  const { type } = handler;
+  return {
+    name: type.name,
+    options,
+    work: {
+      kind: "whole",
+      run: async (context) => {
+        const typed = { ...context, data: check("bad_data", type.data, context.data) };
+        return check("bad_result", type.result, await handler.run(typed as JobContext<Data, State>));
+      },
+    },
+  };
+};
+
+/** Makes a job in parts runnable; data and results of the job and of its parts are checked. */
+export const runSplitJob = <Data, Part, PartResult, Result>(
+  handler: SplitJobHandler<Data, Part, PartResult, Result>,
+  options: RunOptions = {},
+): RunnableJob => {
+  const { type, part, partResult } = handler;
+  const typed = (context: Context): JobContext<Data> =>
+    ({ ...context, data: check("bad_data", type.data, context.data) }) as JobContext<Data>;
+  return {
+    name: type.name,
+    options,
+    work: {
+      kind: "split",
+      split: async (context) => {
+        const parts = await handler.split(typed(context));
+        return parts.map((one) => check("bad_part", part, one));
+      },
+      runPart: async (context) => {
+        const given = context.data as { readonly job: unknown; readonly part: unknown };
+        const data = {
+          job: check("bad_data", type.data, given.job),
+          part: check("bad_part", part, given.part),
+        };
+        const result = await handler.runPart({ ...context, data } as JobContext<typeof data>);
+        return check("bad_part_result", partResult, result);
+      },
+      finish: async (context, results) => {
+        const checked = results.map((one) => check("bad_part_result", partResult, one));
+        return check("bad_result", type.result, await handler.finish(typed(context), checked));
+      },
+    },
+  };
+};

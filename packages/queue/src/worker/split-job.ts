@@ -1,0 +1,108 @@
+import { ServiceError } from "@conversation-export/runtime";
+import { type Job, WaitingChildrenError } from "bullmq";
+import { codeOfFailure } from "./job-failure.ts";
+import { type JobQueue, partQueueOf } from "../contract/job-queues.ts";
+import type { JobName } from "../contract/job.ts";
+import type { StoredData } from "../contract/stored-data.ts";
+
+const MAX_PARTS = 10_000;
+const PARTS_AT_ONCE = 200;
+
+type StoredJob = Job<StoredData, unknown>;
+
+/**
+ * Resolves to the results of all parts, in their order. While results are missing it throws
+ * `WaitingChildrenError`; the job then runs again from the start when all parts have ended.
+ * @param deps.save stores the changed data of the job, or throws
+ */
+export const awaitParts = async (deps: {
+  readonly name: JobName;
+  readonly job: StoredJob;
+  readonly token: string;
+  readonly stored: StoredData;
+  readonly partQueue: JobQueue;
+  readonly signal: AbortSignal;
+  readonly split: () => Promise<readonly unknown[]>;
+  readonly save: (stored: StoredData) => Promise<void>;
+}): Promise<readonly unknown[]> => {
+  const { name, job, token, stored, partQueue, signal, save } = deps;
+  const plan = stored.plan ?? (await deps.split());
+  if (plan.length > MAX_PARTS) {
+    throw new ServiceError("too_many_parts", `more than ${MAX_PARTS} parts: take a smaller window`);
+  }
+  if (stored.plan === undefined) await save({ ...stored, plan });
+
+  const idOf = (index: number): string => partIdOf(job, index);
+  const readResults = async (): Promise<ReadonlyMap<number, unknown>> => {
+    const values = await job.getChildrenValues<unknown>();
+    const prefix = `${partQueue.qualifiedName}:`;
+    const byId = new Map(Object.entries(values).map(([key, value]) => [key.slice(prefix.length), value]));
+    return new Map(
+      plan.flatMap((_, index) => (byId.has(idOf(index)) ? [[index, byId.get(idOf(index))] as const] : [])),
+    );
+  };
+  const inOrder = (results: ReadonlyMap<number, unknown>): unknown[] =>
+    plan.map((_, index) => results.get(index));
+
+  const results = await readResults();
+  if (results.size === plan.length) return inOrder(results);
+
+  if (stored.waiting !== true) {
+    const missing = plan.flatMap((part, index) => (results.has(index) ? [] : [{ part, index }]));
+    for (let at = 0; at < missing.length; at += PARTS_AT_ONCE) {
+      signal.throwIfAborted();
+      await Promise.all(
+        missing.slice(at, at + PARTS_AT_ONCE).map(({ part, index }) =>
+          startPart(partQueue, idOf(index), job, {
+            input: { job: stored.input, part },
+            parent: { id: job.id ?? "", index },
+          }),
+        ),
+      );
+    }
+    await save({ ...stored, plan, waiting: true });
+  }
+  signal.throwIfAborted();
+  if (await job.moveToWaitingChildren(token)) throw new WaitingChildrenError();
+
+  const atEnd = await readResults();
+  if (atEnd.size === plan.length) return inOrder(atEnd);
+  // Retrying the job retries the parts that failed.
+  await save({ ...stored, plan, waiting: false });
+  throw await failureOf(name, job, plan.length, plan.length - atEnd.size);
+};
+
+/** The timestamp tells apart parts of earlier jobs with the same id. */
+const partIdOf = (job: StoredJob, index: number): string =>
+  `${(job.id ?? "").replaceAll(":", "-")}-${job.timestamp.toString(36)}-part-${index}`;
+
+/** Starts a part, unless it waits, runs or has completed. */
+const startPart = async (queue: JobQueue, id: string, parent: StoredJob, data: StoredData): Promise<void> => {
+  const state = await queue.getJobState(id);
+  if (state === "failed") {
+    const failed = await queue.getJob(id);
+    await failed?.retry("failed", { resetAttemptsMade: true });
+  }
+  if (state !== "unknown") return;
+  await queue.add(queue.name, data, {
+    jobId: id,
+    parent: { id: parent.id ?? "", queue: parent.queueQualifiedName },
+    ignoreDependencyOnFailure: true,
+  });
+};
+
+const failureOf = async (
+  name: JobName,
+  job: StoredJob,
+  parts: number,
+  missing: number,
+): Promise<ServiceError> => {
+  const failures = Object.entries(await job.getIgnoredChildrenFailures());
+  const told = failures.find(([, reason]) => codeOfFailure(reason) !== "cancelled") ?? failures[0];
+  if (told === undefined) {
+    return new ServiceError("part_lost", `${missing} of ${parts} parts have no result: try the job again`);
+  }
+  const [key, reason] = told;
+  const id = key.slice(key.lastIndexOf(`${partQueueOf(name)}:`) + partQueueOf(name).length + 1);
+  return new ServiceError("parts_failed", `${missing} of ${parts} parts failed; ${id}: ${reason}`);
+};

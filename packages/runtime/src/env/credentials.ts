@@ -1,0 +1,51 @@
+import { z } from "zod";
+import { ConfigError } from "../errors.ts";
+
+/**
+ * A user or password in a variable of its own. Line breaks are refused: files and `echo` add one unnoticed.
+ */
+export const credential = z
+  .string()
+  .regex(/^[^\p{Cc}]*$/u, "must not hold a line break or another control character");
+
+export type Credentials = { readonly username?: string | undefined; readonly password?: string | undefined };
+
+const ADDRESS = /^([a-z+]+:\/\/)(?:([^/?#]*)@)?(.*)$/is;
+
+/** The scheme of an address, its user and password (still escaped), and the rest. */
+const cut = (address: string) => {
+  const [, scheme = "", userInfo = "", rest = address] = ADDRESS.exec(address) ?? [];
+  const at = userInfo.indexOf(":");
+  return {
+    scheme,
+    rest,
+    username: at < 0 ? userInfo : userInfo.slice(0, at),
+    password: at < 0 ? "" : userInfo.slice(at + 1),
+  };
+};
+
+/** The address without user and password. */
+export const withoutCredentials = (address: string): string => {
+  const { scheme, rest } = cut(address);
+  return scheme + rest;
+};
+
+/**
+ * The address with user and password inserted. `names`: the variables that they came from.
+ * @throws ConfigError when the address already has a user or password that is given beside it
+ */
+export const withCredentials = (
+  address: string,
+  given: Credentials,
+  names: { readonly address: string; readonly username: string; readonly password: string },
+): string => {
+  const found = cut(address);
+  const problems = (["username", "password"] as const)
+    .filter((part) => given[part] !== undefined && found[part] !== "")
+    .map((part) => `${names[part]}: ${names.address} holds a ${part} too; leave one of the two out`);
+  if (problems.length > 0) throw new ConfigError(problems);
+  const username = given.username === undefined ? found.username : encodeURIComponent(given.username);
+  const password = given.password === undefined ? found.password : encodeURIComponent(given.password);
+  const userInfo = password === "" ? username : `${username}:${password}`;
+  return `${found.scheme}${userInfo === "" ? "" : `${userInfo}@`}${found.rest}`;
+};

@@ -1,0 +1,104 @@
+import { z } from "zod";
+import { credential } from "./credentials.ts";
+import { type Environment, parseEnv } from "./env.ts";
+import { ConfigError } from "../errors.ts";
+import { isPair, readCertificates, readPrivateKey } from "./pem-file.ts";
+
+const MECHANISMS = ["plain", "scram-sha-256", "scram-sha-512"] as const;
+
+/** Addresses and credentials of the brokers. `ssl` holds the texts of PEM files, not their paths. */
+export type KafkaServers = {
+  readonly brokers: readonly string[];
+  /** Absent: no TLS. Without `ca` the authorities that Node trusts are trusted. */
+  readonly ssl?: {
+    readonly ca?: string;
+    readonly cert?: string;
+    readonly key?: string;
+  };
+  readonly sasl?: {
+    readonly mechanism: (typeof MECHANISMS)[number];
+    readonly username: string;
+    readonly password: string;
+  };
+};
+
+// kafkajs splits at the first colon, so IPv6 addresses cannot be given.
+const isBroker = (text: string): boolean => {
+  const [, port] = /^[^\s:/@]+:(\d{1,5})$/.exec(text) ?? [];
+  return port !== undefined && Number(port) >= 1 && Number(port) <= 65_535;
+};
+
+const schema = z.object({
+  KAFKA_BROKERS: z
+    .string()
+    .transform((list) => list.split(",").map((broker) => broker.trim()))
+    .refine(
+      (brokers) => brokers.every(isBroker),
+      "must be host:port,host:port,… with names or IPv4 addresses",
+    ),
+  KAFKA_TLS: z.enum(["on", "off"], "must be on or off").default("off"),
+  KAFKA_CA_FILE: z.string().optional(),
+  KAFKA_CERT_FILE: z.string().optional(),
+  KAFKA_KEY_FILE: z.string().optional(),
+  KAFKA_SASL_MECHANISM: z.enum(MECHANISMS, `must be one of ${MECHANISMS.join(", ")}`).optional(),
+  KAFKA_SASL_USERNAME: credential.optional(),
+  KAFKA_SASL_PASSWORD: credential.optional(),
+});
+type Values = z.output<typeof schema>;
+
+const FILES = ["KAFKA_CA_FILE", "KAFKA_CERT_FILE", "KAFKA_KEY_FILE"] as const;
+const PAIRS = [
+  ["KAFKA_CERT_FILE", "KAFKA_KEY_FILE"],
+  ["KAFKA_KEY_FILE", "KAFKA_CERT_FILE"],
+  ["KAFKA_SASL_USERNAME", "KAFKA_SASL_MECHANISM"],
+  ["KAFKA_SASL_PASSWORD", "KAFKA_SASL_MECHANISM"],
+  ["KAFKA_SASL_MECHANISM", "KAFKA_SASL_USERNAME"],
+  ["KAFKA_SASL_MECHANISM", "KAFKA_SASL_PASSWORD"],
+] as const;
+
+const problemsOf = (values: Values): string[] => [
+  ...FILES.filter((name) => values.KAFKA_TLS === "off" && values[name] !== undefined).map(
+    (name) => `${name}: counts only with KAFKA_TLS=on; set that, or leave this out`,
+  ),
+  ...new Set(
+    PAIRS.filter(([given, needed]) => values[given] !== undefined && values[needed] === undefined).map(
+      ([given, needed]) => `${needed}: is required with ${given}`,
+    ),
+  ),
+];
+
+const readSsl = (values: Values): NonNullable<KafkaServers["ssl"]> => {
+  const read = <T>(name: (typeof FILES)[number], from: (variable: string, path: string) => T) => {
+    const path = values[name];
+    return path === undefined ? undefined : from(name, path);
+  };
+  const ca = read("KAFKA_CA_FILE", readCertificates);
+  const cert = read("KAFKA_CERT_FILE", readCertificates);
+  const key = read("KAFKA_KEY_FILE", readPrivateKey);
+  if (cert !== undefined && key !== undefined && !isPair(cert, key)) {
+    throw new ConfigError(["KAFKA_KEY_FILE: is not the key of the certificate in KAFKA_CERT_FILE"]);
+  }
+  return {
+    ...(ca !== undefined && { ca }),
+    ...(cert !== undefined && key !== undefined && { cert, key }),
+  };
+};
+
+/** Reads the variables of the brokers, and the files that they name. @throws ConfigError */
+export const readKafkaServers = (env: Environment): KafkaServers => {
+  const values = parseEnv(schema, env);
+  const problems = problemsOf(values);
+  if (problems.length > 0) throw new ConfigError(problems);
+  const {
+    KAFKA_SASL_MECHANISM: mechanism,
+    KAFKA_SASL_USERNAME: username,
+    KAFKA_SASL_PASSWORD: password,
+  } = values;
+  return {
+    brokers: values.KAFKA_BROKERS,
+    ...(values.KAFKA_TLS === "on" && { ssl: readSsl(values) }),
+    ...(mechanism !== undefined &&
+      username !== undefined &&
+      password !== undefined && { sasl: { mechanism, username, password } }),
+  };
+};

@@ -1,0 +1,87 @@
+import { z } from "zod";
+import { ConfigError } from "../errors.ts";
+import { LOG_LEVELS } from "../logger.ts";
+import { readClickhouseServer } from "./clickhouse-env.ts";
+import { readKafkaServers } from "./kafka-env.ts";
+import { readRedisServer } from "./redis-env.ts";
+import { count, port, readSettings, secret, type Settings, variable } from "./settings.ts";
+import type { Environment } from "./env.ts";
+import { readTraceSettings } from "./trace-env.ts";
+
+// Kafka allows 249 characters; 12 are for the suffix of the dead-letter topic.
+const topicName = z
+  .string()
+  .regex(/^[\w.-]{1,237}$/, "must be a topic name of up to 237 letters, digits, '.', '_' and '-'");
+
+const EVENT_TOPICS = {
+  conversations: "TOPIC_CONVERSATIONS",
+  messages: "TOPIC_MESSAGES",
+  endUsers: "TOPIC_END_USERS",
+} as const;
+
+const eventTopicReaders = {
+  conversations: variable(EVENT_TOPICS.conversations, topicName.default("conversations")),
+  messages: variable(EVENT_TOPICS.messages, topicName.default("messages")),
+  endUsers: variable(EVENT_TOPICS.endUsers, topicName.default("end-users")),
+};
+
+/** Reads the topics of the events, one for each kind of record. @throws ConfigError when two are the same */
+const readEventTopics = (env: Environment): Settings<typeof eventTopicReaders> => {
+  const topics = readSettings(eventTopicReaders, env);
+  const names = Object.keys(EVENT_TOPICS) as (keyof typeof EVENT_TOPICS)[];
+  const repeated = names.filter((name, at) =>
+    names.slice(0, at).some((other) => topics[other] === topics[name]),
+  );
+  if (repeated.length === 0) return topics;
+  throw new ConfigError(repeated.map((name) => `${EVENT_TOPICS[name]}: must be a topic of its own`));
+};
+
+/** Settings that more than one process reads. Every variable has its name, rule and default here only. */
+export const shared = {
+  /** The consumer group of ingest. */
+  groupId: variable("KAFKA_GROUP_ID", z.string().min(1).default("conversation-export-ingest")),
+  eventTopics: readEventTopics,
+  /** Topic of the commands that export-api sends to the platform. */
+  smsTopic: variable("TOPIC_SMS_TRIGGERS", topicName.default("sms-triggers")),
+  /** How far the `time` of an event may lie after its arrival on the bus. */
+  maxTimeAheadMs: variable(
+    "MAX_TIME_AHEAD_SECONDS",
+    count(300, 0).transform((seconds) => seconds * 1000),
+  ),
+  /** Whether ingest keeps events as they came. */
+  landing: variable(
+    "LANDING",
+    z
+      .enum(["on", "off"])
+      .default("on")
+      .transform((value) => value === "on"),
+  ),
+  /** For how many days rows of the landing table are kept. */
+  landingDays: variable("LANDING_DAYS", count(14, 1, 3_650)),
+  /** Key of the hashes of erased persons. */
+  suppressionSecret: variable("SUPPRESSION_SECRET", secret),
+  /** Signs cursors and makes the ids of data-subject requests. */
+  cursorSecret: variable("CURSOR_SECRET", secret),
+  /** How long a process may write after it last renewed its lease. */
+  writerLeaseMs: variable("WRITER_LEASE_MS", count(30_000, 1_000)),
+  /** A request for erasure that is open for longer is overdue. */
+  erasureDeadlineHours: variable("ERASURE_DEADLINE_HOURS", count(72)),
+  uploadWindowSeconds: variable("UPLOAD_WINDOW_SECONDS", count(3_600, 1, 86_400)),
+};
+
+/** The servers that every service needs. */
+export const serverSettings = {
+  kafka: readKafkaServers,
+  clickhouse: readClickhouseServer,
+  redis: readRedisServer,
+};
+
+/** How a service listens, logs, traces and stops. `service` names it in traces unless a variable does. */
+export const processSettings = (service: string) => ({
+  host: variable("HOST", z.string().default("0.0.0.0")),
+  metricsPort: variable("METRICS_PORT", port(9090)),
+  shutdownDeadlineMs: variable("SHUTDOWN_DEADLINE_MS", count(30_000, 1_000)),
+  logLevel: variable("LOG_LEVEL", z.enum(LOG_LEVELS).default("info")),
+  /** null: no traces. */
+  traces: (env: Environment) => readTraceSettings(env, service),
+});

@@ -1,0 +1,50 @@
+/** Something that is done again and again until it is stopped. */
+export type Loop = {
+  start(): void;
+  /** Ends the pause, or waits for the turn under way. No turn begins afterwards. */
+  stop(): Promise<void>;
+};
+
+/**
+ * Calls `turn` with a pause after each call. A rejected `turn` is a bug: it ends the loop as an unhandled
+ * rejection.
+ * @param deps.pauseMs a function is asked before each pause
+ * @param deps.pauseFirst true: the first turn comes after a pause too
+ */
+export const createLoop = (deps: {
+  readonly turn: () => Promise<unknown>;
+  readonly pauseMs: number | (() => number);
+  readonly pauseFirst?: boolean;
+}): Loop => {
+  const { turn, pauseMs, pauseFirst = false } = deps;
+  let running = Promise.resolve();
+  let stopped = false;
+  let endPause = (): void => {};
+
+  const pause = async (): Promise<void> => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, typeof pauseMs === "number" ? pauseMs : pauseMs());
+    endPause = resolve;
+    await promise;
+    clearTimeout(timer);
+  };
+
+  const run = async (): Promise<void> => {
+    if (pauseFirst && !stopped) await pause();
+    while (!stopped) {
+      await turn();
+      if (!stopped) await pause();
+    }
+  };
+
+  return {
+    start: () => {
+      running = run();
+    },
+    stop: () => {
+      stopped = true;
+      endPause();
+      return running;
+    },
+  };
+};
