@@ -1,19 +1,23 @@
-export { LIMIT_NAMES, type LimitName, type Scope, SCOPES } from "./access.ts";
-export { type Batch, createBatch, type TableInsert } from "./batch.ts";
-export { type CampaignRow, type CampaignStore, createCampaignStore } from "./campaign-store.ts";
+export { LIMIT_NAMES, type LimitName, type Scope, SCOPES } from "./access/access.ts";
+export { type Batch, createBatch, type TableInsert } from "./write/batch.ts";
+export { type CampaignRow, type CampaignStore, createCampaignStore } from "./access/campaign-store.ts";
 export {
   type ClientRow,
   type ClientStore,
   createClientStore,
   type KeyRow,
-  type LinkBounds,
-} from "./client-store.ts";
-export { awaitAnswer } from "./connection.ts";
-export { emailFormSql } from "./email-form-sql.ts";
-export { createDeletion, type Deletion, type RowSelection } from "./deletion.ts";
-export { insertHalves } from "./insert-halves.ts";
-export { headersOfLanding, type LandingEvent } from "./landing-rows.ts";
-export { createLandingStore, type LandingCoverage, type LandingStore } from "./landing-store.ts";
+} from "./access/client-store.ts";
+export { awaitAnswer, type WarehouseAccess } from "./session/connection.ts";
+export { createSession, type OpenSession, type Session } from "./session/session.ts";
+export { emailFormSql } from "./access/email-form-sql.ts";
+export { createDeletion, type Deletion, type RowSelection } from "./upkeep/deletion.ts";
+export { insertHalves, isRefusedData, refusedInHalves } from "./write/insert-halves.ts";
+export { headersOfLanding, type LandingEvent } from "./tables/landing.ts";
+export {
+  createLandingStore,
+  type LandingCoverage,
+  type LandingStore,
+} from "./upkeep/backfill/landing-store.ts";
 export {
   createInspector,
   type CrowdedPartition,
@@ -22,9 +26,9 @@ export {
   type SchemaState,
   type ServerClock,
   type StuckMutation,
-} from "./inspector.ts";
-export { type MigrationState, migrate } from "./migrate.ts";
-export { renderMigration, type Topology } from "./migration-template.ts";
+} from "./schema/inspector.ts";
+export { type MigrationState, migrate } from "./schema/migrate.ts";
+export { renderMigration, type Topology } from "./schema/migration-template.ts";
 export type {
   ApiClient,
   EndUserPage,
@@ -36,27 +40,27 @@ export type {
   PageQuery,
   Reader,
   WindowLines,
-} from "./page.ts";
+} from "./pages/page.ts";
 export {
-  conversationsByCreationStatement,
-  createReader,
-  messagesOfConversationStatement,
+  PAGED_LISTS,
   type PageStatement,
-} from "./reader.ts";
+  pageStatement,
+} from "./pages/page-statements.ts";
+export { createReader } from "./pages/reader.ts";
 export {
   type CarriedExport,
   createReconcileStore,
   type ReconciledUntil,
   type ReconcileStore,
-} from "./reconcile-store.ts";
+} from "./upkeep/backfill/reconcile-store.ts";
 export {
   createReplayStore,
   type LetterIdentity,
   letterKey,
   type Replay,
   type ReplayStore,
-} from "./replay-store.ts";
-export { createRequestStore, type DataSubjectRequest, type RequestStore } from "./request-store.ts";
+} from "./upkeep/backfill/replay-store.ts";
+export { createRequestStore, type DataSubjectRequest, type RequestStore } from "./access/request-store.ts";
 export {
   createRetentionStore,
   type Cutoff,
@@ -64,63 +68,52 @@ export {
   RETENTION_TABLES,
   type RetentionStore,
   type RetentionTable,
-} from "./retention-store.ts";
-export { isAwayError, isSetupError, WarehouseError, type WarehouseErrorCode } from "./warehouse-error.ts";
+} from "./upkeep/retention-store.ts";
+export {
+  isAwayError,
+  isSetupError,
+  WarehouseError,
+  type WarehouseErrorCode,
+} from "./session/warehouse-error.ts";
 export {
   createWatermarkReader,
   createWatermarkWriter,
-  LIST_NAMES,
-  type ListName,
   type WatermarkReader,
   type Watermarks,
   type WatermarkWriter,
-} from "./watermark-store.ts";
-export { createWriter, type Writer } from "./writer.ts";
-export {
-  type CleanupScope,
-  type CleanupShare,
-  type CleanupStore,
-  createCleanupStore,
-  type FoundKeys,
-} from "./cleanup-store.ts";
+} from "./pages/watermark-store.ts";
+export { createWriter, type Writer } from "./write/writer.ts";
+export type { CleanupScope, CleanupShare } from "./upkeep/compaction/cleanup-statements.ts";
+export { type CleanupStore, createCleanupStore, type FoundKeys } from "./upkeep/compaction/cleanup-store.ts";
 export {
   type Comparison,
   createPartitionStore,
   type Partition,
   type PartitionStore,
-} from "./partition-store.ts";
-export { createPartCounts, type PartCount, type PartCounts } from "./part-counts.ts";
-export { createWindowStore, type WindowFilter, type WindowStore } from "./window-store.ts";
+} from "./upkeep/compaction/partition-store.ts";
+export { createPartCounts, type PartCount, type PartCounts } from "./upkeep/compaction/part-counts.ts";
+export { createWindowStore, type WindowFilter, type WindowStore } from "./upkeep/compaction/window-store.ts";
 export {
   createSuppressionStore,
   FOUND_LATER,
   type Suppression,
   type SuppressionKind,
   type SuppressionStore,
-} from "./suppression-store.ts";
-export { settingsOf, type WriteTicket } from "./write-ticket.ts";
-export type { LandingSelection } from "./landing-selection.ts";
-export type { RecordName } from "./record-keys.ts";
+} from "./upkeep/erasure/suppression-store.ts";
+export { settingsOf, type WriteTicket } from "./write/write-ticket.ts";
+export type { LandingSelection } from "./upkeep/backfill/landing-selection.ts";
+export type { RecordName } from "./tables/record-keys.ts";
 export {
   createRecordReader,
   type LandedEvent,
   type LandingCount,
   type RecordReader,
   recordKey,
-} from "./record-reader.ts";
-export { contentDigest } from "./row-content.ts";
-export {
-  BACKFILL_RUN,
-  createRowReplacer,
-  type Replacement,
-  type RowReplacer,
-  type WrongRow,
-} from "./row-replacer.ts";
-export {
-  createErasureStore,
-  type ErasureBeginning,
-  type ErasureCounts,
-  type ErasureStore,
-  type ErasureSubject,
-} from "./erasure-store.ts";
-export { createRequestCompletion, type RequestCompletion } from "./request-completion.ts";
+} from "./upkeep/backfill/record-reader.ts";
+export { contentDigest } from "./tables/content-digest.ts";
+export { BACKFILL_RUN, type WrongRow } from "./upkeep/backfill/row-deletions.ts";
+export { createRowReplacer, type Replacement, type RowReplacer } from "./upkeep/backfill/row-replacer.ts";
+export type { ErasureBeginning, ErasureCounts } from "./upkeep/erasure/collect.ts";
+export type { ErasureSubject } from "./upkeep/erasure/erasure-keys.ts";
+export { createErasureStore, type ErasureStore } from "./upkeep/erasure/erasure-store.ts";
+export { createRequestCompletion, type RequestCompletion } from "./upkeep/erasure/request-completion.ts";

@@ -1,0 +1,13 @@
+/** Permissions of an API key. */
+export const SCOPES = ["export", "end_users", "compliance", "campaigns"] as const;
+export type Scope = (typeof SCOPES)[number];
+
+/** Names of rate limits. Operations with the same name share one allowance. */
+export const LIMIT_NAMES = [
+  "conversations",
+  "messages",
+  "end_users",
+  "data_subject_request",
+  "sms_trigger",
+] as const;
+export type LimitName = (typeof LIMIT_NAMES)[number];

@@ -1,0 +1,61 @@
+/**
+ * The SQL of pages of the messages of one conversation, by date_created. Candidates are the messages in the
+ * range with any row that names the conversation, in the order of the projection. Further parameter:
+ * `conversation`.
+ */
+import { keysOfPage, outputOfFound, pageOfFound } from "./found-sql.ts";
+import { type Candidates, isNotStale, onceOnly } from "./identity-sql.ts";
+import { type PageShape, rangeOf, type RangeShape, type RowOrder, windowOf } from "./page-sql.ts";
+
+const OF_CONVERSATION = "conversation_id = {conversation:String}";
+
+/** The order of the projection. */
+export const conversationMessageOrder = (shape: RangeShape): RowOrder => ({
+  table: "messages",
+  window: `${windowOf("date_created", "message_id", shape)} AND ${OF_CONVERSATION}`,
+  date: "date_created",
+  id: "message_id",
+  columns: "client_id, conversation_id, date_created, message_id",
+});
+
+/** Messages with any row that names the conversation. */
+export const conversationMessageCandidates = (shape: RangeShape): Candidates => ({
+  kind: "message",
+  id: "message_id",
+  table: "messages",
+  range: `${rangeOf("date_created", "message_id", shape)} AND ${OF_CONVERSATION}`,
+});
+
+// Compares keys by hash: ClickHouse would analyse ten thousand tuples against the index, and the range beside
+// it prunes as well. 64 bits are enough: a collision could only add a record that arrived meanwhile.
+const IN_PAGE = `cityHash64(date_created, message_id) IN (${keysOfPage("cityHash64(k.1, k.2)")})`;
+
+/**
+ * Messages of one conversation. Versions of a message may name different conversations, so FINAL decides which
+ * are live; a projection cannot do that.
+ */
+export function messagesOfConversation(shape: PageShape): string {
+  const all = conversationMessageCandidates(shape);
+  const { range } = all;
+  const candidates = (columns: string): string => `(SELECT ${columns} FROM messages WHERE ${range})`;
+  // Of equal versions the later insert wins; `uploaded_at` distinguishes them.
+  const found = `messages
+      WHERE ${range} AND date_created <= page.2
+        AND sipHash128(date_created, message_id, version, uploaded_at)
+          IN (${keysOfPage("sipHash128(k.1, k.2, k.3, k.4)")})
+      ORDER BY client_id, conversation_id, date_created, message_id LIMIT 1 BY date_created, message_id`;
+  // Without a snapshot, a found row may be merged into a newer one before this part of the query reads it.
+  const latest = `messages FINAL
+      PREWHERE date_created IN (${keysOfPage("k.1")}) AND ${IN_PAGE}
+      WHERE ${range} AND date_created <= page.2 ORDER BY client_id, date_created, message_id`;
+  // PREWHERE has conditions on key columns only: they keep all versions of a message, so that FINAL can merge them.
+  return `WITH
+    (SELECT arraySort(groupArray((d, id, v, u))) FROM
+      (SELECT date_created AS d, message_id AS id, version AS v, uploaded_at AS u FROM messages FINAL
+        PREWHERE date_created IN ${candidates("date_created")}
+          AND cityHash64(date_created, message_id) IN ${candidates("cityHash64(date_created, message_id)")}
+        WHERE ${range} AND ${isNotStale(all, shape.severalDates)}
+        ORDER BY client_id, date_created, message_id ${onceOnly(all)} LIMIT {reach:UInt32})) AS found,
+    ${pageOfFound(shape.wholeTies)}
+    ${outputOfFound("record", shape.spread ? latest : found)}`;
+}

@@ -1,0 +1,59 @@
+/** The parts that all statements about conversations share. */
+import { type Candidates, severalDates } from "./identity-sql.ts";
+
+// Of an attempt whose latest entry has no handoff_id, entries under a handoff_id are older forms.
+const SHOWN = `arrayFilter(
+      h -> empty(unnamed) OR h.3 = 'id' OR NOT has(unnamed, JSONExtractString(h.4, 'id')), attempts)`;
+const MERGED = `groupArray((date_created, target, target_kind, entry)) AS attempts,
+        groupArrayIf(target, target_kind = 'id') AS unnamed,
+        concat('[', arrayStringConcat(arrayMap(h -> h.4, arraySort(${SHOWN})), ','), ']') AS entries`;
+
+/** Conversations with rows in a range of `date_created`, as candidates for several dates. */
+export const createdCandidates = (range: string): Candidates => ({
+  kind: "conversation",
+  id: "conversation_id",
+  table: "conversations",
+  range,
+});
+
+/**
+ * The handoffs array of each conversation with handoffs: `conversation_id`, `entries`, and without several dates
+ * `conversation_date_created`.
+ *
+ * @param keys SQL condition on `conversation_date_created` for the dates of the page
+ * @param several conversations of which all dates are read; null: none has several
+ */
+export function handoffsOf(keys: string, several: Candidates | null): string {
+  // References, which have no entry, go after the merge: they replace entries of the same attempt.
+  if (several === null) {
+    return `(SELECT conversation_date_created, conversation_id, ${MERGED}
+      FROM handoffs FINAL
+      PREWHERE ${keys}
+      WHERE client_id = {client:String} AND notEmpty(entry)
+      GROUP BY conversation_date_created, conversation_id)`;
+  }
+  return `(SELECT conversation_id, ${MERGED} FROM (
+      SELECT conversation_id, date_created, target, target_kind, entry FROM handoffs
+      WHERE client_id = {client:String} AND (${keys} OR conversation_date_created IN ${severalDates(several)})
+      ORDER BY version DESC, uploaded_at DESC LIMIT 1 BY conversation_id, target, target_kind)
+    WHERE notEmpty(entry) GROUP BY conversation_id)`;
+}
+
+/** The public JSON of a conversation `r` with its handoffs `h`. */
+export const CONVERSATION = "concat(r.head, if(empty(h.entries), '[]', h.entries), r.tail)";
+
+/**
+ * Joins the conversations of `records` as `r` with their row of `handoffs` as `h`. A join reads its right side
+ * first. In spread tables that must be the records: handoffs older than their record would be wrong.
+ */
+export function withHandoffs(
+  records: string,
+  handoffs: string,
+  { spread, severalDates: several }: { readonly spread: boolean; readonly severalDates: boolean },
+): string {
+  const joined = spread
+    ? `${handoffs} AS h RIGHT JOIN (${records}) AS r`
+    : `(${records}) AS r LEFT JOIN ${handoffs} AS h`;
+  const date = several ? "" : "h.conversation_date_created = r.date_created AND ";
+  return `${joined} ON ${date}h.conversation_id = r.conversation_id`;
+}

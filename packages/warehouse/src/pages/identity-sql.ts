@@ -1,0 +1,66 @@
+/**
+ * The SQL for records that have rows under several dates of creation. The live row of a record is the one with
+ * the largest version under any date. `record_dates` names all dates of a record before it has rows there, so
+ * records that it knows under one date need nothing of this.
+ */
+import { type DatedKind, recordNameSql } from "../tables/record-dates.ts";
+
+/** Which records a statement looks at: `SELECT id FROM table WHERE range`. */
+export type Candidates = {
+  readonly kind: DatedKind;
+  /** Column of the record's id. */
+  readonly id: string;
+  readonly table: string;
+  readonly range: string;
+};
+
+const TABLE = { conversation: "conversations", message: "messages" } as const;
+
+const nameOf = ({ kind, id }: Candidates): string => recordNameSql("{client:String}", kind, id);
+
+/** SELECT of the records with several dates: `record`, `dates`. */
+function several(candidates: Candidates): string {
+  return `SELECT record, groupUniqArray(date_created) AS dates FROM record_dates
+      WHERE record IN (SELECT ${nameOf(candidates)} FROM ${candidates.table} WHERE ${candidates.range})
+      GROUP BY record HAVING min(date_created) != max(date_created)`;
+}
+
+/** SQL for how many of the candidates have several dates. */
+export function countSeveralDates(candidates: Candidates): string {
+  return `SELECT count() FROM (${several(candidates)})`;
+}
+
+/** A set of all dates of the candidates with several dates. */
+export function severalDates(candidates: Candidates): string {
+  return `(SELECT arrayJoin(dates) FROM (${several(candidates)}))`;
+}
+
+/** A set of `(id, date of creation)` of the rows of candidates under dates that are not the live one. */
+export function staleRows(candidates: Candidates): string {
+  const { id } = candidates;
+  return `(SELECT id, d FROM (
+      SELECT ${id} AS id, argMax(date_created, (version, uploaded_at)) AS live, groupUniqArray(date_created) AS ds
+      FROM ${TABLE[candidates.kind]}
+      WHERE client_id = {client:String} AND date_created IN ${severalDates(candidates)}
+        AND ${nameOf(candidates)} IN (SELECT record FROM (${several(candidates)}))
+      GROUP BY ${id}) ARRAY JOIN ds AS d WHERE d != live)`;
+}
+
+/** SQL condition for rows of candidates that are not stale; `true` when none has several dates. */
+export const isNotStale = (candidates: Candidates, areSeveral: boolean): string =>
+  areSeveral ? `(${candidates.id}, date_created) NOT IN ${staleRows(candidates)}` : "true";
+
+/**
+ * SQL clause that keeps one row of each record. A row under another date may arrive after the stale rows of the
+ * record were looked for; either of the two was the live one meanwhile.
+ */
+export const onceOnly = ({ id }: Pick<Candidates, "id">): string => `LIMIT 1 BY ${id}`;
+
+/** SELECT of the live records of candidates by creation, in order. */
+export const liveInOrder = (
+  columns: string,
+  candidates: Candidates,
+  areSeveral: boolean,
+): string => `SELECT ${columns}
+    FROM ${candidates.table} FINAL WHERE ${candidates.range} AND ${isNotStale(candidates, areSeveral)}
+    ORDER BY client_id, date_created, ${candidates.id} ${onceOnly(candidates)}`;

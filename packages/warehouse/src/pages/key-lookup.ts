@@ -1,0 +1,37 @@
+import type { Session } from "../session/session.ts";
+import { linkBoundsOf, rateLimitsOf } from "../access/client-store.ts";
+import type { ApiClient } from "./page.ts";
+
+const KEY_AND_CLIENT = `SELECT k.key_id AS key_id, k.client_id AS client_id, k.scopes AS scopes,
+    c.client_id = '' OR c.deleted AS deleted, c.link_bounds AS link_bounds, c.rate_limits AS rate_limits
+  FROM (SELECT * FROM api_keys FINAL WHERE key_hash = {hash:String}) AS k
+  LEFT JOIN (SELECT * FROM clients FINAL) AS c ON c.client_id = k.client_id
+  WHERE NOT k.revoked`;
+
+type StoredKeyAndClient = {
+  readonly key_id: string;
+  readonly client_id: string;
+  readonly scopes: string[];
+  readonly deleted: boolean | number;
+  readonly link_bounds: string;
+  readonly rate_limits: Record<string, string>;
+};
+
+function toApiClient(row: StoredKeyAndClient): ApiClient {
+  return {
+    clientId: row.client_id,
+    keyId: row.key_id,
+    scopes: row.scopes,
+    clientDeleted: Boolean(row.deleted),
+    linkBounds: linkBoundsOf(row.link_bounds),
+    rateLimits: rateLimitsOf(row.rate_limits),
+  };
+}
+
+/** Finds a key by its SHA-256, with its client; null: unknown or revoked. */
+export const findKey = async (session: Session, hash: string): Promise<ApiClient | null> => {
+  const [row] = await session.rows<StoredKeyAndClient>("keys.look_up", KEY_AND_CLIENT, {
+    parameters: { hash },
+  });
+  return row === undefined ? null : toApiClient(row);
+};

@@ -1,0 +1,193 @@
+import type { ClickHouseSettings } from "@clickhouse/client";
+import type { StatementName } from "../session/session.ts";
+import type { MessagePageQuery } from "./page.ts";
+import {
+  conversationMessageCandidates,
+  conversationMessageOrder,
+  messagesOfConversation,
+} from "./conversation-messages-sql.ts";
+import {
+  conversationCandidates,
+  conversationOrder,
+  conversationsByCreation,
+  messageCandidates,
+  messageOrder,
+  messagesByCreation,
+} from "./created-sql.ts";
+import { type Candidates, countSeveralDates } from "./identity-sql.ts";
+import { boundOf, type PageShape, type RangeShape, type RowOrder } from "./page-sql.ts";
+import { conversationsByUpdate, updateCandidates, updateOrder } from "./updated-sql.ts";
+
+/** Records by which a page may grow when a single instant exceeds it. */
+const TIE_EXTENSION = 10_000;
+
+export const PAGE_SETTINGS: ClickHouseSettings = {
+  format_custom_escaping_rule: "Raw",
+  format_custom_field_delimiter: "",
+  format_custom_row_before_delimiter: "",
+  format_custom_row_after_delimiter: "",
+  format_custom_row_between_delimiter: ",",
+  // All rows of a key lie in one partition, because the partition is computed from a column of the key.
+  do_not_merge_across_partitions_select_final: 1,
+  // A skip index must not hide the newest version of a row.
+  use_skip_indexes_if_final: 1,
+  use_skip_indexes_if_final_exact_mode: 1,
+  query_plan_optimize_lazy_final: 0,
+  // One snapshot of each table for the keys of a page and its records.
+  enable_shared_storage_snapshot_in_query: 1,
+  cancel_http_readonly_queries_on_client_close: 1,
+};
+
+/**
+ * For tables distributed over several servers. Every part of a query is sent only when its turn comes, also
+ * to the server itself, and reads the current rows, so it finds everything that earlier parts have found.
+ */
+export const SPREAD_SETTINGS: ClickHouseSettings = {
+  enable_shared_storage_snapshot_in_query: 0,
+  prefer_localhost_replica: 0,
+  async_query_sending_for_remote: 0,
+  query_plan_join_swap_table: "false",
+  // All rows of a record lie on one shard.
+  distributed_product_mode: "local",
+};
+
+/** Collects the live versions from all shards before the update index is read. */
+const LIVE_FIRST: ClickHouseSettings = { distributed_product_mode: "global" };
+
+export const LINE_SETTINGS: ClickHouseSettings = {
+  ...PAGE_SETTINGS,
+  format_custom_row_between_delimiter: "",
+  format_custom_row_after_delimiter: "\n",
+  // Keeps the order of the table, so that nothing has to be sorted.
+  join_algorithm: "hash",
+  max_bytes_ratio_before_external_join: 0,
+};
+
+// The table gives the keys of a window in order, so grouping in order is the fastest.
+export const IN_ORDER: ClickHouseSettings = { optimize_aggregation_in_order: 1 };
+
+export type Parameters = Readonly<Record<string, string | number>>;
+
+/** A query as it is sent. Exported for benchmarks and EXPLAIN. */
+export type PageStatement = {
+  readonly name: StatementName;
+  readonly sql: string;
+  readonly parameters: Parameters;
+  readonly settings: ClickHouseSettings;
+};
+
+/** How a list of pages is read. */
+export type PagedList = {
+  readonly name:
+    | "conversations_by_creation"
+    | "conversations_by_update"
+    | "messages_by_creation"
+    | "messages_of_conversation";
+  readonly order: (shape: RangeShape) => RowOrder;
+  readonly candidates: (shape: RangeShape) => Candidates;
+  readonly page: (shape: PageShape) => string;
+  /** true: every key in the range is a record, unless it has several dates. */
+  readonly everyKeyIsLive: boolean;
+};
+
+export const PAGED_LISTS = {
+  conversationsByCreation: {
+    name: "conversations_by_creation",
+    order: conversationOrder,
+    candidates: conversationCandidates,
+    page: conversationsByCreation,
+    everyKeyIsLive: true,
+  },
+  conversationsByUpdate: {
+    name: "conversations_by_update",
+    order: updateOrder,
+    candidates: updateCandidates,
+    page: conversationsByUpdate,
+    everyKeyIsLive: false,
+  },
+  messagesByCreation: {
+    name: "messages_by_creation",
+    order: messageOrder,
+    candidates: messageCandidates,
+    page: messagesByCreation,
+    everyKeyIsLive: true,
+  },
+  messagesOfConversation: {
+    name: "messages_of_conversation",
+    order: conversationMessageOrder,
+    candidates: conversationMessageCandidates,
+    page: messagesOfConversation,
+    everyKeyIsLive: false,
+  },
+} as const satisfies Readonly<Record<string, PagedList>>;
+
+const parametersOf = (query: MessagePageQuery): Parameters => ({
+  client: query.clientId,
+  since: query.since,
+  to: query.to,
+  after_date: query.after?.date ?? -1,
+  after_id: query.after?.id ?? "",
+  size: query.pageSize,
+  reach: query.pageSize + (query.wholeTies ? TIE_EXTENSION : 0) + 1,
+  conversation: query.conversationId ?? "",
+});
+
+const rangeShape = (query: MessagePageQuery): RangeShape => ({ positioned: query.after !== undefined });
+
+const TEXT = " FORMAT TabSeparatedRaw";
+
+/** Reads the end of the first `rows` rows of the window behind the position; see `boundOf`. */
+export const boundStatement = (list: PagedList, query: MessagePageQuery, rows: number): PageStatement => ({
+  name: `pages.bound_of_${list.name}`,
+  sql: boundOf(list.order(rangeShape(query))) + TEXT,
+  parameters: { ...parametersOf(query), rows },
+  settings: {},
+});
+
+/** Reads which records of a range have several dates; see `countSeveralDates`. */
+export const severalDatesStatement = (
+  candidates: Candidates,
+  parameters: Parameters,
+  spread: boolean,
+): PageStatement => ({
+  name: "pages.several_dates",
+  sql: countSeveralDates(candidates) + TEXT,
+  parameters,
+  settings: { max_threads: 1, ...(spread ? SPREAD_SETTINGS : {}) },
+});
+
+/** What a page looks at for records with several dates. */
+export const severalDatesOfPage = (
+  list: PagedList,
+  query: MessagePageQuery,
+  bound: number,
+  spread: boolean,
+): PageStatement =>
+  severalDatesStatement(list.candidates(rangeShape(query)), { ...parametersOf(query), bound }, spread);
+
+/**
+ * The query of a page.
+ *
+ * @param at.bound date up to which rows are looked at, µs
+ * @param at.severalDates some of the records in the range have rows under several dates
+ * @param at.spread the tables are on several servers
+ */
+export const pageStatement = (
+  list: PagedList,
+  query: MessagePageQuery,
+  at: { readonly bound: number; readonly severalDates?: boolean; readonly spread?: boolean },
+): PageStatement => {
+  const { bound, severalDates = false, spread = false } = at;
+  const shape = { ...rangeShape(query), wholeTies: query.wholeTies, severalDates, spread };
+  return {
+    name: `pages.${list.name}`,
+    sql: list.page(shape),
+    parameters: { ...parametersOf(query), bound },
+    settings: {
+      ...PAGE_SETTINGS,
+      ...(spread ? SPREAD_SETTINGS : {}),
+      ...(spread && list.name === "conversations_by_update" ? LIVE_FIRST : {}),
+      format_custom_row_between_delimiter: query.separator ?? ",",
+    },
+  };
+};

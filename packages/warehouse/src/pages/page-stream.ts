@@ -1,0 +1,147 @@
+import { Readable } from "node:stream";
+import type { PagePosition } from "./page.ts";
+import { toWarehouseError, WarehouseError } from "../session/warehouse-error.ts";
+
+// Marks an exception that ClickHouse appends to a running response. Records are compact JSON, which contains
+// no raw carriage return.
+const CARRIAGE_RETURN = 13;
+const NEWLINE = 10;
+const MAX_HEAD_BYTES = 1 << 20;
+
+export type PageHead = {
+  readonly rows: number;
+  /** The query has found records of the next page. */
+  readonly keysBehind: boolean;
+  readonly last: PagePosition;
+  readonly lastIsWhole: boolean;
+  /** Rows up to the end of the page, superseded ones included. */
+  readonly needed: number;
+};
+
+export type HeadAndRecords<H> = { readonly head: H | null; readonly records: Readable };
+
+/** Parses the head line of a page of a window. */
+export function parsePageHead(line: string): PageHead {
+  const [rows, keysBehind, date, whole, id, needed] = line.split(" ");
+  return {
+    rows: Number(rows),
+    keysBehind: keysBehind === "1",
+    last: { date: Number(date), id: fromBase64(id) },
+    lastIsWhole: whole === "1",
+    needed: Number(needed),
+  };
+}
+
+/** `next`: id of the first record of the next page; null: there is none. */
+export type EndUserHead = { readonly rows: number; readonly next: string | null };
+
+/** Parses the head line of a page of end users. */
+export function parseEndUserHead(line: string): EndUserHead {
+  const [rows, more, next] = line.split(" ");
+  return { rows: Number(rows), next: more === "1" ? fromBase64(next) : null };
+}
+
+function fromBase64(text: string | undefined): string {
+  return Buffer.from(text ?? "", "base64").toString();
+}
+
+function brokenMidway(): WarehouseError {
+  return new WarehouseError("warehouse_unavailable", "EXCEPTION_MIDWAY", true, undefined);
+}
+
+const PAGE_BUFFER_BYTES = 256 * 1024;
+/** Read-ahead of a step that is opened while the previous one is still being sent. */
+const AHEAD_BYTES = 2 * 1024 * 1024;
+
+/**
+ * Creates the stream that chunks of `source` are pushed to. Reading resumes `source`, destroying destroys it.
+ */
+function readableBehind(source: Readable, highWaterMark: number): Readable {
+  const readable = new Readable({
+    highWaterMark,
+    read() {
+      source.resume();
+    },
+    destroy(error, done) {
+      source.destroy();
+      done(error);
+    },
+  });
+  // Readers still get the error. Without this listener, an error before the first read would end the process.
+  return readable.on("error", () => {});
+}
+
+/** Streams a response. Fails, and never ends cleanly, when ClickHouse fails midway. */
+export function passLines(source: Readable): Readable {
+  const lines = readableBehind(source, AHEAD_BYTES);
+  source.on("data", (chunk: Buffer) => {
+    if (chunk.indexOf(CARRIAGE_RETURN) !== -1) lines.destroy(brokenMidway());
+    else if (!lines.push(chunk)) source.pause();
+  });
+  source.on("end", () => lines.push(null));
+  source.on("error", (error) => lines.destroy(toWarehouseError(error)));
+  source.on("close", () => {
+    if (!source.readableEnded) lines.destroy(brokenMidway());
+  });
+  return lines;
+}
+
+/**
+ * Splits the response of a page query into its head line, parsed by `parse` (null without rows), and the
+ * stream of the records. The stream fails, and never ends cleanly, when ClickHouse fails midway or the
+ * connection breaks.
+ *
+ * @throws WarehouseError when ClickHouse fails before the head line is complete
+ */
+export function splitHead<H>(source: Readable, parse: (line: string) => H): Promise<HeadAndRecords<H>> {
+  return new Promise((resolve, reject) => {
+    let settled = false;
+    let pending: Buffer = Buffer.alloc(0);
+    const records = readableBehind(source, PAGE_BUFFER_BYTES);
+
+    function fail(cause: Error): void {
+      const error = toWarehouseError(cause);
+      if (settled) {
+        records.destroy(error);
+        return;
+      }
+      settled = true;
+      records.destroy();
+      reject(error);
+    }
+
+    function pass(chunk: Buffer): void {
+      if (chunk.length > 0 && !records.push(chunk)) source.pause();
+    }
+
+    source.on("data", (chunk: Buffer) => {
+      if (chunk.indexOf(CARRIAGE_RETURN) !== -1) return fail(brokenMidway());
+      if (settled) return pass(chunk);
+      pending = pending.length === 0 ? chunk : Buffer.concat([pending, chunk]);
+      const end = pending.indexOf(NEWLINE);
+      if (end === -1) {
+        if (pending.length > MAX_HEAD_BYTES) fail(brokenMidway());
+        return;
+      }
+      settled = true;
+      const head = parse(pending.toString("latin1", 0, end));
+      source.pause();
+      pass(pending.subarray(end + 1));
+      resolve({ head, records });
+    });
+    source.on("end", () => {
+      if (settled) {
+        records.push(null);
+        return;
+      }
+      if (pending.length > 0) return fail(brokenMidway());
+      settled = true;
+      records.push(null);
+      resolve({ head: null, records });
+    });
+    source.on("error", fail);
+    source.on("close", () => {
+      if (!source.readableEnded) fail(brokenMidway());
+    });
+  });
+}

@@ -1,0 +1,86 @@
+import { Readable } from "node:stream";
+import { text } from "node:stream/consumers";
+import { createLookAhead } from "./look-ahead.ts";
+import type { MessagePageQuery, Page } from "./page.ts";
+import {
+  boundStatement,
+  type PagedList,
+  type PageStatement,
+  pageStatement,
+  severalDatesOfPage,
+} from "./page-statements.ts";
+import { type HeadAndRecords, type PageHead, parsePageHead, splitHead } from "./page-stream.ts";
+
+/** Sends a query and passes the response stream to `open`. */
+export type SendStatement = <T>(
+  statement: PageStatement,
+  open: (stream: Readable) => T | Promise<T>,
+  signal: AbortSignal | undefined,
+) => Promise<T>;
+
+/** A page that finds too few records looks at this many times more rows. */
+const ROWS_FACTOR = 4;
+
+/** The first rows of a window behind a position. */
+type Bound = { readonly date: number; readonly rows: number; readonly keys: number };
+
+const boundOf = (answer: string): Bound => {
+  const [date, rows, keys] = answer.trim().split(" ").map(Number);
+  return { date: date ?? 0, rows: rows ?? 0, keys: keys ?? 0 };
+};
+
+const openPage = (stream: Readable): Promise<HeadAndRecords<PageHead>> => splitHead(stream, parsePageHead);
+
+const emptyPage = (): Page => ({ rows: 0, next: null, nextIsWhole: false, records: Readable.from([]) });
+
+/**
+ * Reads pages of one list. A page is a range of rows that holds somewhat more records than the page; the range is
+ * chosen first, from how many rows the records of this client had before.
+ *
+ * @param deps.initial rows per record that are assumed for a client without a previous page
+ * @param deps.spare further rows to look at
+ * @throws WarehouseError
+ */
+export const createPageReader = (deps: {
+  readonly list: PagedList;
+  readonly initial: number;
+  readonly spare: number;
+  readonly send: SendStatement;
+  readonly isSpread: () => Promise<boolean>;
+}): ((query: MessagePageQuery) => Promise<Page>) => {
+  const { list, send, isSpread } = deps;
+  const lookAhead = createLookAhead(deps);
+
+  const askForSeveral = async (query: MessagePageQuery, bound: number, spread: boolean): Promise<number> =>
+    Number(await send(severalDatesOfPage(list, query, bound, spread), text, query.signal));
+
+  return async (query) => {
+    const { clientId, pageSize, signal } = query;
+    const spread = await isSpread();
+    for (let rows = lookAhead.candidates(clientId, pageSize); ; rows *= ROWS_FACTOR) {
+      const bound = boundOf(await send(boundStatement(list, query, rows), text, signal));
+      if (bound.rows === 0) return emptyPage();
+      const atEnd = bound.rows < rows;
+      if (!atEnd && list.everyKeyIsLive && bound.keys <= pageSize) continue;
+      const at = { bound: atEnd ? query.to - 1 : bound.date, spread };
+      // Asked before the page is read: rows under another date that arrive later are no older than the page.
+      const several = await askForSeveral(query, at.bound, spread);
+      // Each record with several dates has at least one key that is not live.
+      if (list.everyKeyIsLive) lookAhead.learn(clientId, Math.max(bound.keys - several, 1), bound.rows);
+      const statement = pageStatement(list, query, { ...at, severalDates: several > 0 });
+      const { head, records } = await send(statement, openPage, signal);
+      // A link must never lead to an empty page: a record behind the page is known, or there is none.
+      if (head !== null && (head.keysBehind || atEnd)) {
+        if (!list.everyKeyIsLive && head.keysBehind) lookAhead.learn(clientId, head.rows, head.needed);
+        return {
+          rows: head.rows,
+          next: head.keysBehind ? head.last : null,
+          nextIsWhole: head.lastIsWhole,
+          records,
+        };
+      }
+      records.destroy();
+      if (head === null && atEnd) return emptyPage();
+    }
+  };
+};

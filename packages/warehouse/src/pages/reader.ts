@@ -1,0 +1,123 @@
+import type { Readable } from "node:stream";
+import { text } from "node:stream/consumers";
+import { endUsers } from "./end-user-sql.ts";
+import { findKey } from "./key-lookup.ts";
+import { LINE_LISTS, type LineList, stepEnd } from "./line-sql.ts";
+import type { Reader, WindowLines } from "./page.ts";
+import {
+  IN_ORDER,
+  LINE_SETTINGS,
+  PAGE_SETTINGS,
+  PAGED_LISTS,
+  type PageStatement,
+  severalDatesStatement,
+  SPREAD_SETTINGS,
+} from "./page-statements.ts";
+import { parseEndUserHead, passLines, splitHead } from "./page-stream.ts";
+import { createPageReader, type SendStatement } from "./read-page.ts";
+import type { Session } from "../session/session.ts";
+import { toWarehouseError } from "../session/warehouse-error.ts";
+
+/** Key look-ups delay every request, so they time out early. */
+const LOOKUP_TIMEOUT_MS = 5_000;
+/** Large enough that the fixed cost of a query per step is negligible. */
+const STEP_ROWS = 40_000;
+
+/** Rows of all versions per record, assumed for a client without a previous page. */
+const INITIAL_ROWS = { created: 2, updated: 5, ofConversation: 1.15 } as const;
+/** Rows that a page looks at beyond the estimate. */
+const SPARE_ROWS = { created: 10, updated: 200, ofConversation: 10 } as const;
+
+const openEndUsers = (stream: Readable) => splitHead(stream, parseEndUserHead);
+
+export function createReader(deps: {
+  /** For pages, with the reading user. */
+  readonly session: Session;
+  /** For key look-ups, with the same user and a separate pool: pages may occupy all connections of theirs. */
+  readonly lookups: Session;
+  /** Timeout of key look-ups and pings. */
+  readonly lookupTimeoutMs?: number;
+  /** Rows of all versions in one step of `lines`. */
+  readonly stepRows?: number;
+}): Reader {
+  const { session, stepRows = STEP_ROWS, lookupTimeoutMs = LOOKUP_TIMEOUT_MS } = deps;
+  const lookups = deps.lookups.with({
+    timeoutMs: lookupTimeoutMs,
+    settings: { max_execution_time: Math.ceil(lookupTimeoutMs / 1000) },
+  });
+
+  let knownToBeSpread: Promise<boolean> | undefined;
+
+  async function askWhetherSpread(): Promise<boolean> {
+    try {
+      const [table] = await lookups.rows<{ engine: string }>(
+        "pages.engine",
+        "SELECT engine FROM system.tables WHERE database = currentDatabase() AND name = 'conversations'",
+      );
+      if (table === undefined) knownToBeSpread = undefined;
+      return table?.engine === "Distributed";
+    } catch (error) {
+      knownToBeSpread = undefined;
+      throw error;
+    }
+  }
+
+  /** Whether the tables are distributed over several servers; asked once. */
+  const isSpread = (): Promise<boolean> => (knownToBeSpread ??= askWhetherSpread());
+
+  const send: SendStatement = async ({ name, sql, parameters, settings }, open, signal) => {
+    try {
+      return await open(await session.stream(name, sql, { parameters, settings, signal }));
+    } catch (error) {
+      // Converts the reason of an aborted signal too.
+      throw toWarehouseError(error);
+    }
+  };
+
+  const linesOf = (list: LineList): WindowLines => ({
+    async stepEnd({ clientId, since, to, signal }) {
+      const parameters = { client: clientId, since, to, rows: stepRows };
+      const sql = `${stepEnd(list)} FORMAT TabSeparated`;
+      const answer = await send({ name: "pages.step_end", sql, parameters, settings: {} }, text, signal);
+      // An instant with more rows than a step becomes a step of its own.
+      return answer === "" ? to : Math.max(Number(answer), since + 1);
+    },
+    async read({ clientId, since, to, signal }) {
+      const parameters = { client: clientId, since, to };
+      const spread = await isSpread();
+      const settings = { ...LINE_SETTINGS, ...(spread ? SPREAD_SETTINGS : {}) };
+      const several = await send(severalDatesStatement(list.candidates, parameters, spread), text, signal);
+      const sql = list.lines({ spread, severalDates: Number(several) > 0 });
+      return send({ name: `lines.${list.table}`, sql, parameters, settings }, passLines, signal);
+    },
+  });
+
+  const pagesOf = (list: keyof typeof PAGED_LISTS, kind: keyof typeof INITIAL_ROWS) =>
+    createPageReader({
+      list: PAGED_LISTS[list],
+      initial: INITIAL_ROWS[kind],
+      spare: SPARE_ROWS[kind],
+      send,
+      isSpread,
+    });
+  const messagesByCreation = pagesOf("messagesByCreation", "created");
+  const messagesOfConversation = pagesOf("messagesOfConversation", "ofConversation");
+
+  return {
+    lines: { conversations: linesOf(LINE_LISTS.conversations), messages: linesOf(LINE_LISTS.messages) },
+    conversationsByCreation: pagesOf("conversationsByCreation", "created"),
+    conversationsByUpdate: pagesOf("conversationsByUpdate", "updated"),
+    messagesByCreation: (query) =>
+      query.conversationId === undefined ? messagesByCreation(query) : messagesOfConversation(query),
+    async endUsers({ clientId, from = "", limit, externalId, signal }) {
+      const sql = endUsers({ selected: externalId !== undefined });
+      const parameters = { client: clientId, from, size: limit, external_id: externalId ?? "" };
+      const settings = { ...PAGE_SETTINGS, ...IN_ORDER, ...((await isSpread()) ? SPREAD_SETTINGS : {}) };
+      const statement: PageStatement = { name: "pages.end_users", sql, parameters, settings };
+      const { head, records } = await send(statement, openEndUsers, signal);
+      return { rows: head?.rows ?? 0, next: head?.next ?? null, records };
+    },
+    findKey: (hash) => findKey(lookups, hash),
+    ping: lookups.ping,
+  };
+}

@@ -1,0 +1,71 @@
+/**
+ * The SQL of pages of conversations by date_updated. Candidates are the rows of the update index in the range,
+ * superseded ones included.
+ */
+import { CONVERSATION, handoffsOf, withHandoffs } from "./conversation-sql.ts";
+import { keysOfPage, outputOfFound, pageOfFound } from "./found-sql.ts";
+import { type Candidates, onceOnly, severalDates } from "./identity-sql.ts";
+import { type PageShape, rangeOf, type RangeShape, type RowOrder, windowOf } from "./page-sql.ts";
+
+/** The order of the update index. */
+export const updateOrder = (shape: RangeShape): RowOrder => ({
+  table: "conversation_updates",
+  window: windowOf("date_updated", "conversation_id", shape),
+  date: "date_updated",
+  id: "conversation_id",
+  columns: "client_id, date_updated",
+});
+
+/** Conversations with candidates. */
+export const updateCandidates = (shape: RangeShape): Candidates => ({
+  kind: "conversation",
+  id: "conversation_id",
+  table: "conversation_updates",
+  range: rangeOf("date_updated", "conversation_id", shape),
+});
+
+/** SELECT of hashes of the live versions of the candidates. Hashes have 128 bits: a collision would show a superseded record. */
+function latestVersions(candidates: Candidates, several: boolean): string {
+  const dates = `SELECT date_created FROM conversation_updates WHERE ${candidates.range}`;
+  if (!several) {
+    return `SELECT sipHash128(date_created, conversation_id, max(version)) FROM conversations
+      WHERE client_id = {client:String} AND date_created IN (${dates})
+      GROUP BY client_id, date_created, conversation_id`;
+  }
+  return `SELECT sipHash128(live.1, conversation_id, live.2) FROM (
+      SELECT conversation_id, argMax((date_created, version), (version, uploaded_at)) AS live FROM conversations
+      WHERE client_id = {client:String} AND (date_created IN (${dates}) OR date_created IN ${severalDates(candidates)})
+      GROUP BY conversation_id)`;
+}
+
+/** Conversations by date_updated. A candidate is live when its version is the latest in `conversations`. */
+export function conversationsByUpdate(shape: PageShape): string {
+  const { positioned, wholeTies, spread } = shape;
+  const candidates = updateCandidates(shape);
+  const several = shape.severalDates ? candidates : null;
+  // A query takes its snapshot of a table where it first names the table. The part without rows names
+  // `conversations` first. The update index is written before that table, so its later snapshot has all live
+  // versions.
+  const records = `SELECT date_updated, date_created, conversation_id, head, tail FROM conversations WHERE false
+      UNION ALL SELECT date_updated, date_created, conversation_id, head, tail FROM conversation_updates FINAL
+      PREWHERE sipHash128(date_updated, conversation_id, version) IN (${keysOfPage("sipHash128(k.1, k.2, k.3)")})
+      WHERE ${candidates.range} AND date_updated <= page.2`;
+  const handoffs = handoffsOf(`conversation_date_created IN (${keysOfPage("k.4")})`, several);
+  // Rows of the update index up to the end of the page.
+  const needed = `(SELECT count() FROM conversation_updates
+      WHERE ${windowOf("date_updated", "conversation_id", { positioned })} AND date_updated <= page.2)`;
+  return `WITH
+    latest AS (${latestVersions(candidates, shape.severalDates)}),
+    (SELECT arraySort(groupArray((d, id, v, c))) FROM
+      (SELECT DISTINCT date_updated AS d, conversation_id AS id, version AS v, date_created AS c
+        FROM conversation_updates
+        WHERE ${candidates.range} AND sipHash128(date_created, conversation_id, version) IN latest
+        ORDER BY d, id, c ${onceOnly({ id: "id" })} LIMIT {reach:UInt32})) AS found,
+    ${pageOfFound(wholeTies)}
+    ${outputOfFound(
+      CONVERSATION,
+      `${withHandoffs(records, handoffs, { spread, severalDates: shape.severalDates })}
+      ORDER BY r.date_updated, r.conversation_id`,
+      needed,
+    )}`;
+}

@@ -1,0 +1,73 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { formatTimestampZ, LIST_NAMES, type ListName, type Micros } from "@conversation-export/domain";
+import type { Session } from "../session/session.ts";
+
+/** Watermarks, µs since the epoch; lists without a known watermark are missing. */
+export type Watermarks = Readonly<Partial<Record<ListName, Micros>>>;
+
+/** @throws WarehouseError from every method */
+export type WatermarkReader = {
+  load(): Promise<Watermarks>;
+};
+
+/** @throws WarehouseError from every method */
+export type WatermarkWriter = WatermarkReader & {
+  /**
+   * Stores a watermark; one below the stored one has no effect. If it is at most a second ahead of
+   * ClickHouse's clock, waits until the clock has reached it. false: it is further ahead and was not stored.
+   */
+  save(list: ListName, instant: Micros): Promise<boolean>;
+};
+
+/** Synchronised clocks differ by less. */
+const MAX_AHEAD_MICROS = 1_000_000;
+
+const isListName = (name: string): name is ListName => LIST_NAMES.some((list) => list === name);
+
+const TIMEOUT_MS = 10_000;
+
+const loadWith = async (session: Session): Promise<Watermarks> => {
+  const rows = await session.rows<{ list: string; micros: string }>(
+    "watermarks.load",
+    "SELECT list, toString(max(version)) AS micros FROM watermarks GROUP BY list",
+  );
+  return Object.fromEntries(
+    rows.filter(({ list }) => isListName(list)).map(({ list, micros }) => [list, Number(micros)]),
+  );
+};
+
+/** Microseconds from ClickHouse's clock to the instant; negative when it has passed. */
+const microsUntil = async (session: Session, instant: Micros): Promise<number> => {
+  const [row] = await session.rows<{ ahead: string }>(
+    "watermarks.clock",
+    "SELECT toString({instant:Int64} - toUnixTimestamp64Micro(now64(6))) AS ahead",
+    { parameters: { instant } },
+  );
+  return Number(row?.ahead);
+};
+
+export function createWatermarkReader(deps: { readonly session: Session }): WatermarkReader {
+  const session = deps.session.with({ timeoutMs: TIMEOUT_MS });
+  return { load: () => loadWith(session) };
+}
+
+export function createWatermarkWriter(deps: { readonly session: Session }): WatermarkWriter {
+  const session = deps.session.with({ timeoutMs: TIMEOUT_MS });
+  return {
+    load: () => loadWith(session),
+    async save(list, instant) {
+      const ahead = await microsUntil(session, instant);
+      // The largest instant wins for good, so a future one from a wrong clock would be false until its time
+      // comes.
+      if (ahead > MAX_AHEAD_MICROS) return false;
+      if (ahead > 0) await sleep(Math.ceil(ahead / 1000));
+      await session.insert(
+        "watermarks.save",
+        { table: "watermarks", rows: [{ list, version: instant, instant: formatTimestampZ(instant) }] },
+        // Asynchronous: the server combines the rows of all lists and processes, so that few parts arise.
+        { settings: { async_insert: 1, wait_for_async_insert: 1 } },
+      );
+      return true;
+    },
+  };
+}

@@ -1,0 +1,182 @@
+import { text } from "node:stream/consumers";
+import type { WarehouseAccess } from "../session/connection.ts";
+import { serverUrls } from "../session/server-urls.ts";
+import { createSession } from "../session/session.ts";
+import { appliedSql, readMigrations } from "./migrate.ts";
+import type { Topology } from "./migration-template.ts";
+import { FIRST_SECRET } from "../upkeep/erasure/suppression-store.ts";
+
+/** `changed`: its file differs from the applied one. `later`: applied by a newer version of this software. */
+export type SchemaState = {
+  readonly name: string;
+  readonly state: "applied" | "pending" | "changed" | "later";
+};
+
+export type ServerClock = {
+  readonly version: string;
+  /** How far the clock of the server is ahead of this process, ms, correct to within `uncertainMs`. */
+  readonly aheadMs: number;
+  readonly uncertainMs: number;
+};
+
+export type Disk = { readonly name: string; readonly freeBytes: number; readonly totalBytes: number };
+/** A mutation that fails again and again. */
+export type StuckMutation = { readonly table: string; readonly id: string; readonly reason: string };
+export type CrowdedPartition = {
+  readonly table: string;
+  readonly partition: string;
+  readonly parts: number;
+};
+
+/**
+ * Facts about a server and one of its users, for checking the installation.
+ *
+ * @throws WarehouseError from every method
+ */
+export type Inspector = {
+  clock(): Promise<ServerClock>;
+  /** Migrations of this software and of the database, in order. Changes nothing. */
+  schema(): Promise<SchemaState[]>;
+  /**
+   * Whether the user has all `privileges`. Both arguments in the syntax of GRANT, without parameters, such as
+   * `SELECT, INSERT` and `system.parts`; `{database}` in `on` stands for the database of the URL.
+   */
+  may(privileges: string, on: string): Promise<boolean>;
+  /** Values of settings in effect for the user. */
+  settings(names: readonly string[]): Promise<Readonly<Record<string, string>>>;
+  disks(): Promise<Disk[]>;
+  stuckMutations(): Promise<StuckMutation[]>;
+  /** Hash of the secret that the stored suppressions were hashed with; null: none is stored. */
+  suppressionSecret(): Promise<string | null>;
+  /** Data-subject requests that are not finished. */
+  openRequests(): Promise<{ readonly count: number; readonly oldestAgeMs: number }>;
+  /** Partitions with more than `parts` active parts, the fullest first. */
+  crowdedPartitions(parts: number): Promise<CrowdedPartition[]>;
+  close(): Promise<void>;
+};
+
+const TIMEOUT_MS = 10_000;
+/** Rows of one answer. */
+const MAX_ROWS = 10;
+
+/** @param deps.url `http://user:password@host:port/database` of the user to inspect */
+export function createInspector(
+  deps: WarehouseAccess & {
+    readonly topology: Topology;
+  },
+): Inspector {
+  const { topology } = deps;
+  const database = decodeURIComponent(new URL(deps.url).pathname.slice(1));
+  const own = createSession({ ...deps, maxConnections: 4 });
+  const session = own.with({ timeoutMs: TIMEOUT_MS });
+  const { system } = session.names;
+
+  /** Checksums of the migrations that were applied on a server, by name. */
+  async function appliedOn(url: string): Promise<ReadonlyMap<string, string>> {
+    const { ca, application } = deps;
+    const address = topology.shards === undefined ? undefined : new URL(url).origin;
+    const server = createSession({ url, ca, application, maxConnections: 1, address });
+    const asked = server.with({ timeoutMs: TIMEOUT_MS });
+    try {
+      const there = await asked.rows(
+        "schema.is_there",
+        "SELECT name FROM system.tables WHERE database = currentDatabase() AND name = 'schema_migrations'",
+      );
+      if (there.length === 0) return new Map();
+      const rows = await asked.rows<{ name: string; checksum: string }>(
+        "schema.applied",
+        appliedSql(topology),
+      );
+      return new Map(rows.map(({ name, checksum }) => [name, checksum]));
+    } finally {
+      await server.close();
+    }
+  }
+
+  return {
+    async clock() {
+      const [before, timer] = [Date.now(), performance.now()];
+      const rows = await session.rows<{ version: string; ms: string }>(
+        "inspect.clock",
+        "SELECT version() AS version, toString(toUnixTimestamp64Milli(now64(3))) AS ms",
+      );
+      const tookMs = performance.now() - timer;
+      const aheadMs = Number(rows[0]?.ms) - (before + tookMs / 2);
+      return { version: rows[0]?.version ?? "", aheadMs, uncertainMs: tookMs / 2 };
+    },
+    async schema() {
+      const files = await readMigrations();
+      const ofServers = await Promise.all(serverUrls(deps.url, topology).map(appliedOn));
+      const all = new Set([...files.map(({ name }) => name), ...ofServers.flatMap((one) => [...one.keys()])]);
+      return [...all].sort().map((name): SchemaState => {
+        const checksum = files.find((file) => file.name === name)?.checksum;
+        if (checksum === undefined) return { name, state: "later" };
+        const found = ofServers.map((applied) => applied.get(name));
+        if (found.some((one) => one !== undefined && one !== checksum)) return { name, state: "changed" };
+        return { name, state: found.includes(undefined) ? "pending" : "applied" };
+      });
+    },
+    async may(privileges, on) {
+      const target = on.replace("{database}", `\`${database.replaceAll("`", "")}\``);
+      // CHECK GRANT allows no FORMAT clause.
+      const answer = await session.stream("inspect.grants", `CHECK GRANT ${privileges} ON ${target}`);
+      return (await text(answer)).trim() === "1";
+    },
+    async settings(names) {
+      // One query per setting: the user may have no access to system.settings.
+      const entries = await Promise.all(
+        names.map(async (name): Promise<[string, string]> => {
+          const rows = await session.rows<{ value: string }>(
+            "inspect.setting",
+            "SELECT toString(getSetting({name:String})) AS value",
+            { parameters: { name } },
+          );
+          return [name, rows[0]?.value ?? ""];
+        }),
+      );
+      return Object.fromEntries(entries);
+    },
+    async disks() {
+      const rows = await session.rows<{ name: string; free: string; total: string }>(
+        "inspect.disks",
+        `SELECT name, toString(unreserved_space) AS free, toString(total_space) AS total FROM ${system("disks")}`,
+      );
+      return rows.map(({ name, free, total }) => ({
+        name,
+        freeBytes: Number(free),
+        totalBytes: Number(total),
+      }));
+    },
+    async stuckMutations() {
+      return session.rows<StuckMutation>(
+        "inspect.mutations",
+        `SELECT table, mutation_id AS id, latest_fail_reason AS reason FROM ${system("mutations")}
+         WHERE database = currentDatabase() AND NOT is_done AND latest_fail_reason != ''
+         ORDER BY create_time LIMIT ${MAX_ROWS}`,
+      );
+    },
+    async crowdedPartitions(parts) {
+      const rows = await session.rows<{ table: string; partition: string; parts: string | number }>(
+        "inspect.parts",
+        `SELECT table, partition, count() AS parts FROM ${system("parts")}
+         WHERE database = currentDatabase() AND active
+         GROUP BY hostName(), tcpPort(), table, partition HAVING parts > {parts:UInt32} ORDER BY parts DESC LIMIT ${MAX_ROWS}`,
+        { parameters: { parts } },
+      );
+      return rows.map((row) => ({ ...row, parts: Number(row.parts) }));
+    },
+    async suppressionSecret() {
+      const rows = await session.rows<{ value: string }>("inspect.secret", FIRST_SECRET);
+      return rows[0]?.value ?? null;
+    },
+    async openRequests() {
+      const rows = await session.rows<{ requests: string | number; age: string | number }>(
+        "inspect.requests",
+        `SELECT count() AS requests, max(dateDiff('millisecond', received_at, now64(3))) AS age
+         FROM data_subject_requests FINAL WHERE status NOT IN ('completed', 'failed')`,
+      );
+      return { count: Number(rows[0]?.requests ?? 0), oldestAgeMs: Number(rows[0]?.age ?? 0) };
+    },
+    close: own.close,
+  };
+}

@@ -1,0 +1,160 @@
+import { createHash } from "node:crypto";
+import { readdir, readFile } from "node:fs/promises";
+import { ServiceError } from "@conversation-export/runtime";
+import type { WarehouseAccess } from "../session/connection.ts";
+import { serverUrls } from "../session/server-urls.ts";
+import { createSession, type Session } from "../session/session.ts";
+import { onCluster, renderMigration, type Topology } from "./migration-template.ts";
+import { WarehouseError } from "../session/warehouse-error.ts";
+import { acquireSchemaLock } from "./schema-lock.ts";
+
+export type Migration = { readonly name: string; readonly checksum: string; readonly template: string };
+/** `applied`: by this run, on at least one shard. */
+export type MigrationState = { readonly name: string; readonly state: "applied" | "unchanged" };
+
+type Server = Omit<WarehouseAccess, "application"> & {
+  /** Named in errors; undefined with a single server. */
+  readonly address?: string | undefined;
+};
+
+const FOLDER = new URL("../../migrations/", import.meta.url);
+const NAME = /^\d{4}-[a-z0-9-]+\.sql$/;
+
+/** Migration files, in the order in which they are applied. */
+export async function readMigrations(): Promise<Migration[]> {
+  const names = (await readdir(FOLDER)).filter((name) => NAME.test(name)).sort();
+  const migrations: Migration[] = [];
+  for (const name of names) {
+    const template = await readFile(new URL(name, FOLDER), "utf8");
+    migrations.push({ name, checksum: createHash("sha256").update(template).digest("hex"), template });
+  }
+  return migrations;
+}
+
+/** Creates the database that the URL names, and returns its name. */
+async function ensureDatabase({ url, ca, address }: Server, topology: Topology): Promise<string> {
+  const database = decodeURIComponent(new URL(url).pathname.slice(1));
+  if (!/^\w+$/.test(database)) {
+    throw new ServiceError(
+      "config",
+      "the ClickHouse URL names no database: http://user:password@host:port/database",
+    );
+  }
+  const server = new URL(url);
+  server.pathname = "/";
+  const session = createSession({ url: server.href, ca, address, application: "migrate" });
+  try {
+    const query = `CREATE DATABASE IF NOT EXISTS ${database} ${onCluster(topology)}`;
+    await session.command("migrate.database", query);
+    return database;
+  } finally {
+    await session.close();
+  }
+}
+
+/**
+ * SQL for name and checksum of every applied migration; without parameters. With Keeper, only the server that
+ * sent a migration to the others has a row for it; without, every shard has its own rows.
+ */
+export const appliedSql = (topology: Topology): string => {
+  const noted =
+    onCluster(topology) === ""
+      ? "schema_migrations"
+      : `clusterAllReplicas('${topology.cluster}', currentDatabase(), 'schema_migrations')`;
+  return `SELECT name, argMax(checksum, applied_at) AS checksum FROM ${noted} GROUP BY name ORDER BY name`;
+};
+
+async function appliedChecksums(session: Session, topology: Topology): Promise<Map<string, string>> {
+  const rows = await session.rows<{ name: string; checksum: string }>(
+    "migrate.applied",
+    appliedSql(topology),
+  );
+  return new Map(rows.map((row) => [row.name, row.checksum]));
+}
+
+/** Applies the missing migrations to one server, or with `ON CLUSTER` to all, and returns their names. */
+async function migrateServer(
+  server: Server,
+  topology: Topology,
+  migrations: readonly Migration[],
+  onApplied: (name: string) => void,
+): Promise<ReadonlySet<string>> {
+  const database = await ensureDatabase(server, topology);
+  const session = createSession({ ...server, application: "migrate" });
+  try {
+    await session.command(
+      "migrate.table",
+      `CREATE TABLE IF NOT EXISTS schema_migrations ${onCluster(topology)}
+        (name String, checksum String, applied_at DateTime64(3, 'UTC')) ENGINE = MergeTree ORDER BY name`,
+    );
+    const lock = await acquireSchemaLock({ session, database, topology });
+    try {
+      const applied = await appliedChecksums(session, topology);
+      const now = new Set<string>();
+      for (const { name, checksum, template } of migrations) {
+        const known = applied.get(name);
+        if (known !== undefined && known !== checksum) {
+          throw new ServiceError("migration_changed", `${name} differs from the one that was applied`);
+        }
+        if (known !== undefined) continue;
+        for (const statement of renderMigration(template, topology)) {
+          lock.assertHeld();
+          await session.command("migrate.apply", statement);
+        }
+        lock.assertHeld();
+        const row = { name, checksum, applied_at: new Date().toISOString() };
+        await session.insert(
+          "migrate.note",
+          { table: "schema_migrations", rows: [row] },
+          { settings: { async_insert: 0 } },
+        );
+        onApplied(name);
+        now.add(name);
+      }
+      return now;
+    } finally {
+      await lock.release();
+    }
+  } finally {
+    await session.close();
+  }
+}
+
+/**
+ * Applies missing migrations in order, under a lock. Statements are idempotent, so the next run completes one
+ * that was killed. Without Keeper, shards are migrated one after the other, and a new shard gets everything.
+ *
+ * @throws ServiceError `migration_changed` when a file differs from the applied one, `migration_locked` while
+ * another migration runs, `config` for a URL without a database; the message names the shard
+ * @throws WarehouseError when ClickHouse fails
+ */
+export async function migrate(
+  deps: Server & {
+    readonly topology?: Topology;
+    /** `shard`: the address of the shard, when there are several. */
+    readonly onApplied?: (name: string, shard?: string) => void;
+  },
+): Promise<MigrationState[]> {
+  const topology = deps.topology ?? { cluster: null };
+  const migrations = await readMigrations();
+  const applied = new Set<string>();
+  for (const [index, url] of serverUrls(deps.url, topology).entries()) {
+    const shard = topology.shards?.[index];
+    try {
+      const onApplied = (name: string): void => deps.onApplied?.(name, shard);
+      const now = await migrateServer({ url, ca: deps.ca, address: shard }, topology, migrations, onApplied);
+      for (const name of now) applied.add(name);
+    } catch (error) {
+      throw ofShard(error, shard);
+    }
+  }
+  return migrations.map(({ name }) => ({ name, state: applied.has(name) ? "applied" : "unchanged" }));
+}
+
+function ofShard(error: unknown, shard: string | undefined): unknown {
+  // A WarehouseError already names its shard.
+  if (shard === undefined || !(error instanceof ServiceError) || error instanceof WarehouseError)
+    return error;
+  const { code, message, retryable } = error;
+  return new ServiceError(code, `${shard}: ${message}`, { retryable, cause: error });
+}

@@ -1,0 +1,100 @@
+import { describe, expect, it } from "vitest";
+import { readMigrations } from "./migrate.ts";
+import { renderMigration } from "./migration-template.ts";
+
+const TEMPLATE = `-- a comment; with a semicolon
+CREATE TABLE IF NOT EXISTS {{local things}} {{on cluster}} (
+  id String COMMENT 'a;b',
+  version UInt64
+) ENGINE = {{engine ReplacingMergeTree(version)}} ORDER BY id;
+
+{{distributed things by cityHash64(id, version)}};
+ALTER TABLE {{local things}} {{on cluster}} ADD INDEX IF NOT EXISTS i id TYPE minmax;
+{{alter things ADD COLUMN IF NOT EXISTS x Map(String, String)}};`;
+
+describe("renderMigration", () => {
+  it("makes plain tables for one server", () => {
+    const [create, index, alter, ...others] = renderMigration(TEMPLATE, { cluster: null });
+    expect(create?.replace(/\s+/g, " ")).toBe(
+      "CREATE TABLE IF NOT EXISTS things ( id String COMMENT 'a;b', version UInt64 ) ENGINE = ReplacingMergeTree(version) ORDER BY id",
+    );
+    expect(index?.replace(/\s+/g, " ")).toBe("ALTER TABLE things ADD INDEX IF NOT EXISTS i id TYPE minmax");
+    expect(alter).toBe("ALTER TABLE things ADD COLUMN IF NOT EXISTS x Map(String, String)");
+    expect(others).toEqual([]);
+  });
+
+  it("makes replicated tables behind distributed ones for a cluster", () => {
+    const [create, distributed, index, alterLocal, alterDistributed, ...others] = renderMigration(TEMPLATE, {
+      cluster: "main",
+    });
+    expect(create).toContain("IF NOT EXISTS things_local ON CLUSTER 'main' (");
+    expect(create).toContain("ENGINE = ReplicatedReplacingMergeTree(version) ORDER BY id");
+    expect(distributed).toBe(
+      "CREATE TABLE IF NOT EXISTS things ON CLUSTER 'main' AS things_local ENGINE = Distributed('main', currentDatabase(), 'things_local', cityHash64(id, version))",
+    );
+    expect(index).toBe("ALTER TABLE things_local ON CLUSTER 'main' ADD INDEX IF NOT EXISTS i id TYPE minmax");
+    const action = "ON CLUSTER 'main' ADD COLUMN IF NOT EXISTS x Map(String, String)";
+    expect([alterLocal, alterDistributed]).toEqual([
+      `ALTER TABLE things_local ${action}`,
+      `ALTER TABLE things ${action}`,
+    ]);
+    expect(others).toEqual([]);
+  });
+
+  it("makes unreplicated tables on shards that get each statement themselves", () => {
+    const plain = renderMigration(TEMPLATE, { cluster: "main", shards: ["http://a:8123", "http://b:8123"] });
+    expect(plain.join("\n")).not.toMatch(/ON CLUSTER|Replicated/);
+    const [create, distributed, index, alterLocal, alterDistributed, ...others] = plain;
+    expect(create).toContain("ENGINE = ReplacingMergeTree(version) ORDER BY id");
+    expect(create).toMatch(/^CREATE TABLE IF NOT EXISTS things_local\s/);
+    expect(distributed).toBe(
+      "CREATE TABLE IF NOT EXISTS things AS things_local ENGINE = Distributed('main', currentDatabase(), 'things_local', cityHash64(id, version))",
+    );
+    expect(index).toMatch(/^ALTER TABLE things_local\s/);
+    expect([alterLocal, alterDistributed].map((statement) => statement?.split(" ")[2])).toEqual([
+      "things_local",
+      "things",
+    ]);
+    expect(others).toEqual([]);
+  });
+
+  it("fills each shard from itself where each gets the statement, and else all from all", () => {
+    const fill = "INSERT INTO {{reached things}} SELECT id FROM {{reached others}};";
+    expect(renderMigration(fill, { cluster: null })).toEqual(["INSERT INTO things SELECT id FROM others"]);
+    expect(renderMigration(fill, { cluster: "main" })).toEqual(["INSERT INTO things SELECT id FROM others"]);
+    expect(renderMigration(fill, { cluster: "main", shards: ["http://a:8123"] })).toEqual([
+      "INSERT INTO things_local SELECT id FROM others_local",
+    ]);
+  });
+
+  it("refuses a tag that it does not know", () => {
+    expect(() => renderMigration("SELECT {{nothing}};", { cluster: null })).toThrow("nothing");
+  });
+});
+
+describe("the migrations", () => {
+  it("are numbered without gaps, can run twice, and reach the same tables in both topologies", async () => {
+    const migrations = await readMigrations();
+    expect(migrations.map(({ name }) => Number(name.slice(0, 4)))).toEqual(
+      migrations.map((_, index) => index + 1),
+    );
+    const created = (cluster: string | null): string[] =>
+      migrations.flatMap(({ template }) =>
+        renderMigration(template, { cluster }).flatMap((statement) => {
+          // Equal rows of record_dates are merged.
+          expect(statement).toMatch(
+            /\bIF (NOT )?EXISTS\b|\bMODIFY (SETTING|TTL)\b|^INSERT INTO record_dates\s/,
+          );
+          expect(statement).not.toMatch(/[{}]{2}/);
+          return /^CREATE TABLE IF NOT EXISTS (\w+)/.exec(statement)?.[1] ?? [];
+        }),
+      );
+    const single = created(null);
+    expect(single).toEqual(
+      expect.arrayContaining(["conversations", "conversation_updates", "handoffs", "messages", "end_users"]),
+    );
+    expect(created("main").toSorted()).toEqual(
+      [...single, ...single.map((table) => `${table}_local`)].toSorted(),
+    );
+  });
+});

@@ -1,0 +1,78 @@
+import { Agent } from "node:https";
+import { type ClickHouseClient, type ClickHouseSettings, createClient } from "@clickhouse/client";
+import { isAwayError, toWarehouseError } from "./warehouse-error.ts";
+
+/** Address of ClickHouse, the user and the name of the application. */
+export type WarehouseAccess = {
+  /** `http://user:password@host:port/database`, or `https:` */
+  readonly url: string;
+  /** For `https:`: trusted certificate authorities as PEM; default: those of Node. */
+  readonly ca?: string | undefined;
+  /** Shown in ClickHouse's query log. */
+  readonly application: string;
+};
+
+type ConnectionOptions = WarehouseAccess & {
+  readonly maxOpenConnections: number;
+  readonly requestTimeoutMs: number;
+};
+
+const EVERYWHERE: ClickHouseSettings = {
+  date_time_input_format: "best_effort",
+  // On a cluster: an INSERT is acknowledged when the shards have written it, the sharding key decides where
+  // every row goes, subqueries read all shards, and a shard that does not answer makes the query fail instead
+  // of losing rows.
+  distributed_foreground_insert: 1,
+  parallel_distributed_insert_select: "0",
+  distributed_product_mode: "global",
+  skip_unavailable_shards: 0,
+};
+
+/**
+ * Opens a pool of HTTP connections to ClickHouse.
+ *
+ * @throws TypeError when the URL is invalid
+ */
+export function connect(options: ConnectionOptions): ClickHouseClient {
+  const url = new URL(options.url);
+  const { maxOpenConnections, requestTimeoutMs } = options;
+  const database = decodeURIComponent(url.pathname.slice(1));
+  return createClient({
+    url: url.origin,
+    username: decodeURIComponent(url.username) || "default",
+    password: decodeURIComponent(url.password),
+    ...(database === "" ? {} : { database }),
+    application: options.application,
+    // Not by the option `tls`: with it the client puts the raw password into a header, which allows few
+    // characters.
+    ...(options.ca !== undefined &&
+      url.protocol === "https:" && {
+        http_agent: new Agent({ keepAlive: true, maxSockets: maxOpenConnections, ca: options.ca }),
+      }),
+    max_open_connections: maxOpenConnections,
+    request_timeout: requestTimeoutMs,
+    compression: { request: false, response: false },
+    // Below the server's keep-alive of 10 s, so that no request uses a socket that the server is closing.
+    keep_alive: { enabled: true, idle_socket_ttl: 5_000 },
+    clickhouse_settings: EVERYWHERE,
+    log: { level: 127 },
+  });
+}
+
+/**
+ * Resolves when a server answers at the URL, even with an error. Statements of the stores have much longer
+ * timeouts, so commands call this first to fail fast.
+ *
+ * @throws WarehouseError (`isAwayError`) when no server answers within `timeoutMs`
+ */
+export async function awaitAnswer(deps: WarehouseAccess & { readonly timeoutMs: number }): Promise<void> {
+  const client = connect({ ...deps, maxOpenConnections: 1, requestTimeoutMs: deps.timeoutMs });
+  try {
+    const answer = await client.ping();
+    if (answer.success) return;
+    const error = toWarehouseError(answer.error);
+    if (isAwayError(error)) throw error;
+  } finally {
+    await client.close();
+  }
+}

@@ -1,0 +1,193 @@
+import { once } from "node:events";
+import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { recordSpans, runInSpan, startSpan } from "@conversation-export/runtime";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createSession } from "./session.ts";
+import { summaryOf } from "./statement-spans.ts";
+
+describe("summaryOf", () => {
+  it.each([
+    ["SELECT a FROM api_keys FINAL WHERE key_hash = {hash:String}", "SELECT", "api_keys"],
+    ["WITH (SELECT 1 FROM\n (SELECT b FROM messages)) AS c SELECT c", "SELECT", "messages"],
+    ["  insert into landing (a) FORMAT RowBinary", "INSERT", "landing"],
+    ["ALTER TABLE handoffs DELETE WHERE a = 'x'", "ALTER", "handoffs"],
+    ["SYSTEM STOP MERGES", "SYSTEM", undefined],
+    ["", "STATEMENT", undefined],
+  ])("tells of %s no more than what it does and to which table", (statement, operation, table) => {
+    expect(summaryOf(statement)).toEqual({ operation, table });
+  });
+});
+
+describe("a session", () => {
+  const asked: { headers: IncomingHttpHeaders; url: URL }[] = [];
+  let server: Server;
+  let url = "";
+
+  beforeAll(async () => {
+    server = createServer((request, response) => {
+      asked.push({ headers: request.headers, url: new URL(request.url ?? "", "http://x") });
+      request.resume().once("end", () => {
+        if ((request.url ?? "").includes("stall")) {
+          response.writeHead(200);
+          response.write("[1]\n");
+          return;
+        }
+        const refused = (request.url ?? "").includes("refuse");
+        response.setHeader("x-clickhouse-summary", '{"written_rows":"2","written_bytes":"30"}');
+        if (refused) response.setHeader("x-clickhouse-exception-code", "60");
+        response.writeHead(refused ? 404 : 200);
+        response.end(refused ? "Code: 60. DB::Exception: no 'ada@example.com'. (UNKNOWN_TABLE)" : "1\n");
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    url = `http://me:word@127.0.0.1:${(server.address() as AddressInfo).port}/db`;
+  });
+  afterAll(() => server.close());
+
+  it("records and passes on spans of statements within a span, but none outside of one", async () => {
+    const session = createSession({ url, application: "test" });
+    const read = async (query: string) => text(await session.stream("test.read", query));
+    await runInSpan(startSpan("off", null), () => read("SELECT 1"));
+    expect(asked.at(-1)?.headers["traceparent"]).toBeUndefined();
+
+    const recorded = await recordSpans(1);
+    await read("SELECT 1 FROM outside");
+    const outer = startSpan("outer", null);
+    await runInSpan(outer, async () => {
+      await session.upload("test.upload", "INSERT INTO landing (a) FORMAT RowBinary", Buffer.from("a"));
+      await session.insert("test.insert", { table: "watermarks", rows: [{ a: 1 }] });
+      await session.rows("test.rows", "SELECT 1 FROM clients");
+      await session.command("test.command", "OPTIMIZE TABLE handoffs");
+      const refused = session.stream("test.refuse", "SELECT 'ada@example.com'");
+      await expect(refused).rejects.toThrow("warehouse_unavailable: UNKNOWN_TABLE");
+    });
+    await session.close();
+    await recorded.stop();
+
+    const spans = recorded.spans.filter(({ name }) => name !== "outer");
+    expect(spans.map(({ name }) => name).sort()).toEqual(
+      ["INSERT landing", "INSERT watermarks", "OPTIMIZE handoffs", "SELECT", "SELECT clients"].sort(),
+    );
+    for (const span of spans) {
+      const { spanId, traceId } = span.spanContext();
+      const id = span.attributes["clickhouse.query_id"];
+      expect(span).toMatchObject({ kind: 2, parentSpanContext: { spanId: outer.spanContext().spanId } });
+      expect(span.attributes).toMatchObject({ "db.system.name": "clickhouse", "db.namespace": "db" });
+      const request = asked.find((one) => one.url.searchParams.get("query_id") === id);
+      expect(request?.headers["traceparent"]).toBe(`00-${traceId}-${spanId}-01`);
+      expect(request?.url.searchParams.get("log_comment")).toBe(
+        span.attributes["conversation_export.statement"],
+      );
+    }
+    const named = (name: string) => spans.find((span) => span.name === name);
+    expect(named("INSERT landing")?.attributes).toMatchObject({
+      "db.collection.name": "landing",
+      "clickhouse.written_rows": 2,
+      "clickhouse.written_bytes": 30,
+    });
+    expect(named("SELECT")).toMatchObject({ status: { code: 2 }, events: [] });
+    expect(JSON.stringify(spans.map(({ attributes, status }) => [attributes, status]))).not.toContain("ada@");
+  });
+
+  it("prefers the settings of a statement to those of its session", async () => {
+    const session = createSession({ url, application: "test" });
+    const view = session.with({ settings: { async_insert: 0, max_threads: 1 } });
+    await view.command("test.settings", "OPTIMIZE TABLE handoffs", {
+      parameters: { run: "a" },
+      settings: { max_threads: 2, log_comment: "not after 5" },
+    });
+    await session.close();
+    expect(Object.fromEntries(asked.at(-1)?.url.searchParams ?? [])).toMatchObject({
+      database: "db",
+      param_run: "a",
+      async_insert: "0",
+      max_threads: "2",
+      log_comment: "not after 5",
+    });
+  });
+
+  it("gives up an answer that stops midway, and frees its connection", async () => {
+    const session = createSession({ url, application: "test", maxConnections: 1 });
+    const late = session.with({ timeoutMs: 50 });
+    const first = async () => {
+      for await (const chunk of late.chunks<number[]>("test.stall", "SELECT 1")) expect(chunk).toEqual([[1]]);
+    };
+    const stalled = { code: "warehouse_unavailable", retryable: true };
+    await expect(late.rows("test.stall", "SELECT 1")).rejects.toMatchObject(stalled);
+    await expect(first()).rejects.toMatchObject(stalled);
+    await expect(late.upload("test.stall", "INSERT INTO a", Buffer.from("a"))).rejects.toMatchObject(stalled);
+    const read = text(await late.stream("test.stall", "SELECT 1"));
+    await expect(read).rejects.toMatchObject({ code: "ECONNRESET" });
+    // The only connection of the pool is free again.
+    expect(await text(await session.stream("test.read", "SELECT 1"))).toBe("1\n");
+    await expect(late.command("test.stall", "OPTIMIZE TABLE a")).rejects.toMatchObject(stalled);
+
+    const stop = new AbortController();
+    const reason = new Error("stopped");
+    const rows = session.rows("test.stall", "SELECT 1", { signal: stop.signal });
+    setTimeout(() => stop.abort(reason), 20);
+    await expect(rows).rejects.toBe(reason);
+    await session.close();
+  });
+
+  it("throws the reason of an aborted signal, and a retryable error for a late answer", async () => {
+    const silent = createServer(() => {});
+    await once(silent.listen(0, "127.0.0.1"), "listening");
+    const address = `http://127.0.0.1:${(silent.address() as AddressInfo).port}/db`;
+    const session = createSession({ url: address, application: "test" });
+    try {
+      await expect(session.with({ timeoutMs: 20 }).ping()).rejects.toMatchObject({
+        code: "warehouse_unavailable",
+        causeName: "TimeoutError",
+        retryable: true,
+      });
+      const stop = new AbortController();
+      const reason = new Error("stopped");
+      const rows = session.rows("test.rows", "SELECT 1", { signal: stop.signal });
+      stop.abort(reason);
+      await expect(rows).rejects.toBe(reason);
+      await expect(session.rows("test.rows", "SELECT 1", { signal: stop.signal })).rejects.toBe(reason);
+    } finally {
+      await session.close();
+      silent.closeAllConnections();
+      silent.close();
+    }
+  });
+});
+
+describe("a session of several servers", () => {
+  it("sends a statement to all shards even if one fails, and names that one", async () => {
+    const told: string[] = [];
+    const server = createServer((request, response) => {
+      const chunks: Buffer[] = [];
+      request.on("data", (chunk: Buffer) => chunks.push(chunk));
+      request.on("end", () => {
+        told.push(Buffer.concat(chunks).toString());
+        response.end();
+      });
+    });
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    const good = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const gone = "http://127.0.0.1:1";
+    const session = createSession({
+      url: `${good}/db`,
+      application: "test",
+      topology: { cluster: "main", shards: [gone, good] },
+    });
+    try {
+      await expect(session.commandEverywhere("test.stop", "SYSTEM STOP MERGES")).rejects.toMatchObject({
+        code: "warehouse_unavailable",
+        causeName: "ECONNREFUSED",
+        retryable: true,
+        message: expect.stringContaining(gone),
+      });
+      expect(told).toEqual([expect.stringContaining("SYSTEM STOP MERGES")]);
+    } finally {
+      await session.close();
+      server.closeAllConnections();
+      server.close();
+    }
+  });
+});

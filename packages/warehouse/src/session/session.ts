@@ -1,0 +1,309 @@
+import type { IncomingMessage } from "node:http";
+import { Readable } from "node:stream";
+import { finished } from "node:stream/promises";
+import type { ClickHouseClient, ClickHouseSettings } from "@clickhouse/client";
+import { unlessAborted } from "@conversation-export/runtime";
+import type { Topology } from "../schema/migration-template.ts";
+import { type ClusterNames, clusterNames } from "./cluster-names.ts";
+import { connect, type WarehouseAccess } from "./connection.ts";
+import { serverUrls } from "./server-urls.ts";
+import {
+  createStatementSpans,
+  type StatementSpans,
+  type StatementSummary,
+  summaryOf,
+} from "./statement-spans.ts";
+import { timedOut, toWarehouseError } from "./warehouse-error.ts";
+
+/**
+ * Constant name of a statement, such as `windows.list`; appears in ClickHouse's `log_comment` and in spans.
+ */
+export type StatementName = `${string}.${string}`;
+
+export type StatementDefaults = {
+  /** Override the settings of the session. */
+  readonly settings?: ClickHouseSettings;
+  /**
+   * Time until the answer is complete, including the wait for a free connection. For `chunks` and `stream`:
+   * until the answer begins, and then for each pause in it.
+   */
+  readonly timeoutMs?: number;
+};
+
+export type StatementOptions = StatementDefaults & {
+  /** Values of `{name:Type}` in the statement. */
+  readonly parameters?: Readonly<Record<string, unknown>> | undefined;
+  readonly signal?: AbortSignal | undefined;
+};
+
+/**
+ * Sends the statements of one ClickHouse user through one pool of connections. Every method throws the reason
+ * of the signal when it has aborted.
+ *
+ * @throws WarehouseError on every other error
+ */
+export type Session = {
+  /** Names of tables in statements, on a single server or a cluster. */
+  readonly names: ClusterNames;
+  rows<Row>(name: StatementName, query: string, options?: StatementOptions): Promise<Row[]>;
+  /** Rows as arrays of their columns, as they arrive. */
+  chunks<Row>(name: StatementName, query: string, options?: StatementOptions): AsyncGenerator<Row[]>;
+  /** Streams the raw answer; `query` names its format. The stream must be read to its end or destroyed. */
+  stream(name: StatementName, query: string, options?: StatementOptions): Promise<Readable>;
+  command(name: StatementName, query: string, options?: StatementOptions): Promise<void>;
+  /**
+   * Runs a statement on each shard of a cluster without Keeper, otherwise once; it must be idempotent. Waits
+   * for all shards, then throws the error of the first that failed, which names its shard.
+   */
+  commandEverywhere(name: StatementName, query: string, options?: StatementOptions): Promise<void>;
+  /** Inserts rows as JSON. */
+  insert(
+    name: StatementName,
+    into: { readonly table: string; readonly rows: readonly object[] },
+    options?: StatementOptions,
+  ): Promise<void>;
+  /** Sends an INSERT with its rows as bytes in the format that `query` names. */
+  upload(name: StatementName, query: string, body: Buffer, options?: StatementOptions): Promise<void>;
+  /** Checks that the server answers and knows the user. */
+  ping(): Promise<void>;
+  /** A session with other default settings and timeout on the same pool. */
+  with(defaults: StatementDefaults): Session;
+};
+
+export type OpenSession = Session & { close(): Promise<void> };
+
+/** Closes connections on which nothing moves; no statement's own timeout is longer. */
+const CLIENT_TIMEOUT_MS = 3_600_000;
+const DEFAULT_TIMEOUT_MS = 120_000;
+const DEFAULT_CONNECTIONS = 16;
+
+type Server = {
+  readonly client: ClickHouseClient;
+  readonly spans: StatementSpans;
+  /** Named in errors; undefined with a single server. */
+  readonly address: string | undefined;
+};
+
+/** Arguments of the client besides the statement. */
+type Sent = {
+  readonly query_id?: string;
+  readonly http_headers?: Record<string, string>;
+  readonly query_params?: Record<string, unknown>;
+  readonly clickhouse_settings: ClickHouseSettings;
+  readonly abort_signal: AbortSignal;
+};
+
+const openServer = (access: WarehouseAccess, maxConnections: number, address?: string): Server => ({
+  client: connect({ ...access, maxOpenConnections: maxConnections, requestTimeoutMs: CLIENT_TIMEOUT_MS }),
+  spans: createStatementSpans(access.url),
+  address,
+});
+
+/** Runs `send` with a signal that combines the caller's signal and the timeout, and converts its errors. */
+const inTime = async <T>(
+  server: Server,
+  { signal, timeoutMs = DEFAULT_TIMEOUT_MS }: StatementOptions,
+  send: (signal: AbortSignal) => Promise<T>,
+): Promise<T> => {
+  // The client ignores a signal that has already aborted.
+  signal?.throwIfAborted();
+  const cancel = new AbortController();
+  const onAbort = (): void => cancel.abort(signal?.reason);
+  const timer = setTimeout(() => cancel.abort(timedOut(server.address)), timeoutMs);
+  signal?.addEventListener("abort", onAbort, { once: true });
+  try {
+    // The client stops watching its signal when the answer begins.
+    return await unlessAborted(send(cancel.signal), cancel.signal);
+  } catch (error) {
+    // The error of the client does not tell why it was aborted.
+    cancel.signal.throwIfAborted();
+    throw toWarehouseError(error, server.address);
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", onAbort);
+  }
+};
+
+/** Frees the connection of an answer that nobody waits for any longer. */
+const closeOnAbort = (signal: AbortSignal, close: () => void): void => {
+  if (signal.aborted) close();
+  else signal.addEventListener("abort", close, { once: true });
+};
+
+const run = <T>(
+  server: Server,
+  name: StatementName,
+  summarise: () => StatementSummary,
+  options: StatementOptions,
+  send: (sent: Sent) => Promise<T>,
+): Promise<T> =>
+  inTime(server, options, (signal) =>
+    server.spans.around(name, summarise, (extra) =>
+      send({
+        ...extra,
+        ...(options.parameters !== undefined && { query_params: options.parameters }),
+        // A write ticket replaces the name: constraints of the tables read it from `log_comment`.
+        clickhouse_settings: { log_comment: name, ...options.settings },
+        abort_signal: signal,
+      }),
+    ),
+  );
+
+const commandOn = async (
+  server: Server,
+  name: StatementName,
+  query: string,
+  options: StatementOptions,
+): Promise<void> => {
+  await run(
+    server,
+    name,
+    () => summaryOf(query),
+    options,
+    (sent) => server.client.command({ query, ...sent }),
+  );
+};
+
+const viewOf = (
+  main: Server,
+  shards: readonly Server[],
+  names: ClusterNames,
+  defaults: StatementDefaults,
+): Session => {
+  const { client } = main;
+  const withDefaults = (options: StatementOptions = {}): StatementOptions => ({
+    ...defaults,
+    ...options,
+    settings: { ...defaults.settings, ...options.settings },
+  });
+
+  return {
+    names,
+    rows: <Row>(name: StatementName, query: string, options?: StatementOptions) =>
+      run(
+        main,
+        name,
+        () => summaryOf(query),
+        withDefaults(options),
+        async (sent) => {
+          const result = await client.query({ query, format: "JSONEachRow", ...sent });
+          closeOnAbort(sent.abort_signal, () => result.close());
+          return result.json<Row>();
+        },
+      ),
+    async *chunks<Row>(name: StatementName, query: string, options?: StatementOptions) {
+      const all = withDefaults(options);
+      const result = await run(
+        main,
+        name,
+        () => summaryOf(query),
+        all,
+        async (sent) => {
+          const begun = await client.query({ query, format: "JSONCompactEachRow", ...sent });
+          closeOnAbort(sent.abort_signal, () => begun.close());
+          return begun;
+        },
+      );
+      const answer = result.stream<Row>();
+      const chunks = (answer as AsyncIterable<readonly { json(): Row }[]>)[Symbol.asyncIterator]();
+      try {
+        for (;;) {
+          const chunk = await inTime(main, all, () => chunks.next());
+          if (chunk.done === true) return;
+          yield chunk.value.map((row) => row.json());
+        }
+      } finally {
+        answer.destroy();
+        result.close();
+      }
+    },
+    stream: async (name, query, options) => {
+      const all = withDefaults(options);
+      const { stream: answer } = await run(
+        main,
+        name,
+        () => summaryOf(query),
+        all,
+        async (sent) => {
+          const begun = await client.exec({ query, ...sent });
+          closeOnAbort(sent.abort_signal, () => void begun.stream.destroy());
+          return begun;
+        },
+      );
+      // The client destroys an answer whose socket is silent for so long.
+      (answer as Readable & Partial<IncomingMessage>).socket?.setTimeout(all.timeoutMs ?? DEFAULT_TIMEOUT_MS);
+      return answer;
+    },
+    command: (name, query, options) => commandOn(main, name, query, withDefaults(options)),
+    commandEverywhere: async (name, query, options) => {
+      const all = withDefaults(options);
+      const ran = await Promise.allSettled(shards.map((shard) => commandOn(shard, name, query, all)));
+      for (const one of ran) if (one.status === "rejected") throw one.reason;
+    },
+    insert: async (name, { table, rows }, options) => {
+      const summary = { operation: "INSERT", table };
+      await run(
+        main,
+        name,
+        () => summary,
+        withDefaults(options),
+        (sent) => client.insert({ table, values: rows, format: "JSONEachRow", ...sent }),
+      );
+    },
+    upload: async (name, query, body, options) => {
+      await run(
+        main,
+        name,
+        () => summaryOf(query),
+        withDefaults(options),
+        async (sent) => {
+          const values = Readable.from([body], { objectMode: false });
+          const answer = await client.exec({ query, values, ...sent });
+          closeOnAbort(sent.abort_signal, () => void answer.stream.destroy());
+          answer.stream.resume();
+          await finished(answer.stream);
+          return answer;
+        },
+      );
+    },
+    ping: () =>
+      inTime(main, defaults, async (signal) => {
+        const answer = await client.ping({ select: true, abort_signal: signal });
+        if (!answer.success) throw answer.error;
+      }),
+    with: (more) => viewOf(main, shards, names, withDefaults(more)),
+  };
+};
+
+/**
+ * Opens the pool of connections of one user; a process needs one for each of its users.
+ *
+ * @param deps.url `http://user:password@host:port/database`
+ * @param deps.maxConnections limit of concurrent statements; others wait, and the wait counts for their
+ * timeout
+ * @param deps.address named in errors; absent with a single server
+ * @throws TypeError when the URL is invalid
+ */
+export const createSession = (
+  deps: WarehouseAccess & {
+    readonly topology?: Topology;
+    readonly maxConnections?: number;
+    readonly address?: string | undefined;
+  },
+): OpenSession => {
+  const { url, ca, application, topology = { cluster: null } } = deps;
+  const { maxConnections = DEFAULT_CONNECTIONS } = deps;
+  const main = openServer({ url, ca, application }, maxConnections, deps.address);
+  const shards =
+    topology.shards === undefined
+      ? [main]
+      : serverUrls(url, topology).map((shard, index) =>
+          openServer({ url: shard, ca, application }, maxConnections, topology.shards?.[index]),
+        );
+  return {
+    ...viewOf(main, shards, clusterNames(topology), {}),
+    close: async () => {
+      await Promise.all(Array.from(new Set([main, ...shards]), ({ client }) => client.close()));
+    },
+  };
+};

@@ -1,0 +1,99 @@
+import { randomUUID } from "node:crypto";
+import { Readable } from "node:stream";
+import { activeSpan, failSpan, type Span, startSpan, traceHeaders } from "@conversation-export/runtime";
+
+/** Passes the trace of a statement on to ClickHouse. */
+export type SpanExtra = { readonly query_id?: string; readonly http_headers?: Record<string, string> };
+
+/** What a statement does, and the first table that it names. */
+export type StatementSummary = { readonly operation: string; readonly table: string | undefined };
+
+export type StatementSpans = {
+  /**
+   * Records a span for a statement that is sent within a recorded span, and passes the trace on to
+   * ClickHouse, which adds its own spans. If the answer is a stream, the span ends with it.
+   */
+  around<T>(
+    name: string,
+    summarise: () => StatementSummary,
+    send: (extra: SpanExtra) => Promise<T>,
+  ): Promise<T>;
+};
+
+const TARGET = /\b(?:INTO|FROM|UPDATE|TABLE)\s+(?!\()([A-Za-z_]\w*)/i;
+const COUNTS = ["read_rows", "read_bytes", "written_rows", "written_bytes"] as const;
+
+/** Operation and first table of a statement. Nothing else of its text may appear in spans. */
+export const summaryOf = (statement: string): StatementSummary => {
+  const first = /[A-Za-z]+/.exec(statement)?.[0].toUpperCase() ?? "STATEMENT";
+  return { operation: first === "WITH" ? "SELECT" : first, table: TARGET.exec(statement)?.[1] };
+};
+
+const noteCounts = (span: Span, summary: unknown): void => {
+  if (typeof summary !== "object" || summary === null) return;
+  for (const name of COUNTS) {
+    const value = Number(Reflect.get(summary, name) ?? 0);
+    if (value > 0) span.setAttribute(`clickhouse.${name}`, value);
+  }
+};
+
+/** Ends the span when the stream ends, fails or is destroyed. */
+const endWith = (stream: Readable, span: Span): void => {
+  const end = (): void => {
+    if (stream.errored) failSpan(span, stream.errored);
+    else if (!stream.readableEnded) span.addEvent("cancelled");
+    span.end();
+  };
+  if (stream.closed) end();
+  else stream.once("close", end);
+};
+
+/**
+ * Creates spans for the statements to one server. The client's own `tracer` does not fit: it sends no
+ * `traceparent`, names spans after methods, creates two for a query, ends the span of a stream at its first
+ * bytes, and copies error messages, which may contain data.
+ */
+export const createStatementSpans = (url: string): StatementSpans => {
+  const server = new URL(url);
+  const database = decodeURIComponent(server.pathname.slice(1));
+  const attributes = {
+    "db.system.name": "clickhouse",
+    ...(database !== "" && { "db.namespace": database }),
+    "server.address": server.hostname,
+    "server.port": Number(server.port) || (server.protocol === "https:" ? 443 : 80),
+  };
+  return {
+    around: async (name, summarise, send) => {
+      const parent = activeSpan();
+      if (parent === undefined) return send({});
+      const { operation, table } = summarise();
+      const queryId = randomUUID();
+      const span = startSpan(
+        table === undefined ? operation : `${operation} ${table}`,
+        parent.spanContext(),
+        {
+          kind: "CLIENT",
+          attributes: {
+            ...attributes,
+            "db.operation.name": operation,
+            ...(table !== undefined && { "db.collection.name": table }),
+            "conversation_export.statement": name,
+            "clickhouse.query_id": queryId,
+          },
+        },
+      );
+      try {
+        const answer = await send({ query_id: queryId, http_headers: traceHeaders(span) });
+        const { stream, summary } = answer as { readonly stream?: unknown; readonly summary?: unknown };
+        noteCounts(span, summary);
+        if (stream instanceof Readable) endWith(stream, span);
+        else span.end();
+        return answer;
+      } catch (error) {
+        failSpan(span, error);
+        span.end();
+        throw error;
+      }
+    },
+  };
+};

@@ -1,0 +1,136 @@
+import {
+  type ExportRecord,
+  type Micros,
+  MICROS_IN_DAY,
+  RECORD_KINDS,
+  subjectsOf,
+} from "@conversation-export/domain";
+import type { RowBinary } from "./row-binary.ts";
+import { createTableBuffer, type TableBuffer } from "./table-buffer.ts";
+
+type HeaderValue = Buffer | string | null;
+
+/** An event as received. `timestamp`: that of the bus, ms. `offset`: for an event of a file, its line. */
+export type LandingEvent = {
+  readonly topic: string;
+  readonly partition: number;
+  readonly offset: number;
+  readonly key: Buffer | null;
+  readonly value: Buffer | null;
+  readonly headers: Readonly<Record<string, HeaderValue | readonly HeaderValue[] | undefined>>;
+  readonly timestamp: number;
+};
+
+/** Rows of the landing table. */
+export type LandingRows = {
+  readonly table: TableBuffer;
+  add(record: ExportRecord, event: LandingEvent): void;
+  fillUpload(instant: Micros): void;
+  clear(): void;
+};
+
+const COLUMNS = [
+  "topic",
+  "partition",
+  "offset",
+  "type",
+  "client_id",
+  "record_id",
+  "conversation_id",
+  "date_created",
+  "subjects",
+  "key",
+  "headers",
+  "payload",
+  "bus_time",
+  "uploaded_at",
+  "expires_on",
+] as const;
+
+/** 2106-01-01, the end of the accepted instants. */
+const END_OF_TIME_MS = 4_291_747_200_000;
+const NOTHING = Buffer.alloc(0);
+
+const conversationIdOf = (record: ExportRecord): string => {
+  if (record.type === RECORD_KINDS.message.type) return record.conversationId;
+  return record.type === RECORD_KINDS.conversation.type ? record.id : "";
+};
+
+const writeBytes = (row: RowBinary, value: HeaderValue): void => {
+  if (typeof value === "string") row.string(value);
+  else row.stringOfBytes(value ?? NOTHING);
+};
+
+/** Leaves headers without a value out: decoding treats them as absent. */
+const writeHeaders = (row: RowBinary, headers: LandingEvent["headers"]): void => {
+  let count = 0;
+  for (const name in headers) {
+    const value = headers[name];
+    if (Array.isArray(value)) count += value.length;
+    else if (value !== null && value !== undefined) count += 1;
+  }
+  row.varUint(count);
+  for (const name in headers) {
+    const value = headers[name];
+    if (value === null || value === undefined) continue;
+    for (const one of typeof value === "string" || Buffer.isBuffer(value) ? [value] : value) {
+      row.string(name);
+      writeBytes(row, one);
+    }
+  }
+};
+
+/** Converts stored headers back to headers by name; several of one name become an array. */
+export const headersOfLanding = (
+  rows: readonly (readonly [name: string, value: string])[],
+): Record<string, string | string[]> => {
+  const headers = new Map<string, string | string[]>();
+  for (const [name, value] of rows) {
+    const known = headers.get(name);
+    if (known === undefined) headers.set(name, value);
+    else if (typeof known === "string") headers.set(name, [known, value]);
+    else known.push(value);
+  }
+  return Object.fromEntries(headers);
+};
+
+/** @param days shortest time that a row is kept after its upload */
+export const createLandingRows = (days: number, initialBytes: number): LandingRows => {
+  const table = createTableBuffer("landing", COLUMNS, initialBytes);
+  const { row } = table;
+  const expiryPlaces: number[] = [];
+  return {
+    table,
+    add(record, event) {
+      row.string(event.topic);
+      row.uint16(event.partition);
+      row.uint64(event.offset);
+      row.string(record.type);
+      row.string(record.clientId);
+      row.string(record.id);
+      row.string(conversationIdOf(record));
+      row.uint64(record.dateCreated);
+      const subjects = subjectsOf(record);
+      row.varUint(subjects.length);
+      for (const subject of subjects) row.string(subject);
+      row.stringOfBytes(event.key ?? NOTHING);
+      writeHeaders(row, event.headers);
+      row.stringOfBytes(event.value ?? NOTHING);
+      // The producer's clock sets this time, so it may be out of range.
+      row.uint64(Math.min(Math.max(0, event.timestamp), END_OF_TIME_MS));
+      table.uploadedAt();
+      expiryPlaces.push(row.length);
+      row.uint16(0);
+      table.endRow();
+    },
+    fillUpload(instant) {
+      table.fillUpload(instant);
+      const expiresOn = Math.floor(instant / MICROS_IN_DAY) + days + 1;
+      for (const at of expiryPlaces) row.fillUint16(at, expiresOn);
+    },
+    clear() {
+      table.clear();
+      expiryPlaces.length = 0;
+    },
+  };
+};

@@ -1,0 +1,181 @@
+/** Bytes reserved for the length of a long string; enough for lengths below 2^28. */
+const SIZE_BYTES = 4;
+
+/** Writes the rows of an INSERT in ClickHouse's RowBinary format into a growing buffer. */
+export class RowBinary {
+  #bytes: Buffer;
+  #view: DataView;
+  #length = 0;
+
+  constructor(initialBytes: number) {
+    this.#bytes = Buffer.allocUnsafeSlow(initialBytes);
+    this.#view = new DataView(this.#bytes.buffer);
+  }
+
+  /** Allocated bytes. */
+  get capacity(): number {
+    return this.#bytes.length;
+  }
+
+  /** Empties the buffer and keeps its memory. */
+  clear(): void {
+    this.#length = 0;
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  #reserve(size: number): number {
+    const at = this.#length;
+    const needed = at + size;
+    if (needed > this.#bytes.length) {
+      const larger = Buffer.allocUnsafeSlow(Math.max(needed, this.#bytes.length * 2));
+      this.#bytes.copy(larger, 0, 0, at);
+      this.#bytes = larger;
+      this.#view = new DataView(larger.buffer);
+    }
+    this.#length = needed;
+    return at;
+  }
+
+  uint8(value: number): void {
+    const at = this.#reserve(1);
+    this.#bytes[at] = value;
+  }
+
+  uint16(value: number): void {
+    const at = this.#reserve(2);
+    this.#view.setUint16(at, value, true);
+  }
+
+  float64(value: number): void {
+    const at = this.#reserve(8);
+    this.#view.setFloat64(at, value, true);
+  }
+
+  /** An unsigned whole number up to 2^53 - 1 in 8 bytes. */
+  uint64(value: number): void {
+    const at = this.#reserve(8);
+    this.#view.setUint32(at, value % 0x1_0000_0000, true);
+    this.#view.setUint32(at + 4, Math.floor(value / 0x1_0000_0000), true);
+  }
+
+  /** `partition` << 48 | `offset` in 8 bytes. */
+  busPosition(partition: number, offset: number): void {
+    const at = this.#reserve(8);
+    this.#view.setUint32(at, offset % 0x1_0000_0000, true);
+    this.#view.setUint16(at + 4, Math.floor(offset / 0x1_0000_0000), true);
+    this.#view.setUint16(at + 6, partition, true);
+  }
+
+  nullableFloat64(value: number | null): void {
+    if (value === null) return this.uint8(1);
+    this.uint8(0);
+    this.float64(value);
+  }
+
+  nullableUint8(value: number | boolean | null): void {
+    if (value === null) return this.uint8(1);
+    this.uint8(0);
+    this.uint8(Number(value));
+  }
+
+  #shortAscii(text: string): boolean {
+    const { length } = text;
+    const at = this.#reserve(1 + length);
+    const bytes = this.#bytes;
+    for (let index = 0; index < length; index += 1) {
+      const code = text.charCodeAt(index);
+      if (code > 0x7f) {
+        this.#length = at;
+        return false;
+      }
+      bytes[at + 1 + index] = code;
+    }
+    bytes[at] = length;
+    return true;
+  }
+
+  /** The length of a string or array. */
+  varUint(value: number): void {
+    let rest = value;
+    while (rest >= 0x80) {
+      this.uint8((rest & 0x7f) | 0x80);
+      rest >>>= 7;
+    }
+    this.uint8(rest);
+  }
+
+  string(text: string): void {
+    // Most texts are short and ASCII: a loop is faster for them than a call of Buffer.write.
+    if (text.length < 0x80 && this.#shortAscii(text)) return;
+    // A UTF-16 unit takes at most 3 bytes in UTF-8; the unused rest is released below.
+    const at = this.#reserve(SIZE_BYTES + text.length * 3);
+    const size = this.#bytes.write(text, at + SIZE_BYTES);
+    this.#fixedVarUint(at, size);
+    this.#length = at + SIZE_BYTES + size;
+  }
+
+  /** A string given as UTF-8 bytes. */
+  stringOfBytes(bytes: Uint8Array): void {
+    this.varUint(bytes.length);
+    const at = this.#reserve(bytes.length);
+    this.#bytes.set(bytes, at);
+  }
+
+  // Always four bytes, so that the length can be filled in after the string is written. ClickHouse accepts
+  // leading zeros: it reads groups of seven bits up to the first without the continuation bit.
+  #fixedVarUint(at: number, value: number): void {
+    const bytes = this.#bytes;
+    bytes[at] = (value & 0x7f) | 0x80;
+    bytes[at + 1] = ((value >>> 7) & 0x7f) | 0x80;
+    bytes[at + 2] = ((value >>> 14) & 0x7f) | 0x80;
+    bytes[at + 3] = value >>> 21;
+  }
+
+  nullableString(text: string | null): void {
+    if (text === null) return this.uint8(1);
+    this.uint8(0);
+    this.string(text);
+  }
+
+  /**
+   * Writes a string with a hole of `hole` bytes in the middle, to be filled later. Returns the offset of the
+   * hole.
+   */
+  stringWithHole(before: string, hole: number, after: string): number {
+    const at = this.#reserve(SIZE_BYTES + hole + (before.length + after.length) * 3);
+    const holeAt = at + SIZE_BYTES + this.#bytes.write(before, at + SIZE_BYTES);
+    this.#bytes.fill(0x20, holeAt, holeAt + hole);
+    const end = holeAt + hole + this.#bytes.write(after, holeAt + hole);
+    this.#fixedVarUint(at, end - at - SIZE_BYTES);
+    this.#length = end;
+    return holeAt;
+  }
+
+  /** Appends bytes of another buffer. Returns their offset. */
+  copyFrom(other: RowBinary, start: number, end: number): number {
+    const at = this.#reserve(end - start);
+    other.#bytes.copy(this.#bytes, at, start, end);
+    return at;
+  }
+
+  fillText(at: number, text: string): void {
+    this.#bytes.write(text, at, "latin1");
+  }
+
+  fillUint64(at: number, value: number): void {
+    this.#view.setUint32(at, value % 0x1_0000_0000, true);
+    this.#view.setUint32(at + 4, Math.floor(value / 0x1_0000_0000), true);
+  }
+
+  fillUint16(at: number, value: number): void {
+    this.#view.setUint16(at, value, true);
+  }
+
+  /** A view of the bytes, valid until the next write. */
+  view(start: number, end: number): Buffer {
+    return this.#bytes.subarray(start, end);
+  }
+}

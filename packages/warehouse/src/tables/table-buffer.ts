@@ -1,0 +1,86 @@
+import {
+  type ConversationRecord,
+  formatTimestamp,
+  type MessageRecord,
+  type Version,
+} from "@conversation-export/domain";
+import { RowBinary } from "./row-binary.ts";
+
+/** Length of a rendered timestamp in characters. */
+export const STAMP_LENGTH = 32;
+
+/** Rows of one table in RowBinary, with gaps for the upload instant. */
+export type TableBuffer = {
+  readonly table: string;
+  readonly columns: readonly string[];
+  readonly row: RowBinary;
+  /** Leaves a gap for the upload instant as DateTime64(6). */
+  uploadedAt(): void;
+  /** Registers the gap at offset `at` for the upload instant as text. */
+  stampAt(at: number): void;
+  endRow(): void;
+  rows(): number;
+  /** Offset of row `index` in bytes. */
+  startOf(index: number): number;
+  /** Removes all rows and keeps the memory. */
+  clear(): void;
+  /** Fills all gaps with the upload instant, µs. A later call replaces it. */
+  fillUpload(instant: number): void;
+};
+
+/** Creates an empty buffer. `columns`: in the order in which callers write their values. */
+export function createTableBuffer(
+  table: string,
+  columns: readonly string[],
+  initialBytes: number,
+): TableBuffer {
+  const row = new RowBinary(initialBytes);
+  const tickPlaces: number[] = [];
+  const stampPlaces: number[] = [];
+  const starts: number[] = [0];
+  return {
+    table,
+    columns,
+    row,
+    uploadedAt() {
+      tickPlaces.push(row.length);
+      row.uint64(0);
+    },
+    stampAt(at) {
+      stampPlaces.push(at);
+    },
+    endRow() {
+      starts.push(row.length);
+    },
+    rows: () => starts.length - 1,
+    startOf: (index) => starts[index] ?? row.length,
+    clear() {
+      row.clear();
+      tickPlaces.length = 0;
+      stampPlaces.length = 0;
+      starts.length = 1;
+    },
+    fillUpload(instant) {
+      const stamp = formatTimestamp(instant);
+      for (const at of tickPlaces) row.fillUint64(at, instant);
+      for (const at of stampPlaces) row.fillText(at, stamp);
+    },
+  };
+}
+
+/** Writes `version` as UInt128. */
+export const writeVersion = (row: RowBinary, version: Version): void => {
+  row.busPosition(version.partition, version.offset);
+  row.uint64(version.exportedAt);
+};
+
+/** Writes the first six columns, which conversations and messages share. */
+export const startRecordRow = (table: TableBuffer, record: ConversationRecord | MessageRecord): void => {
+  const { row } = table;
+  row.string(record.clientId);
+  row.uint64(record.dateCreated);
+  row.string(record.id);
+  writeVersion(row, record.version);
+  row.uint64(record.version.exportedAt);
+  table.uploadedAt();
+};

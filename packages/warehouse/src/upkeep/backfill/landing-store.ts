@@ -1,0 +1,167 @@
+import {
+  formatTimestampZ,
+  type Micros,
+  MICROS_IN_DAY,
+  READABLE_FIRST,
+  type RecordTableFacts,
+} from "@conversation-export/domain";
+import type { Session } from "../../session/session.ts";
+
+/**
+ * Every row with `since` <= uploaded_at <= `asOf` has its event in the landing table, if the row is read
+ * before the event is looked up.
+ */
+export type LandingCoverage = { readonly since: Micros; readonly asOf: Micros };
+
+/** @throws WarehouseError from every method */
+export type LandingStore = {
+  /** Notes that rows uploaded up to `until` may lack events in the landing table. */
+  markGap(until: Micros, signal?: AbortSignal): Promise<void>;
+  /**
+   * How far the landing table reaches back without a hole; null: it is empty. Days with rows that expire
+   * today or tomorrow do not count, so the coverage holds for a day.
+   */
+  coverage(signal?: AbortSignal): Promise<LandingCoverage | null>;
+};
+
+/**
+ * Later rows close to a hole may lack events too: other batches of that time have upload instants of their
+ * own.
+ */
+const BESIDE_A_HOLE: Micros = 120_000_000;
+/** How often a row is checked again when its event landed during the check. */
+const LOOKS = 5;
+
+const DAY_OF_UPLOAD = "toUInt16(toDate(uploaded_at))";
+const OLDEST = "fromUnixTimestamp64Micro({oldest:Int64}, 'UTC')";
+const KEPT = `${DAY_OF_UPLOAD} IN {kept:Array(UInt16)}`;
+
+const header = (name: string): string => `arrayFirst(h -> h.1 = '${name}', headers).2`;
+/** Bus position as in the lower half of a version. Replayed events and those of files carry it in headers. */
+const place = (partition: string, offset: string): string =>
+  `bitOr(bitShiftLeft(toUInt64(${partition}), 48), ${offset})`;
+const PLACES = `if(${header("dl-offset")} = '', [${place("partition", "offset")}], [${place("partition", "offset")},
+  ${place(`toUInt16OrZero(${header("dl-partition")})`, `toUInt64OrZero(${header("dl-offset")})`)}])`;
+
+/**
+ * SQL for rows with an upload instant that no event in landing has: the event was inserted again, a job wrote
+ * the row, or the event is gone. Records created before the oldest event are left out, because they are never
+ * corrected.
+ */
+const withoutUploadInLanding = (
+  { name, created }: RecordTableFacts,
+  columns: string,
+): string => `SELECT ${columns} FROM ${name}
+  WHERE uploaded_at >= ${OLDEST} AND ${created} >= ${OLDEST}
+    AND uploaded_at NOT IN (SELECT uploaded_at FROM landing WHERE ${KEPT})`;
+
+/**
+ * SQL for the latest upload of a day whose event is gone: no event of the record has the position in the
+ * version.
+ */
+const latestHole = (source: RecordTableFacts): string => {
+  const { type, id } = source;
+  const ofDay = (columns: string): string =>
+    `${withoutUploadInLanding(source, columns)} AND ${DAY_OF_UPLOAD} = {day:UInt16}`;
+  return `SELECT toString(toUnixTimestamp64Micro(max(uploaded_at))) AS latest, count() AS found
+    FROM (${ofDay(`uploaded_at, cityHash64(client_id, ${id}, toUInt64(version)) AS event`)})
+    WHERE event NOT IN (
+      SELECT cityHash64(client_id, record_id, arrayJoin(${PLACES})) FROM landing
+      WHERE ${KEPT} AND type = '${type}'
+        AND cityHash64(client_id, record_id) IN (${ofDay(`cityHash64(client_id, ${id})`)}))`;
+};
+
+type Day = { readonly day: number; readonly oldest: string; readonly expiring: number };
+
+/** @param deps.session of a user that may read and insert */
+export function createLandingStore(deps: { readonly session: Session }): LandingStore {
+  const session = deps.session.with({
+    timeoutMs: 300_000,
+    settings: {
+      // A projection would still show rows that are masked in its table.
+      optimize_use_projections: 0,
+    },
+  });
+
+  /** Upload instant of the latest row whose event is gone; null: there is none. */
+  async function latestHoleSince(
+    landed: { readonly oldest: Micros; readonly kept: readonly number[] },
+    signal: AbortSignal | undefined,
+  ): Promise<Micros | null> {
+    const suspects: { day: number; source: RecordTableFacts }[] = [];
+    for (const source of READABLE_FIRST) {
+      const query = `SELECT DISTINCT day FROM (${withoutUploadInLanding(source, `${DAY_OF_UPLOAD} AS day`)})`;
+      const days = await session.rows<{ day: number }>("landing.suspect_days", query, {
+        parameters: landed,
+        signal,
+      });
+      for (const { day } of days) suspects.push({ day, source });
+    }
+    let latest: Micros | null = null;
+    for (const { day, source } of suspects.sort((one, other) => other.day - one.day)) {
+      if (latest !== null && day < Math.floor(latest / MICROS_IN_DAY)) break;
+      for (let look = 1; look <= LOOKS; look += 1) {
+        const [row] = await session.rows<{ latest: string; found: string }>(
+          "landing.latest_hole",
+          latestHole(source),
+          { parameters: { ...landed, day }, signal },
+        );
+        if (row === undefined || Number(row.found) === 0) break;
+        const at = Number(row.latest);
+        // Events are inserted before their rows: if it was only late, it is there now.
+        const [landing] = await session.rows<{ found: string }>(
+          "landing.look_again",
+          `SELECT count() AS found FROM landing WHERE uploaded_at = fromUnixTimestamp64Micro({at:Int64}, 'UTC')`,
+          { parameters: { at }, signal },
+        );
+        if (look < LOOKS && Number(landing?.found) > 0) continue;
+        latest = Math.max(latest ?? 0, at);
+        break;
+      }
+    }
+    return latest;
+  }
+
+  return {
+    async markGap(until, signal) {
+      // Only the latest gap of all processes counts, so they share one row.
+      const row = { writer: "ingest", version: until, until: formatTimestampZ(until) };
+      await session.insert(
+        "landing.mark_gap",
+        { table: "landing_gaps", rows: [row] },
+        { settings: { async_insert: 0 }, signal },
+      );
+    },
+    async coverage(signal) {
+      // The clock is read first, so that rows uploaded during the following queries lie after `asOf`.
+      const [clock] = await session.rows<{ now: string }>(
+        "landing.clock",
+        "SELECT toString(toUnixTimestamp64Micro(now64(6))) AS now",
+        { signal },
+      );
+      const [gap] = await session.rows<{ until: string }>(
+        "landing.gap",
+        "SELECT toString(max(version)) AS until FROM landing_gaps",
+        { signal },
+      );
+      const days = await session.rows<Day>(
+        "landing.days",
+        `SELECT toUInt16(toDate(uploaded_at)) AS day, toString(toUnixTimestamp64Micro(min(uploaded_at))) AS oldest,
+           toUInt8(min(expires_on) <= toDate(now('UTC')) + 1) AS expiring
+         FROM landing GROUP BY day`,
+        { signal },
+      );
+      const kept = days.filter(({ expiring }) => expiring === 0);
+      if (kept.length === 0) return null;
+      const oldest = Math.min(...kept.map((one) => Number(one.oldest)));
+      const hole = await latestHoleSince({ oldest, kept: kept.map(({ day }) => day) }, signal);
+      const since = Math.max(
+        oldest,
+        // `until` is part of the gap.
+        Number(gap?.until ?? 0) + 1,
+        hole === null ? 0 : hole + BESIDE_A_HOLE,
+      );
+      return { since, asOf: Number(clock?.now) };
+    },
+  };
+}

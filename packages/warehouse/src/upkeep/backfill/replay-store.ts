@@ -1,0 +1,122 @@
+import type { Session } from "../../session/session.ts";
+
+/** A dead letter. Instants are milliseconds since the epoch, null when unknown. */
+export type LetterIdentity = {
+  readonly topic: string;
+  /** Position of the record when it arrived first. */
+  readonly arrival: { readonly partition: number; readonly offset: number };
+  readonly arrivedAt: number | null;
+  /** Earlier replays of the record. */
+  readonly replays: number;
+  /** Position of the letter in the dead-letter topic. */
+  readonly place: { readonly partition: number; readonly offset: number };
+};
+
+/** A replay: the run, and the position of the copy that was replayed. */
+export type Replay = {
+  readonly runId: string;
+  readonly place: { readonly partition: number; readonly offset: number };
+};
+
+/**
+ * Remembers which dead letters were replayed.
+ *
+ * @throws WarehouseError from every method
+ */
+export type ReplayStore = {
+  /** The last replay of each replayed letter, by `letterKey`. */
+  find(letters: readonly LetterIdentity[]): Promise<ReadonlyMap<string, Replay>>;
+  add(letters: readonly LetterIdentity[], runId: string): Promise<void>;
+};
+
+/** Key of a dead letter, equal for all its copies. */
+export const letterKey = ({
+  topic,
+  arrival,
+  arrivedAt,
+  replays,
+}: Pick<LetterIdentity, "topic" | "arrival" | "arrivedAt" | "replays">): string =>
+  `${arrival.partition}/${arrival.offset}/${arrivedAt ?? 0}/${replays}/${topic}`;
+
+type StoredReplay = {
+  topic: string;
+  partition: number;
+  offset: string;
+  arrived_ms: string;
+  replays: number;
+  run_id: string;
+  letter_partition: number;
+  letter_offset: string;
+};
+
+/** Letters per query. Their positions are sent in the URL, whose length is limited. */
+const CHUNK = 500;
+
+/** @param deps.now milliseconds since the epoch */
+export const createReplayStore = (deps: {
+  readonly session: Session;
+  readonly now: () => number;
+}): ReplayStore => {
+  const session = deps.session.with({
+    timeoutMs: 60_000,
+    settings: { output_format_json_quote_64bit_integers: 1 },
+  });
+
+  const findSome = (topic: string, letters: readonly LetterIdentity[]): Promise<StoredReplay[]> =>
+    session.rows(
+      "replays.find",
+      `SELECT topic, partition, offset, toString(toUnixTimestamp64Milli(arrived_at)) AS arrived_ms, replays,
+          run_id, letter_partition, letter_offset
+        FROM replayed_letters FINAL
+        WHERE topic = {topic:String} AND partition IN {partitions:Array(UInt16)} AND offset IN {offsets:Array(UInt64)}`,
+      {
+        parameters: {
+          topic,
+          partitions: [...new Set(letters.map(({ arrival }) => arrival.partition))],
+          offsets: letters.map(({ arrival }) => arrival.offset),
+        },
+      },
+    );
+
+  return {
+    find: async (letters) => {
+      const found = new Map<string, Replay>();
+      for (const [topic, ofTopic] of Map.groupBy(letters, (letter) => letter.topic)) {
+        for (let at = 0; at < ofTopic.length; at += CHUNK) {
+          for (const row of await findSome(topic, ofTopic.slice(at, at + CHUNK))) {
+            const key = letterKey({
+              topic,
+              arrival: { partition: row.partition, offset: Number(row.offset) },
+              arrivedAt: Number(row.arrived_ms),
+              replays: row.replays,
+            });
+            const place = { partition: row.letter_partition, offset: Number(row.letter_offset) };
+            found.set(key, { runId: row.run_id, place });
+          }
+        }
+      }
+      return found;
+    },
+    add: async (letters, runId) => {
+      if (letters.length === 0) return;
+      const now = deps.now();
+      const rows = letters.map(({ topic, arrival, arrivedAt, replays, place }) => ({
+        topic,
+        partition: arrival.partition,
+        offset: arrival.offset,
+        arrived_at: new Date(arrivedAt ?? 0).toISOString(),
+        replays,
+        version: now,
+        run_id: runId,
+        letter_partition: place.partition,
+        letter_offset: place.offset,
+        replayed_at: new Date(now).toISOString(),
+      }));
+      await session.insert(
+        "replays.add",
+        { table: "replayed_letters", rows },
+        { settings: { async_insert: 0 } },
+      );
+    },
+  };
+};

@@ -1,0 +1,38 @@
+import type { Session } from "../../session/session.ts";
+
+/** Active parts of a table, summed over all servers of a cluster. */
+export type PartCount = {
+  readonly table: string;
+  readonly parts: number;
+  /** Parts of the fullest partition on one server. */
+  readonly inFullestPartition: number;
+  readonly bytes: number;
+};
+
+/** @throws WarehouseError */
+export type PartCounts = { read(): Promise<PartCount[]> };
+
+/** Shorter than the timeout of a metrics scrape. */
+const TIMEOUT_MS = 5_000;
+
+/** @param deps.session of a user that may read `system.parts` */
+export function createPartCounts(deps: { readonly session: Session }): PartCounts {
+  const session = deps.session.with({ timeoutMs: TIMEOUT_MS });
+  const { cluster, system } = session.names;
+  // Metrics use the table names of queries, without `_local`.
+  const table = cluster === null ? "table" : "replaceRegexpOne(table, '_local$', '')";
+  return {
+    async read() {
+      const rows = await session.rows<Omit<PartCount, "table"> & { name: string }>(
+        "parts.count",
+        `SELECT ${table} AS name, toFloat64(sum(n)) AS parts, toFloat64(max(n)) AS inFullestPartition,
+              toFloat64(sum(b)) AS bytes
+            FROM (SELECT hostName() AS host, tcpPort() AS port, table, partition_id, count() AS n, sum(bytes_on_disk) AS b
+              FROM ${system("parts")}
+              WHERE database = currentDatabase() AND active GROUP BY host, port, table, partition_id)
+            GROUP BY name ORDER BY name`,
+      );
+      return rows.map(({ name, ...counts }) => ({ table: name, ...counts }));
+    },
+  };
+}

@@ -1,0 +1,215 @@
+import {
+  type Micros,
+  MICROS_IN_SECOND,
+  type UploadWindow,
+  WINDOW_TABLES,
+  type WindowCount,
+  type WindowState,
+  type WindowTable,
+} from "@conversation-export/domain";
+import type { Session } from "../../session/session.ts";
+
+/** Selects windows that start in the range from `since` inclusive to `to` exclusive, µs. */
+export type WindowFilter = {
+  readonly since?: Micros;
+  readonly to?: Micros;
+  readonly states?: readonly WindowState[];
+  /** true: only windows with partitions that wait for a merge. */
+  readonly withPending?: boolean;
+};
+
+/**
+ * The ledger of upload windows.
+ *
+ * @throws WarehouseError from every method
+ */
+export type WindowStore = {
+  /** Lines of the ledger, oldest window first. */
+  list(filter?: WindowFilter): Promise<readonly UploadWindow[]>;
+  /** Counts the readable rows of all windows from `since` on, which must be the start of a window. */
+  count(since: Micros, signal?: AbortSignal): Promise<readonly WindowCount[]>;
+  /** Saves lines. The last save wins, so only one process at a time may read, change and save them. */
+  save(lines: readonly UploadWindow[]): Promise<void>;
+  /**
+   * Sets the state `backfilled` for closed windows that lie entirely in the range. A window that was not
+   * compacted still waits for that. No other process may change the ledger meanwhile.
+   */
+  markBackfilled(range: { readonly from: Micros; readonly to: Micros }, at: Micros): Promise<void>;
+  /** Begin of the oldest running INSERT; null: there is none. */
+  oldestInsert(): Promise<Micros | null>;
+  /** Window lengths in the ledger, seconds. */
+  lengths(): Promise<readonly number[]>;
+  /** Lines of the ledger (a window of a table) by state. */
+  countStates(): Promise<Readonly<Record<WindowState, number>>>;
+};
+
+type StoredWindow = {
+  start: number;
+  table: WindowTable;
+  state: WindowState;
+  rows: number;
+  partitions: string[];
+  pending: string[];
+  offsets: Record<string, number>;
+  reopened: number;
+  opened_at: number;
+  closed_at: number | null;
+  compacted_at: number | null;
+  backfilled_at: number | null;
+  result: string;
+};
+
+const toMicros = (seconds: number | null): Micros | null =>
+  seconds === null ? null : seconds * MICROS_IN_SECOND;
+const toSeconds = (instant: Micros | null): number | null =>
+  instant === null ? null : Math.floor(instant / MICROS_IN_SECOND);
+
+const toWindow = (row: StoredWindow): UploadWindow => ({
+  start: row.start * MICROS_IN_SECOND,
+  table: row.table,
+  state: row.state,
+  rows: row.rows,
+  partitions: row.partitions,
+  pending: row.pending,
+  offsets: row.offsets,
+  reopened: row.reopened,
+  openedAt: row.opened_at * MICROS_IN_SECOND,
+  closedAt: toMicros(row.closed_at),
+  compactedAt: toMicros(row.compacted_at),
+  backfilledAt: toMicros(row.backfilled_at),
+  result: row.result,
+});
+
+const LIST = `SELECT toUnixTimestamp(window_start) AS start, table, state, rows, partitions, pending, offsets, reopened,
+    toUnixTimestamp(opened_at) AS opened_at, toUnixTimestamp(closed_at) AS closed_at,
+    toUnixTimestamp(compacted_at) AS compacted_at, toUnixTimestamp(backfilled_at) AS backfilled_at, result
+  FROM (SELECT * FROM upload_windows FINAL WHERE seconds = {seconds:UInt32})
+  WHERE toUnixTimestamp(window_start) >= {since:UInt32} AND toUnixTimestamp(window_start) < {to:UInt32}
+    AND (empty({states:Array(String)}) OR has({states:Array(String)}, toString(state)))
+    AND ({pending:Bool} = false OR notEmpty(pending))
+  ORDER BY start, table`;
+
+// The low 64 bits of a version are the position on the bus: 16 bits partition, 48 bits offset.
+const countSql = (table: WindowTable): string => `SELECT w AS start, sum(n) AS rows,
+    arraySort(groupUniqArray(p)) AS partitions, maxMap(map(b, highest)) AS offsets
+  FROM (SELECT intDiv(toUnixTimestamp(uploaded_at), {seconds:UInt32}) * {seconds:UInt32} AS w, _partition_id AS p,
+      toUInt16(bitShiftRight(toUInt64(version), 48)) AS b, count() AS n,
+      max(bitAnd(toUInt64(version), 281474976710655)) AS highest
+    FROM ${table} FINAL WHERE uploaded_at >= fromUnixTimestamp64Micro({since:Int64}, 'UTC')
+    GROUP BY w, p, b)
+  GROUP BY w`;
+
+/**
+ * @param deps.session of the user for jobs
+ * @param deps.windowSeconds length of a window
+ */
+export function createWindowStore(deps: {
+  readonly session: Session;
+  readonly windowSeconds: number;
+}): WindowStore {
+  const { windowSeconds } = deps;
+  const session = deps.session.with({
+    timeoutMs: 600_000,
+    settings: {
+      output_format_json_quote_64bit_integers: 0,
+      do_not_merge_across_partitions_select_final: 1,
+      // A skip index on a column that differs between versions must not hide the newest one.
+      use_skip_indexes_if_final: 1,
+      use_skip_indexes_if_final_exact_mode: 1,
+    },
+  });
+
+  async function list(filter: WindowFilter = {}): Promise<readonly UploadWindow[]> {
+    const parameters = {
+      seconds: windowSeconds,
+      since: Math.floor((filter.since ?? 0) / MICROS_IN_SECOND),
+      to: filter.to === undefined ? 2 ** 32 - 1 : Math.ceil(filter.to / MICROS_IN_SECOND),
+      states: [...(filter.states ?? [])],
+      pending: filter.withPending === true,
+    };
+    const rows = await session.rows<StoredWindow>("windows.list", LIST, { parameters });
+    return rows.map(toWindow);
+  }
+
+  async function save(lines: readonly UploadWindow[]): Promise<void> {
+    if (lines.length === 0) return;
+    // Uses ClickHouse's clock, and at least the highest version plus one: clocks of hosts differ, so a later
+    // save could lose.
+    const [clock] = await session.rows<{ now: number; highest: number }>(
+      "windows.version",
+      `SELECT toUnixTimestamp64Micro(now64(6)) AS now, toInt64(max(version)) AS highest FROM upload_windows
+        WHERE seconds = {seconds:UInt32}`,
+      { parameters: { seconds: windowSeconds } },
+    );
+    if (clock === undefined) throw new Error("an aggregation without a row");
+    const version = Math.max(clock.now, clock.highest + 1);
+    const rows = lines.map((line) => ({
+      seconds: windowSeconds,
+      window_start: toSeconds(line.start),
+      table: line.table,
+      version,
+      state: line.state,
+      rows: line.rows,
+      partitions: line.partitions,
+      pending: line.pending,
+      offsets: line.offsets,
+      reopened: line.reopened,
+      opened_at: toSeconds(line.openedAt),
+      closed_at: toSeconds(line.closedAt),
+      compacted_at: toSeconds(line.compactedAt),
+      backfilled_at: toSeconds(line.backfilledAt),
+      result: line.result,
+    }));
+    await session.insert(
+      "windows.save",
+      { table: "upload_windows", rows },
+      { settings: { async_insert: 0 } },
+    );
+  }
+
+  return {
+    list,
+    save,
+    async count(since, signal) {
+      const counts: WindowCount[] = [];
+      for (const table of WINDOW_TABLES) {
+        const parameters = { seconds: windowSeconds, since };
+        type Row = { start: number } & Omit<WindowCount, "start" | "table">;
+        const rows = await session.rows<Row>("windows.count", countSql(table), { parameters, signal });
+        for (const { start, ...count } of rows)
+          counts.push({ ...count, start: start * MICROS_IN_SECOND, table });
+      }
+      return counts;
+    },
+    async markBackfilled({ from, to }, at) {
+      const lines = await list({ since: from, to, states: ["closed", "compacted", "backfilled"] });
+      const inside = lines.filter(({ start }) => start + windowSeconds * MICROS_IN_SECOND <= to);
+      await save(inside.map((line) => ({ ...line, state: "backfilled", backfilledAt: at })));
+    },
+    async oldestInsert() {
+      const [row] = await session.rows<{ inserts: number; micros: number }>(
+        "windows.oldest_insert",
+        `SELECT count() AS inserts, min(toUnixTimestamp64Micro(now64(6)) - toInt64(elapsed * 1000000)) AS micros
+          FROM ${session.names.system("processes")} WHERE query_kind = 'Insert' AND is_initial_query`,
+      );
+      return row === undefined || row.inserts === 0 ? null : row.micros;
+    },
+    async lengths() {
+      const rows = await session.rows<{ seconds: number }>(
+        "windows.lengths",
+        "SELECT DISTINCT seconds FROM upload_windows ORDER BY seconds",
+      );
+      return rows.map(({ seconds }) => seconds);
+    },
+    async countStates() {
+      const states: Record<WindowState, number> = { open: 0, closed: 0, compacted: 0, backfilled: 0 };
+      const rows = await session.rows<{ state: WindowState; lines: number }>(
+        "windows.states",
+        "SELECT state, count() AS lines FROM upload_windows FINAL WHERE seconds = {seconds:UInt32} GROUP BY state",
+        { parameters: { seconds: windowSeconds } },
+      );
+      for (const { state, lines } of rows) states[state] = lines;
+      return states;
+    },
+  };
+}

@@ -1,0 +1,166 @@
+import type { Session } from "../../session/session.ts";
+import { WITH_HIDDEN } from "../deletion.ts";
+import { BY_ID, BY_SUBJECT } from "./collect-statements.ts";
+import {
+  all,
+  countOf,
+  type ErasureSubject,
+  insertKeys,
+  KEY_COLUMNS,
+  KIND,
+  LANDED,
+  limitsOf,
+  recordKind,
+  RUN,
+} from "./erasure-keys.ts";
+import { FOUND_LATER, LOOKED_AT, SLIPPED, SUPPRESSION_INSERT_SECONDS } from "./suppression-store.ts";
+
+/** Counts of what a run looks at in addition to the persons of its requests. */
+export type ErasureBeginning = {
+  /** Ids of end users that writers have found. */
+  readonly foundEndUsers: number;
+  /** Ids of conversations and messages found by earlier runs and by writers. */
+  readonly ids: number;
+};
+
+export type ErasureCounts = {
+  readonly conversations: number;
+  readonly messages: number;
+  readonly endUsers: number;
+};
+
+/** Finds everything about the persons of a run. */
+export type ErasureCollection = {
+  /**
+   * Begins a run with its persons. Adds the findings of earlier attempts at these requests and of writers,
+   * and once more everything suppressed during the last day.
+   */
+  begin(runId: string, subjects: readonly ErasureSubject[]): Promise<ErasureBeginning>;
+  /**
+   * Identifiers and clients that the run was begun with. Fewer than before mean that another run has ended
+   * it.
+   */
+  begunWith(runId: string): Promise<number>;
+  /** Collects the keys of all records with any matching version. May be repeated. */
+  collect(runId: string): Promise<ErasureCounts>;
+  /** Suppresses the collected ids that are not suppressed yet. Returns how many. */
+  suppressIds(runId: string): Promise<number>;
+  /** The identifiers of the run, including those found through them. */
+  subjects(runId: string): Promise<ErasureSubject[]>;
+};
+
+/** SQL for ids of the run without a suppression that reaches up to the run's limit. */
+const unsuppressed = (kind: "conversation" | "message"): string => `${limitsOf(KIND[kind])} AS f
+  GLOBAL LEFT JOIN (SELECT client_id, value, max(created_before) AS before FROM suppressions
+    WHERE kind = '${kind}' GROUP BY client_id, value) AS k ON f.client_id = k.client_id AND f.id = k.value
+  WHERE k.before < f.created_before`;
+
+/**
+ * INSERT of suppressed ids to look at: those of the run's requests, found by writers, or suppressed in the
+ * last day.
+ */
+const lookedAt = (kind: "conversation" | "message"): string => {
+  const ofRequest = `request_id GLOBAL IN (SELECT target FROM job_keys WHERE ${RUN} AND kind = '${KIND.begun}')`;
+  const again = `request_id NOT IN ('${FOUND_LATER}', '${LOOKED_AT}') AND ${SLIPPED}`;
+  return `INSERT INTO job_keys ${KEY_COLUMNS}
+    SELECT {run:String}, '${KIND[kind]}', client_id, value, max(created_before), any(request_id)
+    FROM suppressions WHERE kind = '${kind}' AND (client_id, value) GLOBAL IN
+      (SELECT client_id, value FROM suppressions WHERE kind = '${kind}'
+        AND (${ofRequest} OR request_id = '${FOUND_LATER}' OR ${again}))
+    GROUP BY client_id, value
+    HAVING countIf(${ofRequest}) > 0
+      OR maxIf(added_at, request_id = '${FOUND_LATER}' OR ${again}) > maxIf(added_at, request_id = '${LOOKED_AT}')`;
+};
+
+/** @param deps.session with the settings of erasures */
+export const createErasureCollection = ({ session }: { readonly session: Session }): ErasureCollection => {
+  return {
+    begin: async (runId, subjects) => {
+      const parameters = { run: runId };
+      const keys = subjects.map((one) => ({ ...one, id: one.subject }));
+      // One INSERT, so that all keys lie in one part and are deleted together.
+      await insertKeys(session, runId, [
+        ...keys.map((key) => ({ ...key, kind: KIND.begun })),
+        ...keys.map((key) => ({ ...key, kind: KIND.subject })),
+      ]);
+      // From the suppressions, because the rows that led to these ids may already be deleted.
+      for (const kind of ["conversation", "message"] as const)
+        await session.command("erasure.look_at", lookedAt(kind), { parameters });
+      await session.command(
+        "erasure.found_later",
+        `INSERT INTO job_keys ${KEY_COLUMNS}
+          SELECT {run:String}, '${KIND.subject}', client_id, concat('end_user_id:', value), max(created_before), '${FOUND_LATER}'
+          FROM suppressions WHERE kind = 'end_user' GROUP BY client_id, value`,
+        { parameters },
+      );
+      const [row] = await session.rows<{ found: string; ids: string }>(
+        "erasure.count_begun",
+        `SELECT toString(countIf(kind = '${KIND.subject}' AND target = '${FOUND_LATER}')) AS found,
+          toString(countIf(kind IN ('${KIND.conversation}', '${KIND.message}'))) AS ids
+          FROM job_keys WHERE ${RUN}`,
+        { parameters },
+      );
+      return { foundEndUsers: Number(row?.found), ids: Number(row?.ids) };
+    },
+    begunWith: async (runId) => {
+      const sql = `SELECT toString(uniqExact(client_id, id)) AS rows FROM job_keys
+        WHERE ${RUN} AND kind = '${KIND.begun}'`;
+      return countOf(await session.rows("erasure.begun_with", sql, { parameters: { run: runId } }));
+    },
+    collect: async (runId) => {
+      const parameters = { run: runId };
+      const sql = `SELECT toString(count()) AS rows FROM job_keys WHERE ${RUN} AND kind = '${KIND.subject}'`;
+      const persons = countOf(await session.rows("erasure.count_subjects", sql, { parameters }));
+      for (const statements of persons === 0 ? BY_ID : [...BY_SUBJECT, ...BY_ID]) {
+        await all(statements, (statement) =>
+          session.command("erasure.collect", statement, { parameters, settings: WITH_HIDDEN }),
+        );
+      }
+      const kinds = LANDED.map(
+        (kind) => `toUInt32(uniqExactIf((client_id, id), kind = '${recordKind(kind)}')) AS ${kind}`,
+      );
+      const [row] = await session.rows<Record<(typeof LANDED)[number], number>>(
+        "erasure.count_collected",
+        `SELECT ${kinds.join(", ")} FROM job_keys WHERE ${RUN}`,
+        { parameters },
+      );
+      return {
+        conversations: row?.conversation ?? 0,
+        messages: row?.message ?? 0,
+        endUsers: row?.end_user ?? 0,
+      };
+    },
+    suppressIds: async (runId) => {
+      const parameters = { run: runId };
+      let count = 0;
+      for (const kind of ["conversation", "message"] as const) {
+        const sql = `SELECT toString(count()) AS rows FROM ${unsuppressed(kind)}`;
+        const missing = countOf(await session.rows("erasure.count_unsuppressed", sql, { parameters }));
+        if (missing === 0) continue;
+        count += missing;
+        await session.command(
+          "erasure.suppress",
+          `INSERT INTO suppressions (client_id, kind, value, version, created_before, request_id)
+            SELECT f.client_id, '${kind}', f.id, toUnixTimestamp64Micro(f.created_before), f.created_before, f.request
+            FROM ${unsuppressed(kind)}`,
+          { parameters, settings: { max_execution_time: SUPPRESSION_INSERT_SECONDS } },
+        );
+      }
+      return count;
+    },
+    subjects: async (runId) => {
+      const rows = await session.rows<{ client_id: string; id: string; micros: string; request: string }>(
+        "erasure.subjects",
+        `SELECT client_id, id, toString(toUnixTimestamp64Micro(created_before)) AS micros, request
+          FROM ${limitsOf(KIND.subject)}`,
+        { parameters: { run: runId } },
+      );
+      return rows.map(({ client_id: clientId, id, micros, request: requestId }) => ({
+        clientId,
+        subject: id,
+        createdBefore: Number(micros),
+        requestId,
+      }));
+    },
+  };
+};

@@ -1,0 +1,123 @@
+import type { ClickHouseSettings } from "@clickhouse/client";
+import type { Session } from "../../session/session.ts";
+import { type Deletion, WITH_HIDDEN } from "../deletion.ts";
+import { all, countOf, KIND, limitsOf, recordsOf, RUN, type Table, TABLES } from "./erasure-keys.ts";
+import { FOUND_LATER, LOOKED_AT, SLIPPED, SUPPRESSION_INSERT_SECONDS } from "./suppression-store.ts";
+
+/** Deletes the collected records of a run, and the keys of runs. */
+export type ErasureDeletion = {
+  /**
+   * Marks the findings of writers from before the run as looked at. Removes the ids of end users among them,
+   * whose hashes must already be stored as suppressions.
+   */
+  settleFound(runId: string, signal: AbortSignal): Promise<void>;
+  /** Removes the collected ids from the keys of all other jobs. */
+  eraseKeys(runId: string, signal: AbortSignal): Promise<void>;
+  /** Rows left by table, including masked ones that are still stored. */
+  remaining(runId: string): Promise<Readonly<Record<string, number>>>;
+  /** Deletes all rows of the collected keys from all active parts. */
+  erase(runId: string, tables: readonly string[], signal: AbortSignal): Promise<void>;
+  /** Query ids of the running INSERTs. */
+  runningInserts(): Promise<ReadonlySet<string>>;
+  /**
+   * Removes the keys of all runs that begin with `runPrefix`, and of those older than an hour, which have
+   * died.
+   */
+  end(runPrefix: string, signal: AbortSignal): Promise<void>;
+};
+
+/**
+ * @param deps.session with the settings of erasures
+ * @param deps.deletion of the user for jobs
+ */
+export const createErasureDeletion = (deps: {
+  readonly session: Session;
+  readonly deletion: Deletion;
+}): ErasureDeletion => {
+  const { session, deletion } = deps;
+  const { cluster } = session.names;
+
+  const left = async (table: Table, run: string, settings: ClickHouseSettings): Promise<number> => {
+    const sql = `SELECT toString(count()) AS rows FROM ${table.table} WHERE ${recordsOf(table)}`;
+    return countOf(await session.rows("erasure.count_left", sql, { parameters: { run }, settings }));
+  };
+
+  /** A deletion does not find masked rows, so their parts are rewritten without them. */
+  const dropHidden = async (table: Table, run: string): Promise<void> => {
+    const sql = `SELECT DISTINCT _partition_id AS id FROM ${table.table} WHERE ${recordsOf(table)}`;
+    const options = { parameters: { run }, settings: WITH_HIDDEN };
+    for (const { id } of await session.rows<{ id: string }>("erasure.hidden", sql, options)) {
+      await deletion.dropMasked(table.table, id);
+    }
+  };
+
+  return {
+    settleFound: async (runId, signal) => {
+      const keys = `SELECT client_id, id FROM job_keys WHERE ${RUN} AND kind = '${KIND.subject}'`;
+      const endUsers = `kind = 'end_user' AND (client_id, concat('end_user_id:', value))`;
+      const parameters = { run: runId };
+      for (const kind of ["conversation", "message"] as const) {
+        await session.command(
+          "erasure.looked_at",
+          `INSERT INTO suppressions (client_id, kind, value, version, created_before, request_id)
+            SELECT client_id, '${kind}', id, toUnixTimestamp64Micro(created_before), created_before, '${LOOKED_AT}'
+            FROM ${limitsOf(KIND[kind])} WHERE (client_id, id) GLOBAL IN
+              (SELECT client_id, value FROM suppressions WHERE kind = '${kind}'
+                AND (request_id = '${FOUND_LATER}' OR ${SLIPPED}))`,
+          { parameters, settings: { max_execution_time: SUPPRESSION_INSERT_SECONDS } },
+        );
+      }
+      const sql = `SELECT toString(count()) AS rows FROM suppressions WHERE ${endUsers} GLOBAL IN (${keys})`;
+      if (countOf(await session.rows("erasure.count_end_users", sql, { parameters })) === 0) return;
+      await deletion.erase(
+        { table: "suppressions", condition: `${endUsers} IN (${keys})`, parameters },
+        signal,
+      );
+    },
+    eraseKeys: async (runId, signal) => {
+      // Not the keys of erasures: this statement reads them.
+      const others = "NOT startsWith(kind, 'erase ')";
+      const ofKinds = (...kinds: readonly string[]): string =>
+        `(SELECT client_id, id FROM job_keys WHERE ${RUN} AND kind IN ('${kinds.join("', '")}'))`;
+      const condition = `${others} AND ((client_id, id) IN ${ofKinds(KIND.conversation, KIND.message)}
+        OR (client_id, concat('end_user_id:', id)) IN ${ofKinds(KIND.subject)})`;
+      const parameters = { run: runId };
+      const sql = `SELECT toString(count()) AS rows FROM job_keys WHERE ${condition.replaceAll(" IN (SELECT", " GLOBAL IN (SELECT")}`;
+      if (countOf(await session.rows("erasure.count_keys", sql, { parameters })) > 0)
+        await deletion.erase({ table: "job_keys", condition, parameters }, signal);
+    },
+    remaining: async (runId) =>
+      Object.fromEntries(
+        await all(TABLES, async (table) => [table.table, await left(table, runId, WITH_HIDDEN)] as const),
+      ),
+    erase: async (runId, tables, signal) => {
+      for (const table of TABLES) {
+        if (!tables.includes(table.table)) continue;
+        signal.throwIfAborted();
+        const condition = recordsOf(table).replaceAll("GLOBAL IN", "IN");
+        if ((await left(table, runId, {})) > 0)
+          await deletion.erase({ table: table.table, condition, parameters: { run: runId } });
+        await dropHidden(table, runId);
+      }
+    },
+    runningInserts: async () => {
+      const source =
+        cluster === null
+          ? "system.processes WHERE current_database = currentDatabase() AND"
+          : `clusterAllReplicas('${cluster}', system.processes) WHERE`;
+      const rows = await session.rows<{ query_id: string }>(
+        "erasure.running_inserts",
+        `SELECT query_id FROM ${source} query_kind = 'Insert'`,
+      );
+      return new Set(rows.map((row) => row.query_id));
+    },
+    end: async (runPrefix, signal) => {
+      const condition = `startsWith(kind, 'erase ')
+        AND (startsWith(run_id, {prefix:String}) OR added_at < now() - INTERVAL 1 HOUR)`;
+      const parameters = { prefix: runPrefix };
+      const sql = `SELECT toString(count()) AS rows FROM job_keys WHERE ${condition}`;
+      if (countOf(await session.rows("erasure.count_ended", sql, { parameters })) > 0)
+        await deletion.erase({ table: "job_keys", condition, parameters }, signal);
+    },
+  };
+};

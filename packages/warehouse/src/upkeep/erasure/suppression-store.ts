@@ -1,0 +1,123 @@
+import { formatTimestampZ, type Micros } from "@conversation-export/domain";
+import type { Session } from "../../session/session.ts";
+
+/**
+ * Meaning of `value`. `conversation` and `message`: the id of a record. `subject`: the keyed hash of an
+ * identifier of a person. `end_user`: the id of an end user that a writer has found; the next erasure
+ * replaces it by a hash.
+ */
+export type SuppressionKind = "conversation" | "message" | "subject" | "end_user";
+
+export type Suppression = {
+  readonly clientId: string;
+  readonly kind: SuppressionKind;
+  readonly value: string;
+  /** Records created earlier are suppressed. */
+  readonly createdBefore: Micros;
+};
+
+/**
+ * Suppressions: records and persons that were erased and must not come back.
+ *
+ * @throws WarehouseError from every method
+ */
+export type SuppressionStore = {
+  /**
+   * Passes every suppression to `take`, possibly more than once. `since`: only those added at or after this
+   * instant, ms by ClickHouse's clock. An INSERT takes up to five minutes to become visible, so subtract that
+   * from the last load.
+   */
+  load(take: (suppression: Suppression) => void, since: number | null): Promise<void>;
+  /** Resolves when ClickHouse has acknowledged the rows. */
+  add(suppressions: readonly Suppression[], requestId: string): Promise<void>;
+  /**
+   * Stores `hash`, the hash of the suppression secret, unless one is stored. Returns the stored one; if it
+   * differs from `hash`, the hashes of subjects were made with another secret and cannot be compared.
+   */
+  claimSecret(hash: string): Promise<string>;
+  /** ms since the epoch by the clock of ClickHouse. */
+  serverTime(): Promise<number>;
+};
+
+/** `request_id` of suppressions that a writer has added. */
+export const FOUND_LATER = "found";
+/** `request_id` of suppressions that mark a finding as looked at by an erasure. */
+export const LOOKED_AT = "looked at";
+/** Limit for INSERTs of suppressions. Readers overlap their loads by more, so that they miss no late row. */
+export const SUPPRESSION_INSERT_SECONDS = 300;
+
+/**
+ * SQL for suppressions that a record may have slipped past: if Redis loses the leases, a writer cut off from
+ * it goes on until its lease ends.
+ */
+export const SLIPPED = "added_at BETWEEN now64(6) - INTERVAL 1 DAY AND now64(6) - INTERVAL 10 MINUTE";
+
+/** SQL for the hash of the secret that was stored first, which is the one that counts. */
+export const FIRST_SECRET =
+  "SELECT value FROM suppressions WHERE kind = 'secret' ORDER BY added_at, value LIMIT 1";
+
+/** @param deps.session of a user that reads and inserts */
+export function createSuppressionStore(deps: { readonly session: Session }): SuppressionStore {
+  const session = deps.session.with({
+    timeoutMs: 60_000,
+    settings: {
+      async_insert: 0,
+      insert_deduplicate: 0,
+      max_execution_time: SUPPRESSION_INSERT_SECONDS,
+    },
+  });
+
+  const firstSecret = async (): Promise<string | undefined> => {
+    const rows = await session.rows<{ value: string }>("suppressions.secret", FIRST_SECRET);
+    return rows[0]?.value;
+  };
+
+  return {
+    load: async (take, since) => {
+      const chunks = session.chunks<[string, SuppressionKind, string, string]>(
+        "suppressions.load",
+        `SELECT client_id, kind, value, toString(max(version)) FROM suppressions
+          WHERE kind != 'secret' AND added_at >= fromUnixTimestamp64Milli({since:Int64})
+          GROUP BY client_id, kind, value`,
+        { parameters: { since: Math.floor(since ?? 0) } },
+      );
+      for await (const chunk of chunks) {
+        for (const [clientId, kind, value, version] of chunk)
+          take({ clientId, kind, value, createdBefore: Number(version) });
+      }
+    },
+    add: async (suppressions, requestId) => {
+      if (suppressions.length === 0) return;
+      const rows = suppressions.map(({ clientId, kind, value, createdBefore }) => ({
+        client_id: clientId,
+        kind,
+        value,
+        version: String(createdBefore),
+        created_before: formatTimestampZ(createdBefore),
+        request_id: requestId,
+      }));
+      await session.insert("suppressions.add", { table: "suppressions", rows });
+    },
+    claimSecret: async (hash) => {
+      const stored = await firstSecret();
+      if (stored !== undefined) return stored;
+      const row = {
+        client_id: "",
+        kind: "secret",
+        value: hash,
+        version: "0",
+        created_before: formatTimestampZ(0),
+        request_id: "",
+      };
+      await session.insert("suppressions.claim_secret", { table: "suppressions", rows: [row] });
+      return (await firstSecret()) ?? hash;
+    },
+    serverTime: async () => {
+      const rows = await session.rows<{ ms: string | number }>(
+        "suppressions.clock",
+        "SELECT toUnixTimestamp64Milli(now64(3)) AS ms",
+      );
+      return Number(rows[0]?.ms);
+    },
+  };
+}

@@ -1,0 +1,286 @@
+import { randomUUID } from "node:crypto";
+import { type Micros, RECORD_KINDS, type RecordTable, TABLE_FACTS } from "@conversation-export/domain";
+import { DATED_KINDS, type DatedKind, RECORD_DATES } from "../tables/record-dates.ts";
+import type { Session, StatementName } from "../session/session.ts";
+import { WarehouseError } from "../session/warehouse-error.ts";
+import { createDeletion, WITH_HIDDEN } from "./deletion.ts";
+import {
+  countOlder,
+  isExpired,
+  isOlder,
+  isStale,
+  noteMoved,
+  RETENTION_RUN,
+  SETTLED,
+} from "./expired-records.ts";
+import { createJobKeys } from "./job-keys.ts";
+
+/** Records of the client from before this instant are expired. */
+export type Cutoff = { readonly clientId: string; readonly before: Micros };
+
+/**
+ * The records that are expired at one moment. Conversations (with handoffs and updates) and messages expire
+ * by their date of creation; of several dates, that of the latest export counts for all rows. End users expire by the latest update date of any of their versions: a profile
+ * is kept while its person keeps coming back.
+ */
+export type Expired = {
+  /** Counts stored rows by client, superseded and masked ones included. */
+  count(table: RetentionTable, signal?: AbortSignal): Promise<{ clientId: string; rows: number }[]>;
+  /**
+   * Removes these rows from all active parts. `dropped`: rows of parts that held only expired rows and were
+   * dropped whole; other parts are rewritten.
+   */
+  erase(table: RetentionTable, signal?: AbortSignal): Promise<{ dropped: number }>;
+  /** Removes the keys of the found records. No other method may be called afterwards. */
+  end(): Promise<void>;
+};
+
+/** @throws WarehouseError from every method */
+export type RetentionStore = {
+  /** ClickHouse's clock in milliseconds. */
+  serverTime(): Promise<number>;
+  expired(cutoffs: readonly Cutoff[], signal?: AbortSignal): Promise<Expired>;
+};
+
+/**
+ * In the order of deletion: a readable record before its dependent rows, the dates of records behind all rows,
+ * and the landed events of end users before the end users themselves, so that the next run can finish one that
+ * died.
+ */
+export const RETENTION_TABLES = [
+  "conversations",
+  "conversation_updates",
+  "handoffs",
+  "messages",
+  RECORD_DATES,
+  "landing",
+  "end_users",
+] as const;
+export type RetentionTable = (typeof RETENTION_TABLES)[number];
+
+/** Longer than ingest keeps a batch in flight with the same upload instant. */
+const ON_THE_WAY = "INTERVAL 10 MINUTE";
+/** Ids of expired rows that are looked up at a time. */
+const MAX_IDS = 2_000_000;
+
+const KEYS = "(SELECT client_id, id FROM job_keys WHERE run_id = {run:String} AND kind = 'end_user')";
+
+const ofTable = (table: RecordTable, kind: DatedKind): string =>
+  isExpired(kind, { ...TABLE_FACTS[table], settled: `uploaded_at < ${SETTLED}` });
+const ofKind = (kind: DatedKind, names: Omit<Parameters<typeof isExpired>[1], "created">): string =>
+  isExpired(kind, { ...names, created: "date_created" });
+
+const END_USER = RECORD_KINDS.end_user.type;
+const LANDED = DATED_KINDS.map(
+  (kind) =>
+    `(type = '${RECORD_KINDS[kind].type}' AND ${ofKind(kind, { id: "record_id", settled: `uploaded_at < ${SETTLED}` })})`,
+).join(" OR ");
+// Dates that were added shortly before may belong to rows that are on their way.
+const DATES = DATED_KINDS.map(
+  (kind) => `(kind = '${kind}' AND ${ofKind(kind, { id: "id", settled: "1" })})`,
+).join(" OR ");
+const CONDITIONS: Readonly<Record<RetentionTable, string>> = {
+  conversations: ofTable("conversations", "conversation"),
+  conversation_updates: ofTable("conversation_updates", "conversation"),
+  handoffs: ofTable("handoffs", "conversation"),
+  messages: ofTable("messages", "message"),
+  record_dates: `added_at < ${SETTLED} AND (${DATES})`,
+  landing: `${LANDED}
+    OR (type = '${END_USER}' AND (client_id, record_id) IN ${KEYS} AND uploaded_at < ${SETTLED})`,
+  // By date too: a newer update that arrived meanwhile stays.
+  end_users: `${isOlder("date_updated")} AND (client_id, end_user_id) IN ${KEYS}`,
+};
+
+/**
+ * Stale rows of expired records, in the order of their deletion: the row that names a record's live date last, so
+ * that a run after one that broke off finds the rest.
+ */
+const STALE: readonly { readonly table: RetentionTable; readonly condition: string }[] = [
+  {
+    table: "landing",
+    condition: DATED_KINDS.map(
+      (kind) =>
+        `(type = '${RECORD_KINDS[kind].type}' AND ${isStale(kind, { id: "record_id", created: "date_created" })})`,
+    ).join(" OR "),
+  },
+  ...DATED_KINDS.flatMap((kind) =>
+    RECORD_KINDS[kind].tables.map(({ name, id, created }) => ({
+      table: name,
+      condition: isStale(kind, { id, created }),
+    })),
+  ),
+];
+
+/** The date of the latest update; masked rows count only for end users without any other row. */
+const LATEST_UPDATE = "if(max(_row_exists) = 1, maxIf(date_updated, _row_exists = 1), max(date_updated))";
+
+/** @param deps.session of the user for jobs */
+export const createRetentionStore = (deps: { readonly session: Session }): RetentionStore => {
+  const session = deps.session.with({
+    timeoutMs: 3_600_000,
+    // A projection would still show rows that are masked in its table.
+    settings: { output_format_json_quote_64bit_integers: 0, optimize_use_projections: 0 },
+  });
+  const { cluster } = session.names;
+  const deletion = createDeletion(deps);
+  const jobKeys = createJobKeys({ session });
+
+  const select = <Row>(
+    name: StatementName,
+    query: string,
+    parameters: Readonly<Record<string, unknown>>,
+    signal?: AbortSignal,
+  ): Promise<Row[]> => session.rows<Row>(name, query, { parameters, settings: WITH_HIDDEN, signal });
+
+  const isGone = (error: unknown): boolean =>
+    error instanceof WarehouseError && error.causeName === "NO_SUCH_DATA_PART";
+
+  /**
+   * Drops parts whose rows are all expired. Parts are immutable, so no row that arrives meanwhile is lost.
+   */
+  const dropParts = async (
+    table: RetentionTable,
+    parameters: object,
+    signal: AbortSignal | undefined,
+  ): Promise<number> => {
+    const parts = await select<{ name: string; rows: number }>(
+      "retention.parts",
+      `SELECT name, rows FROM system.parts
+       WHERE database = currentDatabase() AND table = {table:String} AND active AND rows > 0
+         AND (name, rows) IN (SELECT _part, count() FROM ${table} WHERE ${CONDITIONS[table]} GROUP BY _part)`,
+      { ...parameters, table },
+      signal,
+    );
+    let dropped = 0;
+    for (const { name, rows } of parts) {
+      signal?.throwIfAborted();
+      try {
+        const query = `ALTER TABLE ${table} DROP PART {name:String}`;
+        await session.command("retention.drop_part", query, { parameters: { name }, signal });
+        dropped += rows;
+      } catch (error) {
+        // Merged meanwhile: `erase` removes its rows from the new part.
+        if (!isGone(error)) throw error;
+      }
+    }
+    return dropped;
+  };
+
+  /** The table to read `_row_exists` from: a distributed table has no such column. */
+  const rowsOf = (table: string): string =>
+    cluster === null ? table : `clusterAllReplicas('${cluster}', currentDatabase(), '${table}_local')`;
+
+  /** A deletion does not find masked rows, so their parts are rewritten without them. */
+  const dropHidden = async (
+    table: RetentionTable,
+    parameters: Readonly<Record<string, unknown>>,
+    signal: AbortSignal | undefined,
+  ): Promise<void> => {
+    const partitions = await select<{ id: string }>(
+      "retention.hidden",
+      `SELECT DISTINCT _partition_id AS id FROM ${rowsOf(table)} WHERE _row_exists = 0 AND (${CONDITIONS[table]})`,
+      parameters,
+      signal,
+    );
+    for (const { id } of partitions) {
+      signal?.throwIfAborted();
+      await deletion.dropMasked(table, id, signal);
+    }
+  };
+
+  /** Notes which records with several dates are expired, and which are not. */
+  const noteMovedOf = async (
+    kind: DatedKind,
+    parameters: Readonly<Record<string, unknown>>,
+    signal: AbortSignal | undefined,
+  ): Promise<void> => {
+    const own = RECORD_KINDS[kind].tables.at(-1);
+    if (own === undefined) throw new TypeError(`${kind} has no table`);
+    const sources = {
+      // An entry of the update index stands under the date of its record.
+      tables: RECORD_KINDS[kind].tables.filter(({ keyDate, created }) => keyDate === created),
+      own: { from: rowsOf(own.name), id: own.id },
+    };
+    const [older] = await select<{ n: number }>("retention.older", countOlder(sources), parameters, signal);
+    const chunks = Math.ceil((older?.n ?? 0) / MAX_IDS);
+    for (let chunk = 0; chunk < chunks; chunk += 1) {
+      for (const statement of noteMoved(kind, sources))
+        await session.command("retention.note_moved", statement, {
+          parameters: { ...parameters, chunk, chunks },
+          settings: { async_insert: 0, ...WITH_HIDDEN },
+          signal,
+        });
+    }
+  };
+
+  const eraseStale = async (
+    parameters: Readonly<Record<string, unknown>>,
+    signal: AbortSignal | undefined,
+  ): Promise<void> => {
+    const noted = DATED_KINDS.map((kind) => `'stale ${kind}'`).join();
+    const query = `SELECT count() AS n FROM job_keys WHERE run_id = {run:String} AND kind IN (${noted})`;
+    const [stale] = await select<{ n: number }>("retention.stale", query, parameters, signal);
+    if ((stale?.n ?? 0) === 0) return;
+    for (const rows of STALE) {
+      signal?.throwIfAborted();
+      await deletion.erase({ ...rows, parameters }, signal);
+    }
+  };
+
+  return {
+    serverTime: async () => {
+      const query = "SELECT toFloat64(toUnixTimestamp64Milli(now64(3))) AS ms";
+      const [row] = await session.rows<{ ms: number }>("retention.clock", query);
+      if (row === undefined) throw new Error("a SELECT without a row");
+      return row.ms;
+    },
+    expired: async (cutoffs, signal) => {
+      const run = `${RETENTION_RUN}${randomUUID()}`;
+      const [clock] = await session.rows<{ settled: number }>(
+        "retention.settled",
+        `SELECT toUnixTimestamp64Micro(now64(6) - ${ON_THE_WAY}) AS settled`,
+        { signal },
+      );
+      await jobKeys.forgetLeft(RETENTION_RUN);
+      const parameters = {
+        run,
+        clients: cutoffs.map(({ clientId }) => clientId),
+        cutoffs: cutoffs.map(({ before }) => before),
+        latest: Math.max(0, ...cutoffs.map(({ before }) => before)),
+        settled: clock?.settled ?? 0,
+      };
+      await session.command(
+        "retention.note_end_users",
+        `INSERT INTO job_keys (run_id, kind, client_id, id)
+          SELECT {run:String}, 'end_user', client_id, end_user_id FROM ${rowsOf("end_users")}
+          WHERE client_id IN {clients:Array(String)}
+          GROUP BY client_id, end_user_id
+          HAVING toUnixTimestamp64Micro(${LATEST_UPDATE}) < {cutoffs:Array(Int64)}[indexOf({clients:Array(String)}, client_id)]
+            AND max(uploaded_at) < ${SETTLED}`,
+        { parameters, settings: { async_insert: 0, ...WITH_HIDDEN }, signal },
+      );
+      for (const kind of DATED_KINDS) await noteMovedOf(kind, parameters, signal);
+      let staleAreErased = false;
+      return {
+        count: (table, countSignal) =>
+          select<{ clientId: string; rows: number }>(
+            "retention.count",
+            `SELECT client_id AS clientId, count() AS rows FROM ${table} WHERE ${CONDITIONS[table]}
+             GROUP BY client_id ORDER BY client_id`,
+            parameters,
+            countSignal,
+          ),
+        erase: async (table, eraseSignal) => {
+          if (!staleAreErased) await eraseStale(parameters, eraseSignal);
+          staleAreErased = true;
+          // Not on a cluster: the servers use the same names for different parts.
+          const dropped = cluster === null ? await dropParts(table, parameters, eraseSignal) : 0;
+          await deletion.erase({ table, condition: CONDITIONS[table], parameters }, eraseSignal);
+          await dropHidden(table, parameters, eraseSignal);
+          return { dropped };
+        },
+        end: () => jobKeys.forget(run),
+      };
+    },
+  };
+};

@@ -1,0 +1,113 @@
+import {
+  type EventType,
+  type ExportRecord,
+  type Micros,
+  monthOf,
+  RECORD_KINDS,
+} from "@conversation-export/domain";
+import { createLandingRows, type LandingEvent } from "../tables/landing.ts";
+import { createEncoder } from "./record-encoders.ts";
+
+// ClickHouse accepts at most 100 partitions per block, so a batch is flushed before it spans more.
+const MAX_PARTITIONS = 90;
+
+/** Rows of one kind of record, ready to be inserted table by table. */
+export type Batch = {
+  readonly type: EventType;
+  /** Appends the rows of one record. A batch with landing also keeps `event`, which it requires. */
+  add(record: ExportRecord, event?: LandingEvent): void;
+  /** Records added. */
+  records(): number;
+  /** Rows of all tables together. */
+  rows(): number;
+  bytes(): number;
+  /** Empties the batch and keeps its memory: allocating fresh pages costs more than filling them. */
+  clear(): void;
+  /** Allocated bytes. */
+  capacity(): number;
+  /** true when a record of yet another month must go to the next batch. */
+  spansTooManyPartitions(): boolean;
+  /** Sets the upload instant of every row, µs since the epoch. */
+  fillUpload(instant: Micros): void;
+  /**
+   * The INSERTs for records `from` (inclusive) to `to` (exclusive), in the order in which they must be
+   * acknowledged.
+   */
+  inserts(from: number, to: number): readonly TableInsert[];
+};
+
+export type TableInsert = {
+  readonly table: string;
+  readonly columns: readonly string[];
+  readonly rows: number;
+  readonly body: Buffer;
+};
+
+/**
+ * Creates an empty batch.
+ *
+ * @param initialBytes bytes allocated at first for the largest table
+ * @param options.landingDays if given, the first INSERT keeps every event as received for this many days
+ */
+export function createBatch(
+  type: EventType,
+  initialBytes = 1 << 20,
+  options: { readonly landingDays?: number | undefined } = {},
+): Batch {
+  const { tables: ownTables, encode } = createEncoder(type, initialBytes);
+  const { landingDays } = options;
+  const landing = landingDays === undefined ? null : createLandingRows(landingDays, initialBytes);
+  const tables = landing === null ? ownTables : [landing.table, ...ownTables];
+  // rowsBefore[t][i]: rows of table t before record i.
+  const rowsBefore: number[][] = tables.map(() => [0]);
+  const createdMonths = new Set<number>();
+  const updatedMonths = new Set<number>();
+  let records = 0;
+  return {
+    type,
+    add(record, event) {
+      encode(record);
+      if (landing !== null) {
+        if (event === undefined) throw new TypeError("a batch with landing needs the event");
+        landing.add(record, event);
+      }
+      records += 1;
+      for (let t = 0; t < tables.length; t += 1) rowsBefore[t]?.push(tables[t]?.rows() ?? 0);
+      createdMonths.add(monthOf(record.dateCreated));
+      if (record.type === RECORD_KINDS.conversation.type) updatedMonths.add(monthOf(record.dateUpdated));
+    },
+    records: () => records,
+    rows: () => tables.reduce((sum, table) => sum + table.rows(), 0),
+    bytes: () => tables.reduce((sum, table) => sum + table.row.length, 0),
+    clear() {
+      landing?.clear();
+      for (const table of ownTables) table.clear();
+      for (const before of rowsBefore) before.length = 1;
+      createdMonths.clear();
+      updatedMonths.clear();
+      records = 0;
+    },
+    capacity: () => tables.reduce((sum, table) => sum + table.row.capacity, 0),
+    spansTooManyPartitions: () =>
+      createdMonths.size >= MAX_PARTITIONS || updatedMonths.size >= MAX_PARTITIONS,
+    fillUpload(instant) {
+      landing?.fillUpload(instant);
+      for (const table of ownTables) table.fillUpload(instant);
+    },
+    inserts(from, to) {
+      const inserts: TableInsert[] = [];
+      for (const [t, table] of tables.entries()) {
+        const first = rowsBefore[t]?.[from] ?? 0;
+        const end = rowsBefore[t]?.[to] ?? table.rows();
+        if (end === first) continue;
+        inserts.push({
+          table: table.table,
+          columns: table.columns,
+          rows: end - first,
+          body: table.row.view(table.startOf(first), table.startOf(end)),
+        });
+      }
+      return inserts;
+    },
+  };
+}

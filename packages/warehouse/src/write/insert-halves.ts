@@ -1,0 +1,43 @@
+import type { Batch, TableInsert } from "./batch.ts";
+import { WarehouseError } from "../session/warehouse-error.ts";
+
+/** True when the warehouse refuses rows for their data: the same rows will be refused again. */
+export const isRefusedData = (error: unknown): boolean =>
+  error instanceof WarehouseError && error.code === "warehouse_refused_data";
+
+/**
+ * Writes the records `from` (inclusive) to `to` (exclusive). While the warehouse refuses some for their data,
+ * it splits the range in halves to find them. Rows may be written more than once, which their versions make
+ * harmless.
+ *
+ * @returns indexes of the records that are refused even alone, ascending
+ * @throws every other error of `write`
+ */
+export async function refusedInHalves(
+  from: number,
+  to: number,
+  write: (from: number, to: number) => Promise<void>,
+): Promise<number[]> {
+  try {
+    await write(from, to);
+    return [];
+  } catch (error) {
+    if (!isRefusedData(error)) throw error;
+    if (to - from === 1) return [from];
+    const middle = (from + to) >> 1;
+    const left = await refusedInHalves(from, middle, write);
+    return [...left, ...(await refusedInHalves(middle, to, write))];
+  }
+}
+
+/** `refusedInHalves` for the records of a batch, table by table. */
+export function insertHalves(
+  batch: Pick<Batch, "inserts">,
+  from: number,
+  to: number,
+  insert: (one: TableInsert) => Promise<void>,
+): Promise<number[]> {
+  return refusedInHalves(from, to, async (start, end) => {
+    for (const one of batch.inserts(start, end)) await insert(one);
+  });
+}

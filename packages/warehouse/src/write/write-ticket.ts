@@ -1,0 +1,16 @@
+import type { ClickHouseSettings } from "@clickhouse/client";
+
+/** Permission to begin an INSERT of records. */
+export type WriteTicket = {
+  /** Latest begin of the INSERT, ms since the epoch by ClickHouse's clock. */
+  readonly notAfter: number;
+};
+
+/**
+ * Settings that make ClickHouse refuse the INSERT, with a retryable error, if it begins after
+ * `ticket.notAfter`, for example because the process was paused for longer than its lease.
+ */
+export const settingsOf = (ticket: WriteTicket): ClickHouseSettings => ({
+  // A constraint of the record tables reads this comment.
+  log_comment: `not after ${Math.floor(ticket.notAfter)}`,
+});

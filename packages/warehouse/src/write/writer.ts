@@ -1,0 +1,65 @@
+import type { Session } from "../session/session.ts";
+import type { TableInsert } from "./batch.ts";
+import { endsTooEarly, toWarehouseError, WarehouseError } from "../session/warehouse-error.ts";
+import { settingsOf, type WriteTicket } from "./write-ticket.ts";
+
+/** Inserts encoded rows of records. */
+export type Writer = {
+  /**
+   * Resolves when ClickHouse has acknowledged the rows. With a `ticket`, ClickHouse refuses an INSERT that
+   * begins later than the ticket allows.
+   *
+   * @throws WarehouseError
+   */
+  insert(insert: TableInsert, signal?: AbortSignal, ticket?: WriteTicket): Promise<void>;
+  ping(): Promise<void>;
+};
+
+export function createWriter(deps: { readonly session: Session }): Writer {
+  const session = deps.session.with({
+    settings: {
+      // ClickHouse writes each INSERT as one block before it acknowledges; versions make repetitions
+      // harmless.
+      async_insert: 0,
+      insert_deduplicate: 0,
+      // Readers merge rows of equal keys (FINAL), so ClickHouse need not merge them within the block.
+      optimize_on_insert: 0,
+      input_format_parallel_parsing: 0,
+    },
+  });
+  /**
+   * A distributed table forwards rows: data that ends too early may mean that a shard died, which is
+   * retryable.
+   */
+  const blameShard = async (
+    table: string,
+    error: WarehouseError,
+    signal?: AbortSignal,
+  ): Promise<WarehouseError> => {
+    if (!endsTooEarly(error)) return error;
+    try {
+      const [found] = await session.rows<{ engine: string }>(
+        "records.engine",
+        "SELECT engine FROM system.tables WHERE database = currentDatabase() AND name = {table:String}",
+        { parameters: { table }, signal },
+      );
+      if (found?.engine !== "Distributed") return error;
+    } catch (other) {
+      return toWarehouseError(other);
+    }
+    return new WarehouseError("warehouse_unavailable", error.causeName, true, error);
+  };
+  return {
+    async insert({ table, columns, body }, signal, ticket) {
+      const query = `INSERT INTO ${table} (${columns.join(", ")}) FORMAT RowBinary`;
+      const settings = ticket === undefined ? {} : settingsOf(ticket);
+      try {
+        await session.upload("records.insert", query, body, { settings, signal });
+      } catch (error) {
+        signal?.throwIfAborted();
+        throw await blameShard(table, toWarehouseError(error), signal);
+      }
+    },
+    ping: session.ping,
+  };
+}
