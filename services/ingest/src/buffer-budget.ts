@@ -1,4 +1,4 @@
-/** Bounds the bytes of everything that is read and not yet settled. */
+/** Bounds the bytes of all messages that are taken and not yet settled. */
 export type BufferBudget = {
   add(bytes: number): void;
   release(bytes: number): void;
@@ -6,7 +6,7 @@ export type BufferBudget = {
   used(): number;
 };
 
-/** `onRoom` is called when use falls below half of `maxBytes` after it was full. */
+/** @param deps.onRoom called when the use falls to half of `maxBytes` after the budget was full */
 export const createBufferBudget = (deps: { maxBytes: number; onRoom: () => void }): BufferBudget => {
   let used = 0;
   let wasFull = false;

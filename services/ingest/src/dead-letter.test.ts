@@ -1,7 +1,11 @@
-import type { BusMessage } from "@conversation-export/bus";
+import { createHash } from "node:crypto";
+import type { BusMessage, OutgoingMessage, Producer } from "@conversation-export/bus";
 import { rejected } from "@conversation-export/domain";
+import { createLogger, createMetrics, ServiceError } from "@conversation-export/runtime";
 import { describe, expect, it } from "vitest";
-import { toDeadLetter } from "./dead-letter.ts";
+import { createDeadLetterSink, type DeadLetter, toDeadLetter } from "./dead-letter.ts";
+import { createIngestMetrics } from "./ingest-metrics.ts";
+import { createKeepTrying } from "./keep-trying.ts";
 
 const NOW = new Date("2026-10-20T10:00:00Z");
 const REJECTION = rejected("invalid_record", "_id: expected string");
@@ -56,4 +60,103 @@ describe("a dead letter", () => {
   it("can be made of a message without a key", () => {
     expect(letterOf({ key: null })).toMatchObject({ key: null, headers: { "dl-key": "" } });
   });
+
+  it("names the range of offsets of what cannot be read", () => {
+    const unreadable = { lastOffset: 99, why: "cut off" };
+    expect(letterOf({ key: null, value: null, unreadable })).toMatchObject({
+      key: null,
+      value: null,
+      headers: { "dl-offset": "17", "dl-last-offset": "99", "dl-payload": "left out" },
+    });
+  });
+});
+
+const letterAt = (offset: number, value: string): DeadLetter => ({
+  source: {
+    topic: "messages",
+    partition: 0,
+    offset,
+    key: Buffer.from("k"),
+    value: Buffer.from(value),
+    headers: { "x-trace": "t" },
+    timestamp: 0,
+  },
+  rejection: rejected("invalid_record", "because"),
+});
+
+it("leaves a note of a dead letter that its topic never takes, and its neighbours go on", async () => {
+  const taken: OutgoingMessage[] = [];
+  const producer: Pick<Producer, "send"> = {
+    send: (_topic, messages) => {
+      if (messages.some(({ value }) => (value?.length ?? 0) > 10)) {
+        return Promise.reject(new ServiceError("produce", "MESSAGE_TOO_LARGE"));
+      }
+      taken.push(...messages);
+      return Promise.resolve();
+    },
+  };
+  const metrics = createIngestMetrics(createMetrics({ service: "test" }));
+  const log = createLogger({ service: "test", level: "fatal" });
+  const keepTrying = createKeepTrying({ metrics, log });
+  const sink = createDeadLetterSink({ producer, keepTrying, metrics, log, now: () => new Date(0) });
+
+  const letters = [letterAt(1, "small"), letterAt(2, "far too large"), letterAt(3, "small")];
+  await sink.send("messages", letters, new AbortController().signal);
+
+  expect(taken.map(({ value, headers }) => [headers?.["dl-offset"], value?.toString() ?? null])).toEqual([
+    ["1", "small"],
+    ["2", null],
+    ["3", "small"],
+  ]);
+  expect(taken[1]?.headers).toMatchObject({ "dl-reason": "invalid_record", "dl-payload": "left out" });
+  expect(taken[1]?.headers).not.toHaveProperty("x-trace");
+});
+
+it("leaves a note even of a message with a huge key and huge headers, and the lane goes on", async () => {
+  const sizeOf = ({ key, value, headers }: OutgoingMessage): number =>
+    [key, value, ...Object.keys(headers ?? {}), ...Object.values(headers ?? {}).flat()].reduce<number>(
+      (sum, part) => sum + Buffer.byteLength(part ?? ""),
+      0,
+    );
+  const taken: OutgoingMessage[] = [];
+  const producer: Pick<Producer, "send"> = {
+    send: (_topic, messages) => {
+      if (messages.some((one) => sizeOf(one) > 16_000)) {
+        return Promise.reject(new ServiceError("produce", "MESSAGE_TOO_LARGE"));
+      }
+      taken.push(...messages);
+      return Promise.resolve();
+    },
+  };
+  const metrics = createIngestMetrics(createMetrics({ service: "test" }));
+  const log = createLogger({ service: "test", level: "fatal" });
+  const keepTrying = createKeepTrying({ metrics, log });
+  const sink = createDeadLetterSink({ producer, keepTrying, metrics, log, now: () => new Date(0) });
+  const key = Buffer.alloc(1_000_000, "k");
+  const source = message({
+    key,
+    headers: {
+      "x-large": Buffer.alloc(300_000),
+      "dl-own": Buffer.alloc(300_000),
+      "dl-time": "t".repeat(300_000),
+    },
+  });
+  const rejection = rejected("invalid_record", "d".repeat(300_000));
+  await sink.send("conversations", [{ source, rejection }], new AbortController().signal);
+  const [note] = taken;
+  expect(taken).toHaveLength(1);
+  expect(note?.key).toEqual(key.subarray(0, 1024));
+  expect(note?.headers).toMatchObject({
+    "dl-key": key.subarray(0, 1024).toString("base64"),
+    "dl-key-length": "1000000",
+    "dl-key-sha256": createHash("sha256").update(key).digest("hex"),
+    "dl-payload": "left out",
+    "dl-payload-length": "3",
+    "dl-payload-sha256": expect.stringMatching(/^[0-9a-f]{64}$/),
+    "dl-headers-length": "300015",
+    "dl-headers-sha256": expect.stringMatching(/^[0-9a-f]{64}$/),
+  });
+  expect(String(note?.headers?.["dl-offset"])).toBe("17");
+  expect(note?.headers?.["dl-time"]).toHaveLength(1024);
+  expect(note?.headers).not.toHaveProperty("dl-own");
 });

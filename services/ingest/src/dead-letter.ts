@@ -1,10 +1,15 @@
-import type { BusMessage, OutgoingMessage } from "@conversation-export/bus";
-import { busPositionOf, type Rejected } from "@conversation-export/domain";
+import type { BusMessage, OutgoingMessage, Producer } from "@conversation-export/bus";
+import { busPositionOf, deadLetterTopic, type Rejected } from "@conversation-export/domain";
+import { type Logger, ServiceError } from "@conversation-export/runtime";
+import { sendInSpan } from "./event-traces.ts";
+import type { IngestMetrics } from "./ingest-metrics.ts";
+import type { KeepTrying } from "./keep-trying.ts";
+import { noteOf } from "./letter-note.ts";
 
 export type DeadLetter = {
   readonly source: BusMessage;
   readonly rejection: Rejected;
-  /** In the place of those of the message. */
+  /** Replace headers of the message with the same names. */
   readonly headers?: Readonly<Record<string, string>>;
 };
 
@@ -13,13 +18,18 @@ const firstText = (header: BusMessage["headers"][string]): string | undefined =>
   return first?.toString();
 };
 
-/** The instant of a producer's clock, which may be anything. */
+/**
+ * An instant as ISO text; empty when it is beyond what a date holds, since it comes from a producer's clock.
+ */
 const isoTime = (ms: number): string => {
   const time = new Date(ms);
   return Number.isNaN(time.getTime()) ? "" : time.toISOString();
 };
 
-/** The message for the dead-letter topic: payload and key untouched, headers that say why and whence. */
+/**
+ * The message for the dead-letter topic: key and payload untouched, with headers for the reason and the
+ * origin. What cannot be read has neither key nor payload, only its range of offsets.
+ */
 export const toDeadLetter = ({ source, rejection, headers }: DeadLetter, now: Date): OutgoingMessage => {
   const position = busPositionOf(source);
   return {
@@ -37,12 +47,78 @@ export const toDeadLetter = ({ source, rejection, headers }: DeadLetter, now: Da
       "dl-time": firstText(source.headers["dl-time"]) ?? isoTime(source.timestamp),
       "dl-rejected-at": now.toISOString(),
       "dl-replays": firstText(source.headers["dl-replays"]) ?? "0",
+      ...(source.unreadable !== undefined && {
+        "dl-last-offset": String(source.unreadable.lastOffset),
+        "dl-payload": "left out",
+      }),
     },
   };
 };
 
-/** The same place and reason without value and original headers, for a letter that is too large to be kept. */
-export const withoutPayload = (letter: OutgoingMessage): OutgoingMessage => {
-  const own = Object.entries(letter.headers ?? {}).filter(([name]) => name.startsWith("dl-"));
-  return { key: letter.key, value: null, headers: { ...Object.fromEntries(own), "dl-payload": "left out" } };
+export type DeadLetterSink = {
+  /**
+   * Sends dead letters of `topic` to its dead-letter topic, as often as it takes. Rejects only when `signal`
+   * aborts.
+   */
+  send(topic: string, letters: readonly DeadLetter[], signal: AbortSignal): Promise<void>;
+};
+
+/** Kafka will never take this message, as one that is too large. */
+const isUnsendable = (error: unknown): boolean =>
+  error instanceof ServiceError && error.code === "produce" && !error.retryable;
+
+const never = (): boolean => false;
+
+export const createDeadLetterSink = (deps: {
+  readonly producer: Pick<Producer, "send">;
+  readonly keepTrying: KeepTrying;
+  readonly metrics: IngestMetrics;
+  readonly log: Logger;
+  readonly now: () => Date;
+}): DeadLetterSink => {
+  const { producer, keepTrying, metrics, log, now } = deps;
+
+  const send = (
+    topic: string,
+    messages: readonly OutgoingMessage[],
+    signal: AbortSignal,
+    isFinal: (error: unknown) => boolean,
+  ): Promise<void> =>
+    keepTrying({
+      step: "dead_letter",
+      signal,
+      operation: () => producer.send(topic, messages),
+      isFinal,
+    });
+
+  /** Of an unsendable letter only a note with its place is sent: the payload stays where it came from. */
+  const sendOrNote = async (
+    topic: string,
+    messages: readonly OutgoingMessage[],
+    signal: AbortSignal,
+  ): Promise<void> => {
+    try {
+      await send(topic, messages, signal, isUnsendable);
+    } catch (error) {
+      const [first] = messages;
+      if (signal.aborted || !isUnsendable(error) || first === undefined) throw error;
+      if (messages.length > 1) {
+        for (const message of messages) await sendOrNote(topic, [message], signal);
+        return;
+      }
+      log.error({ err: error, topic }, "a dead letter is not taken, a note without its payload is sent");
+      await send(topic, [noteOf(first)], signal, never);
+    }
+  };
+
+  return {
+    send: async (topic, letters, signal) => {
+      if (letters.length === 0) return;
+      const at = now();
+      const to = deadLetterTopic(topic);
+      const messages = letters.map((letter) => toDeadLetter(letter, at));
+      await sendInSpan(to, messages.length, () => sendOrNote(to, messages, signal));
+      for (const { rejection } of letters) metrics.rejected.inc({ topic, reason: rejection.reason });
+    },
+  };
 };

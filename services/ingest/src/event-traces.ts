@@ -12,29 +12,29 @@ import {
   traceHeaders,
 } from "@conversation-export/runtime";
 
-/** What the traces of the events of one batch show. */
+/** The traces of the events of one batch. */
 export type BatchTrace = {
   /** Begins the span of an event whose trace is sampled. */
   take(message: BusMessage, outcome: Outcome): void;
-  /** Notes at an event why it is no record. */
+  /** Notes in the span of an event why it becomes a dead letter. */
   reject(message: BusMessage, reason: string): void;
-  /** Notes at an event why nothing is stored of it. */
+  /** Notes in the span of an event why nothing of it is stored. */
   ignore(message: BusMessage, reason: string): void;
-  /** The headers by which what is sent because of this event goes on with its trace. */
+  /** Headers for a message that is sent because of this event, so that it continues the trace. */
   headersOf(message: BusMessage): Readonly<Record<string, string>>;
-  /** Writes the batch within a span of its own; with it the spans of the events end. */
+  /** Writes the batch within a span of its own; the spans of the events end with it. */
   flush(
     size: { readonly records: number; readonly bytes: number },
     write: () => Promise<void>,
   ): Promise<void>;
-  /** Ends the spans of events that come again. */
+  /** Ends the spans: the events come again. */
   forget(): void;
 };
 
 /** Begins the trace of a batch. */
 export type EventTraces = (topic: string) => BatchTrace;
 
-/** Events of a batch that get a span each; of the others there is only their number. */
+/** The first events of a batch get a span each; the others are only counted. */
 const MAX_EVENTS = 128;
 const MIN_PARENT_LENGTH = 55;
 const STRUCTURED = '"traceparent"';
@@ -47,11 +47,11 @@ const SYSTEM = { "messaging.system": "kafka" } as const;
 const textOf = (header: BusMessage["headers"][string]): string | undefined =>
   (Array.isArray(header) ? header[0] : header)?.toString();
 
-/** The attributes of an event that holds them in its value; a text that is none has no trace. */
+/** The trace attributes of a structured event; none when the value is no JSON. */
 const structuredOf = (value: Buffer | null): { traceparent?: unknown; tracestate?: unknown } => {
   const at = value?.indexOf(STRUCTURED) ?? -1;
   if (value === null || at < 0) return {};
-  // The whole text is read only when there is something to record.
+  // The text is parsed only when the trace is sampled.
   if (!SAMPLED.test(value.toString("latin1", at, at + MAX_ATTRIBUTE_BYTES))) return {};
   try {
     return (JSON.parse(value.toString("utf8")) ?? {}) as { traceparent?: unknown };
@@ -61,8 +61,8 @@ const structuredOf = (value: Buffer | null): { traceparent?: unknown; tracestate
 };
 
 /**
- * The sampled span that an event comes from: as its headers say, or the attributes of CloudEvents, in binary or
- * structured mode.
+ * The sampled span that an event comes from, by its headers or by its CloudEvents attributes in binary or
+ * structured mode; undefined when there is none.
  */
 export const parentOf = ({ headers, value }: BusMessage): SpanContext | undefined => {
   let parent = textOf(headers["traceparent"]) ?? textOf(headers["ce_traceparent"]);
@@ -77,7 +77,7 @@ export const parentOf = ({ headers, value }: BusMessage): SpanContext | undefine
   return context !== undefined && isSampled(context) ? context : undefined;
 };
 
-/** Traces of batches for a process that is tracing. */
+/** Traces batches; for a process that is tracing. */
 export const createEventTraces = (): EventTraces => (topic) => {
   const spans = new Map<BusMessage, Span>();
   const notStored = new Set<Span>();
@@ -136,7 +136,7 @@ export const createEventTraces = (): EventTraces => (topic) => {
     headersOf: (message) => traceHeaders(spans.get(message) ?? null),
     flush: async ({ records, bytes }, write) => {
       const events = [...spans.values()];
-      // The trace of one event has the inserts; those of the others lead there.
+      // The inserts show in the trace of one event; the traces of the others link to it.
       const first = events.find((span) => !notStored.has(span)) ?? events[0];
       const others = events.filter((span) => span !== first);
       const flush = startSpan(`flush ${topic}`, first?.spanContext() ?? null, {
@@ -161,7 +161,7 @@ export const createEventTraces = (): EventTraces => (topic) => {
   };
 };
 
-/** Sends within a span, when there is one around it. */
+/** Sends within a span of its own when there is one around it. */
 export const sendInSpan = (topic: string, messages: number, send: () => Promise<void>): Promise<void> =>
   inSpan(
     `send ${topic}`,

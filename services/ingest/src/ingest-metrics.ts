@@ -1,6 +1,6 @@
 import type { Metrics } from "@conversation-export/runtime";
 
-/** The metrics of ingest; gauges that follow a state are set where the state is. */
+/** The metrics of ingest, except gauges, which are registered beside the state that they show. */
 export const createIngestMetrics = (metrics: Metrics) => ({
   consumed: metrics.counter("ingest_records_consumed_total", "Messages taken from the bus", ["topic"]),
   written: metrics.counter("ingest_rows_written_total", "Rows that ClickHouse acknowledged", ["table"]),
@@ -12,10 +12,11 @@ export const createIngestMetrics = (metrics: Metrics) => ({
     "topic",
     "field",
   ]),
-  unusualValues: metrics.counter("ingest_unusual_values_total", "Values outside their documented set, kept", [
-    "topic",
-    "field",
-  ]),
+  unusualValues: metrics.counter(
+    "ingest_unusual_values_total",
+    "Values outside their documented set, kept, and fields with half a surrogate pair, replaced",
+    ["topic", "field"],
+  ),
   ignored: metrics.counter("ingest_records_ignored_total", "Messages that carry nothing to store", [
     "topic",
     "reason",

@@ -1,10 +1,12 @@
 import type { Admin, TopicPartition } from "@conversation-export/bus";
-import type { Logger } from "@conversation-export/runtime";
+import { createLoop, type Logger } from "@conversation-export/runtime";
 import type { IngestMetrics } from "./ingest-metrics.ts";
 
 export type LagWatch = { start(): Promise<void>; stop(): Promise<void> };
 
-/** Keeps the lag of the partitions that this process owns; what cannot be told is marked as unknown, never as 0. */
+/**
+ * Keeps the lag of the partitions that this process owns. An unknown lag is marked as unknown, never as 0.
+ */
 export const createLagWatch = (deps: {
   readonly admin: Admin;
   readonly groupId: string;
@@ -15,9 +17,6 @@ export const createLagWatch = (deps: {
   readonly log: Logger;
 }): LagWatch => {
   const { admin, groupId, topics, assigned, intervalMs, metrics, log } = deps;
-  let timer: NodeJS.Timeout | undefined;
-  let running: Promise<void> = Promise.resolve();
-  let stopped = false;
 
   const setLags = async (): Promise<void> => {
     const owned = new Set(assigned().map(({ topic, partition }) => `${topic}/${partition}`));
@@ -31,7 +30,7 @@ export const createLagWatch = (deps: {
     }
   };
 
-  const tick = async (): Promise<void> => {
+  const look = async (): Promise<void> => {
     try {
       await setLags();
     } catch (error) {
@@ -39,23 +38,20 @@ export const createLagWatch = (deps: {
       for (const { topic, partition } of assigned()) metrics.lagUnknown.set({ topic, partition }, 1);
       log.warn({ err: error }, "lag unknown");
     }
-    if (!stopped) {
-      timer = setTimeout(() => {
-        running = tick();
-      }, intervalMs);
-    }
   };
+
+  const watch = createLoop({ turn: look, pauseMs: intervalMs });
 
   return {
     start: async () => {
       await admin.start();
-      running = tick();
+      watch.start();
     },
     stop: async () => {
-      stopped = true;
-      clearTimeout(timer);
-      await running;
+      const stopped = watch.stop();
+      // Ends a question that waits for a coordinator.
       await admin.stop();
+      await stopped;
     },
   };
 };

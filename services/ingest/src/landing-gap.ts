@@ -1,12 +1,14 @@
 import type { LandingStore } from "@conversation-export/warehouse";
 
-/** Says in the warehouse, ahead of time, that rows are written whose events are not kept. */
+/** Notes in the warehouse, ahead of time, that rows will lack events in the landing table. */
 export type LandingGap = {
-  /** Resolves when uploads of this instant and of the minute behind it are known to be without their events. */
+  /** Resolves when the warehouse has a note that covers uploads up to a minute from now. */
   cover(signal: AbortSignal): Promise<void>;
 };
 
+/** How far ahead a note reaches. */
 const LENGTH_MS = 120_000;
+/** Remaining time below which a new note is written. */
 const LEFT_MS = 60_000;
 
 /** @param deps.now milliseconds since the epoch */
@@ -15,7 +17,7 @@ export const createLandingGap = (deps: {
   readonly now: () => number;
 }): LandingGap => {
   const { store, now } = deps;
-  // One for each lane may wait at a time; marking twice is harmless.
+  // Concurrent marks by several lanes are harmless.
   let until = 0;
   return {
     cover: async (signal) => {

@@ -7,6 +7,7 @@ import { createBufferBudget } from "./buffer-budget.ts";
 import type { EventTraces } from "./event-traces.ts";
 import { createIngestMetrics } from "./ingest-metrics.ts";
 import { createLane } from "./lane.ts";
+import type { DeadLetterSink } from "./dead-letter.ts";
 import type { Sink } from "./sink.ts";
 
 const NOW = Date.parse("2026-10-20T10:00:00Z");
@@ -68,23 +69,27 @@ const startLane = (
   const budget = createBufferBudget({ maxBytes: options.maxBytes ?? 1_000_000, onRoom });
   const sink: Sink = {
     write: (batch) => {
-      const { promise, resolve, reject } = Promise.withResolvers<{ refused: number[]; smooth: boolean }>();
+      const { promise, resolve, reject } = Promise.withResolvers<{
+        refused: number[];
+        reusable: boolean;
+      }>();
       writes.push({
         records: batch.records(),
         batch,
         written: promise,
-        end: (refused = []) => resolve({ refused, smooth: true }),
+        end: (refused = []) => resolve({ refused, reusable: true }),
         fail: reject,
       });
       return promise;
     },
-    bury: (_topic, letters) => {
+  };
+  const deadLetters: DeadLetterSink = {
+    send: (_topic, letters) => {
       for (const { source, rejection, headers } of letters) {
         buried.push({ reason: rejection.reason, offset: source.offset, ...(headers && { headers }) });
       }
       return Promise.resolve();
     },
-    oldestUpload: () => null,
   };
   const registry = createMetrics({ service: "test" });
   const lane = createLane({
@@ -101,6 +106,7 @@ const startLane = (
     suppresses: options.suppresses ?? (() => false),
     foundStored: options.foundStored ?? (() => Promise.resolve()),
     sink,
+    deadLetters,
     traces: options.traces ?? null,
     commit: (epoch, offsets) => {
       commits.push({ epoch, offsets });
@@ -284,8 +290,8 @@ describe("createLane", () => {
       await lane.drain();
       return batch.inserts(0, 1).map(({ table }) => table);
     };
-    expect(await tables(14)).toEqual(["landing", "messages"]);
-    expect(await tables()).toEqual(["messages"]);
+    expect(await tables(14)).toEqual(["landing", "record_dates", "messages"]);
+    expect(await tables()).toEqual(["record_dates", "messages"]);
   });
 });
 

@@ -1,293 +1,136 @@
-import { type BusMessage, type MessageSlice, readMessage } from "@conversation-export/bus";
-import type { EventType, ExportRecord, Ignored } from "@conversation-export/domain";
-import { type Logger, retry, ServiceError } from "@conversation-export/runtime";
-import { type Batch, createBatch } from "@conversation-export/warehouse";
+import type { Consumer, MessageSlice } from "@conversation-export/bus";
+import type { EventType, ExportRecord } from "@conversation-export/domain";
+import type { Logger } from "@conversation-export/runtime";
+import { createBatchFiller } from "./batch-filler.ts";
 import type { BufferBudget } from "./buffer-budget.ts";
-import type { DeadLetter } from "./dead-letter.ts";
-import type { BatchTrace, EventTraces } from "./event-traces.ts";
+import type { DeadLetterSink } from "./dead-letter.ts";
+import type { EventTraces } from "./event-traces.ts";
+import { createFlush } from "./flush.ts";
 import type { IngestMetrics } from "./ingest-metrics.ts";
-import { refusedByWarehouse, type Sink } from "./sink.ts";
+import { createSettledPrefix } from "./settled-prefix.ts";
+import type { Sink } from "./sink.ts";
+import {
+  type BatchLimits,
+  createBatchCutter,
+  createTopicBatches,
+  isFull,
+  type TopicBatch,
+} from "./topic-batch.ts";
 
-/** What one batch settles: rows, dead letters, and the offsets that may be committed behind them. */
-type Unit = {
-  readonly epoch: number;
-  readonly firstAt: number;
-  readonly batch: Batch;
-  /** The message of each record of the batch. */
-  readonly sources: BusMessage[];
-  readonly letters: DeadLetter[];
-  /** The next offset of each partition behind this batch. */
-  readonly offsets: Map<number, number>;
-  /** Bytes of messages that went into it. */
-  sourceBytes: number;
-  /** Bytes that the budget counts for it. */
-  counted: number;
-  /** null: nothing is traced. */
-  readonly trace: BatchTrace | null;
-  /** Resolves when it is settled or forgotten. */
-  readonly done: PromiseWithResolvers<void>;
-};
-
-export type LaneLimits = {
-  readonly maxRecords: number;
-  readonly maxBytes: number;
-  readonly maxAgeMs: number;
+export type LaneLimits = BatchLimits & {
   /** How much later than its arrival on the bus an event may claim to be. */
   readonly maxTimeAheadMs: number;
 };
 
-/**
- * The way of one topic. Batches leave one after the other, so everything before the offsets of a batch is
- * settled when it is: they are the settled prefix.
- */
+/** The flow of one topic: messages fill batches, which are cut, flushed and settled in their order. */
 export type Lane = {
-  /** Takes messages until the budget is used up. Returns how many. */
+  /** Takes messages until the buffer budget is used up. Returns how many. */
   take(slice: MessageSlice): number;
-  /** Sends what waits, now, and resolves when nothing is unsettled, or when the lane has given up. */
+  /** Flushes everything now, and resolves when nothing is unsettled or the lane has given up. */
   drain(): Promise<void>;
   /**
-   * Sends what waits, now, and resolves when everything that is unsettled at the call is settled or forgotten. Never
-   * resolves when the lane has given up.
+   * Flushes everything now, and resolves when all batches of this moment are settled or forgotten. Never
+   * resolves once the lane has given up.
    */
   settled(): Promise<void>;
-  /** Forgets what waits and belongs to an epoch before `epoch`: it comes again. */
+  /** Forgets the batches of an epoch before `epoch` that are not being flushed: their messages come again. */
   fence(epoch: number): void;
-  /** When the oldest unsettled message was taken, ms since the epoch; null when there is none. */
+  /** When the oldest unsettled batch was opened, ms since the epoch; null when there is none. */
   oldestAt(): number | null;
   /** Gives up whatever is being tried. */
   abort(): void;
 };
 
-const MAX_FIELD_LABELS = 100;
-const MAX_SPARE = 2;
-/** What a message costs beside its bytes. */
-const MESSAGE_OVERHEAD = 200;
-
-const bytesOf = (message: BusMessage): number => {
-  let bytes = MESSAGE_OVERHEAD + (message.value?.length ?? 0) + (message.key?.length ?? 0);
-  for (const name in message.headers) bytes += name.length + (message.headers[name]?.length ?? 0);
-  return bytes;
-};
 /** With landing, the events of the next batch land while the tables of this one are written. */
-const MAX_IN_FLIGHT = 2;
-/** While many messages lie ahead a batch may grow this much older: fewer and larger parts. */
-const CATCH_UP_FACTOR = 3;
+const MAX_IN_FLIGHT_WITH_LANDING = 2;
 
+/** @param deps.onFatal called with a bug, after which the lane has given up */
 export const createLane = (deps: {
   readonly topic: string;
   readonly type: EventType;
   readonly limits: LaneLimits;
   readonly budget: BufferBudget;
-  /** For how many days events are kept as they came; null: they are not. */
+  /** For how many days landing keeps the events; null when it is off. */
   readonly landingDays: number | null;
-  /** true for a record about what was erased: it is not stored. */
+  /** True for a record about an erased person, which is not stored. */
   readonly suppresses: (record: ExportRecord) => boolean;
-  /** Resolves when what `suppresses` has noted before is stored; rejects when that failed. */
+  /** Resolves when everything that `suppresses` has found so far is stored; rejects when that failed. */
   readonly foundStored: () => Promise<void>;
-  readonly sink: Sink;
-  /** null: nothing is traced. */
+  readonly sink: Pick<Sink, "write">;
+  readonly deadLetters: DeadLetterSink;
+  /** null when nothing is traced. */
   readonly traces: EventTraces | null;
-  readonly commit: (
-    epoch: number,
-    offsets: readonly { topic: string; partition: number; offset: number }[],
-  ) => Promise<"committed" | "fenced">;
+  readonly commit: Consumer["commit"];
   readonly metrics: IngestMetrics;
   readonly log: Logger;
   readonly now: () => number;
-  /** A bug: nothing is tried again. */
   readonly onFatal: (error: unknown) => void;
 }): Lane => {
-  const { topic, type, limits, budget, suppresses, sink, traces, metrics, log, now } = deps;
-  const landingDays = deps.landingDays ?? undefined;
+  const { topic, limits, budget, metrics, onFatal } = deps;
   const stop = new AbortController();
-  const queue: Unit[] = [];
-  const seenUnknownFields = new Set<string>();
-  let current: Unit | undefined;
-  const inFlight: Unit[] = [];
-  const maxInFlight = deps.landingDays === null ? 1 : MAX_IN_FLIGHT;
-  /** Settles with the unit that went last; rejects when it was not settled. */
-  let last: Promise<void> = Promise.resolve();
-  let due = false;
-  let behind = false;
-  const spare: Batch[] = [];
-  let timer: NodeJS.Timeout | undefined;
-  let idle: { promise: Promise<void>; resolve: () => void } | undefined;
+  const maxInFlight = deps.landingDays === null ? 1 : MAX_IN_FLIGHT_WITH_LANDING;
+  /** Cut and not yet flushed. */
+  const waiting: TopicBatch[] = [];
+  let idle: PromiseWithResolvers<void> | undefined;
 
-  const waitForAge = (unit: Unit): void => {
-    timer = setTimeout(() => {
-      if (behind && now() - unit.firstAt < limits.maxAgeMs * CATCH_UP_FACTOR) return waitForAge(unit);
-      due = true;
+  const batches = createTopicBatches(deps);
+  const filler = createBatchFiller({ ...deps, maxTimeAheadMs: limits.maxTimeAheadMs });
+  const cutter = createBatchCutter({ batches, limits, now: deps.now, onDue: () => pump() });
+  const prefix = createSettledPrefix({
+    flush: createFlush(deps),
+    signal: stop.signal,
+    onSettled: (batch, reusable) => {
+      if (reusable) batches.reuse(batch);
+    },
+    onFailed: (error) => {
+      if (stop.signal.aborted) return;
+      abort();
+      onFatal(error);
+    },
+    onEnd: (batch) => {
+      budget.release(batch.budgetedBytes);
       pump();
-    }, limits.maxAgeMs);
+    },
+  });
+
+  const unsettled = (): TopicBatch[] => {
+    const current = cutter.current();
+    const cut = [...prefix.inFlight(), ...waiting];
+    return current === undefined ? cut : [...cut, current];
   };
 
-  const open = (epoch: number): Unit => {
-    const unit: Unit = {
-      epoch,
-      firstAt: now(),
-      batch: spare.pop() ?? createBatch(type, undefined, { landingDays }),
-      sources: [],
-      letters: [],
-      offsets: new Map(),
-      sourceBytes: 0,
-      counted: 0,
-      trace: traces === null ? null : traces(topic),
-      done: Promise.withResolvers(),
-    };
-    due = false;
-    clearTimeout(timer);
-    waitForAge(unit);
-    return unit;
-  };
-
-  const seal = (): void => {
-    if (current === undefined) return;
-    clearTimeout(timer);
-    queue.push(current);
-    current = undefined;
-    due = false;
-  };
-
-  const isFull = (unit: Unit): boolean =>
-    unit.sources.length + unit.letters.length >= limits.maxRecords ||
-    unit.batch.bytes() >= limits.maxBytes ||
-    unit.batch.spansTooManyPartitions();
-
-  // Memory is used again while batches are about as large; after a rush it is given back.
-  const recycle = (batch: Batch): void => {
-    if (spare.length >= MAX_SPARE || batch.bytes() < batch.capacity() / 8) return;
-    batch.clear();
-    spare.push(batch);
-  };
-
-  /** What is committed does not come again, and with it what was noted of it. */
-  const storeFound = (): Promise<void> =>
-    retry(deps.foundStored, {
-      signal: stop.signal,
-      maxMs: 10_000,
-      retryable: () => true,
-      onRetry: (error, attempt, delayMs) => {
-        metrics.retries.inc({ step: "found", code: error instanceof ServiceError ? error.code : "unknown" });
-        log.warn({ err: error, topic, attempt, delayMs }, "what was found of erased persons is not stored");
-      },
-    });
-
-  const lettersOf = ({ letters, trace }: Unit): readonly DeadLetter[] =>
-    trace === null
-      ? letters
-      : letters.map((letter) => ({ ...letter, headers: trace.headersOf(letter.source) }));
-
-  const write = async (unit: Unit, after: Promise<void>): Promise<void> => {
-    const { refused, smooth } = await sink.write(unit.batch, stop.signal, after);
-    // A batch without records has waited for nothing.
-    await after;
-    for (const index of refused) {
-      const source = unit.sources[index];
-      if (source === undefined) continue;
-      const rejection = refusedByWarehouse();
-      unit.trace?.reject(source, rejection.reason);
-      unit.letters.push({ source, rejection });
-    }
-    await sink.bury(topic, lettersOf(unit), stop.signal);
-    await storeFound();
-    const offsets = [...unit.offsets].map(([partition, offset]) => ({ topic, partition, offset }));
-    try {
-      metrics.commits.inc({ result: await deps.commit(unit.epoch, offsets) });
-    } catch (error) {
-      // Written and not committed: the records come again and change nothing.
-      metrics.commits.inc({ result: "failed" });
-      log.warn({ err: error, topic }, "offsets not committed, the next batch commits them");
-    }
-    metrics.batchRecords.observe({ topic }, unit.sources.length);
-    metrics.batchAge.observe({ topic }, (now() - unit.firstAt) / 1000);
-    if (smooth) recycle(unit.batch);
-  };
-
-  const settle = (unit: Unit, after: Promise<void>): Promise<void> => {
-    const { trace, batch, sources, letters } = unit;
-    if (trace === null) return write(unit, after);
-    const size = { records: sources.length + letters.length, bytes: batch.bytes() };
-    return trace.flush(size, () => write(unit, after));
-  };
-
-  const forget = (unit: Unit): void => {
-    unit.trace?.forget();
-    budget.release(unit.counted);
-    unit.done.resolve();
-  };
-
-  const abort = (): void => {
-    clearTimeout(timer);
-    stop.abort(new Error("ingest stops"));
-    for (const unit of [...queue, current]) unit?.trace?.forget();
-    idle?.resolve();
-  };
-
-  const start = (unit: Unit): void => {
-    inFlight.push(unit);
-    last = settle(unit, last);
-    last
-      .then(unit.done.resolve)
-      .catch((error: unknown) => {
-        if (stop.signal.aborted) return;
-        // A later batch would commit past this one, which is not settled.
-        abort();
-        deps.onFatal(error);
-      })
-      .finally(() => {
-        inFlight.splice(inFlight.indexOf(unit), 1);
-        budget.release(unit.counted);
-        pump();
-      });
+  const cut = (): void => {
+    const batch = cutter.cut();
+    if (batch !== undefined) waiting.push(batch);
   };
 
   const pump = (): void => {
     if (stop.signal.aborted) return;
-    if (inFlight.length === 0 && queue.length === 0 && due) seal();
-    while (inFlight.length < maxInFlight) {
-      const unit = queue.shift();
-      if (unit === undefined) break;
-      start(unit);
+    if (prefix.inFlight().length === 0 && waiting.length === 0 && cutter.isDue()) cut();
+    while (prefix.inFlight().length < maxInFlight) {
+      const batch = waiting.shift();
+      if (batch === undefined) break;
+      prefix.flush(batch);
     }
-    if (inFlight.length === 0 && current === undefined) idle?.resolve();
+    if (prefix.inFlight().length === 0 && cutter.current() === undefined) idle?.resolve();
   };
 
-  const noteUnknown = (fields: readonly string[]): void => {
-    for (const field of fields) {
-      const name = field.slice(0, 100);
-      const isNew = !seenUnknownFields.has(name);
-      // The names come from outside: a bounded number of them become labels.
-      const known = !isNew || seenUnknownFields.size < MAX_FIELD_LABELS;
-      metrics.unknownFields.inc({ topic, field: known ? name : "other" });
-      if (!isNew || !known) continue;
-      seenUnknownFields.add(name);
-      log.warn({ topic, field: name }, "unknown field dropped");
-    }
+  const flushNow = (): void => {
+    cutter.makeDue();
+    pump();
   };
 
-  const ignore = (reason: Ignored["reason"]): void => metrics.ignored.inc({ topic, reason });
+  const forget = (batch: TopicBatch): void => {
+    batch.trace?.forget();
+    budget.release(batch.budgetedBytes);
+    batch.done.resolve();
+  };
 
-  const takeOne = (unit: Unit, message: BusMessage): void => {
-    const outcome = readMessage(message, type, { maxTimeAheadMs: limits.maxTimeAheadMs, now: now() });
-    unit.sourceBytes += bytesOf(message);
-    if (unit.trace !== null) unit.trace.take(message, outcome);
-    if (outcome.kind === "rejected") {
-      unit.letters.push({ source: message, rejection: outcome });
-    } else if (outcome.kind === "ignored") {
-      ignore(outcome.reason);
-    } else if (suppresses(outcome.record)) {
-      unit.trace?.ignore(message, "suppressed");
-      ignore("suppressed");
-    } else {
-      unit.batch.add(outcome.record, message.timestamp < 0 ? { ...message, timestamp: now() } : message);
-      unit.sources.push(message);
-      if (outcome.unknownFields.length > 0) noteUnknown(outcome.unknownFields);
-      for (const field of outcome.unusual) metrics.unusualValues.inc({ topic, field });
-    }
-    unit.offsets.set(message.partition, message.offset + 1);
-    const total = unit.sourceBytes + unit.batch.bytes();
-    budget.add(total - unit.counted);
-    unit.counted = total;
+  const abort = (): void => {
+    cutter.stop();
+    stop.abort(new Error("ingest stops"));
+    for (const batch of [...waiting, cutter.current()]) batch?.trace?.forget();
+    idle?.resolve();
   };
 
   return {
@@ -295,24 +138,21 @@ export const createLane = (deps: {
       let taken = 0;
       for (const message of slice.messages) {
         if (budget.isFull()) {
-          // A batch that is not full must not wait for messages that have no room.
-          due = true;
+          // Room comes only from settled batches, so this one must not wait to be full.
+          cutter.makeDue();
           break;
         }
-        current ??= open(slice.epoch);
-        takeOne(current, message);
+        const batch = cutter.openFor(slice.epoch);
+        filler.add(batch, message);
         taken += 1;
-        if (isFull(current)) seal();
+        if (isFull(batch, limits)) cut();
       }
       metrics.consumed.inc({ topic }, taken);
-      behind = slice.highWatermark - slice.nextOffset >= limits.maxRecords / 10;
+      cutter.setBehind(slice.highWatermark - slice.nextOffset >= limits.maxRecords / 10);
       if (taken === slice.messages.length) {
-        // Control records lie behind the last message; without a batch to go with, their offset gets one of its own.
-        let carrier = current ?? queue.at(-1);
-        if (carrier === undefined) {
-          carrier = open(slice.epoch);
-          current = carrier;
-        }
+        // Control records may lie behind the last message. Their offset goes with the newest batch, or with
+        // one that holds nothing else.
+        const carrier = cutter.current() ?? waiting.at(-1) ?? cutter.openFor(slice.epoch);
         carrier.offsets.set(slice.partition, slice.nextOffset);
       }
       pump();
@@ -320,39 +160,33 @@ export const createLane = (deps: {
     },
     drain: async () => {
       if (stop.signal.aborted) return;
-      due = true;
-      pump();
-      if (inFlight.length === 0 && queue.length === 0 && current === undefined) return;
-      if (idle === undefined) {
-        const { promise, resolve } = Promise.withResolvers<void>();
-        idle = { promise, resolve };
-      }
+      flushNow();
+      if (unsettled().length === 0) return;
+      idle ??= Promise.withResolvers();
       await idle.promise;
       idle = undefined;
     },
     settled: async () => {
-      // What was given up may still be on its way into the warehouse.
+      // An INSERT that was given up may still be on its way into the warehouse.
       if (stop.signal.aborted) return new Promise(() => {});
-      due = true;
-      pump();
-      const units = [...inFlight, ...queue, current].filter((unit) => unit !== undefined);
-      await Promise.all(units.map((unit) => unit.done.promise));
+      flushNow();
+      await Promise.all(unsettled().map((batch) => batch.done.promise));
     },
     fence: (epoch) => {
+      const current = cutter.current();
       if (current !== undefined && current.epoch < epoch) {
-        clearTimeout(timer);
+        cutter.cut();
         forget(current);
-        current = undefined;
       }
-      for (let index = queue.length - 1; index >= 0; index -= 1) {
-        const unit = queue[index];
-        if (unit === undefined || unit.epoch >= epoch) continue;
-        forget(unit);
-        queue.splice(index, 1);
+      for (let index = waiting.length - 1; index >= 0; index -= 1) {
+        const batch = waiting[index];
+        if (batch === undefined || batch.epoch >= epoch) continue;
+        forget(batch);
+        waiting.splice(index, 1);
       }
       pump();
     },
-    oldestAt: () => inFlight[0]?.firstAt ?? queue[0]?.firstAt ?? current?.firstAt ?? null,
+    oldestAt: () => unsettled()[0]?.openedAt ?? null,
     abort,
   };
 };

@@ -5,7 +5,7 @@ import {
   createGroupProgress,
   createProducer,
 } from "@conversation-export/bus";
-import type { EventType } from "@conversation-export/domain";
+import { listsByTopic, typesByTopic } from "@conversation-export/domain";
 import { createRedis, createWriterLeases } from "@conversation-export/queue";
 import {
   configOrExit,
@@ -19,21 +19,27 @@ import {
 import { createSuppressionGate } from "@conversation-export/suppression";
 import {
   createLandingStore,
+  createSession,
   createSuppressionStore,
   createWatermarkWriter,
   createWriter,
   FOUND_LATER,
 } from "@conversation-export/warehouse";
 import { readConfig } from "./config.ts";
+import { createDeadLetterSink } from "./dead-letter.ts";
 import { createEventTraces } from "./event-traces.ts";
 import { createIngestMetrics } from "./ingest-metrics.ts";
+import { createKeepTrying } from "./keep-trying.ts";
 import { createLagWatch } from "./lag-watch.ts";
 import { createLandingGap } from "./landing-gap.ts";
 import { createPipeline } from "./pipeline.ts";
 import { createSink } from "./sink.ts";
+import { createUploads } from "./upload-instant.ts";
 import { createWatermarkWatch } from "./watermark-watch.ts";
 
-/** Longer than any rebalance: behind it the loop is dead. */
+/** More than three topics use at once, so that no watermark or suppression waits for an INSERT. */
+const WAREHOUSE_CONNECTIONS = 24;
+/** Longer than any rebalance: after this time without a tick the loop is dead. */
 const LIVENESS_MS = 120_000;
 
 const config = configOrExit(readConfig);
@@ -42,26 +48,26 @@ const registry = createMetrics({ service: "ingest" });
 const metrics = createIngestMetrics(registry);
 const traces = await startTracing({
   settings: config.traces,
-  // Whoever writes to the bus is one of us.
+  // Only our own systems write to the bus.
   foreign: "all",
   stopWithinMs: config.shutdownDeadlineMs / 15,
   metrics: registry,
   log,
 });
 const connection = { ...config.kafka, clientId: "conversation-export-ingest", log };
-const types = new Map<string, EventType>([
-  [config.topics.conversations, "conversation.exported"],
-  [config.topics.messages, "message.exported"],
-  [config.topics.endUsers, "end_user.exported"],
-]);
+const types = typesByTopic(config.topics);
 const topics = [...types.keys()];
 
-const warehouse = { ...config.clickhouse, application: "conversation-export-ingest" };
-const writer = createWriter(warehouse);
-const landing = createLandingStore(warehouse);
+const session = createSession({
+  ...config.clickhouse,
+  application: "conversation-export-ingest",
+  maxConnections: WAREHOUSE_CONNECTIONS,
+});
+const writer = createWriter({ session });
+const landing = createLandingStore({ session });
 const gap = config.landingDays === null ? createLandingGap({ store: landing, now: Date.now }) : null;
 const redis = createRedis({ ...config.redis, log });
-const suppressions = createSuppressionStore(warehouse);
+const suppressions = createSuppressionStore({ session });
 const gate = createSuppressionGate({
   lease: createWriterLeases({ redis, leaseMs: config.writerLeaseMs }),
   leaseMs: config.writerLeaseMs,
@@ -70,9 +76,9 @@ const gate = createSuppressionGate({
   service: "ingest",
   now: () => performance.now(),
   settled: () => pipeline.settled(),
-  oldestUpload: () => pipeline.oldestUpload(),
+  oldestUpload: () => uploads.oldest(),
   onLost: (error) => {
-    // What was read before the erasure must not be written: it comes again.
+    // Messages read before the erasure must not be written; they come again.
     pipeline.abort();
     running.fatal(error);
   },
@@ -80,9 +86,12 @@ const gate = createSuppressionGate({
   log,
 });
 let mayWrite = false;
-// Compressed, since a letter that came compressed might be larger than the bus takes otherwise.
+// A letter that came compressed might be too large for the bus uncompressed.
 const producer = createProducer({ ...connection, compression: "zstd" });
-const sink = createSink({ writer, producer, gate, gap, metrics, log, now: () => new Date() });
+const keepTrying = createKeepTrying({ metrics, log });
+const uploads = createUploads({ gate, gap, now: () => new Date() });
+const sink = createSink({ writer, uploads, keepTrying, metrics });
+const deadLetters = createDeadLetterSink({ producer, keepTrying, metrics, log, now: () => new Date() });
 const pipeline = createPipeline({
   types,
   limits: config.limits,
@@ -91,6 +100,7 @@ const pipeline = createPipeline({
   suppresses: gate.suppresses,
   foundStored: gate.foundStored,
   sink,
+  deadLetters,
   traces: isTracing() ? createEventTraces() : null,
   consumer: () => consumer,
   metrics,
@@ -123,12 +133,8 @@ const lagWatch = createLagWatch({
 });
 const watermarks = createWatermarkWatch({
   progress: createGroupProgress({ ...connection, groupId: config.groupId }),
-  store: createWatermarkWriter(warehouse),
-  lists: new Map([
-    [config.topics.conversations, "conversations"],
-    [config.topics.messages, "messages"],
-    [config.topics.endUsers, "end_users"],
-  ]),
+  store: createWatermarkWriter({ session }),
+  lists: listsByTopic(config.topics),
   intervalMs: config.watermarkIntervalMs,
   metrics,
   registry,
@@ -155,24 +161,18 @@ const startGate = async (): Promise<void> => {
   await gate.start();
   mayWrite = true;
 };
-const stopGate = async (): Promise<void> => {
-  await gate.stop();
-  await suppressions.close();
-};
-
 const running = run({
   log,
   deadlineMs: config.shutdownDeadlineMs,
   parts: [
     traces,
     { name: "health", start: health.start, stop: health.stop },
-    { name: "writer", start: async () => {}, stop: writer.close },
-    { name: "landing", start: async () => {}, stop: landing.close },
+    { name: "warehouse", start: async () => {}, stop: session.close },
     { name: "producer", start: producer.start, stop: producer.stop },
     { name: "lag", start: lagWatch.start, stop: lagWatch.stop },
     { name: "watermarks", start: watermarks.start, stop: watermarks.stop },
     { name: "redis", start: redis.start, stop: redis.stop },
-    { name: "suppressions", start: startGate, stop: stopGate },
+    { name: "suppressions", start: startGate, stop: gate.stop },
     { name: "consumer", start: consumer.start, stop: consumer.stop },
     { name: "pipeline", start: async () => {}, stop: pipeline.drain },
   ],

@@ -1,9 +1,10 @@
 import type { Consumer, MessageSlice, Taken, TopicPartition } from "@conversation-export/bus";
-import type { EventType, ExportRecord, Micros } from "@conversation-export/domain";
+import type { EventType, ExportRecord } from "@conversation-export/domain";
 import type { Logger, Metrics } from "@conversation-export/runtime";
 import { type BufferBudget, createBufferBudget } from "./buffer-budget.ts";
-import type { IngestMetrics } from "./ingest-metrics.ts";
+import type { DeadLetterSink } from "./dead-letter.ts";
 import type { EventTraces } from "./event-traces.ts";
+import type { IngestMetrics } from "./ingest-metrics.ts";
 import { createLane, type Lane, type LaneLimits } from "./lane.ts";
 import type { Sink } from "./sink.ts";
 
@@ -14,21 +15,23 @@ type Handlers = {
 };
 
 export type Pipeline = Handlers & {
-  /** Takes nothing more and resolves when everything taken is settled. */
+  /** Takes no more messages and resolves when everything taken is settled. */
   drain(): Promise<void>;
   isDraining(): boolean;
-  /** Gives up everything that was taken: it comes again. */
+  /** Gives up everything that was taken; the messages come again. */
   abort(): void;
   /**
-   * Resolves when everything that was taken before the call is in the warehouse or forgotten, never when a lane has
-   * given up.
+   * Resolves when everything taken before the call is in the warehouse or forgotten. Never resolves once a
+   * lane has given up.
    */
   settled(): Promise<void>;
-  /** The oldest instant of upload of what is being written; null when nothing is. */
-  oldestUpload(): Micros | null;
 };
 
-/** Topics, lanes and the budget that they share. `consumer` is asked for late: it is built with these handlers. */
+/**
+ * One lane for each topic and the buffer budget that they share: partitions pause when it is full and resume
+ * when there is room.
+ * @param deps.consumer gives the consumer, which is built later with these handlers
+ */
 export const createPipeline = (deps: {
   readonly types: ReadonlyMap<string, EventType>;
   readonly limits: LaneLimits;
@@ -37,7 +40,8 @@ export const createPipeline = (deps: {
   readonly suppresses: (record: ExportRecord) => boolean;
   readonly foundStored: () => Promise<void>;
   readonly sink: Sink;
-  /** null: nothing is traced. */
+  readonly deadLetters: DeadLetterSink;
+  /** null when nothing is traced. */
   readonly traces: EventTraces | null;
   readonly consumer: () => Consumer;
   readonly metrics: IngestMetrics;
@@ -46,7 +50,7 @@ export const createPipeline = (deps: {
   readonly now: () => number;
   readonly onFatal: (error: unknown) => void;
 }): Pipeline => {
-  const { types, sink, consumer, log, now } = deps;
+  const { types, consumer, log, now } = deps;
   let draining = false;
   let paused: TopicPartition[] = [];
 
@@ -63,9 +67,7 @@ export const createPipeline = (deps: {
   const lanes = new Map<string, Lane>();
   for (const [topic, type] of types) {
     const commit: Consumer["commit"] = (epoch, offsets) => consumer().commit(epoch, offsets);
-    const { limits, landingDays, suppresses, foundStored, traces, metrics, onFatal } = deps;
-    const records = { topic, type, limits, landingDays, suppresses, foundStored, traces };
-    lanes.set(topic, createLane({ ...records, budget, sink, commit, metrics, log, now, onFatal }));
+    lanes.set(topic, createLane({ ...deps, topic, type, budget, commit }));
   }
 
   const oldestSeconds = (): number => {
@@ -116,6 +118,5 @@ export const createPipeline = (deps: {
     settled: async () => {
       await Promise.all([...lanes.values()].map((lane) => lane.settled()));
     },
-    oldestUpload: sink.oldestUpload,
   };
 };

@@ -1,6 +1,5 @@
-import type { OutgoingMessage, Producer } from "@conversation-export/bus";
-import { type Micros, processEvent, rejected } from "@conversation-export/domain";
-import { createLogger, createMetrics, ServiceError } from "@conversation-export/runtime";
+import { type Micros, processEvent } from "@conversation-export/domain";
+import { createLogger, createMetrics } from "@conversation-export/runtime";
 import {
   type Batch,
   createBatch,
@@ -9,58 +8,16 @@ import {
   type Writer,
 } from "@conversation-export/warehouse";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { DeadLetter } from "./dead-letter.ts";
 import { createIngestMetrics } from "./ingest-metrics.ts";
+import { createKeepTrying } from "./keep-trying.ts";
 import type { LandingGap } from "./landing-gap.ts";
-import { createSink, type WriteGate } from "./sink.ts";
-
-const letter = (offset: number, value: string): DeadLetter => ({
-  source: {
-    topic: "messages",
-    partition: 0,
-    offset,
-    key: Buffer.from("k"),
-    value: Buffer.from(value),
-    headers: { "x-trace": "t" },
-    timestamp: 0,
-  },
-  rejection: rejected("invalid_record", "because"),
-});
+import { createSink } from "./sink.ts";
+import { createUploads, type WriteGate } from "./upload-instant.ts";
 
 const never = (): Promise<never> => Promise.reject(new Error("not asked for"));
 
 const TICKET = { notAfter: Infinity };
 const open: WriteGate = { untilOpen: () => Promise.resolve(TICKET) };
-
-it("leaves a note of a dead letter that its topic never takes, and its neighbours go on", async () => {
-  const taken: OutgoingMessage[] = [];
-  const producer: Producer = {
-    start: never,
-    stop: never,
-    send: (_topic, messages) => {
-      if (messages.some(({ value }) => (value?.length ?? 0) > 10)) {
-        return Promise.reject(new ServiceError("produce", "MESSAGE_TOO_LARGE"));
-      }
-      taken.push(...messages);
-      return Promise.resolve();
-    },
-  };
-  const writer: Writer = { insert: never, ping: never, close: never };
-  const metrics = createIngestMetrics(createMetrics({ service: "test" }));
-  const log = createLogger({ service: "test", level: "fatal" });
-  const sink = createSink({ writer, producer, gate: open, gap: null, metrics, log, now: () => new Date(0) });
-
-  const letters = [letter(1, "small"), letter(2, "far too large"), letter(3, "small")];
-  await sink.bury("messages", letters, new AbortController().signal);
-
-  expect(taken.map(({ value, headers }) => [headers?.["dl-offset"], value?.toString() ?? null])).toEqual([
-    ["1", "small"],
-    ["2", null],
-    ["3", "small"],
-  ]);
-  expect(taken[1]?.headers).toMatchObject({ "dl-reason": "invalid_record", "dl-payload": "left out" });
-  expect(taken[1]?.headers).not.toHaveProperty("x-trace");
-});
 
 const START = Date.parse("2026-11-01T00:00:00Z");
 const MINUTE = 60_000;
@@ -113,17 +70,15 @@ const startSink = (
       return Promise.resolve();
     },
     ping: never,
-    close: never,
   };
-  const sink = createSink({
-    writer,
-    producer: { start: never, stop: never, send: never },
+  const metrics = createIngestMetrics(createMetrics({ service: "test" }));
+  const uploads = createUploads({
     gate: options.gate ?? open,
     gap: options.gap ?? null,
-    metrics: createIngestMetrics(createMetrics({ service: "test" })),
-    log: createLogger({ service: "test", level: "silent" }),
     now: () => new Date(),
   });
+  const keepTrying = createKeepTrying({ metrics, log: createLogger({ service: "test", level: "silent" }) });
+  const sink = createSink({ writer, uploads, keepTrying, metrics });
   const write = (batch: Batch, signal = new AbortController().signal, after?: Promise<unknown>) => {
     const fill = batch.fillUpload.bind(batch);
     const noting: Batch = {
@@ -135,7 +90,7 @@ const startSink = (
     };
     return sink.write(noting, signal, after);
   };
-  return { sink, write, inserted, attempts };
+  return { uploads, write, inserted, attempts };
 };
 
 describe("a batch", () => {
@@ -147,24 +102,25 @@ describe("a batch", () => {
   });
 
   it("lands before the tables that readers see, with one instant of upload", async () => {
-    const { sink, write, inserted } = startSink();
-    expect(sink.oldestUpload()).toBe(null);
+    const { uploads, write, inserted } = startSink();
+    expect(uploads.oldest()).toBe(null);
     const written = write(batchOf(2));
-    expect(sink.oldestUpload()).toBe(START * 1000);
-    expect(await written).toEqual({ refused: [], smooth: true });
+    expect(uploads.oldest()).toBe(START * 1000);
+    expect(await written).toEqual({ refused: [], reusable: true });
     expect(inserted).toEqual([
       { table: "landing", rows: 2, at: START * 1000 },
+      { table: "record_dates", rows: 2, at: START * 1000 },
       { table: "conversation_updates", rows: 2, at: START * 1000 },
       { table: "conversations", rows: 2, at: START * 1000 },
     ]);
-    expect(sink.oldestUpload()).toBe(null);
+    expect(uploads.oldest()).toBe(null);
   });
 
   it("lands once when one of its records is refused", async () => {
     const { write, inserted } = startSink({
       fail: ({ table, body }) => (table === "conversations" && body.includes("c2") ? refuses() : undefined),
     });
-    expect(await write(batchOf(4))).toEqual({ refused: [2], smooth: false });
+    expect(await write(batchOf(4))).toEqual({ refused: [2], reusable: false });
     expect(inserted.filter(({ table }) => table === "landing")).toEqual([
       { table: "landing", rows: 4, at: START * 1000 },
     ]);
@@ -190,26 +146,28 @@ describe("a batch", () => {
     vi.setSystemTime(START + MINUTE);
     isAway = false;
     await written;
-    expect(inserted.map(({ at }) => at)).toEqual([START * 1000, START * 1000, START * 1000]);
+    expect(inserted.map(({ at }) => at)).toEqual(Array.from({ length: 4 }, () => START * 1000));
   });
 
   it("is begun again with a new instant when it has waited for longer, in all its tables", async () => {
     let isAway = true;
-    const { sink, write, inserted, attempts } = startSink({
+    const { uploads, write, inserted, attempts } = startSink({
       fail: ({ table }) => (table === "conversations" && isAway ? away() : undefined),
     });
     const written = write(batchOf(1));
     await vi.waitFor(() => expect(attempts).toContain("conversations"));
-    expect(sink.oldestUpload()).toBe(START * 1000);
+    expect(uploads.oldest()).toBe(START * 1000);
     vi.setSystemTime(START + 2 * MINUTE);
-    await vi.waitFor(() => expect(sink.oldestUpload()).toBeGreaterThanOrEqual((START + 2 * MINUTE) * 1000));
-    const later = sink.oldestUpload();
+    await vi.waitFor(() => expect(uploads.oldest()).toBeGreaterThanOrEqual((START + 2 * MINUTE) * 1000));
+    const later = uploads.oldest();
     isAway = false;
     await written;
     expect(inserted).toEqual([
       { table: "landing", rows: 1, at: START * 1000 },
+      { table: "record_dates", rows: 1, at: START * 1000 },
       { table: "conversation_updates", rows: 1, at: START * 1000 },
       { table: "landing", rows: 1, at: later },
+      { table: "record_dates", rows: 1, at: later },
       { table: "conversation_updates", rows: 1, at: later },
       { table: "conversations", rows: 1, at: later },
     ]);
@@ -231,13 +189,14 @@ describe("a batch", () => {
     });
     const written = write(batchOf(1));
     await vi.waitFor(() => expect(asked).toBe(3));
-    expect(attempts).toEqual(["landing", "conversation_updates"]);
+    expect(attempts).toEqual(["landing", "record_dates"]);
     vi.setSystemTime(START + 5 * MINUTE);
     shut.resolve();
     await written;
     const at = (START + 5 * MINUTE) * 1000;
     expect(inserted.slice(1)).toEqual([
       { table: "landing", rows: 1, at },
+      { table: "record_dates", rows: 1, at },
       { table: "conversation_updates", rows: 1, at },
       { table: "conversations", rows: 1, at },
     ]);
@@ -250,7 +209,7 @@ describe("a batch", () => {
     await vi.waitFor(() => expect(attempts).toEqual(["landing"]));
     before.resolve();
     await written;
-    expect(attempts).toEqual(["landing", "conversation_updates", "conversations"]);
+    expect(attempts).toEqual(["landing", "record_dates", "conversation_updates", "conversations"]);
   });
 
   it("shows in no table when the batch before it was not settled", async () => {
@@ -271,13 +230,13 @@ describe("a batch", () => {
         });
       },
     };
-    const { sink, write, attempts } = startSink({ gate });
+    const { uploads, write, attempts } = startSink({ gate });
     const written = expect(write(batchOf(1), abort.signal)).rejects.toThrow("stop");
     await asked.promise;
     abort.abort(new Error("stop"));
     await written;
     expect(attempts).toEqual([]);
-    expect(sink.oldestUpload()).toBe(null);
+    expect(uploads.oldest()).toBe(null);
   });
 
   it("is written only behind a gap that covers its instant", async () => {
@@ -291,6 +250,6 @@ describe("a batch", () => {
       fail: () => (isCovered ? undefined : refuses()),
     });
     expect((await write(batchOf(1))).refused).toEqual([]);
-    expect([isCovered, attempts.length]).toEqual([true, 3]);
+    expect([isCovered, attempts.length]).toEqual([true, 4]);
   });
 });

@@ -1,7 +1,8 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { PartitionProgress } from "@conversation-export/bus";
+import type { ListName } from "@conversation-export/domain";
 import { createLogger, createMetrics } from "@conversation-export/runtime";
-import type { ListName, Watermarks } from "@conversation-export/warehouse";
+import type { Watermarks } from "@conversation-export/warehouse";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { createIngestMetrics } from "./ingest-metrics.ts";
 import { createWatermarkWatch } from "./watermark-watch.ts";
@@ -33,7 +34,7 @@ const setUp = () => {
       fetch: async (topic) => {
         const progress = topics.get(topic) ?? [];
         await nextTurn();
-        // The clock has gone on while the brokers were asked.
+        // The clock advances while the brokers are asked.
         clock += 500;
         if (progress instanceof Error) throw progress;
         return progress;
@@ -50,7 +51,6 @@ const setUp = () => {
         stored.push({ list, instant });
         return true;
       },
-      close: async () => {},
     },
     lists: TOPICS,
     intervalMs: INTERVAL_MS,
@@ -79,7 +79,7 @@ const setUp = () => {
   };
 };
 
-it("stores the instant of before the brokers were asked, topic by topic", async () => {
+it("stores the instant before the brokers were asked, for each topic", async () => {
   const { watch, stored, at, tick, metrics } = setUp();
   at("conversations", 5, 5);
   at("messages", 9, 8);
@@ -97,7 +97,7 @@ it("stores the instant of before the brokers were asked, topic by topic", async 
   await watch.stop();
 });
 
-it("stores nothing that is not larger than what is stored", async () => {
+it("stores only larger watermarks than the stored one", async () => {
   const { watch, stored, at, tick, knows } = setUp();
   knows({ conversations: 50_000_000 });
   at("conversations", 5, 5);
@@ -111,7 +111,7 @@ it("stores nothing that is not larger than what is stored", async () => {
   await watch.stop();
 });
 
-it("warns once about trouble, counts all of it, and leaves the other topic alone", async () => {
+it("warns once about a failing step, counts every failure, and does not affect the other topic", async () => {
   const { watch, stored, warnings, at, fail, tick, knows, metrics } = setUp();
   knows(new Error("away"));
   fail("conversations");
@@ -127,7 +127,7 @@ it("warns once about trouble, counts all of it, and leaves the other topic alone
   await watch.stop();
 });
 
-it("goes on noting while the warehouse takes long", async () => {
+it("continues to note while the warehouse is slow", async () => {
   const { watch, stored, at, tick, saveAfter } = setUp();
   const { promise, resolve } = Promise.withResolvers<void>();
   saveAfter(promise);
@@ -147,7 +147,7 @@ it("goes on noting while the warehouse takes long", async () => {
   await watch.stop();
 });
 
-it("warns once while its clock is ahead of the warehouse's, and tells no watermark that is not stored", async () => {
+it("warns once while its clock is ahead of the warehouse's, and reports only stored watermarks", async () => {
   const { watch, stored, warnings, at, tick, warehouseAt, metrics } = setUp();
   warehouseAt(15_000_000);
   at("conversations", 5, 5);

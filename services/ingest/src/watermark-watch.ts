@@ -1,6 +1,7 @@
 import type { GroupProgress } from "@conversation-export/bus";
-import type { Logger, Metrics } from "@conversation-export/runtime";
-import type { ListName, WatermarkWriter } from "@conversation-export/warehouse";
+import { type ListName, MICROS_IN_SECOND } from "@conversation-export/domain";
+import { createLoop, type Logger, type Metrics } from "@conversation-export/runtime";
+import type { WatermarkWriter } from "@conversation-export/warehouse";
 import type { IngestMetrics } from "./ingest-metrics.ts";
 import { advance, type Note } from "./watermark.ts";
 
@@ -10,14 +11,16 @@ type Topic = {
   readonly topic: string;
   readonly list: ListName;
   notes: readonly Note[];
-  /** The largest that is known to be stored, microseconds. */
+  /** The largest watermark known to be stored, µs. */
   stored: number | undefined;
   saving: Promise<void> | undefined;
 };
 
 /**
- * Keeps the watermark of each topic in the warehouse: every event that reached the topic before it is readable, dead
- * letters excepted. Any number of processes may do so for one group. Trouble leaves the watermark as it is.
+ * Advances the watermark of each topic in the warehouse: every event that reached the topic before it is
+ * readable, except dead letters. Any number of processes may do so for one group. An error leaves the
+ * watermark unchanged.
+ *
  * @param deps.now milliseconds since the epoch
  */
 export const createWatermarkWatch = (deps: {
@@ -41,7 +44,6 @@ export const createWatermarkWatch = (deps: {
   const failing = new Set<string>();
   let loading: Promise<void> | undefined;
   let loaded = false;
-  let timer: NodeJS.Timeout | undefined;
   let stopped = false;
 
   deps.registry.gauge(
@@ -51,12 +53,12 @@ export const createWatermarkWatch = (deps: {
     (gauge) => {
       gauge.reset();
       for (const { topic, stored } of topics) {
-        if (stored !== undefined) gauge.set({ topic }, now() / 1000 - stored / 1_000_000);
+        if (stored !== undefined) gauge.set({ topic }, now() / 1000 - stored / MICROS_IN_SECOND);
       }
     },
   );
 
-  /** Resolves whether it worked or not; says so once. */
+  /** Runs a step and never rejects. Counts every failure, but logs only the first of consecutive ones. */
   const attempt = async (step: string, topic: string, operation: () => Promise<void>): Promise<void> => {
     const name = `${step} ${topic}`;
     try {
@@ -70,7 +72,7 @@ export const createWatermarkWatch = (deps: {
     }
   };
 
-  const keep = (one: Topic, instant: number): void => {
+  const noteStored = (one: Topic, instant: number): void => {
     one.stored = Math.max(instant, one.stored ?? instant);
   };
 
@@ -79,7 +81,7 @@ export const createWatermarkWatch = (deps: {
       const known = await store.load();
       for (const one of topics) {
         const instant = known[one.list];
-        if (instant !== undefined) keep(one, instant);
+        if (instant !== undefined) noteStored(one, instant);
       }
       loaded = true;
     });
@@ -89,44 +91,44 @@ export const createWatermarkWatch = (deps: {
       const isStored = await store.save(one.list, watermark);
       await attempt("ahead", one.topic, async () => {
         if (!isStored) throw new Error("the clock of this process is ahead of the warehouse's");
-        keep(one, watermark);
+        noteStored(one, watermark);
       });
     });
 
   const look = (one: Topic): Promise<void> =>
     attempt("note", one.topic, async () => {
-      // Before the ends are asked for: what comes while they are may be behind them.
+      // Read before asking for the ends, because events that arrive meanwhile may lie behind them.
       const instant = now() * 1000;
       const { notes, watermark } = advance(one.notes, instant, await progress.fetch(one.topic));
       one.notes = notes;
       if (watermark === undefined || watermark <= (one.stored ?? -1)) return;
-      // Notes go on while the warehouse is slow; the next watermark stands for one that is left out.
+      // One save at a time, while notes continue. A watermark skipped here is covered by the next one.
       one.saving ??= save(one, watermark).finally(() => {
         one.saving = undefined;
       });
     });
 
-  const tick = async (): Promise<void> => {
+  const lookAtAll = async (): Promise<void> => {
     if (!loaded) {
       loading ??= load().finally(() => {
         loading = undefined;
       });
     }
     await Promise.all(topics.map(look));
-    if (stopped) return;
-    timer = setTimeout(() => void tick(), intervalMs);
   };
+
+  const watch = createLoop({ turn: lookAtAll, pauseMs: intervalMs });
 
   return {
     start: async () => {
       await progress.start();
-      void tick();
+      watch.start();
     },
     stop: async () => {
       stopped = true;
-      clearTimeout(timer);
+      // Not awaited: closing the client ends a request to the brokers.
+      void watch.stop();
       await progress.stop();
-      await store.close();
     },
   };
 };

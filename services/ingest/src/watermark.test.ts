@@ -17,7 +17,7 @@ const partition = (
   committed,
 });
 
-/** A topic in memory that knows when each event came and what was ever settled. */
+/** A topic in memory that knows when each event arrived and which events have ever been settled. */
 const createTopic = () => {
   const logs: { arrivals: number[]; start: number; committed: number | null; settled: number }[] = [
     { arrivals: [], start: 0, committed: null, settled: 0 },
@@ -154,13 +154,13 @@ describe("the watermark", () => {
     expect(advance([], 5, progress).watermark).toBe(isReached ? 5 : undefined);
   });
 
-  it("does not trust a note of before a partition came", () => {
+  it("ignores notes from before a partition was added", () => {
     const { notes } = advance([], 1, [partition(0, 0, 5, 0)]);
     const answer = advance(notes, 2, [partition(0, 0, 6, 5), partition(1, 0, 1, null)]);
     expect(answer).toMatchObject({ watermark: undefined, notes: [{ instant: 2 }] });
   });
 
-  it("forgets what a clock noted that was ahead", () => {
+  it("drops notes of a clock that was ahead", () => {
     const { notes } = advance([], 900, [partition(0, 0, 5, 0)]);
     const back = advance(notes, 100, [partition(0, 0, 6, 5)]);
     expect(back.watermark).toBeUndefined();

@@ -1,10 +1,13 @@
 import type { PartitionProgress } from "@conversation-export/bus";
 import type { Micros } from "@conversation-export/domain";
 
-/** All events that reached the topic before `instant` lie before `ends`, which has every partition. */
+/**
+ * All events that reached the topic, which is when all replicas in sync had them, before `instant` lie before
+ * `ends`, the end offset of every partition.
+ */
 export type Note = { readonly instant: Micros; readonly ends: ReadonlyMap<number, number> };
 
-/** `notes` from old to new; `watermark` is undefined while no note is reached. */
+/** `notes`: oldest first. `watermark`: undefined while the group has passed no note. */
 export type Advance = { readonly notes: readonly Note[]; readonly watermark: Micros | undefined };
 
 const MAX_NOTES = 500;
@@ -12,14 +15,14 @@ const MAX_NOTES = 500;
 const isReached = ({ ends }: Note, progress: readonly PartitionProgress[]): boolean =>
   progress.every(({ partition, start, committed }) => {
     const end = ends.get(partition);
-    // What retention has deleted can be waited for in vain.
+    // Records deleted by the topic's retention count as read.
     return end !== undefined && Math.max(start, committed ?? start) >= end;
   });
 
 const hasEndsOf = (one: Note, other: Note): boolean =>
   [...one.ends].every(([partition, end]) => other.ends.get(partition) === end);
 
-/** Leaves out the note whose neighbours are closest, so that those of hours ago lie as close as the latest. */
+/** Drops the note with the closest neighbours, so that the notes stay evenly spread over time. */
 const thin = (notes: readonly Note[]): Note[] => {
   let closest = 1;
   let smallest = Infinity;
@@ -33,8 +36,9 @@ const thin = (notes: readonly Note[]): Note[] => {
 };
 
 /**
- * Takes down how far a topic reaches and finds the newest note that a group has passed.
- * @param instant of a clock that was read before the topic's ends were asked for
+ * Adds a note of the topic's current ends and finds the newest note that the group has passed.
+ *
+ * @param instant read from a clock before the topic's ends were asked for
  */
 export const advance = (
   notes: readonly Note[],
@@ -43,12 +47,12 @@ export const advance = (
   maxNotes: number = MAX_NOTES,
 ): Advance => {
   const note: Note = { instant, ends: new Map(progress.map(({ partition, end }) => [partition, end])) };
-  // A note of later than now was made by a clock that was wrong; one of other partitions does not cover all.
+  // A note from the future is from a wrong clock; one with other partitions does not cover the topic.
   const valid = notes.filter((one) => one.instant < instant && one.ends.size === note.ends.size);
   const last = valid.at(-1);
   const kept = last !== undefined && hasEndsOf(last, note) ? valid.slice(0, -1) : valid;
   const all = [...kept, note];
-  // A topic without partitions is not yet there for this broker.
+  // No partitions: the broker does not know the topic yet.
   const reached = progress.length === 0 ? -1 : all.findLastIndex((one) => isReached(one, progress));
   const left = all.slice(reached + 1);
   return { notes: left.length > maxNotes ? thin(left) : left, watermark: all[reached]?.instant };

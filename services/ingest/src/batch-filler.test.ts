@@ -1,0 +1,102 @@
+import type { BusMessage } from "@conversation-export/bus";
+import type { ExportRecord } from "@conversation-export/domain";
+import { createLogger, createMetrics } from "@conversation-export/runtime";
+import { expect, it } from "vitest";
+import { createBatchFiller } from "./batch-filler.ts";
+import { createBufferBudget } from "./buffer-budget.ts";
+import { createIngestMetrics } from "./ingest-metrics.ts";
+import { createTopicBatches } from "./topic-batch.ts";
+
+const NOW = Date.parse("2026-10-20T10:00:00Z");
+
+const message = (offset: number, data: object = {}, change: Partial<BusMessage> = {}): BusMessage => ({
+  topic: "messages",
+  partition: 1,
+  offset,
+  key: Buffer.from("key"),
+  value: Buffer.from(
+    JSON.stringify({
+      specversion: "1.0",
+      id: `e${offset}`,
+      source: "/test",
+      type: "message.exported",
+      time: "2026-10-20T09:59:00Z",
+      clientid: "acme",
+      data: { _id: `m${offset}`, conversation_id: "c", date_created: "2026-10-20T09:00:00Z", ...data },
+    }),
+  ),
+  headers: {},
+  timestamp: NOW,
+  ...change,
+});
+
+const startFiller = (suppresses: (record: ExportRecord) => boolean = () => false) => {
+  const registry = createMetrics({ service: "test" });
+  const budget = createBufferBudget({ maxBytes: 1_000_000, onRoom: () => {} });
+  const common = { topic: "messages", type: "message.exported", now: () => NOW } as const;
+  const batch = createTopicBatches({ ...common, landingDays: null, traces: null }).open(1);
+  const filler = createBatchFiller({
+    ...common,
+    maxTimeAheadMs: 300_000,
+    budget,
+    suppresses,
+    metrics: createIngestMetrics(registry),
+    log: createLogger({ service: "test", level: "silent" }),
+  });
+  const lines = async (name: string): Promise<string[]> =>
+    (await registry.text()).split("\n").filter((line) => line.startsWith(name));
+  return { filler, batch, budget, lines };
+};
+
+it("puts a record into the rows, its message beside it, and the offset behind it", () => {
+  const { filler, batch } = startFiller();
+  const taken = message(7);
+  filler.add(batch, taken);
+  expect(batch.rows.records()).toBe(1);
+  expect(batch.sources).toEqual([taken]);
+  expect([...batch.offsets]).toEqual([[1, 8]]);
+});
+
+it("makes a dead letter of what is no event, and nothing of an event without a value or about an erased person", async () => {
+  const { filler, batch, lines } = startFiller(({ id }) => id === "m2");
+  filler.add(batch, message(0, {}, { value: Buffer.from([0xff]) }));
+  filler.add(batch, message(1, {}, { value: null }));
+  filler.add(batch, message(2));
+  expect(batch.deadLetters.map(({ source, rejection }) => [source.offset, rejection.reason])).toEqual([
+    [0, "invalid_envelope"],
+  ]);
+  expect([batch.rows.records(), [...batch.offsets]]).toEqual([0, [[1, 3]]]);
+  expect(await lines("ingest_records_ignored_total")).toEqual([
+    expect.stringMatching(/reason="null_value".* 1$/),
+    expect.stringMatching(/reason="suppressed".* 1$/),
+  ]);
+});
+
+it("counts messages and rows in the budget", () => {
+  const { filler, batch, budget } = startFiller();
+  const taken = message(0);
+  filler.add(batch, taken);
+  expect(batch.messageBytes).toBe(200 + (taken.value?.length ?? 0) + 3);
+  expect(batch.budgetedBytes).toBe(batch.messageBytes + batch.rows.bytes());
+  filler.add(batch, message(1, {}, { bytes: 5_000 }));
+  expect(batch.messageBytes).toBe(200 + (taken.value?.length ?? 0) + 3 + 200 + 5_000);
+  expect(budget.used()).toBe(batch.budgetedBytes);
+});
+
+it("gives a hundred unknown fields a label of their own", async () => {
+  const { filler, batch, lines } = startFiller();
+  for (let offset = 0; offset < 102; offset += 1) filler.add(batch, message(offset, { [`x${offset}`]: 1 }));
+  filler.add(batch, message(102, { x0: 1 }));
+  const counted = await lines("ingest_unknown_fields_total");
+  expect(counted).toHaveLength(101);
+  expect(counted).toContainEqual(expect.stringMatching(/field="other".* 2$/));
+  expect(counted).toContainEqual(expect.stringMatching(/field="x0".* 2$/));
+});
+
+it("sets aside what cannot be read, and goes on behind it", () => {
+  const { filler, batch } = startFiller();
+  const unreadable = { lastOffset: 40, why: "cut off" };
+  filler.add(batch, message(3, {}, { key: null, value: null, unreadable }));
+  expect(batch.deadLetters.map(({ rejection }) => rejection.reason)).toEqual(["unreadable_batch"]);
+  expect([...batch.offsets]).toEqual([[1, 41]]);
+});

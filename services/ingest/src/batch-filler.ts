@@ -1,0 +1,74 @@
+import type { BusMessage } from "@conversation-export/bus";
+import { type EventType, type ExportRecord, readMessage } from "@conversation-export/domain";
+import type { Logger } from "@conversation-export/runtime";
+import type { BufferBudget } from "./buffer-budget.ts";
+import type { IngestMetrics } from "./ingest-metrics.ts";
+import type { TopicBatch } from "./topic-batch.ts";
+
+/** Decodes, normalises and renders a message and puts what becomes of it into a batch. */
+export type BatchFiller = { add(batch: TopicBatch, message: BusMessage): void };
+
+/** Object, promise and array entries that a message costs beside its bytes, roughly. */
+const MESSAGE_OVERHEAD = 200;
+/** Names of unknown fields come from outside, so only so many become labels of a metric. */
+const MAX_FIELD_LABELS = 100;
+const MAX_FIELD_LENGTH = 100;
+
+const bytesOf = ({ bytes, key, value }: BusMessage): number =>
+  MESSAGE_OVERHEAD + (bytes ?? (value?.length ?? 0) + (key?.length ?? 0));
+
+/**
+ * @param deps.maxTimeAheadMs how much later than its arrival on the bus an event may claim to be
+ * @param deps.suppresses true for a record about an erased person, which is not stored
+ * @param deps.now milliseconds since the epoch
+ */
+export const createBatchFiller = (deps: {
+  readonly topic: string;
+  readonly type: EventType;
+  readonly maxTimeAheadMs: number;
+  readonly budget: BufferBudget;
+  readonly suppresses: (record: ExportRecord) => boolean;
+  readonly metrics: IngestMetrics;
+  readonly log: Logger;
+  readonly now: () => number;
+}): BatchFiller => {
+  const { topic, type, maxTimeAheadMs, budget, suppresses, metrics, log, now } = deps;
+  const labelled = new Set<string>();
+
+  const noteUnknown = (fields: readonly string[]): void => {
+    for (const field of fields) {
+      const name = field.slice(0, MAX_FIELD_LENGTH);
+      const isNew = !labelled.has(name);
+      const hasLabel = !isNew || labelled.size < MAX_FIELD_LABELS;
+      metrics.unknownFields.inc({ topic, field: hasLabel ? name : "other" });
+      if (!isNew || !hasLabel) continue;
+      labelled.add(name);
+      log.warn({ topic, field: name }, "unknown field dropped");
+    }
+  };
+
+  return {
+    add: (batch, message) => {
+      const outcome = readMessage(message, type, { maxTimeAheadMs, now: now() });
+      batch.messageBytes += bytesOf(message);
+      if (batch.trace !== null) batch.trace.take(message, outcome);
+      if (outcome.kind === "rejected") {
+        batch.deadLetters.push({ source: message, rejection: outcome });
+      } else if (outcome.kind === "ignored") {
+        metrics.ignored.inc({ topic, reason: outcome.reason });
+      } else if (suppresses(outcome.record)) {
+        batch.trace?.ignore(message, "suppressed");
+        metrics.ignored.inc({ topic, reason: "suppressed" });
+      } else {
+        batch.rows.add(outcome.record, message.timestamp < 0 ? { ...message, timestamp: now() } : message);
+        batch.sources.push(message);
+        if (outcome.unknownFields.length > 0) noteUnknown(outcome.unknownFields);
+        for (const field of outcome.unusual) metrics.unusualValues.inc({ topic, field });
+      }
+      batch.offsets.set(message.partition, (message.unreadable?.lastOffset ?? message.offset) + 1);
+      const total = batch.messageBytes + batch.rows.bytes();
+      budget.add(total - batch.budgetedBytes);
+      batch.budgetedBytes = total;
+    },
+  };
+};

@@ -1,0 +1,104 @@
+import type { BusMessage } from "@conversation-export/bus";
+import { rejected } from "@conversation-export/domain";
+import { createLogger, createMetrics } from "@conversation-export/runtime";
+import { expect, it, vi } from "vitest";
+import { createFlush } from "./flush.ts";
+import { createIngestMetrics } from "./ingest-metrics.ts";
+import { createTopicBatches, type TopicBatch } from "./topic-batch.ts";
+
+const message = (offset: number): BusMessage => ({
+  topic: "messages",
+  partition: 0,
+  offset,
+  key: null,
+  value: null,
+  headers: {},
+  timestamp: 0,
+});
+
+const batchOf = (): TopicBatch => {
+  const batch = createTopicBatches({
+    topic: "messages",
+    type: "message.exported",
+    landingDays: null,
+    traces: null,
+    now: () => 0,
+  }).open(4);
+  batch.sources.push(message(0), message(1));
+  batch.deadLetters.push({ source: message(2), rejection: rejected("invalid_record", "because") });
+  batch.offsets.set(0, 3);
+  return batch;
+};
+
+const startFlush = (fails: { found?: () => Promise<void>; commit?: () => Promise<"committed"> } = {}) => {
+  const steps: string[] = [];
+  const registry = createMetrics({ service: "test" });
+  const flush = createFlush({
+    topic: "messages",
+    sink: {
+      write: () => {
+        steps.push("rows");
+        return Promise.resolve({ refused: [1], reusable: false });
+      },
+    },
+    deadLetters: {
+      send: (topic, letters) => {
+        const sent = letters.map(({ source, rejection }) => `${source.offset} ${rejection.reason}`);
+        steps.push(`${topic}: ${sent.join(", ")}`);
+        return Promise.resolve();
+      },
+    },
+    foundStored: () => {
+      steps.push("found");
+      return fails.found?.() ?? Promise.resolve();
+    },
+    commit: (epoch, offsets) => {
+      steps.push(`commit ${epoch} ${JSON.stringify(offsets)}`);
+      return fails.commit?.() ?? Promise.resolve("committed");
+    },
+    metrics: createIngestMetrics(registry),
+    log: createLogger({ service: "test", level: "silent" }),
+    now: () => 0,
+  });
+  return { flush, steps, registry };
+};
+
+const { signal } = new AbortController();
+const COMMIT = 'commit 4 [{"topic":"messages","partition":0,"offset":3}]';
+const LETTERS = "messages: 2 invalid_record, 1 refused_by_warehouse";
+
+it("stores rows, dead letters with the poison record, and findings, then commits", async () => {
+  const { flush, steps } = startFlush();
+  expect(await flush(batchOf(), Promise.resolve(), signal)).toEqual({ reusable: false });
+  expect(steps).toEqual(["rows", LETTERS, "found", COMMIT]);
+});
+
+it("sends and commits nothing until the batch before is settled", async () => {
+  const { flush, steps } = startFlush();
+  const before = Promise.withResolvers<void>();
+  const flushed = flush(batchOf(), before.promise, signal);
+  await vi.waitFor(() => expect(steps).toEqual(["rows"]));
+  before.resolve();
+  await flushed;
+  expect(steps.at(-1)).toBe(COMMIT);
+});
+
+it("commits nothing behind a batch that is not settled", async () => {
+  const { flush, steps } = startFlush();
+  await expect(flush(batchOf(), Promise.reject(new Error("a bug")), signal)).rejects.toThrow("a bug");
+  expect(steps).toEqual(["rows"]);
+});
+
+it("tries to store findings again before it commits", async () => {
+  let calls = 0;
+  const found = (): Promise<void> => (++calls === 1 ? Promise.reject(new Error("away")) : Promise.resolve());
+  const { flush, steps } = startFlush({ found });
+  await flush(batchOf(), Promise.resolve(), signal);
+  expect(steps).toEqual(["rows", LETTERS, "found", "found", COMMIT]);
+});
+
+it("settles a batch whose offsets could not be committed", async () => {
+  const { flush, registry } = startFlush({ commit: () => Promise.reject(new Error("away")) });
+  await flush(batchOf(), Promise.resolve(), signal);
+  expect(await registry.text()).toMatch(/ingest_commits_total\{.*result="failed".*\} 1/);
+});

@@ -1,0 +1,89 @@
+import type { Consumer } from "@conversation-export/bus";
+import { rejected } from "@conversation-export/domain";
+import { type Logger, retry, ServiceError } from "@conversation-export/runtime";
+import type { DeadLetter, DeadLetterSink } from "./dead-letter.ts";
+import type { IngestMetrics } from "./ingest-metrics.ts";
+import type { Sink } from "./sink.ts";
+import type { TopicBatch } from "./topic-batch.ts";
+
+/**
+ * Stores a batch and commits its offsets: rows, dead letters, findings about erased persons, then the commit.
+ * Resolves when the batch is settled, which is not before `before` is; `reusable` as in `Sink.write`. A
+ * commit that fails is left to the next batch. Rejects when `signal` aborts, when `before` rejects, and on a
+ * bug.
+ */
+export type Flush = (
+  batch: TopicBatch,
+  before: Promise<void>,
+  signal: AbortSignal,
+) => Promise<{ readonly reusable: boolean }>;
+
+/** A poison record: ClickHouse refuses its row for its data. */
+const POISON = rejected("refused_by_warehouse", "the warehouse refuses the row for its data");
+
+/**
+ * @param deps.foundStored resolves when everything that `suppresses` has found so far is stored
+ * @param deps.now milliseconds since the epoch
+ */
+export const createFlush = (deps: {
+  readonly topic: string;
+  readonly sink: Pick<Sink, "write">;
+  readonly deadLetters: DeadLetterSink;
+  readonly foundStored: () => Promise<void>;
+  readonly commit: Consumer["commit"];
+  readonly metrics: IngestMetrics;
+  readonly log: Logger;
+  readonly now: () => number;
+}): Flush => {
+  const { topic, sink, metrics, log, now } = deps;
+
+  /** Committed messages do not come again, so what they have told must be stored before. */
+  const storeFound = (signal: AbortSignal): Promise<void> =>
+    retry(deps.foundStored, {
+      signal,
+      maxMs: 10_000,
+      retryable: () => true,
+      onRetry: (error, attempt, delayMs) => {
+        metrics.retries.inc({ step: "found", code: error instanceof ServiceError ? error.code : "unknown" });
+        log.warn({ err: error, topic, attempt, delayMs }, "what was found of erased persons is not stored");
+      },
+    });
+
+  const buryPoison = (batch: TopicBatch, refused: readonly number[]): void => {
+    for (const index of refused) {
+      const source = batch.sources[index];
+      if (source === undefined) continue;
+      batch.trace?.reject(source, POISON.reason);
+      batch.deadLetters.push({ source, rejection: POISON });
+    }
+  };
+
+  const withTrace = ({ deadLetters, trace }: TopicBatch): readonly DeadLetter[] =>
+    trace === null
+      ? deadLetters
+      : deadLetters.map((letter) => ({ ...letter, headers: trace.headersOf(letter.source) }));
+
+  const commit = async ({ epoch, offsets }: TopicBatch): Promise<void> => {
+    const next = Array.from(offsets, ([partition, offset]) => ({ topic, partition, offset }));
+    try {
+      metrics.commits.inc({ result: await deps.commit(epoch, next) });
+    } catch (error) {
+      // The rows are stored; when the messages come again they change nothing.
+      metrics.commits.inc({ result: "failed" });
+      log.warn({ err: error, topic }, "offsets not committed, the next batch commits them");
+    }
+  };
+
+  return async (batch, before, signal) => {
+    const { refused, reusable } = await sink.write(batch.rows, signal, before);
+    // Without records, or with landing alone, nothing has waited for the batch before.
+    await before;
+    buryPoison(batch, refused);
+    await deps.deadLetters.send(topic, withTrace(batch), signal);
+    await storeFound(signal);
+    await commit(batch);
+    metrics.batchRecords.observe({ topic }, batch.sources.length);
+    metrics.batchAge.observe({ topic }, (now() - batch.openedAt) / 1000);
+    return { reusable };
+  };
+};

@@ -1,0 +1,36 @@
+import { createLogger, createMetrics, ServiceError } from "@conversation-export/runtime";
+import { expect, it } from "vitest";
+import { createIngestMetrics } from "./ingest-metrics.ts";
+import { createKeepTrying } from "./keep-trying.ts";
+
+const start = () => {
+  const registry = createMetrics({ service: "test" });
+  const log = createLogger({ service: "test", level: "silent" });
+  return { registry, keepTrying: createKeepTrying({ metrics: createIngestMetrics(registry), log }) };
+};
+const { signal } = new AbortController();
+
+it("repeats what is not final, and counts each failure by step and code", async () => {
+  const { registry, keepTrying } = start();
+  let calls = 0;
+  let failures = 0;
+  const result = await keepTrying({
+    step: "messages",
+    signal,
+    operation: () =>
+      ++calls === 2 ? Promise.resolve("done") : Promise.reject(new ServiceError("away", "x")),
+    isFinal: () => false,
+    onFailure: () => failures++,
+  });
+  expect([result, calls, failures]).toEqual(["done", 2, 1]);
+  expect(await registry.text()).toMatch(/ingest_flush_retries_total\{.*step="messages",code="away".*\} 1/);
+});
+
+it("ends with a final error and with the signal's reason", async () => {
+  const { keepTrying } = start();
+  const final = new Error("final");
+  const attempt = { step: "x", operation: () => Promise.reject(final), isFinal: () => true };
+  await expect(keepTrying({ ...attempt, signal })).rejects.toBe(final);
+  const stopped = AbortSignal.abort(new Error("stop"));
+  await expect(keepTrying({ ...attempt, signal: stopped })).rejects.toThrow("stop");
+});

@@ -1,0 +1,41 @@
+import { activeSpan, isRetryable, type Logger, retry, ServiceError } from "@conversation-export/runtime";
+import { WarehouseError } from "@conversation-export/warehouse";
+import type { IngestMetrics } from "./ingest-metrics.ts";
+
+/**
+ * Repeats an operation until it succeeds, counting and logging each failure under the name of its step.
+ * Trouble that is no fault of the data passes with time or by an operator's hand, so only an error that
+ * `isFinal` ends it.
+ * @throws the error that `isFinal`, and the signal's reason
+ */
+export type KeepTrying = <T>(attempt: {
+  readonly step: string;
+  readonly signal: AbortSignal;
+  readonly operation: () => Promise<T>;
+  readonly isFinal: (error: unknown) => boolean;
+  readonly onFailure?: () => void;
+}) => Promise<T>;
+
+const codeOf = (error: unknown): string => {
+  if (error instanceof WarehouseError) return error.causeName;
+  return error instanceof ServiceError ? error.code : "unknown";
+};
+
+export const createKeepTrying = (deps: {
+  readonly metrics: IngestMetrics;
+  readonly log: Logger;
+}): KeepTrying => {
+  const { metrics, log } = deps;
+  return ({ step, signal, operation, isFinal, onFailure }) =>
+    retry(operation, {
+      signal,
+      maxMs: 10_000,
+      retryable: (error) => isRetryable(error) || !isFinal(error),
+      onRetry: (error, attempt, delayMs) => {
+        onFailure?.();
+        metrics.retries.inc({ step, code: codeOf(error) });
+        activeSpan()?.addEvent("retry", { step, attempt, code: codeOf(error) });
+        log.warn({ err: error, step, attempt, delayMs }, "will be tried again");
+      },
+    });
+};

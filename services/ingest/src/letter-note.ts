@@ -1,0 +1,70 @@
+import { createHash } from "node:crypto";
+import type { BusHeaders, OutgoingMessage } from "@conversation-export/bus";
+
+/** Of a key or a header a note keeps at most so many bytes: any topic takes it. */
+const KEPT_BYTES = 1024;
+
+/** The headers that ingest writes; others with `dl-` may come from the message. */
+const OWN = [
+  "dl-reason",
+  "dl-detail",
+  "dl-topic",
+  "dl-partition",
+  "dl-offset",
+  "dl-last-offset",
+  "dl-time",
+  "dl-rejected-at",
+  "dl-replays",
+];
+
+const sha256 = (bytes: Buffer): string => createHash("sha256").update(bytes).digest("hex");
+
+/** What tells a part from others when it is cut or left out. */
+const factsOf = (name: string, bytes: Buffer): BusHeaders => ({
+  [`${name}-length`]: String(bytes.length),
+  [`${name}-sha256`]: sha256(bytes),
+});
+
+/** Names and values in their order, each behind its length. */
+const bytesOf = (headers: BusHeaders): Buffer => {
+  const parts = Object.entries(headers).flatMap(([name, value]) => [
+    name,
+    ...(Array.isArray(value) ? value : [value]).map((one) => one ?? ""),
+  ]);
+  return Buffer.concat(
+    parts.flatMap((part) => {
+      const length = Buffer.alloc(4);
+      length.writeUInt32BE(Buffer.byteLength(part));
+      return [length, Buffer.from(part)];
+    }),
+  );
+};
+
+/**
+ * The letter without payload and original headers, for one that its topic does not take. A key of more than
+ * 1 KiB is cut. Length and SHA-256 of what is cut or left out stay.
+ */
+export const noteOf = (letter: OutgoingMessage): OutgoingMessage => {
+  const headers = letter.headers ?? {};
+  const own: BusHeaders = {};
+  for (const name of OWN) {
+    const value = headers[name];
+    const text = String(value ?? "");
+    if (text !== "") own[name] = text.length > KEPT_BYTES ? text.slice(0, KEPT_BYTES) : text;
+  }
+  const others = Object.fromEntries(Object.entries(headers).filter(([name]) => !name.startsWith("dl-")));
+  const key = letter.key === null ? null : Buffer.from(letter.key);
+  const kept = key === null ? null : key.subarray(0, KEPT_BYTES);
+  return {
+    key: kept,
+    value: null,
+    headers: {
+      ...own,
+      "dl-key": kept?.toString("base64") ?? "",
+      ...(key !== null && key.length > KEPT_BYTES && factsOf("dl-key", key)),
+      ...(letter.value !== null && factsOf("dl-payload", Buffer.from(letter.value))),
+      ...(Object.keys(others).length > 0 && factsOf("dl-headers", bytesOf(others))),
+      "dl-payload": "left out",
+    },
+  };
+};

@@ -1,0 +1,154 @@
+import type { BusMessage } from "@conversation-export/bus";
+import type { EventType } from "@conversation-export/domain";
+import { type Batch, createBatch } from "@conversation-export/warehouse";
+import type { DeadLetter } from "./dead-letter.ts";
+import type { BatchTrace, EventTraces } from "./event-traces.ts";
+
+/** One batch of a topic: rows, dead letters, and the offsets that may be committed once both are stored. */
+export type TopicBatch = {
+  /** The assignment of partitions under which its messages came. */
+  readonly epoch: number;
+  /** When it was opened, ms since the epoch. */
+  readonly openedAt: number;
+  readonly rows: Batch;
+  /** The message of each record of `rows`, by index. */
+  readonly sources: BusMessage[];
+  readonly deadLetters: DeadLetter[];
+  /** The next offset of each partition behind this batch. */
+  readonly offsets: Map<number, number>;
+  /** Bytes of all messages taken into it. */
+  messageBytes: number;
+  /** Bytes that it holds in the buffer budget. */
+  budgetedBytes: number;
+  /** null when nothing is traced. */
+  readonly trace: BatchTrace | null;
+  /** Resolves when the batch is settled or forgotten. */
+  readonly done: PromiseWithResolvers<void>;
+};
+
+export type BatchLimits = {
+  readonly maxRecords: number;
+  readonly maxBytes: number;
+  readonly maxAgeMs: number;
+};
+
+/** Makes the batches of one topic and reuses the memory of their rows. */
+export type TopicBatches = {
+  open(epoch: number): TopicBatch;
+  /** Takes the memory of a settled batch back. Nothing may read its rows any more. */
+  reuse(batch: TopicBatch): void;
+};
+
+const MAX_SPARE = 2;
+
+/**
+ * @param deps.landingDays for how many days landing keeps the events; null when it is off
+ * @param deps.now milliseconds since the epoch
+ */
+export const createTopicBatches = (deps: {
+  readonly topic: string;
+  readonly type: EventType;
+  readonly landingDays: number | null;
+  readonly traces: EventTraces | null;
+  readonly now: () => number;
+}): TopicBatches => {
+  const { topic, type, traces, now } = deps;
+  const landingDays = deps.landingDays ?? undefined;
+  const spare: Batch[] = [];
+  return {
+    open: (epoch) => ({
+      epoch,
+      openedAt: now(),
+      rows: spare.pop() ?? createBatch(type, undefined, { landingDays }),
+      sources: [],
+      deadLetters: [],
+      offsets: new Map(),
+      messageBytes: 0,
+      budgetedBytes: 0,
+      trace: traces === null ? null : traces(topic),
+      done: Promise.withResolvers(),
+    }),
+    reuse: ({ rows }) => {
+      // A batch far below its capacity follows a rush: its memory is given back instead.
+      if (spare.length >= MAX_SPARE || rows.bytes() < rows.capacity() / 8) return;
+      rows.clear();
+      spare.push(rows);
+    },
+  };
+};
+
+/** True when the batch must be cut: by messages, by bytes of rows, or by partitions of a table. */
+export const isFull = ({ rows, sources, deadLetters }: TopicBatch, limits: BatchLimits): boolean =>
+  sources.length + deadLetters.length >= limits.maxRecords ||
+  rows.bytes() >= limits.maxBytes ||
+  rows.spansTooManyPartitions();
+
+/** Holds the batch that is being filled and tells when it is due by age. */
+export type BatchCutter = {
+  /** The batch being filled, opened under `epoch` when there is none. */
+  openFor(epoch: number): TopicBatch;
+  /** The batch being filled; undefined when there is none. */
+  current(): TopicBatch | undefined;
+  /** Ends the filling and gives the batch; undefined when there is none. */
+  cut(): TopicBatch | undefined;
+  /** The current batch leaves at the next chance, however small it is. */
+  makeDue(): void;
+  isDue(): boolean;
+  /** `isBehind`: many messages lie ahead, so batches may grow older and larger. */
+  setBehind(isBehind: boolean): void;
+  /** Stops the clock of the current batch. */
+  stop(): void;
+};
+
+/** Fewer and larger parts in ClickHouse while catching up: a batch may grow this many times older. */
+const CATCH_UP_FACTOR = 3;
+
+/** @param deps.onDue called when the current batch has reached its age */
+export const createBatchCutter = (deps: {
+  readonly batches: Pick<TopicBatches, "open">;
+  readonly limits: Pick<BatchLimits, "maxAgeMs">;
+  readonly now: () => number;
+  readonly onDue: () => void;
+}): BatchCutter => {
+  const { batches, limits, now, onDue } = deps;
+  let current: TopicBatch | undefined;
+  let isDue = false;
+  let isBehind = false;
+  let timer: NodeJS.Timeout | undefined;
+
+  const waitForAge = (batch: TopicBatch): void => {
+    timer = setTimeout(() => {
+      if (isBehind && now() - batch.openedAt < limits.maxAgeMs * CATCH_UP_FACTOR) return waitForAge(batch);
+      isDue = true;
+      onDue();
+    }, limits.maxAgeMs);
+  };
+
+  return {
+    openFor: (epoch) => {
+      if (current !== undefined) return current;
+      current = batches.open(epoch);
+      isDue = false;
+      clearTimeout(timer);
+      waitForAge(current);
+      return current;
+    },
+    current: () => current,
+    cut: () => {
+      const batch = current;
+      if (batch === undefined) return undefined;
+      clearTimeout(timer);
+      current = undefined;
+      isDue = false;
+      return batch;
+    },
+    makeDue: () => {
+      isDue = true;
+    },
+    isDue: () => isDue,
+    setBehind: (value) => {
+      isBehind = value;
+    },
+    stop: () => clearTimeout(timer),
+  };
+};
