@@ -1,25 +1,25 @@
+import type { LinkBounds } from "@conversation-export/domain";
 import type { Logger } from "@conversation-export/runtime";
 import type { Reader } from "@conversation-export/warehouse";
 import type { FastifyInstance } from "fastify";
-import { createAdmission } from "./admission.ts";
-import { createApp } from "./app.ts";
-import type { AuthThrottle } from "./auth-throttle.ts";
-import { createAuthenticate } from "./authenticate.ts";
-import { createCursorSigner } from "./cursor.ts";
-import { createDataSubjectRequests, type DataSubjectRequestDeps } from "./data-subject-request.ts";
-import { createEndUsers } from "./end-users.ts";
-import { createExportEndpoints } from "./export-endpoints.ts";
+import { createAdmission } from "./admission/admission.ts";
+import { createApp } from "./http/app.ts";
+import type { AuthThrottle } from "./admission/auth-throttle.ts";
+import { createAuthenticate } from "./admission/authenticate.ts";
+import { createDataSubjectRequests, type DataSubjectRequestDeps } from "./operations/data-subject-request.ts";
+import { createEndUsers } from "./operations/end-users.ts";
+import { createExportEndpoints } from "./operations/export-endpoints.ts";
 import type { ExportMetrics } from "./export-metrics.ts";
-import { createLegacyEndpoints } from "./legacy-endpoints.ts";
-import type { LinkBounds } from "./next-page.ts";
-import { createPageLinks } from "./page-links.ts";
-import type { RateLimit } from "./rate-limit.ts";
-import { createSendPage } from "./send-page.ts";
-import { createAddressOf } from "./service-address.ts";
-import { registerReference } from "./reference-page.ts";
-import type { Slots } from "./slots.ts";
-import { createSmsTrigger, type SmsTriggerDeps } from "./sms-trigger.ts";
-import type { ReadWatermark } from "./watermark.ts";
+import { createLegacyEndpoints } from "./operations/legacy-endpoints.ts";
+import { createPageLinks } from "./page/page-link.ts";
+import { createNoteRepeats } from "./page/repeated-requests.ts";
+import type { RateLimit } from "./admission/rate-limit.ts";
+import { createSendPage } from "./page/send-page.ts";
+import { createAddressOf } from "./http/service-address.ts";
+import { registerReference } from "./openapi/reference-page.ts";
+import type { Slots } from "./admission/slots.ts";
+import { createSmsTrigger, type SmsTriggerDeps } from "./operations/sms-trigger.ts";
+import type { ReadWatermark } from "./page/watermark.ts";
 
 export type ExportAppDeps = {
   readonly reader: Reader;
@@ -40,16 +40,16 @@ export type ExportAppDeps = {
   readonly publicBaseUrl?: string | undefined;
   readonly trustedProxies: readonly string[];
   readonly linkBounds: LinkBounds;
-  /** When the versions before v2 were deprecated, and when they go. */
+  /** When the versions before v2 were deprecated, and when they end. */
   readonly legacy: { readonly deprecation: Date | undefined; readonly sunset: Date | undefined };
   readonly keyCacheMs: number;
   readonly idleMs: number;
   readonly maxEventLoopDelayMs: number;
 };
 
-/** The whole interface over what it reads from and writes to. */
+/** Assembles the whole HTTP interface from its stores, limits and settings. */
 export const createExportApp = (deps: ExportAppDeps): FastifyInstance => {
-  const { reader, watermark, linkBounds, metrics, log, clock, now } = deps;
+  const { reader, watermark, metrics, log, clock, now } = deps;
   const authenticate = createAuthenticate({
     reader,
     cacheMs: deps.keyCacheMs,
@@ -58,22 +58,29 @@ export const createExportApp = (deps: ExportAppDeps): FastifyInstance => {
     onLookup: (result) => metrics.keyLookups.inc({ result }),
   });
   const admit = createAdmission({ authenticate, rateLimit: deps.rateLimit, slots: deps.slots, metrics });
-  const cursors = createCursorSigner({
+  const linking = {
     secret: deps.cursorSecret,
     previousSecret: deps.previousCursorSecret,
-  });
-  const links = createPageLinks({ cursors, linkBounds });
+    linkBounds: deps.linkBounds,
+  };
   const sendPage = createSendPage({ metrics, log, clock, idleMs: deps.idleMs });
   const addressOf = createAddressOf(deps.publicBaseUrl);
-  const shared = { reader, sendPage, addressOf, watermark };
+  const noteRepeats = createNoteRepeats({ linkBounds: deps.linkBounds, metrics, log, clock });
+  const shared = { reader, sendPage, addressOf, watermark, noteRepeats };
+  const endpoints = [
+    ...createExportEndpoints({ ...shared, links: createPageLinks({ ...linking, form: "v2" }) }),
+    createEndUsers(shared),
+    ...createDataSubjectRequests(deps.compliance),
+    createSmsTrigger({ ...deps.campaigns, log, now }),
+    ...createLegacyEndpoints({
+      ...shared,
+      ...deps.legacy,
+      links: createPageLinks({ ...linking, form: "legacy" }),
+      now,
+    }),
+  ];
   const app = createApp({
-    endpoints: [
-      ...createExportEndpoints({ ...shared, links }),
-      createEndUsers(shared),
-      ...createDataSubjectRequests(deps.compliance),
-      createSmsTrigger({ ...deps.campaigns, log, now }),
-      ...createLegacyEndpoints({ ...shared, ...deps.legacy, cursors, linkBounds, now }),
-    ],
+    endpoints,
     admit,
     log,
     metrics,
@@ -81,6 +88,6 @@ export const createExportApp = (deps: ExportAppDeps): FastifyInstance => {
     trustedProxies: deps.trustedProxies,
     maxEventLoopDelayMs: deps.maxEventLoopDelayMs,
   });
-  registerReference(app, deps);
+  registerReference(app, { endpoints, publicBaseUrl: deps.publicBaseUrl });
   return app;
 };

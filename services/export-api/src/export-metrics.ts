@@ -1,5 +1,5 @@
 import type { Metrics } from "@conversation-export/runtime";
-import type { Slots } from "./slots.ts";
+import type { Slots } from "./admission/slots.ts";
 
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
@@ -35,6 +35,11 @@ export const createExportMetrics = (metrics: Metrics, slots: Pick<Slots, "waitin
   brokenPages: metrics.counter("export_api_broken_pages_total", "Pages that began and did not end whole.", [
     "reason",
   ]),
+  repeatedPages: metrics.counter(
+    "export_api_repeated_pages_total",
+    "First pages sent again to a client that repeats its request and follows no link, by list and client.",
+    ["list", "client"],
+  ),
   errors: metrics.counter("export_api_errors_total", "Answers with an error_id, by status.", ["status"]),
   keyLookups: metrics.counter(
     "export_api_key_lookups_total",

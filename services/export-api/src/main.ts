@@ -1,7 +1,7 @@
 import { createProducer } from "@conversation-export/bus";
 import {
-  createErasureQueue,
   createIdempotencyStore,
+  createJobClient,
   createRateLimiter,
   createRedis,
 } from "@conversation-export/queue";
@@ -18,20 +18,24 @@ import {
   createCampaignStore,
   createReader,
   createRequestStore,
+  createSession,
   createWatermarkReader,
 } from "@conversation-export/warehouse";
-import { createAuthThrottle } from "./auth-throttle.ts";
+import { createAuthThrottle } from "./admission/auth-throttle.ts";
 import { readConfig } from "./config.ts";
 import { createExportApp } from "./export-app.ts";
 import { createExportMetrics } from "./export-metrics.ts";
-import { createListener } from "./listener.ts";
-import { createRateLimit, createRateLimitMetrics } from "./rate-limit.ts";
-import { createSlots } from "./slots.ts";
-import { createTriggerPublisher } from "./sms-trigger-publisher.ts";
-import { createWatermarkCache } from "./watermark.ts";
+import { createListener } from "./http/listener.ts";
+import { createRateLimit, createRateLimitMetrics } from "./admission/rate-limit.ts";
+import { createSlots } from "./admission/slots.ts";
+import { createTriggerPublisher } from "./operations/sms-trigger-publisher.ts";
+import { createWatermarkCache } from "./page/watermark.ts";
 
-/** Beside the pages: keys, watermarks and the like. */
-const LOOKUP_CONNECTIONS = 16;
+/** For keys, watermarks and campaigns. */
+const LOOKUP_CONNECTIONS = 24;
+/** Beside the pages: counts of candidates and ends of steps. */
+const SPARE_CONNECTIONS = 16;
+const INTAKE_CONNECTIONS = 8;
 const WATERMARK_MAX_AGE_MS = 2_000;
 const IDEMPOTENCY_SECONDS = 86_400;
 const IDEMPOTENCY_LEASE_MS = 30_000;
@@ -54,22 +58,24 @@ const traces = await startTracing({
 const slots = { page: createSlots(config.pages), body: createSlots(BODIES) };
 const metrics = createExportMetrics(registry, slots.page);
 const limitMetrics = createRateLimitMetrics(registry);
-const names = { ...config.clickhouse, application: "export-api", now: Date.now };
-
-const reader = createReader({
-  ...names,
-  // A stream of lines reads one page ahead; look-ups never wait for pages.
-  maxOpenConnections: 2 * config.pages.perProcess + LOOKUP_CONNECTIONS,
+const application = "export-api";
+// Two pools for one user: a key look-up, which every request begins with, never waits behind streams of
+// pages.
+const lookups = createSession({ ...config.clickhouse, application, maxConnections: LOOKUP_CONNECTIONS });
+const pages = createSession({
+  ...config.clickhouse,
+  application,
+  // A stream of lines reads one page ahead.
+  maxConnections: 2 * config.pages.perProcess + SPARE_CONNECTIONS,
 });
-const watermarks = createWatermarkReader(names);
-const campaigns = createCampaignStore(names);
-const requests = createRequestStore({
-  ...names,
-  ...config.clickhouseIntake,
-  idSecret: config.cursorSecret,
-});
+const intake = createSession({ ...config.clickhouseIntake, application, maxConnections: INTAKE_CONNECTIONS });
+const reader = createReader({ session: pages, lookups });
+const watermarks = createWatermarkReader({ session: lookups });
+const campaigns = createCampaignStore({ session: lookups, now: Date.now });
+const requests = createRequestStore({ session: intake, now: Date.now, idSecret: config.cursorSecret });
 const redis = createRedis({ ...config.redis, log });
-const erasures = createErasureQueue({ ...config.redis, log });
+// A request is answered with 503 at once while Redis is away.
+const jobs = createJobClient({ ...config.redis, log, connectWithinMs: 0 });
 const publisher = createTriggerPublisher({
   producer: createProducer({ ...config.kafka, clientId: "conversation-export-api", log }),
   topic: config.smsTopic,
@@ -92,7 +98,7 @@ const app = createExportApp({
     clock,
     now: Date.now,
   }),
-  compliance: { requests, erasures },
+  compliance: { requests, jobs },
   campaigns: {
     campaigns,
     publisher,
@@ -140,7 +146,7 @@ run({
     traces,
     { name: "health", start: () => health.start(), stop: () => health.stop() },
     { name: "redis", start: async () => redis.connect(), stop: () => redis.stop() },
-    { name: "erasures", start: async () => erasures.start(), stop: () => erasures.stop() },
+    { name: "erasures", start: async () => jobs.start(), stop: () => jobs.stop() },
     { name: "bus", start: () => publisher.start(), stop: () => publisher.stop() },
     {
       name: "warehouse",
@@ -151,7 +157,7 @@ run({
         }),
       stop: () => {
         stopping.abort();
-        return Promise.all([reader, watermarks, campaigns, requests].map((part) => part.close()));
+        return Promise.all([lookups, pages, intake].map((session) => session.close()));
       },
     },
     { name: "http", start: () => listener.start(), stop: () => listener.stop() },

@@ -1,0 +1,59 @@
+import type { ServerResponse } from "node:http";
+import { inSpan, withinSpan } from "@conversation-export/runtime";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { notAuthorized } from "../http/api-error.ts";
+import type { Authenticate } from "./authenticate.ts";
+import type { Endpoint } from "../operations/endpoint.ts";
+import type { ExportMetrics } from "../export-metrics.ts";
+import type { RateLimit } from "./rate-limit.ts";
+import type { Slots } from "./slots.ts";
+
+/** A signal that aborts when the response closes before its end. */
+const closeSignal = (response: ServerResponse): AbortSignal => {
+  const controller = new AbortController();
+  if (response.destroyed) controller.abort();
+  response.once("close", () => {
+    if (!response.writableFinished) controller.abort();
+  });
+  return controller.signal;
+};
+
+/** Admits a request to its operation: key, scope, rate limit, slot, then the operation. */
+export const createAdmission = (deps: {
+  readonly authenticate: Authenticate;
+  readonly rateLimit: RateLimit;
+  readonly slots: Readonly<Record<Endpoint["slot"], Slots>>;
+  readonly metrics: ExportMetrics;
+}) => {
+  const { authenticate, rateLimit, slots, metrics } = deps;
+
+  const serve = async (endpoint: Endpoint, request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    if (endpoint.headers !== undefined) reply.headers(endpoint.headers(request));
+    const client = await inSpan("authenticate", {}, () => authenticate(request.headers, request.ip));
+    request.facts.clientId = client.clientId;
+    if (!client.scopes.includes(endpoint.scope)) throw notAuthorized(endpoint.scope);
+    await inSpan("rate limit", {}, () => rateLimit.admit(client, endpoint.limit, reply));
+    const signal = closeSignal(reply.raw);
+    const call = { request, reply, client, signal };
+    const release = await inSpan("slot", {}, () => slots[endpoint.slot].take(client.clientId, signal));
+    if (endpoint.slot === "page") metrics.pagesInFlight.inc();
+    try {
+      await endpoint.serve(call);
+    } finally {
+      if (endpoint.slot === "page") metrics.pagesInFlight.dec();
+      release();
+    }
+  };
+
+  return (endpoint: Endpoint) =>
+    async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+      try {
+        await withinSpan(request.facts.span, () => serve(endpoint, request, reply));
+      } catch (error) {
+        // The caller has gone, and the error most likely comes from cancelling its query.
+        if (!reply.raw.destroyed) throw error;
+        request.facts.pageEnd = "client_gone";
+      }
+      if (!reply.sent) reply.hijack();
+    };
+};

@@ -1,0 +1,187 @@
+import { parseRateWindows } from "@conversation-export/domain";
+import { createKey, ServiceError } from "@conversation-export/runtime";
+import type { ApiClient } from "@conversation-export/warehouse";
+import { expect, it } from "vitest";
+import { ApiError } from "../http/api-error.ts";
+import { CLIENT, KEY } from "../http/app.fixture.ts";
+import { createAuthThrottle } from "./auth-throttle.ts";
+import { createAuthenticate } from "./authenticate.ts";
+
+const setUp = (answer: () => Promise<ApiClient | null>, windows = "off") => {
+  const seen = { lookups: 0, results: [] as string[], now: 1_000 };
+  const check = createAuthenticate({
+    reader: {
+      findKey: () => {
+        seen.lookups += 1;
+        return answer();
+      },
+    },
+    cacheMs: 10_000,
+    clock: () => seen.now,
+    throttle: createAuthThrottle({ windows: parseRateWindows(windows) ?? [] }),
+    onLookup: (result) => seen.results.push(result),
+  });
+  const authenticate = (authorization: string | undefined, address = "192.0.2.1") =>
+    check({ authorization }, address);
+  return { authenticate, check, seen };
+};
+
+const statusOf = async (result: Promise<unknown>): Promise<number> => {
+  try {
+    await result;
+  } catch (error) {
+    if (error instanceof ApiError) return error.answer.status;
+    throw error;
+  }
+  return 200;
+};
+
+it("asks once, however many come at once, and again when the answer is old", async () => {
+  const { authenticate, seen } = setUp(() => Promise.resolve(CLIENT));
+  const clients = await Promise.all(Array.from({ length: 50 }, () => authenticate(`Bearer ${KEY}`)));
+  expect(clients).toEqual(Array(50).fill(CLIENT));
+  expect(seen.lookups).toBe(1);
+  seen.now += 9_999;
+  await authenticate(`bearer ${KEY}`);
+  expect(seen.lookups).toBe(1);
+  seen.now += 2;
+  await authenticate(`BEARER  ${KEY}`);
+  expect(seen.lookups).toBe(2);
+});
+
+it("refuses a revoked key as soon as the cached answer is old", async () => {
+  let answer: ApiClient | null = CLIENT;
+  const { authenticate, seen } = setUp(() => Promise.resolve(answer));
+  expect(await statusOf(authenticate(`Bearer ${KEY}`))).toBe(200);
+  answer = null;
+  seen.now += 10_001;
+  expect(await statusOf(authenticate(`Bearer ${KEY}`))).toBe(401);
+});
+
+it("asks again about an unknown key after two seconds", async () => {
+  let answer: ApiClient | null = null;
+  const { authenticate, seen } = setUp(() => Promise.resolve(answer));
+  expect(await statusOf(authenticate(`Bearer ${KEY}`))).toBe(401);
+  answer = CLIENT;
+  seen.now += 1_999;
+  expect(await statusOf(authenticate(`Bearer ${KEY}`))).toBe(401);
+  seen.now += 2;
+  expect(await statusOf(authenticate(`Bearer ${KEY}`))).toBe(200);
+  expect(seen.lookups).toBe(2);
+});
+
+it("refuses what cannot be a key without asking", async () => {
+  const { authenticate, seen } = setUp(() => Promise.resolve(CLIENT));
+  for (const header of [
+    undefined,
+    "",
+    "Bearer",
+    "Bearer ",
+    KEY,
+    `Basic ${KEY}`,
+    `Bearer ${KEY} x`,
+    `Bearer ${KEY.slice(0, -1)}`,
+    `Bearer ${KEY}0`,
+  ]) {
+    expect(await statusOf(authenticate(header)), header).toBe(401);
+  }
+  expect(seen.lookups).toBe(0);
+});
+
+it("says how to send a key, and never repeats what was sent", async () => {
+  const { authenticate, check } = setUp(() => Promise.resolve(null));
+  const how = "send the header Authorization: Bearer <key>";
+  const missing = { answer: { message: `An API key is required: ${how}`, details: null } };
+  await expect(authenticate(undefined)).rejects.toMatchObject(missing);
+  await expect(check({ "x-api-key": KEY }, "192.0.2.1")).rejects.toMatchObject({
+    answer: { message: `An API key is required: ${how}, not X-API-Key` },
+  });
+  for (const header of [KEY, `Basic ${KEY}`, `Token ${KEY}`, `Bearer ${KEY} x`, "Bearer nonsense"]) {
+    await expect(authenticate(header), header).rejects.toMatchObject({
+      answer: {
+        message: `The API key cannot be verified: ${how}`,
+        headers: { "www-authenticate": 'Bearer realm="conversation-export", error="invalid_token"' },
+      },
+    });
+  }
+  await expect(authenticate(`Bearer ${KEY}`)).rejects.toMatchObject({
+    answer: { message: "The API key cannot be verified" },
+  });
+});
+
+it("answers 404 for a key of a deleted client and names the client", async () => {
+  const { authenticate } = setUp(() => Promise.resolve({ ...CLIENT, clientDeleted: true }));
+  await expect(authenticate(`Bearer ${KEY}`)).rejects.toMatchObject({
+    answer: {
+      status: 404,
+      type: "resource_not_found",
+      details: null,
+      message: expect.stringContaining("acme"),
+    },
+  });
+});
+
+it("passes trouble of the warehouse on, to all that wait, and remembers nothing of it", async () => {
+  let broken = true;
+  const trouble = new ServiceError("warehouse_unavailable", "away", { retryable: true });
+  const { authenticate, seen } = setUp(() => (broken ? Promise.reject(trouble) : Promise.resolve(CLIENT)));
+  const results = await Promise.allSettled([authenticate(`Bearer ${KEY}`), authenticate(`Bearer ${KEY}`)]);
+  expect(results).toEqual([
+    { status: "rejected", reason: trouble },
+    { status: "rejected", reason: trouble },
+  ]);
+  broken = false;
+  expect(await authenticate(`Bearer ${KEY}`)).toEqual(CLIENT);
+  expect(seen.results).toEqual(["asked", "asked"]);
+});
+
+it("keeps answers of different keys apart", async () => {
+  const other = createKey().key;
+  const { authenticate, seen } = setUp(() => Promise.resolve(CLIENT));
+  await authenticate(`Bearer ${KEY}`);
+  await authenticate(`Bearer ${other}`);
+  expect(seen.lookups).toBe(2);
+});
+
+it("answers 429 to an address that failed too often, but for keys that are known to be good", async () => {
+  const unknown = createKey().key;
+  let answer: ApiClient | null = CLIENT;
+  const { authenticate, seen } = setUp(() => Promise.resolve(answer), "3/1m");
+  expect(await statusOf(authenticate(`Bearer ${KEY}`))).toBe(200);
+  answer = null;
+  expect(await statusOf(authenticate(undefined))).toBe(401);
+  expect(await statusOf(authenticate("Bearer nonsense"))).toBe(401);
+  expect(await statusOf(authenticate(`Bearer ${unknown}`))).toBe(401);
+  expect(seen.lookups).toBe(2);
+  for (const header of [undefined, "Bearer nonsense", `Bearer ${createKey().key}`]) {
+    expect(await statusOf(authenticate(header))).toBe(429);
+  }
+  expect(seen.lookups).toBe(2);
+  expect(await statusOf(authenticate(`Bearer ${KEY}`))).toBe(200);
+  seen.now += 10_001;
+  answer = CLIENT;
+  expect(await statusOf(authenticate(`Bearer ${KEY}`))).toBe(200);
+  expect(await statusOf(authenticate("Bearer nonsense", "192.0.2.2"))).toBe(401);
+});
+
+it("lets guesses that come at once reach the warehouse no more often than the throttle allows", async () => {
+  const { authenticate, seen } = setUp(() => Promise.resolve(null), "20/1m");
+  const answers = await Promise.all(
+    Array.from({ length: 200 }, () => statusOf(authenticate(`Bearer ${createKey().key}`))),
+  );
+  expect(seen.lookups).toBe(20);
+  expect(answers.filter((status) => status === 401)).toHaveLength(20);
+  expect(answers.filter((status) => status === 429)).toHaveLength(180);
+});
+
+it("counts neither a good key nor a warehouse that does not answer as a failure", async () => {
+  let answer: () => Promise<ApiClient | null> = () => Promise.resolve(CLIENT);
+  const { authenticate, seen } = setUp(() => answer(), "3/1m");
+  const first = await Promise.all(Array.from({ length: 50 }, () => statusOf(authenticate(`Bearer ${KEY}`))));
+  expect(first).toEqual(Array(50).fill(200));
+  expect(seen.lookups).toBe(1);
+  answer = () => Promise.reject(new ServiceError("warehouse_unavailable", "away", { retryable: true }));
+  for (let n = 0; n < 5; n += 1) {
+    await expect(authenticate(`Bearer ${createKey().key}`)).rejects.toMatchObject({ retryable: true });
+  }
+});

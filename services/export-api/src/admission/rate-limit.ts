@@ -1,0 +1,69 @@
+import type { RateWindow } from "@conversation-export/domain";
+import type { RateLimiter } from "@conversation-export/queue";
+import type { Metrics } from "@conversation-export/runtime";
+import type { ApiClient } from "@conversation-export/warehouse";
+import type { FastifyReply } from "fastify";
+import { rateLimitExceeded } from "../http/api-error.ts";
+import type { LimitName } from "@conversation-export/warehouse";
+
+const UNITS = [
+  ["day", 86_400],
+  ["hour", 3_600],
+  ["minute", 60],
+] as const;
+
+export type RateLimitMetrics = ReturnType<typeof createRateLimitMetrics>;
+
+/** Registers the metrics of rate limits; `unshared` is for the limiter's `onUnshared`. */
+export const createRateLimitMetrics = (metrics: Metrics) => ({
+  limited: metrics.counter("export_api_rate_limited_total", "Requests refused by a rate limit.", ["limit"]),
+  unshared: metrics.counter(
+    "export_api_rate_limit_unshared_total",
+    "Requests counted by this process alone, since Redis did not answer.",
+  ),
+});
+
+export type RateLimit = {
+  /**
+   * Counts a request of an authenticated client and sets the X-RateLimit headers (section 8 of the
+   * specification) of `reply`; none when the client has no limit there.
+   * @throws ApiError 429
+   */
+  admit(
+    client: Pick<ApiClient, "clientId" | "rateLimits">,
+    limit: LimitName,
+    reply: Pick<FastifyReply, "headers">,
+  ): Promise<void>;
+};
+
+/** @param deps.defaults hold for clients without windows of their own; no windows is no limit */
+export const createRateLimit = (deps: {
+  readonly limiter: RateLimiter;
+  readonly defaults: Readonly<Record<LimitName, readonly RateWindow[]>>;
+  readonly metrics: Pick<RateLimitMetrics, "limited">;
+}): RateLimit => {
+  const { limiter, defaults, metrics } = deps;
+  return {
+    admit: async (client, limit, reply) => {
+      const windows = client.rateLimits[limit] ?? defaults[limit];
+      if (windows.length === 0) return;
+      const allowance = await limiter.consume(`${client.clientId}:${limit}`, windows);
+      reply.headers({
+        "x-ratelimit-limit": String(allowance.limit),
+        "x-ratelimit-remaining": String(allowance.remaining),
+        "x-ratelimit-reset": String(allowance.resetAt),
+      });
+      if (allowance.allowed) return;
+      metrics.limited.inc({ limit });
+      throw rateLimitExceeded(describeRate(allowance.window), allowance.retryAfter);
+    },
+  };
+};
+
+/** The window in words, such as `10 requests per 1 second`. */
+export const describeRate = ({ requests, seconds }: RateWindow, what = "request"): string => {
+  const [unit, size] = UNITS.find(([, length]) => seconds % length === 0) ?? ["second", 1];
+  return `${counted(requests, what)} per ${counted(seconds / size, unit)}`;
+};
+
+const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;

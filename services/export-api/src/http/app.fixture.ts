@@ -1,0 +1,213 @@
+import { Readable } from "node:stream";
+import { createKey, createLogger, createMetrics, parseKey } from "@conversation-export/runtime";
+import type {
+  ApiClient,
+  LineQuery,
+  MessagePageQuery,
+  Page,
+  PageQuery,
+  Reader,
+  WindowLines,
+} from "@conversation-export/warehouse";
+import type { FastifyInstance } from "fastify";
+import { createAuthThrottle } from "../admission/auth-throttle.ts";
+import { createExportApp, type ExportAppDeps } from "../export-app.ts";
+import { createExportMetrics } from "../export-metrics.ts";
+import { createSlots } from "../admission/slots.ts";
+
+export type StoredRecord = {
+  readonly clientId: string;
+  readonly created: number;
+  readonly updated: number;
+  readonly id: string;
+  readonly conversationId: string;
+};
+
+export type StoredEndUser = {
+  readonly clientId: string;
+  readonly id: string;
+  readonly externalIds?: readonly string[];
+};
+
+/** A key of the client `acme`. */
+export const KEY = createKey().key;
+export const AUTHORIZED = { authorization: `Bearer ${KEY}` };
+
+/** The watermark of all lists. */
+export const WATERMARK = "2024-03-02T00:00:00.000000Z";
+
+export const CLIENT: ApiClient = {
+  clientId: "acme",
+  keyId: "key-1",
+  scopes: ["export"],
+  clientDeleted: false,
+  linkBounds: null,
+  rateLimits: {},
+};
+
+/** A reader of ordered lists in memory; `queries` and `lookups` record the calls. */
+export const createListReader = (options: {
+  records?: readonly StoredRecord[];
+  endUsers?: readonly StoredEndUser[];
+  clients?: Readonly<Record<string, ApiClient>>;
+  /** Records that a page may grow by to hold all records of one instant. */
+  extension?: number;
+}) => {
+  const { records = [], extension = 10_000 } = options;
+  const clients = new Map(
+    Object.entries(options.clients ?? { [KEY]: CLIENT }).map(([key, client]) => [
+      parseKey(key)?.hash,
+      client,
+    ]),
+  );
+  const lineQueries: (LineQuery & { table: string })[] = [];
+  const queries: (PageQuery & { conversationId?: string })[] = [];
+  const lookups: string[] = [];
+
+  const page = (query: MessagePageQuery, dateOf: (record: StoredRecord) => number): Promise<Page> => {
+    queries.push(query);
+    const { after } = query;
+    const rows = records
+      .filter(
+        (row) =>
+          row.clientId === query.clientId &&
+          dateOf(row) >= query.since &&
+          dateOf(row) < query.to &&
+          (query.conversationId === undefined || row.conversationId === query.conversationId) &&
+          (after === undefined ||
+            dateOf(row) > after.date ||
+            (dateOf(row) === after.date && row.id > after.id)),
+      )
+      .sort((a, b) => dateOf(a) - dateOf(b) || (a.id < b.id ? -1 : 1));
+    const dateAt = (index: number): number | undefined => {
+      const row = rows[index];
+      return row && dateOf(row);
+    };
+    let size = Math.min(query.pageSize, rows.length);
+    if (query.wholeTies && size < rows.length && dateAt(size - 1) === dateAt(size)) {
+      const tie = rows.findIndex((row) => dateOf(row) === dateAt(size));
+      if (tie > 0) size = tie;
+      else {
+        const end = rows.findIndex((row) => dateOf(row) !== dateAt(0));
+        size = Math.min(end === -1 ? rows.length : end, query.pageSize + extension);
+      }
+    }
+    const last = rows[size - 1];
+    const more = size < rows.length && last !== undefined;
+    return Promise.resolve({
+      rows: size,
+      next: more ? { date: dateOf(last), id: last.id } : null,
+      nextIsWhole: dateAt(size) !== dateAt(size - 1),
+      records: Readable.from(
+        rows
+          .slice(0, size)
+          .map((row, index) =>
+            Buffer.from((index > 0 ? (query.separator ?? ",") : "") + JSON.stringify(row)),
+          ),
+      ),
+    });
+  };
+
+  const endUsers: Reader["endUsers"] = ({ clientId, from = "", limit, externalId }) => {
+    const rows = (options.endUsers ?? [])
+      .filter((row) => row.clientId === clientId && row.id >= from)
+      .filter((row) => externalId === undefined || row.externalIds?.includes(externalId) === true)
+      .sort((a, b) => (a.id < b.id ? -1 : 1));
+    const shown = rows.slice(0, limit).map(({ id }) => JSON.stringify({ end_user_id: id }));
+    return Promise.resolve({
+      rows: shown.length,
+      next: rows[limit]?.id ?? null,
+      records: Readable.from([Buffer.from(shown.join(","))], { objectMode: false }),
+    });
+  };
+
+  /** Steps of a thousand records. */
+  const linesOf = (table: "conversations" | "messages"): WindowLines => ({
+    stepEnd: ({ since, to }) => {
+      const dates = records.map(({ created }) => created).filter((date) => date >= since && date < to);
+      return Promise.resolve(dates.sort((x, y) => x - y)[1_000] ?? to);
+    },
+    read: (query) => {
+      lineQueries.push({ table, ...query });
+      const rows = records.filter(
+        ({ clientId, created }) =>
+          clientId === query.clientId && created >= query.since && created < query.to,
+      );
+      return Promise.resolve(Readable.from(rows.map((row) => Buffer.from(`${JSON.stringify(row)}\n`))));
+    },
+  });
+
+  const reader: Reader = {
+    lines: { conversations: linesOf("conversations"), messages: linesOf("messages") },
+    conversationsByCreation: (query) => page(query, (row) => row.created),
+    conversationsByUpdate: (query) => page(query, (row) => row.updated),
+    messagesByCreation: (query) => page(query, (row) => row.created),
+    endUsers,
+    findKey: (hash) => {
+      lookups.push(hash);
+      return Promise.resolve(clients.get(hash) ?? null);
+    },
+    ping: () => Promise.resolve(),
+  };
+  return { reader, queries, lineQueries, lookups };
+};
+
+export type TestApp = {
+  readonly app: FastifyInstance;
+  readonly logLines: Record<string, unknown>[];
+  /** The metrics as text. */
+  metricsText(): Promise<string>;
+};
+
+const unused = (): Promise<never> => Promise.reject(new Error("not in these tests"));
+
+/** The app with this reader, and with a log and metrics of its own. */
+export const createTestApp = (reader: Reader, overrides: Partial<ExportAppDeps> = {}): TestApp => {
+  const logLines: Record<string, unknown>[] = [];
+  const log = createLogger({
+    service: "export-api",
+    level: "debug",
+    destination: { write: (line) => logLines.push(JSON.parse(line) as Record<string, unknown>) },
+  });
+  const metrics = createMetrics({ service: "export-api" });
+  const clock = () => performance.now();
+  const wide = { perProcess: 16, perClient: 16, maxWaiting: 16, maxWaitMs: 1_000 };
+  const slots = { page: createSlots(wide), body: createSlots(wide) };
+  const app = createExportApp({
+    reader,
+    rateLimit: { admit: () => Promise.resolve() },
+    authThrottle: createAuthThrottle({ windows: [] }),
+    slots,
+    watermark: () => Promise.resolve(WATERMARK),
+    log,
+    metrics: createExportMetrics(metrics, slots.page),
+    clock,
+    now: Date.now,
+    compliance: {
+      requests: { find: () => Promise.resolve(null), open: unused, setStatus: unused },
+      jobs: { add: unused },
+    },
+    campaigns: {
+      campaigns: { find: () => Promise.resolve(null) },
+      idempotency: { claim: unused, complete: unused, release: unused, abandon: unused },
+      publisher: { publish: unused },
+    },
+    trustedProxies: ["loopback"],
+    maxEventLoopDelayMs: 0,
+    cursorSecret: "a secret of the tests, 32 letters long",
+    linkBounds: "same",
+    legacy: { deprecation: undefined, sunset: undefined },
+    keyCacheMs: 10_000,
+    idleMs: 60_000,
+    ...overrides,
+  });
+  return { app, logLines, metricsText: () => metrics.text() };
+};
+
+/** A page of these chunks. */
+export const pageOf = (records: Readable, next: Page["next"] = null): Page => ({
+  rows: 1,
+  next,
+  nextIsWhole: true,
+  records,
+});

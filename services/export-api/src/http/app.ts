@@ -1,0 +1,188 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import { type Logger, ServiceError, withinSpan } from "@conversation-export/runtime";
+import underPressure from "@fastify/under-pressure";
+import Fastify, {
+  type FastifyError,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+} from "fastify";
+import type { createAdmission } from "../admission/admission.ts";
+import {
+  answerTo,
+  badRequest,
+  contentTooLarge,
+  methodNotAllowed,
+  renderError,
+  routeMissing,
+} from "./api-error.ts";
+import { answerClientError } from "./client-error.ts";
+import type { Endpoint } from "../operations/endpoint.ts";
+import type { ExportMetrics } from "../export-metrics.ts";
+import { MAX_BODY_BYTES } from "./json-body.ts";
+import { lingerBeforeClose } from "./linger.ts";
+import { createPathMethods } from "./path-methods.ts";
+import { requestIdOf } from "./request-facts.ts";
+import { createRequestLog } from "./request-log.ts";
+import { SECURITY_HEADERS, TRANSPORT_SECURITY } from "./security-headers.ts";
+import { unwrapTarget } from "./service-address.ts";
+
+export type AppDeps = {
+  readonly endpoints: readonly Endpoint[];
+  readonly admit: ReturnType<typeof createAdmission>;
+  readonly log: Logger;
+  readonly metrics: ExportMetrics;
+  /** Milliseconds that never run backwards. */
+  readonly clock: () => number;
+  /** Proxies whose X-Forwarded-* headers are trusted. */
+  readonly trustedProxies: readonly string[];
+  /** New requests are answered with 503 while the event loop is later than this; 0 for never. */
+  readonly maxEventLoopDelayMs: number;
+};
+
+/** Bytes that are buffered for each slow reader. */
+const SOCKET_BUFFER_BYTES = 256 * 1024;
+/** Longer than the idle time-outs of common load balancers, so that they close first. */
+const KEEP_ALIVE_MS = 75_000;
+/** Time for a whole request to arrive, and for its header. */
+const REQUEST_MS = 30_000;
+const HEADERS_MS = 10_000;
+const TIMEOUT_CHECK_MS = 2_000;
+/** The rest of a refused body is read and discarded up to this size; else the connection closes. */
+const SMALL_BODY_BYTES = 64 * 1024;
+
+/** As long as the whole header may be: a long id is answered with 404, not with an error of the router. */
+const MAX_PARAM_LENGTH = 16_384;
+
+/** Whether a large part of the body has not arrived, and will not be read. */
+const hasLargeBodyAhead = ({ complete, headers }: IncomingMessage): boolean =>
+  !complete &&
+  (headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > SMALL_BODY_BYTES);
+
+class OverloadError extends ServiceError {
+  constructor() {
+    super("overloaded", "the event loop is late", { retryable: true });
+  }
+}
+
+/** Builds the HTTP side of the service, ready for `listen` or `inject`. */
+export const createApp = (deps: AppDeps): FastifyInstance => {
+  const { endpoints, admit, log, metrics } = deps;
+  const logRequest = createRequestLog(deps);
+  let closing = false;
+  const pathMethods = createPathMethods();
+  /** The latest response of each connection. */
+  const responses = new WeakMap<Duplex, ServerResponse>();
+
+  const sendError = (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
+    const { answer, errorId } = answerTo(error);
+    if (errorId !== undefined) {
+      request.facts.errorId = errorId;
+      metrics.errors.inc({ status: String(answer.status) });
+      withinSpan(request.facts.span, () =>
+        log.error({ err: error, errorId, requestId: request.id, status: answer.status }, "request failed"),
+      );
+    }
+    if (answer.headers["connection"] === "close" || hasLargeBodyAhead(request.raw)) {
+      reply.header("connection", "close");
+      lingerBeforeClose(request.raw);
+    }
+    // A buffer: Fastify adds a charset to JSON text.
+    return reply
+      .code(answer.status)
+      .headers({ ...answer.headers, "content-type": "application/json" })
+      .send(Buffer.from(renderError(answer)));
+  };
+
+  const begin = (request: FastifyRequest, reply: FastifyReply): void => {
+    logRequest(request, reply, () => {
+      // A connection that was busy when the app closed would else stay open until it times out.
+      if (closing) app.server.closeIdleConnections();
+    });
+    responses.set(request.raw.socket, reply.raw);
+    reply.headers({
+      "x-request-id": request.id,
+      "cache-control": "private, no-store",
+      ...SECURITY_HEADERS,
+      ...(request.protocol === "https" && { "strict-transport-security": TRANSPORT_SECURITY }),
+    });
+  };
+
+  const app = Fastify({
+    logger: false,
+    http: {
+      highWaterMark: SOCKET_BUFFER_BYTES,
+      requireHostHeader: false,
+      headersTimeout: HEADERS_MS,
+      connectionsCheckingInterval: TIMEOUT_CHECK_MS,
+    },
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    requestTimeout: REQUEST_MS,
+    exposeHeadRoutes: false,
+    return503OnClosing: false,
+    trustProxy: [...deps.trustedProxies],
+    genReqId: (raw) => requestIdOf(raw.headers["x-request-id"]),
+    rewriteUrl: (raw) => unwrapTarget(raw.url ?? "/"),
+    // Operations read parameters themselves, after the key is checked.
+    routerOptions: { querystringParser: () => ({}), maxParamLength: MAX_PARAM_LENGTH },
+    frameworkErrors: (error, request, reply) => {
+      begin(request, reply);
+      void sendError(error, request, reply);
+    },
+    clientErrorHandler: (error, socket) => {
+      const response = responses.get(socket);
+      answerClientError(error, socket, response?.headersSent === true && !response.writableFinished);
+    },
+  });
+  app.decorateRequest("facts");
+  app.setErrorHandler<FastifyError>((error, request, reply) => sendError(error, request, reply));
+  app.server.on("checkExpectation", (raw: IncomingMessage, response: ServerResponse) => {
+    app.server.emit("request", raw, response);
+  });
+  app.server.on("checkContinue", (raw: IncomingMessage, response: ServerResponse) => {
+    // No 100 Continue for a body that is too large.
+    if (Number(raw.headers["content-length"] ?? 0) <= MAX_BODY_BYTES) response.writeContinue();
+    app.server.emit("request", raw, response);
+  });
+  // Operations read bodies themselves, after the key is checked and up to the limit.
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("*", (_request, _payload, done) => done(null));
+
+  app.addHook("onRequest", async (request, reply) => {
+    begin(request, reply);
+    if (closing) throw new ServiceError("closing", "the service is stopping", { retryable: true });
+    if (request.raw.httpVersion === "1.1" && request.headers.host === undefined) {
+      throw badRequest(["Host: the header is required"]);
+    }
+    const announced = Number(request.headers["content-length"] ?? 0);
+    if (announced > MAX_BODY_BYTES) throw contentTooLarge(MAX_BODY_BYTES, announced);
+    if (request.is404) {
+      const allowed = pathMethods.of(request.url);
+      // A path with an encoded slash matches a pattern here, but not in the router.
+      if (allowed === undefined || allowed.includes(request.method)) {
+        throw routeMissing(pathMethods.closest(request.url));
+      }
+      throw methodNotAllowed(request.method, allowed);
+    }
+  });
+  app.addHook("onRoute", ({ url, method }) => {
+    pathMethods.add(url, typeof method === "string" ? [method] : method);
+  });
+  app.addHook("preClose", (done) => {
+    closing = true;
+    done();
+  });
+  if (deps.maxEventLoopDelayMs > 0) {
+    void app.register(underPressure, {
+      maxEventLoopDelay: deps.maxEventLoopDelayMs,
+      customError: OverloadError,
+      exposeStatusRoute: false,
+    });
+  }
+  for (const endpoint of endpoints) {
+    const method = endpoint.method === "GET" ? ["GET", "HEAD"] : [endpoint.method];
+    for (const url of endpoint.paths) app.route({ method, url, handler: admit(endpoint) });
+  }
+  return app;
+};

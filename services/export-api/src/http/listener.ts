@@ -1,0 +1,48 @@
+import type { AddressInfo } from "node:net";
+import type { Logger } from "@conversation-export/runtime";
+import type { FastifyInstance } from "fastify";
+
+export type Listener = {
+  start(): Promise<{ port: number }>;
+  /**
+   * Stops accepting requests, lets running answers finish, and cuts off those that take longer than
+   * `drainMs`.
+   */
+  stop(): Promise<void>;
+  /** true while requests are served, else the reason why not. */
+  ready(): true | string;
+};
+
+/** Binds the app to a port; 0 takes a free one. */
+export const createListener = (deps: {
+  app: FastifyInstance;
+  host: string;
+  port: number;
+  drainMs: number;
+  log: Logger;
+}): Listener => {
+  const { app, host, port, drainMs, log } = deps;
+  let state: true | string = "not listening yet";
+  return {
+    start: async () => {
+      await app.listen({ host, port });
+      const bound = (app.server.address() as AddressInfo).port;
+      state = true;
+      log.info({ host, port: bound }, "export API listens");
+      return { port: bound };
+    },
+    stop: async () => {
+      state = "draining";
+      const cut = setTimeout(() => {
+        log.warn({ drainMs }, "answers still running at the deadline are cut");
+        app.server.closeAllConnections();
+      }, drainMs);
+      try {
+        await app.close();
+      } finally {
+        clearTimeout(cut);
+      }
+    },
+    ready: () => state,
+  };
+};

@@ -1,0 +1,57 @@
+import { closestMatch } from "leven";
+import { API_PREFIX } from "./service-address.ts";
+
+/** Letters in which a path may differ from the one that was meant. */
+const MOST_EDITS = 2;
+
+/** The methods of each path, also of paths with parameters. */
+export type PathMethods = {
+  add(path: string, methods: readonly string[]): void;
+  /** undefined for an unknown path. */
+  of(target: string): readonly string[] | undefined;
+  /** The path that was most likely meant, `{id}` for a parameter; undefined when none is near. */
+  closest(target: string): string | undefined;
+};
+
+const pathnameOf = (target: string): string => {
+  const path = target.split("?", 1)[0] ?? "";
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
+};
+
+const toPattern = (path: string): RegExp =>
+  new RegExp(`^${path.replaceAll(/[.+]/g, "\\$&").replaceAll(/:\w+/g, "[^/]+").replaceAll("*", ".*")}$`);
+
+export const createPathMethods = (): PathMethods => {
+  const entries = new Map<string, { pattern: RegExp; methods: string[] }>();
+  return {
+    add: (path, methods) => {
+      const entry = entries.get(path);
+      if (entry === undefined) entries.set(path, { pattern: toPattern(path), methods: [...methods] });
+      else entry.methods.push(...methods);
+    },
+    of: (target) => {
+      const pathname = pathnameOf(target);
+      return [...entries.values()].find(({ pattern }) => pattern.test(pathname))?.methods;
+    },
+    closest: (target) => {
+      const paths = [...entries].filter(([path]) => !path.includes("*"));
+      const pathname = pathnameOf(target)
+        .replaceAll(/\/{2,}/g, "/")
+        .replace(/(?<=.)\/$/, "");
+      const meant =
+        [pathname, API_PREFIX + pathname]
+          .map((path) => paths.find(([, { pattern }]) => pattern.test(path))?.[0])
+          .find((path) => path !== undefined) ??
+        closestMatch(
+          pathname,
+          paths.map(([path]) => path),
+          { maxDistance: MOST_EDITS },
+        );
+      return meant?.replaceAll(/:(\w+)/g, "{$1}");
+    },
+  };
+};

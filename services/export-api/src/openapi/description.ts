@@ -1,0 +1,67 @@
+import { z } from "zod";
+import type { ZodOpenApiOperationObject, ZodOpenApiResponseObject } from "zod-openapi";
+import type { ErrorName } from "../http/api-error.ts";
+
+export const TAGS = [
+  {
+    name: "Export",
+    description: "Conversations and messages of a window of time, in pages or as one stream of lines",
+  },
+  { name: "End users", description: "The profiles of end users" },
+  { name: "Compliance", description: "Requests to erase the data of a person" },
+  { name: "Campaigns", description: "Conversations that begin with an SMS" },
+  { name: "Legacy", description: "The export operations of the versions before version 2" },
+  { name: "Reference", description: "This document" },
+] as const;
+
+type Headers = Readonly<Record<string, z.ZodType>>;
+
+/**
+ * What the OpenAPI document says about an operation. Method, path and scope are those of the endpoint; the
+ * headers and errors that every operation has are added.
+ */
+export type Description = {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly tag: (typeof TAGS)[number]["name"];
+  /** In Markdown. */
+  readonly text: string;
+  readonly deprecated?: true;
+  readonly requestParams?: NonNullable<ZodOpenApiOperationObject["requestParams"]>;
+  readonly requestBody?: NonNullable<ZodOpenApiOperationObject["requestBody"]>;
+  /** The answer 200, with the headers that only this operation has. */
+  readonly success: Omit<ZodOpenApiResponseObject, "headers"> & { readonly headers?: Headers };
+  /** Errors that not every operation of its kind has. */
+  readonly errors?: readonly ErrorName[];
+};
+
+/** A header as a component of the document; one that an answer may lack is optional. */
+export const header = <S extends z.ZodType>(id: string, schema: S, description: string): S =>
+  schema.meta({ description, header: { id } });
+
+/** The link in the body of a page; `form` tells whether the address is absolute. */
+export const linkSchema = (form: string) =>
+  z.string().nullable().describe(`The next page: ${form}; null when there is none`);
+
+/** Headers of pages. */
+export const PAGE_HEADERS = {
+  "X-Export-Watermark": header(
+    "X-Export-Watermark",
+    z.string().meta({ format: "date-time" }).optional(),
+    "Every event that reached the bus before this instant is readable, dead letters excepted; absent when unknown",
+  ),
+  Link: header(
+    "Link",
+    z.string().optional(),
+    'The next page as `rel="next"`, the same as in the body; absent on the last page',
+  ),
+};
+
+/** A header of pages that are read by windows of dates. */
+export const NOTICE = {
+  "X-Export-Notice": header(
+    "X-Export-Notice",
+    z.string().optional(),
+    "Present when this first page was sent several times in a row and its link was not followed: says what to do",
+  ),
+};

@@ -1,0 +1,146 @@
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { promisify } from "node:util";
+import { runInNewContext } from "node:vm";
+import { gzip } from "node:zlib";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import Negotiator from "negotiator";
+import type { Endpoint } from "../operations/endpoint.ts";
+import { createOpenApi } from "./openapi.ts";
+import { API_PREFIX } from "../http/service-address.ts";
+
+const DOCUMENT = `${API_PREFIX}/openapi.json`;
+const PAGE = `${API_PREFIX}/reference`;
+const SCRIPT = `${PAGE}/scalar.js`;
+
+const HTML_TYPE = "text/html; charset=utf-8";
+const SCRIPT_TYPE = "text/javascript; charset=utf-8";
+
+type Asset = { readonly bytes: Buffer; readonly zipped: Buffer; readonly tag: string };
+
+const toAsset = async (bytes: Buffer): Promise<Asset> => ({
+  bytes,
+  zipped: await promisify(gzip)(bytes),
+  // Weak, since both codings have it.
+  tag: `W/"${createHash("sha256").update(bytes).digest("base64url")}"`,
+});
+
+/** All features that contact another host are off. */
+const OPTIONS = {
+  // Relative to the page, so that it also works behind a proxy that adds to the path.
+  sources: [{ url: "openapi.json", title: "Conversation export" }],
+  withDefaultFonts: false,
+  telemetry: false,
+  hideClientButton: true,
+  showDeveloperTools: "never",
+  agent: { disabled: true },
+  mcp: { disabled: true },
+  authentication: { preferredSecurityScheme: "bearer" },
+};
+
+const START = `Scalar.createApiReference("#app", ${JSON.stringify(OPTIONS, null, 2)})`;
+
+const HTML = `<!doctype html>
+<html>
+  <head>
+    <title>Conversation export: reference</title>
+    <meta charset="utf-8" />
+    <meta name="viewport" content="width=device-width, initial-scale=1" />
+  </head>
+  <body>
+    <div id="app"></div>
+    <script src="reference/scalar.js"></script>
+    <script type="text/javascript">${START}</script>
+  </body>
+</html>
+`;
+
+/** Allows what this service serves itself, and the one inline script by its digest. */
+const POLICY = [
+  "default-src 'none'",
+  `script-src 'self' 'sha256-${createHash("sha256").update(START).digest("base64")}'`,
+  // The script puts its styles into the page.
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data:",
+  "font-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+/** Scalar's script, which its package holds as a string in its plugin for Fastify. */
+const readScript = async (): Promise<Buffer> => {
+  const require = createRequire(import.meta.url);
+  const plugin = await readFile(require.resolve("@scalar/fastify-api-reference"), "utf8");
+  const [, literal] = /^var standalone_default = (".*");$/m.exec(plugin) ?? [];
+  if (literal === undefined) throw new Error("Scalar's package holds no script for the reference page");
+  // Not JSON: the literal has bare control characters.
+  return Buffer.from(runInNewContext(literal) as string);
+};
+
+/** Whether the value of If-None-Match names the tag, weak or not (RFC 9110, 13.1.2). */
+const names = (given: string | undefined, tag: string): boolean =>
+  given
+    ?.split(",")
+    .map((one) => one.trim())
+    .some((one) => one === "*" || one === tag || `W/${one}` === tag) ?? false;
+
+const sendAsset = (
+  request: FastifyRequest,
+  reply: FastifyReply,
+  type: string,
+  asset: Asset,
+): FastifyReply => {
+  // Browsers ask each time and get 304 while it is the same.
+  void reply.headers({ "cache-control": "public, no-cache", etag: asset.tag, vary: "accept-encoding" });
+  if (names(request.headers["if-none-match"], asset.tag)) return reply.code(304).send();
+  const zipped = new Negotiator(request.raw).encoding(["gzip", "identity"]) === "gzip";
+  if (zipped) void reply.header("content-encoding", "gzip");
+  return reply.header("content-type", type).send(zipped ? asset.zipped : asset.bytes);
+};
+
+/**
+ * Serves the OpenAPI document and a page that shows it, both without a key. The page loads nothing from other
+ * hosts; its Content-Security-Policy forbids it.
+ */
+export const registerReference = (
+  app: FastifyInstance,
+  deps: { readonly endpoints: readonly Endpoint[]; readonly publicBaseUrl?: string | undefined },
+): void => {
+  const method = ["GET", "HEAD"];
+  const document = Buffer.from(JSON.stringify(createOpenApi(deps)));
+  const html = toAsset(Buffer.from(HTML));
+  // Read on first use: three megabytes that most processes never need.
+  let reading: Promise<Asset> | undefined;
+  const script = (): Promise<Asset> =>
+    (reading ??= readScript()
+      .then(toAsset)
+      .catch((error: unknown) => {
+        reading = undefined;
+        throw error;
+      }));
+
+  app.route({
+    method,
+    url: DOCUMENT,
+    handler: (_request, reply) =>
+      reply
+        .headers({ "content-type": "application/json", "cache-control": "public, no-cache" })
+        .send(document),
+  });
+  app.route({
+    method,
+    url: PAGE,
+    handler: async (request, reply) => {
+      void reply.header("content-security-policy", POLICY);
+      return sendAsset(request, reply, HTML_TYPE, await html);
+    },
+  });
+  app.route({
+    method,
+    url: SCRIPT,
+    handler: async (request, reply) => sendAsset(request, reply, SCRIPT_TYPE, await script()),
+  });
+};

@@ -1,0 +1,156 @@
+import { subjectText } from "@conversation-export/domain";
+import { type ErasureData, erasureJob, type JobClient } from "@conversation-export/queue";
+import { ServiceError } from "@conversation-export/runtime";
+import type { DataSubjectRequest, RequestStore } from "@conversation-export/warehouse";
+import { describe, expect, it } from "vitest";
+import { createDataSubjectRequests } from "./data-subject-request.ts";
+import { type Answer, serve } from "../http/json-body.fixture.ts";
+
+const V1 = "/api/v1/data-subject-request";
+const V2 = "/api/v2/data-subject-request";
+
+/** Requests in memory in the place of the warehouse, and what was put into the queue. */
+const createDeps = () => {
+  const stored = new Map<string, DataSubjectRequest>();
+  const queued: ErasureData[] = [];
+  const steps: string[] = [];
+  const trouble: { queue?: Error; store?: Error } = {};
+  const requests: Pick<RequestStore, "find" | "open" | "setStatus"> = {
+    find: (clientId, requestId) => Promise.resolve(stored.get(`${clientId} ${requestId}`) ?? null),
+    open: (clientId, subject) => {
+      if (trouble.store !== undefined) return Promise.reject(trouble.store);
+      const same = [...stored.values()].find(
+        (one) => one.clientId === clientId && subjectText(one.subject) === subjectText(subject),
+      );
+      steps.push("open");
+      if (same !== undefined) return Promise.resolve(same);
+      const requestId = `${String(stored.size).padStart(32, "0")}-0`;
+      const at = Date.UTC(2026, 9, 4);
+      const times = { receivedAt: at, updatedAt: at };
+      const made = { clientId, requestId, type: "ERASURE", subject, status: "received", ...times } as const;
+      stored.set(`${clientId} ${requestId}`, made);
+      return Promise.resolve(made);
+    },
+    setStatus: (clientId, requestId, status) => {
+      const found = stored.get(`${clientId} ${requestId}`);
+      if (found !== undefined) stored.set(`${clientId} ${requestId}`, { ...found, status });
+      steps.push(status);
+      return Promise.resolve(found !== undefined);
+    },
+  };
+  const jobs: Pick<JobClient, "add"> = {
+    add: (type, data) => {
+      if (trouble.queue !== undefined) return Promise.reject(trouble.queue);
+      queued.push(erasureJob.data.parse(data));
+      steps.push("add");
+      return Promise.resolve({ id: type.name, added: true });
+    },
+  };
+  return { requests, jobs, stored, queued, steps, trouble };
+};
+
+const idIn = ({ headers }: Answer): string => headers.get("location")?.replace(`${V2}/`, "") ?? "";
+
+describe("POST data-subject-request", () => {
+  it.each([V1, V2])("%s answers with the e-mail and the place of the status", async (path) => {
+    const deps = createDeps();
+    const { post, get } = await serve(createDataSubjectRequests(deps));
+    const answer = await post(path, { type: "ERASURE", email: " Noor@example.com" });
+    expect(answer).toMatchObject({ status: 200, body: { email: "Noor@example.com" } });
+    expect(Object.keys(answer.body as object)).toEqual(["email"]);
+    expect(deps.steps).toEqual(["open", "add", "queued"]);
+    expect(deps.queued).toEqual([{ clientId: "acme", requestId: idIn(answer) }]);
+    const status = {
+      request_id: idIn(answer),
+      type: "ERASURE",
+      email: "noor@example.com",
+      status: "queued",
+      received_at: "2026-10-04T00:00:00.000000+00:00",
+      updated_at: "2026-10-04T00:00:00.000000+00:00",
+    };
+    for (const version of [V1, V2]) {
+      expect(await get(`${version}/${idIn(answer)}`)).toMatchObject({ status: 200, body: status });
+    }
+    expect((await get(`${V2}/${idIn(answer)}`)).body).toEqual(status);
+  });
+
+  it("takes identifiers alone, and shows them", async () => {
+    const { post, get } = await serve(createDataSubjectRequests(createDeps()));
+    const identifiers = [{ type: "chatter_id", value: "c-1" }];
+    const answer = await post(V2, { type: "ERASURE", identifiers });
+    expect(answer).toMatchObject({ status: 200, body: { email: null } });
+    expect((await get(`${V2}/${idIn(answer)}`)).body).toMatchObject({ email: null, identifiers });
+  });
+
+  it("adds an entry of the same id for the same content again", async () => {
+    const deps = createDeps();
+    const { post } = await serve(createDataSubjectRequests(deps));
+    const first = await post(V2, { type: "ERASURE", email: "a@b" });
+    const second = await post(V1, { type: "ERASURE", email: "A@B ", identifiers: [] });
+    expect(idIn(second)).toBe(idIn(first));
+    expect(deps.queued).toHaveLength(2);
+    expect(deps.steps.filter((step) => step === "queued")).toHaveLength(1);
+  });
+
+  it("refuses a body that names nobody with 422, of the wrong shape with 400", async () => {
+    const deps = createDeps();
+    const { post } = await serve(createDataSubjectRequests(deps));
+    expect(await post(V2, { type: "ERASURE" })).toMatchObject({
+      status: 422,
+      body: { errors: [{ type: "unprocessable_content" }] },
+      details: expect.stringContaining("email"),
+    });
+    const wrong = await post(V2, {
+      type: "ERASE",
+      email: "secret",
+      identifiers: [{ type: "x" }],
+      why: "secret",
+    });
+    expect(wrong).toMatchObject({ status: 400, body: { errors: [{ type: "bad_request" }] } });
+    for (const name of ["type", "email", "identifiers.0.type", "why"])
+      expect(wrong.details).toContain(`${name}: `);
+    expect(JSON.stringify(wrong.body)).not.toContain("secret");
+    expect(await post(`${V2}?a=1`, { type: "ERASURE", email: "a@b" })).toMatchObject({
+      status: 400,
+      details: "a: unknown parameter",
+    });
+    expect(deps.stored.size).toBe(0);
+  });
+
+  it("answers 503 while the queue is away, keeps the row, and finishes it later", async () => {
+    const deps = createDeps();
+    const { post, get } = await serve(createDataSubjectRequests(deps));
+    deps.trouble.queue = new ServiceError("redis_unavailable", "away", { retryable: true });
+    const body = { type: "ERASURE", email: "a@b" };
+    const refused = await post(V2, body);
+    expect(refused).toMatchObject({ status: 503, body: { errors: [{ type: "internal_server_error" }] } });
+    expect(refused.headers.get("retry-after")).toMatch(/^\d+$/);
+    const [row] = deps.stored.values();
+    expect(row).toMatchObject({ status: "received" });
+    delete deps.trouble.queue;
+    expect(idIn(await post(V2, body))).toBe(row?.requestId);
+    expect(deps.stored.size).toBe(1);
+    expect(await get(`${V2}/${row?.requestId}`)).toMatchObject({ body: { status: "queued" } });
+  });
+
+  it("queues nothing while the warehouse is away", async () => {
+    const deps = createDeps();
+    const { post } = await serve(createDataSubjectRequests(deps));
+    deps.trouble.store = new ServiceError("warehouse_unavailable", "away", { retryable: true });
+    expect(await post(V2, { type: "ERASURE", email: "a@b" })).toMatchObject({ status: 503 });
+    expect(deps.queued).toEqual([]);
+  });
+});
+
+describe("GET data-subject-request", () => {
+  it("knows only the caller's own requests", async () => {
+    const { post, get } = await serve(createDataSubjectRequests(createDeps()));
+    const id = idIn(await post(V2, { type: "ERASURE", email: "a@b" }));
+    expect(await get(`${V2}/${id}`)).toMatchObject({ status: 200 });
+    const missing = { status: 404, body: { errors: [{ type: "resource_not_found", details: null }] } };
+    expect(await get(`${V2}/${id}`, "globex")).toMatchObject(missing);
+    for (const other of [id.replace("-0", "-1"), "x", "%00", "a%2Fb", `${id}'`]) {
+      expect(await get(`${V2}/${other}`)).toMatchObject(missing);
+    }
+  });
+});

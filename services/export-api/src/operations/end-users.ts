@@ -1,0 +1,111 @@
+import { publicEndUser } from "@conversation-export/domain";
+import type { Reader } from "@conversation-export/warehouse";
+import { z } from "zod";
+import { badRequest } from "../http/api-error.ts";
+import type { Endpoint } from "./endpoint.ts";
+import { type Description, linkSchema, PAGE_HEADERS } from "../openapi/description.ts";
+import { readParameters, wholeNumber } from "../page/parameters.ts";
+import { writeQuery } from "../page/query-string.ts";
+import type { SendPage } from "../page/send-page.ts";
+import { API_PREFIX, type AddressOf } from "../http/service-address.ts";
+import { type ReadWatermark, watermarkHeader } from "../page/watermark.ts";
+
+const LIST = "end_users";
+const PATH = "/v2/end-users/";
+const DEFAULT_LIMIT = 100;
+const MAX_LIMIT = 1_000;
+
+/** The query of a request for end users (section 4.4 of the specification). An empty value means absent. */
+const parameters = z.object({
+  limit: wholeNumber(1, MAX_LIMIT, DEFAULT_LIMIT)
+    .optional()
+    .meta({ description: "The largest number of records in a page", examples: [100] }),
+  // Not nullable: an id may be the text `null`.
+  cursor: z
+    .string()
+    .optional()
+    .meta({
+      description: "The id at which the page starts, that one included; the link to the next page carries it",
+      examples: ["64f1c0ffee64f1c0ffee64f1"],
+    }),
+  external_id: z
+    .string()
+    .optional()
+    .meta({
+      description: "Only the people whom another system knows by this id, one of `system_properties`",
+      examples: ["crm-4711"],
+    }),
+});
+
+const description: Description = {
+  operationId: "listEndUsers",
+  summary: "End users",
+  tag: "End users",
+  text: "The profiles of end users in the order of their ids. The path may end with a slash.",
+  requestParams: { query: parameters },
+  success: {
+    description: "A page",
+    headers: PAGE_HEADERS,
+    content: {
+      "application/json": {
+        schema: z.object({
+          data: z.array(publicEndUser.meta({ id: "EndUser", description: "The profile of an end user" })),
+          meta: z.object({ next_page_url: linkSchema("an absolute address") }),
+        }),
+      },
+    },
+  },
+};
+
+export type EndUsersDeps = {
+  readonly reader: Pick<Reader, "endUsers">;
+  readonly sendPage: SendPage;
+  readonly addressOf: AddressOf;
+  readonly watermark: ReadWatermark;
+};
+
+/** The listing of end users (section 4.4 of the specification), in the byte order of their ids. */
+export const createEndUsers = (deps: EndUsersDeps): Endpoint => {
+  const { reader, sendPage, addressOf, watermark } = deps;
+
+  return {
+    method: "GET",
+    paths: [API_PREFIX + PATH.slice(0, -1), API_PREFIX + PATH],
+    scope: LIST,
+    limit: LIST,
+    slot: "page",
+    description,
+    serve: async (call) => {
+      const { client, request, signal } = call;
+      const { values, problems } = readParameters(parameters, request.raw.url ?? "");
+      if (problems.length > 0) throw badRequest(problems);
+      const { limit = DEFAULT_LIMIT, cursor = "", external_id: externalId = "" } = values;
+      // Before the records: they hold every event that the watermark covers.
+      const readable = await watermark(LIST);
+      const page = await reader.endUsers({
+        clientId: client.clientId,
+        from: cursor,
+        limit,
+        ...(externalId !== "" && { externalId }),
+        signal,
+      });
+      const link =
+        page.next === null ? null : addressOf(request) + PATH + nextQuery(page.next, limit, externalId);
+      await sendPage(call, {
+        contentType: "application/json",
+        head: '{"data":[',
+        records: page.records,
+        rows: () => page.rows,
+        tail: () => `],"meta":{"next_page_url":${JSON.stringify(link)}}}`,
+        headers: { ...watermarkHeader(readable), ...(link !== null && { link: `<${link}>; rel="next"` }) },
+      });
+    },
+  };
+};
+
+const nextQuery = (cursor: string, limit: number, externalId: string): string =>
+  `?${writeQuery([
+    ["cursor", cursor],
+    ["limit", String(limit)],
+    ...(externalId === "" ? [] : [["external_id", externalId] as const]),
+  ])}`;

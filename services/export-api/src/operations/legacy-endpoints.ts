@@ -1,0 +1,154 @@
+import { pipeline } from "node:stream";
+import {
+  createView,
+  LEGACY_FIELDS,
+  LEGACY_VERSIONS,
+  type LegacyVersion,
+  publicConversation,
+  publicMessage,
+} from "@conversation-export/domain";
+import type { Reader } from "@conversation-export/warehouse";
+import type { FastifyRequest } from "fastify";
+import { z } from "zod";
+import { badRequest } from "../http/api-error.ts";
+import type { Endpoint } from "./endpoint.ts";
+import { type Description, header, linkSchema, NOTICE, PAGE_HEADERS } from "../openapi/description.ts";
+import { CONVERSATIONS, type ExportList, MESSAGES } from "../page/export-lists.ts";
+import {
+  legacyConversationParameters,
+  legacyMessageParameters,
+  readLegacyConversationParameters,
+  readLegacyMessageParameters,
+} from "./legacy-parameters.ts";
+import { createLegacyRecords } from "./legacy-records.ts";
+import type { PageLinks } from "../page/page-link.ts";
+import type { PageRequestResult } from "../page/parameters.ts";
+import type { NoteRepeats } from "../page/repeated-requests.ts";
+import type { SendPage } from "../page/send-page.ts";
+import { type AddressOf, API_PREFIX } from "../http/service-address.ts";
+import { type ReadWatermark, watermarkHeader } from "../page/watermark.ts";
+
+const HEADERS = {
+  "X-Export-Watermark": PAGE_HEADERS["X-Export-Watermark"],
+  ...NOTICE,
+  Deprecation: header(
+    "Deprecation",
+    z.string().optional(),
+    "Since when this version is deprecated, as `@` and Unix seconds; absent when it is not announced",
+  ),
+  Sunset: header(
+    "Sunset",
+    z.string().optional(),
+    "When this version goes, as an HTTP date; absent when it is not announced",
+  ),
+  Link: header(
+    "Legacy-Link",
+    z.string(),
+    'The operation of version 2 as `rel="successor-version"`, and the next page as `rel="next"`',
+  ),
+};
+
+const DESCRIBED = {
+  conversations: { noun: "Conversations", query: legacyConversationParameters, record: publicConversation },
+  messages: { noun: "Messages", query: legacyMessageParameters, record: publicMessage },
+} as const;
+
+const descriptionOf = (list: ExportList["name"], version: LegacyVersion): Description => {
+  const { noun, query, record } = DESCRIBED[list];
+  const fields: readonly string[] = LEGACY_FIELDS[list][version];
+  const shape = Object.entries(record.shape).filter(([name]) => fields.includes(name));
+  const schema = z.object({
+    data: z.array(z.object(Object.fromEntries(shape))),
+    message: z.literal("OK"),
+    next_page_uri: linkSchema("an address relative to this host"),
+  });
+  return {
+    operationId: `legacy${noun}${version.replace("v", "V").replace(".", "_")}`,
+    summary: `${noun}, ${version}`,
+    tag: "Legacy",
+    text: `${noun} with the fields of ${version}, in pages. Use /v2/export/${list} instead.`,
+    deprecated: true,
+    requestParams: { query },
+    success: { description: "A page", headers: HEADERS, content: { "application/json": { schema } } },
+  };
+};
+
+export type LegacyEndpointsDeps = {
+  readonly reader: Reader;
+  /** Links in the legacy form. */
+  readonly links: PageLinks;
+  readonly sendPage: SendPage;
+  readonly addressOf: AddressOf;
+  readonly watermark: ReadWatermark;
+  readonly noteRepeats: NoteRepeats;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  /** When the legacy versions were deprecated and when they end; undefined when that is not announced. */
+  readonly deprecation: Date | undefined;
+  readonly sunset: Date | undefined;
+};
+
+/**
+ * The versions before v2 (sections 4.6 and 9 of the specification): pages in the legacy envelope with the
+ * fields of their version; the link is relative, under the prefix of the request.
+ */
+export const createLegacyEndpoints = (deps: LegacyEndpointsDeps): readonly Endpoint[] => {
+  const { reader, links, sendPage, addressOf, watermark, noteRepeats, now } = deps;
+  const announced: Readonly<Record<string, string>> = {
+    ...(deps.deprecation && { deprecation: `@${Math.floor(deps.deprecation.getTime() / 1000)}` }),
+    ...(deps.sunset && { sunset: deps.sunset.toUTCString() }),
+  };
+
+  const endpoint = (
+    list: ExportList,
+    version: LegacyVersion,
+    readParameters: (target: string) => PageRequestResult,
+  ): Endpoint => {
+    const name = `legacy-${list.name}-${version}`;
+    const path = `/data_api/${version}/${list.name}`;
+    const view = createView(LEGACY_FIELDS[list.name][version]);
+    const successor = (request: FastifyRequest): string =>
+      `<${addressOf(request)}/v2/export/${list.name}>; rel="successor-version"`;
+
+    return {
+      method: "GET",
+      paths: [path, API_PREFIX + path],
+      scope: "export",
+      limit: list.name,
+      slot: "page",
+      description: descriptionOf(list.name, version),
+      headers: (request) => ({ ...announced, link: successor(request) }),
+      serve: async (call) => {
+        const { client, request, signal } = call;
+        const result = readParameters(request.raw.url ?? "");
+        if ("problems" in result) throw badRequest(result.problems);
+        const wanted = result.request;
+        const query = { ...links.query(client, name, wanted), signal, separator: "\n" } as const;
+        // Before the records: they hold every event that the watermark covers.
+        const readable = await watermark(list.name);
+        const page = wanted.since < wanted.to ? await list.readPage(reader, wanted.filter, query) : null;
+        const linkQuery = page === null ? null : links.next(client, name, wanted, page);
+        const link = linkQuery === null ? null : `${request.routeOptions.url ?? path}?${linkQuery}`;
+        // The callback does nothing: the reader of the records gets their error.
+        const records = page && pipeline(page.records, createLegacyRecords(view), () => {});
+        await sendPage(call, {
+          contentType: "application/json",
+          head: '{"data":[',
+          records,
+          rows: () => page?.rows ?? 0,
+          tail: () => `],"message":"OK","next_page_uri":${JSON.stringify(link)}}`,
+          headers: {
+            ...watermarkHeader(readable),
+            ...noteRepeats(call, name, wanted, link !== null),
+            ...(link !== null && { link: `<${link}>; rel="next", ${successor(request)}` }),
+          },
+        });
+      },
+    };
+  };
+
+  return LEGACY_VERSIONS.flatMap((version) => [
+    endpoint(CONVERSATIONS, version, (target) => readLegacyConversationParameters(target, now() * 1000)),
+    endpoint(MESSAGES, version, readLegacyMessageParameters),
+  ]);
+};

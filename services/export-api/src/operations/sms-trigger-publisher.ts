@@ -1,0 +1,106 @@
+import type { OutgoingMessage, Producer } from "@conversation-export/bus";
+import { type SmsTriggerEvent, smsTriggerBusKey } from "@conversation-export/domain";
+import {
+  inSpan,
+  type Logger,
+  retry,
+  ServiceError,
+  type SpanOptions,
+  traceHeaders,
+} from "@conversation-export/runtime";
+
+export type TriggerPublisher = {
+  /** Connects in the background. */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  /**
+   * Resolves when the brokers have acknowledged the event, however long that takes.
+   * @throws ServiceError `bus_unavailable`, at once while there is no connection or an earlier event is
+   * overdue
+   */
+  publish(event: SmsTriggerEvent): Promise<void>;
+};
+
+const MAX_RECONNECT_MS = 30_000;
+
+const toMessage = (event: SmsTriggerEvent): OutgoingMessage => ({
+  key: smsTriggerBusKey(event),
+  value: JSON.stringify(event),
+  headers: { "content-type": "application/cloudevents+json; charset=utf-8", ...traceHeaders() },
+});
+
+const UNAVAILABLE = "bus_unavailable";
+
+const unavailable = (): ServiceError =>
+  new ServiceError(UNAVAILABLE, "the event bus does not answer", { retryable: true });
+
+/** Whether `publish` threw this before it sent anything. */
+export const isUnsent = (error: unknown): boolean =>
+  error instanceof ServiceError && error.code === UNAVAILABLE;
+
+/**
+ * @param deps.stallMs an event that waits longer is overdue: Kafka is away, and further events are refused
+ */
+export const createTriggerPublisher = (deps: {
+  readonly producer: Producer;
+  readonly topic: string;
+  readonly stallMs: number;
+  readonly log: Logger;
+}): TriggerPublisher => {
+  const { producer, topic, stallMs, log } = deps;
+  const stopping = new AbortController();
+  const sending: SpanOptions = {
+    kind: "PRODUCER",
+    attributes: {
+      "messaging.system": "kafka",
+      "messaging.operation.name": "send",
+      "messaging.operation.type": "send",
+      "messaging.destination.name": topic,
+    },
+  };
+  let connected = false;
+  let stalled = 0;
+
+  const connect = async (): Promise<void> => {
+    try {
+      await retry(() => producer.start(), {
+        signal: stopping.signal,
+        initialMs: 1_000,
+        maxMs: MAX_RECONNECT_MS,
+        // The service exports without Kafka, so even refused credentials must not end it.
+        retryable: () => true,
+        onRetry: (error) => log.error({ err: error }, "the producer of SMS triggers cannot start"),
+      });
+      connected = true;
+    } catch (error) {
+      if (!stopping.signal.aborted) throw error;
+    }
+  };
+
+  return {
+    start: () => {
+      void connect();
+      return Promise.resolve();
+    },
+    stop: async () => {
+      stopping.abort();
+      connected = false;
+      await producer.stop();
+    },
+    publish: async (event) => {
+      if (!connected || stalled > 0) throw unavailable();
+      let late = false;
+      const timer = setTimeout(() => {
+        late = true;
+        stalled += 1;
+        log.warn({ topic }, "Kafka does not acknowledge, SMS triggers are refused");
+      }, stallMs);
+      try {
+        await inSpan(`send ${topic}`, sending, () => producer.send(topic, [toMessage(event)]));
+      } finally {
+        clearTimeout(timer);
+        if (late) stalled -= 1;
+      }
+    },
+  };
+};

@@ -1,0 +1,24 @@
+import type { ListName } from "@conversation-export/domain";
+import type { MessagePageQuery, Page, Reader } from "@conversation-export/warehouse";
+import type { PageRequest } from "./parameters.ts";
+
+/** A list of records that requests read by windows of dates. */
+export type ExportList = {
+  readonly name: Extract<ListName, "conversations" | "messages">;
+  readonly readPage: (
+    reader: Reader,
+    filter: PageRequest["filter"],
+    query: MessagePageQuery,
+  ) => Promise<Page>;
+};
+
+export const CONVERSATIONS: ExportList = {
+  name: "conversations",
+  readPage: (reader, filter, query) =>
+    filter === "created" ? reader.conversationsByCreation(query) : reader.conversationsByUpdate(query),
+};
+
+export const MESSAGES: ExportList = {
+  name: "messages",
+  readPage: (reader, _filter, query) => reader.messagesByCreation(query),
+};

@@ -1,0 +1,79 @@
+import { END_OF_TIME, formatTimestampZ, parseTimestamp } from "@conversation-export/domain";
+import { z } from "zod";
+
+/** An instant in µs since the epoch, and its text, which links repeat. */
+export type Bound = { readonly micros: number; readonly text: string };
+
+/** The closest instant in the range of the service, µs since the epoch. */
+export const clampInstant = (micros: number): number => Math.min(Math.max(micros, 0), END_OF_TIME);
+
+const DATE = "\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])";
+const TIME = "([01]\\d|2[0-3]):[0-5]\\d(:[0-5]\\d([.,]\\d{1,9})?)?";
+const OFFSET = "[+-]([01]\\d|2[0-3])(:?[0-5]\\d)?";
+
+/** Where the blank stands that a raw `+` becomes in a query. */
+const BLANK_BEFORE_OFFSET = / (?=\d{2}(?::?\d{2})?$)/;
+
+/**
+ * A parameter that takes the texts of `pattern` whose date exists; the reference shows the same pattern.
+ * @param options.textOf the text for links of an accepted instant
+ */
+const instantOf = (options: {
+  readonly pattern: string;
+  readonly format?: "date-time";
+  readonly wanted: string;
+  readonly textOf: (text: string, micros: number) => string;
+}) => {
+  const { pattern, format, wanted, textOf } = options;
+  const form = new RegExp(pattern);
+  const read = (text: string): number | undefined => (form.test(text) ? parseTimestamp(text) : undefined);
+  const problemOf = (text: string): string =>
+    read(text.replace(BLANK_BEFORE_OFFSET, "+")) === undefined
+      ? wanted
+      : `${wanted}; a raw + in a query is read as a blank: write %2B instead, or the time in UTC with Z`;
+  return z
+    .string()
+    .transform((text, context): Bound => {
+      const micros = read(text);
+      if (micros !== undefined) return { micros, text: textOf(text, micros) };
+      context.addIssue(problemOf(text));
+      return z.NEVER;
+    })
+    .meta({ override: { type: "string", ...(format && { format }), pattern } });
+};
+
+/** A timestamp with `Z` or an offset; links have it in UTC with `Z`. */
+export const instant = instantOf({
+  pattern: `^${DATE}T${TIME}(Z|${OFFSET})$`,
+  format: "date-time",
+  wanted: "must be an existing ISO 8601 timestamp with Z or an offset, such as 2026-10-01T00:00:00Z",
+  textOf: (text, micros) => (text.endsWith("Z") ? text : formatTimestampZ(clampInstant(micros))),
+});
+
+/** A timestamp in UTC or with an offset; links repeat it as it was given. */
+export const legacyInstant = instantOf({
+  pattern: `^${DATE}T${TIME}([Zz]|${OFFSET})?$`,
+  wanted:
+    "must be an existing ISO 8601 timestamp, in UTC when it has no offset, such as 2026-10-01T00:00:00.000000",
+  textOf: (text) => text,
+});
+
+type NullableText = { anyOf?: { pattern?: string; format?: string }[] };
+
+/** A parameter that is absent when its value is empty or the literal `null`. */
+export const orAbsent = <S extends z.ZodType>(
+  schema: S,
+  meta: { description: string; examples?: string[] },
+) =>
+  schema.nullish().meta({
+    ...meta,
+    override: ({ jsonSchema }: { jsonSchema: NullableText }) => {
+      const { pattern, format } = jsonSchema.anyOf?.[0] ?? {};
+      delete jsonSchema.anyOf;
+      Object.assign(jsonSchema, {
+        type: ["string", "null"],
+        ...(format !== undefined && { format }),
+        pattern: `^(null)?$|${pattern}`,
+      });
+    },
+  });

@@ -1,0 +1,142 @@
+import { createHmac, timingSafeEqual } from "node:crypto";
+import {
+  type CursorPosition,
+  type CursorScope,
+  decodePosition,
+  encodePosition,
+  formatTimestamp,
+  formatTimestampZ,
+  type LinkBounds,
+  signedText,
+} from "@conversation-export/domain";
+import type { ApiClient, MessagePageQuery, Page } from "@conversation-export/warehouse";
+import { badRequest } from "../http/api-error.ts";
+import type { PageRequest } from "./parameters.ts";
+import { type QueryPairs, writeQuery } from "./query-string.ts";
+
+/** From a request to the page it asks for, and from a page to the link behind it. */
+export type PageLinks = {
+  /**
+   * @param endpoint part of what a cursor is signed for: it fits no other endpoint
+   * @throws ApiError 400 when the cursor was not made for this request
+   */
+  query(client: ApiClient, endpoint: string, wanted: PageRequest): MessagePageQuery;
+  /** The query of the link to the next page; null when there is none. */
+  next(client: ApiClient, endpoint: string, wanted: PageRequest, page: NextOf): string | null;
+};
+
+type NextOf = Pick<Page, "next" | "nextIsWhole">;
+
+/** How a link is written. */
+type LinkForm = {
+  /** The text of a bound; `given` is the lower bound as the client wrote it. */
+  readonly instant: (micros: number, given: string) => string;
+  readonly query: (pairs: QueryPairs) => string;
+};
+
+/** `YYYY-MM-DDTHH:MM:SS.ffffff` without an offset, in UTC. */
+export const formatNaive = (micros: number): string => formatTimestampZ(micros).slice(0, -1);
+
+const FORMS = {
+  v2: { instant: formatTimestampZ, query: writeQuery },
+  /** Timestamps as the client writes them, with `Z`, an offset or neither; colons as `%3A`. */
+  legacy: {
+    instant: (micros, given) => {
+      if (/z$/i.test(given)) return formatTimestampZ(micros);
+      return /[+-]\d{2}(?::?\d{2})?$/.test(given) ? formatTimestamp(micros) : formatNaive(micros);
+    },
+    query: (pairs) =>
+      pairs.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`).join("&"),
+  },
+} as const satisfies Record<string, LinkForm>;
+
+/**
+ * @param deps.previousSecret opens cursors that were made before a change of the secret
+ * @param deps.linkBounds for clients without a setting of their own. `same`: a link repeats the bounds of the
+ * request and carries a cursor. `advancing`: the lower bound moves behind the last record, for clients that
+ * take nothing else from a link.
+ * @param deps.form how links are written
+ */
+export const createPageLinks = (deps: {
+  readonly secret: string;
+  readonly previousSecret?: string | undefined;
+  readonly linkBounds: LinkBounds;
+  readonly form: keyof typeof FORMS;
+}): PageLinks => {
+  const cursors = createCursorSigner(deps);
+  const form = FORMS[deps.form];
+  const boundsOf = (client: ApiClient): LinkBounds => client.linkBounds ?? deps.linkBounds;
+
+  return {
+    query: (client, endpoint, wanted) => {
+      const { cursor, conversationId } = wanted;
+      const after =
+        cursor === undefined ? undefined : cursors.open(scopeOf(client, endpoint, wanted), cursor);
+      if (cursor !== undefined && after === undefined) {
+        throw badRequest(["cursor: does not belong to this request"]);
+      }
+      return {
+        clientId: client.clientId,
+        since: wanted.since,
+        to: wanted.to,
+        pageSize: wanted.pageSize,
+        wholeTies: boundsOf(client) === "advancing",
+        ...(after && { after }),
+        ...(conversationId !== undefined && { conversationId }),
+      };
+    },
+    next: (client, endpoint, wanted, { next, nextIsWhole }) => {
+      if (next === null) return null;
+      const advancing = boundsOf(client) === "advancing";
+      const withCursor = !(advancing && nextIsWhole);
+      const since = advancing ? (nextIsWhole ? next.date + 1 : next.date) : wanted.since;
+      if (since >= wanted.to) return null;
+      const scope = { ...scopeOf(client, endpoint, wanted), since };
+      return form.query([
+        [`${wanted.filter}_since`, advancing ? form.instant(since, wanted.sinceText) : wanted.sinceText],
+        [`${wanted.filter}_to`, wanted.toText ?? form.instant(wanted.to, wanted.sinceText)],
+        ...optional("page_size", wanted.pageSizeGiven ? String(wanted.pageSize) : undefined),
+        ...optional("conversation_id", wanted.conversationId),
+        ...optional("cursor", withCursor ? cursors.sign(scope, next) : undefined),
+      ]);
+    },
+  };
+};
+
+const optional = (name: string, value: string | undefined): QueryPairs =>
+  value === undefined ? [] : [[name, value]];
+
+const scopeOf = (client: ApiClient, endpoint: string, request: PageRequest): CursorScope => ({
+  clientId: client.clientId,
+  endpoint,
+  filter: request.filter,
+  conversationId: request.conversationId ?? null,
+  since: request.since,
+  to: request.to,
+});
+
+const MAC_BYTES = 32;
+
+/** Cursors are base64url of an HMAC-SHA256 and the position; they are valid in one scope alone. */
+const createCursorSigner = (deps: { secret: string; previousSecret?: string | undefined }) => {
+  const secrets = deps.previousSecret === undefined ? [deps.secret] : [deps.secret, deps.previousSecret];
+  const mac = (secret: string, content: string, scope: CursorScope): Buffer =>
+    createHmac("sha256", secret).update(signedText(content, scope)).digest();
+
+  return {
+    sign: (scope: CursorScope, position: CursorPosition): string => {
+      const content = encodePosition(position);
+      return Buffer.concat([mac(deps.secret, content, scope), Buffer.from(content)]).toString("base64url");
+    },
+    /** undefined when the cursor was made for another scope, or not by this service. */
+    open: (scope: CursorScope, cursor: string): CursorPosition | undefined => {
+      const bytes = Buffer.from(cursor, "base64url");
+      // Node's decoder skips other characters; only the spelling that was given out is accepted.
+      if (bytes.length <= MAC_BYTES || bytes.toString("base64url") !== cursor) return undefined;
+      const given = bytes.subarray(0, MAC_BYTES);
+      const content = bytes.subarray(MAC_BYTES).toString();
+      const genuine = secrets.some((secret) => timingSafeEqual(mac(secret, content, scope), given));
+      return genuine ? decodePosition(content) : undefined;
+    },
+  };
+};

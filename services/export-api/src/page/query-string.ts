@@ -1,0 +1,37 @@
+/** Decoded names and values in the order given; a name may repeat. */
+export type QueryPairs = readonly (readonly [name: string, value: string])[];
+
+const decode = (text: string): string | undefined => {
+  try {
+    return decodeURIComponent(text.replaceAll("+", " "));
+  } catch {
+    return undefined;
+  }
+};
+
+/**
+ * Reads the query of a request target. `problems` has a line for each name or value that is not
+ * percent-encoded UTF-8.
+ */
+export const readQuery = (target: string): { pairs: QueryPairs; problems: string[] } => {
+  const mark = target.indexOf("?");
+  const pairs: [string, string][] = [];
+  const problems: string[] = [];
+  if (mark === -1) return { pairs, problems };
+  for (const part of target.slice(mark + 1).split("&")) {
+    if (part === "") continue;
+    const equals = part.indexOf("=");
+    const name = decode(equals === -1 ? part : part.slice(0, equals));
+    const value = equals === -1 ? "" : decode(part.slice(equals + 1));
+    if (name === undefined) problems.push("query: a name is not valid percent-encoded UTF-8");
+    else if (value === undefined) problems.push(`${name}: is not valid percent-encoded UTF-8`);
+    else pairs.push([name, value]);
+  }
+  return { pairs, problems };
+};
+
+const encode = (text: string): string => encodeURIComponent(text).replaceAll("%3A", ":");
+
+/** Writes a query that `readQuery` reads back; colons stay readable, as RFC 3986 allows. */
+export const writeQuery = (pairs: QueryPairs): string =>
+  pairs.map(([name, value]) => `${encode(name)}=${encode(value)}`).join("&");

@@ -1,0 +1,77 @@
+import { hash } from "node:crypto";
+import type { LinkBounds } from "@conversation-export/domain";
+import type { Logger } from "@conversation-export/runtime";
+import { LRUCache } from "lru-cache";
+import type { ExportMetrics } from "../export-metrics.ts";
+import type { Call } from "../operations/endpoint.ts";
+import type { PageRequest } from "./parameters.ts";
+
+/** Times that a client may ask for one first page in a row before it is told. */
+const USUAL_TIMES = 2;
+const MAX_CLIENTS = 10_000;
+/** First pages remembered of a client, in its lists and windows together. */
+const MAX_PAGES = 32;
+const ROW_MS = 3_600_000;
+
+const NOTICE_HEADER = "x-export-notice";
+
+/**
+ * Notes a first page with a link behind it, or a request that follows one, and returns the header that tells
+ * a client which repeats its own request instead of following the link.
+ * @param list the operation and its version
+ */
+export type NoteRepeats = (call: Call, list: string, wanted: PageRequest, hasLink: boolean) => Headers;
+type Headers = Readonly<Record<string, string>>;
+
+/**
+ * Recognises clients that would read one page for ever: they take the lower bound from a link, which moves in
+ * links of the style `advancing` alone.
+ * @param deps.clock milliseconds that never run backwards
+ */
+export const createNoteRepeats = (deps: {
+  readonly linkBounds: LinkBounds;
+  readonly metrics: Pick<ExportMetrics, "repeatedPages">;
+  readonly log: Logger;
+  readonly clock: () => number;
+}): NoteRepeats => {
+  const { linkBounds, metrics, log, clock } = deps;
+  const clients = new LRUCache<string, LRUCache<string, number>>({ max: MAX_CLIENTS });
+
+  const timesOf = (clientId: string): LRUCache<string, number> => {
+    const known = clients.get(clientId);
+    if (known !== undefined) return known;
+    const times = new LRUCache<string, number>({
+      max: MAX_PAGES,
+      ttl: ROW_MS,
+      ttlResolution: 0,
+      perf: { now: clock },
+    });
+    clients.set(clientId, times);
+    return times;
+  };
+
+  return ({ client, request }, list, wanted, hasLink) => {
+    const { clientId } = client;
+    if ((client.linkBounds ?? linkBounds) !== "same" || request.method !== "GET") return {};
+    const { filter, since, to, pageSize, conversationId } = wanted;
+    // Hashed: a conversation_id may be long.
+    const page = hash("sha256", JSON.stringify([list, filter, since, to, pageSize, conversationId]));
+    if (wanted.cursor !== undefined || !hasLink) {
+      clients.peek(clientId)?.delete(page);
+      return {};
+    }
+    const all = timesOf(clientId);
+    const times = (all.get(page) ?? 0) + 1;
+    all.set(page, times);
+    if (times <= USUAL_TIMES) return {};
+    metrics.repeatedPages.inc({ list, client: clientId });
+    if (times === USUAL_TIMES + 1) {
+      log.warn({ clientId, list, requestId: request.id, times }, "client repeats a page and follows no link");
+    }
+    return {
+      [NOTICE_HEADER]:
+        `this first page was sent ${times} times in a row: follow the link to the next page, ` +
+        "or ask the operator for links of the style advancing",
+    };
+  };
+};

@@ -1,0 +1,95 @@
+import { randomUUID } from "node:crypto";
+import type { Readable } from "node:stream";
+import type { Logger } from "@conversation-export/runtime";
+import { chooseCoding, createEncoder } from "./compression.ts";
+import type { Call } from "../operations/endpoint.ts";
+import type { ExportMetrics } from "../export-metrics.ts";
+import type { RequestFacts } from "../http/request-facts.ts";
+import { type PageOutcome, streamPage } from "./stream-page.ts";
+
+/** A list on its way from the warehouse to the caller: `head`, the bytes of `records`, `tail`. */
+export type PageAnswer = {
+  readonly contentType: string;
+  readonly head: string;
+  /** null when the window is empty and no query ran. */
+  readonly records: Readable | null;
+  /** Called, like `tail`, when the records have ended. */
+  readonly rows: () => number;
+  readonly tail: () => string;
+  /** Further headers, such as Link. */
+  readonly headers?: Readonly<Record<string, string>>;
+};
+
+/**
+ * Answers a call with a page, compressed as the caller asks; HEAD gets the headers alone. After the first
+ * byte a failure resets the connection and is logged.
+ * @throws the warehouse's error while nothing has been sent
+ */
+export type SendPage = (call: Call, answer: PageAnswer) => Promise<void>;
+
+/** @param deps.idleMs milliseconds without progress that end a page */
+export const createSendPage = (deps: {
+  readonly metrics: ExportMetrics;
+  readonly log: Logger;
+  readonly clock: () => number;
+  readonly idleMs: number;
+}): SendPage => {
+  const { metrics, log, clock, idleMs } = deps;
+
+  const noteOutcome = (facts: RequestFacts, requestId: string, outcome: PageOutcome): void => {
+    facts.bytes = outcome.bytes;
+    facts.pageEnd = outcome.end;
+    if (outcome.end === "complete") return;
+    metrics.brokenPages.inc({ reason: outcome.end });
+    if (outcome.end === "client_gone") return;
+    facts.errorId = randomUUID();
+    log.error(
+      { err: outcome.error, errorId: facts.errorId, requestId, reason: outcome.end, bytes: outcome.bytes },
+      "page broken off",
+    );
+  };
+
+  return async ({ request, reply }, answer) => {
+    const { facts } = request;
+    const response = reply.raw;
+    const { head, records, tail } = answer;
+    const bodyless = request.method === "HEAD" || records === null;
+    const coding = chooseCoding(request.raw);
+
+    const begin = (): void => {
+      reply.hijack();
+      facts.firstByteAt = clock();
+      facts.span?.addEvent("first_byte");
+      metrics.firstByteSeconds.observe(
+        { route: request.routeOptions.url ?? "unknown" },
+        (facts.firstByteAt - facts.startedAt) / 1000,
+      );
+      reply.headers({
+        "content-type": answer.contentType,
+        vary: "accept, accept-encoding",
+        ...answer.headers,
+      });
+      if (coding !== null && records !== null) reply.header("content-encoding", coding);
+      for (const [name, value] of Object.entries(reply.getHeaders())) response.setHeader(name, value ?? "");
+      response.writeHead(200);
+    };
+    if (bodyless) {
+      records?.on("error", () => {}).destroy();
+      facts.rows = 0;
+      begin();
+      response.end(request.method === "HEAD" ? undefined : head + tail());
+      return;
+    }
+    const outcome = await streamPage({
+      response,
+      records,
+      head,
+      tail,
+      encoder: coding === null ? undefined : createEncoder(coding),
+      idleMs,
+      begin,
+    });
+    facts.rows = answer.rows();
+    noteOutcome(facts, request.id, outcome);
+  };
+};

@@ -1,0 +1,140 @@
+import type { ServerResponse } from "node:http";
+import type { Readable, Transform } from "node:stream";
+import { ServiceError } from "@conversation-export/runtime";
+import { endEncoder } from "./compression.ts";
+
+/**
+ * How a page ended after its first byte. Unless it is `complete`, the connection is reset, so that no client
+ * takes the page for whole. `client_stalled`, `warehouse_stalled`: one side made no progress for the idle
+ * time.
+ */
+export type PageEnd =
+  | "complete"
+  | "client_gone"
+  | "client_stalled"
+  | "warehouse_stalled"
+  | "warehouse_failed"
+  | "encoding_failed";
+
+/** `bytes`: length of the body as sent, after compression. */
+export type PageOutcome = { end: PageEnd; bytes: number; error?: unknown };
+
+/** A client has to read this much within the idle time, or it would hold a slot for nothing. */
+const LEAST_BYTES = 16 * 1024;
+
+/**
+ * Writes `head`, the bytes of `records` and `tail`, never more than the response's buffer ahead of the
+ * client. When the client goes away, `records` is destroyed.
+ * @param deps.begin called once, before the first byte, when the warehouse has sent one. An error before that
+ * rejects, so that it can be answered with a status; a later one resets the connection.
+ * @param deps.tail called when the records have ended
+ * @param deps.encoder compresses the body
+ * @param deps.idleMs milliseconds without progress, or with hardly any by the client, that end the page
+ */
+export const streamPage = (deps: {
+  response: ServerResponse;
+  records: Readable;
+  head: string;
+  tail: () => string;
+  encoder?: Transform | undefined;
+  idleMs: number;
+  begin: () => void;
+}): Promise<PageOutcome> =>
+  new Promise((resolve, reject) => {
+    const { response, records, head, tail, encoder, idleMs, begin } = deps;
+    const sink = encoder ?? response;
+    let begun = false;
+    let ended = false;
+    let settled = false;
+    let bytes = 0;
+
+    const settle = (end: PageEnd, error?: unknown): void => {
+      if (settled) return;
+      settled = true;
+      clearInterval(pace);
+      sink.off("drain", resume);
+      records.destroy();
+      encoder?.destroy();
+      resolve(error === undefined ? { end, bytes } : { end, bytes, error });
+    };
+    const fail = (end: PageEnd, error: Error): void => {
+      if (settled) return;
+      if (!begun && end !== "client_gone") {
+        settled = true;
+        clearInterval(pace);
+        records.destroy();
+        encoder?.destroy();
+        reject(error);
+        return;
+      }
+      settle(end, error);
+      breakOff(response);
+    };
+    const count = (chunk: string | Buffer): void => {
+      bytes += Buffer.byteLength(chunk);
+    };
+    const write = (chunk: string | Buffer): boolean => {
+      if (encoder === undefined) count(chunk);
+      return sink.write(chunk);
+    };
+    let taken = 0;
+    const pace = setInterval(() => {
+      const before = taken;
+      taken = response.socket?.bytesWritten ?? 0;
+      if (response.writableNeedDrain && taken - before < LEAST_BYTES) {
+        const what = `less than ${LEAST_BYTES} bytes taken in ${idleMs} ms`;
+        fail("client_stalled", new ServiceError("client_stalled", what, { retryable: true }));
+      }
+    }, idleMs);
+    const start = (): void => {
+      if (begun) return;
+      begun = true;
+      begin();
+      encoder?.on("data", count).pipe(response);
+      if (head !== "") write(head);
+    };
+    const resume = (): void => {
+      records.resume();
+    };
+
+    records.on("data", (chunk: Buffer) => {
+      if (settled) return;
+      start();
+      if (!write(chunk)) records.pause();
+    });
+    records.once("end", () => {
+      if (settled) return;
+      ended = true;
+      start();
+      const last = tail();
+      if (encoder === undefined) {
+        count(last);
+        response.end(last);
+      } else endEncoder(encoder, last);
+    });
+    // Stays attached: a destroyed query may still emit an error.
+    records.on("error", (error) => fail("warehouse_failed", error));
+    records.once("close", () => {
+      if (!ended) fail("warehouse_failed", new Error("the records ended early"));
+    });
+    sink.on("drain", resume);
+    encoder?.on("error", (error) => fail("encoding_failed", error));
+    response.once("finish", () => settle("complete"));
+    response.once("close", () => settle("client_gone"));
+    response.on("error", () => settle("client_gone"));
+    // The socket's own timer counts bytes that leave the process, also those of a buffer that drains slowly.
+    response.setTimeout(idleMs, () => {
+      const side =
+        response.writableNeedDrain || sink.writableNeedDrain || ended
+          ? "client_stalled"
+          : "warehouse_stalled";
+      fail(side, new ServiceError(side, `no progress for ${idleMs} ms`, { retryable: true }));
+    });
+    if (response.destroyed) settle("client_gone");
+  });
+
+// A reset: HTTP/1.0 clients take a closed connection for the end of the body.
+const breakOff = (response: ServerResponse): void => {
+  if (response.socket !== null && "resetAndDestroy" in response.socket) response.socket.resetAndDestroy();
+  else response.destroy();
+};
