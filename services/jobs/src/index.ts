@@ -1,5 +1,5 @@
-// What tests run against real servers without the process around it.
-export { createCorrectRecords } from "./correct-records.ts";
-export { createErasure, type ErasureDeps } from "./erasure.ts";
-export { createPendingWrites } from "./pending-writes.ts";
-export { createWritersConfirmed, type WritersConfirmed } from "./writers-confirmed.ts";
+// Parts that tests run against real servers without the process around them.
+export { createCorrectRecords } from "./backfill/correct-records.ts";
+export { createErasure, type ErasureDeps } from "./erasure/erasure.ts";
+export { createPendingWrites } from "./process/pending-writes.ts";
+export { createWritersConfirmed, type WritersConfirmed } from "./erasure/writers-confirmed.ts";

@@ -1,124 +1,121 @@
 import {
   type ClickhouseCluster,
   type ClickhouseServer,
+  type ClickhouseUser,
   type Environment,
   type KafkaServers,
-  parseEnv,
-  readAll,
   readClickhouseCluster,
-  readClickhouseServer,
   readClickhouseUser,
-  readKafkaServers,
-  readRedisServer,
+  readSettings,
   type RedisServer,
+  serverSettings,
+  type SettingReader,
+  type Settings,
+  shared,
 } from "@conversation-export/runtime";
-import { z } from "zod";
 
-const topicName = z
-  .string()
-  .regex(/^[\w.-]{1,200}$/, "must be a topic name of up to 200 letters, digits, '.', '_' and '-'");
-const secret = z.string().min(32, "must have at least 32 characters");
-
-const busSchema = z.object({
-  KAFKA_GROUP_ID: z.string().min(1).default("conversation-export-ingest"),
-  TOPIC_CONVERSATIONS: topicName.default("conversations"),
-  TOPIC_MESSAGES: topicName.default("messages"),
-  TOPIC_END_USERS: topicName.default("end-users"),
-  TOPIC_SMS_TRIGGERS: topicName.default("sms-triggers"),
-});
-
-const requestSchema = z.object({
-  // That of export-api.
-  CURSOR_SECRET: secret,
-});
-const suppressionSchema = z.object({
-  // That of ingest and jobs.
-  SUPPRESSION_SECRET: secret,
-});
-
-const servicesSchema = z.object({
-  LANDING: z.enum(["on", "off"]).default("on"),
-  LANDING_DAYS: z.coerce.number().int().min(1).default(14),
-  UPLOAD_WINDOW_SECONDS: z.coerce.number().int().min(1).max(86_400).default(3_600),
-  ERASURE_DEADLINE_HOURS: z.coerce.number().int().min(1).default(72),
-});
-
-/** ClickHouse with the user for migrations. */
+/** ClickHouse as the user for migrations. */
 export type WarehouseConfig = ClickhouseServer & ClickhouseCluster;
 
 export type BusConfig = KafkaServers & {
   /** The consumer group of ingest. */
   readonly groupId: string;
-  /** The topics of the events, without those of the dead letters. */
+  /** Event topics, without the dead-letter topics. */
   readonly topics: readonly string[];
-  /** The topic of what export-api asks the platform to do. */
+  /** Topic of the commands that export-api sends to the platform. */
   readonly smsTopic: string;
 };
 
-/** Settings of the services, which have to be as the services have them. */
-export type ServiceSettings = {
-  readonly landing: boolean;
-  readonly landingDays: number;
-  /** The length of an upload window. */
-  readonly windowSeconds: number;
-  readonly erasureDeadlineHours: number;
+const SERVICE_SETTINGS = {
+  landing: shared.landing,
+  landingDays: shared.landingDays,
+  windowSeconds: shared.uploadWindowSeconds,
+  erasureDeadlineHours: shared.erasureDeadlineHours,
 };
 
-/** ClickHouse with the users of the services; null: not given, so not looked at. */
-export type ServiceUsers = Readonly<Record<"writer" | "reader" | "intake" | "jobs", ClickhouseServer | null>>;
+/** Settings that must have the same values as for the services. */
+export type ServiceSettings = Settings<typeof SERVICE_SETTINGS>;
 
-/** Reads where ClickHouse is. Throws `ConfigError`, which names every wrong variable. */
+const user =
+  (name: ClickhouseUser): SettingReader<ClickhouseServer | null> =>
+  (env) =>
+    readClickhouseUser(env, name);
+
+const SERVICE_USERS = {
+  writer: user("WRITER"),
+  reader: user("READER"),
+  intake: user("INTAKE"),
+  jobs: user("JOBS"),
+};
+
+/** ClickHouse with the user of each service. null: not configured, so its grants are not checked. */
+export type ServiceUsers = Settings<typeof SERVICE_USERS>;
+
+/**
+ * Reads the address of ClickHouse and its cluster.
+ *
+ * @throws ConfigError that names every invalid variable
+ */
 export const readWarehouseConfig = (env: Environment = process.env): WarehouseConfig => {
-  const [server, cluster] = readAll(
-    () => readClickhouseServer(env),
-    () => readClickhouseCluster(env),
+  const { server, cluster } = readSettings(
+    { server: serverSettings.clickhouse, cluster: readClickhouseCluster },
+    env,
   );
   return { ...server, ...cluster };
 };
 
-/** Reads where Kafka is and how its topics are called. Throws `ConfigError`. */
+/**
+ * Reads the addresses of Kafka, the consumer group and the topics.
+ *
+ * @throws ConfigError that names every invalid variable
+ */
 export const readBusConfig = (env: Environment = process.env): BusConfig => {
-  const [servers, values] = readAll(
-    () => readKafkaServers(env),
-    () => parseEnv(busSchema, env),
+  const { servers, topics, ...names } = readSettings(
+    {
+      servers: serverSettings.kafka,
+      groupId: shared.groupId,
+      topics: shared.eventTopics,
+      smsTopic: shared.smsTopic,
+    },
+    env,
   );
-  return {
-    ...servers,
-    groupId: values.KAFKA_GROUP_ID,
-    topics: [values.TOPIC_CONVERSATIONS, values.TOPIC_MESSAGES, values.TOPIC_END_USERS],
-    smsTopic: values.TOPIC_SMS_TRIGGERS,
-  };
+  return { ...servers, ...names, topics: Object.values(topics) };
 };
 
-/** Reads where Redis is. Throws `ConfigError`. */
-export const readQueueConfig = (env: Environment = process.env): RedisServer => readRedisServer(env);
+/**
+ * Reads the address of Redis.
+ *
+ * @throws ConfigError that names every invalid variable
+ */
+export const readQueueConfig = (env: Environment = process.env): RedisServer => serverSettings.redis(env);
 
-/** Reads the secret in the ids of data-subject requests, that of export-api. Throws `ConfigError`. */
-export const readRequestSecret = (env: Environment = process.env): string =>
-  parseEnv(requestSchema, env).CURSOR_SECRET;
+/**
+ * Reads the secret for the ids of data-subject requests; equals the cursor secret of export-api.
+ *
+ * @throws ConfigError that names every invalid variable
+ */
+export const readRequestSecret = (env: Environment = process.env): string => shared.cursorSecret(env);
 
-/** Reads the secret that hides whom a suppression is about, that of ingest and jobs. Throws `ConfigError`. */
+/**
+ * Reads the key for the hashes of erased persons; the same as for ingest and jobs.
+ *
+ * @throws ConfigError that names every invalid variable
+ */
 export const readSuppressionSecret = (env: Environment = process.env): string =>
-  parseEnv(suppressionSchema, env).SUPPRESSION_SECRET;
+  shared.suppressionSecret(env);
 
-/** Reads what the services are set to. Throws `ConfigError`. */
-export const readServiceSettings = (env: Environment = process.env): ServiceSettings => {
-  const values = parseEnv(servicesSchema, env);
-  return {
-    landing: values.LANDING === "on",
-    landingDays: values.LANDING_DAYS,
-    windowSeconds: values.UPLOAD_WINDOW_SECONDS,
-    erasureDeadlineHours: values.ERASURE_DEADLINE_HOURS,
-  };
-};
+/**
+ * Reads the settings that must have the same values as for the services.
+ *
+ * @throws ConfigError that names every invalid variable
+ */
+export const readServiceSettings = (env: Environment = process.env): ServiceSettings =>
+  readSettings(SERVICE_SETTINGS, env);
 
-/** Reads the users of the services that are given. Throws `ConfigError`. */
-export const readServiceUsers = (env: Environment = process.env): ServiceUsers => {
-  const [writer, reader, intake, jobs] = readAll(
-    () => readClickhouseUser(env, "WRITER"),
-    () => readClickhouseUser(env, "READER"),
-    () => readClickhouseUser(env, "INTAKE"),
-    () => readClickhouseUser(env, "JOBS"),
-  );
-  return { writer, reader, intake, jobs };
-};
+/**
+ * Reads the configured users of the services.
+ *
+ * @throws ConfigError that names every invalid variable
+ */
+export const readServiceUsers = (env: Environment = process.env): ServiceUsers =>
+  readSettings(SERVICE_USERS, env);

@@ -2,11 +2,11 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { CommanderError } from "commander";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { exitCodeOf, explain } from "./explain.ts";
-import { EXIT } from "./exit-code.ts";
+import { exitCodeOf, explain } from "./explain/explain.ts";
+import { EXIT } from "./explain/exit-code.ts";
 import { createProgram } from "./program.ts";
 
-/** Nothing listens there. */
+/** Addresses at which nothing listens. */
 const CLOSED = "127.0.0.1:9";
 const AWAY = {
   CLICKHOUSE_URL: `http://migrator:hunter2@${CLOSED}/export`,
@@ -19,7 +19,7 @@ const REQUEST = "0123456789abcdef0123456789abcdef-0";
 
 type Ending = { readonly code: number; readonly out: string; readonly err: string };
 
-/** Runs the command in this process and ends as the process would. */
+/** Runs the command in this process and returns its exit code and output. */
 const run = async (words: readonly string[]): Promise<Ending> => {
   const [out, err]: [string[], string[]] = [[], []];
   let code: number = EXIT.done;
@@ -155,7 +155,7 @@ describe("wrong usage", () => {
   });
 });
 
-/** One line of each command that asks a server, and the variable of the first that it asks. */
+/** A call of each command that uses a server, and the variable of the first server it asks. */
 const COMMANDS = [
   ["migrate", "CLICKHOUSE_URL"],
   ["topics create --timeout 1", "KAFKA_BROKERS"],

@@ -1,27 +1,30 @@
 import { Command } from "commander";
-import { addAccessCommands } from "./access-commands.ts";
-import { addBackfillCommand } from "./backfill-command.ts";
-import type { CommandDeps } from "./command-deps.ts";
-import { addDeadLetterCommands } from "./dead-letter-commands.ts";
-import { addDoctorCommand } from "./doctor-command.ts";
-import { addEraseAgainCommand, addEraseCommand } from "./erase-command.ts";
-import type { ExitCode } from "./exit-code.ts";
-import { addJobCommands } from "./job-commands.ts";
-import { addLagCommand } from "./lag-command.ts";
-import { addOffsetsCommands } from "./offsets-commands.ts";
-import { addSetupCommands } from "./setup-commands.ts";
-import { addUpkeepCommands } from "./upkeep-commands.ts";
-import { addWindowsCommand } from "./windows-command.ts";
+import { addCampaignCommands } from "./access/campaign-commands.ts";
+import { addClientCommands } from "./access/client-commands.ts";
+import { addKeyCommands } from "./access/key-commands.ts";
+import { addBackfillCommand } from "./commands/backfill-command.ts";
+import type { CommandDeps } from "./commands/command-deps.ts";
+import { addDeadLetterCommands } from "./commands/dead-letter-commands.ts";
+import { addDoctorCommand } from "./commands/doctor-command.ts";
+import { addEraseAgainCommand } from "./erasure/erase-again-command.ts";
+import { addEraseCommand } from "./erasure/erase-command.ts";
+import type { ExitCode } from "./explain/exit-code.ts";
+import { addJobCommands } from "./commands/job-commands.ts";
+import { addLagCommand } from "./commands/lag-command.ts";
+import { addOffsetsCommands } from "./commands/offsets-commands.ts";
+import { addSetupCommands } from "./commands/setup-commands.ts";
+import { addUpkeepCommands } from "./commands/upkeep-commands.ts";
+import { addWindowsCommand } from "./commands/windows-command.ts";
 
 const HELP = `
-Every command has --help with examples and --json for scripts. What it takes from the environment stands in
-docs/configuration.md under ops; each command reads only what it needs.
+Every command has --help with examples and --json for scripts. docs/configuration.md lists the variables under ops;
+each command reads only those it needs.
 
 Exit code: 0 done; 1 failed: refused, the job failed or was cancelled, or doctor found a problem;
            2 wrong usage: arguments, variables, or --yes is missing; 3 a server does not answer;
-           130 Ctrl-C while a job was followed, which goes on`;
+           130 Ctrl-C while a job was followed; the job continues`;
 
-/** commander's own prints all of the help for a word that is no command, and does not say so. */
+/** Shows the help of a command. Unlike commander's own, it refuses an unknown command. */
 const helpOf = (program: Command, words: readonly string[]): void => {
   let command = program;
   for (const word of words) {
@@ -33,8 +36,9 @@ const helpOf = (program: Command, words: readonly string[]): void => {
 };
 
 /**
- * The commands of `export-ops`. Each reads only the variables that it needs. Parsing throws `CommanderError` for
- * wrong usage; the commands throw what `explain` explains.
+ * Creates the commands of `export-ops`. Each reads only the variables that it needs.
+ *
+ * @throws CommanderError on parsing, for wrong usage; commands throw errors that `explain` explains.
  */
 export const createProgram = (deps: CommandDeps & { readonly end: (code: ExitCode) => void }): Command => {
   const program = new Command("export-ops")
@@ -44,18 +48,20 @@ export const createProgram = (deps: CommandDeps & { readonly end: (code: ExitCod
       writeOut: (text) => deps.print(text.trimEnd()),
       writeErr: (text) => deps.say(text.trimEnd()),
     })
-    .showHelpAfterError("(--help shows what is possible)")
+    .showHelpAfterError("(--help shows the usage)")
     .addHelpText("after", HELP);
   program.commandsGroup("Set up:");
   addSetupCommands(program, deps);
   program.commandsGroup("Access:");
-  addAccessCommands(program, deps);
+  addClientCommands(program, deps);
+  addKeyCommands(program, deps);
+  addCampaignCommands(program, deps);
   program.commandsGroup("Watch:");
   addDoctorCommand(program, deps, deps.end);
   addLagCommand(program, deps);
   addWindowsCommand(program, deps);
   addJobCommands(program, deps);
-  program.commandsGroup("Keep true and small:");
+  program.commandsGroup("Maintain records:");
   addBackfillCommand(program, deps);
   addOffsetsCommands(program, deps);
   addDeadLetterCommands(program, deps);

@@ -37,7 +37,7 @@ it("there are commands in the runbooks", () => {
   expect(commands.size).toBeGreaterThan(30);
 });
 
-// Without variables a command that is written rightly gets as far as asking for them.
+// Without variables a correct command gets as far as asking for them.
 it.each([...commands])("%s (%s)", async (command) => {
   const said: string[] = [];
   const program = createProgram({

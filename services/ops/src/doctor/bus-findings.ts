@@ -2,9 +2,9 @@ import type { Admin } from "@conversation-export/bus";
 import { deadLetterTopic } from "@conversation-export/domain";
 import { ServiceError } from "@conversation-export/runtime";
 import type { BusConfig, ServiceSettings } from "../config.ts";
-import { fetchLag, withAdmin } from "../connections.ts";
-import { innermostMessage } from "../explain.ts";
-import { wantedTopics } from "../topics.ts";
+import { fetchLag, withAdmin } from "../connect/connections.ts";
+import { innermostMessage } from "../explain/explain.ts";
+import { wantedTopics } from "../setup/topics.ts";
 import { attempt, type Findings, findingsOf } from "./finding.ts";
 import { type TopicFacts, topicFindings, type TopicKind } from "./topic-findings.ts";
 
@@ -19,12 +19,12 @@ const kindOf = (topic: string, { topics }: BusConfig): TopicKind => {
   return topics.some((events) => deadLetterTopic(events) === topic) ? "letters" : "commands";
 };
 
-/** The topics that are there; null for one that is not. */
+/** Reads the topics that should exist; null for a missing one. */
 const readTopics = (admin: Admin, config: BusConfig): Promise<(Omit<TopicFacts, "partitions"> | null)[]> =>
   Promise.all(
     wantedTopics(config, { partitions: 1, replication: 1 }).map(async ({ topic, config: wanted = {} }) => {
       try {
-        // First: whoever asks a topic that is not there for its offsets gets none of the others either.
+        // Before the offsets: a request for the offsets of a missing topic fails for all topics.
         const settings = await admin.topicConfig(topic);
         return { topic, kind: kindOf(topic, config), config: settings, wanted };
       } catch (error) {
@@ -56,7 +56,7 @@ const groupFindings = async (admin: Admin, config: BusConfig): Promise<Findings>
           problem(
             name,
             `${start - committed} messages of ${topic}/${partition} were deleted before they were read`,
-            "raise retention.ms of the topic and start ingest; let the platform export the records of that time again",
+            "raise retention.ms of the topic and start ingest; have the platform export the records of that time again",
           ),
         ]
       : [],
@@ -65,7 +65,7 @@ const groupFindings = async (admin: Admin, config: BusConfig): Promise<Findings>
   return [...lost, ok(name, `${lag} messages behind: \`export-ops lag\` shows more`)];
 };
 
-/** The brokers, the topics with their settings, and the group of ingest. */
+/** Checks the brokers, the topics with their settings, and the group of ingest. */
 export const busFindings = (config: BusConfig, settings: ServiceSettings): Promise<Findings> =>
   attempt(AREA, "brokers", () =>
     withAdmin(config, async (admin) => {
@@ -86,7 +86,7 @@ export const busFindings = (config: BusConfig, settings: ServiceSettings): Promi
               problem(
                 "topics",
                 `not there: ${missing.join(", ")}`,
-                "make them with `export-ops topics create`; if they have other names, set the TOPIC_ variables",
+                "create them with `export-ops topics create`; if they have other names, set the TOPIC_ variables",
               ),
             ]),
         ...topics.flatMap((facts) => topicFindings(facts, settings)),

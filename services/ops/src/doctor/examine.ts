@@ -15,14 +15,14 @@ import { warehouseFindings } from "./warehouse-findings.ts";
 
 const AREA = "settings";
 const { ok, problem } = findingsOf(AREA);
-const ADVICE = "docs/configuration.md says what belongs there";
+const ADVICE = "see docs/configuration.md for its values";
 
-/** When the settings cannot be read. */
+/** Deadline of erasures when the settings cannot be read. */
 const DEADLINE_HOURS = 72;
 
 type Read<T> = { readonly value: T | null; readonly findings: Findings };
 
-/** A part of the configuration, or what is wrong with it. */
+/** Reads a part of the configuration; problems become findings. */
 const tried = <T>(read: () => T): Read<T> => {
   try {
     return { value: read(), findings: [] };
@@ -37,7 +37,7 @@ const toFinding = (line: string): Finding => {
   return problem(line.slice(0, at), line.slice(at + 2), ADVICE);
 };
 
-/** Looks at everything; what cannot be looked at is a finding too. */
+/** Runs all checks of `doctor`; a check that fails is a finding too. */
 export const examine = async (): Promise<Findings> => {
   const warehouse = tried(readWarehouseConfig);
   const bus = tried(readBusConfig);
@@ -47,7 +47,7 @@ export const examine = async (): Promise<Findings> => {
   const suppression = tried(readSuppressionSecret);
   const secrets = [tried(readRequestSecret), suppression];
   const every = [warehouse, bus, queue, settings, users, ...secrets].flatMap(({ findings }) => findings);
-  // Several need the address of ClickHouse.
+  // Several readers need the address of ClickHouse and report the same problem.
   const wrong = every.filter(
     (one, at) => every.findIndex(({ name, found }) => name === one.name && found === one.found) === at,
   );
@@ -62,8 +62,5 @@ export const examine = async (): Promise<Findings> => {
     bus.value === null || settings.value === null ? [] : busFindings(bus.value, settings.value),
     queue.value === null ? [] : queueFindings(queue.value),
   ]);
-  return [
-    ...(wrong.length === 0 ? [ok("variables", "all that are needed are there")] : wrong),
-    ...found.flat(),
-  ];
+  return [...(wrong.length === 0 ? [ok("variables", "complete")] : wrong), ...found.flat()];
 };

@@ -1,21 +1,21 @@
 import { ConfigError } from "@conversation-export/runtime";
-import { CommandError, exitCodeOf, explain } from "../explain.ts";
-import { EXIT, type ExitCode } from "../exit-code.ts";
-import { renderColumns } from "../print.ts";
+import { CommandError, exitCodeOf, explain } from "../explain/explain.ts";
+import { EXIT, type ExitCode } from "../explain/exit-code.ts";
+import { renderColumns } from "../output/print.ts";
 
 /**
- * `warning`: works, but may bring trouble; `problem`: does not work as it should; `away`: a server does not answer;
- * `skipped`: not looked at, since something for it is missing.
+ * `warning`: works, but may cause trouble; `problem`: does not work as it should;
+ * `away`: a server does not answer; `skipped`: not checked, a variable is missing.
  */
 export type FindingState = "ok" | "warning" | "problem" | "away" | "skipped";
 
-/** What was found about one thing. */
+/** The result of one check. */
 export type Finding = {
   readonly area: string;
   readonly name: string;
   readonly state: FindingState;
   readonly found: string;
-  /** What to do; null when nothing is to be done. */
+  /** What to do; null: nothing. */
   readonly advice: string | null;
 };
 
@@ -47,7 +47,7 @@ export const findingsOf = (area: string) => ({
   }),
 });
 
-/** What an error says, as a finding. Rethrows a bug. */
+/** Turns an error into a finding. Rethrows bugs. */
 export const failedFinding = (area: string, name: string, error: unknown): Finding => {
   if (error instanceof ConfigError) {
     const found = error.problems.join("; ");
@@ -56,19 +56,19 @@ export const failedFinding = (area: string, name: string, error: unknown): Findi
       name,
       state: "problem",
       found,
-      advice: "set what docs/configuration.md names for this command",
+      advice: "set the variables that docs/configuration.md lists for this command",
     };
   }
   const text = explain(error);
   if (text === undefined) throw error;
   const away = error instanceof CommandError && exitCodeOf(error) === EXIT.away;
   const detail = error instanceof CommandError ? error.detail : null;
-  // One whole sentence says itself what to do.
+  // Without `detail` the message includes the advice.
   const { found, advice } = detail ?? { found: text, advice: null };
   return { area, name, state: away ? "away" : "problem", found, advice };
 };
 
-/** The findings of a check, or the one that it could not be made. */
+/** Runs a check; an error becomes one finding. */
 export const attempt = async (
   area: string,
   name: string,
@@ -91,7 +91,7 @@ const counted = (findings: Findings): string =>
     .map(([found, state]) => `${found} ${state}`)
     .join(", ");
 
-/** All findings by area, each with what to do below it, and a line of counts. */
+/** Renders all findings, each with its advice below it, and a line of counts. */
 export const renderFindings = (findings: Findings): string => {
   const table = renderColumns(
     findings.map(({ state, area, name, found }) => [state, area, name, found]),
@@ -103,7 +103,7 @@ export const renderFindings = (findings: Findings): string => {
   return [...lines, "", counted(findings)].join("\n");
 };
 
-/** How the command ends: with a problem, with a server that is away, or well. */
+/** The exit code of `doctor`: `away` outweighs `problem`. */
 export const exitCodeOfFindings = (findings: Findings): ExitCode => {
   if (findings.some(({ state }) => state === "away")) return EXIT.away;
   return findings.some(({ state }) => state === "problem") ? EXIT.failed : EXIT.done;

@@ -6,16 +6,16 @@ import {
   type JobView,
   type WriterList,
 } from "@conversation-export/queue";
-import type { RedisServer } from "@conversation-export/runtime";
-import { silentLog, startWithin, withJobClient } from "../connections.ts";
-import { redisAway, redisPlace } from "../explain.ts";
-import { wasAskedWrongly } from "../job-failure.ts";
+import { type RedisServer, within } from "@conversation-export/runtime";
+import { silentLog, withJobClient } from "../connect/connections.ts";
+import { redisAway, redisPlace } from "../explain/explain.ts";
+import { wasAskedWrongly } from "../jobs/job-failure.ts";
 import { attempt, type Finding, type Findings, findingsOf } from "./finding.ts";
 
 const AREA = "Redis";
 const { ok, warning, problem, skipped } = findingsOf(AREA);
 
-/** A schedule that is later than that has nobody who runs it. */
+/** A schedule later than this means that no process runs it. */
 const LATE_MS = 60_000;
 const CONNECT_MS = 5_000;
 const MOST_FAILED = 200;
@@ -36,7 +36,7 @@ const serverFindings = async (jobs: JobClient, host: string): Promise<Findings> 
 const scheduleFinding = async (jobs: JobClient): Promise<Finding> => {
   const schedules = await jobs.schedules();
   if (schedules.length === 0) {
-    return warning("schedules", "there are none", "start the jobs service, which writes them");
+    return warning("schedules", "there are none", "start the jobs service, which creates them");
   }
   const late = schedules.filter(
     ({ nextRunAt }) => nextRunAt !== null && nextRunAt.getTime() < Date.now() - LATE_MS,
@@ -51,14 +51,16 @@ const scheduleFinding = async (jobs: JobClient): Promise<Finding> => {
 };
 
 /**
- * Who runs the jobs. `counts`: of the processes that take the jobs of each queue; null: Redis does not tell.
- * `hasRun`: a jobs service has been there before; a new installation is checked before its services start.
+ * Tells whether processes are connected that run jobs.
+ *
+ * @param counts connected processes of each queue; null: Redis does not list its clients
+ * @param hasRun a jobs service ran before; without one it is only a warning, as in a new installation
  */
 export const processFinding = (counts: readonly (number | null)[], hasRun: boolean): Finding => {
   const name = "jobs processes";
   const known = counts.filter((count) => count !== null);
   if (known.length === 0) {
-    return skipped(name, "Redis does not list its clients", "look whether the jobs service runs");
+    return skipped(name, "Redis does not list its clients", "check that the jobs service runs");
   }
   const most = Math.max(...known);
   if (most > 0) return ok(name, `${most} connected`);
@@ -66,14 +68,14 @@ export const processFinding = (counts: readonly (number | null)[], hasRun: boole
   return none(name, "none is connected", "start the jobs service: without it no job runs");
 };
 
-/** The failed jobs, by what helps: trying again, or another job. */
+/** Counts failed jobs and tells those worth a retry from those that would fail again. */
 export const failedFinding = (failed: readonly Pick<JobView, "name" | "reason">[]): Finding => {
   const name = "failed jobs";
   if (failed.length === 0) return ok(name, "none");
   const wrong = failed.filter(wasAskedWrongly).length;
   const advice = [
     "`export-ops jobs list --state failed` shows why",
-    ...(wrong < failed.length ? ["when the cause is gone, `export-ops jobs retry ID` lets one go on"] : []),
+    ...(wrong < failed.length ? ["when the cause is gone, `export-ops jobs retry ID` continues one"] : []),
     ...(wrong === 0
       ? []
       : [
@@ -81,21 +83,23 @@ export const failedFinding = (failed: readonly Pick<JobView, "name" | "reason">[
         ]),
   ];
   const counts = [...Map.groupBy(failed, (job) => job.name)].map(([queue, own]) => `${own.length} ${queue}`);
-  const most = failed.length === MOST_FAILED ? ", and maybe more" : "";
+  const most = failed.length === MOST_FAILED ? ", maybe more" : "";
   return warning(name, `${counts.join(", ")}${most}`, advice.join("; "));
 };
 
 const listWriters = async (server: RedisServer): Promise<WriterList> => {
   const redis = createRedis({ ...server, log: silentLog() });
   try {
-    await startWithin(redis, CONNECT_MS, () => redisAway(server));
+    await within(redis.start(), CONNECT_MS, () => {
+      throw redisAway(server);
+    });
     return await createWriterLeases({ redis }).list();
   } finally {
     await redis.stop();
   }
 };
 
-/** Which processes may write: an erasure waits until each of them has confirmed it. */
+/** Lists the processes that may write. An erasure waits until each has confirmed it. */
 export const writerFindings = ({ leases, generation }: WriterList): Findings => {
   const name = "writers";
   const services = [...Map.groupBy(leases, ({ service }) => service)].map(
@@ -107,16 +111,16 @@ export const writerFindings = ({ leases, generation }: WriterList): Findings => 
       warning(
         name,
         `have not confirmed the last erasure: ${behind.map(({ service, id }) => `${service} ${id}`).join(", ")}`,
-        "look again in a minute; if they stay, restart them, for the erasure waits for them",
+        "check again in a minute and restart those that remain: the erasure waits for them",
       ),
     ];
   }
   return leases.some(({ service }) => service === "ingest")
     ? [ok(name, services.join(", "))]
-    : [warning(name, services.join(", ") || "none", "start ingest: nothing that arrives is stored now")];
+    : [warning(name, services.join(", ") || "none", "start ingest: no new events are stored")];
 };
 
-/** The server of the queues, and how the queues are. */
+/** Checks Redis, the jobs processes, schedules, writers and failed jobs. */
 export const queueFindings = (server: RedisServer): Promise<Findings> =>
   attempt(AREA, "server", () =>
     withJobClient(server, async (jobs) => [

@@ -1,11 +1,11 @@
 import type { ServiceSettings } from "../config.ts";
-import { TIMESTAMP_TYPE } from "../topics.ts";
+import { TIMESTAMP_TYPE } from "../setup/topics.ts";
 import { type Finding, type Findings, findingsOf } from "./finding.ts";
 
 const { ok, warning, problem } = findingsOf("Kafka");
 
 const DAY_MS = 86_400_000;
-/** An ingest that stands still for longer would lose events, and who looks at letters later finds none. */
+/** Shorter retention loses events when ingest stops for days, and dead letters before they are read. */
 const SHORT_RETENTION_MS = 3 * DAY_MS;
 
 /** What a topic carries: events, dead letters, or the commands for SMS. */
@@ -15,9 +15,9 @@ export type TopicFacts = {
   readonly topic: string;
   readonly kind: TopicKind;
   readonly partitions: number;
-  /** As the broker holds it. */
+  /** Settings read from the broker. */
   readonly config: Readonly<Record<string, string>>;
-  /** What `topics create` would have set. */
+  /** Settings that `topics create` sets. */
   readonly wanted: Readonly<Record<string, string>>;
 };
 
@@ -30,7 +30,7 @@ const retentionFinding = ({ topic, kind, config }: TopicFacts, settings: Service
     return warning(
       name,
       "unlimited",
-      "set retention.ms: what is erased from the warehouse stays in Kafka for as long as the topic keeps it",
+      "set retention.ms: erased records stay in Kafka until the topic deletes them",
     );
   }
   if (retentionMs < SHORT_RETENTION_MS) {
@@ -38,8 +38,8 @@ const retentionFinding = ({ topic, kind, config }: TopicFacts, settings: Service
       name,
       days(retentionMs),
       kind === "events"
-        ? "raise retention.ms: an ingest that stands still for longer loses events"
-        : "raise retention.ms: letters that nobody looks at in time cannot be replayed",
+        ? "raise retention.ms: when ingest stops for longer, it loses events"
+        : "raise retention.ms: letters older than this cannot be replayed",
     );
   }
   if (kind === "letters") return ok(name, days(retentionMs));
@@ -47,14 +47,14 @@ const retentionFinding = ({ topic, kind, config }: TopicFacts, settings: Service
     return warning(
       name,
       `${days(retentionMs)}, while LANDING is off`,
-      "a backfill reaches no further back than that: switch LANDING on or raise retention.ms",
+      "a backfill cannot go further back: switch LANDING on or raise retention.ms",
     );
   }
   const landing = settings.landing ? `; the landing table keeps ${settings.landingDays} days` : "";
   return ok(name, `${days(retentionMs)}${landing}`);
 };
 
-/** Whether a topic is set as the services need it. */
+/** Checks that a topic has the settings that the services need. */
 export const topicFindings = (facts: TopicFacts, settings: ServiceSettings): Findings => {
   const { topic, kind, config, wanted, partitions } = facts;
   const name = `topic ${topic}`;
@@ -67,7 +67,7 @@ export const topicFindings = (facts: TopicFacts, settings: ServiceSettings): Fin
       problem(
         name,
         `message.timestamp.type is ${timestamps}`,
-        `clocks of producers decide what lies in the future: ${alter(`message.timestamp.type=${TIMESTAMP_TYPE}`)}`,
+        `the clocks of producers would decide which events are late: ${alter(`message.timestamp.type=${TIMESTAMP_TYPE}`)}`,
       ),
     );
   }
@@ -88,7 +88,7 @@ export const topicFindings = (facts: TopicFacts, settings: ServiceSettings): Fin
       problem(
         name,
         `max.message.bytes is ${bytes}`,
-        `a refused event does not fit beside its reason: ${alter(`max.message.bytes=${wantedBytes}`)}`,
+        `a large refused event does not fit together with its reason: ${alter(`max.message.bytes=${wantedBytes}`)}`,
       ),
     );
   }

@@ -1,29 +1,22 @@
+import { LIST_NAMES } from "@conversation-export/domain";
 import { createSubjectHash } from "@conversation-export/suppression";
-import {
-  createInspector,
-  createWatermarkReader,
-  type Inspector,
-  LIST_NAMES,
-} from "@conversation-export/warehouse";
+import { createInspector, createWatermarkReader, type Inspector } from "@conversation-export/warehouse";
 import type { ServiceUsers, WarehouseConfig } from "../config.ts";
-import { explainStore, requireClickhouse, withStore } from "../connections.ts";
-import { credentialsBeside } from "../explain.ts";
+import { explainStore, requireClickhouse, withWarehouse } from "../connect/connections.ts";
 import { attempt, type Finding, type Findings, findingsOf } from "./finding.ts";
+import { USERS, userFindings } from "./warehouse-users.ts";
 
 const AREA = "ClickHouse";
-const { ok, warning, problem, skipped } = findingsOf(AREA);
+const { ok, warning, problem } = findingsOf(AREA);
 
-/** The version that this software is tested with. */
+/** The oldest version that is tested. */
 const TESTED_VERSION = [26, 7] as const;
-/** Watermarks that lie further ahead are not stored, and upload times would lie. */
+/** With a larger difference watermarks are not stored, and upload times are wrong. */
 const MAX_CLOCK_DIFFERENCE_MS = 1_000;
-/** Above the idle time of export-api, whose pages wait for their readers. */
+/** export-api waits this long for a slow reader of a page, so ClickHouse has to wait longer. */
 const MIN_SEND_TIMEOUT_S = 60;
 const MIN_FREE_SHARE = 0.15;
 const MANY_PARTS = 300;
-
-const usersAdvice =
-  "docs/operations.md, Users of ClickHouse, and deploy/local/clickhouse/users.xml show what it needs";
 
 const gigabytes = (bytes: number): string => `${(bytes / 1e9).toFixed(1)} GB`;
 
@@ -45,7 +38,7 @@ const clockFinding = (aheadMs: number, uncertainMs: number): Finding => {
   const certainly = Math.max(0, Math.abs(aheadMs) - uncertainMs);
   const found = `${(Math.abs(aheadMs) / 1000).toFixed(1)} s ${aheadMs < 0 ? "behind" : "ahead of"} this machine`;
   return certainly > MAX_CLOCK_DIFFERENCE_MS
-    ? problem("clock", found, "let NTP set the clocks: watermarks and upload times rest on them")
+    ? problem("clock", found, "let NTP set the clocks: watermarks and upload times depend on them")
     : ok("clock", found);
 };
 
@@ -56,8 +49,8 @@ const schemaFinding = async (inspector: Inspector): Promise<Finding> => {
   if (changed.length > 0) {
     return problem(
       "schema",
-      `not the migrations that were applied: ${changed.join(", ")}`,
-      "run the version of this software that the database was made with, or a newer one",
+      `differ from the applied migrations: ${changed.join(", ")}`,
+      "run the version of this software that created the database, or a newer one",
     );
   }
   if (pending.length > 0) {
@@ -80,7 +73,7 @@ const diskFindings = async (inspector: Inspector): Promise<Findings> =>
       ? warning(
           `disk ${name}`,
           found,
-          "make room: merges and erasures write parts anew before the old ones go",
+          "make room: merges and erasures write new parts before they delete the old ones",
         )
       : ok(`disk ${name}`, found);
   });
@@ -91,8 +84,8 @@ const mutationFindings = async (inspector: Inspector): Promise<Findings> => {
   return stuck.map(({ table, id, reason }) =>
     problem(
       "mutations",
-      `${id} of ${table} does not get on: ${reason.replace(/\s+/g, " ").slice(0, 200)}`,
-      `remove the cause, or end it by KILL MUTATION WHERE mutation_id = '${id}'; deletions wait for it`,
+      `${id} of ${table} is stuck: ${reason.replace(/\s+/g, " ").slice(0, 200)}`,
+      `remove the cause, or end it with KILL MUTATION WHERE mutation_id = '${id}'; deletions wait for it`,
     ),
   );
 };
@@ -104,7 +97,7 @@ const partFindings = async (inspector: Inspector): Promise<Findings> => {
     warning(
       "parts",
       `${parts} in partition ${partition} of ${table}`,
-      "merges do not keep up: raise BATCH_MAX_RECORDS and BATCH_MAX_AGE_MS of ingest, or let compaction run",
+      "merges do not keep up: raise BATCH_MAX_RECORDS and BATCH_MAX_AGE_MS of ingest, or run compaction",
     ),
   );
 };
@@ -116,7 +109,7 @@ const settingFinding = async (inspector: Inspector): Promise<Finding> => {
     ? warning(
         "settings",
         found,
-        "set it above IDLE_TIMEOUT_MS of export-api in the default profile of the server, or pages of slow readers break off",
+        "set it above IDLE_TIMEOUT_MS of export-api in the default profile of the server, or pages of slow readers are cut off",
       )
     : ok("settings", found);
 };
@@ -131,7 +124,7 @@ const requestFinding = async (inspector: Inspector, deadlineHours: number): Prom
     ? problem(
         "erasure requests",
         found,
-        "they are overdue: start the jobs service; `export-ops jobs list --queue erasure` shows what stops them",
+        "they are overdue: start the jobs service; `export-ops jobs list --queue erasure` shows why",
       )
     : ok("erasure requests", found);
 };
@@ -140,151 +133,36 @@ const secretFinding = async (inspector: Inspector, secret: string): Promise<Find
   const stored = await inspector.suppressionSecret();
   if (stored === null) return ok("suppression secret", "none is stored yet");
   return stored === createSubjectHash(secret).ofSecret
-    ? ok("suppression secret", "SUPPRESSION_SECRET is the one that the suppressions were made with")
+    ? ok("suppression secret", "SUPPRESSION_SECRET matches the stored suppressions")
     : problem(
         "suppression secret",
-        "SUPPRESSION_SECRET is not the one that the suppressions were made with",
-        "set that one everywhere: with another one nobody knows who was erased, and ingest and jobs do not start",
+        "SUPPRESSION_SECRET does not match the stored suppressions",
+        "set the one they were made with everywhere: with another one erased persons are not recognised, and ingest and jobs do not start",
       );
 };
 
-/** A list that is complete only up to so long ago has an ingest that does not get on. */
+/** An older watermark means that ingest is stopped or lags. */
 const OLD_WATERMARK_MS = 10 * 60_000;
 
 const watermarkFinding = async (server: WarehouseConfig): Promise<Finding> => {
-  const marks = await withStore(
-    server,
-    () => createWatermarkReader({ ...server, application: "export-ops" }),
-    (store) => store.load(),
-  );
+  const marks = await withWarehouse(server, (session) => createWatermarkReader({ session }).load());
   const ages = LIST_NAMES.flatMap((list) => {
     const at = marks[list];
     return at === undefined ? [] : [[list, Date.now() - at / 1000] as const];
   });
-  if (ages.length === 0) return warning("watermarks", "there are none", "start ingest, which writes them");
+  if (ages.length === 0) return warning("watermarks", "there are none", "start ingest, which sets them");
   const text = ages.map(([list, age]) => `${list} ${Math.max(0, Math.round(age / 1000))} s old`).join(", ");
   return ages.some(([, age]) => age > OLD_WATERMARK_MS)
-    ? problem("watermarks", text, "ingest stands still or lags: look at its log and at `export-ops lag`")
+    ? problem("watermarks", text, "ingest is stopped or lags: see its log and `export-ops lag`")
     : ok("watermarks", text);
 };
 
-type Need = { readonly privileges: string; readonly on: string };
-type UserNeeds = {
-  readonly user: keyof ServiceUsers | "migrator";
-  readonly variable: string;
-  readonly needs: readonly Need[];
-  /** What it needs beside, to speak to all servers of a cluster. */
-  readonly onCluster?: readonly Need[];
-  /** What this user must not be able to do. */
-  readonly never: readonly Need[];
-};
-
-const ALL_TABLES = "{database}.*";
-const RECORDS = "{database}.conversations";
-const EVERY_SERVER: Need = { privileges: "REMOTE", on: "*.*" };
-
-/** What the users must be able to do, and what not. */
-export const USERS: readonly UserNeeds[] = [
-  {
-    user: "migrator",
-    variable: "CLICKHOUSE_URL",
-    needs: [
-      { privileges: "SELECT, INSERT, CREATE TABLE, DROP TABLE, ALTER TABLE", on: ALL_TABLES },
-      { privileges: "SELECT", on: "system.parts" },
-    ],
-    onCluster: [EVERY_SERVER],
-    never: [],
-  },
-  {
-    user: "writer",
-    variable: "CLICKHOUSE_WRITER_URL",
-    needs: [{ privileges: "SELECT, INSERT", on: ALL_TABLES }],
-    never: [],
-  },
-  {
-    user: "reader",
-    variable: "CLICKHOUSE_READER_URL",
-    needs: [{ privileges: "SELECT", on: ALL_TABLES }],
-    never: [{ privileges: "INSERT", on: RECORDS }],
-  },
-  {
-    user: "intake",
-    variable: "CLICKHOUSE_INTAKE_URL",
-    needs: [{ privileges: "SELECT, INSERT", on: "{database}.data_subject_requests" }],
-    never: [
-      { privileges: "SELECT", on: RECORDS },
-      { privileges: "INSERT", on: RECORDS },
-    ],
-  },
-  {
-    user: "jobs",
-    variable: "CLICKHOUSE_JOBS_URL",
-    needs: [
-      {
-        privileges: "SELECT, INSERT, ALTER DELETE, ALTER UPDATE, OPTIMIZE, SYSTEM MERGES",
-        on: ALL_TABLES,
-      },
-      { privileges: "SELECT", on: "system.processes" },
-      { privileges: "SELECT", on: "system.parts" },
-      { privileges: "SELECT", on: "system.mutations" },
-    ],
-    onCluster: [EVERY_SERVER],
-    never: [],
-  },
-];
-
-const grantFinding = async (
-  inspector: Inspector,
-  { user, needs: always, onCluster = [], never }: UserNeeds,
-  isCluster: boolean,
-): Promise<Finding> => {
-  const needs = isCluster ? [...always, ...onCluster] : always;
-  const name = `user ${user}`;
-  const database = "the database";
-  const say = ({ privileges, on }: Need) =>
-    `${privileges} on ${on === ALL_TABLES ? database : on.replace("{database}.", "")}`;
-  const missing = [];
-  for (const need of needs) if (!(await inspector.may(need.privileges, need.on))) missing.push(say(need));
-  if (missing.length > 0) return problem(name, `lacks ${missing.join("; ")}`, usersAdvice);
-  const excess = [];
-  for (const need of never) if (await inspector.may(need.privileges, need.on)) excess.push(say(need));
-  if (excess.length > 0) return problem(name, `must not have ${excess.join("; ")}`, usersAdvice);
-  return ok(name, "has what it needs, and no more that matters");
-};
-
-const readerFinding = async (inspector: Inspector): Promise<Finding> => {
-  const { readonly = "" } = await inspector.settings(["readonly"]);
-  return readonly === "2"
-    ? ok("user reader", "readonly is 2")
-    : problem(
-        "user reader",
-        `readonly is ${readonly}`,
-        "give it a profile with readonly = 2: 1 refuses the settings of its queries, 0 lets it write",
-      );
-};
-
-const userFindings = async (needs: UserNeeds, server: WarehouseConfig | null): Promise<Findings> => {
-  const name = `user ${needs.user}`;
-  if (server === null) {
-    const advice = `give its URL in ${needs.variable}, or ${credentialsBeside(needs.variable)}, to have its grants checked`;
-    return [skipped(name, "not looked at", advice)];
-  }
-  const inspector = createInspector({ ...server, application: "export-ops", topology: server });
-  try {
-    return await attempt(AREA, name, async () => {
-      try {
-        const grants = await grantFinding(inspector, needs, server.cluster !== null);
-        return needs.user === "reader" ? [grants, await readerFinding(inspector)] : [grants];
-      } catch (error) {
-        throw await explainStore(error, server, needs.variable);
-      }
-    });
-  } finally {
-    await inspector.close();
-  }
-};
-
-/** The server, its tables and its users. `server`: with the user for migrations; `secret`: SUPPRESSION_SECRET, null when it is not given. */
+/**
+ * Checks the server, its tables and its users.
+ *
+ * @param server ClickHouse as the user for migrations
+ * @param about `secret`: SUPPRESSION_SECRET, null when it is not set
+ */
 export const warehouseFindings = async (
   server: WarehouseConfig,
   users: ServiceUsers,
@@ -304,7 +182,7 @@ export const warehouseFindings = async (
       const { version, aheadMs, uncertainMs } = await explained(inspector.clock());
       return [versionFinding(version, new URL(server.url).host), clockFinding(aheadMs, uncertainMs)];
     });
-    // A single finding is that it does not answer: it needs not be asked again.
+    // A single finding means that the server does not answer: further checks would only time out.
     if (answers.length === 1) return answers;
     const checks: [string, () => Promise<Findings>][] = [
       ["schema", async () => [await schemaFinding(inspector)]],

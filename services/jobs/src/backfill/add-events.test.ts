@@ -1,0 +1,237 @@
+import type { ExportRecord } from "@conversation-export/domain";
+import { type TableInsert, WarehouseError } from "@conversation-export/warehouse";
+import { expect, it } from "vitest";
+import { createAddEvents, type EventFilter, type RowPreview } from "./add-events.ts";
+import type { SourceBatch, SourceEvent } from "../sources/event-source.ts";
+import { createPendingWrites } from "../process/pending-writes.ts";
+
+const NOW = Date.parse("2026-03-01T12:00:00Z");
+const ALL: EventFilter = { clientId: null, window: null, dryRun: false };
+const signal = new AbortController().signal;
+
+const eventOf = (data: object, more: object = {}, offset = 1): SourceEvent => ({
+  type: "message.exported",
+  message: {
+    topic: "messages",
+    partition: 2,
+    offset,
+    key: null,
+    timestamp: NOW - 1000,
+    headers: {},
+    value: Buffer.from(
+      JSON.stringify({
+        specversion: "1.0",
+        id: "e",
+        source: "/s",
+        type: "message.exported",
+        time: "2026-03-01T10:00:00Z",
+        clientid: "acme",
+        data,
+        ...more,
+      }),
+    ),
+  },
+});
+const messageOf = (id: string, more: object = {}, data: object = {}, offset = 1): SourceEvent =>
+  eventOf({ _id: id, conversation_id: "c", date_created: "2026-03-01T09:00:00Z", ...data }, more, offset);
+const batchOf = (...events: SourceEvent[]): SourceBatch => ({ events, problems: [] });
+
+type Fixture = {
+  inserts: TableInsert[];
+  suppressed: Set<string>;
+  /** Suppressed records that an erasure will look at. */
+  noted: string[];
+  previewed: string[];
+  unchanged: Set<string>;
+  refused: Set<string>;
+  failures: number;
+  order: string[];
+};
+
+const setUp = () => {
+  const fixture: Fixture = {
+    inserts: [],
+    suppressed: new Set(),
+    noted: [],
+    previewed: [],
+    unchanged: new Set(),
+    refused: new Set(),
+    failures: 0,
+    order: [],
+  };
+  const pending = createPendingWrites();
+  const previewOf = (record: ExportRecord): RowPreview[] => [
+    { table: "messages", changes: !fixture.unchanged.has(record.id) },
+  ];
+  const events = createAddEvents({
+    writer: {
+      insert: (insert) => {
+        fixture.order.push(`insert ${insert.table}`);
+        expect(pending.oldestUpload()).toBe(NOW * 1000);
+        if (fixture.failures > 0) {
+          fixture.failures -= 1;
+          return Promise.reject(new WarehouseError("warehouse_unavailable", "ECONNREFUSED", true, null));
+        }
+        const text = insert.body.toString("latin1");
+        if (insert.table === "messages" && [...fixture.refused].some((id) => text.includes(id))) {
+          return Promise.reject(new WarehouseError("warehouse_refused_data", "INCORRECT_DATA", false, null));
+        }
+        fixture.inserts.push({ ...insert, body: Buffer.from(insert.body) });
+        return Promise.resolve();
+      },
+    },
+    gate: {
+      suppresses: (record) => {
+        if (!fixture.suppressed.has(record.id)) return false;
+        fixture.noted.push(record.id);
+        return true;
+      },
+      wouldSuppress: (record) => fixture.suppressed.has(record.id),
+      untilOpen: () => {
+        fixture.order.push("open");
+        return Promise.resolve({ notAfter: NOW });
+      },
+    },
+    pending,
+    preview: (records) => {
+      fixture.previewed.push(...records.map(({ id }) => id));
+      return Promise.resolve(records.map(previewOf));
+    },
+    landingDays: 14,
+    maxTimeAheadMs: 300_000,
+    now: () => NOW,
+  });
+  return { fixture, pending, add: (batch: SourceBatch, filter = ALL) => events.add(batch, filter, signal) };
+};
+const rowsOf = ({ inserts }: Fixture, table: string): number =>
+  inserts.filter((insert) => insert.table === table).reduce((sum, { rows }) => sum + rows, 0);
+
+it("writes records and their landing rows, landing first, each INSERT through the gate", async () => {
+  const { fixture, pending, add } = setUp();
+  const counts = await add(batchOf(messageOf("m1"), messageOf("m2")));
+  const inserts = ["landing", "record_dates", "messages"].flatMap((table) => ["open", `insert ${table}`]);
+  expect(fixture.order).toEqual(["open", ...inserts]);
+  expect([rowsOf(fixture, "landing"), rowsOf(fixture, "messages")]).toEqual([2, 2]);
+  expect(counts.events).toEqual({ read: 2, suppressed: 0, rejected: 0, ignored: 0 });
+  expect(counts.records).toEqual({ examined: 2, different: 2 });
+  expect(counts.rows.inserted.messages).toBe(2);
+  expect(pending.oldestUpload()).toBeNull();
+});
+
+it("counts what it cannot take and names the places", async () => {
+  const { fixture, add } = setUp();
+  const nothing = { type: "message.exported", message: { ...messageOf("x").message, value: null } } as const;
+  const bytes = { ...nothing, message: { ...nothing.message, value: Buffer.from([0xff]) } };
+  const late = messageOf("late", { time: "2026-03-01T12:10:00Z" }, {}, 9);
+  const counts = await add({
+    events: [nothing, bytes, late, messageOf("ok")],
+    problems: [{ place: "a.ndjson:3", reason: "line_too_long", detail: "long" }],
+  });
+  expect(counts.events).toEqual({ read: 5, suppressed: 0, rejected: 3, ignored: 1 });
+  expect(counts.problems.map(({ place, reason }) => [place, reason])).toEqual([
+    ["a.ndjson:3", "line_too_long"],
+    ["messages/2/1", "invalid_envelope"],
+    ["messages/2/9", "time_in_future"],
+  ]);
+  expect(rowsOf(fixture, "messages")).toBe(1);
+});
+
+it("calls a line of a file by the file and its number", async () => {
+  const { add } = setUp();
+  const { message } = messageOf("x", { specversion: "2" });
+  const topic = "file:/in/a#1.ndjson.gz#12-34";
+  const counts = await add(batchOf({ type: "message.exported", message: { ...message, topic, offset: 7 } }));
+  expect(counts.problems[0]?.place).toBe("/in/a#1.ndjson.gz:7");
+});
+
+it("takes the client and the window that are asked for, and drops what is suppressed", async () => {
+  const { fixture, add } = setUp();
+  fixture.suppressed.add("gone");
+  const window = { by: "event", from: "2026-03-01T10:00:00Z", to: "2026-03-01T11:00:00Z" } as const;
+  const batch = batchOf(
+    messageOf("first"),
+    messageOf("end", { time: "2026-03-01T11:00:00Z" }),
+    messageOf("before", { time: "2026-03-01T09:59:59.999999Z" }),
+    messageOf("other", { clientid: "other" }),
+    messageOf("gone"),
+  );
+  const counts = await add(batch, { clientId: "acme", window, dryRun: false });
+  expect(counts.events).toEqual({ read: 5, suppressed: 1, rejected: 0, ignored: 0 });
+  // Its id is not looked up, and an erasure looks at it.
+  expect(fixture).toMatchObject({ previewed: ["first"], noted: ["gone"] });
+  const dry = await add(batch, { clientId: "acme", window, dryRun: true });
+  expect(dry.events).toEqual(counts.events);
+  expect(fixture).toMatchObject({ previewed: ["first", "first"], noted: ["gone"] });
+  expect(rowsOf(fixture, "messages")).toBe(1);
+  expect(rowsOf(fixture, "landing")).toBe(1);
+  expect(fixture.inserts[1]?.body.includes("first")).toBe(true);
+});
+
+it("writes nothing that changes nothing, and nothing at all in a dry run, which counts the same", async () => {
+  const { fixture, add } = setUp();
+  fixture.unchanged.add("m1");
+  const batch = batchOf(messageOf("m1"), messageOf("m2"));
+  const dry = await add(batch, { ...ALL, dryRun: true });
+  expect(fixture.inserts).toEqual([]);
+  expect(dry.records).toEqual({ examined: 2, different: 1 });
+  expect(await add(batch)).toEqual(dry);
+  expect([rowsOf(fixture, "landing"), rowsOf(fixture, "messages")]).toEqual([1, 1]);
+});
+
+it("tells records that the warehouse refuses, and writes the others", async () => {
+  const { fixture, add } = setUp();
+  fixture.refused.add("bad");
+  const good = Array.from({ length: 5 }, (_, index) => messageOf(`good${index}`, {}, {}, index));
+  const counts = await add(batchOf(...good, messageOf("bad", {}, {}, 77)));
+  expect(counts.problems).toMatchObject([{ place: "messages/2/77", reason: "refused_by_warehouse" }]);
+  expect(counts.records).toEqual({ examined: 5, different: 5 });
+  const written = fixture.inserts.filter(({ table }) => table === "messages").map(({ body }) => String(body));
+  for (const index of [0, 1, 2, 3, 4])
+    expect(written.some((body) => body.includes(`good${index}`))).toBe(true);
+});
+
+it("tries again for a while, and asks the gate each time", async () => {
+  const { fixture, add } = setUp();
+  fixture.failures = 2;
+  await add(batchOf(messageOf("m1")));
+  expect(fixture.order.filter((step) => step === "open")).toHaveLength(6);
+  expect(rowsOf(fixture, "messages")).toBe(1);
+});
+
+it("starts another INSERT before one has too many partitions", async () => {
+  const { fixture, add } = setUp();
+  const months = Array.from({ length: 120 }, (_, index) => {
+    const year = 2010 + Math.floor(index / 12);
+    return messageOf(
+      `m${index}`,
+      {},
+      { date_created: `${year}-${String((index % 12) + 1).padStart(2, "0")}-01T00:00:00Z` },
+    );
+  });
+  await add(batchOf(...months));
+  const messages = fixture.inserts.filter(({ table }) => table === "messages");
+  expect(messages.length).toBeGreaterThan(1);
+  expect(Math.max(...messages.map(({ rows }) => rows))).toBeLessThanOrEqual(100);
+  expect(rowsOf(fixture, "messages")).toBe(120);
+});
+
+it("lets a suppression wait for what is being written, and not for what begins later", async () => {
+  const pending = createPendingWrites();
+  const [one, two] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const first = pending.run(1000, () => one.promise);
+  let isSettled = false;
+  const settled = pending.settled().then(() => {
+    isSettled = true;
+  });
+  const second = pending.run(2000, () => two.promise);
+  expect(pending.oldestUpload()).toBe(1000);
+  await Promise.resolve();
+  expect(isSettled).toBe(false);
+  one.reject(new Error("failed"));
+  await expect(first).rejects.toThrow("failed");
+  await settled;
+  expect(pending.oldestUpload()).toBe(2000);
+  two.resolve();
+  await second;
+  expect(pending.oldestUpload()).toBeNull();
+});

@@ -1,0 +1,179 @@
+import type { BusMessage } from "@conversation-export/bus";
+import {
+  EVENT_TYPES,
+  type ExportRecord,
+  type Micros,
+  readMessage,
+  type RecordTable,
+} from "@conversation-export/domain";
+import type { BackfillCounts, BackfillWindow } from "@conversation-export/queue";
+import { isRetryable, retry } from "@conversation-export/runtime";
+import {
+  type Batch,
+  createBatch,
+  insertHalves,
+  type Writer,
+  type WriteTicket,
+} from "@conversation-export/warehouse";
+import { emptyCounts, noteProblem } from "./backfill-counts.ts";
+import type { SourceBatch } from "../sources/event-source.ts";
+import type { PendingWrites } from "../process/pending-writes.ts";
+
+/** Which events of a source are taken. */
+export type EventFilter = {
+  /** null: all clients. */
+  readonly clientId: string | null;
+  /** Applied here only when it is by event: sources cannot select by the instant of an event. */
+  readonly window: BackfillWindow | null;
+  readonly dryRun: boolean;
+};
+
+/** A row of a record; `changes`: readers would see a difference. */
+export type RowPreview = { readonly table: RecordTable; readonly changes: boolean };
+
+export type AddEvents = {
+  /**
+   * Decodes, normalises and renders events as ingest does, and writes the records that change anything, with
+   * their landing rows. Nothing is deleted. With `dryRun` nothing is written and the counts say what would
+   * be. A batch may be added again after an error.
+   * @throws WarehouseError
+   */
+  add(batch: SourceBatch, filter: EventFilter, signal: AbortSignal): Promise<BackfillCounts>;
+};
+
+/** Shorter than the minute after which rows need a new instant of upload. */
+const RETRY_MS = 45_000;
+const FIRST_BYTES = 1 << 16;
+
+type Accepted = { readonly record: ExportRecord; readonly message: BusMessage };
+
+const placeOf = ({ topic, partition, offset }: BusMessage): string =>
+  topic.startsWith("file:")
+    ? `${topic.slice(5).replace(/#[^#]*$/, "")}:${offset}`
+    : `${topic}/${partition}/${offset}`;
+
+const isInside = (exportedAt: Micros, window: BackfillWindow | null): boolean =>
+  window?.by !== "event" ||
+  (exportedAt >= Date.parse(window.from) * 1000 && exportedAt < Date.parse(window.to) * 1000);
+
+export function createAddEvents(deps: {
+  readonly writer: Pick<Writer, "insert">;
+  readonly gate: {
+    readonly suppresses: (record: ExportRecord) => boolean;
+    /** The same without noting the ids of the record. */
+    readonly wouldSuppress: (record: ExportRecord) => boolean;
+    /** Resolves while this process may write. */
+    readonly untilOpen: (signal: AbortSignal) => Promise<WriteTicket>;
+  };
+  readonly pending: PendingWrites;
+  /** The rows of each record, in the order of the records. */
+  readonly preview: (
+    records: readonly ExportRecord[],
+    signal: AbortSignal,
+  ) => Promise<readonly (readonly RowPreview[])[]>;
+  readonly landingDays: number;
+  /** How much later than its arrival an event may claim to be. */
+  readonly maxTimeAheadMs: number;
+  readonly now: () => number;
+}): AddEvents {
+  const { writer, gate, pending, preview, landingDays, maxTimeAheadMs, now } = deps;
+
+  /** Batches of one kind each, with the records that they hold. */
+  function fill(accepted: readonly Accepted[]): { batch: Batch; records: Accepted[] }[] {
+    const filled: { batch: Batch; records: Accepted[] }[] = [];
+    for (const type of EVENT_TYPES) {
+      let current: { batch: Batch; records: Accepted[] } | undefined;
+      for (const one of accepted) {
+        if (one.record.type !== type) continue;
+        if (current === undefined || current.batch.spansTooManyPartitions()) {
+          current = { batch: createBatch(type, FIRST_BYTES, { landingDays }), records: [] };
+          filled.push(current);
+        }
+        current.batch.add(one.record, one.message);
+        current.records.push(one);
+      }
+    }
+    return filled;
+  }
+
+  /** Resolves to the indexes of the records that the warehouse refuses for their data. */
+  const write = (batch: Batch, signal: AbortSignal): Promise<number[]> =>
+    insertHalves(batch, 0, batch.records(), (insert) =>
+      retry(
+        async () => {
+          await writer.insert(insert, signal, await gate.untilOpen(signal));
+        },
+        { signal, deadlineMs: RETRY_MS, retryable: isRetryable },
+      ),
+    );
+
+  return {
+    add: async ({ events, problems }, { clientId, window, dryRun }, signal) => {
+      const counts = emptyCounts();
+      const reject = (place: string, reason: string, detail: string): void => {
+        counts.events.rejected += 1;
+        noteProblem(counts, { place, reason, detail });
+      };
+      counts.events.read = events.length + problems.length;
+      for (const { place, reason, detail } of problems) reject(place, reason, detail);
+
+      const accepted: Accepted[] = [];
+      const limits = { maxTimeAheadMs, now: now() };
+      for (const { type, message } of events) {
+        const outcome = readMessage(message, type, limits);
+        if (outcome.kind === "rejected") reject(placeOf(message), outcome.reason, outcome.detail);
+        else if (outcome.kind === "ignored") counts.events.ignored += 1;
+        else if (
+          (clientId === null || outcome.record.clientId === clientId) &&
+          isInside(outcome.record.version.exportedAt, window)
+        ) {
+          accepted.push({ record: outcome.record, message });
+        }
+      }
+
+      // Erased records are left out, so that their ids are not noted.
+      const known = accepted.map(({ record }) => record).filter((record) => !gate.wouldSuppress(record));
+      const previews = await preview(known, signal);
+      const rowsOf = new Map(known.map((record, index) => [record, previews[index] ?? []]));
+      const count = ({ record }: Accepted): void => {
+        const rows = rowsOf.get(record) ?? [];
+        counts.records.examined += 1;
+        if (!rows.some(({ changes }) => changes)) return;
+        counts.records.different += 1;
+        for (const { table, changes } of rows) counts.rows[changes ? "inserted" : "renewed"][table] += 1;
+      };
+      if (dryRun) {
+        counts.events.suppressed += accepted.length - known.length;
+        for (const one of accepted.filter(({ record }) => rowsOf.has(record))) count(one);
+        return counts;
+      }
+
+      await gate.untilOpen(signal);
+      const uploadedAt = now() * 1000;
+      await pending.run(uploadedAt, async () => {
+        const kept = accepted.filter(({ record }) => !gate.suppresses(record));
+        counts.events.suppressed += accepted.length - kept.length;
+        const changing = kept.filter(({ record }) => rowsOf.get(record)?.some(({ changes }) => changes));
+        const refused = new Set<Accepted>();
+        for (const { batch, records } of fill(changing)) {
+          batch.fillUpload(uploadedAt);
+          for (const index of await write(batch, signal)) {
+            const one = records[index];
+            if (one !== undefined) refused.add(one);
+          }
+        }
+        for (const one of kept) {
+          if (!refused.has(one)) count(one);
+          else {
+            reject(
+              placeOf(one.message),
+              "refused_by_warehouse",
+              "the warehouse refuses the row for its data",
+            );
+          }
+        }
+      });
+      return counts;
+    },
+  };
+}

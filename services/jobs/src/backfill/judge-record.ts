@@ -1,0 +1,127 @@
+import {
+  busPositionOf,
+  correctionOf,
+  type EventType,
+  type ExportRecord,
+  processEvent,
+  type RecordTable,
+  type RightRow,
+  type StoredRow,
+  versionNumber,
+} from "@conversation-export/domain";
+import {
+  contentDigest,
+  type LandedEvent,
+  type LandingCoverage,
+  type RecordName,
+  type WrongRow,
+} from "@conversation-export/warehouse";
+import { type GrowingCounts, noteProblem } from "./backfill-counts.ts";
+
+/** Estimated size of a row to delete. */
+const KEY_BYTES = 400;
+
+/** The bits of a version that hold the place on the bus. */
+const PLACE = (1n << 64n) - 1n;
+
+const placeOf = ({ topic, partition, offset }: LandedEvent): string => `${topic}/${partition}/${offset}`;
+
+/** Differences found among the records of one type. */
+export type Plan = {
+  readonly type: EventType;
+  readonly insert: RightRow[];
+  readonly remove: WrongRow[];
+  readonly outranked: Set<RecordTable>;
+  /** Records with a difference; `place` is that of the last event. */
+  readonly different: (RecordName & { readonly place: string })[];
+  /** Estimated size. */
+  bytes: number;
+};
+
+export const newPlan = (type: EventType): Plan => ({
+  type,
+  insert: [],
+  remove: [],
+  outranked: new Set(),
+  different: [],
+  bytes: 0,
+});
+
+export const isEmpty = ({ insert, remove }: Plan): boolean => insert.length === 0 && remove.length === 0;
+
+/**
+ * Adds to `plan` what differs between one record, computed from all its events in landing, and its stored
+ * rows.
+ */
+export const judgeRecord = (
+  plan: Plan,
+  events: readonly LandedEvent[],
+  stored: readonly StoredRow[],
+  counts: GrowingCounts,
+  facts: {
+    readonly isSuppressed: (record: ExportRecord) => boolean;
+    /** null: nothing may be deleted. */
+    readonly coverage: LandingCoverage | null;
+  },
+): void => {
+  const { isSuppressed, coverage } = facts;
+  const [first] = events;
+  if (first === undefined) return;
+  const { clientId, recordId: id } = first;
+  const exports: ExportRecord[] = [];
+  const untouchable = new Set<bigint>();
+  const places = new Set<bigint>();
+  for (const event of events) {
+    counts.events.read += 1;
+    const place = placeOf(event);
+    const position = busPositionOf(event);
+    places.add(versionNumber({ ...position, exportedAt: 0 }));
+    const outcome = processEvent({ text: event.text, headers: event.headers, position }, plan.type);
+    if (outcome.kind !== "accepted") {
+      counts.events[outcome.kind] += 1;
+      const detail = outcome.kind === "rejected" ? outcome.detail : "";
+      noteProblem(counts, { place, reason: outcome.reason, detail });
+      continue;
+    }
+    const { record } = outcome;
+    if (record.id !== id || record.clientId !== clientId) {
+      // The other record has further events, which are not at hand here.
+      counts.events.rejected += 1;
+      noteProblem(counts, { place, reason: "other_record", detail: "landed under another id or client" });
+      return;
+    }
+    if (isSuppressed(record)) {
+      counts.events.suppressed += 1;
+      untouchable.add(versionNumber(record.version));
+    } else {
+      exports.push(record);
+    }
+  }
+  counts.records.examined += 1;
+  const dates = exports.length > 0 ? exports : events;
+  const created = Math.min(...dates.map(({ dateCreated }) => dateCreated));
+  // The row's own event must be at hand: its day may have been dropped since the coverage was read.
+  const isDeletable = ({ uploadedAt, version }: StoredRow): boolean =>
+    coverage !== null &&
+    places.has(version & PLACE) &&
+    created >= coverage.since &&
+    uploadedAt >= coverage.since &&
+    uploadedAt <= coverage.asOf;
+  const { insert, remove, undeletable, outranked } = correctionOf({
+    exports,
+    untouchable,
+    stored,
+    isDeletable,
+    digestOf: contentDigest,
+  });
+  for (const { table } of undeletable) counts.rows.undeletable[table] += 1;
+  if (insert.length === 0 && remove.length === 0) return;
+  counts.records.different += 1;
+  const last = events.at(-1) ?? first;
+  plan.different.push({ type: plan.type, clientId, id, place: placeOf(last) });
+  plan.bytes += remove.length * KEY_BYTES;
+  if (insert.length > 0) for (const { text } of events) plan.bytes += text.length;
+  for (const row of insert) plan.insert.push(row);
+  for (const row of remove) plan.remove.push({ clientId, id, row });
+  for (const table of outranked) plan.outranked.add(table);
+};

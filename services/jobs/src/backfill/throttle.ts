@@ -1,0 +1,40 @@
+import { setTimeout as sleep } from "node:timers/promises";
+
+const ASK_EVERY_MS = 1_000;
+
+/** Slows a job down in favour of ingest. */
+export type Throttle = {
+  /** Resolves when ingest lags by at most `maxLag` messages; an unknown lag counts as too large. */
+  untilLagIs(maxLag: number | null, signal: AbortSignal, onWait: (lag: number | null) => void): Promise<void>;
+  /** Resolves when `events` have taken the time, since `startedAt` (of `now`), that this rate gives them. */
+  pace(events: number, startedAt: number, rowsPerSecond: number | null, signal: AbortSignal): Promise<void>;
+};
+
+/**
+ * @param deps.lag number of messages that ingest has not committed; null when Kafka does not answer
+ * @param deps.now milliseconds
+ */
+export const createThrottle = (deps: {
+  readonly lag: (signal: AbortSignal) => Promise<number | null>;
+  readonly now: () => number;
+  readonly askEveryMs?: number;
+}): Throttle => {
+  const { lag, now, askEveryMs = ASK_EVERY_MS } = deps;
+  return {
+    async untilLagIs(maxLag, signal, onWait) {
+      if (maxLag === null) return;
+      for (;;) {
+        signal.throwIfAborted();
+        const behind = await lag(signal);
+        if (behind !== null && behind <= maxLag) return;
+        onWait(behind);
+        await sleep(askEveryMs, undefined, { signal });
+      }
+    },
+    async pace(events, startedAt, rowsPerSecond, signal) {
+      if (rowsPerSecond === null) return;
+      const left = startedAt + (events / rowsPerSecond) * 1_000 - now();
+      if (left > 0) await sleep(left, undefined, { signal });
+    },
+  };
+};

@@ -1,0 +1,41 @@
+import { runJob } from "@conversation-export/queue";
+import { createSubjectHash } from "@conversation-export/suppression";
+import {
+  createErasureStore,
+  createRequestCompletion,
+  createSuppressionStore,
+} from "@conversation-export/warehouse";
+import type { AssembledJob, Shared } from "../process/shared.ts";
+import { createErasure } from "./erasure.ts";
+import { createErasureDeadline } from "./erasure-deadline.ts";
+import { createWritersConfirmed } from "./writers-confirmed.ts";
+
+const LOOK_FOR_OVERDUE_EVERY_MS = 15_000;
+
+/** Assembles the job that erases persons, and the watch over requests that are overdue. */
+export const createErasureJob = ({ config, session, leases, metrics, log }: Shared): AssembledJob => {
+  const now = Date.now;
+  const requests = createRequestCompletion({ session, now });
+  const store = createErasureStore({ session });
+  const erasure = createErasure({
+    requests,
+    store,
+    suppressions: createSuppressionStore({ session }),
+    writers: createWritersConfirmed({ leases, store, now, log }),
+    hash: createSubjectHash(config.suppressionSecret),
+    leaseMs: config.writerLeaseMs,
+    now,
+  });
+  const deadline = createErasureDeadline({
+    requests,
+    deadlineMs: config.erasureDeadlineMs,
+    everyMs: LOOK_FOR_OVERDUE_EVERY_MS,
+    metrics,
+    log,
+    now,
+  });
+  return {
+    job: runJob(erasure, { globalConcurrency: 1 }),
+    parts: [{ name: "erasure deadline", start: deadline.start, stop: deadline.stop }],
+  };
+};

@@ -1,0 +1,42 @@
+import { createLoop } from "@conversation-export/runtime";
+
+export type AnswerWatch = {
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  /** true when the last ping was answered, otherwise the reason why not. */
+  answers(): true | string;
+};
+
+/** Pings a server every `everyMs`. */
+export const createAnswerWatch = (deps: {
+  name: string;
+  ping: () => Promise<void>;
+  everyMs: number;
+}): AnswerWatch => {
+  const { name, ping, everyMs } = deps;
+  let answer: true | string = `${name} has not been asked yet`;
+
+  const ask = async (): Promise<void> => {
+    try {
+      await ping();
+      answer = true;
+    } catch (error) {
+      answer = error instanceof Error ? error.message : String(error);
+    }
+  };
+
+  const watch = createLoop({ turn: ask, pauseMs: everyMs, pauseFirst: true });
+
+  return {
+    start: async () => {
+      await ask();
+      watch.start();
+    },
+    stop: async () => {
+      const stopped = watch.stop();
+      answer = "stopping";
+      await stopped;
+    },
+    answers: () => answer,
+  };
+};

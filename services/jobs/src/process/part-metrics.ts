@@ -1,0 +1,31 @@
+import type { Metrics } from "@conversation-export/runtime";
+import type { PartCount, PartCounts } from "@conversation-export/warehouse";
+
+/** Registers parts and size of the tables, read at each scrape; without an answer the series are absent. */
+export const registerPartMetrics = (metrics: Metrics, store: Pick<PartCounts, "read">): void => {
+  let asking: Promise<readonly PartCount[]> | undefined;
+  // The gauges of one scrape share one query.
+  const ask = (): Promise<readonly PartCount[]> => {
+    asking ??= store
+      .read()
+      .catch(() => [])
+      .finally(() => {
+        asking = undefined;
+      });
+    return asking;
+  };
+  const gauge = (name: string, help: string, valueOf: (count: PartCount) => number): void => {
+    metrics.gauge(name, help, ["table"], async (one) => {
+      const counts = await ask();
+      one.reset();
+      for (const count of counts) one.set({ table: count.table }, valueOf(count));
+    });
+  };
+  gauge("warehouse_parts", "active parts of the table", ({ parts }) => parts);
+  gauge(
+    "warehouse_partition_parts",
+    "active parts of the partition that has the most",
+    ({ inFullestPartition }) => inFullestPartition,
+  );
+  gauge("warehouse_bytes", "bytes of the active parts on disk", ({ bytes }) => bytes);
+};

@@ -1,0 +1,36 @@
+import type { Exclusive, Redis, RunnableJob, WriterLeases } from "@conversation-export/queue";
+import type { Logger, Metrics, Part } from "@conversation-export/runtime";
+import type { SuppressionGate } from "@conversation-export/suppression";
+import type { RowReplacer, Session } from "@conversation-export/warehouse";
+import type { Config } from "../config.ts";
+import type { Bus } from "./bus.ts";
+import type { PendingWrites } from "./pending-writes.ts";
+
+/** The parts of the process from which each job builds what it needs. */
+export type Shared = {
+  readonly config: Config;
+  /** Statements of the user for jobs. */
+  readonly session: Session;
+  readonly redis: Redis;
+  readonly bus: Bus;
+  readonly leases: WriterLeases;
+  /** Every job that writes records asks it. */
+  readonly gate: SuppressionGate;
+  /** Writes of this process under way; an erasure waits for them. */
+  readonly pending: PendingWrites;
+  /**
+   * Locks over all processes: single rows of records are deleted, and the ledger of windows changed, under
+   * one each.
+   */
+  readonly exclusive: Pick<Exclusive, "run">;
+  readonly replacer: RowReplacer;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+};
+
+/** What the folder of a job gives to the process. */
+export type AssembledJob = {
+  readonly job: RunnableJob;
+  /** Started before the workers and stopped after them. */
+  readonly parts?: readonly Part[];
+};

@@ -1,0 +1,58 @@
+import { type Logger, type Metrics, retry } from "@conversation-export/runtime";
+import { createPartCounts, createSession, type Session } from "@conversation-export/warehouse";
+import type { Config } from "../config.ts";
+import { createAnswerWatch } from "./answer-watch.ts";
+import { registerPartMetrics } from "./part-metrics.ts";
+
+/**
+ * More statements than all jobs of a process have in flight, so that none waits for one that takes an hour.
+ */
+const WAREHOUSE_CONNECTIONS = 64;
+
+export type Warehouse = {
+  readonly session: Session;
+  /** Waits for ClickHouse as long as it takes; rejects after `stop`. */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  /** true when ClickHouse answered the last question, otherwise why it did not. */
+  answers(): true | string;
+};
+
+/** ClickHouse as the user for jobs, watched for readiness and with metrics of its parts. */
+export const createWarehouse = (deps: {
+  readonly config: Pick<Config, "clickhouse" | "topology">;
+  readonly application: string;
+  readonly askEveryMs: number;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+}): Warehouse => {
+  const { config, application, askEveryMs, metrics, log } = deps;
+  const session = createSession({
+    ...config.clickhouse,
+    application,
+    topology: config.topology,
+    maxConnections: WAREHOUSE_CONNECTIONS,
+  });
+  const watch = createAnswerWatch({ name: "ClickHouse", ping: session.ping, everyMs: askEveryMs });
+  const stopping = new AbortController();
+  registerPartMetrics(metrics, createPartCounts({ session }));
+
+  return {
+    session,
+    start: async () => {
+      await watch.start();
+      await retry(session.ping, {
+        signal: stopping.signal,
+        onRetry: (error, attempt) => {
+          if (attempt === 1) log.warn({ error: String(error) }, "ClickHouse is away, trying again");
+        },
+      });
+    },
+    stop: async () => {
+      stopping.abort();
+      await watch.stop();
+      await session.close();
+    },
+    answers: watch.answers,
+  };
+};

@@ -1,0 +1,52 @@
+import { runJob } from "@conversation-export/queue";
+import { createClientStore, createReconcileStore } from "@conversation-export/warehouse";
+import { withBus } from "../process/bus-clients.ts";
+import type { AssembledJob, Shared } from "../process/shared.ts";
+import { createReconcile } from "./reconcile.ts";
+import type { Fate } from "./reconcile-hour.ts";
+
+/** How long a comparison waits for ingest before a later attempt does. */
+const PATIENCE_MS = 60_000;
+
+/** Labels of the fates in the metric. */
+const FATES: Readonly<Record<Fate, string>> = {
+  readable: "readable",
+  missing: "missing",
+  deadLetters: "dead_letters",
+  suppressed: "suppressed",
+  erasedButReadable: "erased_but_readable",
+  expired: "expired",
+};
+
+/** Assembles the job that compares the bus with what is readable. */
+export const createReconcileJob = ({ config, session, bus, gate, metrics }: Shared): AssembledJob => {
+  const compared = metrics.counter(
+    "reconciled_messages_total",
+    "Messages of the bus that were compared with what is readable, by what became of them",
+    ["topic", "fate"],
+  );
+  const reconcile = createReconcile({
+    topics: bus.types,
+    reader: bus.reader,
+    letters: bus.letters,
+    progress: bus.progress,
+    store: createReconcileStore({ session, now: Date.now }),
+    clients: createClientStore({ session, now: Date.now }),
+    suppresses: gate.wouldSuppress,
+    maxTimeAheadMs: config.maxTimeAheadMs,
+    patienceMs: PATIENCE_MS,
+    now: Date.now,
+    onCompared: ({ topic, gone, ignored, refused, clients }) => {
+      compared.inc({ topic, fate: "gone" }, gone);
+      compared.inc({ topic, fate: "ignored" }, ignored);
+      compared.inc({ topic, fate: "refused" }, refused);
+      for (const [fate, label] of Object.entries(FATES) as [Fate, string][]) {
+        compared.inc(
+          { topic, fate: label },
+          clients.reduce((sum, one) => sum + one[fate], 0),
+        );
+      }
+    },
+  });
+  return { job: runJob(withBus(bus, reconcile), { globalConcurrency: 1 }) };
+};

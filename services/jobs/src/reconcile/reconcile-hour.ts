@@ -1,0 +1,143 @@
+import type { BusMessage, BusRange, LetterReader, RangeReader } from "@conversation-export/bus";
+import { busPositionOf, type EventType, type ExportRecord, readMessage } from "@conversation-export/domain";
+import type { ReconcileResult } from "@conversation-export/queue";
+import type { ReconcileStore } from "@conversation-export/warehouse";
+
+export type HourReport = ReconcileResult["hours"][number];
+export type Difference = ReconcileResult["differences"][number];
+export type Fate = Exclude<keyof HourReport["clients"][number], "clientId">;
+
+type Carried = { readonly record: ExportRecord; readonly message: BusMessage };
+
+const BATCH = 5_000;
+/** Number of missing messages from which on they are counted without looking for a reason. */
+const MAX_UNEXPLAINED = 10_000;
+
+const placeOf = (position: { readonly partition: number; readonly offset: number }): string =>
+  `${position.partition}/${position.offset}`;
+
+/** Compares the messages of one topic in one hour, given as ranges of partitions, with what is readable. */
+export const reconcileHour = async (
+  deps: {
+    readonly reader: Pick<RangeReader, "read">;
+    readonly letters: Pick<LetterReader, "list">;
+    readonly store: Pick<ReconcileStore, "readable" | "standing">;
+    /** true: the record was erased. */
+    readonly suppresses: (record: ExportRecord) => boolean;
+    /** true: the record is older than its client keeps. */
+    readonly isExpired: (record: ExportRecord) => boolean;
+    readonly maxTimeAheadMs: number;
+    readonly now: () => number;
+  },
+  work: {
+    readonly hour: string;
+    readonly topic: string;
+    readonly type: EventType;
+    readonly ranges: readonly BusRange[];
+    /** How many of the partitions were made anew. */
+    readonly madeAnew: number;
+    /** null: all. */
+    readonly clientId: string | null;
+    readonly signal: AbortSignal;
+    readonly onRead: (messages: number) => Promise<void>;
+  },
+): Promise<{ readonly report: HourReport; readonly differences: readonly Difference[] }> => {
+  const { reader, letters, store, suppresses, isExpired } = deps;
+  const { topic, type, signal } = work;
+  const clients = new Map<string, Record<Fate, number>>();
+  const unexplained = new Map<string, Carried[]>();
+  const differences: Difference[] = [];
+  let unexplainedCount = 0;
+  let [gone, ignored, refused] = [0, 0, 0];
+
+  const count = (clientId: string, fate: Fate): void => {
+    const fates = clients.get(clientId) ?? {
+      readable: 0,
+      missing: 0,
+      deadLetters: 0,
+      suppressed: 0,
+      erasedButReadable: 0,
+      expired: 0,
+    };
+    fates[fate] += 1;
+    clients.set(clientId, fates);
+  };
+
+  const differ = ({ record, message }: Carried, fate: Difference["fate"]): void => {
+    count(record.clientId, fate === "missing" ? "missing" : "erasedButReadable");
+    const { partition, offset } = message;
+    differences.push({ fate, clientId: record.clientId, type, topic, partition, offset });
+  };
+
+  const recordsOf = (batch: readonly Carried[]): ExportRecord[] => batch.map(({ record }) => record);
+
+  const compareErased = async (batch: readonly Carried[]): Promise<void> => {
+    const standing = await store.standing(type, recordsOf(batch), signal);
+    for (const [index, one] of batch.entries()) {
+      if (standing[index] === true) differ(one, "erased_but_readable");
+      else count(one.record.clientId, "suppressed");
+    }
+  };
+
+  const compare = async (batch: readonly Carried[]): Promise<void> => {
+    const readable = await store.readable(type, recordsOf(batch), signal);
+    for (const [index, one] of batch.entries()) {
+      const { clientId } = one.record;
+      if (readable[index] === true) count(clientId, "readable");
+      else if (unexplainedCount >= MAX_UNEXPLAINED) count(clientId, "missing");
+      else {
+        const place = placeOf(busPositionOf(one.message));
+        unexplained.set(place, [...(unexplained.get(place) ?? []), one]);
+        unexplainedCount += 1;
+      }
+    }
+  };
+
+  const compareMessages = async (messages: readonly BusMessage[]): Promise<void> => {
+    const batch: Carried[] = [];
+    const erased: Carried[] = [];
+    for (const message of messages) {
+      const outcome = readMessage(message, type, { maxTimeAheadMs: deps.maxTimeAheadMs, now: deps.now() });
+      if (outcome.kind === "rejected") refused += 1;
+      else if (outcome.kind === "ignored") ignored += 1;
+      else if (work.clientId === null || outcome.record.clientId === work.clientId) {
+        const { record } = outcome;
+        // Sorted out first, so that their ids are not noted.
+        if (suppresses(record)) erased.push({ record, message });
+        else if (isExpired(record)) count(record.clientId, "expired");
+        else batch.push({ record, message });
+      }
+    }
+    await compare(batch);
+    await compareErased(erased);
+  };
+
+  for (const range of work.ranges) {
+    const onLost = (lost: BusRange): void => {
+      gone += lost.to - lost.from;
+    };
+    for await (const messages of reader.read({ ...range, signal, onLost })) {
+      for (let at = 0; at < messages.length; at += BATCH) {
+        signal.throwIfAborted();
+        await compareMessages(messages.slice(at, at + BATCH));
+      }
+      await work.onRead(messages.length);
+    }
+  }
+
+  // Dead letters are read only when a message is missing.
+  if (unexplained.size > 0) {
+    for await (const { arrival } of letters.list(topic, {}, signal)) {
+      for (const { record } of unexplained.get(placeOf(arrival)) ?? []) count(record.clientId, "deadLetters");
+      unexplained.delete(placeOf(arrival));
+      if (unexplained.size === 0) break;
+    }
+  }
+  for (const all of unexplained.values()) for (const one of all) differ(one, "missing");
+
+  const byClient = [...clients]
+    .map(([clientId, fates]) => ({ clientId, ...fates }))
+    .sort((one, other) => (one.clientId < other.clientId ? -1 : 1));
+  const { hour, madeAnew } = work;
+  return { report: { hour, topic, gone, ignored, refused, madeAnew, clients: byClient }, differences };
+};

@@ -1,0 +1,245 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { BusRange, GroupProgress, LetterReader, RangeReader } from "@conversation-export/bus";
+import { type EventType, expiryDateOf, type ExportRecord } from "@conversation-export/domain";
+import {
+  type JobHandler,
+  type ReconcileData,
+  reconcileJob,
+  type ReconcileResult,
+} from "@conversation-export/queue";
+import { ServiceError } from "@conversation-export/runtime";
+import type { ClientStore, ReconciledUntil, ReconcileStore } from "@conversation-export/warehouse";
+import { type HourReport, reconcileHour } from "./reconcile-hour.ts";
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 86_400_000;
+const MAX_HOURS = 31 * 24;
+/** Differences named in the report. */
+const MAX_NAMED = 100;
+/** Attempts of a comparison that finds erased but readable records: their erasure may be under way. */
+const ERASURE_ATTEMPTS = 10;
+/** Differences named in the reason of the failure. */
+const MAX_IN_REASON = 5;
+/** Entries of clients in the report, beyond which only clients with a difference are kept. */
+const MAX_ENTRIES = 2_000;
+/** How far back a scheduled comparison goes after a long break. */
+const MAX_BEHIND_HOURS = 7 * 24;
+
+export type ReconcileState = {
+  readonly from: number;
+  readonly to: number;
+  /** The start of the next hour. */
+  readonly next: number;
+  /**
+   * Offsets at which the next hour begins, if the hour before was compared; null: at the first message of its
+   * time.
+   */
+  readonly starts: ReconciledUntil["offsets"] | null;
+  readonly report: Omit<ReconcileResult, "from" | "to">;
+};
+
+const NOTHING: ReconcileState["report"] = { hours: [], missing: 0, erasedButReadable: 0, differences: [] };
+
+const floorHour = (ms: number): number => Math.floor(ms / HOUR_MS) * HOUR_MS;
+const isoOf = (ms: number): string => new Date(ms).toISOString();
+
+/**
+ * Compares, hour by hour of the bus time, what the topics carried with what is readable. An hour of a
+ * partition reaches from the first message of its time to the first of the next hour, so every message
+ * belongs to exactly one.
+ */
+export const createReconcile = (deps: {
+  readonly topics: ReadonlyMap<string, EventType>;
+  readonly reader: Pick<RangeReader, "bounds" | "offsetsAt" | "read">;
+  readonly letters: Pick<LetterReader, "list">;
+  /** Of the group of ingest. */
+  readonly progress: Pick<GroupProgress, "fetch">;
+  readonly store: Omit<ReconcileStore, "close">;
+  readonly clients: Pick<ClientStore, "listClients">;
+  /** true: the record was erased. */
+  readonly suppresses: (record: ExportRecord) => boolean;
+  /** How much later than its arrival an event may claim to be. */
+  readonly maxTimeAheadMs: number;
+  /** How long to wait until ingest has settled an hour; then a later attempt goes on waiting. */
+  readonly patienceMs: number;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  readonly onCompared: (report: HourReport) => void;
+}): JobHandler<ReconcileData, ReconcileResult, ReconcileState> => {
+  const { topics, reader, progress, store, now } = deps;
+
+  const begin = async ({ from, to, clientId }: ReconcileData): Promise<ReconcileState> => {
+    const report = NOTHING;
+    const end = to === null ? floorHour(now()) : Math.ceil(Date.parse(to) / HOUR_MS) * HOUR_MS;
+    if (from === null && to === null && clientId === null) {
+      const last = await store.loadUntil();
+      const start = Math.min(end, Math.max(last?.until ?? end - HOUR_MS, end - MAX_BEHIND_HOURS * HOUR_MS));
+      const starts = last !== null && last.until === start ? last.offsets : null;
+      return { from: start, to: end, next: start, starts, report };
+    }
+    const start = from === null ? end - HOUR_MS : floorHour(Date.parse(from));
+    if (start >= end) {
+      const over = isoOf(floorHour(now()));
+      throw new ServiceError("no_hour_over", `the window has no hour, the last one was over at ${over}`);
+    }
+    if (end - start > MAX_HOURS * HOUR_MS) {
+      throw new ServiceError("reconcile_window", `the window must have at most ${MAX_HOURS} hours`);
+    }
+    return { from: start, to: end, next: start, starts: null, report };
+  };
+
+  /** Resolves when ingest has settled the ranges, so that what they hold must be readable. */
+  const settled = async (topic: string, ranges: readonly BusRange[], signal: AbortSignal): Promise<void> => {
+    const deadline = now() + deps.patienceMs;
+    for (;;) {
+      const committed = new Map(
+        (await progress.fetch(topic)).map((entry) => [entry.partition, entry.committed ?? 0]),
+      );
+      if (ranges.every(({ partition, from, to }) => from >= to || (committed.get(partition) ?? 0) >= to)) {
+        return;
+      }
+      if (now() >= deadline) {
+        throw new ServiceError(
+          "reconcile_behind",
+          `ingest has not read all of ${topic} up to this hour yet`,
+          {
+            retryable: true,
+          },
+        );
+      }
+      await sleep(500, undefined, { signal });
+    }
+  };
+
+  const expiryOf = async (): Promise<(record: ExportRecord) => boolean> => {
+    const clients = await deps.clients.listClients();
+    const cutoffs = new Map(
+      clients.flatMap(({ clientId, retentionDays }) =>
+        retentionDays === null ? [] : [[clientId, (now() - retentionDays * DAY_MS) * 1000] as const],
+      ),
+    );
+    return (record) => {
+      return expiryDateOf(record) < (cutoffs.get(record.clientId) ?? Number.NEGATIVE_INFINITY);
+    };
+  };
+
+  return {
+    type: reconcileJob,
+    run: async (context) => {
+      const { data, signal, log } = context;
+      await store.forgetLeft();
+      let state = context.state ?? (await begin(data));
+      const byClock = data.from === null && data.to === null && data.clientId === null;
+      const total = (state.to - state.from) / HOUR_MS;
+      const isExpired = await expiryOf();
+
+      for (let hour = state.next; hour < state.to; hour += HOUR_MS) {
+        let report = state.report;
+        const offsets: { topic: string; partition: number; offset: number }[] = [];
+        const note = isoOf(hour);
+        for (const [topic, type] of topics) {
+          const { ranges, madeAnew } = await rangesOf(reader, topic, hour, state.starts);
+          if (madeAnew.length > 0) {
+            const partitions = madeAnew.join(", ");
+            log.warn({ topic, partitions }, "the topic was made anew: it is compared from its start");
+          }
+          await settled(topic, ranges, signal);
+          const where = { hour: note, topic, type, ranges, madeAnew: madeAnew.length };
+          const work = { ...where, clientId: data.clientId, signal };
+          const onRead = (): Promise<void> =>
+            context.progress({ done: (hour - state.from) / HOUR_MS, total, unit: "hours", note });
+          const compared = await reconcileHour({ ...deps, isExpired }, { ...work, onRead });
+          deps.onCompared(compared.report);
+          for (const one of compared.differences.slice(0, MAX_NAMED))
+            log.error(one, "a difference to the bus");
+          report = withHour(report, compared);
+          offsets.push(...ranges.map(({ partition, to }) => ({ topic, partition, offset: to })));
+        }
+        const until = hour + HOUR_MS;
+        state = { ...state, report, next: until, starts: offsets };
+        await context.save(state);
+        if (byClock && ((await store.loadUntil())?.until ?? 0) < until)
+          await store.saveUntil({ until, offsets });
+      }
+      await context.progress({ done: total, total, unit: "hours" });
+      const result = { from: isoOf(state.from), to: isoOf(state.to), ...state.report };
+      if (result.missing === 0 && result.erasedButReadable === 0) return result;
+      // The next attempt compares the same hours anew.
+      await context.save({ ...state, next: state.from, starts: null, report: NOTHING });
+      throw failureOf(result, context.attempt);
+    },
+  };
+};
+
+/**
+ * The messages of an hour in each partition: from where the hour before ended, or from the first of its time.
+ * `madeAnew`: partitions that hold less than was compared, so their topic was deleted and made again.
+ */
+const rangesOf = async (
+  reader: Pick<RangeReader, "bounds" | "offsetsAt">,
+  topic: string,
+  hour: number,
+  behindLast: ReconcileState["starts"],
+): Promise<{ ranges: BusRange[]; madeAnew: number[] }> => {
+  const starts = new Map(
+    (await reader.offsetsAt(topic, hour)).map(({ partition, offset }) => [partition, offset]),
+  );
+  const madeAnew: number[] = [];
+  const bounds = behindLast === null ? [] : await reader.bounds(topic);
+  for (const { topic: of, partition, offset } of behindLast ?? []) {
+    const bound = bounds.find((one) => one.partition === partition);
+    if (of !== topic || bound === undefined) continue;
+    // Begins at the last end, so that messages with older times that came late are compared too.
+    if (offset <= bound.end) starts.set(partition, offset);
+    else {
+      starts.set(partition, bound.start);
+      madeAnew.push(partition);
+    }
+  }
+  const ends = await reader.offsetsAt(topic, hour + HOUR_MS);
+  const ranges = ends.map(({ partition, offset }) => {
+    const from = starts.get(partition) ?? 0;
+    // Times set by producers may go back, so the end by time may lie before what was compared.
+    return { topic, partition, from, to: Math.max(from, offset) };
+  });
+  return { ranges, madeAnew };
+};
+
+/** The report with one more hour of a topic, kept below a bound. */
+const withHour = (
+  report: ReconcileState["report"],
+  { report: hour, differences }: Awaited<ReturnType<typeof reconcileHour>>,
+): ReconcileState["report"] => {
+  const entries = report.hours.reduce((sum, { clients }) => sum + clients.length, 0);
+  const clients =
+    entries + hour.clients.length <= MAX_ENTRIES
+      ? hour.clients
+      : hour.clients.filter((one) => one.missing + one.erasedButReadable > 0).slice(0, MAX_NAMED);
+  return {
+    hours: [...report.hours, { ...hour, clients }],
+    missing: report.missing + hour.clients.reduce((sum, one) => sum + one.missing, 0),
+    erasedButReadable:
+      report.erasedButReadable + hour.clients.reduce((sum, one) => sum + one.erasedButReadable, 0),
+    differences: [...report.differences, ...differences].slice(0, MAX_NAMED),
+  };
+};
+
+/** Names only places on the bus: the reason is kept for longer than records may be. */
+const failureOf = (result: ReconcileResult, attempt: number): ServiceError => {
+  const named = (fate: ReconcileResult["differences"][number]["fate"]): string =>
+    result.differences
+      .filter((one) => one.fate === fate)
+      .slice(0, MAX_IN_REASON)
+      .map((one) => `${one.topic}/${one.partition}/${one.offset} (${one.clientId})`)
+      .join(", ");
+  const window = `of ${result.from} to ${result.to}`;
+  const erased = `${result.erasedButReadable} exports ${window} are of erased records that are readable, such as ${named("erased_but_readable")}`;
+  if (result.missing === 0) {
+    return new ServiceError("erased_but_readable", erased, { retryable: attempt < ERASURE_ATTEMPTS });
+  }
+  const missing = `${result.missing} exports ${window} are not readable, such as ${named("missing")}`;
+  return new ServiceError(
+    "records_missing",
+    result.erasedButReadable === 0 ? missing : `${missing}; ${erased}`,
+  );
+};

@@ -1,0 +1,22 @@
+import { runJob } from "@conversation-export/queue";
+import { createReplayStore } from "@conversation-export/warehouse";
+import { withBus } from "../process/bus-clients.ts";
+import type { AssembledJob, Shared } from "../process/shared.ts";
+import { createReplay } from "./replay.ts";
+
+/** Assembles the job that sends dead letters to their topic again. */
+export const createReplayJob = ({ session, bus, metrics }: Shared): AssembledJob => {
+  const replayed = metrics.counter("replayed_letters_total", "Dead letters sent to their topic again", [
+    "topic",
+    "reason",
+  ]);
+  const replay = createReplay({
+    topics: bus.topics,
+    letters: bus.letters,
+    reader: bus.reader,
+    producer: bus.producer,
+    store: createReplayStore({ session, now: Date.now }),
+    onReplayed: (topic, reason, letters) => replayed.inc({ topic, reason }, letters),
+  });
+  return { job: runJob(withBus(bus, replay), { globalConcurrency: 1 }) };
+};

@@ -1,0 +1,22 @@
+import type { BusMessage, Letter, RangeReader } from "@conversation-export/bus";
+
+/**
+ * Reads the message of a letter without payload from the place of its first arrival; null when Kafka no
+ * longer holds it, or holds another message there.
+ */
+export const readOriginal = async (
+  reader: Pick<RangeReader, "bounds" | "read">,
+  { topic, arrival, arrivedAt }: Pick<Letter, "topic" | "arrival" | "arrivedAt">,
+  signal: AbortSignal,
+): Promise<BusMessage | null> => {
+  const { partition, offset } = arrival;
+  const bounds = (await reader.bounds(topic)).find((entry) => entry.partition === partition);
+  if (bounds === undefined || offset < bounds.start || offset >= bounds.end) return null;
+  const range = { topic, partition, from: offset, to: offset + 1, signal, onLost: () => {} };
+  for await (const [message] of reader.read(range)) {
+    // A topic that was deleted and made again has other messages at the same places.
+    const isSame = message !== undefined && message.timestamp === arrivedAt && message.value !== null;
+    return isSame ? message : null;
+  }
+  return null;
+};

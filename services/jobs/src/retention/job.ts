@@ -1,0 +1,16 @@
+import { runJob } from "@conversation-export/queue";
+import { createClientStore, createRetentionStore } from "@conversation-export/warehouse";
+import type { AssembledJob, Shared } from "../process/shared.ts";
+import { createRetention } from "./retention.ts";
+
+/** Assembles the job that deletes what is older than its client wants to keep. */
+export const createRetentionJob = ({ session, metrics }: Shared): AssembledJob => {
+  const expired = metrics.counter("retention_rows_total", "Stored rows erased for their age", ["table"]);
+  const retention = createRetention({
+    clients: createClientStore({ session, now: Date.now }),
+    store: createRetentionStore({ session }),
+    now: Date.now,
+    onErased: (table, rows) => expired.inc({ table }, rows),
+  });
+  return { job: runJob(retention, { globalConcurrency: 1 }) };
+};

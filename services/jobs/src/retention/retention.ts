@@ -1,0 +1,95 @@
+import {
+  type JobHandler,
+  retentionJob,
+  type RetentionData,
+  type RetentionResult,
+} from "@conversation-export/queue";
+import {
+  type ClientStore,
+  type Expired,
+  RETENTION_TABLES,
+  type RetentionStore,
+} from "@conversation-export/warehouse";
+import { ServiceError } from "@conversation-export/runtime";
+
+const DAY_MS = 86_400_000;
+/** Largest difference of two clocks that both count as right. */
+const MAX_CLOCK_DIFFERENCE_MS = 60_000;
+
+/**
+ * Deletes what is older than its client wants to keep, table by table; clients without a retention lose
+ * nothing. The run after one that died finds what is left.
+ */
+export const createRetention = (deps: {
+  readonly clients: Pick<ClientStore, "listClients">;
+  readonly store: Pick<RetentionStore, "expired" | "serverTime">;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  readonly onErased: (table: string, rows: number) => void;
+}): JobHandler<RetentionData, RetentionResult> => {
+  const { clients, store, now, onErased } = deps;
+
+  /**
+   * The earlier of both clocks, so that a wrong clock does not erase young records.
+   * @throws ServiceError `clock_ahead`
+   */
+  const agreedNow = async (): Promise<number> => {
+    const [before, server, after] = [now(), await store.serverTime(), now()];
+    const difference = Math.max(server - after, before - server);
+    if (difference > MAX_CLOCK_DIFFERENCE_MS) {
+      const seconds = Math.round(difference / 1000);
+      throw new ServiceError(
+        "clock_ahead",
+        `the clock of ${server > after ? "ClickHouse" : "this process"} is ${seconds} s ahead of the other, nothing is erased: set the clocks`,
+      );
+    }
+    return Math.min(before, server);
+  };
+
+  return {
+    type: retentionJob,
+    run: async ({ data, signal, log, progress }) => {
+      const { clientId, dryRun } = data;
+      const known = await clients.listClients();
+      if (clientId !== null && !known.some((client) => client.clientId === clientId)) {
+        throw new ServiceError("unknown_client", `there is no client ${clientId}`);
+      }
+      const at = await agreedNow();
+      const cutoffs = known.flatMap((client) => {
+        if (client.retentionDays === null || (clientId !== null && client.clientId !== clientId)) return [];
+        // A retention that reaches back before 1970 keeps everything.
+        const before = Math.max(0, at - client.retentionDays * DAY_MS);
+        return [{ clientId: client.clientId, days: client.retentionDays, before }];
+      });
+      const result: RetentionResult = {
+        dryRun,
+        clients: cutoffs.map((one) => ({ ...one, before: new Date(one.before).toISOString() })),
+        tables: [],
+      };
+      if (cutoffs.length === 0) return result;
+      const expired: Expired = await store.expired(
+        cutoffs.map((one) => ({ clientId: one.clientId, before: one.before * 1000 })),
+        signal,
+      );
+      try {
+        const total = RETENTION_TABLES.length;
+        for (const [done, table] of RETENTION_TABLES.entries()) {
+          await progress({ done, total, unit: "tables", note: table });
+          signal.throwIfAborted();
+          const byClient = await expired.count(table, signal);
+          const rows = byClient.reduce((sum, one) => sum + one.rows, 0);
+          const { dropped } = dryRun || rows === 0 ? { dropped: 0 } : await expired.erase(table, signal);
+          if (!dryRun && rows > 0) {
+            onErased(table, rows);
+            log.info({ table, rows, dropped }, "expired rows erased");
+          }
+          result.tables.push({ table, rows, rowsDropped: dropped, byClient });
+        }
+        await progress({ done: total, total, unit: "tables" });
+      } finally {
+        await expired.end().catch((error: unknown) => log.warn({ err: error }, "keys of the run are left"));
+      }
+      return result;
+    },
+  };
+};

@@ -1,0 +1,130 @@
+import type { UploadWindow, WindowCount } from "@conversation-export/domain";
+import type { JobContext, WindowsData, WriterList } from "@conversation-export/queue";
+import { createLogger } from "@conversation-export/runtime";
+import type { WindowStore } from "@conversation-export/warehouse";
+import { beforeEach, describe, expect, it } from "vitest";
+import { createWindows } from "./windows.ts";
+
+const SECOND = 1_000_000;
+const HOUR = 3_600 * SECOND;
+
+let ledger: UploadWindow[] = [];
+let counts: WindowCount[] = [];
+let countedSince: number[] = [];
+let insert: number | null = null;
+let writers: WriterList = { generation: 0, leases: [], complete: true };
+let now = 0;
+let lock = "";
+
+const store: WindowStore = {
+  list: ({ since = 0 } = {}) => {
+    expect(lock).toBe("windows");
+    return Promise.resolve(ledger.filter(({ start }) => start >= since));
+  },
+  count: (since) => {
+    countedSince.push(since);
+    return Promise.resolve(counts.filter(({ start }) => start >= since));
+  },
+  save: (lines) => {
+    expect(lock).toBe("windows");
+    const isNew = (line: UploadWindow): boolean => lines.every(({ start }) => start !== line.start);
+    ledger = [...ledger.filter(isNew), ...lines].toSorted((a, b) => a.start - b.start);
+    return Promise.resolve();
+  },
+  oldestInsert: () => Promise.resolve(insert),
+  markBackfilled: () => Promise.reject(new Error("not asked for")),
+  lengths: () => Promise.reject(new Error("not asked for")),
+  countStates: () => Promise.reject(new Error("not asked for")),
+};
+
+const context = (data: WindowsData): JobContext<WindowsData> => ({
+  id: "job",
+  data,
+  attempt: 1,
+  signal: new AbortController().signal,
+  log: createLogger({ service: "test", level: "silent" }),
+  state: undefined,
+  save: () => Promise.resolve(),
+  progress: () => Promise.resolve(),
+});
+
+const run = (data: WindowsData = { since: null }) => job.run(context(data));
+const job = createWindows({
+  store,
+  leases: { list: () => Promise.resolve(writers) },
+  exclusive: {
+    run: async (name, signal, work) => {
+      lock = name;
+      try {
+        return await work(signal);
+      } finally {
+        lock = "";
+      }
+    },
+  },
+  windowSeconds: 3_600,
+  graceSeconds: 120,
+  lookback: 2,
+  now: () => now,
+});
+
+const countAt = (start: number): WindowCount => ({
+  start,
+  table: "messages",
+  rows: 1,
+  partitions: ["202610"],
+  offsets: { 0: 1 },
+});
+
+beforeEach(() => {
+  ledger = [];
+  counts = [countAt(10 * HOUR), countAt(14 * HOUR)];
+  countedSince = [];
+  insert = null;
+  writers = { generation: 0, leases: [], complete: true };
+  now = 14.5 * HOUR;
+});
+
+describe("what is counted", () => {
+  it("is everything at first, then what is open and the last windows that have closed", async () => {
+    expect(await run()).toEqual({ counted: 2, opened: 2, closed: 1, reopened: 0 });
+    expect(await run()).toEqual({ counted: 1, opened: 0, closed: 0, reopened: 0 });
+    now = 20 * HOUR;
+    await run();
+    await run();
+    expect(countedSince).toEqual([0, 12 * HOUR, 12 * HOUR, 12 * HOUR]);
+  });
+
+  it("starts at the window in which a given instant lies", async () => {
+    await run({ since: "1970-01-01T10:59:59.999999Z" });
+    expect(countedSince).toEqual([10 * HOUR]);
+  });
+});
+
+describe("a window that has ended", () => {
+  const lease = { id: "1", service: "ingest", confirmed: 0 };
+
+  it.each<[string, () => void]>([
+    [
+      "a process has an older batch in flight",
+      () => (writers = { ...writers, leases: [{ ...lease, oldestUpload: 11 * HOUR - 1 }] }),
+    ],
+    ["leases may be missing", () => (writers = { ...writers, complete: false })],
+    ["an INSERT of that time is still running", () => (insert = 10 * HOUR)],
+  ])("stays open while %s", async (_, arrange) => {
+    arrange();
+    expect(await run()).toMatchObject({ opened: 2, closed: 0 });
+  });
+
+  it("closes beside younger batches", async () => {
+    writers = {
+      ...writers,
+      leases: [
+        { ...lease, oldestUpload: null },
+        { ...lease, oldestUpload: 14 * HOUR },
+      ],
+    };
+    insert = 14 * HOUR;
+    expect(await run()).toMatchObject({ opened: 2, closed: 1 });
+  });
+});

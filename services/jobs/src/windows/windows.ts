@@ -1,0 +1,102 @@
+import {
+  type Micros,
+  MICROS_IN_SECOND,
+  parseTimestamp,
+  updateWindows,
+  WINDOW_STATES,
+} from "@conversation-export/domain";
+import {
+  type Exclusive,
+  type JobHandler,
+  type WindowsData,
+  windowsJob,
+  type WindowsResult,
+  type WriterLeases,
+  type WriterList,
+} from "@conversation-export/queue";
+import type { Metrics } from "@conversation-export/runtime";
+import type { WindowStore } from "@conversation-export/warehouse";
+import { LEDGER } from "../process/locks.ts";
+
+export type WindowsDeps = {
+  readonly store: WindowStore;
+  readonly leases: Pick<WriterLeases, "list">;
+  readonly exclusive: Pick<Exclusive, "run">;
+  readonly windowSeconds: number;
+  /** How long after its end a window stays open. */
+  readonly graceSeconds: number;
+  /** How many closed windows each run counts again. */
+  readonly lookback: number;
+  /** µs since the epoch */
+  readonly now: () => Micros;
+};
+
+/** The oldest instant of upload of a batch in flight; 0 while leases may be missing. */
+const oldestUploadOf = ({ leases, complete }: WriterList): Micros | null =>
+  complete ? oldest(leases.map(({ oldestUpload }) => oldestUpload)) : 0;
+
+const oldest = (instants: readonly (Micros | null)[]): Micros | null =>
+  instants.reduce((least, at) => (at !== null && (least === null || at < least) ? at : least), null);
+
+/** Keeps the ledger of upload windows. */
+export const createWindows = (deps: WindowsDeps): JobHandler<WindowsData, WindowsResult> => {
+  const length = deps.windowSeconds * MICROS_IN_SECOND;
+
+  /**
+   * The first window to count; without one in the data, the first that may have changed since the last run.
+   */
+  const firstWindow = async (data: WindowsData): Promise<Micros> => {
+    if (data.since !== null) {
+      const since = parseTimestamp(data.since) ?? 0;
+      return since - (since % length);
+    }
+    const ledger = await deps.store.list();
+    const last = ledger.at(-1);
+    if (last === undefined) return 0;
+    const open = ledger.find(({ state }) => state === "open");
+    return Math.max(0, Math.min(open?.start ?? last.start, last.start) - deps.lookback * length);
+  };
+
+  return {
+    type: windowsJob,
+    run: ({ data, signal: stop, log }) =>
+      deps.exclusive.run(LEDGER, stop, async (signal) => {
+        const since = await firstWindow(data);
+        // Read before the count, which may miss batches that are in flight now.
+        const now = deps.now();
+        const upload = oldestUploadOf(await deps.leases.list());
+        const insert = await deps.store.oldestInsert();
+        const counted = await deps.store.count(since, signal);
+        const stored = await deps.store.list({ since });
+        const changes = updateWindows({
+          stored,
+          counted,
+          now,
+          length,
+          grace: deps.graceSeconds * MICROS_IN_SECOND,
+          oldestUpload: oldest([insert, upload]),
+        });
+        signal.throwIfAborted();
+        await deps.store.save(changes.lines);
+        const windows = new Set([...stored, ...counted].map(({ start }) => start)).size;
+        const { opened, closed, reopened } = changes;
+        if (reopened > 0) log.warn({ reopened }, "rows came late into closed upload windows");
+        return { counted: windows, opened, closed, reopened };
+      }),
+  };
+};
+
+/**
+ * Registers the lines of the ledger by state, read at each scrape; without an answer the last values stay.
+ */
+export const registerWindowMetrics = (metrics: Metrics, store: WindowStore): void => {
+  metrics.gauge(
+    "upload_windows",
+    "lines of the ledger of upload windows, one for each window and table",
+    ["state"],
+    async (gauge) => {
+      const counts = await store.countStates().catch(() => null);
+      if (counts !== null) for (const state of WINDOW_STATES) gauge.set({ state }, counts[state]);
+    },
+  );
+};

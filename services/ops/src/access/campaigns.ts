@@ -1,0 +1,95 @@
+import type { CampaignRow, CampaignStore, ClientStore } from "@conversation-export/warehouse";
+import { CommandError } from "../explain/explain.ts";
+import { type Print, renderJson, renderTable } from "../output/print.ts";
+
+export type NewCampaign = {
+  readonly clientId: string;
+  readonly key: string;
+  /** Language tags; empty: any language. */
+  readonly languages: readonly string[];
+  readonly json: boolean;
+};
+
+export type Campaigns = {
+  create(campaign: NewCampaign): Promise<void>;
+  /** @param clientId null: all clients */
+  list(clientId: string | null, json: boolean): Promise<void>;
+  delete(clientId: string, key: string, json: boolean): Promise<void>;
+};
+
+const view = (campaign: CampaignRow) => ({
+  client_id: campaign.clientId,
+  campaign_key: campaign.key,
+  state: campaign.deleted ? "deleted" : "active",
+  languages: campaign.languages,
+  created_at: campaign.createdAt,
+});
+
+/**
+ * Manages the campaigns that clients may trigger by SMS. Each action prints its result.
+ *
+ * @throws CommandError for an unknown or deleted client or campaign.
+ */
+export const createCampaigns = (deps: {
+  store: CampaignStore;
+  clients: Pick<ClientStore, "findClient">;
+  print: Print;
+  now: () => Date;
+}): Campaigns => {
+  const { store, clients, print, now } = deps;
+
+  const requireClient = async (clientId: string): Promise<void> => {
+    const client = await clients.findClient(clientId);
+    if (client !== null && !client.deleted) return;
+    const state = client === null ? `there is no client ${clientId}` : `the client ${clientId} is deleted`;
+    throw new CommandError(`${state}: make it with \`export-ops clients create ${clientId}\``);
+  };
+
+  return {
+    create: async ({ clientId, key, languages, json }) => {
+      await requireClient(clientId);
+      const found = await store.find(clientId, key);
+      if (found !== null && !found.deleted) {
+        throw new CommandError(
+          `the campaign ${key} of the client ${clientId} exists already: delete it first to change its languages`,
+        );
+      }
+      const createdAt = found?.createdAt ?? now().toISOString();
+      const campaign: CampaignRow = { clientId, key, languages, deleted: false, createdAt };
+      await store.save(campaign);
+      if (json) print(renderJson(view(campaign)));
+      else print(`created the campaign ${key} of the client ${clientId}`);
+    },
+    list: async (clientId, json) => {
+      if (clientId !== null && (await clients.findClient(clientId)) === null) {
+        throw new CommandError(
+          `there is no client ${clientId}: \`export-ops clients list\` shows those that exist`,
+        );
+      }
+      const campaigns = (await store.list(clientId)).map(view);
+      if (json) return print(renderJson(campaigns));
+      const rows = campaigns.map((row) => [
+        row.client_id,
+        row.campaign_key,
+        row.state,
+        row.languages.join(",") || "any",
+        row.created_at,
+      ]);
+      print(renderTable(["CLIENT", "CAMPAIGN", "STATE", "LANGUAGES", "CREATED"], rows));
+    },
+    delete: async (clientId, key, json) => {
+      const found = await store.find(clientId, key);
+      if (found === null || found.deleted) {
+        throw new CommandError(
+          found === null
+            ? `the client ${clientId} has no campaign ${key}: \`export-ops campaigns list\` shows those that exist`
+            : `the campaign ${key} of the client ${clientId} is deleted already`,
+        );
+      }
+      const campaign = { ...found, deleted: true };
+      await store.save(campaign);
+      if (json) return print(renderJson(view(campaign)));
+      print(`deleted the campaign ${key} of the client ${clientId}; it stops within 5 seconds`);
+    },
+  };
+};

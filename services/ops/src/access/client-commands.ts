@@ -1,0 +1,64 @@
+import { LINK_BOUNDS } from "@conversation-export/domain";
+import type { Command } from "commander";
+import { clientId } from "../commands/arguments.ts";
+import type { CommandDeps } from "../commands/command-deps.ts";
+import { addSettings, type SettingOptions, settingsOf } from "./client-settings.ts";
+import { withClientStore } from "./client-store.ts";
+import { createClients } from "./clients.ts";
+
+/** Adds the command `clients`. */
+export const addClientCommands = (program: Command, deps: CommandDeps): void => {
+  const withClients = (work: (clients: ReturnType<typeof createClients>) => Promise<void>) =>
+    withClientStore(deps, (store) => work(createClients({ ...deps, store })));
+
+  const clients = program
+    .command("clients")
+    .description("the customers whose records may be read")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  export-ops clients create acme
+  export-ops clients create globex --link-bounds advancing --rate-limit conversations=20/1s,500/1m
+  export-ops clients set globex --rate-limit conversations=default --retention-days 365
+  export-ops clients list --json
+  export-ops clients delete globex`,
+    );
+  addSettings(
+    clients
+      .command("create")
+      .description("create a client, or restore a deleted one")
+      .argument("<id>", "the `clientid` of its events", clientId),
+    LINK_BOUNDS,
+  )
+    .option("--json", "print JSON")
+    .action((id: string, options: SettingOptions) =>
+      withClients((all) => all.create(id, settingsOf(options), options.json ?? false)),
+    );
+  addSettings(
+    clients
+      .command("set")
+      .description("change the given settings; `default` goes back to the configuration of export-api")
+      .argument("<id>", "the client", clientId),
+    [...LINK_BOUNDS, "default"],
+  )
+    .option("--json", "print JSON")
+    .action((id: string, options: SettingOptions, command: Command) => {
+      const settings = settingsOf(options);
+      if (Object.keys(settings).length === 0) {
+        command.error("error: give --link-bounds or --rate-limit or --retention-days");
+      }
+      return withClients((all) => all.set(id, settings, options.json ?? false));
+    });
+  clients
+    .command("list")
+    .description("all clients, deleted ones too")
+    .option("--json", "print JSON")
+    .action(({ json = false }: { json?: boolean }) => withClients((all) => all.list(json)));
+  clients
+    .command("delete")
+    .description("delete a client; its keys are answered with 404, keys and records stay")
+    .argument("<id>", "the client", clientId)
+    .option("--json", "print JSON")
+    .action((id: string, { json = false }: { json?: boolean }) => withClients((all) => all.delete(id, json)));
+};

@@ -1,0 +1,17 @@
+import { type ClientStore, createClientStore } from "@conversation-export/warehouse";
+import type { CommandDeps } from "../commands/command-deps.ts";
+import { readWarehouseConfig } from "../config.ts";
+import { withWarehouse } from "../connect/connections.ts";
+
+/**
+ * Runs the work with the store of clients and keys.
+ *
+ * @throws CommandError when ClickHouse does not answer.
+ */
+export const withClientStore = <T>(
+  { now }: Pick<CommandDeps, "now">,
+  work: (store: ClientStore) => Promise<T>,
+): Promise<T> =>
+  withWarehouse(readWarehouseConfig(), (session) =>
+    work(createClientStore({ session, now: () => now().getTime() })),
+  );

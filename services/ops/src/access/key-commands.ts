@@ -1,0 +1,56 @@
+import { SCOPES } from "@conversation-export/warehouse";
+import type { Command } from "commander";
+import { clientId, labelText, listOf } from "../commands/arguments.ts";
+import type { CommandDeps, JsonOption } from "../commands/command-deps.ts";
+import { withClientStore } from "./client-store.ts";
+import { createKeys } from "./keys.ts";
+
+/** Adds the command `keys`. */
+export const addKeyCommands = (program: Command, deps: CommandDeps): void => {
+  const withKeys = (work: (keys: ReturnType<typeof createKeys>) => Promise<void>) =>
+    withClientStore(deps, (store) => work(createKeys({ ...deps, store })));
+
+  const keys = program
+    .command("keys")
+    .description("the API keys of clients")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  export-ops keys create --client acme --scopes export,end_users --label "nightly copy"
+  export-ops keys list --client acme
+  export-ops keys revoke key_0123456789abcdef`,
+    );
+  keys
+    .command("create")
+    .description("create a key and print it; it cannot be shown again")
+    .requiredOption("--client <id>", "the client whose records it reads", clientId)
+    .option("--label <text>", "what the key is for", labelText, "")
+    .option(
+      "--scopes <list>",
+      `its scopes, separated by commas: ${SCOPES.join(", ")}`,
+      listOf(SCOPES, "scope"),
+      ["export"],
+    )
+    .option("--json", "print JSON")
+    .action((options: { client: string; label: string; scopes: string[] } & JsonOption) => {
+      const { client, label, scopes, json = false } = options;
+      return withKeys((all) => all.create({ clientId: client, label, scopes, json }));
+    });
+  keys
+    .command("list")
+    .description("list keys, without their secrets")
+    .option("--client <id>", "only keys of this client", clientId)
+    .option("--json", "print JSON")
+    .action(({ client, json = false }: { client?: string; json?: boolean }) =>
+      withKeys((all) => all.list(client ?? null, json)),
+    );
+  keys
+    .command("revoke")
+    .description("revoke a key for good")
+    .argument("<key-id>", "as `keys list` shows it")
+    .option("--json", "print JSON")
+    .action((keyId: string, { json = false }: { json?: boolean }) =>
+      withKeys((all) => all.revoke(keyId, json)),
+    );
+};

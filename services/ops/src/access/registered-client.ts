@@ -1,0 +1,22 @@
+import type { ClientRow } from "@conversation-export/warehouse";
+import type { CommandDeps } from "../commands/command-deps.ts";
+import { withClientStore } from "./client-store.ts";
+
+/**
+ * Reads a client, deleted ones too; null when it was never registered.
+ *
+ * @throws CommandError when ClickHouse does not answer.
+ */
+export const findClient = (id: string, deps: Pick<CommandDeps, "now">): Promise<ClientRow | null> =>
+  withClientStore(deps, (store) => store.findClient(id));
+
+/** Warns when the client is not registered; its events may exist nevertheless. */
+export const warnUnlessRegistered = async (
+  id: string | undefined,
+  deps: Pick<CommandDeps, "now" | "say">,
+): Promise<void> => {
+  if (id === undefined || (await findClient(id, deps)) !== null) return;
+  deps.say(
+    `warning: no client ${id} is registered; events that name it are processed nevertheless. \`export-ops clients list\` shows the registered clients`,
+  );
+};

@@ -1,0 +1,16 @@
+import type { Print } from "../output/print.ts";
+
+/** What every command is given. */
+export type CommandDeps = {
+  /** Writes to standard output, which holds only the result. */
+  readonly print: Print;
+  /** Writes a line of progress or warning to standard error. */
+  readonly say: Print;
+  /** Standard error for a progress bar; null when it is no terminal. */
+  readonly terminal: NodeJS.WriteStream | null;
+  readonly now: () => Date;
+  /** Until `release`, Ctrl-C aborts the signal instead of ending the process. */
+  readonly catchInterrupt: () => { readonly signal: AbortSignal; release(): void };
+};
+
+export type JsonOption = { readonly json?: true };

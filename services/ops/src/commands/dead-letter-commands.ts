@@ -1,0 +1,235 @@
+import { createLetterReader, type Letter, type LetterReader } from "@conversation-export/bus";
+import { REJECTION_REASONS } from "@conversation-export/domain";
+import {
+  DEFAULT_MAX_REPLAYS,
+  type ReplayData,
+  replayJob,
+  type ReplayResult,
+} from "@conversation-export/queue";
+import { ServiceError } from "@conversation-export/runtime";
+import { type Command, InvalidArgumentError } from "commander";
+import { instant, listOf, topicName, wholeNumber } from "./arguments.ts";
+import type { CommandDeps, JsonOption } from "./command-deps.ts";
+import { type BusConfig, readBusConfig } from "../config.ts";
+import { requireYes, YES_FLAG, type YesOption } from "../output/confirm.ts";
+import { withRangeReader } from "../connect/connections.ts";
+import { CommandError, innermostMessage } from "../explain/explain.ts";
+import { letterContent, letterFields, renderLetter, renderLetters } from "../output/letter-output.ts";
+import { renderJson } from "../output/print.ts";
+import { DETACH_FLAG, type DetachOption, startJob } from "../jobs/start-job.ts";
+
+type LetterPlace = { readonly topic: string; readonly partition: number; readonly offset: number };
+
+const letterPlace = (text: string): LetterPlace => {
+  const [, topic = "", partition = "", offset = ""] =
+    /^([\w.-]{1,249})\/(\d{1,5})\/(\d{1,15})$/.exec(text) ?? [];
+  if (topic === "") {
+    throw new InvalidArgumentError(
+      "It must be TOPIC/PARTITION/OFFSET, as `export-ops dead-letters list` shows it.",
+    );
+  }
+  return { topic, partition: Number(partition), offset: Number(offset) };
+};
+
+type FilterOptions = {
+  readonly topic?: string;
+  readonly reason?: readonly string[];
+  readonly since?: string;
+  readonly until?: string;
+};
+
+const requireTopic = (topic: string, { topics }: BusConfig): void => {
+  if (topics.includes(topic)) return;
+  throw new CommandError(
+    `${topic} is none of the topics of events (${topics.join(", ")}): name the topic that the record came from, and check the TOPIC_ variables`,
+  );
+};
+
+const withLetters = <T>(bus: BusConfig, work: (letters: LetterReader) => Promise<T>): Promise<T> =>
+  withRangeReader(bus, async (reader) => {
+    try {
+      return await work(createLetterReader({ reader, topics: bus.topics }));
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error;
+      throw new CommandError(
+        `the dead letters cannot be read: check that \`export-ops topics create\` has made the topics (${innermostMessage(error)})`,
+        { cause: error },
+      );
+    }
+  });
+
+const refusedAt = (letter: Letter): number => letter.rejectedAt ?? 0;
+
+/** The newest `limit` matching letters, and the counts of all matching ones by topic and reason. */
+const newest = async (
+  letters: LetterReader,
+  topics: readonly string[],
+  options: FilterOptions,
+  limit: number,
+): Promise<{ readonly kept: readonly Letter[]; readonly counts: ReadonlyMap<string, number> }> => {
+  const { reason, since, until } = options;
+  const filter = {
+    reasons: reason ?? null,
+    from: since === undefined ? null : Date.parse(since),
+    to: until === undefined ? null : Date.parse(until),
+  };
+  const counts = new Map<string, number>();
+  let kept: Letter[] = [];
+  const cut = (): void => {
+    kept = kept.sort((one, other) => refusedAt(other) - refusedAt(one)).slice(0, limit);
+  };
+  for (const topic of topics) {
+    for await (const letter of letters.list(topic, filter)) {
+      const name = `${topic} ${letter.reason}`;
+      counts.set(name, (counts.get(name) ?? 0) + 1);
+      kept.push(letter);
+      if (kept.length >= 2 * limit) cut();
+    }
+  }
+  cut();
+  return { kept, counts };
+};
+
+/** Explains that nothing was replayed because all letters were replayed before; null otherwise. */
+export const nothingReplayed = (
+  { replayed, skipped }: Pick<ReplayResult, "replayed" | "skipped">,
+  { again, maxReplays }: Pick<ReplayData, "again" | "maxReplays">,
+): string | null => {
+  if (replayed > 0) return null;
+  const before = again ? 0 : skipped.replayedBefore;
+  const often = skipped.tooManyReplays;
+  const reasons = [
+    ...(before > 0 ? [`${before} replayed before: --again replays them again`] : []),
+    ...(often > 0
+      ? [`${often} replayed ${maxReplays} times: a larger --max-replays replays them again`]
+      : []),
+  ];
+  return reasons.length === 0 ? null : `nothing is replayed; ${reasons.join("; ")}`;
+};
+
+/** Adds the command `dead-letters`. */
+export const addDeadLetterCommands = (program: Command, deps: CommandDeps): void => {
+  const { print } = deps;
+  const at = instant(deps.now);
+  const addFilter = (command: Command): Command =>
+    command
+      .option("--topic <name>", "only letters of events from this topic", topicName)
+      .option(
+        "--reason <list>",
+        `only letters refused for these reasons: ${REJECTION_REASONS.join(", ")}`,
+        listOf(REJECTION_REASONS, "reason"),
+      )
+      .option(
+        "--since <instant>",
+        "refused from this instant on: 2026-11-01, 2026-11-01T06:00:00Z, or 3d ago",
+        at,
+      )
+      .option("--until <instant>", "refused before this instant", at);
+  const checkSpan = ({ since, until }: FilterOptions, command: Command): void => {
+    if (since !== undefined && until !== undefined && since >= until) {
+      command.error("error: --since must be earlier than --until");
+    }
+  };
+
+  const letters = program
+    .command("dead-letters")
+    .description("events that were refused: list, show and replay them")
+    .addHelpText(
+      "after",
+      `
+A letter is named TOPIC/PARTITION/OFFSET: the topic of the event, and the letter's place in its dead-letter topic.
+
+Examples:
+  export-ops dead-letters list --since 1d
+  export-ops dead-letters list --topic messages --reason invalid --json
+  export-ops dead-letters show messages/0/12
+  export-ops dead-letters replay --topic messages --reason invalid --dry-run
+  export-ops dead-letters replay messages/0/12`,
+    );
+
+  addFilter(letters.command("list").description("list the newest letters, without their payload"))
+    .option("--limit <count>", "list at most this many", wholeNumber(1, 10_000), 50)
+    .option("--json", "print JSON")
+    .action(async (options: FilterOptions & { limit: number } & JsonOption, command: Command) => {
+      checkSpan(options, command);
+      const bus = readBusConfig();
+      if (options.topic !== undefined) requireTopic(options.topic, bus);
+      const topics = options.topic === undefined ? bus.topics : [options.topic];
+      const { kept, counts } = await withLetters(bus, (all) => newest(all, topics, options, options.limit));
+      if (options.json === true) return print(renderJson(kept.map(letterFields)));
+      print(renderLetters(kept));
+      const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
+      if (total === 0) return;
+      const each = [...counts].map(([name, count]) => `${count} ${name}`).join(", ");
+      print(`\n${kept.length === total ? "all" : `the newest ${kept.length}`} of ${total}: ${each}`);
+    });
+
+  letters
+    .command("show")
+    .description("show a letter with its payload, which may be personal data")
+    .argument("<letter>", "TOPIC/PARTITION/OFFSET", letterPlace)
+    .option("--json", "print JSON")
+    .action(async (place: LetterPlace, { json }: JsonOption) => {
+      const bus = readBusConfig();
+      requireTopic(place.topic, bus);
+      const letter = await withLetters(bus, (all) => all.find(place.topic, place));
+      if (letter === null) {
+        throw new CommandError(
+          `there is no letter ${place.topic}/${place.partition}/${place.offset}: \`export-ops dead-letters list\` shows the letters that are kept`,
+        );
+      }
+      print(json === true ? renderJson(letterContent(letter)) : renderLetter(letter));
+    });
+
+  addFilter(letters.command("replay").description("send letters back to the topics they came from"))
+    .argument("[letter]", "one letter, TOPIC/PARTITION/OFFSET (default: all letters that match)", letterPlace)
+    .option("--again", "also letters that were replayed before")
+    .option(
+      "--max-replays <count>",
+      "leave out letters that were replayed this many times",
+      wholeNumber(1, 100),
+      DEFAULT_MAX_REPLAYS,
+    )
+    .option("--dry-run", "only report what would be replayed")
+    .option(...DETACH_FLAG)
+    .option(...YES_FLAG)
+    .option("--json", "print JSON")
+    .addHelpText(
+      "after",
+      `
+Without a letter, --topic, --reason or a time all letters are replayed, which needs --yes. An event that is refused
+again becomes a new letter whose count of replays is one higher.`,
+    )
+    .action(
+      (
+        place: LetterPlace | undefined,
+        options: FilterOptions & { again?: true; maxReplays: number; dryRun?: true } & YesOption &
+          DetachOption &
+          JsonOption,
+        command: Command,
+      ) => {
+        checkSpan(options, command);
+        const { topic, reason, since, until, again = false, maxReplays, dryRun = false } = options;
+        const filtered = [topic, reason, since, until].some((value) => value !== undefined);
+        if (place !== undefined && filtered) {
+          return command.error("error: give either one letter, or --topic, --reason, --since and --until");
+        }
+        if (place === undefined && !filtered && !dryRun) {
+          requireYes(options, "this replays all dead letters of all topics; --dry-run shows how many");
+        }
+        const wanted = place?.topic ?? topic;
+        if (wanted !== undefined) requireTopic(wanted, readBusConfig());
+        const data = {
+          topic: wanted ?? null,
+          reasons: reason === undefined ? null : [...reason],
+          from: since ?? null,
+          to: until ?? null,
+          place: place === undefined ? null : { partition: place.partition, offset: place.offset },
+          again,
+          maxReplays,
+          dryRun,
+        };
+        return startJob(replayJob, data, options, deps, (result) => nothingReplayed(result, data));
+      },
+    );
+};

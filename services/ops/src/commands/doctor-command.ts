@@ -1,0 +1,37 @@
+import type { Command } from "commander";
+import type { CommandDeps } from "./command-deps.ts";
+import { examine } from "../doctor/examine.ts";
+import { exitCodeOfFindings, renderFindings } from "../doctor/finding.ts";
+import type { ExitCode } from "../explain/exit-code.ts";
+import { renderJson } from "../output/print.ts";
+
+/** Adds the command `doctor`. */
+export const addDoctorCommand = (
+  program: Command,
+  { print }: CommandDeps,
+  end: (code: ExitCode) => void,
+): void => {
+  program
+    .command("doctor")
+    .description("check every server, setting, grant and topic, and say what to do")
+    .option("--json", "print JSON")
+    .addHelpText(
+      "after",
+      `
+States: ok; warning (works, but may cause trouble); problem; away (a server does not answer); skipped (not checked).
+Exit code: 0 no problem, 1 a problem, 3 a server does not answer. It changes nothing.
+
+It also checks the users of the services that are given by CLICKHOUSE_WRITER_URL, CLICKHOUSE_READER_URL,
+CLICKHOUSE_INTAKE_URL and CLICKHOUSE_JOBS_URL, or by _USER and _PASSWORD instead of _URL for the server of
+CLICKHOUSE_URL. Set SUPPRESSION_SECRET, CURSOR_SECRET, LANDING, LANDING_DAYS and KAFKA_GROUP_ID as for the services.
+
+Examples:
+  export-ops doctor
+  export-ops doctor --json`,
+    )
+    .action(async ({ json = false }: { json?: boolean }) => {
+      const findings = await examine();
+      print(json ? renderJson(findings) : renderFindings(findings));
+      end(exitCodeOfFindings(findings));
+    });
+};

@@ -1,0 +1,79 @@
+import type { Command } from "commander";
+import { clusterName, wholeNumber } from "./arguments.ts";
+import type { CommandDeps, JsonOption } from "./command-deps.ts";
+import { readBusConfig, readWarehouseConfig } from "../config.ts";
+import { applyMigrations } from "../setup/migrate.ts";
+import { putSchemas } from "../setup/schemas.ts";
+import { createTopics } from "../setup/topics.ts";
+
+/** Adds the commands that an installation needs before the services start. */
+export const addSetupCommands = (program: Command, deps: CommandDeps): void => {
+  const { print } = deps;
+
+  program
+    .command("migrate")
+    .description("apply the pending migrations of the warehouse")
+    .option(
+      "--cluster <name>",
+      "the ClickHouse cluster (default: CLUSTER, else a single server)",
+      clusterName,
+    )
+    .option("--json", "print JSON")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  export-ops migrate
+  export-ops migrate --cluster main`,
+    )
+    .action(async ({ cluster, json = false }: { cluster?: string; json?: boolean }) => {
+      const config = readWarehouseConfig();
+      await applyMigrations({ ...config, cluster: cluster ?? config.cluster }, json, deps);
+    });
+
+  program
+    .command("topics")
+    .description("the topics of events and dead letters")
+    .command("create")
+    .description("create missing topics; existing ones stay as they are")
+    .option("--partitions <count>", "partitions of each topic", wholeNumber(1, 65_535), 6)
+    .option("--replication <count>", "replicas of each partition", wholeNumber(1, 100), 1)
+    .option("--timeout <seconds>", "how long to wait for Kafka", wholeNumber(1, 3600), 15)
+    .option("--json", "print JSON")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  export-ops topics create --partitions 12 --replication 3
+  export-ops topics create --timeout 120 --json`,
+    )
+    .action(
+      async (
+        options: { partitions: number; replication: number; timeout: number } & JsonOption,
+        command: Command,
+      ) => {
+        const { partitions, replication, timeout, json = false } = options;
+        const given = (name: string): boolean => command.getOptionValueSource(name) === "cli";
+        const asked = {
+          partitions: given("partitions") ? partitions : null,
+          replication: given("replication") ? replication : null,
+        };
+        const wanted = { partitions, replication, asked, timeoutMs: timeout * 1000, json };
+        await createTopics(readBusConfig(), wanted, deps);
+      },
+    );
+
+  program
+    .command("schemas")
+    .description("print the JSON Schema of the events, or write it to files")
+    .option("--out <folder>", "the folder to write to")
+    .option("--json", "print JSON (without --out always)")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  export-ops schemas
+  export-ops schemas --out docs/schemas`,
+    )
+    .action(({ out, json = false }: { out?: string; json?: boolean }) => putSchemas(out, json, print));
+};

@@ -1,0 +1,223 @@
+import {
+  type Admin,
+  createAdmin,
+  createRangeReader,
+  type PartitionLag,
+  type RangeReader,
+} from "@conversation-export/bus";
+import { createJobClient, type JobClient } from "@conversation-export/queue";
+import {
+  type ClickhouseServer,
+  createLogger,
+  isRetryable,
+  type KafkaServers,
+  type Logger,
+  parseRedisUrl,
+  type RedisServer,
+  retry,
+  ServiceError,
+  tlsTroubleOf,
+  within,
+} from "@conversation-export/runtime";
+import { awaitAnswer, createSession, type Session } from "@conversation-export/warehouse";
+import type { BusConfig, WarehouseConfig } from "../config.ts";
+import {
+  CommandError,
+  explainBus,
+  explainWarehouse,
+  mayWantTls,
+  kafkaAway,
+  redisAway,
+  redisPlace,
+} from "../explain/explain.ts";
+import { CLICKHOUSE_TLS, explainTlsOnly, KAFKA_TLS, REDIS_TLS } from "../explain/explain-tls.ts";
+import { addressOf, speakTls, whyUnreachable } from "./reachable.ts";
+
+/** How long a connection to Kafka may take. */
+const BUS_TIMEOUT_MS = 10_000;
+/** How long ClickHouse may take to answer a ping; later queries may take longer. */
+const CLICKHOUSE_TIMEOUT_MS = 7_000;
+const HTTP_PORT = 80;
+const LAG_DEADLINE_MS = 5_000;
+
+/** A logger that writes nothing: commands report errors themselves. */
+export const silentLog = (): Logger => createLogger({ service: "ops", level: "silent" });
+
+type BusPart = { start(): Promise<unknown>; stop(): Promise<unknown> };
+
+/** Turns a failed start of a Kafka client into a message for the terminal. */
+const explainStart = async (error: unknown, servers: KafkaServers): Promise<unknown> => {
+  if (error instanceof CommandError && servers.ssl === undefined) {
+    const { brokers } = servers;
+    if (await speakTls(brokers.map(addressOf))) {
+      return new CommandError(explainTlsOnly(KAFKA_TLS, brokers.join(", ")), { cause: error });
+    }
+  }
+  return explainBus(error, servers);
+};
+
+const withBus = async <P extends BusPart, T>(
+  part: P,
+  servers: KafkaServers,
+  timeoutMs: number,
+  work: (part: P) => Promise<T>,
+): Promise<T> => {
+  try {
+    await within(part.start(), timeoutMs, () => {
+      throw kafkaAway(servers);
+    });
+  } catch (error) {
+    // Not awaited: ending an attempt to connect takes a while.
+    part.stop().catch(() => undefined);
+    throw await explainStart(error, servers);
+  }
+  try {
+    return await work(part);
+  } catch (error) {
+    throw explainBus(error, servers);
+  } finally {
+    await part.stop();
+  }
+};
+
+/**
+ * Probes the brokers. With `patient` only TLS trouble is an error, since unreachable brokers may come back.
+ *
+ * @throws CommandError at once when no broker accepts connections.
+ */
+const requireBrokers = async (servers: KafkaServers, patient = false): Promise<void> => {
+  const problem = await whyUnreachable(servers.brokers.map(addressOf), servers.ssl);
+  if (problem === null || (patient && tlsTroubleOf(problem) === undefined)) return;
+  throw kafkaAway(servers, problem);
+};
+
+const connectionOf = ({ brokers, ssl, sasl }: KafkaServers) => ({
+  brokers,
+  ...(ssl !== undefined && { ssl }),
+  ...(sasl !== undefined && { sasl }),
+  clientId: "export-ops",
+  log: silentLog(),
+});
+
+/**
+ * Runs the work with a Kafka admin client.
+ *
+ * @throws CommandError when Kafka does not answer: at once, or after `waitMs` when that is given.
+ */
+export const withAdmin = async <T>(
+  servers: KafkaServers,
+  work: (admin: Admin) => Promise<T>,
+  waitMs?: number,
+): Promise<T> => {
+  await requireBrokers(servers, waitMs !== undefined);
+  return withBus(createAdmin(connectionOf(servers)), servers, waitMs ?? BUS_TIMEOUT_MS, work);
+};
+
+/**
+ * Runs the work with a reader of given offsets.
+ *
+ * @throws CommandError when Kafka does not answer.
+ */
+export const withRangeReader = async <T>(
+  servers: KafkaServers,
+  work: (reader: RangeReader) => Promise<T>,
+): Promise<T> => {
+  await requireBrokers(servers);
+  return withBus(createRangeReader(connectionOf(servers)), servers, BUS_TIMEOUT_MS, work);
+};
+
+const redisHosts = ({ url }: RedisServer) => parseRedisUrl(url)?.hosts ?? [];
+
+/** @throws CommandError at once when Redis accepts no connections. */
+const requireRedis = async (server: RedisServer): Promise<void> => {
+  const tls = parseRedisUrl(server.url)?.tls === true;
+  const trusted = server.ca === undefined ? {} : { ca: server.ca };
+  const problem = await whyUnreachable(redisHosts(server), tls ? trusted : undefined);
+  if (problem !== null) throw redisAway(server, problem);
+};
+
+/**
+ * Runs the work with a client of the queues.
+ *
+ * @throws CommandError when Redis does not answer.
+ */
+export const withJobClient = async <T>(
+  server: RedisServer,
+  work: (jobs: JobClient) => Promise<T>,
+): Promise<T> => {
+  await requireRedis(server);
+  const jobs = createJobClient({ ...server, log: silentLog() });
+  try {
+    await jobs.start();
+    return await work(jobs);
+  } catch (error) {
+    throw await explainRedis(error, server);
+  } finally {
+    await jobs.stop();
+  }
+};
+
+/** Turns an error of Redis into a message for the terminal. */
+const explainRedis = async (error: unknown, server: RedisServer): Promise<unknown> => {
+  if (!(error instanceof ServiceError) || error.code !== "redis_unavailable") return error;
+  if (parseRedisUrl(server.url)?.tls === false && (await speakTls(redisHosts(server)))) {
+    return new CommandError(explainTlsOnly(REDIS_TLS, redisPlace(server)), { cause: error });
+  }
+  return redisAway(server, error.cause instanceof Error ? error.cause.message : null, error);
+};
+
+/**
+ * Turns an error of ClickHouse into a message for the terminal.
+ *
+ * @param variable the variable that holds the address
+ */
+export const explainStore = async (
+  error: unknown,
+  server: ClickhouseServer,
+  variable?: string,
+): Promise<unknown> => {
+  const { protocol, hostname, port, host } = new URL(server.url);
+  if (mayWantTls(error) && protocol === "http:") {
+    const address = { host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || HTTP_PORT) };
+    if (await speakTls([address])) {
+      return new CommandError(explainTlsOnly(CLICKHOUSE_TLS, host), { cause: error });
+    }
+  }
+  return explainWarehouse(error, server, variable);
+};
+
+/** @throws CommandError when ClickHouse does not answer or hangs. */
+export const requireClickhouse = async (server: ClickhouseServer): Promise<void> => {
+  try {
+    await awaitAnswer({ ...server, application: "export-ops", timeoutMs: CLICKHOUSE_TIMEOUT_MS });
+  } catch (error) {
+    throw await explainStore(error, server);
+  }
+};
+
+/**
+ * Runs the work with a ClickHouse session.
+ *
+ * @throws CommandError when ClickHouse does not answer or refuses.
+ */
+export const withWarehouse = async <T>(
+  server: WarehouseConfig,
+  work: (session: Session) => Promise<T>,
+): Promise<T> => {
+  await requireClickhouse(server);
+  const session = createSession({ ...server, application: "export-ops", topology: server });
+  try {
+    return await work(session);
+  } catch (error) {
+    throw await explainStore(error, server);
+  } finally {
+    await session.close();
+  }
+};
+
+/** Reads the lag of ingest. Retries, since freshly started brokers do not know the group coordinator. */
+export const fetchLag = (
+  admin: Admin,
+  { groupId, topics }: Pick<BusConfig, "groupId" | "topics">,
+): Promise<PartitionLag[]> =>
+  retry(() => admin.fetchLag(groupId, topics), { deadlineMs: LAG_DEADLINE_MS, retryable: isRetryable });

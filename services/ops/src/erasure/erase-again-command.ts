@@ -1,0 +1,39 @@
+import { erasureJob } from "@conversation-export/queue";
+import type { Command } from "commander";
+import { instant } from "../commands/arguments.ts";
+import type { CommandDeps, JsonOption } from "../commands/command-deps.ts";
+import { DETACH_FLAG, type DetachOption, startJob } from "../jobs/start-job.ts";
+import { requireYes, YES_FLAG, type YesOption } from "../output/confirm.ts";
+
+/** Adds `erase-again`, for a restored backup that brings back records erased since it was made. */
+export const addEraseAgainCommand = (program: Command, deps: CommandDeps): void => {
+  program
+    .command("erase-again")
+    .description("after a restore: erase again what was erased since the backup")
+    .requiredOption("--since <instant>", "when the backup of the records began", instant(deps.now))
+    .option("--dry-run", "only report what would be erased")
+    .option(...DETACH_FLAG)
+    .option(...YES_FLAG)
+    .option("--json", "print JSON")
+    .addHelpText(
+      "after",
+      `
+It finds everything that was suppressed since that instant or belongs to a request completed since: conversations and
+messages by id, persons by the identifiers in stored records. Records created after the request are kept. An earlier
+instant than necessary costs only time. Open requests are completed too. A dry run needs no --yes.
+
+Examples:
+  export-ops erase-again --since 2026-11-01T02:00:00Z --dry-run
+  export-ops erase-again --since 2026-11-01T02:00:00Z --yes`,
+    )
+    .action((options: { since: string; dryRun?: true } & YesOption & DetachOption & JsonOption) => {
+      const { since, dryRun = false } = options;
+      if (!dryRun) requireYes(options, "this erases records for good; --dry-run shows how many");
+      return startJob(
+        erasureJob,
+        { clientId: null, requestId: null, again: { since, dryRun } },
+        options,
+        deps,
+      );
+    });
+};

@@ -1,0 +1,117 @@
+import type { DataSubject } from "@conversation-export/domain";
+import { createRequestStore } from "@conversation-export/warehouse";
+import { type Command, InvalidArgumentError } from "commander";
+import { findClient } from "../access/registered-client.ts";
+import { clientId, matching } from "../commands/arguments.ts";
+import type { CommandDeps, JsonOption } from "../commands/command-deps.ts";
+import { readQueueConfig, readRequestSecret, readWarehouseConfig } from "../config.ts";
+import { withJobClient, withWarehouse } from "../connect/connections.ts";
+import { CommandError } from "../explain/explain.ts";
+import { DETACH_FLAG, type DetachOption } from "../jobs/start-job.ts";
+import { requireYes, YES_FLAG, type YesOption } from "../output/confirm.ts";
+import { renderColumns, renderJson } from "../output/print.ts";
+import { attendRequest, queueRequest, requestFields } from "./request-job.ts";
+import { type SubjectOptions, subjectOf } from "./subject.ts";
+
+type EraseOptions = {
+  readonly client: string;
+} & SubjectOptions &
+  YesOption &
+  DetachOption &
+  JsonOption;
+
+const requestId = matching(
+  /^[0-9a-f]{32}-\d{1,9}$/,
+  "the id of a data-subject request, as in its Location header",
+);
+
+const personIds = (text: string, before: readonly string[] = []): string[] => {
+  if (text === "") throw new InvalidArgumentError("It must not be empty.");
+  return [...before, text];
+};
+
+/** Adds `erase`, which makes a data-subject request as a customer would, or continues one. */
+export const addEraseCommand = (program: Command, deps: CommandDeps): void => {
+  const { print, now } = deps;
+
+  const requireClient = async (id: string): Promise<void> => {
+    // Records of a deleted client still exist.
+    if ((await findClient(id, deps)) !== null) return;
+    throw new CommandError(`there is no client ${id}: \`export-ops clients list\` shows those that exist`);
+  };
+
+  program
+    .command("erase")
+    .description("erase all records of a person, or continue a request")
+    .argument("[request-id]", "an existing request: show its status, with --yes continue it", requestId)
+    .requiredOption("--client <id>", "the client that owns the records", clientId)
+    .option("--email <address>", "the person's e-mail address")
+    .option("--chatter-id <id>", "a chatter id of the person; may be repeated", personIds)
+    .option("--end-user-id <id>", "an end user id of the person; may be repeated", personIds)
+    .option(
+      "--file <path>",
+      "the body of a data-subject request as JSON, - for standard input: keeps names out of the shell's history",
+    )
+    .option(...DETACH_FLAG)
+    .option(...YES_FLAG)
+    .option("--json", "print JSON")
+    .addHelpText(
+      "after",
+      `
+Erased records cannot be brought back, not even by a replay or a backfill. Records created after the request are kept.
+Dead letters stay until Kafka deletes them.
+
+Examples:
+  export-ops erase --client acme --email jane@example.com --yes
+  export-ops erase --client acme --chatter-id 5f1c --chatter-id 77ab --yes --detach
+  export-ops erase --client acme --end-user-id 64f1c0 --yes
+  echo '{"type":"ERASURE","email":"jane@example.com"}' | export-ops erase --client acme --file - --yes
+  export-ops erase 0123456789abcdef0123456789abcdef-0 --client acme`,
+    )
+    .action(async (id: string | undefined, options: EraseOptions, command: Command) => {
+      const { client, email, chatterId, endUserId, file } = options;
+      const named = email !== undefined || chatterId !== undefined || endUserId !== undefined;
+      if (id === undefined && !named && file === undefined) {
+        return command.error(
+          "error: say who is to be erased: --email, --chatter-id, --end-user-id or --file, or the id of a request",
+        );
+      }
+      if ((id !== undefined && (named || file !== undefined)) || (named && file !== undefined)) {
+        return command.error("error: give one of: the id of a request, --email and the ids, or --file");
+      }
+      if (id === undefined) {
+        requireYes(options, `this erases all records of a person at ${client}, which cannot be undone`);
+      }
+      const warehouse = readWarehouseConfig();
+      const redis = readQueueConfig();
+      // Only the id of a new request is made with the secret.
+      const idSecret = id === undefined ? readRequestSecret() : "";
+      const subject = id === undefined ? await subjectOf(options) : undefined;
+      await requireClient(client);
+      await withWarehouse(warehouse, async (session) => {
+        const requests = createRequestStore({ session, now: () => now().getTime(), idSecret });
+        const found = id === undefined ? null : await requests.find(client, id);
+        if (id !== undefined && found === null) {
+          throw new CommandError(`the client ${client} has no request ${id}`);
+        }
+        if (found?.status === "failed" && options.yes === true) {
+          throw new CommandError(
+            `the request ${found.requestId} has failed for good: make a new one for the same person`,
+          );
+        }
+        if (found !== null && (options.yes !== true || found.status === "completed")) {
+          const view = requestFields(found);
+          const rows = Object.entries(view).map(([name, value]) => [name.replaceAll("_", " "), value]);
+          print(options.json === true ? renderJson(view) : renderColumns(rows));
+          return;
+        }
+        await withJobClient(redis, async (jobs) => {
+          // Checks Redis first, so that no request is stored without a job.
+          await jobs.counts();
+          const request = found ?? (await requests.open(client, subject as DataSubject));
+          await queueRequest(jobs, request, requests);
+          await attendRequest(jobs, request, requests, options, deps);
+        });
+      });
+    });
+};

@@ -1,0 +1,70 @@
+import { erasureJob, erasureJobId, type JobClient } from "@conversation-export/queue";
+import type { DataSubjectRequest, RequestStore } from "@conversation-export/warehouse";
+import type { CommandDeps, JsonOption } from "../commands/command-deps.ts";
+import { followJob, howToFollow } from "../jobs/follow-job.ts";
+import { printEnded } from "../jobs/job-output.ts";
+import type { DetachOption } from "../jobs/start-job.ts";
+import { renderColumns, renderJson } from "../output/print.ts";
+
+const jobOf = (id: string): { readonly name: "erasure"; readonly id: string } => ({
+  name: "erasure",
+  id: erasureJobId(id),
+});
+
+/** A request as `--json` prints it. */
+export const requestFields = (request: DataSubjectRequest) => ({
+  request_id: request.requestId,
+  client_id: request.clientId,
+  status: request.status,
+  received_at: new Date(request.receivedAt).toISOString(),
+  updated_at: new Date(request.updatedAt).toISOString(),
+  job: jobOf(request.requestId).id,
+});
+
+/** Adds the job of a request, and marks a new request as queued. */
+export const queueRequest = async (
+  jobs: JobClient,
+  request: DataSubjectRequest,
+  requests: RequestStore,
+): Promise<void> => {
+  const { clientId: client, requestId: id, status } = request;
+  await jobs.add(erasureJob, { clientId: client, requestId: id }, { id: jobOf(id).id });
+  if (status === "received") await requests.setStatus(client, id, "queued");
+};
+
+/** Follows the job of a request and prints both; with `--detach` only prints how to follow it. */
+export const attendRequest = async (
+  jobs: JobClient,
+  request: DataSubjectRequest,
+  requests: RequestStore,
+  options: DetachOption & JsonOption,
+  deps: CommandDeps,
+): Promise<void> => {
+  const job = jobOf(request.requestId);
+  const json = options.json ?? false;
+  const { print } = deps;
+  if (options.detach === true) {
+    print(
+      json
+        ? renderJson(requestFields({ ...request, status: "queued" }))
+        : `${request.requestId} is queued: follow it with ${howToFollow(job.id)}`,
+    );
+    return;
+  }
+  deps.say(
+    `request ${request.requestId} is queued; Ctrl-C does not stop it, ${howToFollow(job.id)} follows it again`,
+  );
+  const ended = await followJob(jobs, job, deps);
+  if (ended.state !== "completed") return printEnded(ended, json, print);
+  const after = (await requests.find(request.clientId, request.requestId)) ?? request;
+  const view = { ...requestFields(after), result: ended.result };
+  print(
+    json
+      ? renderJson(view)
+      : renderColumns([
+          ["request", after.requestId],
+          ["status", after.status],
+        ]),
+  );
+  if (!json) printEnded(ended, json, print);
+};

@@ -1,0 +1,71 @@
+import { readFile } from "node:fs/promises";
+import { text as textOf } from "node:stream/consumers";
+import {
+  type DataSubject,
+  type DataSubjectRequestBody,
+  dataSubjectOf,
+  dataSubjectRequestSchema,
+} from "@conversation-export/domain";
+import type { z } from "zod";
+import { EXIT } from "../explain/exit-code.ts";
+import { CommandError, innermostMessage } from "../explain/explain.ts";
+
+/** The options that name a person; `file`: the path of a request body, `-` for standard input. */
+export type SubjectOptions = {
+  readonly email?: string;
+  readonly chatterId?: readonly string[];
+  readonly endUserId?: readonly string[];
+  readonly file?: string;
+};
+
+const readSubjectFile = async (path: string): Promise<unknown> => {
+  const where = path === "-" ? "standard input" : path;
+  const wrong = (message: string) => new CommandError(message, { exitCode: EXIT.usage });
+  const text = await (path === "-" ? textOf(process.stdin) : readFile(path, "utf8")).catch(
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT") throw wrong(`there is no file ${path}`);
+      throw wrong(`${where} cannot be read: ${error.message}`);
+    },
+  );
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw wrong(`${where} holds no JSON: ${innermostMessage(error)}`);
+  }
+};
+
+const problemsOf = (error: z.ZodError): string =>
+  error.issues.map(({ path, message }) => `${path.join(".") || "it"} ${message}`).join("; ");
+
+/**
+ * Reads the person from the options, with the same checks as export-api.
+ *
+ * @throws CommandError when the file cannot be read, or the request is invalid or names nobody.
+ */
+export const subjectOf = async (options: SubjectOptions): Promise<DataSubject> => {
+  const { email, chatterId, endUserId, file } = options;
+  const body: unknown =
+    file === undefined
+      ? {
+          type: "ERASURE",
+          ...(email !== undefined && { email }),
+          identifiers: [
+            ...(chatterId ?? []).map((value) => ({ type: "chatter_id", value })),
+            ...(endUserId ?? []).map((value) => ({ type: "end_user_id", value })),
+          ],
+        }
+      : await readSubjectFile(file);
+  const parsed = dataSubjectRequestSchema.safeParse(body, { reportInput: false });
+  if (!parsed.success) {
+    throw new CommandError(`this is no data-subject request: ${problemsOf(parsed.error)}`, {
+      exitCode: EXIT.usage,
+    });
+  }
+  const subject = dataSubjectOf(parsed.data satisfies DataSubjectRequestBody);
+  if (subject === undefined) {
+    throw new CommandError("the request names nobody: it needs an email or an identifier", {
+      exitCode: EXIT.usage,
+    });
+  }
+  return subject;
+};

@@ -1,0 +1,198 @@
+import {
+  type ClickhouseServer,
+  ConfigError,
+  type KafkaServers,
+  parseRedisUrl,
+  type RedisServer,
+  ServiceError,
+} from "@conversation-export/runtime";
+import { isAwayError, WarehouseError } from "@conversation-export/warehouse";
+import { EXIT, type ExitCode } from "./exit-code.ts";
+import { CLICKHOUSE_TLS, explainTls, KAFKA_TLS, REDIS_TLS } from "./explain-tls.ts";
+
+/** An error that the operator can fix; its message says what is wrong and what to do. */
+export class CommandError extends Error {
+  readonly exitCode: ExitCode;
+  /** The two halves of the message; null: it has no halves. */
+  readonly detail: { readonly found: string; readonly advice: string } | null;
+
+  constructor(
+    message: string | { readonly found: string; readonly advice: string },
+    options: { readonly cause?: unknown; readonly exitCode?: ExitCode } = {},
+  ) {
+    super(
+      typeof message === "string" ? message : `${message.found}: ${message.advice}`,
+      options.cause === undefined ? undefined : { cause: options.cause },
+    );
+    this.name = "CommandError";
+    this.exitCode = options.exitCode ?? EXIT.failed;
+    this.detail = typeof message === "string" ? null : message;
+  }
+}
+
+const oneLine = (text: string): string => text.replace(/\s*\n\s*/g, " ").trim();
+
+/** The message of the innermost cause, in one line. */
+export const innermostMessage = (error: unknown): string => {
+  let current: unknown = error;
+  for (;;) {
+    // An AggregateError has no message of its own.
+    const [first] = current instanceof Error && "errors" in current ? (current.errors as unknown[]) : [];
+    const inner = first ?? (current instanceof Error ? current.cause : undefined);
+    if (!(inner instanceof Error)) break;
+    current = inner;
+  }
+  return oneLine(current instanceof Error ? current.message : String(current));
+};
+
+const awayError = (
+  server: string,
+  where: string,
+  variable: string,
+  problem: string | null,
+  cause: unknown,
+): CommandError =>
+  new CommandError(
+    {
+      found: `${server} does not answer at ${where}${problem === null ? "" : ` (${oneLine(problem)})`}`,
+      advice: `check ${variable} and that the server runs`,
+    },
+    { cause, exitCode: EXIT.away },
+  );
+
+/** The variables for user and password beside the ClickHouse address in `variable`. */
+export const credentialsBeside = (variable: string): string =>
+  `${variable.replace(/URL$/, "USER")} and ${variable.replace(/URL$/, "PASSWORD")}`;
+
+const warehouseProblem = (error: WarehouseError, { username, pathname }: URL, variable: string): string => {
+  const user = decodeURIComponent(username) || "default";
+  switch (error.causeName) {
+    case "AUTHENTICATION_FAILED":
+    case "REQUIRED_PASSWORD":
+    case "WRONG_PASSWORD":
+    case "UNKNOWN_USER":
+      return `ClickHouse refuses the user ${user}: check user and password in ${variable}, or ${credentialsBeside(variable)}`;
+    case "UNKNOWN_DATABASE":
+    case "UNKNOWN_TABLE":
+      return `the database ${pathname.slice(1)} has no such tables yet: run \`export-ops migrate\` first`;
+    case "ACCESS_DENIED":
+    case "READONLY":
+      return `the ClickHouse user ${user} may not do this: ${variable} must name the user for migrations`;
+    default:
+      return `ClickHouse refuses the request (${error.causeName}): ${innermostMessage(error)}`;
+  }
+};
+
+const BROKEN_OFF: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE"]);
+
+/** true: the error looks like that of a server that speaks only TLS. */
+export const mayWantTls = (error: unknown): boolean =>
+  error instanceof WarehouseError && (BROKEN_OFF.has(error.causeName) || error.causeName.startsWith("HPE_"));
+
+/**
+ * Turns an error of ClickHouse into a message for the terminal, never with the password. Other errors are
+ * returned unchanged. With several shards the error itself names the server.
+ *
+ * @param variable the variable that holds the URL
+ */
+export const explainWarehouse = (
+  error: unknown,
+  { url }: ClickhouseServer,
+  variable = "CLICKHOUSE_URL",
+): unknown => {
+  if (!(error instanceof WarehouseError)) return error;
+  const parsed = new URL(url);
+  const { host } = error.server === undefined ? parsed : new URL(error.server);
+  const address = error.server === undefined ? variable : "CLICKHOUSE_SHARD_URLS";
+  const aboutTls = explainTls({ ...CLICKHOUSE_TLS, address }, host, error.causeName);
+  if (aboutTls !== undefined) return new CommandError(aboutTls, { cause: error });
+  return isAwayError(error)
+    ? awayError("ClickHouse", host, address, error.causeName, error)
+    : new CommandError(warehouseProblem(error, parsed, variable), { cause: error });
+};
+
+const BUS_PROBLEMS: Readonly<Record<string, (servers: KafkaServers) => string>> = {
+  bus_credentials: ({ sasl }) =>
+    `Kafka refuses the user ${sasl?.username ?? ""} by ${sasl?.mechanism ?? ""}: check KAFKA_SASL_USERNAME, KAFKA_SASL_PASSWORD and KAFKA_SASL_MECHANISM`,
+  bus_tls: () => "there is no TLS with Kafka: check KAFKA_TLS, KAFKA_CA_FILE and KAFKA_CERT_FILE",
+};
+
+/** How brokers react to a client that should have logged in. */
+const HUNG_UP = /closed connection|socket hang up|ECONNRESET/i;
+
+/** Turns an error of Kafka into a message for the terminal. Other errors are returned unchanged. */
+export const explainBus = (error: unknown, servers: KafkaServers): unknown => {
+  if (!(error instanceof ServiceError)) return error;
+  const say = BUS_PROBLEMS[error.code];
+  if (say === undefined) {
+    if (servers.sasl !== undefined || !HUNG_UP.test(innermostMessage(error))) return error;
+    return new CommandError(
+      {
+        found: `Kafka closes the connection at ${servers.brokers.join(", ")} (${innermostMessage(error)})`,
+        advice:
+          "the broker is restarting, or it wants credentials: set KAFKA_SASL_MECHANISM, KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD",
+      },
+      { cause: error },
+    );
+  }
+  return new CommandError(`${say(servers)} (${innermostMessage(error)})`, { cause: error });
+};
+
+/**
+ * Explains that Kafka does not answer, or not over TLS.
+ *
+ * @param problem the reason or an error code; null: unknown
+ */
+export const kafkaAway = (
+  { brokers }: KafkaServers,
+  problem: string | null = null,
+  cause?: unknown,
+): CommandError => {
+  const where = brokers.join(", ");
+  const aboutTls = explainTls(KAFKA_TLS, where, problem ?? "");
+  return aboutTls === undefined
+    ? awayError("Kafka", where, "KAFKA_BROKERS", problem, cause)
+    : new CommandError(aboutTls, { cause });
+};
+
+/** `host:port` of the server or of all its sentinels. */
+export const redisPlace = ({ url }: RedisServer): string =>
+  (parseRedisUrl(url)?.hosts ?? [])
+    .map(({ host, port }) => (host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`))
+    .join(", ");
+
+/** Errors of Redis about credentials. */
+const REFUSED_BY_REDIS = /WRONGPASS|NOAUTH|invalid (username-)?password|without any password configured/i;
+
+/** Explains that Redis does not answer, not over TLS, or refuses the credentials; never with the password. */
+export const redisAway = (
+  server: RedisServer,
+  problem: string | null = null,
+  cause?: unknown,
+): CommandError => {
+  const where = redisPlace(server);
+  const aboutTls = explainTls(REDIS_TLS, where, problem ?? "");
+  if (aboutTls !== undefined) return new CommandError(aboutTls, { cause });
+  if (problem !== null && REFUSED_BY_REDIS.test(problem)) {
+    return new CommandError(
+      `Redis refuses the credentials at ${where} (${oneLine(problem)}): check user and password in REDIS_URL, or REDIS_USERNAME and REDIS_PASSWORD, and REDIS_SENTINEL_PASSWORD for sentinels`,
+      { cause },
+    );
+  }
+  return awayError("Redis", where, "REDIS_URL", problem, cause);
+};
+
+/** One line for the operator; undefined: the error is a bug. */
+export const explain = (error: unknown): string | undefined => {
+  if (error instanceof CommandError) return error.message;
+  if (!(error instanceof ServiceError)) return undefined;
+  const message = oneLine(error.message);
+  const inner = innermostMessage(error);
+  return message.includes(inner) ? message : `${message}: ${inner}`;
+};
+
+/** The exit code after an error. */
+export const exitCodeOf = (error: unknown): ExitCode => {
+  if (error instanceof CommandError) return error.exitCode;
+  return error instanceof ConfigError ? EXIT.usage : EXIT.failed;
+};

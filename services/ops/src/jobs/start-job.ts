@@ -1,0 +1,57 @@
+import type { JobClient, JobType } from "@conversation-export/queue";
+import type { CommandDeps, JsonOption } from "../commands/command-deps.ts";
+import { readQueueConfig } from "../config.ts";
+import { withJobClient } from "../connect/connections.ts";
+import { followJob, howToFollow } from "./follow-job.ts";
+import { printEnded } from "./job-output.ts";
+import { renderJson } from "../output/print.ts";
+
+export type DetachOption = { readonly detach?: true };
+
+export const DETACH_FLAG = ["--detach", "add the job without waiting for it"] as const;
+
+/** A line for standard error about a result; null: none. */
+type Hint<Result> = (result: Result) => string | null;
+
+/**
+ * Adds a job and follows it until it ends; with `--detach` only prints how to follow it.
+ *
+ * @throws CommandError when the job fails or is cancelled, and as `followJob`.
+ */
+export const startJob = async <Data, Result>(
+  type: JobType<Data, Result>,
+  data: Data,
+  options: JsonOption & DetachOption,
+  deps: CommandDeps,
+  hint: Hint<Result> = () => null,
+): Promise<void> =>
+  withJobClient(readQueueConfig(), async (jobs) => {
+    const { id } = await jobs.add(type, data);
+    await attend(jobs, { name: type.name, id }, options, deps, (result) => {
+      // The result of another version gets no hint.
+      const { success, data: known } = type.result.safeParse(result);
+      return success ? hint(known) : null;
+    });
+  });
+
+/** Follows an added job; with `--detach` only prints how to follow it. */
+export const attend = async (
+  jobs: Pick<JobClient, "follow" | "workers">,
+  job: { readonly name: JobType<unknown, unknown>["name"]; readonly id: string },
+  options: JsonOption & DetachOption,
+  deps: CommandDeps,
+  hint: Hint<unknown> = () => null,
+): Promise<void> => {
+  const json = options.json ?? false;
+  if (options.detach === true) {
+    deps.print(
+      json ? renderJson({ id: job.id, queue: job.name }) : `${job.id}: follow it with ${howToFollow(job.id)}`,
+    );
+    return;
+  }
+  deps.say(`${job.id} is added; Ctrl-C does not stop it, ${howToFollow(job.id)} follows it again`);
+  const ended = await followJob(jobs, job, deps);
+  printEnded(ended, json, deps.print);
+  const said = hint(ended.result);
+  if (said !== null) deps.say(said);
+};

@@ -1,0 +1,89 @@
+import type { Letter } from "@conversation-export/bus";
+import { renderColumns, renderTable } from "./print.ts";
+
+const isoOrNull = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());
+
+/** The name of a letter: the topic of the event, and the letter's place in its dead-letter topic. */
+export const letterName = ({ topic, place }: Pick<Letter, "topic" | "place">): string =>
+  `${topic}/${place.partition}/${place.offset}`;
+
+/** A letter as `--json` prints it, without its payload. */
+export const letterFields = (letter: Letter) => ({
+  letter: letterName(letter),
+  reason: letter.reason,
+  detail: letter.detail,
+  topic: letter.topic,
+  arrival: letter.arrival,
+  arrived_at: isoOrNull(letter.arrivedAt),
+  rejected_at: isoOrNull(letter.rejectedAt),
+  replays: letter.replays,
+  payload_left_out: letter.leftOut,
+});
+
+export const renderLetters = (letters: readonly Letter[]): string =>
+  renderTable(
+    ["LETTER", "REASON", "REJECTED", "REPLAYS", "DETAIL"],
+    letters.map((letter) => [
+      letterName(letter),
+      letter.reason,
+      isoOrNull(letter.rejectedAt) ?? "-",
+      letter.replays,
+      harmless(letter.detail).replaceAll("\n", " ") || "-",
+    ]),
+  );
+
+/** Escapes control characters, so that a terminal does not obey what a producer has sent. */
+export const harmless = (text: string): string =>
+  text.replace(
+    /[^\P{Cc}\n\t]/gu,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+
+const utf8 = new TextDecoder("utf-8", { fatal: true });
+
+/** Bytes as text when they are UTF-8, else as base64. */
+const textOrBase64 = (bytes: Buffer): { readonly text: string; readonly encoding: "utf-8" | "base64" } => {
+  try {
+    return { text: utf8.decode(bytes), encoding: "utf-8" };
+  } catch {
+    return { text: bytes.toString("base64"), encoding: "base64" };
+  }
+};
+
+const headerTexts = ({ message }: Letter): [string, string][] =>
+  Object.entries(message.headers)
+    .filter(([name]) => !name.startsWith("dl-"))
+    .flatMap(([name, value]) =>
+      [value]
+        .flat()
+        .map((one): [string, string] => [
+          name,
+          one === undefined ? "" : textOrBase64(Buffer.isBuffer(one) ? one : Buffer.from(String(one))).text,
+        ]),
+    );
+
+/** A letter with its key, headers and payload. */
+export const letterContent = (letter: Letter) => {
+  const { key, value } = letter.message;
+  return {
+    ...letterFields(letter),
+    key: key === null ? null : textOrBase64(key).text,
+    headers: headerTexts(letter).map(([name, text]) => ({ name, value: text })),
+    payload: value === null ? null : textOrBase64(value).text,
+    payload_encoding: value === null ? null : textOrBase64(value).encoding,
+  };
+};
+
+export const renderLetter = (letter: Letter): string => {
+  const { headers, payload, payload_encoding, arrival, ...fields } = letterContent(letter);
+  const rows = Object.entries(fields).map(([name, value]) => [
+    name.replaceAll("_", " "),
+    harmless(String(value ?? "-")),
+  ]);
+  const carried = headers.map(({ name, value }) => ["header", harmless(`${name}: ${value}`)]);
+  const shown =
+    payload === null
+      ? "no payload"
+      : `payload${payload_encoding === "base64" ? " (not text, shown as base64)" : ""}\n${harmless(payload)}`;
+  return `${renderColumns([...rows, ["arrival", `${arrival.partition}/${arrival.offset}`], ...carried])}\n\n${shown}`;
+};

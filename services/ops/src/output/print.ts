@@ -1,0 +1,27 @@
+/** Where a command writes its result. */
+export type Print = (text: string) => void;
+
+/** Renders a table: columns padded to their widest cell, two spaces between them. */
+export const renderTable = (
+  heading: readonly string[],
+  rows: readonly (readonly (string | number)[])[],
+): string => renderColumns([heading, ...rows]);
+
+/** Renders a table without a heading. */
+export const renderColumns = (rows: readonly (readonly (string | number)[])[]): string => {
+  const lines = rows.map((row) => row.map(String));
+  const columns = Math.max(0, ...lines.map((line) => line.length));
+  const widths = Array.from({ length: columns }, (_, column) =>
+    Math.max(...lines.map((line) => line[column]?.length ?? 0)),
+  );
+  return lines
+    .map((line) =>
+      line
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n");
+};
+
+export const renderJson = (value: unknown): string => JSON.stringify(value, null, 2);

@@ -1,0 +1,55 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { Ajv2020, type AnySchemaObject } from "ajv/dist/2020.js";
+import { describe, expect, it } from "vitest";
+import { eventSchemas } from "./event-schemas.ts";
+
+const docs = join(import.meta.dirname, "..", "..", "..", "..", "docs");
+const examples = [
+  ...readFileSync(join(docs, "events.md"), "utf8").matchAll(/^\{\n {2}"specversion"[^]*?^\}$/gm),
+].map(([text]) => JSON.parse(text) as { type: string; data: Record<string, unknown> });
+
+function validatorOf(type: string) {
+  const file = eventSchemas().find(({ name }) => name === `${type}.schema.json`);
+  return new Ajv2020({ strict: true, allowUnionTypes: true }).compile(
+    JSON.parse(file?.text ?? "") as AnySchemaObject,
+  );
+}
+
+describe("the JSON Schema of the events", () => {
+  it("is committed as it is made (if not: npx export-ops schemas --out docs/schemas)", () => {
+    const folder = join(docs, "schemas");
+    const committed = readdirSync(folder).map((name) => ({
+      name,
+      text: readFileSync(join(folder, name), "utf8"),
+    }));
+    const made = eventSchemas().sort((a, b) => (a.name < b.name ? -1 : 1));
+    expect(committed.sort((a, b) => (a.name < b.name ? -1 : 1))).toEqual(made);
+  });
+
+  it("has an example of every type in docs/events.md", () => {
+    const names = new Set(examples.map(({ type }) => `${type}.schema.json`));
+    expect([...names].sort()).toEqual(
+      eventSchemas()
+        .map(({ name }) => name)
+        .sort(),
+    );
+  });
+
+  it.each(examples)("accepts the example of $type, also with fields it does not name", (example) => {
+    const validate = validatorOf(example.type);
+    expect(validate(example), JSON.stringify(validate.errors)).toBe(true);
+    expect(validate({ ...example, traceparent: "00-1", data: { ...example.data, new_field: 1 } })).toBe(true);
+  });
+
+  it.each(examples)("refuses $type with a part missing or of the wrong type", (example) => {
+    const validate = validatorOf(example.type);
+    const { data, ...attributes } = example;
+    expect(validate(attributes)).toBe(false);
+    expect(validate({ ...example, type: "something.else" })).toBe(false);
+    expect(validate({ ...example, clientid: "" })).toBe(false);
+    const [id = ""] = Object.keys(data);
+    expect(validate({ ...example, data: { ...data, [id]: 17 } })).toBe(false);
+    expect(validate({ ...example, data: { ...data, [id]: undefined } })).toBe(false);
+  });
+});

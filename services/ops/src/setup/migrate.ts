@@ -1,0 +1,47 @@
+import { retry, ServiceError } from "@conversation-export/runtime";
+import { migrate } from "@conversation-export/warehouse";
+import type { WarehouseConfig } from "../config.ts";
+import { explainStore, requireClickhouse } from "../connect/connections.ts";
+import { type Print, renderJson } from "../output/print.ts";
+
+/** Long enough for another migration that rewrites large tables. */
+const LOCKED_DEADLINE_MS = 660_000;
+
+/**
+ * Applies the pending migrations and prints a line for each, or all as JSON at the end. Waits while another
+ * run holds the lock.
+ *
+ * @throws CommandError when ClickHouse does not answer or refuses.
+ * @throws ServiceError when a migration fails.
+ */
+export const applyMigrations = async (
+  config: WarehouseConfig,
+  json: boolean,
+  { print, say }: { readonly print: Print; readonly say: Print },
+): Promise<void> => {
+  await requireClickhouse(config);
+  let told = false;
+  const run = () =>
+    migrate({
+      ...config,
+      topology: config,
+      onApplied: (name, shard) => {
+        if (!json) print(`applied    ${name}${shard === undefined ? "" : ` on ${shard}`}`);
+      },
+    });
+  try {
+    const states = await retry(run, {
+      deadlineMs: LOCKED_DEADLINE_MS,
+      retryable: (error) => error instanceof ServiceError && error.code === "migration_locked",
+      onRetry: () => {
+        if (!told)
+          say("another migration runs, or was killed less than 30 seconds ago: waiting for its lock");
+        told = true;
+      },
+    });
+    if (json) return print(renderJson(states));
+    for (const { name, state } of states) if (state === "unchanged") print(`unchanged  ${name}`);
+  } catch (error) {
+    throw await explainStore(error, config);
+  }
+};

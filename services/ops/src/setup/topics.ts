@@ -1,0 +1,123 @@
+import type { NewTopic } from "@conversation-export/bus";
+import { deadLetterTopic } from "@conversation-export/domain";
+import type { CommandDeps } from "../commands/command-deps.ts";
+import type { BusConfig } from "../config.ts";
+import { withAdmin } from "../connect/connections.ts";
+import { CommandError, innermostMessage } from "../explain/explain.ts";
+import { renderJson, renderTable } from "../output/print.ts";
+
+/** The broker's default, 1 MiB and the overhead of a batch. */
+const DEFAULT_MAX_MESSAGE_BYTES = 1_048_588;
+/** Broker time: the clocks of producers must not decide which events are late. */
+export const TIMESTAMP_TYPE = "LogAppendTime";
+
+export type TopicOptions = {
+  readonly partitions: number;
+  readonly replication: number;
+  /** The values given on the command line; null: the default applies. */
+  readonly asked: { readonly partitions: number | null; readonly replication: number | null };
+  /** How long to wait for Kafka. */
+  readonly timeoutMs: number;
+  readonly json: boolean;
+};
+
+/** The topics of events, dead letters and SMS triggers with the settings to create them with. */
+export const wantedTopics = (
+  { topics, smsTopic }: Pick<BusConfig, "topics" | "smsTopic">,
+  options: Pick<TopicOptions, "partitions" | "replication">,
+): NewTopic[] => {
+  const common = { partitions: options.partitions, replicationFactor: options.replication };
+  const config = { "message.timestamp.type": TIMESTAMP_TYPE };
+  // A payload of the largest size must fit together with the headers that hold the reason.
+  const deadLetterConfig = { ...config, "max.message.bytes": String(2 * DEFAULT_MAX_MESSAGE_BYTES) };
+  return [
+    ...topics.map((topic) => ({ topic, ...common, config })),
+    ...topics.map((topic) => ({ topic: deadLetterTopic(topic), ...common, config: deadLetterConfig })),
+    { topic: smsTopic, ...common, config },
+  ];
+};
+
+/** A warning about an existing topic that differs from the options; null: it does not differ. */
+export const topicDifference = (
+  { topic, partitions, replicas }: { topic: string; partitions: number; replicas: number },
+  asked: TopicOptions["asked"],
+): string | null => {
+  const differences: string[] = [];
+  if (asked.partitions !== null && partitions !== asked.partitions) {
+    const advice =
+      partitions < asked.partitions
+        ? `\`kafka-topics.sh --alter --topic ${topic} --partitions ${asked.partitions}\` adds them`
+        : "Kafka cannot remove partitions";
+    differences.push(`it has ${partitions} partitions, not ${asked.partitions} (${advice})`);
+  }
+  if (asked.replication !== null && replicas !== asked.replication) {
+    differences.push(
+      `each has ${replicas} replicas, not ${asked.replication} (\`kafka-reassign-partitions.sh\` changes that)`,
+    );
+  }
+  return differences.length === 0 ? null : `warning: ${topic} stays as it is: ${differences.join(", ")}`;
+};
+
+/**
+ * Creates missing topics and prints all of them; warns about existing ones that differ.
+ *
+ * @throws CommandError when Kafka refuses, or does not answer in time; an attempt to connect then stays open.
+ */
+export const createTopics = async (
+  config: BusConfig,
+  options: TopicOptions,
+  { print, say }: Pick<CommandDeps, "print" | "say">,
+): Promise<void> => {
+  const topics = [...config.topics, config.smsTopic];
+  if (new Set(topics).size < topics.length) {
+    throw new CommandError(`the topics ${topics.join(", ")} must differ: check the TOPIC_ variables`);
+  }
+  await withAdmin(
+    config,
+    async (admin) => {
+      const rows = [];
+      const before = new Set(await admin.listTopics());
+      for (const wanted of wantedTopics(config, options)) {
+        try {
+          await admin.createTopics([wanted]);
+        } catch (error) {
+          throw new CommandError(
+            `Kafka does not create the topic ${wanted.topic}: ${innermostMessage(error)}`,
+            {
+              cause: error,
+            },
+          );
+        }
+        const settings = await admin.topicConfig(wanted.topic);
+        rows.push({
+          topic: wanted.topic,
+          partitions: (await admin.fetchOffsets(wanted.topic)).length,
+          timestamps: settings["message.timestamp.type"] ?? "",
+          max_message_bytes: Number(settings["max.message.bytes"]),
+          replicas: await admin.fetchReplicas(wanted.topic),
+          state: before.has(wanted.topic) ? "unchanged" : "created",
+        });
+      }
+      print(
+        options.json
+          ? renderJson(rows)
+          : renderTable(
+              ["TOPIC", "PARTITIONS", "REPLICAS", "TIMESTAMPS", "MAX MESSAGE BYTES", "STATE"],
+              rows.map((row) => [
+                row.topic,
+                row.partitions,
+                row.replicas,
+                row.timestamps,
+                row.max_message_bytes,
+                row.state,
+              ]),
+            ),
+      );
+      for (const row of rows) {
+        const difference = topicDifference(row, options.asked);
+        if (difference !== null) say(difference);
+      }
+    },
+    options.timeoutMs,
+  );
+};
