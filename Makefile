@@ -1,6 +1,6 @@
-# Variables given on the command line (make up LINK_BOUNDS=advancing) reach every process through the environment.
+# Variables on the command line (make up LINK_BOUNDS=advancing) reach every process through the environment.
 
-# bash, so that the PATH below also finds the commands that make would start without a shell
+# bash, because make starts simple commands without a shell, and then ignores the PATH below
 SHELL := bash
 .DEFAULT_GOAL := help
 .PHONY: alerts help setup tools check format test test-cluster chart chart-cluster contract soak bench up down restart status demo
@@ -9,25 +9,25 @@ bin := $(CURDIR)/node_modules/.bin
 machine_path := $(subst $(bin):,,$(PATH))
 export PATH := $(bin):$(machine_path)
 
-# reduced or full: the sizes of the tests
+# sizes of the tests: reduced or full
 SIZE ?= reduced
 export TEST_SIZE := $(SIZE)
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
 
-setup: ## install what package-lock.json names, Node 24 included
+setup: ## install the packages of package-lock.json, Node 24 included
 	@PATH="$(machine_path)" sh deploy/check/require.sh node npm
 	@PATH="$(machine_path)" sh deploy/check/setup.sh
 
-# what the local stack needs from the machine
+# checks the programs that the local stack needs
 tools:
 	@sh deploy/check/require.sh java mvn
 
 check: setup ## format, lint, types, import law, dead code
 	@node deploy/check/check.ts
 
-format: setup ## write every file in the format that check wants
+format: setup ## format every file as check wants it
 	@node --run format
 
 test: tools check ## check, then unit, integration and end-to-end tests at reduced sizes
@@ -37,9 +37,9 @@ test: tools check ## check, then unit, integration and end-to-end tests at reduc
 chart: setup ## the Helm chart: lint, renders, refused values, schemas of Kubernetes; installs helm and kubeconform
 	@sh deploy/check/require.sh python3
 	@sh deploy/charts/install-tools.sh
-	@CHART=required vitest run --project unit test/support/chart
+	@CHART=required vitest run --project unit test/chart
 
-chart-cluster: setup ## install, change, take back and remove every example of the chart in the cluster of KUBECONFIG, whose nodes run nothing
+chart-cluster: setup ## install, upgrade, roll back and remove every chart example in the cluster of KUBECONFIG (nodes that run nothing)
 	@node test/chart-cluster/main.ts
 
 contract: tools setup ## the running interface against its own OpenAPI document (schemathesis, spectral)
@@ -52,9 +52,9 @@ test-cluster: tools setup ## tests on two shards of ClickHouse behind Distribute
 soak: ## the same tests at full sizes
 	@$(MAKE) --no-print-directory test SIZE=full
 
-alerts: setup ## promtool, built by Go when there is none: check and test the rules of deploy/alerts
+alerts: setup ## check and test the alert rules of the chart with promtool (built by Go when it is missing)
 	@sh deploy/check/promtool.sh
-	@TEST_SIZE=full vitest run --project unit test/support/watch/promtool.test.ts
+	@TEST_SIZE=full vitest run --project unit test/documents/promtool.test.ts
 
 bench: tools setup ## benchmarks, one line per result
 	@node test/bench/main.ts
@@ -62,14 +62,14 @@ bench: tools setup ## benchmarks, one line per result
 up: tools setup ## start servers and services in the background, write .local/env (FRESH=1: from empty folders)
 	@node deploy/local/src/cli.ts up
 
-down: setup ## stop what up started
+down: setup ## stop everything that up started
 	@node deploy/local/src/cli.ts down
 
 restart: setup ## restart one service: make restart S=ingest
 	@node deploy/local/src/cli.ts restart $(S)
 
-status: setup ## what is running, and where
+status: setup ## show what runs, and its addresses
 	@node deploy/local/src/cli.ts status
 
-demo: tools setup ## a sample through the whole pipeline, compared at the end (KEEP=1: leave it running)
+demo: tools setup ## send a sample through the whole pipeline and compare the result (KEEP=1: leave it running)
 	@node test/demo/main.ts

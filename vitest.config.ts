@@ -1,14 +1,19 @@
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
 const full = process.env["TEST_SIZE"] === "full";
 const seed = process.env["FC_SEED"] ?? String(Math.floor(Math.random() * 2 ** 31));
 console.log(`fast-check: FC_SEED=${seed}`);
 
-/** Tests on real servers: one file after another, each in a process of its own. */
-const serial = {
-  pool: "forks",
-  fileParallelism: false,
-  maxWorkers: 1,
+/**
+ * As many files at a time as processors, two to four, each in a process of its own: with one more, tests of
+ * faults failed now and then. One number for all projects, so that their files share the workers.
+ */
+const parallel = { pool: "forks", maxWorkers: Math.min(Math.max(availableParallelism(), 2), 4) } as const;
+
+/** Tests on real servers: each file has servers, folders and ports of its own. */
+const onServers = {
+  ...parallel,
   testTimeout: full ? 30 * 60_000 : 3 * 60_000,
   hookTimeout: full ? 10 * 60_000 : 3 * 60_000,
   teardownTimeout: 60_000,
@@ -21,6 +26,7 @@ const ON_TWO_SHARDS = [
   "integration/warehouse-writing",
   "integration/compaction-stores",
   "integration/backfill-landing",
+  "integration/record-identity",
   "integration/retention",
   "integration/erasure",
   "integration/upkeep-jobs",
@@ -42,18 +48,25 @@ export default defineConfig({
         extends: true,
         test: {
           name: "unit",
-          include: ["{packages,services,deploy,test/support}/**/*.test.ts"],
-          testTimeout: full ? 120_000 : 20_000,
+          ...parallel,
+          include: [
+            "{packages,services,deploy}/**/*.test.ts",
+            "test/{chart,compare,documents,reference,sample}/**/*.test.ts",
+          ],
+          testTimeout: full ? 120_000 : 60_000,
         },
       },
-      { extends: true, test: { name: "integration", include: ["test/integration/**/*.test.ts"], ...serial } },
-      { extends: true, test: { name: "e2e", include: ["test/e2e/**/*.test.ts"], ...serial } },
+      {
+        extends: true,
+        test: { name: "integration", include: ["test/integration/**/*.test.ts"], ...onServers },
+      },
+      { extends: true, test: { name: "e2e", include: ["test/e2e/**/*.test.ts"], ...onServers } },
       {
         extends: true,
         test: {
           name: "cluster",
           include: ["test/cluster/**/*.test.ts", ...ON_TWO_SHARDS.map((name) => `test/${name}.test.ts`)],
-          ...serial,
+          ...onServers,
           env: { FC_SEED: seed, TEST_SHARDS: "2" },
         },
       },

@@ -4,9 +4,9 @@ export interface TestCount {
 }
 
 /**
- * Counts from vitest's JSON report and exit status.
- * A run that fails without a failed test (no report, no test files, a file that cannot be loaded, an unhandled
- * rejection) counts as one failure, so that a sum without failures means that every run ended with status 0.
+ * Counts passed and failed tests from vitest's JSON report and exit status. A run that fails without a failed
+ * test (no report, no test files, a file that cannot be loaded, an unhandled rejection) counts as one
+ * failure. So no failures means that vitest ended with status 0.
  */
 export function countTests(report: string | undefined, status: number | null): TestCount {
   const { numPassedTests: passed, numFailedTests: failed } = (

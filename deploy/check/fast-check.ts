@@ -1,6 +1,6 @@
 import fc from "fast-check";
 
-// One seed for the whole run, printed by vitest.config.ts; FC_SEED repeats it.
+// All properties of a run share one seed, which vitest.config.ts prints. Set FC_SEED to repeat the run.
 fc.configureGlobal({
   ...fc.readConfigureGlobal(),
   seed: Number(process.env["FC_SEED"]),

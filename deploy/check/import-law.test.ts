@@ -68,10 +68,10 @@ describe("checkImports", () => {
     );
     put("services/ops/src/main.ts", `${from("commander")}${workspace("queue")}${workspace("bus")}`);
     put("deploy/local/src/cli.ts", `${from("ffi-rs")}${from("node:fs")}${workspace("runtime")}`);
-    put("test/support/a.ts", `${workspace("local")}${workspace("domain")}${from("yaml")}${from("vitest")}`);
+    put("test/system/a.ts", `${workspace("local")}${workspace("domain")}${from("yaml")}${from("vitest")}`);
     put(
       "test/e2e/a.test.ts",
-      `${from("../support/a.ts")}${workspace("local")}${workspace("ingest")}${from("kafkajs")}`,
+      `${from("../system/a.ts")}${workspace("local")}${workspace("ingest")}${from("kafkajs")}`,
     );
     const { modules, dependencies, violations } = await checkImports(root);
     expect(violations).toEqual([]);
@@ -120,9 +120,9 @@ describe("checkImports", () => {
     ["deploy-local-source", "deploy/local/src/a.ts", workspace("test")],
     ["deploy-check-source", "deploy/check/a.ts", workspace("domain")],
     ["test-tests", "test/e2e/a.test.ts", from("../../packages/domain/src/inner.ts")],
-    ["test-tests", "test/support/a.ts", from("lodash")],
+    ["test-tests", "test/system/a.ts", from("lodash")],
     ["test-by-name", "test/e2e/a.test.ts", from("../../packages/domain/src/index.ts")],
-    ["test-source", "test/support/a.ts", from("../e2e/b.test.ts")],
+    ["test-source", "test/system/a.ts", from("../e2e/b.test.ts")],
     ["resolvable", "packages/domain/src/a.ts", from("./missing.ts")],
     ["no-cycles", "packages/domain/src/a.ts", from("./b.ts")],
     ["no-cycles", "packages/domain/src/a.ts", 'import type { X } from "./b.ts";\n'],

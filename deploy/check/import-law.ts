@@ -9,13 +9,14 @@ const IMPORT = /^(?:import|export)\b(?:[^;"'=]*\bfrom)?\s*["']([^"']+)["']/gm;
 interface LawReport {
   readonly modules: number;
   readonly dependencies: number;
-  /** One line each: rule, from, to, what is allowed. */
+  /** One line per violation: rule, importing file, imported file, what is allowed. */
   readonly violations: readonly string[];
 }
 
 /**
  * Checks every TypeScript file of the repository at `root` against the import law.
- * Throws when dependency-cruiser has overlooked files or imports: then its silence would mean nothing.
+ *
+ * @throws Error when dependency-cruiser has overlooked files or imports, and so could miss violations
  */
 export async function checkImports(root: string): Promise<LawReport> {
   const files = SOURCES.flatMap((folder) =>
@@ -46,12 +47,17 @@ export async function checkImports(root: string): Promise<LawReport> {
   };
 }
 
-/** Compares what was seen with a plain reading of the files, since a blind parser reports no violations. */
+/**
+ * Compares the modules that dependency-cruiser found with the text of the files, because a parser that
+ * overlooks imports would report no violations.
+ *
+ * @throws Error when a file or an import was overlooked
+ */
 function assertSeen(root: string, files: readonly string[], modules: ICruiseResult["modules"]): void {
   const seen = new Map(modules.map(({ source, dependencies }) => [source, dependencies]));
   const unseen = files.filter((file) => !seen.has(file));
   if (files.length === 0 || unseen.length > 0) {
-    throw new Error(`import law: ${files.length} files, of them unseen: ${unseen.join(", ")}`);
+    throw new Error(`import law: ${files.length} files, overlooked: ${unseen.join(", ")}`);
   }
   for (const file of files) {
     const specifiers = [...readFileSync(join(root, file), "utf8").matchAll(IMPORT)].map(([, name]) => name);

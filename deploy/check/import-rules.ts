@@ -2,18 +2,18 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { IForbiddenRuleType } from "dependency-cruiser";
 
-/** What the files of one folder may import besides each other. */
+/** Imports allowed to the files of one folder, besides each other. */
 interface Allowance {
   readonly folder: string;
-  /** Packages, by the name of their folder; only through src/index.ts. */
+  /** Packages by the name of their folder, through their src/index.ts only. */
   readonly packages: readonly string[];
-  /** Other workspaces, by folder; only through src/index.ts. */
+  /** Other workspaces by folder, through their src/index.ts only. */
   readonly workspaces?: readonly string[];
   readonly npm: readonly string[];
   readonly node: boolean;
 }
 
-/** Everything else makes spans through packages/runtime. */
+/** For packages/runtime only; everything else records spans through it. */
 const TRACING = [
   "@opentelemetry/api",
   "@opentelemetry/context-async-hooks",
@@ -36,7 +36,12 @@ const PACKAGES: readonly Allowance[] = [
     npm: ["kafkajs", "lz4-napi", "snappy"],
     node: true,
   },
-  { folder: "packages/warehouse", packages: ["domain", "runtime"], npm: ["@clickhouse/client"], node: true },
+  {
+    folder: "packages/warehouse",
+    packages: ["domain", "runtime"],
+    npm: ["@clickhouse/client", "lru-cache"],
+    node: true,
+  },
   {
     folder: "packages/queue",
     packages: ["domain", "runtime"],
@@ -47,6 +52,7 @@ const PACKAGES: readonly Allowance[] = [
       "bullmq",
       "fastify",
       "ioredis",
+      "lru-cache",
       "zod",
     ],
     node: true,
@@ -55,15 +61,16 @@ const PACKAGES: readonly Allowance[] = [
 ];
 
 const ALL_PACKAGES = PACKAGES.map(({ folder }) => folder.replace("packages/", ""));
+/** npm packages that a package wraps, so that services must not import them. */
 const VENDORS = [...TRACING, "kafkajs", "lz4-napi", "snappy", "@clickhouse/client", "bullmq", "ioredis"];
 const TEST_TOOLS = ["vitest", "fast-check"];
-/** Unit tests, and what only unit tests import. */
+/** Unit tests, and fixtures that only unit tests import. */
 const TEST_CODE = "\\.(test|fixture)\\.ts$";
 
 /**
- * The import law of the repository at `root` as rules of dependency-cruiser.
- * Packages follow the fixed table above; services, the local stack and the tests may use every package and
- * the npm packages that their own package.json declares, services none that a package wraps.
+ * Builds the rules of dependency-cruiser for the repository at `root`. Packages may import what the table
+ * above lists. Services, the local stack and the tests may import every package and the npm packages in their
+ * own package.json, but services none of the wrapped ones.
  */
 export function importRules(root: string): IForbiddenRuleType[] {
   const services = foldersIn(root, "services").map((folder) => ({
@@ -157,7 +164,7 @@ function testRule(allowance: Allowance): IForbiddenRuleType {
   };
 }
 
-/** Another workspace is imported by its name; a path across folders would bypass its package.json. */
+/** Requires imports of other workspaces by name: a path across folders would bypass their package.json. */
 function nameRule({ folder }: Allowance): IForbiddenRuleType {
   return {
     name: `${ruleName(folder)}-by-name`,
@@ -193,7 +200,7 @@ function foldersIn(root: string, folder: string): string[] {
     .sort();
 }
 
-/** Names of the npm packages that folder/package.json declares, without the workspaces of this repository. */
+/** Names of the npm packages in the package.json of a folder, without the workspaces of this repository. */
 function declaredIn(root: string, folder: string): string[] {
   const manifest = JSON.parse(readFileSync(join(root, folder, "package.json"), "utf8")) as Record<
     "dependencies" | "devDependencies" | "optionalDependencies",

@@ -1,7 +1,7 @@
 #!/bin/sh
 # usage: promtool.sh
-# Without promtool on the PATH: builds one version of it into .cache/bin, with the Go toolchain. Its module replaces and
-# excludes versions of others, so that `go install` alone refuses it: it is built as a dependency of a module of its own.
+# Builds promtool with Go into .cache/bin when there is none on the PATH. `go install` refuses a module with replace
+# and exclude directives, so promtool is built as a dependency of an empty module.
 set -eu
 version=v0.313.5
 bin=$PWD/.cache/bin
@@ -9,7 +9,7 @@ bin=$PWD/.cache/bin
 if command -v promtool >/dev/null 2>&1; then exit 0; fi
 if [ -x "$bin/promtool" ] && "$bin/promtool" --version 2>&1 | grep -qF "$version"; then exit 0; fi
 if ! command -v go >/dev/null 2>&1; then
-  echo "go is missing: promtool is built with Go (https://go.dev/dl); without it the rules of deploy/alerts are not run" >&2
+  echo "go is missing: promtool is built with Go (https://go.dev/dl); without it the alert rules of the chart are not run" >&2
   exit 1
 fi
 mkdir -p "$bin"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # usage: require.sh COMMAND...
-# Says what to install for every command that is missing or too old, and fails if there is one.
+# Says what to install for each command that is missing or too old. Fails when there is one.
 missing=0
 
 lacks() {

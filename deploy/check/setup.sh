@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the npm packages when the lock file is newer than what is installed, and makes sure of Node 24.
-# Runs with the PATH of the machine: npm cannot replace the node that it runs on.
+# Installs the npm packages when the lock file is newer than they are, and checks that Node 24 is among them.
+# Runs with the PATH of the machine, since npm cannot replace the node that it runs on.
 set -eu
 
 installed=node_modules/.package-lock.json

@@ -4,13 +4,14 @@ import { request } from "node:http";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import { type LocalFolder, localFolder, socketName } from "./local-folder.ts";
-import { lockOwner } from "./lock-file.ts";
-import { fileSize, readFrom } from "./log-tail.ts";
+import { type LocalFolder, localFolder, socketName } from "./supervise/local-folder.ts";
+import { lockOwner } from "./process/lock-file.ts";
+import { fileSize, readFrom } from "./process/log-tail.ts";
 import { projectFolder } from "./paths.ts";
-import { isAlive, parseIdentity, waitForEnd } from "./process-identity.ts";
-import { services } from "./services.ts";
-import { type SupervisorStatus, supervise } from "./supervisor.ts";
+import { isAlive, parseIdentity, waitForEnd } from "./process/process-identity.ts";
+import { services } from "./supervise/services.ts";
+import type { SupervisorStatus } from "./supervise/control-socket.ts";
+import { supervise } from "./supervise/supervisor.ts";
 
 const usage = `usage: node deploy/local/src/cli.ts <command>
   up               start servers and services in the background (FRESH=1: from empty folders)
@@ -19,14 +20,14 @@ const usage = `usage: node deploy/local/src/cli.ts <command>
   status           what runs
 options: --folder DIR (default .local), --services DIR (default services)`;
 
-// Services take up to 15 s each, the servers as much again.
+// Services get 15 s to stop, then each server gets as long.
 const stopDeadlineMs = 70_000;
 
 function print(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-/** Sends one request to the supervisor; the caller has changed into its folder. */
+/** Sends a request to the supervisor, in whose folder this process runs: the socket's name is relative. */
 function call(method: string, path: string): Promise<SupervisorStatus> {
   return new Promise((resolve, reject) => {
     const sent = request({ socketPath: socketName, method, path, agent: false }, (response) => {
@@ -46,7 +47,7 @@ function call(method: string, path: string): Promise<SupervisorStatus> {
   });
 }
 
-/** Prints what was added to the supervisor's log, without its times; returns how far it read. */
+/** Prints new lines of the supervisor's log without their times; returns the offset after them. */
 function follow(folder: LocalFolder, from: number): number {
   const text = readFrom(folder.supervisorLog, from);
   const complete = text.slice(0, text.lastIndexOf("\n") + 1);
@@ -100,8 +101,8 @@ async function up(folder: LocalFolder, servicesFolder: string, fresh: boolean): 
     if (ended) {
       print(
         interrupted
-          ? "interrupted, everything is stopped"
-          : `up failed; the whole log: ${folder.supervisorLog}`,
+          ? "interrupted, everything was stopped"
+          : `up failed; see the log ${folder.supervisorLog}`,
       );
       return interrupted ? 130 : 1;
     }
@@ -134,7 +135,7 @@ function printTable(status: SupervisorStatus): void {
   }
 }
 
-/** Ends what a supervisor that no longer answers may have left. */
+/** Kills processes and removes files that a dead supervisor left behind. */
 async function killLeftovers(folder: LocalFolder): Promise<void> {
   const stackFolders = ["kafka", "clickhouse", "redis"].map((name) =>
     join(folder.stack, name, "server.identity"),
@@ -174,7 +175,7 @@ async function down(folder: LocalFolder): Promise<void> {
   await killLeftovers(folder);
 }
 
-/** Stops the folder's stack, and that of a demonstration that was left running in it. */
+/** Stops the stack of the folder and that of a demo left running in it. */
 async function downAll(folder: LocalFolder): Promise<number> {
   const demo = localFolder(join(folder.path, "demo"));
   const running = [folder, demo].filter((one) => lockOwner(one.supervisorLock));
@@ -250,7 +251,7 @@ async function main(): Promise<number> {
   }
 }
 
-// A reader that goes away early, as in `up | head`, does not end the command.
+// `up | head` closes the pipe early; the command continues.
 process.stdout.on("error", () => undefined);
 try {
   process.exitCode = await main();

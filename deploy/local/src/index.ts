@@ -1,7 +1,8 @@
-export type { ClickhousePasswords, ClickhouseUser } from "./clickhouse.ts";
-export { choosePorts } from "./ports.ts";
-export { createSentinel } from "./redis.ts";
-export type { Server } from "./server.ts";
+export type { ClickhousePasswords, ClickhouseUser } from "./servers/clickhouse.ts";
+export { choosePorts } from "./process/ports.ts";
+export { createKafka } from "./servers/kafka.ts";
+export { createSentinel } from "./servers/redis.ts";
+export type { Server } from "./process/server.ts";
 export {
   type ClickhouseServer,
   clusterName,

@@ -6,5 +6,5 @@ export const packageFolder = join(import.meta.dirname, "..");
 /** The top folder of the project. */
 export const projectFolder = join(packageFolder, "..", "..");
 
-/** Downloads that every stack of this project shares. */
+/** Downloads shared by all stacks of this project. */
 export const cacheFolder = join(projectFolder, ".cache");

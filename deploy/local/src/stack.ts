@@ -8,50 +8,50 @@ import {
   createClickhouse,
   database,
   keepPasswords,
-} from "./clickhouse.ts";
-import { createKafka, type KafkaListeners } from "./kafka.ts";
-import { acquireLock, type Lock, LockedError } from "./lock-file.ts";
-import { choosePorts } from "./ports.ts";
-import { createRedis } from "./redis.ts";
-import { createRelay, type Relay } from "./relay.ts";
-import { describeEnding, type Ending, type Server } from "./server.ts";
+} from "./servers/clickhouse.ts";
+import { createKafka, type KafkaListeners } from "./servers/kafka.ts";
+import { acquireLock, type Lock, LockedError } from "./process/lock-file.ts";
+import { choosePorts } from "./process/ports.ts";
+import { createRedis } from "./servers/redis.ts";
+import { createRelay, type Relay } from "./servers/relay.ts";
+import { describeEnding, type Ending, type Server } from "./process/server.ts";
 
 /** The servers of a stack. */
 export const serverNames = ["kafka", "clickhouse", "redis"] as const;
 export type ServerName = (typeof serverNames)[number];
 
-/** Of the cluster that the servers of ClickHouse are when there are several. */
+/** Name of the ClickHouse cluster when there are several servers. */
 export const clusterName = "shards";
 
 const portNames = ["kafka", "kafkaController", "clickhouseHttp", "clickhouseTcp", "redis"] as const;
 type PortName = (typeof portNames)[number];
-/** Of the shards behind the first, and of the relays before all of them. */
+/** Ports of the shards after the first, and of the relay in front of each. */
 type ShardPortName = `clickhouse${"Http" | "Tcp" | "Relay"}${number}`;
 type AnyPortName = PortName | ShardPortName;
 
-/** Ports of 127.0.0.1; those not given are those of the last start on the folder, or free ones. */
+/** Ports of 127.0.0.1; by default those of the last start in the folder, or free ones. */
 export type StackPorts = Readonly<Partial<Record<PortName, number | undefined>>>;
 
 /** `dir` keeps data, logs, ports and passwords; one stack at a time may use it. */
 export type StackOptions = {
   readonly dir: string;
   readonly ports?: StackPorts;
-  /** All three when absent. */
+  /** Servers to start; absent: all three. */
   readonly servers?: readonly ServerName[];
   readonly clickhousePasswords?: Partial<ClickhousePasswords>;
-  /** ClickHouse as a cluster of so many servers (`clusterName`), without replicas; 1 when absent: a single server. */
+  /** ClickHouse servers of the cluster `clusterName`, without replicas; absent: a single server. */
   readonly shards?: number;
   readonly kafkaListeners?: KafkaListeners;
-  /** The environment of the servers; the environment of this process when absent. */
+  /** The environment of the servers; absent: that of this process. */
   readonly env?: NodeJS.ProcessEnv;
-  /** Receives one line for each thing that happens; silent when absent. */
+  /** Receives one line per event; absent: silent. */
   readonly log?: (line: string) => void;
 };
 
-/** Kafka: `brokers` as kafkajs wants them. */
+/** Kafka; `brokers`: `host:port`. */
 export type KafkaServer = Server & { readonly brokers: string[]; readonly logPath: string };
 
-/** ClickHouse over HTTP. `url` gives `http://user:password@host:port/database`. */
+/** ClickHouse over HTTP; `url` returns `http://user:password@host:port/database`. */
 export type ClickhouseServer = Server & {
   readonly host: string;
   readonly port: number;
@@ -62,19 +62,21 @@ export type ClickhouseServer = Server & {
   readonly url: (user: ClickhouseUser, name?: string) => string;
 };
 
-/** Redis: `redis://host:port`. */
+/** Redis; `url`: `redis://host:port`. */
 export type RedisServer = Server & { readonly url: string; readonly logPath: string };
 
-/** Running servers; asking for one that was not in `servers` throws. */
+/** Running servers; reading one that was not in `servers` throws. */
 export type Stack = {
   readonly kafka: KafkaServer;
-  /** Of a cluster the server that is asked. */
+  /** The first server of a cluster. */
   readonly clickhouse: ClickhouseServer;
-  /** All servers of ClickHouse, that one first. */
+  /** All ClickHouse servers, in the order of the shards. */
   readonly clickhouseShards: readonly ClickhouseServer[];
   readonly redis: RedisServer;
-  /** Stops all servers and gives the folder free. */
+  /** Stops all servers and releases the folder. */
   readonly stop: () => Promise<void>;
+  /** Like `stop`, but with SIGKILL, for a folder that is deleted afterwards. */
+  readonly kill: () => Promise<void>;
 };
 
 function readPorts(path: string): Partial<Record<AnyPortName, number>> {
@@ -95,7 +97,7 @@ function lockFolder(dir: string): Lock {
   }
 }
 
-/** The relay is there while the server is. */
+/** Wraps the server so that its relay listens while it runs. */
 function behindRelay(server: Server, relay: Relay): Server {
   return {
     get pid() {
@@ -116,15 +118,15 @@ function behindRelay(server: Server, relay: Relay): Server {
   };
 }
 
-/** Adds the server's own members without losing its live `pid`. */
+/** Adds members to a server without losing its live `pid` getter. */
 function describe<Extra extends object>(server: Server, extra: Extra): Server & Extra {
   return Object.defineProperties(extra, Object.getOwnPropertyDescriptors(server)) as Server & Extra;
 }
 
 /**
- * Starts real servers on 127.0.0.1 and resolves when they are ready. They are killed when this process ends in
- * whatever way.
- * @throws Error with the reason and the end of the log of the server that failed; nothing is left running then.
+ * Starts servers on 127.0.0.1 and resolves when they are ready. They are killed however this process ends.
+ *
+ * @throws Error with the reason and the end of the failed server's log; all servers are stopped then.
  */
 export async function startStack(options: StackOptions): Promise<Stack> {
   const dir = resolve(options.dir);
@@ -137,6 +139,11 @@ export async function startStack(options: StackOptions): Promise<Stack> {
 
   async function stop(): Promise<void> {
     await Promise.all(started.map((server) => server.stop()));
+    lock.release();
+  }
+
+  async function kill(): Promise<void> {
+    await Promise.all(started.map((server) => server.kill()));
     lock.release();
   }
 
@@ -246,7 +253,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
       }),
       ...shardPorts.map(startShard),
     ] as const;
-    // One failure must not leave a start behind that nobody waits for.
+    // After a failure, wait for the other starts too, so that stop reaches all of them.
     await Promise.allSettled(starts);
     const [kafka, redis, ...shards] = await Promise.all(starts);
     const clickhouseShards = shards.filter((server) => server !== undefined);
@@ -267,6 +274,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
         return need(redis, "redis");
       },
       stop,
+      kill,
     };
   } catch (error) {
     await stop();

@@ -9,30 +9,30 @@ import { spawnTied, type TiedCommand } from "./tied-process.ts";
 /** How a process ended: an exit code or the signal that ended it. */
 export type Ending = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
 
-/** What a server needs. `ready` is asked every 50 ms; `logFrom` is the length of its log before this start. */
+/** `ready` is called every 50 ms; `logFrom` is the length of the log before this start. */
 export type ServerDeps = {
   readonly name: string;
   readonly tied: TiedCommand;
-  /** Names the process for a later start of the same server, which waits until it has ended. */
+  /** File that identifies the process; the next start of this server waits until that process has ended. */
   readonly identityPath: string;
-  /** A file with the pid alone, for people and scripts; there while the process is. */
+  /** File with only the pid, for people and scripts; exists while the process runs. */
   readonly pidPath?: string;
   readonly startDeadlineMs: number;
   readonly stopDeadlineMs: number;
   readonly ready: (logFrom: number) => Promise<boolean>;
   /** Asks for a clean end; SIGTERM when absent. */
   readonly askToStop?: () => Promise<void>;
-  /** Told of every end that nobody asked for. */
+  /** Called when the process ends without `stop` or `kill`. */
   readonly onUnexpectedEnd?: (ending: Ending) => void;
 };
 
-/** One process that can be started and ended again and again, on the same port and data. */
+/** A process that can be started and stopped repeatedly, on the same port and data. */
 export type Server = {
-  /** The process itself, undefined while it is down. */
+  /** Pid of the process; undefined while it is down. */
   readonly pid: number | undefined;
-  /** Starts it and resolves when it is ready; nothing happens when it is up. */
+  /** Starts it and resolves when it is ready. Does nothing when it is up. */
   readonly start: () => Promise<void>;
-  /** Ends it cleanly, with SIGKILL after the deadline; nothing happens when it is down. */
+  /** Ends it cleanly, with SIGKILL after the deadline. Does nothing when it is down. */
   readonly stop: () => Promise<void>;
   /** Ends it with SIGKILL and resolves when it is gone. */
   readonly kill: () => Promise<void>;
@@ -40,7 +40,7 @@ export type Server = {
 
 const logLines = 25;
 
-/** Text for the end of a process: `exit code 1` or `SIGKILL`. */
+/** Describes how a process ended: `exit code 1` or `SIGKILL`. */
 export function describeEnding(ending: Ending): string {
   return ending.signal ?? `exit code ${ending.code}`;
 }
@@ -108,7 +108,7 @@ export function createServer(deps: ServerDeps): Server {
     const logFrom = fileSize(logPath);
     const started = spawnProcess();
     running = started;
-    // Until it is ready, its end is reported by the error of this start.
+    // An end before it is ready is reported by the error of this start.
     started.asked = true;
     const end = Date.now() + deps.startDeadlineMs;
     for (;;) {

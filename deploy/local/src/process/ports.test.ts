@@ -23,6 +23,13 @@ test("chooses different free ports below the range of outgoing connections", asy
   }
 });
 
+test("gives no port twice while nothing listens on it", async () => {
+  const names = Array.from({ length: 40 }, (_, index) => `port${index}`);
+  const chosen = await Promise.all(names.map(() => choosePorts({ names, fixed: {} })));
+  const ports = chosen.flatMap((one) => Object.values(one));
+  expect(new Set(ports).size).toBe(names.length ** 2);
+});
+
 test("names a fixed port that is in use", async () => {
   const used = await occupy();
   await expect(choosePorts({ names: ["kafka"], fixed: { kafka: used } })).rejects.toThrow(

@@ -2,12 +2,12 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** A process that outlives the reuse of its number: the pid and the system's text for its start time. */
+/** A pid with its start time, as the system writes it: it stays unique when the pid is reused. */
 export type ProcessIdentity = { readonly pid: number; readonly startedAt: string };
 
 /**
- * Reads state and start time out of a Linux `/proc/<pid>/stat` line.
- * The command name is in parentheses and may hold spaces and parentheses itself.
+ * Reads state and start time from a Linux `/proc/<pid>/stat` line. The command name stands in parentheses and
+ * may hold spaces and parentheses itself.
  */
 export function parseProcStat(line: string): { state: string; startedAt: string } | undefined {
   const fields = line.slice(line.lastIndexOf(")") + 2).split(" ");
@@ -29,18 +29,18 @@ function readProcess(pid: number): { state: string; startedAt: string } | undefi
   }
 }
 
-/** Identity of a living process; undefined when it has ended or is only a zombie. */
+/** Identity of a living process; undefined when it has ended or is a zombie. */
 export function identify(pid: number): ProcessIdentity | undefined {
   const found = readProcess(pid);
   return found && !/^[ZX]/.test(found.state) ? { pid, startedAt: found.startedAt } : undefined;
 }
 
-/** True while exactly this process lives, false when its number now belongs to another. */
+/** True while exactly this process lives; false when another process has its pid. */
 export function isAlive(identity: ProcessIdentity): boolean {
   return identify(identity.pid)?.startedAt === identity.startedAt;
 }
 
-/** Parses what `JSON.stringify` made of an identity; undefined for anything else. */
+/** Parses an identity written by `JSON.stringify`; undefined for anything else. */
 export function parseIdentity(text: string): ProcessIdentity | undefined {
   try {
     const value: unknown = JSON.parse(text);

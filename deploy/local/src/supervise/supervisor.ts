@@ -1,44 +1,20 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { randomBytes } from "node:crypto";
-import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer as createHttpServer } from "node:http";
 import { join } from "node:path";
 import { readPorts, renderEnvFile } from "./env-file.ts";
 import { type LocalFolder, socketName } from "./local-folder.ts";
-import { acquireLock } from "./lock-file.ts";
-import { fileSize, tail } from "./log-tail.ts";
-import { cacheFolder, projectFolder } from "./paths.ts";
-import { choosePorts } from "./ports.ts";
-import { runCommand } from "./run-command.ts";
-import { createServer, describeEnding, type Server } from "./server.ts";
-import {
-  commonEnvironment,
-  serviceEnvironment,
-  servicePortVariables,
-  type ServiceSpec,
-  type Surroundings,
-} from "./services.ts";
-import { startStack } from "./stack.ts";
+import { answer, type SupervisorStatus } from "./control-socket.ts";
+import { acquireLock } from "../process/lock-file.ts";
+import { choosePorts } from "../process/ports.ts";
+import type { Server } from "../process/server.ts";
+import { commonEnvironment, servicePortVariables, type Surroundings } from "./services.ts";
+import { startStack } from "../stack.ts";
+import { host, metricsUrl, publicVariables } from "./public-variables.ts";
+import { createOps, createService, type SupervisorDeps } from "./service-process.ts";
 
-/** Whoever tries the interface here tries all of it. */
+/** Scopes of the key in `.local/env`: all, so that every endpoint can be tried. */
 const ALL_SCOPES = "export,end_users,compliance,campaigns";
-
-/** What the supervisor runs: the servers, then the services found below `servicesFolder`. */
-export type SupervisorDeps = {
-  readonly folder: LocalFolder;
-  readonly servicesFolder: string;
-  readonly services: readonly ServiceSpec[];
-  readonly env: NodeJS.ProcessEnv;
-  readonly log: (line: string) => void;
-};
-
-/** One line of `status`. */
-export type ProcessStatus = { readonly name: string; readonly pid: number | null; readonly address: string };
-
-/** What the supervisor answers to `GET /status`. */
-export type SupervisorStatus = {
-  readonly phase: "starting" | "ready" | "stopping";
-  readonly processes: readonly ProcessStatus[];
-};
 
 type State = {
   ports: Record<string, number>;
@@ -49,8 +25,6 @@ type State = {
 };
 type Supervised = { readonly server: Server; readonly address: string };
 
-const host = "127.0.0.1";
-const stepDeadlineMs = 120_000;
 const stackPortVariables = {
   kafka: "KAFKA_PORT",
   kafkaController: "KAFKA_CONTROLLER_PORT",
@@ -64,14 +38,10 @@ function writePrivate(path: string, text: string): void {
   chmodSync(path, 0o600);
 }
 
-function metricsUrl(ports: Readonly<Record<string, number>>, variable: string): string {
-  return `http://${host}:${ports[variable]}/metrics`;
-}
-
 /**
- * Runs servers and services until it is asked to stop, by SIGTERM, SIGINT or its socket. Resolves when all of
- * them have ended.
- * @throws Error when they cannot be started; everything has been stopped then.
+ * Runs servers and services until SIGTERM, SIGINT or a request to its socket. Resolves when all have ended.
+ *
+ * @throws Error when they cannot be started; all are stopped then.
  */
 export async function supervise(deps: SupervisorDeps): Promise<void> {
   const { folder, log } = deps;
@@ -86,7 +56,7 @@ export async function supervise(deps: SupervisorDeps): Promise<void> {
   const control: { phase: SupervisorStatus["phase"] } = { phase: "starting" };
   const asked = Promise.withResolvers<void>();
   const ask = (): void => {
-    // Before it is ready nothing holds state: every process dies with this one.
+    // Before all are ready no process holds state, and each dies with this one.
     if (control.phase === "starting") {
       log("stopped while starting");
       cleanUp();
@@ -146,32 +116,6 @@ export async function supervise(deps: SupervisorDeps): Promise<void> {
   log("stopped");
 }
 
-type Controls = {
-  readonly status: () => SupervisorStatus;
-  readonly restart: (name: string) => Promise<void>;
-  readonly ask: () => void;
-  readonly log: (line: string) => void;
-};
-
-async function answer(request: IncomingMessage, response: ServerResponse, controls: Controls): Promise<void> {
-  const reply = (code: number, body: unknown): void => {
-    response.writeHead(code, { "content-type": "application/json", connection: "close" });
-    response.end(JSON.stringify(body));
-  };
-  const asked = `${request.method} ${request.url}`;
-  const restarted = /^POST \/restart\/([\w-]+)$/.exec(asked)?.[1];
-  try {
-    if (restarted !== undefined) await controls.restart(restarted);
-    else if (asked === "POST /stop") setImmediate(controls.ask);
-    else if (asked !== "GET /status") return reply(404, { error: `unknown request ${asked}` });
-    reply(200, controls.status());
-  } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
-    controls.log(message);
-    reply(500, { error: message });
-  }
-}
-
 function readState(folder: LocalFolder, env: NodeJS.ProcessEnv): State {
   const kept = existsSync(folder.state)
     ? (JSON.parse(readFileSync(folder.state, "utf8")) as Partial<State>)
@@ -223,7 +167,7 @@ async function start(
   log("creating topics");
   await ops("topics", "create");
 
-  // One after the other would add their start times up.
+  // In parallel, so that their start times do not add up.
   await Promise.all(
     deps.services.map(async (service) => {
       const server = createService(deps, service, about, ports);
@@ -249,100 +193,4 @@ async function start(
     writePrivate(folder.state, JSON.stringify(state));
   }
   writePrivate(folder.env, renderEnvFile(publicVariables(common, about, ports, clientId, state.key)));
-}
-
-/** The variables of `.local/env`, those of the operators' command line among them. */
-export function publicVariables(
-  common: Readonly<Record<string, string>>,
-  about: Surroundings,
-  ports: Readonly<Record<string, number>>,
-  clientId: string,
-  key: string,
-): Record<string, string> {
-  const { HOST: _host, ...shared } = common;
-  return {
-    ...shared,
-    CLICKHOUSE_URL: about.migratorUrl,
-    CLICKHOUSE_MIGRATOR_URL: about.migratorUrl,
-    CLICKHOUSE_WRITER_URL: about.writerUrl,
-    CLICKHOUSE_READER_URL: about.readerUrl,
-    CLICKHOUSE_INTAKE_URL: about.intakeUrl,
-    CLICKHOUSE_JOBS_URL: about.jobsUrl,
-    EXPORT_API_URL: `http://${host}:${ports["EXPORT_API_PORT"]}/api`,
-    EXPORT_API_KEY: key,
-    CLIENT_ID: clientId,
-    INGEST_METRICS_URL: metricsUrl(ports, "INGEST_METRICS_PORT"),
-    EXPORT_API_METRICS_URL: metricsUrl(ports, "EXPORT_API_METRICS_PORT"),
-    JOBS_METRICS_URL: metricsUrl(ports, "JOBS_METRICS_PORT"),
-  };
-}
-
-function mainOf(deps: SupervisorDeps, service: string): string {
-  return join(deps.servicesFolder, service, "src", "main.ts");
-}
-
-/** Returns a function that runs the operators' command line and resolves to what it printed. */
-function createOps(deps: SupervisorDeps, env: NodeJS.ProcessEnv): (...words: string[]) => Promise<string> {
-  const { folder } = deps;
-  return async (...words) => {
-    const logPath = folder.logPath("ops");
-    const outputPath = join(folder.path, "ops.out");
-    const from = fileSize(logPath);
-    try {
-      const finished = await runCommand(
-        {
-          command: [process.execPath, mainOf(deps, "ops"), ...words],
-          cwd: projectFolder,
-          env: { ...env, NODE_COMPILE_CACHE: join(cacheFolder, "compile") },
-          logPath,
-          outputPath,
-        },
-        stepDeadlineMs,
-      );
-      const output = readFileSync(outputPath, "utf8");
-      if (finished.code === 0) return output;
-      const end = `${tail(logPath, 25, from)}\n${output}`.trim();
-      throw new Error(`\`ops ${words.join(" ")}\` failed (exit code ${finished.code}). Its output:\n${end}`);
-    } finally {
-      rmSync(outputPath, { force: true });
-    }
-  };
-}
-
-function createService(
-  deps: SupervisorDeps,
-  service: ServiceSpec,
-  about: Surroundings,
-  ports: Readonly<Record<string, number>>,
-): Server {
-  const { folder, env, log } = deps;
-  const { name } = service;
-  const readyUrl = new URL("/ready", metricsUrl(ports, service.metricsPortVariable));
-  return createServer({
-    name,
-    tied: {
-      command: [process.execPath, mainOf(deps, name)],
-      cwd: projectFolder,
-      env: {
-        ...serviceEnvironment(service, env, about, ports),
-        NODE_COMPILE_CACHE: join(cacheFolder, "compile"),
-      },
-      logPath: folder.logPath(name),
-    },
-    identityPath: folder.identityPath(name),
-    pidPath: folder.pidPath(name),
-    startDeadlineMs: 60_000,
-    stopDeadlineMs: 15_000,
-    ready: async () => {
-      const answered = await fetch(readyUrl, {
-        headers: { connection: "close" },
-        signal: AbortSignal.timeout(2_000),
-      });
-      await answered.arrayBuffer();
-      return answered.status === 200;
-    },
-    onUnexpectedEnd: (ending) => {
-      log(`${name} ended by itself: ${describeEnding(ending)}; start it again with: make restart S=${name}`);
-    },
-  });
 }

@@ -2,12 +2,12 @@ import { chmodSync, existsSync, mkdirSync, renameSync, writeFileSync } from "nod
 import { connect } from "node:net";
 import { join } from "node:path";
 import { fetchJars } from "./maven.ts";
-import { cacheFolder, packageFolder } from "./paths.ts";
-import { createServer, type Ending, type Server } from "./server.ts";
-import { findProgram } from "./tied-process.ts";
+import { cacheFolder, packageFolder } from "../paths.ts";
+import { createServer, type Ending, type Server } from "../process/server.ts";
+import { findProgram } from "../process/tied-process.ts";
 import { readZipEntry } from "./zip.ts";
 
-/** What the Redis server is made from; `folder` holds its data and its log. */
+/** `folder` holds the data and the log of the server. */
 export type RedisDeps = {
   readonly folder: string;
   readonly port: number;
@@ -69,7 +69,7 @@ function listens(port: number): Promise<boolean> {
   });
 }
 
-/** Finds or downloads a Redis (or Valkey) and creates the server, which is still down. */
+/** Finds or downloads Redis (or Valkey) and creates the server, still down. */
 export async function createRedis(deps: RedisDeps): Promise<Server> {
   const { folder, port, env } = deps;
   const binary = await findBinary(deps);
@@ -107,15 +107,15 @@ export async function createRedis(deps: RedisDeps): Promise<Server> {
   });
 }
 
-/** What a sentinel is made from; `folder` holds its configuration and its log. */
+/** `folder` holds the configuration and the log of the sentinel. */
 export type SentinelDeps = RedisDeps & {
-  /** The name under which it knows the server at `serverPort`. */
+  /** Its name for the server at `serverPort`. */
   readonly name: string;
   readonly serverPort: number;
   readonly password: string;
 };
 
-/** A sentinel, which alone may decide that another server becomes the primary one. */
+/** Creates a sentinel that may promote another server on its own (quorum 1). */
 export async function createSentinel(deps: SentinelDeps): Promise<Server> {
   const { folder, port, env, name } = deps;
   const binary = await findBinary(deps);

@@ -3,36 +3,36 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "n
 import { request } from "node:http";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import { packageFolder } from "./paths.ts";
-import { createServer, type Ending, type Server } from "./server.ts";
+import { packageFolder } from "../paths.ts";
+import { createServer, type Ending, type Server } from "../process/server.ts";
 
 /** The users of users.xml. */
 export const clickhouseUsers = ["migrator", "writer", "reader", "intake", "jobs"] as const;
 export type ClickhouseUser = (typeof clickhouseUsers)[number];
 export type ClickhousePasswords = Readonly<Record<ClickhouseUser, string>>;
 
-/** The servers of a cluster, one for each shard, as Distributed tables name and reach them. */
+/** A cluster of one server for each shard, as Distributed tables reach them. */
 export type ClickhouseCluster = {
   readonly name: string;
-  /** Shared by its servers: a query runs on each of them as the user who sent it. */
+  /** Shared by the servers, so that a query runs on each as the user who sent it. */
   readonly secret: string;
-  /** Of relays before the servers. */
+  /** Ports of the relays in front of the servers. */
   readonly relayPorts: readonly number[];
 };
 
-/** What the ClickHouse server is made from; `folder` holds its data, passwords and log. */
+/** `folder` holds the data, passwords and log of the server. */
 export type ClickhouseDeps = {
   readonly folder: string;
   readonly httpPort: number;
   readonly tcpPort: number;
   readonly env: NodeJS.ProcessEnv;
   readonly passwords: ClickhousePasswords;
-  /** Of which the server is one; absent: it stands alone. */
+  /** The cluster that the server belongs to; absent: a single server. */
   readonly cluster?: ClickhouseCluster | undefined;
   readonly onUnexpectedEnd: (ending: Ending) => void;
 };
 
-/** The database that the users may use; so may every database whose name begins with it. */
+/** The users may use this database and every database whose name begins with its name. */
 export const database = "conversation_export";
 
 const host = "127.0.0.1";
@@ -47,7 +47,7 @@ export function clickhouseUrl(port: number, user: string, password: string, name
   return `http://${credentials}@${host}:${port}/${encodeURIComponent(name)}`;
 }
 
-/** Reads the passwords kept in `folder`, replaces those that are given and draws those that are new. */
+/** Reads the passwords kept in `folder`, replaces the given ones and generates missing ones. */
 export function keepPasswords(folder: string, given: Partial<ClickhousePasswords>): ClickhousePasswords {
   const path = join(folder, "passwords.json");
   const kept = existsSync(path)
@@ -62,7 +62,7 @@ export function keepPasswords(folder: string, given: Partial<ClickhousePasswords
   return passwords;
 }
 
-/** The name of the npm package that holds libchdb for a platform, undefined when there is none. */
+/** The name of the npm package that holds libchdb for a platform; undefined when there is none. */
 export function libraryPackage(platform: string, arch: string): string | undefined {
   const suffix = platform === "linux" ? "-gnu" : "";
   const known = (platform === "linux" || platform === "darwin") && (arch === "x64" || arch === "arm64");
@@ -85,7 +85,7 @@ function findLibrary(): string {
   );
 }
 
-/** Sends one request on a connection of its own and resolves to status and body. */
+/** Sends one request on its own connection and resolves to status and body. */
 function send(
   port: number,
   path: string,
@@ -118,7 +118,7 @@ function remoteServers({ name, secret, relayPorts }: ClickhouseCluster): string 
   return `<remote_servers><${name}><secret>${secret}</secret>${shards.join("")}</${name}></remote_servers>`;
 }
 
-/** Creates the server, which is still down. Ready means that the database exists and the migrator may log in. */
+/** Creates the server, still down. It is ready when the database exists and the migrator can log in. */
 export function createClickhouse(deps: ClickhouseDeps): Server {
   const { folder, httpPort, tcpPort, passwords } = deps;
   const libraryPath = findLibrary();

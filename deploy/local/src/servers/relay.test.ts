@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
-import { choosePorts } from "./ports.ts";
+import { choosePorts } from "../process/ports.ts";
 import { createRelay, type Relay } from "./relay.ts";
 
 const host = "127.0.0.1";

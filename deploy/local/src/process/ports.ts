@@ -1,10 +1,15 @@
 import { randomInt } from "node:crypto";
 import { createServer } from "node:net";
+import { tmpdir, userInfo } from "node:os";
+import { join } from "node:path";
+import { acquireLock, LockedError } from "./lock-file.ts";
 
-// Below the range from which systems take the source ports of connections: a stopped server finds its port free.
+// Below the range of source ports of connections, so that a stopped server finds its port free again.
 const firstPort = 20_000;
 const lastPort = 32_000;
 const host = "127.0.0.1";
+// Holds a file for each port that a living process has reserved.
+const reservations = join(tmpdir(), `conversation-export-ports-${userInfo().uid}`);
 
 /** True when nothing listens on the port of 127.0.0.1. */
 export function isPortFree(port: number): Promise<boolean> {
@@ -15,6 +20,20 @@ export function isPortFree(port: number): Promise<boolean> {
   });
 }
 
+/**
+ * Reserves a port until this process ends, since its server often starts listening only later. False when it
+ * is reserved already.
+ */
+function reserve(port: number): boolean {
+  try {
+    acquireLock(join(reservations, String(port)));
+    return true;
+  } catch (error) {
+    if (error instanceof LockedError) return false;
+    throw error;
+  }
+}
+
 /** Wishes for ports by name: `fixed` must be free, `preferred` is taken when it is. */
 export type PortWishes<Name extends string> = {
   readonly names: readonly Name[];
@@ -23,8 +42,9 @@ export type PortWishes<Name extends string> = {
 };
 
 /**
- * Chooses one free port of 127.0.0.1 for each name.
- * @throws Error that names the fixed port that is in use.
+ * Chooses one free port of 127.0.0.1 for each name. Ports that are neither fixed nor preferred are reserved.
+ *
+ * @throws Error naming a fixed port that is in use.
  */
 export async function choosePorts<Name extends string>(
   wishes: PortWishes<Name>,
@@ -38,7 +58,7 @@ export async function choosePorts<Name extends string>(
   for (const name of wishes.names) {
     const port = wishes.fixed[name];
     if (port === undefined) continue;
-    if (taken.has(port)) throw new Error(`port ${port} is asked for twice, the second time for ${name}`);
+    if (taken.has(port)) throw new Error(`port ${port} is asked for twice, the second time by ${name}`);
     if (!(await isPortFree(port))) {
       throw new Error(`port ${port} (${name}) of ${host} is in use: free it or choose another`);
     }
@@ -59,7 +79,7 @@ export async function choosePorts<Name extends string>(
 async function randomFreePort(taken: ReadonlySet<number>): Promise<number> {
   for (let attempt = 0; attempt < 200; attempt += 1) {
     const port = randomInt(firstPort, lastPort);
-    if (!taken.has(port) && (await isPortFree(port))) return port;
+    if (!taken.has(port) && (await isPortFree(port)) && reserve(port)) return port;
   }
   throw new Error(`no free port of ${host} between ${firstPort} and ${lastPort}`);
 }

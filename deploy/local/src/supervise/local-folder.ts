@@ -1,13 +1,13 @@
 import { join } from "node:path";
 
-/** Where the detached stack keeps its files: `.local` of the project. */
+/** Files of the detached stack: `.local` of the project. */
 export type LocalFolder = {
   readonly path: string;
   /** Data of the servers. */
   readonly stack: string;
   /** The variables for people and tests, in shell syntax. */
   readonly env: string;
-  /** What outlives `down`: ports, secret and key. */
+  /** State kept after `down`: ports, secrets and the key. */
   readonly state: string;
   readonly supervisorPid: string;
   readonly supervisorLock: string;
@@ -17,7 +17,7 @@ export type LocalFolder = {
   readonly identityPath: (service: string) => string;
 };
 
-/** The socket on which the supervisor listens. A relative name, for the system limits its length to about 100. */
+/** Socket of the supervisor. The name is relative because the system allows only about 100 characters. */
 export const socketName = "stack.sock";
 
 /** Names the files of a local folder, given by its absolute path. */

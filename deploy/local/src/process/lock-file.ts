@@ -28,6 +28,7 @@ let sequence = 0;
 
 /**
  * Takes a lock file that names its owner. The lock of a process that has ended is taken over.
+ *
  * @throws LockedError when a living process holds it, this one included.
  */
 export function acquireLock(path: string): Lock {
@@ -69,16 +70,16 @@ export function acquireLock(path: string): Lock {
 function removeStale(path: string, expected: string, aside: string): void {
   try {
     renameSync(path, aside);
-    // Another process may have taken the stale lock over a moment earlier: give it back.
+    // Another process may have taken over the stale lock a moment earlier: give it back.
     if (read(aside) !== expected) linkSync(aside, path);
   } catch {
-    // The next attempt sees who holds it now.
+    // The next attempt reads the new owner.
   } finally {
     rmSync(aside, { force: true });
   }
 }
 
-/** The living process that holds a lock, undefined when nobody does. */
+/** The living process that holds a lock; undefined when none does. */
 export function lockOwner(path: string): ProcessIdentity | undefined {
   const owner = parseIdentity(read(path) ?? "");
   return owner && isAlive(owner) ? owner : undefined;

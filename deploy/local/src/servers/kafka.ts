@@ -3,28 +3,33 @@ import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { readFrom } from "./log-tail.ts";
+import { readFrom } from "../process/log-tail.ts";
 import { fetchJars } from "./maven.ts";
-import { packageFolder } from "./paths.ts";
-import { runCommand } from "./run-command.ts";
-import { createServer, type Ending, type Server } from "./server.ts";
+import { packageFolder } from "../paths.ts";
+import { runCommand } from "../process/run-command.ts";
+import { createServer, type Ending, type Server } from "../process/server.ts";
 
 /** Listeners beside the plain one. */
 export type KafkaListeners = {
-  /** Their ports by their protocols. */
+  /** Ports by protocol. */
   readonly ports: Readonly<Partial<Record<"SSL" | "SASL_SSL" | "SASL_PLAINTEXT", number>>>;
-  /** What server.properties says of them: certificates, mechanisms, users. */
+  /** Their entries in server.properties: certificates, mechanisms, users. */
   readonly properties: Readonly<Record<string, string>>;
-  /** Passwords of the users of SCRAM, which count from the first start on a folder. */
+  /** Passwords of SCRAM users, by name; stored at the first start in a folder. */
   readonly scramUsers?: Readonly<Record<string, string>>;
 };
 
-/** What the Kafka server is made from; `folder` holds its data and its log. */
+/** The cluster that a further broker joins: its id, and the number of the broker in it, from 2. */
+export type KafkaCluster = { readonly id: string; readonly nodeId: number };
+
+/** `folder` holds the data and the log of the server. */
 export type KafkaDeps = {
   readonly folder: string;
   readonly port: number;
   readonly controllerPort: number;
   readonly listeners?: KafkaListeners | undefined;
+  /** Absent: the first broker of a cluster of its own, which is its controller. */
+  readonly joins?: KafkaCluster;
   readonly env: NodeJS.ProcessEnv;
   readonly log: (line: string) => void;
   readonly onUnexpectedEnd: (ending: Ending) => void;
@@ -34,20 +39,22 @@ const version = "4.3.1";
 const oldestJava = 17;
 const host = "127.0.0.1";
 
-/** server.properties of one combined broker and controller; everything else is Kafka's default. */
+/** server.properties of a combined broker and controller, or of a further broker; the rest are defaults. */
 export function kafkaProperties(
   port: number,
   controllerPort: number,
   dataFolder: string,
   more?: KafkaListeners,
+  joins?: KafkaCluster,
 ): string {
+  const controller = joins === undefined ? `,CONTROLLER://${host}:${controllerPort}` : "";
   const others = Object.entries(more?.ports ?? {});
   const addresses = others.map(([protocol, at]) => `,${protocol}://${host}:${at}`).join("");
   const protocols = others.map(([protocol]) => `,${protocol}:${protocol}`).join("");
   return Object.entries({
-    "process.roles": "broker,controller",
-    "node.id": "1",
-    listeners: `PLAINTEXT://${host}:${port},CONTROLLER://${host}:${controllerPort}${addresses}`,
+    "process.roles": joins === undefined ? "broker,controller" : "broker",
+    "node.id": String(joins?.nodeId ?? 1),
+    listeners: `PLAINTEXT://${host}:${port}${controller}${addresses}`,
     "advertised.listeners": `PLAINTEXT://${host}:${port}${addresses}`,
     "listener.security.protocol.map": `PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT${protocols}`,
     "controller.listener.names": "CONTROLLER",
@@ -64,7 +71,7 @@ export function kafkaProperties(
     "share.coordinator.state.topic.min.isr": "1",
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1000",
-    // A broker that was killed may register again once its old session has ended.
+    // A killed broker can register again only when its old session has ended, so sessions are short.
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "300",
     ...more?.properties,
@@ -82,7 +89,7 @@ export function parseJavaVersion(output: string): number | undefined {
 async function checkJava(env: NodeJS.ProcessEnv): Promise<void> {
   const advice =
     `Install Java ${oldestJava} or newer (Debian or Ubuntu: apt-get install openjdk-17-jre-headless, ` +
-    "macOS: brew install openjdk@17) and see that java is on the PATH.";
+    "macOS: brew install openjdk@17) and put java on the PATH.";
   const output = await promisify(execFile)("java", ["-version"], { env }).then(
     ({ stdout, stderr }) => `${stdout}${stderr}`,
     () => undefined,
@@ -98,7 +105,7 @@ function createClusterId(): string {
   return randomBytes(16).toString("base64url").replace(/^-/, "A");
 }
 
-/** Prepares the folder (download, configuration, format) and creates the server, which is still down. */
+/** Prepares the folder (download, configuration, format) and creates the server, still down. */
 export async function createKafka(deps: KafkaDeps): Promise<Server> {
   const { folder, env } = deps;
   await checkJava(env);
@@ -106,9 +113,12 @@ export async function createKafka(deps: KafkaDeps): Promise<Server> {
   mkdirSync(folder, { recursive: true });
   const dataFolder = join(folder, "data");
   const propertiesPath = join(folder, "server.properties");
-  writeFileSync(propertiesPath, kafkaProperties(deps.port, deps.controllerPort, dataFolder, deps.listeners));
+  writeFileSync(
+    propertiesPath,
+    kafkaProperties(deps.port, deps.controllerPort, dataFolder, deps.listeners, deps.joins),
+  );
   const classPath = [
-    // Up in half the time: servers of tests do not live long enough for the second compiler to pay.
+    // Starts in half the time: test servers are too short-lived for the second compiler to pay off.
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
@@ -127,7 +137,7 @@ export async function createKafka(deps: KafkaDeps): Promise<Server> {
         `${mechanism}=[name=${name},password=${password}]`,
       ]),
     );
-    const options = ["-t", createClusterId(), "-c", propertiesPath, ...scram];
+    const options = ["-t", deps.joins?.id ?? createClusterId(), "-c", propertiesPath, ...scram];
     const finished = await runCommand(
       { command: ["java", ...classPath, ...format, ...options], cwd: folder, env, logPath },
       60_000,

@@ -8,8 +8,8 @@ export type Relay = {
 };
 
 /**
- * Between the servers of a local cluster. A server that gives up a query resets its connection, which ends the process of
- * the library on the other side; here it is closed as if nothing more had to be said.
+ * Stands between the servers of a local cluster. A server that cancels a query resets its connection, which
+ * would crash libchdb on the other side; the relay turns the reset into a normal close.
  */
 export function createRelay(deps: {
   readonly host: string;
@@ -41,7 +41,7 @@ export function createRelay(deps: {
     client.on("error", () => undefined);
     client.on("close", () => {
       target.end();
-      // What is still on its way is read, or the end would be a reset as well.
+      // Reads what is still in flight; unread data would turn the close into a reset.
       target.resume();
     });
     target.on("error", () => client.destroy());
@@ -58,7 +58,7 @@ export function createRelay(deps: {
         listener = createServer(pass);
         listener.once("error", reject);
         listener.listen({ host, port }, resolve);
-        // It serves the processes of this one, and does not keep it alive.
+        // The relay does not keep this process alive.
         listener.unref();
       }),
     close: () =>

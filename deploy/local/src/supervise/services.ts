@@ -1,4 +1,4 @@
-/** What the services are told about their surroundings. URLs carry credentials. */
+/** The servers that the services connect to. URLs include credentials. */
 export type Surroundings = {
   readonly kafkaBrokers: string;
   readonly migratorUrl: string;
@@ -11,15 +11,15 @@ export type Surroundings = {
   readonly suppressionSecret: string;
 };
 
-/** One process of the application: `name` is its folder below services and the name of its log and pid file. */
+/** One process of the application. `name`: its folder below services and the name of its log and pid file. */
 export type ServiceSpec = {
   readonly name: string;
   readonly clickhouseUser: "writerUrl" | "readerUrl" | "jobsUrl";
-  /** Takes requests in as a ClickHouse user of its own. */
+  /** Also gets the ClickHouse user for the intake of data-subject requests. */
   readonly intake?: true;
-  /** The variable that fixes the port of health and metrics. */
+  /** The variable with the port of health and metrics. */
   readonly metricsPortVariable: string;
-  /** The variable that fixes the port of its own interface, when it has one. */
+  /** The variable with the port of its own interface, when it has one. */
   readonly portVariable?: string;
 };
 
@@ -36,7 +36,7 @@ export const services = [
   { name: "jobs", clickhouseUser: "jobsUrl", metricsPortVariable: "JOBS_METRICS_PORT" },
 ] as const satisfies readonly ServiceSpec[];
 
-/** What several processes must be told alike, without a default here. */
+/** Variables that several processes must share, without a default here. */
 const SHARED_SETTINGS = [
   "CLUSTER",
   "LANDING",
@@ -45,7 +45,7 @@ const SHARED_SETTINGS = [
   "ERASURE_DEADLINE_HOURS",
 ] as const;
 
-/** The variables that every process of the application gets; what `given` holds for topics and settings stays. */
+/** The variables of every process of the application. Topics and settings in `given` take precedence. */
 export function commonEnvironment(given: NodeJS.ProcessEnv, about: Surroundings): Record<string, string> {
   const settings = SHARED_SETTINGS.flatMap((name): [string, string][] => {
     const value = given[name];
@@ -66,7 +66,7 @@ export function commonEnvironment(given: NodeJS.ProcessEnv, about: Surroundings)
   };
 }
 
-/** The whole environment of one service: that of the caller, and over it what this stack decides. */
+/** The environment of one service: that of the caller, overridden by the variables of this stack. */
 export function serviceEnvironment(
   service: ServiceSpec,
   given: NodeJS.ProcessEnv,
@@ -75,7 +75,7 @@ export function serviceEnvironment(
 ): NodeJS.ProcessEnv {
   const { portVariable } = service;
   return {
-    // A service that was killed holds its partitions for as long as its session: here somebody waits for it.
+    // A killed ingest holds its partitions until its session ends. Short, since here somebody waits for it.
     KAFKA_SESSION_TIMEOUT_MS: "10000",
     ...given,
     ...commonEnvironment(given, about),
@@ -86,7 +86,7 @@ export function serviceEnvironment(
   };
 }
 
-/** The variables that hold the ports of the services. */
+/** The variables with the ports of the services. */
 export function servicePortVariables(specs: readonly ServiceSpec[]): string[] {
   return specs.flatMap((s) =>
     s.portVariable === undefined ? [s.metricsPortVariable] : [s.metricsPortVariable, s.portVariable],

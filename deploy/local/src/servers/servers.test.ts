@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { clickhouseUrl, keepPasswords, libraryPackage } from "./clickhouse.ts";
 import { kafkaProperties, parseJavaVersion } from "./kafka.ts";
-import { serviceEnvironment, servicePortVariables, services } from "./services.ts";
+import { serviceEnvironment, servicePortVariables, services } from "../supervise/services.ts";
 
 test("the major version of Java, old numbering included", () => {
   expect(parseJavaVersion('openjdk version "17.0.15" 2025-04-15')).toBe(17);

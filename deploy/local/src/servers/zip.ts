@@ -7,7 +7,8 @@ const stored = 0;
 const deflated = 8;
 
 /**
- * Reads one file out of a zip or jar archive (stored or deflated, no zip64).
+ * Reads one file from a zip or jar archive (stored or deflated, no zip64).
+ *
  * @throws Error when the archive has no such file or is not a zip.
  */
 export function readZipEntry(archivePath: string, name: string): Buffer {

@@ -1,16 +1,17 @@
 import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { waitForLock } from "./lock-file.ts";
-import { cacheFolder } from "./paths.ts";
-import { runCommand } from "./run-command.ts";
-import { findProgram } from "./tied-process.ts";
+import { waitForLock } from "../process/lock-file.ts";
+import { cacheFolder } from "../paths.ts";
+import { runCommand } from "../process/run-command.ts";
+import { findProgram } from "../process/tied-process.ts";
 
 const downloadDeadlineMs = 300_000;
 
 /**
- * Fetches the dependencies of a pom.xml into `.cache/<name>` and returns that folder. It is there complete or
- * not at all; processes that ask at the same time download once.
- * @throws Error that says what to install, or with the end of Maven's output.
+ * Fetches the dependencies of a pom.xml into `.cache/<name>` and returns that folder. The folder appears only
+ * when it is complete; processes that ask at the same time download once.
+ *
+ * @throws Error naming what to install, or with the end of Maven's output.
  */
 export async function fetchJars(
   name: string,
@@ -23,7 +24,7 @@ export async function fetchJars(
   if (!findProgram("mvn", env)) {
     throw new Error(
       `Maven is missing: it downloads ${name} once. Install it (Debian or Ubuntu: apt-get install maven, ` +
-        "macOS: brew install maven) and see that mvn is on the PATH.",
+        "macOS: brew install maven) and put mvn on the PATH.",
     );
   }
   const lock = await waitForLock(join(cacheFolder, "maven.lock"), downloadDeadlineMs);

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { readPorts, renderEnvFile } from "./env-file.ts";
-import { projectFolder } from "./paths.ts";
+import { projectFolder } from "../paths.ts";
 import { commonEnvironment, type Surroundings } from "./services.ts";
-import { publicVariables } from "./supervisor.ts";
+import { publicVariables } from "./public-variables.ts";
 
 test("leaves URLs as they are and quotes the rest", () => {
   const rendered = renderEnvFile({ URL: "http://a:b%40@127.0.0.1:1/c", ODD: "it's $HOME", EMPTY: "" });
@@ -46,8 +46,12 @@ test("holds what the operators' command line reads, as it was given", () => {
   };
   const write = (given: NodeJS.ProcessEnv): Record<string, string> =>
     publicVariables(commonEnvironment(given, about), about, {}, "acme", "key");
-  const config = readFileSync(join(projectFolder, "services", "ops", "src", "config.ts"), "utf8");
-  const names = [...config.matchAll(/^ {2}([A-Z][A-Z_]+):/gm)].map(([, name = ""]) => name);
+  const [, page = ""] = readFileSync(join(projectFolder, "docs/configuration.md"), "utf8").split(
+    "\n## ops\n",
+  );
+  const names = [...page.matchAll(/^\| `(?!CLICKHOUSE_|KAFKA_(?!GROUP_)|REDIS_)(\w+)`/gm)].map(
+    ([, name = ""]) => name,
+  );
   expect(names).toContain("KAFKA_GROUP_ID");
   const written = write(Object.fromEntries(names.map((name) => [name, `given ${name}`])));
   expect(names.filter((name) => written[name] === undefined)).toEqual([]);

@@ -1,6 +1,4 @@
-/**
- * Renders variables as a file that a shell can source, one `NAME=value` a line, quoted where a shell needs it.
- */
+/** Renders variables for a shell to source: one `NAME=value` a line, quoted where needed. */
 export function renderEnvFile(variables: Readonly<Record<string, string>>): string {
   return Object.entries(variables)
     .map(([name, value]) => `${name}=${quote(value)}\n`)
@@ -12,7 +10,8 @@ function quote(value: string): string {
 }
 
 /**
- * Reads the ports that variables fix.
+ * Reads the ports that are set by variables.
+ *
  * @throws Error for a value that is not a port.
  */
 export function readPorts<Name extends string>(

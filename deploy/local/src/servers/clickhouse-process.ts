@@ -14,7 +14,7 @@ load({
   paramsType: [DataType.I32, DataType.StringArray],
   paramsValue: [commandLine.length, commandLine],
 });
-// Leaves without the exit handlers of the library, whose threads are in an unknown state.
+// Exits without the exit handlers of the library, whose threads are in an unknown state.
 load({
   library: "libchdb",
   funcName: "_exit",

@@ -3,27 +3,27 @@ import { accessSync, closeSync, constants, openSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { isMainThread } from "node:worker_threads";
 
-/** What to run, tied to this process: it never outlives it. Output is appended to `logPath`. */
+/** A command that never outlives this process. Its output is appended to `logPath`. */
 export type TiedCommand = {
   readonly command: readonly [string, ...string[]];
   readonly cwd: string;
   readonly env: NodeJS.ProcessEnv;
   readonly logPath: string;
-  /** Takes stdout alone, from its beginning, when given. */
+  /** File for stdout alone, emptied first; absent: stdout goes to `logPath`. */
   readonly outputPath?: string;
 };
 
-// The parent may die before the child asks for the signal: the shell looks once whether it is still there.
+// The parent may die before the child asks for the signal, so the shell checks once that it still lives.
 const bySignal = '[ "$PPID" -eq "$0" ] || exit 1; exec "$@"';
 
-// A watcher waits for the end of the pipe held by the parent; a line on it means that all is well.
+// A watcher waits for the end of the pipe that the parent holds; a line on the pipe means a normal end.
 const byPipe = `
   exec 3<&0 </dev/null
   ( read -r line <&3 || kill -KILL $$ ) >/dev/null 2>&1 &
   exec 3<&-
   exec "$@"`;
 
-/** The full path of a program on the PATH of `env`, undefined when there is none. */
+/** The full path of a program on the PATH of `env`; undefined when there is none. */
 export function findProgram(name: string, env: NodeJS.ProcessEnv): string | undefined {
   for (const folder of (env["PATH"] ?? "").split(delimiter)) {
     if (folder === "") continue;
@@ -39,12 +39,12 @@ export function findProgram(name: string, env: NodeJS.ProcessEnv): string | unde
 }
 
 /**
- * Starts a process in a group of its own (Ctrl-C does not reach it) that is killed when this process ends in
- * whatever way. The pid is that of the program, not of a wrapper.
+ * Starts a process in its own group (Ctrl-C does not reach it). It is killed however this process ends.
+ * The pid is that of the program, not of a wrapper.
  */
 export function spawnTied(tied: TiedCommand, tie?: "signal" | "pipe"): ChildProcess {
   const setpriv = findProgram("setpriv", process.env);
-  // The kernel ties to the thread, not to the process, so a worker thread uses the pipe.
+  // The kernel ties the child to the thread, not to the process, so a worker thread uses the pipe.
   const canSignal = process.platform === "linux" && isMainThread && setpriv !== undefined;
   const way = tie ?? (canSignal ? "signal" : "pipe");
   const log = openSync(tied.logPath, "a");
