@@ -1,12 +1,12 @@
 import { formatTimestampZ } from "@conversation-export/domain";
-import { readMetric } from "../support/run/metrics-text.ts";
-import type { System } from "../support/run/system.ts";
-import { createSample } from "../support/sample/index.ts";
+import { readMetric } from "../system/metrics-text.ts";
+import type { System } from "../system/system.ts";
+import { createSample } from "../sample/index.ts";
 import { fillBus, runIngest, serverSeconds, STORED } from "./ingest-run.ts";
 import { getBytes, runSql } from "./warehouse-http.ts";
 import { mergesIdle } from "./window-data.ts";
 
-/** A cost of one event or one megabyte, for the model of what a larger installation takes. */
+/** The cost of one event or one megabyte, for sizing larger installations. */
 export type Figure = { readonly name: string; readonly value: number; readonly unit: string };
 
 /** `name=… value=… unit=…` */
@@ -23,7 +23,7 @@ const storedBytes = async (url: string, table: string): Promise<number> => {
   return Number((await runSql(url, sql)).text);
 };
 
-/** What an event costs each server and the disk, and what a megabyte read costs. */
+/** Measures what an event costs each server and the disk, and what reading a megabyte costs. */
 export const measureCapacity = async (
   system: System,
   events: number,

@@ -1,8 +1,8 @@
 import { formatTimestampZ } from "@conversation-export/domain";
 import { compactJob, createJobClient } from "@conversation-export/queue";
 import { createLogger } from "@conversation-export/runtime";
-import { closeAllWindows, keepParts } from "../support/run/compaction-load.ts";
-import type { System } from "../support/run/system.ts";
+import { closeAllWindows, keepParts } from "../system/compaction-load.ts";
+import type { System } from "../system/system.ts";
 import { median, type Result } from "./report.ts";
 import { interleaved } from "./rounds.ts";
 import { getBytes } from "./warehouse-http.ts";
@@ -12,7 +12,7 @@ const PAGE = 10_000;
 const EXPORTS = 4;
 const PARTS = 200;
 const ROUNDS = { rounds: 9, warm: 2 };
-/** Where in the window pages are read. */
+/** Positions in the window at which pages are read. */
 const PLACES = [0, 0.5, 0.98];
 const DAY = 86_400_000_000;
 
@@ -46,7 +46,7 @@ const compact = async (system: System, log: (line: string) => void): Promise<voi
   }
 };
 
-/** Pages of a window of many parts before its compaction and behind it. */
+/** Reads pages of a window of many parts before and after its compaction. */
 export const benchCompaction = async (
   system: System,
   conversations: number,

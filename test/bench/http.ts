@@ -4,7 +4,7 @@ import type { Readable } from "node:stream";
 import { createGunzip, createZstdDecompress } from "node:zlib";
 import { formatTimestampZ } from "@conversation-export/domain";
 import autocannon from "autocannon";
-import type { System } from "../support/run/system.ts";
+import type { System } from "../system/system.ts";
 import { peakMegabytes } from "./process-memory.ts";
 import { median, type Result } from "./report.ts";
 import { interleaved } from "./rounds.ts";
@@ -18,9 +18,9 @@ const SMALL_ROUNDS = 3;
 const SMALL_SECONDS = 6;
 const LARGE_PAGE = 10_000;
 const MEGABYTE = 1_000_000;
-/** Three windows, as customers have them, that nobody reaches. */
+/** Three windows, as customers have them, too wide to be reached. */
 const WIDE_LIMITS = "1000000/1s,1000000/1m,1000000/1d";
-/** As many reading slots as the quota of the reading user stands for minutes on end. */
+/** As many reading slots as the quota of the reading user allows for minutes. */
 const API_ENV = { LOG_LEVEL: "warn", MAX_PAGES_PER_CLIENT: "8" };
 
 type Codings = "identity" | "gzip" | "zstd";
@@ -31,7 +31,7 @@ const windowQuery = (place: number, pageSize: number): string => {
   return `created_since=${since}&created_to=${formatTimestampZ(WINDOW_END)}&page_size=${pageSize}`;
 };
 
-/** Opens the body of an answer, as it came over the wire. */
+/** Opens the body of an answer, still encoded. */
 const open = (url: string, headers: Readonly<Record<string, string>>): Promise<Readable> =>
   new Promise((resolve, reject) => {
     const sent = request(url, { headers }, (response) => {
@@ -42,7 +42,7 @@ const open = (url: string, headers: Readonly<Record<string, string>>): Promise<R
     sent.end();
   });
 
-/** Reads to the end. The last bytes are kept, for a look at how it ended. */
+/** Reads to the end. Returns the number of bytes and the last 500, to check how it ended. */
 const drain = async (
   body: Readable,
   onBytes: (bytes: Buffer) => void = () => {},
@@ -57,7 +57,7 @@ const drain = async (
   return { bytes, end: last.subarray(-500).toString() };
 };
 
-/** Pages of 100 by 32 connections, with limits in Redis (ours) and without any (peer). */
+/** Pages of 100 over 32 connections, with limits in Redis (ours) and without limits (peer). */
 const benchSmallPages = async (
   limited: string,
   unlimited: string,
@@ -112,7 +112,7 @@ const benchSmallPages = async (
   ];
 };
 
-/** A page of 10,000, compressed (ours) and as it is (peer), in MB of JSON a second. */
+/** A page of 10,000, compressed (ours) and uncompressed (peer), in MB of JSON a second. */
 const benchCompression = async (apiUrl: string, key: string, log: Log): Promise<Result[]> => {
   const url = `${apiUrl}/v2/export/conversations?${windowQuery(0.5, LARGE_PAGE)}`;
   const page = (coding: Codings): Promise<Readable> =>
@@ -149,7 +149,7 @@ const benchCompression = async (apiUrl: string, key: string, log: Log): Promise<
   }));
 };
 
-/** The peer of the stream of lines: one query for all of it, in the same order and with the same text a line. */
+/** The peer of the stream of lines: one query with the same lines in the same order. */
 const WHOLE_WINDOW = `SELECT concat(r.head, if(empty(h.entries), '[]', h.entries), r.tail)
   FROM (SELECT date_created, conversation_id, head, tail FROM conversations FINAL
     WHERE client_id = 'bench' AND date_created >= fromUnixTimestamp64Micro({since:Int64}, 'UTC')
@@ -158,20 +158,20 @@ const WHOLE_WINDOW = `SELECT concat(r.head, if(empty(h.entries), '[]', h.entries
       concat('[', arrayStringConcat(arrayMap(h -> h.4, arraySort(
         groupArray((date_created, target, target_kind, entry)))), ','), ']') AS entries
     FROM handoffs FINAL
-    WHERE client_id = 'bench' AND conversation_date_created >= fromUnixTimestamp64Micro({since:Int64}, 'UTC')
+    WHERE client_id = 'bench' AND notEmpty(entry) AND conversation_date_created >= fromUnixTimestamp64Micro({since:Int64}, 'UTC')
       AND conversation_date_created < fromUnixTimestamp64Micro({to:Int64}, 'UTC')
     GROUP BY conversation_date_created, conversation_id) AS h
     ON h.conversation_date_created = r.date_created AND h.conversation_id = r.conversation_id
   ORDER BY r.date_created, r.conversation_id
   FORMAT TSVRaw`;
-/** With these it streams in the order of the table; by default it would sort all records, beyond its memory. */
+/** Streams in the order of the table; by default ClickHouse sorts all records and exceeds its memory. */
 const WHOLE_WINDOW_SETTINGS = {
   do_not_merge_across_partitions_select_final: 1,
   join_algorithm: "hash",
   max_bytes_ratio_before_external_join: 0,
 };
 
-/** A whole window as lines, against the same lines by one query straight from ClickHouse, in MB a second. */
+/** A whole window as lines, against one query that reads the same lines from ClickHouse, in MB a second. */
 const benchLines = async (
   system: System,
   { apiUrl, pid, key }: { apiUrl: string; pid: number; key: string },
@@ -194,7 +194,7 @@ const benchLines = async (
   const straight = createHash("sha1");
   const { bytes } = await drain(await peer(), (chunk) => straight.update(chunk));
   const wanted = straight.digest("hex");
-  // All lines but the trailer, which is the last.
+  // All lines except the last one, the trailer.
   const lines = createHash("sha1");
   let left = bytes;
   const { end } = await drain(await ours(), (chunk) => {
@@ -203,7 +203,7 @@ const benchLines = async (
   });
   if (lines.digest("hex") !== wanted) throw new Error("the lines are not those of the warehouse");
   if (!end.includes(`"count":${conversations}`)) throw new Error(`the lines end with ${end}`);
-  log(`${(bytes / MEGABYTE).toFixed(0)} MB of lines, the same on both ways`);
+  log(`${(bytes / MEGABYTE).toFixed(0)} MB of lines, the same from both`);
 
   const [streamed = Number.NaN, queried = Number.NaN] = await interleaved(
     [
@@ -237,7 +237,7 @@ const benchLines = async (
   ];
 };
 
-/** What the interface adds around pages: limits, compression, and whole windows as lines. */
+/** Measures limits, compression, and whole windows as lines. */
 export const benchHttp = async (system: System, conversations: number, log: Log): Promise<Result[]> => {
   const operator = system.stack.clickhouse.url("migrator");
   await fillWindow(operator, { conversations, exports: 2, summaries: "prose", byUpdate: false }, log);

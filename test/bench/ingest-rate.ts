@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** What reads and writes while its rate is measured. */
+/** A running ingest or peer; `rows` counts the rows written so far. */
 export type Running = { stop(): Promise<void>; rows(): Promise<number> };
 
-/** Events a second from the first rows that are written to the last. */
+/** Events a second, from the first written rows to the last. */
 export const ingestRate = async (total: number, start: () => Promise<Running>): Promise<number> => {
   const { stop, rows } = await start();
   try {

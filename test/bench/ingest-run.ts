@@ -1,16 +1,16 @@
-import { createDelivery } from "../support/run/deliver.ts";
-import { readMetric } from "../support/run/metrics-text.ts";
-import type { System } from "../support/run/system.ts";
-import type { BusEvent } from "../support/sample/index.ts";
+import { createDelivery } from "../system/deliver.ts";
+import { readMetric } from "../system/metrics-text.ts";
+import type { System } from "../system/system.ts";
+import type { BusEvent } from "../sample/index.ts";
 import { ingestRate } from "./ingest-rate.ts";
 import { runSql } from "./warehouse-http.ts";
 
-/** Tables whose rows are counted: those of records. */
+/** Tables whose rows are counted: the tables of records. */
 const COUNTED = ["conversations", "messages"] as const;
-/** All tables that an event is written to. */
-export const STORED = [...COUNTED, "conversation_updates", "handoffs", "landing"] as const;
+/** All tables that events are written to. */
+export const STORED = [...COUNTED, "conversation_updates", "handoffs", "record_dates", "landing"] as const;
 
-/** Sends a sample to the bus. Gives how many events it has, and their mean size in bytes. */
+/** Sends a sample to the bus. Returns its number of events and their mean size in bytes. */
 export const fillBus = async (
   system: System,
   sample: Iterable<BusEvent>,
@@ -25,13 +25,16 @@ export const fillBus = async (
   return { total, eventBytes: bytes / total };
 };
 
-/** What the threads of ClickHouse have used, for queries and merges. */
+/** Processor time of ClickHouse so far, for queries and merges. */
 export const serverSeconds = async (url: string): Promise<number> => {
   const event = "SELECT sum(value) / 1e6 FROM system.events WHERE event = 'OSCPUVirtualTimeMicroseconds'";
   return Number((await runSql(url, event)).text);
 };
 
-/** Reads the bus from its start into empty tables: events a second, and processor seconds of ingest and ClickHouse. */
+/**
+ * Reads the bus from its start into empty tables. Returns events a second and the processor seconds of ingest
+ * and ClickHouse.
+ */
 export const runIngest = async (
   system: System,
   total: number,
@@ -50,7 +53,7 @@ export const runIngest = async (
         seconds = (await readMetric(ingest.metricsUrl, "process_cpu_seconds_total")) ?? 0;
         await ingest.kill("SIGTERM");
       },
-      // Not those of the tables: merges take superseded rows away.
+      // Not the rows in the tables: merges remove superseded ones.
       rows: async () =>
         (await Promise.all(COUNTED.map(written))).reduce<number>((sum, one) => sum + (one ?? 0), 0),
     };

@@ -1,6 +1,6 @@
 import { migrate } from "@conversation-export/warehouse";
-import { type System, TOPICS } from "../support/run/system.ts";
-import { type BusEvent, createSample } from "../support/sample/index.ts";
+import { type System, TOPICS } from "../system/system.ts";
+import { type BusEvent, createSample } from "../sample/index.ts";
 import { ingestRate } from "./ingest-rate.ts";
 import { fillBus } from "./ingest-run.ts";
 import { kafkaEngineStatements } from "./kafka-engine.ts";
@@ -10,7 +10,7 @@ import { runSql } from "./warehouse-http.ts";
 const ROUNDS = 3;
 const ATTRIBUTES = ["specversion", "id", "source", "type", "time", "subject", "clientid"] as const;
 
-/** The same event in structured mode, which is the only one that the peer can read. */
+/** The same event in structured mode, the only one that the peer can read. */
 const toStructured = (event: BusEvent): BusEvent => {
   if (event.headers["ce_specversion"] === undefined || event.value === null) return event;
   const attributes: Record<string, string> = {};
@@ -26,11 +26,11 @@ const conversationsOnly = function* (events: Iterable<BusEvent>): Iterable<BusEv
   for (const event of events) if (event.kind === "conversation") yield toStructured(event);
 };
 
-/** The count is asked for often and costs next to nothing: it comes from the parts' metadata. */
+/** Counts rows from the metadata of parts, cheap enough to be polled. */
 const rowsIn = (url: string) => async (): Promise<number> =>
   Number((await runSql(url, "SELECT count() FROM conversations")).text);
 
-/** One topic of conversations, read by our ingest and by ClickHouse's Kafka engine in turn. */
+/** Reads one topic of conversations with our ingest and with ClickHouse's Kafka engine in turn. */
 export const benchIngest = async (
   system: System,
   events: number,
@@ -53,7 +53,7 @@ export const benchIngest = async (
 
   const operator = system.stack.clickhouse.url("migrator");
   const truncate = async (url: string): Promise<void> => {
-    for (const table of ["conversations", "conversation_updates", "handoffs"]) {
+    for (const table of ["conversations", "conversation_updates", "handoffs", "record_dates"]) {
       await runSql(url, `TRUNCATE TABLE ${table} SYNC`);
     }
   };

@@ -1,7 +1,7 @@
 /**
- * The peer: ClickHouse's own Kafka table engine with one consumer. Each message is parsed once into a table that
- * keeps nothing, and materialised views fill the same tables from there, versions included. It neither
- * validates nor normalises: it takes the dates as they are and the record as it came.
+ * The peer: ClickHouse's own Kafka table engine with one consumer. Each message is parsed once into a Null
+ * table, from which materialised views fill the same tables, versions included. It neither validates nor
+ * normalises dates and records.
  */
 export const kafkaEngineStatements = (brokers: string, topic: string, group: string): string[] => [
   `CREATE TABLE peer_queue (raw String) ENGINE = Kafka SETTINGS
@@ -47,7 +47,7 @@ export const kafkaEngineStatements = (brokers: string, topic: string, group: str
       d.agent_handle_time AS agent_handle_time, d.bot_handle_time AS bot_handle_time,
       JSONExtract(data, 'csat', 'score', 'Nullable(Float64)') AS csat_score, data AS head, '' AS tail
     FROM peer_parsed`,
-  // The last one: from here on messages are consumed.
+  // Created last, because it starts the consumption.
   `CREATE MATERIALIZED VIEW peer_consumer TO peer_parsed AS
     SELECT JSONExtractString(raw, 'clientid') AS client_id,
       parseDateTime64BestEffortOrZero(JSONExtractString(raw, 'time'), 6, 'UTC') AS exported_at,

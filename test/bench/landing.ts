@@ -1,12 +1,12 @@
-import type { System } from "../support/run/system.ts";
-import { createSample } from "../support/sample/index.ts";
+import type { System } from "../system/system.ts";
+import { createSample } from "../sample/index.ts";
 import { fillBus, runIngest } from "./ingest-run.ts";
 import { median, type Result } from "./report.ts";
 
 const ROUNDS = 5;
 const MESSAGES_EACH = 4;
 
-/** All topics, read with and without the landing table in turn; of each pair the first takes turns as well. */
+/** Reads all topics with and without the landing table, in alternating order. */
 export const benchLanding = async (
   system: System,
   events: number,
@@ -44,7 +44,7 @@ export const benchLanding = async (
       `landing ${landing}: ${rate.toFixed(0)} events/s, CPU seconds: ingest ${ingest.toFixed(1)}, ClickHouse ${server.toFixed(1)}`,
     );
   };
-  // The first run of all fills caches.
+  // The very first run fills caches.
   await measure("on");
   rates.on.length = 0;
   cpu.on.length = 0;

@@ -1,4 +1,4 @@
-import { startSystem } from "../support/run/system.ts";
+import { startSystem } from "../system/system.ts";
 import { figureLine, measureCapacity } from "./capacity.ts";
 import { benchCompaction } from "./compaction.ts";
 import { benchHttp } from "./http.ts";
@@ -7,7 +7,10 @@ import { benchLanding } from "./landing.ts";
 import { benchPages } from "./pages.ts";
 import { reportLine, type Result } from "./report.ts";
 
-/** BENCH=ingest, landing, pages, http, compaction or capacity runs one part; CONVERSATIONS and EVENTS change the sizes. */
+/**
+ * Runs all parts, or one: BENCH=ingest, landing, pages, http, compaction or capacity.
+ * CONVERSATIONS and EVENTS set the sizes.
+ */
 const only = process.env["BENCH"] ?? "";
 const conversations = Number(process.env["CONVERSATIONS"] ?? 1_000_000);
 const events = Number(process.env["EVENTS"] ?? 200_000);
@@ -36,7 +39,7 @@ await inSystem("ingest", (system) => benchIngest(system, events, log));
 await inSystem("landing", (system) => benchLanding(system, events, log));
 await inSystem("pages", (system) => benchPages(system, conversations, log));
 await inSystem("http", (system) => benchHttp(system, conversations, log));
-// 2,000,000 rows, each conversation four times.
+// 2,000,000 rows: four exports of each conversation.
 await inSystem("compaction", (system) => benchCompaction(system, Math.min(conversations, 500_000), log));
 if (only === "capacity") {
   await inSystem("capacity", async (system) => {

@@ -1,6 +1,6 @@
 import { formatTimestampZ } from "@conversation-export/domain";
-import { conversationsByCreationStatement } from "@conversation-export/warehouse";
-import type { System } from "../support/run/system.ts";
+import { PAGED_LISTS, pageStatement } from "@conversation-export/warehouse";
+import type { System } from "../system/system.ts";
 import { peakMegabytes } from "./process-memory.ts";
 import { median, type Result } from "./report.ts";
 import { interleaved } from "./rounds.ts";
@@ -10,10 +10,10 @@ import { fillWindow, mergesIdle, WINDOW_MICROS, WINDOW_START } from "./window-da
 const PAGE = 10_000;
 const ROUNDS = { rounds: 15, warm: 2 };
 const WINDOW_END = WINDOW_START + WINDOW_MICROS;
-/** Where in the window pages are read: its start, its middle, its end. */
+/** Positions in the window at which pages are read: start, middle, end. */
 const PLACES = [0, 0.5, 0.98];
 
-/** The link to the page at a place of the window: reached by the window's own lower bound. */
+/** The URL of the page at a position, reached by the lower bound of the window. */
 const pageUrl = (apiUrl: string, by: "created" | "updated", place: number): string => {
   const since = formatTimestampZ(WINDOW_START + Math.floor(WINDOW_MICROS * place));
   const to = formatTimestampZ(WINDOW_END + 4 * 86_400_000_000);
@@ -33,13 +33,17 @@ export const benchPages = async (
   const key = await system.key("bench");
   const results: Result[] = [];
 
-  const statement = conversationsByCreationStatement({
-    clientId: "bench",
-    since: WINDOW_START + WINDOW_MICROS / 2,
-    to: WINDOW_END + 4 * 86_400_000_000,
-    pageSize: PAGE,
-    wholeTies: false,
-  });
+  const statement = pageStatement(
+    PAGED_LISTS.conversationsByCreation,
+    {
+      clientId: "bench",
+      since: WINDOW_START + WINDOW_MICROS / 2,
+      to: WINDOW_END + 4 * 86_400_000_000,
+      pageSize: PAGE,
+      wholeTies: false,
+    },
+    { bound: WINDOW_START + Math.ceil(WINDOW_MICROS * (0.5 + (1.1 * PAGE) / conversations)) },
+  );
   const straight = (): Promise<unknown> =>
     runSql(readerUrl, statement.sql, {
       parameters: statement.parameters,

@@ -4,7 +4,7 @@ export type Result = {
   readonly ours: number;
   readonly peer: number;
   readonly ratio: number;
-  /** `>=0.8`, `<=3` and the like. */
+  /** Such as `>=0.8` or `<=3`. */
   readonly goal: string;
   readonly reached: boolean;
 };
@@ -22,7 +22,7 @@ export const reportLine = (result: Result): string =>
     `reached=${result.reached ? "yes" : "no"}`,
   ].join(" ");
 
-/** The middle value; of an even number of values the mean of the two in the middle. */
+/** The median; of an even number of values the mean of the middle two. */
 export const median = (values: readonly number[]): number => {
   const sorted = values.toSorted((a, b) => a - b);
   const half = Math.floor(sorted.length / 2);

@@ -1,6 +1,6 @@
 import { median } from "./report.ts";
 
-/** Milliseconds that the work took. */
+/** Runs the work and returns its milliseconds. */
 export const timed = async (work: () => Promise<unknown>): Promise<number> => {
   const started = performance.now();
   await work();
@@ -8,8 +8,8 @@ export const timed = async (work: () => Promise<unknown>): Promise<number> => {
 };
 
 /**
- * Runs the works one after the other, round by round, so that noise meets all of them; medians in ms. Of the
- * rounds the first `warm` do not count: they fill caches and connections.
+ * Runs each work once a round, so that noise affects all of them, and returns medians in ms. The first `warm`
+ * rounds only fill caches and connections and do not count.
  */
 export const interleaved = async (
   works: readonly (() => Promise<unknown>)[],

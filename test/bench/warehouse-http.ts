@@ -17,7 +17,7 @@ export type SqlOptions = {
   readonly settings?: Readonly<Record<string, unknown>>;
 };
 
-/** Sends a query straight to ClickHouse over HTTP, as a client without any library would, and opens its answer. */
+/** Sends a query to ClickHouse over plain HTTP, without a client library, and opens the answer. */
 export const openSql = (url: string, sql: string, options: SqlOptions = {}): Promise<IncomingMessage> => {
   const { host, port, database, auth } = target(url);
   const search = new URLSearchParams({ database });
@@ -39,7 +39,7 @@ export const openSql = (url: string, sql: string, options: SqlOptions = {}): Pro
   });
 };
 
-/** Runs a query; with `keep: false` its bytes are counted and thrown away. */
+/** Runs a query; with `keep: false` its bytes are only counted. */
 export const runSql = async (
   url: string,
   sql: string,
@@ -54,7 +54,7 @@ export const runSql = async (
   return { bytes, text: Buffer.concat(kept).toString() };
 };
 
-/** Gets a page of the export API and throws its bytes away; null as `next` when the page is the last. */
+/** Reads a page of the export API without keeping it. `next` is null on the last page. */
 export const getBytes = (url: string, key: string): Promise<{ bytes: number; next: string | null }> =>
   new Promise((resolve, reject) => {
     const sent = request(url, { headers: { authorization: `Bearer ${key}` } }, (response) => {

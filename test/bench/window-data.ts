@@ -4,7 +4,7 @@ import { runSql } from "./warehouse-http.ts";
 export const WINDOW_START = 1_780_272_000_000_000;
 export const WINDOW_MICROS = 7 * 86_400_000_000;
 
-/** What stands in a summary: one phrase again and again, or words chosen by chance, which compress as text does. */
+/** Content of summaries: one repeated phrase, or random words, which compress like real text. */
 export type Summaries = "phrase" | "prose";
 
 const WORDS =
@@ -16,9 +16,10 @@ const summaryOf = (round: number): Readonly<Record<Summaries, string>> => ({
 });
 
 /**
- * Fills the tables with one client's week: `conversations` conversations of about 1.3 kB, each exported `exports`
- * times (2 or more), one in four with a handoff, one in fifty updated up to three days later and the others within half an
- * hour. Rows go in as ingest writes them, block by block and in the order of export; merges take their course.
+ * Fills the tables with a week of one client: `conversations` conversations of about 1.3 kB, each exported
+ * `exports` times (2 or more), one in four with a handoff, one in fifty updated up to three days later and
+ * the others within half an hour. Rows are inserted as ingest does, in blocks and in the order of export;
+ * merges are not disturbed.
  */
 export const fillWindow = async (
   url: string,
@@ -32,9 +33,9 @@ export const fillWindow = async (
     readonly conversations: number;
     readonly exports: number;
     readonly summaries?: Summaries;
-    /** false: the order of updates is left out. */
+    /** false: `conversation_updates` is not filled. */
     readonly byUpdate?: boolean;
-    /** Rows of one INSERT. */
+    /** Rows per INSERT. */
     readonly blockRows?: number;
   },
   onProgress: (line: string) => void,
@@ -67,6 +68,11 @@ export const fillWindow = async (
     const block = `SETTINGS max_insert_block_size = ${blockRows}, max_block_size = ${blockRows}, min_insert_block_size_rows = ${blockRows}, min_insert_block_size_bytes = 0, preferred_block_size_bytes = 0, preferred_max_column_in_block_size_bytes = 0, max_threads = 1, optimize_on_insert = 0`;
     await runSql(
       url,
+      `INSERT INTO record_dates (client_id, record, date_created)
+      SELECT 'bench', concat('5/bench/c/', conversation_id), date_created FROM bench_stage ORDER BY n ${block}`,
+    );
+    await runSql(
+      url,
       `INSERT INTO handoffs (client_id, conversation_date_created, conversation_id, target, target_kind, version,
           uploaded_at, date_created, name, outcome_status, reason_code, entry)
       SELECT 'bench', date_created, conversation_id, 'desk', 1,
@@ -95,7 +101,7 @@ export const fillWindow = async (
   await runSql(url, "DROP TABLE bench_stage");
 };
 
-/** Waits until no merge runs, so that all measurements meet the same parts. */
+/** Waits until no merge runs, so that all measurements see the same parts. */
 export const mergesIdle = async (url: string): Promise<void> => {
   for (let quiet = 0; quiet < 5; ) {
     const { text } = await runSql(url, "SELECT count() FROM system.merges");

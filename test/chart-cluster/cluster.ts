@@ -1,15 +1,15 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
-import { findProgram, type Manifest, readManifests } from "../support/chart/helm.ts";
+import { findProgram, type Manifest, readManifests } from "../chart/helm.ts";
 
 const LOCAL_HOSTS = ["127.0.0.1", "localhost", "[::1]"];
 
 /** The cluster of KUBECONFIG, through kubectl and helm on the PATH. */
 export type Cluster = {
-  /** Gives what the program writes to its standard output; throws with what it writes to the other one. */
+  /** Resolves to the standard output of kubectl. @throws Error with its standard error. */
   kubectl(args: readonly string[], input?: string): Promise<string>;
   helm(args: readonly string[]): Promise<string>;
-  /** The objects of a kind, or several with commas between. */
+  /** The objects of one kind, or of several separated by commas. */
   list<T = Manifest>(namespace: string, kinds: string, selector?: string): Promise<T[]>;
 };
 
@@ -27,12 +27,13 @@ const run = async (program: string, args: readonly string[], input?: string): Pr
 };
 
 /**
- * Connects to the cluster of KUBECONFIG. Throws unless it is one of this machine, or CHART_CLUSTER_CONTEXT names the
- * context: custom resource definitions and namespaces are made and deleted there.
+ * Connects to the cluster of KUBECONFIG, where definitions and namespaces are created and deleted.
+ *
+ * @throws Error unless the cluster is on this machine or CHART_CLUSTER_CONTEXT names the context.
  */
 export const connectCluster = async (env: NodeJS.ProcessEnv): Promise<Cluster> => {
   if (!env["KUBECONFIG"])
-    throw new Error("KUBECONFIG is not set: it has to name a file with a cluster to try on");
+    throw new Error("KUBECONFIG is not set: it must name the file of a cluster to test on");
   const kubectl: Cluster["kubectl"] = (args, input) => run("kubectl", args, input);
   const context = (await kubectl(["config", "current-context"])).trim();
   const server = await kubectl([
@@ -44,7 +45,7 @@ export const connectCluster = async (env: NodeJS.ProcessEnv): Promise<Cluster> =
   if (!LOCAL_HOSTS.includes(new URL(server).hostname) && env["CHART_CLUSTER_CONTEXT"] !== context) {
     throw new Error(
       `the context ${context} is at ${server}, which is not this machine: ` +
-        `to make and delete namespaces and definitions there all the same set CHART_CLUSTER_CONTEXT=${context}`,
+        `to create and delete namespaces and definitions there anyway, set CHART_CLUSTER_CONTEXT=${context}`,
     );
   }
   return {
@@ -60,7 +61,7 @@ export const connectCluster = async (env: NodeJS.ProcessEnv): Promise<Cluster> =
 
 type Release = { readonly manifest: string; readonly hooks: readonly { readonly manifest: string }[] };
 
-/** What Helm would make, hooks included, after the server has looked at all of it. */
+/** The objects that Helm would create, hooks included, as checked by the server. */
 export const dryRun = async (
   cluster: Cluster,
   args: readonly string[],
@@ -79,8 +80,8 @@ type Node = {
 };
 
 /**
- * Says for the fake nodes of kwok that they live, which it may leave out: their pods would be not ready after a
- * minute, and for ever. Gives what ends it.
+ * Renews the leases of kwok's fake nodes, which kwok may omit; without them pods stop being ready after a
+ * minute. Returns a function that ends it.
  */
 export const keepFakeNodesAlive = async (cluster: Cluster): Promise<() => void> => {
   const { items } = JSON.parse(await cluster.kubectl(["get", "nodes", "--output=json"])) as { items: Node[] };

@@ -11,7 +11,7 @@ type Kind = {
   readonly kind: string;
   readonly plural: string;
 };
-/** A Go module that carries the definitions, and their files in it. */
+/** A Go module that contains the definitions, and their files in it. */
 type Source = { readonly module: string; readonly files: readonly string[]; readonly kinds: readonly Kind[] };
 
 const kind = (group: string, version: string, name: string): Kind => ({
@@ -55,7 +55,7 @@ const SOURCES: readonly Source[] = [
   },
 ];
 
-/** Strimzi is written in Java: no registry that is asked here has its definitions. */
+/** Strimzi is written in Java, so the Go module proxy does not have its definitions. */
 const UNCHECKED: readonly Kind[] = [
   kind("kafka.strimzi.io", "v1", "KafkaTopic"),
   kind("kafka.strimzi.io", "v1", "KafkaUser"),
@@ -63,7 +63,7 @@ const UNCHECKED: readonly Kind[] = [
 
 const nameOf = ({ group, plural }: Kind): string => `${plural}.${group}`;
 
-/** A definition that takes anything. */
+/** A definition that accepts any object. */
 const permissive = (one: Kind): unknown => ({
   apiVersion: "apiextensions.k8s.io/v1",
   kind: "CustomResourceDefinition",
@@ -102,8 +102,8 @@ const filesOf = async ({ module, files }: Source): Promise<string[] | null> => {
 };
 
 /**
- * Makes the definitions that the examples need and the cluster does not have: those of their projects, or, without
- * Go or its network, ones that take anything. Gives what deletes them.
+ * Creates the definitions that the examples need and the cluster lacks: those of their projects or, without
+ * Go or its network, definitions that accept any object. Returns a function that deletes them.
  */
 export const installCustomResources = async (
   cluster: Cluster,
@@ -113,7 +113,7 @@ export const installCustomResources = async (
   const isMissing = (one: Kind): boolean => !known.some((line) => line.endsWith(`/${nameOf(one)}`));
   const made: string[] = [];
   const apply = async (text: string, kinds: readonly Kind[], what: string): Promise<void> => {
-    // Some are larger than the annotation of a client-side apply may be.
+    // Some are too large for the annotation of a client-side apply.
     await cluster.kubectl(["apply", "--server-side", "--filename=-"], text);
     made.push(...kinds.map(nameOf));
     print(`definitions: ${kinds.map((one) => one.kind).join(", ")} ${what}`);

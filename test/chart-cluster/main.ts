@@ -2,16 +2,16 @@ import { execFile } from "node:child_process";
 import { globSync } from "node:fs";
 import { basename, join } from "node:path";
 import { promisify } from "node:util";
-import { exampleFile, type Manifest, podOf } from "../support/chart/helm.ts";
-import { CHART } from "../support/chart/values-table.ts";
-import { until } from "../support/run/until.ts";
+import { exampleFile, type Manifest, podOf } from "../chart/helm.ts";
+import { CHART } from "../chart/values-table.ts";
+import { until } from "../system/until.ts";
 import { type Cluster, connectCluster, dryRun, keepFakeNodesAlive } from "./cluster.ts";
 import { installCustomResources } from "./custom-resources.ts";
 import { neededBy, standIns } from "./needed.ts";
 
-// Installs every example of the chart into the cluster of KUBECONFIG, changes it, takes it back and removes it, in a
-// namespace that enforces the Pod Security Standard "restricted". For nodes that run nothing (kwok): no image is
-// pulled, no probe is asked, and a Job has succeeded as soon as its pod was placed.
+// Installs, upgrades, rolls back and removes every example of the chart in the cluster of KUBECONFIG, in a
+// namespace that enforces the Pod Security Standard "restricted". For nodes that run nothing (kwok): no image
+// is pulled, no probe is sent, and a Job succeeds as soon as its pod is scheduled.
 
 const RELEASE = "export";
 const SELECTOR = `app.kubernetes.io/instance=${RELEASE}`;
@@ -41,7 +41,7 @@ const step = async <T>(example: string, what: string, work: () => Promise<T>): P
   return result;
 };
 
-/** A pod without a security context shows that the namespace looks. */
+/** Checks that the namespace refuses a pod without a security context. */
 const expectRestricted = async ({ kubectl }: Cluster, namespace: string): Promise<void> => {
   const args = ["run", "intruder", "--image=intruder:1", "--dry-run=server"];
   const refusal = await kubectl([...args, "--namespace", namespace]).then(
@@ -52,7 +52,7 @@ const expectRestricted = async ({ kubectl }: Cluster, namespace: string): Promis
     throw new Error(`the namespace does not enforce Pod Security: ${refusal}`);
 };
 
-/** Throws for events that tell of pods which were not made, or not placed. */
+/** @throws Error when events report pods that were not created or not scheduled. */
 const checkEvents = async (cluster: Cluster, namespace: string): Promise<string> => {
   const events = await cluster.list<Event>(namespace, "events");
   const bad = events.filter(
@@ -76,7 +76,7 @@ const checkReferences = async (cluster: Cluster, namespace: string): Promise<str
       .filter((key) => found === undefined || !(key in (found.data ?? {})))
       .map((key) => `${kind} ${name} ${key}`);
   });
-  if (missing.length > 0) throw new Error(`pods name what is not there: ${missing.join(", ")}`);
+  if (missing.length > 0) throw new Error(`pods name missing objects: ${missing.join(", ")}`);
   return `${needed.length} Secrets and ConfigMaps with all keys`;
 };
 
@@ -88,11 +88,11 @@ const deploymentsOf = async (cluster: Cluster, namespace: string): Promise<Map<s
     ]),
   );
 
-/** Components with as many replicas as are ready. */
+/** Describes the ready replicas of each component. @throws Error when some are not ready. */
 const readiness = async (cluster: Cluster, namespace: string): Promise<string> => {
   const deployments = await deploymentsOf(cluster, namespace);
   const waiting = [...deployments].filter(([, { status }]) => status.readyReplicas !== status.replicas);
-  if (deployments.size !== 3 || waiting.length > 0) throw new Error("not every component is ready");
+  if (deployments.size !== 3 || waiting.length > 0) throw new Error("a component is not ready");
   return [...deployments].map(([name, { status }]) => `${name} ${status.readyReplicas}`).join(", ");
 };
 
@@ -104,7 +104,7 @@ const templatesOf = async (cluster: Cluster, namespace: string): Promise<Map<str
     ]),
   );
 
-/** What is left of a release, as `kind/name`, in the order of the names. */
+/** The remaining objects of a release as `kind/name`, sorted. */
 const leftOf = async ({ kubectl }: Cluster, namespace: string): Promise<string[]> => {
   const kinds = (await kubectl(["api-resources", "--namespaced", "--verbs=list", "--output=name"]))
     .trim()
@@ -115,7 +115,7 @@ const leftOf = async ({ kubectl }: Cluster, namespace: string): Promise<string[]
   return lines.filter((line) => line !== "").sort();
 };
 
-/** Jobs of hooks with their pods until their time has passed, and topics, with which events would go. */
+/** Hook Jobs and their pods stay until their TTL ends; topics stay because they hold events. */
 const mayStay = (name: string): boolean =>
   new RegExp(`^(?:job\\.batch|pod)/${PREFIX}-(?:migrate|topics)(?:-\\w+)?$`).test(name) ||
   name.startsWith("kafkatopic.kafka.strimzi.io/");
@@ -193,8 +193,7 @@ const tryExample = async (cluster: Cluster, example: string): Promise<void> => {
     const after = await templatesOf(cluster, namespace);
     const changed = [...after].filter(([name, template]) => before.get(name) !== template);
     const names = changed.map(([name]) => name).join(", ");
-    if (names !== "ingest")
-      throw new Error(`pods that were made anew: ${names}, and not those of ingest alone`);
+    if (names !== "ingest") throw new Error(`recreated pods: ${names}, expected only those of ingest`);
     if (hooksBefore !== "" && (await hookIds()) === hooksBefore) throw new Error("no migration ran");
     return `new pods of ingest alone; ${await readiness(cluster, namespace)}`;
   });
@@ -202,22 +201,23 @@ const tryExample = async (cluster: Cluster, example: string): Promise<void> => {
     await helm(["rollback", RELEASE, "1", ...inNamespace, ...wait]);
     const after = await templatesOf(cluster, namespace);
     for (const [name, template] of after)
-      if (before.get(name) !== template) throw new Error(`${name} is not what it was`);
+      if (before.get(name) !== template) throw new Error(`the rollback did not restore ${name}`);
     return readiness(cluster, namespace);
   });
   await step(example, "events", () => checkEvents(cluster, namespace));
   await step(example, "upgrade whose migration fails", async () => {
-    // No node has the label, so that the Job has no pod when its time is over.
+    // No node has the label, so the Job has no pod when its deadline ends.
     const failing = "--set=migrations.activeDeadlineSeconds=3,ops.nodeSelector.nowhere=here";
     const refusal = await helm(["upgrade", ...values, ...wait, failing]).then(
       () => "",
       (error: unknown) => String(error),
     );
-    if (!refusal.includes("pre-upgrade hooks failed")) throw new Error(`it was not refused: ${refusal}`);
+    if (!refusal.includes("pre-upgrade hooks failed"))
+      throw new Error(`the upgrade was not refused: ${refusal}`);
     const after = await templatesOf(cluster, namespace);
     for (const [name, template] of after)
-      if (before.get(name) !== template) throw new Error(`${name} was changed all the same`);
-    return "refused, no pod is another";
+      if (before.get(name) !== template) throw new Error(`${name} was changed by the refused upgrade`);
+    return "refused, no pod template changed";
   });
 
   const uninstall = (): Promise<string> =>
@@ -253,7 +253,7 @@ try {
   try {
     for (const example of examples) {
       await tryExample(cluster, example).catch(async (error: unknown) => {
-        // Why a Job or a Deployment never came up stands there.
+        // Events say why a Job or a Deployment did not start.
         await checkEvents(cluster, namespaceOf(example));
         throw error;
       });
@@ -262,7 +262,7 @@ try {
     await removeDefinitions();
     endLeases();
   }
-  print(`${examples.length} examples: no container ran, so probes and commands are not what was tried here`);
+  print(`${examples.length} examples: no container ran, so probes and commands were not tested`);
 } catch (error) {
   print(error instanceof Error ? error.message : String(error));
   process.exitCode = 1;

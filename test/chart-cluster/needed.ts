@@ -1,6 +1,6 @@
-import { type Manifest, type PodSpec, podOf } from "../support/chart/helm.ts";
+import { type Manifest, type PodSpec, podOf } from "../chart/helm.ts";
 
-/** A Secret or ConfigMap that a pod names, with the keys that it takes. */
+/** A Secret or ConfigMap that a pod uses, with the used keys. */
 export type Needed = {
   readonly kind: "Secret" | "ConfigMap";
   readonly name: string;
@@ -27,7 +27,7 @@ const referencesOf = (pod: PodSpec): Reference[] => {
   return [...variables, ...maps, ...files];
 };
 
-/** What the pods of these objects name, each once. */
+/** The Secrets and ConfigMaps that the pods of these objects use, each once. */
 export const neededBy = (objects: readonly Manifest[]): Needed[] => {
   const all = objects.flatMap((one) => {
     const pod = podOf(one);
@@ -40,7 +40,7 @@ export const neededBy = (objects: readonly Manifest[]): Needed[] => {
   });
 };
 
-/** A stand-in for each of them that nothing of `objects` is, as an operator would have made it. */
+/** A stand-in for each one that is not in `objects`, as an operator would have created it. */
 export const standIns = (needed: readonly Needed[], objects: readonly Manifest[]): unknown[] =>
   needed
     .filter(({ kind, name }) => !objects.some((one) => one.kind === kind && one.metadata.name === name))

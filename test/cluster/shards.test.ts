@@ -1,15 +1,21 @@
-import { createInspector, createWriter, migrate, type WarehouseError } from "@conversation-export/warehouse";
+import {
+  createInspector,
+  createSession,
+  createWriter,
+  migrate,
+  type WarehouseError,
+} from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, it, test } from "vitest";
-import { fold } from "../support/reference/index.ts";
-import { compareExports } from "../support/run/compare-exports.ts";
-import { createDelivery, type Delivery } from "../support/run/deliver.ts";
-import { ops } from "../support/run/ops.ts";
-import { clusterVariables, topologyOf } from "../support/run/shards.ts";
-import { bySize, seedOfRun } from "../support/run/size.ts";
-import { startSystem, type System } from "../support/run/system.ts";
-import { until } from "../support/run/until.ts";
-import { getPage } from "../support/run/walk.ts";
-import { createSample } from "../support/sample/index.ts";
+import { fold } from "../reference/index.ts";
+import { compareExports } from "../compare/compare-exports.ts";
+import { createDelivery, type Delivery } from "../system/deliver.ts";
+import { ops } from "../system/ops.ts";
+import { clusterVariables, topologyOf } from "../system/shards.ts";
+import { bySize, seedOfRun } from "../system/size.ts";
+import { startSystem, type System } from "../system/system.ts";
+import { until } from "../system/until.ts";
+import { getPage } from "../compare/walk.ts";
+import { createSample } from "../sample/index.ts";
 
 const CLIENTS = ["acme", "globex"];
 const GROUP = "conversation-export-ingest";
@@ -23,12 +29,13 @@ const PATHS = [
   "v2/end-users/",
 ];
 
-/** The tables of the records, with what tells which record a row belongs to. */
+/** The tables of records, with the columns that identify the record of a row. */
 const TABLES = [
   ["conversations", "conversation_id"],
   ["conversation_updates", "conversation_id"],
   ["handoffs", "conversation_id"],
   ["messages", "message_id"],
+  ["record_dates", "id"],
   ["end_users", "end_user_id"],
   ["landing", "record_id"],
 ] as const;
@@ -38,7 +45,7 @@ let delivery: Delivery;
 let seed: string;
 const keys = new Map<string, string>();
 
-/** Asks one server by itself, in the words that it gets. */
+/** Runs a statement on one server, unchanged. */
 const askServer = async (index: number, sql: string): Promise<string> => {
   const server = system.stack.clickhouseShards[index];
   if (server === undefined) throw new Error("there is no such shard");
@@ -94,7 +101,7 @@ describe("two shards", () => {
       const share = one.length / (one.length + other.length);
       expect(share, table).toBeGreaterThan(0.4);
       expect(share, table).toBeLessThan(0.6);
-      // Of a conversation all three tables, and its events: what is merged and joined lies together.
+      // All rows and events of a conversation lie on one shard, since they are merged and joined.
       for (const [index, ids] of [one, other].entries()) {
         for (const name of ids) expect(shardOf.get(name) ?? index, `${table} ${name}`).toBe(index);
         for (const name of ids) shardOf.set(name, index);
@@ -119,7 +126,7 @@ describe("a shard that is away", () => {
       expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0);
     }
     await send("away", 200);
-    // What the living shard has taken is written again with the rest.
+    // Rows that the living shard took are written again with the rest.
     const committed = async (): Promise<number> =>
       (await system.admin.fetchLag(GROUP, ["conversations"])).reduce((sum, { lag }) => sum + (lag ?? 0), 0);
     await until("ingest lags", 10_000, async () => (await committed()) > 0);
@@ -134,13 +141,14 @@ describe("a shard that is away", () => {
 });
 
 test("data that ends too early is no fault of the rows, for a shard that dies says the same", async () => {
-  const writer = createWriter({ url: system.stack.clickhouse.url("writer"), application: "test" });
+  const session = createSession({ url: system.stack.clickhouse.url("writer"), application: "test" });
+  const writer = createWriter({ session });
   const insert = { columns: ["client_id", "message_id"], rows: 1, body: Buffer.from([3, 97]) };
   const codeOf = (table: string) =>
     writer.insert({ ...insert, table }).catch((error: WarehouseError) => `${error.code} ${error.retryable}`);
   expect(await codeOf("messages")).toBe("warehouse_unavailable true");
   expect(await codeOf("messages_local")).toBe("warehouse_refused_data false");
-  await writer.close();
+  await session.close();
 });
 
 describe("jobs on two shards", () => {
@@ -170,7 +178,7 @@ describe("jobs on two shards", () => {
     });
     const compacted = await run("compact", "--force");
     expect(compacted["supersededUpdates"]).toBeGreaterThan(0);
-    // On both shards what was superseded has gone.
+    // Superseded rows are gone on both shards.
     for (const [index, rows] of (await rowsOf()).entries()) expect(rows).toBeLessThan(before[index] ?? 0);
     expect(await compareExports(system.apiUrl, expected, keys)).toEqual([]);
 
@@ -220,10 +228,11 @@ describe("migrations of two shards", () => {
     expect(behind.map(({ name, state }) => `${name.slice(0, 4)} ${state}`)).toEqual([
       "0011 pending",
       "0012 pending",
+      "0013 pending",
     ]);
     const again = await applied(0);
     expect(again.every((line) => line.endsWith(` ${address}`))).toBe(true);
-    expect(again.map((line) => line.slice(0, 4))).toEqual(["0011", "0012"]);
+    expect(again.map((line) => line.slice(0, 4))).toEqual(["0011", "0012", "0013"]);
     expect(await tables(1)).toBe(await tables(0));
 
     await askServer(1, `DROP DATABASE ${DATABASE} SYNC`);

@@ -3,14 +3,15 @@ import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { createDelivery } from "../support/run/deliver.ts";
-import { ops } from "../support/run/ops.ts";
-import { seedOfRun } from "../support/run/size.ts";
-import { startSystem } from "../support/run/system.ts";
-import { createSample } from "../support/sample/index.ts";
+import { createDelivery } from "../system/deliver.ts";
+import { ops } from "../system/ops.ts";
+import { seedOfRun } from "../system/size.ts";
+import { startSystem } from "../system/system.ts";
+import { createSample } from "../sample/index.ts";
 import { prepareTools } from "./tools.ts";
 
-// Starts the whole system with a sample of data and tests the running interface against its own OpenAPI document.
+// Starts the whole system with a sample of data, tests the running interface against its own OpenAPI document
+// and reads it with clients of others.
 
 const here = import.meta.dirname;
 const GROUP = "conversation-export-ingest";
@@ -20,7 +21,7 @@ const SCOPES = ["export", "end_users", "compliance", "campaigns"];
 /** The campaign of the example in the document. */
 const CAMPAIGN = "order-shipped";
 
-/** Runs a command to its end, its output to ours; false when it fails. */
+/** Runs a command with our output; resolves to false when it fails. */
 const passes = async (
   command: string,
   args: readonly string[],
@@ -37,7 +38,7 @@ const passes = async (
 
 const headersFor = (key: string) => ({ authorization: `Bearer ${key}`, "content-type": "application/json" });
 
-/** Lines of a dictionary. */
+/** Ids of stored conversations, as lines of a dictionary. */
 const conversationIds = async (apiUrl: string, key: string): Promise<string> => {
   const address = `${apiUrl}/v2/export/conversations?created_since=2026-10-04T00:00:00Z&page_size=100`;
   const response = await fetch(address, { headers: headersFor(key) });
@@ -46,7 +47,7 @@ const conversationIds = async (apiUrl: string, key: string): Promise<string> => 
   return data.map(({ _id }) => `${JSON.stringify(_id)}\n`).join("");
 };
 
-/** A line of a dictionary with the id of a new data-subject request. */
+/** The id of a new data-subject request, as a line of a dictionary. */
 const requestId = async (apiUrl: string, key: string): Promise<string> => {
   const response = await fetch(`${apiUrl}/v2/data-subject-request`, {
     method: "POST",
@@ -56,7 +57,7 @@ const requestId = async (apiUrl: string, key: string): Promise<string> => {
   return `"${response.headers.get("location")?.split("/").at(-1) ?? ""}"\n`;
 };
 
-const schemathesis = await prepareTools();
+const tools = await prepareTools();
 const seed = seedOfRun("contract");
 const system = await startSystem("contract");
 try {
@@ -66,12 +67,12 @@ try {
   await ops(operator, "campaigns", "create", CAMPAIGN, "--client", CLIENT);
   await system.service("ingest");
   await system.service("export-api", { RATE_LIMITS: "off", AUTH_FAILURE_LIMITS: "off" });
-  // Nothing unusual: halves of surrogate pairs, which JSON can carry, stop the tool.
+  // No unusual values: lone surrogates, which JSON allows, stop the tool.
   const sample = createSample({ seed, conversations: 300, clients: [CLIENT, PEER], unusualShare: 0 });
   await createDelivery(system).send(sample);
   await system.caughtUp(GROUP, 120_000);
 
-  // Ids that exist, for the tool to choose from.
+  // Existing ids for the tool to choose from.
   const dictionary = (name: string, lines: string): void =>
     writeFileSync(join(system.logFolder, name), lines);
   dictionary("conversations.dict", await conversationIds(system.apiUrl, key));
@@ -96,11 +97,16 @@ try {
     [spectral, "lint", document, "--ruleset", rules, "--fail-severity", "warn"],
     { cwd: system.logFolder },
   );
+  console.log("\n== clients ==");
+  const clients = await passes(join(tools.clients, "python"), [join(here, "clients.py"), system.apiUrl], {
+    cwd: system.logFolder,
+    env: { API_KEY: key },
+  });
   console.log("\n== schemathesis ==");
   const config = join(here, "schemathesis.toml");
-  // From the file: given the address of the document, the tool would leave out the operation that serves it.
+  // From the file: given the URL of the document, the tool skips the operation that serves it.
   const kept = await passes(
-    schemathesis,
+    tools.schemathesis,
     [
       "--config-file",
       config,
@@ -114,8 +120,9 @@ try {
     ],
     { cwd: system.logFolder, env: { AUTH_FILE: authFile } },
   );
-  console.log(`\ncontract: ${clean && kept ? "kept" : "BROKEN"} (repeat with TEST_SEED=${seed})`);
-  if (!clean || !kept) process.exitCode = 1;
+  const good = clean && clients && kept;
+  console.log(`\ncontract: ${good ? "kept" : "BROKEN"} (repeat with TEST_SEED=${seed})`);
+  if (!good) process.exitCode = 1;
 } finally {
   await system.stop();
 }

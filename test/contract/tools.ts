@@ -1,6 +1,8 @@
 import { join } from "node:path";
-import { preparePythonTools } from "../support/run/python-tools.ts";
+import { preparePythonTools } from "../outside/python-tools.ts";
 
-/** Installs schemathesis, once; gives its path. */
-export const prepareTools = async (): Promise<string> =>
-  join(await preparePythonTools("contract"), "schemathesis");
+/** Installs schemathesis and the clients once: the program, and the folder of the clients' Python. */
+export const prepareTools = async () => ({
+  schemathesis: join(await preparePythonTools("contract"), "schemathesis"),
+  clients: await preparePythonTools("clients"),
+});

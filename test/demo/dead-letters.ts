@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
 import { type Admin, type BusMessage, createConsumer, type Connection } from "@conversation-export/bus";
-import { until } from "../support/run/until.ts";
+import { until } from "../system/until.ts";
 import type { ExpectedLetter } from "./reference.ts";
 
 export type ReadLetters = {
   /** Letters by reason, most frequent first. */
   readonly byReason: ReadonlyMap<string, number>;
-  /** What is missing, unexpected, changed or has another reason, in words. */
+  /** One line for each letter that is missing, unexpected, changed or has another reason. */
   readonly problems: readonly string[];
 };
 
@@ -14,7 +14,7 @@ const DEADLINE_MS = 30_000;
 
 const headerOf = (message: BusMessage, name: string): string => String(message.headers[name] ?? "");
 
-/** Reads the dead-letter topics to their ends and compares every letter with what must be there. */
+/** Reads the dead-letter topics to their ends and compares every letter with the expected ones. */
 export const readDeadLetters = async (
   deps: { readonly connection: Connection; readonly admin: Admin },
   topics: readonly string[],

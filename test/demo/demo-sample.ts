@@ -1,14 +1,14 @@
-import type { SampleOptions } from "../support/sample/index.ts";
+import type { SampleOptions } from "../sample/index.ts";
 
 const DAY_MS = 86_400_000;
-/** Exports follow up to five days behind the seven in which the records are made: all lies in the past. */
+/** Records of seven days and up to five days of later exports, all in the past. */
 const DAYS_BACK = 13;
-/** Share of events that come late, and of exports that are overtaken. */
+/** Share of late events, and of exports overtaken by a newer one. */
 export const LATE_SHARE = 0.03;
 
 export const CLIENTS = ["acme", "globex", "initech"] as const;
 
-/** What the demonstration sends: the same for one seed and one day. */
+/** The sample of the demonstration, the same for one seed and one day. */
 export const demoSample = (
   env: Readonly<Record<string, string | undefined>>,
   now: Date,

@@ -1,9 +1,9 @@
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Admin, type Connection, createProducer } from "@conversation-export/bus";
-import { createPlaces, sendEvents } from "../support/run/deliver.ts";
-import { TOPICS } from "../support/run/system.ts";
-import type { BusEvent, Sample } from "../support/sample/index.ts";
+import { createPlaces, sendEvents } from "../system/deliver.ts";
+import { TOPICS } from "../system/system.ts";
+import type { BusEvent, Sample } from "../sample/index.ts";
 import { GROUP } from "./local-system.ts";
 import { count } from "./print.ts";
 import { createProgress } from "./progress.ts";
@@ -24,7 +24,7 @@ export type FlowDeps = {
   readonly ingestPidFile: string;
 };
 
-/** Sends the sample, and follows ingest and the reference until both have all `total` events. */
+/** Sends the sample and waits until ingest and the reference have all `total` events. */
 export const carry = async (deps: FlowDeps, sample: Sample, total: number): Promise<Flow> => {
   const { connection, admin, reference } = deps;
   const progress = createProgress(process.stdout, {

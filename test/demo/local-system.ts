@@ -3,19 +3,19 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { TOPICS } from "../support/run/system.ts";
+import { TOPICS } from "../system/system.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const CLI = join(ROOT, "deploy/local/src/cli.ts");
 
 export const GROUP = "conversation-export-ingest";
 
-/** Servers and services as `make up` starts them, in a folder of their own. */
+/** Servers and services as `make up` starts them, in a separate folder. */
 export type LocalSystem = {
   readonly folder: string;
-  /** Starts from empty folders and gives the variables of the folder's env file. */
+  /** Starts from empty folders and returns the variables of the env file. */
   start(): Promise<Readonly<Record<string, string>>>;
-  /** Stops everything, also what is still starting. */
+  /** Stops everything, including processes that are still starting. */
   stop(): Promise<void>;
 };
 
@@ -43,7 +43,7 @@ export const createLocalSystem = (clientId: string): LocalSystem => {
       env: {
         ...process.env,
         FRESH: "1",
-        // Everything is read back as fast as it comes.
+        // The demonstration reads everything back without waiting for rate limits.
         RATE_LIMITS: "off",
         CLIENT_ID: clientId,
         KAFKA_GROUP_ID: GROUP,

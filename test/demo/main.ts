@@ -2,9 +2,9 @@ import { join, relative } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Connection, createAdmin } from "@conversation-export/bus";
 import { createLogger } from "@conversation-export/runtime";
-import { ops } from "../support/run/ops.ts";
-import { TOPICS } from "../support/run/system.ts";
-import { createSample } from "../support/sample/index.ts";
+import { ops } from "../system/ops.ts";
+import { TOPICS } from "../system/system.ts";
+import { createSample } from "../sample/index.ts";
 import { readDeadLetters } from "./dead-letters.ts";
 import { CLIENTS, demoSample, LATE_SHARE } from "./demo-sample.ts";
 import { carry } from "./flow.ts";
@@ -20,9 +20,9 @@ import {
   describeSample,
   type Stored,
 } from "./report.ts";
-import { runSql } from "../support/run/warehouse-sql.ts";
+import { runSql } from "../system/warehouse-sql.ts";
 
-/** As `export-ops topics create` makes them. */
+/** The default of `export-ops topics create`. */
 const PARTITIONS = 6;
 const TOPIC_NAMES = Object.values(TOPICS);
 const CLOSE_DEADLINE_MS = 5_000;
@@ -39,7 +39,7 @@ const variable = (variables: Variables, name: string): string => {
   return value;
 };
 
-/** One key for each client; the first client is there already and gets a second key. */
+/** Creates a key for each client. The first client exists already and gets a second key. */
 const createKeys = async (variables: Variables): Promise<Map<string, string>> => {
   const create = async (client: string): Promise<[string, string]> => {
     if (client !== variables["CLIENT_ID"]) await ops(variables, "clients", "create", client);
@@ -58,7 +58,11 @@ const readStored = async (url: string): Promise<Stored> => {
   return { disk, raw };
 };
 
-/** The whole way; false when what is read is not what was sent. `closing` gets what has to be closed behind it. */
+/**
+ * Runs the whole demonstration. Resolves to false when the records read differ from those sent.
+ *
+ * @param closing receives the functions that release resources afterwards
+ */
 const demonstrate = async (system: LocalSystem, keep: boolean, closing: Close[]): Promise<boolean> => {
   const options = demoSample(process.env, new Date());
   const sample = createSample(options);
@@ -66,7 +70,7 @@ const demonstrate = async (system: LocalSystem, keep: boolean, closing: Close[])
   const here = relative(process.cwd(), system.folder);
 
   print("Events go in at Kafka, through ingest into ClickHouse, and come out of the paginated export API.");
-  // It needs nothing of what follows, and a processor waits while the servers start.
+  // Started first: it needs no server, and the processor is idle while the servers start.
   const reference = createReference({ options, partitions: PARTITIONS });
   closing.push(reference.stop);
 
@@ -154,7 +158,7 @@ const main = async (): Promise<void> => {
     const equal = await demonstrate(system, keep, closing);
     process.exitCode = equal ? 0 : 1;
   } catch (error) {
-    // The signal has taken away what was waited for.
+    // The signal handler stops the system, so this error is expected.
     if (interrupted) return;
     process.exitCode = 1;
     print(`\nFailed: ${error instanceof Error ? error.message : String(error)}`);
@@ -167,11 +171,11 @@ const main = async (): Promise<void> => {
     await system.stop();
   }
   print(`\n${seconds(performance.now() - started)} in all`);
-  // A connection attempt that nobody waits for any more must not hold the process.
+  // An abandoned attempt to connect must not keep the process alive.
   process.exit();
 };
 
-// kafkajs sets a negative timer for each connection, and Node would say so between our lines.
+// kafkajs sets a negative timer for each connection, about which Node warns.
 process.removeAllListeners("warning");
 process.on("warning", (warning) => {
   if (warning.name !== "TimeoutNegativeWarning") process.stderr.write(`${String(warning)}\n`);

@@ -1,7 +1,7 @@
 import { MultiBar } from "cli-progress";
 import { count } from "./print.ts";
 
-/** Things that each grow from 0 to `total` of `unit`. */
+/** Tasks that each progress from 0 to `total` of `unit`. */
 export type Tasks = { readonly names: readonly string[]; readonly total: number; readonly unit: string };
 
 export type Progress = {
@@ -33,7 +33,7 @@ const createBars = (out: NodeJS.WriteStream, { names, total, unit }: Tasks): Pro
   const ended = new Set<string>();
   return {
     update: (name, value) => {
-      // The rate of what is done stands still.
+      // Keeps the final rate of a finished task.
       if (ended.has(name)) return;
       if (value >= total) ended.add(name);
       const rate = value / Math.max((performance.now() - started) / 1000, 0.1);

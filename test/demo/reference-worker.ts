@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import { parentPort, workerData } from "node:worker_threads";
-import { type Delivered, fold, type Folded } from "../support/reference/index.ts";
-import { compareLists } from "../support/run/compare-exports.ts";
-import { createComparison } from "../support/run/comparison.ts";
-import { createPlaces } from "../support/run/deliver.ts";
-import { createSample } from "../support/sample/index.ts";
+import { type Delivered, fold, type Folded } from "../reference/index.ts";
+import { compareLists } from "../compare/compare-exports.ts";
+import { createComparison } from "../compare/comparison.ts";
+import { createPlaces } from "../system/deliver.ts";
+import { createSample } from "../sample/index.ts";
 import type {
   ComparedEndUsers,
   CompareRequest,
@@ -12,7 +12,7 @@ import type {
   FromWorker,
   ReferenceSettings,
 } from "./reference.ts";
-import { runSql } from "../support/run/warehouse-sql.ts";
+import { runSql } from "../system/warehouse-sql.ts";
 
 const PAGE_SIZE = 5_000;
 const TELL_EVERY = 1_000;
@@ -25,7 +25,7 @@ const tell = (message: FromWorker): void => parentPort?.postMessage(message);
 const placeText = ({ topic, partition, offset }: Omit<Delivered, "event">): string =>
   `${topic}/${partition}/${offset}`;
 
-/** Folds the events as they come to stand on the bus; of poison records it keeps what the dead letters must hold. */
+/** Folds the events at the places they get on the bus, and returns the dead letters to expect. */
 const foldSample = (): { folded: Folded; letters: ExpectedLetter[] } => {
   const poison = new Map<string, { digest: string; reason: string | undefined }>();
   const placeOf = createPlaces(partitions);
@@ -95,5 +95,5 @@ const compare = async ({ apiUrl, keys, warehouseUrl }: CompareRequest): Promise<
   tell({ kind: "compared", answer: { lists, endUsers, pages, bytes } });
 };
 
-// A rejection ends the worker, and whoever waits for it learns why.
+// A rejection ends the worker and is reported to the parent as its error.
 parentPort?.once("message", (request: CompareRequest) => void compare(request));

@@ -1,15 +1,15 @@
 import { Worker } from "node:worker_threads";
-import type { Rejection } from "../support/reference/index.ts";
-import type { ComparedList } from "../support/run/compare-exports.ts";
-import type { Compared } from "../support/run/comparison.ts";
-import type { SampleOptions } from "../support/sample/index.ts";
+import type { Rejection } from "../reference/index.ts";
+import type { ComparedList } from "../compare/compare-exports.ts";
+import type { Compared } from "../compare/comparison.ts";
+import type { SampleOptions } from "../sample/index.ts";
 
 export type ReferenceSettings = { readonly options: Partial<SampleOptions>; readonly partitions: number };
 
-/** A record that has to wait in the dead letters of its topic, with the SHA-256 of its value. */
+/** A record expected in the dead letters of its topic, with the SHA-256 of its value. */
 export type ExpectedLetter = Rejection & { readonly digest: string };
 
-/** What the worker is asked for when everything is in the warehouse. */
+/** Sent to the worker when all records are in the warehouse. */
 export type CompareRequest = {
   readonly apiUrl: string;
   readonly keys: ReadonlyMap<string, string>;
@@ -25,7 +25,7 @@ export type CompareAnswer = {
   readonly bytes: number;
 };
 
-/** What the worker says. */
+/** Messages of the worker. */
 export type FromWorker =
   | { readonly kind: "folding"; readonly events: number }
   | {
@@ -37,13 +37,13 @@ export type FromWorker =
   | { readonly kind: "compared"; readonly answer: CompareAnswer };
 
 /**
- * The independent answer to what must be read, computed beside the pipeline from the same events by plain code
- * that shares nothing with it.
+ * Computes the expected records from the same events, beside the pipeline, with plain code that shares
+ * nothing with it.
  */
 export type Reference = {
-  /** Events that are folded. */
+  /** Number of folded events. */
   folded(): number;
-  /** Resolves when all are. */
+  /** Resolves when all events are folded. */
   readonly ready: Promise<Extract<FromWorker, { kind: "folded" }>>;
   compare(request: CompareRequest, onRead: (records: number) => void): Promise<CompareAnswer>;
   stop(): Promise<void>;
@@ -55,7 +55,7 @@ export const createReference = (settings: ReferenceSettings): Reference => {
   let onReading: (records: number) => void = () => {};
   const ready = Promise.withResolvers<Extract<FromWorker, { kind: "folded" }>>();
   const compared = Promise.withResolvers<CompareAnswer>();
-  // Whoever waits learns of it; nobody else has to.
+  // A failure reaches those that await the promises; it is not an unhandled rejection.
   ready.promise.catch(() => {});
   compared.promise.catch(() => {});
 

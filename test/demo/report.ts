@@ -1,13 +1,13 @@
-import type { SampleTotals } from "../support/sample/index.ts";
+import type { SampleTotals } from "../sample/index.ts";
 import type { ReadLetters } from "./dead-letters.ts";
 import type { Flow } from "./flow.ts";
 import { count, megabytes, seconds, table } from "./print.ts";
 import type { CompareAnswer } from "./reference.ts";
 
-/** Bytes in ClickHouse, on disk and before compression. */
+/** Bytes in ClickHouse: on disk, and before compression. */
 export type Stored = { readonly disk: number; readonly raw: number };
 
-/** What the sample holds, in words. */
+/** Describes the content of the sample. */
 export const describeSample = (totals: SampleTotals, clients: number, lateShare: number): string => {
   const { accepted, records, duplicates, poison, nulls } = totals;
   const exports = accepted.conversation + accepted.message + accepted.end_user;
@@ -19,7 +19,7 @@ export const describeSample = (totals: SampleTotals, clients: number, lateShare:
   ].join("\n");
 };
 
-/** One line for each list that was compared, and the first differences of those that differ. */
+/** One line for each compared list, and the first differences of lists that differ. */
 export const describeComparison = ({ lists, endUsers }: CompareAnswer): string => {
   const verdict = (equal: boolean): string => (equal ? "equal" : "DIFFERENT");
   const lines = table([
@@ -61,7 +61,7 @@ export const describeLetters = ({ byReason, problems }: ReadLetters, expected: n
 
 const perSecond = (n: number, ms: number): string => `${count((n / ms) * 1000)} a second`;
 
-/** Amounts and times of this run. */
+/** The amounts and times of this run. */
 export const describeRun = (
   totals: SampleTotals,
   run: { flow: Flow; answer: CompareAnswer; readMs: number; stored: Stored },

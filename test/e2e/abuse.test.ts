@@ -2,23 +2,19 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import {
-  chunkedOverLimit,
-  type MalformedRequest,
-  malformedRequests,
-} from "../support/abuse/malformed-request.ts";
-import { sendRaw } from "../support/abuse/send-raw.ts";
-import { readMetric } from "../support/run/metrics-text.ts";
-import type { ServiceProcess } from "../support/run/service-process.ts";
-import { bySize, isFullSize, seedOfRun } from "../support/run/size.ts";
-import { startSystem, type System } from "../support/run/system.ts";
+import { chunkedOverLimit, type MalformedRequest, malformedRequests } from "../abuse/malformed-request.ts";
+import { sendRaw } from "../abuse/send-raw.ts";
+import { readMetric } from "../system/metrics-text.ts";
+import type { ServiceProcess } from "../system/service-process.ts";
+import { bySize, isFullSize, seedOfRun } from "../system/size.ts";
+import { startSystem, type System } from "../system/system.ts";
 
-const HASTY = fileURLToPath(new URL("../support/abuse/hasty-server.ts", import.meta.url));
+const HASTY = fileURLToPath(new URL("../abuse/hasty-server.ts", import.meta.url));
 const REQUESTS = bySize(1_500, 10_000);
 const CONNECTIONS = 16;
-/** Above the time in which a request has to arrive. */
+/** Longer than the time allowed for a request to arrive. */
 const SLOW_MS = 45_000;
-/** What the collector of a busy process may leave behind. */
+/** Garbage that a busy process may keep, in bytes. */
 const GROWTH_BYTES = 96 * 1024 * 1024;
 
 let system: System;
@@ -32,7 +28,7 @@ beforeAll(async () => {
   auth = `Authorization: Bearer ${key}\r\n`;
   api = await system.service("export-api", {
     AUTH_FAILURE_LIMITS: "20/1m",
-    // The half minute for a request is waited for at full size alone.
+    // Only the full size waits for the whole half minute of a request.
     ...(!isFullSize && { NODE_OPTIONS: `--import=${HASTY}` }),
   });
   port = Number(new URL(system.apiUrl).port);
@@ -48,10 +44,13 @@ const goodRequest = async (): Promise<number> => {
   return (await fetch(url, { headers })).status;
 };
 
-/** Sends so many of them over a few connections at a time; the statuses of each kind, and answers that are wrong. */
+/**
+ * Sends so many of them over a few connections at a time; the statuses of each kind, and answers that are
+ * wrong.
+ */
 const sendMany = async (requests: Iterator<MalformedRequest>, count: number) => {
   const statuses = new Map<string, Map<number | null, number>>();
-  /** One example for each way of being wrong. */
+  /** One example of each kind of wrong answer. */
   const wrong = new Map<string, string>();
   let left = count;
   const work = async (): Promise<void> => {
@@ -88,7 +87,7 @@ it("answers thousands of malformed requests in the documented form, and stays as
   const slowHeaders = sendRaw(port, ["GET / HTTP/1.1\r\nHost: a\r\nX-Slow: "], { deadlineMs: SLOW_MS });
 
   const first = await sendMany(requests, REQUESTS);
-  // What it takes for such a load it has by now: as much again must not need more.
+  // The process has the memory for this load by now: the same load again must not need more.
   const before = await memory();
   const second = await sendMany(requests, REQUESTS);
   const after = await memory();
@@ -101,7 +100,7 @@ it("answers thousands of malformed requests in the documented form, and stays as
     Array.from({ length: 8 }, () => sendRaw(port, chunkedOverLimit(auth).parts, { deadlineMs: SLOW_MS })),
   );
   for (const { status, text } of chunked) {
-    // The answer may be lost on the way when bytes behind it make the connection reset.
+    // Unread bytes of the request reset the connection, which may lose the answer.
     expect([413, null]).toContain(status);
     if (status === 413)
       expect(text).toMatch(/"type":"content_too_large".*limit: 4000000 bytes; actual length: \d+ bytes/);

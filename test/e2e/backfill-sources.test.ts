@@ -10,16 +10,16 @@ import {
 } from "@conversation-export/queue";
 import { createLogger } from "@conversation-export/runtime";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
-import { type Delivered, fold, type Folded } from "../support/reference/index.ts";
-import { compareExports } from "../support/run/compare-exports.ts";
-import { createDelivery } from "../support/run/deliver.ts";
-import { type ObjectStore, startObjectStore } from "../support/run/object-store.ts";
-import { preparePythonTools } from "../support/run/python-tools.ts";
-import { bySize, seedOfRun } from "../support/run/size.ts";
-import { startSystem, type System } from "../support/run/system.ts";
-import { until } from "../support/run/until.ts";
-import { runSql } from "../support/run/warehouse-sql.ts";
-import { type BusEvent, createSample } from "../support/sample/index.ts";
+import { type Delivered, fold, type Folded } from "../reference/index.ts";
+import { compareExports } from "../compare/compare-exports.ts";
+import { createDelivery } from "../system/deliver.ts";
+import { type ObjectStore, startObjectStore } from "../outside/object-store.ts";
+import { preparePythonTools } from "../outside/python-tools.ts";
+import { bySize, seedOfRun } from "../system/size.ts";
+import { startSystem, type System } from "../system/system.ts";
+import { until } from "../system/until.ts";
+import { runSql } from "../system/warehouse-sql.ts";
+import { type BusEvent, createSample } from "../sample/index.ts";
 
 const CLIENTS = ["acme", "globex"];
 const TABLES = ["conversations", "conversation_updates", "handoffs", "messages", "end_users", "landing"];
@@ -71,7 +71,7 @@ beforeAll(async () => {
   ];
   poison = events.filter((event) => event.poison).length;
   const delivery = createDelivery({ producer: system.producer, partitions: system.partitions });
-  // Nobody ingests them.
+  // No ingest process reads them.
   await delivery.send(events);
   delivered = delivery.delivered;
   folded = fold(delivered);
@@ -138,7 +138,7 @@ it("puts what is on the bus into an empty warehouse, also when its worker is kil
   }
   expect(await rows()).toEqual(before);
 
-  // What it put into the landing table corrects nothing.
+  // Its rows in the landing table correct nothing.
   const corrected = await backfill({ source: { kind: "landing" } });
   expect(corrected.records.different).toBe(0);
   expect(corrected.records.examined).toBeGreaterThan(100);
@@ -199,5 +199,37 @@ it("puts files and objects into an empty warehouse, tells bad lines, and lets th
   await expect(backfill({ source: { kind: "files", location: "/no/such/folder" } })).rejects.toThrow(
     "ENOENT",
   );
+  await jobs.kill("SIGTERM");
+});
+
+it("keeps the later of two lines with one time and no position, in every list", async () => {
+  const jobs = await system.service("jobs", env);
+  const line = (language: string, updated: string): string =>
+    `${JSON.stringify({
+      specversion: "1.0",
+      id: language,
+      source: "/test",
+      type: "conversation.exported",
+      time: "2026-10-20T12:00:00Z",
+      clientid: "acme",
+      data: { _id: "twice", date_created: "2026-10-20T00:00:00Z", date_updated: updated, language },
+    })}\n`;
+  const folder = join(system.logFolder, "twice");
+  mkdirSync(folder);
+  writeFileSync(
+    join(folder, "a.ndjson"),
+    line("first", "2026-10-20T02:00:00Z") + line("later", "2026-10-20T01:00:00Z"),
+  );
+  const read = async (filter: string): Promise<unknown[]> => {
+    const url = `${system.apiUrl}/v2/export/conversations?${filter}=2026-10-20T00:00:00Z`;
+    const response = await fetch(url, { headers: { authorization: `Bearer ${keys.get("acme")}` } });
+    const { data } = (await response.json()) as { data: { language: string }[] };
+    return data.map(({ language }) => language);
+  };
+  for (let times = 0; times < 2; times += 1) {
+    await backfill({ source: { kind: "files", location: folder } });
+    expect(await read("created_since")).toEqual(["later"]);
+    expect(await read("updated_since")).toEqual(["later"]);
+  }
   await jobs.kill("SIGTERM");
 });

@@ -8,19 +8,19 @@ import {
 } from "@conversation-export/queue";
 import { createLogger } from "@conversation-export/runtime";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { fold, type Folded } from "../support/reference/index.ts";
-import { compareExports } from "../support/run/compare-exports.ts";
-import { createDelivery } from "../support/run/deliver.ts";
-import { bySize, seedOfRun } from "../support/run/size.ts";
-import { startSystem, type System } from "../support/run/system.ts";
-import { until } from "../support/run/until.ts";
-import { runSql } from "../support/run/warehouse-sql.ts";
-import { createSample } from "../support/sample/index.ts";
+import { fold, type Folded } from "../reference/index.ts";
+import { compareExports } from "../compare/compare-exports.ts";
+import { createDelivery } from "../system/deliver.ts";
+import { bySize, seedOfRun } from "../system/size.ts";
+import { startSystem, type System } from "../system/system.ts";
+import { until } from "../system/until.ts";
+import { runSql } from "../system/warehouse-sql.ts";
+import { createSample } from "../sample/index.ts";
 
 const CLIENTS = ["acme", "globex"];
 const GROUP = "conversation-export-ingest";
 const TABLES = ["conversations", "conversation_updates", "handoffs", "messages", "end_users"];
-const PLANT = fileURLToPath(new URL("../support/bugs/plant.ts", import.meta.url));
+const PLANT = fileURLToPath(new URL("../faults/plant.ts", import.meta.url));
 const MINUTE = bySize(60_000, 600_000);
 const JOBS = { BACKFILL_PART_EVENTS: bySize("100", "5000"), JOB_LOCK_MS: "2000" };
 const EVERYTHING: BackfillData = {
@@ -40,7 +40,7 @@ const keys = new Map<string, string>();
 const sql = (statement: string): Promise<string> =>
   runSql(system.stack.clickhouse.url("migrator"), statement);
 const physicalRows = (): Promise<string[]> =>
-  // A hash of columns of which one is NULL is NULL.
+  // A hash over a NULL column is NULL.
   Promise.all(
     TABLES.map((table) => sql(`SELECT cityHash64(toString(tuple(*))) AS row FROM ${table} ORDER BY row`)),
   );
@@ -53,7 +53,7 @@ beforeAll(async () => {
   });
   await client.start();
   for (const one of CLIENTS) keys.set(one, await system.key(one));
-  // As if the landing table reached back to before the sample.
+  // Makes the landing table reach back to before the sample.
   await sql(`INSERT INTO landing (topic, partition, offset, type, client_id, record_id, payload, uploaded_at, expires_on)
     SELECT 'conversations', 9, 0, 'none', 'none', 'none', '', '2026-09-01 00:00:00', today() + 30`);
   const delivery = createDelivery({ producer: system.producer, partitions: system.partitions });
@@ -69,7 +69,7 @@ beforeAll(async () => {
       endUsers: bySize(30, 500),
       unusualShare: 0.15,
       lateShare: 0.1,
-      // What only a bug accepts may have a date before the landing table begins: it would stay.
+      // A record that only a bug accepts may be dated before the landing table begins: it would stay.
       poisonShare: 0,
     }),
   );

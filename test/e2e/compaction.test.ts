@@ -10,14 +10,14 @@ import {
 import { createLogger } from "@conversation-export/runtime";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { fillWindow, WINDOW_MICROS, WINDOW_START } from "../bench/window-data.ts";
-import { closeAllWindows, keepParts, quantile, walkWindow } from "../support/run/compaction-load.ts";
-import { createDelivery } from "../support/run/deliver.ts";
-import { bySize, seedOfRun } from "../support/run/size.ts";
-import type { ServiceProcess } from "../support/run/service-process.ts";
-import { startSystem, type System } from "../support/run/system.ts";
-import { until } from "../support/run/until.ts";
-import { runSql } from "../support/run/warehouse-sql.ts";
-import { createSample } from "../support/sample/index.ts";
+import { closeAllWindows, keepParts, quantile, walkWindow } from "../system/compaction-load.ts";
+import { createDelivery } from "../system/deliver.ts";
+import { bySize, seedOfRun } from "../system/size.ts";
+import type { ServiceProcess } from "../system/service-process.ts";
+import { startSystem, type System } from "../system/system.ts";
+import { until } from "../system/until.ts";
+import { runSql } from "../system/warehouse-sql.ts";
+import { createSample } from "../sample/index.ts";
 
 /** 2,000,000 rows in 200 parts at full size. */
 const CONVERSATIONS = bySize(10_000, 500_000);
@@ -132,7 +132,7 @@ it(
       }
     };
     const reading = Promise.all(Array.from({ length: bySize(1, 2) }, readOn));
-    // Whatever fails first tells why.
+    // The first failure is the cause of the others.
     reading.catch(() => {});
     await system.service("ingest");
     const sending = createDelivery(system).send(
@@ -163,7 +163,7 @@ it(
     const result = resultOf(await endOf("first"));
     await sending;
     await system.caughtUp(GROUP, DEADLINE);
-    // One walk at least has begun behind it.
+    // At least one walk has begun after the compaction.
     const walksThen = walks;
     await until("pages are read behind it", DEADLINE, () => walks >= walksThen + bySize(2, 4));
     isDone = true;

@@ -1,19 +1,19 @@
 import { request as httpRequest } from "node:http";
 import { json } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Answer, call, ingestAll, read } from "../support/conformance/call.ts";
-import { LEGACY_PATHS, WHOLE } from "../support/conformance/operations.ts";
-import { createDelivery } from "../support/run/deliver.ts";
-import { handMade } from "../support/run/hand-made.ts";
-import { startSystem, type System } from "../support/run/system.ts";
-import type { BusEvent } from "../support/sample/index.ts";
+import { type Answer, call, ingestAll, read } from "../conformance/call.ts";
+import { LEGACY_PATHS, WHOLE } from "../conformance/operations.ts";
+import { createDelivery } from "../system/deliver.ts";
+import { handMade } from "../sample/hand-made.ts";
+import { startSystem, type System } from "../system/system.ts";
+import type { BusEvent } from "../sample/index.ts";
 
 const HOUR = 3_600_000;
 /** One record an hour: more than two weeks, and more than three of the smallest pages. */
 const RECORDS = 340;
 const WEEK = 168;
 const START = Date.UTC(2026, 9, 1);
-/** Updates lie in a time and an order of their own. */
+/** Updates have instants and an order of their own. */
 const UPDATES = Date.UTC(2026, 10, 1);
 /** Coprime with RECORDS. */
 const STEP = 7;
@@ -27,7 +27,10 @@ const created = (index: number): string => at(START, index);
 const updated = (hour: number): string => at(UPDATES, hour);
 const idOf = (index: number): string => `r-${String(index).padStart(5, "0")}`;
 const range = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, n) => from + n);
-/** The records of an updated window, in its order: the one updated in hour h is number h / STEP modulo RECORDS. */
+/**
+ * The records of an updated window, in its order: the one updated in hour h is number h / STEP modulo
+ * RECORDS.
+ */
 const updatedIn = (from: number, to: number): string[] => {
   const byHour = new Map(range(0, RECORDS).map((index) => [(index * STEP) % RECORDS, idOf(index)]));
   return range(from, to).map((hour) => byHour.get(hour) ?? "");
@@ -106,11 +109,11 @@ const pagesOf = async (url: string, client = "acme", id = "_id"): Promise<unknow
   return pages;
 };
 
-/** Not ISO 8601 in UTC with Z, or no date at all. */
+/** Values that are not ISO 8601 with Z or an offset, or no dates. */
 const WRONG_TIMES = [
   "2026-10-05T00:00:00",
-  "2026-10-05T00:00:00+00:00",
-  "2026-10-05T02:00:00+02:00",
+  "2026-10-05T00:00:00 00:00",
+  "2026-10-05T00:00:00+24:00",
   "2026-10-05 00:00:00Z",
   "2026-10-05",
   "1791158400",
@@ -124,6 +127,9 @@ const RIGHT_TIMES = [
   "2026-10-05T00:00:00.0Z",
   "2026-10-05T00:00:00.000Z",
   "2026-10-05T00:00:00.000000Z",
+  "2026-10-05T00:00:00.000000+00:00",
+  "2026-10-05T02:00:00+02:00",
+  "2026-10-04T18:30:00-0530",
 ] as const;
 const TIME_PARAMETERS = [
   ["conversations", "created_since"],
@@ -134,7 +140,7 @@ const TIME_PARAMETERS = [
   ["messages", "created_to"],
 ] as const;
 
-/** A right query in which the parameter has this value. */
+/** A valid query, but for the value of this parameter. */
 const withTime = (parameter: string, value: string): Query => {
   const [family = ""] = parameter.split("_");
   return { [`${family}_since`]: "2026-10-01T00:00:00Z", [parameter]: value };
@@ -149,6 +155,16 @@ describe("4.1 and 4.2, common to both lists", () => {
       created_to: created(20).replace("Z", "001Z"),
     });
     expect(ids(last)).toEqual([idOf(20)]);
+  });
+
+  it.each(
+    LISTS,
+  )("%s: a record of the instant created_since is in, one a microsecond older is not", async (name) => {
+    const first = async (created_since: string): Promise<unknown> =>
+      ids(await list(name, { created_since }))[0];
+    expect(await first(created(10))).toBe(idOf(10));
+    expect(await first(created(10).replace("000Z", "000001Z"))).toBe(idOf(11));
+    expect(await first(created(9).replace("000Z", "000001Z"))).toBe(idOf(10));
   });
 
   it.each(LISTS)("%s: created_to defaults to created_since plus 7 days", async (name) => {
@@ -180,7 +196,9 @@ describe("4.1 and 4.2, common to both lists", () => {
     }
   });
 
-  it.each(TIME_PARAMETERS)("%s: %s has to be ISO 8601 in UTC ending in Z", async (name, parameter) => {
+  it.each(
+    TIME_PARAMETERS,
+  )("%s: %s is ISO 8601 with Z or an offset, and nothing else", async (name, parameter) => {
     for (const value of WRONG_TIMES) {
       await expectBadRequest(exportUrl(name, withTime(parameter, value)), `${parameter}: must be`);
     }
@@ -483,6 +501,22 @@ describe("4.6 Legacy versions", () => {
     await expectBadRequest(urlOf(path, { created_to: created(4) }), "created_since: is required");
     const page = await read(urlOf(path, { created_since: created(1) }), keyOf("acme"));
     expect(ids(page)).toEqual(range(1, 1 + WEEK).map(idOf));
+  });
+
+  it.each(
+    LEGACY_PATHS.filter((path) => path.endsWith("messages")),
+  )("%s: conversation_id selects the messages of one conversation, and the link keeps it", async (path) => {
+    const query = { created_since: WHOLE.since, created_to: WHOLE.to, conversation_id: "c-3", page_size: 50 };
+    const wanted = range(0, RECORDS).filter((index) => index % CONVERSATIONS === 3);
+    const first = await read(urlOf(path, query), keyOf("acme"));
+    expect(new URL(first.next ?? "", host).searchParams.get("conversation_id")).toBe("c-3");
+    expect((await pagesOf(urlOf(path, query))).flat()).toEqual(wanted.map(idOf));
+    for (const conversation_id of ["", "null"]) {
+      const all = await read(urlOf(path, { ...window, conversation_id }), keyOf("acme"));
+      expect(ids(all)).toEqual(range(0, 5).map(idOf));
+    }
+    const others = path.replace("messages", "conversations");
+    await expectBadRequest(urlOf(others, query), "conversation_id: unknown parameter");
   });
 
   it.each(LEGACY_PATHS)("%s: the link is relative to the host and null at the end", async (path) => {

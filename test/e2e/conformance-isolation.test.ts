@@ -1,20 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Answer, call, ingestAll, read } from "../support/conformance/call.ts";
-import {
-  CAMPAIGN,
-  EXPORT_OPERATIONS,
-  LEGACY_OPERATIONS,
-  type Operation,
-} from "../support/conformance/operations.ts";
-import { createDelivery } from "../support/run/deliver.ts";
-import { handMade } from "../support/run/hand-made.ts";
-import { ops } from "../support/run/ops.ts";
-import { startSystem, type System } from "../support/run/system.ts";
-import { until } from "../support/run/until.ts";
-import type { BusEvent } from "../support/sample/index.ts";
+import { type Answer, call, ingestAll, read } from "../conformance/call.ts";
+import { CAMPAIGN, EXPORT_OPERATIONS, LEGACY_OPERATIONS, type Operation } from "../conformance/operations.ts";
+import { createDelivery } from "../system/deliver.ts";
+import { handMade } from "../sample/hand-made.ts";
+import { ops } from "../system/ops.ts";
+import { startSystem, type System } from "../system/system.ts";
+import { until } from "../system/until.ts";
+import type { BusEvent } from "../sample/index.ts";
 
 const SCOPES = ["export", "end_users", "compliance", "campaigns"];
-/** Two clients whose records have the same ids and dates, and tell in some field whose they are. */
+/** Two clients whose records have equal ids and dates; one field of each record names its client. */
 const CLIENTS = ["alpha", "beta"] as const;
 type Client = (typeof CLIENTS)[number];
 /** More than two of the smallest pages. */
@@ -87,7 +82,7 @@ afterAll(() => system?.stop());
 
 const firstUrl = ({ path }: Operation, base = host): string => `${base}${path}&page_size=${PAGE}`;
 
-/** The client that a record says it belongs to, by each of the fields that tell it. */
+/** The client that a record names, read from whichever field names it. */
 const ownersOf = (record: Record<string, unknown>): unknown[] => {
   const handoffs = (record["handoffs"] ?? []) as { reasoning: string }[];
   const profile = record["profile"] as { first_name: string } | undefined;
@@ -132,7 +127,7 @@ const walk = async (url: string, client: Client): Promise<Record<string, unknown
   return records;
 };
 
-/** Links of the two prefixes of the legacy versions fit each other. */
+/** Legacy links work under both prefixes. */
 const sameOperation = (one: Operation, other: Operation): boolean =>
   one.name.replace(/^\/api/, "") === other.name.replace(/^\/api/, "");
 
@@ -206,7 +201,7 @@ describe("cursors", () => {
     expectForeign(await call(link.href, { key: keyOf("beta") }));
     const head = await call(link.href, { key: keyOf("beta"), method: "HEAD" });
     expect(head).toMatchObject({ status: 400, text: "" });
-    // The other client's own link for the same place is another one.
+    // The other client gets a different link for the same place.
     const own = await linkOf(operation, "beta");
     expect(own.searchParams.get("cursor")).not.toBe(link.searchParams.get("cursor"));
     expectForeign(await call(own.href, { key: keyOf("alpha") }));

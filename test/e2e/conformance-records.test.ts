@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ingestAll, read } from "../support/conformance/call.ts";
-import { LEGACY_PATHS, WHOLE } from "../support/conformance/operations.ts";
+import { ingestAll, read } from "../conformance/call.ts";
+import { LEGACY_PATHS, WHOLE } from "../conformance/operations.ts";
 import {
   CONVERSATION_ROWS,
   CREATED,
@@ -16,18 +16,19 @@ import {
   REASON_CODES,
   requiredOf,
   valuesOf,
-} from "../support/conformance/record-rows.ts";
-import { createDelivery } from "../support/run/deliver.ts";
-import { handMade } from "../support/run/hand-made.ts";
-import { startSystem, type System } from "../support/run/system.ts";
-import type { BusEvent, RecordKind } from "../support/sample/index.ts";
+} from "../conformance/record-rows.ts";
+import { createDelivery } from "../system/deliver.ts";
+import { handMade } from "../sample/hand-made.ts";
+import { startSystem, type System } from "../system/system.ts";
+import type { BusEvent, RecordKind } from "../sample/index.ts";
 
 type Item = Record<string, unknown>;
 
 const CLIENT = "acme";
-/** When records are exported, and exported again. */
+/** Instants of the first and second export. */
 const INSTANT = "2026-10-07T00:00:00Z";
 const LATER = "2026-10-07T01:00:00Z";
+const LAST = "2026-10-07T02:00:00Z";
 
 const event = (kind: RecordKind, data: Item, time = INSTANT): BusEvent => {
   const id = String(data[kind === "end_user" ? "end_user_id" : "_id"]);
@@ -37,7 +38,7 @@ const event = (kind: RecordKind, data: Item, time = INSTANT): BusEvent => {
 const attempt = (fields: Item): Item => ({ id: "attempt", date_created: CREATED, ...fields });
 const minute = (number: number): string => `2026-10-05T12:0${number}:00.000000+00:00`;
 
-/** Three items: with every value, with nulls, and with what is required alone; and a field nobody knows. */
+/** Three items: with every value, with nulls, with required fields only; all with an unknown field. */
 const itemsOf = (list: string): Item[] => {
   const rows = ITEM_ROWS[list] ?? [];
   // Handoffs are merged by target and ordered by time, so that each has its own.
@@ -57,6 +58,24 @@ const INSTANTS = {
   "2026-10-05T14:00:00.123456+02:00": CREATED,
   "2026-10-05T12:00:00Z": "2026-10-05T12:00:00.000000+00:00",
   "2026-10-05T12:00:00": "2026-10-05T12:00:00.000000+00:00",
+};
+
+const CLASSIFICATIONS = ["Resolved", "Not Resolved"];
+
+/** Values outside the sets and ranges of the specification. */
+const OUTSIDE = {
+  conversation: {
+    automated_resolution_classification: "Partly",
+    classifications: [{ topic_id: "t", topic_name: "T", intents: [{ status: "paused" }] }],
+    handoffs: [attempt({ reason_code: "queue_closed", outcome_status: "abandoned" })],
+  },
+  messages: [
+    { review: 6 },
+    { review: -1 },
+    { message_data: { _type: "hologram", depth: 3 } },
+    { message_data: { _type: "text", body: null } },
+    { message_data: {} },
+  ],
 };
 
 const conversations = (): BusEvent[] => {
@@ -90,6 +109,9 @@ const conversations = (): BusEvent[] => {
     bare("rule-3", { is_escalated: true, handoffs: [] }),
     bare("rule-4", { handoffs: [attempt(target), attempt({ id: "other" })] }),
     bare("rule-4", { browser: "later", handoffs: [attempt({ ...target, reasoning: "later" })] }, LATER),
+    bare("rule-4", { browser: "last", handoffs: [] }, LAST),
+    bare("rule-4-absent", { handoffs: [attempt(target)] }),
+    bare("rule-4-absent", { browser: "later" }, LATER),
     bare("rule-5", {
       handoffs: [
         attempt({ handoff_id: "h-1", id: "a", date_created: minute(2), reasoning: "first export" }),
@@ -109,9 +131,26 @@ const conversations = (): BusEvent[] => {
       },
       LATER,
     ),
-    ...Object.keys(INSTANTS).map((date_created, at) => bare(`instant-${at}`, { date_created })),
+    bare("named-later", { handoffs: [attempt({ handoff_id: null, reasoning: "first export" })] }),
+    bare("named-later", { handoffs: [attempt({ ...target, reasoning: "second export" })] }, LATER),
+    bare("repeated", { handoffs: [attempt({ handoff_id: null })] }),
+    bare("repeated", { handoffs: [attempt(target)] }, LATER),
+    bare("repeated", { handoffs: [attempt({ ...target, id: "second", date_created: minute(9) })] }, LAST),
+    bare("unnamed-later", { handoffs: [attempt(target)] }),
+    bare("unnamed-later", { handoffs: [attempt({ handoff_id: null, reasoning: "second export" })] }, LATER),
+    ...Object.keys(INSTANTS).map((date, at) =>
+      bare(`instant-${at}`, {
+        date_created: date,
+        date_updated: date,
+        handoffs: [attempt({ date_created: date })],
+      }),
+    ),
+    bare("conversation-1"),
+    bare("numeric", { chatter_id: 17 }),
+    bare("agents", { agent_id: ["a-1", "a-2", "a-3"], agent_name: ["Ida", null, "Ida"] }),
+    ...CLASSIFICATIONS.map((text) => bare(text, { automated_resolution_classification: text })),
+    bare("outside", OUTSIDE.conversation),
     bare("no-agent", { last_agent_id: null, last_agent_name: null, changeset_id: "change-7" }),
-    bare("resolved", { automated_resolution_classification: "Resolved" }),
   ];
 };
 
@@ -127,6 +166,10 @@ const messages = (): BusEvent[] => {
     ),
     bare("none", { answer_id: "None", in_response_to: "None", answer_title: null }),
     ...[0, 1, 2, 3, 4, 5].map((review) => bare(`review-${review}`, { review })),
+    bare("review-part", { review: 4.5 }),
+    bare("orphan", { conversation_id: null }),
+    bare("numeric", { conversation_id: 17 }),
+    ...OUTSIDE.messages.map((fields, at) => bare(`outside-${at}`, fields)),
     ...["agent", "bot", "platform"].map((side) => bare(`side-${side}`, { sender: side, recipient: side })),
     ...Object.keys(INSTANTS).map((date_created, at) => bare(`instant-${at}`, { date_created })),
   ];
@@ -137,6 +180,9 @@ const endUsers = (): BusEvent[] => [
   event("end_user", { ...nullsOf(END_USER_ROWS), end_user_id: "nulls", profile: nullsOf(PROFILE_ROWS) }),
   event("end_user", { ...requiredOf(END_USER_ROWS), end_user_id: "bare" }),
   event("end_user", { ...requiredOf(END_USER_ROWS), end_user_id: "empty-profile", profile: {} }),
+  ...Object.keys(INSTANTS).map((date, at) =>
+    event("end_user", { end_user_id: `instant-${at}`, created_at: date, updated_at: date }),
+  ),
 ];
 
 const names = (rows: readonly FieldRow[]): string[] => rows.map(([name]) => name);
@@ -170,7 +216,7 @@ beforeAll(async () => {
 });
 afterAll(() => system?.stop());
 
-/** Looks at one row in the record with every value, in that with nulls, and in that with little. */
+/** Checks one row of the table in the full record, in the one with nulls, and in the minimal one. */
 const expectRow = ([name, value, empty]: FieldRow, [full, nulls, bare]: readonly Item[]): void => {
   expect(full).toHaveProperty([name], value);
   if (empty === undefined) return;
@@ -197,13 +243,44 @@ describe("2.1 Conversation", () => {
     for (const id of ["full", "nulls", "bare"]) expect(Object.keys(conversation(id))).toEqual(wanted);
   });
 
-  it("last agent is null when there was none, a change set has its id, a resolved one is Resolved", () => {
+  it("agent_name has a place for each agent_id, in the same order", () => {
+    expect(conversation("full")["agent_name"]).toHaveLength(
+      (conversation("full")["agent_id"] as unknown[]).length,
+    );
+    expect(conversation("agents")).toMatchObject({
+      agent_id: ["a-1", "a-2", "a-3"],
+      agent_name: ["Ida", null, "Ida"],
+    });
+  });
+
+  it.each(CLASSIFICATIONS)("automated_resolution_classification %s leaves as it is", (text) => {
+    expect(conversation(text)["automated_resolution_classification"]).toBe(text);
+  });
+
+  it("values outside a documented set leave as they came", () => {
+    const {
+      handoffs: [handoff],
+      classifications,
+      ...rest
+    } = OUTSIDE.conversation;
+    expect(conversation("outside")).toMatchObject(rest);
+    expect(conversation("outside")["classifications"]).toMatchObject(classifications);
+    expect(handoffsOf("outside")).toMatchObject([
+      { reason_code: handoff?.["reason_code"], outcome_status: handoff?.["outcome_status"] },
+    ]);
+    for (const [at, fields] of OUTSIDE.messages.entries()) {
+      for (const [name, value] of Object.entries(fields)) {
+        expect(message(`outside-${at}`)).toHaveProperty([name], value);
+      }
+    }
+  });
+
+  it("last agent is null when there was none, a change set has its id", () => {
     expect(conversation("no-agent")).toMatchObject({
       last_agent_id: null,
       last_agent_name: null,
       changeset_id: "change-7",
     });
-    expect(conversation("resolved")).toMatchObject({ automated_resolution_classification: "Resolved" });
   });
 
   it.each(
@@ -248,8 +325,10 @@ describe("2.1 Conversation", () => {
     expect(conversation("rule-3")).toMatchObject({ is_escalated: true, handoffs: [] });
   });
 
-  it("handoffs rule 4: a later export with fewer entries takes none away", () => {
-    expect(conversation("rule-4")["browser"]).toBe("later");
+  it("handoffs rule 4: a later export with fewer entries, none, or no list takes none away", () => {
+    expect(conversation("rule-4")["browser"]).toBe("last");
+    expect(conversation("rule-4-absent")["browser"]).toBe("later");
+    expect(handoffsOf("rule-4-absent").map(({ id }) => id)).toEqual(["attempt"]);
     expect(handoffsOf("rule-4").map(({ id, reasoning }) => [id, reasoning])).toEqual([
       ["attempt", "later"],
       ["other", null],
@@ -266,12 +345,72 @@ describe("2.1 Conversation", () => {
   });
 });
 
+describe("2.1 Conversation, one attempt with and without handoff_id", () => {
+  const told = (id: string): unknown[] => handoffsOf(id).map((one) => [one["handoff_id"], one["id"]]);
+
+  it("handoffs rule 5: an attempt without handoff_id is matched by id, and stands once", () => {
+    expect(told("named-later")).toEqual([["h-1", "attempt"]]);
+    expect(handoffsOf("named-later")[0]?.["reasoning"]).toBe("second export");
+    expect(told("unnamed-later")).toEqual([[null, "attempt"]]);
+  });
+
+  it("handoffs rule 5: an attempt that got its handoff_id stays superseded by the next of its target", () => {
+    expect(told("repeated")).toEqual([["h-1", "second"]]);
+  });
+});
+
 describe("2. Dates", () => {
   it.each(
     Object.entries(INSTANTS).map(([sent, leaves], at) => [sent, leaves, at] as const),
   )("date %s leaves in one form, with microseconds and offset", (_sent, leaves, at) => {
-    expect(conversation(`instant-${at}`)["date_created"]).toBe(leaves);
+    expect(conversation(`instant-${at}`)).toMatchObject({
+      date_created: leaves,
+      date_updated: leaves,
+      handoffs: [{ date_created: leaves }],
+    });
     expect(message(`instant-${at}`)["date_created"]).toBe(leaves);
+    expect(endUser(`instant-${at}`)).toMatchObject({ created_at: leaves, updated_at: leaves });
+    for (const record of [conversation(`instant-${at}`), message(`instant-${at}`)]) {
+      expect(record["record_last_updated"]).toMatch(DATE_FORM);
+    }
+  });
+});
+
+describe("2. Identifiers", () => {
+  /** Values of all fields whose name ends in `id`, at any depth of the documented fields. */
+  const identifiersOf = (value: unknown): unknown[] => {
+    if (Array.isArray(value)) return value.flatMap(identifiersOf);
+    if (typeof value !== "object" || value === null) return [];
+    return Object.entries(value).flatMap(([name, one]) => {
+      if (FREE_FORM.has(name)) return [];
+      return /(^|_)id$/.test(name) || name === "in_response_to" ? [one].flat() : identifiersOf(one);
+    });
+  };
+  const FREE_FORM = new Set(["csat", "metavariables", "variables", "message_data", "metadata"]);
+
+  it("every identifier leaves as text, and a number in its place is refused", () => {
+    const found = [
+      identifiersOf(conversation("full")),
+      Object.values(conversation("items")).flatMap((list) =>
+        identifiersOf(Array.isArray(list) ? list[0] : null),
+      ),
+      identifiersOf(message("full")),
+      identifiersOf(endUser("full")),
+    ];
+    expect(found.map(({ length }) => length)).toEqual([10, 11, 5, 2]);
+    for (const one of found.flat()) expect(one).toEqual(expect.any(String));
+    expect(byId.conversations.has("numeric")).toBe(false);
+    expect(byId.messages.has("numeric")).toBe(false);
+  });
+});
+
+describe("1. Messages and conversations", () => {
+  it("every message names its conversation by its _id; one that names none is refused", () => {
+    expect(byId.messages.size).toBeGreaterThan(20);
+    for (const { conversation_id } of byId.messages.values()) {
+      expect(byId.conversations.get(conversation_id)).toMatchObject({ _id: conversation_id });
+    }
+    expect(byId.messages.has("orphan")).toBe(false);
   });
 });
 
@@ -295,6 +434,10 @@ describe("2.2 Message", () => {
 
   it.each([0, 1, 2, 3, 4, 5])("review %d leaves as an integer", (review) => {
     expect(message(`review-${review}`)["review"]).toBe(review);
+  });
+
+  it("a review that is no integer is refused", () => {
+    expect(byId.messages.has("review-part")).toBe(false);
   });
 
   it("answer_id and in_response_to may be the text None", () => {

@@ -1,14 +1,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { fold } from "../support/reference/index.ts";
-import { compareExports } from "../support/run/compare-exports.ts";
-import { createDelivery } from "../support/run/deliver.ts";
-import { readMetric } from "../support/run/metrics-text.ts";
-import { bySize, seedOfRun } from "../support/run/size.ts";
-import { type ServiceProcess } from "../support/run/service-process.ts";
-import { startSystem, type System, TOPICS } from "../support/run/system.ts";
-import { until } from "../support/run/until.ts";
-import { createSample } from "../support/sample/index.ts";
+import { fold } from "../reference/index.ts";
+import { compareExports } from "../compare/compare-exports.ts";
+import { createDelivery } from "../system/deliver.ts";
+import { readMetric } from "../system/metrics-text.ts";
+import { ROWS_WITHOUT_DATE } from "../system/record-dates.ts";
+import { bySize, seedOfRun } from "../system/size.ts";
+import { type ServiceProcess } from "../system/service-process.ts";
+import { startSystem, type System, TOPICS } from "../system/system.ts";
+import { until } from "../system/until.ts";
+import { runSql } from "../system/warehouse-sql.ts";
+import { createSample } from "../sample/index.ts";
 
 const CLIENTS = ["acme", "globex"];
 const KILLS = bySize(2, 10);
@@ -19,7 +21,7 @@ const GROUP = "conversation-export-ingest";
 const INGEST_ENV = {
   BATCH_MAX_RECORDS: "1000",
   BATCH_MAX_AGE_MS: "100",
-  // For so long the partitions of a process that was killed wait.
+  // The partitions of a killed process wait for this long.
   KAFKA_SESSION_TIMEOUT_MS: "3000",
 };
 
@@ -46,6 +48,9 @@ describe("ingest that is killed and replayed", () => {
     return committed.reduce((sum, { offset }) => sum + (offset ?? 0), 0);
   };
 
+  const rowsWithoutDate = (): Promise<string> =>
+    runSql(system.stack.clickhouse.url("migrator"), ROWS_WITHOUT_DATE);
+
   it("exports every record once, at its latest version, whenever the process dies", async () => {
     const sample = createSample({
       seed,
@@ -63,11 +68,12 @@ describe("ingest that is killed and replayed", () => {
       await until(`ingest gets on (kill ${kill})`, 120_000, async () => (await committedSum()) > from);
       await sleep(Math.random() * 200);
       await ingest.kill("SIGKILL");
+      expect(await rowsWithoutDate(), `kill ${kill}`).toBe("");
       ingest = await system.service("ingest", INGEST_ENV);
     }
     await sending;
 
-    // Between insert and commit: the warehouse holds its breath until everything is read, then the bus does.
+    // Stops between insert and commit: ClickHouse hangs until everything is read, then Kafka does.
     await system.caughtUp(GROUP, 300_000);
     process.kill(pidOf(system.stack.clickhouse), "SIGSTOP");
     await delivery.send(createSample({ seed: `${seed}-tail`, conversations: 300, clients: CLIENTS }));
@@ -82,6 +88,7 @@ describe("ingest that is killed and replayed", () => {
     process.kill(pidOf(system.stack.clickhouse), "SIGCONT");
     await until("conversations are written", 60_000, async () => ((await written()) ?? 0) > writtenBefore);
     await ingest.kill("SIGKILL");
+    expect(await rowsWithoutDate()).toBe("");
     process.kill(pidOf(system.stack.kafka), "SIGCONT");
     await until("the bus answers", 60_000, async () => (await committedSum()) < sent);
     ingest = await system.service("ingest", INGEST_ENV);
@@ -95,7 +102,7 @@ describe("ingest that is killed and replayed", () => {
     const dead = deadLetters.reduce((sum, { start, end }) => sum + end - start, 0);
     expect(dead, "every refused record waits in the dead letters").toBeGreaterThanOrEqual(rejected);
 
-    // A full replay: a group that has read nothing reads everything again.
+    // A full replay by a new group.
     await ingest.kill("SIGTERM");
     expect(await ingest.exited).toEqual({ code: 0, signal: null });
     ingest = await system.service("ingest", { ...INGEST_ENV, KAFKA_GROUP_ID: "replay" });

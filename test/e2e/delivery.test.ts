@@ -3,21 +3,21 @@ import http, { type IncomingMessage } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createDelivery } from "../support/run/deliver.ts";
-import { handMade } from "../support/run/hand-made.ts";
-import { readMetric } from "../support/run/metrics-text.ts";
-import { ops } from "../support/run/ops.ts";
-import type { ServiceProcess } from "../support/run/service-process.ts";
-import { bySize, isFullSize, seedOfRun } from "../support/run/size.ts";
-import { startSystem, type System } from "../support/run/system.ts";
-import { until } from "../support/run/until.ts";
-import { walk } from "../support/run/walk.ts";
-import { runSql } from "../support/run/warehouse-sql.ts";
-import { type BusEvent, createSample } from "../support/sample/index.ts";
+import { createDelivery } from "../system/deliver.ts";
+import { handMade } from "../sample/hand-made.ts";
+import { readMetric } from "../system/metrics-text.ts";
+import { ops } from "../system/ops.ts";
+import type { ServiceProcess } from "../system/service-process.ts";
+import { bySize, isFullSize, seedOfRun } from "../system/size.ts";
+import { startSystem, type System } from "../system/system.ts";
+import { until } from "../system/until.ts";
+import { walk } from "../compare/walk.ts";
+import { runSql } from "../system/warehouse-sql.ts";
+import { type BusEvent, createSample } from "../sample/index.ts";
 
 const GROUP = "conversation-export-ingest";
 const CONVERSATIONS = bySize(500, 20_000);
-/** Large and many enough that no buffer between ClickHouse and a reader who does not read holds them. */
+/** Too large for all buffers between ClickHouse and a reader who does not read. */
 const BULKY = 12_000;
 const WINDOW = "created_since=1970-01-01T00:00:00Z&created_to=2105-12-31T00:00:00Z";
 const BULK_WINDOW = "created_since=2026-10-01T00:00:00Z&created_to=2026-10-02T00:00:00Z";
@@ -73,7 +73,7 @@ const ask = async (
   return { status: response.status, headers: response.headers, text: await response.text() };
 };
 
-/** A response whose body nobody has begun to read, as it came over the wire. */
+/** A raw response with an unread body. */
 const open = async (
   path: string,
   client: string,
@@ -81,7 +81,7 @@ const open = async (
   base = system.apiUrl,
 ): Promise<IncomingMessage> => {
   const call = http.get(base + path, { headers: { authorization: `Bearer ${keyOf(client)}`, ...headers } });
-  // A connection that is reset tells the request, too.
+  // A reset connection also raises an error on the request.
   call.on("error", () => {});
   const [response] = (await once(call, "response")) as [IncomingMessage];
   response.pause();
@@ -94,7 +94,7 @@ const bytesOf = async (response: IncomingMessage): Promise<Buffer> => {
   return Buffer.concat(chunks);
 };
 
-/** What comes of a response while ClickHouse is killed, and whether it ended cleanly. */
+/** Reads a response while ClickHouse is killed: its bytes, and whether it ended cleanly. */
 const readThroughKill = async (response: IncomingMessage): Promise<{ bytes: Buffer; clean: boolean }> => {
   const chunks: Buffer[] = [];
   const ended = new Promise<boolean>((resolve) => {
@@ -169,7 +169,7 @@ describe("a window as lines", () => {
     const rest = splitLines((await ask(`/v2/export/conversations?${resumed}`, "bulk", LINES)).text);
     const ids = [...received, ...rest.records.map((line) => JSON.parse(line) as { _id: string })];
     expect(new Set(ids.map(({ _id }) => _id)).size).toBe(BULKY);
-    // Only records of that one instant come again.
+    // Only records of that instant are repeated.
     expect(ids.length - BULKY).toBeLessThanOrEqual(3);
   });
 
@@ -257,7 +257,7 @@ describe("limits", () => {
 
   it("are exact for fifty requests at once to two processes", async () => {
     const apis = await Promise.all([1, 2].map(() => system.anotherApi({ RATE_LIMITS: "20/1h,1000/1d" })));
-    // Connections, keys and the script are there before it counts.
+    // Connections, keys and the Redis script are ready before the count starts.
     for (const { apiUrl } of apis) expect((await ask(path, "other", {}, apiUrl)).status).toBe(200);
     const answers = await Promise.all(
       Array.from({ length: 50 }, (_, n) => ask(path, "acme", {}, apis[n % 2]?.apiUrl)),

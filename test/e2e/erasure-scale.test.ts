@@ -4,14 +4,14 @@ import { createInterface } from "node:readline";
 import { backfillJob, createJobClient, type JobClient } from "@conversation-export/queue";
 import { createLogger } from "@conversation-export/runtime";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { createPlaces, sendEvents } from "../support/run/deliver.ts";
-import { handMade } from "../support/run/hand-made.ts";
-import { findInActiveParts } from "../support/run/part-bytes.ts";
-import { bySize, seedOfRun } from "../support/run/size.ts";
-import { startSystem, type System } from "../support/run/system.ts";
-import { until } from "../support/run/until.ts";
-import { runSql } from "../support/run/warehouse-sql.ts";
-import { type BusEvent, createSample } from "../support/sample/index.ts";
+import { createPlaces, sendEvents } from "../system/deliver.ts";
+import { handMade } from "../sample/hand-made.ts";
+import { findInActiveParts } from "../compare/part-bytes.ts";
+import { bySize, seedOfRun } from "../system/size.ts";
+import { startSystem, type System } from "../system/system.ts";
+import { until } from "../system/until.ts";
+import { runSql } from "../system/warehouse-sql.ts";
+import { type BusEvent, createSample } from "../sample/index.ts";
 
 const CLIENT = "acme";
 const GROUP = "conversation-export-ingest";
@@ -21,8 +21,8 @@ const CONVERSATIONS = bySize(200, 170_000);
 const DEADLINE = bySize(60_000, 1_200_000);
 const ENV = { WRITER_LEASE_MS: "2000", ERASURE_INTERVAL_SECONDS: "2" };
 /**
- * In every text of the people who are to be erased and in the ids by which they are known, and in nothing else. The
- * ids of their records tell nothing of them: suppressions keep those.
+ * In every text of the people who are to be erased and in the ids by which they are known, and in nothing
+ * else. The ids of their records tell nothing of them: suppressions keep those.
  */
 const TRACE = "zqtrace";
 /** The same in those of one person who stays: what the search for traces has to find. */
@@ -51,7 +51,9 @@ const sql = (statement: string) => runSql(system.stack.clickhouse.url("migrator"
 const DAY = 86_400_000;
 const FIRST_DAY = Date.UTC(2026, 9, 4);
 
-/** One person, in all lists: known by the address of an end user, by the id of one, or by that of a chatter. */
+/**
+ * One person in all lists, known by the email or id of an end user or by the id of a chatter.
+ */
 const personNamed = (name: string, index: number): BusEvent[] => {
   const created = new Date(FIRST_DAY + ((index * 7919 * 60_000) % (7 * DAY))).toISOString();
   const event = (kind: BusEvent["kind"], id: string, minutes: number, data: Record<string, unknown>) => {
@@ -77,7 +79,7 @@ const personNamed = (name: string, index: number): BusEvent[] => {
     conversation(1, "asked"),
     message("m1", { conversation_id: `r${index}-c`, chatter_id: `${name}-chatter` }),
     message("m2", { conversation_id: `r${index}-c` }),
-    // Under an earlier version alone is it the person's.
+    // Only an earlier version belongs to the person.
     conversation(2, "asked again"),
   ];
 };
@@ -148,7 +150,7 @@ const PAGES = [
 
 type Seen = { records: number; readonly traces: Set<string>; readonly hash: string };
 
-/** Every record of the client: how many, a hash of those without a trace, and the lines that have one. */
+/** All records of the client: count, hash of those without a trace, and the lines with one. */
 const readLines = async (path: string): Promise<Seen> => {
   const answer = await ask(path, { accept: "application/x-ndjson" });
   const hash = createHash("sha256");
@@ -190,7 +192,7 @@ const endUsers = async (): Promise<string> => {
     .join("\n");
 };
 
-/** What others own, which is to stay as it is. */
+/** Records of others, which must not change. */
 const readOthers = async () => {
   const lists = [];
   let traces = 0;

@@ -9,14 +9,14 @@ import {
 } from "@conversation-export/queue";
 import { createLogger } from "@conversation-export/runtime";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import type { BusEvent } from "../support/sample/index.ts";
-import { createDelivery, type Delivery } from "../support/run/deliver.ts";
-import { handMade } from "../support/run/hand-made.ts";
-import { findInActiveParts } from "../support/run/part-bytes.ts";
-import type { ServiceProcess } from "../support/run/service-process.ts";
-import { startSystem, type System } from "../support/run/system.ts";
-import { until } from "../support/run/until.ts";
-import { runSql } from "../support/run/warehouse-sql.ts";
+import type { BusEvent } from "../sample/index.ts";
+import { createDelivery, type Delivery } from "../system/deliver.ts";
+import { handMade } from "../sample/hand-made.ts";
+import { findInActiveParts } from "../compare/part-bytes.ts";
+import type { ServiceProcess } from "../system/service-process.ts";
+import { startSystem, type System } from "../system/system.ts";
+import { until } from "../system/until.ts";
+import { runSql } from "../system/warehouse-sql.ts";
 
 const CLIENT = "acme";
 const CREATED = "2026-10-04T00:00:00Z";
@@ -82,7 +82,7 @@ const get = async (path: string): Promise<string> => {
   return answer.text();
 };
 
-/** Everything that the client can read, without the instants of upload. */
+/** All that the client can read, without upload instants. */
 const readAll = async (): Promise<string> => {
   const window = "created_since=2026-01-01T00:00:00Z&created_to=2027-01-01T00:00:00Z";
   const updated = window.replaceAll("created", "updated");

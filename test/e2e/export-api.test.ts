@@ -1,27 +1,22 @@
 import { once } from "node:events";
 import http, { type IncomingMessage } from "node:http";
+import { createKey } from "@conversation-export/runtime";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { runSql } from "../support/run/warehouse-sql.ts";
-import {
-  type ExpectedRecord,
-  fold,
-  type Folded,
-  windowCreated,
-  windowUpdated,
-} from "../support/reference/index.ts";
-import { createComparison } from "../support/run/comparison.ts";
-import { createDelivery } from "../support/run/deliver.ts";
-import { handMade } from "../support/run/hand-made.ts";
-import { ops } from "../support/run/ops.ts";
-import { bySize, seedOfRun } from "../support/run/size.ts";
-import { startSystem, type System } from "../support/run/system.ts";
-import { until } from "../support/run/until.ts";
-import { getPage, splitPage } from "../support/run/walk.ts";
-import { type BusEvent, createSample } from "../support/sample/index.ts";
+import { runSql } from "../system/warehouse-sql.ts";
+import { type ExpectedRecord, fold, type Folded, windowCreated, windowUpdated } from "../reference/index.ts";
+import { createComparison } from "../compare/comparison.ts";
+import { createDelivery } from "../system/deliver.ts";
+import { handMade } from "../sample/hand-made.ts";
+import { ops } from "../system/ops.ts";
+import { bySize, seedOfRun } from "../system/size.ts";
+import { startSystem, type System } from "../system/system.ts";
+import { until } from "../system/until.ts";
+import { getPage, splitPage } from "../compare/walk.ts";
+import { type BusEvent, createSample } from "../sample/index.ts";
 
 const GROUP = "conversation-export-ingest";
 const CONVERSATIONS = bySize(500, 20_000);
-/** More than a page and its extension hold of one instant for the default page size of the walks. */
+/** More records of one instant than a page and its extension hold at the default page size of the walks. */
 const TIED = 12_000;
 const LARGE = 2_000;
 const TIE = "2026-10-01T12:00:00.123456Z";
@@ -38,7 +33,7 @@ const tiedEvents = function* (): Generator<BusEvent> {
   }
 };
 
-/** Records so large that a page of them does not fit into the buffers of a few sockets. */
+/** Records too large for a page of them to fit into a few socket buffers. */
 const largeEvents = function* (): Generator<BusEvent> {
   for (let index = 0; index < LARGE; index += 1) {
     const id = `large-${index}`;
@@ -47,7 +42,7 @@ const largeEvents = function* (): Generator<BusEvent> {
   }
 };
 
-/** What different clients make of the link: the address of their next request. */
+/** The address of the next request, as different clients derive it from the link. */
 const followers = {
   "follows the link": (_first: string, link: string): string => link,
   "prefixes its host to the link": (first: string, link: string): string =>
@@ -246,6 +241,17 @@ describe("the export interface over real servers", () => {
       expect(head.headers.get("content-type")).toBe("application/json");
     });
 
+    it("have the bounds in UTC with Z, also when they were given with an offset", async () => {
+      const given = { created_since: "2026-10-05T02:00:00+02:00", created_to: "2026-10-08T00:00:00.5-00:00" };
+      const query = new URLSearchParams({ ...given, page_size: "100" });
+      const first = await answer(`/v2/export/messages?${query.toString()}`);
+      const link = new URL(splitPage(first.text).next ?? "");
+      expect(link.searchParams.get("created_since")).toBe("2026-10-05T00:00:00.000000Z");
+      expect(link.searchParams.get("created_to")).toBe("2026-10-08T00:00:00.500000Z");
+      const second = await answer(`/v2/export/messages${link.search}`);
+      expect(second.status).toBe(200);
+    });
+
     it("make a defaulted upper bound explicit: seven days", async () => {
       const { text } = await answer("/v2/export/messages?created_since=2026-10-05T00:00:00Z&page_size=100");
       const link = new URL(splitPage(text).next ?? "");
@@ -285,8 +291,9 @@ describe("the export interface over real servers", () => {
       ],
       [
         "messages",
-        "created_since=2026-10-05T00:00:00%2B00:00",
-        "created_since: must be an existing ISO 8601 UTC timestamp ending in Z",
+        "created_since=2026-10-05T00:00:00+00:00",
+        "created_since: must be an existing ISO 8601 timestamp with Z or an offset, such as 2026-10-01T00:00:00Z; " +
+          "a raw + in a query is read as a blank: write %2B instead, or the time in UTC with Z",
       ],
       [
         "messages",
@@ -323,10 +330,14 @@ describe("the export interface over real servers", () => {
       const none = await answer(path, {}, "");
       expect(none).toMatchObject({
         status: 401,
-        text: error("unauthorized", "An API key is required", null),
+        text: error(
+          "unauthorized",
+          "An API key is required: send the header Authorization: Bearer <key>",
+          null,
+        ),
       });
       expect(none.headers.get("www-authenticate")).toBe('Bearer realm="conversation-export"');
-      const wrong = await answer(path, {}, `${keyOf("acme").slice(0, -1)}!`);
+      const wrong = await answer(path, {}, createKey().key);
       expect(wrong).toMatchObject({
         status: 401,
         text: error("unauthorized", "The API key cannot be verified", null),
@@ -389,7 +400,7 @@ describe("the export interface over real servers", () => {
         headers: { authorization: `Bearer ${keyOf("large")}` },
         agent: false,
       });
-      // A connection that is reset tells the request, too.
+      // A reset connection also raises an error on the request.
       call.on("error", () => {});
       const [response] = (await once(call, "response")) as [IncomingMessage];
       expect(response.statusCode).toBe(200);

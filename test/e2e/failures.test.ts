@@ -3,26 +3,26 @@ import { choosePorts } from "@conversation-export/local-stack";
 import { createLogger } from "@conversation-export/runtime";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { runSql } from "../support/run/warehouse-sql.ts";
-import { type Delivered, fold, type Folded } from "../support/reference/index.ts";
-import { compareExports } from "../support/run/compare-exports.ts";
-import { createDelivery, type Delivery } from "../support/run/deliver.ts";
-import { handMade } from "../support/run/hand-made.ts";
-import { readTopics } from "../support/run/letters.ts";
-import { readMetric } from "../support/run/metrics-text.ts";
-import { type ServiceProcess, startService } from "../support/run/service-process.ts";
-import { bySize, seedOfRun } from "../support/run/size.ts";
-import { startSystem, type System, TOPICS } from "../support/run/system.ts";
-import { until } from "../support/run/until.ts";
-import { walk } from "../support/run/walk.ts";
-import { type BusEvent, createSample } from "../support/sample/index.ts";
-import { POISON_CASES, POISON_REASONS } from "../support/sample/poison.ts";
+import { runSql } from "../system/warehouse-sql.ts";
+import { type Delivered, fold, type Folded } from "../reference/index.ts";
+import { compareExports } from "../compare/compare-exports.ts";
+import { createDelivery, type Delivery } from "../system/deliver.ts";
+import { handMade } from "../sample/hand-made.ts";
+import { readTopics } from "../system/letters.ts";
+import { readMetric } from "../system/metrics-text.ts";
+import { type ServiceProcess, startService } from "../system/service-process.ts";
+import { bySize, seedOfRun } from "../system/size.ts";
+import { startSystem, type System, TOPICS } from "../system/system.ts";
+import { until } from "../system/until.ts";
+import { walk } from "../compare/walk.ts";
+import { type BusEvent, createSample } from "../sample/index.ts";
+import { POISON_CASES, POISON_REASONS } from "../sample/poison.ts";
 
 const CLIENTS = ["acme", "globex"];
 const GROUP = "conversation-export-ingest";
 const SESSION_MS = bySize(4_000, 6_000);
 const BUFFER_BYTES = bySize(1_400_000, 2_000_000);
-/** Of one message of the sample with its rows, generously: the budget is asked before each. */
+/** Upper bound for one message of the sample with its rows; the budget is checked before each message. */
 const ONE_MESSAGE = 100_000;
 const INGEST_ENV = {
   BATCH_MAX_RECORDS: "500",
@@ -56,7 +56,7 @@ describe("a system in trouble", () => {
       compression: "gzip",
     });
     await packing.start();
-    // What is larger than a message may be goes compressed.
+    // Messages above the size limit are sent compressed.
     const producer: Producer = {
       ...system.producer,
       send: (topic, messages) =>
@@ -223,7 +223,7 @@ describe("a system in trouble", () => {
       conversation("odd-flood", "", flood),
       poison(conversation("odd-flood-poison", "", flood)),
       poison(conversation("odd-names", "", { constructor: "a", toString: "b", valueOf: "c" })),
-      // Kafka takes it, for it is small when it is compressed.
+      // Kafka accepts it, since it is small when compressed.
       poison(conversation("odd-packed", `,"inquiry_summary":"${"packed ".repeat(700_000)}"`)),
       conversation("odd-packed-good", `,"inquiry_summary":"${"packed ".repeat(300_000)}"`),
     ];
@@ -344,7 +344,10 @@ describe("a system in trouble", () => {
     );
     for (const { topic, partition, offset, event } of refused) {
       const isPlanted = (event as BusEvent).key.includes("planted");
-      reasons.set(`${topic}/${partition}/${offset}`, isPlanted ? "refused_by_warehouse" : "invalid_record");
+      reasons.set(
+        `${topic}/${partition}/${offset}`,
+        isPlanted ? "refused_by_warehouse" : "nested_too_deeply",
+      );
     }
     expect(rejected.length).toBeGreaterThan(POISON_CASES);
     expect(new Set(reasons.values())).toEqual(new Set([...POISON_REASONS, "refused_by_warehouse"]));

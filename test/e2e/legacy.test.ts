@@ -7,15 +7,15 @@ import {
   pickFields,
   windowCreated,
   windowUpdated,
-} from "../support/reference/index.ts";
-import { createComparison } from "../support/run/comparison.ts";
-import { createDelivery } from "../support/run/deliver.ts";
-import { handMade } from "../support/run/hand-made.ts";
-import { ops } from "../support/run/ops.ts";
-import { bySize, seedOfRun } from "../support/run/size.ts";
-import { startSystem, type System } from "../support/run/system.ts";
-import { splitPage } from "../support/run/walk.ts";
-import { type BusEvent, createSample } from "../support/sample/index.ts";
+} from "../reference/index.ts";
+import { createComparison } from "../compare/comparison.ts";
+import { createDelivery } from "../system/deliver.ts";
+import { handMade } from "../sample/hand-made.ts";
+import { ops } from "../system/ops.ts";
+import { bySize, seedOfRun } from "../system/size.ts";
+import { startSystem, type System } from "../system/system.ts";
+import { splitPage } from "../compare/walk.ts";
+import { type BusEvent, createSample } from "../sample/index.ts";
 
 const GROUP = "conversation-export-ingest";
 const CONVERSATIONS = bySize(1_500, 20_000);
@@ -46,6 +46,9 @@ const CONVERSATION_V1 = [
   "date_updated",
   "variables",
   "metavariables",
+  "is_engaged",
+  "is_escalated",
+  "platform",
 ];
 const FIELDS = {
   messages: {
@@ -63,12 +66,9 @@ const FIELDS = {
       "browser",
       "browser_version",
       "device",
-      "is_engaged",
-      "is_escalated",
       "is_test_user",
       "language",
       "oauth_channel",
-      "platform",
     ],
   },
 } as const;
@@ -89,7 +89,10 @@ const tiedEvents = function* (client: string): Generator<BusEvent> {
   }
 };
 
-/** Texts that must leave as they came: numbers, escapes, names like those of fields, an integer-like key first. */
+/**
+ * Texts that must leave as they came: numbers, escapes, names like those of fields, an integer-like key
+ * first.
+ */
 const ODD = {
   id: "odd",
   data:
@@ -98,7 +101,9 @@ const ODD = {
     '"variables":{"10":1E5,"2":-0,"is_escalated":[{"variables":{}}]},"metavariables":{"date_created":"]"}}',
 };
 
-/** What different clients make of the link, whose base address is that of the service with or without /api. */
+/**
+ * The address of the next request, as clients derive it from the link; their base ends with /api or not.
+ */
 const followers = {
   "follows the link": (first: string, link: string): string => new URL(link, first).toString(),
   "prefixes its host to the link": (first: string, link: string): string => new URL(first).origin + link,
@@ -128,7 +133,7 @@ describe("the legacy versions over real servers", () => {
     system = await startSystem("test-legacy");
     host = new URL(system.apiUrl).origin;
     const operator = { CLICKHOUSE_URL: system.stack.clickhouse.url("migrator") };
-    // The service's own style is the other one.
+    // The service is set to the other style.
     const [ingest] = await Promise.all([
       system.service("ingest"),
       system.service("export-api", {
@@ -194,7 +199,7 @@ describe("the legacy versions over real servers", () => {
     return { records, next: rest.next_page_uri, headers };
   };
 
-  /** Reads everything from `first` as a client would, and compares it with what has to be there. */
+  /** Reads everything from `first` as a client would and compares it with the expected records. */
   const expectWalk = async (options: {
     readonly records: readonly ExpectedRecord[];
     readonly fields: readonly string[];

@@ -3,25 +3,26 @@ import { request as httpRequest } from "node:http";
 import { join } from "node:path";
 import { json } from "node:stream/consumers";
 import { type SmsTriggerEvent, smsTriggerEventSchema } from "@conversation-export/domain";
-import { createErasureQueue, type ErasureQueue } from "@conversation-export/queue";
+import { createJobClient, erasureJobId, type JobClient, type JobState } from "@conversation-export/queue";
 import { createLogger, retry } from "@conversation-export/runtime";
 import { createRequestStore, type RequestStore } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { redisCommand } from "../integration/queue-redis.ts";
-import { readTopics } from "../support/run/letters.ts";
-import { ops } from "../support/run/ops.ts";
-import type { ServiceProcess } from "../support/run/service-process.ts";
-import { isFullSize } from "../support/run/size.ts";
-import { startSystem, type System } from "../support/run/system.ts";
-import { until } from "../support/run/until.ts";
-import { runSql } from "../support/run/warehouse-sql.ts";
+import { redisCommand } from "../system/redis-command.ts";
+import { readTopics } from "../system/letters.ts";
+import { ops } from "../system/ops.ts";
+import type { ServiceProcess } from "../system/service-process.ts";
+import { isFullSize } from "../system/size.ts";
+import { startSystem, type System } from "../system/system.ts";
+import { until } from "../system/until.ts";
+import { runSql } from "../system/warehouse-sql.ts";
+import { createSessions } from "../system/warehouse-sessions.ts";
 
 const TOPIC = "sms-triggers";
 const TRIGGER = "/campaigns/sms/trigger";
 const V1 = "/v1/data-subject-request";
 const V2 = "/v2/data-subject-request";
 const LIMIT = 4_000_000;
-/** Within every address and number of this file, so that its log can be searched for them. */
+/** Part of every address and number in this file, so that logs can be searched for it. */
 const EMAIL_PART = "noor-of-posts";
 const NUMBER_PART = "5550199";
 
@@ -39,23 +40,20 @@ type Options = { key?: string; api?: string; idempotencyKey?: string; headers?: 
 describe("requests that write", () => {
   let system: System;
   let api: ServiceProcess;
-  let queue: ErasureQueue;
+  let queue: JobClient;
   let jobs: RequestStore;
   let acme = "";
   let globex = "";
   let exportOnly = "";
+  const sessions = createSessions();
 
   beforeAll(async () => {
     system = await startSystem("test-posts");
     const { stack } = system;
-    queue = createErasureQueue({ url: stack.redis.url, log });
+    queue = createJobClient({ url: stack.redis.url, log });
     await queue.start();
-    jobs = createRequestStore({
-      url: stack.clickhouse.url("migrator"),
-      application: "test",
-      now: Date.now,
-      idSecret: "not used",
-    });
+    const session = sessions.open(stack.clickhouse.url("migrator"));
+    jobs = createRequestStore({ session, now: Date.now, idSecret: "not used" });
     const scopes = ["compliance", "campaigns"];
     [acme, globex] = await Promise.all([system.key("acme", scopes), system.key("globex", scopes)]);
     exportOnly = await system.key("acme", ["export", "end_users"]);
@@ -72,9 +70,11 @@ describe("requests that write", () => {
       async () => (await trigger({ name: "warm up" })).status === 200,
     );
   });
+  const erasureState = async (requestId: string): Promise<JobState | undefined> =>
+    (await queue.get("erasure", erasureJobId(requestId)))?.state;
   afterAll(async () => {
     await queue?.stop();
-    await jobs?.close();
+    await sessions.close();
     await system?.stop();
   });
 
@@ -118,7 +118,7 @@ describe("requests that write", () => {
   const idOf = ({ headers }: Answer): string => headers.get("location")?.replace(`/api${V2}/`, "") ?? "";
 
   const eventCount = async (): Promise<number> =>
-    // A broker that was away knows only after a moment that it leads again.
+    // A restarted broker takes a moment to lead again.
     (await retry(() => system.admin.fetchOffsets(TOPIC), { deadlineMs: 30_000 })).reduce(
       (sum, { start, end }) => sum + end - start,
       0,
@@ -131,7 +131,7 @@ describe("requests that write", () => {
       event: JSON.parse(String(message.value)) as SmsTriggerEvent,
     }));
   };
-  /** Lets the claims of idempotency keys run out, of which one is held. */
+  /** Expires the claims of idempotency keys, one of which is held. */
   const endClaims = async (): Promise<void> => {
     const script = `local ended = 0 for _, key in ipairs(redis.call('KEYS', 'conversation-export:idempotency:*')) do if redis.call('HEXISTS', key, 'token') == 1 then redis.call('HSET', key, 'leased_until', 0) ended = ended + 1 end end return ended`;
     expect(await redisCommand(system.stack.redis.url, `EVAL "${script}" 0`)).toBe(":1");
@@ -229,7 +229,7 @@ describe("requests that write", () => {
       expect(Object.keys(answer.body)).toEqual(["email"]);
       const id = idOf(answer);
       expect(await rowsOf(id)).toBe(1);
-      expect(await queue.status(id)).toBe("waiting");
+      expect(await erasureState(id)).toBe("waiting");
       const instant = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00$/) as string;
       for (const version of [V1, V2]) {
         expect((await get(`${version}/${id}`)).body).toEqual({
@@ -252,7 +252,7 @@ describe("requests that write", () => {
     it("are one request and one entry when ten equal ones come at once, from two processes", async () => {
       const other = await system.anotherApi({});
       try {
-        const before = await queue.counts();
+        const before = (await queue.counts()).erasure;
         const answers = await Promise.all(
           Array.from({ length: 10 }, (_, at) => erase("at-once", at % 2 === 0 ? {} : { api: other.apiUrl })),
         );
@@ -261,7 +261,7 @@ describe("requests that write", () => {
         expect(ids.size).toBe(1);
         const [id = ""] = ids;
         expect(await rowsOf(id)).toBe(1);
-        expect((await queue.counts())["waiting"]).toBe((before["waiting"] ?? 0) + 1);
+        expect((await queue.counts()).erasure.waiting).toBe(before.waiting + 1);
         expect((await get(`${V2}/${id}`)).body).toMatchObject({ status: "queued" });
       } finally {
         await other.process.kill("SIGTERM");
@@ -277,7 +277,7 @@ describe("requests that write", () => {
       expect((await get(`${V2}/${idOf(first)}`)).body).toMatchObject({ status: "completed" });
       const second = await erase("again");
       expect(idOf(second)).not.toBe(idOf(first));
-      expect(await queue.status(idOf(second))).toBe("waiting");
+      expect(await erasureState(idOf(second))).toBe("waiting");
       expect(idOf(await erase("again", { key: globex }))).toBe(idOf(foreign));
     });
 
@@ -317,7 +317,7 @@ describe("requests that write", () => {
         const answer = await erase("redis");
         return answer.status === 200 && idOf(answer) === id;
       });
-      expect(await queue.status(id)).toBe("waiting");
+      expect(await erasureState(id)).toBe("waiting");
       expect(await rowsOf(id)).toBe(1);
     });
 
@@ -464,7 +464,7 @@ describe("requests that write", () => {
           expect(answer.headers.get("retry-after")).toMatch(/^[1-9]\d*$/);
           expect(ms).toBeLessThan(10_000);
         }
-        // Nothing queues up behind what hangs.
+        // No request queues behind one that hangs.
         expect((await timed()).ms).toBeLessThan(1_000);
         expect(await erase("kafka-frozen")).toMatchObject({ status: 200 });
       } finally {
@@ -492,9 +492,9 @@ describe("requests that write", () => {
       process.kill(pid, "SIGSTOP");
       try {
         expect(await trigger(fields, { idempotencyKey })).toMatchObject({ status: 503 });
-        // At reduced size nobody waits until the claim has run out by itself.
+        // Reduced size does not wait until the claim expires by itself.
         if (!isFullSize) await endClaims();
-        // A repetition waits for the running one, until the claim has run out: then it is refused at once.
+        // A repetition waits for the running request; once the claim has expired, it is refused at once.
         await until("the claim is taken over", 40_000, async () => {
           const from = performance.now();
           expect(await trigger(fields, { idempotencyKey })).toMatchObject({ status: 503 });

@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { fold } from "../support/reference/index.ts";
-import { compareExports } from "../support/run/compare-exports.ts";
-import { createDelivery } from "../support/run/deliver.ts";
-import { commandsOf, runCommands } from "../support/run/guide-commands.ts";
-import { handMade } from "../support/run/hand-made.ts";
-import { findInActiveParts } from "../support/run/part-bytes.ts";
-import { bySize, seedOfRun } from "../support/run/size.ts";
-import { startSystem, type System } from "../support/run/system.ts";
-import { until } from "../support/run/until.ts";
-import { runSql } from "../support/run/warehouse-sql.ts";
-import { type BusEvent, createSample } from "../support/sample/index.ts";
+import { fold } from "../reference/index.ts";
+import { compareExports } from "../compare/compare-exports.ts";
+import { createDelivery } from "../system/deliver.ts";
+import { commandsOf, runCommands } from "../documents/guide-commands.ts";
+import { handMade } from "../sample/hand-made.ts";
+import { findInActiveParts } from "../compare/part-bytes.ts";
+import { bySize, seedOfRun } from "../system/size.ts";
+import { startSystem, type System } from "../system/system.ts";
+import { until } from "../system/until.ts";
+import { runSql } from "../system/warehouse-sql.ts";
+import { type BusEvent, createSample } from "../sample/index.ts";
 
 const CLIENTS = ["acme", "globex"];
 const GROUP = "conversation-export-ingest";
@@ -18,7 +18,7 @@ const ENV = {
   WRITER_LEASE_MS: "1000",
   WATERMARK_INTERVAL_MS: "200",
   BATCH_MAX_AGE_MS: "200",
-  // Only what the guide starts runs.
+  // Only processes that the guide starts run.
   ...Object.fromEntries(
     ["ERASURE", "WINDOWS", "COMPACT", "RETENTION", "RECONCILE"].map((name) => [
       `${name}_INTERVAL_SECONDS`,
@@ -84,7 +84,7 @@ const person = (name: string, again = ""): BusEvent[] => {
 it("comes back from its backups and the bus, without who was erased meanwhile", async () => {
   const delivery = createDelivery(system);
   const erased = person("gone");
-  // Once more, as the platform does not know of erasures.
+  // Exported again, since the platform does not know of erasures.
   const erasedAgain = person("gone", "again");
   const [ingest, jobs] = await Promise.all([system.service("ingest", ENV), system.service("jobs", ENV)]);
   await delivery.send([...sampleOf("before"), ...erased, ...person("kept")]);

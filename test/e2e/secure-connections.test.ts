@@ -20,18 +20,18 @@ import {
   readRedisServer,
 } from "@conversation-export/runtime";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Authority, createAuthority, type Identity } from "../support/run/certificates.ts";
-import { handMade } from "../support/run/hand-made.ts";
-import { type ServiceName, startService } from "../support/run/service-process.ts";
-import { isFullSize } from "../support/run/size.ts";
-import { startSystem, type System, TOPICS } from "../support/run/system.ts";
-import { startTlsProxy, type TlsProxy } from "../support/run/tls-proxy.ts";
-import { until } from "../support/run/until.ts";
-import { runSql } from "../support/run/warehouse-sql.ts";
+import { type Authority, createAuthority, type Identity } from "../outside/certificates.ts";
+import { handMade } from "../sample/hand-made.ts";
+import { type ServiceName, startService } from "../system/service-process.ts";
+import { isFullSize } from "../system/size.ts";
+import { startSystem, type System, TOPICS } from "../system/system.ts";
+import { startTlsProxy, type TlsProxy } from "../outside/tls-proxy.ts";
+import { until } from "../system/until.ts";
+import { runSql } from "../system/warehouse-sql.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const FOLDER = join(ROOT, ".local/test-secure-certificates");
-/** With what means something in addresses. Each is looked for in everything that is written. */
+/** Passwords with characters that are special in URLs. All output is searched for each. */
 const PASSWORDS = {
   scram: "scram@P:/%2F+?#&-1",
   plain: "plain@P:/%2F+?#&-2",
@@ -148,7 +148,7 @@ describe("servers with TLS and credentials", () => {
   });
   const connection = (env: Environment): Connection => ({ ...readKafkaServers(env), clientId: "test", log });
 
-  /** Fails where one of the passwords is written, as it is or as addresses hold it. */
+  /** Fails when an output contains a password, plain or URL-encoded. */
   const expectNoSecret = (text: string): void => {
     const secrets = [...Object.values(PASSWORDS), ...Object.values(system.stack.clickhouse.passwords)];
     for (const secret of secrets) {
@@ -419,7 +419,7 @@ describe("servers with TLS and credentials", () => {
       { env: { PATH: process.env["PATH"], ...clickhouseEnv("migrator"), ...redisEnv() } },
     );
     expect(JSON.parse(stdout)).toContainEqual(expect.objectContaining({ rows: 1 }));
-    // After the jobs of the start, which would wait for the lock of the attempt that is broken off.
+    // Waits for the jobs of the start, which would wait for the lock of the interrupted attempt.
     const doors = [clickhouseDoor, redisDoor];
     const before = doors.map((door) => door.accepted());
     for (const door of doors) door.drop();
@@ -504,10 +504,12 @@ describe("servers with TLS and credentials", () => {
       const answer = await ask(port, `AUTH ${PASSWORDS.sentinel}`, "SENTINEL FAILOVER main");
       return answer === "+OK\r\n+OK\r\n";
     });
-    await until("the second has taken over", 30_000, async () =>
-      (await ask(second, "ROLE")).includes("master"),
-    );
-    // The sentinel does it too, ten seconds later, and ends the connections.
+    await until("the second has taken over", 30_000, async () => {
+      // A failover ends the connections of the server that takes over.
+      const role = await ask(second, "ROLE").catch(() => "");
+      return role.includes("master");
+    });
+    // The sentinel does the same ten seconds later and ends the connections.
     await ask(first, `REPLICAOF 127.0.0.1 ${second}`);
     await until("a claim is accepted", 30_000, () =>
       claim("after").then(
@@ -519,7 +521,7 @@ describe("servers with TLS and credentials", () => {
   });
 });
 
-/** What Redis answers to lines, each with a line or more; less when it ends the connection. */
+/** The answers of Redis to lines; incomplete when it ends the connection. */
 const ask = async (port: number, ...lines: string[]): Promise<string> => {
   const socket = connect({ host: "127.0.0.1", port }, () =>
     socket.write(lines.map((line) => `${line}\r\n`).join("")),

@@ -1,14 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { fold } from "../support/reference/index.ts";
-import { compareExports } from "../support/run/compare-exports.ts";
-import { createDelivery } from "../support/run/deliver.ts";
-import { ops } from "../support/run/ops.ts";
-import type { ServiceName, ServiceProcess } from "../support/run/service-process.ts";
-import { bySize, seedOfRun } from "../support/run/size.ts";
-import { startSystem, type System, TOPICS } from "../support/run/system.ts";
-import { until } from "../support/run/until.ts";
-import { createSample } from "../support/sample/index.ts";
+import { fold } from "../reference/index.ts";
+import { compareExports } from "../compare/compare-exports.ts";
+import { createDelivery } from "../system/deliver.ts";
+import { ops } from "../system/ops.ts";
+import type { ServiceName, ServiceProcess } from "../system/service-process.ts";
+import { bySize, seedOfRun } from "../system/size.ts";
+import { startSystem, type System, TOPICS } from "../system/system.ts";
+import { until } from "../system/until.ts";
+import { createSample } from "../sample/index.ts";
 
 const CLIENTS = ["acme", "globex"];
 const GROUP = "conversation-export-ingest";
@@ -17,10 +18,11 @@ const KILLS = bySize(1, 5);
 const PATH =
   "v2/export/messages?created_since=1970-01-01T00:00:00Z&created_to=2105-12-31T00:00:00Z&page_size=100";
 const ALLOWED = 30;
+const PATIENT = fileURLToPath(new URL("../faults/patient-server.ts", import.meta.url));
 
 const ENV: Readonly<Record<ServiceName, Readonly<Record<string, string>>>> = {
   ingest: { BATCH_MAX_RECORDS: "500", BATCH_MAX_AGE_MS: "100", KAFKA_SESSION_TIMEOUT_MS: "3000" },
-  "export-api": {},
+  "export-api": { NODE_OPTIONS: `--import=${PATIENT}` },
   jobs: { JOB_LOCK_MS: "2000", WINDOWS_INTERVAL_SECONDS: "1", COMPACT_INTERVAL_SECONDS: "1" },
 };
 
@@ -58,7 +60,7 @@ beforeAll(async () => {
 });
 afterAll(() => system?.stop());
 
-/** What a balancer that asks in turn, and the next one when a connection is refused, gets to see. */
+/** A balancer that asks the processes in turn, and the next one when a connection is refused. */
 const createCustomer = () => {
   const seen = {
     statuses: new Map<number, number>(),
@@ -129,7 +131,7 @@ describe("three processes of ingest, two of export-api, two of jobs", () => {
       await until("ingest gets on", 60_000, async () => (await committed()) > from);
       const names = ["ingest", "jobs", "export-api"] as const;
       await Promise.all(names.map(killOne));
-      // The others go on alone for a while.
+      // The other processes work alone for a while.
       await until(
         "the rest gets on",
         60_000,
@@ -150,16 +152,18 @@ describe("three processes of ingest, two of export-api, two of jobs", () => {
     const expected = fold(delivery.delivered);
     const [restarted] = of("export-api").slice(-1);
     expect(await compareExports(restarted?.apiUrl ?? "", expected, keys)).toEqual([]);
-    await customer.stop();
     const { statuses, served, refused, broken } = customer.seen;
+    const hasShare = ({ apiUrl }: { readonly apiUrl: string }): boolean =>
+      (served.get(apiUrl) ?? 0) > [...served.values()].reduce((sum, one) => sum + one, 0) / 10;
+    // On a busy machine the process that came last has answered few requests by now.
+    await until("each process answers its share", 60_000, () => of("export-api").every(hasShare));
+    await customer.stop();
     expect([...statuses.keys()]).toEqual([200]);
     expect(refused).toBeGreaterThan(0);
-    // Only what was under way in the process that was killed.
+    // Only requests in flight in the killed process may break.
     expect(broken).toBeLessThanOrEqual(KILLS);
-    const all = [...served.values()].reduce((sum, one) => sum + one, 0);
-    for (const { apiUrl } of of("export-api")) expect(served.get(apiUrl) ?? 0).toBeGreaterThan(all / 10);
 
-    // A job is done by whichever process is there, also when the one that has it dies.
+    // Any process takes a job over, also when the one that runs it dies.
     const operator = {
       CLICKHOUSE_URL: system.stack.clickhouse.url("migrator"),
       KAFKA_BROKERS: system.stack.kafka.brokers.join(","),

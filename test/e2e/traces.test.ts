@@ -3,18 +3,18 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createLogger } from "@conversation-export/runtime";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { handMade } from "../support/run/hand-made.ts";
-import { readTopics } from "../support/run/letters.ts";
-import { readMetric } from "../support/run/metrics-text.ts";
-import type { ServiceProcess } from "../support/run/service-process.ts";
-import { startSystem, type System } from "../support/run/system.ts";
-import { type ReceivedSpan, startTraceReceiver, type TraceReceiver } from "../support/run/trace-receiver.ts";
-import { until } from "../support/run/until.ts";
-import { runSql } from "../support/run/warehouse-sql.ts";
+import { handMade } from "../sample/hand-made.ts";
+import { readTopics } from "../system/letters.ts";
+import { readMetric } from "../system/metrics-text.ts";
+import type { ServiceProcess } from "../system/service-process.ts";
+import { startSystem, type System } from "../system/system.ts";
+import { type ReceivedSpan, startTraceReceiver, type TraceReceiver } from "../outside/trace-receiver.ts";
+import { until } from "../system/until.ts";
+import { runSql } from "../system/warehouse-sql.ts";
 
 const TIME = "2026-10-02T00:00:00Z";
 const PATH = "/v2/export/conversations?created_since=2026-01-01T00:00:00Z&created_to=2027-01-01T00:00:00Z";
-/** Nobody listens there: port 9 is that of discarding. */
+/** Port 9 (discard): nothing listens there. */
 const NOWHERE = "http://127.0.0.1:9";
 /** Each span reads the clock when it begins and counts from there. */
 const CLOCKS_DIFFER_NS = 5_000_000n;

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createDelivery } from "../support/run/deliver.ts";
-import { handMade } from "../support/run/hand-made.ts";
-import { bySize, isFullSize } from "../support/run/size.ts";
-import { startSystem, type System } from "../support/run/system.ts";
-import type { BusEvent } from "../support/sample/index.ts";
+import { createDelivery } from "../system/deliver.ts";
+import { handMade } from "../sample/hand-made.ts";
+import { bySize, isFullSize } from "../system/size.ts";
+import { startSystem, type System } from "../system/system.ts";
+import type { BusEvent } from "../sample/index.ts";
 
 const GROUP = "conversation-export-ingest";
 /** More than the largest page, all within one millisecond, so that ten at least share each microsecond. */
@@ -13,7 +13,9 @@ const TIED_MICROSECOND = 40;
 const MILLISECOND = "2026-10-01T12:00:00.123";
 const SINCE = "2026-10-01T12:00:00.122Z";
 const TO = "2026-10-01T12:00:00.125Z";
-/** Pages of a hundred need as many requests: at reduced size they walk the beginning, with the largest tie. */
+/**
+ * Pages of a hundred need as many requests: at reduced size they walk the beginning, with the largest tie.
+ */
 const END_OF_SMALL_PAGES = bySize("2026-10-01T12:00:00.123150Z", TO);
 
 const microsecondOf = (index: number): number =>
@@ -39,7 +41,7 @@ const events = function* (): Generator<BusEvent> {
   }
 };
 
-/** The ids of a window in the order in which they are to come. */
+/** The ids of a window in the expected order. */
 const expectedIds = (date: (index: number) => string, to: string): string[] =>
   Array.from({ length: RECORDS }, (_, index) => ({ id: idOf(index), date: date(index) }))
     .filter((record) => record.date < to)
@@ -52,7 +54,7 @@ type Body = {
   meta?: { next_page_uri: string | null };
 };
 
-/** What three kinds of client make of a link: the address of their next request. */
+/** The address of the next request, as three kinds of client derive it from a link. */
 const CLIENTS = {
   "follows the link": (first: string, link: string): string => new URL(link, first).href,
   "prefixes its host to the link": (first: string, link: string): string =>

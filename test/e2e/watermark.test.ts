@@ -1,23 +1,25 @@
 import { createGroupProgress } from "@conversation-export/bus";
+import type { ListName } from "@conversation-export/domain";
 import { choosePorts } from "@conversation-export/local-stack";
 import { createLogger } from "@conversation-export/runtime";
-import { createWatermarkReader, type ListName, type WatermarkReader } from "@conversation-export/warehouse";
+import { createWatermarkReader, type WatermarkReader } from "@conversation-export/warehouse";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { handMade } from "../support/run/hand-made.ts";
-import { readMetric } from "../support/run/metrics-text.ts";
-import { type ServiceProcess, startService } from "../support/run/service-process.ts";
-import { bySize } from "../support/run/size.ts";
-import { startSystem, type System, TOPICS } from "../support/run/system.ts";
-import { until } from "../support/run/until.ts";
-import { runSql } from "../support/run/warehouse-sql.ts";
+import { handMade } from "../sample/hand-made.ts";
+import { readMetric } from "../system/metrics-text.ts";
+import { type ServiceProcess, startService } from "../system/service-process.ts";
+import { bySize } from "../system/size.ts";
+import { startSystem, type System, TOPICS } from "../system/system.ts";
+import { until } from "../system/until.ts";
+import { runSql } from "../system/warehouse-sql.ts";
+import { createSessions } from "../system/warehouse-sessions.ts";
 
 const GROUP = "conversation-export-ingest";
 const INGEST_ENV = {
   WATERMARK_INTERVAL_MS: "200",
   BATCH_MAX_AGE_MS: "50",
-  // For so long the partitions of a process that was killed wait.
+  // The partitions of a killed process wait for this long.
   KAFKA_SESSION_TIMEOUT_MS: "3000",
 };
 const LISTS = {
@@ -36,15 +38,16 @@ describe("the watermark", () => {
   let ingest: ServiceProcess;
   let key: string;
   let sent = 0;
+  const sessions = createSessions();
 
   beforeAll(async () => {
     system = await startSystem("test-watermark");
-    reader = createWatermarkReader({ url: system.stack.clickhouse.url("reader"), application: "test" });
+    reader = createWatermarkReader({ session: sessions.open(system.stack.clickhouse.url("reader")) });
     await system.service("export-api");
     key = await system.key("acme");
   });
   afterAll(async () => {
-    await reader?.close();
+    await sessions.close();
     await system?.stop();
   });
 
@@ -56,7 +59,10 @@ describe("the watermark", () => {
       async () => (await watermark(kind)) > instant,
     );
 
-  /** Sends events to all partitions. Resolves with their ids and the first instant that lies behind all of them. */
+  /**
+   * Sends events to all partitions. Resolves with their ids and the first instant that lies behind all of
+   * them.
+   */
   const send = async (kind: Kind, count: number): Promise<{ ids: string[]; sentBy: number }> => {
     const events = Array.from({ length: count }, () => {
       const id = `${kind}-${(sent += 1)}`;

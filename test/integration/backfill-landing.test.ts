@@ -19,7 +19,7 @@ import {
   type RecordReader,
   type RowReplacer,
 } from "@conversation-export/warehouse";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { createCorrectRecords, createPendingWrites } from "@conversation-export/jobs";
 import {
   type Delivered,
@@ -28,10 +28,13 @@ import {
   normaliseExported,
   windowCreated,
   windowUpdated,
-} from "../support/reference/index.ts";
-import { bySize } from "../support/run/size.ts";
-import { createSample, type RecordKind } from "../support/sample/index.ts";
-import { createRandom, seed, shuffled, startWarehouse, walk, type Warehouse } from "./warehouse-fixture.ts";
+} from "../reference/index.ts";
+import { bySize } from "../system/size.ts";
+import { createSample, type RecordKind } from "../sample/index.ts";
+import { createRandom, seed, shuffled } from "../warehouse/random.ts";
+import { walk } from "../warehouse/walk.ts";
+import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
+import { ROWS_WITHOUT_DATE } from "../system/record-dates.ts";
 
 const CLIENTS = ["acme", "globex"];
 const HOUR = 3_600_000_000;
@@ -52,19 +55,22 @@ let replacer: RowReplacer;
 
 beforeAll(async () => {
   warehouse = await startWarehouse();
-  const deps = { url: warehouse.stack.clickhouse.url("jobs"), application: "test" };
-  const { topology } = warehouse;
-  reader = createRecordReader({ ...deps, topology });
-  replacer = createRowReplacer({ ...deps, topology });
+  const session = warehouse.session("jobs");
+  reader = createRecordReader({ session });
+  replacer = createRowReplacer({ session });
 });
 afterAll(async () => {
-  await reader?.close();
-  await replacer?.close();
+  replacer?.stop();
   await warehouse?.stop();
 });
 beforeEach(async () => {
   await warehouse.sql("SYSTEM START MERGES");
-  for (const table of [...RECORD_TABLES, "landing"]) await warehouse.sql(`TRUNCATE TABLE ${table}`);
+  for (const table of [...RECORD_TABLES, "record_dates", "landing"])
+    await warehouse.sql(`TRUNCATE TABLE ${table}`);
+});
+
+afterEach(async () => {
+  expect(await warehouse.sql(ROWS_WITHOUT_DATE)).toBe("");
 });
 
 const deliver = (salt: string, conversations: number): Event[] => {
@@ -159,7 +165,7 @@ const options = {
 const sum = (rows: Readonly<Record<string, number>>): number =>
   Object.values(rows).reduce((a, b) => a + b, 0);
 
-/** What readers get, in all lists and without the instant of upload. */
+/** All lists as readers get them, without upload instants. */
 const shown = async (): Promise<Record<string, unknown>> => {
   const lists: Record<string, unknown> = {};
   for (const clientId of CLIENTS) {
@@ -184,9 +190,9 @@ const expected = (folded: Folded): Record<string, unknown> => {
   return lists;
 };
 
-/** A hash of columns of which one is NULL is NULL. */
+/** A hash over a NULL column is NULL. */
 const WHOLE_ROW = "toString(tuple(*))";
-/** The physical rows, as they stand. */
+/** The stored rows. */
 const rowsOf = (table: string): Promise<string> =>
   warehouse.sql(`SELECT cityHash64(${WHOLE_ROW}) AS row FROM ${table} ORDER BY row`);
 const allRows = async (): Promise<string[]> => Promise.all(RECORD_TABLES.map(rowsOf));
@@ -275,7 +281,7 @@ test("what bugs wrote is put right, merged or not, and a second run changes noth
       return replacer.replace(...args);
     },
   };
-  // In plans of some records each, as if they were very large.
+  // Plans of a few records each, as for very large records.
   const done = await correctWith(reader, undefined, { replacer: counted, planBytes: 60_000 })(
     EVERYTHING,
     options,
@@ -365,7 +371,7 @@ test("readers never miss a handoff while a wrong one of a later date goes, and m
     while (!isDone) counts.add(await warehouse.sql(targets));
   };
   const merge = async (): Promise<void> => {
-    // A merge that is held is refused.
+    // A merge is refused while merges are held.
     while (!isDone) await warehouse.sql("OPTIMIZE TABLE handoffs FINAL").catch(() => {});
   };
   const tried = await correctWith()(EVERYTHING, { ...options, dryRun: true });
@@ -402,8 +408,7 @@ const expectNothingHeld = async (): Promise<void> => {
 test("nothing is deleted when the right rows cannot be written while merges are held", async () => {
   const folded = await writeLateHandoffs("hold");
   const before = await allRows();
-  const { url, application } = { url: warehouse.stack.clickhouse.url("jobs"), application: "test" };
-  const hasty = createRowReplacer({ url, application, topology: warehouse.topology, holdMs: 400 });
+  const hasty = createRowReplacer({ session: warehouse.session("jobs"), holdMs: 400 });
   const expired = {
     suppresses: () => false,
     wouldSuppress: () => false,
@@ -411,7 +416,7 @@ test("nothing is deleted when the right rows cannot be written while merges are 
   };
   const failing = correctWith(reader, undefined, { replacer: hasty, gate: expired })(EVERYTHING, options);
   await expect(failing).rejects.toMatchObject({ code: "hold_too_long", retryable: true });
-  await hasty.close();
+  hasty.stop();
   expect(await allRows()).toEqual(before);
   await expectNothingHeld();
   await correctWith()(EVERYTHING, options);
@@ -557,8 +562,6 @@ test("the landing store covers what was written", async () => {
   if (event === undefined) throw new Error("no event");
   const uploadedAt = now();
   await write([{ ...event, record: process(event) }], uploadedAt);
-  const url = warehouse.stack.clickhouse.url("jobs");
-  const landing = createLandingStore({ url, application: "test" });
+  const landing = createLandingStore({ session: warehouse.session("jobs") });
   expect((await landing.coverage())?.since).toBe(uploadedAt);
-  await landing.close();
 });

@@ -1,6 +1,3 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import {
   type Admin,
   type BusMessage,
@@ -11,19 +8,18 @@ import {
   type Producer,
   type RangeReader,
 } from "@conversation-export/bus";
-import { type Stack, startStack } from "@conversation-export/local-stack";
 import { createLogger } from "@conversation-export/runtime";
 import kafkajs, { type Kafka } from "kafkajs";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { isFullSize } from "../support/run/size.ts";
-import { until } from "../support/run/until.ts";
+import { isFullSize } from "../system/size.ts";
+import { until } from "../system/until.ts";
+import { startTestStack, type TestStack } from "../system/test-stack.ts";
 
-let dir: string;
-let stack: Stack;
+let stack: TestStack;
 let admin: Admin;
 let producer: Producer;
 let reader: RangeReader;
-/** Only for what the project itself never does: transactions, and deleting records. */
+/** For what the project never does itself: transactions and deleting records. */
 let kafka: Kafka;
 let names = 0;
 const stops: (() => Promise<void>)[] = [];
@@ -32,8 +28,7 @@ const log = createLogger({ service: "test", level: "silent" });
 const connection = () => ({ brokers: stack.kafka.brokers, clientId: "test", log });
 
 beforeAll(async () => {
-  dir = await mkdtemp(join(tmpdir(), "bus-ranges-"));
-  stack = await startStack({ dir, servers: ["kafka"] });
+  stack = await startTestStack({ servers: ["kafka"] });
   kafka = new kafkajs.Kafka({ brokers: [...stack.kafka.brokers], logLevel: kafkajs.logLevel.NOTHING });
   admin = createAdmin(connection());
   producer = createProducer(connection());
@@ -48,7 +43,6 @@ afterEach(async () => {
 afterAll(async () => {
   for (const client of [reader, producer, admin]) await client?.stop();
   await stack?.stop();
-  await rm(dir, { recursive: true, force: true });
 });
 
 const newTopic = async (partitions: number, config: Record<string, string> = {}): Promise<string> => {

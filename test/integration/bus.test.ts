@@ -1,7 +1,4 @@
 import { randomBytes } from "node:crypto";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   type Admin,
@@ -16,15 +13,15 @@ import {
   type Producer,
   type Taken,
 } from "@conversation-export/bus";
-import { type Stack, startStack } from "@conversation-export/local-stack";
 import { createLogger, createMetrics } from "@conversation-export/runtime";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, onTestFailed } from "vitest";
-import { bySize } from "../support/run/size.ts";
+import { bySize } from "../system/size.ts";
+import { until } from "../system/until.ts";
+import { startTestStack, type TestStack } from "../system/test-stack.ts";
 
 const DEADLINE_MS = 120_000;
 
-let dir: string;
-let stack: Stack;
+let stack: TestStack;
 let admin: Admin;
 let producer: Producer;
 let lines: { level: string; msg: string }[] = [];
@@ -40,17 +37,9 @@ const log = createLogger({
 });
 
 const connection = () => ({ brokers: stack.kafka.brokers, clientId: "test", log });
-const until = async (what: string, condition: () => boolean | Promise<boolean>): Promise<void> => {
-  const deadline = Date.now() + DEADLINE_MS;
-  while (!(await condition())) {
-    if (Date.now() > deadline) throw new Error(`not within ${DEADLINE_MS} ms: ${what}`);
-    await sleep(20);
-  }
-};
 
 beforeAll(async () => {
-  dir = await mkdtemp(join(tmpdir(), "bus-test-"));
-  stack = await startStack({ dir, servers: ["kafka"] });
+  stack = await startTestStack({ servers: ["kafka"] });
   admin = createAdmin(connection());
   producer = createProducer(connection());
   await admin.start();
@@ -69,7 +58,6 @@ afterAll(async () => {
   await producer?.stop();
   await admin?.stop();
   await stack?.stop();
-  await rm(dir, { recursive: true, force: true });
 });
 
 const newTopic = async (partitions: number): Promise<string> => {
@@ -124,7 +112,6 @@ const startMember = async (
       groupId: `group-${topic}`,
       topics: [topic],
       sessionTimeoutMs: 6000,
-      heartbeatIntervalMs: 300,
       onMessages: (slice) => {
         const taken = take?.(slice, member) ?? "continue";
         const count = typeof taken === "object" ? taken.processed : slice.messages.length;
@@ -175,7 +162,7 @@ it("carries keys, values, headers and times as they are, compressed or not", asy
     ]);
   }
   const { seen, consumer } = await startMember(topic);
-  await until("nine messages", () => seen.length === 9);
+  await until("nine messages", DEADLINE_MS, () => seen.length === 9);
   for (const first of [0, 3, 6]) {
     const [a, b, c] = seen.slice(first);
     expect(a).toMatchObject({ topic, partition: 0, offset: first, timestamp: 1.7e12 });
@@ -195,7 +182,7 @@ it("sends more than one request may hold, in order", async () => {
   const messages = range(40).map((index) => ({ key: "k", value: String(index).padEnd(100_000, " ") }));
   await producer.send(topic, messages);
   const { seen } = await startMember(topic);
-  await until("all", () => seen.length >= 40);
+  await until("all", DEADLINE_MS, () => seen.length >= 40);
   expect(valuesOf(seen)).toEqual(range(40));
 });
 
@@ -214,7 +201,7 @@ it("pauses one partition while others flow, keeps its place in the group and goe
       numbered(10, first).flatMap((message) => [0, 1].map((partition) => ({ ...message, partition }))),
     );
   await send(0);
-  await until("the first messages of both", () => of(0).length > 0 && of(1).length === 10);
+  await until("the first messages of both", DEADLINE_MS, () => of(0).length > 0 && of(1).length === 10);
   expect(member.consumer.pausedCount()).toBe(1);
   const before = of(0).length;
   // Longer than the session: only heartbeats keep the member.
@@ -222,7 +209,7 @@ it("pauses one partition while others flow, keeps its place in the group and goe
   for (let first = 10; Date.now() - pausedAt < 1800; first += 10) {
     await send(first);
     const expected = first + 10;
-    await until("the other partition", () => of(1).length === expected);
+    await until("the other partition", DEADLINE_MS, () => of(1).length === expected);
   }
   expect(of(0)).toHaveLength(before);
   member.consumer.pause(member.consumer.assigned());
@@ -231,7 +218,7 @@ it("pauses one partition while others flow, keeps its place in the group and goe
   expect(Date.now() - member.consumer.lastTick()).toBeLessThan(1000);
   const total = of(1).length;
   member.consumer.resume(member.consumer.assigned());
-  await until("the rest", () => of(0).length >= total);
+  await until("the rest", DEADLINE_MS, () => of(0).length >= total);
   expect([of(0), of(1)]).toEqual([range(total), range(total)]);
   expect(member.epochs).toEqual([1]);
   expect(member.consumer.pausedCount()).toBe(0);
@@ -251,7 +238,7 @@ it("delivers again exactly what was not taken", async () => {
       return "pause";
     },
   });
-  await until("all", () => {
+  await until("all", DEADLINE_MS, () => {
     member.consumer.resume(member.consumer.assigned());
     return member.seen.length >= 400;
   });
@@ -267,14 +254,13 @@ it("yields the event loop and keeps the session while a slow handler works throu
   let longest = 0;
   const member = await startMember(topic, {
     sessionTimeoutMs: 1500,
-    sliceMs: 20,
     take: ({ messages }, { seen }) => {
       busy(messages.length);
       if (seen.length > 200) longest = Math.max(longest, messages.length);
       return "continue";
     },
   });
-  await until("all", () => member.seen.length >= count);
+  await until("all", DEADLINE_MS, () => member.seen.length >= count);
   expect(valuesOf(member.seen)).toEqual(range(count));
   expect(member.epochs).toEqual([1]);
   expect(longest).toBeLessThan(40);
@@ -297,14 +283,14 @@ it("drains before it rejoins, fences the old epoch after, and delivers again wha
       drained.push(outcome);
     },
   });
-  await until("everything at the first member", () => first.seen.length === count);
+  await until("everything at the first member", DEADLINE_MS, () => first.seen.length === count);
   const uncommitted = first.seen.filter(({ partition }) => partition >= 2).map(({ value }) => Number(value));
   expect(uncommitted.length).toBeGreaterThan(0);
   const oldEpoch = first.epochs.at(-1) ?? 0;
   const oldOffsets = [...first.settled].map(([partition, offset]) => ({ topic, partition, offset }));
 
   const second = await startMember(topic, {});
-  await until("a second assignment", () => first.epochs.length > 1 && first.consumer.isJoined());
+  await until("a second assignment", DEADLINE_MS, () => first.epochs.length > 1 && first.consumer.isJoined());
   expect(drained[0]).toBe("committed");
   const assigned = [...first.consumer.assigned(), ...second.consumer.assigned()];
   expect(partitionsOf(assigned)).toEqual([0, 1, 2, 3]);
@@ -316,7 +302,7 @@ it("drains before it rejoins, fences the old epoch after, and delivers again wha
   expect(partitionsOf(committed.filter(({ offset }) => offset !== null))).toEqual([0, 1]);
 
   const again = () => [...first.seen.filter(({ epoch }) => epoch > oldEpoch), ...second.seen];
-  await until("the rest again", () => again().length >= uncommitted.length);
+  await until("the rest again", DEADLINE_MS, () => again().length >= uncommitted.length);
   expect(valuesOf(again()).sort((a, b) => a - b)).toEqual(uncommitted.sort((a, b) => a - b));
 
   expect(await first.commitAll()).toBe("committed");
@@ -340,7 +326,11 @@ it("comes back with a new epoch after the group has expelled it", async () => {
       return "continue";
     },
   });
-  await until("all in the second epoch", () => member.seen.filter(({ epoch }) => epoch === 2).length === 100);
+  await until(
+    "all in the second epoch",
+    DEADLINE_MS,
+    () => member.seen.filter(({ epoch }) => epoch === 2).length === 100,
+  );
   expect(member.epochs).toEqual([1, 2]);
   expect(drains).toEqual(["fenced"]);
   expect(valuesOf(member.seen.filter(({ epoch }) => epoch === 2))).toEqual(range(100));
@@ -371,16 +361,16 @@ it("loses nothing when members come and go under load, each committing what it s
   for (let round = 0; round < bySize(2, 10); round++) {
     const epochs = first.epochs.length;
     const other = await join();
-    await until("the rejoin of the first", () => first.epochs.length > epochs);
-    await until("work at the other", () => other.seen.length > 100);
-    // Leaves without a commit of what it has taken, as a crash would.
+    await until("the rejoin of the first", DEADLINE_MS, () => first.epochs.length > epochs);
+    await until("work at the other", DEADLINE_MS, () => other.seen.length > 100);
+    // Leaves without committing what it took, as a crash would.
     await other.consumer.stop();
-    await until("the first alone", () => first.consumer.assigned().length === 6);
+    await until("the first alone", DEADLINE_MS, () => first.consumer.assigned().length === 6);
   }
   done = true;
   await sending;
-  await until("all", () => seen.size === sent);
-  await until("all committed", async () => {
+  await until("all", DEADLINE_MS, () => seen.size === sent);
+  await until("all committed", DEADLINE_MS, async () => {
     await first.commitAll();
     return (await admin.fetchLag(`group-${topic}`, [topic])).every(({ lag }) => lag === 0);
   });
@@ -401,22 +391,22 @@ it("outlives a broker that is killed: nothing lost, nothing written twice, commi
       }
     })();
     const before = sent;
-    await until("a flow", () => sent > before + 200);
+    await until("a flow", DEADLINE_MS, () => sent > before + 200);
     await stack.kafka.kill();
     const pending = member.commitAll();
     await sleep(1500);
     await stack.kafka.start();
     const restartedAt = sent;
-    await until("the flow again", () => sent > restartedAt + 50);
+    await until("the flow again", DEADLINE_MS, () => sent > restartedAt + 50);
     down = false;
     await sending;
     expect(["committed", "fenced"]).toContain(await pending);
   }
-  await until("all", () => new Set(valuesOf(member.seen)).size === sent);
+  await until("all", DEADLINE_MS, () => new Set(valuesOf(member.seen)).size === sent);
   const bounds = await admin.fetchOffsets(topic);
   expect(bounds.reduce((sum, { end }) => sum + end, 0)).toBe(sent);
-  await until("a commit", async () => (await member.commitAll()) === "committed");
-  await until("no lag", async () => {
+  await until("a commit", DEADLINE_MS, async () => (await member.commitAll()) === "committed");
+  await until("no lag", DEADLINE_MS, async () => {
     await member.commitAll();
     return (await admin.fetchLag(`group-${topic}`, [topic])).every(({ lag }) => lag === 0);
   });
@@ -447,15 +437,15 @@ it("reads on after a join, also a partition that was resumed while the drain bef
     },
   });
   await send("before");
-  await until("both partitions are paused", () => isPaused.size === 2);
+  await until("both partitions are paused", DEADLINE_MS, () => isPaused.size === 2);
   const second = await startMember(topic);
-  await until("the first has joined again", () => first.epochs.length === 2);
+  await until("the first has joined again", DEADLINE_MS, () => first.epochs.length === 2);
   expect(first.consumer.assigned()).toHaveLength(1);
   expect(first.consumer.pausedCount()).toBe(0);
   await send("after");
   const after = () =>
     partitionsOf([...first.seen, ...second.seen].filter(({ value }) => value?.toString() === "after"));
-  await until("both partitions are read", () => new Set(after()).size === 2);
+  await until("both partitions are read", DEADLINE_MS, () => new Set(after()).size === 2);
   expect([first.crashes, second.crashes]).toEqual([[], []]);
 });
 
@@ -476,7 +466,7 @@ it("reads what Kafka's own code has compressed, by every codec that it has", asy
       values.map((value, index) => ({ key: `k${index}`, value, headers: { at: String(index) } })),
     );
     const { seen, crashes } = await startMember(topic);
-    await until("every message is read", () => {
+    await until("every message is read", DEADLINE_MS, () => {
       if (crashes.length > 0) throw crashes[0];
       return seen.length >= values.length;
     });
@@ -493,11 +483,13 @@ it("reads what Kafka's own code has compressed, by every codec that it has", asy
 it("waits for a topic that is made later", async () => {
   const topic = `topic-${++names}`;
   const starting = startMember(topic);
-  await until("the first refusal", () => lines.some(({ msg }) => msg.startsWith("waiting for Kafka")));
+  await until("the first refusal", DEADLINE_MS, () =>
+    lines.some(({ msg }) => msg.startsWith("waiting for Kafka")),
+  );
   await admin.createTopics([{ topic, partitions: 1 }]);
   await producer.send(topic, numbered(3));
   const { seen } = await starting;
-  await until("the messages", () => seen.length === 3);
+  await until("the messages", DEADLINE_MS, () => seen.length === 3);
 });
 
 it("stops while it waits", async () => {
@@ -512,7 +504,9 @@ it("stops while it waits", async () => {
   });
   const starting = consumer.start();
   const refused = expect(starting).rejects.toThrow("aborted");
-  await until("the first refusal", () => lines.some(({ msg }) => msg.startsWith("waiting for Kafka")));
+  await until("the first refusal", DEADLINE_MS, () =>
+    lines.some(({ msg }) => msg.startsWith("waiting for Kafka")),
+  );
   await consumer.stop();
   await refused;
 });
@@ -528,7 +522,7 @@ it("surfaces a bug in the handler as a crash, once, and does not go on", async (
       throw bug;
     },
   });
-  await until("the crash", () => member.crashes.length > 0);
+  await until("the crash", DEADLINE_MS, () => member.crashes.length > 0);
   expect(String(member.crashes[0])).toContain("bug");
   await sleep(1000);
   expect([calls, member.crashes.length]).toEqual([1, 1]);
@@ -552,7 +546,7 @@ it("reports an offset that is out of range, and starts that partition again from
   ]);
   const metrics = createMetrics({ service: "test" });
   const { seen } = await startMember(topic, { metrics });
-  await until("all", () => seen.length >= 16);
+  await until("all", DEADLINE_MS, () => seen.length >= 16);
   expect(valuesOf(seen.filter(({ partition }) => partition === 0))).toEqual(range(10));
   expect(valuesOf(seen.filter(({ partition }) => partition === 1))).toEqual(range(6, 4));
   expect(await metrics.text()).toMatch(new RegExp(`bus_offset_out_of_range_total{topic="${topic}".*} 1`));

@@ -3,14 +3,14 @@ import { join } from "node:path";
 import { choosePorts, type Stack, startStack } from "@conversation-export/local-stack";
 import kafkajs from "kafkajs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { findProgram, type Manifest, podOf, readManifests, renderChart } from "../support/chart/helm.ts";
-import { type LocalContainer, startContainer, type Surroundings } from "../support/chart/local-container.ts";
-import { type RenderedContainer, renderedContainers } from "../support/chart/rendered-env.ts";
-import { createAuthority } from "../support/run/certificates.ts";
-import { buildImageTree } from "../support/run/image-tree.ts";
-import { isFullSize } from "../support/run/size.ts";
-import { startTlsProxy, type TlsProxy } from "../support/run/tls-proxy.ts";
-import { until } from "../support/run/until.ts";
+import { findProgram, type Manifest, podOf, readManifests, renderChart } from "../chart/helm.ts";
+import { type LocalContainer, startContainer, type Surroundings } from "../chart/local-container.ts";
+import { type RenderedContainer, renderedContainers } from "../chart/rendered-env.ts";
+import { createAuthority } from "../outside/certificates.ts";
+import { buildImageTree } from "../outside/image-tree.ts";
+import { isFullSize } from "../system/size.ts";
+import { startTlsProxy, type TlsProxy } from "../outside/tls-proxy.ts";
+import { until } from "../system/until.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const FOLDER = join(ROOT, ".local/test-chart-pods");
@@ -42,7 +42,8 @@ const renderedAcls = (): [string, readonly Acl[]][] =>
 
 const constantOf = (name: string): string => name.replaceAll(/(?<=[a-z])(?=[A-Z])/g, "_").toUpperCase();
 
-// Kafka with TLS, a user for each component and the rights of the chart's KafkaUsers; ClickHouse and Redis behind TLS.
+// Kafka with TLS, a user for each component and the rights of the chart's KafkaUsers; ClickHouse and Redis
+// behind TLS.
 describe.skipIf(helm === null)("what the chart renders, started here", () => {
   let stack: Stack;
   let around: Surroundings;
@@ -73,7 +74,7 @@ describe.skipIf(helm === null)("what the chart renders, started here", () => {
           "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config":
             "org.apache.kafka.common.security.scram.ScramLoginModule required;",
           "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-          // Who comes in without a password: this test and the broker itself.
+          // Clients without a password: this test and the broker itself.
           "super.users": "User:ANONYMOUS",
         },
       },
@@ -139,7 +140,7 @@ describe.skipIf(helm === null)("what the chart renders, started here", () => {
   afterAll(async () => {
     for (const { child } of running.values()) child.kill("SIGKILL");
     await Promise.all(proxies.map((proxy) => proxy.close()));
-    await stack?.stop();
+    await stack?.kill();
   });
 
   /** What the KafkaUsers of the chart may do, and for kafka.createTopics what the documentation asks for. */

@@ -6,9 +6,9 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { choosePorts } from "@conversation-export/local-stack";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { buildImageTree, type ImageTree, readInstructions } from "../support/run/image-tree.ts";
-import { startSystem, type System } from "../support/run/system.ts";
-import { until } from "../support/run/until.ts";
+import { buildImageTree, type ImageTree, readInstructions } from "../outside/image-tree.ts";
+import { startSystem, type System } from "../system/system.ts";
+import { until } from "../system/until.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const SERVICES = ["ingest", "export-api", "jobs"] as const;
@@ -22,7 +22,7 @@ const namesIn = (root: string, folder: string, ...groups: (keyof Manifest)[]): s
   return groups.flatMap((group) => Object.keys(manifest[group] ?? {}));
 };
 
-/** What a process of the image gets; its node is this one. */
+/** The environment of a process of the image, run by the Node of this process. */
 const envOf = (tree: ImageTree): Record<string, string> => ({
   ...tree.env,
   PATH: `${dirname(process.execPath)}${delimiter}${tree.env["PATH"] ?? ""}`,
@@ -73,7 +73,7 @@ describe("the image", () => {
     ).filter((path) => existsSync(join(tree.workingFolder, path, "package.json")));
     const installed = packages.map((path) => path.split("node_modules/")[1] ?? "");
     expect(installed).toEqual(expect.arrayContaining(needed));
-    // What development needs as well may be there for a package that runs.
+    // A development package may be there because a runtime package needs it.
     const neededByOthers = packages.flatMap((path) => namesIn(tree.workingFolder, path, "dependencies"));
     const forbidden = [
       ...namesIn(ROOT, ".", "devDependencies"),

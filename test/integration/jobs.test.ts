@@ -1,12 +1,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Stack, startStack } from "@conversation-export/local-stack";
 import { afterAll, afterEach, beforeAll, expect, it, vi } from "vitest";
-import { ops } from "../support/run/ops.ts";
-import { redisCommand } from "./queue-redis.ts";
+import { ops } from "../system/ops.ts";
+import { redisCommand } from "../system/redis-command.ts";
+import { startTestStack, type TestStack } from "../system/test-stack.ts";
 
 const projectFolder = join(import.meta.dirname, "..", "..");
 const main = join(projectFolder, "services", "jobs", "src", "main.ts");
@@ -22,13 +20,11 @@ type Jobs = {
   get(path: string, init?: RequestInit): Promise<{ status: number; body: string }>;
 };
 
-let dir: string;
-let stack: Stack;
+let stack: TestStack;
 const running: ChildProcess[] = [];
 
 beforeAll(async () => {
-  dir = await mkdtemp(join(tmpdir(), "jobs-test-"));
-  stack = await startStack({ dir, servers: ["redis", "clickhouse"] });
+  stack = await startTestStack({ servers: ["redis", "clickhouse"] });
   await ops({ CLICKHOUSE_URL: stack.clickhouse.url("migrator") }, "migrate");
 });
 
@@ -42,7 +38,6 @@ afterEach(async () => {
 
 afterAll(async () => {
   await stack?.stop();
-  await rm(dir, { recursive: true, force: true });
 });
 
 /** Starts the process and resolves when its health server listens. */
@@ -57,7 +52,7 @@ async function startJobs(given: Readonly<Record<string, string>> = {}): Promise<
     SUPPRESSION_SECRET: "fedcba9876543210fedcba9876543210",
     HOST: "127.0.0.1",
     METRICS_PORT: "0",
-    // What runs by the clock has tests of its own.
+    // Schedules have tests of their own.
     ...Object.fromEntries(SCHEDULES.map((name) => [`${name}_INTERVAL_SECONDS`, "0"])),
     ...given,
   };
@@ -98,7 +93,7 @@ async function untilMetric(jobs: Jobs, line: string): Promise<void> {
   await vi.waitFor(async () => expect((await jobs.get("/metrics")).body.split("\n")).toContain(line), POLL);
 }
 
-/** Kafka is away in these tests, which is told as well. */
+/** Kafka is away in these tests, which is reported as well. */
 function aboutRedis(jobs: Jobs): Line[] {
   return jobs.lines.filter(({ level, msg }) => level !== "info" && msg.includes("Redis"));
 }

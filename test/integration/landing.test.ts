@@ -7,34 +7,36 @@ import {
   type Writer,
 } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createDelivery, type Delivery } from "../support/run/deliver.ts";
-import { handMade } from "../support/run/hand-made.ts";
-import { readMetric } from "../support/run/metrics-text.ts";
-import { bySize, seedOfRun } from "../support/run/size.ts";
-import { startSystem, type System } from "../support/run/system.ts";
-import { until } from "../support/run/until.ts";
-import { runSql } from "../support/run/warehouse-sql.ts";
-import { createSample } from "../support/sample/index.ts";
-import { conversation, DAY, SECOND } from "./warehouse-fixture.ts";
+import { createDelivery, type Delivery } from "../system/deliver.ts";
+import { handMade } from "../sample/hand-made.ts";
+import { readMetric } from "../system/metrics-text.ts";
+import { bySize, seedOfRun } from "../system/size.ts";
+import { startSystem, type System } from "../system/system.ts";
+import { until } from "../system/until.ts";
+import { runSql } from "../system/warehouse-sql.ts";
+import { createSample } from "../sample/index.ts";
+import { conversation, DAY, SECOND } from "../warehouse/records.ts";
+import { createSessions } from "../system/warehouse-sessions.ts";
 
 const RECORD_TABLES = ["conversations", "conversation_updates", "handoffs", "messages", "end_users"];
-const CLOCK = new URL("../support/run/leaping-clock.ts", import.meta.url).href;
+const CLOCK = new URL("../faults/leaping-clock.ts", import.meta.url).href;
 
 let system: System;
 let delivery: Delivery;
 let store: LandingStore;
 let writer: Writer;
+const sessions = createSessions();
 
 beforeAll(async () => {
   system = await startSystem("test-landing");
   const url = system.stack.clickhouse.url("writer");
-  store = createLandingStore({ url, application: "test" });
-  writer = createWriter({ url, application: "test" });
+  const session = sessions.open(url);
+  store = createLandingStore({ session });
+  writer = createWriter({ session });
   delivery = createDelivery(system);
 });
 afterAll(async () => {
-  await store?.close();
-  await writer?.close();
+  await sessions.close();
   await system?.stop();
 });
 
@@ -141,7 +143,7 @@ describe("what ingest keeps", () => {
       return ((await readMetric(killed.metricsUrl, "ingest_rows_written_total")) ?? 0) > 0;
     });
     await killed.kill("SIGKILL");
-    // Another group need not wait until the bus has given up the process that was killed.
+    // A new group does not wait for the session of the killed process to end.
     const ingest = await system.service("ingest", { ...env, KAFKA_GROUP_ID: "anew" });
     await system.caughtUp("anew", 60_000);
     await ingest.kill("SIGTERM");
@@ -267,7 +269,7 @@ describe("coverage", () => {
     expect(await since()).toBe(behind(third));
     await store.markGap(third + 10 * DAY);
     expect(await since()).toBe(third + 10 * DAY + 1);
-    // What has expired goes by itself.
+    // Expired rows are dropped by themselves.
     await writeOnDay(-9, 3);
     await until("the expired day is dropped", 30_000, async () => {
       await sql("OPTIMIZE TABLE landing FINAL");

@@ -80,7 +80,7 @@ describe("servers", () => {
   beforeAll(async () => {
     stack = await startStack({ dir: join(folder, "a") });
   }, deadlineMs);
-  afterAll(() => stack?.stop());
+  afterAll(() => stack?.kill());
 
   test("all three answer", async () => {
     expect(await query(stack, "reader", "SELECT 1 + 1")).toBe("2");

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { handMade } from "../support/run/hand-made.ts";
-import { readMetric } from "../support/run/metrics-text.ts";
-import type { ServiceProcess } from "../support/run/service-process.ts";
-import { startSystem, type System, TOPICS } from "../support/run/system.ts";
-import { until } from "../support/run/until.ts";
-import { type Family, readExposition, seriesNames } from "../support/watch/exposition.ts";
-import { readMetricsPage, SERVICES, type Service } from "../support/watch/metrics-page.ts";
-import { readQuery } from "../support/watch/promql.ts";
-import { dashboardQueries, readRules, ruleQueries } from "../support/watch/watch-files.ts";
+import { handMade } from "../sample/hand-made.ts";
+import { readMetric } from "../system/metrics-text.ts";
+import type { ServiceProcess } from "../system/service-process.ts";
+import { startSystem, type System, TOPICS } from "../system/system.ts";
+import { until } from "../system/until.ts";
+import { type Family, readExposition, seriesNames } from "../documents/exposition.ts";
+import { readMetricsPage, SERVICES, type Service } from "../documents/metrics-page.ts";
+import { readQuery } from "../documents/promql.ts";
+import { dashboardQueries, readRules, ruleQueries } from "../documents/watch-files.ts";
 
 /** Ours, on every series. */
 const ON_EVERY_SERIES = ["service"];

@@ -1,9 +1,6 @@
 import { spawn } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createProducer } from "@conversation-export/bus";
-import { type Stack, startStack } from "@conversation-export/local-stack";
 import {
   createJobWorkers,
   erasureJob,
@@ -13,9 +10,10 @@ import {
   runJob,
 } from "@conversation-export/queue";
 import { createLogger, createMetrics, ServiceError } from "@conversation-export/runtime";
-import { createRequestStore } from "@conversation-export/warehouse";
+import { createRequestStore, createSession } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { until } from "../support/run/until.ts";
+import { until } from "../system/until.ts";
+import { startTestStack, type TestStack } from "../system/test-stack.ts";
 
 const projectFolder = join(import.meta.dirname, "..", "..");
 const main = join(projectFolder, "services", "ops", "src", "main.ts");
@@ -25,8 +23,7 @@ const idSecret = "0123456789abcdef0123456789abcdef";
 type Ending = { readonly code: number | null; readonly out: string; readonly err: string };
 type Running = { readonly seen: () => string; interrupt(): void; readonly ended: Promise<Ending> };
 
-let dir: string;
-let stack: Stack;
+let stack: TestStack;
 let workers: JobWorkers | undefined;
 /** What the job of the test waits for before it ends. */
 const gate = Promise.withResolvers<void>();
@@ -102,8 +99,7 @@ const startWorkers = async (): Promise<void> => {
 };
 
 beforeAll(async () => {
-  dir = await mkdtemp(join(tmpdir(), "ops-jobs-test-"));
-  stack = await startStack({ dir });
+  stack = await startTestStack();
   await Promise.all([ops("migrate"), ops("topics", "create", "--partitions", "1")]);
   await ops("clients", "create", "acme");
 });
@@ -111,7 +107,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await workers?.stop();
   await stack?.stop();
-  await rm(dir, { recursive: true, force: true });
 });
 
 describe("doctor", () => {
@@ -126,7 +121,8 @@ describe("doctor", () => {
 
   it("says what is wrong with users and topics, and what to do", async () => {
     const { code, out } = await start(["doctor", "--json"], {
-      // A user that may write where one that only reads belongs, and one that may not do the work of the jobs.
+      // A user that may write where one that only reads belongs, and one that may not do the work of the
+      // jobs.
       CLICKHOUSE_READER_URL: stack.clickhouse.url("writer"),
       CLICKHOUSE_JOBS_URL: stack.clickhouse.url("reader"),
       TOPIC_MESSAGES: "chat.messages",
@@ -144,7 +140,7 @@ describe("doctor", () => {
   });
 });
 
-/** A server that accepts connections and answers nothing is away, for whatever asks it first. */
+/** A server that accepts connections but never answers counts as away, whoever asks first. */
 const expectHungClickhouse = async (): Promise<void> => {
   const { pid } = stack.clickhouse;
   if (pid === undefined) throw new Error("ClickHouse is down");
@@ -235,12 +231,8 @@ describe("jobs", () => {
 
 describe("erase", () => {
   it("makes a request as the interface would, and goes on with it by its id", async () => {
-    const requests = createRequestStore({
-      url: stack.clickhouse.url("intake"),
-      application: "test",
-      now: Date.now,
-      idSecret,
-    });
+    const session = createSession({ url: stack.clickhouse.url("intake"), application: "test" });
+    const requests = createRequestStore({ session, now: Date.now, idSecret });
     try {
       const done = await ops("erase", "--client", "acme", "--email", "Jane@Example.com", "--yes");
       expect(done.code).toBe(0);
@@ -260,7 +252,7 @@ describe("erase", () => {
       expect((await ops("erase", id, "--client", "acme", "--yes")).code).toBe(0);
       expect(erased).toHaveLength(2);
     } finally {
-      await requests.close();
+      await session.close();
     }
   });
 });

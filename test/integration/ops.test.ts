@@ -1,14 +1,14 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { type Admin, createAdmin, createProducer } from "@conversation-export/bus";
-import { type Stack, startStack } from "@conversation-export/local-stack";
 import { createLogger, parseKey } from "@conversation-export/runtime";
 import { createReader, type Reader } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { runSql } from "../support/run/warehouse-sql.ts";
+import { runSql } from "../system/warehouse-sql.ts";
+import { startTestStack, type TestStack } from "../system/test-stack.ts";
+import { createSessions } from "../system/warehouse-sessions.ts";
 
 const projectFolder = join(import.meta.dirname, "..", "..");
 const main = join(projectFolder, "services", "ops", "src", "main.ts");
@@ -17,8 +17,7 @@ const CLOSED_PORT = "127.0.0.1:9";
 
 type Result = { readonly code: number; readonly stdout: string; readonly stderr: string };
 
-let dir: string;
-let stack: Stack;
+let stack: TestStack;
 let reader: Reader;
 let admin: Admin;
 
@@ -62,10 +61,12 @@ async function complaint(words: readonly string[], env?: NodeJS.ProcessEnv, expe
   return stderr;
 }
 
+const sessions = createSessions();
+
 beforeAll(async () => {
-  dir = await mkdtemp(join(tmpdir(), "ops-test-"));
-  stack = await startStack({ dir, servers: ["kafka", "clickhouse", "redis"] });
-  reader = createReader({ url: stack.clickhouse.url("reader"), application: "test" });
+  stack = await startTestStack({ servers: ["kafka", "clickhouse", "redis"] });
+  const session = sessions.open(stack.clickhouse.url("reader"));
+  reader = createReader({ session, lookups: session });
   const log = createLogger({ service: "test", level: "silent" });
   admin = createAdmin({ brokers: stack.kafka.brokers, clientId: "test", log });
   await admin.start();
@@ -73,9 +74,8 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await admin?.stop();
-  await reader?.close();
+  await sessions.close();
   await stack?.stop();
-  await rm(dir, { recursive: true, force: true });
 });
 
 describe("migrate", () => {
@@ -186,7 +186,9 @@ describe("clients and keys", () => {
   const find = (key: string) => reader.findKey(parseKey(key)?.hash ?? "");
 
   it("give a key that opens its client's records until it is revoked", async () => {
-    expect(await output(["clients", "create", "acme"])).toBe("created the client acme\n");
+    expect(await output(["clients", "create", "acme"])).toMatch(
+      /^created the client acme\nif its job .*`--link-bounds advancing`.*\n$/,
+    );
     const key = await createKey("--client", "acme");
     expect(Object.keys(key)).toEqual(["key", "key_id", "client_id", "scopes", "created_at"]);
     expect(key).toMatchObject({ client_id: "acme", scopes: ["export"] });
@@ -229,7 +231,9 @@ describe("clients and keys", () => {
   });
 
   it("allow several keys with scopes, and list those of one client", async () => {
-    await output(["clients", "create", "globex", "--link-bounds", "advancing"]);
+    expect(await output(["clients", "create", "globex", "--link-bounds", "advancing"])).toBe(
+      "created the client globex\n",
+    );
     const [one, two] = await Promise.all([
       createKey("--client", "globex", "--scopes", "export,end_users"),
       createKey("--client", "globex"),
@@ -431,7 +435,7 @@ describe("the command itself", () => {
   });
 
   it("writes the schemas that are committed", async () => {
-    const out = join(dir, "schemas");
+    const out = join(stack.dir, "schemas");
     await output(["schemas", "--out", out]);
     const types = ["conversation.exported", "message.exported", "end_user.exported", "sms.trigger_requested"];
     for (const type of types) {

@@ -1,35 +1,34 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { startStack, type Stack } from "@conversation-export/local-stack";
 import {
   type Claim,
-  createErasureQueue,
   createExclusive,
   createIdempotencyStore,
+  createJobClient,
   createRedis,
-  type ErasureQueue,
+  erasureJob,
+  erasureJobId,
+  type JobClient,
+  type JobState,
   type Redis,
 } from "@conversation-export/queue";
 import { createLogger } from "@conversation-export/runtime";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { until } from "../support/run/until.ts";
-import type { RacerOrder } from "./queue-racer.ts";
-import { redisCommand } from "./queue-redis.ts";
+import { until } from "../system/until.ts";
+import type { RacerOrder } from "../processes/queue-racer.ts";
+import { redisCommand } from "../system/redis-command.ts";
+import { startTestStack, type TestStack } from "../system/test-stack.ts";
 
 const log = createLogger({ service: "test", level: "silent" });
 const AWAY = { code: "redis_unavailable", retryable: true };
 
-let dir: string;
-let stack: Stack;
+let stack: TestStack;
 const racers: ChildProcess[] = [];
 const parts: { stop(): Promise<void> }[] = [];
 
 beforeAll(async () => {
-  dir = await mkdtemp(join(tmpdir(), "queue-test-"));
-  stack = await startStack({ dir, servers: ["redis"] });
+  stack = await startTestStack({ servers: ["redis"] });
 });
 
 afterEach(async () => {
@@ -42,11 +41,12 @@ afterEach(async () => {
 
 afterAll(async () => {
   await stack?.stop();
-  await rm(dir, { recursive: true, force: true });
 });
 
 const startRacer = async (): Promise<(order: RacerOrder) => Promise<Claim[]>> => {
-  const child = fork(join(import.meta.dirname, "queue-racer.ts"), [stack.redis.url], { execArgv: [] });
+  const child = fork(join(import.meta.dirname, "../processes/queue-racer.ts"), [stack.redis.url], {
+    execArgv: [],
+  });
   racers.push(child);
   await once(child, "message");
   return async (order) => {
@@ -124,7 +124,7 @@ describe("idempotency store", () => {
     expect((await store.claim("acme", "abandoned", "body")).state).toBe("running");
     await store.abandon("acme", "abandoned", first.token);
     expect(await store.claim("acme", "abandoned", "other body")).toEqual({ state: "other" });
-    // The one that gave it up is not asked any more.
+    // The process that gave it up is not asked again.
     expect(await store.complete("acme", "abandoned", first.token, "late")).toBe(false);
     await until("the clock of Redis went on", 5_000, () => Promise.resolve(Date.now() > from + 5));
     const second = await taken(store.claim("acme", "abandoned", "body"));
@@ -230,7 +230,7 @@ describe("exclusive work", () => {
     await expect(waiting).rejects.toThrow(/stops|aborted/);
     open.end("done");
     await running;
-    // Who stopped waiting has not taken it.
+    // A caller that stopped waiting has not taken it.
     await expect(other.run("c", signal, () => Promise.resolve("now"))).resolves.toBe("now");
   });
 
@@ -249,13 +249,22 @@ describe("exclusive work", () => {
 });
 
 describe("erasure queue", () => {
-  const startQueue = async (): Promise<ErasureQueue> => {
-    const queue = createErasureQueue({ url: stack.redis.url, log });
-    parts.push(queue);
-    await queue.start();
-    return queue;
+  /** Adds and counts as export-api does: without waiting for Redis. */
+  const startQueue = async () => {
+    const client = createJobClient({ url: stack.redis.url, log, connectWithinMs: 0 });
+    parts.push(client);
+    await client.start();
+    return {
+      add: (request: { clientId: string; requestId: string }): ReturnType<JobClient["add"]> =>
+        client.add(erasureJob, request, { id: erasureJobId(request.requestId) }),
+      status: async (requestId: string): Promise<JobState | null> =>
+        (await client.get("erasure", erasureJobId(requestId)))?.state ?? null,
+      counts: async () => (await client.counts()).erasure,
+      stop: () => client.stop(),
+    };
   };
-  const added = (queue: ErasureQueue, requestId: string): Promise<void> =>
+  type Queue = Awaited<ReturnType<typeof startQueue>>;
+  const added = (queue: Queue, requestId: string): Promise<void> =>
     until("the queue takes a job", 10_000, async () => {
       try {
         await queue.add({ clientId: "acme", requestId });
@@ -270,11 +279,11 @@ describe("erasure queue", () => {
     const [one, other] = [await startQueue(), await startQueue()];
     await added(one, "request");
     await added(other, "probe");
-    const before = (await one.counts())["waiting"] ?? Number.NaN;
+    const before = (await one.counts()).waiting;
     await Promise.all(
       [one, one, other, other].map((queue) => queue.add({ clientId: "acme", requestId: "r" })),
     );
-    expect((await one.counts())["waiting"]).toBe(before + 1);
+    expect((await one.counts()).waiting).toBe(before + 1);
     expect(await other.status("r")).toBe("waiting");
     expect(await other.status("unknown")).toBeNull();
   });
@@ -297,8 +306,8 @@ describe("erasure queue", () => {
       await Promise.all([one, one, other, other].map((queue) => queue.add(job)));
       expect(await one.status("ends")).toBe("waiting");
       expect(await one.counts()).toMatchObject({
-        waiting: (before["waiting"] ?? 0) + 1,
-        [state]: (before[state] ?? 0) - 1,
+        waiting: before.waiting + 1,
+        [state]: before[state] - 1,
       });
       const attempts = (await redisCommand(stack.redis.url, `HGET ${key} atm`)).split("\r\n").at(-1);
       expect(["0", "$-1"]).toContain(attempts);

@@ -1,28 +1,24 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { startStack, type Stack } from "@conversation-export/local-stack";
 import { type Allowance, createRateLimiter, createRedis, type Redis } from "@conversation-export/queue";
 import { createLogger } from "@conversation-export/runtime";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { until } from "../support/run/until.ts";
-import type { RacerOrder } from "./queue-racer.ts";
-import { redisCommand } from "./queue-redis.ts";
+import { until } from "../system/until.ts";
+import type { RacerOrder } from "../processes/queue-racer.ts";
+import { redisCommand } from "../system/redis-command.ts";
+import { startTestStack, type TestStack } from "../system/test-stack.ts";
 
 const log = createLogger({ service: "test", level: "silent" });
 const MINUTE = { requests: 20, seconds: 60 };
 
-let dir: string;
-let stack: Stack;
+let stack: TestStack;
 let keys = 0;
 const racers: ChildProcess[] = [];
 const connections: Redis[] = [];
 
 beforeAll(async () => {
-  dir = await mkdtemp(join(tmpdir(), "rate-limits-"));
-  stack = await startStack({ dir, servers: ["redis"] });
+  stack = await startTestStack({ servers: ["redis"] });
 });
 
 afterEach(async () => {
@@ -35,13 +31,14 @@ afterEach(async () => {
 
 afterAll(async () => {
   await stack?.stop();
-  await rm(dir, { recursive: true, force: true });
 });
 
 const newKey = (): string => `client-${++keys}:conversations`;
 
 const startRacer = async (): Promise<(order: RacerOrder) => Promise<Allowance[]>> => {
-  const child = fork(join(import.meta.dirname, "queue-racer.ts"), [stack.redis.url], { execArgv: [] });
+  const child = fork(join(import.meta.dirname, "../processes/queue-racer.ts"), [stack.redis.url], {
+    execArgv: [],
+  });
   racers.push(child);
   await once(child, "message");
   return async (order) => {
@@ -51,7 +48,7 @@ const startRacer = async (): Promise<(order: RacerOrder) => Promise<Allowance[]>
   };
 };
 
-/** Patient unless told otherwise, so that a busy machine does not look like an absent Redis. */
+/** A long deadline by default, so that a busy machine does not look like an absent Redis. */
 const startLimiter = async (answerWithinMs = 2_000) => {
   const redis = createRedis({ url: stack.redis.url, log });
   connections.push(redis);

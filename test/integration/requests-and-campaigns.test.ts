@@ -1,8 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import type { DataSubject, RequestStatus } from "@conversation-export/domain";
-import { type Stack, startStack } from "@conversation-export/local-stack";
 import {
   type CampaignRow,
   createCampaignStore,
@@ -11,36 +7,35 @@ import {
   type RequestStore,
 } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { runSql } from "../support/run/warehouse-sql.ts";
+import { runSql } from "../system/warehouse-sql.ts";
+import { startTestStack, type TestStack } from "../system/test-stack.ts";
+import { createSessions } from "../system/warehouse-sessions.ts";
 
 const START = Date.UTC(2026, 9, 4);
 const noor: DataSubject = { email: "noor@example.com", identifiers: [] };
 
-let dir: string;
-let stack: Stack;
+let stack: TestStack;
 let clock = START;
 /** The user that export-api stores requests with, and the one of the jobs. */
 let intake: RequestStore;
 let jobs: RequestStore;
+const sessions = createSessions();
 
 const now = (): number => (clock += 1_000);
 const sql = (statement: string, user: "migrator" | "intake" | "reader" = "migrator") =>
   runSql(stack.clickhouse.url(user), statement);
 
 beforeAll(async () => {
-  dir = await mkdtemp(join(tmpdir(), "requests-test-"));
-  stack = await startStack({ dir, servers: ["clickhouse"] });
+  stack = await startTestStack({ servers: ["clickhouse"] });
   await migrate({ url: stack.clickhouse.url("migrator") });
-  const common = { application: "test", now, idSecret: "a secret of the tests" };
-  intake = createRequestStore({ ...common, url: stack.clickhouse.url("intake") });
-  jobs = createRequestStore({ ...common, url: stack.clickhouse.url("migrator") });
+  const common = { now, idSecret: "a secret of the tests" };
+  intake = createRequestStore({ ...common, session: sessions.open(stack.clickhouse.url("intake")) });
+  jobs = createRequestStore({ ...common, session: sessions.open(stack.clickhouse.url("migrator")) });
 });
 
 afterAll(async () => {
-  await intake?.close();
-  await jobs?.close();
+  await sessions.close();
   await stack?.stop();
-  await rm(dir, { recursive: true, force: true });
 });
 
 describe("requests of data subjects", () => {
@@ -68,8 +63,8 @@ describe("requests of data subjects", () => {
 
   it("have ids that nobody can compute from the person without the secret", async () => {
     const idSecret = "another secret of the tests";
-    const url = stack.clickhouse.url("intake");
-    const [other, same] = [0, 1].map(() => createRequestStore({ url, application: "test", now, idSecret }));
+    const session = sessions.open(stack.clickhouse.url("intake"));
+    const [other, same] = [0, 1].map(() => createRequestStore({ session, now, idSecret }));
     const subject: DataSubject = { email: "guessed@example.com", identifiers: [] };
     const opened = await intake.open("acme", subject);
     const foreign = await other?.open("acme", subject);
@@ -77,7 +72,6 @@ describe("requests of data subjects", () => {
     expect((await same?.open("acme", subject))?.requestId).toBe(foreign?.requestId);
     // Found by its id, whatever secret made it.
     expect(await other?.find("acme", opened.requestId)).toMatchObject({ subject });
-    await Promise.all([other?.close(), same?.close()]);
   });
 
   it("stay the same until they are finished, and are new ones then", async () => {
@@ -157,10 +151,10 @@ describe("requests of data subjects", () => {
 
 describe("campaigns", () => {
   it("are read by the reader, and the later change wins also when the clock is behind", async () => {
-    const url = stack.clickhouse.url("migrator");
-    const reading = createCampaignStore({ url: stack.clickhouse.url("reader"), application: "test", now });
-    const writing = createCampaignStore({ url, application: "test", now });
-    const behind = createCampaignStore({ url, application: "test", now: () => START - 1_000_000 });
+    const session = sessions.open(stack.clickhouse.url("migrator"));
+    const reading = createCampaignStore({ session: sessions.open(stack.clickhouse.url("reader")), now });
+    const writing = createCampaignStore({ session, now });
+    const behind = createCampaignStore({ session, now: () => START - 1_000_000 });
     const campaign: CampaignRow = {
       clientId: "acme",
       key: "spring",
@@ -177,6 +171,5 @@ describe("campaigns", () => {
     expect((await reading.list("globex")).map(({ key }) => key)).toEqual(["spring"]);
     expect(await reading.list(null)).toHaveLength(2);
     await expect(reading.save(campaign)).rejects.toMatchObject({ causeName: /ACCESS_DENIED|READONLY/ });
-    await Promise.all([reading.close(), writing.close(), behind.close()]);
   });
 });

@@ -1,18 +1,10 @@
 import type { ExportRecord } from "@conversation-export/domain";
 import { createRetentionStore, RETENTION_TABLES, type RetentionStore } from "@conversation-export/warehouse";
-import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
-import { bySize } from "../support/run/size.ts";
-import {
-  conversation,
-  DAY,
-  DAY_0,
-  endUser,
-  message,
-  SECOND,
-  startWarehouse,
-  type Warehouse,
-} from "./warehouse-fixture.ts";
-import { SHARDS } from "../support/run/shards.ts";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { bySize } from "../system/size.ts";
+import { conversation, DAY, DAY_0, endUser, message, SECOND } from "../warehouse/records.ts";
+import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
+import { SHARDS } from "../system/shards.ts";
 
 const MONTH = 31 * DAY;
 
@@ -21,16 +13,11 @@ let store: RetentionStore;
 
 beforeAll(async () => {
   warehouse = await startWarehouse();
-  // Rows are cut out where parts are merged.
+  // Merging parts removes the rows.
   await warehouse.sql("SYSTEM START MERGES");
-  store = createRetentionStore({
-    url: warehouse.stack.clickhouse.url("jobs"),
-    application: "test",
-    topology: warehouse.topology,
-  });
+  store = createRetentionStore({ session: warehouse.session("jobs") });
 });
 afterAll(async () => {
-  await store?.close();
   await warehouse?.stop();
 });
 beforeEach(async () => {
@@ -38,7 +25,7 @@ beforeEach(async () => {
 });
 
 const handoffs = (created: number) => [
-  { id: "h", handoff_id: "target", date_created: new Date(created / 1000).toISOString() },
+  { id: "h", handoff_id: null, date_created: new Date(created / 1000).toISOString() },
 ];
 
 /** A conversation with a handoff and a message, of a client and an age. */
@@ -54,9 +41,15 @@ const write = async (records: readonly ExportRecord[], uploadedAt = DAY_0): Prom
     await warehouse.write(ofType, uploadedAt);
 };
 
+/** Makes the dates of records old enough: those of a batch that may be on its way stay. */
+const settleDates = (): Promise<string> =>
+  warehouse.sql(
+    "ALTER TABLE record_dates UPDATE added_at = added_at - INTERVAL 1 HOUR WHERE 1 SETTINGS mutations_sync = 2",
+  );
+
 const land = (client: string, type: string, id: string, created: number, uploadedAt = DAY_0) =>
   warehouse.sql(`INSERT INTO landing (topic, partition, offset, type, client_id, record_id, date_created, uploaded_at, expires_on)
-    SELECT 'conversations', 0, cityHash64('${client}/${type}/${id}') % 1000000, '${type}', '${client}', '${id}',
+    SELECT 'conversations', 0, cityHash64('${client}/${type}/${id}/${created}') % 1000000, '${type}', '${client}', '${id}',
       fromUnixTimestamp64Micro(${created}, 'UTC'), fromUnixTimestamp64Micro(${uploadedAt}, 'UTC'), '2100-01-01'`);
 
 /** Every stored row by table, superseded ones too. */
@@ -66,6 +59,7 @@ const stored = async (): Promise<Record<string, string[]>> => {
     conversation_updates: "conversation_id",
     handoffs: "conversation_id",
     messages: "message_id",
+    record_dates: "id",
     landing: "record_id",
     end_users: "end_user_id",
   };
@@ -80,10 +74,15 @@ const stored = async (): Promise<Record<string, string[]>> => {
   return Object.fromEntries(rows);
 };
 
+/** Returns the rows of dropped parts, without the dates of records, whose parts hold all months. */
 const eraseAll = async (cutoffs: Parameters<RetentionStore["expired"]>[0]): Promise<number> => {
+  await settleDates();
   const expired = await store.expired(cutoffs);
   let dropped = 0;
-  for (const table of RETENTION_TABLES) dropped += (await expired.erase(table)).dropped;
+  for (const table of RETENTION_TABLES) {
+    const erased = await expired.erase(table);
+    if (table !== "record_dates") dropped += erased.dropped;
+  }
   await expired.end();
   return dropped;
 };
@@ -104,10 +103,12 @@ it("erases what is older than its client keeps, in every table, and nothing of a
     { clientId: "short", before },
     { clientId: "long", before: before - SECOND },
   ];
+  await settleDates();
   const expired = await store.expired(cutoffs);
   for (const table of RETENTION_TABLES) {
-    const rows = table === "end_users" ? [] : [{ clientId: "short", rows: 1 }];
-    expect(await expired.count(table), table).toEqual(rows);
+    const rows = table === "record_dates" ? 2 : 1;
+    const counted = table === "end_users" ? [] : [{ clientId: "short", rows }];
+    expect(await expired.count(table), table).toEqual(counted);
   }
   await eraseAll(cutoffs);
   const left = ["ever/old", "long/old", "short/new"];
@@ -116,6 +117,7 @@ it("erases what is older than its client keeps, in every table, and nothing of a
     conversation_updates: left,
     handoffs: left,
     messages: ["ever/m-old", "long/m-old", "short/m-new"],
+    record_dates: [...left, "ever/m-old", "long/m-old", "short/m-new"].toSorted(),
     landing: ["ever/m-new", "ever/old", "long/m-new", "long/old", "short/m-new"],
     end_users: [],
   });
@@ -148,6 +150,146 @@ it.skipIf(SHARDS > 1)(
     expect((await stored())["conversations"]).toEqual(["ever/e"]);
   },
 );
+
+describe("records with several dates", () => {
+  const before = DAY_0 - 30 * DAY;
+  const old = before - DAY;
+  const young = before + DAY;
+  const cutoffs = [{ clientId: "short", before }];
+
+  /** An export of a record under a date, with a handoff of its own; the later `time`, the newer. */
+  const exported = (id: string, time: number, created: number): ExportRecord[] => [
+    conversation({ client: "short", time: DAY_0 + time }, id, created, created + 40 * DAY, {
+      handoffs: [{ id: `h${time}`, handoff_id: null, date_created: "2026-10-04T00:00:00Z" }],
+    }),
+    message({ client: "short", time: DAY_0 + time }, `m-${id}`, created, id),
+  ];
+  const writeAll = async (...exports: readonly ExportRecord[][]): Promise<void> => {
+    for (const one of exports) await write(one);
+    for (const { type, id, dateCreated } of exports.flat()) await land("short", type, id, dateCreated);
+  };
+  const countsOf = async (id: string): Promise<Record<string, number>> =>
+    Object.fromEntries(
+      Object.entries(await stored()).map(([table, rows]) => [
+        table,
+        rows.filter((row) => row === `short/${id}` || row === `short/m-${id}`).length,
+      ]),
+    );
+  const NONE = {
+    conversations: 0,
+    conversation_updates: 0,
+    handoffs: 0,
+    messages: 0,
+    record_dates: 0,
+    landing: 0,
+    end_users: 0,
+  };
+  const BOTH = {
+    ...NONE,
+    conversations: 2,
+    conversation_updates: 2,
+    handoffs: 2,
+    messages: 2,
+    record_dates: 4,
+  };
+
+  it("do not come back when a run breaks off behind the first table", async () => {
+    await writeAll(exported("gone", 1, young), exported("gone", 2, old));
+    const expired = await store.expired(cutoffs);
+    await expired.erase("conversations");
+    await expired.end();
+    expect(await countsOf("gone")).toMatchObject({ conversations: 0, handoffs: 1, landing: 2, messages: 1 });
+    await eraseAll(cutoffs);
+    // The younger date of the conversation, without any row, goes when it is over.
+    expect(await countsOf("gone")).toEqual({ ...NONE, record_dates: 1 });
+  });
+
+  it.each([
+    ["the older export first", [1, 2]],
+    ["the newer export first", [2, 1]],
+  ])("expire by the date of the latest export, %s", async (_, times) => {
+    const orders = times as [number, number];
+    // The newest export, of time 2, says the older date of `gone` and the younger one of `here`.
+    for (const time of orders) {
+      await writeAll(exported("gone", time, time === 2 ? old : young));
+      await writeAll(exported("here", time, time === 2 ? young : old));
+    }
+    // Of no client's age: each has one date.
+    await writeAll(exported("plain-old", 1, old), exported("plain-young", 1, young));
+    await eraseAll(cutoffs);
+    expect(await countsOf("gone")).toEqual(NONE);
+    expect(await countsOf("here")).toEqual({ ...BOTH, landing: 4 });
+    expect(await countsOf("plain-old")).toEqual(NONE);
+    expect(await countsOf("plain-young")).toMatchObject({ conversations: 1, handoffs: 1, record_dates: 2 });
+    expect(await warehouse.sql("SELECT count() FROM job_keys")).toBe("0");
+    // When the younger date is over as well, everything goes.
+    await eraseAll([{ clientId: "short", before: DAY_0 }]);
+    expect(await countsOf("here")).toEqual(NONE);
+  });
+
+  it("keep handoffs under a date without any other row, and go with them", async () => {
+    await writeAll(exported("a", 2, young), exported("b", 2, old));
+    await write(exported("a", 1, old));
+    await write(exported("b", 1, young));
+    // Read before: a mutation may look again when it has deleted some of them.
+    const older = await warehouse.sql(
+      "SELECT toString(min(version)) FROM conversations GROUP BY conversation_id",
+    );
+    for (const table of ["conversations", "conversation_updates"])
+      await warehouse.sql(
+        `ALTER TABLE ${table} DELETE WHERE toString(version) IN ('${older.split("\n").join("', '")}')
+        SETTINGS mutations_sync = 2`,
+      );
+    await eraseAll(cutoffs);
+    expect(await countsOf("a")).toMatchObject({ conversations: 1, handoffs: 2, record_dates: 4 });
+    expect(await countsOf("b")).toEqual(NONE);
+  });
+
+  it.skipIf(SHARDS > 1)("are in no part that is dropped whole while they are kept", async () => {
+    await writeAll(exported("here", 2, young + MONTH));
+    await writeAll(exported("here", 1, old - MONTH));
+    expect(await eraseAll(cutoffs)).toBe(0);
+    expect(await countsOf("here")).toEqual({ ...BOTH, landing: 4 });
+  });
+
+  it("stay until the next run when a row has just come, and a newer export stays that comes meanwhile", async () => {
+    await writeAll(exported("fresh", 2, old), exported("late", 2, old));
+    await write(exported("late", 1, young));
+    await write(exported("fresh", 1, young), Date.now() * 1000);
+    await settleDates();
+    const expired = await store.expired(cutoffs);
+    const [latest] = exported("late", 3, young);
+    if (latest !== undefined) await write([latest], Date.now() * 1000);
+    for (const table of RETENTION_TABLES) await expired.erase(table);
+    await expired.end();
+    expect(await countsOf("fresh")).toMatchObject({ conversations: 2, handoffs: 2, record_dates: 4 });
+    expect(
+      await warehouse.sql(
+        "SELECT count(), max(version) >= bitShiftLeft(toUInt128(1), 64) FROM conversations WHERE conversation_id = 'late'",
+      ),
+    ).toBe("1\t1");
+    // The date was written before the row, in this run.
+    expect(
+      await warehouse.sql("SELECT count() FROM record_dates WHERE kind = 'conversation' AND id = 'late'"),
+    ).toBe("1");
+  });
+});
+
+it("leaves the dates of records that were added shortly before, for rows on their way", async () => {
+  const before = DAY_0 - 30 * DAY;
+  await write(dialog("short", "old", before - SECOND));
+  const erase = async (): Promise<string[] | undefined> => {
+    const expired = await store.expired([{ clientId: "short", before }]);
+    for (const table of RETENTION_TABLES) await expired.erase(table);
+    await expired.end();
+    const { conversations, record_dates } = await stored();
+    expect(conversations).toEqual([]);
+    return record_dates;
+  };
+  expect(await erase()).toEqual(["short/m-old", "short/old"]);
+  await settleDates();
+  expect(await erase()).toEqual([]);
+});
 
 it("keeps an end user whose latest version is young, with all versions, and erases the others with their events", async () => {
   const person = (id: string, time: number, updated: number) =>

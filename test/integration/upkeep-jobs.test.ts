@@ -18,14 +18,15 @@ import {
 import { createLogger } from "@conversation-export/runtime";
 import { createClientStore, createReconcileStore } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { handMade } from "../support/run/hand-made.ts";
-import { readMetric } from "../support/run/metrics-text.ts";
-import type { ServiceProcess } from "../support/run/service-process.ts";
-import { bySize } from "../support/run/size.ts";
-import { startSystem, type System, TOPICS } from "../support/run/system.ts";
-import { until } from "../support/run/until.ts";
-import { topologyOf } from "../support/run/shards.ts";
-import { runSql } from "../support/run/warehouse-sql.ts";
+import { handMade } from "../sample/hand-made.ts";
+import { readMetric } from "../system/metrics-text.ts";
+import type { ServiceProcess } from "../system/service-process.ts";
+import { bySize } from "../system/size.ts";
+import { startSystem, type System, TOPICS } from "../system/system.ts";
+import { until } from "../system/until.ts";
+import { topologyOf } from "../system/shards.ts";
+import { runSql } from "../system/warehouse-sql.ts";
+import { createSessions } from "../system/warehouse-sessions.ts";
 
 const GROUP = "conversation-export-ingest";
 const JOBS_ENV = {
@@ -204,9 +205,9 @@ it("finds what is on the bus and not readable, and tells apart what explains it"
   const from = iso(Date.now() - 60_000);
   const recent = Date.now() - 1_000;
   const old = Date.now() - 400 * 86_400_000;
+  const sessions = createSessions();
   const clients = createClientStore({
-    url: system.stack.clickhouse.url("migrator"),
-    application: "test",
+    session: sessions.open(system.stack.clickhouse.url("migrator")),
     now: Date.now,
   });
   await clients.saveClient({
@@ -217,7 +218,6 @@ it("finds what is on the bus and not readable, and tells apart what explains it"
     deleted: false,
     createdAt: iso(Date.now()),
   });
-  await clients.close();
   await send([
     message("kept", recent, {}, "globex"),
     message("lost", recent, {}, "globex"),
@@ -258,9 +258,7 @@ it("finds what is on the bus and not readable, and tells apart what explains it"
 
   await sql("DELETE FROM messages WHERE message_id = 'lost'");
   const store = createReconcileStore({
-    url: system.stack.clickhouse.url("jobs"),
-    application: "test",
-    topology: topologyOf(system.stack),
+    session: sessions.open(system.stack.clickhouse.url("jobs"), topologyOf(system.stack)),
     now: Date.now,
   });
   const version = { exportedAt: 0, partition: 0, offset: 0 };
@@ -270,14 +268,14 @@ it("finds what is on the bus and not readable, and tells apart what explains it"
   expect(await store.standing("message.exported", exports)).toEqual([true, false, false, false]);
   for (const type of ["conversation.exported", "end_user.exported"] as const)
     expect(await store.standing(type, exports.slice(0, 1)), type).toEqual([false]);
-  await store.close();
+  await sessions.close();
   const failed = await ended(reconcileJob, window);
   expect(failed).toMatchObject({ state: "failed", attempt: 1 });
   expect(failed.reason).toMatch(/ 1 exports of .* are not readable, such as messages\/\d+\/\d+ \(globex\)$/);
   expect(await sql("SELECT count() FROM job_keys")).toBe("0\n");
   const missing = { topic: "messages", fate: "missing" };
   expect(await readMetric(jobs.metricsUrl, "reconciled_messages_total", missing)).toBe(1);
-  // What comes again is no difference any more.
+  // A repeated record is no difference any more.
   await send([message("lost", Date.now() - 1_000, {}, "globex")]);
   expect((await resultOf(reconcileJob, window)).missing).toBe(0);
 }, 60_000);

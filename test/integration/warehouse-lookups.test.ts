@@ -2,30 +2,23 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import {
   createReader,
+  createSession,
   type EndUserPage,
   type EndUserQuery,
-  messagesOfConversationStatement,
+  PAGED_LISTS,
+  pageStatement,
+  type PagePosition,
   type PageStatement,
   WarehouseError,
 } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { bySize } from "../support/run/size.ts";
-import {
-  type Arrival,
-  createRandom,
-  DAY,
-  DAY_0,
-  endUser,
-  expectMessages,
-  expectPages,
-  message,
-  readPage,
-  SECOND,
-  splitRecords,
-  startWarehouse,
-  walk,
-  type Warehouse,
-} from "./warehouse-fixture.ts";
+import { bySize } from "../system/size.ts";
+import { type Arrival, expectMessages, expectPages } from "../warehouse/expected.ts";
+import { createRandom } from "../warehouse/random.ts";
+import { DAY, DAY_0, endUser, message, SECOND } from "../warehouse/records.ts";
+import { readPage, splitRecords, walk } from "../warehouse/walk.ts";
+import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
+import { noteDates } from "../system/record-dates.ts";
 
 let warehouse: Warehouse;
 beforeAll(async () => {
@@ -173,7 +166,8 @@ describe("the messages of one conversation", () => {
   const STEP = Math.floor((7 * DAY) / WINDOW_ROWS);
   const week = { since: DAY_0, to: DAY_0 + 7 * DAY };
   const idOf = (number: number): string => `m${String(number).padStart(8, "0")}`;
-  // Every 40th message of the window; those whose number ends in 2,000 were corrected away, and one in 2,001 to it.
+  // Every 40th message of the window; those whose number ends in 2,000 were corrected away, and one in 2,001
+  // to it.
   const mine = Array.from({ length: WINDOW_ROWS }, (_, number) => number).filter(
     (number) => (number % EVERY === 0 && number % 2_000 !== 0) || number % 2_001 === 7,
   );
@@ -188,6 +182,7 @@ describe("the messages of one conversation", () => {
     await insert(2, "'other'", `(SELECT number FROM numbers(${WINDOW_ROWS}) WHERE number % 2000 = 0)`);
     await insert(1, `if(number % ${EVERY} = 0, 'big', toString(number % 200003))`, `numbers(${WINDOW_ROWS})`);
     await insert(3, "'big'", `(SELECT number FROM numbers(${WINDOW_ROWS}) WHERE number % 2001 = 7)`);
+    await warehouse.sql(noteDates("messages"));
   });
 
   const query = (pageSize: number, conversationId = "big") => ({
@@ -222,16 +217,22 @@ describe("the messages of one conversation", () => {
     return Number(summary.read_rows);
   }
 
+  /** The statement of a page that looks at messages up to the one at `place` of the conversation. */
+  const pageOf = (page: ReturnType<typeof query> & { after?: PagePosition }, place: number): PageStatement =>
+    pageStatement(PAGED_LISTS.messagesOfConversation, page, {
+      bound: DAY_0 + (mine[place] ?? WINDOW_ROWS) * STEP,
+    });
+
   test("costs what a page holds, not what the window holds, at its start, in its middle and at its end", async () => {
     const limit = bySize(40_000, 100_000);
     for (const share of [0, 0.5, 0.97]) {
       const number = mine[Math.floor(mine.length * share)] ?? 0;
       const after = { date: DAY_0 + number * STEP, id: idOf(number) };
-      const read = await rowsRead(messagesOfConversationStatement({ ...query(100), after }));
+      const read = await rowsRead(pageOf({ ...query(100), after }, mine.indexOf(number) + 115));
       expect(read, `at ${share}`).toBeGreaterThan(100);
       expect(read, `at ${share}`).toBeLessThan(limit);
     }
-    const few = await rowsRead(messagesOfConversationStatement(query(100, "4711")));
+    const few = await rowsRead(pageOf(query(100, "4711"), mine.length));
     expect(few).toBeLessThan(limit);
   });
 });
@@ -244,13 +245,13 @@ describe("corrected conversations in unmerged parts", () => {
   beforeAll(async () => {
     for (let batch = 0; batch < 8; batch += 1) {
       const records = Array.from({ length: bySize(50, 120) }, () => {
-        const number = random.below(bySize(60, 150));
+        const number = random.int(bySize(60, 150));
         return message(
-          { client: "moved", time: DAY_0 + 8 * DAY + random.below(5), offset: random.below(3) },
+          { client: "moved", time: DAY_0 + 8 * DAY + random.int(5), offset: random.int(3) },
           `m${number}`,
           DAY_0 + Math.floor(number / 7) * SECOND,
           random.pick(conversations),
-          { message_data: { _type: "text", body: `${batch} ${random.below(1e9)}` } },
+          { message_data: { _type: "text", body: `${batch} ${random.int(1e9)}` } },
         );
       });
       // Of equal versions in one batch the order is not fixed: one of each is written.
@@ -289,6 +290,7 @@ describe("corrected conversations in unmerged parts", () => {
         FROM numbers(${from}, ${count})`);
     await insert(1, "old", 0, rows);
     await insert(2, "new", 0, rows - 1);
+    await warehouse.sql(noteDates("messages"));
     const query = { clientId: "left", since: DAY_0, to: DAY_0 + DAY, pageSize: 2, wholeTies: false };
     const all = await walk(warehouse.reader.messagesByCreation, { ...query, conversationId: "old" });
     expect(all).toEqual({
@@ -352,9 +354,9 @@ describe("limits of the reading user", () => {
   test("a query over its memory fails, and a page that meets it may be tried again", async () => {
     const hungry = "SELECT length(range(toUInt64(400000000)))";
     await expect(asReader(hungry)).rejects.toThrow("MEMORY_LIMIT_EXCEEDED");
-    // Ids of 100 kB.
+    // Records of 400 kB.
     await warehouse.sql(`INSERT INTO messages (client_id, date_created, message_id, version, record)
-      SELECT 'hungry', fromUnixTimestamp64Micro(${DAY_0} + number, 'UTC'), concat(toString(number), repeat('x', 100000)), 1, '{}' FROM numbers(5000)
+      SELECT 'hungry', fromUnixTimestamp64Micro(${DAY_0} + number, 'UTC'), toString(number), 1, repeat('x', 400000) FROM numbers(5000)
       SETTINGS max_block_size = 500, min_insert_block_size_rows = 500`);
     const window = { clientId: "hungry", since: DAY_0, to: DAY_0 + DAY, pageSize: 10_000, wholeTies: false };
     expect(await errorOf(warehouse.reader.messagesByCreation(window))).toMatchObject({
@@ -384,11 +386,9 @@ test("a key is not waited for longer than the look-up is given", async () => {
   await once(silent, "listening");
   const address = silent.address();
   const port = typeof address === "object" && address !== null ? address.port : 0;
-  const reader = createReader({
-    url: `http://reader:x@127.0.0.1:${port}/conversation_export`,
-    application: "test",
-    lookupTimeoutMs: 200,
-  });
+  const url = `http://reader:x@127.0.0.1:${port}/conversation_export`;
+  const session = createSession({ url, application: "test" });
+  const reader = createReader({ session, lookups: session, lookupTimeoutMs: 200 });
   const started = performance.now();
   expect(await errorOf(reader.findKey("0".repeat(64)))).toMatchObject({
     code: "warehouse_unavailable",
@@ -396,6 +396,6 @@ test("a key is not waited for longer than the look-up is given", async () => {
   });
   expect(await errorOf(reader.ping())).toMatchObject({ retryable: true });
   expect(performance.now() - started).toBeLessThan(5_000);
-  await reader.close();
+  await session.close();
   silent.close();
 });

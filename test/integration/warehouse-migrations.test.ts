@@ -1,7 +1,9 @@
+import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdir, readFile, utimes } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { Readable } from "node:stream";
 import {
   BACKFILL_RUN,
   createClientStore,
@@ -14,13 +16,22 @@ import {
   renderMigration,
 } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { conversation, DAY_0, message, startWarehouse, until, type Warehouse } from "./warehouse-fixture.ts";
+import { startHoldingProxy } from "../faults/holding-proxy.ts";
+import { until } from "../system/until.ts";
+import { conversation, DAY_0, message } from "../warehouse/records.ts";
+import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
+import { createSessions } from "../system/warehouse-sessions.ts";
+import { noteDates } from "../system/record-dates.ts";
 
 let warehouse: Warehouse;
+const sessions = createSessions();
 beforeAll(async () => {
   warehouse = await startWarehouse();
 });
-afterAll(() => warehouse?.stop());
+afterAll(async () => {
+  await sessions.close();
+  await warehouse?.stop();
+});
 
 function urlOf(database: string): string {
   return warehouse.stack.clickhouse
@@ -39,6 +50,38 @@ async function stateOf(promise: Promise<unknown>): Promise<string> {
     () => "done",
     (error: { code?: string; retryable?: boolean }) => `${error.code} ${error.retryable}`,
   );
+}
+
+/** Seconds since the lock of a database was renewed, by the clock of the server. */
+async function lockAge(database: string): Promise<number> {
+  return Number(
+    await warehouse.sql(
+      `SELECT dateDiff('second', metadata_modification_time, now()) FROM system.tables WHERE database = 'conversation_export_${database}' AND name = 'schema_lock'`,
+    ),
+  );
+}
+
+/** Makes the lock of a database look as if it was last renewed `seconds` ago. */
+async function ageLock(database: string, seconds: number): Promise<void> {
+  const [path, root] = (
+    await warehouse.sql(
+      `SELECT metadata_path, (SELECT path FROM system.disks WHERE name = 'default') FROM system.tables WHERE database = 'conversation_export_${database}' AND name = 'schema_lock'`,
+    )
+  ).split("\t");
+  const then = new Date(Date.now() - seconds * 1000);
+  await utimes(path?.startsWith("/") ? path : `${root}${path}`, then, then);
+}
+
+/** A process that migrates, prints the first migration that it has applied, and then runs `statement`. */
+function startMigration(url: string, statement: string): ChildProcessByStdio<null, Readable, null> {
+  const index = new URL("../../packages/warehouse/src/index.ts", import.meta.url).href;
+  const program = `import { writeSync } from "node:fs";
+    const { migrate } = await import(${JSON.stringify(index)});
+    const onApplied = (name) => { writeSync(1, name); ${statement}; };
+    await migrate({ url: ${JSON.stringify(url)}, onApplied });`;
+  return spawn(process.execPath, ["--input-type=module", "--eval", program], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
 }
 
 describe("migrate", () => {
@@ -92,21 +135,82 @@ describe("migrate", () => {
     expect(count).toBe(names);
   });
 
-  test("a lock that is held is respected, a stale one taken over", async () => {
+  test("a lock of an older release, which names no lease, counts for ten minutes", async () => {
     const url = urlOf("m5");
     await migrate({ url });
     await warehouse.sql("CREATE TABLE conversation_export_m5.schema_lock (owner String) ENGINE = Memory");
     expect(await stateOf(migrate({ url }))).toBe("migration_locked true");
+    await ageLock("m5", 590);
+    expect(await stateOf(migrate({ url }))).toBe("migration_locked true");
     expect(await warehouse.sql("EXISTS conversation_export_m5.schema_lock")).toBe("1");
-    const [path, root] = (
-      await warehouse.sql(
-        "SELECT metadata_path, (SELECT path FROM system.disks WHERE name = 'default') FROM system.tables WHERE database = 'conversation_export_m5' AND name = 'schema_lock'",
-      )
-    ).split("\t");
-    const old = new Date(Date.now() - 3_600_000);
-    await utimes(path?.startsWith("/") ? path : `${root}${path}`, old, old);
+    await ageLock("m5", 600);
     expect(await stateOf(migrate({ url }))).toBe("done");
     expect(await warehouse.sql("EXISTS conversation_export_m5.schema_lock")).toBe("0");
+  });
+
+  test("the lock of a killed migration is free after 30 seconds, for one of many", async () => {
+    const url = urlOf("m8");
+    const child = startMigration(url, "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)");
+    await once(child.stdout, "data");
+    child.kill("SIGKILL");
+    await once(child, "exit");
+    const held = await migrate({ url }).catch((error: Error) => error);
+    expect(held).toMatchObject({ code: "migration_locked", retryable: true });
+    expect((held as Error).message).toContain(`pid ${child.pid} on `);
+    await ageLock("m8", 20);
+    expect(await stateOf(migrate({ url }))).toBe("migration_locked true");
+    await ageLock("m8", 30);
+    const applied: string[] = [];
+    const onApplied = (name: string): void => void applied.push(name);
+    const states = await Promise.all(Array.from({ length: 6 }, () => stateOf(migrate({ url, onApplied }))));
+    expect(states).toContain("done");
+    for (const state of states) expect(["done", "migration_locked true"]).toContain(state);
+    expect(applied).toEqual([...new Set(applied)]);
+    expect(await stateOf(migrate({ url }))).toBe("done");
+    expect(await warehouse.sql("EXISTS conversation_export_m8.schema_lock")).toBe("0");
+  });
+
+  test("a live migration keeps its lock during a statement that takes longer than the lock counts", async () => {
+    const proxy = await startHoldingProxy(urlOf("m9"), "INSERT INTO schema_migrations");
+    try {
+      const running = stateOf(migrate({ url: proxy.url }));
+      await proxy.reached;
+      await ageLock("m9", 25);
+      await until("the lock is renewed", 10_000, async () => (await lockAge("m9")) < 20);
+      expect(await stateOf(migrate({ url: urlOf("m9") }))).toBe("migration_locked true");
+      proxy.release();
+      expect(await running).toBe("done");
+      expect(await warehouse.sql("EXISTS conversation_export_m9.schema_lock")).toBe("0");
+    } finally {
+      await proxy.close();
+    }
+  });
+
+  test("a migration whose lock was taken over stops before its next statement", async () => {
+    const proxy = await startHoldingProxy(urlOf("m10"), "INSERT INTO schema_migrations");
+    try {
+      const running = stateOf(migrate({ url: proxy.url }));
+      await proxy.reached;
+      await warehouse.sql("DROP TABLE conversation_export_m10.schema_lock");
+      await warehouse.sql(
+        "CREATE TABLE conversation_export_m10.schema_lock (owner String) ENGINE = Memory COMMENT 'another, lease 30 s'",
+      );
+      const readsBefore = proxy.count("system.tables");
+      await until(
+        "the holder looks at its lock",
+        10_000,
+        async () => proxy.count("system.tables") > readsBefore,
+      );
+      proxy.release();
+      expect(await running).toBe("migration_locked true");
+      expect(
+        await warehouse.sql(
+          "SELECT comment FROM system.tables WHERE database = 'conversation_export_m10' AND name = 'schema_lock'",
+        ),
+      ).toBe("another, lease 30 s");
+    } finally {
+      await proxy.close();
+    }
   });
 
   test("a URL without a database or with a user who may not create tables is an error", async () => {
@@ -131,6 +235,7 @@ describe("rows that were there before a migration", () => {
     await warehouse.sql(`ALTER TABLE ${name("clients")} DROP COLUMN rate_limits SETTINGS mutations_sync = 2`);
     await warehouse.sql(`INSERT INTO ${name("messages")} (client_id, date_created, message_id, version, conversation_id, record)
       SELECT 'old', fromUnixTimestamp64Micro(${DAY_0} + number, 'UTC'), toString(number), 1, toString(number % 7), '{}' FROM numbers(5000)`);
+    await warehouse.sql(noteDates("messages", { database: "conversation_export_m7" }));
     await warehouse.sql(`INSERT INTO ${name("end_users")} (client_id, end_user_id, version, external_ids, record)
       SELECT 'old', leftPad(toString(number), 6, '0'), 1, [concat('x', toString(number))], '{}' FROM numbers(5000)`);
     await warehouse.sql(`INSERT INTO ${name("clients")} (client_id, version) VALUES ('old', 1)`);
@@ -141,7 +246,7 @@ describe("rows that were there before a migration", () => {
     expect(states.filter(({ state }) => state === "applied").map((one) => one.name.slice(0, 4))).toEqual([
       "0005",
     ]);
-    await until("the parts are rewritten", async () => {
+    await until("the parts are rewritten", 10_000, async () => {
       const unfinished = `SELECT count() FROM system.mutations WHERE database = 'conversation_export_m7' AND NOT is_done`;
       return (await warehouse.sql(unfinished)) === "0";
     });
@@ -155,12 +260,10 @@ describe("rows that were there before a migration", () => {
         "SELECT data_compressed_bytes > 0 FROM system.data_skipping_indices WHERE database = 'conversation_export_m7' AND name = 'by_external_id'",
       ),
     ).toBe("1");
-    const reader = createReader({
-      url: warehouse.stack.clickhouse
-        .url("reader")
-        .replace(/\/conversation_export$/, "/conversation_export_m7"),
-      application: "test",
-    });
+    const session = sessions.open(
+      warehouse.stack.clickhouse.url("reader").replace(/\/conversation_export$/, "/conversation_export_m7"),
+    );
+    const reader = createReader({ session, lookups: session });
     const window = { clientId: "old", since: DAY_0, to: DAY_0 + 5000, pageSize: 100, wholeTies: false };
     const page = await reader.messagesByCreation({ ...window, conversationId: "3" });
     expect(page).toMatchObject({ rows: 100, next: { date: DAY_0 + 3 + 99 * 7 } });
@@ -168,7 +271,28 @@ describe("rows that were there before a migration", () => {
     const found = await reader.endUsers({ clientId: "old", limit: 10, externalId: "x4711" });
     expect(found).toMatchObject({ rows: 1, next: null });
     found.records.destroy();
-    await reader.close();
+  });
+
+  test("have their dates noted, once however often it runs", async () => {
+    const url = urlOf("m11");
+    await migrate({ url });
+    const sql = (statement: string): Promise<string> =>
+      warehouse.sql(statement.replaceAll("DB.", "conversation_export_m11."));
+    await sql(`INSERT INTO DB.messages (client_id, date_created, message_id, version)
+      SELECT 'old', fromUnixTimestamp64Micro(${DAY_0} + number % 2, 'UTC'), toString(number % 3), number FROM numbers(30)`);
+    await sql(`INSERT INTO DB.conversations (client_id, date_created, conversation_id, version)
+      VALUES ('old', fromUnixTimestamp64Micro(${DAY_0}, 'UTC'), '1', 1)`);
+    await sql("DROP TABLE DB.record_dates SYNC");
+    for (let run = 0; run < 2; run += 1) {
+      await sql(
+        "ALTER TABLE DB.schema_migrations DELETE WHERE name LIKE '0013%' SETTINGS mutations_sync = 2",
+      );
+      await migrate({ url });
+    }
+    expect(
+      await sql(`SELECT kind, id, groupArray(toUnixTimestamp64Micro(date_created) - ${DAY_0}) FROM
+        (SELECT kind, id, date_created FROM DB.record_dates FINAL ORDER BY ALL) GROUP BY kind, id ORDER BY kind, id`),
+    ).toBe("conversation\t1\t[0]\nmessage\t0\t[0,1]\nmessage\t1\t[0,1]\nmessage\t2\t[0,1]");
   });
 });
 
@@ -181,8 +305,10 @@ test("the server parses the statements for a cluster", async () => {
     })) {
       const tree = await warehouse.sql(`EXPLAIN AST ${statement}`);
       const [kind = ""] = tree.split(/\s/, 1);
-      expect(["CreateQuery", "AlterQuery"]).toContain(kind);
-      expect(statement).toMatch(/ON CLUSTER 'main'/);
+      expect(["CreateQuery", "AlterQuery", "InsertQuery"]).toContain(kind);
+      // An INSERT goes through the distributed tables.
+      if (kind === "InsertQuery") expect(statement).not.toContain("_local");
+      else expect(statement).toMatch(/ON CLUSTER 'main'/);
       if (kind === "CreateQuery") {
         expect(statement).toMatch(/ENGINE = (Replicated(Replacing)?MergeTree|Distributed)\b/);
       }
@@ -222,8 +348,8 @@ test("the server parses what else is said to a whole cluster", async () => {
   const topology = { cluster: "main" };
   const signal = new AbortController().signal;
   const statements = await recordStatements(async (url) => {
-    const deps = { url, application: "test", topology };
-    await migrate(deps);
+    await migrate({ url, topology });
+    const deps = { session: sessions.open(url, topology) };
     const deletion = createDeletion(deps);
     const [partitions, records, replacer] = [
       createPartitionStore(deps),
@@ -251,7 +377,7 @@ test("the server parses what else is said to a whole cluster", async () => {
         },
       )
       .catch(() => []);
-    await Promise.all([deletion.close(), partitions.close(), records.close(), replacer.close()]);
+    replacer.stop();
   });
   const toAll = statements.filter((statement) => !/^\s*(SELECT|INSERT)\b/.test(statement));
   const kinds = new Set<string>();
@@ -263,7 +389,7 @@ test("the server parses what else is said to a whole cluster", async () => {
   expect([...kinds]).toEqual(
     expect.arrayContaining(["CreateQuery", "AlterQuery", "DeleteQuery", "OptimizeQuery", "DropQuery"]),
   );
-  // What has been applied is known to all servers, whichever is asked.
+  // All servers know which migrations were applied.
   const questions = statements.filter((statement) => /schema_migrations/.test(statement));
   expect(questions.filter((one) => /clusterAllReplicas\('main'/.test(one))).not.toEqual([]);
 });
@@ -364,6 +490,8 @@ describe("columns for analysts", () => {
         outcome_status: "failed",
         reason_code: "other",
       },
+      // The reference of the attempt above.
+      { target: "1", target_kind: "id", version: handoffVersion, entry: "" },
       { target: "2", target_kind: "id", name: "", outcome_status: "", reason_code: null },
     ]);
 
@@ -408,8 +536,9 @@ describe("clients and keys, in unmerged parts", () => {
   test("the latest change of a client or a key counts", async () => {
     let now = 1_000;
     const { url } = warehouse.stack.clickhouse;
-    const store = createClientStore({ url: url("writer"), application: "test", now: () => now });
-    const reader = createReader({ url: url("reader"), application: "test" });
+    const store = createClientStore({ session: sessions.open(url("writer")), now: () => now });
+    const session = sessions.open(url("reader"));
+    const reader = createReader({ session, lookups: session });
     const hash = "a".repeat(64);
     const client = {
       clientId: "it's",
@@ -447,7 +576,7 @@ describe("clients and keys, in unmerged parts", () => {
     await store.saveClient(changed);
     expect(await store.findClient(client.clientId)).toEqual(changed);
     expect(await reader.findKey(hash)).toMatchObject({ linkBounds: "advancing", clientDeleted: false });
-    // What cannot be read counts as not given.
+    // An unreadable value counts as absent.
     expect((await reader.findKey(hash))?.rateLimits).toEqual({
       messages: [
         { requests: 10, seconds: 1 },
@@ -466,7 +595,5 @@ describe("clients and keys, in unmerged parts", () => {
     expect(await store.revokeKey("unknown")).toBe(false);
     expect(await store.listKeys(null)).toEqual([{ ...key, revoked: true }]);
     expect(await reader.findKey("b".repeat(64))).toBeNull();
-    await store.close();
-    await reader.close();
   });
 });

@@ -1,26 +1,13 @@
 import type { ConversationRecord, MessageRecord } from "@conversation-export/domain";
 import { createReader, type PageQuery, type WindowLines } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { bySize } from "../support/run/size.ts";
-import {
-  type Arrival,
-  conversation,
-  createRandom,
-  DAY,
-  DAY_0,
-  expectConversations,
-  expectMessages,
-  expectPages,
-  message,
-  publicText,
-  type Random,
-  readPage,
-  SECOND,
-  shuffled,
-  startWarehouse,
-  walk,
-  type Warehouse,
-} from "./warehouse-fixture.ts";
+import { bySize } from "../system/size.ts";
+import { type Arrival, expectConversations, expectMessages, expectPages } from "../warehouse/expected.ts";
+import { createRandom, type Random, shuffled } from "../warehouse/random.ts";
+import { conversation, DAY, DAY_0, message, publicText, SECOND } from "../warehouse/records.ts";
+import { readPage, walk } from "../warehouse/walk.ts";
+import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
+import { noteDates } from "../system/record-dates.ts";
 
 let warehouse: Warehouse;
 beforeAll(async () => {
@@ -56,35 +43,49 @@ const ODD_IDS = [
 ];
 
 function randomHandoffs(random: Random): Record<string, unknown>[] {
-  return Array.from({ length: random.below(4) }, (_, index) => ({
+  return Array.from({ length: random.int(4) }, (_, index) => ({
     name: random.pick([null, "Billing", 'quo"te']),
     handoff_id: random.pick([null, "h1", "h2", "x"]),
     id: random.pick(["x", "y", "h1", "'"]),
-    date_created: new Date(1_791_072_000_000 + random.below(3) * 1000).toISOString(),
+    date_created: new Date(1_791_072_000_000 + random.int(3) * 1000).toISOString(),
     reason_code: random.pick([null, "unclassified", "other"]),
-    reasoning: `attempt ${index} of ${random.below(1e9)}`,
+    reasoning: `attempt ${index} of ${random.int(1e9)}`,
   }));
 }
 
-/** Exports of some conversations of several clients: few instants, several versions, in random order of arrival. */
+/** Dates of creation that the exports of one record carry: mostly one, sometimes several, near or far. */
+function randomDates(random: Random, date: () => number): number[] {
+  const first = date();
+  if (random.chance(0.6)) return [first];
+  return [first, random.chance(0.5) ? first + 1 + random.int(500) : date(), date()];
+}
+
+/**
+ * Exports of some conversations of several clients: few instants, several versions, in random order of
+ * arrival.
+ */
 function randomConversations(random: Random, clients: string[], count: number): ConversationRecord[] {
   const records: ConversationRecord[] = [];
   for (const client of clients) {
     for (let i = 0; i < count; i += 1) {
-      const id = i < ODD_IDS.length ? (ODD_IDS[i] as string) : `c${random.below(1e9)}`;
-      const created = DAY_0 - DAY + random.below(24) * 12 * 3600 * SECOND + random.below(3);
-      for (let version = 1 + random.below(5); version > 0; version -= 1) {
+      const id = i < ODD_IDS.length ? (ODD_IDS[i] as string) : `c${random.int(1e9)}`;
+      const dates = randomDates(
+        random,
+        () => DAY_0 - DAY + random.int(24) * 12 * 3600 * SECOND + random.int(3),
+      );
+      for (let version = 1 + random.int(5); version > 0; version -= 1) {
+        const created = random.pick(dates);
         records.push(
           conversation(
             {
               client,
-              time: DAY_0 + 10 * DAY + random.below(4),
-              partition: random.below(2),
+              time: DAY_0 + 10 * DAY + random.int(4),
+              partition: random.int(2),
               offset: records.length,
             },
             id,
             created,
-            created + random.below(8) * DAY + random.below(2),
+            created + random.int(8) * DAY + random.int(2),
             {
               inquiry_summary: `export ${records.length}`,
               ...(random.chance(0.6) ? { handoffs: randomHandoffs(random) } : {}),
@@ -105,7 +106,7 @@ async function writeInBatches<R extends ConversationRecord | MessageRecord>(
 ): Promise<Arrival<R>[]> {
   const arrivals: Arrival<R>[] = [];
   for (let at = 0; at < records.length; ) {
-    const batch = records.slice(at, at + 1 + random.below(largest));
+    const batch = records.slice(at, at + 1 + random.int(largest));
     at += batch.length;
     for (let times = random.chance(0.3) ? 2 : 1; times > 0; times -= 1) {
       const uploadedAt = DAY_0 + 20 * DAY + arrivals.length * SECOND;
@@ -156,14 +157,14 @@ describe("random data in unmerged parts", () => {
     const records: MessageRecord[] = [];
     for (const client of clients) {
       for (let i = 0; i < bySize(36, 60); i += 1) {
-        const id = i < ODD_IDS.length ? (ODD_IDS[i] as string) : `m${random.below(1e9)}`;
-        const created = DAY_0 - DAY + random.below(20) * 12 * 3600 * SECOND;
-        for (let version = 1 + random.below(3); version > 0; version -= 1) {
+        const id = i < ODD_IDS.length ? (ODD_IDS[i] as string) : `m${random.int(1e9)}`;
+        const dates = randomDates(random, () => DAY_0 - DAY + random.int(20) * 12 * 3600 * SECOND);
+        for (let version = 1 + random.int(3); version > 0; version -= 1) {
           records.push(
             message(
-              { client, time: DAY_0 + 9 * DAY + random.below(3), offset: records.length },
+              { client, time: DAY_0 + 9 * DAY + random.int(3), offset: records.length },
               id,
-              created,
+              random.pick(dates),
               random.pick(["c1", "c2", "it's \\ \0 odd", "gone"]),
               { message_data: { _type: "text", body: `export ${records.length}` } },
             ),
@@ -260,11 +261,8 @@ describe("random data in unmerged parts", () => {
   });
 
   test.each([1, 5, 100, 40_000])("windows as lines, in steps of %d rows", async (stepRows) => {
-    const reader = createReader({
-      url: warehouse.stack.clickhouse.url("reader"),
-      application: "test",
-      stepRows,
-    });
+    const session = warehouse.session("reader");
+    const reader = createReader({ session, lookups: session, stepRows });
     for (const client of clients) {
       for (const window of windows) {
         const wanted = { client, ...window };
@@ -280,7 +278,6 @@ describe("random data in unmerged parts", () => {
       }
     }
     expect(await walkLines(reader.lines.messages, "nobody", week)).toEqual({ lines: [], steps: 1 });
-    await reader.close();
   });
 
   test("every position of the window, also one that no record has, starts the page behind it", async () => {
@@ -520,6 +517,7 @@ describe("ties", () => {
       SELECT client_id, date_created, message_id, version, date_created, '{"h":', '}' FROM messages WHERE client_id = 'huge'`);
     await warehouse.sql(`INSERT INTO conversation_updates (client_id, date_updated, conversation_id, version, date_created, head, tail)
       SELECT client_id, date_created, conversation_id, version, date_created, head, tail FROM conversations WHERE client_id = 'huge'`);
+    for (const table of ["conversations", "messages"] as const) await warehouse.sql(noteDates(table));
     const { reader } = warehouse;
     for (const read of [
       reader.messagesByCreation,
@@ -540,7 +538,10 @@ describe("many superseded updates", () => {
   // More than a tie may hold, and than the first looks of a small page.
   const SUPERSEDED = bySize(12_000, 30_000);
 
-  /** `exports` versions of one conversation, updated every microsecond from `first` on, only the last of them live. */
+  /**
+   * `exports` versions of one conversation, updated every microsecond from `first` on, only the last of them
+   * live.
+   */
   async function exportOften(client: string, id: string, exports: number, first: number): Promise<void> {
     await warehouse.sql(`INSERT INTO conversation_updates (client_id, date_updated, conversation_id, version, date_created, head, tail)
       SELECT '${client}', fromUnixTimestamp64Micro(${first} + number, 'UTC'), '${id}', number + 1, fromUnixTimestamp64Micro(${created}, 'UTC'), concat('{"id":"${id}","v":', toString(number + 1), ',"h":'), '}'
@@ -548,6 +549,7 @@ describe("many superseded updates", () => {
     await warehouse.sql(`INSERT INTO conversations (client_id, date_created, conversation_id, version, date_updated, head, tail)
       SELECT client_id, date_created, conversation_id, version, date_updated, head, tail
       FROM conversation_updates WHERE client_id = '${client}' AND conversation_id = '${id}' AND version = ${exports}`);
+    await warehouse.sql(noteDates("conversations"));
   }
 
   test("a walk passes over more of them than it looks at first", async () => {

@@ -8,17 +8,12 @@ import {
   normaliseExported,
   windowCreated,
   windowUpdated,
-} from "../support/reference/index.ts";
-import { createSample, type RecordKind } from "../support/sample/index.ts";
-import {
-  createRandom,
-  DAY,
-  seed,
-  shuffled,
-  startWarehouse,
-  walk,
-  type Warehouse,
-} from "./warehouse-fixture.ts";
+} from "../reference/index.ts";
+import { createSample, type RecordKind } from "../sample/index.ts";
+import { createRandom, seed, shuffled } from "../warehouse/random.ts";
+import { DAY } from "../warehouse/records.ts";
+import { walk } from "../warehouse/walk.ts";
+import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 
 const full = process.env["TEST_SIZE"] === "full";
 const CLIENTS = ["acme", "globex"];
@@ -37,7 +32,10 @@ const TOPICS: Readonly<Record<RecordKind, string>> = {
 
 type Taken = { readonly delivered: Delivered; readonly type: EventType };
 
-/** Sample events as they lie on the bus, some of them replayed dead letters with the position of their arrival. */
+/**
+ * Sample events as they lie on the bus, some of them replayed dead letters with the position of their
+ * arrival.
+ */
 function deliver(random: ReturnType<typeof createRandom>): Taken[] {
   const sample = createSample({
     seed: `${seed}`,
@@ -58,8 +56,8 @@ function deliver(random: ReturnType<typeof createRandom>): Taken[] {
     // One record stays on one partition.
     const partition = Buffer.from(event.key).reduce((sum, byte) => sum + byte, 0) % 3;
     const place = `${topic} ${partition}`;
-    const offset = offsets.get(place) ?? random.below(1e6);
-    offsets.set(place, offset + 1 + random.below(2));
+    const offset = offsets.get(place) ?? random.int(1e6);
+    offsets.set(place, offset + 1 + random.int(2));
     const delivered = { event: { value: event.value, headers: event.headers }, topic, partition, offset };
     return { delivered: { ...delivered, busTime: BigInt(busTime) }, type: TYPES[event.kind] };
   });
@@ -105,15 +103,13 @@ beforeAll(async () => {
     else rejected.push({ topic, partition, offset, reason: outcome.reason });
   }
 
-  // Any order, repetition and cut into batches.
+  // In any order, with repetitions and in any batches.
   const arrivals = shuffled(random, [...records, ...records.filter(() => random.chance(0.1))]);
   const batches = new Map<EventType, Batch>();
   const flush = async (batch: Batch): Promise<void> => {
-    batch.fillUpload(random.below(1e9));
+    batch.fillUpload(random.int(1e9));
     for (let from = 0; from < batch.records(); ) {
-      const to = random.chance(0.5)
-        ? batch.records()
-        : Math.min(batch.records(), from + 1 + random.below(500));
+      const to = random.chance(0.5) ? batch.records() : Math.min(batch.records(), from + 1 + random.int(500));
       for (const insert of batch.inserts(from, to)) await warehouse.writer.insert(insert);
       from = to;
     }

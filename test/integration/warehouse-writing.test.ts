@@ -1,22 +1,14 @@
 import type { ConversationRecord } from "@conversation-export/domain";
 import { createBatch, type PageQuery } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { bySize } from "../support/run/size.ts";
-import {
-  type Arrival,
-  conversation,
-  createRandom,
-  DAY,
-  DAY_0,
-  expectConversations,
-  message,
-  publicText,
-  SECOND,
-  startWarehouse,
-  walk,
-  type Warehouse,
-} from "./warehouse-fixture.ts";
-import { SHARDS } from "../support/run/shards.ts";
+import { ROWS_WITHOUT_DATE } from "../system/record-dates.ts";
+import { bySize } from "../system/size.ts";
+import { type Arrival, expectConversations } from "../warehouse/expected.ts";
+import { createRandom } from "../warehouse/random.ts";
+import { conversation, DAY, DAY_0, message, publicText, SECOND } from "../warehouse/records.ts";
+import { walk } from "../warehouse/walk.ts";
+import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
+import { SHARDS } from "../system/shards.ts";
 
 let warehouse: Warehouse;
 beforeAll(async () => {
@@ -37,7 +29,7 @@ function idOf(text: string): string {
 
 describe("between the inserts of a batch", () => {
   const entry = (id: string, day: number, reasoning: string) => ({
-    handoff_id: id,
+    handoff_id: null,
     id: `${id}-attempt`,
     date_created: `2026-10-0${day}T00:00:00Z`,
     reasoning,
@@ -57,7 +49,8 @@ describe("between the inserts of a batch", () => {
   }
 
   // What holds at every moment: both windows show the same text of a record, all fields but the handoffs come
-  // from one export, a new record shows nowhere before its last insert. Handoffs may be ahead of the other fields.
+  // from one export, a new record shows nowhere before its last insert. Handoffs may be ahead of the other
+  // fields.
   test("every field but handoffs is old until the last insert, and then new, in both windows", async () => {
     const old = at("b1", "known", 1, 5, [entry("h", 1, "old h")]);
     await warehouse.write([old]);
@@ -77,7 +70,7 @@ describe("between the inserts of a batch", () => {
       next.handoffs.map(({ entry }) => entry),
     );
     expect(mergedText).toContain("new k");
-    for (const statements of [1, 2]) {
+    for (const statements of [2, 3]) {
       await warehouse.write([next, fresh], DAY_0, statements);
       expect(await windows("b1"), `${statements} statements`).toEqual({
         created: [mergedText],
@@ -103,14 +96,16 @@ describe("between the inserts of a batch", () => {
     await warehouse.write([old]);
     const next = at("b2", "known", 2, 3 * DAY);
     const oldText = publicText(old);
-    await warehouse.write([next, at("b2", "unknown", 2, DAY)], DAY_0, 1);
-    expect(await windows("b2")).toEqual({ created: [oldText], updated: [oldText] });
+    for (const statements of [1, 2]) {
+      await warehouse.write([next, at("b2", "unknown", 2, DAY)], DAY_0, statements);
+      expect(await windows("b2")).toEqual({ created: [oldText], updated: [oldText] });
+    }
   });
 
   test("an older export that arrives later changes no field at any moment", async () => {
     const latest = at("b3", "known", 9, 5);
     await warehouse.write([latest]);
-    for (const statements of [1, 2]) {
+    for (const statements of [1, 2, 3]) {
       await warehouse.write([at("b3", "known", 2, 3 * DAY)], DAY_0, statements);
       expect(await windows("b3")).toEqual({ created: [publicText(latest)], updated: [publicText(latest)] });
     }
@@ -120,10 +115,38 @@ describe("between the inserts of a batch", () => {
     const batch = createBatch("conversation.exported", 1);
     batch.add(at("b4", "c", 1, 1, [entry("h", 1, "h")]));
     expect(batch.inserts(0, 1).map(({ table }) => table)).toEqual([
+      "record_dates",
       "handoffs",
       "conversation_updates",
       "conversations",
     ]);
+  });
+
+  test("no row is there without its date, wherever the writer stops", async () => {
+    const handoffs = [entry("h", 1, "h")];
+    let written = 0;
+    for (const [type, statements] of [
+      ["conversation", 4],
+      ["message", 2],
+    ] as const) {
+      for (let stop = 1; stop <= statements; stop += 1) {
+        // Under the same date as before, and under another one.
+        for (const id of ["same", `${stop}`]) {
+          const attributes = { client: "b5", time: DAY_0 + stop };
+          const date = id === "same" ? created : created + stop;
+          const record =
+            type === "message"
+              ? message(attributes, id, date, "c")
+              : conversation(attributes, id, date, date, { handoffs });
+          await warehouse.write([record], DAY_0, stop);
+          written += stop - 1;
+          expect(await warehouse.sql(ROWS_WITHOUT_DATE), `${type} ${id}, ${stop} statements`).toBe("");
+        }
+      }
+    }
+    const tables = ["handoffs", "conversation_updates", "conversations", "messages"];
+    const counts = tables.map((table) => `SELECT count() AS n FROM ${table} WHERE client_id = 'b5'`);
+    expect(await warehouse.sql(`SELECT sum(n) FROM (${counts.join(" UNION ALL ")})`)).toBe(`${written}`);
   });
 });
 
@@ -136,7 +159,7 @@ describe("records that change while a window is read", () => {
   ] as const)("between the pages of the %s window", async (_, by, read) => {
     for (let round = 0; round < bySize(2, 20); round += 1) {
       const client = `p.${by}.${round}`;
-      const random = createRandom(base.below(1e9));
+      const random = createRandom(base.int(1e9));
       const arrivals: Arrival<ConversationRecord>[] = [];
       const updatedAt = new Map<string, number>();
       let version = 0;
@@ -154,19 +177,19 @@ describe("records that change while a window is read", () => {
         arrivals.push(...records.map((record) => ({ record, uploadedAt: DAY_0 })));
       };
       const ids = Array.from({ length: bySize(28, 40) }, (_, i) => `c${i}`);
-      await exportNow(ids, () => created + random.below(5) * SECOND);
+      await exportNow(ids, () => created + random.int(5) * SECOND);
       const window = { since: created, to: created + 10 * SECOND };
       const before = expectConversations(arrivals, { client, by, ...window });
       let fresh = 100;
       const walked = await walk(
         warehouse.reader[read],
-        query(client, 1 + random.below(7), window),
+        query(client, 1 + random.int(7), window),
         async () => {
           const some = ids.filter(() => random.chance(0.2));
           // Updates go on in time: within an instant, to a later one, and out of the window.
           await exportNow(some, (id) => (updatedAt.get(id) ?? 0) + random.pick([0, 1, SECOND, 3 * SECOND]));
           fresh += 1;
-          if (random.chance(0.5)) await exportNow([`c${fresh}`], () => created + random.below(12) * SECOND);
+          if (random.chance(0.5)) await exportNow([`c${fresh}`], () => created + random.int(12) * SECOND);
         },
       );
       const after = expectConversations(arrivals, { client, by, ...window });
@@ -189,7 +212,7 @@ describe("records that change while a window is read", () => {
   });
 
   test("during the query of a page", async () => {
-    // Of writes and of reads in both orders, which go on beside each other.
+    // Number of concurrent writes, and of reads in both orders.
     const AT_LEAST = 20;
     const client = "race";
     const random = createRandom(8);
@@ -300,7 +323,7 @@ describe("what a batch may hold", () => {
     const batch = createBatch("conversation.exported", 1);
     const expected: string[] = [];
     for (let i = 0; i < 30; i += 1) {
-      const handoffs = Array.from({ length: random.below(3) }, (_, n) => ({
+      const handoffs = Array.from({ length: random.int(3) }, (_, n) => ({
         id: `${n}`,
         date_created: "2026-10-04T00:00:00Z",
       }));
@@ -323,7 +346,7 @@ describe("what a batch may hold", () => {
     batch.fillUpload(DAY_0);
     batch.fillUpload(DAY_0 + 5);
     for (let from = 0; from < 30; ) {
-      const to = Math.min(30, from + 1 + random.below(8));
+      const to = Math.min(30, from + 1 + random.int(8));
       for (const insert of batch.inserts(from, to)) await warehouse.writer.insert(insert);
       from = to;
     }

@@ -1,29 +1,25 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { type Stack, startStack } from "@conversation-export/local-stack";
 import { createWatermarkWriter, migrate, type WatermarkWriter } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { startTestStack, type TestStack } from "../system/test-stack.ts";
+import { createSessions } from "../system/warehouse-sessions.ts";
 
 const SECOND = 1_000_000;
 /** Of the machine that ClickHouse runs on as well. */
 const nowMicros = (): number => Date.now() * 1000;
 
-let dir: string;
-let stack: Stack;
+let stack: TestStack;
 let store: WatermarkWriter;
+const sessions = createSessions();
 
 beforeAll(async () => {
-  dir = await mkdtemp(join(tmpdir(), "watermarks-test-"));
-  stack = await startStack({ dir, servers: ["clickhouse"] });
+  stack = await startTestStack({ servers: ["clickhouse"] });
   await migrate({ url: stack.clickhouse.url("migrator") });
-  store = createWatermarkWriter({ url: stack.clickhouse.url("writer"), application: "test" });
+  store = createWatermarkWriter({ session: sessions.open(stack.clickhouse.url("writer")) });
 });
 
 afterAll(async () => {
-  await store?.close();
+  await sessions.close();
   await stack?.stop();
-  await rm(dir, { recursive: true, force: true });
 });
 
 it("keeps the largest instant of each list", async () => {

@@ -1,0 +1,33 @@
+import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+
+/** The blocks of commands below a heading of a page in docs. */
+export const commandsOf = (page: string, heading: string): string[] => {
+  const text = readFileSync(join(ROOT, "docs", page), "utf8");
+  const [, section = ""] = text.split(`\n## ${heading}\n`);
+  const [own = ""] = section.split("\n## ");
+  return Array.from(own.matchAll(/^```sh\n(.*?)^```$/gms), ([, block = ""]) => block);
+};
+
+/** Runs commands of a page one after the other, as a person would in a shell; rejects when one fails. */
+export const runCommands = async (
+  env: Readonly<Record<string, string>>,
+  ...blocks: readonly string[]
+): Promise<string> => {
+  // The command is installed already, and npx takes its time to find that out.
+  const script = ["set -euo pipefail", 'npx() { "$@"; }', ...blocks].join("\n");
+  const { stdout } = await promisify(execFile)("bash", ["-c", script], {
+    cwd: ROOT,
+    env: {
+      ...env,
+      PATH: `${join(ROOT, "node_modules/.bin")}:${process.env["PATH"]}`,
+      NODE_COMPILE_CACHE: join(ROOT, ".cache/compile"),
+    },
+  });
+  return stdout;
+};

@@ -1,0 +1,23 @@
+import type { JobName } from "@conversation-export/queue";
+
+/**
+ * Statements that identify each job: those that write, and those between which it has something to lose. No
+ * statement that a process sends at its start matches.
+ */
+const STATEMENTS: Readonly<Record<JobName, RegExp>> = {
+  windows: /INSERT INTO upload_windows|groupUniqArray\(p\)/,
+  reconcile: /"kind":"carried"/,
+  replay: /(INSERT INTO|FROM) replayed_letters/,
+  retention: /param_run=retention-|DROP PART \{name/,
+  erasure:
+    /\berase \w|INSERT INTO suppressions(?![^]*"secret")|(INSERT INTO|ALTER TABLE) data_subject_requests/,
+  compact: /OPTIMIZE TABLE|compaction_checks|param_run=compact |INSERT INTO upload_windows/,
+  backfill:
+    /INSERT INTO (record_dates|conversations|conversation_updates|handoffs|messages|end_users) \(|SYSTEM STOP MERGES|INSERT INTO job_keys(?![^]*"carried")|(DELETE FROM \w+|ALTER TABLE \w+ DELETE) WHERE/,
+};
+
+/** The job that sent a statement; null when none of `jobs` did. */
+export const jobOfStatement =
+  (jobs: readonly JobName[]) =>
+  (text: string): JobName | null =>
+    jobs.find((job) => STATEMENTS[job].test(text)) ?? null;

@@ -1,0 +1,258 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import {
+  type Admin,
+  type BusMessage,
+  type ConsumerDeps,
+  createAdmin,
+  createConsumer,
+  createGroupProgress,
+  createProducer,
+  createRangeReader,
+  type MessageSlice,
+  type Producer,
+  type Taken,
+} from "@conversation-export/bus";
+import { createLogger } from "@conversation-export/runtime";
+import kafkajs, { type Kafka } from "kafkajs";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { isFullSize } from "../system/size.ts";
+import { startTestStack, type TestStack } from "../system/test-stack.ts";
+import { until } from "../system/until.ts";
+
+const DEADLINE_MS = 120_000;
+const MIB = 1024 * 1024;
+
+let stack: TestStack;
+let admin: Admin;
+let zstd: Producer;
+/** For what the project never does itself: transactions. */
+let kafka: Kafka;
+let names = 0;
+const stops: (() => Promise<void>)[] = [];
+
+const log = createLogger({ service: "test", level: "silent" });
+const connection = () => ({ brokers: stack.kafka.brokers, clientId: "test", log });
+
+beforeAll(async () => {
+  stack = await startTestStack({ servers: ["kafka"] });
+  kafka = new kafkajs.Kafka({ brokers: [...stack.kafka.brokers], logLevel: kafkajs.logLevel.NOTHING });
+  admin = createAdmin(connection());
+  zstd = createProducer({ ...connection(), compression: "zstd" });
+  for (const client of [admin, zstd]) await client.start();
+});
+
+afterEach(async () => {
+  for (const stop of stops.splice(0).reverse()) await stop();
+});
+
+afterAll(async () => {
+  for (const client of [zstd, admin]) await client?.stop();
+  await stack?.stop();
+});
+
+const newTopic = async (partitions = 1, config: Record<string, string> = {}): Promise<string> => {
+  const topic = `fetch-${++names}`;
+  await admin.createTopics([{ topic, partitions, config }]);
+  return topic;
+};
+
+const openTransaction = async (topic: string, id: string) => {
+  const own = kafka.producer({ transactionalId: `${topic}-${id}`, maxInFlightRequests: 1, idempotent: true });
+  await own.connect();
+  stops.push(() => own.disconnect());
+  const transaction = await own.transaction();
+  const write = (value: string) =>
+    transaction.send({ topic, messages: [{ key: Buffer.alloc(4), value, partition: 0 }] });
+  return { write, abort: () => transaction.abort(), commit: () => transaction.commit() };
+};
+
+const valuesOf = (messages: readonly BusMessage[]): number[] => messages.map(({ value }) => Number(value));
+
+/** A member that takes what `take` says, else everything. */
+const startMember = async (
+  topic: string,
+  take: (slice: MessageSlice) => Taken = () => "continue",
+  more: Partial<ConsumerDeps> = {},
+) => {
+  const seen: BusMessage[] = [];
+  const crashes: unknown[] = [];
+  let epoch = 0;
+  let next = 0;
+  const consumer = createConsumer({
+    ...connection(),
+    groupId: `group-${topic}`,
+    topics: [topic],
+    onMessages: (slice) => {
+      next = slice.nextOffset;
+      const taken = take(slice);
+      seen.push(...slice.messages.slice(0, typeof taken === "object" ? taken.processed : undefined));
+      return taken;
+    },
+    onAssigned: (assignment) => {
+      epoch = assignment.epoch;
+    },
+    onRebalancing: () => {},
+    onCrash: (error) => crashes.push(error),
+    ...more,
+  });
+  await consumer.start();
+  const reads = (what: string, isDone: () => boolean) =>
+    until(what, DEADLINE_MS, () => {
+      if (crashes.length > 0) throw crashes[0];
+      return isDone();
+    });
+  return { consumer, seen, reads, epoch: () => epoch, next: () => next };
+};
+
+it("gives the group no message of an aborted transaction, wherever a fetch begins", async () => {
+  const topic = await newTopic();
+  const one = await openTransaction(topic, "one");
+  const two = await openTransaction(topic, "two");
+  const three = await openTransaction(topic, "three");
+  await one.write("100");
+  await two.write("200");
+  await three.write("1");
+  await two.write("201");
+  await one.write("101");
+  // In another order than they began. A marker is written after the answer.
+  const progress = createGroupProgress({ ...connection(), groupId: "none" });
+  await progress.start();
+  stops.push(progress.stop);
+  const reaches = (end: number) =>
+    until(`the end ${end}`, DEADLINE_MS, async () => (await progress.fetch(topic))[0]?.end === end);
+  await two.abort();
+  await reaches(6);
+  await one.write("102");
+  await one.abort();
+  await reaches(8);
+  await three.commit();
+  await reaches(9);
+  await zstd.send(topic, [{ key: "k", value: "2" }]);
+  const end = 10;
+
+  for (let from = 0; from < end; from += 1) {
+    const groupId = `group-${topic}-${from}`;
+    await admin.setCommitted(groupId, [{ topic, partition: 0, offset: from }]);
+    const member = await startMember(topic, undefined, { groupId });
+    await member.reads(`from ${from} to the end`, () => member.next() === end);
+    expect(valuesOf(member.seen), `from ${from}`).toEqual([1, 2].slice(from <= 2 ? 0 : 1));
+    await member.consumer.stop();
+  }
+});
+
+it("passes control records alone and commits behind them", async () => {
+  const topic = await newTopic();
+  const member = await startMember(topic);
+  const open = await openTransaction(topic, "one");
+  await open.write("100");
+  await open.abort();
+  await member.reads("the end", () => member.next() === 2);
+  expect(member.seen).toEqual([]);
+  expect(await member.consumer.commit(member.epoch(), [{ topic, partition: 0, offset: 2 }])).toBe(
+    "committed",
+  );
+});
+
+/** A producer that puts everything of one call into one batch, as ours does not. */
+const startRaw = async () => {
+  const raw = kafka.producer();
+  await raw.connect();
+  stops.push(() => raw.disconnect());
+  return (topic: string, values: readonly (Buffer | string)[], partition = 0) => {
+    const all = values.map((value) => ({ key: null, value, partition }));
+    // kafkajs would put them together in quadratic time.
+    const messages = Object.assign(all, { reduce: () => ({ [partition]: all }) });
+    return raw.send({ topic, compression: kafkajs.CompressionTypes.ZSTD, messages });
+  };
+};
+
+it("reads a batch of 200,000 messages, and one of half a GiB at full size", async () => {
+  const topic = await newTopic();
+  const send = await startRaw();
+  await send(
+    topic,
+    Array.from({ length: 200_000 }, (_, index) => String(index)),
+  );
+  const large = isFullSize ? 550 : 20;
+  await send(
+    topic,
+    Array.from({ length: large }, () => Buffer.alloc(MIB)),
+  );
+  await send(topic, ["end"]);
+  let [sum, mib, isEnd] = [0, 0, false];
+  const member = await startMember(topic, ({ messages }) => {
+    for (const { value } of messages) {
+      if (value?.length === MIB) mib += 1;
+      else if (value?.toString() === "end") isEnd = true;
+      else sum += Number(value);
+    }
+    return "continue";
+  });
+  await member.reads("the last message", () => isEnd);
+  expect([sum, mib]).toEqual([(199_999 * 200_000) / 2, large]);
+});
+
+it("names the place of a record that is too large to be held, and goes on", async () => {
+  const topic = await newTopic();
+  const send = await startRaw();
+  await send(topic, ["first", Buffer.alloc(70 * MIB), "kept"]);
+  await send(topic, ["next"]);
+  const member = await startMember(topic);
+  await member.reads("the last message", () => member.next() === 4);
+  expect(member.seen).toMatchObject([
+    { offset: 0, value: Buffer.from("first") },
+    { offset: 1, value: null, unreadable: { lastOffset: 1, why: expect.stringContaining("too large") } },
+    { offset: 2, value: Buffer.from("kept") },
+    { offset: 3, value: Buffer.from("next") },
+  ]);
+  const reader = createRangeReader(connection());
+  await reader.start();
+  stops.push(reader.stop);
+  const offsets: number[] = [];
+  for await (const messages of reader.read({ topic, partition: 0, from: 2, to: 4 })) {
+    offsets.push(...messages.map(({ offset }) => offset));
+  }
+  expect(offsets).toEqual([2, 3]);
+});
+
+it.each([
+  "zstd",
+  "gzip",
+  "lz4",
+  "snappy",
+])("unpacks a compressed backlog of %s bit by bit: memory stays near what the owner takes", async (codec) => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  const topic = await newTopic(4, { "compression.type": codec });
+  const send = await startRaw();
+  const text = Buffer.from("to and fro and back ".repeat(MIB / 20));
+  // 128 MiB, which the broker sends in one response of a few MiB.
+  for (let index = 0; index < 8; index += 1) {
+    await send(
+      topic,
+      Array.from({ length: 16 }, () => text),
+      index % 4,
+    );
+  }
+  const takes = 24 * MIB;
+  let taken = 0;
+  collect();
+  const before = process.memoryUsage().arrayBuffers;
+  let peak = 0;
+  const member = await startMember(topic, ({ messages }) => {
+    collect();
+    peak = Math.max(peak, process.memoryUsage().arrayBuffers - before);
+    let processed = 0;
+    for (const { value } of messages) {
+      if (taken >= takes) return { processed, pause: true };
+      processed += 1;
+      taken += value?.length ?? 0;
+    }
+    return "continue";
+  });
+  await member.reads("all wait for room", () => member.consumer.pausedCount() === 4);
+  console.log(`${codec}: ${(peak / MIB).toFixed(1)} MiB at most, ${(taken / MIB).toFixed(1)} MiB taken`);
+  expect(taken).toBeGreaterThanOrEqual(takes);
+  expect(peak).toBeLessThan(takes + 32 * MIB);
+});

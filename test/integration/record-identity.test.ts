@@ -1,0 +1,127 @@
+import type { ConversationRecord, MessageRecord } from "@conversation-export/domain";
+import type { PageQuery } from "@conversation-export/warehouse";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { seedOfRun, bySize } from "../system/size.ts";
+import { type Arrival, expectConversations, expectMessages } from "../warehouse/expected.ts";
+import { createRandom } from "../sample/values/random.ts";
+import { conversation, DAY, DAY_0, message, SECOND } from "../warehouse/records.ts";
+import { readPage } from "../warehouse/walk.ts";
+import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
+
+const CLIENT = "acme";
+const IDS = bySize(40, 200);
+/** Fewest times that each list is read meanwhile. */
+const POLLS = bySize(5, 100);
+/** Fewest exports of conversations, and of messages. */
+const EXPORTS = bySize(200, 2_000);
+const WINDOW = { since: DAY_0 - 100 * DAY, to: DAY_0 + 100 * DAY };
+const QUERY: PageQuery = { clientId: CLIENT, ...WINDOW, pageSize: 10_000, wholeTies: false };
+
+let warehouse: Warehouse;
+beforeAll(async () => {
+  warehouse = await startWarehouse();
+  await warehouse.sql("SYSTEM START MERGES");
+});
+afterAll(() => warehouse?.stop());
+
+const idsOf = (records: readonly string[]): string[] =>
+  records.map((text) => (JSON.parse(text) as { _id: string })._id);
+
+const linesOf = async (list: "conversations" | "messages"): Promise<string[]> => {
+  const chunks: Buffer[] = [];
+  const lines = await warehouse.reader.lines[list].read({ clientId: CLIENT, ...WINDOW });
+  for await (const chunk of lines) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString().split("\n").filter(Boolean);
+};
+
+const conversationReads: Readonly<Record<string, () => Promise<string[]>>> = {
+  created: async () => readPage(await warehouse.reader.conversationsByCreation(QUERY)),
+  "created, whole ties": async () =>
+    readPage(await warehouse.reader.conversationsByCreation({ ...QUERY, wholeTies: true })),
+  updated: async () => readPage(await warehouse.reader.conversationsByUpdate(QUERY)),
+  lines: () => linesOf("conversations"),
+};
+const messageReads: Readonly<Record<string, () => Promise<string[]>>> = {
+  created: async () => readPage(await warehouse.reader.messagesByCreation(QUERY)),
+  lines: () => linesOf("messages"),
+};
+
+test("while exports change dates, every answer has each record once, and all that were there before", async () => {
+  const seed = seedOfRun("record identity");
+  const arrivals: Arrival<ConversationRecord>[] = [];
+  const messageArrivals: Arrival<MessageRecord>[] = [];
+  const readable = new Set<string>();
+  let offset = 0;
+  const polls: Record<string, number> = {};
+  let writing = true;
+
+  const write = async (writer: number): Promise<void> => {
+    const random = createRandom(seed, `writer ${writer}`);
+    for (let batch = 0; writing; batch += 1) {
+      const uploadedAt = DAY_0 + 20 * DAY + batch * SECOND + writer;
+      const number = random.int(IDS);
+      const created = DAY_0 + random.int(4) * 20 * DAY + random.int(3);
+      offset += 1;
+      // Each writer owns a partition, as ingest processes do; an export may arrive late.
+      const at = { client: CLIENT, time: DAY_0 + 10 * DAY + random.int(1_000), partition: writer, offset };
+      const record = conversation(at, `c${number}`, created, created + random.int(10) * DAY, {
+        handoffs: [
+          {
+            name: "Desk",
+            handoff_id: random.pick(["h1", "h2", "h3"]),
+            id: `a${number}`,
+            date_created: new Date((DAY_0 + random.int(5) * SECOND) / 1000).toISOString(),
+            reason_code: null,
+            reasoning: `export ${offset}`,
+          },
+        ],
+      });
+      const said = message(at, `m${number}`, created, random.pick(["c1", "c2"]), {});
+      arrivals.push({ record, uploadedAt });
+      messageArrivals.push({ record: said, uploadedAt });
+      await warehouse.write([record], uploadedAt);
+      await warehouse.write([said], uploadedAt);
+      readable.add(String(number));
+    }
+  };
+
+  const reads = [
+    ...Object.entries(conversationReads).map(([name, read]) => ({
+      name: `conversations ${name}`,
+      letter: "c",
+      read,
+    })),
+    ...Object.entries(messageReads).map(([name, read]) => ({ name: `messages ${name}`, letter: "m", read })),
+  ];
+  const poll = async ({ name, letter, read }: (typeof reads)[number]): Promise<void> => {
+    for (let times = 0; writing; times += 1) {
+      const before = [...readable].map((number) => `${letter}${number}`);
+      const ids = idsOf(await read());
+      expect(new Set(ids).size, `${name}: ${ids.join()}`).toBe(ids.length);
+      expect(ids, name).toEqual(expect.arrayContaining(before));
+      polls[name] = times;
+      if (arrivals.length >= EXPORTS && reads.every((one) => (polls[one.name] ?? 0) >= POLLS))
+        writing = false;
+    }
+  };
+  const stopAtFailure = (error: unknown): never => {
+    writing = false;
+    throw error;
+  };
+  await Promise.all([write(0), write(1), ...reads.map(poll)].map((work) => work.catch(stopAtFailure)));
+  console.log(`exports: ${arrivals.length}, polls: ${JSON.stringify(polls)}`);
+
+  const window = { client: CLIENT, ...WINDOW };
+  const created = expectConversations(arrivals, { ...window, by: "dateCreated" }).map(({ text }) => text);
+  const updated = expectConversations(arrivals, { ...window, by: "dateUpdated" }).map(({ text }) => text);
+  const said = expectMessages(messageArrivals, window).map(({ text }) => text);
+  const check = async (): Promise<void> => {
+    for (const [name, read] of Object.entries(conversationReads))
+      expect(await read(), name).toEqual(name === "updated" ? updated : created);
+    for (const [name, read] of Object.entries(messageReads)) expect(await read(), name).toEqual(said);
+  };
+  await check();
+  for (const table of ["conversations", "conversation_updates", "handoffs", "messages", "record_dates"])
+    await warehouse.sql(`OPTIMIZE TABLE ${table} FINAL`);
+  await check();
+});

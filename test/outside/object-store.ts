@@ -1,0 +1,53 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createWriteStream } from "node:fs";
+import { join } from "node:path";
+import { choosePorts } from "@conversation-export/local-stack";
+import { preparePythonTools } from "./python-tools.ts";
+import { until } from "../system/until.ts";
+
+/** A server of S3 that keeps its objects in memory. It takes any credentials. */
+export type ObjectStore = {
+  readonly endpoint: string;
+  /** `place`: bucket, or bucket and key. */
+  put(place: string, content?: Buffer): Promise<void>;
+  stop(): Promise<void>;
+};
+
+export const startObjectStore = async (logFile: string): Promise<ObjectStore> => {
+  const programs = await preparePythonTools("s3");
+  const { s3 } = await choosePorts({ names: ["s3"], fixed: {} });
+  const child = spawn(join(programs, "moto_server"), ["-H", "127.0.0.1", "-p", String(s3)], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const orphan = (): void => void child.kill("SIGKILL");
+  process.once("exit", orphan);
+  const log = createWriteStream(logFile);
+  child.stdout.pipe(log);
+  child.stderr.pipe(log);
+  const exited = once(child, "exit");
+  const endpoint = `http://127.0.0.1:${s3}`;
+  await until(`the object store answers (log: ${logFile})`, 60_000, () =>
+    fetch(endpoint).then(
+      () => true,
+      () => false,
+    ),
+  );
+  return {
+    endpoint,
+    put: async (place, content) => {
+      const body = content === undefined ? {} : { body: new Uint8Array(content) };
+      const response = await fetch(`${endpoint}/${place}`, {
+        method: "PUT",
+        headers: { "content-type": "application/octet-stream" },
+        ...body,
+      });
+      if (!response.ok) throw new Error(`${response.status} for ${place}: ${await response.text()}`);
+    },
+    stop: async () => {
+      process.removeListener("exit", orphan);
+      child.kill("SIGTERM");
+      await exited;
+    },
+  };
+};

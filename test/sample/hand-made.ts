@@ -1,0 +1,33 @@
+import { RECORD_KINDS } from "@conversation-export/domain";
+import type { BusEvent, RecordKind } from "./index.ts";
+
+/**
+ * Makes a minimal event in structured mode. `data` is used unchanged, a string as JSON text; `time` is the
+ * instant of the export.
+ */
+export const handMade = (options: {
+  readonly kind: RecordKind;
+  readonly client: string;
+  readonly id: string;
+  readonly time: string;
+  readonly data: Readonly<Record<string, unknown>> | string;
+  readonly headers?: Record<string, string>;
+}): BusEvent => {
+  const { kind, client, id, time, data, headers = {} } = options;
+  const attributes = JSON.stringify({
+    specversion: "1.0",
+    id: `event-${id}`,
+    source: "/test",
+    type: RECORD_KINDS[kind].type,
+    time,
+    clientid: client,
+  });
+  const text = typeof data === "string" ? data : JSON.stringify(data);
+  return {
+    kind,
+    key: `${client}:${id}`,
+    value: Buffer.from(`${attributes.slice(0, -1)},"data":${text}}`),
+    headers,
+    poison: false,
+  };
+};

@@ -1,4 +1,0 @@
-/** Order by the bytes of UTF-8, as the warehouse sorts; negative, zero or positive. */
-export function compareUtf8(a: string, b: string): number {
-  return Buffer.compare(Buffer.from(a), Buffer.from(b));
-}

@@ -1,0 +1,82 @@
+import { createHash } from "node:crypto";
+import { request } from "node:http";
+import { updateWindows } from "@conversation-export/domain";
+import { createSession, createWindowStore } from "@conversation-export/warehouse";
+import { splitPage } from "../compare/walk.ts";
+import { runSql } from "./warehouse-sql.ts";
+
+const SECOND = 1_000_000;
+const WINDOW_SECONDS = 3_600;
+
+/** Enters everything that the tables hold into the ledger, as windows that are closed. */
+export const closeAllWindows = async (jobsUrl: string): Promise<void> => {
+  const session = createSession({ url: jobsUrl, application: "test" });
+  const store = createWindowStore({ session, windowSeconds: WINDOW_SECONDS });
+  try {
+    const length = WINDOW_SECONDS * SECOND;
+    const now = Date.now() * 1000 + 2 * length;
+    const counted = await store.count(0);
+    const input = { stored: [], counted, now, length, grace: 0, oldestUpload: null };
+    await store.save(updateWindows(input).lines);
+  } finally {
+    await session.close();
+  }
+};
+
+/** Leaves the parts of these tables as they are inserted, until something asks for their merge. */
+export const keepParts = async (migratorUrl: string, tables: readonly string[]): Promise<void> => {
+  for (const table of tables)
+    await runSql(
+      migratorUrl,
+      `ALTER TABLE ${table} MODIFY SETTING max_bytes_to_merge_at_max_space_in_pool = 1,
+        max_bytes_to_merge_at_min_space_in_pool = 1`,
+    );
+};
+
+const get = (url: string, key: string): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const sent = request(url, { headers: { authorization: `Bearer ${key}` } }, (response) => {
+      const chunks: Buffer[] = [];
+      response.on("data", (chunk: Buffer) => chunks.push(chunk));
+      response.on("error", reject);
+      response.on("end", () => {
+        const text = Buffer.concat(chunks).toString();
+        if (response.statusCode === 200) resolve(text);
+        else reject(new Error(`${response.statusCode} for ${url}: ${text.slice(0, 300)}`));
+      });
+    });
+    sent.on("error", reject);
+    sent.end();
+  });
+
+/** Hashes of a window: of each page in link order, and of all its records together. */
+export type Walk = {
+  readonly pages: readonly { readonly url: string; readonly hash: string }[];
+  /** Compare this one when superseded entries may have gone: pages by update then begin elsewhere. */
+  readonly records: string;
+};
+
+/** Follows the links from `url` to the end; `onPage` gets the milliseconds of each page. */
+export const walkWindow = async (
+  url: string,
+  key: string,
+  onPage: (ms: number) => void = () => {},
+): Promise<Walk> => {
+  const pages: { url: string; hash: string }[] = [];
+  const all = createHash("sha256");
+  for (let next: string | null = url; next !== null; ) {
+    const started = performance.now();
+    const text: string = await get(next, key);
+    onPage(performance.now() - started);
+    pages.push({ url: next, hash: createHash("sha256").update(text).digest("hex") });
+    const { records, next: link } = splitPage(text);
+    for (const record of records) all.update(record).update("\n");
+    next = link;
+  }
+  return { pages, records: all.digest("hex") };
+};
+
+/** The value below which a share of the values lies. */
+export const quantile = (values: readonly number[], share: number): number =>
+  values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * share))] ??
+  Number.NaN;

@@ -1,0 +1,32 @@
+const OWN = {
+  conversations: { letter: "c", id: "conversation_id" },
+  messages: { letter: "m", id: "message_id" },
+} as const;
+
+/**
+ * SQL that notes the dates of the records of a table, for tests that insert rows by SQL. `addedAt`: SQL for
+ * the instant at which they were noted.
+ */
+export const noteDates = (
+  table: keyof typeof OWN,
+  { database, addedAt = "now()" }: { readonly database?: string; readonly addedAt?: string } = {},
+): string => {
+  const { letter, id } = OWN[table];
+  const prefix = database === undefined ? "" : `${database}.`;
+  return `INSERT INTO ${prefix}record_dates (client_id, record, date_created, added_at)
+    SELECT DISTINCT client_id, concat(toString(length(client_id)), '/', client_id, '/${letter}/', ${id}), date_created, ${addedAt} FROM ${prefix}${table}`;
+};
+
+const DATED: readonly [table: string, kind: string, id: string, created: string][] = [
+  ["handoffs", "conversation", "conversation_id", "conversation_date_created"],
+  ["conversation_updates", "conversation", "conversation_id", "date_created"],
+  ["conversations", "conversation", "conversation_id", "date_created"],
+  ["messages", "message", "message_id", "date_created"],
+];
+
+/** SQL for the rows without their date in `record_dates`, of which there must be none, as `table client id`. */
+export const ROWS_WITHOUT_DATE = DATED.map(
+  ([table, kind, id, created]) => `SELECT DISTINCT concat('${table} ', client_id, ' ', ${id}) FROM ${table}
+    WHERE (client_id, ${id}, ${created}) GLOBAL NOT IN
+      (SELECT client_id, id, date_created FROM record_dates WHERE kind = '${kind}')`,
+).join(" UNION ALL ");

@@ -1,0 +1,21 @@
+import { once } from "node:events";
+import { connect } from "node:net";
+
+/**
+ * Sends one line to the database of Redis that the URL names and resolves to the first bytes of the answer.
+ */
+export const redisCommand = async (url: string, line: string): Promise<string> => {
+  const { hostname: host, port, pathname } = new URL(url);
+  const socket = connect({ host, port: Number(port) });
+  const ask = async (command: string): Promise<string> => {
+    socket.write(`${command}\r\n`);
+    const [bytes] = (await once(socket, "data")) as [Buffer];
+    return bytes.toString().trim();
+  };
+  try {
+    if (pathname.length > 1) await ask(`SELECT ${pathname.slice(1)}`);
+    return await ask(line);
+  } finally {
+    socket.destroy();
+  }
+};

@@ -1,0 +1,18 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Stack, type StackOptions, startStack } from "@conversation-export/local-stack";
+
+/** Servers in the temporary folder `dir`, which `stop` removes. */
+export type TestStack = Stack & { readonly dir: string };
+
+/** Starts the servers of one file of tests. */
+export const startTestStack = async (options: Omit<StackOptions, "dir"> = {}): Promise<TestStack> => {
+  const dir = await mkdtemp(join(tmpdir(), "test-stack-"));
+  const stack = await startStack({ ...options, dir });
+  const stop = async (): Promise<void> => {
+    await stack.kill();
+    await rm(dir, { recursive: true, force: true });
+  };
+  return Object.create(stack, { dir: { value: dir }, stop: { value: stop } }) as TestStack;
+};

@@ -1,0 +1,62 @@
+import type { Page, PagePosition, PageQuery } from "@conversation-export/warehouse";
+
+/** The texts of the records of a page, cut where a comma stands between them. */
+export function splitRecords(page: string): string[] {
+  const records: string[] = [];
+  let depth = 0;
+  let start = 0;
+  let isText = false;
+  for (let at = 0; at < page.length; at += 1) {
+    const char = page[at];
+    if (isText) {
+      if (char === "\\") at += 1;
+      else if (char === '"') isText = false;
+      continue;
+    }
+    if (char === '"') isText = true;
+    else if (char === "{") depth += 1;
+    else if (char === "}") {
+      depth -= 1;
+      if (depth === 0) {
+        records.push(page.slice(start, at + 1));
+        if (at + 1 < page.length && page[at + 1] !== ",") throw new Error(`no comma behind ${at}`);
+        start = at + 2;
+      }
+    }
+  }
+  if (start < page.length) throw new Error(`text behind the last record: ${page.slice(start, start + 100)}`);
+  return records;
+}
+
+export async function readPage(page: Page): Promise<string[]> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of page.records) chunks.push(chunk as Buffer);
+  return splitRecords(Buffer.concat(chunks).toString());
+}
+
+export type Walked = {
+  readonly records: string[];
+  readonly pages: { rows: number; next: PagePosition | null; whole: boolean }[];
+};
+
+/** Reads all pages of a window; `between` is called after each. */
+export async function walk<Q extends PageQuery>(
+  read: (query: Q) => Promise<Page>,
+  query: Q,
+  between: (records: string[]) => Promise<void> = () => Promise.resolve(),
+): Promise<Walked> {
+  const walked: Walked = { records: [], pages: [] };
+  let after = query.after;
+  for (;;) {
+    const page = await read(after === undefined ? query : { ...query, after });
+    const records = await readPage(page);
+    if (records.length !== page.rows)
+      throw new Error(`${records.length} records in a page of ${page.rows} rows`);
+    walked.records.push(...records);
+    walked.pages.push({ rows: page.rows, next: page.next, whole: page.nextIsWhole });
+    if (walked.pages.length > 10_000) throw new Error("the walk does not end");
+    if (page.next === null) return walked;
+    after = page.next;
+    await between(records);
+  }
+}
