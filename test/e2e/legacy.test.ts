@@ -4,6 +4,7 @@ import {
   type ExpectedRecords,
   fold,
   type Folded,
+  LEGACY_FIELDS,
   pickFields,
   windowCreated,
   windowUpdated,
@@ -26,54 +27,8 @@ const TO = "2026-12-01T00:00:00";
 const ALL = 1n << 62n;
 const YEAR_2000 = 946_684_800_000_000n;
 
-/** The tables of the specification (section 9), and of conversations as they were published. */
-const MESSAGE_V1 = [
-  "_id",
-  "answer_title",
-  "conversation_id",
-  "date_created",
-  "message_data",
-  "recipient",
-  "review",
-  "sender",
-];
-const MESSAGE_V1_1 = [...MESSAGE_V1, "chatter_id"];
-const CONVERSATION_V1 = [
-  "_id",
-  "chatter_id",
-  "csat",
-  "date_created",
-  "date_updated",
-  "variables",
-  "metavariables",
-  "is_engaged",
-  "is_escalated",
-  "platform",
-];
-const FIELDS = {
-  messages: {
-    v1: MESSAGE_V1,
-    "v1.1": MESSAGE_V1_1,
-    "v1.2": [...MESSAGE_V1_1, "answer_id", "link_was_clicked"],
-  },
-  conversations: {
-    v1: CONVERSATION_V1,
-    "v1.1": CONVERSATION_V1,
-    "v1.2": [
-      ...CONVERSATION_V1,
-      "agent_id",
-      "agent_name",
-      "browser",
-      "browser_version",
-      "device",
-      "is_test_user",
-      "language",
-      "oauth_channel",
-    ],
-  },
-} as const;
-type List = keyof typeof FIELDS;
-type Version = keyof (typeof FIELDS)[List];
+type List = keyof typeof LEGACY_FIELDS;
+type Version = keyof (typeof LEGACY_FIELDS)[List];
 const VERSIONS = ["v1", "v1.1", "v1.2"] as const satisfies readonly Version[];
 const LISTS = ["conversations", "messages"] as const satisfies readonly List[];
 
@@ -232,7 +187,7 @@ describe("the legacy versions over real servers", () => {
     it.each(VERSIONS)("of %s have exactly its fields, each as in v2", async (version) => {
       const records = windowCreated(recordsOf(list), "keeps", YEAR_2000, ALL);
       expect(records.length).toBeGreaterThan(TIED + 100);
-      const fields = FIELDS[list][version];
+      const fields = LEGACY_FIELDS[list][version];
       const first = listUrl(`/data_api/${version}/${list}`, "created");
       await expectWalk({ records, fields, first, client: "keeps", follower: "follows the link" });
 
@@ -261,7 +216,7 @@ describe("the legacy versions over real servers", () => {
         const records = window(recordsOf(list), client, YEAR_2000, ALL);
         const path = `${size === 1_000 ? "/api" : ""}/data_api/v1.2/${list}`;
         const first = listUrl(path, filter, size);
-        const fields = FIELDS[list]["v1.2"];
+        const fields = LEGACY_FIELDS[list]["v1.2"];
         const sizes = await expectWalk({ records, fields, first, client, follower });
         if (client === "keeps") for (const read of sizes.slice(0, -1)) expect(read).toBe(size);
         else if (size === 100) expect(Math.max(...sizes)).toBeGreaterThanOrEqual(TIED);
@@ -298,7 +253,7 @@ describe("the legacy versions over real servers", () => {
       const first = `${host}/data_api/v1.1/${list}?created_since=${since}`;
       await expectWalk({
         records,
-        fields: FIELDS[list]["v1.1"],
+        fields: LEGACY_FIELDS[list]["v1.1"],
         first,
         client: "keeps",
         follower: "follows the link",

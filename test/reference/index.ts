@@ -16,3 +16,4 @@ export {
   type Rejection,
   type Topics,
 } from "./fold.ts";
+export { LEGACY_FIELDS } from "./legacy-fields.ts";
