@@ -65,3 +65,10 @@ export const walk = async (
   }
   return records;
 };
+
+/** The records of a page of a legacy version, like `splitPage`. */
+export const splitLegacyPage = (body: string): { records: string[]; next: string | null } => {
+  const end = body.lastIndexOf('],"message":"OK",');
+  if (end === -1) throw new Error(`not a legacy page: ${body.slice(0, 200)}`);
+  return splitPage(`${body.slice(0, end)}],"meta":{${body.slice(end + '],"message":"OK",'.length)}}`);
+};
