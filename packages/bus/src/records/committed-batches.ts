@@ -1,10 +1,7 @@
 import type { RecordBatch } from "./record-batch.ts";
-import { controlTypeOf } from "./record.ts";
 
 /** A transaction that was aborted; several of one producer may stand in one response. */
 export type AbortedTransaction = { readonly producerId: bigint; readonly firstOffset: number };
-
-const ABORT = 0;
 
 /**
  * Finds the batches whose records count: no control records, and none of aborted transactions. A batch is of
@@ -25,7 +22,8 @@ export const committedBatches = (
       next = ahead.at(-1);
     }
     if (batch.isControl) {
-      if (controlTypeOf(batch) === ABORT) aborting.delete(batch.producerId);
+      // It ends the open transaction of its producer, whatever its records say, so they are not read.
+      aborting.delete(batch.producerId);
     } else if (!batch.isTransactional || !aborting.has(batch.producerId)) {
       committed.add(batch);
     }

@@ -170,6 +170,27 @@ it("takes a message with the key of a marker for a message", async () => {
   expect(offsetsOf(await slicesOf(set, { aborted: [[7, 0]] }))).toEqual([]);
 });
 
+/** A control batch with any bytes in the place of its record. */
+const brokenMarker = (offset: number, producer: number, records: Buffer): Buffer =>
+  packBatch({ first: offset, last: offset, attributes: 0x30, producer, records });
+
+it.each([
+  ["no record", Buffer.alloc(0)],
+  ["a record that is cut off", packRecords([{ offset: 0, key: Buffer.alloc(4), value: "" }]).subarray(0, 3)],
+  ["a key that is too short", packRecords([{ offset: 0, key: Buffer.alloc(1), value: "" }])],
+  ["a key that says another length", Buffer.from([0x10, 0, 0, 0, 0x7e, 0, 0, 0, 0])],
+])("passes a control batch of %s, which ends its transaction all the same", async (_name, records) => {
+  const set = Buffer.concat([
+    inTransaction(0, 7),
+    brokenMarker(1, 7, records),
+    inTransaction(2, 7),
+    packMarker(3, 7, "commit"),
+  ]);
+  const slices = await slicesOf(set, { aborted: [[7, 0]] });
+  expect(offsetsOf(slices)).toEqual([2]);
+  expect(slices.at(-1)?.nextOffset).toBe(4);
+});
+
 it.each([
   [
     "bytes that cannot be unpacked",

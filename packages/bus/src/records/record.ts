@@ -133,14 +133,3 @@ export const createRecordReader = (where: TopicPartition, batch: RecordBatch): R
   }
   return { read, end: () => check.end() };
 };
-
-/**
- * The type of the control records of a batch; undefined when there is none. Their key has a version and then
- * the type, 2 bytes each.
- */
-export const controlTypeOf = (batch: RecordBatch): number | undefined => {
-  for (const { key } of createRecordReader({ topic: "", partition: 0 }, batch).read(batch.records)) {
-    if (key !== null && key.length >= 4) return key.readInt16BE(2);
-  }
-  return undefined;
-};
