@@ -1,6 +1,7 @@
 import {
   type Admin,
   createAdmin,
+  createConsumer,
   createGroupProgress,
   createProducer,
   type GroupProgress,
@@ -89,4 +90,73 @@ it("counts a message as arrived when every replica in sync has it, which is when
   }
   await sent;
   expect(await end()).toBe(3);
+});
+
+/** A topic whose partitions are led by one broker each. */
+const createSpread = async (raw: ReturnType<Kafka["admin"]>, topic: string): Promise<void> => {
+  const replicaAssignment = [1, 2].map((id, partition) => ({ partition, replicas: [id] }));
+  await until("a topic on two brokers", DEADLINE_MS, () =>
+    raw.createTopics({ topics: [{ topic, replicaAssignment }] }).catch(() => false),
+  );
+};
+
+it("delivers again what a late drain left behind, though the old epoch's fetch brings control records alone", async () => {
+  const topic = "two-leaders";
+  const raw = kafka.admin();
+  await raw.connect();
+  await createSpread(raw, topic);
+  await until("the first message", DEADLINE_MS, () =>
+    producer.send(topic, [{ key: null, value: "kept", partition: 1 }]).then(
+      () => true,
+      () => false,
+    ),
+  );
+
+  const seen: string[] = [];
+  const epochs: number[] = [];
+  let next = 0;
+  const drain = Promise.withResolvers<void>();
+  const crashes: unknown[] = [];
+  const member = createConsumer({
+    ...connection(),
+    groupId: `group-${topic}`,
+    topics: [topic],
+    sessionTimeoutMs: 2000,
+    // The fetch that is under way outlives the drain and the join.
+    fetch: { minBytes: 1, maxWaitMs: 10_000 },
+    onMessages: ({ epoch, messages, nextOffset }) => {
+      next = nextOffset;
+      seen.push(...messages.map(({ value }) => `${epoch} ${value?.toString()}`));
+      return "continue";
+    },
+    onAssigned: ({ epoch }) => {
+      epochs.push(epoch);
+      next = 0;
+    },
+    onRebalancing: () => drain.promise,
+    onCrash: (error) => crashes.push(error),
+  });
+  await member.start();
+  try {
+    await until("the message", DEADLINE_MS, () => seen.length === 1);
+    // The fetcher of the first broker alone rejoins: it hears that another one leads.
+    await raw.alterPartitionReassignments({
+      topics: [{ topic, partitionAssignment: [{ partition: 0, replicas: [2] }] }],
+    });
+    await until("the second epoch", DEADLINE_MS, () => epochs.length === 2);
+    const own = kafka.producer({ transactionalId: topic, maxInFlightRequests: 1, idempotent: true });
+    await own.connect();
+    const transaction = await own.transaction();
+    await transaction.send({ topic, messages: [{ value: "aborted", partition: 1 }] });
+    await transaction.abort();
+    await own.disconnect();
+    await until("the end", DEADLINE_MS, () => next === 3);
+  } finally {
+    drain.resolve();
+    await member.stop();
+    await raw.disconnect();
+  }
+  expect(seen).toEqual(["1 kept", "2 kept"]);
+  expect(epochs).toEqual([1, 2]);
+  expect(crashes).toEqual([]);
 });

@@ -234,6 +234,21 @@ describe("createLane", () => {
     expect(budget.used()).toBe(0);
   });
 
+  it("commits behind control records under the epoch in which they came, whatever is still under way", async () => {
+    const { lane, write, commits } = startLane();
+    lane.take(sliceOf(range(0, 3)));
+    const first = await write(0);
+    lane.fence(2);
+    lane.take({ ...sliceOf([], 2), nextOffset: 9 });
+    first.end();
+    (await write(1)).end();
+    await lane.drain();
+    expect(commits.map(({ epoch, offsets }) => [epoch, ...offsets.map(({ offset }) => offset)])).toEqual([
+      [1, 2],
+      [2, 9],
+    ]);
+  });
+
   it("takes the clock as the bus time of a message that has none", async () => {
     const { lane, write, buried } = startLane();
     lane.take(sliceOf([message(0, { timestamp: -1 })]));
