@@ -33,7 +33,7 @@ const PACKAGES: readonly Allowance[] = [
   {
     folder: "packages/bus",
     packages: ["domain", "runtime"],
-    npm: ["kafkajs", "lz4-napi", "snappy"],
+    npm: ["@node-rs/crc32", "kafkajs", "lz4-napi", "snappy"],
     node: true,
   },
   {
@@ -62,7 +62,16 @@ const PACKAGES: readonly Allowance[] = [
 
 const ALL_PACKAGES = PACKAGES.map(({ folder }) => folder.replace("packages/", ""));
 /** npm packages that a package wraps, so that services must not import them. */
-const VENDORS = [...TRACING, "kafkajs", "lz4-napi", "snappy", "@clickhouse/client", "bullmq", "ioredis"];
+const VENDORS = [
+  ...TRACING,
+  "@node-rs/crc32",
+  "kafkajs",
+  "lz4-napi",
+  "snappy",
+  "@clickhouse/client",
+  "bullmq",
+  "ioredis",
+];
 const TEST_TOOLS = ["vitest", "fast-check"];
 /** Unit tests, and fixtures that only unit tests import. */
 const TEST_CODE = "\\.(test|fixture)\\.ts$";

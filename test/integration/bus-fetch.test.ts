@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import {
@@ -191,6 +192,29 @@ it("reads a batch of 200,000 messages, and one of half a GiB at full size", asyn
   });
   await member.reads("the last message", () => isEnd);
   expect([sum, mib]).toEqual([(199_999 * 200_000) / 2, large]);
+});
+
+it("gets every batch whole, though none fits into the limits of a fetch", async () => {
+  const topic = await newTopic(3, { "max.message.bytes": String(8 * MIB) });
+  const send = await startRaw();
+  const noise = randomBytes(5 * MIB);
+  for (let index = 0; index < 6; index += 1) await send(topic, [noise, String(index)], index % 3);
+  const fetch = { maxBytesPerPartition: 1000, maxBytes: 2000, minBytes: 1, maxWaitMs: 100 };
+  const member = await startMember(topic, undefined, { fetch });
+  await member.reads("all messages", () => member.seen.length === 12);
+  const texts = member.seen.filter(({ value }) => value?.length === 1);
+  expect(valuesOf(texts).sort((one, other) => one - other)).toEqual([0, 1, 2, 3, 4, 5]);
+  expect(member.seen.filter(({ value }) => value?.equals(noise))).toHaveLength(6);
+
+  // Its limit is 4 MiB.
+  const reader = createRangeReader(connection());
+  await reader.start();
+  stops.push(reader.stop);
+  const offsets: number[] = [];
+  for await (const messages of reader.read({ topic, partition: 0, from: 1, to: 4 })) {
+    offsets.push(...messages.map(({ offset }) => offset));
+  }
+  expect(offsets).toEqual([1, 2, 3]);
 });
 
 it("names the place of a record that is too large to be held, and goes on", async () => {

@@ -12,6 +12,7 @@ import { type Connection, connectTo, createKafka } from "./kafkajs/connection.ts
 import { busError, mayPass, protocolErrorType } from "./kafkajs/errors.ts";
 import type { FetchedPartition } from "./kafkajs/fetch-response.ts";
 import type { BusMessage, PartitionOffset } from "./message.ts";
+import { createDamageCheck } from "./records/damage-check.ts";
 import { toOffset } from "./records/offset.ts";
 import { readSlices } from "./records/record-slices.ts";
 
@@ -114,6 +115,7 @@ export const createRangeReader = (deps: Connection): RangeReader => {
     const where: BusRange = { topic, partition, from: range.from, to };
     const place = `${topic}/${partition}`;
     const signal = range.signal === undefined ? abort.signal : AbortSignal.any([abort.signal, range.signal]);
+    const isLasting = createDamageCheck({ log });
     let position = range.from;
     let leader: number | undefined;
 
@@ -155,6 +157,7 @@ export const createRangeReader = (deps: Connection): RangeReader => {
         where: { topic, partition },
         from: first,
         size: () => SLICE_MESSAGES,
+        isLasting,
       });
       for await (const { messages, nextOffset } of slices) {
         const wanted = messages.filter(({ offset }) => offset < to);
@@ -162,7 +165,8 @@ export const createRangeReader = (deps: Connection): RangeReader => {
         position = nextOffset;
         if (position >= to) return;
       }
-      if (position > first) continue;
+      // A damaged batch is fetched again.
+      if (position > first || fetched.messages.length > 0) continue;
       const end = toOffset(fetched.highWatermark);
       if (position >= end) throw beyondEnd(place, end, to);
       // Below the stable end a broker gives at least one batch, unless the last ones were compacted away.

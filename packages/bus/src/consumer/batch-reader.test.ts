@@ -20,6 +20,7 @@ const start = (position: number, onSlice: (slice: MessageSlice) => Taken = () =>
     gate: { committedOffset: () => String(position) },
     pauses,
     commits: { sendBy: () => {} },
+    isLasting: () => Promise.resolve(true),
     onMessages: (slice) => {
       given.push(slice);
       return onSlice(slice);

@@ -2,6 +2,7 @@ import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promi
 import kafkajs, { type EachBatchPayload } from "kafkajs";
 import type { PassedBatch } from "../kafkajs/fetch-response.ts";
 import type { JoinGate } from "../kafkajs/join-gate.ts";
+import type { DamageCheck } from "../records/damage-check.ts";
 import { toOffset } from "../records/offset.ts";
 import { lastOffsetOf, readSlices } from "../records/record-slices.ts";
 import type { Commits } from "./commits.ts";
@@ -35,9 +36,10 @@ export const createBatchReader = (deps: {
   readonly gate: Pick<JoinGate, "committedOffset">;
   readonly pauses: Pauses;
   readonly commits: Pick<Commits, "sendBy">;
+  readonly isLasting: DamageCheck;
   readonly onMessages: (slice: MessageSlice) => Taken;
 }): BatchReader => {
-  const { membership, gate, pauses, commits } = deps;
+  const { membership, gate, pauses, commits, isLasting } = deps;
   const sizer = createSliceSizer(SLICE_MS);
 
   const handOver = (slice: MessageSlice): Taken => {
@@ -87,6 +89,7 @@ export const createBatchReader = (deps: {
       where: { topic, partition },
       from: Math.max(0, Number(fetchedOffset)),
       size: sizer.size,
+      isLasting,
     });
     let startedAt = performance.now();
     for await (const { messages, nextOffset } of slices) {

@@ -3,6 +3,7 @@ import kafkajs, { type Consumer as KafkaConsumer } from "kafkajs";
 import { createKafka, RETRY } from "../kafkajs/connection.ts";
 import { mayPassAtStart, startError } from "../kafkajs/errors.ts";
 import { createJoinGate } from "../kafkajs/join-gate.ts";
+import { createDamageCheck } from "../records/damage-check.ts";
 import { createBatchReader } from "./batch-reader.ts";
 import { createCommits } from "./commits.ts";
 import type { Consumer, ConsumerDeps, FetchLimits } from "./contract.ts";
@@ -138,6 +139,7 @@ export const createConsumer = (deps: ConsumerDeps): Consumer => {
     gate,
     pauses,
     commits,
+    isLasting: createDamageCheck({ log }),
     onMessages: (slice) => deps.onMessages(slice),
   });
 

@@ -4,7 +4,7 @@ import { toOffset } from "../records/offset.ts";
 import { readBatches } from "../records/record-batch.ts";
 import type { FetchedBatch } from "../records/record-slices.ts";
 
-/** A batch in the place of a message, which is all that kafkajs passes on: the offset is its last one. */
+/** A batch in the place of a message, which is all that kafkajs passes on. */
 export type PassedBatch = FetchedBatch & { readonly offset: string };
 
 export type FetchedPartition = {
@@ -35,6 +35,8 @@ type FetchRequests = {
   };
 };
 
+/** Behind every offset, so that kafkajs takes no batch for one before its position and moves past it. */
+const NO_OFFSET = "9223372036854775807";
 const PATCHED = Symbol.for("conversation-export.fetch-response");
 /** The first one of brokers that have transactions and batches; Kafka 4 has none before. */
 const FIRST_VERSION = 4;
@@ -47,15 +49,12 @@ const readAborted = (decoder: Decoder): AbortedTransaction => ({
 const readPassedBatches = (
   decoder: Decoder,
   aborted: readonly AbortedTransaction[],
+  end: number,
 ): readonly PassedBatch[] => {
   const size = decoder.readInt32();
-  const batches = size > 0 ? readBatches(decoder.readBytes(size)) : [];
+  const batches = size > 0 ? readBatches(decoder.readBytes(size), end) : [];
   const committed = committedBatches(batches, aborted);
-  return batches.map((batch) => ({
-    offset: String(batch.lastOffset),
-    batch,
-    isCommitted: committed.has(batch),
-  }));
+  return batches.map((batch) => ({ offset: NO_OFFSET, batch, isCommitted: committed.has(batch) }));
 };
 
 const partitionReader =
@@ -68,7 +67,7 @@ const partitionReader =
     if (version >= 5) decoder.readInt64(); // the first offset
     const aborted = decoder.readArray(readAborted);
     const replica = version >= 11 ? { preferredReadReplica: decoder.readInt32() } : {};
-    const messages = readPassedBatches(decoder, aborted);
+    const messages = readPassedBatches(decoder, aborted, toOffset(highWatermark));
     return {
       partition,
       errorCode,

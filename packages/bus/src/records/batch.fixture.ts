@@ -1,3 +1,5 @@
+import { crc32c } from "@node-rs/crc32";
+
 /** A zigzag number of variable length, as records have them. */
 const number = (value: number): Buffer => {
   let rest = value >= 0 ? BigInt(value) * 2n : -BigInt(value) * 2n - 1n;
@@ -56,7 +58,9 @@ export const packBatch = (batch: {
   head.writeBigInt64BE(BigInt(batch.maxTime ?? 0), 35);
   head.writeBigInt64BE(BigInt(batch.producer ?? -1), 43);
   head.writeInt32BE(batch.count ?? batch.last - batch.first + 1, 57);
-  return Buffer.concat([head, batch.records]);
+  const whole = Buffer.concat([head, batch.records]);
+  whole.writeUInt32BE(crc32c(whole.subarray(21)), 17);
+  return whole;
 };
 
 /** The control record that ends a transaction. */

@@ -1,4 +1,6 @@
+import { crc32 } from "node:zlib";
 import { ServiceError } from "@conversation-export/runtime";
+import { crc32c } from "@node-rs/crc32";
 import { toOffset } from "./offset.ts";
 
 /** A batch as the broker keeps it: its header is read, its records are still packed. Times are in ms. */
@@ -21,6 +23,8 @@ export type RecordBatch = {
   readonly records: Buffer;
   /** Version of the format; only 2 is read. */
   readonly format: number;
+  /** False: the checksum is wrong. Only the place is told, as far as the header is right. */
+  readonly isIntact: boolean;
 };
 
 export const FORMAT = 2;
@@ -31,6 +35,9 @@ const HEADER = 61;
 /** The least that a message of an old format takes. */
 const OLD_HEADER = 26;
 const FORMAT_AT = 16;
+/** The checksum covers what follows it; the broker changes what comes before. */
+const CHECKSUM_AT = 17;
+const OLD_CHECKSUM_AT = 12;
 
 const CODEC = 0x07;
 const BROKER_TIME = 0x08;
@@ -39,28 +46,46 @@ const CONTROL = 0x20;
 
 const wide = (bytes: Buffer, at: number): number => Number(bytes.readBigInt64BE(at));
 
-/** A message of Kafka before 0.11, which has another header: only its place is known. */
+/** A batch of which only the place is known. */
+const placeOf = (
+  place: Pick<RecordBatch, "firstOffset" | "lastOffset" | "format" | "isIntact">,
+): RecordBatch => ({
+  count: place.lastOffset - place.firstOffset + 1,
+  codec: 0,
+  firstTimestamp: -1,
+  maxTimestamp: -1,
+  hasBrokerTime: false,
+  producerId: -1n,
+  isTransactional: false,
+  isControl: false,
+  records: Buffer.alloc(0),
+  ...place,
+});
+
+/** A message of Kafka before 0.11, which has another header. */
 const oldMessage = (bytes: Buffer, format: number): RecordBatch => {
   const offset = toOffset(bytes.readBigInt64BE(0));
-  return {
-    firstOffset: offset,
-    lastOffset: offset,
-    count: 1,
-    codec: 0,
-    firstTimestamp: -1,
-    maxTimestamp: -1,
-    hasBrokerTime: false,
-    producerId: -1n,
-    isTransactional: false,
-    isControl: false,
-    records: bytes.subarray(0, 0),
-    format,
-  };
+  return placeOf({ firstOffset: offset, lastOffset: offset, format, isIntact: true });
 };
 
-const readBatch = (bytes: Buffer): RecordBatch => {
+/** What its header says may be wrong, too, but is not taken for anything behind the partition's end. */
+const damagedBatch = (bytes: Buffer, format: number, end: number): RecordBatch => {
+  const span = bytes.length < HEADER ? 0 : Math.max(0, bytes.readInt32BE(23));
+  const firstOffset = Math.min(Math.max(0, wide(bytes, 0)), end - 1);
+  return placeOf({ firstOffset, lastOffset: Math.min(firstOffset + span, end - 1), format, isIntact: false });
+};
+
+const isOld = (format: number): boolean => format >= 0 && format < FORMAT;
+
+const isIntact = (bytes: Buffer, format: number): boolean => {
+  if (isOld(format)) return crc32(bytes.subarray(FORMAT_AT)) === bytes.readUInt32BE(OLD_CHECKSUM_AT);
+  return format === FORMAT && crc32c(bytes.subarray(CHECKSUM_AT + 4)) === bytes.readUInt32BE(CHECKSUM_AT);
+};
+
+const readBatch = (bytes: Buffer, end: number): RecordBatch => {
   const format = bytes.readInt8(FORMAT_AT);
-  if (format !== FORMAT) return oldMessage(bytes, format);
+  if (!isIntact(bytes, format)) return damagedBatch(bytes, format, end);
+  if (isOld(format)) return oldMessage(bytes, format);
   const firstOffset = bytes.readBigInt64BE(0);
   const attributes = bytes.readInt16BE(21);
   return {
@@ -76,24 +101,53 @@ const readBatch = (bytes: Buffer): RecordBatch => {
     isControl: (attributes & CONTROL) !== 0,
     records: bytes.subarray(HEADER),
     format,
+    isIntact: true,
   };
 };
 
+/** How many bytes the next batch says to take. */
+const lengthOf = (rest: Buffer): number => {
+  if (rest.length <= FORMAT_AT) return HEADER;
+  const length = PREFIX + rest.readInt32BE(8);
+  const least = isOld(rest.readInt8(FORMAT_AT)) ? OLD_HEADER : HEADER;
+  if (length < least) throw new ServiceError("batch_length", `a batch of ${length} bytes has no header`);
+  return length;
+};
+
+/** Nothing when the batch before may have a wrong length, so that this is none. */
+const behindDamaged = (rest: Buffer, end: number): RecordBatch | undefined => {
+  try {
+    const batch = readBatch(rest.subarray(0, lengthOf(rest)), end);
+    return batch.isIntact ? batch : undefined;
+  } catch {
+    return undefined;
+  }
+};
+
 /**
- * The batches of one partition in a fetch response. The last one is left out when it is cut off.
+ * The batches of one partition in a fetch response. The last one is left out when it is cut off. A damaged
+ * one ends where the next begins; without that it is the last one.
+ * @param end the partition's end, behind which no offset lies
  * @throws ServiceError `batch_length` when one is shorter than its header, so that nobody knows where the next
- * one begins; `offset_range`
+ * one begins, and when the first one is cut off, which no broker does; `offset_range`
  */
-export const readBatches = (recordSet: Buffer): RecordBatch[] => {
+export const readBatches = (recordSet: Buffer, end = Number.MAX_SAFE_INTEGER): RecordBatch[] => {
   const batches: RecordBatch[] = [];
-  for (let at = 0; at + FORMAT_AT < recordSet.length; ) {
-    const length = PREFIX + recordSet.readInt32BE(at + 8);
-    const least = recordSet.readInt8(at + FORMAT_AT) === FORMAT ? HEADER : OLD_HEADER;
-    if (length < least) throw new ServiceError("batch_length", `a batch of ${length} bytes has no header`);
-    const end = at + length;
-    if (end > recordSet.length) break;
-    batches.push(readBatch(recordSet.subarray(at, end)));
-    at = end;
+  for (let rest = recordSet; rest.length > 0; ) {
+    const length = lengthOf(rest);
+    if (length > rest.length) {
+      if (batches.length > 0) break;
+      throw new ServiceError("batch_length", `a batch of ${length} bytes is cut off after ${rest.length}`);
+    }
+    const batch = readBatch(rest.subarray(0, length), end);
+    rest = rest.subarray(length);
+    if (batch.isIntact) {
+      batches.push(batch);
+      continue;
+    }
+    const next = behindDamaged(rest, end);
+    batches.push(next === undefined ? batch : { ...batch, lastOffset: next.firstOffset - 1 });
+    if (next === undefined) break;
   }
   return batches;
 };

@@ -1,4 +1,4 @@
-import { gzipSync, zstdCompressSync } from "node:zlib";
+import { crc32, gzipSync, zstdCompressSync } from "node:zlib";
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import type { BusMessage } from "../message.ts";
@@ -12,7 +12,7 @@ const GZIP = 1;
 
 const slicesOf = async (
   recordSet: Buffer,
-  { from = 0, size = 1_000, aborted = [] as [number, number][] } = {},
+  { from = 0, size = 1_000, aborted = [] as [number, number][], isLasting = true } = {},
 ): Promise<RecordSlice[]> => {
   const batches = readBatches(recordSet);
   const committed = committedBatches(
@@ -21,7 +21,8 @@ const slicesOf = async (
   );
   const fetched = batches.map((batch) => ({ batch, isCommitted: committed.has(batch) }));
   const slices: RecordSlice[] = [];
-  for await (const slice of readSlices(fetched, { where: WHERE, from, size: () => size })) slices.push(slice);
+  const options = { where: WHERE, from, size: () => size, isLasting: () => Promise.resolve(isLasting) };
+  for await (const slice of readSlices(fetched, options)) slices.push(slice);
   return slices;
 };
 const messagesOf = (slices: readonly RecordSlice[]): BusMessage[] =>
@@ -233,6 +234,7 @@ it("tells the place of a message of an old format", async () => {
   old.writeBigInt64BE(5n, 0);
   old.writeInt32BE(28, 8);
   old.writeInt8(1, 16);
+  old.writeUInt32BE(crc32(old.subarray(16)), 12);
   expect(messagesOf(await slicesOf(old))).toMatchObject([{ offset: 5, unreadable: { lastOffset: 5 } }]);
 });
 

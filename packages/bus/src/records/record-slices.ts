@@ -1,4 +1,5 @@
 import type { BusMessage, TopicPartition } from "../message.ts";
+import type { DamageCheck } from "./damage-check.ts";
 import { createRecordReader, type RecordReader } from "./record.ts";
 import { FORMAT, type RecordBatch } from "./record-batch.ts";
 import { runsOf } from "./record-runs.ts";
@@ -14,6 +15,8 @@ export type RecordSlice = { readonly messages: BusMessage[]; readonly nextOffset
 /** One slice may refer to so much unpacked memory, with its headers. */
 const SLICE_BYTES = 4 * 1024 * 1024;
 
+const WRONG_CHECKSUM = "the checksum is wrong";
+
 /** Errors that a bug would throw; all others come from the bytes. */
 const isBug = (error: unknown): boolean => error instanceof TypeError || error instanceof ReferenceError;
 
@@ -22,18 +25,26 @@ export const lastOffsetOf = ({ offset, unreadable }: BusMessage): number => unre
 
 /**
  * Unpacks batches bit by bit and gives out their messages from an offset on. What cannot be read of a batch is
- * one message without key and value, with `unreadable`. The last slice ends behind all batches, and may have no messages.
+ * one message without key and value, with `unreadable`. The last slice ends behind all batches, and may have no
+ * messages; there is none without progress. Ends at a damaged batch, so that it is fetched again, or what lies
+ * behind it.
  * @param options.size how many messages the next slice may have
+ * @param options.isLasting asked of each damaged batch
  */
 export async function* readSlices(
   batches: readonly FetchedBatch[],
-  options: { readonly where: TopicPartition; readonly from: number; readonly size: () => number },
+  options: {
+    readonly where: TopicPartition;
+    readonly from: number;
+    readonly size: () => number;
+    readonly isLasting: DamageCheck;
+  },
 ): AsyncGenerator<RecordSlice> {
-  const { where, from, size } = options;
+  const { where, from, size, isLasting } = options;
   let messages: BusMessage[] = [];
   let bytes = 0;
   let nextOffset = from;
-  let given = -1;
+  let given = from;
 
   const isFull = (): boolean => messages.length >= size() || bytes >= SLICE_BYTES;
   const slice = (): RecordSlice => {
@@ -64,7 +75,17 @@ export async function* readSlices(
     reader.end();
   }
 
-  for (const { batch, isCommitted } of batches) {
+  for (const [index, { batch, isCommitted }] of batches.entries()) {
+    const hasNext = index + 1 < batches.length;
+    if (!batch.isIntact && (batch.lastOffset >= nextOffset || !hasNext)) {
+      if (await isLasting(where, nextOffset)) {
+        const lastOffset = Math.max(nextOffset, batch.lastOffset);
+        take(unreadableMessage(where, batch, { offset: nextOffset, lastOffset, why: WRONG_CHECKSUM }));
+      }
+      // It may have ended a transaction, without which nobody knows what counts behind it.
+      break;
+    }
+    if (batch.lastOffset < nextOffset) continue;
     if (isCommitted) {
       try {
         yield* readBatch(batch);
