@@ -1,6 +1,9 @@
 import { randomBytes } from "node:crypto";
+import { Readable } from "node:stream";
+import { buffer } from "node:stream/consumers";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import { createZstdCompress } from "node:zlib";
 import {
   type Admin,
   type BusMessage,
@@ -17,7 +20,7 @@ import {
 import { createLogger } from "@conversation-export/runtime";
 import kafkajs, { type Kafka } from "kafkajs";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { isFullSize } from "../system/size.ts";
+import { bySize, isFullSize } from "../system/size.ts";
 import { startTestStack, type TestStack } from "../system/test-stack.ts";
 import { until } from "../system/until.ts";
 
@@ -279,4 +282,49 @@ it.each([
   console.log(`${codec}: ${(peak / MIB).toFixed(1)} MiB at most, ${(taken / MIB).toFixed(1)} MiB taken`);
   expect(taken).toBeGreaterThanOrEqual(takes);
   expect(peak).toBeLessThan(takes + 32 * MIB);
+});
+
+/** A number as records have it: 7 bits a byte, smallest first, the sign in the lowest bit. */
+const zigzag = (value: number): number[] => {
+  const bytes: number[] = [];
+  let rest = value * 2;
+  for (; rest >= 128; rest = Math.floor(rest / 128)) bytes.push((rest % 128) + 128);
+  return [...bytes, rest];
+};
+
+/** The records of one batch, of 1 MiB each, which only a stream can hold. */
+function* hugeRecords(count: number): Generator<Buffer> {
+  const value = Buffer.alloc(MIB);
+  for (let offset = 0; offset < count; offset += 1) {
+    const head = [0, 0, ...zigzag(offset), 1, ...zigzag(MIB)];
+    yield Buffer.from([...zigzag(head.length + MIB + 1), ...head]);
+    yield value;
+    yield Buffer.from([0]);
+  }
+}
+
+it("stays in its group while it passes gigabytes of one batch", async () => {
+  const sessionTimeoutMs = 1000;
+  const topic = await newTopic(1);
+  const count = bySize(3000, 20_000);
+  const packed = await buffer(Readable.from(hugeRecords(count)).pipe(createZstdCompress()));
+  const send = await startRaw();
+  const codecs: Record<number, unknown> = kafkajs.CompressionCodecs;
+  const own = codecs[kafkajs.CompressionTypes.ZSTD];
+  // In the place of what kafkajs would compress.
+  codecs[kafkajs.CompressionTypes.ZSTD] = () => ({ compress: () => Promise.resolve(packed) });
+  await send(
+    topic,
+    Array.from({ length: count }, () => ""),
+  );
+  codecs[kafkajs.CompressionTypes.ZSTD] = own;
+
+  const groupId = `group-${topic}`;
+  await admin.setCommitted(groupId, [{ topic, partition: 0, offset: count - 1 }]);
+  const startedAt = performance.now();
+  const member = await startMember(topic, undefined, { groupId, sessionTimeoutMs });
+  await member.reads("the last message", () => member.next() === count);
+  expect(performance.now() - startedAt).toBeGreaterThan(sessionTimeoutMs);
+  expect(member.seen.map(({ offset }) => offset)).toEqual([count - 1]);
+  expect(await member.consumer.commit(1, [{ topic, partition: 0, offset: count }])).toBe("committed");
 });

@@ -1,4 +1,5 @@
 import type { EachBatchPayload } from "kafkajs";
+import lz4 from "lz4-napi";
 import { expect, it } from "vitest";
 import { packBatch, packMarker, packRecords } from "../records/batch.fixture.ts";
 import { readBatches } from "../records/record-batch.ts";
@@ -14,6 +15,7 @@ const start = (position: number, onSlice: (slice: MessageSlice) => Taken = () =>
   const membership = Object.assign(createMembership(), { phase: "joined", epoch: 1 } as const);
   const given: MessageSlice[] = [];
   const resolved: string[] = [];
+  const heartbeats: number[] = [];
   const pauses = createPauses({ membership, pause: () => {}, resume: () => {} });
   const reader = createBatchReader({
     membership,
@@ -36,11 +38,14 @@ const start = (position: number, onSlice: (slice: MessageSlice) => Taken = () =>
       batch: { ...WHERE, highWatermark: "20", fetchedOffset: String(fetchedOffset), messages },
       resolveOffset: (offset: string) => void resolved.push(offset),
       uncommittedOffsets: () => ({ topics: [] }),
-      heartbeat: () => Promise.resolve(),
+      heartbeat: () => {
+        heartbeats.push(performance.now());
+        return Promise.resolve();
+      },
       commitOffsetsIfNecessary: () => Promise.resolve(),
     } as unknown as EachBatchPayload);
   };
-  return { membership, pauses, given, resolved, read };
+  return { membership, pauses, given, resolved, heartbeats, read };
 };
 
 const CONTROL = packMarker(12, 7, "commit");
@@ -77,4 +82,24 @@ it("gives nothing of what was unpacked while a rejoin came", async () => {
   Object.assign(membership, { phase: "joined", epoch: 2 });
   await reading;
   expect(given).toEqual([]);
+});
+
+it("beats all the time while it passes what it has taken of a large batch", async () => {
+  const value = Buffer.alloc(1024 * 1024);
+  const count = 200;
+  const records = packRecords(Array.from({ length: count }, (_, offset) => ({ offset, value })));
+  const set = packBatch({
+    first: 0,
+    last: count - 1,
+    attributes: 3,
+    records: lz4.compressFrameSync(records),
+  });
+  const { read, given, resolved, heartbeats } = start(count - 1);
+  const startedAt = performance.now();
+  await read(count - 1, set);
+  const beats = [startedAt, ...heartbeats, performance.now()];
+  const longest = Math.max(...beats.slice(1).map((beat, index) => beat - (beats[index] ?? 0)));
+  expect(longest).toBeLessThan((performance.now() - startedAt) / 2);
+  expect(given.map(({ messages, nextOffset }) => [messages.length, nextOffset])).toEqual([[1, count]]);
+  expect(resolved).toEqual([String(count - 1)]);
 });

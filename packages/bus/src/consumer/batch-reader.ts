@@ -71,6 +71,23 @@ export const createBatchReader = (deps: {
     return Math.max(0, position) === Number(fetchedOffset);
   };
 
+  /** Hands a slice over and moves the position; true when the next one may follow. */
+  const pass = (payload: EachBatchPayload, slice: MessageSlice, startedAt: number): boolean => {
+    const { topic, partition, messages, nextOffset } = slice;
+    const taken = handOver(slice);
+    sizer.took(messages.length, performance.now() - startedAt);
+
+    if (typeof taken === "object" && taken.processed < messages.length) {
+      const last = messages[taken.processed - 1];
+      if (last !== undefined) payload.resolveOffset(String(lastOffsetOf(last)));
+      pauses.pause([{ topic, partition }]);
+      return false;
+    }
+    payload.resolveOffset(String(nextOffset - 1));
+    if (taken !== "continue") pauses.pause([{ topic, partition }]);
+    return taken === "continue";
+  };
+
   const eachBatch = async (payload: EachBatchPayload): Promise<void> => {
     const { batch } = payload;
     const { topic, partition } = batch;
@@ -85,9 +102,10 @@ export const createBatchReader = (deps: {
     commits.sendBy((request) => payload.commitOffsetsIfNecessary(request));
 
     const { fetchedOffset, messages: passed } = batch as unknown as FetchedPart;
+    let position = Math.max(0, Number(fetchedOffset));
     const slices = readSlices(passed, {
       where: { topic, partition },
-      from: Math.max(0, Number(fetchedOffset)),
+      from: position,
       size: sizer.size,
       isLasting,
     });
@@ -95,19 +113,11 @@ export const createBatchReader = (deps: {
     for await (const { messages, nextOffset } of slices) {
       // A rejoin may have come while a part was unpacked.
       if (!goesOn()) return;
-      const taken = handOver({ epoch, topic, partition, messages, nextOffset, highWatermark });
-      sizer.took(messages.length, performance.now() - startedAt);
-
-      if (typeof taken === "object" && taken.processed < messages.length) {
-        const last = messages[taken.processed - 1];
-        if (last !== undefined) payload.resolveOffset(String(lastOffsetOf(last)));
-        pauses.pause([{ topic, partition }]);
-        return;
-      }
-      payload.resolveOffset(String(nextOffset - 1));
-      if (taken !== "continue") {
-        pauses.pause([{ topic, partition }]);
-        return;
+      // A slice without progress is a sign of life from a long batch.
+      if (nextOffset > position) {
+        const slice = { epoch, topic, partition, messages, nextOffset, highWatermark };
+        if (!pass(payload, slice, startedAt)) return;
+        position = nextOffset;
       }
       await nextTurn();
       await payload.heartbeat();

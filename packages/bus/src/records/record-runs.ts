@@ -6,6 +6,8 @@ const HEAD_BYTES = 3 * LONGEST_NUMBER + 1;
 /** How many whole records' bytes `bytes` begins with, and how many from there on the next record takes. */
 type WholeRecords = { readonly end: number; readonly next: number };
 
+const NO_RECORDS = Buffer.alloc(0);
+
 const hasNumber = (bytes: Buffer, from: number): boolean => bytes.subarray(from).some((byte) => byte < 0x80);
 
 /** `next` is 1 more than there is where the record's length is cut off. */
@@ -25,8 +27,8 @@ const wholeRecordsIn = (bytes: Buffer): WholeRecords => {
 };
 
 /**
- * Cuts a stream of unpacked bytes into runs of whole records. Of a record that is too large there is only the
- * head, at the end of a run.
+ * Cuts a stream of unpacked bytes into runs of whole records, one for each chunk: an empty one when no record
+ * ends in it. Of a record that is too large there is only the head, at the end of a run.
  * @throws RangeError when the last record is cut off
  */
 export async function* runsOf(chunks: AsyncIterable<Buffer> | Iterable<Buffer>): AsyncGenerator<Buffer> {
@@ -39,14 +41,17 @@ export async function* runsOf(chunks: AsyncIterable<Buffer> | Iterable<Buffer>):
     skip -= given.length - chunk.length;
     parts.push(chunk);
     have += chunk.length;
-    if (have < need) continue;
+    if (have < need) {
+      yield NO_RECORDS;
+      continue;
+    }
     const bytes = parts.length === 1 ? chunk : Buffer.concat(parts, have);
     const { end, next } = wholeRecordsIn(bytes);
     const rest = bytes.length - end;
     const isTooLarge = next > MAX_RECORD_BYTES + LONGEST_NUMBER;
     const isPassed = isTooLarge && rest >= HEAD_BYTES;
     const until = isPassed ? end + HEAD_BYTES : end;
-    if (until > 0) yield bytes.subarray(0, until);
+    yield bytes.subarray(0, until);
     skip = isPassed ? next - rest : 0;
     need = isPassed ? 1 : isTooLarge ? HEAD_BYTES : next;
     have = isPassed ? 0 : rest;

@@ -14,6 +14,8 @@ export type RecordSlice = { readonly messages: BusMessage[]; readonly nextOffset
 
 /** One slice may refer to so much unpacked memory, with its headers. */
 const SLICE_BYTES = 4 * 1024 * 1024;
+/** After this time without a slice there is one without progress, so that the reader can give a sign of life. */
+const SILENCE_MS = 50;
 
 const WRONG_CHECKSUM = "the checksum is wrong";
 
@@ -26,8 +28,8 @@ export const lastOffsetOf = ({ offset, unreadable }: BusMessage): number => unre
 /**
  * Unpacks batches bit by bit and gives out their messages from an offset on. What cannot be read of a batch is
  * one message without key and value, with `unreadable`. The last slice ends behind all batches, and may have no
- * messages; there is none without progress. Ends at a damaged batch, so that it is fetched again, or what lies
- * behind it.
+ * messages. One without messages and progress says that unpacking takes long. Ends at a damaged batch, so that
+ * it is fetched again, or what lies behind it.
  * @param options.size how many messages the next slice may have
  * @param options.isLasting asked of each damaged batch
  */
@@ -45,15 +47,18 @@ export async function* readSlices(
   let bytes = 0;
   let nextOffset = from;
   let given = from;
+  let givenAt = performance.now();
 
   const isFull = (): boolean => messages.length >= size() || bytes >= SLICE_BYTES;
-  const slice = (): RecordSlice => {
-    const full = { messages, nextOffset };
+  const isSilent = (): boolean => performance.now() - givenAt > SILENCE_MS;
+  function* give(): Generator<RecordSlice> {
+    const slice = { messages, nextOffset };
     messages = [];
     bytes = 0;
     given = nextOffset;
-    return full;
-  };
+    yield slice;
+    givenAt = performance.now();
+  }
   const take = (message: BusMessage): void => {
     messages.push(message);
     bytes += message.bytes ?? 0;
@@ -61,9 +66,8 @@ export async function* readSlices(
   };
   function* takeAll(reader: RecordReader, run: Buffer): Generator<RecordSlice> {
     for (const message of reader.read(run)) {
-      if (message.offset < nextOffset) continue;
-      take(message);
-      if (isFull()) yield slice();
+      if (message.offset >= nextOffset) take(message);
+      if (isFull() || isSilent()) yield* give();
     }
   }
   async function* readBatch(batch: RecordBatch): AsyncGenerator<RecordSlice> {
@@ -71,7 +75,12 @@ export async function* readSlices(
     const reader = createRecordReader(where, batch);
     const unpacked = unpack(batch);
     if (Buffer.isBuffer(unpacked)) yield* takeAll(reader, unpacked);
-    else for await (const run of runsOf(unpacked)) yield* takeAll(reader, run);
+    else {
+      for await (const run of runsOf(unpacked)) {
+        yield* takeAll(reader, run);
+        if (isSilent()) yield* give();
+      }
+    }
     reader.end();
   }
 
@@ -100,5 +109,5 @@ export async function* readSlices(
     }
     nextOffset = Math.max(nextOffset, batch.lastOffset + 1);
   }
-  if (given < nextOffset) yield slice();
+  if (given < nextOffset) yield* give();
 }
