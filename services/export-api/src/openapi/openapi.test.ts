@@ -326,6 +326,13 @@ describe("the document", () => {
     for (const name of ["created_to", "updated_to"]) {
       expect(parameters.get(name), name).toMatchObject({ type: ["string", "null"], format: "date-time" });
     }
+    // A pattern that also fits other texts would contradict the format beside it.
+    for (const name of ["created_since", "created_to", "updated_since", "updated_to"]) {
+      const { pattern = "" } = parameters.get(name) as { pattern?: string };
+      expect("2026-10-01T02:00:00.5+02:00", name).toMatch(new RegExp(pattern));
+      for (const text of ["2026-10-01T00:00Z", "2026-10-01T02:00:00+0200", "2026-10-01T00:00:00,5Z"])
+        expect(text, name).not.toMatch(new RegExp(pattern));
+    }
     expect([...parameters.keys()].sort()).toEqual([
       "created_since",
       "created_to",

@@ -198,14 +198,24 @@ describe("conversations", () => {
     expect(problemsOf(read(`created_since=${value}`)).join()).not.toContain("%2B");
   });
 
+  // Beside the date-time of the reference: without seconds, with a comma, with a shorter offset.
+  const SHORTER = new RegExp(
+    [
+      "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])",
+      "T([01]\\d|2[0-3]):[0-5]\\d(:[0-5]\\d([.,]\\d{1,9})?)?",
+      "(Z|[+-]([01]\\d|2[0-3])(:?[0-5]\\d)?)$",
+    ].join(""),
+  );
   it.each([
-    ["v2", conversationParameters, read],
+    ["v2", "and shorter forms", SHORTER, conversationParameters, read],
     [
       "legacy",
+      "and nothing else",
+      null,
       legacyConversationParameters,
       (query: string) => readLegacyConversationParameters(`/x?${query}`, 0),
     ],
-  ] as const)("%s: takes exactly what the pattern in the reference allows and exists", (_, schema, read) => {
+  ] as const)("%s: takes what the pattern in the reference allows and exists, %s", (_, __, more, schema, read) => {
     type Shown = { pattern: string; format?: string };
     const { properties } = z.toJSONSchema(schema, {
       io: "input",
@@ -221,20 +231,29 @@ describe("conversations", () => {
     const accepts = (query: string): boolean => "request" in read(query);
     const lower = new RegExp(shown.created_since.pattern);
     const upper = new RegExp(shown.created_to.pattern);
+    const taken = more ?? lower;
+    const isAbsent = (text: string): boolean => upper.test(text) && !lower.test(text);
     const piece = fc.constantFrom("0", "9", "31", "-", ":", "T", "Z", "z", "+", ".", ",", " ", "null", "");
     const near = fc
-      .tuple(fc.stringMatching(lower), fc.nat(), fc.nat({ max: 2 }), piece)
+      .tuple(fc.stringMatching(taken), fc.nat(), fc.nat({ max: 2 }), piece)
       .map(([text, place, cut, put]) => {
         const at = place % (text.length + 1);
         return text.slice(0, at) + put + text.slice(at + cut);
       });
-    const texts = fc.oneof(fc.stringMatching(lower), near, fc.constantFrom("", "null"), fc.string());
+    const texts = fc.oneof(
+      fc.stringMatching(lower),
+      fc.stringMatching(taken),
+      near,
+      fc.constantFrom("", "null"),
+      fc.string(),
+    );
     fc.assert(
       fc.property(texts, (text) => {
         const value = encodeURIComponent(text);
-        const isMissingDay = lower.test(text) && parseTimestamp(text) === undefined;
-        expect(accepts(`created_since=${value}`), text).toBe(lower.test(text) && !isMissingDay);
-        expect(accepts(`${SINCE}&created_to=${value}`), text).toBe(upper.test(text) && !isMissingDay);
+        const isInstant = taken.test(text) && parseTimestamp(text) !== undefined;
+        if (lower.test(text)) expect(taken.test(text), text).toBe(true);
+        expect(accepts(`created_since=${value}`), text).toBe(isInstant);
+        expect(accepts(`${SINCE}&created_to=${value}`), text).toBe(isInstant || isAbsent(text));
       }),
     );
   });

@@ -10,21 +10,24 @@ export const clampInstant = (micros: number): number => Math.min(Math.max(micros
 const DATE = "\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])";
 const TIME = "([01]\\d|2[0-3]):[0-5]\\d(:[0-5]\\d([.,]\\d{1,9})?)?";
 const OFFSET = "[+-]([01]\\d|2[0-3])(:?[0-5]\\d)?";
+/** The forms among these that are a `date-time` of JSON Schema, which knows no others. */
+const DATE_TIME = `${DATE}T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]([01]\\d|2[0-3]):[0-5]\\d)`;
 
 /** Where the blank stands that a raw `+` becomes in a query. */
 const BLANK_BEFORE_OFFSET = / (?=\d{2}(?::?\d{2})?$)/;
 
 /**
- * A parameter that takes the texts of `pattern` whose date exists; the reference shows the same pattern.
+ * A parameter that takes the texts of `pattern` whose date exists.
+ * @param options.shown what the reference shows instead of `pattern`
  * @param options.textOf the text for links of an accepted instant
  */
 const instantOf = (options: {
   readonly pattern: string;
-  readonly format?: "date-time";
+  readonly shown?: { readonly format: "date-time"; readonly pattern: string };
   readonly wanted: string;
   readonly textOf: (text: string, micros: number) => string;
 }) => {
-  const { pattern, format, wanted, textOf } = options;
+  const { pattern, shown = { pattern }, wanted, textOf } = options;
   const form = new RegExp(pattern);
   const read = (text: string): number | undefined => (form.test(text) ? parseTimestamp(text) : undefined);
   const problemOf = (text: string): string =>
@@ -39,13 +42,14 @@ const instantOf = (options: {
       context.addIssue(problemOf(text));
       return z.NEVER;
     })
-    .meta({ override: { type: "string", ...(format && { format }), pattern } });
+    .meta({ override: { type: "string", ...shown } });
 };
 
 /** A timestamp with `Z` or an offset; links have it in UTC with `Z`. */
 export const instant = instantOf({
   pattern: `^${DATE}T${TIME}(Z|${OFFSET})$`,
-  format: "date-time",
+  // Generated clients then take dates, and send one of these forms.
+  shown: { format: "date-time", pattern: `^${DATE_TIME}$` },
   wanted: "must be an existing ISO 8601 timestamp with Z or an offset, such as 2026-10-01T00:00:00Z",
   textOf: (text, micros) => (text.endsWith("Z") ? text : formatTimestampZ(clampInstant(micros))),
 });
