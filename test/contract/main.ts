@@ -21,18 +21,27 @@ const SCOPES = ["export", "end_users", "compliance", "campaigns"];
 /** The campaign of the example in the document. */
 const CAMPAIGN = "order-shipped";
 
-/** Runs a command with our output; resolves to false when it fails. */
+/** Scripts of `clients`, each with clients that customers use. */
+const CLIENTS = ["http-clients", "date-forms", "dlt-source", "generated-client", "singer-tap"];
+/** A script takes a few seconds; one that pages without end is stopped. */
+const CLIENT_DEADLINE_MS = 120_000;
+
+/** Runs a command with our output; resolves to false when it fails or takes too long. */
 const passes = async (
   command: string,
   args: readonly string[],
-  options: { cwd: string; env?: Readonly<Record<string, string>> },
+  options: { cwd: string; env?: Readonly<Record<string, string>>; timeout?: number },
 ): Promise<boolean> => {
+  const started = performance.now();
   const child = spawn(command, args, {
-    cwd: options.cwd,
+    ...options,
     env: { ...process.env, ...options.env },
     stdio: ["ignore", "inherit", "inherit"],
   });
   const [code] = (await once(child, "exit")) as [number | null];
+  console.log(
+    `${code === 0 ? "ok" : "FAILED"} after ${((performance.now() - started) / 1_000).toFixed(0)} s`,
+  );
   return code === 0;
 };
 
@@ -97,11 +106,17 @@ try {
     [spectral, "lint", document, "--ruleset", rules, "--fail-severity", "warn"],
     { cwd: system.logFolder },
   );
-  console.log("\n== clients ==");
-  const clients = await passes(join(tools.clients, "python"), [join(here, "clients.py"), system.apiUrl], {
-    cwd: system.logFolder,
-    env: { API_KEY: key },
-  });
+  let clients = true;
+  for (const name of CLIENTS) {
+    console.log(`\n== ${name} ==`);
+    const script = join(here, "clients", `${name}.py`);
+    const read = await passes(join(tools.clients, "python"), [script, system.apiUrl], {
+      cwd: system.logFolder,
+      env: { API_KEY: key, PYTHONDONTWRITEBYTECODE: "1" },
+      timeout: CLIENT_DEADLINE_MS,
+    });
+    clients &&= read;
+  }
   console.log("\n== schemathesis ==");
   const config = join(here, "schemathesis.toml");
   // From the file: given the URL of the document, the tool skips the operation that serves it.

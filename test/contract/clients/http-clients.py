@@ -1,19 +1,9 @@
-"""Reads both lists with httpx and requests, which ask for zstd by themselves, as pages and as lines.
-
-Usage: API_KEY=... clients.py <address with /api>
-"""
-
-import json
-import os
-import sys
+"""Reads the lists with httpx and requests, which ask for zstd by themselves, as pages and as lines."""
 
 import httpx
 import requests
 
-BASE = sys.argv[1]
-WINDOW = {"created_since": "2026-10-04T00:00:00Z", "created_to": "2027-01-01T00:00:00Z"}
-KEY = {"Authorization": f"Bearer {os.environ['API_KEY']}"}
-LINES = {"Accept": "application/x-ndjson"}
+from lists import BASE, KEY, LINES, PAGE_SIZE, PATHS, READS, check, expected_ids, ids, records_of_lines, window
 
 
 def checked(response):
@@ -23,31 +13,25 @@ def checked(response):
     return response
 
 
-def ids_of_pages(client, address):
-    ids = []
-    response = checked(client.get(address, params={**WINDOW, "page_size": 100}))
+def ids_of_pages(client, address, by):
+    found = []
+    response = checked(client.get(address, params={**window(by), "page_size": PAGE_SIZE}))
     while True:
         page = response.json()
-        ids += [record["_id"] for record in page["data"]]
+        found += ids(page["data"])
         link = page["meta"]["next_page_uri"]
         if link is None:
-            return ids
+            return found
         response = checked(client.get(link))
 
 
-def ids_of_lines(lines):
-    *records, last = [json.loads(line) for line in lines]
-    assert last["trailer"]["count"] == len(records), last
-    return [record["_id"] for record in records]
-
-
-def lines_of_httpx(client, address):
-    with client.stream("GET", address, params=WINDOW, headers=LINES) as response:
+def lines_of_httpx(client, address, by):
+    with client.stream("GET", address, params=window(by), headers=LINES) as response:
         return list(checked(response).iter_lines())
 
 
-def lines_of_requests(client, address):
-    with client.get(address, params=WINDOW, headers=LINES, stream=True) as response:
+def lines_of_requests(client, address, by):
+    with client.get(address, params=window(by), headers=LINES, stream=True) as response:
         return list(checked(response).iter_lines())
 
 
@@ -57,10 +41,9 @@ CLIENTS = [
     ("httpx", httpx.Client(headers=KEY), lines_of_httpx),
     ("requests", session, lines_of_requests),
 ]
-for name in ("conversations", "messages"):
-    address = f"{BASE}/v2/export/{name}"
+for name, by in READS:
+    address = f"{BASE}{PATHS[name]}"
+    expected = expected_ids(name, by)
     for library, client, read_lines in CLIENTS:
-        ids = ids_of_pages(client, address)
-        assert len(ids) > 100 and len(set(ids)) == len(ids), len(ids)
-        assert ids_of_lines(read_lines(client, address)) == ids
-        print(f"{library}: {len(ids)} {name}, the same as pages and as lines")
+        check(library, name, by, ids_of_pages(client, address, by), expected)
+        check(f"{library}, lines", name, by, ids(records_of_lines(read_lines(client, address, by))), expected)
