@@ -2,13 +2,14 @@ import { startSystem } from "../system/system.ts";
 import { figureLine, measureCapacity } from "./capacity.ts";
 import { benchCompaction } from "./compaction.ts";
 import { benchHttp } from "./http.ts";
+import { benchIdentity } from "./identity.ts";
 import { benchIngest } from "./ingest.ts";
 import { benchLanding } from "./landing.ts";
 import { benchPages } from "./pages.ts";
 import { reportLine, type Result } from "./report.ts";
 
 /**
- * Runs all parts, or one: BENCH=ingest, landing, pages, http, compaction or capacity.
+ * Runs all parts, or one: BENCH=ingest, landing, pages, http, compaction, identity or capacity.
  * CONVERSATIONS and EVENTS set the sizes.
  */
 const only = process.env["BENCH"] ?? "";
@@ -41,6 +42,13 @@ await inSystem("pages", (system) => benchPages(system, conversations, log));
 await inSystem("http", (system) => benchHttp(system, conversations, log));
 // 2,000,000 rows: four exports of each conversation.
 await inSystem("compaction", (system) => benchCompaction(system, Math.min(conversations, 500_000), log));
+await inSystem("identity", async (system) => {
+  // 300,000 conversations of each of two clients, exported three times.
+  const sizes = { conversations: Math.min(conversations, 300_000), events: Math.min(events, 100_000) };
+  const { results: compared, figures } = await benchIdentity(system, sizes, log);
+  for (const figure of figures) console.log(figureLine(figure));
+  return compared;
+});
 if (only === "capacity") {
   await inSystem("capacity", async (system) => {
     for (const figure of await measureCapacity(system, events, log)) console.log(figureLine(figure));

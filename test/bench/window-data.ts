@@ -15,6 +15,14 @@ const summaryOf = (round: number): Readonly<Record<Summaries, string>> => ({
   prose: `arrayStringConcat(arrayMap(i -> words[1 + intHash64(n * 1000 + i * 4 + ${round}) % length(words)], range(170)), ' ')`,
 });
 
+/** Ids that ascend in time, as platforms often make them, or random ones. */
+export type Ids = "ascending" | "random";
+
+const ID: Readonly<Record<Ids, string>> = {
+  ascending: "leftPad(lower(hex(toUInt64(created))), 16, '0') || lower(hex(toUInt32(n)))",
+  random: "lower(hex(cityHash64(n, 1))) || lower(hex(toUInt32(n)))",
+};
+
 /**
  * Fills the tables with a week of one client: `conversations` conversations of about 1.3 kB, each exported
  * `exports` times (2 or more), one in four with a handoff, one in fifty updated up to three days later and
@@ -29,6 +37,8 @@ export const fillWindow = async (
     summaries = "phrase",
     byUpdate = true,
     blockRows = 20_000,
+    client = "bench",
+    ids = "random",
   }: {
     readonly conversations: number;
     readonly exports: number;
@@ -37,6 +47,8 @@ export const fillWindow = async (
     readonly byUpdate?: boolean;
     /** Rows per INSERT. */
     readonly blockRows?: number;
+    readonly client?: string;
+    readonly ids?: Ids;
   },
   onProgress: (line: string) => void,
 ): Promise<void> => {
@@ -53,7 +65,7 @@ export const fillWindow = async (
         created + intDiv(delay * ${round}, ${exports - 1}) AS updated
       SELECT n,
         fromUnixTimestamp64Micro(toInt64(created), 'UTC') AS date_created,
-        lower(hex(cityHash64(n, 1))) || lower(hex(toUInt32(n))) AS conversation_id,
+        ${ID[ids]} AS conversation_id,
         bitShiftLeft(toUInt128(updated + 1000000), 64) + n AS version,
         fromUnixTimestamp64Micro(toInt64(updated + 1000000), 'UTC') AS exported_at,
         fromUnixTimestamp64Micro(toInt64(updated), 'UTC') AS date_updated,
@@ -69,13 +81,13 @@ export const fillWindow = async (
     await runSql(
       url,
       `INSERT INTO record_dates (client_id, record, date_created)
-      SELECT 'bench', concat('5/bench/c/', conversation_id), date_created FROM bench_stage ORDER BY n ${block}`,
+      SELECT '${client}', concat('${client.length}/${client}/c/', conversation_id), date_created FROM bench_stage ORDER BY n ${block}`,
     );
     await runSql(
       url,
       `INSERT INTO handoffs (client_id, conversation_date_created, conversation_id, target, target_kind, version,
           uploaded_at, date_created, name, outcome_status, reason_code, entry)
-      SELECT 'bench', date_created, conversation_id, 'desk', 1,
+      SELECT '${client}', date_created, conversation_id, 'desk', 1,
         bitShiftLeft(toUInt256(toUnixTimestamp64Micro(date_updated)), 128) + toUInt256(version), uploaded_at,
         date_updated, 'Desk', 'succeeded', 'other',
         concat('{"name":"Desk","handoff_id":"desk","id":"', conversation_id, '","date_created":"', toString(date_updated),
@@ -86,14 +98,14 @@ export const fillWindow = async (
       await runSql(
         url,
         `INSERT INTO conversation_updates (client_id, date_updated, conversation_id, version, date_created, uploaded_at, head, tail)
-        SELECT 'bench', date_updated, conversation_id, version, date_created, uploaded_at, head, tail
+        SELECT '${client}', date_updated, conversation_id, version, date_created, uploaded_at, head, tail
         FROM bench_stage ORDER BY n ${block}`,
       );
     }
     await runSql(
       url,
       `INSERT INTO conversations (client_id, date_created, conversation_id, version, exported_at, uploaded_at, date_updated, language, head, tail)
-      SELECT 'bench', date_created, conversation_id, version, exported_at, uploaded_at, date_updated, 'en', head, tail
+      SELECT '${client}', date_created, conversation_id, version, exported_at, uploaded_at, date_updated, 'en', head, tail
       FROM bench_stage ORDER BY n ${block}`,
     );
     onProgress(`export ${round + 1} of ${exports} of ${conversations} conversations is in the warehouse`);

@@ -45,6 +45,7 @@ export {
   PAGED_LISTS,
   type PageStatement,
   pageStatement,
+  severalDatesOfPage,
 } from "./pages/page-statements.ts";
 export { createReader } from "./pages/reader.ts";
 export {
