@@ -42,7 +42,7 @@ export const PAGE_SETTINGS: ClickHouseSettings = {
  * For tables distributed over several servers. Every part of a query is sent only when its turn comes, also
  * to the server itself, and reads the current rows, so it finds everything that earlier parts have found.
  */
-export const SPREAD_SETTINGS: ClickHouseSettings = {
+const SPREAD_SETTINGS: ClickHouseSettings = {
   enable_shared_storage_snapshot_in_query: 0,
   prefer_localhost_replica: 0,
   async_query_sending_for_remote: 0,
@@ -51,8 +51,17 @@ export const SPREAD_SETTINGS: ClickHouseSettings = {
   distributed_product_mode: "local",
 };
 
-/** Collects the live versions from all shards before the update index is read. */
-const LIVE_FIRST: ClickHouseSettings = { distributed_product_mode: "global" };
+/**
+ * Collects the sets of a statement from all shards before its records are read: live versions before the update
+ * index, stale rows before those that replace them. On one shard the records could be read before the set.
+ */
+const SETS_FIRST: ClickHouseSettings = { ...SPREAD_SETTINGS, distributed_product_mode: "global" };
+
+/** What a statement about spread tables needs besides its own settings; `setsFirst`: see `SETS_FIRST`. */
+export const spreadSettings = (spread: boolean, setsFirst: boolean): ClickHouseSettings => {
+  if (!spread) return {};
+  return setsFirst ? SETS_FIRST : SPREAD_SETTINGS;
+};
 
 export const LINE_SETTINGS: ClickHouseSettings = {
   ...PAGE_SETTINGS,
@@ -153,7 +162,7 @@ export const severalDatesStatement = (
   name: "pages.several_dates",
   sql: countSeveralDates(candidates) + TEXT,
   parameters,
-  settings: { max_threads: 1, ...(spread ? SPREAD_SETTINGS : {}) },
+  settings: { max_threads: 1, ...spreadSettings(spread, false) },
 });
 
 /** What a page looks at for records with several dates. */
@@ -185,8 +194,7 @@ export const pageStatement = (
     parameters: { ...parametersOf(query), bound },
     settings: {
       ...PAGE_SETTINGS,
-      ...(spread ? SPREAD_SETTINGS : {}),
-      ...(spread && list.name === "conversations_by_update" ? LIVE_FIRST : {}),
+      ...spreadSettings(spread, severalDates || list.name === "conversations_by_update"),
       format_custom_row_between_delimiter: query.separator ?? ",",
     },
   };

@@ -11,7 +11,7 @@ import {
   PAGED_LISTS,
   type PageStatement,
   severalDatesStatement,
-  SPREAD_SETTINGS,
+  spreadSettings,
 } from "./page-statements.ts";
 import { parseEndUserHead, passLines, splitHead } from "./page-stream.ts";
 import { createPageReader, type SendStatement } from "./read-page.ts";
@@ -85,9 +85,10 @@ export function createReader(deps: {
     async read({ clientId, since, to, signal }) {
       const parameters = { client: clientId, since, to };
       const spread = await isSpread();
-      const settings = { ...LINE_SETTINGS, ...(spread ? SPREAD_SETTINGS : {}) };
-      const several = await send(severalDatesStatement(list.candidates, parameters, spread), text, signal);
-      const sql = list.lines({ spread, severalDates: Number(several) > 0 });
+      const question = severalDatesStatement(list.candidates, parameters, spread);
+      const severalDates = Number(await send(question, text, signal)) > 0;
+      const settings = { ...LINE_SETTINGS, ...spreadSettings(spread, severalDates) };
+      const sql = list.lines({ spread, severalDates });
       return send({ name: `lines.${list.table}`, sql, parameters, settings }, passLines, signal);
     },
   });
@@ -112,7 +113,7 @@ export function createReader(deps: {
     async endUsers({ clientId, from = "", limit, externalId, signal }) {
       const sql = endUsers({ selected: externalId !== undefined });
       const parameters = { client: clientId, from, size: limit, external_id: externalId ?? "" };
-      const settings = { ...PAGE_SETTINGS, ...IN_ORDER, ...((await isSpread()) ? SPREAD_SETTINGS : {}) };
+      const settings = { ...PAGE_SETTINGS, ...IN_ORDER, ...spreadSettings(await isSpread(), false) };
       const statement: PageStatement = { name: "pages.end_users", sql, parameters, settings };
       const { head, records } = await send(statement, openEndUsers, signal);
       return { rows: head?.rows ?? 0, next: head?.next ?? null, records };
