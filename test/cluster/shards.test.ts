@@ -143,7 +143,7 @@ describe("a shard that is away", () => {
 test("data that ends too early is no fault of the rows, for a shard that dies says the same", async () => {
   const session = createSession({ url: system.stack.clickhouse.url("writer"), application: "test" });
   const writer = createWriter({ session });
-  const insert = { columns: ["client_id", "message_id"], rows: 1, body: Buffer.from([3, 97]) };
+  const insert = { columns: ["client_id", "message_id"], rows: 1, body: Buffer.from([3, 97]), uploadedAt: 0 };
   const codeOf = (table: string) =>
     writer.insert({ ...insert, table }).catch((error: WarehouseError) => `${error.code} ${error.retryable}`);
   expect(await codeOf("messages")).toBe("warehouse_unavailable true");

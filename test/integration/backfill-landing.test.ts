@@ -148,10 +148,10 @@ const correctWith = (
     gate: {
       suppresses,
       wouldSuppress: suppresses,
-      untilOpen: () => Promise.resolve({ notAfter: Date.now() + 60_000 }),
+      untilOpen: () => Promise.resolve({ notAfter: Date.now() + 60_000, uploadFrom: 0 }),
+      uploadTime: now,
     },
     pending: createPendingWrites(),
-    now,
     ...others,
   });
 const options = {
@@ -412,7 +412,8 @@ test("nothing is deleted when the right rows cannot be written while merges are 
   const expired = {
     suppresses: () => false,
     wouldSuppress: () => false,
-    untilOpen: () => Promise.resolve({ notAfter: Date.now() - 60_000 }),
+    untilOpen: () => Promise.resolve({ notAfter: Date.now() - 60_000, uploadFrom: 0 }),
+    uploadTime: now,
   };
   const failing = correctWith(reader, undefined, { replacer: hasty, gate: expired })(EVERYTHING, options);
   await expect(failing).rejects.toMatchObject({ code: "hold_too_long", retryable: true });
@@ -517,7 +518,8 @@ test("suppressed exports are neither written nor deleted", async () => {
   const gate = {
     suppresses: (record: ExportRecord): boolean => (tried.push(record), suppresses(record)),
     wouldSuppress: suppresses,
-    untilOpen: () => Promise.resolve({ notAfter: Date.now() + 60_000 }),
+    untilOpen: () => Promise.resolve({ notAfter: Date.now() + 60_000, uploadFrom: 0 }),
+    uploadTime: now,
   };
   const dry = await correctWith(reader, undefined, { gate })(EVERYTHING, { ...options, dryRun: true });
   expect(dry.events.suppressed).toBeGreaterThan(10);

@@ -634,10 +634,10 @@ it("does not trust the leases of a Redis that has just begun to keep them", asyn
 
 it("refuses an INSERT that begins later than its writer may write, in every table of records", async () => {
   for (const table of TABLES) {
-    const insert = { table, columns: ["client_id"], rows: 0, body: Buffer.from([1, 97]) };
-    const late = writer.insert(insert, undefined, { notAfter: Date.now() - 1_000 });
+    const insert = { table, columns: ["client_id"], rows: 0, body: Buffer.from([1, 97]), uploadedAt: 0 };
+    const late = writer.insert(insert, undefined, { notAfter: Date.now() - 1_000, uploadFrom: 0 });
     await expect(late, table).rejects.toMatchObject({ retryable: true, code: "warehouse_unavailable" });
-    await writer.insert(insert, undefined, { notAfter: Date.now() + 10_000 });
+    await writer.insert(insert, undefined, { notAfter: Date.now() + 10_000, uploadFrom: 0 });
   }
   expect(Object.values(await rowsOf("a")).map((rows) => rows.length)).toEqual(TABLES.map(() => 1));
 });

@@ -229,6 +229,7 @@ describe("refused rows", () => {
       columns: ["client_id", "message_id"],
       rows: 1,
       body: Buffer.from([3, 97]),
+      uploadedAt: 0,
     };
     expect(await errorOf(writer.insert(insert))).toMatchObject({
       code: "warehouse_refused_data",
@@ -238,7 +239,7 @@ describe("refused rows", () => {
 
   test("a missing table or right is not the data's fault", async () => {
     const { writer } = warehouse;
-    const insert = { table: "nowhere", columns: ["a"], rows: 1, body: Buffer.from([0]) };
+    const insert = { table: "nowhere", columns: ["a"], rows: 1, body: Buffer.from([0]), uploadedAt: 0 };
     expect(await errorOf(writer.insert(insert))).toMatchObject({
       code: "warehouse_unavailable",
       causeName: "UNKNOWN_TABLE",

@@ -36,6 +36,14 @@ export {
   rejected,
 } from "./event/outcome.ts";
 export {
+  type ChangePosition,
+  decodeChangePosition,
+  DELETIONS_KEPT_DAYS,
+  encodeChangePosition,
+  isExpiredPosition,
+  signedChange,
+} from "./contract/change-cursor.ts";
+export {
   type CursorPosition,
   type CursorScope,
   decodePosition,

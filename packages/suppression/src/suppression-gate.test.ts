@@ -48,6 +48,10 @@ const startGate = async (secretInUse = hash.ofSecret) => {
     renewals: [] as number[],
     isAway: false,
     keeps: true,
+    /** What the lease answers; without a number what it was told. */
+    uploadFrom: null as number | null,
+    told: [] as number[],
+    oldest: null as number | null,
     unsettled: Promise.resolve(),
     found: [] as SuppressionRow[],
     lost: null as ServiceError | null,
@@ -61,10 +65,15 @@ const startGate = async (secretInUse = hash.ofSecret) => {
   };
   const gate = createSuppressionGate({
     lease: {
-      renew: async ({ confirmed }) => {
+      renew: async ({ confirmed, uploadFrom }) => {
         if (world.isAway) throw new Error("away");
         world.renewals.push(confirmed);
-        return { generation: world.generation, kept: world.keeps };
+        world.told.push(uploadFrom);
+        return {
+          generation: world.generation,
+          kept: world.keeps,
+          uploadFrom: world.uploadFrom ?? uploadFrom,
+        };
       },
       release: async () => {
         world.released += 1;
@@ -92,7 +101,7 @@ const startGate = async (secretInUse = hash.ofSecret) => {
     service: "test",
     now: () => world.time,
     settled: () => world.unsettled,
-    oldestUpload: () => null,
+    oldestUpload: () => world.oldest,
     onLost: (error) => {
       world.lost = error;
     },

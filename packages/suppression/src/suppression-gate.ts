@@ -24,7 +24,8 @@ export type SuppressionGateDeps = {
       readonly service: string;
       readonly confirmed: number;
       readonly oldestUpload: Micros | null;
-    }): Promise<{ readonly generation: number; readonly kept: boolean }>;
+      readonly uploadFrom: Micros;
+    }): Promise<{ readonly generation: number; readonly kept: boolean; readonly uploadFrom: Micros }>;
     release(id: string): Promise<void>;
   };
   /** The length of a lease, ms. */
@@ -80,10 +81,16 @@ export type SuppressionGate = {
    */
   foundStored(): Promise<void>;
   /**
-   * Waits until this process may write. An INSERT must begin before `notAfter`, ms by ClickHouse's clock.
+   * Waits until this process may write. An INSERT must begin before `notAfter`, ms by ClickHouse's clock, and
+   * its rows must not have an earlier instant of upload than `uploadFrom`: readers may have passed it.
    * @throws the reason of `signal` when it aborts
    */
-  untilOpen(signal: AbortSignal): Promise<{ readonly notAfter: number }>;
+  untilOpen(signal: AbortSignal): Promise<{ readonly notAfter: number; readonly uploadFrom: Micros }>;
+  /**
+   * An instant of upload for the next batch: the time by ClickHouse's clock, never less than before nor than
+   * what readers have been told to be settled.
+   */
+  uploadTime(): Micros;
   /** true, or why nothing is written. */
   isOpen(): true | string;
 };
@@ -105,6 +112,9 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
   /** Counts the times that the lease was taken: another number means that it was lost in between. */
   let holdings = 0;
   let lost = false;
+  /** Readers may have passed what was uploaded earlier. */
+  let uploadFrom: Micros = 0;
+  let lastUpload: Micros = 0;
   let refreshing: Promise<void> | undefined;
   let measuring: Promise<void> | undefined;
 
@@ -120,11 +130,26 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
     deps.onLost(new ServiceError(code, message));
   };
 
+  const uploadTime = (): Micros => {
+    lastUpload = Math.max(lastUpload, uploadFrom, Math.floor((now() + clock.offset()) * 1000));
+    return lastUpload;
+  };
+
   const renew = async (): Promise<number> => {
     const askedAt = now();
-    const state = { id, service: deps.service, confirmed: confirmed ?? 0, oldestUpload: deps.oldestUpload() };
-    const { generation, kept } = await lease.renew(state);
-    if (!kept) holdings += 1;
+    const oldestUpload = deps.oldestUpload();
+    const answer = await lease.renew({
+      id,
+      service: deps.service,
+      confirmed: confirmed ?? 0,
+      oldestUpload,
+      uploadFrom: Math.min(oldestUpload ?? Number.POSITIVE_INFINITY, uploadTime()),
+    });
+    const { generation, kept } = answer;
+    if (!kept) {
+      holdings += 1;
+      uploadFrom = Math.max(uploadFrom, answer.uploadFrom);
+    }
     if (confirmed !== null && !kept) {
       // An erasure did not wait for this process: records that it holds may have been erased.
       if (generation !== confirmed) lose("an erasure went on without this process", "writer_lease_lost");
@@ -281,8 +306,9 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
         waiting.delete(resolve);
       }
       signal.throwIfAborted();
-      return { notAfter: validUntil + clock.offset() };
+      return { notAfter: validUntil + clock.offset(), uploadFrom };
     },
+    uploadTime,
     isOpen,
   };
 };

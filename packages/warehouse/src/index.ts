@@ -31,6 +31,8 @@ export { type MigrationState, migrate } from "./schema/migrate.ts";
 export { renderMigration, type Topology } from "./schema/migration-template.ts";
 export type {
   ApiClient,
+  ChangePage,
+  ChangeQuery,
   EndUserPage,
   EndUserQuery,
   LineQuery,
@@ -38,6 +40,7 @@ export type {
   Page,
   PagePosition,
   PageQuery,
+  ReadChanges,
   Reader,
   WindowLines,
 } from "./pages/page.ts";
@@ -47,6 +50,13 @@ export {
   pageStatement,
   severalDatesOfPage,
 } from "./pages/page-statements.ts";
+export {
+  createSettledReader,
+  createSettledStore,
+  type Settled,
+  type SettledReader,
+  type SettledStore,
+} from "./changes/settled-store.ts";
 export { createReader } from "./pages/reader.ts";
 export {
   type CarriedExport,

@@ -6,6 +6,7 @@ import { createAdmission } from "./admission/admission.ts";
 import { createApp } from "./http/app.ts";
 import type { AuthThrottle } from "./admission/auth-throttle.ts";
 import { createAuthenticate } from "./admission/authenticate.ts";
+import { createChangeEndpoints } from "./operations/change-endpoints.ts";
 import { createDataSubjectRequests, type DataSubjectRequestDeps } from "./operations/data-subject-request.ts";
 import { createEndUsers } from "./operations/end-users.ts";
 import { createExportEndpoints } from "./operations/export-endpoints.ts";
@@ -19,6 +20,7 @@ import { createAddressOf } from "./http/service-address.ts";
 import { registerReference } from "./openapi/reference-page.ts";
 import type { Slots } from "./admission/slots.ts";
 import { createSmsTrigger, type SmsTriggerDeps } from "./operations/sms-trigger.ts";
+import type { ReadSettled } from "./page/settled.ts";
 import type { ReadWatermark } from "./page/watermark.ts";
 
 export type ExportAppDeps = {
@@ -27,6 +29,7 @@ export type ExportAppDeps = {
   readonly authThrottle: AuthThrottle;
   readonly slots: Readonly<Record<"page" | "body", Slots>>;
   readonly watermark: ReadWatermark;
+  readonly settled: ReadSettled;
   readonly compliance: DataSubjectRequestDeps;
   readonly campaigns: Omit<SmsTriggerDeps, "log" | "now">;
   readonly log: Logger;
@@ -69,6 +72,7 @@ export const createExportApp = (deps: ExportAppDeps): FastifyInstance => {
   const shared = { reader, sendPage, addressOf, watermark, noteRepeats };
   const endpoints = [
     ...createExportEndpoints({ ...shared, links: createPageLinks({ ...linking, form: "v2" }) }),
+    ...createChangeEndpoints({ ...shared, ...linking, settled: deps.settled, now }),
     createEndUsers(shared),
     ...createDataSubjectRequests(deps.compliance),
     createSmsTrigger({ ...deps.campaigns, log, now }),

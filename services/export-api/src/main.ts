@@ -19,6 +19,7 @@ import {
   createReader,
   createRequestStore,
   createSession,
+  createSettledReader,
   createWatermarkReader,
 } from "@conversation-export/warehouse";
 import { createAuthThrottle } from "./admission/auth-throttle.ts";
@@ -29,6 +30,7 @@ import { createListener } from "./http/listener.ts";
 import { createRateLimit, createRateLimitMetrics } from "./admission/rate-limit.ts";
 import { createSlots } from "./admission/slots.ts";
 import { createTriggerPublisher } from "./operations/sms-trigger-publisher.ts";
+import { createSettledCache } from "./page/settled.ts";
 import { createWatermarkCache } from "./page/watermark.ts";
 
 /** For keys, watermarks and campaigns. */
@@ -37,6 +39,7 @@ const LOOKUP_CONNECTIONS = 24;
 const SPARE_CONNECTIONS = 16;
 const INTAKE_CONNECTIONS = 8;
 const WATERMARK_MAX_AGE_MS = 2_000;
+const SETTLED_MAX_AGE_MS = 1_000;
 const IDEMPOTENCY_SECONDS = 86_400;
 const IDEMPOTENCY_LEASE_MS = 30_000;
 /** Bodies of up to 4 MB that are taken in at a time. */
@@ -71,6 +74,7 @@ const pages = createSession({
 const intake = createSession({ ...config.clickhouseIntake, application, maxConnections: INTAKE_CONNECTIONS });
 const reader = createReader({ session: pages, lookups });
 const watermarks = createWatermarkReader({ session: lookups });
+const settled = createSettledReader({ session: lookups });
 const campaigns = createCampaignStore({ session: lookups, now: Date.now });
 const requests = createRequestStore({ session: intake, now: Date.now, idSecret: config.cursorSecret });
 const redis = createRedis({ ...config.redis, log });
@@ -98,6 +102,7 @@ const app = createExportApp({
     clock,
     now: Date.now,
   }),
+  settled: createSettledCache({ load: settled.load, maxAgeMs: SETTLED_MAX_AGE_MS, clock }),
   compliance: { requests, jobs },
   campaigns: {
     campaigns,

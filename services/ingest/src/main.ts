@@ -65,7 +65,10 @@ const session = createSession({
 });
 const writer = createWriter({ session });
 const landing = createLandingStore({ session });
-const gap = config.landingDays === null ? createLandingGap({ store: landing, now: Date.now }) : null;
+const gap =
+  config.landingDays === null
+    ? createLandingGap({ store: landing, now: () => gate.uploadTime() / 1000 })
+    : null;
 const redis = createRedis({ ...config.redis, log });
 const suppressions = createSuppressionStore({ session });
 const gate = createSuppressionGate({
@@ -89,7 +92,7 @@ let mayWrite = false;
 // A letter that came compressed might be too large for the bus uncompressed.
 const producer = createProducer({ ...connection, compression: "zstd" });
 const keepTrying = createKeepTrying({ metrics, log });
-const uploads = createUploads({ gate, gap, now: () => new Date() });
+const uploads = createUploads({ gate, gap, uploadTime: gate.uploadTime });
 const sink = createSink({ writer, uploads, keepTrying, metrics });
 const deadLetters = createDeadLetterSink({ producer, keepTrying, metrics, log, now: () => new Date() });
 const pipeline = createPipeline({

@@ -16,7 +16,7 @@ import { createUploads, type WriteGate } from "./upload-instant.ts";
 
 const never = (): Promise<never> => Promise.reject(new Error("not asked for"));
 
-const TICKET = { notAfter: Infinity };
+const TICKET = { notAfter: Infinity, uploadFrom: 0 };
 const open: WriteGate = { untilOpen: () => Promise.resolve(TICKET) };
 
 const START = Date.parse("2026-11-01T00:00:00Z");
@@ -75,7 +75,7 @@ const startSink = (
   const uploads = createUploads({
     gate: options.gate ?? open,
     gap: options.gap ?? null,
-    now: () => new Date(),
+    uploadTime: () => Date.now() * 1_000,
   });
   const keepTrying = createKeepTrying({ metrics, log: createLogger({ service: "test", level: "silent" }) });
   const sink = createSink({ writer, uploads, keepTrying, metrics });

@@ -3,16 +3,16 @@ import type { LandingGap } from "./landing-gap.ts";
 import { createUploads, staleUpload } from "./upload-instant.ts";
 
 const MINUTE = 60_000;
-const TICKET = { notAfter: 1 };
+const TICKET = { notAfter: 1, uploadFrom: 0 };
 const { signal } = new AbortController();
 
 const startUploads = (gap: LandingGap | null = null) => {
-  const clock = { now: 1_000 };
+  const clock = { now: 1_000, ticket: TICKET };
   const stamped: number[] = [];
   const uploads = createUploads({
-    gate: { untilOpen: () => Promise.resolve(TICKET) },
+    gate: { untilOpen: () => Promise.resolve(clock.ticket) },
     gap,
-    now: () => new Date(clock.now),
+    uploadTime: () => clock.now * 1_000,
   });
   const begin = () => uploads.begin({ fillUpload: (instant) => stamped.push(instant) });
   return { clock, stamped, uploads, begin };
@@ -46,6 +46,16 @@ it("gives no leave to write with an instant that is more than a minute old", asy
   await expect(upload.ticket(signal)).rejects.toBe(staleUpload);
   await upload.stamp(signal);
   expect(await upload.ticket(signal)).toBe(TICKET);
+});
+
+it("gives no leave to write with an instant that readers may have passed", async () => {
+  const { clock, begin } = startUploads();
+  const upload = begin();
+  clock.ticket = { notAfter: 1, uploadFrom: 1_000_001 };
+  await expect(upload.ticket(signal)).rejects.toBe(staleUpload);
+  clock.now = 2_000;
+  await upload.stamp(signal);
+  expect(await upload.ticket(signal)).toBe(clock.ticket);
 });
 
 it("knows the oldest instant of those that have not ended", () => {

@@ -18,7 +18,8 @@ export type Upload = {
   stamp(signal: AbortSignal): Promise<void>;
   /**
    * Leave to begin an INSERT; waits while this process may not write.
-   * @throws `staleUpload` when the instant is more than a minute old by then: the batch must be stamped anew
+   * @throws `staleUpload` when the instant is more than a minute old by then, or readers may have passed it:
+   * the batch must be stamped anew
    */
   ticket(signal: AbortSignal): Promise<WriteTicket>;
   /** The batch is written or given up. */
@@ -36,28 +37,31 @@ export const staleUpload = new Error("the instant of upload is too old");
 
 const MAX_AGE_MICROS = 60_000_000;
 
-/** @param deps.gap null when landing keeps every event */
+/**
+ * @param deps.gap null when landing keeps every event
+ * @param deps.uploadTime an instant for the next batch, never less than before
+ */
 export const createUploads = (deps: {
   readonly gate: WriteGate;
   readonly gap: LandingGap | null;
-  readonly now: () => Date;
+  readonly uploadTime: () => Micros;
 }): Uploads => {
-  const { gate, gap } = deps;
-  const micros = (): Micros => deps.now().getTime() * 1000;
+  const { gate, gap, uploadTime } = deps;
   const open = new Set<Upload>();
   return {
     begin: (batch) => {
-      let instant = micros();
+      let instant = uploadTime();
       const upload: Upload = {
         instant: () => instant,
         stamp: async (signal) => {
           if (gap !== null) await gap.cover(signal);
-          instant = micros();
+          instant = uploadTime();
           batch.fillUpload(instant);
         },
         ticket: async (signal) => {
           const ticket = await gate.untilOpen(signal);
-          if (micros() - instant > MAX_AGE_MICROS) throw staleUpload;
+          const isLate = uploadTime() - instant > MAX_AGE_MICROS || instant < ticket.uploadFrom;
+          if (isLate) throw staleUpload;
           return ticket;
         },
         end: () => open.delete(upload),

@@ -17,7 +17,12 @@ import {
   startTracing,
 } from "@conversation-export/runtime";
 import { createSuppressionGate } from "@conversation-export/suppression";
-import { createRowReplacer, createSuppressionStore, FOUND_LATER } from "@conversation-export/warehouse";
+import {
+  createRowReplacer,
+  createSettledStore,
+  createSuppressionStore,
+  FOUND_LATER,
+} from "@conversation-export/warehouse";
 import { createBackfillJob } from "./backfill/job.ts";
 import { createCompactJob } from "./compaction/job.ts";
 import { readConfig } from "./config.ts";
@@ -33,9 +38,11 @@ import { createWarehouse } from "./process/warehouse.ts";
 import { createReconcileJob } from "./reconcile/job.ts";
 import { createReplayJob } from "./replay/job.ts";
 import { createRetentionJob } from "./retention/job.ts";
+import { createSettledWatch } from "./settled/settled-watch.ts";
 import { createWindowsJob } from "./windows/job.ts";
 
 const ASK_EVERY_MS = 1_000;
+const SETTLE_EVERY_MS = 2_000;
 /** Time left for the other parts when jobs take all of theirs to stop. */
 const STOP_RESERVE_MS = 3_000;
 
@@ -75,6 +82,14 @@ const gate = createSuppressionGate({
   onLost: (error) => running.fatal(error),
   metrics,
   log,
+});
+const settled = createSettledWatch({
+  leases,
+  store: createSettledStore({ session }),
+  intervalMs: SETTLE_EVERY_MS,
+  metrics,
+  log,
+  now: Date.now,
 });
 const bus = createBus({ config, application, log, onFatal: (error) => running.fatal(error) });
 const replacer = createRowReplacer({ session });
@@ -150,6 +165,7 @@ const running = run({
     { name: "locks", start: async () => exclusive.start(), stop: stopLocks },
     { name: "bus", start: bus.start, stop: bus.stop },
     { name: "suppressions", start: gate.start, stop: gate.stop },
+    { name: "settled", start: settled.start, stop: settled.stop },
     ...jobs.flatMap(({ parts = [] }) => parts),
     { name: "schedules", start: schedules.start, stop: schedules.stop },
     ...boardParts,

@@ -5,7 +5,7 @@ import { createScript } from "../redis/script.ts";
 /** How long a process may write without renewing its lease. */
 export const WRITER_LEASE_MS = 30_000;
 
-/** One hash: `generation`, `server`, `since`, and a field for each lease. */
+/** One hash: `generation`, `server`, `since`, `settled`, and a field for each lease. */
 const KEY = "conversation-export:writers";
 
 /**
@@ -24,15 +24,21 @@ end
 local generation = redis.call('HGET', KEYS[1], 'generation') or '0'
 `;
 
-/** ARGV: id, service, length of the lease in ms, confirmed generation, oldest upload in µs or nothing. */
+/**
+ * ARGV: id, service, length of the lease in ms, confirmed generation, oldest upload in µs or nothing, earliest
+ * upload in µs. A lease that was not kept begins at the largest instant that SETTLED has given out.
+ */
 const RENEW = `${BEGIN}
 local field = 'lease:' .. ARGV[1]
 local former = redis.call('HGET', KEYS[1], field)
 local kept = former and cjson.decode(former).expires_at > now
+local settled = redis.call('HGET', KEYS[1], 'settled') or '0'
+local from = ARGV[6]
+if not kept and tonumber(settled) > tonumber(from) then from = settled end
 redis.call('HSET', KEYS[1], field, cjson.encode({
-  service = ARGV[2], expires_at = now + ARGV[3], confirmed = ARGV[4], oldest_upload = ARGV[5]
+  service = ARGV[2], expires_at = now + ARGV[3], confirmed = ARGV[4], oldest_upload = ARGV[5], upload_from = from
 }))
-return {generation, kept and 1 or 0}
+return {generation, kept and 1 or 0, from}
 `;
 
 /** ARGV: id. */
@@ -43,6 +49,33 @@ const ANNOUNCE = `${BEGIN}
 local following = string.format('%.0f', math.max(tonumber(generation) + 1, micros))
 redis.call('HSET', KEYS[1], 'generation', following)
 return following
+`;
+
+/**
+ * ARGV: an instant in µs that was given out before, length of a lease in ms. Answers 1 and the earliest instant that any holder of a lease
+ * may still use, or 0 while that is not known.
+ */
+const SETTLED = `${BEGIN}
+local earliest
+local known = now - redis.call('HGET', KEYS[1], 'since') > tonumber(ARGV[2])
+local fields = redis.call('HGETALL', KEYS[1])
+for i = 1, #fields, 2 do
+  if string.sub(fields[i], 1, 6) == 'lease:' then
+    local lease = cjson.decode(fields[i + 1])
+    if lease.expires_at > now then
+      if not lease.upload_from then
+        known = false
+      elseif not earliest or tonumber(lease.upload_from) < tonumber(earliest) then
+        earliest = lease.upload_from
+      end
+    end
+  end
+end
+local settled = redis.call('HGET', KEYS[1], 'settled') or '0'
+if tonumber(ARGV[1]) > tonumber(settled) then settled = ARGV[1] end
+if known and earliest and tonumber(earliest) > tonumber(settled) then settled = earliest end
+redis.call('HSET', KEYS[1], 'settled', settled)
+return {known and earliest and 1 or 0, earliest or '0'}
 `;
 
 const LIST = `${BEGIN}
@@ -79,20 +112,35 @@ export type WriterList = {
 };
 
 /** Reported by a process when it renews its lease. */
-export type LeaseState = Omit<WriterLease, "service"> & { readonly service: string };
+export type LeaseState = WriterLease & {
+  /** No batch that is in flight or begins later has an earlier instant of upload, while the lease is kept. */
+  readonly uploadFrom: Micros;
+};
 
 /**
  * Which processes may write, and up to which generation of suppressions they have followed. Everything throws
  * ServiceError `redis_unavailable`.
  */
 export type WriterLeases = {
-  /** `kept`: the lease had not expired. */
-  renew(state: LeaseState): Promise<{ readonly generation: number; readonly kept: boolean }>;
+  /**
+   * `kept`: the lease had not expired. `uploadFrom`: the one of the lease, which is later than the given one
+   * when the lease was not kept and what lies before has been given out as settled.
+   */
+  renew(
+    state: LeaseState,
+  ): Promise<{ readonly generation: number; readonly kept: boolean; readonly uploadFrom: Micros }>;
   release(id: string): Promise<void>;
   /** Tells all writers to read the suppressions again; gives the generation that they are to confirm. */
   announce(): Promise<number>;
   /** The leases that have not expired. */
   list(): Promise<WriterList>;
+  /**
+   * The instant before which no lease, of now or later, has an instant of upload; null while leases may be
+   * missing or there is none. INSERTs of leases that have expired may still run.
+   *
+   * @param known an instant that was given out before: leases that begin later do not begin before it
+   */
+  settledUntil(known: Micros): Promise<Micros | null>;
 };
 
 /** @param deps.leaseMs the same for all processes */
@@ -106,12 +154,14 @@ export const createWriterLeases = (deps: {
   const release = createScript(client, RELEASE);
   const announce = createScript(client, ANNOUNCE);
   const list = createScript(client, LIST);
+  const settled = createScript(client, SETTLED);
 
   return {
-    renew: async ({ id, service, confirmed, oldestUpload }) => {
-      const args = [id, service, leaseMs, confirmed, oldestUpload ?? ""];
-      const [generation, kept] = (await askRedis(() => renew(KEY, args))) as [string, number];
-      return { generation: Number(generation), kept: kept === 1 };
+    renew: async ({ id, service, confirmed, oldestUpload, uploadFrom }) => {
+      const args = [id, service, leaseMs, confirmed, oldestUpload ?? "", uploadFrom];
+      const answer = (await askRedis(() => renew(KEY, args))) as [string, number, string];
+      const [generation, kept, from] = answer;
+      return { generation: Number(generation), kept: kept === 1, uploadFrom: Number(from) };
     },
     release: async (id) => void (await askRedis(() => release(KEY, [id]))),
     announce: async () => Number(await askRedis(() => announce(KEY, []))),
@@ -122,6 +172,10 @@ export const createWriterLeases = (deps: {
       for (let at = 0; at + 1 < fields.length; at += 2)
         leases.push(leaseOf(fields[at] ?? "", fields[at + 1] ?? ""));
       return { generation: Number(generation), leases, complete: Number(now) - Number(since) > leaseMs };
+    },
+    settledUntil: async (known) => {
+      const [isKnown, earliest] = (await askRedis(() => settled(KEY, [known, leaseMs]))) as [number, string];
+      return isKnown === 1 ? Number(earliest) : null;
     },
   };
 };

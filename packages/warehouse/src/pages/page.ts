@@ -1,5 +1,5 @@
 import type { Readable } from "node:stream";
-import type { RateWindow } from "@conversation-export/domain";
+import type { RateWindow, RecordKind } from "@conversation-export/domain";
 
 /**
  * A position in a window: the filtered date of the last record given out, in µs since the epoch, and its id.
@@ -84,6 +84,36 @@ export type EndUserPage = {
   readonly records: Readable;
 };
 
+export type ChangeQuery = {
+  readonly clientId: string;
+  readonly kind: RecordKind;
+  /** Only changes behind this position are read: an instant of storing, µs since the epoch, and an id. */
+  readonly after: PagePosition;
+  /** Only changes that were stored before this instant are read, µs since the epoch. */
+  readonly settled: number;
+  /** Largest number of records. */
+  readonly pageSize: number;
+  /** Text between two records, "," by default. Records contain no line breaks. */
+  readonly separator?: "," | "\n";
+  /** Cancels the query. */
+  readonly signal?: AbortSignal;
+};
+
+/** Records in the order of their latest change; deleted ones as `{"_id","deleted":true,"deleted_at"}`. */
+export type ChangePage = {
+  /** May be fewer than the page size, or none, although more follow. */
+  readonly rows: number;
+  /** Behind this position the next page starts. */
+  readonly next: PagePosition;
+  /** true: everything that was settled has been read. */
+  readonly isLast: boolean;
+  /** As in `Page`. */
+  readonly records: Readable;
+};
+
+/** @throws WarehouseError */
+export type ReadChanges = (query: ChangeQuery) => Promise<ChangePage>;
+
 export type ApiClient = {
   readonly clientId: string;
   readonly keyId: string;
@@ -105,6 +135,7 @@ export type Reader = {
   conversationsByUpdate(query: PageQuery): Promise<Page>;
   messagesByCreation(query: MessagePageQuery): Promise<Page>;
   endUsers(query: EndUserQuery): Promise<EndUserPage>;
+  readonly changes: ReadChanges;
   readonly lines: Readonly<Record<"conversations" | "messages", WindowLines>>;
   /** `hash` is the SHA-256 of the key, 64 lower-case hex digits. null: unknown or revoked. */
   findKey(hash: string): Promise<ApiClient | null>;

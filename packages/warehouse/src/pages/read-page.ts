@@ -22,9 +22,10 @@ export type SendStatement = <T>(
 const ROWS_FACTOR = 4;
 
 /** The first rows of a window behind a position. */
-type Bound = { readonly date: number; readonly rows: number; readonly keys: number };
+export type Bound = { readonly date: number; readonly rows: number; readonly keys: number };
 
-const boundOf = (answer: string): Bound => {
+/** Parses the answer to the statement of `boundOf`. */
+export const boundOfAnswer = (answer: string): Bound => {
   const [date, rows, keys] = answer.trim().split(" ").map(Number);
   return { date: date ?? 0, rows: rows ?? 0, keys: keys ?? 0 };
 };
@@ -58,7 +59,7 @@ export const createPageReader = (deps: {
     const { clientId, pageSize, signal } = query;
     const spread = await isSpread();
     for (let rows = lookAhead.candidates(clientId, pageSize); ; rows *= ROWS_FACTOR) {
-      const bound = boundOf(await send(boundStatement(list, query, rows), text, signal));
+      const bound = boundOfAnswer(await send(boundStatement(list, query, rows), text, signal));
       if (bound.rows === 0) return emptyPage();
       const atEnd = bound.rows < rows;
       if (!atEnd && list.everyKeyIsLive && bound.keys <= pageSize) continue;

@@ -1,5 +1,6 @@
 import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
+import { createReadChanges } from "../changes/read-changes.ts";
 import { endUsers } from "./end-user-sql.ts";
 import { findKey } from "./key-lookup.ts";
 import { LINE_LISTS, type LineList, stepEnd } from "./line-sql.ts";
@@ -118,6 +119,7 @@ export function createReader(deps: {
       const { head, records } = await send(statement, openEndUsers, signal);
       return { rows: head?.rows ?? 0, next: head?.next ?? null, records };
     },
+    changes: createReadChanges({ send, isSpread }),
     findKey: (hash) => findKey(lookups, hash),
     ping: lookups.ping,
   };

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { Readable } from "node:stream";
 import { finished } from "node:stream/promises";
@@ -33,6 +34,8 @@ export type StatementDefaults = {
 export type StatementOptions = StatementDefaults & {
   /** Values of `{name:Type}` in the statement. */
   readonly parameters?: Readonly<Record<string, unknown>> | undefined;
+  /** Begin of the id of the query. */
+  readonly queryPrefix?: string;
   readonly signal?: AbortSignal | undefined;
 };
 
@@ -136,11 +139,13 @@ const run = <T>(
   summarise: () => StatementSummary,
   options: StatementOptions,
   send: (sent: Sent) => Promise<T>,
-): Promise<T> =>
-  inTime(server, options, (signal) =>
-    server.spans.around(name, summarise, (extra) =>
+): Promise<T> => {
+  const queryId = `${options.queryPrefix ?? ""}${randomUUID()}`;
+  return inTime(server, options, (signal) =>
+    server.spans.around({ name, queryId }, summarise, (extra) =>
       send({
         ...extra,
+        query_id: queryId,
         ...(options.parameters !== undefined && { query_params: options.parameters }),
         // A write ticket replaces the name: constraints of the tables read it from `log_comment`.
         clickhouse_settings: { log_comment: name, ...options.settings },
@@ -148,6 +153,7 @@ const run = <T>(
       }),
     ),
   );
+};
 
 const commandOn = async (
   server: Server,

@@ -1,9 +1,8 @@
-import { randomUUID } from "node:crypto";
 import { Readable } from "node:stream";
 import { activeSpan, failSpan, type Span, startSpan, traceHeaders } from "@conversation-export/runtime";
 
 /** Passes the trace of a statement on to ClickHouse. */
-export type SpanExtra = { readonly query_id?: string; readonly http_headers?: Record<string, string> };
+export type SpanExtra = { readonly http_headers?: Record<string, string> };
 
 /** What a statement does, and the first table that it names. */
 export type StatementSummary = { readonly operation: string; readonly table: string | undefined };
@@ -14,7 +13,7 @@ export type StatementSpans = {
    * ClickHouse, which adds its own spans. If the answer is a stream, the span ends with it.
    */
   around<T>(
-    name: string,
+    statement: { readonly name: string; readonly queryId: string },
     summarise: () => StatementSummary,
     send: (extra: SpanExtra) => Promise<T>,
   ): Promise<T>;
@@ -63,11 +62,10 @@ export const createStatementSpans = (url: string): StatementSpans => {
     "server.port": Number(server.port) || (server.protocol === "https:" ? 443 : 80),
   };
   return {
-    around: async (name, summarise, send) => {
+    around: async ({ name, queryId }, summarise, send) => {
       const parent = activeSpan();
       if (parent === undefined) return send({});
       const { operation, table } = summarise();
-      const queryId = randomUUID();
       const span = startSpan(
         table === undefined ? operation : `${operation} ${table}`,
         parent.spanContext(),
@@ -83,7 +81,7 @@ export const createStatementSpans = (url: string): StatementSpans => {
         },
       );
       try {
-        const answer = await send({ query_id: queryId, http_headers: traceHeaders(span) });
+        const answer = await send({ http_headers: traceHeaders(span) });
         const { stream, summary } = answer as { readonly stream?: unknown; readonly summary?: unknown };
         noteCounts(span, summary);
         if (stream instanceof Readable) endWith(stream, span);

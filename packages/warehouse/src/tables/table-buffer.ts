@@ -16,6 +16,8 @@ export type TableBuffer = {
   readonly row: RowBinary;
   /** Leaves a gap for the upload instant as DateTime64(6). */
   uploadedAt(): void;
+  /** Leaves a gap for the upload instant plus 1 µs for each earlier gap of this kind. */
+  storedAt(): void;
   /** Registers the gap at offset `at` for the upload instant as text. */
   stampAt(at: number): void;
   endRow(): void;
@@ -36,6 +38,7 @@ export function createTableBuffer(
 ): TableBuffer {
   const row = new RowBinary(initialBytes);
   const tickPlaces: number[] = [];
+  const storedPlaces: number[] = [];
   const stampPlaces: number[] = [];
   const starts: number[] = [0];
   return {
@@ -44,6 +47,10 @@ export function createTableBuffer(
     row,
     uploadedAt() {
       tickPlaces.push(row.length);
+      row.uint64(0);
+    },
+    storedAt() {
+      storedPlaces.push(row.length);
       row.uint64(0);
     },
     stampAt(at) {
@@ -57,12 +64,14 @@ export function createTableBuffer(
     clear() {
       row.clear();
       tickPlaces.length = 0;
+      storedPlaces.length = 0;
       stampPlaces.length = 0;
       starts.length = 1;
     },
     fillUpload(instant) {
       const stamp = formatTimestamp(instant);
       for (const at of tickPlaces) row.fillUint64(at, instant);
+      for (const [index, at] of storedPlaces.entries()) row.fillUint64(at, instant + index);
       for (const at of stampPlaces) row.fillText(at, stamp);
     },
   };

@@ -41,6 +41,8 @@ export type TableInsert = {
   readonly columns: readonly string[];
   readonly rows: number;
   readonly body: Buffer;
+  /** The instant of upload in its rows, µs. */
+  readonly uploadedAt: Micros;
 };
 
 /**
@@ -63,6 +65,7 @@ export function createBatch(
   const createdMonths = new Set<number>();
   const updatedMonths = new Set<number>();
   let records = 0;
+  let uploadedAt = 0;
   return {
     type,
     add(record, event) {
@@ -91,6 +94,7 @@ export function createBatch(
     spansTooManyPartitions: () =>
       createdMonths.size >= MAX_PARTITIONS || updatedMonths.size >= MAX_PARTITIONS,
     fillUpload(instant) {
+      uploadedAt = instant;
       landing?.fillUpload(instant);
       for (const table of ownTables) table.fillUpload(instant);
     },
@@ -105,6 +109,7 @@ export function createBatch(
           columns: table.columns,
           rows: end - first,
           body: table.row.view(table.startOf(first), table.startOf(end)),
+          uploadedAt,
         });
       }
       return inserts;

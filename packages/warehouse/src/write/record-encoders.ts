@@ -1,4 +1,5 @@
 import { type EventType, type ExportRecord, RECORD_KINDS } from "@conversation-export/domain";
+import { CHANGE_COLUMNS, CHANGES, encodeChange } from "../tables/changes.ts";
 import { encodeUpdate, UPDATE_COLUMNS } from "../tables/conversation-updates.ts";
 import { CONVERSATION_COLUMNS, encodeConversation } from "../tables/conversations.ts";
 import { encodeEndUser, END_USER_COLUMNS } from "../tables/end-users.ts";
@@ -10,8 +11,8 @@ import { createTableBuffer, type TableBuffer } from "../tables/table-buffer.ts";
 /** Encodes records of one kind to rows of its tables. */
 export type RecordEncoder = {
   /**
-   * In the order of insertion. The dates are first: no row may be there without its date. The record's own
-   * table is last, because its row makes the version live.
+   * In the order of insertion. Dates and changes are first: no row of a record may be there without them. The
+   * record's own table is last, because its row makes the version live.
    */
   readonly tables: readonly TableBuffer[];
   /** @throws TypeError for a record of another kind */
@@ -21,16 +22,21 @@ export type RecordEncoder = {
 const createDates = (initialBytes: number): TableBuffer =>
   createTableBuffer(RECORD_DATES, RECORD_DATE_COLUMNS, initialBytes >> 3);
 
+const createChanges = (initialBytes: number): TableBuffer =>
+  createTableBuffer(CHANGES, CHANGE_COLUMNS, initialBytes >> 3);
+
 const conversationEncoder = (initialBytes: number): RecordEncoder => {
   const dates = createDates(initialBytes);
+  const changes = createChanges(initialBytes);
   const handoffs = createTableBuffer("handoffs", HANDOFF_COLUMNS, initialBytes >> 3);
   const updates = createTableBuffer("conversation_updates", UPDATE_COLUMNS, initialBytes);
   const conversations = createTableBuffer("conversations", CONVERSATION_COLUMNS, initialBytes);
   return {
-    tables: [dates, handoffs, updates, conversations],
+    tables: [dates, changes, handoffs, updates, conversations],
     encode(record) {
       if (record.type !== RECORD_KINDS.conversation.type) throw new TypeError("not a conversation");
       encodeRecordDate(dates, record);
+      encodeChange(changes, "conversation", record);
       encodeHandoffs(handoffs, record);
       const place = encodeConversation(conversations, record);
       encodeUpdate(updates, record, conversations, place);
@@ -40,23 +46,27 @@ const conversationEncoder = (initialBytes: number): RecordEncoder => {
 
 const messageEncoder = (initialBytes: number): RecordEncoder => {
   const dates = createDates(initialBytes);
+  const changes = createChanges(initialBytes);
   const messages = createTableBuffer("messages", MESSAGE_COLUMNS, initialBytes);
   return {
-    tables: [dates, messages],
+    tables: [dates, changes, messages],
     encode(record) {
       if (record.type !== RECORD_KINDS.message.type) throw new TypeError("not a message");
       encodeRecordDate(dates, record);
+      encodeChange(changes, "message", record);
       encodeMessage(messages, record);
     },
   };
 };
 
 const endUserEncoder = (initialBytes: number): RecordEncoder => {
+  const changes = createChanges(initialBytes);
   const endUsers = createTableBuffer("end_users", END_USER_COLUMNS, initialBytes);
   return {
-    tables: [endUsers],
+    tables: [changes, endUsers],
     encode(record) {
       if (record.type !== RECORD_KINDS.end_user.type) throw new TypeError("not an end user");
+      encodeChange(changes, "end_user", record);
       encodeEndUser(endUsers, record);
     },
   };

@@ -6,6 +6,7 @@ import {
   RECORD_TABLES,
   type RightRow,
 } from "@conversation-export/domain";
+import { CHANGES } from "../tables/changes.ts";
 import { RECORD_DATES } from "../tables/record-dates.ts";
 import { type Batch, createBatch } from "./batch.ts";
 
@@ -14,9 +15,10 @@ const INITIAL_BYTES = 1 << 16;
 
 type Wanted = { readonly record: ExportRecord; readonly tables: ReadonlySet<string> };
 
-const HANDOFFS: ReadonlySet<string> = new Set([RECORD_DATES, "handoffs"]);
+const HANDOFFS: ReadonlySet<string> = new Set([RECORD_DATES, CHANGES, "handoffs"]);
 const OWN_TABLES: ReadonlySet<string> = new Set([
   RECORD_DATES,
+  CHANGES,
   ...RECORD_TABLES.filter((table) => table !== "handoffs"),
 ]);
 
@@ -43,8 +45,8 @@ export type RightBatch = Pick<Batch, "inserts"> & { readonly records: readonly E
 
 /**
  * Yields the INSERTs for right rows of one type of record, all with the same upload instant, in the order in
- * which they must be acknowledged: handoffs first, the rows that make a version live last, and the dates of
- * the records before both. A conversation's own row always comes together with its entry of the update index.
+ * which they must be acknowledged: handoffs first, the rows that make a version live last, and the dates and
+ * changes of the records before both. A conversation's own row always comes together with its entry of the update index.
  */
 export function* rightInserts(rows: readonly RightRow[], uploadedAt: Micros): Generator<RightBatch> {
   let open: { readonly batch: Batch; readonly records: ExportRecord[] } | undefined;

@@ -4,7 +4,12 @@ import type { ClickHouseSettings } from "@clickhouse/client";
 export type WriteTicket = {
   /** Latest begin of the INSERT, ms since the epoch by ClickHouse's clock. */
   readonly notAfter: number;
+  /** Readers may have passed rows with an earlier instant of upload, µs. */
+  readonly uploadFrom: number;
 };
+
+/** Begin of the id of a query that inserts rows with this instant of upload. */
+export const uploadPrefix = (uploadedAt: number): string => `uploaded-${uploadedAt}-`;
 
 /**
  * Settings that make ClickHouse refuse the INSERT, with a retryable error, if it begins after

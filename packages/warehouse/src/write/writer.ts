@@ -1,7 +1,7 @@
 import type { Session } from "../session/session.ts";
 import type { TableInsert } from "./batch.ts";
 import { endsTooEarly, toWarehouseError, WarehouseError } from "../session/warehouse-error.ts";
-import { settingsOf, type WriteTicket } from "./write-ticket.ts";
+import { settingsOf, uploadPrefix, type WriteTicket } from "./write-ticket.ts";
 
 /** Inserts encoded rows of records. */
 export type Writer = {
@@ -9,11 +9,13 @@ export type Writer = {
    * Resolves when ClickHouse has acknowledged the rows. With a `ticket`, ClickHouse refuses an INSERT that
    * begins later than the ticket allows.
    *
-   * @throws WarehouseError
+   * @throws WarehouseError; with the cause UPLOAD_TOO_EARLY when the ticket wants a later instant of upload
    */
   insert(insert: TableInsert, signal?: AbortSignal, ticket?: WriteTicket): Promise<void>;
   ping(): Promise<void>;
 };
+
+const UPLOAD_TOO_EARLY = "UPLOAD_TOO_EARLY";
 
 export function createWriter(deps: { readonly session: Session }): Writer {
   const session = deps.session.with({
@@ -50,11 +52,18 @@ export function createWriter(deps: { readonly session: Session }): Writer {
     return new WarehouseError("warehouse_unavailable", error.causeName, true, error);
   };
   return {
-    async insert({ table, columns, body }, signal, ticket) {
+    async insert({ table, columns, body, uploadedAt }, signal, ticket) {
+      if (ticket !== undefined && uploadedAt < ticket.uploadFrom) {
+        throw new WarehouseError("warehouse_unavailable", UPLOAD_TOO_EARLY, true, undefined);
+      }
       const query = `INSERT INTO ${table} (${columns.join(", ")}) FORMAT RowBinary`;
       const settings = ticket === undefined ? {} : settingsOf(ticket);
       try {
-        await session.upload("records.insert", query, body, { settings, signal });
+        await session.upload("records.insert", query, body, {
+          settings,
+          signal,
+          queryPrefix: uploadPrefix(uploadedAt),
+        });
       } catch (error) {
         signal?.throwIfAborted();
         throw await blameShard(table, toWarehouseError(error), signal);

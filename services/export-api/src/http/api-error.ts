@@ -67,6 +67,15 @@ export const ERRORS = {
     example: "Idempotency-Key: was used with another body within the last 24 hours",
     meets: "some",
   },
+  CursorExpired: {
+    status: 410,
+    type: "resource_not_found",
+    message: "The cursor has expired",
+    description:
+      "Deletions that the reader must be told of may be forgotten: it begins again without a cursor",
+    example: "cursor: begin again without it, and replace what you hold; deletions are kept for 30 days",
+    meets: "some",
+  },
   ContentTooLarge: {
     status: 413,
     type: "content_too_large",
@@ -232,6 +241,12 @@ export const methodNotAllowed = (method: string, allowed: readonly string[]): Ap
 /** 409 for an idempotency key that was used for another request. */
 export const duplicateResource = (details: string): ApiError =>
   new ApiError("DuplicateResource", { details });
+
+/** 410 for a cursor of changes that was not used for too long. */
+export const cursorExpired = (days: number): ApiError =>
+  new ApiError("CursorExpired", {
+    details: `cursor: begin again without it, and replace what you hold; deletions are kept for ${days} days`,
+  });
 
 /** 413; `actual` is the length in bytes, as announced or as far as it has arrived. The connection closes. */
 export const contentTooLarge = (limit: number, actual: number): ApiError =>

@@ -45,6 +45,8 @@ export const CLIENT: ApiClient = {
   rateLimits: {},
 };
 
+const unused = (): Promise<never> => Promise.reject(new Error("not in these tests"));
+
 /** A reader of ordered lists in memory; `queries` and `lookups` record the calls. */
 export const createListReader = (options: {
   records?: readonly StoredRecord[];
@@ -143,6 +145,7 @@ export const createListReader = (options: {
     conversationsByUpdate: (query) => page(query, (row) => row.updated),
     messagesByCreation: (query) => page(query, (row) => row.created),
     endUsers,
+    changes: unused,
     findKey: (hash) => {
       lookups.push(hash);
       return Promise.resolve(clients.get(hash) ?? null);
@@ -158,8 +161,6 @@ export type TestApp = {
   /** The metrics as text. */
   metricsText(): Promise<string>;
 };
-
-const unused = (): Promise<never> => Promise.reject(new Error("not in these tests"));
 
 /** The app with this reader, and with a log and metrics of its own. */
 export const createTestApp = (reader: Reader, overrides: Partial<ExportAppDeps> = {}): TestApp => {
@@ -178,6 +179,7 @@ export const createTestApp = (reader: Reader, overrides: Partial<ExportAppDeps> 
     rateLimit: { admit: () => Promise.resolve() },
     authThrottle: createAuthThrottle({ windows: [] }),
     slots,
+    settled: () => Promise.resolve({ until: undefined, watermark: undefined }),
     watermark: () => Promise.resolve(WATERMARK),
     log,
     metrics: createExportMetrics(metrics, slots.page),

@@ -7,6 +7,10 @@ export const TAGS = [
     name: "Export",
     description: "Conversations and messages of a window of time, in pages or as one stream of lines",
   },
+  {
+    name: "Changes",
+    description: "Records in the order in which they were stored, for readers that keep a copy up to date",
+  },
   { name: "End users", description: "The profiles of end users" },
   { name: "Compliance", description: "Requests to erase the data of a person" },
   { name: "Campaigns", description: "Conversations that begin with an SMS" },

@@ -1,12 +1,11 @@
-import type { IncomingMessage } from "node:http";
 import { publicConversation, publicMessage } from "@conversation-export/domain";
 import type { Reader } from "@conversation-export/warehouse";
-import Negotiator from "negotiator";
 import { z } from "zod";
 import type { ZodOpenApiMediaTypeObject } from "zod-openapi";
 import { badRequest } from "../http/api-error.ts";
 import type { Call, Endpoint } from "./endpoint.ts";
 import { CONVERSATIONS, type ExportList, MESSAGES } from "../page/export-lists.ts";
+import { JSON_TYPE, LINES_TYPES, linesTypeOf } from "../page/lines-type.ts";
 import type { PageLinks } from "../page/page-link.ts";
 import {
   conversationParameters,
@@ -21,10 +20,6 @@ import type { SendPage } from "../page/send-page.ts";
 import { API_PREFIX, type AddressOf } from "../http/service-address.ts";
 import { type ReadWatermark, watermarkHeader } from "../page/watermark.ts";
 import { openWindow, pageSteps, rangeSteps } from "../page/window-stream.ts";
-
-const JSON_TYPE = "application/json";
-/** Names of the same format; an answer has the one that was asked for. */
-const LINES_TYPES = ["application/x-ndjson", "application/ndjson", "application/jsonl"] as const;
 
 const LINES_ABOUT = `The whole window, one record a line in the order of the pages, and a last line
 \`{"trailer":{"count":…,"watermark":…}}\`. Without the trailer the stream is broken: resume it with the date of the
@@ -183,10 +178,4 @@ export const createExportEndpoints = (deps: ExportEndpointsDeps): readonly Endpo
     endpoint(CONVERSATIONS, conversationsDescription, readConversationParameters),
     endpoint(MESSAGES, messagesDescription, readMessageParameters),
   ];
-};
-
-/** The name by which a request wants lines; undefined for pages. */
-const linesTypeOf = (request: IncomingMessage): string | undefined => {
-  const chosen = new Negotiator(request).mediaType([JSON_TYPE, ...LINES_TYPES]);
-  return chosen === JSON_TYPE ? undefined : chosen;
 };

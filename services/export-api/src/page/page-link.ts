@@ -1,4 +1,3 @@
-import { createHmac, timingSafeEqual } from "node:crypto";
 import {
   type CursorPosition,
   type CursorScope,
@@ -11,6 +10,7 @@ import {
 } from "@conversation-export/domain";
 import type { ApiClient, MessagePageQuery, Page } from "@conversation-export/warehouse";
 import { badRequest } from "../http/api-error.ts";
+import { createCursorSigner } from "./cursor-signer.ts";
 import type { PageRequest } from "./parameters.ts";
 import { type QueryPairs, writeQuery } from "./query-string.ts";
 
@@ -63,15 +63,22 @@ export const createPageLinks = (deps: {
   readonly linkBounds: LinkBounds;
   readonly form: keyof typeof FORMS;
 }): PageLinks => {
-  const cursors = createCursorSigner(deps);
+  const signer = createCursorSigner(deps);
+  const sign = (scope: CursorScope, position: CursorPosition): string => {
+    const content = encodePosition(position);
+    return signer.sign(content, signedText(content, scope));
+  };
+  const open = (scope: CursorScope, cursor: string): CursorPosition | undefined => {
+    const content = signer.open(cursor, (text) => signedText(text, scope));
+    return content === undefined ? undefined : decodePosition(content);
+  };
   const form = FORMS[deps.form];
   const boundsOf = (client: ApiClient): LinkBounds => client.linkBounds ?? deps.linkBounds;
 
   return {
     query: (client, endpoint, wanted) => {
       const { cursor, conversationId } = wanted;
-      const after =
-        cursor === undefined ? undefined : cursors.open(scopeOf(client, endpoint, wanted), cursor);
+      const after = cursor === undefined ? undefined : open(scopeOf(client, endpoint, wanted), cursor);
       if (cursor !== undefined && after === undefined) {
         throw badRequest(["cursor: does not belong to this request"]);
       }
@@ -97,7 +104,7 @@ export const createPageLinks = (deps: {
         [`${wanted.filter}_to`, wanted.toText ?? form.instant(wanted.to, wanted.sinceText)],
         ...optional("page_size", wanted.pageSizeGiven ? String(wanted.pageSize) : undefined),
         ...optional("conversation_id", wanted.conversationId),
-        ...optional("cursor", withCursor ? cursors.sign(scope, next) : undefined),
+        ...optional("cursor", withCursor ? sign(scope, next) : undefined),
       ]);
     },
   };
@@ -114,29 +121,3 @@ const scopeOf = (client: ApiClient, endpoint: string, request: PageRequest): Cur
   since: request.since,
   to: request.to,
 });
-
-const MAC_BYTES = 32;
-
-/** Cursors are base64url of an HMAC-SHA256 and the position; they are valid in one scope alone. */
-const createCursorSigner = (deps: { secret: string; previousSecret?: string | undefined }) => {
-  const secrets = deps.previousSecret === undefined ? [deps.secret] : [deps.secret, deps.previousSecret];
-  const mac = (secret: string, content: string, scope: CursorScope): Buffer =>
-    createHmac("sha256", secret).update(signedText(content, scope)).digest();
-
-  return {
-    sign: (scope: CursorScope, position: CursorPosition): string => {
-      const content = encodePosition(position);
-      return Buffer.concat([mac(deps.secret, content, scope), Buffer.from(content)]).toString("base64url");
-    },
-    /** undefined when the cursor was made for another scope, or not by this service. */
-    open: (scope: CursorScope, cursor: string): CursorPosition | undefined => {
-      const bytes = Buffer.from(cursor, "base64url");
-      // Node's decoder skips other characters; only the spelling that was given out is accepted.
-      if (bytes.length <= MAC_BYTES || bytes.toString("base64url") !== cursor) return undefined;
-      const given = bytes.subarray(0, MAC_BYTES);
-      const content = bytes.subarray(MAC_BYTES).toString();
-      const genuine = secrets.some((secret) => timingSafeEqual(mac(secret, content, scope), given));
-      return genuine ? decodePosition(content) : undefined;
-    },
-  };
-};

@@ -1,9 +1,6 @@
 import { formatTimestampZ, type ListName } from "@conversation-export/domain";
-import { within } from "@conversation-export/runtime";
 import type { Watermarks } from "@conversation-export/warehouse";
-
-/** An answer waits no longer for a fresh watermark: an older one is still true. */
-const PATIENCE_MS = 250;
+import { createInstantCache } from "./instant-cache.ts";
 
 /**
  * The text of `X-Export-Watermark`: a query that begins after this has resolved reads every event that
@@ -17,8 +14,7 @@ export const watermarkHeader = (readable: string | undefined): Record<string, st
   readable === undefined ? {} : { "x-export-watermark": readable };
 
 /**
- * Caches the watermarks for `maxAgeMs`. One load runs at a time; while it fails or is slow, the known
- * instants stay in use. Instants ahead of the clock are ignored.
+ * Caches the watermarks for `maxAgeMs`. Instants ahead of the clock are ignored.
  * @param deps.clock milliseconds, from any origin
  * @param deps.now milliseconds since the epoch
  */
@@ -29,33 +25,10 @@ export const createWatermarkCache = (deps: {
   readonly now: () => number;
 }): ReadWatermark => {
   const { load, maxAgeMs, clock, now } = deps;
-  const known = new Map<string, number>();
-  let askedAt = -Infinity;
-  let loading: Promise<void> | undefined;
-
-  const refresh = async (): Promise<void> => {
-    try {
-      const loaded: Readonly<Record<string, number>> = await load();
-      for (const [list, instant] of Object.entries(loaded)) {
-        // The clock of the process that stored it is wrong.
-        if (instant > now() * 1000) continue;
-        // Another replica may answer, and be behind.
-        known.set(list, Math.max(instant, known.get(list) ?? instant));
-      }
-    } catch {
-      // Ignored: reading the records will show the fault.
-    } finally {
-      loading = undefined;
-    }
-  };
-
+  // The clock of a process that stored a later one is wrong.
+  const read = createInstantCache({ load, maxAgeMs, clock, isValid: (instant) => instant <= now() * 1000 });
   return async (list) => {
-    if (loading === undefined && clock() - askedAt >= maxAgeMs) {
-      askedAt = clock();
-      loading = refresh();
-    }
-    if (loading !== undefined) await within(loading, PATIENCE_MS, () => undefined);
-    const instant = known.get(list);
+    const instant = await read(list);
     return instant === undefined ? undefined : formatTimestampZ(instant);
   };
 };

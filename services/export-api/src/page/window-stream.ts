@@ -59,7 +59,8 @@ export const pageSteps = (
   return behind(query.after);
 };
 
-const endLastLine = (records: Readable): Readable => {
+/** Adds the newline that separates these records from those of the next page. */
+export const endLastLine = (records: Readable): Readable => {
   const ended = async function* (): AsyncGenerator<Buffer | string> {
     for await (const chunk of records) yield chunk as Buffer;
     yield "\n";

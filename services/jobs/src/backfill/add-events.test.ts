@@ -89,8 +89,9 @@ const setUp = () => {
       wouldSuppress: (record) => fixture.suppressed.has(record.id),
       untilOpen: () => {
         fixture.order.push("open");
-        return Promise.resolve({ notAfter: NOW });
+        return Promise.resolve({ notAfter: NOW, uploadFrom: 0 });
       },
+      uploadTime: () => NOW * 1_000,
     },
     pending,
     preview: (records) => {

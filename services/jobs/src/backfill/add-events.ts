@@ -64,6 +64,8 @@ export function createAddEvents(deps: {
     readonly wouldSuppress: (record: ExportRecord) => boolean;
     /** Resolves while this process may write. */
     readonly untilOpen: (signal: AbortSignal) => Promise<WriteTicket>;
+    /** An instant of upload for the next batch, µs. */
+    readonly uploadTime: () => Micros;
   };
   readonly pending: PendingWrites;
   /** The rows of each record, in the order of the records. */
@@ -149,7 +151,7 @@ export function createAddEvents(deps: {
       }
 
       await gate.untilOpen(signal);
-      const uploadedAt = now() * 1000;
+      const uploadedAt = gate.uploadTime();
       await pending.run(uploadedAt, async () => {
         const kept = accepted.filter(({ record }) => !gate.suppresses(record));
         counts.events.suppressed += accepted.length - kept.length;

@@ -27,6 +27,8 @@ type Gate = {
   /** The same without noting the ids of the record, for a dry run. */
   readonly wouldSuppress: (record: ExportRecord) => boolean;
   readonly untilOpen: (signal: AbortSignal) => Promise<WriteTicket>;
+  /** An instant of upload for the next batch, µs. */
+  readonly uploadTime: () => Micros;
 };
 
 export type CorrectionOptions = {
@@ -60,10 +62,9 @@ export const createCorrectRecords = (deps: {
   readonly replacer: RowReplacer;
   readonly gate: Gate;
   readonly pending: PendingWrites;
-  readonly now: () => Micros;
   readonly planBytes?: number;
 }): CorrectRecords => {
-  const { reader, replacer, gate, pending, now, planBytes = PLAN_BYTES } = deps;
+  const { reader, replacer, gate, pending, planBytes = PLAN_BYTES } = deps;
 
   /** Compares all noted records of a type and passes the differences to `apply`, in plans of bounded size. */
   const compare = async (
@@ -110,11 +111,13 @@ export const createCorrectRecords = (deps: {
   ): Promise<Differing> => {
     const refused = isEmpty(plan)
       ? []
-      : await replacer.replace(run, plan, {
-          uploadedAt: now,
-          beforeInsert: () => gate.untilOpen(signal),
-          signal,
-        });
+      : await pending.run(gate.uploadTime(), () =>
+          replacer.replace(run, plan, {
+            uploadedAt: gate.uploadTime,
+            beforeInsert: () => gate.untilOpen(signal),
+            signal,
+          }),
+        );
     const isRefused = new Set(refused.map(({ clientId, id }) => recordKey(clientId, id)));
     const refusedOf = ({ clientId, id }: RecordName): boolean => isRefused.has(recordKey(clientId, id));
     for (const { place } of plan.different.filter(refusedOf)) {
@@ -136,7 +139,7 @@ export const createCorrectRecords = (deps: {
     for (const type of EVENT_TYPES) {
       await gate.untilOpen(signal);
       // Covers the decision about what is suppressed and the writing.
-      await pending.run(now(), async () => {
+      await pending.run(null, async () => {
         let plans = 0;
         await compare(run, type, counts, options, async (plan) => {
           plans += 1;

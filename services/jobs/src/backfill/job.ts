@@ -32,7 +32,7 @@ export const createBackfillJob = (shared: Shared): AssembledJob => {
     landing: createLandingStore({ session }),
     windows: createWindowStore({ session, windowSeconds: config.uploadWindow.seconds }),
     exclusive,
-    correct: createCorrectRecords({ reader, replacer, gate, pending, now: () => now() * 1000 }),
+    correct: createCorrectRecords({ reader, replacer, gate, pending }),
     sourceOf: createSourceOf({
       kafka: createKafkaSource({
         reader: bus.reader,

@@ -1,0 +1,33 @@
+-- The order in which records were stored, for readers that follow changes. A row is written before the rows of its
+-- record, with their instant of upload plus its place in the batch in µs, so that few rows share an instant.
+CREATE TABLE IF NOT EXISTS {{local changes}} {{on cluster}} (
+  client_id LowCardinality(String),
+  kind Enum8('conversation' = 1, 'message' = 2, 'end_user' = 3),
+  stored_at DateTime64(6, 'UTC') CODEC(Delta(8), ZSTD(1)),
+  id String CODEC(ZSTD(1)),
+  date_created DateTime64(6, 'UTC') COMMENT 'in the key of the record; the first of 1970 for deletions and end users' CODEC(ZSTD(1)),
+  deleted Bool COMMENT 'rows of the record were deleted before this instant'
+) ENGINE = {{engine ReplacingMergeTree}}
+PARTITION BY toYYYYMM(stored_at)
+ORDER BY (client_id, kind, stored_at, id, deleted)
+TTL toDateTime(stored_at) + INTERVAL 32 DAY DELETE WHERE deleted
+SETTINGS index_granularity = 1024;
+
+{{distributed changes by cityHash64(client_id, id)}};
+
+ALTER TABLE {{local changes}} {{on cluster}} ADD CONSTRAINT IF NOT EXISTS begins_in_time CHECK NOT throwIf(
+  startsWith(getSetting('log_comment'), 'not after ')
+    AND toUnixTimestamp64Milli(now64(3)) > toInt64OrZero(substring(getSetting('log_comment'), 11)),
+  'the INSERT begins later than its writer may write');
+
+INSERT INTO {{reached changes}} (client_id, kind, stored_at, id, date_created)
+  SELECT client_id, 'conversation', uploaded_at + toIntervalMicrosecond(cityHash64(conversation_id) % 50000), conversation_id, date_created
+  FROM {{reached conversations}};
+
+INSERT INTO {{reached changes}} (client_id, kind, stored_at, id, date_created)
+  SELECT client_id, 'message', uploaded_at + toIntervalMicrosecond(cityHash64(message_id) % 50000), message_id, date_created
+  FROM {{reached messages}};
+
+INSERT INTO {{reached changes}} (client_id, kind, stored_at, id, date_created)
+  SELECT client_id, 'end_user', uploaded_at + toIntervalMicrosecond(cityHash64(end_user_id) % 50000), end_user_id, 0
+  FROM {{reached end_users}};

@@ -1,0 +1,82 @@
+import { Readable } from "node:stream";
+import { text } from "node:stream/consumers";
+import { RECORD_KINDS, type RecordKind } from "@conversation-export/domain";
+import { countSeveralDates } from "../pages/identity-sql.ts";
+import { createLookAhead } from "../pages/look-ahead.ts";
+import { boundOf } from "../pages/page-sql.ts";
+import { PAGE_SETTINGS, type PageStatement, SPREAD_SETTINGS } from "../pages/page-statements.ts";
+import { parsePageHead, splitHead } from "../pages/page-stream.ts";
+import { boundOfAnswer, type SendStatement } from "../pages/read-page.ts";
+import type { ReadChanges } from "../pages/page.ts";
+import { changeCandidates, changeOrder, changesOf } from "./changes-sql.ts";
+
+/** Entries per record, assumed for a client without a previous page. */
+const INITIAL_ENTRIES = 1.5;
+const SPARE_ENTRIES = 10;
+
+const DATED = { conversation: "conversation", message: "message", end_user: null } as const;
+
+export const createReadChanges = (deps: {
+  readonly send: SendStatement;
+  readonly isSpread: () => Promise<boolean>;
+}): ReadChanges => {
+  const { send, isSpread } = deps;
+  const newLookAhead = () => createLookAhead({ initial: INITIAL_ENTRIES, spare: SPARE_ENTRIES });
+  const lookAheads = {
+    conversation: newLookAhead(),
+    message: newLookAhead(),
+    end_user: newLookAhead(),
+  } as const satisfies Readonly<Record<RecordKind, unknown>>;
+
+  return async ({ clientId, kind, after, settled, pageSize, separator = ",", signal }) => {
+    const end = { date: settled, id: "" };
+    if (after.date >= settled) {
+      return { rows: 0, next: after, isLast: true, records: Readable.from([]) };
+    }
+    const spread = await isSpread();
+    const spreading = spread ? SPREAD_SETTINGS : {};
+    const lookAhead = lookAheads[kind];
+    const rows = lookAhead.candidates(clientId, pageSize);
+    const range = { client: clientId, to: settled, after_date: after.date, after_id: after.id };
+    const ask = (name: PageStatement["name"], sql: string, parameters: PageStatement["parameters"]) =>
+      send(
+        {
+          name,
+          sql: `${sql} FORMAT TabSeparatedRaw`,
+          parameters,
+          settings: { max_threads: 1, ...spreading },
+        },
+        text,
+        signal,
+      );
+
+    const bound = boundOfAnswer(await ask("changes.bound", boundOf(changeOrder(kind)), { ...range, rows }));
+    if (bound.rows === 0) return { rows: 0, next: end, isLast: true, records: Readable.from([]) };
+    const atEnd = bound.rows < rows;
+    const within = { ...range, bound: atEnd ? settled - 1 : bound.date };
+    const dated = DATED[kind];
+    const several =
+      dated === null
+        ? 0
+        : Number(await ask("changes.several_dates", countSeveralDates(changeCandidates(dated)), within));
+    const statement: PageStatement = {
+      name: `changes.${RECORD_KINDS[kind].list}`,
+      sql: changesOf(kind, { spread, severalDates: several > 0 }),
+      parameters: { ...within, size: pageSize, reach: pageSize + 1 },
+      settings: { ...PAGE_SETTINGS, ...spreading, format_custom_row_between_delimiter: separator },
+    };
+    const { head, records } = await send(statement, (stream) => splitHead(stream, parsePageHead), signal);
+    if (head?.keysBehind === true) {
+      lookAhead.learn(clientId, head.rows, head.needed);
+      return { rows: head.rows, next: head.last, isLast: false, records };
+    }
+    lookAhead.learn(clientId, Math.max(head?.rows ?? 0, 1), bound.rows);
+    return {
+      rows: head?.rows ?? 0,
+      // The range holds all entries of its last instant.
+      next: atEnd ? end : { date: bound.date + 1, id: "" },
+      isLast: atEnd,
+      records,
+    };
+  };
+};

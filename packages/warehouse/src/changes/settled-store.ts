@@ -1,0 +1,93 @@
+import { formatTimestampZ, LIST_NAMES, type ListName, type Micros } from "@conversation-export/domain";
+import type { Watermarks } from "../pages/watermark-store.ts";
+import type { Session } from "../session/session.ts";
+
+/** How far readers of changes may read. µs since the epoch. */
+export type Settled = {
+  /** Everything that was or will be stored before this instant is readable; 0 while unknown. */
+  readonly until: Micros;
+  /** Of each list: every event that reached the bus before this instant was stored before `until`. */
+  readonly watermarks: Watermarks;
+};
+
+/** @throws WarehouseError */
+export type SettledReader = { load(): Promise<Settled> };
+
+/** @throws WarehouseError from every method */
+export type SettledStore = SettledReader & {
+  /** The watermarks of the lists, and ClickHouse's clock when they were read. */
+  watermarks(): Promise<{ readonly at: Micros; readonly watermarks: Watermarks }>;
+  /** The earliest instant of upload of the rows that running INSERTs carry; null: none runs. */
+  oldestUpload(): Promise<Micros | null>;
+  /** Instants below the stored ones have no effect. */
+  save(settled: Settled): Promise<void>;
+};
+
+/** Names in the table of watermarks. */
+const UNTIL = "changes";
+const nameOf = (list: ListName): string => `changes of ${list}`;
+
+const TIMEOUT_MS = 10_000;
+
+const instants = async (
+  session: Session,
+): Promise<{ readonly at: Micros; readonly known: ReadonlyMap<string, Micros> }> => {
+  const rows = await session.rows<{ list: string; micros: string; at: string }>(
+    "changes.load",
+    `SELECT list, toString(max(version)) AS micros, toString(toUnixTimestamp64Micro(now64(6))) AS at
+      FROM watermarks GROUP BY list`,
+  );
+  return {
+    at: Number(rows[0]?.at ?? 0),
+    known: new Map(rows.map(({ list, micros }) => [list, Number(micros)])),
+  };
+};
+
+const watermarksOf = (known: ReadonlyMap<string, Micros>, name: (list: ListName) => string): Watermarks =>
+  Object.fromEntries(
+    LIST_NAMES.flatMap((list) => {
+      const instant = known.get(name(list));
+      return instant === undefined ? [] : [[list, instant]];
+    }),
+  );
+
+const loadWith = async (session: Session): Promise<Settled> => {
+  const { known } = await instants(session);
+  return { until: known.get(UNTIL) ?? 0, watermarks: watermarksOf(known, nameOf) };
+};
+
+export const createSettledReader = (deps: { readonly session: Session }): SettledReader => {
+  const session = deps.session.with({ timeoutMs: TIMEOUT_MS });
+  return { load: () => loadWith(session) };
+};
+
+/** @param deps.session of the user for jobs */
+export const createSettledStore = (deps: { readonly session: Session }): SettledStore => {
+  const session = deps.session.with({ timeoutMs: TIMEOUT_MS });
+  return {
+    load: () => loadWith(session),
+    watermarks: async () => {
+      const { at, known } = await instants(session);
+      return { at, watermarks: watermarksOf(known, (list) => list) };
+    },
+    oldestUpload: async () => {
+      const [row] = await session.rows<{ micros: string | null }>(
+        "changes.oldest_upload",
+        `SELECT toString(min(toInt64OrNull(extract(initial_query_id, '^uploaded-(\\\\d+)-')))) AS micros
+          FROM ${session.names.system("processes")} WHERE query_kind = 'Insert'`,
+      );
+      return row === undefined || row.micros === null ? null : Number(row.micros);
+    },
+    save: async ({ until, watermarks }) => {
+      const rows = [
+        [UNTIL, until] as const,
+        ...Object.entries(watermarks).map(([list, instant]) => [nameOf(list as ListName), instant] as const),
+      ].map(([list, instant]) => ({ list, version: instant, instant: formatTimestampZ(instant) }));
+      await session.insert(
+        "changes.save",
+        { table: "watermarks", rows },
+        { settings: { async_insert: 1, wait_for_async_insert: 1 } },
+      );
+    },
+  };
+};

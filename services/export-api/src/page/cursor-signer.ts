@@ -1,0 +1,38 @@
+import { createHmac, timingSafeEqual } from "node:crypto";
+
+const MAC_BYTES = 32;
+
+/** Cursors are base64url of an HMAC-SHA256 and their content. */
+export type CursorSigner = {
+  /** @param covered text that the signature covers: the content and what the cursor belongs to */
+  sign(content: string, covered: string): string;
+  /**
+   * The content; undefined when the cursor was not made by this service for what it covers.
+   * @param coveredOf the text that the signature of a content must cover
+   */
+  open(cursor: string, coveredOf: (content: string) => string): string | undefined;
+};
+
+/** @param deps.previousSecret opens cursors that were made before a change of the secret */
+export const createCursorSigner = (deps: {
+  readonly secret: string;
+  readonly previousSecret?: string | undefined;
+}): CursorSigner => {
+  const secrets = deps.previousSecret === undefined ? [deps.secret] : [deps.secret, deps.previousSecret];
+  const mac = (secret: string, covered: string): Buffer =>
+    createHmac("sha256", secret).update(covered).digest();
+
+  return {
+    sign: (content, covered) =>
+      Buffer.concat([mac(deps.secret, covered), Buffer.from(content)]).toString("base64url"),
+    open: (cursor, coveredOf) => {
+      const bytes = Buffer.from(cursor, "base64url");
+      // Node's decoder skips other characters; only the spelling that was given out is accepted.
+      if (bytes.length <= MAC_BYTES || bytes.toString("base64url") !== cursor) return undefined;
+      const given = bytes.subarray(0, MAC_BYTES);
+      const content = bytes.subarray(MAC_BYTES).toString();
+      const covered = coveredOf(content);
+      return secrets.some((secret) => timingSafeEqual(mac(secret, covered), given)) ? content : undefined;
+    },
+  };
+};

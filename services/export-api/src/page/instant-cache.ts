@@ -1,0 +1,45 @@
+import { within } from "@conversation-export/runtime";
+
+/** An answer waits no longer for fresh instants: older ones are still true. */
+const PATIENCE_MS = 250;
+
+/**
+ * Caches instants that only advance, by name, for `maxAgeMs`. One load runs at a time; while it fails or is slow,
+ * the known instants stay in use. undefined while unknown; it never rejects and never goes back.
+ * @param deps.clock milliseconds, from any origin
+ * @param deps.isValid instants that are not are ignored
+ */
+export const createInstantCache = <Name extends string>(deps: {
+  readonly load: () => Promise<Readonly<Partial<Record<Name, number>>>>;
+  readonly maxAgeMs: number;
+  readonly clock: () => number;
+  readonly isValid?: (instant: number) => boolean;
+}): ((name: Name) => Promise<number | undefined>) => {
+  const { load, maxAgeMs, clock, isValid = () => true } = deps;
+  const known = new Map<string, number>();
+  let askedAt = -Infinity;
+  let loading: Promise<void> | undefined;
+
+  const refresh = async (): Promise<void> => {
+    try {
+      for (const [name, instant] of Object.entries<number | undefined>(await load())) {
+        if (instant === undefined || !isValid(instant)) continue;
+        // Another replica may answer, and be behind.
+        known.set(name, Math.max(instant, known.get(name) ?? instant));
+      }
+    } catch {
+      // Ignored: reading the records will show the fault.
+    } finally {
+      loading = undefined;
+    }
+  };
+
+  return async (name) => {
+    if (loading === undefined && clock() - askedAt >= maxAgeMs) {
+      askedAt = clock();
+      loading = refresh();
+    }
+    if (loading !== undefined) await within(loading, PATIENCE_MS, () => undefined);
+    return known.get(name);
+  };
+};

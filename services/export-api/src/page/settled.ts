@@ -1,0 +1,39 @@
+import { formatTimestampZ, type ListName, type Micros } from "@conversation-export/domain";
+import type { Settled } from "@conversation-export/warehouse";
+import { createInstantCache } from "./instant-cache.ts";
+
+/**
+ * How far readers of changes may read: everything that was stored before `until` is readable by a query that begins
+ * after this has resolved, and every event that reached the bus before `watermark` was. undefined while unknown.
+ */
+export type ReadSettled = (
+  list: ListName,
+) => Promise<{ readonly until: Micros | undefined; readonly watermark: string | undefined }>;
+
+const UNTIL = "until";
+
+/**
+ * Caches what is settled for `maxAgeMs`.
+ * @param deps.clock milliseconds, from any origin
+ */
+export const createSettledCache = (deps: {
+  readonly load: () => Promise<Settled>;
+  readonly maxAgeMs: number;
+  readonly clock: () => number;
+}): ReadSettled => {
+  const read = createInstantCache<ListName | typeof UNTIL>({
+    ...deps,
+    load: async () => {
+      const { until, watermarks } = await deps.load();
+      return { ...watermarks, ...(until > 0 && { [UNTIL]: until }) };
+    },
+  });
+  return async (list) => {
+    // The watermark first: what it covers is settled by the instant that is known with it or later.
+    const watermark = await read(list);
+    return {
+      until: await read(UNTIL),
+      watermark: watermark === undefined ? undefined : formatTimestampZ(watermark),
+    };
+  };
+};

@@ -1,0 +1,185 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { ExportRecord, RecordKind } from "@conversation-export/domain";
+import type { ChangePage, PagePosition, PageQuery } from "@conversation-export/warehouse";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createRandom } from "../sample/values/random.ts";
+import { bySize, seedOfRun } from "../system/size.ts";
+import { conversation, DAY, endUser, message, SECOND } from "../warehouse/records.ts";
+import { readPage, splitRecords } from "../warehouse/walk.ts";
+import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
+
+const CLIENT = "acme";
+const IDS = bySize(40, 400);
+const ROUNDS = bySize(4, 40);
+const BATCHES = bySize(8, 30);
+const KINDS = ["conversation", "message", "end_user"] as const;
+/** Deletions are kept for some weeks after their instant. */
+const START = Math.floor(Date.now() / 86_400_000) * DAY - 5 * DAY;
+const WINDOW: PageQuery = {
+  clientId: CLIENT,
+  since: START - 100 * DAY,
+  to: START + 100 * DAY,
+  pageSize: 10_000,
+  wholeTies: false,
+};
+const BEGIN: PagePosition = { date: 0, id: "" };
+
+let warehouse: Warehouse;
+beforeAll(async () => {
+  warehouse = await startWarehouse();
+  await warehouse.sql("SYSTEM START MERGES");
+});
+afterAll(() => warehouse?.stop());
+
+type Text = { readonly _id?: string; readonly end_user_id?: string; readonly deleted?: boolean };
+const idOf = (text: string): string => {
+  const { _id, end_user_id: endUserId } = JSON.parse(text) as Text;
+  return _id ?? endUserId ?? "";
+};
+
+const changesOf = async (page: ChangePage): Promise<string[]> => {
+  const chunks: Buffer[] = [];
+  for await (const chunk of page.records) chunks.push(chunk as Buffer);
+  const records = splitRecords(Buffer.concat(chunks).toString());
+  expect(records.length).toBe(page.rows);
+  return records;
+};
+
+/** Holds what a reader that applies changes by their ids holds. */
+const createFollower = (kind: RecordKind) => {
+  const held = new Map<string, string>();
+  let after = BEGIN;
+  let entries = 0;
+  return {
+    held,
+    entries: () => entries,
+    /** Reads one page; true: it was the last one. */
+    turn: async (settled: number, pageSize: number): Promise<boolean> => {
+      const page = await warehouse.reader.changes({ clientId: CLIENT, kind, after, settled, pageSize });
+      const records = await changesOf(page);
+      expect(new Set(records.map(idOf)).size).toBe(records.length);
+      expect(records.length).toBeLessThanOrEqual(pageSize);
+      for (const text of records) {
+        entries += 1;
+        if ((JSON.parse(text) as Text).deleted === true) held.delete(idOf(text));
+        else held.set(idOf(text), text);
+      }
+      after = page.next;
+      return page.isLast;
+    },
+  };
+};
+
+const listOf = async (kind: RecordKind): Promise<string[]> => {
+  if (kind === "conversation") return readPage(await warehouse.reader.conversationsByCreation(WINDOW));
+  if (kind === "message") return readPage(await warehouse.reader.messagesByCreation(WINDOW));
+  const { records } = await warehouse.reader.endUsers({ clientId: CLIENT, limit: 10_000 });
+  const chunks: Buffer[] = [];
+  for await (const chunk of records) chunks.push(chunk as Buffer);
+  return splitRecords(Buffer.concat(chunks).toString());
+};
+
+test("a reader that applies changes holds what the lists hold, whatever came late or twice, or was deleted", async () => {
+  const random = createRandom(seedOfRun("changes"), "writers");
+  const followers = KINDS.map((kind) => ({ kind, ...createFollower(kind) }));
+  let clock = START;
+  let offset = 0;
+
+  const recordOf = (kind: RecordKind): ExportRecord => {
+    offset += 1;
+    const number = random.int(IDS);
+    const created = START - 50 * DAY + random.int(3) * DAY + random.int(2);
+    // A version may be older than one that is stored.
+    const at = { client: CLIENT, time: START - DAY + random.int(1_000), offset };
+    if (kind === "message")
+      return message(at, `m${number}`, created, `c${random.int(IDS)}`, { review: random.int(5) });
+    if (kind === "end_user") return endUser(at, `u${number}`, { full_name: `export ${offset}` });
+    const handoff = {
+      name: "Desk",
+      handoff_id: random.pick(["h1", "h2", "h3"]),
+      id: `a${number}`,
+      date_created: new Date((START + random.int(5) * SECOND) / 1000).toISOString(),
+      reason_code: null,
+      reasoning: `export ${offset}`,
+    };
+    return conversation(at, `c${number}`, created, created + random.int(10) * DAY, { handoffs: [handoff] });
+  };
+
+  /** Writes batches; those that break off are written again with a later instant, as ingest does. */
+  const write = async (inFlight: Set<number>): Promise<void> => {
+    for (let batch = 0; batch < BATCHES; batch += 1) {
+      const kind = random.pick([...KINDS]);
+      const records = Array.from({ length: 1 + random.int(5) }, () => recordOf(kind));
+      for (const statements of random.int(4) === 0 ? [random.int(4), Infinity] : [Infinity]) {
+        clock += 1 + random.int(20);
+        const at = clock;
+        inFlight.add(at);
+        await warehouse.write(records, at, statements);
+        // What was broken off stays visible as it is.
+        inFlight.delete(at);
+      }
+    }
+  };
+
+  const remove = async (): Promise<void> => {
+    const gone = Array.from({ length: 3 }, () => random.int(IDS));
+    for (const number of gone) {
+      clock += 10;
+      const dates = await warehouse.sql(
+        `SELECT DISTINCT toUnixTimestamp64Micro(date_created) FROM conversations WHERE conversation_id = 'c${number}'`,
+      );
+      for (const table of ["conversations", "conversation_updates", "handoffs"])
+        await warehouse.sql(
+          `ALTER TABLE ${table} DELETE WHERE conversation_id = 'c${number}' SETTINGS mutations_sync = 2`,
+        );
+      await warehouse.sql(
+        `ALTER TABLE end_users DELETE WHERE end_user_id = 'u${number}' SETTINGS mutations_sync = 2`,
+      );
+      const rows = [
+        ...dates
+          .split("\n")
+          .filter(Boolean)
+          .map(
+            (date) =>
+              `('${CLIENT}', 'conversation', fromUnixTimestamp64Micro(${clock}), 'c${number}', fromUnixTimestamp64Micro(${date}), true)`,
+          ),
+        `('${CLIENT}', 'end_user', fromUnixTimestamp64Micro(${clock}), 'u${number}', 0, true)`,
+      ];
+      await warehouse.sql(
+        `INSERT INTO changes (client_id, kind, stored_at, id, date_created, deleted) VALUES ${rows.join()}`,
+      );
+    }
+  };
+
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const inFlight = new Set<number>();
+    let writing = true;
+    const settled = (): number => Math.min(...inFlight, clock + 1);
+    const follow = async ({ turn }: (typeof followers)[number]): Promise<void> => {
+      while (writing) {
+        await turn(settled(), 1 + random.int(40));
+        await nextTurn();
+      }
+    };
+    await Promise.all([
+      Promise.all([write(inFlight), write(inFlight)]).finally(() => {
+        writing = false;
+      }),
+      ...followers.map(follow),
+    ]);
+    if (round % 2 === 1) await remove();
+    // Entries of a batch lie up to its number of records behind its instant.
+    clock += 100;
+    for (const { kind, held, turn } of followers) {
+      while (!(await turn(clock, 1 + random.int(40))));
+      const list = await listOf(kind);
+      expect([...held.values()].sort(), `${kind}, round ${round}`).toEqual(list.sort());
+    }
+  }
+  const fresh = createFollower("conversation");
+  while (!(await fresh.turn(clock, 7)));
+  expect([...fresh.held.values()].sort()).toEqual((await listOf("conversation")).sort());
+  console.log(
+    `entries: ${followers.map((one) => one.entries()).join(", ")}, afresh ${fresh.entries()} of ${fresh.held.size}`,
+  );
+});
