@@ -35,6 +35,7 @@ import { createRandom, seed, shuffled } from "../warehouse/random.ts";
 import { walk } from "../warehouse/walk.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 import { ROWS_WITHOUT_DATE } from "../system/record-dates.ts";
+import { uploadNow } from "../warehouse/upload-now.ts";
 
 const CLIENTS = ["acme", "globex"];
 const HOUR = 3_600_000_000;
@@ -57,7 +58,7 @@ beforeAll(async () => {
   warehouse = await startWarehouse();
   const session = warehouse.session("jobs");
   reader = createRecordReader({ session });
-  replacer = createRowReplacer({ session });
+  replacer = createRowReplacer({ session, runUpload: uploadNow });
 });
 afterAll(async () => {
   replacer?.stop();
@@ -408,7 +409,11 @@ const expectNothingHeld = async (): Promise<void> => {
 test("nothing is deleted when the right rows cannot be written while merges are held", async () => {
   const folded = await writeLateHandoffs("hold");
   const before = await allRows();
-  const hasty = createRowReplacer({ session: warehouse.session("jobs"), holdMs: 400 });
+  const hasty = createRowReplacer({
+    session: warehouse.session("jobs"),
+    runUpload: uploadNow,
+    holdMs: 400,
+  });
   const expired = {
     suppresses: () => false,
     wouldSuppress: () => false,

@@ -42,6 +42,7 @@ import { runSql } from "../system/warehouse-sql.ts";
 import { conversation, DAY, DAY_0, endUser, message } from "../warehouse/records.ts";
 import { startTestStack, type TestStack } from "../system/test-stack.ts";
 import { createSessions } from "../system/warehouse-sessions.ts";
+import { uploadNow } from "../warehouse/upload-now.ts";
 
 const SECRET = "a secret of the tests of erasure";
 const LEASE_MS = 900;
@@ -83,7 +84,7 @@ beforeAll(async () => {
   await redis.start();
   leases = createWriterLeases({ redis, leaseMs: LEASE_MS });
   writer = createWriter({ session: sessions.open(stack.clickhouse.url("writer")) });
-  store = createErasureStore(jobs);
+  store = createErasureStore({ ...jobs, runUpload: uploadNow });
   suppressions = createSuppressionStore(jobs);
   completion = createRequestCompletion({ ...jobs, now: Date.now });
   intake = createRequestStore({

@@ -5,6 +5,7 @@ import { bySize } from "../system/size.ts";
 import { conversation, DAY, DAY_0, endUser, message, SECOND } from "../warehouse/records.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 import { SHARDS } from "../system/shards.ts";
+import { uploadNow } from "../warehouse/upload-now.ts";
 
 const MONTH = 31 * DAY;
 
@@ -15,7 +16,7 @@ beforeAll(async () => {
   warehouse = await startWarehouse();
   // Merging parts removes the rows.
   await warehouse.sql("SYSTEM START MERGES");
-  store = createRetentionStore({ session: warehouse.session("jobs") });
+  store = createRetentionStore({ session: warehouse.session("jobs"), runUpload: uploadNow });
 });
 afterAll(async () => {
   await warehouse?.stop();
@@ -62,6 +63,7 @@ const stored = async (): Promise<Record<string, string[]>> => {
     record_dates: "id",
     landing: "record_id",
     end_users: "end_user_id",
+    changes: "concat(id, if(deleted, ' deleted', ''))",
   };
   const rows = await Promise.all(
     RETENTION_TABLES.map(async (table) => {
@@ -106,7 +108,7 @@ it("erases what is older than its client keeps, in every table, and nothing of a
   await settleDates();
   const expired = await store.expired(cutoffs);
   for (const table of RETENTION_TABLES) {
-    const rows = table === "record_dates" ? 2 : 1;
+    const rows = table === "record_dates" || table === "changes" ? 2 : 1;
     const counted = table === "end_users" ? [] : [{ clientId: "short", rows }];
     expect(await expired.count(table), table).toEqual(counted);
   }
@@ -120,6 +122,14 @@ it("erases what is older than its client keeps, in every table, and nothing of a
     record_dates: [...left, "ever/m-old", "long/m-old", "short/m-new"].toSorted(),
     landing: ["ever/m-new", "ever/old", "long/m-new", "long/old", "short/m-new"],
     end_users: [],
+    changes: [
+      ...left,
+      "ever/m-old",
+      "long/m-old",
+      "short/m-new",
+      "short/m-old deleted",
+      "short/old deleted",
+    ].toSorted(),
   });
   // Erased and not only hidden.
   const hidden =
@@ -183,6 +193,7 @@ describe("records with several dates", () => {
     record_dates: 0,
     landing: 0,
     end_users: 0,
+    changes: 0,
   };
   const BOTH = {
     ...NONE,
@@ -191,6 +202,7 @@ describe("records with several dates", () => {
     handoffs: 2,
     messages: 2,
     record_dates: 4,
+    changes: 4,
   };
 
   it("do not come back when a run breaks off behind the first table", async () => {
@@ -200,8 +212,8 @@ describe("records with several dates", () => {
     await expired.end();
     expect(await countsOf("gone")).toMatchObject({ conversations: 0, handoffs: 1, landing: 2, messages: 1 });
     await eraseAll(cutoffs);
-    // The younger date of the conversation, without any row, goes when it is over.
-    expect(await countsOf("gone")).toEqual({ ...NONE, record_dates: 1 });
+    // The younger date of the conversation, without any row, goes when it is over, and so does its entry.
+    expect(await countsOf("gone")).toEqual({ ...NONE, record_dates: 1, changes: 1 });
   });
 
   it.each([

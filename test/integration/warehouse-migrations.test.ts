@@ -22,6 +22,7 @@ import { conversation, DAY_0, message } from "../warehouse/records.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 import { createSessions } from "../system/warehouse-sessions.ts";
 import { noteDates } from "../system/record-dates.ts";
+import { uploadNow } from "../warehouse/upload-now.ts";
 
 let warehouse: Warehouse;
 const sessions = createSessions();
@@ -354,7 +355,7 @@ test("the server parses what else is said to a whole cluster", async () => {
     const [partitions, records, replacer] = [
       createPartitionStore(deps),
       createRecordReader(deps),
-      createRowReplacer(deps),
+      createRowReplacer({ ...deps, runUpload: uploadNow }),
     ];
     for (const table of ["conversations", "messages"] as const) {
       const rows = { table, condition: "client_id = {client:String}", parameters: { client: "acme" } };

@@ -9,7 +9,7 @@ CREATE TABLE IF NOT EXISTS {{local changes}} {{on cluster}} (
   deleted Bool COMMENT 'rows of the record were deleted before this instant'
 ) ENGINE = {{engine ReplacingMergeTree}}
 PARTITION BY toYYYYMM(stored_at)
-ORDER BY (client_id, kind, stored_at, id, deleted)
+ORDER BY (client_id, kind, stored_at, id, date_created, deleted)
 TTL toDateTime(stored_at) + INTERVAL 32 DAY DELETE WHERE deleted
 SETTINGS index_granularity = 1024;
 

@@ -50,6 +50,7 @@ export {
   pageStatement,
   severalDatesOfPage,
 } from "./pages/page-statements.ts";
+export { noteDeleted, type RunUpload, type Upload } from "./changes/deletion-entries.ts";
 export {
   createSettledReader,
   createSettledStore,

@@ -31,6 +31,7 @@ import { createAnswerWatch } from "./process/answer-watch.ts";
 import { createBus } from "./process/bus.ts";
 import { createLocks } from "./process/locks.ts";
 import { createPendingWrites } from "./process/pending-writes.ts";
+import { createRunUpload } from "./process/run-upload.ts";
 import { schedulesOf } from "./process/schedules.ts";
 import { withSetupTold } from "./process/setup-errors.ts";
 import type { AssembledJob } from "./process/shared.ts";
@@ -92,14 +93,28 @@ const settled = createSettledWatch({
   now: Date.now,
 });
 const bus = createBus({ config, application, log, onFatal: (error) => running.fatal(error) });
-const replacer = createRowReplacer({ session });
+const runUpload = createRunUpload({ gate, pending });
+const replacer = createRowReplacer({ session, runUpload });
 const exclusive = createLocks({
   exclusive: createExclusive({ redis, lockMs: config.lockMs }),
   replacer,
   log,
 });
 
-const shared = { config, session, redis, bus, leases, gate, pending, exclusive, replacer, metrics, log };
+const shared = {
+  config,
+  session,
+  redis,
+  bus,
+  leases,
+  gate,
+  pending,
+  runUpload,
+  exclusive,
+  replacer,
+  metrics,
+  log,
+};
 // Every job of the service; schedules.ts says which run by the clock.
 const jobs: readonly AssembledJob[] = [
   createBackfillJob(shared),

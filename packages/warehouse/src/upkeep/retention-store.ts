@@ -1,5 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { type Micros, RECORD_KINDS, type RecordTable, TABLE_FACTS } from "@conversation-export/domain";
+import { noteDeleted, type RunUpload } from "../changes/deletion-entries.ts";
+import { CHANGES } from "../tables/changes.ts";
 import { DATED_KINDS, type DatedKind, RECORD_DATES } from "../tables/record-dates.ts";
 import type { Session, StatementName } from "../session/session.ts";
 import { WarehouseError } from "../session/warehouse-error.ts";
@@ -45,7 +47,7 @@ export type RetentionStore = {
 /**
  * In the order of deletion: a readable record before its dependent rows, the dates of records behind all rows,
  * and the landed events of end users before the end users themselves, so that the next run can finish one that
- * died.
+ * died. The entries of changes are last: those of the deletions are made from them.
  */
 export const RETENTION_TABLES = [
   "conversations",
@@ -55,6 +57,7 @@ export const RETENTION_TABLES = [
   RECORD_DATES,
   "landing",
   "end_users",
+  CHANGES,
 ] as const;
 export type RetentionTable = (typeof RETENTION_TABLES)[number];
 
@@ -79,6 +82,14 @@ const LANDED = DATED_KINDS.map(
 const DATES = DATED_KINDS.map(
   (kind) => `(kind = '${kind}' AND ${ofKind(kind, { id: "id", settled: "1" })})`,
 ).join(" OR ");
+/** Entries of changes that told of records which have expired. */
+const CHANGED = `NOT deleted AND (${[
+  ...DATED_KINDS.map(
+    (kind) =>
+      `(kind = '${kind}' AND ${ofKind(kind, { id: "id", settled: `stored_at < ${SETTLED}` })} AND stored_at < ${SETTLED})`,
+  ),
+  `(kind = 'end_user' AND (client_id, id) IN ${KEYS} AND stored_at < ${SETTLED})`,
+].join(" OR ")})`;
 const CONDITIONS: Readonly<Record<RetentionTable, string>> = {
   conversations: ofTable("conversations", "conversation"),
   conversation_updates: ofTable("conversation_updates", "conversation"),
@@ -87,6 +98,7 @@ const CONDITIONS: Readonly<Record<RetentionTable, string>> = {
   record_dates: `added_at < ${SETTLED} AND (${DATES})`,
   landing: `${LANDED}
     OR (type = '${END_USER}' AND (client_id, record_id) IN ${KEYS} AND uploaded_at < ${SETTLED})`,
+  changes: CHANGED,
   // By date too: a newer update that arrived meanwhile stays.
   end_users: `${isOlder("date_updated")} AND (client_id, end_user_id) IN ${KEYS}`,
 };
@@ -115,7 +127,10 @@ const STALE: readonly { readonly table: RetentionTable; readonly condition: stri
 const LATEST_UPDATE = "if(max(_row_exists) = 1, maxIf(date_updated, _row_exists = 1), max(date_updated))";
 
 /** @param deps.session of the user for jobs */
-export const createRetentionStore = (deps: { readonly session: Session }): RetentionStore => {
+export const createRetentionStore = (deps: {
+  readonly session: Session;
+  readonly runUpload: RunUpload;
+}): RetentionStore => {
   const session = deps.session.with({
     timeoutMs: 3_600_000,
     // A projection would still show rows that are masked in its table.
@@ -227,6 +242,17 @@ export const createRetentionStore = (deps: { readonly session: Session }): Reten
     }
   };
 
+  /** Tells readers of changes about records whose rows are gone. */
+  const tell = (
+    source: string,
+    parameters: Readonly<Record<string, unknown>>,
+    signal: AbortSignal | undefined,
+  ): Promise<void> =>
+    deps.runUpload(
+      (upload) => noteDeleted(session, { name: "retention.tell", source, parameters, signal }, upload),
+      signal,
+    );
+
   return {
     serverTime: async () => {
       const query = "SELECT toFloat64(toUnixTimestamp64Milli(now64(3))) AS ms";
@@ -241,6 +267,10 @@ export const createRetentionStore = (deps: { readonly session: Session }): Reten
         `SELECT toUnixTimestamp64Micro(now64(6) - ${ON_THE_WAY}) AS settled`,
         { signal },
       );
+      // The rows of end users that a run had noted before it died may be gone.
+      const left = `SELECT client_id, 'end_user' AS kind, id, date_created FROM job_keys
+        WHERE startsWith(run_id, '${RETENTION_RUN}') AND kind = 'end_user'`;
+      await tell(left, {}, signal);
       await jobKeys.forgetLeft(RETENTION_RUN);
       const parameters = {
         run,
@@ -273,6 +303,10 @@ export const createRetentionStore = (deps: { readonly session: Session }): Reten
         erase: async (table, eraseSignal) => {
           if (!staleAreErased) await eraseStale(parameters, eraseSignal);
           staleAreErased = true;
+          if (table === CHANGES) {
+            const source = `SELECT client_id, kind, id, date_created FROM ${CHANGES} WHERE ${CHANGED}`;
+            await tell(source, parameters, eraseSignal);
+          }
           // Not on a cluster: the servers use the same names for different parts.
           const dropped = cluster === null ? await dropParts(table, parameters, eraseSignal) : 0;
           await deletion.erase({ table, condition: CONDITIONS[table], parameters }, eraseSignal);

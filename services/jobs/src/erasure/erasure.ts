@@ -35,8 +35,8 @@ export type ErasureDeps = {
 
 /**
  * Erases the persons of all unfinished requests as one batch, in this order: suppressions are stored, every
- * writer confirms them, all rows under the collected keys are deleted until none is left, and the requests
- * are stripped of their subjects. Each step may be repeated, and a second run at the same time does no harm.
+ * writer confirms them, all rows under the collected keys are deleted until none is left, readers of changes
+ * are told, and the requests are stripped of their subjects. Each step may be repeated, and a second run at the same time does no harm.
  */
 export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, ErasureResult> => {
   const { requests, store, writers, now } = deps;
@@ -121,6 +121,7 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
           });
         }
         if (rest.foundEndUsers + rest.ids > 0) await store.settleFound(runId, signal);
+        await store.tell(signal);
         await store.eraseKeys(runId, signal);
         await requests.complete(open);
         await requests.scrub(signal);

@@ -13,10 +13,17 @@ import { createWritersConfirmed } from "./writers-confirmed.ts";
 const LOOK_FOR_OVERDUE_EVERY_MS = 15_000;
 
 /** Assembles the job that erases persons, and the watch over requests that are overdue. */
-export const createErasureJob = ({ config, session, leases, metrics, log }: Shared): AssembledJob => {
+export const createErasureJob = ({
+  config,
+  session,
+  leases,
+  runUpload,
+  metrics,
+  log,
+}: Shared): AssembledJob => {
   const now = Date.now;
   const requests = createRequestCompletion({ session, now });
-  const store = createErasureStore({ session });
+  const store = createErasureStore({ session, runUpload });
   const erasure = createErasure({
     requests,
     store,

@@ -1,7 +1,7 @@
 import type { Exclusive, Redis, RunnableJob, WriterLeases } from "@conversation-export/queue";
 import type { Logger, Metrics, Part } from "@conversation-export/runtime";
 import type { SuppressionGate } from "@conversation-export/suppression";
-import type { RowReplacer, Session } from "@conversation-export/warehouse";
+import type { RowReplacer, RunUpload, Session } from "@conversation-export/warehouse";
 import type { Config } from "../config.ts";
 import type { Bus } from "./bus.ts";
 import type { PendingWrites } from "./pending-writes.ts";
@@ -18,6 +18,7 @@ export type Shared = {
   readonly gate: SuppressionGate;
   /** Writes of this process under way; an erasure waits for them. */
   readonly pending: PendingWrites;
+  readonly runUpload: RunUpload;
   /**
    * Locks over all processes: single rows of records are deleted, and the ledger of windows changed, under
    * one each.

@@ -4,11 +4,11 @@ import type { AssembledJob, Shared } from "../process/shared.ts";
 import { createRetention } from "./retention.ts";
 
 /** Assembles the job that deletes what is older than its client wants to keep. */
-export const createRetentionJob = ({ session, metrics }: Shared): AssembledJob => {
+export const createRetentionJob = ({ session, runUpload, metrics }: Shared): AssembledJob => {
   const expired = metrics.counter("retention_rows_total", "Stored rows erased for their age", ["table"]);
   const retention = createRetention({
     clients: createClientStore({ session, now: Date.now }),
-    store: createRetentionStore({ session }),
+    store: createRetentionStore({ session, runUpload }),
     now: Date.now,
     onErased: (table, rows) => expired.inc({ table }, rows),
   });

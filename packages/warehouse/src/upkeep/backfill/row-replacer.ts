@@ -5,8 +5,10 @@ import {
   RECORD_TABLES,
   type RecordTable,
   type RightRow,
+  TABLE_FACTS,
 } from "@conversation-export/domain";
 import { isRetryable, retry, ServiceError } from "@conversation-export/runtime";
+import { noteDeleted, type RunUpload } from "../../changes/deletion-entries.ts";
 import type { TableInsert } from "../../write/batch.ts";
 import type { Session } from "../../session/session.ts";
 import { insertHalves } from "../../write/insert-halves.ts";
@@ -34,7 +36,10 @@ export type Replacement = {
  * @throws WarehouseError from every method
  */
 export type RowReplacer = {
-  /** Cleans up after a process that died: cancels its pending deletions and resumes merges. */
+  /**
+   * Cleans up after a process that died: cancels its pending deletions, resumes merges, and tells readers of
+   * changes what it has deleted.
+   */
   recover(): Promise<void>;
   /** Does the same at the start of a process; also resumes merges of all tables and removes leftover keys. */
   start(): Promise<void>;
@@ -65,6 +70,14 @@ export type RowReplacer = {
 const HOLD_MS = 15_000;
 /** How long a stop waits for deletions that have begun, before it cancels them. */
 const END_MS = 5_000;
+/** Tables whose rows readers see. An entry of the update index shows nothing by itself. */
+const TOLD = RECORD_TABLES.map((table) => TABLE_FACTS[table]).filter(
+  ({ keyDate, created }) => keyDate === null || keyDate === created,
+);
+/** SQL: the kind of record that a table of `kind` holds. */
+const KIND_OF_TABLE = `transform(kind, [${TOLD.map(({ name }) => `'${name}'`).join()}],
+      [${TOLD.map(({ kind }) => `'${kind}'`).join()}])`;
+
 /** The replacement without the rows of refused records. */
 const without = (replacement: Replacement, refused: ReadonlySet<string>): Replacement => ({
   ...replacement,
@@ -78,9 +91,10 @@ const without = (replacement: Replacement, refused: ReadonlySet<string>): Replac
  */
 export function createRowReplacer(deps: {
   readonly session: Session;
+  readonly runUpload: RunUpload;
   readonly holdMs?: number;
 }): RowReplacer {
-  const { holdMs = HOLD_MS } = deps;
+  const { holdMs = HOLD_MS, runUpload } = deps;
   const stopping = new AbortController();
   const session = deps.session.with({
     timeoutMs: 3_600_000,
@@ -101,6 +115,14 @@ export function createRowReplacer(deps: {
     // A hold that broke off may not have inserted the right rows, so its deletions must not run.
     if (left.size > 0) await deletions.end();
     await pause.release(RECORD_TABLES.filter((table) => tables.includes(table) || left.has(local(table))));
+  };
+
+  /** Tells readers of changes about records of which rows were deleted, whatever they show then. */
+  const tell = (runPrefix: string): Promise<void> => {
+    const source = `SELECT client_id, ${KIND_OF_TABLE} AS kind, id, date_created FROM job_keys
+      WHERE startsWith(run_id, {run:String}) AND kind IN (${TOLD.map(({ name }) => `'${name}'`).join()})`;
+    const parameters = { run: runPrefix };
+    return runUpload((upload) => noteDeleted(session, { name: "replace.tell", source, parameters }, upload));
   };
 
   /** Returns the refused records. If there are any, nothing is deleted. */
@@ -171,9 +193,13 @@ export function createRowReplacer(deps: {
   };
 
   return {
-    recover: () => recover([]),
+    async recover() {
+      await recover([]);
+      await tell(BACKFILL_RUN);
+    },
     async start() {
       await recover(RECORD_TABLES);
+      await tell(BACKFILL_RUN);
       await keys.forgetLeft(BACKFILL_RUN);
     },
     async replace(name, replacement, options) {
@@ -196,8 +222,10 @@ export function createRowReplacer(deps: {
           throw error;
         } finally {
           deletions.settle(run);
-          // On failure, the keys are removed at the start of a later process.
-          await keys.forget(run).catch(() => {});
+          // On failure, the keys are told and removed at the start of a later process.
+          await tell(run)
+            .then(() => keys.forget(run))
+            .catch(() => {});
         }
       }
     },

@@ -1,7 +1,19 @@
 import type { ClickHouseSettings } from "@clickhouse/client";
 import type { Session } from "../../session/session.ts";
 import { type Deletion, WITH_HIDDEN } from "../deletion.ts";
-import { all, countOf, KIND, limitsOf, recordsOf, RUN, type Table, TABLES } from "./erasure-keys.ts";
+import { noteDeleted, type RunUpload } from "../../changes/deletion-entries.ts";
+import {
+  all,
+  countOf,
+  KIND,
+  LANDED,
+  limitsOf,
+  recordKind,
+  recordsOf,
+  RUN,
+  type Table,
+  TABLES,
+} from "./erasure-keys.ts";
 import { FOUND_LATER, LOOKED_AT, SLIPPED, SUPPRESSION_INSERT_SECONDS } from "./suppression-store.ts";
 
 /** Deletes the collected records of a run, and the keys of runs. */
@@ -17,6 +29,11 @@ export type ErasureDeletion = {
   remaining(runId: string): Promise<Readonly<Record<string, number>>>;
   /** Deletes all rows of the collected keys from all active parts. */
   erase(runId: string, tables: readonly string[], signal: AbortSignal): Promise<void>;
+  /**
+   * Tells readers of changes about all records with collected keys, those of runs that died included. Their rows
+   * must be gone.
+   */
+  tell(signal: AbortSignal): Promise<void>;
   /** Query ids of the running INSERTs. */
   runningInserts(): Promise<ReadonlySet<string>>;
   /**
@@ -33,8 +50,9 @@ export type ErasureDeletion = {
 export const createErasureDeletion = (deps: {
   readonly session: Session;
   readonly deletion: Deletion;
+  readonly runUpload: RunUpload;
 }): ErasureDeletion => {
-  const { session, deletion } = deps;
+  const { session, deletion, runUpload } = deps;
   const { cluster } = session.names;
 
   const left = async (table: Table, run: string, settings: ClickHouseSettings): Promise<number> => {
@@ -99,6 +117,15 @@ export const createErasureDeletion = (deps: {
           await deletion.erase({ table: table.table, condition, parameters: { run: runId } });
         await dropHidden(table, runId);
       }
+    },
+    tell: (signal) => {
+      const kinds = LANDED.map((kind) => `'${recordKind(kind)}'`).join();
+      const source = `SELECT client_id, splitByChar(' ', kind)[2] AS kind, id, date_created FROM job_keys
+        WHERE kind IN (${kinds})`;
+      return runUpload(
+        (upload) => noteDeleted(session, { name: "erasure.tell", source, signal }, upload),
+        signal,
+      );
     },
     runningInserts: async () => {
       const source =

@@ -6,6 +6,7 @@ import {
   type RecordKind,
 } from "@conversation-export/domain";
 import type { Session } from "../../session/session.ts";
+import { CHANGES } from "../../tables/changes.ts";
 import { DATED_KINDS, type DatedKind, RECORD_DATES, recordNameSql } from "../../tables/record-dates.ts";
 
 /**
@@ -36,7 +37,8 @@ export type Table = {
 };
 
 export const LANDED = Object.keys(RECORD_KINDS) as RecordKind[];
-/** In the order of deletion: first the rows that make a record readable, their dates behind them. */
+/** In the order of deletion: first the rows that make a record readable, their dates and changes
+ * behind them. */
 export const TABLES: readonly Table[] = [
   ...READABLE_FIRST.map(({ name, kind, id, created }) => ({
     table: name,
@@ -50,6 +52,15 @@ export const TABLES: readonly Table[] = [
       date: "date_created",
       only: `kind = '${kind}'`,
       named: kind,
+    })),
+  },
+  {
+    table: CHANGES,
+    records: LANDED.map((kind) => ({
+      kind,
+      id: "id",
+      date: "date_created",
+      only: `kind = '${kind}' AND NOT deleted`,
     })),
   },
   {

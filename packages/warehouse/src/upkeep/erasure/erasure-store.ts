@@ -1,3 +1,4 @@
+import type { RunUpload } from "../../changes/deletion-entries.ts";
 import type { Session } from "../../session/session.ts";
 import { createDeletion } from "../deletion.ts";
 import { createErasureCollection, type ErasureCollection } from "./collect.ts";
@@ -13,7 +14,10 @@ import { createErasureDeletion, type ErasureDeletion } from "./erase.ts";
 export type ErasureStore = ErasureCollection & ErasureAgainStore & ErasureDeletion;
 
 /** @param deps.session of the user for jobs */
-export const createErasureStore = (deps: { readonly session: Session }): ErasureStore => {
+export const createErasureStore = (deps: {
+  readonly session: Session;
+  readonly runUpload: RunUpload;
+}): ErasureStore => {
   const session = deps.session.with({
     timeoutMs: 1_800_000,
     settings: {
@@ -26,6 +30,6 @@ export const createErasureStore = (deps: { readonly session: Session }): Erasure
   return {
     ...createErasureCollection({ session }),
     ...createErasureAgain({ session }),
-    ...createErasureDeletion({ session, deletion: createDeletion(deps) }),
+    ...createErasureDeletion({ session, deletion: createDeletion(deps), runUpload: deps.runUpload }),
   };
 };

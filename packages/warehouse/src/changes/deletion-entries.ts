@@ -1,0 +1,52 @@
+import type { Micros } from "@conversation-export/domain";
+import type { Session, StatementName } from "../session/session.ts";
+import { settingsOf, uploadPrefix, type WriteTicket } from "../write/write-ticket.ts";
+
+/** Permission to begin an INSERT of rows with this instant of upload, µs. */
+export type Upload = WriteTicket & { readonly uploadedAt: Micros };
+
+/**
+ * Begins an upload, runs `work`, and tells readers of changes to wait for it. `work` is repeated with another upload
+ * when ClickHouse was away or the upload came too late.
+ */
+export type RunUpload = (work: (upload: Upload) => Promise<void>, signal?: AbortSignal) => Promise<void>;
+
+/** Entries of a batch of deletions are spread over so many instants, µs. */
+const SPREAD = 1_000_000;
+
+/**
+ * Adds entries to `changes` for records of which rows were deleted. Readers of changes are given each as it is then:
+ * gone, or its live version. So the deletion must have ended before; entries may be added again.
+ *
+ * @param source SELECT of client_id, kind, id and date_created, the date in the key of the deleted rows
+ * @throws WarehouseError
+ */
+export const noteDeleted = (
+  session: Session,
+  {
+    name,
+    source,
+    parameters,
+    signal,
+  }: {
+    readonly name: StatementName;
+    readonly source: string;
+    readonly parameters?: Readonly<Record<string, unknown>>;
+    readonly signal?: AbortSignal | undefined;
+  },
+  upload: Upload,
+): Promise<void> =>
+  session.command(
+    name,
+    `INSERT INTO changes (client_id, kind, stored_at, id, date_created, deleted)
+      SELECT client_id, kind,
+        fromUnixTimestamp64Micro({uploaded_at:Int64} + toInt64(rowNumberInAllBlocks() % ${SPREAD}), 'UTC'),
+        id, date_created, true
+      FROM (SELECT DISTINCT client_id, kind, id, date_created FROM (${source}))`,
+    {
+      parameters: { ...parameters, uploaded_at: upload.uploadedAt },
+      settings: { ...settingsOf(upload), async_insert: 0, max_threads: 1 },
+      queryPrefix: uploadPrefix(upload.uploadedAt),
+      signal,
+    },
+  );
