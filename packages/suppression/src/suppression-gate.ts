@@ -16,6 +16,10 @@ const RENEWALS = 20;
  * Suppressions are read again from so long before the last reading: longer than an INSERT of them may run.
  */
 const READ_AGAIN_MS = 600_000;
+/** Instants of upload differ at least by this, so that they advance although ClickHouse's clock was set back, µs. */
+const UPLOAD_STEP: Micros = 100;
+/** Longer than the clocks of two processes differ, which both follow ClickHouse's, µs. */
+const CLOCKS_DIFFER: Micros = 2_000_000;
 
 export type SuppressionGateDeps = {
   readonly lease: {
@@ -131,8 +135,14 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
   };
 
   const uploadTime = (): Micros => {
-    lastUpload = Math.max(lastUpload, uploadFrom, Math.floor((now() + clock.offset()) * 1000));
+    const time = Math.floor((now() + clock.offset()) * 1000);
+    lastUpload = Math.max(lastUpload + UPLOAD_STEP, uploadFrom, time);
     return lastUpload;
+  };
+
+  /** While the lease was not held, readers may have passed the present: Redis may have forgotten how far. */
+  const beginLater = (told: Micros): void => {
+    uploadFrom = Math.max(uploadFrom, told, clock.isMeasured() ? uploadTime() + CLOCKS_DIFFER : 0);
   };
 
   const renew = async (): Promise<number> => {
@@ -148,7 +158,7 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
     const { generation, kept } = answer;
     if (!kept) {
       holdings += 1;
-      uploadFrom = Math.max(uploadFrom, answer.uploadFrom);
+      beginLater(answer.uploadFrom);
     }
     if (confirmed !== null && !kept) {
       // An erasure did not wait for this process: records that it holds may have been erased.
@@ -265,6 +275,7 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
         // read.
         const generation = await renew();
         if (!clock.isMeasured()) await clock.measure();
+        beginLater(0);
         await refresh(generation);
         await renew();
       };
