@@ -1,6 +1,6 @@
 import type { Metrics } from "@conversation-export/runtime";
 
-/** The metrics of ingest, except gauges, which are registered beside the state that they show. */
+/** The metrics of ingest. Other gauges are registered beside the state that they show. */
 export const createIngestMetrics = (metrics: Metrics) => ({
   consumed: metrics.counter("ingest_records_consumed_total", "Messages taken from the bus", ["topic"]),
   written: metrics.counter("ingest_rows_written_total", "Rows that ClickHouse acknowledged", ["table"]),

@@ -9,7 +9,7 @@ import {
 } from "./row-content.ts";
 import { STAMP_LENGTH, startRecordRow, type TableBuffer } from "./table-buffer.ts";
 
-/** Columns for analysts. A new one needs a line here and a migration. */
+/** Columns for analysts. A new one also needs a migration and its value in the form of the record. */
 const writeColumns = (to: ColumnWriter, columns: ConversationRecord["columns"]): void => {
   to.string(columns.chatterId, "chatter_id");
   to.string(columns.endUserId, "end_user_id");
