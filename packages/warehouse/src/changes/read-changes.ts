@@ -4,7 +4,7 @@ import { RECORD_KINDS, type RecordKind } from "@conversation-export/domain";
 import { countSeveralDates } from "../pages/identity-sql.ts";
 import { createLookAhead } from "../pages/look-ahead.ts";
 import { boundOf } from "../pages/page-sql.ts";
-import { PAGE_SETTINGS, type PageStatement, SPREAD_SETTINGS } from "../pages/page-statements.ts";
+import { PAGE_SETTINGS, type PageStatement, spreadSettings } from "../pages/page-statements.ts";
 import { parsePageHead, splitHead } from "../pages/page-stream.ts";
 import { boundOfAnswer, type SendStatement } from "../pages/read-page.ts";
 import type { ReadChanges } from "../pages/page.ts";
@@ -34,7 +34,7 @@ export const createReadChanges = (deps: {
       return { rows: 0, next: after, isLast: true, records: Readable.from([]) };
     }
     const spread = await isSpread();
-    const spreading = spread ? SPREAD_SETTINGS : {};
+    const spreading = spreadSettings(spread, false);
     const lookAhead = lookAheads[kind];
     const rows = lookAhead.candidates(clientId, pageSize);
     const range = { client: clientId, to: settled, after_date: after.date, after_id: after.id };
