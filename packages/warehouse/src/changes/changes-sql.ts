@@ -3,13 +3,15 @@
  * is given out with the live version of its record, unless that version was uploaded later: then a later entry
  * gives it out. A record without a live version is given out as deleted when an entry says so.
  *
+ * The texts of all records with entries are read at once, also of the few that lie behind the page or that a later
+ * entry gives out: finding the keys of the page first costs more, since ClickHouse plans every subquery anew.
+ *
  * Parameters as for other pages; `to` is the settled instant.
  */
 import type { RecordKind } from "@conversation-export/domain";
 import { CONVERSATION, handoffsOf, withHandoffs } from "../pages/conversation-sql.ts";
-import { keysOfPage, outputOfFound, pageOfFound } from "../pages/found-sql.ts";
-import { type Candidates, severalDates } from "../pages/identity-sql.ts";
-import { type PageShape, rangeOf, type RowOrder, windowOf } from "../pages/page-sql.ts";
+import { type Candidates, onceOnly, severalDates } from "../pages/identity-sql.ts";
+import { pageOf, type PageShape, rangeOf, type RowOrder, windowOf } from "../pages/page-sql.ts";
 import type { DatedKind } from "../tables/record-dates.ts";
 
 const POSITIONED = { positioned: true } as const;
@@ -51,80 +53,56 @@ const TABLES: Readonly<Record<RecordKind, Keyed>> = {
 
 type ChangeShape = Pick<PageShape, "severalDates" | "spread">;
 
-/**
- * SELECT of the live versions of the records with entries: `id`, `v` (version), `u` (instant of upload), `c` (date
- * in the key).
- */
-function liveVersions(kind: RecordKind, several: boolean): string {
+/** A set of a column of the entries. */
+const ofEntries = (kind: RecordKind, column: string): string =>
+  `(SELECT ${column} FROM changes WHERE ${entriesOf(kind)})`;
+
+/** SELECT of columns of the live rows of the records with entries. */
+function liveRows(kind: RecordKind, columns: string, several: boolean): string {
   const { table, id, date } = TABLES[kind];
-  const entries = (columns: string): string => `(SELECT ${columns} FROM changes WHERE ${entriesOf(kind)})`;
-  if (date === null) {
-    return `SELECT ${id} AS id, version AS v, uploaded_at AS u, toDateTime64(0, 6, 'UTC') AS c FROM ${table} FINAL
-        WHERE client_id = {client:String} AND ${id} IN ${entries("id")}`;
-  }
+  const ids = `client_id = {client:String} AND ${id} IN ${ofEntries(kind, "id")}`;
+  if (date === null) return `SELECT ${columns} FROM ${table} FINAL WHERE ${ids}`;
+  const dates = `${date} IN ${ofEntries(kind, "date_created")}`;
   if (several) {
-    const dates = `${date} IN ${entries("date_created")} OR ${date} IN ${severalDates(changeCandidates(kind as DatedKind))}`;
-    return `SELECT id, live.1 AS v, live.2 AS u, live.3 AS c FROM (
-        SELECT ${id} AS id, argMax((version, uploaded_at, ${date}), (version, uploaded_at)) AS live FROM ${table}
-        WHERE client_id = {client:String} AND (${dates}) AND ${id} IN ${entries("id")} GROUP BY ${id})`;
+    const known = `${dates} OR ${date} IN ${severalDates(changeCandidates(kind as DatedKind))}`;
+    return `SELECT ${columns} FROM ${table} FINAL
+      WHERE client_id = {client:String} AND (${date}, ${id}) IN (
+        SELECT argMax(${date}, (version, uploaded_at)), ${id} FROM ${table} WHERE ${ids} AND (${known}) GROUP BY ${id})
+      ${onceOnly({ id })}`;
   }
-  return `SELECT ${id} AS id, version AS v, uploaded_at AS u, ${date} AS c FROM ${table} FINAL
-        PREWHERE ${date} IN ${entries("date_created")}
-          AND cityHash64(${date}, ${id}) IN ${entries("cityHash64(date_created, id)")}
-        WHERE client_id = {client:String} LIMIT 1 BY ${id}`;
+  // The date alone goes first: it spares reading the ids of neighbours.
+  return `SELECT ${columns} FROM ${table} FINAL
+    PREWHERE ${dates} AND cityHash64(${date}, ${id}) IN ${ofEntries(kind, "cityHash64(date_created, id)")}
+    WHERE client_id = {client:String} ${onceOnly({ id })}`;
 }
 
-/** SELECT of columns of the live rows of the page; keys of `found` are (s, id, v, u, c, gone). */
-function rowsOfPage(kind: RecordKind, columns: string, { spread }: ChangeShape): string {
-  const { table, id, date } = TABLES[kind];
-  const where = `client_id = {client:String}${date === null ? ` AND ${id} IN (${keysOfPage("k.2")})` : ""}`;
-  const byDate = date === null ? "" : `${date} IN (${keysOfPage("k.5")}) AND `;
-  const key = date === null ? id : `${date}, ${id}`;
-  const keyOfPage = date === null ? "k.2" : "k.5, k.2";
-  // Without a snapshot, a found row may be merged into a newer one before this part of the query reads it.
-  return spread
-    ? `SELECT ${columns} FROM ${table} FINAL
-        PREWHERE ${byDate}cityHash64(${key}) IN (${keysOfPage(`cityHash64(${keyOfPage})`)})
-        WHERE ${where}`
-    : `SELECT ${columns} FROM ${table}
-        PREWHERE ${byDate}sipHash128(${key}, version, uploaded_at) IN (${keysOfPage(`sipHash128(${keyOfPage}, k.3, k.4)`)})
-        WHERE ${where} LIMIT 1 BY ${id}`;
-}
-
-/** SELECT of the live records of the page: `id`, `record`. */
-function recordsOfPage(kind: RecordKind, shape: ChangeShape): string {
+/** SELECT of the live records with entries: `id`, `u` (instant of upload), `record`. */
+function liveRecords(kind: RecordKind, shape: ChangeShape): string {
   if (kind !== "conversation") {
-    return rowsOfPage(kind, `${TABLES[kind].id} AS id, record`, shape);
+    return liveRows(kind, `${TABLES[kind].id} AS id, uploaded_at AS u, record`, shape.severalDates);
   }
-  const rows = rowsOfPage(kind, "date_created, conversation_id, head, tail", shape);
+  const rows = liveRows(kind, "date_created, conversation_id, uploaded_at, head, tail", shape.severalDates);
   const several = shape.severalDates ? changeCandidates(kind) : null;
-  const handoffs = handoffsOf(`conversation_date_created IN (${keysOfPage("k.5")})`, several);
-  return `SELECT r.conversation_id AS id, ${CONVERSATION} AS record FROM ${withHandoffs(rows, handoffs, shape)}`;
+  const handoffs = handoffsOf(`conversation_date_created IN ${ofEntries(kind, "date_created")}`, several);
+  return `SELECT r.conversation_id AS id, r.uploaded_at AS u, ${CONVERSATION} AS record FROM ${withHandoffs(rows, handoffs, shape)}`;
 }
 
 /** A record that is gone, under the name that its id has in records of its kind. */
 const deletedOf = (
   kind: RecordKind,
-): string => `concat('{"${kind === "end_user" ? "end_user_id" : "_id"}":', toJSONString(k.2), ',"deleted":true,"deleted_at":"',
-      formatDateTime(if(k.6 > k.1, k.6, k.1), '%Y-%m-%dT%H:%i:%S.%f', 'UTC'), '+00:00"}')`;
+): string => `concat('{"${kind === "end_user" ? "end_user_id" : "_id"}":', toJSONString(e.id), ',"deleted":true,"deleted_at":"',
+      formatDateTime(e.gone, '%Y-%m-%dT%H:%i:%S.%f', 'UTC'), '+00:00"}')`;
 
-/** A page of changes of one kind. */
+/**
+ * A page of changes of one kind. Its head line tells, as `needed`, how many records the range gives out, those
+ * behind the page included.
+ */
 export function changesOf(kind: RecordKind, shape: ChangeShape): string {
   const entries = `SELECT id, max(stored_at) AS s, maxIf(stored_at, deleted) AS gone FROM changes
       WHERE ${entriesOf(kind)} GROUP BY id`;
-  const needed = `(SELECT count() FROM changes
-      WHERE ${ofKind(kind, windowOf("stored_at", "id", POSITIONED))} AND stored_at <= page.2)`;
-  return `WITH
-    (SELECT arraySort(groupArray((s, id, v, u, c, gone))) FROM (
-      SELECT e.s AS s, e.id AS id, l.v AS v, l.u AS u, l.c AS c, if(l.v = 0, e.gone, toDateTime64(0, 6, 'UTC')) AS gone
-      FROM (${entries}) AS e LEFT JOIN (${liveVersions(kind, shape.severalDates)}) AS l ON l.id = e.id
-      WHERE if(l.v = 0, e.gone > toDateTime64(0, 6, 'UTC'), e.s >= l.u)
-      ORDER BY s, id LIMIT {reach:UInt32})) AS found,
-    ${pageOfFound(false)}
-    ${outputOfFound(
-      `if(empty(r.record), ${deletedOf(kind)}, r.record)`,
-      `(${keysOfPage("k")}) AS keys LEFT JOIN (${recordsOfPage(kind, shape)}) AS r ON r.id = keys.k.2
-      ORDER BY keys.k.1, keys.k.2`,
-      needed,
-    )}`;
+  // The table of records is named first: its snapshot is then older than that of the handoffs.
+  const given = `SELECT e.s AS d, e.id AS id, if(empty(r.record), ${deletedOf(kind)}, r.record) AS record
+    FROM (${liveRecords(kind, shape)}) AS r RIGHT JOIN (${entries}) AS e ON r.id = e.id
+    WHERE if(empty(r.record), e.gone > toDateTime64(0, 6, 'UTC'), e.s >= r.u)`;
+  return pageOf(given, false, "total");
 }

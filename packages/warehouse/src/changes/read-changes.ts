@@ -13,6 +13,8 @@ import { changeCandidates, changeOrder, changesOf } from "./changes-sql.ts";
 /** Entries per record, assumed for a client without a previous page. */
 const INITIAL_ENTRIES = 1.5;
 const SPARE_ENTRIES = 10;
+/** A page looks at no more, since it reads the texts of all records with entries; it may be short then. */
+const MAX_ENTRIES_PER_RECORD = 4;
 
 const DATED = { conversation: "conversation", message: "message", end_user: null } as const;
 
@@ -34,9 +36,11 @@ export const createReadChanges = (deps: {
       return { rows: 0, next: after, isLast: true, records: Readable.from([]) };
     }
     const spread = await isSpread();
-    const spreading = spreadSettings(spread, false);
     const lookAhead = lookAheads[kind];
-    const rows = lookAhead.candidates(clientId, pageSize);
+    const rows = Math.min(
+      lookAhead.candidates(clientId, pageSize),
+      MAX_ENTRIES_PER_RECORD * pageSize + SPARE_ENTRIES,
+    );
     const range = { client: clientId, to: settled, after_date: after.date, after_id: after.id };
     const ask = (name: PageStatement["name"], sql: string, parameters: PageStatement["parameters"]) =>
       send(
@@ -44,7 +48,7 @@ export const createReadChanges = (deps: {
           name,
           sql: `${sql} FORMAT TabSeparatedRaw`,
           parameters,
-          settings: { max_threads: 1, ...spreading },
+          settings: { max_threads: 1, ...spreadSettings(spread, false) },
         },
         text,
         signal,
@@ -62,15 +66,18 @@ export const createReadChanges = (deps: {
     const statement: PageStatement = {
       name: `changes.${RECORD_KINDS[kind].list}`,
       sql: changesOf(kind, { spread, severalDates: several > 0 }),
-      parameters: { ...within, size: pageSize, reach: pageSize + 1 },
-      settings: { ...PAGE_SETTINGS, ...spreading, format_custom_row_between_delimiter: separator },
+      parameters: { ...within, size: pageSize },
+      settings: {
+        ...PAGE_SETTINGS,
+        ...spreadSettings(spread, several > 0),
+        format_custom_row_between_delimiter: separator,
+      },
     };
     const { head, records } = await send(statement, (stream) => splitHead(stream, parsePageHead), signal);
+    lookAhead.learn(clientId, head?.needed ?? 0, bound.rows);
     if (head?.keysBehind === true) {
-      lookAhead.learn(clientId, head.rows, head.needed);
       return { rows: head.rows, next: head.last, isLast: false, records };
     }
-    lookAhead.learn(clientId, Math.max(head?.rows ?? 0, 1), bound.rows);
     return {
       rows: head?.rows ?? 0,
       // The range holds all entries of its last instant.

@@ -80,14 +80,15 @@ export const headLine = ({ rows, behind, date, whole, id, needed }: HeadFacts): 
   `concat(toString(${rows}), ' ', toString(${behind}), ' ', toString(toUnixTimestamp64Micro(${date})), ' ',
       toString(${whole}), ' ', base64Encode(${id}), ' ', toString(${needed}), '\\n')`;
 
-const HEAD = headLine({
-  rows: "on_page",
-  behind: "toUInt8(total > on_page)",
-  date: "last.1",
-  whole: "toUInt8(total = on_page OR behind > last.1)",
-  id: "last.2",
-  needed: "on_page",
-});
+const headOf = (needed: string): string =>
+  headLine({
+    rows: "on_page",
+    behind: "toUInt8(total > on_page)",
+    date: "last.1",
+    whole: "toUInt8(total = on_page OR behind > last.1)",
+    id: "last.2",
+    needed,
+  });
 
 // Whole ties: as many whole instants as fit, or, when the first instant alone exceeds a page, that instant up to
 // `reach`. `through`: records up to the end of the own instant.
@@ -99,13 +100,14 @@ const IS_ON_PAGE_OF_TIES = "through <= {size:UInt32} OR (d = first AND place < {
  *
  * @param from SELECT of `d`, `id` and `record` (the public JSON), at most `reach` rows from the start of the
  * range
+ * @param needed what the head line tells as needed: records of the page or of the range
  */
-export function pageOf(from: string, wholeTies: boolean): string {
+export function pageOf(from: string, wholeTies: boolean, needed: "on_page" | "total" = "on_page"): string {
   const order = "ORDER BY d, id";
   const ties = wholeTies
     ? ", count() OVER (ORDER BY d RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS through, min(d) OVER () AS first"
     : "";
-  return `SELECT concat(if(place = 1, ${HEAD}, ''), record) FROM (
+  return `SELECT concat(if(place = 1, ${headOf(needed)}, ''), record) FROM (
       SELECT record, place, is_on_page, count() OVER () AS total, countIf(is_on_page) OVER () AS on_page,
         maxIf((d, id), is_on_page) OVER () AS last, minIf(d, NOT is_on_page) OVER () AS behind
       FROM (SELECT d, id, record, place, ${wholeTies ? IS_ON_PAGE_OF_TIES : IS_ON_PAGE} AS is_on_page
