@@ -27,6 +27,7 @@ const ON_TWO_SHARDS = [
   "integration/compaction-stores",
   "integration/backfill-landing",
   "integration/record-identity",
+  "integration/changes",
   "integration/retention",
   "integration/erasure",
   "integration/upkeep-jobs",
