@@ -1,6 +1,7 @@
 import { startSystem } from "../system/system.ts";
 import { figureLine, measureCapacity } from "./capacity.ts";
 import { benchCompaction } from "./compaction.ts";
+import { benchFeed } from "./feed.ts";
 import { benchHttp } from "./http.ts";
 import { benchIdentity } from "./identity.ts";
 import { benchIngest } from "./ingest.ts";
@@ -9,7 +10,7 @@ import { benchPages } from "./pages.ts";
 import { reportLine, type Result } from "./report.ts";
 
 /**
- * Runs all parts, or one: BENCH=ingest, landing, pages, http, compaction, identity or capacity.
+ * Runs all parts, or one: BENCH=ingest, landing, pages, feed, http, compaction, identity or capacity.
  * CONVERSATIONS and EVENTS set the sizes.
  */
 const only = process.env["BENCH"] ?? "";
@@ -39,6 +40,7 @@ const inSystem = async (
 await inSystem("ingest", (system) => benchIngest(system, events, log));
 await inSystem("landing", (system) => benchLanding(system, events, log));
 await inSystem("pages", (system) => benchPages(system, conversations, log));
+await inSystem("feed", (system) => benchFeed(system, conversations, log));
 await inSystem("http", (system) => benchHttp(system, conversations, log));
 // 2,000,000 rows: four exports of each conversation.
 await inSystem("compaction", (system) => benchCompaction(system, Math.min(conversations, 500_000), log));
