@@ -14,6 +14,7 @@ import {
   type Table,
   TABLES,
 } from "./erasure-keys.ts";
+import { DATED_KINDS, recordNameSql } from "../../tables/record-dates.ts";
 import { FOUND_LATER, LOOKED_AT, SLIPPED, SUPPRESSION_INSERT_SECONDS } from "./suppression-store.ts";
 
 /** Deletes the collected records of a run, and the keys of runs. */
@@ -120,8 +121,15 @@ export const createErasureDeletion = (deps: {
     },
     tell: (signal) => {
       const kinds = LANDED.map((kind) => `'${recordKind(kind)}'`).join();
-      const source = `SELECT client_id, splitByChar(' ', kind)[2] AS kind, id, date_created FROM job_keys
+      const erased = `SELECT client_id, splitByChar(' ', kind)[2] AS kind, id, date_created FROM job_keys
         WHERE kind IN (${kinds})`;
+      // A record may live on under a date that is not erased: its entries must lead there.
+      const left = DATED_KINDS.map(
+        (kind) => `SELECT client_id, '${kind}' AS kind, id, date_created FROM record_dates
+          WHERE record GLOBAL IN (SELECT ${recordNameSql("client_id", kind, "id")} FROM job_keys
+            WHERE kind = '${recordKind(kind)}')`,
+      );
+      const source = [erased, ...left].join(" UNION ALL ");
       return runUpload(
         (upload) => noteDeleted(session, { name: "erasure.tell", source, signal }, upload),
         signal,
