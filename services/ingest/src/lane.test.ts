@@ -305,8 +305,8 @@ describe("createLane", () => {
       await lane.drain();
       return batch.inserts(0, 1).map(({ table }) => table);
     };
-    expect(await tables(14)).toEqual(["landing", "record_dates", "messages"]);
-    expect(await tables()).toEqual(["record_dates", "messages"]);
+    expect(await tables(14)).toEqual(["landing", "record_dates", "changes", "messages"]);
+    expect(await tables()).toEqual(["record_dates", "changes", "messages"]);
   });
 });
 

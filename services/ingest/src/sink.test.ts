@@ -110,6 +110,7 @@ describe("a batch", () => {
     expect(inserted).toEqual([
       { table: "landing", rows: 2, at: START * 1000 },
       { table: "record_dates", rows: 2, at: START * 1000 },
+      { table: "changes", rows: 2, at: START * 1000 },
       { table: "conversation_updates", rows: 2, at: START * 1000 },
       { table: "conversations", rows: 2, at: START * 1000 },
     ]);
@@ -146,7 +147,7 @@ describe("a batch", () => {
     vi.setSystemTime(START + MINUTE);
     isAway = false;
     await written;
-    expect(inserted.map(({ at }) => at)).toEqual(Array.from({ length: 4 }, () => START * 1000));
+    expect(inserted.map(({ at }) => at)).toEqual(Array.from({ length: 5 }, () => START * 1000));
   });
 
   it("is begun again with a new instant when it has waited for longer, in all its tables", async () => {
@@ -165,9 +166,11 @@ describe("a batch", () => {
     expect(inserted).toEqual([
       { table: "landing", rows: 1, at: START * 1000 },
       { table: "record_dates", rows: 1, at: START * 1000 },
+      { table: "changes", rows: 1, at: START * 1000 },
       { table: "conversation_updates", rows: 1, at: START * 1000 },
       { table: "landing", rows: 1, at: later },
       { table: "record_dates", rows: 1, at: later },
+      { table: "changes", rows: 1, at: later },
       { table: "conversation_updates", rows: 1, at: later },
       { table: "conversations", rows: 1, at: later },
     ]);
@@ -197,6 +200,7 @@ describe("a batch", () => {
     expect(inserted.slice(1)).toEqual([
       { table: "landing", rows: 1, at },
       { table: "record_dates", rows: 1, at },
+      { table: "changes", rows: 1, at },
       { table: "conversation_updates", rows: 1, at },
       { table: "conversations", rows: 1, at },
     ]);
@@ -209,7 +213,7 @@ describe("a batch", () => {
     await vi.waitFor(() => expect(attempts).toEqual(["landing"]));
     before.resolve();
     await written;
-    expect(attempts).toEqual(["landing", "record_dates", "conversation_updates", "conversations"]);
+    expect(attempts).toEqual(["landing", "record_dates", "changes", "conversation_updates", "conversations"]);
   });
 
   it("shows in no table when the batch before it was not settled", async () => {
@@ -250,6 +254,6 @@ describe("a batch", () => {
       fail: () => (isCovered ? undefined : refuses()),
     });
     expect((await write(batchOf(1))).refused).toEqual([]);
-    expect([isCovered, attempts.length]).toEqual([true, 4]);
+    expect([isCovered, attempts.length]).toEqual([true, 5]);
   });
 });

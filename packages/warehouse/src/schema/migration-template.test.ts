@@ -81,9 +81,9 @@ describe("the migrations", () => {
     const created = (cluster: string | null): string[] =>
       migrations.flatMap(({ template }) =>
         renderMigration(template, { cluster }).flatMap((statement) => {
-          // Equal rows of record_dates are merged.
+          // Equal rows of record_dates and changes are merged.
           expect(statement).toMatch(
-            /\bIF (NOT )?EXISTS\b|\bMODIFY (SETTING|TTL)\b|^INSERT INTO record_dates\s/,
+            /\bIF (NOT )?EXISTS\b|\bMODIFY (SETTING|TTL)\b|^INSERT INTO (record_dates|changes)\s/,
           );
           expect(statement).not.toMatch(/[{}]{2}/);
           return /^CREATE TABLE IF NOT EXISTS (\w+)/.exec(statement)?.[1] ?? [];

@@ -102,19 +102,20 @@ describe("createBatch", () => {
     );
   });
 
-  it("gives the dates first, then the handoffs, and the record's own table last", () => {
+  it("gives dates and changes first, then the handoffs, and the record's own table last", () => {
     const tables = (type: EventType) =>
       batchOf(type, [1], 1)
         .inserts(0, 1)
         .map(({ table }) => table);
     expect(tables("conversation.exported")).toEqual([
       "record_dates",
+      "changes",
       "handoffs",
       "conversation_updates",
       "conversations",
     ]);
-    expect(tables("message.exported")).toEqual(["record_dates", "messages"]);
-    expect(tables("end_user.exported")).toEqual(["end_users"]);
+    expect(tables("message.exported")).toEqual(["record_dates", "changes", "messages"]);
+    expect(tables("end_user.exported")).toEqual(["changes", "end_users"]);
   });
 
   it("inserts nothing for no records, and no handoffs for records without", () => {
@@ -122,10 +123,11 @@ describe("createBatch", () => {
     const batch = batchOf("conversation.exported", [0, 2, 0], 1);
     expect(batch.inserts(0, 1).map(({ table }) => table)).toEqual([
       "record_dates",
+      "changes",
       "conversation_updates",
       "conversations",
     ]);
-    expect(batch.inserts(1, 2).map(({ rows }) => rows)).toEqual([1, 2, 1, 1]);
+    expect(batch.inserts(1, 2).map(({ rows }) => rows)).toEqual([1, 1, 2, 1, 1]);
     expect(batch.inserts(2, 2)).toEqual([]);
   });
 
@@ -154,11 +156,12 @@ describe("createBatch", () => {
       const stamps = filled.map(
         ({ body }) => body.toString("latin1").split("2026-10-04T00:00:00.123456+00:00").length - 1,
       );
-      expect(stamps).toEqual(type === "message.exported" ? [0, 2] : [0, 0, 2, 2]);
+      expect(stamps).toEqual(type === "message.exported" ? [0, 0, 2] : [0, 0, 0, 2, 2]);
       const ticks = Buffer.alloc(8);
       ticks.writeBigUInt64LE(1_791_072_000_123_456n);
       for (const { table, body, rows } of filled) {
-        const expected = table === "record_dates" ? 0 : rows;
+        // Each change has an instant of its own.
+        const expected = { record_dates: 0, changes: 1 }[table] ?? rows;
         expect(body.toString("hex").split(ticks.toString("hex")).length - 1, table).toBe(expected);
         expect(body).toHaveLength((unfilled.get(table)?.body.length ?? 0) / 2);
       }
@@ -174,6 +177,7 @@ describe("createBatch", () => {
     expect(batch.inserts(0, 3).map(({ table, rows }) => [table, rows])).toEqual([
       ["landing", 3],
       ["record_dates", 3],
+      ["changes", 3],
       ["handoffs", 2],
       ["conversation_updates", 3],
       ["conversations", 3],

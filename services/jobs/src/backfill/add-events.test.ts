@@ -110,7 +110,8 @@ const rowsOf = ({ inserts }: Fixture, table: string): number =>
 it("writes records and their landing rows, landing first, each INSERT through the gate", async () => {
   const { fixture, pending, add } = setUp();
   const counts = await add(batchOf(messageOf("m1"), messageOf("m2")));
-  const inserts = ["landing", "record_dates", "messages"].flatMap((table) => ["open", `insert ${table}`]);
+  const tables = ["landing", "record_dates", "changes", "messages"];
+  const inserts = tables.flatMap((table) => ["open", `insert ${table}`]);
   expect(fixture.order).toEqual(["open", ...inserts]);
   expect([rowsOf(fixture, "landing"), rowsOf(fixture, "messages")]).toEqual([2, 2]);
   expect(counts.events).toEqual({ read: 2, suppressed: 0, rejected: 0, ignored: 0 });
@@ -195,7 +196,7 @@ it("tries again for a while, and asks the gate each time", async () => {
   const { fixture, add } = setUp();
   fixture.failures = 2;
   await add(batchOf(messageOf("m1")));
-  expect(fixture.order.filter((step) => step === "open")).toHaveLength(6);
+  expect(fixture.order.filter((step) => step === "open")).toHaveLength(7);
   expect(rowsOf(fixture, "messages")).toBe(1);
 });
 
