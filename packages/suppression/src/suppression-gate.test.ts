@@ -201,6 +201,66 @@ it("tells when what it has found is stored, and drops nothing of it", async () =
   expect(world.found).toHaveLength(12_001);
 });
 
+/** Until the process has renewed its lease some more times, with its clock measured anew if that was due. */
+const someRenewals = async ({ told }: { readonly told: readonly number[] }): Promise<void> => {
+  const before = told.length;
+  await untilTrue(() => told.length > before + 5);
+};
+
+it("gives instants of upload that advance, whatever ClickHouse's clock does", async () => {
+  const { gate, world } = await startGate();
+  const before = gate.uploadTime();
+  Object.assign(world, { offset: 0, time: world.time + 10_001 });
+  await someRenewals(world);
+  // By the other clock, which has gone back, it is long before.
+  expect((await gate.untilOpen(forever)).notAfter).toBe(world.time + 40);
+  const later = [gate.uploadTime(), gate.uploadTime()] as const;
+  expect(later[0]).toBeGreaterThan(before);
+  expect(later[1]).toBeGreaterThan(later[0]);
+  world.time += 2 * AHEAD;
+  expect(gate.uploadTime()).toBe(world.time * 1_000);
+});
+
+it("begins later than any reader may be when it takes its lease", async () => {
+  const { gate, world } = await startGate();
+  const { uploadFrom } = await gate.untilOpen(forever);
+  expect(uploadFrom).toBeGreaterThanOrEqual((world.time + AHEAD + 2_000) * 1_000);
+  expect(gate.uploadTime()).toBeGreaterThanOrEqual(uploadFrom);
+});
+
+it("tells its lease the earliest instant that it may still use", async () => {
+  const { gate, world } = await startGate();
+  for (const oldest of [null, gate.uploadTime() - 7_000_000, null]) {
+    world.oldest = oldest;
+    world.time += 10;
+    const before = gate.uploadTime();
+    await someRenewals(world);
+    const told = world.told.at(-1) ?? 0;
+    if (oldest === null) expect(told).toBeGreaterThan(before);
+    else expect(told).toBe(oldest);
+    expect(gate.uploadTime()).toBeGreaterThan(told);
+  }
+});
+
+it("uploads nothing before what readers have passed when its lease was not kept", async () => {
+  const { gate, world } = await startGate();
+  const passed = gate.uploadTime() + 3_600_000_000;
+  // A lease that was kept begins where it did.
+  world.uploadFrom = passed;
+  await someRenewals(world);
+  expect(gate.uploadTime()).toBeLessThan(passed);
+  world.keeps = false;
+  await someRenewals(world);
+  world.keeps = true;
+  const { uploadFrom } = await gate.untilOpen(forever);
+  expect(uploadFrom).toBeGreaterThanOrEqual(passed);
+  expect(gate.uploadTime()).toBeGreaterThanOrEqual(uploadFrom);
+  // It does not go down again, and Redis may have forgotten it.
+  Object.assign(world, { keeps: false, uploadFrom: 0 });
+  await someRenewals(world);
+  expect((await gate.untilOpen(forever)).uploadFrom).toBeGreaterThanOrEqual(uploadFrom);
+});
+
 it("closes when the lease cannot be renewed, and opens again when nothing was erased meanwhile", async () => {
   const { gate, world } = await startGate();
   world.isAway = true;
