@@ -25,6 +25,7 @@ export const createSettledWatch = (deps: {
   readonly now: () => number;
 }): SettledWatch => {
   const { leases, store, log } = deps;
+  const begun: Micros = deps.now() * 1000;
   let stored: Micros = 0;
   let loaded = false;
   let failing = false;
@@ -33,11 +34,9 @@ export const createSettledWatch = (deps: {
 
   deps.metrics.gauge(
     "changes_settled_age_seconds",
-    "Age of the instant up to which readers of changes may read",
+    "Age of the instant up to which readers of changes may read; of the process while there is none",
     [],
-    (gauge) => {
-      if (stored > 0) gauge.set(deps.now() / 1000 - stored / MICROS_IN_SECOND);
-    },
+    (gauge) => gauge.set(deps.now() / 1000 - (stored > 0 ? stored : begun) / MICROS_IN_SECOND),
   );
 
   const advance = async (): Promise<void> => {
