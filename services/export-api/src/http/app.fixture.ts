@@ -1,7 +1,9 @@
 import { Readable } from "node:stream";
 import { createKey, createLogger, createMetrics, parseKey } from "@conversation-export/runtime";
+import type { RecordKind } from "@conversation-export/domain";
 import type {
   ApiClient,
+  ChangeQuery,
   LineQuery,
   MessagePageQuery,
   Page,
@@ -29,6 +31,16 @@ export type StoredEndUser = {
   readonly externalIds?: readonly string[];
 };
 
+/** A record as it stands among the changes: `deleted` or live. */
+export type StoredChange = {
+  readonly clientId: string;
+  readonly kind: RecordKind;
+  /** µs since the epoch. */
+  readonly storedAt: number;
+  readonly id: string;
+  readonly deleted?: true;
+};
+
 /** A key of the client `acme`. */
 export const KEY = createKey().key;
 export const AUTHORIZED = { authorization: `Bearer ${KEY}` };
@@ -51,6 +63,7 @@ const unused = (): Promise<never> => Promise.reject(new Error("not in these test
 export const createListReader = (options: {
   records?: readonly StoredRecord[];
   endUsers?: readonly StoredEndUser[];
+  changes?: readonly StoredChange[];
   clients?: Readonly<Record<string, ApiClient>>;
   /** Records that a page may grow by to hold all records of one instant. */
   extension?: number;
@@ -65,6 +78,7 @@ export const createListReader = (options: {
   const lineQueries: (LineQuery & { table: string })[] = [];
   const queries: (PageQuery & { conversationId?: string })[] = [];
   const lookups: string[] = [];
+  const changeQueries: ChangeQuery[] = [];
 
   const page = (query: MessagePageQuery, dateOf: (record: StoredRecord) => number): Promise<Page> => {
     queries.push(query);
@@ -123,6 +137,30 @@ export const createListReader = (options: {
     });
   };
 
+  const changes: Reader["changes"] = (query) => {
+    changeQueries.push(query);
+    const { clientId, kind, after, settled, pageSize, separator = "," } = query;
+    const rows = (options.changes ?? [])
+      .filter((row) => row.clientId === clientId && row.kind === kind && row.storedAt < settled)
+      .filter(({ storedAt, id }) => storedAt > after.date || (storedAt === after.date && id > after.id))
+      .sort((a, b) => a.storedAt - b.storedAt || (a.id < b.id ? -1 : 1));
+    const shown = rows.slice(0, pageSize);
+    const last = shown.at(-1);
+    const isLast = shown.length === rows.length;
+    const end =
+      isLast || last === undefined ? { date: settled, id: "" } : { date: last.storedAt, id: last.id };
+    return Promise.resolve({
+      rows: shown.length,
+      next: after.date >= settled ? after : end,
+      isLast,
+      records: Readable.from(
+        shown.map(({ id, deleted }, index) =>
+          Buffer.from((index > 0 ? separator : "") + JSON.stringify({ _id: id, deleted })),
+        ),
+      ),
+    });
+  };
+
   /** Steps of a thousand records. */
   const linesOf = (table: "conversations" | "messages"): WindowLines => ({
     stepEnd: ({ since, to }) => {
@@ -145,14 +183,14 @@ export const createListReader = (options: {
     conversationsByUpdate: (query) => page(query, (row) => row.updated),
     messagesByCreation: (query) => page(query, (row) => row.created),
     endUsers,
-    changes: unused,
+    changes,
     findKey: (hash) => {
       lookups.push(hash);
       return Promise.resolve(clients.get(hash) ?? null);
     },
     ping: () => Promise.resolve(),
   };
-  return { reader, queries, lineQueries, lookups };
+  return { reader, queries, lineQueries, lookups, changeQueries };
 };
 
 export type TestApp = {
@@ -179,7 +217,7 @@ export const createTestApp = (reader: Reader, overrides: Partial<ExportAppDeps> 
     rateLimit: { admit: () => Promise.resolve() },
     authThrottle: createAuthThrottle({ windows: [] }),
     slots,
-    settled: () => Promise.resolve({ until: undefined, watermark: undefined }),
+    settled: () => Promise.resolve({ until: Date.now() * 1000, watermark: WATERMARK }),
     watermark: () => Promise.resolve(WATERMARK),
     log,
     metrics: createExportMetrics(metrics, slots.page),

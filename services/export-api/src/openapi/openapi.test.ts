@@ -95,7 +95,8 @@ const setUp = (reader: Partial<Reader> = {}, overrides: Partial<ExportAppDeps> =
 const BODY = JSON.stringify({ type: "ERASURE", email: "jane@example.com" });
 const SINCE = "created_since=2026-10-01T00:00:00Z";
 const urlOf = (path: string): string => `/api${path.replace("{id}", "0")}`;
-const queryOf = (path: string): string => (/conversations|messages/.test(path) ? `?${SINCE}` : "");
+const queryOf = (path: string): string =>
+  /(?<!changes)\/(conversations|messages)/.test(path) ? `?${SINCE}` : "";
 
 /** Routes as `printRoutes` draws them: a tree of which each line is a part of a path with its methods. */
 const routesOf = (drawn: string): { path: string; methods: string[] }[] => {
@@ -255,7 +256,18 @@ const RECORDS = {
 const page = (records: readonly string[], separator = ",") =>
   pageOf(Readable.from([Buffer.from(records.join(separator))]), { date: 1, id: "x" });
 
+const DELETED_AT = '"deleted":true,"deleted_at":"2026-10-05T00:00:00.000000+00:00"';
+const CHANGES = {
+  conversation: [...RECORDS.conversation, `{"_id":"gone",${DELETED_AT}}`],
+  message: [...RECORDS.message, `{"_id":"gone",${DELETED_AT}}`],
+  end_user: [...RECORDS.endUser, `{"end_user_id":"gone",${DELETED_AT}}`],
+};
+
 const filled: Partial<Reader> = {
+  changes: ({ kind, separator }) => {
+    const { records } = page(CHANGES[kind].slice(1), separator);
+    return Promise.resolve({ rows: 2, next: { date: 1, id: "x" }, isLast: true, records });
+  },
   conversationsByCreation: ({ separator }) => Promise.resolve(page(RECORDS.conversation, separator)),
   messagesByCreation: ({ separator }) => Promise.resolve(page(RECORDS.message, separator)),
   endUsers: () =>

@@ -18,7 +18,7 @@ import { badRequest, cursorExpired } from "../http/api-error.ts";
 import { API_PREFIX } from "../http/service-address.ts";
 import { type Description, PAGE_HEADERS } from "../openapi/description.ts";
 import { createCursorSigner } from "../page/cursor-signer.ts";
-import { instant, orAbsent } from "../page/instant-parameter.ts";
+import { clampInstant, instant, orAbsent } from "../page/instant-parameter.ts";
 import { JSON_TYPE, LINES_TYPES, linesTypeOf } from "../page/lines-type.ts";
 import { MAX_PAGE_SIZE, readParameters, wholeNumber } from "../page/parameters.ts";
 import type { SendPage } from "../page/send-page.ts";
@@ -45,13 +45,16 @@ const parameters = z.object({
     .meta({ description: "The largest number of records in a page", examples: [1000] }),
 });
 
-const deletedSchema = z
-  .object({
-    _id: z.string(),
-    deleted: z.literal(true),
-    deleted_at: z.string().meta({ format: "date-time" }),
-  })
+const deletion = {
+  deleted: z.literal(true),
+  deleted_at: z.string().meta({ format: "date-time" }),
+};
+const deletedRecord = z
+  .object({ _id: z.string(), ...deletion })
   .meta({ id: "DeletedRecord", description: "A record that was erased, or removed by retention" });
+const deletedEndUser = z
+  .object({ end_user_id: z.string(), ...deletion })
+  .meta({ id: "DeletedEndUser", description: "An end user who was erased" });
 
 const ABOUT = `Each answer gives the records that changed since the one before, in the order in which they were stored, each at its
 latest version, and records that are gone as \`{"_id":…,"deleted":true,"deleted_at":…}\`. Keep \`next_cursor\`, and apply what comes by
@@ -79,7 +82,7 @@ const describe = (kind: RecordKind, name: string): Description => ({
     content: {
       [JSON_TYPE]: {
         schema: z.object({
-          data: z.array(z.union([PUBLIC[kind], deletedSchema])),
+          data: z.array(z.union([PUBLIC[kind], kind === "end_user" ? deletedEndUser : deletedRecord])),
           meta: z.object({
             next_cursor: z.string().describe("Where the next request goes on"),
             end_of_stream: z.boolean().describe("true: these were all changes; ask again later"),
@@ -215,7 +218,7 @@ export const createChangeEndpoints = (deps: ChangeEndpointsDeps): readonly Endpo
         if (problems.length > 0) throw badRequest(problems);
         const from =
           cursor === undefined
-            ? { date: Math.max(since?.micros ?? 0, 0), id: "", begun: now() * 1000 }
+            ? { date: clampInstant(since?.micros ?? 0), id: "", begun: now() * 1000 }
             : read(call.client, cursor);
         // Before the records: they hold everything that was stored before.
         const { until, watermark } = await settled(list);
