@@ -1,0 +1,125 @@
+import { createRedis, createWriterLeases, type Redis, type WriterLeases } from "@conversation-export/queue";
+import { createLogger } from "@conversation-export/runtime";
+import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
+import { redisCommand } from "../system/redis-command.ts";
+import { startTestStack, type TestStack } from "../system/test-stack.ts";
+import { until } from "../system/until.ts";
+
+const log = createLogger({ service: "test", level: "silent" });
+const LEASE_MS = 1_500;
+const SECOND = 1_000_000;
+/** Of the writers' clocks, which are not those of Redis. */
+const NOON = Date.parse("2026-10-04T12:00:00Z") * 1_000;
+
+let stack: TestStack;
+let redis: Redis;
+let leases: WriterLeases;
+
+beforeAll(async () => {
+  stack = await startTestStack({ servers: ["redis"] });
+  redis = createRedis({ url: stack.redis.url, log });
+  await redis.start();
+  leases = createWriterLeases({ redis, leaseMs: LEASE_MS });
+});
+
+afterAll(async () => {
+  await redis?.stop();
+  await stack?.stop();
+});
+
+const renew = (id: string, uploadFrom: number) =>
+  leases.renew({ id, service: "test", confirmed: 0, oldestUpload: null, uploadFrom });
+
+const command = (line: string): Promise<string> => redisCommand(stack.redis.url, line);
+const KEY = "conversation-export:writers";
+
+/** As if the server had kept leases for an hour. */
+const longAgo = async (): Promise<void> => {
+  await leases.list();
+  await command(`HSET ${KEY} since ${Date.now() - 3_600_000}`);
+};
+
+beforeEach(async () => {
+  await command("FLUSHALL");
+  await longAgo();
+});
+
+it("settles up to the earliest instant that a lease may still use", async () => {
+  expect(await leases.settledUntil(0)).toBeNull();
+  await renew("a", NOON + 5 * SECOND);
+  await renew("b", NOON + 2 * SECOND);
+  expect(await leases.settledUntil(0)).toBe(NOON + 2 * SECOND);
+  await renew("b", NOON + 9 * SECOND);
+  expect(await leases.settledUntil(0)).toBe(NOON + 5 * SECOND);
+  await leases.release("a");
+  expect(await leases.settledUntil(0)).toBe(NOON + 9 * SECOND);
+  await leases.release("b");
+  expect(await leases.settledUntil(0)).toBeNull();
+});
+
+it("waits for the lease of a version that does not tell its instants", async () => {
+  await renew("a", NOON);
+  const later = Date.now() + 3_600_000;
+  const old = JSON.stringify({ service: "old", expires_at: later, confirmed: "0", oldest_upload: "" });
+  await command(`HSET ${KEY} lease:old '${old}'`);
+  expect(await leases.settledUntil(0)).toBeNull();
+  await leases.release("old");
+  expect(await leases.settledUntil(0)).toBe(NOON);
+});
+
+it("counts a lease until it expires", async () => {
+  await renew("hangs", NOON);
+  await until("the lease has expired", 20_000, async () => {
+    await renew("lives", NOON + 5 * SECOND);
+    const settled = await leases.settledUntil(0);
+    expect([NOON, NOON + 5 * SECOND]).toContain(settled);
+    return settled === NOON + 5 * SECOND;
+  });
+  expect((await leases.list()).leases.map(({ id }) => id)).toEqual(["lives"]);
+});
+
+it("begins a later lease where readers may be, although clocks are behind", async () => {
+  expect(await renew("a", NOON)).toMatchObject({ kept: false, uploadFrom: NOON });
+  expect(await leases.settledUntil(0)).toBe(NOON);
+  // Its own clock is behind.
+  expect(await renew("late", NOON - 60 * SECOND)).toMatchObject({ kept: false, uploadFrom: NOON });
+  expect(await leases.settledUntil(0)).toBe(NOON);
+  // One that is kept may have had a batch in flight for longer.
+  expect(await renew("late", NOON - 60 * SECOND)).toMatchObject({
+    kept: true,
+    uploadFrom: NOON - 60 * SECOND,
+  });
+  expect(await leases.settledUntil(0)).toBe(NOON - 60 * SECOND);
+  // What was given out is not forgotten, and need not lie in the past of Redis's clock.
+  await leases.release("late");
+  const ahead = (Date.now() + 86_400_000) * 1_000;
+  await leases.settledUntil(ahead);
+  expect(await renew("later", NOON)).toMatchObject({ kept: false, uploadFrom: ahead });
+  expect(await renew("ahead", ahead + 1)).toMatchObject({ kept: false, uploadFrom: ahead + 1 });
+});
+
+it("settles nothing for the length of a lease after Redis was emptied, and keeps what was given out", async () => {
+  const known = NOON + 60 * SECOND;
+  await renew("a", known);
+  expect(await leases.settledUntil(0)).toBe(known);
+  await command("FLUSHALL");
+  const emptiedAt = performance.now();
+  // There may be another writer, whose lease is gone.
+  expect(await renew("a", known + SECOND)).toMatchObject({ kept: false });
+  expect(await leases.settledUntil(known)).toBeNull();
+  expect(await renew("b", NOON)).toMatchObject({ kept: false, uploadFrom: known });
+  await until("leases are known again", 20_000, async () => {
+    await renew("a", known + SECOND);
+    await renew("b", known + SECOND);
+    return (await leases.settledUntil(known)) === known + SECOND;
+  });
+  expect(performance.now() - emptiedAt).toBeGreaterThan(LEASE_MS);
+});
+
+it("settles nothing for the length of a lease after another server has taken over", async () => {
+  await renew("a", NOON);
+  expect(await leases.settledUntil(0)).toBe(NOON);
+  await command(`HSET ${KEY} server another`);
+  await renew("a", NOON + SECOND);
+  expect(await leases.settledUntil(NOON)).toBeNull();
+});
