@@ -33,11 +33,11 @@ const STEP = 10_000;
 
 const parameters = z.object({
   cursor: z.string().nullish().meta({
-    description: "`next_cursor` of the answer before; without it the reader begins",
+    description: "`next_cursor` of the answer before, never made by hand; without it the reader begins",
   }),
   stored_since: orAbsent(instant, {
     description:
-      "Where a reader begins: only records that changed at this time or later. It has no meaning later",
+      "Where a reader begins: only records that changed at this time or later; by default with everything",
     examples: ["2026-10-01T00:00:00Z"],
   }),
   page_size: wholeNumber(1, MAX_PAGE_SIZE, DEFAULT_PAGE_SIZE)
@@ -54,14 +54,24 @@ const deletedRecord = z
   .meta({ id: "DeletedRecord", description: "A record that was erased, or removed by retention" });
 const deletedEndUser = z
   .object({ end_user_id: z.string(), ...deletion })
-  .meta({ id: "DeletedEndUser", description: "An end user who was erased" });
+  .meta({ id: "DeletedEndUser", description: "An end user who was erased, or removed by retention" });
 
-const ABOUT = `Each answer gives the records that changed since the one before, in the order in which they were stored, each at its
-latest version, and records that are gone as \`{"_id":…,"deleted":true,"deleted_at":…}\`. Keep \`next_cursor\`, and apply what comes by
-\`_id\`: whenever \`end_of_stream\` is true, you hold what the list holds up to \`X-Export-Watermark\`, whatever came late, changed
-again or was erased. A page may hold fewer records than its size, or none, before the end; a record may come again unchanged.
-A cursor does not end. It answers 410 when its reader has paused for more than ${DELETIONS_KEPT_DAYS} days. With \`Accept: ${LINES_TYPES[0]}\` all
-changes up to the end come as one stream of lines, and a last line with the cursor.`;
+/** @param id the name of the id in these records */
+const about = (
+  id: string,
+): string => `For jobs that keep a copy: the records that changed since the answer before,
+in the order in which they were stored, each at its latest version, and those that are gone as
+\`{"${id}":…,"deleted":true,"deleted_at":…}\`.
+
+- Write by \`${id}\`, and keep \`next_cursor\` together with the data. While \`end_of_stream\` is false, ask on at once.
+- Whenever it is true, you hold what the list holds up to \`X-Export-Watermark\`, whatever came late, changed again or
+  was erased.
+- Before the end a page may hold fewer records than its size, or none. A record may come again unchanged.
+- A cursor is good for its client and list. When it was not used for more than ${DELETIONS_KEPT_DAYS} days it answers 410: begin again
+  without it, and replace what you hold.
+- \`cursor\` and \`stored_since\` exclude each other.
+- With \`Accept: ${LINES_TYPES[0]}\` all changes up to the end come as one stream of lines, whatever the page size, with
+  the cursor in the last line.`;
 
 const LINES_ABOUT = `One change a line, and a last line \`{"trailer":{"count":…,"watermark":…,"next_cursor":…,"end_of_stream":true}}\`.
 Without the trailer the stream is broken: repeat it with the same cursor.`;
@@ -74,7 +84,7 @@ const describe = (kind: RecordKind, name: string): Description => ({
   operationId: `changesOf${name}`,
   summary: `Changes of ${RECORD_KINDS[kind].list.replace("_", " ")}`,
   tag: "Changes",
-  text: ABOUT.replaceAll("_id`", `${idOf[kind]}\``),
+  text: about(idOf[kind]),
   requestParams: { query: parameters },
   success: {
     description: "Changes, or all of them as lines",
