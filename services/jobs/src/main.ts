@@ -87,6 +87,7 @@ const gate = createSuppressionGate({
 const settled = createSettledWatch({
   leases,
   store: createSettledStore({ session }),
+  uploadTime: () => gate.uploadTime(),
   intervalMs: SETTLE_EVERY_MS,
   metrics,
   log,

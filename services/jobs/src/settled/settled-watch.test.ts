@@ -22,6 +22,8 @@ const setUp = (stored: Settled = { until: 0, watermarks: {} }) => {
     oldestInsert: null as number | null,
     /** ClickHouse's clock, µs. */
     at: 0,
+    /** What this process would upload with, µs. */
+    uploadTime: 0,
     watermarks: {} as Watermarks,
     failing: null as string | null,
     asked: [] as string[],
@@ -47,6 +49,7 @@ const setUp = (stored: Settled = { until: 0, watermarks: {} }) => {
       oldestUpload: () => answer("inserts", () => world.oldestInsert),
       save: (settled) => answer("save", () => void world.saved.push(settled)),
     },
+    uploadTime: () => world.uploadTime,
     intervalMs: INTERVAL_MS,
     metrics,
     log: createLogger({
@@ -112,6 +115,18 @@ it("publishes watermarks when a former turn has settled what was readable with t
   await turn({ byLeases: 111 * SECOND });
   await turn({ byLeases: 112 * SECOND });
   expect(world.saved.map(({ watermarks }) => watermarks)).toEqual([{}, {}, first, {}, second]);
+});
+
+it("publishes watermarks no earlier when ClickHouse's clock was set back behind what writers use", async () => {
+  const { world, watch, turn } = setUp();
+  const watermarks = { messages: 90 * SECOND };
+  Object.assign(world, { at: 100 * SECOND, uploadTime: 160 * SECOND, watermarks });
+  await watch.start();
+  await turn({ byLeases: 106 * SECOND });
+  await turn({ byLeases: 165 * SECOND });
+  expect(world.saved.every((settled) => Object.keys(settled.watermarks).length === 0)).toBe(true);
+  await turn({ byLeases: 166 * SECOND });
+  expect(world.saved.at(-1)?.watermarks).toEqual(watermarks);
 });
 
 it.each([

@@ -18,6 +18,8 @@ type Note = { readonly at: Micros; readonly watermarks: Watermarks };
 export const createSettledWatch = (deps: {
   readonly leases: Pick<WriterLeases, "settledUntil">;
   readonly store: SettledStore;
+  /** An instant of upload that this process would use now, µs: writers keep theirs when a clock is set back. */
+  readonly uploadTime: () => Micros;
   readonly intervalMs: number;
   readonly metrics: Metrics;
   readonly log: Logger;
@@ -44,7 +46,10 @@ export const createSettledWatch = (deps: {
       stored = Math.max(stored, (await store.load()).until);
       loaded = true;
     }
-    note ??= await store.watermarks();
+    if (note === undefined) {
+      const { at, watermarks } = await store.watermarks();
+      note = { at: Math.max(at, deps.uploadTime()), watermarks };
+    }
     const byLeases = await leases.settledUntil(stored);
     if (byLeases === null) return;
     // Asked after the leases: the INSERTs of a writer whose lease has expired are among those that run.
