@@ -8,6 +8,8 @@ const HEADER_BYTES = 9;
 const LZ4 = 0x82;
 const ZSTD = 0x90;
 const STORED = 0x02;
+/** Several codecs one after the other. Only instants have them, so these blocks hold no text. */
+const MULTIPLE = 0x91;
 
 /** One LZ4 block without a frame around it. */
 const unpackLz4 = (block: Buffer, size: number): Buffer => {
@@ -51,7 +53,7 @@ const contentOf = function* (bytes: Buffer): Generator<Buffer> {
     const method = bytes[at + CHECKSUM_BYTES] ?? 0;
     const left = bytes.length - at - CHECKSUM_BYTES;
     const packed = left >= HEADER_BYTES ? bytes.readUInt32LE(at + CHECKSUM_BYTES + 1) : 0;
-    const isBlock = [LZ4, ZSTD, STORED].includes(method) && packed > HEADER_BYTES && packed <= left;
+    const isBlock = [LZ4, ZSTD, STORED, MULTIPLE].includes(method) && packed > HEADER_BYTES && packed <= left;
     // A file may have an uncompressed rest, such as the marks behind the data.
     if (!isBlock) return yield bytes.subarray(at);
     const size = bytes.readUInt32LE(at + CHECKSUM_BYTES + 5);

@@ -301,6 +301,8 @@ test("what bugs wrote is put right, merged or not, and a second run changes noth
   expect(await deletions("position(command, 'IN PARTITION') = 0")).toBe("0");
   const right = await shown();
   expect(right).toMatchObject(expected(folded));
+  const told = await warehouse.sql("SELECT uniqExact(client_id, kind, id) FROM changes WHERE deleted");
+  expect(Number(told)).toBeGreaterThan(20);
 
   const before = await allRows();
   const again = await correctWith()(EVERYTHING, options);

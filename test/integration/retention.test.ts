@@ -137,6 +137,18 @@ it("erases what is older than its client keeps, in every table, and nothing of a
   expect(await warehouse.sql(hidden)).toBe("0");
 });
 
+it("tells readers of changes also of what came shortly before, and keeps its entries", async () => {
+  const before = DAY_0 - 30 * DAY;
+  await write(dialog("short", "late", before - SECOND), Date.now() * 1_000);
+  const expired = await store.expired([{ clientId: "short", before }]);
+  for (const table of RETENTION_TABLES)
+    if ((await expired.count(table)).length > 0) await expired.erase(table);
+  await expired.end();
+  const { conversations, messages, changes } = await stored();
+  expect([conversations, messages]).toEqual([[], []]);
+  expect(changes).toEqual(["short/late", "short/late deleted", "short/m-late", "short/m-late deleted"]);
+});
+
 it.skipIf(SHARDS > 1)(
   "drops parts in which all clients are expired, and cuts the rows out of the others",
   async () => {

@@ -26,7 +26,10 @@ export type Cutoff = { readonly clientId: string; readonly before: Micros };
  * is kept while its person keeps coming back.
  */
 export type Expired = {
-  /** Counts stored rows by client, superseded and masked ones included. */
+  /**
+   * Counts stored rows by client, superseded and masked ones included; of changes all that readers are told of,
+   * also those that stay for now.
+   */
   count(table: RetentionTable, signal?: AbortSignal): Promise<{ clientId: string; rows: number }[]>;
   /**
    * Removes these rows from all active parts. `dropped`: rows of parts that held only expired rows and were
@@ -83,12 +86,9 @@ const DATES = DATED_KINDS.map(
   (kind) => `(kind = '${kind}' AND ${ofKind(kind, { id: "id", settled: "1" })})`,
 ).join(" OR ");
 /** Entries of changes that told of records which have expired. */
-const CHANGED = `NOT deleted AND (${[
-  ...DATED_KINDS.map(
-    (kind) =>
-      `(kind = '${kind}' AND ${ofKind(kind, { id: "id", settled: `stored_at < ${SETTLED}` })} AND stored_at < ${SETTLED})`,
-  ),
-  `(kind = 'end_user' AND (client_id, id) IN ${KEYS} AND stored_at < ${SETTLED})`,
+const TOLD = `NOT deleted AND (${[
+  ...DATED_KINDS.map((kind) => `(kind = '${kind}' AND ${ofKind(kind, { id: "id", settled: "1" })})`),
+  `(kind = 'end_user' AND (client_id, id) IN ${KEYS})`,
 ].join(" OR ")})`;
 const CONDITIONS: Readonly<Record<RetentionTable, string>> = {
   conversations: ofTable("conversations", "conversation"),
@@ -98,7 +98,8 @@ const CONDITIONS: Readonly<Record<RetentionTable, string>> = {
   record_dates: `added_at < ${SETTLED} AND (${DATES})`,
   landing: `${LANDED}
     OR (type = '${END_USER}' AND (client_id, record_id) IN ${KEYS} AND uploaded_at < ${SETTLED})`,
-  changes: CHANGED,
+  // Entries that came shortly before may belong to rows that are on their way.
+  changes: `stored_at < ${SETTLED} AND ${TOLD}`,
   // By date too: a newer update that arrived meanwhile stays.
   end_users: `${isOlder("date_updated")} AND (client_id, end_user_id) IN ${KEYS}`,
 };
@@ -268,8 +269,8 @@ export const createRetentionStore = (deps: {
         { signal },
       );
       // The rows of end users that a run had noted before it died may be gone.
-      const left = `SELECT client_id, 'end_user' AS kind, id, date_created FROM job_keys
-        WHERE startsWith(run_id, '${RETENTION_RUN}') AND kind = 'end_user'`;
+      const left = `SELECT client_id, 'end_user' AS kind, id, date_created FROM job_keys AS k
+        WHERE startsWith(run_id, '${RETENTION_RUN}') AND k.kind = 'end_user'`;
       await tell(left, {}, signal);
       await jobKeys.forgetLeft(RETENTION_RUN);
       const parameters = {
@@ -295,7 +296,8 @@ export const createRetentionStore = (deps: {
         count: (table, countSignal) =>
           select<{ clientId: string; rows: number }>(
             "retention.count",
-            `SELECT client_id AS clientId, count() AS rows FROM ${table} WHERE ${CONDITIONS[table]}
+            `SELECT client_id AS clientId, count() AS rows FROM ${table}
+             WHERE ${table === CHANGES ? TOLD : CONDITIONS[table]}
              GROUP BY client_id ORDER BY client_id`,
             parameters,
             countSignal,
@@ -304,7 +306,7 @@ export const createRetentionStore = (deps: {
           if (!staleAreErased) await eraseStale(parameters, eraseSignal);
           staleAreErased = true;
           if (table === CHANGES) {
-            const source = `SELECT client_id, kind, id, date_created FROM ${CHANGES} WHERE ${CHANGED}`;
+            const source = `SELECT client_id, kind, id, date_created FROM ${CHANGES} WHERE ${TOLD}`;
             await tell(source, parameters, eraseSignal);
           }
           // Not on a cluster: the servers use the same names for different parts.

@@ -74,8 +74,8 @@ const END_MS = 5_000;
 const TOLD = RECORD_TABLES.map((table) => TABLE_FACTS[table]).filter(
   ({ keyDate, created }) => keyDate === null || keyDate === created,
 );
-/** SQL: the kind of record that a table of `kind` holds. */
-const KIND_OF_TABLE = `transform(kind, [${TOLD.map(({ name }) => `'${name}'`).join()}],
+/** SQL: the kind of record that the table holds which a row `k` of job_keys names. */
+const KIND_OF_TABLE = `transform(k.kind, [${TOLD.map(({ name }) => `'${name}'`).join()}],
       [${TOLD.map(({ kind }) => `'${kind}'`).join()}])`;
 
 /** The replacement without the rows of refused records. */
@@ -119,8 +119,8 @@ export function createRowReplacer(deps: {
 
   /** Tells readers of changes about records of which rows were deleted, whatever they show then. */
   const tell = (runPrefix: string): Promise<void> => {
-    const source = `SELECT client_id, ${KIND_OF_TABLE} AS kind, id, date_created FROM job_keys
-      WHERE startsWith(run_id, {run:String}) AND kind IN (${TOLD.map(({ name }) => `'${name}'`).join()})`;
+    const source = `SELECT client_id, ${KIND_OF_TABLE} AS kind, id, date_created FROM job_keys AS k
+      WHERE startsWith(run_id, {run:String}) AND k.kind IN (${TOLD.map(({ name }) => `'${name}'`).join()})`;
     const parameters = { run: runPrefix };
     return runUpload((upload) => noteDeleted(session, { name: "replace.tell", source, parameters }, upload));
   };
@@ -207,9 +207,11 @@ export function createRowReplacer(deps: {
       const refused = new Map<string, ExportRecord>();
       for (let at = 1; ; at += 1) {
         const run = `${name}/${at}`;
+        let isDone = false;
         try {
           signal.throwIfAborted();
           const more = await attempt(run, without(replacement, new Set(refused.keys())), options);
+          isDone = true;
           if (more.size === 0) return [...refused.values()];
           for (const [key, record] of more) refused.set(key, record);
         } catch (error) {
@@ -222,10 +224,9 @@ export function createRowReplacer(deps: {
           throw error;
         } finally {
           deletions.settle(run);
-          // On failure, the keys are told and removed at the start of a later process.
-          await tell(run)
-            .then(() => keys.forget(run))
-            .catch(() => {});
+          // On failure, the keys are told when rows are deleted next, and removed by a later process.
+          const told = tell(run).then(() => keys.forget(run).catch(() => {}));
+          await (isDone ? told : told.catch(() => {}));
         }
       }
     },

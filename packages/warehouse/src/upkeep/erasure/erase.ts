@@ -121,8 +121,8 @@ export const createErasureDeletion = (deps: {
     },
     tell: (signal) => {
       const kinds = LANDED.map((kind) => `'${recordKind(kind)}'`).join();
-      const erased = `SELECT client_id, splitByChar(' ', kind)[2] AS kind, id, date_created FROM job_keys
-        WHERE kind IN (${kinds})`;
+      const erased = `SELECT client_id, splitByChar(' ', k.kind)[2] AS kind, id, date_created
+        FROM job_keys AS k WHERE k.kind IN (${kinds})`;
       // A record may live on under a date that is not erased: its entries must lead there.
       const left = DATED_KINDS.map(
         (kind) => `SELECT client_id, '${kind}' AS kind, id, date_created FROM record_dates
