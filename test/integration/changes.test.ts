@@ -183,3 +183,17 @@ test("a reader that applies changes holds what the lists hold, whatever came lat
     `entries: ${followers.map((one) => one.entries()).join(", ")}, afresh ${fresh.entries()} of ${fresh.held.size}`,
   );
 });
+
+test("a record that changes all the time is given out at each end, however late it changed", async () => {
+  const write = (offset: number, at: number): Promise<void> =>
+    warehouse.write([message({ client: "again", time: START, offset }, "m", START - DAY, "c")], at);
+  await write(1, START);
+  await write(2, START + 10 * SECOND);
+  const query = { clientId: "again", kind: "message", after: BEGIN, pageSize: 10 } as const;
+  // Before the second export is settled, and after.
+  for (const settled of [START + SECOND, START + 20 * SECOND]) {
+    const page = await warehouse.reader.changes({ ...query, settled });
+    expect((await changesOf(page)).map(idOf)).toEqual(["m"]);
+    expect(page.isLast).toBe(true);
+  }
+});

@@ -1,7 +1,7 @@
 /**
  * The SQL of pages of changes. Entries of `changes` name records in the order in which they were stored. An entry
- * is given out with the live version of its record, unless that version was uploaded later: then a later entry
- * gives it out. A record without a live version is given out as deleted when an entry says so.
+ * is given out with the live version of its record, unless that version was uploaded later and is settled: then
+ * a later entry gives it out. A record without a live version is given out as deleted when an entry says so.
  *
  * The texts of all records with entries are read at once, also of the few that lie behind the page or that a later
  * entry gives out: finding the keys of the page first costs more, since ClickHouse plans every subquery anew.
@@ -9,10 +9,14 @@
  * Parameters as for other pages; `to` is the settled instant.
  */
 import type { RecordKind } from "@conversation-export/domain";
+import { micros } from "../session/micros-sql.ts";
 import { CONVERSATION, handoffsOf, withHandoffs } from "../pages/conversation-sql.ts";
 import { type Candidates, onceOnly, severalDates } from "../pages/identity-sql.ts";
 import { pageOf, type PageShape, rangeOf, type RowOrder, windowOf } from "../pages/page-sql.ts";
 import type { DatedKind } from "../tables/record-dates.ts";
+
+/** Longer than entries lie behind the instant of upload of their batch. */
+const PLACES = "INTERVAL 1 SECOND";
 
 const POSITIONED = { positioned: true } as const;
 
@@ -100,9 +104,11 @@ const deletedOf = (
 export function changesOf(kind: RecordKind, shape: ChangeShape): string {
   const entries = `SELECT id, max(stored_at) AS s, maxIf(stored_at, deleted) AS gone FROM changes
       WHERE ${entriesOf(kind)} GROUP BY id`;
+  // A version that was uploaded later may not be settled: then no later entry is read yet.
+  const settled = `${micros("to")} - ${PLACES}`;
   // The table of records is named first: its snapshot is then older than that of the handoffs.
   const given = `SELECT e.s AS d, e.id AS id, if(empty(r.record), ${deletedOf(kind)}, r.record) AS record
     FROM (${liveRecords(kind, shape)}) AS r RIGHT JOIN (${entries}) AS e ON r.id = e.id
-    WHERE if(empty(r.record), e.gone > toDateTime64(0, 6, 'UTC'), e.s >= r.u)`;
+    WHERE if(empty(r.record), e.gone > toDateTime64(0, 6, 'UTC'), e.s >= r.u OR r.u > ${settled})`;
   return pageOf(given, false, "total");
 }
