@@ -113,6 +113,8 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
   /** The generation that this process follows; null until it has read the suppressions. */
   let confirmed: number | null = null;
   let validUntil = Number.NEGATIVE_INFINITY;
+  /** The lease of which the last answer told runs at least until then. */
+  let heldUntil = Number.NEGATIVE_INFINITY;
   /** Counts the times that the lease was taken: another number means that it was lost in between. */
   let holdings = 0;
   let lost = false;
@@ -155,7 +157,10 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
       oldestUpload,
       uploadFrom: Math.min(oldestUpload ?? Number.POSITIVE_INFINITY, uploadTime()),
     });
-    const { generation, kept } = answer;
+    const { generation } = answer;
+    // The answer to a renewal that found the lease run out may have been lost.
+    const kept = answer.kept && now() < heldUntil;
+    heldUntil = Math.max(heldUntil, askedAt + leaseMs);
     if (!kept) {
       holdings += 1;
       beginLater(answer.uploadFrom);
