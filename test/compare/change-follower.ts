@@ -1,0 +1,107 @@
+import { splitPage } from "./walk.ts";
+
+export type ChangeList = "conversations" | "messages" | "end_users";
+
+type Turn = {
+  readonly records: readonly string[];
+  readonly nextCursor: string;
+  readonly endOfStream: boolean;
+};
+
+/** What a reader knows when it has come to the end of the stream. */
+export type End = {
+  /** X-Export-Watermark of the answer, ms; 0 while there is none. */
+  readonly watermark: number;
+  /** The instant before which everything is settled, µs, from within the cursor. */
+  readonly settled: number;
+};
+
+/** A reader of one list of changes: it applies what comes by id and keeps nothing but its last cursor. */
+export type ChangeFollower = {
+  readonly list: ChangeList;
+  /** Texts of the records that it holds, by id. */
+  readonly held: ReadonlyMap<string, string>;
+  /** Number of entries that were given out. */
+  entries(): number;
+  /**
+   * Reads pages of `sizes` to the end of the stream, `lines`: all changes as one stream of lines.
+   * `isKept` false: the reader crashes before it has kept the cursor that came with these records.
+   */
+  toTheEnd(size: () => number | "lines", isKept?: () => boolean): Promise<End>;
+};
+
+const CURSOR_MAC_BYTES = 32;
+
+/** µs; the content of a cursor begins with its place in the stream. */
+const settledOf = (cursor: string): number =>
+  Number(Buffer.from(cursor, "base64url").subarray(CURSOR_MAC_BYTES).toString().split(":")[1]);
+
+const pageOf = (text: string): Turn => {
+  const tail = '],"meta":';
+  const meta = JSON.parse(text.slice(text.lastIndexOf(tail) + tail.length, -1)) as {
+    next_cursor: string;
+    end_of_stream: boolean;
+  };
+  return { records: splitPage(text).records, nextCursor: meta.next_cursor, endOfStream: meta.end_of_stream };
+};
+
+const linesOf = (text: string): Turn => {
+  const records = text.trimEnd().split("\n");
+  const { trailer } = JSON.parse(records.pop() ?? "{}") as {
+    trailer?: { count: number; next_cursor: string; end_of_stream: boolean };
+  };
+  if (trailer?.count !== records.length) throw new Error(`a stream without its end: ${text.slice(-300)}`);
+  return { records, nextCursor: trailer.next_cursor, endOfStream: trailer.end_of_stream };
+};
+
+type Named = { readonly _id?: string; readonly end_user_id?: string; readonly deleted?: boolean };
+
+export const createChangeFollower = (deps: {
+  readonly apiUrl: string;
+  readonly key: string;
+  readonly list: ChangeList;
+}): ChangeFollower => {
+  const { apiUrl, key, list } = deps;
+  const held = new Map<string, string>();
+  let cursor: string | null = null;
+  let entries = 0;
+
+  const apply = (text: string): void => {
+    const { _id, end_user_id: endUserId, deleted } = JSON.parse(text) as Named;
+    const id = _id ?? endUserId;
+    if (id === undefined) throw new Error(`a record without an id: ${text}`);
+    if (deleted === true) held.delete(id);
+    else held.set(id, text);
+    entries += 1;
+  };
+
+  const turn = async (size: number | "lines"): Promise<Turn & { readonly watermark: number }> => {
+    const query = new URLSearchParams();
+    if (cursor !== null) query.set("cursor", cursor);
+    if (size !== "lines") query.set("page_size", String(size));
+    const answer = await fetch(`${apiUrl}/v2/export/changes/${list}?${query.toString()}`, {
+      headers: {
+        authorization: `Bearer ${key}`,
+        accept: size === "lines" ? "application/x-ndjson" : "application/json",
+      },
+    });
+    const text = await answer.text();
+    if (answer.status !== 200) throw new Error(`${answer.status}: ${text.slice(0, 500)}`);
+    const watermark = Date.parse(answer.headers.get("x-export-watermark") ?? "1970-01-01T00:00:00Z");
+    return { ...(size === "lines" ? linesOf(text) : pageOf(text)), watermark };
+  };
+
+  return {
+    list,
+    held,
+    entries: () => entries,
+    toTheEnd: async (size, isKept = () => true) => {
+      for (;;) {
+        const { records, nextCursor, endOfStream, watermark } = await turn(size());
+        for (const text of records) apply(text);
+        if (isKept()) cursor = nextCursor;
+        if (endOfStream) return { watermark, settled: settledOf(nextCursor) };
+      }
+    },
+  };
+};

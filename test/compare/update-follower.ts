@@ -1,0 +1,35 @@
+import { splitPage } from "./walk.ts";
+
+/** A reader that asks for conversations by `updated_since` of the watermark of the answer before. */
+export type UpdateFollower = {
+  /** Texts of the conversations that it holds, by id. */
+  readonly held: ReadonlyMap<string, string>;
+  turn(): Promise<void>;
+};
+
+export const createUpdateFollower = (deps: {
+  readonly apiUrl: string;
+  readonly key: string;
+}): UpdateFollower => {
+  const held = new Map<string, string>();
+  let since = "1970-01-01T00:00:00Z";
+  return {
+    held,
+    turn: async () => {
+      const query = `updated_since=${since}&updated_to=2105-12-31T00:00:00Z&page_size=10000`;
+      let following = since;
+      let next: string | null = `${deps.apiUrl}/v2/export/conversations?${query}`;
+      while (next !== null) {
+        const answer: Response = await fetch(next, { headers: { authorization: `Bearer ${deps.key}` } });
+        const text = await answer.text();
+        if (answer.status !== 200) throw new Error(`${answer.status}: ${text.slice(0, 500)}`);
+        // That of the first page: what comes while the others are read is asked for again.
+        if (following === since) following = answer.headers.get("x-export-watermark") ?? since;
+        const page = splitPage(text);
+        for (const record of page.records) held.set((JSON.parse(record) as { _id: string })._id, record);
+        next = page.next;
+      }
+      since = following;
+    },
+  };
+};

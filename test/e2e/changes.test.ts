@@ -1,0 +1,485 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  type BackfillData,
+  backfillJob,
+  compactJob,
+  createJobClient,
+  type JobClient,
+  type JobType,
+  retentionJob,
+} from "@conversation-export/queue";
+import { createLogger } from "@conversation-export/runtime";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { compareExports } from "../compare/compare-exports.ts";
+import { type ChangeFollower, type ChangeList, createChangeFollower } from "../compare/change-follower.ts";
+import { createSettledLedger, type SettledLedger } from "../compare/settled-ledger.ts";
+import { createUpdateFollower, type UpdateFollower } from "../compare/update-follower.ts";
+import { getPage, walk } from "../compare/walk.ts";
+import { type SlowNetwork, startSlowNetwork } from "../faults/slow-network.ts";
+import { checksum, fold, normaliseExported } from "../reference/index.ts";
+import { createSample } from "../sample/index.ts";
+import { type Change, createRestless, exportedAt, personOf } from "../sample/restless.ts";
+import { createRandom, type Random } from "../sample/values/random.ts";
+import { closeAllWindows } from "../system/compaction-load.ts";
+import { createDelivery, type Delivery } from "../system/deliver.ts";
+import { type KeptProcess, keepRunning } from "../system/kept-process.ts";
+import { readMetric } from "../system/metrics-text.ts";
+import { ops } from "../system/ops.ts";
+import { bySize, seedOfRun } from "../system/size.ts";
+import { startSystem, type System, TOPICS } from "../system/system.ts";
+import { until } from "../system/until.ts";
+import { runSql } from "../system/warehouse-sql.ts";
+
+const GROUP = "conversation-export-ingest";
+const PLANT = fileURLToPath(new URL("../faults/plant.ts", import.meta.url));
+const LEASE_MS = 3_000;
+/** Clients: of changing records and persons, of a sample that bugs spoil, of records that expire. */
+const [RESTLESS, SPOILT, EXPIRING] = ["acme", "globex", "expiring"] as const;
+const CLIENTS = [RESTLESS, SPOILT, EXPIRING];
+const LISTS: readonly ChangeList[] = ["conversations", "messages", "end_users"];
+const RECORDS = bySize(150, 1_500);
+const SAMPLE = bySize(120, 3_000);
+/** The least time of all rounds. */
+const LOAD_MS = bySize(20_000, 600_000);
+const DEADLINE_MS = bySize(120_000, 600_000);
+
+const INGEST = {
+  BATCH_MAX_RECORDS: "200",
+  BATCH_MAX_AGE_MS: "100",
+  KAFKA_SESSION_TIMEOUT_MS: "3000",
+  WATERMARK_INTERVAL_MS: "500",
+  WRITER_LEASE_MS: String(LEASE_MS),
+};
+const JOBS = {
+  JOB_LOCK_MS: "2000",
+  WRITER_LEASE_MS: String(LEASE_MS),
+  BACKFILL_PART_EVENTS: bySize("2000", "10000"),
+  COMPACT_QUIET_SECONDS: "1",
+  ...Object.fromEntries(
+    ["WINDOWS", "COMPACT", "ERASURE", "RETENTION", "RECONCILE"].map((name) => [
+      `${name}_INTERVAL_SECONDS`,
+      "0",
+    ]),
+  ),
+};
+const BACKFILL: BackfillData = {
+  clientId: null,
+  source: { kind: "landing" },
+  window: null,
+  dryRun: false,
+  maxLag: null,
+  rowsPerSecond: null,
+};
+
+let system: System;
+let seed: string;
+let random: Random;
+let delivery: Delivery;
+let client: JobClient;
+let network: SlowNetwork;
+let ledger: SettledLedger;
+let oldRecipe: UpdateFollower;
+let jobs: KeptProcess;
+let ingests: readonly KeptProcess[];
+/** Events of records that change, of records that will expire and of young ones of the same client. */
+let changes: Readonly<Record<"restless" | "old" | "young", () => Change>>;
+const keys = new Map<string, string>();
+const followers: { readonly client: string; readonly follower: ChangeFollower }[] = [];
+/** By kind and id: the latest export that has reached the bus, and when the bus had taken it, ms. */
+const published: { readonly change: Change; readonly by: number }[] = [];
+const persons: string[] = [];
+
+const sql = (statement: string): Promise<string> =>
+  runSql(system.stack.clickhouse.url("migrator"), statement);
+
+const follow = (): void => {
+  for (const [one, key] of keys)
+    for (const list of LISTS)
+      followers.push({ client: one, follower: createChangeFollower({ apiUrl: system.apiUrl, key, list }) });
+};
+
+const slowly = async (): Promise<KeptProcess> => {
+  const url = network.through(system.stack.clickhouse.url("writer"));
+  return keepRunning(
+    async () => (await system.another("ingest", { ...INGEST, CLICKHOUSE_URL: url })).process,
+  );
+};
+
+beforeAll(async () => {
+  seed = seedOfRun("changes");
+  random = createRandom(seed, "faults");
+  system = await startSystem("test-changes");
+  for (const one of CLIENTS) keys.set(one, await system.key(one, ["export", "end_users", "compliance"]));
+  const operator = { CLICKHOUSE_URL: system.stack.clickhouse.url("migrator") };
+  await ops(operator, "clients", "set", EXPIRING, "--retention-days", "365");
+  client = createJobClient({
+    url: system.stack.redis.url,
+    log: createLogger({ service: "test", level: "error" }),
+  });
+  await client.start();
+  delivery = createDelivery(system);
+  const common = { seed, records: RECORDS, now: Date.now };
+  changes = {
+    restless: createRestless({ ...common, client: RESTLESS }),
+    old: createRestless({ ...common, client: EXPIRING, since: Date.UTC(2025, 2, 1) }),
+    young: createRestless({ ...common, client: EXPIRING }),
+  };
+  const { host, port } = system.stack.clickhouse;
+  const delays = createRandom(seed, "network");
+  network = await startSlowNetwork({
+    target: { host, port },
+    // Some bytes take longer than a lease.
+    delayOf: () => delays.int(delays.chance(0.005) ? 2 * LEASE_MS : delays.chance(0.2) ? 300 : 5),
+  });
+  ledger = createSettledLedger(system.stack.clickhouse.url("migrator"));
+  oldRecipe = createUpdateFollower({ apiUrl: system.apiUrl, key: keys.get(RESTLESS) ?? "" });
+  await insertOldEndUsers();
+  await system.service("export-api");
+  jobs = await keepRunning(() => system.service("jobs", JOBS));
+  follow();
+  await until("changes are settled", DEADLINE_MS, async () => (await ledger.settled()) > 0);
+});
+afterAll(async () => {
+  await Promise.all([...(ingests ?? []), jobs].map((one) => one?.stop()));
+  await client?.stop();
+  await network?.close();
+  await system?.stop();
+});
+
+/** Makes landing reach back to before the sample, and end users whose rows are old enough to expire. */
+const insertOldEndUsers = async (): Promise<void> => {
+  await sql(`INSERT INTO landing (topic, partition, offset, type, client_id, record_id, payload, uploaded_at, expires_on)
+    SELECT 'conversations', 9, 0, 'none', 'none', 'none', '', '2026-09-01 00:00:00', today() + 30`);
+  await sql(`INSERT INTO changes (client_id, kind, stored_at, id, date_created)
+    SELECT '${EXPIRING}', 'end_user', '2026-09-02 00:00:00', concat('old', toString(number)), 0 FROM numbers(20)`);
+  await sql(`INSERT INTO end_users (client_id, end_user_id, version, uploaded_at, date_created, date_updated, record)
+    SELECT '${EXPIRING}', concat('old', toString(number)), toUInt128(number + 1) * pow(2, 64)::UInt128,
+      '2026-09-02 00:00:00', '2025-03-01 00:00:00',
+      toDateTime64('2025-03-01 00:00:00', 6, 'UTC') + toIntervalDay(number % 2 * 500),
+      concat('{"end_user_id":"old', toString(number), '"}') FROM numbers(20)`);
+};
+
+const publish = async (changes: readonly Change[]): Promise<void> => {
+  await delivery.send(changes.map(({ event }) => event));
+  const by = Date.now();
+  for (const change of changes) published.push({ change, by });
+};
+
+const sample = () => {
+  const events = [
+    ...createSample({
+      seed,
+      conversations: SAMPLE,
+      messagesPerConversation: 3,
+      clients: [SPOILT],
+      endUsers: bySize(30, 300),
+      unusualShare: 0.15,
+      poisonShare: 0,
+    }),
+  ];
+  for (let at = events.length - 1; at > 0; at -= 1) {
+    const other = random.int(at + 1);
+    const [one, two] = [events[at], events[other]];
+    if (one !== undefined && two !== undefined) [events[at], events[other]] = [two, one];
+  }
+  return events;
+};
+
+const expire = (): Promise<void> =>
+  delivery.send(
+    Array.from({ length: 10 }, (_, at) => (at % 2 === 0 ? changes.old() : changes.young()).event),
+  );
+
+/** Waits until a consumer group has committed what has been sent so far, while more is sent. */
+const untilPassed = async (groupId: string): Promise<void> => {
+  const ends = new Map(
+    delivery.delivered.map(({ topic, partition, offset }) => [`${topic}/${partition}`, offset + 1]),
+  );
+  await until(`group ${groupId} gets on`, DEADLINE_MS, async () => {
+    const committed = await system.admin.fetchCommitted(groupId, Object.values(TOPICS)).catch(() => []);
+    const reached = new Map(
+      committed.map(({ topic, partition, offset }) => [`${topic}/${partition}`, offset ?? 0]),
+    );
+    return [...ends].every(([place, end]) => (reached.get(place) ?? 0) >= end);
+  });
+};
+
+/** Runs a job to its end. */
+const work = async <Data, Result>(type: JobType<Data, Result>, data: Data): Promise<Result> => {
+  const { id } = await client.add(type, data);
+  for await (const view of client.follow(type.name, id)) {
+    if (view.state === "failed") throw new Error(`${type.name}: ${view.reason}`);
+    if (view.state === "completed") return type.result.parse(view.result);
+  }
+  throw new Error("the job does not end");
+};
+
+const erase = async (): Promise<void> => {
+  const name = `gone-${persons.length}`;
+  persons.push(name);
+  await delivery.send(personOf(RESTLESS, name, new Date().toISOString()));
+  await untilPassed(GROUP);
+  const headers = { authorization: `Bearer ${keys.get(RESTLESS)}`, "content-type": "application/json" };
+  const answer = await fetch(`${system.apiUrl}/v2/data-subject-request`, {
+    method: "POST",
+    headers,
+    body: JSON.stringify({ type: "ERASURE", email: `${name}@example.com` }),
+  });
+  expect(answer.status).toBe(200);
+  // More of the person comes meanwhile.
+  await delivery.send(personOf(RESTLESS, name, new Date().toISOString()));
+  const { pathname, origin } = new URL(answer.headers.get("location") ?? "", system.apiUrl);
+  await until("the request is completed", DEADLINE_MS, async () => {
+    const asked = await fetch(`${origin}${pathname}`, { headers });
+    const { status } = (await asked.json()) as { status: string };
+    expect(status).not.toBe("failed");
+    return status === "completed";
+  });
+};
+
+const jobFaults: Readonly<Record<string, () => Promise<unknown>>> = {
+  erase,
+  retention: async () => {
+    await expire();
+    await untilPassed(GROUP);
+    await work(retentionJob, { clientId: null, dryRun: false });
+  },
+  "backfill from landing": () => work(backfillJob, BACKFILL),
+  "backfill from the bus": () => work(backfillJob, { ...BACKFILL, source: { kind: "kafka" } }),
+  compaction: async () => {
+    await closeAllWindows(system.stack.clickhouse.url("jobs"));
+    await work(compactJob, { range: null, force: true, dryRun: false });
+  },
+  merges: async () => {
+    for (const table of ["changes", "conversations", "messages", "end_users"])
+      await sql(`OPTIMIZE TABLE ${table} FINAL`);
+  },
+  "a crash of jobs": async () => {
+    const running = work(backfillJob, BACKFILL);
+    await sleep(random.int(3_000));
+    await jobs.crash();
+    await running;
+  },
+};
+
+const ingestFaults: Readonly<Record<string, () => Promise<unknown>>> = {
+  crash: () => random.pick(ingests).crash(),
+  "another crash": () => random.pick(ingests).crash(),
+  pause: async () => {
+    const paused = random.pick(ingests);
+    const { pid } = paused.current();
+    process.kill(pid, "SIGSTOP");
+    const over = (Date.now() + LEASE_MS + 1_000) * 1_000;
+    // Readers have passed what it may hold.
+    await until("the lease has run out", DEADLINE_MS, async () => (await ledger.settled()) > over);
+    process.kill(pid, "SIGCONT");
+    await paused.ready();
+  },
+  replay: async () => {
+    const groupId = `replay-${Date.now()}`;
+    const { process: replaying } = await system.another("ingest", { ...INGEST, KAFKA_GROUP_ID: groupId });
+    await untilPassed(groupId);
+    await replaying.kill("SIGTERM");
+  },
+};
+
+const inRandomOrder = async (lane: string, faults: typeof jobFaults): Promise<void> => {
+  const waiting = Object.keys(faults);
+  while (waiting.length > 0) {
+    const [name = ""] = waiting.splice(random.int(waiting.length), 1);
+    const started = performance.now();
+    await faults[name]?.();
+    console.log(`${lane}: ${name} took ${Math.round(performance.now() - started)} ms`);
+  }
+};
+
+const sizeOf = (): number | "lines" =>
+  random.chance(0.2) ? "lines" : 1 + random.int(random.pick([20, 2_000]));
+const isKept = (): boolean => !random.chance(0.05);
+
+/** What the reader must hold when every event up to the watermark is in its list. */
+const missingAt = ({ follower }: (typeof followers)[number], watermark: number): string[] => {
+  const wanted = new Map<string, number>();
+  for (const { change, by } of published) {
+    if (by >= watermark || LIST_OF[change.kind] !== follower.list) continue;
+    wanted.set(change.id, Math.max(change.time, wanted.get(change.id) ?? 0));
+  }
+  return [...wanted].flatMap(([id, time]) => {
+    const text = follower.held.get(id);
+    if (text === undefined) return [`${id} is missing`];
+    return exportedAt(text) >= time ? [] : [`${id} of ${time} is older: ${text}`];
+  });
+};
+const LIST_OF = { conversation: "conversations", message: "messages", end_user: "end_users" } as const;
+
+type Load = { stop(): Promise<void> };
+
+/** Publishes and reads until it is stopped. */
+const startLoad = (): Load => {
+  let isDone = false;
+  const again = async (work: () => Promise<unknown>, pauseMs: () => number): Promise<void> => {
+    while (!isDone) {
+      await work();
+      await sleep(pauseMs());
+    }
+  };
+  const read = async (one: (typeof followers)[number]): Promise<void> => {
+    const { watermark, settled } = await one.follower.toTheEnd(sizeOf, isKept);
+    if (one.client !== RESTLESS) return;
+    expect(missingAt(one, watermark), `watermark ${watermark}, settled ${settled}`).toEqual([]);
+  };
+  const working = [
+    again(
+      () => publish(Array.from({ length: 1 + random.int(40) }, changes.restless)),
+      () => random.int(bySize(200, 400)),
+    ),
+    again(expire, () => random.int(2_000)),
+    ...followers.map((one) =>
+      again(
+        () => read(one),
+        () => random.int(1_000),
+      ),
+    ),
+    again(oldRecipe.turn, () => random.int(1_000)),
+    again(ledger.note, () => 200),
+  ];
+  const all = Promise.all(working);
+  // The first failure ends the test when the load is stopped.
+  all.catch(() => {
+    isDone = true;
+  });
+  return {
+    stop: async () => {
+      isDone = true;
+      await all;
+    },
+  };
+};
+
+/** Waits until nothing is under way and everything that was stored is given out. */
+const settle = async (): Promise<void> => {
+  await system.caughtUp(GROUP, DEADLINE_MS);
+  await Promise.all(ingests.map((one) => one.ready()));
+  await until("ingest holds nothing", DEADLINE_MS, async () => {
+    const held = await Promise.all(
+      ingests.map((one) => readMetric(one.current().metricsUrl, "ingest_buffered_bytes")),
+    );
+    return held.every((bytes) => bytes === 0);
+  });
+  await until("jobs are idle", DEADLINE_MS, async () =>
+    Object.values(await client.counts()).every(
+      ({ waiting, delayed, active, parts }) => waiting + delayed + active + parts === 0,
+    ),
+  );
+};
+
+/** Reads on until a settled instant is given out that lies behind everything stored. */
+const readToTheEnd = async (follower: ChangeFollower): Promise<void> => {
+  const stored = Number(
+    await sql(
+      "SELECT greatest(toUnixTimestamp64Micro(now64(6)), toUnixTimestamp64Micro(max(stored_at))) FROM changes",
+    ),
+  );
+  await until(`${follower.list} are settled`, DEADLINE_MS, async () => {
+    return (await follower.toTheEnd(sizeOf)).settled > stored;
+  });
+};
+
+const listOf = async (key: string, list: ChangeList): Promise<Map<string, string>> => {
+  const window = "created_since=1970-01-01T00:00:00Z&created_to=2105-12-31T00:00:00Z&page_size=5000";
+  const records =
+    list === "end_users"
+      ? (await getPage(`${system.apiUrl}/v2/end-users/?limit=1000`, key)).records
+      : await walk(`${system.apiUrl}/v2/export/${list}?${window}`, key);
+  return new Map(records.map((text) => [normaliseExported(text).id, text]));
+};
+
+const differences = (
+  expected: ReadonlyMap<string, string>,
+  found: ReadonlyMap<string, string>,
+): readonly string[] => [
+  ...[...expected].flatMap(([id, text]) => {
+    const other = found.get(id);
+    if (other === text) return [];
+    return [other === undefined ? `missing ${id}: ${text}` : `different ${id}: ${text} but ${other}`];
+  }),
+  ...[...found].flatMap(([id, text]) => (expected.has(id) ? [] : [`not in the list ${id}: ${text}`])),
+];
+
+/** Compares what all readers hold with the lists, text by text. */
+const compare = async (): Promise<void> => {
+  for (const one of followers) {
+    const { follower } = one;
+    await readToTheEnd(follower);
+    const list = await listOf(keys.get(one.client) ?? "", follower.list);
+    expect(differences(list, follower.held), `${follower.list} of ${one.client}`).toEqual([]);
+  }
+  await ledger.note();
+  expect(await ledger.late(), "rows behind a settled instant").toEqual([]);
+};
+
+it(
+  "gives every change to readers who keep nothing but their cursor, whatever comes late, twice or is erased",
+  async () => {
+    const planted = await system.service("ingest", {
+      ...INGEST,
+      NODE_OPTIONS: `--import=${PLANT}`,
+    });
+    await delivery.send(sample());
+    await system.caughtUp(GROUP, DEADLINE_MS);
+    for (const { follower } of followers) await follower.toTheEnd(sizeOf);
+    await planted.kill("SIGTERM");
+    ingests = await Promise.all([
+      keepRunning(async () => (await system.another("ingest", INGEST)).process),
+      slowly(),
+    ]);
+
+    const started = performance.now();
+    let rounds = 0;
+    do {
+      rounds += 1;
+      const load = startLoad();
+      const faults = await Promise.allSettled([
+        inRandomOrder("ingest", ingestFaults),
+        inRandomOrder("jobs", jobFaults),
+      ]);
+      await load.stop();
+      for (const fault of faults) if (fault.status === "rejected") throw fault.reason;
+      await settle();
+      await compare();
+    } while (performance.now() - started < LOAD_MS);
+
+    for (const one of followers) {
+      const key = keys.get(one.client) ?? "";
+      const again = createChangeFollower({ apiUrl: system.apiUrl, key, list: one.follower.list });
+      await again.toTheEnd(sizeOf);
+      expect(differences(one.follower.held, again.held), `${again.list} of ${one.client} afresh`).toEqual([]);
+    }
+
+    await oldRecipe.turn();
+    const lists = await listOf(keys.get(RESTLESS) ?? "", "conversations");
+    const lost = [...lists].filter(([id, text]) => oldRecipe.held.get(id) !== text).length;
+    const entries = followers.reduce((sum, { follower }) => sum + follower.entries(), 0);
+    console.log(
+      `${rounds} rounds, ${delivery.delivered.length} events, ${entries} entries read; ` +
+        `of ${lists.size} conversations the feed lost 0, updated_since lost ${lost}`,
+    );
+    expect(lost).toBeGreaterThan(0);
+
+    const remembered = delivery.delivered.filter(({ event }) => {
+      const { key } = event as unknown as { key: string };
+      return !key.startsWith(`${RESTLESS}:gone-`) && !key.startsWith(`${EXPIRING}:`);
+    });
+    const expected = fold(remembered);
+    const compared = new Map([...keys].filter(([one]) => one !== EXPIRING));
+    expect(await compareExports(system.apiUrl, expected, compared)).toEqual([]);
+    for (const one of followers) {
+      if (one.follower.list !== "end_users" || one.client === EXPIRING) continue;
+      const held = [...one.follower.held.values()].map(normaliseExported);
+      const wanted = [...(expected.endUsers.get(one.client)?.values() ?? [])];
+      expect(checksum(held), `end users of ${one.client}`).toBe(checksum(wanted));
+    }
+  },
+  bySize(400_000, 45 * 60_000),
+);

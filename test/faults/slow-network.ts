@@ -1,0 +1,53 @@
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { Transform, type TransformCallback } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
+
+/** A network between a service and a server on which some bytes take long. */
+export type SlowNetwork = {
+  /** Replaces the host and port of an address of the server. */
+  through(url: string): string;
+  close(): Promise<void>;
+};
+
+/** Passes what comes on in its order, each piece after a delay of `delayOf`, ms. */
+const delaying = (delayOf: () => number): Transform =>
+  new Transform({
+    transform(chunk: Buffer, _encoding, done: TransformCallback) {
+      void sleep(delayOf()).then(() => done(null, chunk));
+    },
+  });
+
+export const startSlowNetwork = async (deps: {
+  readonly target: { readonly host: string; readonly port: number };
+  readonly delayOf: () => number;
+}): Promise<SlowNetwork> => {
+  const sockets = new Set<Socket>();
+  const server = createServer((client) => {
+    const upstream = connect(deps.target);
+    const delayed = delaying(deps.delayOf);
+    for (const socket of [client, upstream]) {
+      sockets.add(socket);
+      socket.on("error", () => undefined);
+      socket.on("close", () => sockets.delete(socket));
+    }
+    // What was sent before still arrives when its sender has died.
+    client.on("close", () => delayed.end());
+    upstream.on("close", () => client.destroy());
+    client.pipe(delayed).pipe(upstream);
+    upstream.pipe(client);
+  });
+  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    through: (url) => {
+      const changed = new URL(url);
+      changed.hostname = "127.0.0.1";
+      changed.port = String(port);
+      return changed.toString();
+    },
+    close: async () => {
+      for (const socket of sockets) socket.destroy();
+      await new Promise<void>((resolve) => void server.close(() => resolve()));
+    },
+  };
+};
