@@ -1,4 +1,4 @@
-/** Loaded with `--import`: on SIGUSR2 the clock of the process leaps 61 seconds ahead. */
+/** Loaded with `--import`: on SIGUSR2 the clocks of the process leap 61 seconds ahead. */
 const LEAP_MS = 61_000;
 
 const RealDate = Date;
@@ -6,6 +6,9 @@ let ahead = 0;
 process.on("SIGUSR2", () => {
   ahead += LEAP_MS;
 });
+
+const realNow = performance.now.bind(performance);
+performance.now = () => realNow() + ahead;
 
 globalThis.Date = class extends RealDate {
   constructor(...parts: unknown[]) {

@@ -197,3 +197,31 @@ test("a record that changes all the time is given out at each end, however late 
     expect(page.isLast).toBe(true);
   }
 });
+
+test("a deletion is told though an entry behind it has no row and lies on a later page", async () => {
+  const write = (id: string, at: number, statements = Infinity): Promise<void> =>
+    warehouse.write([message({ client: "cut", time: START }, id, START - DAY, "c")], at, statements);
+  await write("gone", START);
+  await warehouse.sql("ALTER TABLE messages DELETE WHERE message_id = 'gone' SETTINGS mutations_sync = 2");
+  await warehouse.sql(`INSERT INTO changes (client_id, kind, stored_at, id, date_created, deleted)
+    VALUES ('cut', 'message', fromUnixTimestamp64Micro(${START + SECOND}), 'gone', fromUnixTimestamp64Micro(${START - DAY}), true)`);
+  await write("kept", START + 2 * SECOND);
+  // Refused by the table of messages: its date and its entry stay.
+  await write("gone", START + 3 * SECOND, 2);
+  const seen: string[] = [];
+  let after = BEGIN;
+  for (let isLast = false; !isLast; ) {
+    const page = await warehouse.reader.changes({
+      clientId: "cut",
+      kind: "message",
+      after,
+      settled: START + 10 * SECOND,
+      pageSize: 1,
+    });
+    for (const text of await changesOf(page)) {
+      seen.push(`${idOf(text)} ${String((JSON.parse(text) as Text).deleted === true)}`);
+    }
+    ({ next: after, isLast } = page);
+  }
+  expect(seen).toEqual(["gone true", "kept false"]);
+});

@@ -136,15 +136,17 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
     deps.onLost(new ServiceError(code, message));
   };
 
+  /** ClickHouse's clock, µs. */
+  const time = (): Micros => Math.floor((now() + clock.offset()) * 1000);
+
   const uploadTime = (): Micros => {
-    const time = Math.floor((now() + clock.offset()) * 1000);
-    lastUpload = Math.max(lastUpload + UPLOAD_STEP, uploadFrom, time);
+    lastUpload = Math.max(lastUpload + UPLOAD_STEP, uploadFrom, time());
     return lastUpload;
   };
 
   /** While the lease was not held, readers may have passed the present: Redis may have forgotten how far. */
   const beginLater = (told: Micros): void => {
-    uploadFrom = Math.max(uploadFrom, told, clock.isMeasured() ? uploadTime() + CLOCKS_DIFFER : 0);
+    uploadFrom = Math.max(uploadFrom, told, clock.isMeasured() ? time() + CLOCKS_DIFFER : 0);
   };
 
   const renew = async (): Promise<number> => {

@@ -5,7 +5,7 @@ CREATE TABLE IF NOT EXISTS {{local changes}} {{on cluster}} (
   kind Enum8('conversation' = 1, 'message' = 2, 'end_user' = 3),
   stored_at DateTime64(6, 'UTC') CODEC(Delta(8), ZSTD(1)),
   id String CODEC(ZSTD(1)),
-  date_created DateTime64(6, 'UTC') COMMENT 'in the key of the record; the first of 1970 for deletions and end users' CODEC(ZSTD(1)),
+  date_created DateTime64(6, 'UTC') COMMENT 'in the key of the record; the first of 1970 for end users' CODEC(ZSTD(1)),
   deleted Bool COMMENT 'rows of the record were deleted before this instant'
 ) ENGINE = {{engine ReplacingMergeTree}}
 PARTITION BY toYYYYMM(stored_at)

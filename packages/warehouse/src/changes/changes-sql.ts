@@ -107,7 +107,8 @@ export function changesOf(kind: RecordKind, shape: ChangeShape): string {
   // A version that was uploaded later may not be settled: then no later entry is read yet.
   const settled = `${micros("to")} - ${PLACES}`;
   // The table of records is named first: its snapshot is then older than that of the handoffs.
-  const given = `SELECT e.s AS d, e.id AS id, if(empty(r.record), ${deletedOf(kind)}, r.record) AS record
+  // A record that is gone stands at the place of its deletion: a later entry without a row must not carry it away.
+  const given = `SELECT if(empty(r.record), e.gone, e.s) AS d, e.id AS id, if(empty(r.record), ${deletedOf(kind)}, r.record) AS record
     FROM (${liveRecords(kind, shape)}) AS r RIGHT JOIN (${entries}) AS e ON r.id = e.id
     WHERE if(empty(r.record), e.gone > toDateTime64(0, 6, 'UTC'), e.s >= r.u OR r.u > ${settled})`;
   return pageOf(given, false, "total");

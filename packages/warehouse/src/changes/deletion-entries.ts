@@ -1,5 +1,6 @@
 import type { Micros } from "@conversation-export/domain";
 import type { Session, StatementName } from "../session/session.ts";
+import { DATED_KINDS, recordNameSql } from "../tables/record-dates.ts";
 import { settingsOf, uploadPrefix, type WriteTicket } from "../write/write-ticket.ts";
 
 /** Permission to begin an INSERT of rows with this instant of upload, µs. */
@@ -16,7 +17,8 @@ const SPREAD = 1_000_000;
 
 /**
  * Adds entries to `changes` for records of which rows were deleted. Readers of changes are given each as it is then:
- * gone, or its live version. So the deletion must have ended before; entries may be added again.
+ * gone, or its live version. So the deletion must have ended before; entries may be added again. Each is added under
+ * all known dates of its record as well: it may live on under another one.
  *
  * @param source SELECT of client_id, kind, id and date_created, the date in the key of the deleted rows
  * @throws WarehouseError
@@ -35,14 +37,20 @@ export const noteDeleted = (
     readonly signal?: AbortSignal | undefined;
   },
   upload: Upload,
-): Promise<void> =>
-  session.command(
+): Promise<void> => {
+  const given = `SELECT client_id, toString(kind) AS kind, id, date_created FROM (${source})`;
+  const known = DATED_KINDS.map(
+    (kind) => `SELECT client_id, '${kind}' AS kind, id, date_created FROM record_dates
+        WHERE record GLOBAL IN (SELECT ${recordNameSql("s.client_id", kind, "s.id")} FROM (${source}) AS s
+          WHERE toString(s.kind) = '${kind}')`,
+  );
+  return session.command(
     name,
     `INSERT INTO changes (client_id, kind, stored_at, id, date_created, deleted)
       SELECT client_id, kind,
         fromUnixTimestamp64Micro({uploaded_at:Int64} + toInt64(rowNumberInAllBlocks() % ${SPREAD}), 'UTC'),
         id, date_created, true
-      FROM (SELECT DISTINCT client_id, kind, id, date_created FROM (${source}))`,
+      FROM (SELECT DISTINCT client_id, kind, id, date_created FROM (${[given, ...known].join(" UNION ALL ")}))`,
     {
       parameters: { ...parameters, uploaded_at: upload.uploadedAt },
       settings: { ...settingsOf(upload), async_insert: 0, max_threads: 1 },
@@ -50,3 +58,4 @@ export const noteDeleted = (
       signal,
     },
   );
+};

@@ -306,8 +306,14 @@ export const createRetentionStore = (deps: {
           if (!staleAreErased) await eraseStale(parameters, eraseSignal);
           staleAreErased = true;
           if (table === CHANGES) {
-            const source = `SELECT client_id, kind, id, date_created FROM ${CHANGES} WHERE ${TOLD}`;
-            await tell(source, parameters, eraseSignal);
+            const sql = `SELECT count() AS n FROM ${CHANGES} WHERE ${TOLD}`;
+            const [told] = await select<{ n: number }>("retention.count", sql, parameters, eraseSignal);
+            const chunks = Math.ceil((told?.n ?? 0) / MAX_IDS);
+            for (let chunk = 0; chunk < chunks; chunk += 1) {
+              const source = `SELECT client_id, kind, id, date_created FROM ${CHANGES}
+                WHERE ${TOLD} AND cityHash64(client_id, id) % {chunks:UInt32} = {chunk:UInt32}`;
+              await tell(source, { ...parameters, chunk, chunks }, eraseSignal);
+            }
           }
           // Not on a cluster: the servers use the same names for different parts.
           const dropped = cluster === null ? await dropParts(table, parameters, eraseSignal) : 0;

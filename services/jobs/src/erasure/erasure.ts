@@ -108,7 +108,7 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
       if (dryRun) {
         found = await store.collect(runId);
         Object.assign(deleted, await store.remaining(runId));
-        await store.end(runPrefix, signal);
+        await store.end(runPrefix, signal, false);
         return resultOf();
       }
 
@@ -125,7 +125,7 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
         await store.eraseKeys(runId, signal);
         await requests.complete(open);
         await requests.scrub(signal);
-        await store.end(runPrefix, signal);
+        await store.end(runPrefix, signal, true);
         log.info({ requests: open.length, ...found, rounds }, "erased");
         return resultOf();
       };

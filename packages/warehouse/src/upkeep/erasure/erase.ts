@@ -14,7 +14,6 @@ import {
   type Table,
   TABLES,
 } from "./erasure-keys.ts";
-import { DATED_KINDS, recordNameSql } from "../../tables/record-dates.ts";
 import { FOUND_LATER, LOOKED_AT, SLIPPED, SUPPRESSION_INSERT_SECONDS } from "./suppression-store.ts";
 
 /** Deletes the collected records of a run, and the keys of runs. */
@@ -38,10 +37,10 @@ export type ErasureDeletion = {
   /** Query ids of the running INSERTs. */
   runningInserts(): Promise<ReadonlySet<string>>;
   /**
-   * Removes the keys of all runs that begin with `runPrefix`, and of those older than an hour, which have
-   * died.
+   * Removes the keys of all runs that begin with `runPrefix`, and with `left` of those older than an hour, which
+   * have died: only after `tell`, which needs them.
    */
-  end(runPrefix: string, signal: AbortSignal): Promise<void>;
+  end(runPrefix: string, signal: AbortSignal, left: boolean): Promise<void>;
 };
 
 /**
@@ -121,15 +120,8 @@ export const createErasureDeletion = (deps: {
     },
     tell: (signal) => {
       const kinds = LANDED.map((kind) => `'${recordKind(kind)}'`).join();
-      const erased = `SELECT client_id, splitByChar(' ', k.kind)[2] AS kind, id, date_created
+      const source = `SELECT client_id, splitByChar(' ', k.kind)[2] AS kind, id, date_created
         FROM job_keys AS k WHERE k.kind IN (${kinds})`;
-      // A record may live on under a date that is not erased: its entries must lead there.
-      const left = DATED_KINDS.map(
-        (kind) => `SELECT client_id, '${kind}' AS kind, id, date_created FROM record_dates
-          WHERE record GLOBAL IN (SELECT ${recordNameSql("client_id", kind, "id")} FROM job_keys
-            WHERE kind = '${recordKind(kind)}')`,
-      );
-      const source = [erased, ...left].join(" UNION ALL ");
       return runUpload(
         (upload) => noteDeleted(session, { name: "erasure.tell", source, signal }, upload),
         signal,
@@ -146,9 +138,9 @@ export const createErasureDeletion = (deps: {
       );
       return new Set(rows.map((row) => row.query_id));
     },
-    end: async (runPrefix, signal) => {
+    end: async (runPrefix, signal, left) => {
       const condition = `startsWith(kind, 'erase ')
-        AND (startsWith(run_id, {prefix:String}) OR added_at < now() - INTERVAL 1 HOUR)`;
+        AND (startsWith(run_id, {prefix:String})${left ? " OR added_at < now() - INTERVAL 1 HOUR" : ""})`;
       const parameters = { prefix: runPrefix };
       const sql = `SELECT toString(count()) AS rows FROM job_keys WHERE ${condition}`;
       if (countOf(await session.rows("erasure.count_ended", sql, { parameters })) > 0)
