@@ -7,6 +7,7 @@ import { createDelivery } from "../system/deliver.ts";
 import { ops } from "../system/ops.ts";
 import { seedOfRun } from "../system/size.ts";
 import { startSystem } from "../system/system.ts";
+import { until } from "../system/until.ts";
 import { createSample } from "../sample/index.ts";
 import { prepareTools } from "./tools.ts";
 
@@ -80,6 +81,14 @@ try {
   const sample = createSample({ seed, conversations: 300, clients: [CLIENT, PEER], unusualShare: 0 });
   await createDelivery(system).send(sample);
   await system.caughtUp(GROUP, 120_000);
+  // Readers of changes are given what jobs has settled.
+  await system.service("jobs");
+  await until("changes are settled", 60_000, async () => {
+    const changes = await fetch(`${system.apiUrl}/v2/export/changes/conversations`, {
+      headers: headersFor(key),
+    });
+    return changes.ok;
+  });
 
   // Existing ids for the tool to choose from.
   const dictionary = (name: string, lines: string): void =>
