@@ -1,4 +1,4 @@
-import type { Micros } from "../event/timestamp.ts";
+import { MICROS_IN_DAY, type Micros } from "../event/timestamp.ts";
 
 /** A place among the changes of a list. */
 export type ChangePosition = {
@@ -38,6 +38,6 @@ export const DELETIONS_KEPT_DAYS = 30;
  * further than `DELETIONS_KEPT_DAYS` before `now`.
  */
 export const isExpiredPosition = ({ date, begun }: ChangePosition, now: Micros): boolean => {
-  const kept = now - DELETIONS_KEPT_DAYS * 86_400_000_000;
+  const kept = now - DELETIONS_KEPT_DAYS * MICROS_IN_DAY;
   return date < kept && begun < kept;
 };

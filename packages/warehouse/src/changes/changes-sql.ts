@@ -8,7 +8,12 @@
  *
  * Parameters as for other pages; `to` is the settled instant.
  */
-import type { RecordKind } from "@conversation-export/domain";
+import {
+  OWN_TABLE_OF,
+  RECORD_KINDS,
+  type RecordKind,
+  type RecordTableFacts,
+} from "@conversation-export/domain";
 import { micros } from "../session/micros-sql.ts";
 import { CONVERSATION, handoffsOf, withHandoffs } from "../pages/conversation-sql.ts";
 import { type Candidates, onceOnly, severalDates } from "../pages/identity-sql.ts";
@@ -41,19 +46,8 @@ export const changeCandidates = (kind: DatedKind): Candidates => ({
   range: entriesOf(kind),
 });
 
-/** How the rows of a kind are found by their keys. */
-type Keyed = {
-  readonly table: string;
-  readonly id: string;
-  /** null: the key has no date. */
-  readonly date: string | null;
-};
-
-const TABLES: Readonly<Record<RecordKind, Keyed>> = {
-  conversation: { table: "conversations", id: "conversation_id", date: "date_created" },
-  message: { table: "messages", id: "message_id", date: "date_created" },
-  end_user: { table: "end_users", id: "end_user_id", date: null },
-};
+/** The table whose rows are the live versions of a kind. */
+const ownTableOf = (kind: RecordKind): RecordTableFacts => OWN_TABLE_OF[RECORD_KINDS[kind].type];
 
 type ChangeShape = Pick<PageShape, "severalDates" | "spread">;
 
@@ -63,7 +57,7 @@ const ofEntries = (kind: RecordKind, column: string): string =>
 
 /** SELECT of columns of the live rows of the records with entries. */
 function liveRows(kind: RecordKind, columns: string, several: boolean): string {
-  const { table, id, date } = TABLES[kind];
+  const { name: table, id, keyDate: date } = ownTableOf(kind);
   const ids = `client_id = {client:String} AND ${id} IN ${ofEntries(kind, "id")}`;
   if (date === null) return `SELECT ${columns} FROM ${table} FINAL WHERE ${ids}`;
   const dates = `${date} IN ${ofEntries(kind, "date_created")}`;
@@ -83,7 +77,7 @@ function liveRows(kind: RecordKind, columns: string, several: boolean): string {
 /** SELECT of the live records with entries: `id`, `u` (instant of upload), `record`. */
 function liveRecords(kind: RecordKind, shape: ChangeShape): string {
   if (kind !== "conversation") {
-    return liveRows(kind, `${TABLES[kind].id} AS id, uploaded_at AS u, record`, shape.severalDates);
+    return liveRows(kind, `${ownTableOf(kind).id} AS id, uploaded_at AS u, record`, shape.severalDates);
   }
   const rows = liveRows(kind, "date_created, conversation_id, uploaded_at, head, tail", shape.severalDates);
   const several = shape.severalDates ? changeCandidates(kind) : null;

@@ -8,6 +8,7 @@ import { PAGE_SETTINGS, type PageStatement, spreadSettings } from "../pages/page
 import { parsePageHead, splitHead } from "../pages/page-stream.ts";
 import { boundOfAnswer, type SendStatement } from "../pages/read-page.ts";
 import type { ReadChanges } from "../pages/page.ts";
+import { DATED_KINDS } from "../tables/record-dates.ts";
 import { changeCandidates, changeOrder, changesOf } from "./changes-sql.ts";
 
 /** Entries per record, assumed for a client without a previous page. */
@@ -15,8 +16,6 @@ const INITIAL_ENTRIES = 1.5;
 const SPARE_ENTRIES = 10;
 /** A page looks at no more, since it reads the texts of all records with entries; it may be short then. */
 const MAX_ENTRIES_PER_RECORD = 4;
-
-const DATED = { conversation: "conversation", message: "message", end_user: null } as const;
 
 export const createReadChanges = (deps: {
   readonly send: SendStatement;
@@ -58,9 +57,9 @@ export const createReadChanges = (deps: {
     if (bound.rows === 0) return { rows: 0, next: end, isLast: true, records: Readable.from([]) };
     const atEnd = bound.rows < rows;
     const within = { ...range, bound: atEnd ? settled - 1 : bound.date };
-    const dated = DATED[kind];
+    const dated = DATED_KINDS.find((one) => one === kind);
     const several =
-      dated === null
+      dated === undefined
         ? 0
         : Number(await ask("changes.several_dates", countSeveralDates(changeCandidates(dated)), within));
     const statement: PageStatement = {
