@@ -18,7 +18,7 @@ import { badRequest, cursorExpired } from "../http/api-error.ts";
 import { API_PREFIX } from "../http/service-address.ts";
 import { type Description, PAGE_HEADERS } from "../openapi/description.ts";
 import { createCursorSigner } from "../page/cursor-signer.ts";
-import { clampInstant, instant, orAbsent } from "../page/instant-parameter.ts";
+import { clampInstant, instant } from "../page/instant-parameter.ts";
 import { JSON_TYPE, LINES_TYPES, linesTypeOf } from "../page/lines-type.ts";
 import { MAX_PAGE_SIZE, readParameters, wholeNumber } from "../page/parameters.ts";
 import type { SendPage } from "../page/send-page.ts";
@@ -35,7 +35,7 @@ const parameters = z.object({
   cursor: z.string().nullish().meta({
     description: "`next_cursor` of the answer before, never made by hand; without it the reader begins",
   }),
-  stored_since: orAbsent(instant, {
+  stored_since: instant.optional().meta({
     description:
       "Where a reader begins: only records that changed at this time or later; by default with everything",
     examples: ["2026-10-01T00:00:00Z"],
