@@ -42,6 +42,7 @@ const variablesOf = async (path: string): Promise<string[]> => {
 /** Values that every schema takes for what it requires. */
 const REQUIRED: Readonly<Record<string, string>> = {
   CLICKHOUSE_URL: "http://user:password@localhost:8123/conversation_export",
+  CLICKHOUSE_LOOKUP_URL: "http://user:password@localhost:8123/conversation_export",
   CLICKHOUSE_INTAKE_URL: "http://user:password@localhost:8123/conversation_export",
   KAFKA_BROKERS: "localhost:9092",
   REDIS_URL: "redis://localhost:6379",

@@ -42,7 +42,7 @@ describe("the watermark", () => {
 
   beforeAll(async () => {
     system = await startSystem("test-watermark");
-    reader = createWatermarkReader({ session: sessions.open(system.stack.clickhouse.url("reader")) });
+    reader = createWatermarkReader({ session: sessions.open(system.stack.clickhouse.url("lookup")) });
     await system.service("export-api");
     key = await system.key("acme");
   });

@@ -16,7 +16,7 @@ const ROOT = join(import.meta.dirname, "../..");
 const FOLDER = join(ROOT, ".local/test-chart-pods");
 const SERVICES = ["ingest", "export-api", "jobs"] as const;
 const KAFKA_USERS = { ingest: "ingest", exportApi: "export-api", jobs: "jobs", ops: "ops" } as const;
-const CLICKHOUSE_USERS = ["migrator", "writer", "reader", "intake", "jobs"] as const;
+const CLICKHOUSE_USERS = ["migrator", "writer", "reader", "lookup", "intake", "jobs"] as const;
 const { AclOperationTypes, AclPermissionTypes, AclResourceTypes, ResourcePatternTypes } = kafkajs;
 
 const helm = findProgram("helm");

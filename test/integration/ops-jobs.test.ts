@@ -35,6 +35,7 @@ const variables = () => ({
   CLICKHOUSE_URL: stack.clickhouse.url("migrator"),
   CLICKHOUSE_WRITER_URL: stack.clickhouse.url("writer"),
   CLICKHOUSE_READER_URL: stack.clickhouse.url("reader"),
+  CLICKHOUSE_LOOKUP_URL: stack.clickhouse.url("lookup"),
   CLICKHOUSE_INTAKE_URL: stack.clickhouse.url("intake"),
   CLICKHOUSE_JOBS_URL: stack.clickhouse.url("jobs"),
   KAFKA_BROKERS: stack.kafka.brokers.join(","),

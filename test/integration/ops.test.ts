@@ -65,8 +65,10 @@ const sessions = createSessions();
 
 beforeAll(async () => {
   stack = await startTestStack({ servers: ["kafka", "clickhouse", "redis"] });
-  const session = sessions.open(stack.clickhouse.url("reader"));
-  reader = createReader({ session, lookups: session });
+  reader = createReader({
+    session: sessions.open(stack.clickhouse.url("reader")),
+    lookups: sessions.open(stack.clickhouse.url("lookup")),
+  });
   const log = createLogger({ service: "test", level: "silent" });
   admin = createAdmin({ brokers: stack.kafka.brokers, clientId: "test", log });
   await admin.start();

@@ -152,7 +152,7 @@ describe("requests of data subjects", () => {
 describe("campaigns", () => {
   it("are read by the reader, and the later change wins also when the clock is behind", async () => {
     const session = sessions.open(stack.clickhouse.url("migrator"));
-    const reading = createCampaignStore({ session: sessions.open(stack.clickhouse.url("reader")), now });
+    const reading = createCampaignStore({ session: sessions.open(stack.clickhouse.url("lookup")), now });
     const writing = createCampaignStore({ session, now });
     const behind = createCampaignStore({ session, now: () => START - 1_000_000 });
     const campaign: CampaignRow = {

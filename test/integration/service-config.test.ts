@@ -15,6 +15,7 @@ const COMPLETE = {
   },
   "export-api": {
     CLICKHOUSE_URL: "http://reader:hunter2@127.0.0.1:1/export",
+    CLICKHOUSE_LOOKUP_URL: "http://lookup:hunter2@127.0.0.1:1/export",
     CLICKHOUSE_INTAKE_URL: "http://intake:hunter2@127.0.0.1:1/export",
     REDIS_URL: "redis://127.0.0.1:1",
     KAFKA_BROKERS: "127.0.0.1:1",
@@ -46,11 +47,12 @@ const refused = (...problems: string[]) => ({
 
 describe.each(Object.entries(COMPLETE))("%s with a wrong environment", (service, complete) => {
   it("names what is missing on stderr, without a stack, and exits 1", () => {
-    const missing = Object.keys(complete).map((name) =>
-      name === "CLICKHOUSE_INTAKE_URL"
-        ? `${name}: is required, or CLICKHOUSE_INTAKE_USER and CLICKHOUSE_INTAKE_PASSWORD in its place`
-        : `${name}: is required`,
-    );
+    const missing = Object.keys(complete).map((name) => {
+      const [user] = /^CLICKHOUSE_(?:LOOKUP|INTAKE)/.exec(name) ?? [];
+      return user === undefined
+        ? `${name}: is required`
+        : `${name}: is required, or ${user}_USER and ${user}_PASSWORD in its place`;
+    });
     expect(runMain(service, {})).toEqual(refused(...missing));
   });
 

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
+import { text } from "node:stream/consumers";
 import {
   createReader,
   createSession,
@@ -366,19 +367,44 @@ describe("limits of the reading user", () => {
     });
   });
 
-  test("its quota and its profile bound queries, time, memory and concurrency", async () => {
-    const [queries, seconds] = (
-      await warehouse.sql(
-        "SELECT max_queries, max_execution_time FROM system.quota_limits WHERE quota_name = 'reader'",
-      )
-    ).split("\t");
-    expect(Number(queries)).toBeGreaterThan(0);
-    expect(Number(seconds)).toBeGreaterThan(0);
+  test("its profile bounds time, memory and concurrency", async () => {
     const limits = await asReader(
       "SELECT min(value != '0'), count() FROM system.settings WHERE name IN ('max_execution_time', 'max_memory_usage', 'max_memory_usage_for_user', 'max_concurrent_queries_for_user', 'max_temporary_data_on_disk_size_for_user')",
     );
     expect(limits).toBe("1\t5");
   });
+});
+
+test("each client uses up a quota of its own, of queries and not of time", async () => {
+  const { reader } = warehouse;
+  const window = { since: DAY_0, to: DAY_0 + DAY, pageSize: 100, wholeTies: false };
+  const used = async (clientId: string): Promise<string> => {
+    const session = warehouse.session("reader");
+    const sql =
+      "SELECT quota_key, queries, max_queries, max_execution_time FROM system.quota_usage FORMAT TSV";
+    return text(await session.stream("quotas.used", sql, { quotaKey: clientId }));
+  };
+  for (let page = 0; page < 5; page += 1) {
+    const { records } = await reader.messagesByCreation({ ...window, clientId: "greedy/é" });
+    await text(records);
+  }
+  const [key, queries, most, time] = (await used("greedy/é")).trim().split("\t");
+  expect([key, most, time]).toEqual([encodeURIComponent("greedy/é"), "30000", "\\N"]);
+  expect(Number(queries)).toBeGreaterThanOrEqual(5);
+  expect((await used("modest")).split("\t").slice(0, 2)).toEqual(["modest", "0"]);
+});
+
+test("the user for look-ups reads what a request needs before its page, and nothing else", async () => {
+  expect(await warehouse.reader.findKey("0".repeat(64))).toBeNull();
+  const asLookup = (sql: string): Promise<string> => warehouse.sql(sql, "lookup");
+  for (const table of ["api_keys", "clients", "campaigns", "watermarks"]) {
+    expect(await asLookup(`SELECT count() FROM ${table}`)).toMatch(/^\d+$/);
+    await expect(asLookup(`TRUNCATE TABLE ${table}`)).rejects.toThrow(/ACCESS_DENIED|READONLY/);
+  }
+  await expect(asLookup("SELECT count() FROM conversations")).rejects.toThrow("ACCESS_DENIED");
+  await expect(asLookup("SELECT 1 SETTINGS max_execution_time = 0")).rejects.toThrow(
+    "SETTING_CONSTRAINT_VIOLATION",
+  );
 });
 
 test("a key is not waited for longer than the look-up is given", async () => {

@@ -87,6 +87,7 @@ export const startSystem = async (
     SUPPRESSION_SECRET: "fedcba9876543210fedcba9876543210",
     PORT: String(ports.api),
     CLICKHOUSE_URL: stack.clickhouse.url(CLICKHOUSE_USERS[service]),
+    CLICKHOUSE_LOOKUP_URL: stack.clickhouse.url("lookup"),
     CLICKHOUSE_INTAKE_URL: stack.clickhouse.url("intake"),
     TOPIC_SMS_TRIGGERS: "sms-triggers",
   });

@@ -38,8 +38,7 @@ export async function startWarehouse(): Promise<Warehouse> {
   const sessions = createSessions();
   const session = (user: ClickhouseUser): Session => sessions.open(stack.clickhouse.url(user), topology);
   const writer = createWriter({ session: session("writer") });
-  const readerSession = session("reader");
-  const reader = createReader({ session: readerSession, lookups: readerSession });
+  const reader = createReader({ session: session("reader"), lookups: session("lookup") });
 
   rememberShards(stack);
   const sql = async (statement: string, user: ClickhouseUser = "migrator"): Promise<string> =>

@@ -4,9 +4,9 @@ export {
   type ClickhouseServer,
   type ClickhouseUser,
   readClickhouseCluster,
-  readClickhouseIntake,
   readClickhouseServer,
   readClickhouseUser,
+  requireClickhouseUser,
 } from "./env/clickhouse-env.ts";
 export { configOrExit } from "./env/config-or-exit.ts";
 export type { Environment } from "./env/env.ts";

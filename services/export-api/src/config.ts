@@ -5,8 +5,8 @@ import {
   type Environment,
   port,
   processSettings,
-  readClickhouseIntake,
   readSettings,
+  requireClickhouseUser,
   secret,
   serverSettings,
   type SettingReader,
@@ -74,8 +74,10 @@ const readLegacyDates = (env: Environment): Settings<typeof LEGACY_DATES> => {
 
 const SETTINGS = {
   clickhouse: serverSettings.clickhouse,
+  /** ClickHouse with the user for what each request needs before its page. */
+  clickhouseLookup: (env: Environment) => requireClickhouseUser(env, "LOOKUP"),
   /** ClickHouse with the user that stores data-subject requests. */
-  clickhouseIntake: readClickhouseIntake,
+  clickhouseIntake: (env: Environment) => requireClickhouseUser(env, "INTAKE"),
   redis: serverSettings.redis,
   kafka: serverSettings.kafka,
   port: variable("PORT", port(8080)),

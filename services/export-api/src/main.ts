@@ -62,9 +62,13 @@ const slots = { page: createSlots(config.pages), body: createSlots(BODIES) };
 const metrics = createExportMetrics(registry, slots.page);
 const limitMetrics = createRateLimitMetrics(registry);
 const application = "export-api";
-// Two pools for one user: a key look-up, which every request begins with, never waits behind streams of
-// pages.
-const lookups = createSession({ ...config.clickhouse, application, maxConnections: LOOKUP_CONNECTIONS });
+// A user and a pool of its own: a key look-up, which every request begins with, neither waits behind pages nor
+// is refused for the limits that they have used up.
+const lookups = createSession({
+  ...config.clickhouseLookup,
+  application,
+  maxConnections: LOOKUP_CONNECTIONS,
+});
 const pages = createSession({
   ...config.clickhouse,
   application,

@@ -36,6 +36,7 @@ describe("the environment of the operations command", () => {
     expect(readServiceUsers({ CLICKHOUSE_READER_URL: reader })).toEqual({
       writer: null,
       reader: { url: reader },
+      lookup: null,
       intake: null,
       jobs: null,
     });
@@ -56,6 +57,7 @@ describe("the environment of the operations command", () => {
     expect(users).toEqual({
       writer: { url: "http://writer:p%40ss%2Fw%3Ard%25@localhost:8123/export" },
       reader: { url: "http://reader@localhost:8123/export" },
+      lookup: null,
       intake: { url: "http://intake:y@localhost:8123/export" },
       jobs: { url: "http://jobs:z@other:8123/export" },
     });

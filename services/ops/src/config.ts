@@ -44,6 +44,7 @@ const user =
 const SERVICE_USERS = {
   writer: user("WRITER"),
   reader: user("READER"),
+  lookup: user("LOOKUP"),
   intake: user("INTAKE"),
   jobs: user("JOBS"),
 };

@@ -5,7 +5,7 @@ it comes.
 {{- define "conversation-export.credentials" -}}
 {{- $values := .Values -}}
 {{- $all := dict -}}
-{{- range $user := list "migrator" "writer" "reader" "intake" "jobs" -}}
+{{- range $user := list "migrator" "writer" "reader" "lookup" "intake" "jobs" -}}
 {{- $of := get $values.clickhouse.users $user -}}
 {{- $_ := set $all (printf "clickhouse-%s-password" $user) (dict "at" (printf "clickhouse.users.%s" $user) "field" "password" "value" $of.password "existing" $of.existingSecret) -}}
 {{- end -}}
@@ -56,10 +56,10 @@ no password of its own for comes from Strimzi, or from what all share.
 {{- $traces := list "OTEL_EXPORTER_OTLP_HEADERS=traces-headers" -}}
 {{- $common := concat $kafka $redis -}}
 {{- $services := concat $common $traces -}}
-{{- $users := list "CLICKHOUSE_WRITER_PASSWORD=clickhouse-writer-password" "CLICKHOUSE_READER_PASSWORD=clickhouse-reader-password" "CLICKHOUSE_INTAKE_PASSWORD=clickhouse-intake-password" "CLICKHOUSE_JOBS_PASSWORD=clickhouse-jobs-password" -}}
+{{- $users := list "CLICKHOUSE_WRITER_PASSWORD=clickhouse-writer-password" "CLICKHOUSE_READER_PASSWORD=clickhouse-reader-password" "CLICKHOUSE_LOOKUP_PASSWORD=clickhouse-lookup-password" "CLICKHOUSE_INTAKE_PASSWORD=clickhouse-intake-password" "CLICKHOUSE_JOBS_PASSWORD=clickhouse-jobs-password" -}}
 {{- $of := dict
   "ingest" (concat (list "CLICKHOUSE_PASSWORD=clickhouse-writer-password") $services (list "SUPPRESSION_SECRET=suppression-secret"))
-  "export-api" (concat (list "CLICKHOUSE_PASSWORD=clickhouse-reader-password" "CLICKHOUSE_INTAKE_PASSWORD=clickhouse-intake-password") $services (list "CURSOR_SECRET=cursor-secret" "CURSOR_SECRET_PREVIOUS=cursor-secret-previous"))
+  "export-api" (concat (list "CLICKHOUSE_PASSWORD=clickhouse-reader-password" "CLICKHOUSE_LOOKUP_PASSWORD=clickhouse-lookup-password" "CLICKHOUSE_INTAKE_PASSWORD=clickhouse-intake-password") $services (list "CURSOR_SECRET=cursor-secret" "CURSOR_SECRET_PREVIOUS=cursor-secret-previous"))
   "jobs" (concat (list "CLICKHOUSE_PASSWORD=clickhouse-jobs-password") $services (list "SUPPRESSION_SECRET=suppression-secret" "BOARD_PASSWORD=board-password" "AWS_ACCESS_KEY_ID=s3-access-key-id" "AWS_SECRET_ACCESS_KEY=s3-secret-access-key"))
   "ops" (concat (list "CLICKHOUSE_PASSWORD=clickhouse-migrator-password") $users $common (list "CURSOR_SECRET=cursor-secret" "SUPPRESSION_SECRET=suppression-secret"))
   "migrate" (list "CLICKHOUSE_PASSWORD=clickhouse-migrator-password")

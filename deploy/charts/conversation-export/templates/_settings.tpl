@@ -55,11 +55,12 @@ LOG_LEVEL: [ingest, export-api, jobs]
 {{- end -}}
 {{- end -}}
 {{- if eq $component "export-api" -}}
+{{- $_ := set $env "CLICKHOUSE_LOOKUP_USER" $values.clickhouse.users.lookup.username -}}
 {{- $_ := set $env "CLICKHOUSE_INTAKE_USER" $values.clickhouse.users.intake.username -}}
 {{- end -}}
 {{- if eq $component "ops" -}}
 {{- /* doctor checks the grants of these users. */ -}}
-{{- range list "writer" "reader" "intake" "jobs" -}}
+{{- range list "writer" "reader" "lookup" "intake" "jobs" -}}
 {{- $_ := set $env (printf "CLICKHOUSE_%s_USER" (upper .)) (get $values.clickhouse.users .).username -}}
 {{- end -}}
 {{- end -}}

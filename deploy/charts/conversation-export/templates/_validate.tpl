@@ -19,7 +19,7 @@
 {{- end -}}
 
 {{- /* Credentials */ -}}
-{{- $required := list "clickhouse-writer-password" "clickhouse-reader-password" "clickhouse-intake-password" "clickhouse-jobs-password" "cursor-secret" "suppression-secret" -}}
+{{- $required := list "clickhouse-writer-password" "clickhouse-reader-password" "clickhouse-lookup-password" "clickhouse-intake-password" "clickhouse-jobs-password" "cursor-secret" "suppression-secret" -}}
 {{- if or $values.migrations.enabled $values.ops.enabled -}}
 {{- $required = append $required "clickhouse-migrator-password" -}}
 {{- end -}}

@@ -7,7 +7,7 @@ import { packageFolder } from "../paths.ts";
 import { createServer, type Ending, type Server } from "../process/server.ts";
 
 /** The users of users.xml. */
-export const clickhouseUsers = ["migrator", "writer", "reader", "intake", "jobs"] as const;
+export const clickhouseUsers = ["migrator", "writer", "reader", "lookup", "intake", "jobs"] as const;
 export type ClickhouseUser = (typeof clickhouseUsers)[number];
 export type ClickhousePasswords = Readonly<Record<ClickhouseUser, string>>;
 

@@ -41,7 +41,7 @@ test("passwords are drawn once, kept, replaced when given, and private", () => {
     rmSync(folder, { recursive: true });
   });
   const first = keepPasswords(folder, {});
-  expect(new Set(Object.values(first)).size).toBe(5);
+  expect(new Set(Object.values(first)).size).toBe(6);
   expect(keepPasswords(folder, {})).toEqual(first);
   const second = keepPasswords(folder, { writer: "given" });
   expect(second).toEqual({ ...first, writer: "given" });
@@ -55,6 +55,7 @@ test("each service gets its own user and ports, and every other variable of the 
     migratorUrl: "m",
     writerUrl: "w",
     readerUrl: "r",
+    lookupUrl: "l",
     intakeUrl: "i",
     jobsUrl: "j",
     redisUrl: "redis://127.0.0.1:2",
@@ -68,11 +69,9 @@ test("each service gets its own user and ports, and every other variable of the 
   );
   expect(Object.keys(rendered)).toEqual(["ingest", "export-api", "jobs"]);
   expect(Object.values(rendered).map((env) => env["CLICKHOUSE_URL"])).toEqual(["w", "r", "j"]);
-  expect(Object.values(rendered).map((env) => env["CLICKHOUSE_INTAKE_URL"])).toEqual([
-    undefined,
-    "i",
-    undefined,
-  ]);
+  const own = (variable: string) => Object.values(rendered).map((env) => env[variable]);
+  expect(own("CLICKHOUSE_LOOKUP_URL")).toEqual([undefined, "l", undefined]);
+  expect(own("CLICKHOUSE_INTAKE_URL")).toEqual([undefined, "i", undefined]);
   expect(rendered["export-api"]).toMatchObject({ PORT: "102", METRICS_PORT: "101", HOST: "127.0.0.1" });
   for (const env of Object.values(rendered)) {
     expect(env).toMatchObject({

@@ -38,6 +38,7 @@ test("holds what the operators' command line reads, as it was given", () => {
     migratorUrl: "http://migrator",
     writerUrl: "http://writer",
     readerUrl: "http://reader",
+    lookupUrl: "http://lookup",
     intakeUrl: "http://intake",
     jobsUrl: "http://jobs",
     redisUrl: "redis://127.0.0.1:2",

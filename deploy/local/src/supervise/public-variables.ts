@@ -23,6 +23,7 @@ export function publicVariables(
     CLICKHOUSE_MIGRATOR_URL: about.migratorUrl,
     CLICKHOUSE_WRITER_URL: about.writerUrl,
     CLICKHOUSE_READER_URL: about.readerUrl,
+    CLICKHOUSE_LOOKUP_URL: about.lookupUrl,
     CLICKHOUSE_INTAKE_URL: about.intakeUrl,
     CLICKHOUSE_JOBS_URL: about.jobsUrl,
     EXPORT_API_URL: `http://${host}:${ports["EXPORT_API_PORT"]}/api`,

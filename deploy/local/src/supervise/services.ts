@@ -4,6 +4,7 @@ export type Surroundings = {
   readonly migratorUrl: string;
   readonly writerUrl: string;
   readonly readerUrl: string;
+  readonly lookupUrl: string;
   readonly intakeUrl: string;
   readonly jobsUrl: string;
   readonly redisUrl: string;
@@ -15,8 +16,8 @@ export type Surroundings = {
 export type ServiceSpec = {
   readonly name: string;
   readonly clickhouseUser: "writerUrl" | "readerUrl" | "jobsUrl";
-  /** Also gets the ClickHouse user for the intake of data-subject requests. */
-  readonly intake?: true;
+  /** Also gets the ClickHouse users for look-ups and for the intake of data-subject requests. */
+  readonly answersRequests?: true;
   /** The variable with the port of health and metrics. */
   readonly metricsPortVariable: string;
   /** The variable with the port of its own interface, when it has one. */
@@ -29,7 +30,7 @@ export const services = [
   {
     name: "export-api",
     clickhouseUser: "readerUrl",
-    intake: true,
+    answersRequests: true,
     metricsPortVariable: "EXPORT_API_METRICS_PORT",
     portVariable: "EXPORT_API_PORT",
   },
@@ -80,7 +81,10 @@ export function serviceEnvironment(
     ...given,
     ...commonEnvironment(given, about),
     CLICKHOUSE_URL: about[service.clickhouseUser],
-    ...(service.intake === true && { CLICKHOUSE_INTAKE_URL: about.intakeUrl }),
+    ...(service.answersRequests === true && {
+      CLICKHOUSE_LOOKUP_URL: about.lookupUrl,
+      CLICKHOUSE_INTAKE_URL: about.intakeUrl,
+    }),
     METRICS_PORT: String(ports[service.metricsPortVariable]),
     ...(portVariable === undefined ? {} : { PORT: String(ports[portVariable]) }),
   };

@@ -154,6 +154,7 @@ async function start(
     migratorUrl: stack.clickhouse.url("migrator"),
     writerUrl: stack.clickhouse.url("writer"),
     readerUrl: stack.clickhouse.url("reader"),
+    lookupUrl: stack.clickhouse.url("lookup"),
     intakeUrl: stack.clickhouse.url("intake"),
     jobsUrl: stack.clickhouse.url("jobs"),
     redisUrl: stack.redis.url,

@@ -95,7 +95,7 @@ export const readClickhouseCluster = (env: Environment): ClickhouseCluster => {
 };
 
 /** Users other than that of `CLICKHOUSE_URL`, by the name in their variables. */
-export type ClickhouseUser = "WRITER" | "READER" | "INTAKE" | "JOBS";
+export type ClickhouseUser = "WRITER" | "READER" | "LOOKUP" | "INTAKE" | "JOBS";
 
 /**
  * Reads the address of another user: `CLICKHOUSE_<user>_URL`, or `CLICKHOUSE_URL` with
@@ -128,11 +128,10 @@ export const readClickhouseUser = (env: Environment, user: ClickhouseUser): Clic
   return { url, ...ca(url, values["CLICKHOUSE_CA_FILE"]) };
 };
 
-/** Reads the user of export-api that stores data-subject requests. @throws ConfigError */
-export const readClickhouseIntake = (env: Environment): ClickhouseServer => {
-  const server = readClickhouseUser(env, "INTAKE");
+/** Reads the address of a user that a process needs beside that of `CLICKHOUSE_URL`. @throws ConfigError */
+export const requireClickhouseUser = (env: Environment, user: ClickhouseUser): ClickhouseServer => {
+  const server = readClickhouseUser(env, user);
   if (server !== null) return server;
-  throw new ConfigError([
-    "CLICKHOUSE_INTAKE_URL: is required, or CLICKHOUSE_INTAKE_USER and CLICKHOUSE_INTAKE_PASSWORD in its place",
-  ]);
+  const name = `CLICKHOUSE_${user}`;
+  throw new ConfigError([`${name}_URL: is required, or ${name}_USER and ${name}_PASSWORD in its place`]);
 };

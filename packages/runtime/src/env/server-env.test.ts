@@ -7,12 +7,12 @@ import {
   type Environment,
   parseRedisUrl,
   readClickhouseCluster,
-  readClickhouseIntake,
   readClickhouseServer,
   readClickhouseUser,
   readKafkaServers,
   readRedisServer,
   readSettings,
+  requireClickhouseUser,
 } from "../index.ts";
 import { makePemFiles } from "./pem.fixture.ts";
 
@@ -161,7 +161,8 @@ describe("ClickHouse", () => {
     expect(problems({ ...beside, CLICKHOUSE_URL: "" })).toEqual(["CLICKHOUSE_URL: is required"]);
   });
 
-  it("takes the address of the other user for the one of data-subject requests", () => {
+  it("takes the address of the other user for one that a process needs too", () => {
+    const readClickhouseIntake = (env: Environment) => requireClickhouseUser(env, "INTAKE");
     const intake = { CLICKHOUSE_INTAKE_USER: "intake", CLICKHOUSE_INTAKE_PASSWORD: "x" };
     const env = { CLICKHOUSE_URL: "https://reader:y@h/d", CLICKHOUSE_CA_FILE: files.cert };
     expect(readClickhouseIntake({ ...env, ...intake })).toMatchObject({
@@ -253,7 +254,10 @@ it("tells the problems of all servers at once, each once", () => {
     readSettings(
       {
         kafka: readKafkaServers,
-        clickhouse: { server: readClickhouseServer, intake: readClickhouseIntake },
+        clickhouse: {
+          server: readClickhouseServer,
+          intake: (given: Environment) => requireClickhouseUser(given, "INTAKE"),
+        },
         redis: readRedisServer,
       },
       env,

@@ -34,7 +34,7 @@ const openEndUsers = (stream: Readable) => splitHead(stream, parseEndUserHead);
 export function createReader(deps: {
   /** For pages, with the reading user. */
   readonly session: Session;
-  /** For key look-ups, with the same user and a separate pool: pages may occupy all connections of theirs. */
+  /** For key look-ups, with a user and a pool of its own: pages may use up the limits and connections of theirs. */
   readonly lookups: Session;
   /** Timeout of key look-ups and pings. */
   readonly lookupTimeoutMs?: number;
@@ -51,7 +51,7 @@ export function createReader(deps: {
 
   async function askWhetherSpread(): Promise<boolean> {
     try {
-      const [table] = await lookups.rows<{ engine: string }>(
+      const [table] = await session.rows<{ engine: string }>(
         "pages.engine",
         "SELECT engine FROM system.tables WHERE database = currentDatabase() AND name = 'conversations'",
       );
@@ -68,7 +68,9 @@ export function createReader(deps: {
 
   const send: SendStatement = async ({ name, sql, parameters, settings }, open, signal) => {
     try {
-      return await open(await session.stream(name, sql, { parameters, settings, signal }));
+      // Each client of the interface has a quota of its own.
+      const quotaKey = String(parameters["client"]);
+      return await open(await session.stream(name, sql, { parameters, settings, signal, quotaKey }));
     } catch (error) {
       // Converts the reason of an aborted signal too.
       throw toWarehouseError(error);

@@ -36,6 +36,8 @@ export type StatementOptions = StatementDefaults & {
   readonly parameters?: Readonly<Record<string, unknown>> | undefined;
   /** Begin of the id of the query. */
   readonly queryPrefix?: string;
+  /** Whose share of a keyed quota the statement uses up; default: that of the user. */
+  readonly quotaKey?: string | undefined;
   readonly signal?: AbortSignal | undefined;
 };
 
@@ -145,6 +147,9 @@ const run = <T>(
     server.spans.around({ name, queryId }, summarise, (extra) =>
       send({
         ...extra,
+        ...(options.quotaKey !== undefined && {
+          http_headers: { ...extra.http_headers, "x-clickhouse-quota": encodeURIComponent(options.quotaKey) },
+        }),
         query_id: queryId,
         ...(options.parameters !== undefined && { query_params: options.parameters }),
         // A write ticket replaces the name: constraints of the tables read it from `log_comment`.

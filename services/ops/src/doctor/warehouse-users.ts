@@ -50,6 +50,18 @@ export const USERS: readonly UserNeeds[] = [
     never: [{ privileges: "INSERT", on: RECORDS }],
   },
   {
+    user: "lookup",
+    variable: "CLICKHOUSE_LOOKUP_URL",
+    needs: ["api_keys", "clients", "campaigns", "watermarks"].map((table) => ({
+      privileges: "SELECT",
+      on: `{database}.${table}`,
+    })),
+    never: [
+      { privileges: "SELECT", on: RECORDS },
+      { privileges: "INSERT", on: "{database}.api_keys" },
+    ],
+  },
+  {
     user: "intake",
     variable: "CLICKHOUSE_INTAKE_URL",
     needs: [{ privileges: "SELECT, INSERT", on: "{database}.data_subject_requests" }],
@@ -94,12 +106,12 @@ const grantFinding = async (
   return ok(name, "has what it needs, and no more that matters");
 };
 
-const readerFinding = async (inspector: Inspector): Promise<Finding> => {
+const readonlyFinding = async (inspector: Inspector, name: string): Promise<Finding> => {
   const { readonly = "" } = await inspector.settings(["readonly"]);
   return readonly === "2"
-    ? ok("user reader", "readonly is 2")
+    ? ok(name, "readonly is 2")
     : problem(
-        "user reader",
+        name,
         `readonly is ${readonly}`,
         "give it a profile with readonly = 2: 1 refuses the settings of its queries, 0 lets it write",
       );
@@ -117,7 +129,8 @@ export const userFindings = async (needs: UserNeeds, server: WarehouseConfig | n
     return await attempt(AREA, name, async () => {
       try {
         const grants = await grantFinding(inspector, needs, server.cluster !== null);
-        return needs.user === "reader" ? [grants, await readerFinding(inspector)] : [grants];
+        const onlyReads = needs.user === "reader" || needs.user === "lookup";
+        return onlyReads ? [grants, await readonlyFinding(inspector, name)] : [grants];
       } catch (error) {
         throw await explainStore(error, server, needs.variable);
       }
