@@ -76,7 +76,12 @@ try {
   const operator = { CLICKHOUSE_URL: system.stack.clickhouse.url("migrator") };
   await ops(operator, "campaigns", "create", CAMPAIGN, "--client", CLIENT);
   await system.service("ingest");
-  await system.service("export-api", { RATE_LIMITS: "off", AUTH_FAILURE_LIMITS: "off" });
+  await system.service("export-api", {
+    RATE_LIMITS: "off",
+    AUTH_FAILURE_LIMITS: "off",
+    MAX_OPEN_DATA_SUBJECT_REQUESTS: "1000000",
+    MAX_DATA_SUBJECT_IDENTIFIERS_PER_DAY: "100000000",
+  });
   // No unusual values: lone surrogates, which JSON allows, stop the tool.
   const sample = createSample({ seed, conversations: 300, clients: [CLIENT, PEER], unusualShare: 0 });
   await createDelivery(system).send(sample);

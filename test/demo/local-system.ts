@@ -45,6 +45,7 @@ export const createLocalSystem = (clientId: string): LocalSystem => {
         FRESH: "1",
         // The demonstration reads everything back without waiting for rate limits.
         RATE_LIMITS: "off",
+        RATE_LIMITS_DATA_SUBJECT_REQUEST: "off",
         CLIENT_ID: clientId,
         KAFKA_GROUP_ID: GROUP,
         TOPIC_CONVERSATIONS: TOPICS.conversation,

@@ -63,6 +63,7 @@ const another = (value: string): string => {
     loopback: "uniquelocal",
     "10/1s": "11/1s",
     "20/1m": "off",
+    "1/1s,100/1h,1000/1d": "off",
     "0.01": "0.02",
   };
   return others[value] ?? (/^\d+$/.test(value) ? String(Number(value) + 1) : `${value}-other`);

@@ -12,7 +12,7 @@ import { until } from "../system/until.ts";
 import { runSql } from "../system/warehouse-sql.ts";
 
 /** An empty variable counts as absent: what holds for who sets no limit. */
-const DEFAULTS = { RATE_LIMITS: "", AUTH_FAILURE_LIMITS: "" };
+const DEFAULTS = { RATE_LIMITS: "", RATE_LIMITS_DATA_SUBJECT_REQUEST: "", AUTH_FAILURE_LIMITS: "" };
 const SCOPES = ["export", "end_users", "compliance", "campaigns"] as const;
 const MAX = { limit: 1_000_000, reset: 99_999_999_999, retryAfter: 86_400 };
 const READ_TABLES = [
@@ -25,8 +25,8 @@ const READ_TABLES = [
 ];
 
 const rows = OPERATIONS.map((operation, at) => [operation.name, operation, at] as const);
-/** One operation for each limit. */
-const limited = ["conversations", "messages", "end-users", "v2/data-subject-request", "sms"].map((part) => {
+/** One operation for each limit that is the common one. */
+const limited = ["conversations", "messages", "end-users", "sms"].map((part) => {
   const found = OPERATIONS.find(({ path }) => path.includes(part));
   if (found === undefined) throw new Error(`no operation for ${part}`);
   return [found.name, found] as const;
@@ -145,6 +145,24 @@ describe("8. Limits, at the default settings", () => {
     await until("the window is over", 10_000, async () => (await ask(operation, key)).status === 200);
   });
 
+  it("data-subject requests: one a second and a hundred an hour are let in, their status is read as often as a list", async () => {
+    const key = await keyOf("erasing", undefined);
+    const url = `${host}/api/v2/data-subject-request`;
+    const send = (email: string): Promise<Answer> =>
+      call(url, { key, method: "POST", body: { type: "ERASURE", email } });
+    const answers = await Promise.all(Array.from({ length: 8 }, (_, at) => send(`p${at}@example.com`)));
+    const taken = answers.find(({ status }) => status === 200);
+    const refused = answers.filter(({ status }) => status === 429);
+    expect(refused.length).toBeGreaterThanOrEqual(6);
+    for (const answer of refused) {
+      expect(expectError(answer, "rate_limit_exceeded").details).toBe("allowed: 1 request per 1 second");
+      expect(answer.headers.get("retry-after")).toBe("1");
+    }
+    const location = host + (taken?.headers.get("location") ?? "");
+    const reads = await Promise.all(Array.from({ length: 8 }, () => call(location, { key })));
+    expect(reads.map(({ status }) => status)).toEqual(Array(8).fill(200));
+  });
+
   it.each(
     rows,
   )("%s: at the default settings each success has the rate-limit headers, in their ranges", async (name, operation) => {
@@ -164,8 +182,9 @@ describe("8. Limits, at the default settings", () => {
         expect(text, header).toMatch(/^\d+$/);
         return Number(text);
       };
-      expect(number("x-ratelimit-limit")).toBe(10);
-      expect(number("x-ratelimit-remaining")).toBeLessThan(10);
+      const allowed = operation.scope === "compliance" ? 1 : 10;
+      expect(number("x-ratelimit-limit")).toBe(allowed);
+      expect(number("x-ratelimit-remaining")).toBeLessThan(allowed);
       expect(number("x-ratelimit-reset")).toBeGreaterThanOrEqual(before);
       expect(number("x-ratelimit-reset")).toBeLessThanOrEqual(Math.ceil(Date.now() / 1000) + 1);
       expect(number("x-ratelimit-reset")).toBeLessThanOrEqual(MAX.reset);

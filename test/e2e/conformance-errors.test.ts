@@ -32,7 +32,10 @@ beforeAll(async () => {
   operator = { CLICKHOUSE_URL: system.stack.clickhouse.url("migrator") };
   [key, calm] = await Promise.all([system.key("acme", SCOPES), system.key("calm", SCOPES)]);
   const [limited] = await Promise.all([
-    system.anotherApi({ RATE_LIMITS: "10/1s,100/1m,15000/1d" }),
+    system.anotherApi({
+      RATE_LIMITS: "10/1s,100/1m,15000/1d",
+      RATE_LIMITS_DATA_SUBJECT_REQUEST: "10/1s,100/1m,15000/1d",
+    }),
     system.service("export-api"),
     ...["acme", "calm"].map((client) => ops(operator, "campaigns", "create", CAMPAIGN, "--client", client)),
   ]);

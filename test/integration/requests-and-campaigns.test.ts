@@ -92,6 +92,37 @@ describe("requests of data subjects", () => {
     expect((await intake.find("initech", ids[1] ?? ""))?.status).toBe("failed");
   });
 
+  it("are refused by whom they are counted for: unfinished ones, and what was named since midnight", async () => {
+    const of = (name: string, count: number): DataSubject => ({
+      email: `${name}@example.com`,
+      identifiers: Array.from({ length: count }, (_, at) => ({ type: "chatter_id", value: `${name}-${at}` })),
+    });
+    const seen: unknown[] = [];
+    const admit = (usage: unknown): void => void seen.push(usage);
+    await intake.open("counted", of("a", 3), admit);
+    const done = await intake.open("counted", of("b", 1), admit);
+    await jobs.setStatus("counted", done.requestId, "completed");
+    await intake.open("counted-too", of("a", 50));
+    // The same content again is not asked about.
+    await intake.open("counted", of("a", 3), admit);
+    await intake.open("counted", of("c", 0), admit);
+    clock += 86_400_000;
+    const refuse = (usage: unknown): void => {
+      admit(usage);
+      throw new Error("too many");
+    };
+    await expect(intake.open("counted", of("d", 0), refuse)).rejects.toThrow("too many");
+    expect(seen).toEqual([
+      { open: 0, namedToday: 0 },
+      { open: 1, namedToday: 4 },
+      { open: 1, namedToday: 6 },
+      { open: 2, namedToday: 0 },
+    ]);
+    expect(await sql("SELECT count() FROM data_subject_requests FINAL WHERE client_id = 'counted'")).toBe(
+      "3\n",
+    );
+  });
+
   it("never go back, in whatever order states arrive", async () => {
     const { requestId, subject } = await intake.open("hooli", noor);
     const read = async () => (await intake.find("hooli", requestId))?.status;

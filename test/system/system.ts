@@ -82,6 +82,7 @@ export const startSystem = async (
     REDIS_URL: stack.redis.url,
     // Tests exceed the limits of customers; tests of limits set their own.
     RATE_LIMITS: "off",
+    RATE_LIMITS_DATA_SUBJECT_REQUEST: "off",
     AUTH_FAILURE_LIMITS: "off",
     CURSOR_SECRET: "0123456789abcdef0123456789abcdef",
     SUPPRESSION_SECRET: "fedcba9876543210fedcba9876543210",

@@ -6,6 +6,7 @@ export {
   REQUEST_STATUSES,
   type RequestStatus,
   type SubjectIdentifier,
+  namesOf,
   subjectText,
 } from "./contract/data-subject-request.ts";
 export { type DeadLetterFacts, deadLetterOf, deadLetterTopic, replayHeaders } from "./event/dead-letter.ts";

@@ -72,7 +72,12 @@ export {
   type Replay,
   type ReplayStore,
 } from "./upkeep/backfill/replay-store.ts";
-export { createRequestStore, type DataSubjectRequest, type RequestStore } from "./access/request-store.ts";
+export {
+  createRequestStore,
+  type DataSubjectRequest,
+  type RequestStore,
+  type RequestUsage,
+} from "./access/request-store.ts";
 export {
   createRetentionStore,
   type Cutoff,

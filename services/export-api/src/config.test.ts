@@ -53,6 +53,7 @@ it.each([
   ["TRUSTED_PROXIES", "everybody"],
   ["LEGACY_SUNSET", "next year"],
   ["MAX_PAGES", "0"],
+  ["MAX_OPEN_DATA_SUBJECT_REQUESTS", "0"],
 ])("refuses %s=%s", (name, value) => {
   expect(problemsOf({ ...REQUIRED, [name]: value })).toEqual([name]);
 });
@@ -73,7 +74,23 @@ it("has one allowance for all operations, and others where they are given", () =
     { requests: 5, seconds: 1 },
     { requests: 100, seconds: 60 },
   ];
-  expect(rateLimits).toMatchObject({ conversations: all, messages: all, sms_trigger: all, end_users: [] });
+  expect(rateLimits).toMatchObject({ conversations: all, messages: all, end_users: [] });
+});
+
+it("takes data-subject requests at a human pace whatever the others have, and their status as often as anything", () => {
+  const { rateLimits, requestCaps } = readConfig({ ...REQUIRED, RATE_LIMITS: "50/1s" });
+  expect(rateLimits).toMatchObject({
+    data_subject_request: [
+      { requests: 1, seconds: 1 },
+      { requests: 100, seconds: 3_600 },
+      { requests: 1_000, seconds: 86_400 },
+    ],
+    data_subject_request_status: [{ requests: 50, seconds: 1 }],
+  });
+  expect(requestCaps).toEqual({ open: 1_000, identifiersPerDay: 5_000 });
+  expect(readConfig({ ...REQUIRED, RATE_LIMITS_DATA_SUBJECT_REQUEST: "off" }).rateLimits).toMatchObject({
+    data_subject_request: [],
+  });
 });
 
 it("finds the user for data-subject requests beside the address of the other one", () => {

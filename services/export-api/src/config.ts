@@ -27,6 +27,9 @@ const rateWindows = z.string().transform((text, context): readonly RateWindow[] 
 
 const commonRateLimits = variable("RATE_LIMITS", rateWindows.prefault("10/1s"));
 
+/** Of a human scale: nobody is erased every 100 ms. */
+const REQUEST_WINDOWS = "1/1s,100/1h,1000/1d";
+
 /** Limits of an operation for clients without their own: its variable, or else RATE_LIMITS. */
 const rateLimits =
   (operation: string): SettingReader<readonly RateWindow[]> =>
@@ -100,9 +103,15 @@ const SETTINGS = {
     conversations: rateLimits("CONVERSATIONS"),
     messages: rateLimits("MESSAGES"),
     end_users: rateLimits("END_USERS"),
-    data_subject_request: rateLimits("DATA_SUBJECT_REQUEST"),
+    data_subject_request: variable("RATE_LIMITS_DATA_SUBJECT_REQUEST", rateWindows.prefault(REQUEST_WINDOWS)),
+    data_subject_request_status: rateLimits("DATA_SUBJECT_REQUEST_STATUS"),
     sms_trigger: rateLimits("SMS_TRIGGER"),
   } satisfies Record<LimitName, unknown>,
+  /** What one client may have in data-subject requests. */
+  requestCaps: {
+    open: variable("MAX_OPEN_DATA_SUBJECT_REQUESTS", count(1_000)),
+    identifiersPerDay: variable("MAX_DATA_SUBJECT_IDENTIFIERS_PER_DAY", count(5_000)),
+  },
   /** Limits of failed authentications per address. */
   authFailureLimits: variable("AUTH_FAILURE_LIMITS", rateWindows.prefault("20/1m")),
   pages: {

@@ -107,7 +107,13 @@ const app = createExportApp({
     now: Date.now,
   }),
   settled: createSettledCache({ load: settled.load, maxAgeMs: SETTLED_MAX_AGE_MS, clock }),
-  compliance: { requests, jobs },
+  compliance: {
+    requests,
+    jobs,
+    caps: config.requestCaps,
+    now: Date.now,
+    onCapped: (cap) => limitMetrics.limited.inc({ limit: cap }),
+  },
   campaigns: {
     campaigns,
     publisher,

@@ -62,6 +62,10 @@ describe("a data-subject request", () => {
     ["identifiers.0", { ...erasure, identifiers: ["a"] }],
     ["identifiers.0.value", { ...erasure, identifiers: [{ type: "chatter_id", value: "" }] }],
     ["identifiers.0.value", { ...erasure, identifiers: [{ type: "end_user_id", value: "" }] }],
+    ["identifiers.0.value", { ...erasure, identifiers: [{ type: "end_user_id", value: " \t" }] }],
+    ["identifiers.0.value", { ...erasure, identifiers: [{ type: "chatter_id", value: "a\u0000b" }] }],
+    ["identifiers.0.value", { ...erasure, identifiers: [{ type: "chatter_id", value: "a".repeat(257) }] }],
+    ["identifiers.0.value", { ...erasure, identifiers: [{ type: "email", value: `${"a".repeat(65)}@b` }] }],
     ["identifiers.0.value", { ...erasure, identifiers: [{ type: "email", value: "a" }] }],
     ["identifiers.0", { ...erasure, identifiers: [{ type: "email", value: "a@b", more: 1 }] }],
     ["", { ...erasure, email: "a@b", reason: "asked" }],
@@ -69,6 +73,33 @@ describe("a data-subject request", () => {
     const result = dataSubjectRequestSchema.safeParse(body);
     const paths = result.error?.issues.map((issue) => issue.path.join("."));
     expect(paths?.[0]?.startsWith(path)).toBe(true);
+  });
+
+  // Words that stand in the place of an id: as one they would erase everybody.
+  it.each([
+    "agent",
+    "bot",
+    "platform",
+    "None",
+    "null",
+    " Bot ",
+  ])("is refused for the word %j as an id", (value) => {
+    for (const type of ["chatter_id", "end_user_id"]) {
+      const body = { ...erasure, identifiers: [{ type, value }] };
+      expect(dataSubjectRequestSchema.safeParse(body).error?.issues).toMatchObject([
+        { path: ["identifiers", 0, "value"], message: expect.stringContaining("stands for no person") },
+      ]);
+    }
+  });
+
+  it("takes ids of 256 characters and addresses of 320", () => {
+    const longest = `${"a".repeat(64)}@${"b".repeat(255)}`;
+    const body = {
+      ...erasure,
+      email: longest,
+      identifiers: [{ type: "chatter_id", value: "a".repeat(256) }],
+    };
+    expect(subjectOf(body)).toMatchObject({ email: longest });
   });
 
   it("is not looked at entry by entry when it has too many", () => {

@@ -6,22 +6,36 @@ export const REQUEST_STATUSES = ["received", "queued", "running", "failed", "com
 export type RequestStatus = (typeof REQUEST_STATUSES)[number];
 
 const MAX_IDENTIFIERS = 100;
+const MAX_ID_LENGTH = 256;
 
-// Permissive: only the mail system knows which addresses are valid.
-const EMAIL = /^\s*[^\s@]+@[^\s@]+\s*$/;
+// Permissive: only the mail system knows which addresses are valid. Lengths are those of RFC 5321.
+const CONTROL = String.raw`\u0000-\u001f\u007f-\u009f`;
+const EMAIL = new RegExp(String.raw`^\s*[^\s@${CONTROL}]{1,64}@[^\s@${CONTROL}]{1,255}\s*$`);
+const VISIBLE = new RegExp(String.raw`^[^${CONTROL}]*[^\s${CONTROL}][^${CONTROL}]*$`);
 
 const email = z
   .string()
-  .max(320, "must have at most 320 characters")
+  .max(512, "must have at most 64 characters, @, and at most 255 characters")
   .regex(EMAIL, "must be an e-mail address")
   .refine((text) => text.isWellFormed(), "holds half a surrogate pair")
   .trim();
 
+/**
+ * Words that stand where the id of a person may stand (sections 2.1 and 2.2 of the specification): as an id they
+ * would name every person of a client.
+ */
+const RESERVED = new Set(["agent", "bot", "platform", "none", "null", "undefined", "baseline"]);
+
 const personId = z
   .string()
   .min(1, "must not be empty")
-  .max(1_000, "must have at most 1000 characters")
-  .refine((text) => text.isWellFormed(), "holds half a surrogate pair");
+  .max(MAX_ID_LENGTH, `must have at most ${MAX_ID_LENGTH} characters`)
+  .regex(VISIBLE, "must not be blank, and hold no control characters")
+  .refine((text) => text.isWellFormed(), "holds half a surrogate pair")
+  .refine(
+    (text) => !RESERVED.has(text.trim().toLowerCase()),
+    `is a word that stands for no person: ${[...RESERVED].join(", ")}`,
+  );
 
 const identifier = z.discriminatedUnion(
   "type",
@@ -70,6 +84,10 @@ export const dataSubjectOf = (body: DataSubjectRequestBody): DataSubject | undef
   const subject = { email: typeof body.email === "string" ? emailForm(body.email) : null, identifiers };
   return subject.email === null && identifiers.length === 0 ? undefined : subject;
 };
+
+/** The identifiers of the person, each with its kind, the address of the request first. */
+export const namesOf = ({ email: address, identifiers }: DataSubject): readonly SubjectIdentifier[] =>
+  address === null ? identifiers : [{ type: "email", value: address }, ...identifiers];
 
 /** A text that is equal exactly for equal subjects. */
 export const subjectText = ({ email: address, identifiers }: DataSubject): string =>

@@ -8,6 +8,7 @@ export const LIMIT_NAMES = [
   "messages",
   "end_users",
   "data_subject_request",
+  "data_subject_request_status",
   "sms_trigger",
 ] as const;
 export type LimitName = (typeof LIMIT_NAMES)[number];

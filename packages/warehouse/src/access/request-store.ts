@@ -1,6 +1,7 @@
 import { createHmac } from "node:crypto";
 import {
   type DataSubject,
+  namesOf,
   REQUEST_STATUSES,
   type RequestStatus,
   subjectText,
@@ -15,9 +16,19 @@ export type DataSubjectRequest = {
   readonly requestId: string;
   readonly type: "ERASURE";
   readonly subject: DataSubject;
+  /** Addresses and ids that the request was made with. */
+  readonly named: number;
   readonly status: RequestStatus;
   readonly receivedAt: number;
   readonly updatedAt: number;
+};
+
+/** What one client has of requests. */
+export type RequestUsage = {
+  /** Unfinished requests. */
+  readonly open: number;
+  /** Addresses and ids in the requests of this day, UTC. */
+  readonly namedToday: number;
 };
 
 /**
@@ -31,8 +42,14 @@ export type RequestStore = {
   /**
    * Returns the unfinished request for this subject, or a new one in state `received` once ClickHouse has
    * acknowledged its row. Concurrent calls, also of several processes, lead to one request.
+   *
+   * @param admit may throw to refuse a new request; requests that come at once are not counted for each other
    */
-  open(clientId: string, subject: DataSubject): Promise<DataSubjectRequest>;
+  open(
+    clientId: string,
+    subject: DataSubject,
+    admit?: (usage: RequestUsage) => void,
+  ): Promise<DataSubjectRequest>;
   /**
    * Advances a request to `status`. A status behind the stored one has no effect, so repeated and late calls
    * are harmless. false: there is no such request.
@@ -46,13 +63,15 @@ export type StoredRequest = {
   request_type: string;
   email: string;
   identifiers: string;
+  named: number;
   status: RequestStatus;
   received_ms: string | number;
   updated_ms: string | number;
 };
 
 export const FINISHED: ReadonlySet<RequestStatus> = new Set(["completed", "failed"]);
-export const REQUEST_COLUMNS = `request_id, request_type, email, identifiers, status,
+const UNFINISHED = `status NOT IN (${[...FINISHED].map((status) => `'${status}'`).join()})`;
+export const REQUEST_COLUMNS = `request_id, request_type, email, identifiers, named, status,
   toUnixTimestamp64Milli(received_at) AS received_ms, toUnixTimestamp64Milli(updated_at) AS updated_ms`;
 const LAST_MS = 2n ** 48n - 1n;
 
@@ -83,6 +102,7 @@ export const toRequest = (clientId: string, row: StoredRequest): DataSubjectRequ
     email: row.email === "" ? null : row.email,
     identifiers: JSON.parse(row.identifiers) as DataSubject["identifiers"],
   },
+  named: row.named,
   status: row.status,
   receivedAt: Number(row.received_ms),
   updatedAt: Number(row.updated_ms),
@@ -95,6 +115,7 @@ const toRow = (request: DataSubjectRequest): Record<string, unknown> => ({
   request_type: request.type,
   email: request.subject.email ?? "",
   identifiers: JSON.stringify(request.subject.identifiers),
+  named: request.named,
   status: request.status,
   received_at: new Date(request.receivedAt).toISOString(),
   updated_at: new Date(request.updatedAt).toISOString(),
@@ -139,6 +160,17 @@ export function createRequestStore(deps: {
       { parameters },
     );
 
+  const usageOf = async (clientId: string, at: number): Promise<RequestUsage> => {
+    const [row] = await session.rows<{ open: string; today: string }>(
+      "requests.usage",
+      `SELECT toString(countIf(${UNFINISHED})) AS open,
+        toString(sumIf(named, received_at >= toStartOfDay(fromUnixTimestamp64Milli({now:Int64}, 'UTC')))) AS today
+        FROM data_subject_requests FINAL WHERE client_id = {client:String}`,
+      { parameters: { client: clientId, now: at } },
+    );
+    return { open: Number(row?.open), namedToday: Number(row?.today) };
+  };
+
   const insert = (request: DataSubjectRequest): Promise<void> => insertRequest(session, request);
 
   async function find(clientId: string, requestId: string): Promise<DataSubjectRequest | null> {
@@ -148,7 +180,7 @@ export function createRequestStore(deps: {
 
   return {
     find,
-    async open(clientId, subject) {
+    async open(clientId, subject, admit) {
       const digest = digestOf(idSecret, clientId, subject);
       // "." follows "-" in ASCII, so this range is exactly the ids that begin with the digest and a dash.
       const rows = await select("request_id >= {from:String} AND request_id < {to:String}", {
@@ -158,13 +190,15 @@ export function createRequestStore(deps: {
       });
       const open = rows.find(({ status }) => !FINISHED.has(status));
       if (open !== undefined) return toRequest(clientId, open);
-      const number = Math.max(0, ...rows.map((row) => numberOf(row.request_id) + 1));
       const at = deps.now();
+      admit?.(await usageOf(clientId, at));
+      const number = Math.max(0, ...rows.map((row) => numberOf(row.request_id) + 1));
       const request: DataSubjectRequest = {
         clientId,
         requestId: `${digest}-${number}`,
         type: "ERASURE",
         subject,
+        named: namesOf(subject).length,
         status: "received",
         receivedAt: at,
         updatedAt: at,

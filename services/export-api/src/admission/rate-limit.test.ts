@@ -12,6 +12,7 @@ const DEFAULTS = {
   messages: [SECOND, { requests: 3, seconds: 60 }],
   end_users: [],
   data_subject_request: [SECOND],
+  data_subject_request_status: [SECOND],
   sms_trigger: [SECOND],
 };
 

@@ -80,7 +80,8 @@ export const ERRORS = {
     status: 413,
     type: "content_too_large",
     message: "The maximum request size is exceeded",
-    description: "The request is larger than 4,000,000 bytes; `details` states the limit and the length",
+    description:
+      "The request is larger than 4,000,000 bytes, or than its operation takes; `details` states the limit and the length",
     example: "limit: 4000000 bytes; actual length: 4000001 bytes",
     meets: "every",
   },
@@ -104,7 +105,8 @@ export const ERRORS = {
     status: 429,
     type: "rate_limit_exceeded",
     message: "Too many requests",
-    description: "Too many requests, or too many failed authentications; `details` states the allowed rate",
+    description:
+      "Too many requests, too many failed authentications, or too much of what one client may have; `details` states what is allowed",
     example: "allowed: 10 requests per 1 second",
     header: "Retry-After",
     meets: "key",
@@ -269,6 +271,10 @@ export const rateLimitExceeded = (rate: string, retryAfter: number): ApiError =>
     details: `allowed: ${rate}`,
     headers: { "retry-after": String(retryAfter) },
   });
+
+/** 429 for what a client may have of something; `details` name the bound and what counts, `retryAfter` is in seconds. */
+export const quotaExceeded = (details: string, retryAfter: number): ApiError =>
+  new ApiError("RateLimitExceeded", { details, headers: { "retry-after": String(retryAfter) } });
 
 /** 503 when a later attempt may succeed, else 500. The caller logs the error under `errorId`. */
 const internalError = (errorId: string, retryable: boolean): ErrorAnswer =>

@@ -226,6 +226,9 @@ export const createTestApp = (reader: Reader, overrides: Partial<ExportAppDeps> 
     compliance: {
       requests: { find: () => Promise.resolve(null), open: unused, setStatus: unused },
       jobs: { add: unused },
+      caps: { open: 1, identifiersPerDay: 1 },
+      now: Date.now,
+      onCapped: () => undefined,
     },
     campaigns: {
       campaigns: { find: () => Promise.resolve(null) },

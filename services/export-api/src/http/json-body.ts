@@ -24,7 +24,7 @@ const requireJson = ({ "content-type": type, "content-encoding": encoding }: Inc
 };
 
 /** All bytes of the body. At the first byte over the limit it rejects and leaves the rest unread. */
-const readBytes = async (request: IncomingMessage): Promise<Buffer> => {
+const readBytes = async (request: IncomingMessage, limit: number): Promise<Buffer> => {
   const chunks: Buffer[] = [];
   let length = 0;
   // Stays after a refusal: a later error of the connection must not end the process.
@@ -34,7 +34,7 @@ const readBytes = async (request: IncomingMessage): Promise<Buffer> => {
     for await (const chunk of request.iterator({ destroyOnReturn: false })) {
       const bytes = chunk as Buffer;
       length += bytes.length;
-      if (length > MAX_BODY_BYTES) throw contentTooLarge(MAX_BODY_BYTES, length);
+      if (length > limit) throw contentTooLarge(limit, length);
       chunks.push(bytes);
     }
   } catch (error) {
@@ -77,15 +77,15 @@ const parse = (bytes: Buffer): unknown => {
 /**
  * Reads a JSON body. Fastify's own parser (`bodyLimit`, `onProtoPoisoning`) would read it before the key is
  * checked, and its error for a large body has no actual length.
- * @throws ApiError 415 for another media type, charset or content coding; 413 above `MAX_BODY_BYTES`,
+ * @throws ApiError 415 for another media type, charset or content coding; 413 above `limit` bytes,
  * announced or arrived (the rest is not read, so the connection has to close); 400 for a body that is not
  * UTF-8 or JSON, breaks off, or holds more than `MAX_BODY_VALUES` commas and opening brackets
  */
-export const readJsonBody = async (request: IncomingMessage): Promise<unknown> => {
+export const readJsonBody = async (request: IncomingMessage, limit = MAX_BODY_BYTES): Promise<unknown> => {
   requireJson(request.headers);
   const announced = Number(request.headers["content-length"] ?? 0);
-  if (announced > MAX_BODY_BYTES) throw contentTooLarge(MAX_BODY_BYTES, announced);
-  return parse(await readBytes(request));
+  if (announced > limit) throw contentTooLarge(limit, announced);
+  return parse(await readBytes(request, limit));
 };
 
 const shorten = (name: string): string => (name.length > MAX_NAME ? `${name.slice(0, MAX_NAME)}…` : name);

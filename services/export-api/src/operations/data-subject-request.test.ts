@@ -1,33 +1,46 @@
-import { subjectText } from "@conversation-export/domain";
+import { namesOf, subjectText } from "@conversation-export/domain";
 import { type ErasureData, erasureJob, type JobClient } from "@conversation-export/queue";
 import { ServiceError } from "@conversation-export/runtime";
 import type { DataSubjectRequest, RequestStore } from "@conversation-export/warehouse";
 import { describe, expect, it } from "vitest";
-import { createDataSubjectRequests } from "./data-subject-request.ts";
+import { createDataSubjectRequests, type RequestCaps } from "./data-subject-request.ts";
 import { type Answer, serve } from "../http/json-body.fixture.ts";
 
 const V1 = "/api/v1/data-subject-request";
 const V2 = "/api/v2/data-subject-request";
 
+const NOW = Date.UTC(2026, 9, 4, 23, 58, 30);
+
 /** Requests in memory in the place of the warehouse, and what was put into the queue. */
-const createDeps = () => {
+const createDeps = (caps: RequestCaps = { open: 1_000, identifiersPerDay: 5_000 }) => {
   const stored = new Map<string, DataSubjectRequest>();
   const queued: ErasureData[] = [];
   const steps: string[] = [];
   const trouble: { queue?: Error; store?: Error } = {};
   const requests: Pick<RequestStore, "find" | "open" | "setStatus"> = {
     find: (clientId, requestId) => Promise.resolve(stored.get(`${clientId} ${requestId}`) ?? null),
-    open: (clientId, subject) => {
+    open: (clientId, subject, admit) => {
       if (trouble.store !== undefined) return Promise.reject(trouble.store);
       const same = [...stored.values()].find(
         (one) => one.clientId === clientId && subjectText(one.subject) === subjectText(subject),
       );
       steps.push("open");
       if (same !== undefined) return Promise.resolve(same);
+      const own = [...stored.values()].filter((one) => one.clientId === clientId);
+      admit?.({ open: own.length, namedToday: own.reduce((sum, { named }) => sum + named, 0) });
       const requestId = `${String(stored.size).padStart(32, "0")}-0`;
       const at = Date.UTC(2026, 9, 4);
       const times = { receivedAt: at, updatedAt: at };
-      const made = { clientId, requestId, type: "ERASURE", subject, status: "received", ...times } as const;
+      const named = namesOf(subject).length;
+      const made: DataSubjectRequest = {
+        clientId,
+        requestId,
+        type: "ERASURE",
+        subject,
+        named,
+        status: "received",
+        ...times,
+      };
       stored.set(`${clientId} ${requestId}`, made);
       return Promise.resolve(made);
     },
@@ -46,7 +59,9 @@ const createDeps = () => {
       return Promise.resolve({ id: type.name, added: true });
     },
   };
-  return { requests, jobs, stored, queued, steps, trouble };
+  const capped: string[] = [];
+  const onCapped = (cap: string) => void capped.push(cap);
+  return { requests, jobs, stored, queued, steps, trouble, caps, capped, onCapped, now: () => NOW };
 };
 
 const idIn = ({ headers }: Answer): string => headers.get("location")?.replace(`${V2}/`, "") ?? "";
@@ -115,6 +130,58 @@ describe("POST data-subject-request", () => {
       details: "a: unknown parameter",
     });
     expect(deps.stored.size).toBe(0);
+  });
+
+  it("refuses one open request too many, says when there is room, and takes the same content again", async () => {
+    const deps = createDeps({ open: 2, identifiersPerDay: 5_000 });
+    const { post } = await serve(createDataSubjectRequests(deps));
+    for (const email of ["a@b", "b@b"]) await post(V2, { type: "ERASURE", email });
+    const refused = await post(V1, { type: "ERASURE", email: "c@b" });
+    expect(refused).toMatchObject({
+      status: 429,
+      body: { errors: [{ type: "rate_limit_exceeded" }] },
+      details: "allowed: 2 open data-subject requests; open: 2; again: when one of them has finished",
+    });
+    expect(refused.headers.get("retry-after")).toBe("300");
+    expect(await post(V2, { type: "ERASURE", email: "B@b" })).toMatchObject({ status: 200 });
+    expect(await post(V2, { type: "ERASURE", email: "c@b" }, { clientId: "globex" })).toMatchObject({
+      status: 200,
+    });
+    expect(deps.stored.size).toBe(3);
+    expect(deps.capped).toEqual(["open_data_subject_requests"]);
+  });
+
+  it("refuses more identifiers than a client may name in a day", async () => {
+    const deps = createDeps({ open: 1_000, identifiersPerDay: 5 });
+    const { post } = await serve(createDataSubjectRequests(deps));
+    const of = (name: string, count: number) => ({
+      type: "ERASURE",
+      email: `${name}@b`,
+      identifiers: Array.from({ length: count }, (_, at) => ({ type: "chatter_id", value: `${name}-${at}` })),
+    });
+    expect(await post(V2, of("a", 2))).toMatchObject({ status: 200 });
+    const refused = await post(V2, of("b", 2));
+    expect(refused).toMatchObject({
+      status: 429,
+      details:
+        "allowed: 5 addresses and ids per 1 day in data-subject requests; today: 3; in this request: 3; " +
+        "again: 2026-10-05T00:00:00.000Z",
+    });
+    expect(refused.headers.get("retry-after")).toBe("90");
+    expect(await post(V2, of("b", 1))).toMatchObject({ status: 200 });
+    expect(deps.capped).toEqual(["data_subject_identifiers"]);
+  });
+
+  it("takes 65,536 bytes and no more", async () => {
+    const deps = createDeps();
+    const { post } = await serve(createDataSubjectRequests(deps));
+    const body = JSON.stringify({ type: "ERASURE", email: "a@b" });
+    expect(await post(V2, body.padEnd(65_536))).toMatchObject({ status: 200 });
+    const refused = await post(V2, body.padEnd(65_537));
+    expect(refused).toMatchObject({
+      status: 413,
+      details: "limit: 65536 bytes; actual length: 65537 bytes",
+    });
   });
 
   it("answers 503 while the queue is away, keeps the row, and finishes it later", async () => {

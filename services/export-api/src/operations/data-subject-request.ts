@@ -1,13 +1,15 @@
 import {
+  type DataSubject,
   dataSubjectOf,
   dataSubjectRequestSchema,
   formatTimestamp,
+  namesOf,
   REQUEST_STATUSES,
 } from "@conversation-export/domain";
 import { erasureJob, erasureJobId, type JobClient } from "@conversation-export/queue";
-import type { DataSubjectRequest, RequestStore } from "@conversation-export/warehouse";
+import type { DataSubjectRequest, RequestStore, RequestUsage } from "@conversation-export/warehouse";
 import { z } from "zod";
-import { resourceMissing, unprocessable } from "../http/api-error.ts";
+import { quotaExceeded, resourceMissing, unprocessable } from "../http/api-error.ts";
 import type { Call, Endpoint } from "./endpoint.ts";
 import { type Description, header } from "../openapi/description.ts";
 import { checkBody, readJsonBody, requireNoQuery, sendJson } from "../http/json-body.ts";
@@ -19,6 +21,12 @@ const pathOf = (version: Version): string => `/api/${version}/data-subject-reque
 
 /** The form of the ids that the store makes. */
 const REQUEST_ID = /^[0-9a-f]{32}-\d{1,9}$/;
+
+/** Holds a hundred identifiers of any length in one-byte letters. */
+const MAX_REQUEST_BYTES = 65_536;
+/** An erasure takes minutes. */
+const RETRY_WHEN_FULL_SECONDS = 300;
+const DAY_MS = 86_400_000;
 
 const JSON_TYPE = "application/json";
 const PERSON = { email: "jane@example.com", identifiers: [{ type: "chatter_id", value: "64f1c0ffee" }] };
@@ -58,7 +66,9 @@ const acceptDescription = (version: Version): Description => ({
   tag: "Compliance",
   text:
     "Accepts a request for erasure, which is done later. Unknown people are accepted too. Sending the same again before " +
-    "it has finished leads to the same request.",
+    "it has finished leads to the same request. The body has at most 65,536 bytes. A client may have so many open requests, " +
+    "and name so many addresses and ids in a day (UTC): one more is a 429 that says which bound it is, how much counts, and " +
+    "when there is room again.",
   requestBody: { required: true, content: { [JSON_TYPE]: { schema: describedBody } } },
   success: {
     description: "Accepted and kept",
@@ -86,6 +96,39 @@ const statusDescription = (version: Version): Description => ({
 export type DataSubjectRequestDeps = {
   readonly requests: Pick<RequestStore, "find" | "open" | "setStatus">;
   readonly jobs: Pick<JobClient, "add">;
+  readonly caps: RequestCaps;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  /** Called with the name of the cap that refuses a request. */
+  readonly onCapped: (cap: "open_data_subject_requests" | "data_subject_identifiers") => void;
+};
+
+/** What one client may have: unfinished requests, and addresses and ids in the requests of one day (UTC). */
+export type RequestCaps = { readonly open: number; readonly identifiersPerDay: number };
+
+/** Refuses a request for `subject` beyond the caps. @throws ApiError 429 */
+const checkCaps = (
+  subject: DataSubject,
+  usage: RequestUsage,
+  { caps, now, onCapped }: Pick<DataSubjectRequestDeps, "caps" | "now" | "onCapped">,
+): void => {
+  if (usage.open >= caps.open) {
+    onCapped("open_data_subject_requests");
+    throw quotaExceeded(
+      `allowed: ${caps.open} open data-subject requests; open: ${usage.open}; again: when one of them has finished`,
+      RETRY_WHEN_FULL_SECONDS,
+    );
+  }
+  const { length } = namesOf(subject);
+  if (usage.namedToday + length <= caps.identifiersPerDay) return;
+  onCapped("data_subject_identifiers");
+  const at = now();
+  const tomorrow = Math.floor(at / DAY_MS + 1) * DAY_MS;
+  throw quotaExceeded(
+    `allowed: ${caps.identifiersPerDay} addresses and ids per 1 day in data-subject requests; today: ${usage.namedToday}; ` +
+      `in this request: ${length}; again: ${new Date(tomorrow).toISOString()}`,
+    Math.ceil((tomorrow - at) / 1000),
+  );
 };
 
 const view = (request: DataSubjectRequest): z.infer<typeof statusSchema> => ({
@@ -104,14 +147,16 @@ const view = (request: DataSubjectRequest): z.infer<typeof statusSchema> => ({
  */
 export const createDataSubjectRequests = (deps: DataSubjectRequestDeps): readonly Endpoint[] => {
   const { requests, jobs } = deps;
-  const common = { scope: "compliance", limit: "data_subject_request", slot: "body" } as const;
+  const common = { scope: "compliance", slot: "body" } as const;
 
   const accept = async ({ request, reply, client }: Call): Promise<void> => {
     requireNoQuery(request.raw.url ?? "");
-    const body = checkBody(dataSubjectRequestSchema, await readJsonBody(request.raw));
+    const body = checkBody(dataSubjectRequestSchema, await readJsonBody(request.raw, MAX_REQUEST_BYTES));
     const subject = dataSubjectOf(body);
     if (subject === undefined) throw unprocessable(["body: an email or at least one identifier is required"]);
-    const { requestId, status } = await requests.open(client.clientId, subject);
+    const { requestId, status } = await requests.open(client.clientId, subject, (usage) =>
+      checkCaps(subject, usage, deps),
+    );
     const id = erasureJobId(requestId);
     await jobs.add(erasureJob, { clientId: client.clientId, requestId }, { id });
     if (status === "received") await requests.setStatus(client.clientId, requestId, "queued");
@@ -130,6 +175,7 @@ export const createDataSubjectRequests = (deps: DataSubjectRequestDeps): readonl
   return VERSIONS.flatMap((version) => [
     {
       ...common,
+      limit: "data_subject_request",
       method: "POST",
       paths: [pathOf(version)],
       description: acceptDescription(version),
@@ -137,6 +183,7 @@ export const createDataSubjectRequests = (deps: DataSubjectRequestDeps): readonl
     },
     {
       ...common,
+      limit: "data_subject_request_status",
       method: "GET",
       paths: [`${pathOf(version)}/:id`],
       description: statusDescription(version),
