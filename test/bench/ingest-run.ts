@@ -8,7 +8,14 @@ import { runSql } from "./warehouse-http.ts";
 /** Tables whose rows are counted: the tables of records. */
 const COUNTED = ["conversations", "messages"] as const;
 /** All tables that events are written to. */
-export const STORED = [...COUNTED, "conversation_updates", "handoffs", "record_dates", "landing"] as const;
+export const STORED = [
+  ...COUNTED,
+  "conversation_updates",
+  "handoffs",
+  "record_dates",
+  "changes",
+  "landing",
+] as const;
 
 /** Sends a sample to the bus. Returns its number of events and their mean size in bytes. */
 export const fillBus = async (

@@ -53,7 +53,7 @@ export const benchIngest = async (
 
   const operator = system.stack.clickhouse.url("migrator");
   const truncate = async (url: string): Promise<void> => {
-    for (const table of ["conversations", "conversation_updates", "handoffs", "record_dates"]) {
+    for (const table of ["conversations", "conversation_updates", "handoffs", "record_dates", "changes"]) {
       await runSql(url, `TRUNCATE TABLE ${table} SYNC`);
     }
   };

@@ -41,7 +41,7 @@ const LISTS: readonly ChangeList[] = ["conversations", "messages", "end_users"];
 const RECORDS = bySize(150, 1_500);
 const SAMPLE = bySize(120, 3_000);
 /** The least time of all rounds. */
-const LOAD_MS = bySize(20_000, 600_000);
+const LOAD_MS = bySize(12_000, 600_000);
 const DEADLINE_MS = bySize(120_000, 600_000);
 
 const INGEST = {
