@@ -15,11 +15,11 @@ const contentOf = (file: string): string => {
 };
 
 /**
- * Installs what `deploy/check/<name>-requirements.txt` names, once, into a folder of its own below `.local`;
+ * Installs what `deploy/check/python/<name>.txt` names, once, into a folder of its own below `.local`;
  * gives the folder of the programs.
  */
 export const preparePythonTools = async (name: string): Promise<string> => {
-  const requirements = join(ROOT, `deploy/check/${name}-requirements.txt`);
+  const requirements = join(ROOT, `deploy/check/python/${name}.txt`);
   const folder = join(ROOT, ".local", `${name}-tools`);
   const done = join(folder, "requirements.txt");
   const wanted = readFileSync(requirements, "utf8");
@@ -29,7 +29,7 @@ export const preparePythonTools = async (name: string): Promise<string> => {
     rmSync(folder, { recursive: true, force: true });
     mkdirSync(folder, { recursive: true });
     await run("python3", ["-m", "venv", join(folder, "venv")]);
-    const pip = ["-m", "pip", "install", "--quiet", "--requirement", requirements];
+    const pip = ["-m", "pip", "install", "--quiet", "--require-hashes", "--requirement", requirements];
     await run(join(folder, "venv/bin/python"), pip);
     writeFileSync(done, wanted);
   }
