@@ -3,7 +3,7 @@
 # bash, because make starts simple commands without a shell, and then ignores the PATH below
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: alerts help setup tools check format test test-cluster chart chart-cluster contract soak bench up down restart status demo
+.PHONY: alerts release sbom help setup tools check format test test-cluster chart chart-cluster contract soak bench up down restart status demo
 
 bin := $(CURDIR)/node_modules/.bin
 machine_path := $(subst $(bin):,,$(PATH))
@@ -48,6 +48,12 @@ contract: tools setup ## the running interface against its own OpenAPI document 
 
 test-cluster: tools setup ## tests on two shards of ClickHouse behind Distributed tables, SIZE=full for larger ones
 	@node deploy/check/run-tests.ts cluster
+
+sbom: setup ## the components of the image with their licences (CycloneDX), in dist
+	@node deploy/release/release.ts sbom
+
+release: setup ## image, chart archive, SBOM and checksums in dist, from a clean tree whose versions agree
+	@PATH="$(CURDIR)/.cache/bin:$$PATH" node deploy/release/release.ts
 
 soak: ## the same tests at full sizes
 	@$(MAKE) --no-print-directory test SIZE=full

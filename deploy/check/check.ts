@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { availableParallelism } from "node:os";
 
 /** Scripts of package.json, slowest first, so that they end at about the same time. */
-const STEPS = ["lint", "types", "dead-code", "format:check", "import-law"];
+const STEPS = ["lint", "types", "dead-code", "licences", "format:check", "import-law"];
 
 interface StepResult {
   readonly exitCode: number;

@@ -1,0 +1,30 @@
+import { expect, it } from "vitest";
+import { isPinned, releaseProblems } from "./release-state.ts";
+
+const good = {
+  changes: "",
+  version: "1.2.0",
+  chart: { version: "1.2.0", appVersion: "1.2.0" },
+  changelog: "# Changelog\n\n## Unreleased\n\n## 1.2.0 - 2026-11-22\n",
+};
+
+it("accepts a clean tree whose versions agree", () => {
+  expect(releaseProblems(good)).toEqual([]);
+});
+
+it.each([
+  ["a changed file", { changes: " M README.md" }, "not committed"],
+  ["another version of the chart", { chart: { version: "1.1.0", appVersion: "1.2.0" } }, "chart is 1.1.0"],
+  ["another version in the chart", { chart: { version: "1.2.0", appVersion: "1.1.0" } }, "appVersion"],
+  ["no entry in the changelog", { changelog: "## 1.2.01\n## 1x2x0\n" }, "CHANGELOG.md"],
+])("refuses %s", (_, change, said) => {
+  const problems = releaseProblems({ ...good, ...change });
+  expect(problems).toHaveLength(1);
+  expect(problems[0]).toContain(said);
+});
+
+it("tells a digest from a tag", () => {
+  expect(isPinned(`node:24-slim@sha256:${"0".repeat(64)}`)).toBe(true);
+  expect(isPinned("node:24-slim")).toBe(false);
+  expect(isPinned("node:24-slim@sha256:0")).toBe(false);
+});

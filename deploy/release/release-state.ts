@@ -1,0 +1,23 @@
+/** What a release is made of, as the files of the tree have it. */
+export type ReleaseState = {
+  /** Output of `git status --porcelain`. */
+  readonly changes: string;
+  readonly version: string;
+  readonly chart: { readonly version: string; readonly appVersion: string };
+  readonly changelog: string;
+};
+
+/** Reasons why this tree must not be released; none when it may. */
+export const releaseProblems = ({ changes, version, chart, changelog }: ReleaseState): string[] => {
+  const problems: string[] = [];
+  if (changes !== "") problems.push(`the tree has changes that are not committed:\n${changes}`);
+  for (const [name, value] of Object.entries(chart)) {
+    if (value !== version) problems.push(`${name} of the chart is ${value}, package.json has ${version}`);
+  }
+  const heading = new RegExp(`^## ${version.replaceAll(".", "\\.")}( |$)`, "m");
+  if (!heading.test(changelog)) problems.push(`CHANGELOG.md has no heading "## ${version}"`);
+  return problems;
+};
+
+/** A tag can be moved to another image; a digest cannot. */
+export const isPinned = (image: string): boolean => /@sha256:[0-9a-f]{64}$/.test(image);

@@ -1,0 +1,99 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { readBillOfMaterials, repeatable } from "./bill-of-materials.ts";
+import { isPinned, releaseProblems } from "./release-state.ts";
+
+// usage: node deploy/release/release.ts [sbom]
+// Writes image, chart archive, SBOM and checksums to dist; with `sbom` that file alone, from any tree.
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const CHART = join(ROOT, "deploy/charts/conversation-export");
+const dist = join(ROOT, "dist");
+
+const textOf = (file: string): string => readFileSync(file, "utf8");
+const output = (command: string, args: readonly string[]): string =>
+  execFileSync(command, args, { cwd: ROOT, encoding: "utf8" }).trim();
+const works = (command: string, args: readonly string[]): boolean =>
+  spawnSync(command, args, { stdio: "ignore" }).status === 0;
+
+const { name, version } = JSON.parse(textOf(join(ROOT, "package.json"))) as Record<
+  "name" | "version",
+  string
+>;
+/** A line `key: value` of Chart.yaml. */
+const chartValue = (key: string): string =>
+  new RegExp(`^${key}: "?([^"\\n]*)"?$`, "m").exec(textOf(join(CHART, "Chart.yaml")))?.[1] ?? "";
+
+const skipped = (part: string, reason: string): void => {
+  console.error(`\n*** SKIPPED: ${part}. ${reason} ***\n`);
+};
+
+const at = new Date(Number(output("git", ["log", "-1", "--format=%ct"])) * 1000).toISOString();
+const revision = output("git", ["rev-parse", "HEAD"]);
+
+const writeSbom = (): void => {
+  const file = join(dist, `${name}-${version}.cdx.json`);
+  writeFileSync(file, repeatable(readBillOfMaterials(), { name, at }));
+  console.log(`wrote ${file}`);
+};
+
+const packChart = (): void => {
+  if (!works("helm", ["version"])) return skipped("the chart archive", "No helm; `make chart` builds it.");
+  console.log(output("helm", ["package", CHART, "--destination", dist]));
+};
+
+const buildImage = (): void => {
+  const said = /^ARG NODE_IMAGE=(.*)$/m.exec(textOf(join(ROOT, "deploy/Dockerfile")))?.[1] ?? "";
+  const base = process.env["NODE_IMAGE"] ?? said;
+  if (!isPinned(base)) {
+    throw new Error(
+      `the base image ${base} has no digest: add it in deploy/Dockerfile, or set NODE_IMAGE=${said}@sha256:…`,
+    );
+  }
+  const file = join(dist, `${name}-${version}.image.tar`);
+  const values = { NODE_IMAGE: base, VERSION: version, REVISION: revision, CREATED: at };
+  const args = Object.entries(values).flatMap(([key, value]) => ["--build-arg", `${key}=${value}`]);
+  const target = ["--tag", `${name}:${version}`, "--output", `type=docker,dest=${file}`];
+  execFileSync("docker", ["buildx", "build", "-f", "deploy/Dockerfile", ...args, ...target, "."], {
+    cwd: ROOT,
+    stdio: "inherit",
+  });
+};
+
+const writeChecksums = (): void => {
+  const lines = readdirSync(dist)
+    .toSorted()
+    .map(
+      (file) =>
+        `${createHash("sha256")
+          .update(readFileSync(join(dist, file)))
+          .digest("hex")}  ${file}\n`,
+    );
+  writeFileSync(join(dist, "SHA256SUMS"), lines.join(""));
+  console.log(`\n${name} ${version}, ${revision}, in ${dist}:\n${lines.join("")}`);
+};
+
+const problems = releaseProblems({
+  changes: output("git", ["status", "--porcelain"]),
+  version,
+  chart: { version: chartValue("version"), appVersion: chartValue("appVersion") },
+  changelog: textOf(join(ROOT, "CHANGELOG.md")),
+});
+
+const isSbomOnly = process.argv[2] === "sbom";
+if (!isSbomOnly && problems.length > 0) {
+  for (const problem of problems) console.error(`not released: ${problem}`);
+  process.exitCode = 1;
+} else {
+  rmSync(dist, { recursive: true, force: true });
+  mkdirSync(dist);
+  writeSbom();
+  if (!isSbomOnly) {
+    packChart();
+    if (works("docker", ["buildx", "inspect"])) buildImage();
+    else skipped("the image", "No builder: `docker buildx inspect` fails on this machine.");
+    writeChecksums();
+  }
+}
