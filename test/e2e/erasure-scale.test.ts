@@ -290,7 +290,7 @@ it(
       expect(pages, path).toBeGreaterThan(0);
     }
     say("all pages are read");
-    const { found, searchedBytes } = await findInActiveParts(system.stack.clickhouse.url("jobs"), [
+    const { found, searchedBytes } = await findInActiveParts(system.stack.clickhouse.url("migrator"), [
       TRACE,
       TRACE.toUpperCase(),
       KEPT,

@@ -162,7 +162,7 @@ it("lets no trace come back with a replay of everything and with late events", a
   expect(events.suppressed).toBeGreaterThan(0);
   expect(await readAll()).toBe(kept);
   const texts = ["gone-user", "gone-chatter", "gone@example.com", "gone asked", "gone again", "kept-chatter"];
-  const { found } = await findInActiveParts(system.stack.clickhouse.url("jobs"), texts);
+  const { found } = await findInActiveParts(system.stack.clickhouse.url("migrator"), texts);
   // Readers of changes are told for a month which records are gone.
   expect(Object.keys(found).toSorted()).toEqual(["gone-user", "kept-chatter"]);
 
@@ -199,7 +199,7 @@ it("is not defeated by a process that was paused with unwritten records", async 
   // The conversation names an end user of whom nobody knew that he has the address, before his own event did.
   await until("nothing of the person is left", 30_000, async () => (await readAll()) === before);
   await until("no writer's finding is left", 30_000, async () => {
-    const { found } = await findInActiveParts(system.stack.clickhouse.url("jobs"), ["held-chatter"]);
+    const { found } = await findInActiveParts(system.stack.clickhouse.url("migrator"), ["held-chatter"]);
     const findings = await sql("SELECT count() FROM suppressions WHERE kind = 'end_user'");
     return Object.keys(found).length === 0 && findings === "0\n";
   });

@@ -101,7 +101,7 @@ const statements = new Map<JobName, number>();
 
 beforeAll(async () => {
   seed = seedOfRun("job faults");
-  system = await startSystem("job-faults");
+  system = await startSystem("job-faults", { otherDatabases: true });
   await fillWithWork(system, { seed, sizes: SIZES, plant: PLANT });
   before = await readTables(system.stack.clickhouse.url("migrator"), "parts");
   const lanes = await ofAllLanes(openFresh);

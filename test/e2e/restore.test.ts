@@ -106,14 +106,14 @@ it("comes back from its backups and the bus, without who was erased meanwhile", 
   await guide(`RECORDS=${records} SMALL=${small}`, restore);
   expect(await sql("SELECT count() FROM watermarks")).toBe("0\n");
   const texts = ["gone-user", "gone-chatter", "gone@example.com", "gone asks", "kept-chatter"];
-  const back = await findInActiveParts(system.stack.clickhouse.url("jobs"), texts);
+  const back = await findInActiveParts(system.stack.clickhouse.url("migrator"), texts);
   expect(Object.keys(back.found).sort()).toEqual(texts.toSorted());
 
   const since = records.replace(/^records-(.{4})(..)(.{5})(..)(..)Z$/, "$1-$2-$3:$4:$5Z");
   await system.service("jobs", ENV);
   const report = await guide(`SINCE=${since}`, eraseAgain);
   expect(report).toContain("dry run yes");
-  const left = await findInActiveParts(system.stack.clickhouse.url("jobs"), texts);
+  const left = await findInActiveParts(system.stack.clickhouse.url("migrator"), texts);
   // Readers of changes are told for a month which records are gone.
   expect(Object.keys(left.found).sort()).toEqual(["gone-user", "kept-chatter"]);
 
@@ -133,6 +133,6 @@ it("comes back from its backups and the bus, without who was erased meanwhile", 
   const about = new Set<unknown>([...erased, ...erasedAgain].map(({ value }) => value));
   const expected = fold(delivery.delivered.filter(({ event }) => !about.has(event.value)));
   expect(await compareExports(system.apiUrl, expected, keys)).toEqual([]);
-  const after = await findInActiveParts(system.stack.clickhouse.url("jobs"), texts);
+  const after = await findInActiveParts(system.stack.clickhouse.url("migrator"), texts);
   expect(Object.keys(after.found).sort()).toEqual(["gone-user", "kept-chatter"]);
 });

@@ -412,7 +412,7 @@ describe("servers with TLS and credentials", () => {
       ]);
       const stored = `SELECT count() FROM conversations WHERE conversation_id = '${id}' FORMAT TSV`;
       await until(`${id} is stored`, 30_000, async () =>
-        (await runSql(stack.clickhouse.url("reader"), stored)).startsWith("1"),
+        (await runSql(stack.clickhouse.url("migrator"), stored)).startsWith("1"),
       );
     };
     await store("secure-1");

@@ -306,7 +306,7 @@ it("erases a person from every table, by any version, and nothing of others or o
   for (const table of TABLES) {
     await sql(`ALTER TABLE ${table} DELETE WHERE client_id = 'globex' SETTINGS mutations_sync = 2`);
   }
-  const { found, searchedBytes } = await findInActiveParts(stack.clickhouse.url("jobs"), [
+  const { found, searchedBytes } = await findInActiveParts(stack.clickhouse.url("migrator"), [
     "alba@example.com",
     "ALBA@example.com",
     "alba-chatter",
@@ -460,7 +460,7 @@ it("comes to the same end wherever it is killed", async () => {
   }
   expect(Math.max(...ends)).toBeGreaterThan(10);
   const { found } = await findInActiveParts(
-    stack.clickhouse.url("jobs"),
+    stack.clickhouse.url("migrator"),
     KILLED_AT.map((at) => `k${at}x-chatter`),
   );
   expect(found).toEqual({});

@@ -29,10 +29,11 @@ const sessions = createSessions();
 
 beforeAll(async () => {
   system = await startSystem("test-landing");
-  const url = system.stack.clickhouse.url("writer");
-  const session = sessions.open(url);
-  store = createLandingStore({ session });
-  writer = createWriter({ session });
+  const { url } = system.stack.clickhouse;
+  const { coverage } = createLandingStore({ session: sessions.open(url("jobs")) });
+  // Jobs reads how far the table reaches, ingest notes its gaps.
+  store = { coverage, markGap: createLandingStore({ session: sessions.open(url("writer")) }).markGap };
+  writer = createWriter({ session: sessions.open(url("writer")) });
   delivery = createDelivery(system);
 });
 afterAll(async () => {

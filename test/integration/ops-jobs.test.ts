@@ -132,12 +132,13 @@ describe("doctor", () => {
     const findings = JSON.parse(out) as { name: string; state: string; found: string; advice: string }[];
     const problems = findings.filter(({ state }) => state === "problem");
     expect(problems).toMatchObject([
+      { name: "user reader", found: expect.stringContaining("lacks SELECT on") },
       { name: "user reader", found: expect.stringContaining("must not have INSERT") },
       { name: "user reader", advice: expect.stringContaining("readonly = 2") },
       { name: "user jobs", found: expect.stringContaining("ALTER DELETE") },
       { name: "topics", advice: expect.stringContaining("topics create") },
     ]);
-    expect(problems[3]?.found).toContain("chat.messages, chat.messages.dead-letter");
+    expect(problems[4]?.found).toContain("chat.messages, chat.messages.dead-letter");
   });
 });
 

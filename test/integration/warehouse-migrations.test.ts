@@ -27,7 +27,7 @@ import { uploadNow } from "../warehouse/upload-now.ts";
 let warehouse: Warehouse;
 const sessions = createSessions();
 beforeAll(async () => {
-  warehouse = await startWarehouse();
+  warehouse = await startWarehouse({ otherDatabases: true });
 });
 afterAll(async () => {
   await sessions.close();
@@ -537,8 +537,8 @@ describe("clients and keys, in unmerged parts", () => {
   test("the latest change of a client or a key counts", async () => {
     let now = 1_000;
     const { url } = warehouse.stack.clickhouse;
-    const store = createClientStore({ session: sessions.open(url("writer")), now: () => now });
-    const session = sessions.open(url("reader"));
+    const store = createClientStore({ session: sessions.open(url("migrator")), now: () => now });
+    const session = sessions.open(url("lookup"));
     const reader = createReader({ session, lookups: session });
     const hash = "a".repeat(64);
     const client = {

@@ -1,5 +1,5 @@
 import type { ExportRecord } from "@conversation-export/domain";
-import type { ClickhouseUser } from "@conversation-export/local-stack";
+import type { ClickhouseUser, StackOptions } from "@conversation-export/local-stack";
 import {
   createBatch,
   createReader,
@@ -31,8 +31,8 @@ export type Warehouse = {
 };
 
 /** Starts a ClickHouse with all tables, in which parts stay unmerged. */
-export async function startWarehouse(): Promise<Warehouse> {
-  const stack = await startTestStack({ servers: ["clickhouse"], shards: SHARDS });
+export async function startWarehouse(options: Pick<StackOptions, "otherDatabases"> = {}): Promise<Warehouse> {
+  const stack = await startTestStack({ ...options, servers: ["clickhouse"], shards: SHARDS });
   const topology = topologyOf(stack);
   await migrate({ url: stack.clickhouse.url("migrator"), topology });
   const sessions = createSessions();

@@ -6,9 +6,9 @@ import {
   type ClickhouseUser,
   clickhouseUrl,
   createClickhouse,
-  database,
   keepPasswords,
 } from "./servers/clickhouse.ts";
+import { database } from "./servers/clickhouse-users.ts";
 import { createKafka, type KafkaListeners } from "./servers/kafka.ts";
 import { acquireLock, type Lock, LockedError } from "./process/lock-file.ts";
 import { choosePorts } from "./process/ports.ts";
@@ -41,6 +41,8 @@ export type StackOptions = {
   readonly clickhousePasswords?: Partial<ClickhousePasswords>;
   /** ClickHouse servers of the cluster `clusterName`, without replicas; absent: a single server. */
   readonly shards?: number;
+  /** Lets the services use databases `conversation_export_…` too, for tests. */
+  readonly otherDatabases?: boolean;
   readonly kafkaListeners?: KafkaListeners;
   /** The environment of the servers; absent: that of this process. */
   readonly env?: NodeJS.ProcessEnv;
@@ -206,6 +208,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
           env,
           passwords,
           cluster,
+          otherDatabases: options.otherDatabases,
           onUnexpectedEnd: onUnexpectedEnd("clickhouse"),
         });
         const reached =

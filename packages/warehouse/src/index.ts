@@ -1,4 +1,5 @@
 export { LIMIT_NAMES, type LimitName, type Scope, SCOPES } from "./access/access.ts";
+export { type Grant, grantsOf, SERVICE_USERS, type ServiceUser } from "./access/grants.ts";
 export { type Batch, createBatch, type TableInsert } from "./write/batch.ts";
 export { type CampaignRow, type CampaignStore, createCampaignStore } from "./access/campaign-store.ts";
 export {
@@ -28,7 +29,7 @@ export {
   type StuckMutation,
 } from "./schema/inspector.ts";
 export { type MigrationState, migrate } from "./schema/migrate.ts";
-export { renderMigration, type Topology } from "./schema/migration-template.ts";
+export { onCluster, renderMigration, type Topology } from "./schema/migration-template.ts";
 export type {
   ApiClient,
   ChangePage,

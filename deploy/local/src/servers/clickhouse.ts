@@ -4,6 +4,7 @@ import { request } from "node:http";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { packageFolder } from "../paths.ts";
+import { database, withServiceGrants } from "./clickhouse-users.ts";
 import { createServer, type Ending, type Server } from "../process/server.ts";
 
 /** The users of users.xml. */
@@ -29,11 +30,10 @@ export type ClickhouseDeps = {
   readonly passwords: ClickhousePasswords;
   /** The cluster that the server belongs to; absent: a single server. */
   readonly cluster?: ClickhouseCluster | undefined;
+  /** See `withServiceGrants`. */
+  readonly otherDatabases?: boolean | undefined;
   readonly onUnexpectedEnd: (ending: Ending) => void;
 };
-
-/** The users may use this database and every database whose name begins with its name. */
-export const database = "conversation_export";
 
 const host = "127.0.0.1";
 const listenForever =
@@ -127,7 +127,10 @@ export function createClickhouse(deps: ClickhouseDeps): Server {
   mkdirSync(dataFolder, { recursive: true });
   const configPath = join(folder, "server.xml");
   const config = readFileSync(join(configFolder, "server.xml"), "utf8");
-  const usersPath = join(configFolder, "users.xml");
+  const usersPath = join(folder, "users.xml");
+  const users = readFileSync(join(configFolder, "users.xml"), "utf8");
+  const topology = { cluster: deps.cluster?.name ?? null, shards: [] };
+  writeFileSync(usersPath, withServiceGrants(users, topology, deps.otherDatabases));
   const added = [
     `<users_config>${usersPath}</users_config>`,
     // Where `BACKUP … TO File('name')` writes.

@@ -1,10 +1,19 @@
-import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { clickhouseUrl, keepPasswords, libraryPackage } from "./clickhouse.ts";
+import { withServiceGrants } from "./clickhouse-users.ts";
 import { kafkaProperties, parseJavaVersion } from "./kafka.ts";
 import { serviceEnvironment, servicePortVariables, services } from "../supervise/services.ts";
+
+test("users.xml gives the services the rights that they need", () => {
+  const path = join(import.meta.dirname, "../../clickhouse/users.xml");
+  const written = readFileSync(path, "utf8");
+  const right = withServiceGrants(written, { cluster: null });
+  if (process.env["UPDATE"] === "1") writeFileSync(path, right);
+  else expect(written, "UPDATE=1 writes it anew").toBe(right);
+});
 
 test("the major version of Java, old numbering included", () => {
   expect(parseJavaVersion('openjdk version "17.0.15" 2025-04-15')).toBe(17);

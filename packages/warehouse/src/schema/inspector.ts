@@ -39,9 +39,11 @@ export type Inspector = {
   schema(): Promise<SchemaState[]>;
   /**
    * Whether the user has all `privileges`. Both arguments in the syntax of GRANT, without parameters, such as
-   * `SELECT, INSERT` and `system.parts`; `{database}` in `on` stands for the database of the URL.
+   * `SELECT, INSERT` and `system.parts`.
    */
   may(privileges: string, on: string): Promise<boolean>;
+  /** What the user may do, its roles included: lines of `SHOW GRANTS`. */
+  grants(): Promise<string[]>;
   /** Values of settings in effect for the user. */
   settings(names: readonly string[]): Promise<Readonly<Record<string, string>>>;
   disks(): Promise<Disk[]>;
@@ -66,7 +68,6 @@ export function createInspector(
   },
 ): Inspector {
   const { topology } = deps;
-  const database = decodeURIComponent(new URL(deps.url).pathname.slice(1));
   const own = createSession({ ...deps, maxConnections: 4 });
   const session = own.with({ timeoutMs: TIMEOUT_MS });
   const { system } = session.names;
@@ -117,10 +118,13 @@ export function createInspector(
       });
     },
     async may(privileges, on) {
-      const target = on.replace("{database}", `\`${database.replaceAll("`", "")}\``);
       // CHECK GRANT allows no FORMAT clause.
-      const answer = await session.stream("inspect.grants", `CHECK GRANT ${privileges} ON ${target}`);
+      const answer = await session.stream("inspect.grants", `CHECK GRANT ${privileges} ON ${on}`);
       return (await text(answer)).trim() === "1";
+    },
+    async grants() {
+      const rows = await session.rows<Record<string, string>>("inspect.all_grants", "SHOW GRANTS FINAL");
+      return rows.flatMap((row) => Object.values(row));
     },
     async settings(names) {
       // One query per setting: the user may have no access to system.settings.

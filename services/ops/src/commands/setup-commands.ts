@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { clusterName, wholeNumber } from "./arguments.ts";
 import type { CommandDeps, JsonOption } from "./command-deps.ts";
 import { readBusConfig, readWarehouseConfig } from "../config.ts";
+import { printGrants } from "../setup/grants.ts";
 import { applyMigrations } from "../setup/migrate.ts";
 import { putSchemas } from "../setup/schemas.ts";
 import { createTopics } from "../setup/topics.ts";
@@ -29,6 +30,30 @@ Examples:
     .action(async ({ cluster, json = false }: { cluster?: string; json?: boolean }) => {
       const config = readWarehouseConfig();
       await applyMigrations({ ...config, cluster: cluster ?? config.cluster }, json, deps);
+    });
+
+  program
+    .command("grants")
+    .description("print the statements that give the users of the services exactly their rights")
+    .option(
+      "--cluster <name>",
+      "the ClickHouse cluster (default: CLUSTER, else a single server)",
+      clusterName,
+    )
+    .option("--json", "print JSON")
+    .addHelpText(
+      "after",
+      `
+Reads CLICKHOUSE_URL for the name of the database and changes nothing. The users must exist; one with another
+name than the printed one gets its rights by that name.
+
+Examples:
+  export-ops grants
+  export-ops grants | clickhouse-client --host clickhouse --user admin --multiquery`,
+    )
+    .action(({ cluster, json = false }: { cluster?: string; json?: boolean }) => {
+      const config = readWarehouseConfig();
+      printGrants({ ...config, cluster: cluster ?? config.cluster }, json, print);
     });
 
   program

@@ -1,0 +1,69 @@
+import { onCluster, type Topology } from "../schema/migration-template.ts";
+
+/** The users that the services log in as. */
+export const SERVICE_USERS = ["writer", "reader", "lookup", "intake", "jobs"] as const;
+export type ServiceUser = (typeof SERVICE_USERS)[number];
+
+/** Rights of one user on one place: a table such as `conversation_export.messages`, or `*.*`. */
+export type Grant = { readonly privileges: readonly string[]; readonly on: string };
+
+type Rights = {
+  /** Privileges, separated by commas, to the tables of the database that they are for. */
+  readonly tables: Readonly<Record<string, readonly string[]>>;
+  /** Tables of `system` to read. */
+  readonly system?: readonly string[];
+};
+
+const RECORDS = ["conversations", "conversation_updates", "handoffs", "messages", "end_users"] as const;
+const OF_RECORDS = ["record_dates", "changes"] as const;
+
+/** What each user may do. A table that is not named is closed to the user; the migrating user may do everything. */
+const RIGHTS: Readonly<Record<ServiceUser, Rights>> = {
+  writer: {
+    tables: {
+      INSERT: [...RECORDS, ...OF_RECORDS, "landing", "landing_gaps"],
+      "SELECT, INSERT": ["suppressions", "watermarks"],
+    },
+  },
+  reader: {
+    tables: { SELECT: [...RECORDS, ...OF_RECORDS] },
+  },
+  lookup: { tables: { SELECT: ["clients", "api_keys", "campaigns", "watermarks"] } },
+  intake: { tables: { "SELECT, INSERT": ["data_subject_requests"] } },
+  jobs: {
+    tables: {
+      SELECT: ["clients", "landing_gaps"],
+      "SELECT, INSERT": ["watermarks", "upload_windows", "replayed_letters", "reconciled"],
+      "SELECT, INSERT, ALTER DELETE": [
+        "data_subject_requests",
+        "suppressions",
+        "job_keys",
+        "compaction_keys",
+        "compaction_checks",
+      ],
+      "SELECT, INSERT, ALTER DELETE, OPTIMIZE, SYSTEM MERGES": [...RECORDS, ...OF_RECORDS, "landing"],
+    },
+    system: ["disks", "mutations", "parts", "processes"],
+  },
+};
+
+/** Rights beyond tables on a cluster: jobs asks the system tables of all servers, and changes all with one statement. */
+const jobsOnCluster = (topology: Topology): Grant[] => {
+  if (topology.cluster === null) return [];
+  const remote = { privileges: ["REMOTE"], on: "*.*" };
+  if (onCluster(topology) === "") return [remote];
+  // A statement for all servers may meet another default database on each, so ClickHouse asks for all databases.
+  return [remote, { privileges: ["CLUSTER", "ALTER DELETE", "OPTIMIZE", "SYSTEM MERGES"], on: "*.*" }];
+};
+
+/** What a user needs, and all that it may have. */
+export const grantsOf = (user: ServiceUser, database: string, topology: Topology): Grant[] => {
+  const { tables, system = [] } = RIGHTS[user];
+  const names = (table: string): string[] =>
+    topology.cluster === null ? [table] : [table, `${table}_local`];
+  const ofTables = Object.entries(tables).flatMap(([privileges, named]) =>
+    named.flatMap(names).map((table) => ({ privileges: privileges.split(", "), on: `${database}.${table}` })),
+  );
+  const ofSystem = system.map((table) => ({ privileges: ["SELECT"], on: `system.${table}` }));
+  return [...ofTables, ...ofSystem, ...(user === "jobs" ? jobsOnCluster(topology) : [])];
+};

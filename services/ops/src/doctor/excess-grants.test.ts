@@ -1,0 +1,56 @@
+import { grantsOf } from "@conversation-export/warehouse";
+import { describe, expect, it } from "vitest";
+import { excessGrants } from "./excess-grants.ts";
+
+const DATABASE = "export";
+const found = (user: "reader" | "jobs", cluster: string | null, ...lines: string[]) =>
+  excessGrants(lines, grantsOf(user, DATABASE, { cluster, shards: [] }), DATABASE);
+
+describe("excessGrants", () => {
+  it("finds nothing in what the user needs, whole or by column", () => {
+    const needed = [
+      "GRANT SELECT ON export.messages TO r",
+      "GRANT SELECT(client_id, record), SELECT(version) ON `export`.`conversations` TO r",
+    ];
+    expect(found("reader", null, ...needed)).toEqual([]);
+    expect(found("jobs", null, "GRANT INSERT, ALTER DELETE, SELECT ON export.messages TO j")).toEqual([]);
+    expect(found("jobs", "c", "GRANT READ, WRITE ON REMOTE TO j", "GRANT REMOTE ON *.* TO j")).toEqual([]);
+  });
+
+  it.each([
+    [
+      "another table",
+      "GRANT SELECT ON export.data_subject_requests TO r",
+      "SELECT on export.data_subject_requests",
+    ],
+    [
+      "a column of another table",
+      "GRANT SELECT(email) ON export.suppressions TO r",
+      "SELECT(email) on export.suppressions",
+    ],
+    ["another privilege", "GRANT SELECT, INSERT ON export.messages TO r", "INSERT on export.messages"],
+    ["the whole database", "GRANT SELECT ON export.* TO r", "SELECT on export.*"],
+    ["databases by prefix", "GRANT SELECT ON exp*.* TO r", "SELECT on exp*.*"],
+    ["everything", "GRANT SELECT, INSERT ON *.* TO r", "SELECT, INSERT on *.*"],
+    [
+      "a right to pass on",
+      "GRANT SELECT ON export.messages TO r WITH GRANT OPTION",
+      "SELECT on export.messages with grant option",
+    ],
+  ])("finds %s", (_, line, text) => {
+    expect(found("reader", null, line)).toEqual([{ text, grave: true }]);
+  });
+
+  it("finds less grave what does not reach the tables", () => {
+    expect(found("jobs", null, "GRANT READ, WRITE ON REMOTE TO j")).toEqual([
+      { text: "READ, WRITE on REMOTE", grave: false },
+    ]);
+    expect(
+      found("reader", null, "GRANT SELECT ON system.* TO r", "GRANT SELECT ON other.t TO r"),
+    ).toHaveLength(2);
+  });
+
+  it("ignores roles, whose rights are listed too, and what is revoked", () => {
+    expect(found("reader", null, "GRANT staff TO r", "REVOKE SELECT ON export.messages FROM r")).toEqual([]);
+  });
+});

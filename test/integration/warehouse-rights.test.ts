@@ -1,0 +1,94 @@
+import { grantsOf, SERVICE_USERS, type ServiceUser } from "@conversation-export/warehouse";
+import { afterAll, beforeAll, describe, expect, it, test } from "vitest";
+import { ops } from "../system/ops.ts";
+import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
+
+let warehouse: Warehouse;
+/** The tables that hold rows; on a cluster also those in front of them. */
+let tables: string[];
+
+beforeAll(async () => {
+  warehouse = await startWarehouse();
+  const found = "SELECT name FROM system.tables WHERE database = currentDatabase() ORDER BY name FORMAT TSV";
+  tables = (await warehouse.sql(found)).split("\n");
+});
+afterAll(() => warehouse?.stop());
+
+/** "" when ClickHouse carries the statement out. */
+const refusal = async (sql: string, user: ServiceUser): Promise<string> => {
+  const answer = await warehouse.sql(sql, user).catch((error: Error) => error.message);
+  if (/ACCESS_DENIED|READONLY/.test(answer)) return "denied";
+  // Of a table of another engine: the right was there.
+  return "";
+};
+
+/** Statements that change nothing, by the privilege that each needs. */
+const ATTEMPTS: Readonly<Record<string, (table: string) => string>> = {
+  SELECT: (table) => `SELECT * FROM ${table} LIMIT 0`,
+  INSERT: (table) => `INSERT INTO ${table} FORMAT JSONEachRow`,
+  "ALTER DELETE": (table) => `ALTER TABLE ${table} DELETE WHERE 0`,
+  "ALTER UPDATE": (table) => `ALTER TABLE ${table} UPDATE _none = 0 WHERE 0`,
+  OPTIMIZE: (table) => `OPTIMIZE TABLE ${table}`,
+  "SYSTEM MERGES": (table) => `SYSTEM START MERGES ${table}`,
+  TRUNCATE: (table) => `TRUNCATE TABLE ${table}`,
+  "ALTER ADD COLUMN": (table) => `ALTER TABLE ${table} ADD COLUMN IF NOT EXISTS _none UInt8`,
+  "DROP TABLE": (table) => `DROP TABLE ${table}`,
+};
+
+describe("each user, each table, each kind of statement", () => {
+  it.each(SERVICE_USERS)("%s", async (user) => {
+    const needed = new Set(
+      grantsOf(user, "conversation_export", warehouse.topology).flatMap(({ privileges, on }) =>
+        privileges.map((privilege) => `${privilege} ${on.replace("conversation_export.", "")}`),
+      ),
+    );
+    const may: string[] = [];
+    for (const table of tables) {
+      for (const [privilege, statement] of Object.entries(ATTEMPTS)) {
+        if ((await refusal(statement(table), user)) === "") may.push(`${privilege} ${table}`);
+      }
+    }
+    const expected = [...needed].filter((one) => !/ (system\.\w+|\*\.\*)$/.test(one));
+    expect(may.toSorted()).toEqual(expected.toSorted());
+  });
+});
+
+it("are given by statements that ClickHouse reads", async () => {
+  const printed = await ops({ CLICKHOUSE_URL: warehouse.stack.clickhouse.url("migrator") }, "grants");
+  const statements = printed.split(";").filter((one) => one.trim() !== "");
+  expect(statements).toHaveLength(SERVICE_USERS.length);
+  for (const [index, statement] of statements.entries()) {
+    const read = await warehouse.sql(`SELECT formatQuerySingleLine($$${statement}$$) FORMAT TSVRaw`);
+    expect(read).toContain(`TO ${SERVICE_USERS[index]} WITH REPLACE OPTION`);
+    expect(read).toContain(" ON conversation_export.");
+  }
+});
+
+describe("what a process that is taken over cannot do", () => {
+  const KEY =
+    "INSERT INTO api_keys (key_hash, version, key_id, client_id, scopes) VALUES ('00', 1, 'k', 'other', ['export'])";
+
+  test.each<[string, ServiceUser, string]>([
+    ["ingest makes a key", "writer", KEY],
+    ["ingest makes a client", "writer", "INSERT INTO clients (client_id, version) VALUES ('x', 1)"],
+    ["ingest reads records", "writer", "SELECT record FROM messages"],
+    ["ingest reads whom a request is about", "writer", "SELECT email FROM data_subject_requests"],
+    ["export-api reads whom a request is about", "reader", "SELECT email FROM data_subject_requests"],
+    ["export-api reads what was erased", "reader", "SELECT value FROM suppressions"],
+    ["export-api reads keys with the user for pages", "reader", "SELECT key_id FROM api_keys"],
+    ["export-api reads records with the user for look-ups", "lookup", "SELECT record FROM messages"],
+    ["export-api reads the landed events", "reader", "SELECT payload FROM landing"],
+    ["jobs makes a key", "jobs", KEY],
+    [
+      "jobs makes a revoked key work again",
+      "jobs",
+      "INSERT INTO api_keys SELECT * REPLACE (false AS revoked, version + 1 AS version) FROM api_keys",
+    ],
+    ["jobs deletes the row that revokes a key", "jobs", "ALTER TABLE api_keys DELETE WHERE revoked"],
+    ["jobs restores a client", "jobs", "INSERT INTO clients (client_id, version) VALUES ('x', 1)"],
+    ["jobs reads the users", "jobs", "SELECT name FROM system.users"],
+    ["jobs asks another server", "jobs", "SELECT * FROM url('http://127.0.0.1:1', 'CSV', 'a String')"],
+  ])("%s", async (_, user, sql) => {
+    expect(await refusal(sql, user)).toBe("denied");
+  });
+});
