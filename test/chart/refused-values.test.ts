@@ -105,6 +105,8 @@ const REFUSED: readonly (readonly [string, Readonly<Record<string, unknown>>, st
   ["minimal", { "exportApi.shutdownSeconds": 75 }, "exportApi.shutdownSeconds is too short to finish pages"],
   ["production", { "exportApi.trustedProxies": [] }, "exportApi.trustedProxies is empty behind an ingress"],
   ["strimzi-keda", { "exportApi.trustedProxies": [] }, "exportApi.trustedProxies is empty behind an ingress"],
+  ["production", { "exportApi.config.PUBLIC_BASE_URL": "" }, "exportApi.config.PUBLIC_BASE_URL is empty"],
+  ["strimzi-keda", { "exportApi.config.PUBLIC_BASE_URL": "" }, "exportApi.config.PUBLIC_BASE_URL is empty"],
   ["production", { "ingress.hosts": [] }, "ingress.hosts is empty"],
   ["strimzi-keda", { "httpRoute.parentRefs": [] }, "httpRoute.parentRefs is empty"],
   ["minimal", { "image.tag": "latest" }, "image.tag is latest"],

@@ -64,6 +64,8 @@ const another = (value: string): string => {
     "10/1s": "11/1s",
     "20/1m": "off",
     "1/1s,100/1h,1000/1d": "off",
+    "1200/1m": "off",
+    "10/1s,10000/1d": "off",
     "0.01": "0.02",
   };
   return others[value] ?? (/^\d+$/.test(value) ? String(Number(value) + 1) : `${value}-other`);

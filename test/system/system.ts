@@ -83,6 +83,7 @@ export const startSystem = async (
     // Tests exceed the limits of customers; tests of limits set their own.
     RATE_LIMITS: "off",
     RATE_LIMITS_DATA_SUBJECT_REQUEST: "off",
+    RATE_LIMITS_SMS_TRIGGER: "off",
     AUTH_FAILURE_LIMITS: "off",
     CURSOR_SECRET: "0123456789abcdef0123456789abcdef",
     SUPPRESSION_SECRET: "fedcba9876543210fedcba9876543210",

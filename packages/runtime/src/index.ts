@@ -8,6 +8,7 @@ export {
   readClickhouseUser,
   requireClickhouseUser,
 } from "./env/clickhouse-env.ts";
+export { deriveKey } from "./derive-key.ts";
 export { configOrExit } from "./env/config-or-exit.ts";
 export type { Environment } from "./env/env.ts";
 export {

@@ -29,6 +29,12 @@ it("needs the servers and a secret, and has defaults for the rest", () => {
     publicBaseUrl: undefined,
     previousCursorSecret: undefined,
     logLevel: "info",
+    rateLimits: {
+      sms_trigger: [
+        { requests: 10, seconds: 1 },
+        { requests: 10_000, seconds: 86_400 },
+      ],
+    },
   });
 });
 

@@ -17,6 +17,12 @@ import {
 import type { LimitName } from "@conversation-export/warehouse";
 import { z } from "zod";
 
+const onOff = (byDefault: "on" | "off") =>
+  z
+    .enum(["on", "off"])
+    .default(byDefault)
+    .transform((value) => value === "on");
+
 /** An empty list means no limit. */
 const rateWindows = z.string().transform((text, context): readonly RateWindow[] => {
   const parsed = parseRateWindows(text);
@@ -29,6 +35,9 @@ const commonRateLimits = variable("RATE_LIMITS", rateWindows.prefault("10/1s"));
 
 /** Of a human scale: nobody is erased every 100 ms. */
 const REQUEST_WINDOWS = "1/1s,100/1h,1000/1d";
+
+/** With a day, since each trigger costs money, and an idempotency key is remembered for a day. */
+const TRIGGER_WINDOWS = "10/1s,10000/1d";
 
 /** Limits of an operation for clients without their own: its variable, or else RATE_LIMITS. */
 const rateLimits =
@@ -105,7 +114,7 @@ const SETTINGS = {
     end_users: rateLimits("END_USERS"),
     data_subject_request: variable("RATE_LIMITS_DATA_SUBJECT_REQUEST", rateWindows.prefault(REQUEST_WINDOWS)),
     data_subject_request_status: rateLimits("DATA_SUBJECT_REQUEST_STATUS"),
-    sms_trigger: rateLimits("SMS_TRIGGER"),
+    sms_trigger: variable("RATE_LIMITS_SMS_TRIGGER", rateWindows.prefault(TRIGGER_WINDOWS)),
   } satisfies Record<LimitName, unknown>,
   /** What one client may have in data-subject requests. */
   requestCaps: {
@@ -114,6 +123,8 @@ const SETTINGS = {
   },
   /** Limits of failed authentications per address. */
   authFailureLimits: variable("AUTH_FAILURE_LIMITS", rateWindows.prefault("20/1m")),
+  /** Limits of look-ups that find no key, of all addresses together. */
+  authLookupLimits: variable("AUTH_LOOKUP_LIMITS", rateWindows.prefault("1200/1m")),
   pages: {
     perProcess: variable("MAX_PAGES", count(16)),
     perClient: variable("MAX_PAGES_PER_CLIENT", count(4)),
@@ -131,6 +142,9 @@ const SETTINGS = {
       .default(10)
       .transform((seconds) => seconds * 1000),
   ),
+  maxConnections: variable("MAX_CONNECTIONS", count(2_000)),
+  hstsSubDomains: variable("HSTS_SUBDOMAINS", onOff("off")),
+  reference: variable("REFERENCE", onOff("on")),
   idleMs: variable("IDLE_TIMEOUT_MS", count(60_000, 1_000)),
   ...processSettings("conversation-export-export-api"),
 };

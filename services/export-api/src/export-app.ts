@@ -3,6 +3,7 @@ import type { Logger } from "@conversation-export/runtime";
 import type { Reader } from "@conversation-export/warehouse";
 import type { FastifyInstance } from "fastify";
 import { createAdmission } from "./admission/admission.ts";
+import { createCallerOf } from "./admission/caller.ts";
 import { createApp } from "./http/app.ts";
 import type { AuthThrottle } from "./admission/auth-throttle.ts";
 import { createAuthenticate } from "./admission/authenticate.ts";
@@ -16,8 +17,9 @@ import { createPageLinks } from "./page/page-link.ts";
 import { createNoteRepeats } from "./page/repeated-requests.ts";
 import type { RateLimit } from "./admission/rate-limit.ts";
 import { createSendPage } from "./page/send-page.ts";
+import { transportSecurity } from "./http/security-headers.ts";
 import { createAddressOf } from "./http/service-address.ts";
-import { registerReference } from "./openapi/reference-page.ts";
+import { registerDocument, registerReference } from "./openapi/reference-page.ts";
 import type { Slots } from "./admission/slots.ts";
 import { createSmsTrigger, type SmsTriggerDeps } from "./operations/sms-trigger.ts";
 import type { ReadSettled } from "./page/settled.ts";
@@ -48,6 +50,11 @@ export type ExportAppDeps = {
   readonly keyCacheMs: number;
   readonly idleMs: number;
   readonly maxEventLoopDelayMs: number;
+  readonly maxConnections: number;
+  /** Whether HSTS covers the hosts below this one. */
+  readonly hstsSubDomains: boolean;
+  /** Whether the page that shows the OpenAPI document is served. */
+  readonly reference: boolean;
 };
 
 /** Assembles the whole HTTP interface from its stores, limits and settings. */
@@ -60,7 +67,13 @@ export const createExportApp = (deps: ExportAppDeps): FastifyInstance => {
     throttle: deps.authThrottle,
     onLookup: (result) => metrics.keyLookups.inc({ result }),
   });
-  const admit = createAdmission({ authenticate, rateLimit: deps.rateLimit, slots: deps.slots, metrics });
+  const admit = createAdmission({
+    authenticate,
+    authThrottle: deps.authThrottle,
+    rateLimit: deps.rateLimit,
+    slots: deps.slots,
+    metrics,
+  });
   const linking = {
     secret: deps.cursorSecret,
     previousSecret: deps.previousCursorSecret,
@@ -91,7 +104,13 @@ export const createExportApp = (deps: ExportAppDeps): FastifyInstance => {
     clock,
     trustedProxies: deps.trustedProxies,
     maxEventLoopDelayMs: deps.maxEventLoopDelayMs,
+    idleMs: deps.idleMs,
+    maxConnections: deps.maxConnections,
+    publicHost: deps.publicBaseUrl === undefined ? undefined : new URL(deps.publicBaseUrl).host,
+    transportSecurity: transportSecurity(deps.hstsSubDomains),
+    callerOf: createCallerOf(deps.cursorSecret),
   });
-  registerReference(app, { endpoints, publicBaseUrl: deps.publicBaseUrl });
+  registerDocument(app, { endpoints, publicBaseUrl: deps.publicBaseUrl });
+  if (deps.reference) registerReference(app);
   return app;
 };

@@ -40,6 +40,10 @@ export const createExportMetrics = (metrics: Metrics, slots: Pick<Slots, "waitin
     "First pages sent again to a client that repeats its request and follows no link, by list and client.",
     ["list", "client"],
   ),
+  refusedConnections: metrics.counter(
+    "export_api_connections_refused_total",
+    "Connections closed at once, since there were as many as allowed.",
+  ),
   errors: metrics.counter("export_api_errors_total", "Answers with an error_id, by status.", ["status"]),
   keyLookups: metrics.counter(
     "export_api_key_lookups_total",

@@ -98,7 +98,7 @@ const app = createExportApp({
     defaults: config.rateLimits,
     metrics: limitMetrics,
   }),
-  authThrottle: createAuthThrottle({ windows: config.authFailureLimits }),
+  authThrottle: createAuthThrottle({ windows: config.authFailureLimits, total: config.authLookupLimits }),
   slots,
   watermark: createWatermarkCache({
     load: () => watermarks.load(),
@@ -136,6 +136,9 @@ const app = createExportApp({
   keyCacheMs: config.keyCacheMs,
   idleMs: config.idleMs,
   maxEventLoopDelayMs: config.maxEventLoopDelayMs,
+  maxConnections: config.maxConnections,
+  hstsSubDomains: config.hstsSubDomains,
+  reference: config.reference,
 });
 const listener = createListener({
   app,

@@ -93,6 +93,13 @@ it("gives a hundred unknown fields a label of their own", async () => {
   expect(counted).toContainEqual(expect.stringMatching(/field="x0".* 2$/));
 });
 
+it("gives no label to what does not look like a name", async () => {
+  const { filler, batch, lines } = startFiller();
+  const odd = ["jane@example.com", "+49 151 2345678", "a b", "1x", "é", "x".repeat(65), ""];
+  for (const [offset, name] of odd.entries()) filler.add(batch, message(offset, { [name]: 1 }));
+  expect(await lines("ingest_unknown_fields_total")).toEqual([expect.stringMatching(/field="other".* 7$/)]);
+});
+
 it("sets aside what cannot be read, and goes on behind it", () => {
   const { filler, batch } = startFiller();
   const unreadable = { lastOffset: 40, why: "cut off" };

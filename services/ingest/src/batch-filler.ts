@@ -10,9 +10,10 @@ export type BatchFiller = { add(batch: TopicBatch, message: BusMessage): void };
 
 /** Object, promise and array entries that a message costs beside its bytes, roughly. */
 const MESSAGE_OVERHEAD = 200;
-/** Names of unknown fields come from outside, so only so many become labels of a metric. */
+/** Names of unknown fields come from outside, so only so many become labels of a metric and stand in the log. */
 const MAX_FIELD_LABELS = 100;
-const MAX_FIELD_LENGTH = 100;
+/** Anything else may be a value that was written where a name belongs, such as an address. */
+const FIELD_NAME = /^[A-Za-z_]\w{0,63}(?:\.[A-Za-z_]\w{0,63}){0,5}$/;
 
 const bytesOf = ({ bytes, key, value }: BusMessage): number =>
   MESSAGE_OVERHEAD + (bytes ?? (value?.length ?? 0) + (key?.length ?? 0));
@@ -37,13 +38,12 @@ export const createBatchFiller = (deps: {
 
   const noteUnknown = (fields: readonly string[]): void => {
     for (const field of fields) {
-      const name = field.slice(0, MAX_FIELD_LENGTH);
-      const isNew = !labelled.has(name);
-      const hasLabel = !isNew || labelled.size < MAX_FIELD_LABELS;
-      metrics.unknownFields.inc({ topic, field: hasLabel ? name : "other" });
+      const isNew = !labelled.has(field);
+      const hasLabel = !isNew || (labelled.size < MAX_FIELD_LABELS && FIELD_NAME.test(field));
+      metrics.unknownFields.inc({ topic, field: hasLabel ? field : "other" });
       if (!isNew || !hasLabel) continue;
-      labelled.add(name);
-      log.warn({ topic, field: name }, "unknown field dropped");
+      labelled.add(field);
+      log.warn({ topic, field }, "unknown field dropped");
     }
   };
 

@@ -139,7 +139,10 @@
 
 {{- /* Ingress and gateway */ -}}
 {{- if and (or $values.ingress.enabled $values.httpRoute.enabled) (not $values.exportApi.trustedProxies) -}}
-{{- $problems = append $problems "exportApi.trustedProxies is empty behind an ingress or a gateway: name the addresses of its proxies, such as [10.0.3.0/24]; they decide what links look like and whose failed keys are counted together" -}}
+{{- $problems = append $problems "exportApi.trustedProxies is empty behind an ingress or a gateway: name the addresses of its proxies, such as [10.0.3.0/24]; they decide whether links begin with https and whose failed keys are counted together" -}}
+{{- end -}}
+{{- if and (or $values.ingress.enabled $values.httpRoute.enabled) (not (get $values.exportApi.config "PUBLIC_BASE_URL")) -}}
+{{- $problems = append $problems "exportApi.config.PUBLIC_BASE_URL is empty behind an ingress or a gateway: set it to the public address, such as https://export.example.com/api; links begin with it" -}}
 {{- end -}}
 {{- if and $values.ingress.enabled (not $values.ingress.hosts) -}}
 {{- $problems = append $problems "ingress.hosts is empty: name the host of the interface" -}}

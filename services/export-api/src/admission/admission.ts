@@ -2,6 +2,7 @@ import type { ServerResponse } from "node:http";
 import { inSpan, withinSpan } from "@conversation-export/runtime";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { notAuthorized } from "../http/api-error.ts";
+import type { AuthThrottle } from "./auth-throttle.ts";
 import type { Authenticate } from "./authenticate.ts";
 import type { Endpoint } from "../operations/endpoint.ts";
 import type { ExportMetrics } from "../export-metrics.ts";
@@ -21,17 +22,22 @@ const closeSignal = (response: ServerResponse): AbortSignal => {
 /** Admits a request to its operation: key, scope, rate limit, slot, then the operation. */
 export const createAdmission = (deps: {
   readonly authenticate: Authenticate;
+  readonly authThrottle: AuthThrottle;
   readonly rateLimit: RateLimit;
   readonly slots: Readonly<Record<Endpoint["slot"], Slots>>;
   readonly metrics: ExportMetrics;
 }) => {
-  const { authenticate, rateLimit, slots, metrics } = deps;
+  const { authenticate, authThrottle, rateLimit, slots, metrics } = deps;
 
   const serve = async (endpoint: Endpoint, request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     if (endpoint.headers !== undefined) reply.headers(endpoint.headers(request));
     const client = await inSpan("authenticate", {}, () => authenticate(request.headers, request.ip));
     request.facts.clientId = client.clientId;
-    if (!client.scopes.includes(endpoint.scope)) throw notAuthorized(endpoint.scope);
+    request.facts.keyId = client.keyId;
+    if (!client.scopes.includes(endpoint.scope)) {
+      authThrottle.failed(request.ip);
+      throw notAuthorized(endpoint.scope);
+    }
     await inSpan("rate limit", {}, () => rateLimit.admit(client, endpoint.limit, reply));
     const signal = closeSignal(reply.raw);
     const call = { request, reply, client, signal };

@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
 import { ApiError } from "../http/api-error.ts";
-import { createAuthThrottle, networkOf } from "./auth-throttle.ts";
+import { createAuthThrottle } from "./auth-throttle.ts";
 
-const answerOf = (action: () => void): ApiError["answer"] | undefined => {
+const answerOf = (action: () => unknown): ApiError["answer"] | undefined => {
   try {
     action();
     return undefined;
@@ -16,53 +16,88 @@ it("refuses an address after its failures, until the window has ended", () => {
   const clock = { now: 1_700_000_000_000 };
   const throttle = createAuthThrottle({ now: () => clock.now });
   for (let failure = 0; failure < 20; failure++) {
-    expect(answerOf(() => throttle.check("192.0.2.1"))).toBeUndefined();
-    throttle.failed("192.0.2.1");
+    expect(answerOf(() => throttle.failed("192.0.2.1"))).toBeUndefined();
   }
   clock.now += 15_000;
-  for (let more = 0; more < 3; more++) {
-    throttle.failed("192.0.2.1");
-    expect(answerOf(() => throttle.check("192.0.2.1"))).toMatchObject({
+  for (const same of ["192.0.2.1", "192.0.2.1:4711", "::ffff:192.0.2.1"]) {
+    expect(answerOf(() => throttle.failed(same))).toMatchObject({
       status: 429,
       type: "rate_limit_exceeded",
       details: expect.stringContaining("20 failed authentications per 1 minute"),
       headers: { "retry-after": "45" },
     });
   }
-  expect(answerOf(() => throttle.check("192.0.2.2"))).toBeUndefined();
+  expect(answerOf(() => throttle.failed("192.0.2.2"))).toBeUndefined();
   clock.now += 45_000;
-  expect(answerOf(() => throttle.check("192.0.2.1"))).toBeUndefined();
+  expect(answerOf(() => throttle.failed("192.0.2.1"))).toBeUndefined();
 });
 
 it("can be off", () => {
   const throttle = createAuthThrottle({ windows: [] });
-  for (let failure = 0; failure < 100; failure++) throttle.failed("192.0.2.1");
-  expect(answerOf(() => throttle.check("192.0.2.1"))).toBeUndefined();
+  for (let failure = 0; failure < 100; failure++) {
+    expect(answerOf(() => throttle.failed("192.0.2.1"))).toBeUndefined();
+    expect(answerOf(() => throttle.attempt("192.0.2.1").refused())).toBeUndefined();
+  }
 });
 
 it("forgets the oldest of very many addresses", () => {
   const throttle = createAuthThrottle({ windows: [{ requests: 1, seconds: 60 }] });
   const addresses = Array.from({ length: 10_001 }, (_, index) => `10.0.${index >> 8}.${index & 255}`);
   for (const address of addresses) throttle.failed(address);
-  expect(answerOf(() => throttle.check("10.0.0.0"))).toBeUndefined();
-  expect(answerOf(() => throttle.check("10.0.0.1"))?.status).toBe(429);
+  expect(answerOf(() => throttle.failed("10.0.0.2"))?.status).toBe(429);
+  expect(answerOf(() => throttle.failed("10.0.0.0"))).toBeUndefined();
 });
 
-it.each([
-  ["192.0.2.1", "192.0.2.1"],
-  ["::ffff:192.0.2.1", "192.0.2.1"],
-  ["::FFFF:192.0.2.1", "192.0.2.1"],
-  ["::ffff:c000:201", "192.0.2.1"],
-  ["2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"],
-  ["2001:0DB8:0001:0002:ffff::1", "2001:db8:1:2::/64"],
-  ["2001:db8::1", "2001:db8:0:0::/64"],
-  ["2001:db8::", "2001:db8:0:0::/64"],
-  ["::1", "0:0:0:0::/64"],
-  ["::", "0:0:0:0::/64"],
-  ["1:2::3:4:5:6:7", "1:2:0:3::/64"],
-  ["fe80::1%eth0", "fe80:0:0:0::/64"],
-  ["64:ff9b::192.0.2.1", "64:ff9b:0:0::/64"],
-  ["", ""],
-])("counts %j as %j", (address, network) => {
-  expect(networkOf(address)).toBe(network);
+it("counts the networks of a site together, four times as many as of one subscriber", () => {
+  const throttle = createAuthThrottle({ windows: [{ requests: 2, seconds: 60 }] });
+  const answers = Array.from(
+    { length: 20 },
+    (_, index) => answerOf(() => throttle.failed(`2001:db8:1:${index}::1`))?.details ?? null,
+  );
+  expect(answers.slice(0, 8)).toEqual(Array(8).fill(null));
+  expect(answers.slice(8)).toEqual(Array(12).fill("allowed: 8 failed authentications per 1 minute"));
+  expect(answerOf(() => throttle.failed("2001:db8:2:1::1"))).toBeUndefined();
+});
+
+it("counts what is no address together, however it changes", () => {
+  const throttle = createAuthThrottle({ windows: [{ requests: 3, seconds: 60 }] });
+  const answers = Array.from({ length: 5 }, (_, index) =>
+    answerOf(() => throttle.failed(`made up ${index}`)),
+  );
+  expect(answers.map((answer) => answer?.status)).toEqual([undefined, undefined, undefined, 429, 429]);
+});
+
+it("lets the look-ups of all addresses together fail only so often", () => {
+  const throttle = createAuthThrottle({ windows: [], total: [{ requests: 50, seconds: 60 }] });
+  const answers = Array.from({ length: 60 }, (_, index) =>
+    answerOf(() => throttle.attempt(`192.0.2.${index}`).refused()),
+  );
+  expect(answers.slice(0, 50)).toEqual(Array(50).fill(undefined));
+  expect(answers[50]?.details).toBe("allowed: 50 failed look-ups per 1 minute");
+  expect(answers.slice(50).map((answer) => answer?.status)).toEqual(Array(10).fill(429));
+});
+
+it("leaves half of the total to addresses within their limits", () => {
+  const windows = [{ requests: 5, seconds: 60 }];
+  const throttle = createAuthThrottle({ windows, total: [{ requests: 40, seconds: 60 }] });
+  let looked = 0;
+  for (let guess = 0; guess < 100; guess++) {
+    const answer = answerOf(() => {
+      const attempt = throttle.attempt("192.0.2.1");
+      looked += 1;
+      attempt.refused();
+    });
+    expect(answer?.status).toBe(guess < 5 ? undefined : 429);
+  }
+  expect(looked).toBe(5 + 20);
+  expect(answerOf(() => throttle.attempt("192.0.2.2").refused())).toBeUndefined();
+});
+
+it("takes look-ups back that were no failures", () => {
+  const windows = [{ requests: 1, seconds: 60 }];
+  const throttle = createAuthThrottle({ windows, total: windows });
+  for (let n = 0; n < 5; n++) throttle.attempt("2001:db8::1").forgive();
+  expect(answerOf(() => throttle.failed("2001:db8::1"))).toBeUndefined();
+  throttle.attempt("2001:db8::1").forgive();
+  expect(answerOf(() => throttle.failed("2001:db8::1"))?.status).toBe(429);
 });

@@ -7,7 +7,7 @@ import { CLIENT, KEY } from "../http/app.fixture.ts";
 import { createAuthThrottle } from "./auth-throttle.ts";
 import { createAuthenticate } from "./authenticate.ts";
 
-const setUp = (answer: () => Promise<ApiClient | null>, windows = "off") => {
+const setUp = (answer: () => Promise<ApiClient | null>, windows = "off", total = "off") => {
   const seen = { lookups: 0, results: [] as string[], now: 1_000 };
   const check = createAuthenticate({
     reader: {
@@ -18,7 +18,10 @@ const setUp = (answer: () => Promise<ApiClient | null>, windows = "off") => {
     },
     cacheMs: 10_000,
     clock: () => seen.now,
-    throttle: createAuthThrottle({ windows: parseRateWindows(windows) ?? [] }),
+    throttle: createAuthThrottle({
+      windows: parseRateWindows(windows) ?? [],
+      total: parseRateWindows(total) ?? [],
+    }),
     onLookup: (result) => seen.results.push(result),
   });
   const authenticate = (authorization: string | undefined, address = "192.0.2.1") =>
@@ -146,17 +149,20 @@ it("keeps answers of different keys apart", async () => {
 it("answers 429 to an address that failed too often, but for keys that are known to be good", async () => {
   const unknown = createKey().key;
   let answer: ApiClient | null = CLIENT;
-  const { authenticate, seen } = setUp(() => Promise.resolve(answer), "3/1m");
+  const { authenticate, seen } = setUp(() => Promise.resolve(answer), "3/1m", "2/1m");
   expect(await statusOf(authenticate(`Bearer ${KEY}`))).toBe(200);
   answer = null;
   expect(await statusOf(authenticate(undefined))).toBe(401);
   expect(await statusOf(authenticate("Bearer nonsense"))).toBe(401);
   expect(await statusOf(authenticate(`Bearer ${unknown}`))).toBe(401);
   expect(seen.lookups).toBe(2);
-  for (const header of [undefined, "Bearer nonsense", `Bearer ${createKey().key}`]) {
-    expect(await statusOf(authenticate(header))).toBe(429);
+  for (let n = 0; n < 3; n += 1) {
+    for (const header of [undefined, "Bearer nonsense", `Bearer ${createKey().key}`]) {
+      expect(await statusOf(authenticate(header))).toBe(429);
+    }
   }
-  expect(seen.lookups).toBe(2);
+  // One from over the limit, which is half of the total.
+  expect(seen.lookups).toBe(3);
   expect(await statusOf(authenticate(`Bearer ${KEY}`))).toBe(200);
   seen.now += 10_001;
   answer = CLIENT;
@@ -165,13 +171,34 @@ it("answers 429 to an address that failed too often, but for keys that are known
 });
 
 it("lets guesses that come at once reach the warehouse no more often than the throttle allows", async () => {
-  const { authenticate, seen } = setUp(() => Promise.resolve(null), "20/1m");
+  const { authenticate, seen } = setUp(() => Promise.resolve(null), "20/1m", "40/1m");
   const answers = await Promise.all(
     Array.from({ length: 200 }, () => statusOf(authenticate(`Bearer ${createKey().key}`))),
   );
-  expect(seen.lookups).toBe(20);
+  expect(seen.lookups).toBe(20 + 20);
   expect(answers.filter((status) => status === 401)).toHaveLength(20);
   expect(answers.filter((status) => status === 429)).toHaveLength(180);
+});
+
+it("looks up a key that it has not seen, once, also for an address whose others failed too often", async () => {
+  let answer: ApiClient | null = null;
+  const { authenticate, seen } = setUp(() => Promise.resolve(answer), "3/1m", "100/1m");
+  for (let n = 0; n < 10; n += 1) await statusOf(authenticate(`Bearer ${createKey().key}`));
+  const before = seen.lookups;
+  answer = CLIENT;
+  const answers = await Promise.all(
+    Array.from({ length: 50 }, () => statusOf(authenticate(`Bearer ${KEY}`))),
+  );
+  expect(answers).toEqual(Array(50).fill(200));
+  expect(seen.lookups).toBe(before + 1);
+});
+
+it("lets guesses from any number of addresses reach the warehouse no more often than the total", async () => {
+  const { authenticate, seen } = setUp(() => Promise.resolve(null), "20/1m", "100/1m");
+  for (let n = 0; n < 500; n += 1) {
+    await statusOf(authenticate(`Bearer ${createKey().key}`, `2001:db8:${n.toString(16)}::1`));
+  }
+  expect(seen.lookups).toBe(100);
 });
 
 it("counts neither a good key nor a warehouse that does not answer as a failure", async () => {

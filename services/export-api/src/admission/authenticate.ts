@@ -53,26 +53,22 @@ export const createAuthenticate = (deps: {
   const asking = new Map<string, Promise<ApiClient | null>>();
 
   const refuse = (address: string, what: Parameters<typeof unauthorized>[0]): ApiError => {
-    throttle.check(address);
     throttle.failed(address);
     return unauthorized(what);
   };
 
-  /**
-   * Counts a failure before the look-up and takes it back: many guesses at once must not reach the warehouse.
-   */
   const findUnknown = async (hash: string, address: string): Promise<ApiClient | null> => {
-    throttle.check(address);
-    throttle.failed(address);
-    let good = true;
-    try {
-      const { client } = await keys.forceFetch(hash);
-      if (client === null) good = false;
-      else trusted.set(hash, true);
-      return client;
-    } finally {
-      if (good) throttle.forgive(address);
+    const attempt = throttle.attempt(address);
+    const { client } = await keys.forceFetch(hash).catch((error: unknown) => {
+      attempt.forgive();
+      throw error;
+    });
+    if (client === null) attempt.refused();
+    else {
+      attempt.forgive();
+      trusted.set(hash, true);
     }
+    return client;
   };
 
   const findClient = async (hash: string, address: string): Promise<ApiClient | null> => {

@@ -242,6 +242,9 @@ export const createTestApp = (reader: Reader, overrides: Partial<ExportAppDeps> 
     legacy: { deprecation: undefined, sunset: undefined },
     keyCacheMs: 10_000,
     idleMs: 60_000,
+    maxConnections: 100,
+    hstsSubDomains: false,
+    reference: true,
     ...overrides,
   });
   return { app, logLines, metricsText: () => metrics.text() };

@@ -5,6 +5,7 @@ import { formatTimestampZ, parseTimestamp } from "@conversation-export/domain";
 import { createKey, ServiceError } from "@conversation-export/runtime";
 import type { Reader } from "@conversation-export/warehouse";
 import { describe, expect, it } from "vitest";
+import { createAuthThrottle } from "../admission/auth-throttle.ts";
 import {
   AUTHORIZED,
   CLIENT,
@@ -307,7 +308,7 @@ describe("the link to the next page", () => {
     expect(queries[0]).toMatchObject({ wholeTies: false });
   });
 
-  it("starts with the configured address, or the forwarded one", async () => {
+  it("starts with the configured address, or the called one", async () => {
     const url = `${MESSAGES}?${SINCE}&page_size=100`;
     const configured = setUp({ records: records(300) }, { publicBaseUrl: "https://public.example/x/api" });
     expect((await linkOf(configured.get, url)).href).toMatch(
@@ -318,7 +319,7 @@ describe("the link to the next page", () => {
       "x-forwarded-proto": "https",
       "x-forwarded-host": "proxy.example",
     });
-    expect(forwarded.href).toMatch(/^https:\/\/proxy\.example\/api\/v2\/export\/messages\?/);
+    expect(forwarded.href).toMatch(/^https:\/\/export\.example\/api\/v2\/export\/messages\?/);
   });
 
   it("works behind the client's own address too", async () => {
@@ -601,7 +602,15 @@ describe("every answer", () => {
     await get("/nowhere/secret-path", {});
     await setImmediate();
     const line = logLines.find((line) => line["msg"] === "request");
-    expect(line).toMatchObject({ route: MESSAGES, method: "GET", status: 200, clientId: "acme", rows: 1 });
+    expect(line).toMatchObject({
+      route: MESSAGES,
+      method: "GET",
+      status: 200,
+      clientId: "acme",
+      keyId: "key-1",
+      rows: 1,
+    });
+    expect(line).not.toHaveProperty("caller");
     expect(line?.["bytes"]).toBe(Buffer.byteLength(response.body));
     expect(JSON.stringify(logLines)).not.toMatch(/cx_|created_since|conversation_id|secret-path/);
     const text = await metricsText();
@@ -612,5 +621,51 @@ describe("every answer", () => {
     expect(text).toMatch(/export_api_page_bytes_total\{.*client="acme".*\} \d{3}/);
     expect(text).toMatch(/export_api_key_lookups_total\{result="asked",.*\} 1/);
     expect(text).toMatch(/export_api_pages_in_flight\{.*\} 0/);
+  });
+
+  it("names the network of a refused caller by a hash that nobody can guess", async () => {
+    const { app, logLines } = setUp({}, { cursorSecret: "one secret of 32 letters, at least" });
+    const other = setUp({}, { cursorSecret: "another secret of 32 letters, or so" });
+    const ask = (of: typeof app, remoteAddress: string, url = MESSAGES, headers = {}) =>
+      of.inject({ url, headers: { host: "h", ...headers }, remoteAddress });
+    await ask(app, "192.0.2.1");
+    await ask(app, "192.0.2.2");
+    await ask(app, "192.0.2.1");
+    await ask(app, "192.0.2.1", "/api/v2/end-users", AUTHORIZED);
+    await ask(app, "192.0.2.1", "/nowhere");
+    await ask(other.app, "192.0.2.1");
+    await setImmediate();
+    const lines = [...logLines, ...other.logLines].filter((line) => line["msg"] === "request");
+    expect(lines.map((line) => [line["status"], line["keyId"]])).toEqual([
+      [401, undefined],
+      [401, undefined],
+      [401, undefined],
+      [403, "key-1"],
+      [404, undefined],
+      [401, undefined],
+    ]);
+    const [one, two, again, scope, missing, elsewhere] = lines.map((line) => line["caller"]);
+    expect(one).toMatch(/^[0-9a-f]{16}$/);
+    expect([again, scope, missing]).toEqual([one, one, undefined]);
+    expect(new Set([one, two, elsewhere]).size).toBe(3);
+    expect(JSON.stringify(logLines)).not.toContain("192.0.2");
+  });
+
+  it("speaks of the hosts below this one only when it is told to", async () => {
+    const transport = async (hstsSubDomains: boolean): Promise<unknown> => {
+      const { get } = setUp({}, { hstsSubDomains });
+      return (await get("/x", { "x-forwarded-proto": "https" })).headers["strict-transport-security"];
+    };
+    expect(await transport(false)).toBe("max-age=31536000");
+    expect(await transport(true)).toBe("max-age=31536000; includeSubDomains");
+  });
+
+  it("counts a key without the scope as a failure of the address", async () => {
+    const authThrottle = createAuthThrottle({ windows: [{ requests: 2, seconds: 60 }] });
+    const { get } = setUp({ records: records(1) }, { authThrottle });
+    const statuses = [];
+    for (let n = 0; n < 3; n += 1) statuses.push((await get("/api/v2/end-users")).statusCode);
+    expect(statuses).toEqual([403, 403, 429]);
+    expect((await get(`${MESSAGES}?${SINCE}`)).statusCode).toBe(200);
   });
 });

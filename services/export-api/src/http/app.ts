@@ -9,6 +9,7 @@ import Fastify, {
   type FastifyRequest,
 } from "fastify";
 import type { createAdmission } from "../admission/admission.ts";
+import type { CallerOf } from "../admission/caller.ts";
 import {
   answerTo,
   badRequest,
@@ -25,8 +26,9 @@ import { lingerBeforeClose } from "./linger.ts";
 import { createPathMethods } from "./path-methods.ts";
 import { requestIdOf } from "./request-facts.ts";
 import { createRequestLog } from "./request-log.ts";
-import { SECURITY_HEADERS, TRANSPORT_SECURITY } from "./security-headers.ts";
+import { SECURITY_HEADERS } from "./security-headers.ts";
 import { unwrapTarget } from "./service-address.ts";
+import { takeWithin } from "./take-within.ts";
 
 export type AppDeps = {
   readonly endpoints: readonly Endpoint[];
@@ -39,6 +41,14 @@ export type AppDeps = {
   readonly trustedProxies: readonly string[];
   /** New requests are answered with 503 while the event loop is later than this; 0 for never. */
   readonly maxEventLoopDelayMs: number;
+  /** Time to take an answer that is no page. */
+  readonly idleMs: number;
+  /** Further connections are closed at once. */
+  readonly maxConnections: number;
+  /** The host under which callers know the service; undefined: the one that they call. */
+  readonly publicHost: string | undefined;
+  readonly transportSecurity: string;
+  readonly callerOf: CallerOf;
 };
 
 /** Bytes that are buffered for each slow reader. */
@@ -60,6 +70,10 @@ const hasLargeBodyAhead = ({ complete, headers }: IncomingMessage): boolean =>
   !complete &&
   (headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > SMALL_BODY_BYTES);
 
+/** Node keeps the first and drops the others, which a proxy in front may have read. */
+const hostsOf = ({ rawHeaders }: IncomingMessage): number =>
+  rawHeaders.filter((text, index) => index % 2 === 0 && text.toLowerCase() === "host").length;
+
 class OverloadError extends ServiceError {
   constructor() {
     super("overloaded", "the event loop is late", { retryable: true });
@@ -68,7 +82,7 @@ class OverloadError extends ServiceError {
 
 /** Builds the HTTP side of the service, ready for `listen` or `inject`. */
 export const createApp = (deps: AppDeps): FastifyInstance => {
-  const { endpoints, admit, log, metrics } = deps;
+  const { endpoints, admit, log, metrics, publicHost } = deps;
   const logRequest = createRequestLog(deps);
   let closing = false;
   const pathMethods = createPathMethods();
@@ -105,7 +119,7 @@ export const createApp = (deps: AppDeps): FastifyInstance => {
       "x-request-id": request.id,
       "cache-control": "private, no-store",
       ...SECURITY_HEADERS,
-      ...(request.protocol === "https" && { "strict-transport-security": TRANSPORT_SECURITY }),
+      ...(request.protocol === "https" && { "strict-transport-security": deps.transportSecurity }),
     });
   };
 
@@ -123,7 +137,7 @@ export const createApp = (deps: AppDeps): FastifyInstance => {
     return503OnClosing: false,
     trustProxy: [...deps.trustedProxies],
     genReqId: (raw) => requestIdOf(raw.headers["x-request-id"]),
-    rewriteUrl: (raw) => unwrapTarget(raw.url ?? "/"),
+    rewriteUrl: (raw) => unwrapTarget(raw.url ?? "/", publicHost ?? raw.headers.host),
     // Operations read parameters themselves, after the key is checked.
     routerOptions: { querystringParser: () => ({}), maxParamLength: MAX_PARAM_LENGTH },
     frameworkErrors: (error, request, reply) => {
@@ -135,6 +149,8 @@ export const createApp = (deps: AppDeps): FastifyInstance => {
       answerClientError(error, socket, response?.headersSent === true && !response.writableFinished);
     },
   });
+  app.server.maxConnections = deps.maxConnections;
+  app.server.on("drop", () => metrics.refusedConnections.inc());
   app.decorateRequest("facts");
   app.setErrorHandler<FastifyError>((error, request, reply) => sendError(error, request, reply));
   app.server.on("checkExpectation", (raw: IncomingMessage, response: ServerResponse) => {
@@ -155,6 +171,7 @@ export const createApp = (deps: AppDeps): FastifyInstance => {
     if (request.raw.httpVersion === "1.1" && request.headers.host === undefined) {
       throw badRequest(["Host: the header is required"]);
     }
+    if (hostsOf(request.raw) > 1) throw badRequest(["Host: the header is repeated"]);
     const announced = Number(request.headers["content-length"] ?? 0);
     if (announced > MAX_BODY_BYTES) throw contentTooLarge(MAX_BODY_BYTES, announced);
     if (request.is404) {
@@ -165,6 +182,11 @@ export const createApp = (deps: AppDeps): FastifyInstance => {
       }
       throw methodNotAllowed(request.method, allowed);
     }
+  });
+  // Not for pages, whose replies are taken over before this.
+  app.addHook("onSend", (_request, reply, _payload, done) => {
+    takeWithin(reply.raw, deps.idleMs);
+    done();
   });
   app.addHook("onRoute", ({ url, method }) => {
     pathMethods.add(url, typeof method === "string" ? [method] : method);

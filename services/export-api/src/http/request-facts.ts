@@ -7,6 +7,7 @@ export type RequestFacts = {
   /** By the clock of the app, in ms. */
   readonly startedAt: number;
   clientId?: string;
+  keyId?: string;
   firstByteAt?: number;
   bytes: number;
   rows?: number;

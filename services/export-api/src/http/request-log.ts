@@ -1,7 +1,11 @@
 import { type Logger, withinSpan } from "@conversation-export/runtime";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { ExportMetrics } from "../export-metrics.ts";
+import type { CallerOf } from "../admission/caller.ts";
 import { beginRequestSpan, endRequestSpan, methodOf } from "./request-span.ts";
+
+/** Answers by which attempts to get in are recognised. */
+const REFUSALS: ReadonlySet<number> = new Set([401, 403, 429]);
 
 /** Notes each request: facts and span at its begin, log line and metrics at its end. */
 export const createRequestLog = (deps: {
@@ -9,8 +13,9 @@ export const createRequestLog = (deps: {
   readonly metrics: ExportMetrics;
   /** Milliseconds that never run backwards. */
   readonly clock: () => number;
+  readonly callerOf: CallerOf;
 }) => {
-  const { log, metrics, clock } = deps;
+  const { log, metrics, clock, callerOf } = deps;
 
   const finish = (request: FastifyRequest, reply: FastifyReply): void => {
     const { facts, method } = request;
@@ -30,6 +35,7 @@ export const createRequestLog = (deps: {
         ms: Math.round(seconds * 1000),
         ...(firstByteAt !== undefined && { firstByteMs: Math.round(firstByteAt - facts.startedAt) }),
         ...rest,
+        ...(REFUSALS.has(status) && { caller: callerOf(request.ip) }),
       },
       "request",
     );

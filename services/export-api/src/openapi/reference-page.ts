@@ -101,16 +101,29 @@ const sendAsset = (
   return reply.header("content-type", type).send(zipped ? asset.zipped : asset.bytes);
 };
 
-/**
- * Serves the OpenAPI document and a page that shows it, both without a key. The page loads nothing from other
- * hosts; its Content-Security-Policy forbids it.
- */
-export const registerReference = (
+const method = ["GET", "HEAD"];
+
+/** Serves the OpenAPI document, without a key. */
+export const registerDocument = (
   app: FastifyInstance,
   deps: { readonly endpoints: readonly Endpoint[]; readonly publicBaseUrl?: string | undefined },
 ): void => {
-  const method = ["GET", "HEAD"];
   const document = Buffer.from(JSON.stringify(createOpenApi(deps)));
+  app.route({
+    method,
+    url: DOCUMENT,
+    handler: (_request, reply) =>
+      reply
+        .headers({ "content-type": "application/json", "cache-control": "public, no-cache" })
+        .send(document),
+  });
+};
+
+/**
+ * Serves a page that shows the OpenAPI document, without a key. The page loads nothing from other hosts; its
+ * Content-Security-Policy forbids it.
+ */
+export const registerReference = (app: FastifyInstance): void => {
   const html = toAsset(Buffer.from(HTML));
   // Read on first use: three megabytes that most processes never need.
   let reading: Promise<Asset> | undefined;
@@ -122,14 +135,6 @@ export const registerReference = (
         throw error;
       }));
 
-  app.route({
-    method,
-    url: DOCUMENT,
-    handler: (_request, reply) =>
-      reply
-        .headers({ "content-type": "application/json", "cache-control": "public, no-cache" })
-        .send(document),
-  });
   app.route({
     method,
     url: PAGE,

@@ -1,4 +1,5 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
+import { deriveKey } from "@conversation-export/runtime";
 
 const MAC_BYTES = 32;
 
@@ -18,13 +19,13 @@ export const createCursorSigner = (deps: {
   readonly secret: string;
   readonly previousSecret?: string | undefined;
 }): CursorSigner => {
-  const secrets = deps.previousSecret === undefined ? [deps.secret] : [deps.secret, deps.previousSecret];
-  const mac = (secret: string, covered: string): Buffer =>
-    createHmac("sha256", secret).update(covered).digest();
+  const key = deriveKey(deps.secret, "cursors");
+  const keys = deps.previousSecret === undefined ? [key] : [key, deriveKey(deps.previousSecret, "cursors")];
+  const mac = (by: Buffer, covered: string): Buffer => createHmac("sha256", by).update(covered).digest();
 
   return {
     sign: (content, covered) =>
-      Buffer.concat([mac(deps.secret, covered), Buffer.from(content)]).toString("base64url"),
+      Buffer.concat([mac(key, covered), Buffer.from(content)]).toString("base64url"),
     open: (cursor, coveredOf) => {
       const bytes = Buffer.from(cursor, "base64url");
       // Node's decoder skips other characters; only the spelling that was given out is accepted.
@@ -32,7 +33,7 @@ export const createCursorSigner = (deps: {
       const given = bytes.subarray(0, MAC_BYTES);
       const content = bytes.subarray(MAC_BYTES).toString();
       const covered = coveredOf(content);
-      return secrets.some((secret) => timingSafeEqual(mac(secret, covered), given)) ? content : undefined;
+      return keys.some((one) => timingSafeEqual(mac(one, covered), given)) ? content : undefined;
     },
   };
 };
