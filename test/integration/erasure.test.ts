@@ -1,5 +1,10 @@
 import { type DataSubject, emailForm, type ExportRecord } from "@conversation-export/domain";
-import { createErasure, createWritersConfirmed, type ErasureDeps } from "@conversation-export/jobs";
+import {
+  createApproval,
+  createErasure,
+  createWritersConfirmed,
+  type ErasureDeps,
+} from "@conversation-export/jobs";
 import {
   createRedis,
   createWriterLeases,
@@ -126,9 +131,10 @@ const write = async (records: readonly ExportRecord[], tables: readonly string[]
 };
 
 /** `leaseMs`: how long an erasure waits for what writers have given up; nothing where none writes. */
-const erasureDeps = (leaseMs = 1): ErasureDeps => ({
+const erasureDeps = (leaseMs = 1, rule = { percent: 1, records: 1_000 }): ErasureDeps => ({
   requests: completion,
   store,
+  approval: createApproval({ requests: completion, store, rule, log }),
   suppressions,
   writers: createWritersConfirmed({ leases, store, now: Date.now, log }),
   hash: createSubjectHash(SECRET),
@@ -403,6 +409,59 @@ it("does many requests as one batch, with a few mutations", async () => {
   expect(await run()).toMatchObject({ requests: 0, rounds: 0 });
 });
 
+it("lets a request wait that would reach more than its share, and does the others", async () => {
+  const client = "large";
+  const at = { client, time: DAY_0 };
+  const said = (name: string, sender: string, count: number) =>
+    Array.from({ length: count }, (_, index) =>
+      message(at, `${name}-${index}`, DAY_0 + index, "kept-conversation", { sender }),
+    );
+  await write([...neighbour(client), ...said("of-agent", "Agent Smith", 20), ...said("of-ada", "ada", 2)]);
+  await write([...said("of-bob", "bob", 2), ...said("of-eve", "eve", 12)]);
+  const of = (...values: string[]): Promise<string> =>
+    request(client, { identifiers: values.map((value) => ({ type: "chatter_id", value })) });
+  const [agent, again, ada, bob, eve] = [
+    await of("Agent Smith"),
+    await of("Agent Smith", "nobody"),
+    await of("ada"),
+    await of("bob"),
+    await of("eve"),
+  ];
+  const statusOf = async (id: string) => (await intake.find(client, id))?.status;
+  const before = await rowsOf(client);
+  // A tenth of 39 records is less than 5 of them.
+  const deps = () => erasureDeps(1, { percent: 10, records: 5 });
+  expect(await run(deps())).toMatchObject({ requests: 2, held: 3, found: { messages: 4 } });
+  for (const id of [agent, again, eve]) expect(await statusOf(id)).toBe("awaiting_approval");
+  for (const id of [ada, bob]) expect(await statusOf(id)).toBe("completed");
+  const left = without(without(before, "of-ada"), "of-bob");
+  expect(await rowsOf(client)).toEqual(left);
+  expect(await completion.open(Date.now() - 60_000)).toMatchObject({
+    count: 3,
+    awaitingApproval: 3,
+    overdue: 0,
+  });
+  expect(await run(deps())).toMatchObject({ requests: 0, held: 0 });
+  expect(await rowsOf(client)).toEqual(left);
+  // Nobody was suppressed for a request that waits.
+  expect(await sql(`SELECT count() FROM suppressions WHERE request_id IN ('${agent}', '${again}')`)).toBe(
+    "0\n",
+  );
+
+  await intake.setStatus(client, eve, "refused");
+  await intake.setStatus(client, agent, "approved");
+  expect(await run(deps())).toMatchObject({ requests: 1, held: 0, found: { messages: 20 } });
+  expect(await rowsOf(client)).toEqual(without(left, "of-agent"));
+  expect(await statusOf(agent)).toBe("completed");
+  expect(await statusOf(again)).toBe("awaiting_approval");
+  expect(await intake.find(client, eve)).toMatchObject({
+    status: "refused",
+    subject: { email: null, identifiers: [] },
+  });
+  expect(await sql(`SELECT count() FROM data_subject_requests WHERE identifiers LIKE '%eve%'`)).toBe("0\n");
+  await intake.setStatus(client, again, "refused");
+});
+
 /**
  * `deps` of which every call counts; the one with the number `at` ends the run, before or after it has been
  * done.
@@ -493,7 +552,10 @@ const startWriter = async (): Promise<{
   const gate = createSuppressionGate({
     lease: leases,
     leaseMs: LEASE_MS,
-    store: { ...suppressions, add: (rows) => suppressions.add(rows, FOUND_LATER) },
+    store: {
+      ...suppressions,
+      add: (rows) => suppressions.add(rows.map((row) => ({ ...row, requestId: FOUND_LATER }))),
+    },
     secret: SECRET,
     service: "test",
     now: () => performance.now(),

@@ -1,3 +1,5 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
 import type { DataSubject, RequestStatus } from "@conversation-export/domain";
 import {
   type CampaignRow,
@@ -7,10 +9,12 @@ import {
   type RequestStore,
 } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { bySize } from "../system/size.ts";
 import { runSql } from "../system/warehouse-sql.ts";
 import { startTestStack, type TestStack } from "../system/test-stack.ts";
 import { createSessions } from "../system/warehouse-sessions.ts";
 
+const LARGE_REQUESTS = bySize(1_000, 5_000);
 const START = Date.UTC(2026, 9, 4);
 const noor: DataSubject = { email: "noor@example.com", identifiers: [] };
 
@@ -177,6 +181,62 @@ describe("requests of data subjects", () => {
     expect(error).toMatchObject({ code: "warehouse_refused_data", retryable: false });
     expect((error as Error).cause).toBeUndefined();
     expect(String((error as Error).stack)).not.toContain("secret");
+  });
+});
+
+describe("many large open requests", () => {
+  const READER = `
+    import { createErasurePreview, createRequestCompletion, createSession, subjectsOfRequest }
+      from "@conversation-export/warehouse";
+    const session = createSession({ url: process.env.URL, application: "test", maxConnections: 4 });
+    const requests = createRequestCompletion({ session, now: Date.now });
+    const store = createErasurePreview({ session });
+    const seenAtFirst = Math.round(process.memoryUsage().heapUsed / 1e6);
+    const open = await requests.open(Date.now());
+    const seen = { open: open.count, requests: 0, subjects: 0, atOnce: 0, heapAtFirstMB: seenAtFirst };
+    let subjects = [];
+    await requests.due(async (some) => {
+      seen.requests += some.length;
+      seen.atOnce = Math.max(seen.atOnce, some.length);
+      subjects.push(...some.flatMap(subjectsOfRequest));
+      if (subjects.length < 5000) return;
+      await store.note("bulk", subjects);
+      subjects = [];
+    });
+    await store.note("bulk", subjects);
+    await store.unhashed("bulk", async (some) => { seen.subjects += some.length; });
+    await requests.begin("bulk");
+    await requests.complete("bulk");
+    seen.left = (await requests.open(Date.now())).count;
+    seen.rssMB = Math.round(process.resourceUsage().maxRSS / 1024);
+    await session.close();
+    console.log(JSON.stringify(seen));
+  `;
+
+  it("are counted and read in pieces: a process with a heap of 64 MB bears them", async () => {
+    await sql("TRUNCATE TABLE data_subject_requests");
+    // Each has a hundred ids of 256 characters: 30 KB.
+    await sql(`INSERT INTO data_subject_requests
+      (client_id, request_id, version, request_type, identifiers, named, status, received_at, updated_at)
+      SELECT concat('bulk-', toString(number % 7)), concat(lower(hex(MD5(toString(number)))), '-0'), ${2 ** 48},
+        'ERASURE', concat('[', arrayStringConcat(arrayMap(at -> concat('{"type":"chatter_id","value":"',
+          repeat(hex(MD5(concat(toString(number), '-', toString(at)))), 8), '"}'), range(100)), ','), ']'),
+        100, 'queued', now64(3) - 60, now64(3) - 60 FROM numbers(${LARGE_REQUESTS}) SETTINGS max_block_size = 500`);
+    const { stdout } = await promisify(execFile)(
+      process.execPath,
+      ["--max-old-space-size=64", "--input-type=module", "--eval", READER],
+      { cwd: import.meta.dirname, env: { ...process.env, URL: stack.clickhouse.url("jobs") } },
+    );
+    const seen = JSON.parse(stdout) as Record<string, number>;
+    console.log(`${LARGE_REQUESTS} requests of 30 KB: ${stdout.trim()}`);
+    expect(seen).toMatchObject({
+      open: LARGE_REQUESTS,
+      requests: LARGE_REQUESTS,
+      subjects: 100 * LARGE_REQUESTS,
+      left: 0,
+    });
+    expect(seen["rssMB"]).toBeLessThan(320);
+    expect(await sql("SELECT uniqExact(status, identifiers) FROM data_subject_requests FINAL")).toBe("1\n");
   });
 });
 

@@ -3,6 +3,7 @@ export {
   type DataSubjectRequestBody,
   dataSubjectOf,
   dataSubjectRequestSchema,
+  FINISHED_STATUSES,
   REQUEST_STATUSES,
   type RequestStatus,
   type SubjectIdentifier,

@@ -73,9 +73,9 @@ export {
   type Replay,
   type ReplayStore,
 } from "./upkeep/backfill/replay-store.ts";
+export type { DataSubjectRequest } from "./access/request-rows.ts";
 export {
   createRequestStore,
-  type DataSubjectRequest,
   type RequestStore,
   type RequestUsage,
 } from "./access/request-store.ts";
@@ -133,5 +133,15 @@ export { BACKFILL_RUN, type WrongRow } from "./upkeep/backfill/row-deletions.ts"
 export { createRowReplacer, type Replacement, type RowReplacer } from "./upkeep/backfill/row-replacer.ts";
 export type { ErasureBeginning, ErasureCounts } from "./upkeep/erasure/collect.ts";
 export type { ErasureSubject } from "./upkeep/erasure/erasure-keys.ts";
-export { createErasureStore, type ErasureStore } from "./upkeep/erasure/erasure-store.ts";
-export { createRequestCompletion, type RequestCompletion } from "./upkeep/erasure/request-completion.ts";
+export {
+  createErasurePreview,
+  createErasureStore,
+  type ErasurePreview,
+  type ErasureStore,
+} from "./upkeep/erasure/erasure-store.ts";
+export { type DueRequest, subjectsOfRequest } from "./upkeep/erasure/request-subjects.ts";
+export {
+  createRequestCompletion,
+  type OpenRequests,
+  type RequestCompletion,
+} from "./upkeep/erasure/request-completion.ts";

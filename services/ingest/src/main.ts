@@ -74,7 +74,10 @@ const suppressions = createSuppressionStore({ session });
 const gate = createSuppressionGate({
   lease: createWriterLeases({ redis, leaseMs: config.writerLeaseMs }),
   leaseMs: config.writerLeaseMs,
-  store: { ...suppressions, add: (rows) => suppressions.add(rows, FOUND_LATER) },
+  store: {
+    ...suppressions,
+    add: (rows) => suppressions.add(rows.map((row) => ({ ...row, requestId: FOUND_LATER }))),
+  },
   secret: config.suppressionSecret,
   service: "ingest",
   now: () => performance.now(),

@@ -59,6 +59,11 @@ const SETTINGS = {
   suppressionSecret: shared.suppressionSecret,
   writerLeaseMs: shared.writerLeaseMs,
   erasureDeadlineMs: (env: Environment): number => shared.erasureDeadlineHours(env) * 3_600_000,
+  /** A request that reaches more than both waits for an operator. */
+  erasureApproval: {
+    percent: variable("ERASURE_APPROVAL_PERCENT", z.coerce.number().min(0).max(100).default(1)),
+    records: variable("ERASURE_APPROVAL_RECORDS", count(1_000, 0)),
+  },
   /** A job goes to another worker when its own has been silent for this long. */
   lockMs: variable("JOB_LOCK_MS", count(30_000, 2_000)),
   uploadWindow: {

@@ -74,7 +74,10 @@ const pending = createPendingWrites({ foundStored: () => gate.foundStored() });
 const gate = createSuppressionGate({
   lease: leases,
   leaseMs,
-  store: { ...suppressions, add: (rows) => suppressions.add(rows, FOUND_LATER) },
+  store: {
+    ...suppressions,
+    add: (rows) => suppressions.add(rows.map((row) => ({ ...row, requestId: FOUND_LATER }))),
+  },
   secret: config.suppressionSecret,
   service: "jobs",
   now: () => performance.now(),

@@ -44,6 +44,8 @@ export const createProgram = (deps: CommandDeps & { readonly end: (code: ExitCod
   const program = new Command("export-ops")
     .description("Operate the conversation export: tables, topics, clients, keys, campaigns and jobs.")
     .exitOverride()
+    // Needed for those of `erase`, which has subcommands and options.
+    .enablePositionalOptions()
     .configureOutput({
       writeOut: (text) => deps.print(text.trimEnd()),
       writeErr: (text) => deps.say(text.trimEnd()),

@@ -2,8 +2,19 @@ import { z } from "zod";
 import { emailForm } from "./email-form.ts";
 
 /** States of a request in their order; a request never goes back to an earlier one. */
-export const REQUEST_STATUSES = ["received", "queued", "running", "failed", "completed"] as const;
+export const REQUEST_STATUSES = [
+  "received",
+  "queued",
+  "awaiting_approval",
+  "approved",
+  "running",
+  "refused",
+  "failed",
+  "completed",
+] as const;
 export type RequestStatus = (typeof REQUEST_STATUSES)[number];
+/** States that a request stays in. */
+export const FINISHED_STATUSES: readonly RequestStatus[] = ["refused", "failed", "completed"];
 
 const MAX_IDENTIFIERS = 100;
 const MAX_ID_LENGTH = 256;

@@ -12,8 +12,10 @@ const erasureData = z.strictObject({
 export type ErasureData = z.infer<typeof erasureData>;
 
 const erasureResult = z.object({
-  /** Requests finished by this run: all that were unfinished when it began. */
+  /** Requests finished by this run: all that were unfinished when it began, but for those that wait for an operator. */
   requests: z.int(),
+  /** Requests of which this run found that they have to wait for an operator. */
+  held: z.int().default(0),
   /** Keys of records found by the run, by kind. */
   found: z.object({ conversations: z.int(), messages: z.int(), endUsers: z.int() }),
   /** Rows that were deleted, or would be in a dry run, by table. */

@@ -1,27 +1,20 @@
 import { createHmac } from "node:crypto";
 import {
   type DataSubject,
+  FINISHED_STATUSES,
   namesOf,
-  REQUEST_STATUSES,
   type RequestStatus,
   subjectText,
 } from "@conversation-export/domain";
-import { ServiceError } from "@conversation-export/runtime";
 import type { Session } from "../session/session.ts";
-import { toWarehouseError } from "../session/warehouse-error.ts";
-
-/** A stored data-subject request. Instants are milliseconds since the epoch. */
-export type DataSubjectRequest = {
-  readonly clientId: string;
-  readonly requestId: string;
-  readonly type: "ERASURE";
-  readonly subject: DataSubject;
-  /** Addresses and ids that the request was made with. */
-  readonly named: number;
-  readonly status: RequestStatus;
-  readonly receivedAt: number;
-  readonly updatedAt: number;
-};
+import {
+  type DataSubjectRequest,
+  insertRequest,
+  REQUEST_COLUMNS,
+  type StoredRequest,
+  toRequest,
+  UNFINISHED,
+} from "./request-rows.ts";
 
 /** What one client has of requests. */
 export type RequestUsage = {
@@ -39,6 +32,8 @@ export type RequestUsage = {
 export type RequestStore = {
   /** null: this client has no such request. */
   find(clientId: string, requestId: string): Promise<DataSubjectRequest | null>;
+  /** The request with this id, whose ever it is: for operators. It reads all. */
+  findAny(requestId: string): Promise<DataSubjectRequest | null>;
   /**
    * Returns the unfinished request for this subject, or a new one in state `received` once ClickHouse has
    * acknowledged its row. Concurrent calls, also of several processes, lead to one request.
@@ -52,35 +47,13 @@ export type RequestStore = {
   ): Promise<DataSubjectRequest>;
   /**
    * Advances a request to `status`. A status behind the stored one has no effect, so repeated and late calls
-   * are harmless. false: there is no such request.
+   * are harmless; `refused` drops the subject. false: there is no such request.
    */
   setStatus(clientId: string, requestId: string, status: RequestStatus): Promise<boolean>;
   ping(): Promise<void>;
 };
 
-export type StoredRequest = {
-  request_id: string;
-  request_type: string;
-  email: string;
-  identifiers: string;
-  named: number;
-  status: RequestStatus;
-  received_ms: string | number;
-  updated_ms: string | number;
-};
-
-export const FINISHED: ReadonlySet<RequestStatus> = new Set(["completed", "failed"]);
-const UNFINISHED = `status NOT IN (${[...FINISHED].map((status) => `'${status}'`).join()})`;
-export const REQUEST_COLUMNS = `request_id, request_type, email, identifiers, named, status,
-  toUnixTimestamp64Milli(received_at) AS received_ms, toUnixTimestamp64Milli(updated_at) AS updated_ms`;
-const LAST_MS = 2n ** 48n - 1n;
-
-/**
- * Orders rows by status; for equal statuses the earlier row wins, so that a repetition does not change
- * instants.
- */
-const versionOf = (status: RequestStatus, ms: number): string =>
-  String((BigInt(REQUEST_STATUSES.indexOf(status)) << 48n) | (LAST_MS - BigInt(ms)));
+const NOBODY: DataSubject = { email: null, identifiers: [] };
 
 /**
  * Common prefix of the ids of all requests of one client for one subject. Ids appear in URLs and logs, so the
@@ -93,52 +66,6 @@ const digestOf = (secret: string, clientId: string, subject: DataSubject): strin
     .slice(0, 32);
 
 const numberOf = (requestId: string): number => Number(requestId.slice(requestId.indexOf("-") + 1));
-
-export const toRequest = (clientId: string, row: StoredRequest): DataSubjectRequest => ({
-  clientId,
-  requestId: row.request_id,
-  type: "ERASURE",
-  subject: {
-    email: row.email === "" ? null : row.email,
-    identifiers: JSON.parse(row.identifiers) as DataSubject["identifiers"],
-  },
-  named: row.named,
-  status: row.status,
-  receivedAt: Number(row.received_ms),
-  updatedAt: Number(row.updated_ms),
-});
-
-const toRow = (request: DataSubjectRequest): Record<string, unknown> => ({
-  client_id: request.clientId,
-  request_id: request.requestId,
-  version: versionOf(request.status, request.updatedAt),
-  request_type: request.type,
-  email: request.subject.email ?? "",
-  identifiers: JSON.stringify(request.subject.identifiers),
-  named: request.named,
-  status: request.status,
-  received_at: new Date(request.receivedAt).toISOString(),
-  updated_at: new Date(request.updatedAt).toISOString(),
-});
-
-/**
- * Resolves when ClickHouse has acknowledged the row.
- *
- * @throws ServiceError with the code of the `WarehouseError`; its message contains nothing about the person
- */
-export async function insertRequest(session: Session, request: DataSubjectRequest): Promise<void> {
-  try {
-    await session.insert(
-      "requests.save",
-      { table: "data_subject_requests", rows: [toRow(request)] },
-      { settings: { async_insert: 0, insert_deduplicate: 0 } },
-    );
-  } catch (error) {
-    const { code, message, retryable } = toWarehouseError(error);
-    // No cause: ClickHouse's message may quote the row.
-    throw new ServiceError(code, message, { retryable });
-  }
-}
 
 /**
  * @param deps.now milliseconds since the epoch
@@ -180,6 +107,14 @@ export function createRequestStore(deps: {
 
   return {
     find,
+    async findAny(requestId) {
+      const [row] = await session.rows<StoredRequest & { client_id: string }>(
+        "requests.find_any",
+        `SELECT client_id, ${REQUEST_COLUMNS} FROM data_subject_requests FINAL WHERE request_id = {id:String}`,
+        { parameters: { id: requestId } },
+      );
+      return row === undefined ? null : toRequest(row.client_id, row);
+    },
     async open(clientId, subject, admit) {
       const digest = digestOf(idSecret, clientId, subject);
       // "." follows "-" in ASCII, so this range is exactly the ids that begin with the digest and a dash.
@@ -188,7 +123,7 @@ export function createRequestStore(deps: {
         from: `${digest}-`,
         to: `${digest}.`,
       });
-      const open = rows.find(({ status }) => !FINISHED.has(status));
+      const open = rows.find(({ status }) => !FINISHED_STATUSES.includes(status));
       if (open !== undefined) return toRequest(clientId, open);
       const at = deps.now();
       admit?.(await usageOf(clientId, at));
@@ -209,7 +144,8 @@ export function createRequestStore(deps: {
     async setStatus(clientId, requestId, status) {
       const found = await find(clientId, requestId);
       if (found === null) return false;
-      if (found.status !== status) await insert({ ...found, status, updatedAt: deps.now() });
+      const subject = status === "refused" ? NOBODY : found.subject;
+      if (found.status !== status) await insert({ ...found, subject, status, updatedAt: deps.now() });
       return true;
     },
     ping: session.ping,

@@ -4,6 +4,7 @@ import { serverUrls } from "../session/server-urls.ts";
 import { createSession } from "../session/session.ts";
 import { appliedSql, readMigrations } from "./migrate.ts";
 import type { Topology } from "./migration-template.ts";
+import { UNFINISHED } from "../access/request-rows.ts";
 import { FIRST_SECRET } from "../upkeep/erasure/suppression-store.ts";
 
 /** `changed`: its file differs from the applied one. `later`: applied by a newer version of this software. */
@@ -177,7 +178,7 @@ export function createInspector(
       const rows = await session.rows<{ requests: string | number; age: string | number }>(
         "inspect.requests",
         `SELECT count() AS requests, max(dateDiff('millisecond', received_at, now64(3))) AS age
-         FROM data_subject_requests FINAL WHERE status NOT IN ('completed', 'failed')`,
+         FROM data_subject_requests FINAL WHERE ${UNFINISHED}`,
       );
       return { count: Number(rows[0]?.requests ?? 0), oldestAgeMs: Number(rows[0]?.age ?? 0) };
     },

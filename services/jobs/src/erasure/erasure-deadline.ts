@@ -1,5 +1,5 @@
 import { createLoop, type Logger, type Metrics } from "@conversation-export/runtime";
-import type { RequestCompletion } from "@conversation-export/warehouse";
+import type { OpenRequests, RequestCompletion } from "@conversation-export/warehouse";
 
 /** Watches the age of unfinished requests for erasure. */
 export type ErasureDeadline = { start(): Promise<void>; stop(): Promise<void> };
@@ -7,7 +7,7 @@ export type ErasureDeadline = { start(): Promise<void>; stop(): Promise<void> };
 /** @param deps.deadlineMs age from which a request is overdue
  * @param deps.now ms since the epoch */
 export const createErasureDeadline = (deps: {
-  readonly requests: Pick<RequestCompletion, "unfinished">;
+  readonly requests: Pick<RequestCompletion, "open">;
   readonly deadlineMs: number;
   readonly everyMs: number;
   readonly metrics: Metrics;
@@ -15,39 +15,37 @@ export const createErasureDeadline = (deps: {
   readonly now: () => number;
 }): ErasureDeadline => {
   const { requests, deadlineMs, metrics, log, now } = deps;
-  let received: readonly number[] = [];
-  let known = false;
+  let known: OpenRequests | undefined;
   let overdueBefore = 0;
 
-  const overdue = (): number => received.filter((at) => now() - at > deadlineMs).length;
-
-  metrics.gauge("erasure_open_requests", "Requests for erasure that are not finished", [], (gauge) => {
-    if (known) gauge.set(received.length);
-  });
-  metrics.gauge(
+  const gauge = (name: string, help: string, of: (open: OpenRequests) => number): void => {
+    metrics.gauge(name, help, [], (one) => {
+      if (known !== undefined) one.set(of(known));
+    });
+  };
+  gauge("erasure_open_requests", "Requests for erasure that are not finished", ({ count }) => count);
+  gauge(
+    "erasure_awaiting_approval_requests",
+    "Requests for erasure that wait for the approval of an operator",
+    ({ awaitingApproval }) => awaitingApproval,
+  );
+  gauge(
     "erasure_oldest_request_age_seconds",
     "Age of the oldest request for erasure that is not finished, 0 when there is none",
-    [],
-    (gauge) => {
-      if (known) gauge.set(received.length === 0 ? 0 : Math.max(0, now() - Math.min(...received)) / 1000);
-    },
+    ({ oldestReceivedAt }) => (oldestReceivedAt === null ? 0 : Math.max(0, now() - oldestReceivedAt) / 1000),
   );
-  metrics.gauge(
+  gauge(
     "erasure_overdue_requests",
     "Requests for erasure that are older than the deadline",
-    [],
-    (gauge) => {
-      if (known) gauge.set(overdue());
-    },
+    ({ overdue }) => overdue,
   );
 
   const ask = async (): Promise<void> => {
     try {
-      received = (await requests.unfinished()).map(({ receivedAt }) => receivedAt);
-      known = true;
-      const late = overdue();
-      if (late > overdueBefore) log.error({ requests: late }, "requests for erasure are overdue");
-      overdueBefore = late;
+      known = await requests.open(now() - deadlineMs);
+      if (known.overdue > overdueBefore)
+        log.error({ requests: known.overdue }, "requests for erasure are overdue");
+      overdueBefore = known.overdue;
     } catch (error) {
       log.warn({ err: error }, "the requests for erasure cannot be read");
     }

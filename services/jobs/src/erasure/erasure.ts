@@ -1,30 +1,34 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { subjectOf } from "@conversation-export/domain";
 import {
   type ErasureData,
   erasureJob,
   type ErasureResult,
+  type JobContext,
   type JobHandler,
 } from "@conversation-export/queue";
 import { ServiceError } from "@conversation-export/runtime";
 import type { SubjectHash } from "@conversation-export/suppression";
-import type {
-  DataSubjectRequest,
-  ErasureStore,
-  ErasureSubject,
-  RequestCompletion,
-  Suppression,
-  SuppressionStore,
+import {
+  type ErasureStore,
+  type ErasureSubject,
+  type RequestCompletion,
+  subjectsOfRequest,
+  type SuppressionStore,
 } from "@conversation-export/warehouse";
+import type { Approval } from "./approval.ts";
 import type { WritersConfirmed } from "./writers-confirmed.ts";
 
 const MAX_ROUNDS = 10;
+const NONE_FOUND = { conversations: 0, messages: 0, endUsers: 0 };
+/** Identifiers of one INSERT. */
+const MAX_SUBJECTS = 5_000;
 
 export type ErasureDeps = {
   readonly requests: Omit<RequestCompletion, "close">;
   readonly store: Omit<ErasureStore, "close">;
   readonly suppressions: Pick<SuppressionStore, "add" | "claimSecret">;
+  readonly approval: Approval;
   readonly writers: WritersConfirmed;
   readonly hash: SubjectHash;
   /** The length of a writer's lease, ms. */
@@ -34,7 +38,8 @@ export type ErasureDeps = {
 };
 
 /**
- * Erases the persons of all unfinished requests as one batch, in this order: suppressions are stored, every
+ * Erases the persons of all unfinished requests as one batch, but for those that have to wait for an operator, in this
+ * order: suppressions are stored, every
  * writer confirms them, all rows under the collected keys are deleted until none is left, readers of changes
  * are told, and the requests are stripped of their subjects. Each step may be repeated, and a second run at the same time does no harm.
  */
@@ -49,24 +54,72 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
     );
   };
 
-  /** Stores the suppressions that are missing. false: none was missing. */
-  const suppress = async (runId: string, written: Set<string>): Promise<boolean> => {
-    const subjects = await store.subjects(runId);
-    const byRequest = new Map<string, Suppression[]>();
-    const add = (requestId: string, suppression: Suppression): void => {
-      const list = byRequest.get(requestId) ?? [];
-      list.push(suppression);
-      byRequest.set(requestId, list);
+  /** Adds the persons of all requests that may be carried out to a run. */
+  const noteDue = async (runId: string): Promise<void> => {
+    let subjects: ErasureSubject[] = [];
+    const note = async (): Promise<void> => {
+      await store.note(runId, subjects);
+      subjects = [];
     };
-    for (const { clientId, subject, createdBefore, requestId } of subjects) {
-      const value = deps.hash.of(clientId, subject);
-      const name = `${clientId} ${value} ${createdBefore}`;
-      if (written.has(name)) continue;
-      written.add(name);
-      add(requestId, { clientId, kind: "subject", value, createdBefore });
+    await requests.due(async (some) => {
+      for (const request of some) {
+        subjects.push(...subjectsOfRequest(request));
+        if (subjects.length >= MAX_SUBJECTS) await note();
+      }
+    });
+    await note();
+  };
+
+  /** Stores the suppressions that are missing. false: none was missing. */
+  const suppress = async (runId: string): Promise<boolean> => {
+    let added = false;
+    await store.unhashed(runId, async (subjects) => {
+      await deps.suppressions.add(
+        subjects.map(({ clientId, subject, createdBefore, requestId }) => {
+          const value = deps.hash.of(clientId, subject);
+          return { clientId, kind: "subject", value, createdBefore, requestId };
+        }),
+      );
+      await store.noteHashed(runId, subjects);
+      added = true;
+    });
+    return (await store.suppressIds(runId)) > 0 || added;
+  };
+
+  /** Begins a run with everything that is to be erased now, and collects its keys. */
+  const beginRun = async (runPrefix: string, { data, progress }: JobContext<ErasureData>) => {
+    const { again } = data;
+    // Each attempt has keys of its own under the prefix of the job; the last attempt removes them all.
+    const runId = `${runPrefix}${randomUUID()}`;
+    if (again?.dryRun !== true) await noteDue(runId);
+    const begun = await store.begin(runId);
+    let looked = { clients: 0, ids: 0, persons: 0 };
+    const say = (note: string): Promise<void> => progress({ done: 0, total: null, unit: "rounds", note });
+    if (again !== undefined) {
+      await say("looking for what was erased before");
+      looked = await store.lookAgain(runId, Date.parse(again.since) * 1000, deps.hash.of);
     }
-    for (const [requestId, list] of byRequest) await deps.suppressions.add(list, requestId);
-    return (await store.suppressIds(runId)) > 0 || byRequest.size > 0;
+    await say("looking for records");
+    const isEmpty = begun.requests + begun.foundEndUsers + begun.ids + looked.ids + looked.persons === 0;
+    const found = isEmpty ? NONE_FOUND : await store.collect(runId);
+    return { runId, begun, looked, isEmpty, found };
+  };
+
+  /** The same without the requests that have to wait for an operator; the others are `running`. */
+  const beginApproved = async (runPrefix: string, context: JobContext<ErasureData>) => {
+    let held = 0;
+    for (;;) {
+      const run = await beginRun(runPrefix, context);
+      if (run.begun.requests === 0) return { ...run, held };
+      const more = await deps.approval.hold(run.runId, context.signal);
+      if (more === 0) {
+        await requests.begin(run.runId);
+        return { ...run, held };
+      }
+      held += more;
+      // Not of earlier attempts, whose deletions readers may still have to be told of.
+      await store.end(run.runId, context.signal, false);
+    }
   };
 
   return {
@@ -76,37 +129,24 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
       await checkSecret();
       const { again } = context.data;
       const dryRun = again?.dryRun ?? false;
-      const open = dryRun ? [] : await requests.unfinished();
-      // Each attempt has keys of its own under the prefix of the job; the last attempt removes them all.
       const runPrefix = `${context.id}/`;
-      const runId = `${runPrefix}${randomUUID()}`;
-      const subjects = open.flatMap(subjectsOfRequest);
-      const named = new Set(subjects.map(({ clientId, subject }) => JSON.stringify([clientId, subject])))
-        .size;
-      const written = new Set<string>();
       const deleted: Record<string, number> = {};
-      let found = { conversations: 0, messages: 0, endUsers: 0 };
       let rounds = 0;
 
       const say = (note: string): Promise<void> =>
         context.progress({ done: rounds, total: null, unit: "rounds", note });
 
-      if (open.length > 0) await requests.begin(open);
-      const rest = await store.begin(runId, subjects);
-      let looked = { clients: 0, ids: 0, persons: 0 };
-      if (again !== undefined) {
-        await say("looking for what was erased before");
-        looked = await store.lookAgain(runId, Date.parse(again.since) * 1000, deps.hash.of);
-      }
+      const { runId, begun, looked, isEmpty, held, ...first } = await beginApproved(runPrefix, context);
+      let { found } = first;
       const resultOf = (): ErasureResult => ({
-        requests: open.length,
+        requests: begun.requests,
+        held,
         found,
         deleted,
         rounds,
         ...(again !== undefined && { again: { dryRun, ids: looked.ids, persons: looked.persons } }),
       });
       if (dryRun) {
-        found = await store.collect(runId);
         Object.assign(deleted, await store.remaining(runId));
         await store.end(runPrefix, signal, false);
         return resultOf();
@@ -115,30 +155,32 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
       const finish = async (): Promise<ErasureResult> => {
         signal.throwIfAborted();
         // A run that ends removes the keys of all others; without keys, leftover rows would not be found.
-        if ((await store.begunWith(runId)) < named + looked.clients) {
+        if ((await store.begunWith(runId)) < begun.named + looked.clients) {
           throw new ServiceError("erasure_disturbed", "another erasure has ended this one", {
             retryable: true,
           });
         }
-        if (rest.foundEndUsers + rest.ids > 0) await store.settleFound(runId, signal);
+        if (begun.foundEndUsers + begun.ids > 0) await store.settleFound(runId, signal);
         await store.tell(signal);
         await store.eraseKeys(runId, signal);
-        await requests.complete(open);
+        await requests.complete(runId);
         await requests.scrub(signal);
         await store.end(runPrefix, signal, true);
-        log.info({ requests: open.length, ...found, rounds }, "erased");
+        log.info({ requests: begun.requests, ...found, rounds }, "erased");
         return resultOf();
       };
-      if (open.length + rest.foundEndUsers + rest.ids + looked.ids + looked.persons === 0) return finish();
+      if (isEmpty) return finish();
 
       let generation: number | null = null;
       let confirmedAt = 0;
       let final = false;
-      for (;;) {
+      for (let isFirst = true; ; isFirst = false) {
         signal.throwIfAborted();
-        await say("looking for records");
-        found = await store.collect(runId);
-        if ((await suppress(runId, written)) || generation === null) {
+        if (!isFirst) {
+          await say("looking for records");
+          found = await store.collect(runId);
+        }
+        if ((await suppress(runId)) || generation === null) {
           await say("waiting for the writers to confirm the suppressions");
           generation = await writers.announce(signal);
           confirmedAt = now();
@@ -168,15 +210,6 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
       }
     },
   };
-};
-
-const subjectsOfRequest = (request: DataSubjectRequest): ErasureSubject[] => {
-  const { clientId, requestId, subject } = request;
-  const common = { clientId, requestId, createdBefore: request.receivedAt * 1000 };
-  return [
-    ...(subject.email === null ? [] : [subjectOf("email", subject.email)]),
-    ...subject.identifiers.map(({ type, value }) => subjectOf(type, value)),
-  ].map((text) => ({ ...common, subject: text }));
 };
 
 const sumOf = (rows: Readonly<Record<string, number>>): number =>

@@ -6,6 +6,7 @@ import {
   createSuppressionStore,
 } from "@conversation-export/warehouse";
 import type { AssembledJob, Shared } from "../process/shared.ts";
+import { createApproval } from "./approval.ts";
 import { createErasure } from "./erasure.ts";
 import { createErasureDeadline } from "./erasure-deadline.ts";
 import { createWritersConfirmed } from "./writers-confirmed.ts";
@@ -28,6 +29,7 @@ export const createErasureJob = ({
     requests,
     store,
     suppressions: createSuppressionStore({ session }),
+    approval: createApproval({ requests, store, rule: config.erasureApproval, log }),
     writers: createWritersConfirmed({ leases, store, now, log }),
     hash: createSubjectHash(config.suppressionSecret),
     leaseMs: config.writerLeaseMs,

@@ -1,8 +1,8 @@
 import type { DataSubject } from "@conversation-export/domain";
-import { createRequestStore } from "@conversation-export/warehouse";
-import { type Command, InvalidArgumentError } from "commander";
+import { createRequestStore, type DataSubjectRequest } from "@conversation-export/warehouse";
+import type { Command } from "commander";
 import { findClient } from "../access/registered-client.ts";
-import { clientId, matching } from "../commands/arguments.ts";
+import { clientId } from "../commands/arguments.ts";
 import type { CommandDeps, JsonOption } from "../commands/command-deps.ts";
 import { readQueueConfig, readRequestSecret, readWarehouseConfig } from "../config.ts";
 import { withJobClient, withWarehouse } from "../connect/connections.ts";
@@ -10,25 +10,17 @@ import { CommandError } from "../explain/explain.ts";
 import { DETACH_FLAG, type DetachOption } from "../jobs/start-job.ts";
 import { requireYes, YES_FLAG, type YesOption } from "../output/confirm.ts";
 import { renderColumns, renderJson } from "../output/print.ts";
+import { addApprovalCommands } from "./approval-commands.ts";
+import { addPersonOptions, requestId, type SubjectOptions, subjectOf } from "./subject.ts";
+import { addPreviewCommand } from "./preview-command.ts";
 import { attendRequest, queueRequest, requestFields } from "./request-job.ts";
-import { type SubjectOptions, subjectOf } from "./subject.ts";
 
 type EraseOptions = {
-  readonly client: string;
+  readonly client?: string;
 } & SubjectOptions &
   YesOption &
   DetachOption &
   JsonOption;
-
-const requestId = matching(
-  /^[0-9a-f]{32}-\d{1,9}$/,
-  "the id of a data-subject request, as in its Location header",
-);
-
-const personIds = (text: string, before: readonly string[] = []): string[] => {
-  if (text === "") throw new InvalidArgumentError("It must not be empty.");
-  return [...before, text];
-};
 
 /** Adds `erase`, which makes a data-subject request as a customer would, or continues one. */
 export const addEraseCommand = (program: Command, deps: CommandDeps): void => {
@@ -40,18 +32,14 @@ export const addEraseCommand = (program: Command, deps: CommandDeps): void => {
     throw new CommandError(`there is no client ${id}: \`export-ops clients list\` shows those that exist`);
   };
 
-  program
+  const erase = program
     .command("erase")
     .description("erase all records of a person, or continue a request")
+    // A subcommand has options of its own, also where they have the same names.
+    .enablePositionalOptions()
     .argument("[request-id]", "an existing request: show its status, with --yes continue it", requestId)
-    .requiredOption("--client <id>", "the client that owns the records", clientId)
-    .option("--email <address>", "the person's e-mail address")
-    .option("--chatter-id <id>", "a chatter id of the person; may be repeated", personIds)
-    .option("--end-user-id <id>", "an end user id of the person; may be repeated", personIds)
-    .option(
-      "--file <path>",
-      "the body of a data-subject request as JSON, - for standard input: keeps names out of the shell's history",
-    )
+    .option("--client <id>", "the client that owns the records", clientId);
+  addPersonOptions(erase)
     .option(...DETACH_FLAG)
     .option(...YES_FLAG)
     .option("--json", "print JSON")
@@ -66,10 +54,14 @@ Examples:
   export-ops erase --client acme --chatter-id 5f1c --chatter-id 77ab --yes --detach
   export-ops erase --client acme --end-user-id 64f1c0 --yes
   echo '{"type":"ERASURE","email":"jane@example.com"}' | export-ops erase --client acme --file - --yes
-  export-ops erase 0123456789abcdef0123456789abcdef-0 --client acme`,
+  export-ops erase 0123456789abcdef0123456789abcdef-0 --client acme
+  export-ops erase preview --client acme --email jane@example.com
+  export-ops erase approve 0123456789abcdef0123456789abcdef-0 --yes`,
     )
     .action(async (id: string | undefined, options: EraseOptions, command: Command) => {
       const { client, email, chatterId, endUserId, file } = options;
+      // Not required of subcommands, which inherit what is.
+      if (client === undefined) return command.error("error: required option '--client <id>' not specified");
       const named = email !== undefined || chatterId !== undefined || endUserId !== undefined;
       if (id === undefined && !named && file === undefined) {
         return command.error(
@@ -94,11 +86,7 @@ Examples:
         if (id !== undefined && found === null) {
           throw new CommandError(`the client ${client} has no request ${id}`);
         }
-        if (found?.status === "failed" && options.yes === true) {
-          throw new CommandError(
-            `the request ${found.requestId} has failed for good: make a new one for the same person`,
-          );
-        }
+        if (found !== null && options.yes === true) requireOpen(found);
         if (found !== null && (options.yes !== true || found.status === "completed")) {
           const view = requestFields(found);
           const rows = Object.entries(view).map(([name, value]) => [name.replaceAll("_", " "), value]);
@@ -114,4 +102,20 @@ Examples:
         });
       });
     });
+  addPreviewCommand(erase, deps);
+  addApprovalCommands(erase, deps);
+};
+
+/** @throws CommandError for a request that `--yes` does not continue */
+const requireOpen = ({ requestId: id, status }: DataSubjectRequest): void => {
+  if (status === "failed" || status === "refused") {
+    throw new CommandError(
+      `the request ${id} has ${status === "failed" ? "failed for good" : "been refused"}: make a new one for the same person`,
+    );
+  }
+  if (status === "awaiting_approval") {
+    throw new CommandError(
+      `the request ${id} waits for approval: look with \`export-ops erase preview ${id}\`, then \`erase approve\` or \`erase refuse\``,
+    );
+  }
 };

@@ -67,4 +67,9 @@ export const attendRequest = async (
         ]),
   );
   if (!json) printEnded(ended, json, print);
+  if (after.status === "awaiting_approval") {
+    deps.say(
+      `it reaches very many records and waits: \`export-ops erase preview ${after.requestId}\`, then \`erase approve\` or \`erase refuse\``,
+    );
+  }
 };

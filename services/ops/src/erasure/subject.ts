@@ -6,9 +6,32 @@ import {
   dataSubjectOf,
   dataSubjectRequestSchema,
 } from "@conversation-export/domain";
+import { type Command, InvalidArgumentError } from "commander";
 import type { z } from "zod";
+import { matching } from "../commands/arguments.ts";
 import { EXIT } from "../explain/exit-code.ts";
 import { CommandError, innermostMessage } from "../explain/explain.ts";
+
+export const requestId = matching(
+  /^[0-9a-f]{32}-\d{1,9}$/,
+  "the id of a data-subject request, as in its Location header",
+);
+
+const personIds = (text: string, before: readonly string[] = []): string[] => {
+  if (text === "") throw new InvalidArgumentError("It must not be empty.");
+  return [...before, text];
+};
+
+/** Adds the options that name a person. */
+export const addPersonOptions = (command: Command): Command =>
+  command
+    .option("--email <address>", "the person's e-mail address")
+    .option("--chatter-id <id>", "a chatter id of the person; may be repeated", personIds)
+    .option("--end-user-id <id>", "an end user id of the person; may be repeated", personIds)
+    .option(
+      "--file <path>",
+      "the body of a data-subject request as JSON, - for standard input: keeps names out of the shell's history",
+    );
 
 /** The options that name a person; `file`: the path of a request body, `-` for standard input. */
 export type SubjectOptions = {

@@ -11,12 +11,16 @@ import {
   LANDED,
   limitsOf,
   recordKind,
+  MAX_KEYS,
   RUN,
 } from "./erasure-keys.ts";
 import { FOUND_LATER, LOOKED_AT, SLIPPED, SUPPRESSION_INSERT_SECONDS } from "./suppression-store.ts";
 
-/** Counts of what a run looks at in addition to the persons of its requests. */
+/** Counts of what a run looks at. */
 export type ErasureBeginning = {
+  readonly requests: number;
+  /** Identifiers in the requests. */
+  readonly named: number;
   /** Ids of end users that writers have found. */
   readonly foundEndUsers: number;
   /** Ids of conversations and messages found by earlier runs and by writers. */
@@ -31,11 +35,13 @@ export type ErasureCounts = {
 
 /** Finds everything about the persons of a run. */
 export type ErasureCollection = {
+  /** Adds persons to a run. */
+  note(runId: string, subjects: readonly ErasureSubject[]): Promise<void>;
   /**
    * Begins a run with its persons. Adds the findings of earlier attempts at these requests and of writers,
    * and once more everything suppressed during the last day.
    */
-  begin(runId: string, subjects: readonly ErasureSubject[]): Promise<ErasureBeginning>;
+  begin(runId: string): Promise<ErasureBeginning>;
   /**
    * Identifiers and clients that the run was begun with. Fewer than before mean that another run has ended
    * it.
@@ -45,8 +51,12 @@ export type ErasureCollection = {
   collect(runId: string): Promise<ErasureCounts>;
   /** Suppresses the collected ids that are not suppressed yet. Returns how many. */
   suppressIds(runId: string): Promise<number>;
-  /** The identifiers of the run, including those found through them. */
-  subjects(runId: string): Promise<ErasureSubject[]>;
+  /**
+   * Passes the identifiers of the run, including those found through them, to `take`, some at a time, but for those
+   * that `noteHashed` was called with.
+   */
+  unhashed(runId: string, take: (subjects: readonly ErasureSubject[]) => Promise<void>): Promise<void>;
+  noteHashed(runId: string, subjects: readonly ErasureSubject[]): Promise<void>;
 };
 
 /** SQL for ids of the run without a suppression that reaches up to the run's limit. */
@@ -75,14 +85,16 @@ const lookedAt = (kind: "conversation" | "message"): string => {
 /** @param deps.session with the settings of erasures */
 export const createErasureCollection = ({ session }: { readonly session: Session }): ErasureCollection => {
   return {
-    begin: async (runId, subjects) => {
-      const parameters = { run: runId };
+    note: async (runId, subjects) => {
       const keys = subjects.map((one) => ({ ...one, id: one.subject }));
-      // One INSERT, so that all keys lie in one part and are deleted together.
+      // Both kinds in one INSERT, so that they lie in one part and are deleted together.
       await insertKeys(session, runId, [
         ...keys.map((key) => ({ ...key, kind: KIND.begun })),
         ...keys.map((key) => ({ ...key, kind: KIND.subject })),
       ]);
+    },
+    begin: async (runId) => {
+      const parameters = { run: runId };
       // From the suppressions, because the rows that led to these ids may already be deleted.
       for (const kind of ["conversation", "message"] as const)
         await session.command("erasure.look_at", lookedAt(kind), { parameters });
@@ -93,15 +105,28 @@ export const createErasureCollection = ({ session }: { readonly session: Session
           FROM suppressions WHERE kind = 'end_user' GROUP BY client_id, value`,
         { parameters },
       );
-      const [row] = await session.rows<{ found: string; ids: string }>(
+      const [row] = await session.rows<Record<"requests" | "named" | "found" | "ids", string>>(
         "erasure.count_begun",
-        `SELECT toString(countIf(kind = '${KIND.subject}' AND target = '${FOUND_LATER}')) AS found,
+        `SELECT toString(uniqExactIf((client_id, target), kind = '${KIND.begun}')) AS requests,
+          toString(uniqExactIf((client_id, id), kind = '${KIND.begun}')) AS named,
+          toString(countIf(kind = '${KIND.subject}' AND target = '${FOUND_LATER}')) AS found,
           toString(countIf(kind IN ('${KIND.conversation}', '${KIND.message}'))) AS ids
           FROM job_keys WHERE ${RUN}`,
         { parameters },
       );
-      return { foundEndUsers: Number(row?.found), ids: Number(row?.ids) };
+      return {
+        requests: Number(row?.requests),
+        named: Number(row?.named),
+        foundEndUsers: Number(row?.found),
+        ids: Number(row?.ids),
+      };
     },
+    noteHashed: (runId, subjects) =>
+      insertKeys(
+        session,
+        runId,
+        subjects.map((one) => ({ ...one, id: one.subject, kind: KIND.hashed })),
+      ),
     begunWith: async (runId) => {
       const sql = `SELECT toString(uniqExact(client_id, id)) AS rows FROM job_keys
         WHERE ${RUN} AND kind = '${KIND.begun}'`;
@@ -148,19 +173,23 @@ export const createErasureCollection = ({ session }: { readonly session: Session
       }
       return count;
     },
-    subjects: async (runId) => {
-      const rows = await session.rows<{ client_id: string; id: string; micros: string; request: string }>(
-        "erasure.subjects",
-        `SELECT client_id, id, toString(toUnixTimestamp64Micro(created_before)) AS micros, request
-          FROM ${limitsOf(KIND.subject)}`,
+    unhashed: async (runId, take) => {
+      const chunks = session.chunks<[client: string, id: string, micros: string, request: string]>(
+        "erasure.unhashed",
+        `SELECT client_id, id, toString(toUnixTimestamp64Micro(created_before)), request
+          FROM ${limitsOf(KIND.subject)} WHERE (client_id, id, created_before) GLOBAL NOT IN
+            (SELECT client_id, id, date_created FROM job_keys WHERE ${RUN} AND kind = '${KIND.hashed}')`,
         { parameters: { run: runId } },
       );
-      return rows.map(({ client_id: clientId, id, micros, request: requestId }) => ({
-        clientId,
-        subject: id,
-        createdBefore: Number(micros),
-        requestId,
-      }));
+      let subjects: ErasureSubject[] = [];
+      for await (const rows of chunks) {
+        for (const [clientId, id, micros, requestId] of rows)
+          subjects.push({ clientId, subject: id, createdBefore: Number(micros), requestId });
+        if (subjects.length < MAX_KEYS) continue;
+        await take(subjects);
+        subjects = [];
+      }
+      if (subjects.length > 0) await take(subjects);
     },
   };
 };

@@ -2,7 +2,7 @@ import type { Micros } from "@conversation-export/domain";
 import type { Session } from "../../session/session.ts";
 import { WITH_HIDDEN } from "../deletion.ts";
 import { STORED_SUBJECTS } from "./collect-statements.ts";
-import { type ErasureSubject, insertKeys, KEY_COLUMNS, KIND, RUN } from "./erasure-keys.ts";
+import { type ErasureSubject, insertKeys, KEY_COLUMNS, KIND, MAX_KEYS, RUN } from "./erasure-keys.ts";
 
 /** Counts of what a repeated erasure has to look at. */
 export type ErasureAgain = {
@@ -36,8 +36,6 @@ const ERASED_SINCE = `(added_at >= ${AT_SINCE} OR (client_id, request_id) GLOBAL
 
 /** Bytes of memory above which grouping spills to disk. */
 const MAX_GROUP_BYTES = "1000000000";
-/** Keys of one INSERT. */
-const MAX_KEYS = 10_000;
 
 /** @param deps.session with the settings of erasures */
 export const createErasureAgain = ({ session }: { readonly session: Session }): ErasureAgainStore => ({

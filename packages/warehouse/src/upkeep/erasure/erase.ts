@@ -1,9 +1,8 @@
-import type { ClickHouseSettings } from "@clickhouse/client";
 import type { Session } from "../../session/session.ts";
 import { type Deletion, WITH_HIDDEN } from "../deletion.ts";
 import { noteDeleted, type RunUpload } from "../../changes/deletion-entries.ts";
+import { rowsLeft } from "./run-keys.ts";
 import {
-  all,
   countOf,
   KIND,
   LANDED,
@@ -16,7 +15,7 @@ import {
 } from "./erasure-keys.ts";
 import { FOUND_LATER, LOOKED_AT, SLIPPED, SUPPRESSION_INSERT_SECONDS } from "./suppression-store.ts";
 
-/** Deletes the collected records of a run, and the keys of runs. */
+/** Deletes the collected records of a run. */
 export type ErasureDeletion = {
   /**
    * Marks the findings of writers from before the run as looked at. Removes the ids of end users among them,
@@ -25,8 +24,6 @@ export type ErasureDeletion = {
   settleFound(runId: string, signal: AbortSignal): Promise<void>;
   /** Removes the collected ids from the keys of all other jobs. */
   eraseKeys(runId: string, signal: AbortSignal): Promise<void>;
-  /** Rows left by table, including masked ones that are still stored. */
-  remaining(runId: string): Promise<Readonly<Record<string, number>>>;
   /** Deletes all rows of the collected keys from all active parts. */
   erase(runId: string, tables: readonly string[], signal: AbortSignal): Promise<void>;
   /**
@@ -36,11 +33,6 @@ export type ErasureDeletion = {
   tell(signal: AbortSignal): Promise<void>;
   /** Query ids of the running INSERTs. */
   runningInserts(): Promise<ReadonlySet<string>>;
-  /**
-   * Removes the keys of all runs that begin with `runPrefix`, and with `left` of those older than an hour, which
-   * have died: only after `tell`, which needs them.
-   */
-  end(runPrefix: string, signal: AbortSignal, left: boolean): Promise<void>;
 };
 
 /**
@@ -54,11 +46,6 @@ export const createErasureDeletion = (deps: {
 }): ErasureDeletion => {
   const { session, deletion, runUpload } = deps;
   const { cluster } = session.names;
-
-  const left = async (table: Table, run: string, settings: ClickHouseSettings): Promise<number> => {
-    const sql = `SELECT toString(count()) AS rows FROM ${table.table} WHERE ${recordsOf(table)}`;
-    return countOf(await session.rows("erasure.count_left", sql, { parameters: { run }, settings }));
-  };
 
   /** A deletion does not find masked rows, so their parts are rewritten without them. */
   const dropHidden = async (table: Table, run: string): Promise<void> => {
@@ -104,16 +91,12 @@ export const createErasureDeletion = (deps: {
       if (countOf(await session.rows("erasure.count_keys", sql, { parameters })) > 0)
         await deletion.erase({ table: "job_keys", condition, parameters }, signal);
     },
-    remaining: async (runId) =>
-      Object.fromEntries(
-        await all(TABLES, async (table) => [table.table, await left(table, runId, WITH_HIDDEN)] as const),
-      ),
     erase: async (runId, tables, signal) => {
       for (const table of TABLES) {
         if (!tables.includes(table.table)) continue;
         signal.throwIfAborted();
         const condition = recordsOf(table).replaceAll("GLOBAL IN", "IN");
-        if ((await left(table, runId, {})) > 0)
+        if ((await rowsLeft(session, table, runId)) > 0)
           await deletion.erase({ table: table.table, condition, parameters: { run: runId } });
         await dropHidden(table, runId);
       }
@@ -137,14 +120,6 @@ export const createErasureDeletion = (deps: {
         `SELECT query_id FROM ${source} query_kind = 'Insert'`,
       );
       return new Set(rows.map((row) => row.query_id));
-    },
-    end: async (runPrefix, signal, left) => {
-      const condition = `startsWith(kind, 'erase ')
-        AND (startsWith(run_id, {prefix:String})${left ? " OR added_at < now() - INTERVAL 1 HOUR" : ""})`;
-      const parameters = { prefix: runPrefix };
-      const sql = `SELECT toString(count()) AS rows FROM job_keys WHERE ${condition}`;
-      if (countOf(await session.rows("erasure.count_ended", sql, { parameters })) > 0)
-        await deletion.erase({ table: "job_keys", condition, parameters }, signal);
     },
   };
 };

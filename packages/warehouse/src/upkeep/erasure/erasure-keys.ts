@@ -80,6 +80,8 @@ export const KIND = {
   /** The subjects that the run was given, written once. If they disappear, another run has ended this one. */
   begun: "erase begun",
   subject: "erase subject",
+  /** The subjects whose hashes are stored as suppressions. */
+  hashed: "erase hashed",
   conversation: "erase conversation",
   message: "erase message",
 } as const;
@@ -125,6 +127,9 @@ export const insertKeys = async (
   }));
   await session.insert("erasure.note", { table: "job_keys", rows });
 };
+
+/** Keys of one INSERT. */
+export const MAX_KEYS = 10_000;
 
 /** Concurrent statements of an erasure. */
 export const AT_ONCE = 4;

@@ -4,6 +4,11 @@ import { createDeletion } from "../deletion.ts";
 import { createErasureCollection, type ErasureCollection } from "./collect.ts";
 import { createErasureAgain, type ErasureAgainStore } from "./erase-again.ts";
 import { createErasureDeletion, type ErasureDeletion } from "./erase.ts";
+import { createErasureReach, type ErasureReach } from "./reach.ts";
+import { createErasureRunKeys, type ErasureRunKeys } from "./run-keys.ts";
+
+/** Finds and counts everything about persons, and deletes nothing. */
+export type ErasurePreview = ErasureCollection & ErasureReach & ErasureRunKeys;
 
 /**
  * Finds and deletes everything about persons, by keys collected in a table, so that no query text, URL or
@@ -11,14 +16,10 @@ import { createErasureDeletion, type ErasureDeletion } from "./erase.ts";
  *
  * @throws WarehouseError from every method
  */
-export type ErasureStore = ErasureCollection & ErasureAgainStore & ErasureDeletion;
+export type ErasureStore = ErasurePreview & ErasureAgainStore & ErasureDeletion;
 
-/** @param deps.session of the user for jobs */
-export const createErasureStore = (deps: {
-  readonly session: Session;
-  readonly runUpload: RunUpload;
-}): ErasureStore => {
-  const session = deps.session.with({
+const forErasures = (session: Session): Session =>
+  session.with({
     timeoutMs: 1_800_000,
     settings: {
       async_insert: 0,
@@ -27,8 +28,25 @@ export const createErasureStore = (deps: {
       optimize_use_projections: 0,
     },
   });
+
+/** @param deps.session of a user that may read records and write keys */
+export const createErasurePreview = (deps: { readonly session: Session }): ErasurePreview => {
+  const session = forErasures(deps.session);
   return {
     ...createErasureCollection({ session }),
+    ...createErasureReach({ session }),
+    ...createErasureRunKeys({ session, deletion: createDeletion(deps) }),
+  };
+};
+
+/** @param deps.session of the user for jobs */
+export const createErasureStore = (deps: {
+  readonly session: Session;
+  readonly runUpload: RunUpload;
+}): ErasureStore => {
+  const session = forErasures(deps.session);
+  return {
+    ...createErasurePreview(deps),
     ...createErasureAgain({ session }),
     ...createErasureDeletion({ session, deletion: createDeletion(deps), runUpload: deps.runUpload }),
   };

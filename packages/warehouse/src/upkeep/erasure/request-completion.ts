@@ -1,31 +1,52 @@
+import type { RequestStatus } from "@conversation-export/domain";
 import type { Session } from "../../session/session.ts";
 import { createDeletion } from "../deletion.ts";
-import {
-  type DataSubjectRequest,
-  insertRequest,
-  REQUEST_COLUMNS,
-  type StoredRequest,
-  toRequest,
-} from "../../access/request-store.ts";
+import { subjectOfRow, UNFINISHED, versionOf } from "../../access/request-rows.ts";
+import { KIND, RUN } from "./erasure-keys.ts";
+import type { DueRequest } from "./request-subjects.ts";
+
+/** Unfinished requests of all clients. */
+export type OpenRequests = {
+  readonly count: number;
+  readonly awaitingApproval: number;
+  /** Those received before the instant that was asked for. */
+  readonly overdue: number;
+  /** ms since the epoch; null: there is none. */
+  readonly oldestReceivedAt: number | null;
+};
 
 /**
- * The part of the jobs in data-subject requests.
+ * The part of the jobs in data-subject requests. The requests of a run are those whose subjects it was begun with.
  *
- * @throws ServiceError from `begin` and `complete`; its message contains nothing about the person
- * @throws WarehouseError from `unfinished` and `scrub`
+ * @throws WarehouseError from every method; no statement holds anything about a person
  */
 export type RequestCompletion = {
-  /** Unfinished requests of all clients, oldest first. */
-  unfinished(): Promise<DataSubjectRequest[]>;
+  /** Counts in ClickHouse. `overdueBefore`: ms since the epoch */
+  open(overdueBefore: number): Promise<OpenRequests>;
+  /** Passes all requests that may be carried out to `take`, some at a time and in no order. */
+  due(take: (requests: readonly DueRequest[]) => Promise<void>): Promise<void>;
+  /** Ids of the requests of a client in a run that nobody has looked at for their reach. */
+  unscreened(runId: string, clientId: string): Promise<readonly string[]>;
+  /** Lets requests of a client wait for an operator. */
+  hold(clientId: string, requestIds: readonly string[]): Promise<void>;
   /** Sets the status `running`. */
-  begin(requests: readonly DataSubjectRequest[]): Promise<void>;
+  begin(runId: string): Promise<void>;
   /** Sets the status `completed` in new rows without the subject. */
-  complete(requests: readonly DataSubjectRequest[]): Promise<void>;
-  /** Deletes the older rows of completed requests, which name the subject, from all active parts. */
+  complete(runId: string): Promise<void>;
+  /** Deletes the older rows of completed and refused requests, which name the subject, from all active parts. */
   scrub(signal: AbortSignal): Promise<void>;
 };
 
 const NAMES_SUBJECT = "(email != '' OR identifiers != '[]')";
+const OF_RUN = `(client_id, request_id) GLOBAL IN
+  (SELECT client_id, target FROM job_keys WHERE ${RUN} AND kind = '${KIND.begun}')`;
+const UNSCREENED: readonly RequestStatus[] = ["received", "queued"];
+const BEFORE_RUNNING: readonly RequestStatus[] = [...UNSCREENED, "approved"];
+/** Requests hold up to 64 KB, and more in rows of former versions: ClickHouse would else make blocks of 65,000. */
+const SMALL_BLOCKS = { max_block_size: "64", max_threads: 1 };
+
+const oneOf = (statuses: readonly RequestStatus[]): string =>
+  `status IN (${statuses.map((status) => `'${status}'`).join()})`;
 
 /**
  * @param deps.session of the user for jobs
@@ -37,35 +58,95 @@ export function createRequestCompletion(deps: {
 }): RequestCompletion {
   const { now } = deps;
   const deletion = createDeletion(deps);
-  const session = deps.session.with({ timeoutMs: 60_000 });
+  const session = deps.session.with({ timeoutMs: 300_000 });
+
+  /** Writes new rows of the requests that meet `condition`; `without`: they no longer name the subject. */
+  const advance = (
+    status: RequestStatus,
+    condition: string,
+    { without = false, parameters }: { without?: boolean; parameters: Readonly<Record<string, unknown>> },
+  ): Promise<void> => {
+    const at = now();
+    return session.command(
+      "requests.advance",
+      `INSERT INTO data_subject_requests
+        (client_id, request_id, version, request_type, email, identifiers, named, status, received_at, updated_at)
+        SELECT client_id, request_id, {version:UInt64}, request_type, ${without ? "'', '[]'" : "email, identifiers"},
+          named, '${status}', received_at, fromUnixTimestamp64Milli({at:Int64}, 'UTC')
+        FROM data_subject_requests FINAL WHERE ${condition}`,
+      {
+        parameters: { ...parameters, version: versionOf(status, at), at },
+        settings: {
+          ...SMALL_BLOCKS,
+          min_insert_block_size_bytes: "16000000",
+          async_insert: 0,
+          insert_deduplicate: 0,
+        },
+      },
+    );
+  };
 
   return {
-    async unfinished() {
-      const rows = await session.rows<StoredRequest & { client_id: string }>(
-        "requests.unfinished",
-        `SELECT client_id, ${REQUEST_COLUMNS} FROM data_subject_requests FINAL
-        WHERE status NOT IN ('completed', 'failed') ORDER BY data_subject_requests.received_at`,
+    async open(overdueBefore) {
+      const [row] = await session.rows<Record<"open" | "awaiting" | "overdue" | "oldest", string>>(
+        "requests.open",
+        `SELECT toString(count()) AS open, toString(countIf(status = 'awaiting_approval')) AS awaiting,
+          toString(countIf(received_at < fromUnixTimestamp64Milli({before:Int64}, 'UTC'))) AS overdue,
+          toString(toUnixTimestamp64Milli(min(received_at))) AS oldest
+          FROM data_subject_requests FINAL WHERE ${UNFINISHED}`,
+        { parameters: { before: overdueBefore } },
       );
-      return rows.map((row) => toRequest(row.client_id, row));
+      const count = Number(row?.open);
+      return {
+        count,
+        awaitingApproval: Number(row?.awaiting),
+        overdue: Number(row?.overdue),
+        oldestReceivedAt: count === 0 ? null : Number(row?.oldest),
+      };
     },
-    async begin(requests) {
-      for (const request of requests) {
-        if (request.status === "running") continue;
-        await insertRequest(session, { ...request, status: "running", updatedAt: now() });
+    async due(take) {
+      const chunks = session.chunks<[string, string, email: string, identifiers: string, ms: string]>(
+        "requests.due",
+        `SELECT client_id, request_id, email, identifiers, toString(toUnixTimestamp64Milli(received_at))
+          FROM data_subject_requests FINAL WHERE ${UNFINISHED} AND status != 'awaiting_approval'`,
+        { settings: SMALL_BLOCKS },
+      );
+      for await (const rows of chunks) {
+        await take(
+          rows.map(([clientId, requestId, email, identifiers, ms]) => ({
+            clientId,
+            requestId,
+            subject: subjectOfRow({ email, identifiers }),
+            receivedAt: Number(ms),
+          })),
+        );
       }
     },
-    async complete(requests) {
-      for (const request of requests) {
-        const subject = { email: null, identifiers: [] };
-        await insertRequest(session, { ...request, subject, status: "completed", updatedAt: now() });
-      }
+    async unscreened(runId, clientId) {
+      const rows = await session.rows<{ request_id: string }>(
+        "requests.unscreened",
+        `SELECT request_id FROM data_subject_requests FINAL
+          WHERE client_id = {client:String} AND ${oneOf(UNSCREENED)} AND ${OF_RUN} ORDER BY request_id`,
+        { parameters: { run: runId, client: clientId } },
+      );
+      return rows.map((row) => row.request_id);
     },
+    hold: (clientId, requestIds) =>
+      advance(
+        "awaiting_approval",
+        `client_id = {client:String} AND request_id IN {ids:Array(String)} AND ${oneOf(UNSCREENED)}`,
+        { parameters: { client: clientId, ids: requestIds } },
+      ),
+    begin: (runId) =>
+      advance("running", `${oneOf(BEFORE_RUNNING)} AND ${OF_RUN}`, { parameters: { run: runId } }),
+    complete: (runId) =>
+      advance("completed", `${UNFINISHED} AND ${OF_RUN}`, { without: true, parameters: { run: runId } }),
     async scrub(signal) {
-      const done = "SELECT client_id, request_id FROM data_subject_requests WHERE status = 'completed'";
+      const done = `SELECT client_id, request_id FROM data_subject_requests WHERE ${oneOf(["completed", "refused"])}`;
       const condition = `${NAMES_SUBJECT} AND (client_id, request_id) IN (${done})`;
       const [row] = await session.rows<{ rows: string }>(
         "requests.count_named",
-        `SELECT toString(count()) AS rows FROM data_subject_requests WHERE ${condition.replace(" IN ", " GLOBAL IN ")}`,
+        `SELECT toString(count()) AS rows FROM data_subject_requests WHERE ${condition.replace(" IN (SELECT", " GLOBAL IN (SELECT")}`,
       );
       if (row?.rows !== "0") await deletion.erase({ table: "data_subject_requests", condition }, signal);
     },

@@ -28,8 +28,8 @@ export type SuppressionStore = {
    * from the last load.
    */
   load(take: (suppression: Suppression) => void, since: number | null): Promise<void>;
-  /** Resolves when ClickHouse has acknowledged the rows. */
-  add(suppressions: readonly Suppression[], requestId: string): Promise<void>;
+  /** Resolves when ClickHouse has acknowledged the rows. `requestId`: the reason of a suppression. */
+  add(suppressions: readonly (Suppression & { readonly requestId: string })[]): Promise<void>;
   /**
    * Stores `hash`, the hash of the suppression secret, unless one is stored. Returns the stored one; if it
    * differs from `hash`, the hashes of subjects were made with another secret and cannot be compared.
@@ -86,9 +86,9 @@ export function createSuppressionStore(deps: { readonly session: Session }): Sup
           take({ clientId, kind, value, createdBefore: Number(version) });
       }
     },
-    add: async (suppressions, requestId) => {
+    add: async (suppressions) => {
       if (suppressions.length === 0) return;
-      const rows = suppressions.map(({ clientId, kind, value, createdBefore }) => ({
+      const rows = suppressions.map(({ clientId, kind, value, createdBefore, requestId }) => ({
         client_id: clientId,
         kind,
         value,

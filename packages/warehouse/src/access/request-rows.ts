@@ -1,0 +1,104 @@
+import { type DataSubject, FINISHED_STATUSES, type RequestStatus } from "@conversation-export/domain";
+import { ServiceError } from "@conversation-export/runtime";
+import type { Session } from "../session/session.ts";
+import { toWarehouseError } from "../session/warehouse-error.ts";
+
+/** A stored data-subject request. Instants are milliseconds since the epoch. */
+export type DataSubjectRequest = {
+  readonly clientId: string;
+  readonly requestId: string;
+  readonly type: "ERASURE";
+  readonly subject: DataSubject;
+  /** Addresses and ids that the request was made with. */
+  readonly named: number;
+  readonly status: RequestStatus;
+  readonly receivedAt: number;
+  readonly updatedAt: number;
+};
+
+export type StoredRequest = {
+  request_id: string;
+  request_type: string;
+  email: string;
+  identifiers: string;
+  named: number;
+  status: RequestStatus;
+  received_ms: string | number;
+  updated_ms: string | number;
+};
+
+/** SQL condition for requests that are not finished. */
+export const UNFINISHED = `status NOT IN (${FINISHED_STATUSES.map((status) => `'${status}'`).join()})`;
+export const REQUEST_COLUMNS = `request_id, request_type, email, identifiers, named, status,
+  toUnixTimestamp64Milli(received_at) AS received_ms, toUnixTimestamp64Milli(updated_at) AS updated_ms`;
+
+// A version is rank << 48 | ceiling - ms. States that came later than their neighbours share the rank of one, with
+// a ceiling below all of its versions.
+const LAST_MS = 2n ** 48n - 1n;
+const PLACES: Readonly<Record<RequestStatus, { readonly rank: bigint; readonly ceiling: bigint }>> = {
+  received: { rank: 0n, ceiling: LAST_MS },
+  queued: { rank: 1n, ceiling: LAST_MS },
+  awaiting_approval: { rank: 2n, ceiling: 2n ** 45n },
+  approved: { rank: 2n, ceiling: 2n ** 46n },
+  running: { rank: 2n, ceiling: LAST_MS },
+  refused: { rank: 3n, ceiling: 2n ** 45n },
+  failed: { rank: 3n, ceiling: LAST_MS },
+  completed: { rank: 4n, ceiling: LAST_MS },
+};
+
+/**
+ * Orders rows by status; for equal statuses the earlier row wins, so that a repetition does not change
+ * instants.
+ */
+export const versionOf = (status: RequestStatus, ms: number): string => {
+  const { rank, ceiling } = PLACES[status];
+  return String((rank << 48n) | (ceiling - BigInt(ms)));
+};
+
+export const subjectOfRow = (row: Pick<StoredRequest, "email" | "identifiers">): DataSubject => ({
+  email: row.email === "" ? null : row.email,
+  identifiers: JSON.parse(row.identifiers) as DataSubject["identifiers"],
+});
+
+export const toRequest = (clientId: string, row: StoredRequest): DataSubjectRequest => ({
+  clientId,
+  requestId: row.request_id,
+  type: "ERASURE",
+  subject: subjectOfRow(row),
+  named: row.named,
+  status: row.status,
+  receivedAt: Number(row.received_ms),
+  updatedAt: Number(row.updated_ms),
+});
+
+const toRow = (request: DataSubjectRequest): Record<string, unknown> => ({
+  client_id: request.clientId,
+  request_id: request.requestId,
+  version: versionOf(request.status, request.updatedAt),
+  request_type: request.type,
+  email: request.subject.email ?? "",
+  identifiers: JSON.stringify(request.subject.identifiers),
+  named: request.named,
+  status: request.status,
+  received_at: new Date(request.receivedAt).toISOString(),
+  updated_at: new Date(request.updatedAt).toISOString(),
+});
+
+/**
+ * Resolves when ClickHouse has acknowledged the row.
+ *
+ * @throws ServiceError with the code of the `WarehouseError`; its message contains nothing about the person
+ */
+export async function insertRequest(session: Session, request: DataSubjectRequest): Promise<void> {
+  try {
+    await session.insert(
+      "requests.save",
+      { table: "data_subject_requests", rows: [toRow(request)] },
+      { settings: { async_insert: 0, insert_deduplicate: 0 } },
+    );
+  } catch (error) {
+    const { code, message, retryable } = toWarehouseError(error);
+    // No cause: ClickHouse's message may quote the row.
+    throw new ServiceError(code, message, { retryable });
+  }
+}

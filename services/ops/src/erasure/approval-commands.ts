@@ -1,0 +1,72 @@
+import {
+  createRequestStore,
+  type DataSubjectRequest,
+  type RequestStore,
+} from "@conversation-export/warehouse";
+import type { Command } from "commander";
+import type { CommandDeps, JsonOption } from "../commands/command-deps.ts";
+import { readQueueConfig, readWarehouseConfig } from "../config.ts";
+import { withJobClient, withWarehouse } from "../connect/connections.ts";
+import { CommandError } from "../explain/explain.ts";
+import { DETACH_FLAG, type DetachOption } from "../jobs/start-job.ts";
+import { requireYes, YES_FLAG, type YesOption } from "../output/confirm.ts";
+import { renderJson } from "../output/print.ts";
+import { attendRequest, queueRequest, requestFields } from "./request-job.ts";
+import { requestId } from "./subject.ts";
+
+/** @throws CommandError when there is no such request, or it does not wait */
+const findWaiting = async (requests: RequestStore, id: string): Promise<DataSubjectRequest> => {
+  const found = await requests.findAny(id);
+  if (found === null) throw new CommandError(`there is no request ${id}`);
+  if (found.status === "awaiting_approval") return found;
+  throw new CommandError(`the request ${id} does not wait for approval: it is ${found.status}`);
+};
+
+/** Adds `approve` and `refuse`, which decide about requests that would erase very much. */
+export const addApprovalCommands = (erase: Command, deps: CommandDeps): void => {
+  const { print, now } = deps;
+  const withRequests = (work: (requests: RequestStore) => Promise<void>): Promise<void> =>
+    withWarehouse(readWarehouseConfig(), (session) =>
+      // Ids are made with the secret, not read.
+      work(createRequestStore({ session, now: () => now().getTime(), idSecret: "" })),
+    );
+
+  erase
+    .command("approve")
+    .description("carry out a request that waits because it reaches very many records")
+    .argument("<request-id>", "the request", requestId)
+    .option(...DETACH_FLAG)
+    .option(...YES_FLAG)
+    .option("--json", "print JSON")
+    .addHelpText("after", "\nLook first: export-ops erase preview <request-id>")
+    .action(async (id: string, options: YesOption & DetachOption & JsonOption) => {
+      requireYes(options, `this erases all records that ${id} reaches, which cannot be undone`);
+      const redis = readQueueConfig();
+      await withRequests((requests) =>
+        withJobClient(redis, async (jobs) => {
+          await jobs.counts();
+          const found = await findWaiting(requests, id);
+          await requests.setStatus(found.clientId, id, "approved");
+          const approved = { ...found, status: "approved" } as const;
+          await queueRequest(jobs, approved, requests);
+          await attendRequest(jobs, approved, requests, options, deps);
+        }),
+      );
+    });
+
+  erase
+    .command("refuse")
+    .description("end a request that waits because it reaches very many records; nothing is erased")
+    .argument("<request-id>", "the request", requestId)
+    .option(...YES_FLAG)
+    .option("--json", "print JSON")
+    .action(async (id: string, options: YesOption & JsonOption) => {
+      requireYes(options, `this ends ${id} for good, and its customer is told so by its status`);
+      await withRequests(async (requests) => {
+        const found = await findWaiting(requests, id);
+        await requests.setStatus(found.clientId, id, "refused");
+        const refused = (await requests.find(found.clientId, id)) ?? found;
+        print(options.json === true ? renderJson(requestFields(refused)) : `${id} is ${refused.status}`);
+      });
+    });
+};

@@ -1,0 +1,76 @@
+import { randomUUID } from "node:crypto";
+import {
+  createErasurePreview,
+  createRequestStore,
+  type DueRequest,
+  type Session,
+  subjectsOfRequest,
+} from "@conversation-export/warehouse";
+import type { Command } from "commander";
+import { clientId } from "../commands/arguments.ts";
+import type { CommandDeps, JsonOption } from "../commands/command-deps.ts";
+import { readWarehouseConfig } from "../config.ts";
+import { withWarehouse } from "../connect/connections.ts";
+import { CommandError } from "../explain/explain.ts";
+import { renderColumns, renderJson } from "../output/print.ts";
+import { addPersonOptions, requestId, type SubjectOptions, subjectOf } from "./subject.ts";
+
+type PreviewOptions = { readonly client?: string } & SubjectOptions & JsonOption;
+
+/** Counts what a request would reach, by keys that are removed again. */
+const countReach = async (session: Session, request: DueRequest) => {
+  const store = createErasurePreview({ session });
+  const runId = `preview-${randomUUID()}`;
+  try {
+    await store.note(runId, subjectsOfRequest(request));
+    const found = await store.collect(runId);
+    const rows = await store.remaining(runId);
+    return { found, rows, stored: await store.storedRecords(request.clientId) };
+  } finally {
+    await store.end(runId, new AbortController().signal, false);
+  }
+};
+
+/** Adds `preview`, which counts what a request would erase. */
+export const addPreviewCommand = (erase: Command, deps: CommandDeps): void => {
+  const { print, now } = deps;
+  const preview = erase
+    .command("preview")
+    .description("count what a request would erase; changes nothing")
+    .argument("[request-id]", "an open request", requestId)
+    .option("--client <id>", "the client that owns the records", clientId);
+  addPersonOptions(preview)
+    .option("--json", "print JSON")
+    .action(async (id: string | undefined, options: PreviewOptions, command: Command) => {
+      const { client, email, chatterId, endUserId, file } = options;
+      const isNamed = [email, chatterId, endUserId, file].some((one) => one !== undefined);
+      if ((id === undefined) !== isNamed) {
+        return command.error("error: give one of: the id of a request, or who is to be erased");
+      }
+      if (id === undefined && client === undefined) {
+        return command.error("error: required option '--client <id>' not specified");
+      }
+      const subject = id === undefined ? await subjectOf(options) : undefined;
+      await withWarehouse(readWarehouseConfig(), async (session) => {
+        const requests = createRequestStore({ session, now: () => now().getTime(), idSecret: "" });
+        const given = { clientId: client ?? "", requestId: "preview", subject, receivedAt: now().getTime() };
+        const request = id === undefined ? given : await requests.findAny(id);
+        if (request?.subject === undefined) throw new CommandError(`there is no request ${id ?? ""}`);
+        const { found, rows, stored } = await countReach(session, { ...request, subject: request.subject });
+        const records = found.conversations + found.messages + found.endUsers;
+        const view = { client_id: request.clientId, found, rows, records, stored_records: stored };
+        const share = stored === 0 ? 0 : (100 * records) / stored;
+        print(
+          options.json === true
+            ? renderJson(view)
+            : renderColumns([
+                ["records", `${records} of about ${stored} (${share.toFixed(2)} %)`],
+                ["conversations", found.conversations],
+                ["messages", found.messages],
+                ["end users", found.endUsers],
+                ...Object.entries(rows).map(([table, count]) => [`rows of ${table}`, count]),
+              ]),
+        );
+      });
+    });
+};
