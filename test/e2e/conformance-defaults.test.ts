@@ -12,7 +12,12 @@ import { until } from "../system/until.ts";
 import { runSql } from "../system/warehouse-sql.ts";
 
 /** An empty variable counts as absent: what holds for who sets no limit. */
-const DEFAULTS = { RATE_LIMITS: "", RATE_LIMITS_DATA_SUBJECT_REQUEST: "", AUTH_FAILURE_LIMITS: "" };
+const DEFAULTS = {
+  RATE_LIMITS: "",
+  RATE_LIMITS_DATA_SUBJECT_REQUEST: "",
+  RATE_LIMITS_SMS_TRIGGER: "",
+  AUTH_FAILURE_LIMITS: "",
+};
 const SCOPES = ["export", "end_users", "compliance", "campaigns"] as const;
 const MAX = { limit: 1_000_000, reset: 99_999_999_999, retryAfter: 86_400 };
 const READ_TABLES = [

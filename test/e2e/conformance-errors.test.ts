@@ -35,6 +35,7 @@ beforeAll(async () => {
     system.anotherApi({
       RATE_LIMITS: "10/1s,100/1m,15000/1d",
       RATE_LIMITS_DATA_SUBJECT_REQUEST: "10/1s,100/1m,15000/1d",
+      RATE_LIMITS_SMS_TRIGGER: "10/1s,100/1m,15000/1d",
     }),
     system.service("export-api"),
     ...["acme", "calm"].map((client) => ops(operator, "campaigns", "create", CAMPAIGN, "--client", client)),

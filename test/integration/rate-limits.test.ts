@@ -1,7 +1,13 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
-import { type Allowance, createRateLimiter, createRedis, type Redis } from "@conversation-export/queue";
+import {
+  type Allowance,
+  createRateLimiter,
+  createRedis,
+  createSharedSlots,
+  type Redis,
+} from "@conversation-export/queue";
 import { createLogger } from "@conversation-export/runtime";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { until } from "../system/until.ts";
@@ -229,4 +235,42 @@ it("starts without Redis and finds it when it comes", async () => {
     await stack.redis.start();
   }
   await until("Redis is used", 10_000, async () => (await limiter.consume(newKey(), [MINUTE])).shared);
+});
+
+it("gives the slots of a key to all processes together, frees those of a dead one, and all without Redis", async () => {
+  const process = async (leaseMs = 600) => {
+    const redis = createRedis({ url: stack.redis.url, log });
+    connections.push(redis);
+    let unshared = 0;
+    const slots = createSharedSlots({ redis, most: 4, leaseMs, log, onUnshared: () => unshared++ });
+    await redis.start();
+    return { redis, slots, unshared: () => unshared };
+  };
+  const [one, other] = [await process(), await process()];
+  const key = newKey();
+  const taken = await Promise.all(
+    Array.from({ length: 10 }, (_, index) => (index % 2 === 0 ? one : other).slots.take(key)),
+  );
+  const releases = taken.filter((release) => release !== null);
+  expect(releases).toHaveLength(4);
+  expect(await other.slots.take(newKey())).not.toBeNull();
+
+  // Renewed for longer than a lease.
+  const begun = performance.now();
+  await until("a lease has passed", 5_000, async () => performance.now() - begun > 1_500);
+  expect(await one.slots.take(key)).toBeNull();
+  releases[0]?.();
+  releases[0]?.();
+  await until("the released slot is free", 5_000, async () => (await one.slots.take(key)) !== null);
+  expect(await other.slots.take(key)).toBeNull();
+
+  // A process that dies neither renews nor releases.
+  const dying = newKey();
+  for (let n = 0; n < 4; n++) await one.slots.take(dying);
+  expect(await other.slots.take(dying)).toBeNull();
+  await one.redis.stop();
+  await until("the slots are free", 10_000, async () => (await other.slots.take(dying)) !== null);
+  expect(other.unshared()).toBe(0);
+  for (let n = 0; n < 6; n++) expect(await one.slots.take(dying)).not.toBeNull();
+  expect(one.unshared()).toBe(6);
 });

@@ -19,6 +19,7 @@ export { createJobWorkers, type JobWorkers } from "./worker/job-workers.ts";
 export { createMemoryLimiter } from "./limits/memory-limiter.ts";
 export { createRanSince } from "./jobs/ran-since.ts";
 export { createRateLimiter, type RateLimiter } from "./limits/rate-limiter.ts";
+export { createSharedSlots, type SharedSlots } from "./limits/shared-slots.ts";
 export { createRedis, type Redis } from "./redis/redis.ts";
 export { registerQueueMetrics } from "./jobs/queue-metrics.ts";
 export {

@@ -131,6 +131,8 @@ const SETTINGS = {
     maxWaiting: variable("MAX_WAITING_PAGES", count(256)),
     maxWaitMs: variable("PAGE_WAIT_MS", count(10_000)),
   },
+  /** Of one client, over all processes. */
+  maxStreams: variable("MAX_STREAMS_PER_CLIENT", count(4)),
   /** 0: no check for overload. */
   maxEventLoopDelayMs: variable("MAX_EVENT_LOOP_DELAY_MS", count(2_000, 0)),
   keyCacheMs: variable(

@@ -21,6 +21,7 @@ import { transportSecurity } from "./http/security-headers.ts";
 import { createAddressOf } from "./http/service-address.ts";
 import { registerDocument, registerReference } from "./openapi/reference-page.ts";
 import type { Slots } from "./admission/slots.ts";
+import type { Streams } from "./admission/streams.ts";
 import { createSmsTrigger, type SmsTriggerDeps } from "./operations/sms-trigger.ts";
 import type { ReadSettled } from "./page/settled.ts";
 import type { ReadWatermark } from "./page/watermark.ts";
@@ -30,6 +31,7 @@ export type ExportAppDeps = {
   readonly rateLimit: RateLimit;
   readonly authThrottle: AuthThrottle;
   readonly slots: Readonly<Record<"page" | "body", Slots>>;
+  readonly streams: Streams;
   readonly watermark: ReadWatermark;
   readonly settled: ReadSettled;
   readonly compliance: DataSubjectRequestDeps;
@@ -72,6 +74,7 @@ export const createExportApp = (deps: ExportAppDeps): FastifyInstance => {
     authThrottle: deps.authThrottle,
     rateLimit: deps.rateLimit,
     slots: deps.slots,
+    streams: deps.streams,
     metrics,
   });
   const linking = {

@@ -4,6 +4,7 @@ import {
   createJobClient,
   createRateLimiter,
   createRedis,
+  createSharedSlots,
 } from "@conversation-export/queue";
 import {
   configOrExit,
@@ -29,6 +30,7 @@ import { createExportMetrics } from "./export-metrics.ts";
 import { createListener } from "./http/listener.ts";
 import { createRateLimit, createRateLimitMetrics } from "./admission/rate-limit.ts";
 import { createSlots } from "./admission/slots.ts";
+import { createStreams } from "./admission/streams.ts";
 import { createTriggerPublisher } from "./operations/sms-trigger-publisher.ts";
 import { createSettledCache } from "./page/settled.ts";
 import { createWatermarkCache } from "./page/watermark.ts";
@@ -44,6 +46,8 @@ const IDEMPOTENCY_SECONDS = 86_400;
 const IDEMPOTENCY_LEASE_MS = 30_000;
 /** Bodies of up to 4 MB that are taken in at a time. */
 const BODIES = { perProcess: 48, perClient: 16, maxWaiting: 256, maxWaitMs: 10_000 };
+/** For so long the streams of a process that died count. */
+const STREAM_LEASE_MS = 30_000;
 const KAFKA_STALL_MS = 5_000;
 const SAMPLED_BY_CALLERS_PER_SECOND = 1;
 
@@ -100,6 +104,17 @@ const app = createExportApp({
   }),
   authThrottle: createAuthThrottle({ windows: config.authFailureLimits, total: config.authLookupLimits }),
   slots,
+  streams: createStreams({
+    slots: createSharedSlots({
+      redis,
+      most: config.maxStreams,
+      leaseMs: STREAM_LEASE_MS,
+      log,
+      onUnshared: () => limitMetrics.unshared.inc(),
+    }),
+    most: config.maxStreams,
+    metrics: limitMetrics,
+  }),
   watermark: createWatermarkCache({
     load: () => watermarks.load(),
     maxAgeMs: WATERMARK_MAX_AGE_MS,

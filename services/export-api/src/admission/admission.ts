@@ -7,7 +7,9 @@ import type { Authenticate } from "./authenticate.ts";
 import type { Endpoint } from "../operations/endpoint.ts";
 import type { ExportMetrics } from "../export-metrics.ts";
 import type { RateLimit } from "./rate-limit.ts";
+import { linesTypeOf } from "../page/lines-type.ts";
 import type { Slots } from "./slots.ts";
+import type { Streams } from "./streams.ts";
 
 /** A signal that aborts when the response closes before its end. */
 const closeSignal = (response: ServerResponse): AbortSignal => {
@@ -25,9 +27,10 @@ export const createAdmission = (deps: {
   readonly authThrottle: AuthThrottle;
   readonly rateLimit: RateLimit;
   readonly slots: Readonly<Record<Endpoint["slot"], Slots>>;
+  readonly streams: Streams;
   readonly metrics: ExportMetrics;
 }) => {
-  const { authenticate, authThrottle, rateLimit, slots, metrics } = deps;
+  const { authenticate, authThrottle, rateLimit, slots, streams, metrics } = deps;
 
   const serve = async (endpoint: Endpoint, request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     if (endpoint.headers !== undefined) reply.headers(endpoint.headers(request));
@@ -43,10 +46,16 @@ export const createAdmission = (deps: {
     const call = { request, reply, client, signal };
     const release = await inSpan("slot", {}, () => slots[endpoint.slot].take(client.clientId, signal));
     if (endpoint.slot === "page") metrics.pagesInFlight.inc();
+    let endStream: (() => void) | undefined;
     try {
+      if (endpoint.lines === true && linesTypeOf(request.raw) !== undefined) {
+        endStream = await streams.begin(client.clientId);
+      }
       await endpoint.serve(call);
     } finally {
       if (endpoint.slot === "page") metrics.pagesInFlight.dec();
+      // Before the slot, so that the client's next stream finds it free.
+      endStream?.();
       release();
     }
   };

@@ -217,6 +217,7 @@ export const createTestApp = (reader: Reader, overrides: Partial<ExportAppDeps> 
     rateLimit: { admit: () => Promise.resolve() },
     authThrottle: createAuthThrottle({ windows: [] }),
     slots,
+    streams: { begin: () => Promise.resolve(() => undefined) },
     settled: () => Promise.resolve({ until: Date.now() * 1000, watermark: WATERMARK }),
     watermark: () => Promise.resolve(WATERMARK),
     log,

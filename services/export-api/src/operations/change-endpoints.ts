@@ -218,6 +218,7 @@ export const createChangeEndpoints = (deps: ChangeEndpointsDeps): readonly Endpo
       scope: kind === "end_user" ? "end_users" : "export",
       limit: list,
       slot: "page",
+      lines: true,
       description: describe(kind, name),
       serve: async (call) => {
         const { values, problems } = readParameters(parameters, call.request.raw.url ?? "");

@@ -159,6 +159,7 @@ export const createExportEndpoints = (deps: ExportEndpointsDeps): readonly Endpo
       scope: "export",
       limit: list.name,
       slot: "page",
+      lines: true,
       description,
       serve: async (call) => {
         const result = readParameters(call.request.raw.url ?? "");

@@ -1,0 +1,106 @@
+import { randomUUID } from "node:crypto";
+import { type Logger, within } from "@conversation-export/runtime";
+import { clientOf, type Redis } from "../redis/redis.ts";
+import { createScript } from "../redis/script.ts";
+
+const KEY_PREFIX = "conversation-export:slots:";
+const ANSWER_WITHIN_MS = 500;
+const RENEWALS = 3;
+
+/** Time in ms. The key is a sorted set of tokens by the instant at which each ends. */
+const NOW = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+`;
+
+/** ARGV: length of a lease in ms, largest number of slots, token. */
+const TAKE = `${NOW}
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
+if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[2]) then return 0 end
+redis.call('ZADD', KEYS[1], string.format('%.0f', now + ARGV[1]), ARGV[3])
+redis.call('PEXPIRE', KEYS[1], ARGV[1])
+return 1
+`;
+
+/** ARGV: length of a lease in ms, tokens. Slots that Redis has forgotten are taken again: they are in use. */
+const RENEW = `${NOW}
+for i = 2, #ARGV do redis.call('ZADD', KEYS[1], string.format('%.0f', now + ARGV[1]), ARGV[i]) end
+return redis.call('PEXPIRE', KEYS[1], ARGV[1])
+`;
+
+/** ARGV: token. */
+const RELEASE = `return redis.call('ZREM', KEYS[1], ARGV[1])`;
+
+/** Slots that are counted for all processes together. */
+export type SharedSlots = {
+  /**
+   * Takes one of the slots of `key` and returns the function that frees it; null when all are in use. While
+   * Redis does not answer, every slot is given. Never rejects.
+   */
+  take(key: string): Promise<(() => void) | null>;
+};
+
+/**
+ * @param deps.most slots of each key
+ * @param deps.leaseMs after so long the slots of a process that died are free; those in use are renewed
+ * @param deps.onUnshared called for every slot that was given without Redis
+ */
+export const createSharedSlots = (deps: {
+  readonly redis: Redis;
+  readonly most: number;
+  readonly leaseMs: number;
+  readonly log: Logger;
+  readonly onUnshared?: () => void;
+}): SharedSlots => {
+  const { most, leaseMs, log, onUnshared } = deps;
+  const client = clientOf(deps.redis);
+  const takeScript = createScript(client, TAKE);
+  const renewScript = createScript(client, RENEW);
+  const releaseScript = createScript(client, RELEASE);
+  const held = new Map<string, Set<string>>();
+  let renewing: NodeJS.Timeout | undefined;
+
+  const renew = async (): Promise<void> => {
+    // Without an answer the next renewal, or the end of the lease, puts it right.
+    await Promise.allSettled(
+      [...held].map(([key, tokens]) => renewScript(KEY_PREFIX + key, [leaseMs, ...tokens])),
+    );
+  };
+
+  const hold = (key: string, token: string): void => {
+    held.set(key, (held.get(key) ?? new Set()).add(token));
+    renewing ??= setInterval(() => void renew(), leaseMs / RENEWALS).unref();
+  };
+
+  const free = (key: string, token: string): void => {
+    const tokens = held.get(key);
+    if (tokens?.delete(token) !== true) return;
+    if (tokens.size === 0) held.delete(key);
+    if (held.size === 0) {
+      clearInterval(renewing);
+      renewing = undefined;
+    }
+    releaseScript(KEY_PREFIX + key, [token]).catch(() => undefined);
+  };
+
+  return {
+    take: async (key) => {
+      const token = randomUUID();
+      try {
+        const taken = await within(
+          takeScript(KEY_PREFIX + key, [leaseMs, most, token]),
+          ANSWER_WITHIN_MS,
+          () => {
+            throw new Error(`no answer within ${ANSWER_WITHIN_MS} ms`);
+          },
+        );
+        if (taken !== 1) return null;
+      } catch (error) {
+        log.debug({ error: String(error) }, "a slot is given without Redis");
+        onUnshared?.();
+      }
+      hold(key, token);
+      return () => free(key, token);
+    },
+  };
+};

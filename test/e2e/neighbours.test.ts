@@ -1,0 +1,153 @@
+import { once } from "node:events";
+import { get, type IncomingMessage } from "node:http";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { readMetric } from "../system/metrics-text.ts";
+import type { ServiceProcess } from "../system/service-process.ts";
+import { bySize } from "../system/size.ts";
+import { startSystem, type System } from "../system/system.ts";
+import { until } from "../system/until.ts";
+import { runSql } from "../system/warehouse-sql.ts";
+
+const NEIGHBOURS = 20;
+const STREAMS = 4;
+const ROUNDS = bySize(4, 40);
+const LOUD_RECORDS = bySize(40_000, 400_000);
+const DAY_0 = Date.UTC(2026, 0, 1) * 1000;
+const WINDOW = "created_since=2026-01-01T00:00:00Z";
+/** What a busy machine may add to an answer that takes a few milliseconds. */
+const SPARE_MS = 25;
+
+let system: System;
+let first: { process: ServiceProcess; apiUrl: string };
+let second: { process: ServiceProcess; apiUrl: string };
+let loud = "";
+let streaming = "";
+let neighbours: string[] = [];
+
+const store = (clientId: string, rows: number, bytes: number): Promise<string> =>
+  runSql(
+    system.stack.clickhouse.url("writer"),
+    `INSERT INTO messages (client_id, date_created, message_id, version, record)
+      SELECT '${clientId}', fromUnixTimestamp64Micro(${DAY_0} + number, 'UTC'), toString(number), 1,
+        concat('{"_id":"', toString(number), '","text":"', repeat('x', ${bytes}), '"}') FROM numbers(${rows})`,
+  );
+
+beforeAll(async () => {
+  system = await startSystem("test-neighbours");
+  // The limits of a real service; a key is looked up anew every second.
+  const env = { RATE_LIMITS: "10/1s", KEY_CACHE_SECONDS: "1" };
+  [first, second] = await Promise.all([system.anotherApi(env), system.anotherApi(env)]);
+  const clients = Array.from({ length: NEIGHBOURS }, (_, index) => `neighbour-${index}`);
+  [loud, streaming] = await Promise.all([system.key("loud"), system.key("streaming")]);
+  neighbours = [];
+  for (const client of clients) neighbours.push(await system.key(client));
+  for (const client of ["loud", "streaming"]) await store(client, LOUD_RECORDS, 2_000);
+  for (const client of clients) await store(client, 300, 2_000);
+});
+afterAll(() => system?.stop());
+
+type Answer = { readonly status: number; readonly ms: number };
+
+const page = async (
+  apiUrl: string,
+  key: string,
+  { signal }: { signal?: AbortSignal } = {},
+): Promise<Answer> => {
+  const begun = performance.now();
+  const response = await fetch(`${apiUrl}/v2/export/messages?${WINDOW}&page_size=100`, {
+    headers: { authorization: `Bearer ${key}` },
+    ...(signal !== undefined && { signal }),
+  });
+  await response.arrayBuffer();
+  return { status: response.status, ms: performance.now() - begun };
+};
+
+const stream = async (apiUrl: string, key: string): Promise<IncomingMessage> => {
+  const headers = { authorization: `Bearer ${key}`, accept: "application/x-ndjson" };
+  const request = get(`${apiUrl}/v2/export/messages?${WINDOW}`, { headers, agent: false });
+  const [response] = (await once(request, "response")) as [IncomingMessage];
+  response.on("error", () => undefined);
+  return response;
+};
+
+/** One page of each neighbour in turn, alternating between the processes. */
+const askNeighbours = async (): Promise<Answer[]> => {
+  const answers: Answer[] = [];
+  for (const [index, key] of neighbours.entries()) {
+    answers.push(await page(index % 2 === 0 ? first.apiUrl : second.apiUrl, key));
+  }
+  return answers;
+};
+
+const median = (answers: readonly Answer[]): number =>
+  answers.map(({ ms }) => ms).sort((a, b) => a - b)[Math.floor(answers.length / 2)] ?? 0;
+
+/** Opens streams that are hardly read, and asks for pages as fast as it can, until the signal aborts. */
+const beLoud = async (
+  signal: AbortSignal,
+): Promise<{ statuses: Map<number, number>; ended: Promise<void> }> => {
+  const statuses = new Map<number, number>();
+  const open = await Promise.all(Array.from({ length: STREAMS }, () => stream(first.apiUrl, loud)));
+  for (const response of open) expect(response.statusCode).toBe(200);
+  const sips = setInterval(() => {
+    for (const response of open) response.read(16 * 1024);
+  }, 100);
+  const work = async (apiUrl: string): Promise<void> => {
+    while (!signal.aborted) {
+      const answer = await page(apiUrl, loud, { signal }).catch(() => null);
+      if (answer !== null) statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1);
+    }
+  };
+  const ended = Promise.all([first, first, second, second].map(({ apiUrl }) => work(apiUrl))).then(() => {
+    clearInterval(sips);
+    for (const response of open) response.destroy();
+  });
+  return { statuses, ended };
+};
+
+it("one customer with slow streams and many pages delays nobody else, and no neighbour sees an error", async () => {
+  await askNeighbours();
+  const quiet: Answer[] = [];
+  const beside: Answer[] = [];
+  const statuses = new Set<number>();
+  // In turns, so that the load of the machine falls on both alike.
+  for (let round = 0; round < ROUNDS; round += 1) {
+    quiet.push(...(await askNeighbours()));
+    const end = new AbortController();
+    const noise = await beLoud(end.signal);
+    beside.push(...(await askNeighbours()));
+    end.abort();
+    await noise.ended;
+    for (const status of noise.statuses.keys()) statuses.add(status);
+  }
+  console.log(
+    `median of ${quiet.length} pages: ${median(quiet).toFixed(1)} ms, beside ${median(beside).toFixed(1)} ms`,
+  );
+  expect(new Set([...quiet, ...beside].map(({ status }) => status))).toEqual(new Set([200]));
+  expect(median(beside)).toBeLessThan(2 * median(quiet) + SPARE_MS);
+  expect([...statuses].filter((status) => status !== 429 && status !== 503)).toEqual([200]);
+});
+
+it("one customer has only so many streams over all processes, and those of a dead one end", async () => {
+  const open = await Promise.all(
+    Array.from({ length: STREAMS }, (_, index) =>
+      stream((index % 2 === 0 ? first : second).apiUrl, streaming),
+    ),
+  );
+  expect(open.map(({ statusCode }) => statusCode)).toEqual(Array(STREAMS).fill(200));
+  const refused = await stream(second.apiUrl, streaming);
+  expect(refused.statusCode).toBe(429);
+  expect(refused.headers["retry-after"]).toBe("10");
+  refused.resume();
+  expect(
+    await readMetric(second.process.metricsUrl, "export_api_rate_limited_total", { limit: "streams" }),
+  ).toBe(1);
+  expect((await page(second.apiUrl, streaming)).status).toBe(200);
+
+  await first.process.kill("SIGKILL");
+  await until("the streams of the dead process are free", 60_000, async () => {
+    const next = await stream(second.apiUrl, streaming);
+    next.destroy();
+    return next.statusCode === 200;
+  });
+});
