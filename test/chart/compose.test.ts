@@ -55,7 +55,7 @@ describe("deploy/compose.yaml", () => {
         "readBusConfig",
         "readQueueConfig",
         "readSuppressionSecret",
-        "readRequestSecret",
+        "readRequestSecrets",
         "readServiceUsers",
       ],
     ],

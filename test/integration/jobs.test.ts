@@ -9,6 +9,7 @@ import { startTestStack, type TestStack } from "../system/test-stack.ts";
 const projectFolder = join(import.meta.dirname, "..", "..");
 const main = join(projectFolder, "services", "jobs", "src", "main.ts");
 const BOARD_PASSWORD = "correct horse battery";
+const BOARD_PASSWORD_PREVIOUS = "the one that all know";
 const POLL = { timeout: 20_000, interval: 50 };
 
 const SCHEDULES = ["WINDOWS", "COMPACT", "ERASURE", "RETENTION", "RECONCILE"];
@@ -171,7 +172,10 @@ it("shows the queues to who knows the password, changes nothing; without one mea
   const basic = (user: string, password: string) => ({
     headers: { authorization: `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}` },
   });
-  const [jobs, closed] = await Promise.all([startJobs({ BOARD_PASSWORD }), startJobs()]);
+  const [jobs, closed] = await Promise.all([
+    startJobs({ BOARD_PASSWORD, BOARD_PASSWORD_PREVIOUS }),
+    startJobs(),
+  ]);
   await untilReady(jobs, 200);
   for (const path of ["/board", "/board/api/queues", "/board/static/x.js", "/board/nothing"]) {
     expect((await jobs.get(path)).status, path).toBe(401);
@@ -179,7 +183,9 @@ it("shows the queues to who knows the password, changes nothing; without one mea
   expect((await jobs.get("/board/api/queues", basic("operator", "wrong"))).status).toBe(401);
   expect((await jobs.get("/board/api/queues", basic("other", BOARD_PASSWORD))).status).toBe(401);
   const right = basic("operator", BOARD_PASSWORD);
-  expect((await jobs.get("/board", right)).body).toContain("<title>Jobs</title>");
+  for (const password of [BOARD_PASSWORD, BOARD_PASSWORD_PREVIOUS]) {
+    expect((await jobs.get("/board", basic("operator", password))).body).toContain("<title>Jobs</title>");
+  }
   const shown = await jobs.get("/board/api/queues", right);
   const { queues } = JSON.parse(shown.body) as { queues: { name: string; readOnlyMode: boolean }[] };
   expect(queues.map(({ name }) => name)).toEqual(

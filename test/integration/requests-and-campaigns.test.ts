@@ -65,6 +65,24 @@ describe("requests of data subjects", () => {
     expect(await intake.setStatus("globex", one.requestId, "running")).toBe(false);
   });
 
+  it("are found again while the secret of their ids changes", async () => {
+    const session = sessions.open(stack.clickhouse.url("intake"));
+    const subject: DataSubject = { email: "rotated@example.com", identifiers: [] };
+    const former = "a secret of the tests";
+    const later = "the secret after the change";
+    const store = (idSecret: string, previousIdSecret?: string) =>
+      createRequestStore({ session, now, idSecret, previousIdSecret });
+    const opened = await intake.open("acme", subject);
+    for (const one of [store(former, later), store(later, former)]) {
+      expect((await one.open("acme", subject)).requestId).toBe(opened.requestId);
+    }
+    await intake.setStatus("acme", opened.requestId, "completed");
+    const next = await store(later, former).open("acme", subject);
+    expect(next.requestId).not.toBe(opened.requestId);
+    expect((await store(former, later).open("acme", subject)).requestId).toBe(next.requestId);
+    expect((await store(later).open("acme", subject)).requestId).toBe(next.requestId);
+  });
+
   it("have ids that nobody can compute from the person without the secret", async () => {
     const idSecret = "another secret of the tests";
     const session = sessions.open(stack.clickhouse.url("intake"));

@@ -7,7 +7,6 @@ import {
   processSettings,
   readSettings,
   requireClickhouseUser,
-  secret,
   serverSettings,
   type SettingReader,
   type Settings,
@@ -95,7 +94,7 @@ const SETTINGS = {
   port: variable("PORT", port(8080)),
   smsTopic: shared.smsTopic,
   cursorSecret: shared.cursorSecret,
-  previousCursorSecret: variable("CURSOR_SECRET_PREVIOUS", secret.optional()),
+  previousCursorSecret: shared.previousCursorSecret,
   /** Public address of the service including `/api`, without a trailing slash. */
   publicBaseUrl: variable(
     "PUBLIC_BASE_URL",

@@ -84,7 +84,12 @@ const reader = createReader({ session: pages, lookups });
 const watermarks = createWatermarkReader({ session: lookups });
 const settled = createSettledReader({ session: lookups });
 const campaigns = createCampaignStore({ session: lookups, now: Date.now });
-const requests = createRequestStore({ session: intake, now: Date.now, idSecret: config.cursorSecret });
+const requests = createRequestStore({
+  session: intake,
+  now: Date.now,
+  idSecret: config.cursorSecret,
+  previousIdSecret: config.previousCursorSecret,
+});
 const redis = createRedis({ ...config.redis, log });
 // A request is answered with 503 at once while Redis is away.
 const jobs = createJobClient({ ...config.redis, log, connectWithinMs: 0 });

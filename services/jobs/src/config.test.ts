@@ -21,7 +21,7 @@ describe("readConfig", () => {
     expect(readConfig({ ...env, BOARD_PASSWORD: "" }).board).toBeNull();
     expect(readConfig({ ...env, BOARD_PASSWORD: "long enough to be one" }).board).toEqual({
       user: "operator",
-      password: "long enough to be one",
+      passwords: ["long enough to be one"],
     });
   });
 

@@ -25,9 +25,12 @@ const interval = (name: string, fallbackSeconds: number): SettingReader<number |
     count(fallbackSeconds, 0).transform((seconds) => (seconds === 0 ? null : seconds * 1000)),
   );
 
+const boardPassword = z.string().min(12, "must have at least 12 characters");
+
 const BOARD = {
   user: variable("BOARD_USER", z.string().min(1).default("operator")),
-  password: optional("BOARD_PASSWORD", z.string().min(12, "must have at least 12 characters")),
+  password: optional("BOARD_PASSWORD", boardPassword),
+  previousPassword: optional("BOARD_PASSWORD_PREVIOUS", boardPassword),
 };
 
 /**
@@ -35,9 +38,12 @@ const BOARD = {
  *
  * @throws ConfigError that names every invalid variable
  */
-const readBoard = (env: Environment): { readonly user: string; readonly password: string } | null => {
-  const { user, password } = readSettings(BOARD, env);
-  return password === null ? null : { user, password };
+const readBoard = (
+  env: Environment,
+): { readonly user: string; readonly passwords: readonly string[] } | null => {
+  const { user, password, previousPassword } = readSettings(BOARD, env);
+  if (password === null) return null;
+  return { user, passwords: previousPassword === null ? [password] : [password, previousPassword] };
 };
 
 const SETTINGS = {

@@ -90,12 +90,15 @@ export const readBusConfig = (env: Environment = process.env): BusConfig => {
  */
 export const readQueueConfig = (env: Environment = process.env): RedisServer => serverSettings.redis(env);
 
+const REQUEST_SECRETS = { idSecret: shared.cursorSecret, previousIdSecret: shared.previousCursorSecret };
+
 /**
- * Reads the secret for the ids of data-subject requests; equals the cursor secret of export-api.
+ * Reads the secrets for the ids of data-subject requests; they equal the cursor secrets of export-api.
  *
  * @throws ConfigError that names every invalid variable
  */
-export const readRequestSecret = (env: Environment = process.env): string => shared.cursorSecret(env);
+export const readRequestSecrets = (env: Environment = process.env): Settings<typeof REQUEST_SECRETS> =>
+  readSettings(REQUEST_SECRETS, env);
 
 /**
  * Reads the key for the hashes of erased persons; the same as for ingest and jobs.

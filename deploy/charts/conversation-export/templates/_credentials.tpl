@@ -22,6 +22,7 @@ it comes.
 {{- $_ := set $all "suppression-secret" (dict "at" "suppressionSecret" "field" "value" "value" $values.suppressionSecret.value "existing" $values.suppressionSecret.existingSecret) -}}
 {{- $_ := set $all "traces-headers" (dict "at" "traces.headers" "field" "value" "value" $values.traces.headers.value "existing" $values.traces.headers.existingSecret) -}}
 {{- $_ := set $all "board-password" (dict "at" "jobs.board" "field" "password" "value" $values.jobs.board.password "existing" $values.jobs.board.existingSecret) -}}
+{{- $_ := set $all "board-password-previous" (dict "at" "jobs.board.previous" "field" "password" "value" $values.jobs.board.previous.password "existing" $values.jobs.board.previous.existingSecret) -}}
 {{- $_ := set $all "s3-access-key-id" (dict "at" "jobs.s3.accessKeyId" "field" "value" "value" $values.jobs.s3.accessKeyId.value "existing" $values.jobs.s3.accessKeyId.existingSecret) -}}
 {{- $_ := set $all "s3-secret-access-key" (dict "at" "jobs.s3.secretAccessKey" "field" "value" "value" $values.jobs.s3.secretAccessKey.value "existing" $values.jobs.s3.secretAccessKey.existingSecret) -}}
 {{- toYaml $all -}}
@@ -60,8 +61,8 @@ no password of its own for comes from Strimzi, or from what all share.
 {{- $of := dict
   "ingest" (concat (list "CLICKHOUSE_PASSWORD=clickhouse-writer-password") $services (list "SUPPRESSION_SECRET=suppression-secret"))
   "export-api" (concat (list "CLICKHOUSE_PASSWORD=clickhouse-reader-password" "CLICKHOUSE_LOOKUP_PASSWORD=clickhouse-lookup-password" "CLICKHOUSE_INTAKE_PASSWORD=clickhouse-intake-password") $services (list "CURSOR_SECRET=cursor-secret" "CURSOR_SECRET_PREVIOUS=cursor-secret-previous"))
-  "jobs" (concat (list "CLICKHOUSE_PASSWORD=clickhouse-jobs-password") $services (list "SUPPRESSION_SECRET=suppression-secret" "BOARD_PASSWORD=board-password" "AWS_ACCESS_KEY_ID=s3-access-key-id" "AWS_SECRET_ACCESS_KEY=s3-secret-access-key"))
-  "ops" (concat (list "CLICKHOUSE_PASSWORD=clickhouse-migrator-password") $users $common (list "CURSOR_SECRET=cursor-secret" "SUPPRESSION_SECRET=suppression-secret"))
+  "jobs" (concat (list "CLICKHOUSE_PASSWORD=clickhouse-jobs-password") $services (list "SUPPRESSION_SECRET=suppression-secret" "BOARD_PASSWORD=board-password" "BOARD_PASSWORD_PREVIOUS=board-password-previous" "AWS_ACCESS_KEY_ID=s3-access-key-id" "AWS_SECRET_ACCESS_KEY=s3-secret-access-key"))
+  "ops" (concat (list "CLICKHOUSE_PASSWORD=clickhouse-migrator-password") $users $common (list "CURSOR_SECRET=cursor-secret" "CURSOR_SECRET_PREVIOUS=cursor-secret-previous" "SUPPRESSION_SECRET=suppression-secret"))
   "migrate" (list "CLICKHOUSE_PASSWORD=clickhouse-migrator-password")
   "topics" $kafka
 -}}

@@ -19,12 +19,13 @@ export type JobBoard = {
 export const createJobBoard = (
   deps: RedisServer & {
     readonly user: string;
-    readonly password: string;
+    /** Each of them is accepted. */
+    readonly passwords: readonly string[];
     readonly log: Logger;
   },
 ): JobBoard => {
   const prefix = "/board";
-  const expected = digest(deps.user, deps.password);
+  const expected = deps.passwords.map((password) => digest(deps.user, password));
   const redis = createRedis({ ...deps, log: deps.log.child({}, { level: "error" }) });
   const queues = createJobQueues(clientOf(redis));
   let app: FastifyInstance | undefined;
@@ -36,8 +37,10 @@ export const createJobBoard = (
       // Loaded here, since the modules of the board would delay the start of every process that uses the
       // queue.
       const { buildJobBoard } = await import("./job-board-app.ts");
-      const isAllowed = (user: string, password: string): boolean =>
-        timingSafeEqual(digest(user, password), expected);
+      const isAllowed = (user: string, password: string): boolean => {
+        const given = digest(user, password);
+        return expected.some((one) => timingSafeEqual(given, one));
+      };
       app = await buildJobBoard({ prefix, queues, isAllowed });
     },
     stop: async () => {

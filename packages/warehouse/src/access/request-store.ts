@@ -6,6 +6,7 @@ import {
   type RequestStatus,
   subjectText,
 } from "@conversation-export/domain";
+import { deriveKey } from "@conversation-export/runtime";
 import type { Session } from "../session/session.ts";
 import {
   type DataSubjectRequest,
@@ -60,7 +61,7 @@ const NOBODY: DataSubject = { email: null, identifiers: [] };
  * digest is keyed: without the secret nobody can guess the person and verify the guess.
  */
 const digestOf = (secret: string, clientId: string, subject: DataSubject): string =>
-  createHmac("sha256", secret)
+  createHmac("sha256", deriveKey(secret, "request ids"))
     .update(JSON.stringify(["data_subject_request", clientId, "ERASURE", subjectText(subject)]))
     .digest("hex")
     .slice(0, 32);
@@ -69,15 +70,16 @@ const numberOf = (requestId: string): number => Number(requestId.slice(requestId
 
 /**
  * @param deps.now milliseconds since the epoch
- * @param deps.idSecret key of the digests in ids; after a change `open` no longer finds the earlier requests
- * of a subject
+ * @param deps.idSecret gives the key of the digests in ids
+ * @param deps.previousIdSecret finds unfinished requests that were made before a change of the secret
  */
 export function createRequestStore(deps: {
   readonly session: Session;
   readonly now: () => number;
   readonly idSecret: string;
+  readonly previousIdSecret?: string | undefined;
 }): RequestStore {
-  const { idSecret } = deps;
+  const { idSecret, previousIdSecret } = deps;
   const session = deps.session.with({ timeoutMs: 10_000 });
 
   const select = (condition: string, parameters: Record<string, string>): Promise<StoredRequest[]> =>
@@ -105,6 +107,15 @@ export function createRequestStore(deps: {
     return row === undefined ? null : toRequest(clientId, row);
   }
 
+  /** All requests whose ids begin with this digest. */
+  const withDigest = (clientId: string, digest: string): Promise<StoredRequest[]> =>
+    // "." follows "-" in ASCII, so this range is exactly the ids that begin with the digest and a dash.
+    select("request_id >= {from:String} AND request_id < {to:String}", {
+      client: clientId,
+      from: `${digest}-`,
+      to: `${digest}.`,
+    });
+
   return {
     find,
     async findAny(requestId) {
@@ -117,13 +128,12 @@ export function createRequestStore(deps: {
     },
     async open(clientId, subject, admit) {
       const digest = digestOf(idSecret, clientId, subject);
-      // "." follows "-" in ASCII, so this range is exactly the ids that begin with the digest and a dash.
-      const rows = await select("request_id >= {from:String} AND request_id < {to:String}", {
-        client: clientId,
-        from: `${digest}-`,
-        to: `${digest}.`,
-      });
-      const open = rows.find(({ status }) => !FINISHED_STATUSES.includes(status));
+      const rows = await withDigest(clientId, digest);
+      const earlier =
+        previousIdSecret === undefined
+          ? []
+          : await withDigest(clientId, digestOf(previousIdSecret, clientId, subject));
+      const open = [...rows, ...earlier].find(({ status }) => !FINISHED_STATUSES.includes(status));
       if (open !== undefined) return toRequest(clientId, open);
       const at = deps.now();
       admit?.(await usageOf(clientId, at));

@@ -1,3 +1,4 @@
+import { createHmac } from "node:crypto";
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { createCursorSigner } from "./cursor-signer.ts";
@@ -35,6 +36,29 @@ it("refuses every other text", () => {
     expect(signer.open(wrong, coveredBy("acme")), wrong).toBeUndefined();
   // A signature alone, without content.
   expect(signer.open(cursor.slice(0, 43), coveredBy("acme"))).toBeUndefined();
+});
+
+it("never meets a cursor that it cannot open while the secret is changed in steps", () => {
+  const former = SECRET;
+  const later = "another secret, 32 letters or more";
+  const steps = [
+    { secret: former },
+    { secret: former, previousSecret: later },
+    { secret: later, previousSecret: former },
+    { secret: later },
+  ].map(createCursorSigner);
+  // While a step is rolled out, processes of it and of the step before answer requests.
+  for (const [index, one] of steps.entries()) {
+    for (const other of steps.slice(Math.max(index - 1, 0), index + 2)) {
+      expect(other.open(sign("a", "acme", one), coveredBy("acme"))).toBe("a");
+    }
+  }
+});
+
+it("signs with a key of its own, not with the secret itself", () => {
+  const given = Buffer.from(sign("a", "acme"), "base64url").subarray(0, 32);
+  const raw = createHmac("sha256", SECRET).update(coveredBy("acme")("a")).digest();
+  expect(given.equals(raw)).toBe(false);
 });
 
 it("opens cursors of the former secret, and signs none with it", () => {

@@ -2,7 +2,7 @@ import { ConfigError } from "@conversation-export/runtime";
 import {
   readBusConfig,
   readQueueConfig,
-  readRequestSecret,
+  readRequestSecrets,
   readServiceSettings,
   readServiceUsers,
   readSuppressionSecret,
@@ -45,7 +45,7 @@ export const examine = async (): Promise<Findings> => {
   const settings = tried(readServiceSettings);
   const users = tried(readServiceUsers);
   const suppression = tried(readSuppressionSecret);
-  const secrets = [tried(readRequestSecret), suppression];
+  const secrets = [tried(readRequestSecrets), suppression];
   const every = [warehouse, bus, queue, settings, users, ...secrets].flatMap(({ findings }) => findings);
   // Several readers need the address of ClickHouse and report the same problem.
   const wrong = every.filter(

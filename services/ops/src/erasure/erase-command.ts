@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import { findClient } from "../access/registered-client.ts";
 import { clientId } from "../commands/arguments.ts";
 import type { CommandDeps, JsonOption } from "../commands/command-deps.ts";
-import { readQueueConfig, readRequestSecret, readWarehouseConfig } from "../config.ts";
+import { readQueueConfig, readRequestSecrets, readWarehouseConfig } from "../config.ts";
 import { withJobClient, withWarehouse } from "../connect/connections.ts";
 import { CommandError } from "../explain/explain.ts";
 import { DETACH_FLAG, type DetachOption } from "../jobs/start-job.ts";
@@ -77,11 +77,11 @@ Examples:
       const warehouse = readWarehouseConfig();
       const redis = readQueueConfig();
       // Only the id of a new request is made with the secret.
-      const idSecret = id === undefined ? readRequestSecret() : "";
+      const secrets = id === undefined ? readRequestSecrets() : { idSecret: "" };
       const subject = id === undefined ? await subjectOf(options) : undefined;
       await requireClient(client);
       await withWarehouse(warehouse, async (session) => {
-        const requests = createRequestStore({ session, now: () => now().getTime(), idSecret });
+        const requests = createRequestStore({ session, now: () => now().getTime(), ...secrets });
         const found = id === undefined ? null : await requests.find(client, id);
         if (id !== undefined && found === null) {
           throw new CommandError(`the client ${client} has no request ${id}`);
