@@ -147,8 +147,8 @@ const correctWith = (
     reader: own,
     replacer,
     gate: {
-      suppresses,
-      wouldSuppress: suppresses,
+      suppresses: async (records) => records.map(suppresses),
+      wouldSuppress: async (records) => records.map(suppresses),
       untilOpen: () => Promise.resolve({ notAfter: Date.now() + 60_000, uploadFrom: 0 }),
       uploadTime: now,
     },
@@ -417,8 +417,8 @@ test("nothing is deleted when the right rows cannot be written while merges are 
     holdMs: 400,
   });
   const expired = {
-    suppresses: () => false,
-    wouldSuppress: () => false,
+    suppresses: async () => [],
+    wouldSuppress: async () => [],
     untilOpen: () => Promise.resolve({ notAfter: Date.now() - 60_000, uploadFrom: 0 }),
     uploadTime: now,
   };
@@ -523,8 +523,8 @@ test("suppressed exports are neither written nor deleted", async () => {
   const suppresses = (record: ExportRecord): boolean => record.clientId === "acme";
   const tried: ExportRecord[] = [];
   const gate = {
-    suppresses: (record: ExportRecord): boolean => (tried.push(record), suppresses(record)),
-    wouldSuppress: suppresses,
+    suppresses: async (records: readonly ExportRecord[]) => (tried.push(...records), records.map(suppresses)),
+    wouldSuppress: async (records: readonly ExportRecord[]) => records.map(suppresses),
     untilOpen: () => Promise.resolve({ notAfter: Date.now() + 60_000, uploadFrom: 0 }),
     uploadTime: now,
   };

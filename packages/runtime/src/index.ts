@@ -28,7 +28,7 @@ export { createLoop, type Loop } from "./loop.ts";
 export { createLogger, type Logger, type LogLevel } from "./logger.ts";
 export { type Counter, createMetrics, type Gauge, type Histogram, type Metrics } from "./metrics.ts";
 export { parseRedisUrl, readRedisServer, type RedisServer } from "./env/redis-env.ts";
-export { retry } from "./retry.ts";
+export { retry, type RetryOptions } from "./retry.ts";
 export {
   activeSpan,
   failSpan,

@@ -1,4 +1,4 @@
-import type { SuppressionRow } from "./suppression-index.ts";
+import type { SuppressionRow } from "./suppression-key.ts";
 
 /** Ids that this process has found to belong to what was erased, until they are stored. */
 export type FoundRows = {

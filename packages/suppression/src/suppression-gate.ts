@@ -1,10 +1,13 @@
 import { randomUUID } from "node:crypto";
-import { type ExportRecord, KIND_OF, type Micros } from "@conversation-export/domain";
+import type { ExportRecord, Micros } from "@conversation-export/domain";
 import { createLoop, type Logger, type Metrics, retry, ServiceError } from "@conversation-export/runtime";
 import { createFoundRows } from "./found-rows.ts";
 import { createServerClock } from "./server-clock.ts";
 import { createSubjectHash } from "./subject-hash.ts";
-import { createSuppressionIndex, type SuppressionIndex, type SuppressionRow } from "./suppression-index.ts";
+import { createSuppressionIndex } from "./suppression-index.ts";
+import { createSuppressionJudge, type SuppressionLookUp } from "./suppression-judge.ts";
+import { createKeysOf, keyHash, type SuppressionRow } from "./suppression-key.ts";
+import { createSuppressionReader, type SuppressionSource } from "./suppression-reader.ts";
 
 /**
  * A process may write for this share of its lease after a renewal; the rest allows for clocks that differ.
@@ -12,10 +15,6 @@ import { createSuppressionIndex, type SuppressionIndex, type SuppressionRow } fr
 const USABLE_SHARE = 2 / 3;
 /** Renewals in the length of a lease. */
 const RENEWALS = 20;
-/**
- * Suppressions are read again from so long before the last reading: longer than an INSERT of them may run.
- */
-const READ_AGAIN_MS = 600_000;
 /** Instants of upload differ at least by this, so that they advance although ClickHouse's clock was set back, µs. */
 const UPLOAD_STEP: Micros = 100;
 /** Longer than the clocks of two processes differ, which both follow ClickHouse's, µs. */
@@ -34,17 +33,18 @@ export type SuppressionGateDeps = {
   };
   /** The length of a lease, ms. */
   readonly leaseMs: number;
-  readonly store: {
-    /** Reads suppressions added at or after `since`, ms by ClickHouse's clock; null: all. */
-    load(take: (row: SuppressionRow) => void, since: number | null): Promise<void>;
-    /** Stores ids that this process has found. */
-    add(rows: readonly SuppressionRow[]): Promise<void>;
-    /** The hash of the secret that was stored first; `hash` when there was none. */
-    claimSecret(hash: string): Promise<string>;
-    /** ms since the epoch by ClickHouse's clock. */
-    serverTime(): Promise<number>;
-  };
+  readonly store: SuppressionSource &
+    SuppressionLookUp & {
+      /** Stores ids that this process has found. */
+      add(rows: readonly SuppressionRow[]): Promise<void>;
+      /** The hash of the secret that was stored first; `hash` when there was none. */
+      claimSecret(hash: string): Promise<string>;
+      /** ms since the epoch by ClickHouse's clock. */
+      serverTime(): Promise<number>;
+    };
   readonly secret: string;
+  /** At most as many suppressions are held in memory, at about 16 bytes; clients with more are looked up. */
+  readonly maxHeld: number;
   /** Name of the process in the list of leases. */
   readonly service: string;
   /** A clock that never goes back, ms. */
@@ -69,16 +69,21 @@ export type SuppressionGate = {
   /** Gives the lease back: nothing may be written any more. */
   stop(): Promise<void>;
   /**
+   * false: neither the record nor a person whom it names was erased. true: `suppresses` knows. Until it has told, or
+   * the record is forgotten, later records that name this one are suspected too.
+   * @throws TypeError before `start` has resolved
+   */
+  suspects(record: ExportRecord): boolean;
+  /** Forgets suspected records that nobody will ask `suppresses` about. */
+  forget(records: readonly ExportRecord[]): void;
+  /**
    * true: the record, or a person whom it names, was erased, and it is dropped. Notes its id for the next
    * erasure; what the record was read from may be committed only after `foundStored`.
-   * @throws TypeError before `start` has resolved
+   * @throws when ClickHouse does not tell, TypeError before `start` has resolved
    */
-  suppresses(record: ExportRecord): boolean;
-  /**
-   * The answer of `suppresses` without noting anything.
-   * @throws TypeError before `start` has resolved
-   */
-  wouldSuppress(record: ExportRecord): boolean;
+  suppresses(records: readonly ExportRecord[]): Promise<readonly boolean[]>;
+  /** The answers of `suppresses` without noting anything. */
+  wouldSuppress(records: readonly ExportRecord[]): Promise<readonly boolean[]>;
   /**
    * Resolves when everything noted before the call is stored.
    * @throws when ClickHouse does not take it
@@ -107,9 +112,21 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
   const found = createFoundRows(store);
   const clock = createServerClock({ serverTime: () => store.serverTime(), now, maxAnswerMs: leaseMs / 10 });
   const waiting = new Set<() => void>();
-  const index: SuppressionIndex = createSuppressionIndex({ hash });
-  /** Suppressions are read up to here, ms by ClickHouse's clock; null: not at all. */
-  let readUpTo: number | null = null;
+  const keysOf = createKeysOf(hash);
+  const index = createSuppressionIndex({ max: deps.maxHeld, keysOf, hash: keyHash });
+  const reader = createSuppressionReader({ index, source: store, max: deps.maxHeld });
+  const lookUps = metrics.counter(
+    "suppression_look_ups_total",
+    "Records of which ClickHouse was asked whether they were erased",
+    [],
+  );
+  const judge = createSuppressionJudge({
+    index,
+    keysOf,
+    store,
+    found,
+    onLookUp: (records) => lookUps.inc(records),
+  });
   /** The generation that this process follows; null until it has read the suppressions. */
   let confirmed: number | null = null;
   let validUntil = Number.NEGATIVE_INFINITY;
@@ -191,9 +208,7 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
   const refresh = async (generation: number): Promise<void> => {
     const held = holdings;
     await checkSecret();
-    const readAt = now() + clock.offset();
-    await store.load(index.add, readUpTo === null ? null : readUpTo - READ_AGAIN_MS);
-    readUpTo = readAt;
+    await reader.read(now() + clock.offset());
     // Records that passed the former suppressions are written before the new ones are confirmed.
     await deps.settled();
     if (held !== holdings && confirmed === null) {
@@ -202,7 +217,10 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
       });
     }
     confirmed = generation;
-    log.info({ generation, ...index.counts() }, "suppressions read");
+    const lookedUp = index.lookedUp().length;
+    log.info({ generation, held: index.size(), lookedUp }, "suppressions read");
+    if (lookedUp > 0)
+      log.warn({ lookedUp }, "suppressions of clients are looked up, there is no room for them");
   };
 
   const warnOf = (message: string) => (error: unknown) => {
@@ -252,28 +270,24 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
     pauseFirst: true,
   });
 
-  const matchOf = (record: ExportRecord): ReturnType<SuppressionIndex["match"]> => {
-    if (readUpTo === null) throw new TypeError("asked before the suppressions were read");
-    return index.match(record);
-  };
-
-  const note = (record: ExportRecord, createdBefore: Micros): void => {
-    const row = {
-      clientId: record.clientId,
-      kind: KIND_OF[record.type].suppression,
-      value: record.id,
-      createdBefore,
-    };
-    index.add(row);
-    found.add(row);
+  const checkRead = (): void => {
+    if (confirmed === null) throw new TypeError("asked before the suppressions were read");
   };
 
   metrics.gauge("writer_lease_held", "1 while this process may write records", [], (gauge) =>
     gauge.set(isOpen() === true ? 1 : 0),
   );
-  metrics.gauge("suppressions", "What must not come back, by kind", ["kind"], (gauge) => {
-    for (const [kind, count] of Object.entries(index.counts())) gauge.set({ kind }, count);
-  });
+  const show = (name: string, help: string, value: () => number): void => {
+    metrics.gauge(name, help, [], (gauge) => gauge.set(value()));
+  };
+  show("suppressions", "Suppressions that this process holds in memory", index.size);
+  show("suppressions_max", "Suppressions that this process may hold in memory", () => deps.maxHeld);
+  show("suppression_bytes", "Memory of the suppressions that this process holds", index.bytes);
+  show(
+    "suppression_clients_looked_up",
+    "Clients whose suppressions are not held but looked up in ClickHouse",
+    () => index.lookedUp().length,
+  );
 
   return {
     start: async () => {
@@ -305,14 +319,19 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
       await found.stored().catch(() => undefined);
       await lease.release(id).catch(() => undefined);
     },
-    suppresses: (record) => {
-      const match = matchOf(record);
-      if (match === undefined) return false;
-      // An older version that did not name the person may be stored, or records that name only this id.
-      if (!match.byOwnId) note(record, match.createdBefore);
-      return true;
+    suspects: (record) => {
+      checkRead();
+      return judge.suspect(record);
     },
-    wouldSuppress: (record) => matchOf(record) !== undefined,
+    forget: judge.forget,
+    suppresses: async (records) => {
+      checkRead();
+      return judge.judge(records, true);
+    },
+    wouldSuppress: async (records) => {
+      checkRead();
+      return judge.judge(records, false);
+    },
     foundStored: found.stored,
     untilOpen: async (signal) => {
       while (isOpen() !== true) {

@@ -1,109 +1,98 @@
-import {
-  type ExportRecord,
-  type Micros,
-  KIND_OF,
-  RECORD_KINDS,
-  subjectOf,
-  subjectsOf,
-} from "@conversation-export/domain";
-import type { SubjectHash } from "./subject-hash.ts";
+import type { ExportRecord, Micros } from "@conversation-export/domain";
+import { createKeyTable } from "./key-table.ts";
+import type { KeyHash, KeysOf, SuppressionKey, SuppressionRow } from "./suppression-key.ts";
 
-type Kind = "conversation" | "message" | "subject";
-
-/** One suppression: the id of a record, or the keyed hash of an identifier of a person. */
-export type SuppressionRow = {
+/** The suppressions of one client as ClickHouse counts them. */
+export type ClientCount = {
   readonly clientId: string;
-  /** `end_user` is the id of an end user whose hash is not stored yet. */
-  readonly kind: Kind | "end_user";
-  readonly value: string;
-  /** Records created earlier are dropped, µs since the epoch. */
-  readonly createdBefore: Micros;
+  /** Stored rows: at least as many as suppressions. */
+  readonly rows: number;
+  /** The latest `createdBefore`. */
+  readonly latest: Micros;
 };
 
-type ClientSuppressions = Readonly<Record<Kind, Map<string, Micros>>> & {
-  /** The latest `createdBefore` of the client. */
-  latest: Micros;
-};
-
-/** Answers about identifiers that are remembered: making the hash costs more than all other steps. */
-const REMEMBERED = 20_000;
-
-/** All suppressions in memory. */
+/**
+ * Which records may be suppressed, by hashes in memory. A client is either held, with all its suppressions, or
+ * looked up: then every record that is old enough may be.
+ */
 export type SuppressionIndex = {
+  /** Adds a suppression; without room for it its client is looked up from now on. */
   add(row: SuppressionRow): void;
-  /**
-   * The suppression that drops the record; undefined when none does. One of its own id, of its conversation
-   * or of a person whom it names counts when the record was created before the erasure. `byOwnId`: it is of
-   * its own id.
-   */
-  match(record: ExportRecord): { readonly createdBefore: Micros; readonly byOwnId: boolean } | undefined;
-  /** Number of suppressions by kind. */
-  counts(): Readonly<Record<Kind, number>>;
+  /** Adds the hash of a suppression and its instant in seconds, rounded up. false: there is no room for it. */
+  addHash(high: number, low: number, seconds: number): boolean;
+  /** Notes clients with suppressions, those that are new as held. */
+  noteClients(clients: readonly ClientCount[]): void;
+  /** Forgets all suppressions and makes all clients looked up. */
+  clear(): void;
+  /** Makes these clients held, but for those of which a suppression could not be added. */
+  hold(clientIds: readonly string[]): void;
+  lookedUp(): string[];
+  /** false: no suppression drops the record. */
+  mayDrop(record: ExportRecord): boolean;
+  /** The seconds that stand behind a key's hash; 0: none do, or the client is looked up. */
+  heldAt(key: SuppressionKey): number;
+  size(): number;
+  bytes(): number;
 };
 
-export const createSuppressionIndex = (deps: { readonly hash: SubjectHash }): SuppressionIndex => {
-  const { hash } = deps;
-  const clients = new Map<string, ClientSuppressions>();
-  const bySubject = new Map<string, Micros>();
+/** The seconds of an instant, rounded up. */
+export const secondsOf = (instant: Micros): number => Math.ceil(instant / 1_000_000);
 
-  const subjectBefore = (client: ClientSuppressions, clientId: string, subject: string): Micros => {
-    const name = `${clientId}\0${subject}`;
-    const known = bySubject.get(name);
-    if (known !== undefined) return known;
-    const before = client.subject.get(hash.of(clientId, subject)) ?? 0;
-    if (bySubject.size >= REMEMBERED) bySubject.clear();
-    bySubject.set(name, before);
-    return before;
+/** @param deps.max suppressions in memory */
+export const createSuppressionIndex = (deps: {
+  readonly max: number;
+  readonly keysOf: KeysOf;
+  readonly hash: KeyHash;
+}): SuppressionIndex => {
+  const { keysOf, hash } = deps;
+  const table = createKeyTable(deps.max);
+  /** Clients with a suppression for which there was no room. */
+  const lacking = new Set<string>();
+  const clients = new Map<string, { latest: Micros; isHeld: boolean }>();
+
+  const note = (clientId: string, latest: Micros): { latest: Micros; isHeld: boolean } => {
+    const client = clients.get(clientId) ?? { latest, isHeld: true };
+    client.latest = Math.max(client.latest, latest);
+    clients.set(clientId, client);
+    return client;
   };
 
+  const heldAt = (key: SuppressionKey): number => table.get(...hash(key));
+
   return {
-    add: ({ clientId, createdBefore, ...row }) => {
-      const [kind, value] =
-        row.kind === "end_user"
-          ? (["subject", hash.of(clientId, subjectOf("end_user_id", row.value))] as const)
-          : [row.kind, row.value];
-      let client = clients.get(clientId);
-      if (client === undefined) {
-        client = { conversation: new Map(), message: new Map(), subject: new Map(), latest: 0 };
-        clients.set(clientId, client);
-      }
-      client.latest = Math.max(client.latest, createdBefore);
-      const former = client[kind].get(value) ?? 0;
-      if (createdBefore > former) client[kind].set(value, createdBefore);
-      if (kind === "subject") bySubject.clear();
+    add: (row) => {
+      const client = note(row.clientId, row.createdBefore);
+      // Also for a client that is looked up: it may be held as soon as its suppressions are read again.
+      if (table.put(...hash(row), secondsOf(row.createdBefore))) return;
+      lacking.add(row.clientId);
+      client.isHeld = false;
     },
-    match: (record) => {
+    addHash: table.put,
+    noteClients: (list) => {
+      for (const { clientId, latest } of list) note(clientId, latest);
+    },
+    clear: () => {
+      table.clear();
+      lacking.clear();
+      for (const client of clients.values()) client.isHeld = false;
+    },
+    hold: (clientIds) => {
+      for (const clientId of clientIds) {
+        const client = clients.get(clientId);
+        if (client !== undefined) client.isHeld = !lacking.has(clientId);
+      }
+    },
+    lookedUp: () => [...clients].filter(([, { isHeld }]) => !isHeld).map(([clientId]) => clientId),
+    mayDrop: (record) => {
       const client = clients.get(record.clientId);
       // True for nearly all live traffic, which is newer than the last erasure.
-      if (client === undefined || record.dateCreated >= client.latest) return undefined;
-      const drops = (before: Micros | undefined): before is Micros =>
-        before !== undefined && record.dateCreated < before;
-      const { suppression } = KIND_OF[record.type];
-      if (suppression !== "end_user") {
-        const own = client[suppression].get(record.id);
-        if (drops(own)) return { createdBefore: own, byOwnId: true };
-      }
-      if (record.type === RECORD_KINDS.message.type) {
-        const parent = client.conversation.get(record.conversationId);
-        if (drops(parent)) return { createdBefore: parent, byOwnId: false };
-      }
-      if (client.subject.size === 0) return undefined;
-      for (const subject of subjectsOf(record)) {
-        const before = subjectBefore(client, record.clientId, subject);
-        if (!drops(before)) continue;
-        const byOwnId = suppression === "end_user" && subject === subjectOf("end_user_id", record.id);
-        return { createdBefore: before, byOwnId };
-      }
-      return undefined;
+      if (client === undefined || record.dateCreated >= client.latest) return false;
+      if (!client.isHeld) return true;
+      for (const key of keysOf(record)) if (record.dateCreated < heldAt(key) * 1_000_000) return true;
+      return false;
     },
-    counts: () => {
-      const counts = { conversation: 0, message: 0, subject: 0 };
-      for (const client of clients.values()) {
-        counts.conversation += client.conversation.size;
-        counts.message += client.message.size;
-        counts.subject += client.subject.size;
-      }
-      return counts;
-    },
+    heldAt: (key) => (clients.get(key.clientId)?.isHeld === true ? heldAt(key) : 0),
+    size: table.size,
+    bytes: table.bytes,
   };
 };

@@ -115,7 +115,6 @@ export {
   createSuppressionStore,
   FOUND_LATER,
   type Suppression,
-  type SuppressionKind,
   type SuppressionStore,
 } from "./upkeep/erasure/suppression-store.ts";
 export { settingsOf, type WriteTicket } from "./write/write-ticket.ts";

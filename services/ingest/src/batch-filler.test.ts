@@ -5,7 +5,7 @@ import { expect, it } from "vitest";
 import { createBatchFiller } from "./batch-filler.ts";
 import { createBufferBudget } from "./buffer-budget.ts";
 import { createIngestMetrics } from "./ingest-metrics.ts";
-import { createTopicBatches } from "./topic-batch.ts";
+import { createTopicBatches, isFull } from "./topic-batch.ts";
 
 const NOW = Date.parse("2026-10-20T10:00:00Z");
 
@@ -30,6 +30,8 @@ const message = (offset: number, data: object = {}, change: Partial<BusMessage> 
   ...change,
 });
 
+const LARGE = { maxRecords: 1e9, maxBytes: 1e9, maxAgeMs: 1 };
+
 const startFiller = (suppresses: (record: ExportRecord) => boolean = () => false) => {
   const registry = createMetrics({ service: "test" });
   const budget = createBufferBudget({ maxBytes: 1_000_000, onRoom: () => {} });
@@ -39,7 +41,7 @@ const startFiller = (suppresses: (record: ExportRecord) => boolean = () => false
     ...common,
     maxTimeAheadMs: 300_000,
     budget,
-    suppresses,
+    gate: { suspects: suppresses, suppresses: async (records) => records.map(suppresses) },
     metrics: createIngestMetrics(registry),
     log: createLogger({ service: "test", level: "silent" }),
   });
@@ -62,6 +64,8 @@ it("makes a dead letter of what is no event, and nothing of an event without a v
   filler.add(batch, message(0, {}, { value: Buffer.from([0xff]) }));
   filler.add(batch, message(1, {}, { value: null }));
   filler.add(batch, message(2));
+  expect(batch.suspects).toHaveLength(1);
+  await filler.settleSuspects(batch);
   expect(batch.deadLetters.map(({ source, rejection }) => [source.offset, rejection.reason])).toEqual([
     [0, "invalid_envelope"],
   ]);
@@ -70,6 +74,24 @@ it("makes a dead letter of what is no event, and nothing of an event without a v
     expect.stringMatching(/reason="null_value".* 1$/),
     expect.stringMatching(/reason="suppressed".* 1$/),
   ]);
+});
+
+it("counts a suspect and its months before it becomes a row", async () => {
+  const { filler, batch, budget } = startFiller(() => true);
+  for (let at = 0; at < 90; at += 1) {
+    const date = new Date(Date.UTC(2015, at, 2)).toISOString();
+    filler.add(batch, message(at, { date_created: date }));
+  }
+  expect(batch.rows.spansTooManyPartitions()).toBe(true);
+  expect(batch.budgetedBytes).toBe(2 * batch.messageBytes);
+  expect(isFull(batch, { maxRecords: 90, maxBytes: 1e9, maxAgeMs: 1 })).toBe(true);
+  expect(isFull({ ...batch, rows: { ...batch.rows, spansTooManyPartitions: () => false } }, LARGE)).toBe(
+    false,
+  );
+  expect(isFull({ ...batch, suspects: [] }, { ...LARGE, maxBytes: batch.suspectBytes })).toBe(true);
+  await filler.settleSuspects(batch);
+  expect([batch.rows.records(), batch.suspects.length, batch.suspectBytes]).toEqual([0, 0, 0]);
+  expect(budget.used()).toBe(batch.messageBytes);
 });
 
 it("counts messages and rows in the budget", () => {

@@ -1,12 +1,20 @@
 import type { BusMessage } from "@conversation-export/bus";
-import { type EventType, type ExportRecord, readMessage } from "@conversation-export/domain";
+import { type Accepted, type EventType, readMessage } from "@conversation-export/domain";
 import type { Logger } from "@conversation-export/runtime";
 import type { BufferBudget } from "./buffer-budget.ts";
 import type { IngestMetrics } from "./ingest-metrics.ts";
+import type { ErasureGate } from "./erasure-gate.ts";
 import type { TopicBatch } from "./topic-batch.ts";
 
-/** Decodes, normalises and renders a message and puts what becomes of it into a batch. */
-export type BatchFiller = { add(batch: TopicBatch, message: BusMessage): void };
+export type BatchFiller = {
+  /** Decodes, normalises and renders a message and puts what becomes of it into a batch. */
+  add(batch: TopicBatch, message: BusMessage): void;
+  /**
+   * Makes rows of the suspects of a batch that are not about erased persons.
+   * @throws when ClickHouse does not tell; the batch is as before
+   */
+  settleSuspects(batch: TopicBatch): Promise<void>;
+};
 
 /** Object, promise and array entries that a message costs beside its bytes, roughly. */
 const MESSAGE_OVERHEAD = 200;
@@ -20,7 +28,7 @@ const bytesOf = ({ bytes, key, value }: BusMessage): number =>
 
 /**
  * @param deps.maxTimeAheadMs how much later than its arrival on the bus an event may claim to be
- * @param deps.suppresses true for a record about an erased person, which is not stored
+ * @param deps.gate knows the records about erased persons, which are not stored
  * @param deps.now milliseconds since the epoch
  */
 export const createBatchFiller = (deps: {
@@ -28,12 +36,12 @@ export const createBatchFiller = (deps: {
   readonly type: EventType;
   readonly maxTimeAheadMs: number;
   readonly budget: BufferBudget;
-  readonly suppresses: (record: ExportRecord) => boolean;
+  readonly gate: Pick<ErasureGate, "suspects" | "suppresses">;
   readonly metrics: IngestMetrics;
   readonly log: Logger;
   readonly now: () => number;
 }): BatchFiller => {
-  const { topic, type, maxTimeAheadMs, budget, suppresses, metrics, log, now } = deps;
+  const { topic, type, maxTimeAheadMs, budget, gate, metrics, log, now } = deps;
   const labelled = new Set<string>();
 
   const noteUnknown = (fields: readonly string[]): void => {
@@ -47,6 +55,19 @@ export const createBatchFiller = (deps: {
     }
   };
 
+  const admit = (batch: TopicBatch, message: BusMessage, outcome: Accepted): void => {
+    batch.rows.add(outcome.record, message.timestamp < 0 ? { ...message, timestamp: now() } : message);
+    batch.sources.push(message);
+    if (outcome.unknownFields.length > 0) noteUnknown(outcome.unknownFields);
+    for (const field of outcome.unusual) metrics.unusualValues.inc({ topic, field });
+  };
+
+  const account = (batch: TopicBatch): void => {
+    const total = batch.messageBytes + batch.suspectBytes + batch.rows.bytes();
+    budget.add(total - batch.budgetedBytes);
+    batch.budgetedBytes = total;
+  };
+
   return {
     add: (batch, message) => {
       const outcome = readMessage(message, type, { maxTimeAheadMs, now: now() });
@@ -56,19 +77,30 @@ export const createBatchFiller = (deps: {
         batch.deadLetters.push({ source: message, rejection: outcome });
       } else if (outcome.kind === "ignored") {
         metrics.ignored.inc({ topic, reason: outcome.reason });
-      } else if (suppresses(outcome.record)) {
-        batch.trace?.ignore(message, "suppressed");
-        metrics.ignored.inc({ topic, reason: "suppressed" });
+      } else if (gate.suspects(outcome.record)) {
+        batch.suspects.push({ message, outcome });
+        batch.suspectBytes += bytesOf(message);
+        batch.rows.reserve(outcome.record);
       } else {
-        batch.rows.add(outcome.record, message.timestamp < 0 ? { ...message, timestamp: now() } : message);
-        batch.sources.push(message);
-        if (outcome.unknownFields.length > 0) noteUnknown(outcome.unknownFields);
-        for (const field of outcome.unusual) metrics.unusualValues.inc({ topic, field });
+        admit(batch, message, outcome);
       }
       batch.offsets.set(message.partition, (message.unreadable?.lastOffset ?? message.offset) + 1);
-      const total = batch.messageBytes + batch.rows.bytes();
-      budget.add(total - batch.budgetedBytes);
-      batch.budgetedBytes = total;
+      account(batch);
+    },
+    settleSuspects: async (batch) => {
+      const { suspects } = batch;
+      const suppressed = await gate.suppresses(suspects.map(({ outcome }) => outcome.record));
+      for (const [index, { message, outcome }] of suspects.entries()) {
+        if (suppressed[index] !== true) {
+          admit(batch, message, outcome);
+          continue;
+        }
+        batch.trace?.ignore(message, "suppressed");
+        metrics.ignored.inc({ topic, reason: "suppressed" });
+      }
+      suspects.length = 0;
+      batch.suspectBytes = 0;
+      account(batch);
     },
   };
 };

@@ -15,6 +15,7 @@ const SETTINGS = {
   sessionTimeoutMs: variable("KAFKA_SESSION_TIMEOUT_MS", count(30_000, 1_000)),
   topics: shared.eventTopics,
   suppressionSecret: shared.suppressionSecret,
+  maxSuppressions: shared.maxSuppressions,
   writerLeaseMs: shared.writerLeaseMs,
   /** Days that the landing table keeps events; null: landing is off. */
   landingDays: (env: Environment): number | null => {

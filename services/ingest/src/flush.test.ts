@@ -48,6 +48,7 @@ const startFlush = (fails: { found?: () => Promise<void>; commit?: () => Promise
         return Promise.resolve();
       },
     },
+    settleSuspects: () => Promise.reject(new Error("there are none")),
     foundStored: () => {
       steps.push("found");
       return fails.found?.() ?? Promise.resolve();

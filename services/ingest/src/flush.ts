@@ -1,13 +1,14 @@
 import type { Consumer } from "@conversation-export/bus";
 import { rejected } from "@conversation-export/domain";
-import { type Logger, retry, ServiceError } from "@conversation-export/runtime";
+import { type Logger, retry, type RetryOptions, ServiceError } from "@conversation-export/runtime";
+import type { BatchFiller } from "./batch-filler.ts";
 import type { DeadLetter, DeadLetterSink } from "./dead-letter.ts";
 import type { IngestMetrics } from "./ingest-metrics.ts";
 import type { Sink } from "./sink.ts";
 import type { TopicBatch } from "./topic-batch.ts";
 
 /**
- * Stores a batch and commits its offsets: rows, dead letters, findings about erased persons, then the commit.
+ * Stores a batch and commits its offsets: first its suspects are settled, then rows, dead letters, findings about erased persons, then the commit.
  * Resolves when the batch is settled, which is not before `before` is; `reusable` as in `Sink.write`. A
  * commit that fails is left to the next batch. Rejects when `signal` aborts, when `before` rejects, and on a
  * bug.
@@ -22,13 +23,15 @@ export type Flush = (
 const POISON = rejected("refused_by_warehouse", "the warehouse refuses the row for its data");
 
 /**
- * @param deps.foundStored resolves when everything that `suppresses` has found so far is stored
+ * @param deps.settleSuspects makes rows of those suspects of a batch that may be stored
+ * @param deps.foundStored resolves when everything that was found of erased persons so far is stored
  * @param deps.now milliseconds since the epoch
  */
 export const createFlush = (deps: {
   readonly topic: string;
   readonly sink: Pick<Sink, "write">;
   readonly deadLetters: DeadLetterSink;
+  readonly settleSuspects: BatchFiller["settleSuspects"];
   readonly foundStored: () => Promise<void>;
   readonly commit: Consumer["commit"];
   readonly metrics: IngestMetrics;
@@ -37,17 +40,32 @@ export const createFlush = (deps: {
 }): Flush => {
   const { topic, sink, metrics, log, now } = deps;
 
+  const untilDone = (
+    work: () => Promise<void>,
+    signal: AbortSignal,
+    onRetry: NonNullable<RetryOptions["onRetry"]>,
+  ): Promise<void> => retry(work, { signal, maxMs: 10_000, retryable: () => true, onRetry });
+  const codeOf = (error: unknown): string => (error instanceof ServiceError ? error.code : "unknown");
+
   /** Committed messages do not come again, so what they have told must be stored before. */
   const storeFound = (signal: AbortSignal): Promise<void> =>
-    retry(deps.foundStored, {
-      signal,
-      maxMs: 10_000,
-      retryable: () => true,
-      onRetry: (error, attempt, delayMs) => {
-        metrics.retries.inc({ step: "found", code: error instanceof ServiceError ? error.code : "unknown" });
-        log.warn({ err: error, topic, attempt, delayMs }, "what was found of erased persons is not stored");
-      },
+    untilDone(deps.foundStored, signal, (error, attempt, delayMs) => {
+      metrics.retries.inc({ step: "found", code: codeOf(error) });
+      log.warn({ err: error, topic, attempt, delayMs }, "what was found of erased persons is not stored");
     });
+
+  const settleSuspects = (batch: TopicBatch, signal: AbortSignal): Promise<void> =>
+    untilDone(
+      () => deps.settleSuspects(batch),
+      signal,
+      (error, attempt, delayMs) => {
+        metrics.retries.inc({ step: "suspects", code: codeOf(error) });
+        log.warn(
+          { err: error, topic, attempt, delayMs },
+          "ClickHouse does not tell which records were erased",
+        );
+      },
+    );
 
   const buryPoison = (batch: TopicBatch, refused: readonly number[]): void => {
     for (const index of refused) {
@@ -75,6 +93,11 @@ export const createFlush = (deps: {
   };
 
   return async (batch, before, signal) => {
+    if (batch.suspects.length > 0) {
+      // What the batch before has found concerns this one too.
+      await before;
+      await settleSuspects(batch, signal);
+    }
     const { refused, reusable } = await sink.write(batch.rows, signal, before);
     // Without records, or with landing alone, nothing has waited for the batch before.
     await before;

@@ -51,6 +51,9 @@ const startLane = (
     maxBytes?: number;
     landingDays?: number;
     suppresses?: (record: ExportRecord) => boolean;
+    /** Records that are looked up; without it those that are suppressed. */
+    suspects?: (record: ExportRecord) => boolean;
+    judged?: (records: readonly ExportRecord[]) => Promise<readonly boolean[]>;
     foundStored?: () => Promise<void>;
     traces?: EventTraces;
   } = {},
@@ -65,6 +68,8 @@ const startLane = (
   const commits: { epoch: number; offsets: readonly PartitionOffset[] }[] = [];
   const buried: { reason: string; offset: number; headers?: unknown }[] = [];
   const fatal: unknown[] = [];
+  const forgotten: string[] = [];
+  const isErased = options.suppresses ?? ((): boolean => false);
   const onRoom = vi.fn<() => void>();
   const budget = createBufferBudget({ maxBytes: options.maxBytes ?? 1_000_000, onRoom });
   const sink: Sink = {
@@ -103,8 +108,12 @@ const startLane = (
     },
     budget,
     landingDays: options.landingDays ?? null,
-    suppresses: options.suppresses ?? (() => false),
-    foundStored: options.foundStored ?? (() => Promise.resolve()),
+    gate: {
+      suspects: options.suspects ?? isErased,
+      forget: (records) => forgotten.push(...records.map(({ id }) => id)),
+      suppresses: options.judged ?? (async (records) => records.map(isErased)),
+      foundStored: options.foundStored ?? (() => Promise.resolve()),
+    },
     sink,
     deadLetters,
     traces: options.traces ?? null,
@@ -129,7 +138,7 @@ const startLane = (
       .split("\n")
       .filter((line) => line.startsWith("ingest_records_ignored_total"))
       .join("\n");
-  return { lane, ignored, budget, writes, write, commits, offsets, buried, fatal, onRoom };
+  return { lane, ignored, budget, writes, write, commits, offsets, buried, fatal, onRoom, forgotten };
 };
 
 describe("createLane", () => {
@@ -169,7 +178,7 @@ describe("createLane", () => {
     const traced: string[] = [];
     const { lane, write, buried } = startLane({
       suppresses: ({ id }) => id === "m1",
-      maxRecords: 3,
+      maxRecords: 4,
       traces: (topic) => ({
         take: ({ offset }, { kind }) => traced.push(`take ${topic} ${offset} ${kind}`),
         reject: ({ offset }, reason) => traced.push(`reject ${offset} ${reason}`),
@@ -184,7 +193,7 @@ describe("createLane", () => {
       }),
     });
     lane.take(sliceOf([...range(0, 3), message(3, { value: Buffer.from("{") })]));
-    await vi.waitFor(() => expect(traced).toContain("flush 3"));
+    await vi.waitFor(() => expect(traced).toContain("ignore 1 suppressed"));
     lane.take(sliceOf([message(4)]));
     lane.fence(2);
     (await write(0)).end([1]);
@@ -192,10 +201,10 @@ describe("createLane", () => {
     expect(traced).toEqual([
       "take messages 0 accepted",
       "take messages 1 accepted",
-      "ignore 1 suppressed",
       "take messages 2 accepted",
       "take messages 3 rejected",
       "flush 3",
+      "ignore 1 suppressed",
       "take messages 4 accepted",
       "forget",
       "reject 2 refused_by_warehouse",
@@ -277,6 +286,40 @@ describe("createLane", () => {
     await lane.drain();
     expect(offsets()).toEqual([2]);
     expect(await ignored()).toMatch(/topic="messages",reason="suppressed".* 1$/m);
+  });
+
+  it("stores a suspect that turns out to be good, behind the batch before, as often as it takes to know", async () => {
+    const asked: string[][] = [];
+    const { lane, write, writes, offsets, budget } = startLane({
+      landingDays: 14,
+      suspects: ({ id }) => id !== "m0",
+      judged: (records) => {
+        asked.push(records.map(({ id }) => id));
+        if (asked.length === 1) return Promise.reject(new Error("away"));
+        return Promise.resolve(records.map(({ id }) => id === "m2"));
+      },
+    });
+    lane.take(sliceOf(range(0, 4)));
+    const first = await write(0);
+    await vi.waitFor(() => expect(asked).toEqual([["m1"], ["m1"]]));
+    expect([first.records, writes.length, offsets()]).toEqual([2, 1, []]);
+    expect(asked).toHaveLength(2);
+    first.end();
+    const second = await write(1);
+    expect(asked.at(-1)).toEqual(["m2", "m3"]);
+    expect(second.records).toBe(1);
+    expect(second.batch.inserts(0, 1).at(-1)?.body.toString("latin1")).toContain("m3");
+    second.end();
+    await lane.drain();
+    expect([offsets(), budget.used()]).toEqual([[2, 4], 0]);
+  });
+
+  it("forgets the suspects of what comes again", async () => {
+    const { lane, forgotten } = startLane({ suspects: () => true });
+    lane.take(sliceOf([message(0)]));
+    lane.fence(2);
+    await lane.drain();
+    expect(forgotten).toEqual(["m0"]);
   });
 
   it("commits past a suppressed record only when what was noted of it is stored", async () => {

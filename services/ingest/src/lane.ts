@@ -1,9 +1,10 @@
 import type { Consumer, MessageSlice } from "@conversation-export/bus";
-import type { EventType, ExportRecord } from "@conversation-export/domain";
+import type { EventType } from "@conversation-export/domain";
 import type { Logger } from "@conversation-export/runtime";
 import { createBatchFiller } from "./batch-filler.ts";
 import type { BufferBudget } from "./buffer-budget.ts";
 import type { DeadLetterSink } from "./dead-letter.ts";
+import type { ErasureGate } from "./erasure-gate.ts";
 import type { EventTraces } from "./event-traces.ts";
 import { createFlush } from "./flush.ts";
 import type { IngestMetrics } from "./ingest-metrics.ts";
@@ -52,10 +53,7 @@ export const createLane = (deps: {
   readonly budget: BufferBudget;
   /** For how many days landing keeps the events; null when it is off. */
   readonly landingDays: number | null;
-  /** True for a record about an erased person, which is not stored. */
-  readonly suppresses: (record: ExportRecord) => boolean;
-  /** Resolves when everything that `suppresses` has found so far is stored; rejects when that failed. */
-  readonly foundStored: () => Promise<void>;
+  readonly gate: ErasureGate;
   readonly sink: Pick<Sink, "write">;
   readonly deadLetters: DeadLetterSink;
   /** null when nothing is traced. */
@@ -66,7 +64,7 @@ export const createLane = (deps: {
   readonly now: () => number;
   readonly onFatal: (error: unknown) => void;
 }): Lane => {
-  const { topic, limits, budget, metrics, onFatal } = deps;
+  const { topic, limits, budget, gate, metrics, onFatal } = deps;
   const stop = new AbortController();
   const maxInFlight = deps.landingDays === null ? 1 : MAX_IN_FLIGHT_WITH_LANDING;
   /** Cut and not yet flushed. */
@@ -77,7 +75,7 @@ export const createLane = (deps: {
   const filler = createBatchFiller({ ...deps, maxTimeAheadMs: limits.maxTimeAheadMs });
   const cutter = createBatchCutter({ batches, limits, now: deps.now, onDue: () => pump() });
   const prefix = createSettledPrefix({
-    flush: createFlush(deps),
+    flush: createFlush({ ...deps, ...filler, foundStored: gate.foundStored }),
     signal: stop.signal,
     onSettled: (batch, reusable) => {
       if (reusable) batches.reuse(batch);
@@ -122,6 +120,7 @@ export const createLane = (deps: {
 
   const forget = (batch: TopicBatch): void => {
     batch.trace?.forget();
+    gate.forget(batch.suspects.map(({ outcome }) => outcome.record));
     budget.release(batch.budgetedBytes);
     batch.done.resolve();
   };

@@ -1,8 +1,9 @@
 import type { Consumer, MessageSlice, Taken, TopicPartition } from "@conversation-export/bus";
-import type { EventType, ExportRecord } from "@conversation-export/domain";
+import type { EventType } from "@conversation-export/domain";
 import type { Logger, Metrics } from "@conversation-export/runtime";
 import { type BufferBudget, createBufferBudget } from "./buffer-budget.ts";
 import type { DeadLetterSink } from "./dead-letter.ts";
+import type { ErasureGate } from "./erasure-gate.ts";
 import type { EventTraces } from "./event-traces.ts";
 import type { IngestMetrics } from "./ingest-metrics.ts";
 import { createLane, type Lane, type LaneLimits } from "./lane.ts";
@@ -37,8 +38,7 @@ export const createPipeline = (deps: {
   readonly limits: LaneLimits;
   readonly bufferMaxBytes: number;
   readonly landingDays: number | null;
-  readonly suppresses: (record: ExportRecord) => boolean;
-  readonly foundStored: () => Promise<void>;
+  readonly gate: ErasureGate;
   readonly sink: Sink;
   readonly deadLetters: DeadLetterSink;
   /** null when nothing is traced. */

@@ -1,10 +1,13 @@
 import type { BusMessage } from "@conversation-export/bus";
-import type { EventType } from "@conversation-export/domain";
+import type { Accepted, EventType } from "@conversation-export/domain";
 import { type Batch, createBatch } from "@conversation-export/warehouse";
 import type { DeadLetter } from "./dead-letter.ts";
 import type { BatchTrace, EventTraces } from "./event-traces.ts";
 
-/** One batch of a topic: rows, dead letters, and the offsets that may be committed once both are stored. */
+/** A record that may be about an erased person, and its message. */
+export type Suspect = { readonly message: BusMessage; readonly outcome: Accepted };
+
+/** One batch of a topic: rows, suspects, dead letters, and the offsets that may be committed once both are stored. */
 export type TopicBatch = {
   /** The assignment of partitions under which its messages came. */
   readonly epoch: number;
@@ -14,6 +17,10 @@ export type TopicBatch = {
   /** The message of each record of `rows`, by index. */
   readonly sources: BusMessage[];
   readonly deadLetters: DeadLetter[];
+  /** They become rows, or nothing, before the batch is written. */
+  readonly suspects: Suspect[];
+  /** Bytes of the messages of suspects, about what their rows will take. */
+  suspectBytes: number;
   /** The next offset of each partition behind this batch. */
   readonly offsets: Map<number, number>;
   /** Bytes of all messages taken into it. */
@@ -62,6 +69,8 @@ export const createTopicBatches = (deps: {
       rows: spare.pop() ?? createBatch(type, undefined, { landingDays }),
       sources: [],
       deadLetters: [],
+      suspects: [],
+      suspectBytes: 0,
       offsets: new Map(),
       messageBytes: 0,
       budgetedBytes: 0,
@@ -78,9 +87,12 @@ export const createTopicBatches = (deps: {
 };
 
 /** True when the batch must be cut: by messages, by bytes of rows, or by partitions of a table. */
-export const isFull = ({ rows, sources, deadLetters }: TopicBatch, limits: BatchLimits): boolean =>
-  sources.length + deadLetters.length >= limits.maxRecords ||
-  rows.bytes() >= limits.maxBytes ||
+export const isFull = (
+  { rows, sources, deadLetters, suspects, suspectBytes }: TopicBatch,
+  limits: BatchLimits,
+): boolean =>
+  sources.length + deadLetters.length + suspects.length >= limits.maxRecords ||
+  rows.bytes() + suspectBytes >= limits.maxBytes ||
   rows.spansTooManyPartitions();
 
 /** Holds the batch that is being filled and tells when it is due by age. */

@@ -63,6 +63,7 @@ const SETTINGS = {
     region: optional("AWS_REGION", z.string().min(1)),
   },
   suppressionSecret: shared.suppressionSecret,
+  maxSuppressions: shared.maxSuppressions,
   writerLeaseMs: shared.writerLeaseMs,
   erasureDeadlineMs: (env: Environment): number => shared.erasureDeadlineHours(env) * 3_600_000,
   /** A request that reaches more than both waits for an operator. */

@@ -79,6 +79,7 @@ const gate = createSuppressionGate({
     add: (rows) => suppressions.add(rows.map((row) => ({ ...row, requestId: FOUND_LATER }))),
   },
   secret: config.suppressionSecret,
+  maxHeld: config.maxSuppressions,
   service: "jobs",
   now: () => performance.now(),
   settled: pending.settled,

@@ -60,6 +60,8 @@ export const shared = {
   landingDays: variable("LANDING_DAYS", count(14, 1, 3_650)),
   /** Key of the hashes of erased persons. */
   suppressionSecret: variable("SUPPRESSION_SECRET", secret),
+  /** Suppressions in the memory of a process, about 16 bytes each; clients with more are looked up. */
+  maxSuppressions: variable("SUPPRESSIONS_IN_MEMORY", count(5_000_000, 0, 100_000_000)),
   /** Signs cursors and makes the ids of data-subject requests. */
   cursorSecret: variable("CURSOR_SECRET", secret),
   /** What it was before a change, or will be after it: accepted, and used for nothing new. */

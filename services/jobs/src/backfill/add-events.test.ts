@@ -81,12 +81,13 @@ const setUp = () => {
       },
     },
     gate: {
-      suppresses: (record) => {
-        if (!fixture.suppressed.has(record.id)) return false;
-        fixture.noted.push(record.id);
-        return true;
-      },
-      wouldSuppress: (record) => fixture.suppressed.has(record.id),
+      suppresses: async (records) =>
+        records.map(({ id }) => {
+          if (!fixture.suppressed.has(id)) return false;
+          fixture.noted.push(id);
+          return true;
+        }),
+      wouldSuppress: async (records) => records.map(({ id }) => fixture.suppressed.has(id)),
       untilOpen: () => {
         fixture.order.push("open");
         return Promise.resolve({ notAfter: NOW, uploadFrom: 0 });

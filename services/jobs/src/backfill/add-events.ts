@@ -59,9 +59,9 @@ const isInside = (exportedAt: Micros, window: BackfillWindow | null): boolean =>
 export function createAddEvents(deps: {
   readonly writer: Pick<Writer, "insert">;
   readonly gate: {
-    readonly suppresses: (record: ExportRecord) => boolean;
-    /** The same without noting the ids of the record. */
-    readonly wouldSuppress: (record: ExportRecord) => boolean;
+    readonly suppresses: (records: readonly ExportRecord[]) => Promise<readonly boolean[]>;
+    /** The same without noting the ids of the records. */
+    readonly wouldSuppress: (records: readonly ExportRecord[]) => Promise<readonly boolean[]>;
     /** Resolves while this process may write. */
     readonly untilOpen: (signal: AbortSignal) => Promise<WriteTicket>;
     /** An instant of upload for the next batch, µs. */
@@ -134,7 +134,9 @@ export function createAddEvents(deps: {
       }
 
       // Erased records are left out, so that their ids are not noted.
-      const known = accepted.map(({ record }) => record).filter((record) => !gate.wouldSuppress(record));
+      const all = accepted.map(({ record }) => record);
+      const erased = await gate.wouldSuppress(all);
+      const known = all.filter((_, index) => erased[index] !== true);
       const previews = await preview(known, signal);
       const rowsOf = new Map(known.map((record, index) => [record, previews[index] ?? []]));
       const count = ({ record }: Accepted): void => {
@@ -153,7 +155,8 @@ export function createAddEvents(deps: {
       await gate.untilOpen(signal);
       const uploadedAt = gate.uploadTime();
       await pending.run(uploadedAt, async () => {
-        const kept = accepted.filter(({ record }) => !gate.suppresses(record));
+        const suppressed = await gate.suppresses(all);
+        const kept = accepted.filter((_, index) => suppressed[index] !== true);
         counts.events.suppressed += accepted.length - kept.length;
         const changing = kept.filter(({ record }) => rowsOf.get(record)?.some(({ changes }) => changes));
         const refused = new Set<Accepted>();

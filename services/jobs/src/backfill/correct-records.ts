@@ -23,9 +23,9 @@ const PLAN_BYTES = 24 * 1024 * 1024;
 
 /** Keeps erased records from being written. */
 type Gate = {
-  readonly suppresses: (record: ExportRecord) => boolean;
-  /** The same without noting the ids of the record, for a dry run. */
-  readonly wouldSuppress: (record: ExportRecord) => boolean;
+  readonly suppresses: (records: readonly ExportRecord[]) => Promise<readonly boolean[]>;
+  /** The same without noting the ids of the records, for a dry run. */
+  readonly wouldSuppress: (records: readonly ExportRecord[]) => Promise<readonly boolean[]>;
   readonly untilOpen: (signal: AbortSignal) => Promise<WriteTicket>;
   /** An instant of upload for the next batch, µs. */
   readonly uploadTime: () => Micros;
@@ -75,7 +75,7 @@ export const createCorrectRecords = (deps: {
     apply: (plan: Plan) => Promise<void>,
   ): Promise<void> => {
     const { coverage, signal, onEvents } = options;
-    const isSuppressed = options.dryRun ? gate.wouldSuppress : gate.suppresses;
+    const suppressed = options.dryRun ? gate.wouldSuppress : gate.suppresses;
     let plan = newPlan(type);
     // Rows are read before landing, which is written first: so every row found here has its event there.
     const stored = await reader.stored(run, type, signal);
@@ -84,7 +84,7 @@ export const createCorrectRecords = (deps: {
       const [first] = group;
       if (first === undefined) return;
       const rows = stored.get(recordKey(first.clientId, first.recordId)) ?? [];
-      judgeRecord(plan, group, rows, counts, { isSuppressed, coverage });
+      await judgeRecord(plan, group, rows, counts, { suppressed, coverage });
       group = [];
       if (plan.bytes < planBytes) return;
       await apply(plan);

@@ -53,21 +53,22 @@ export const isEmpty = ({ insert, remove }: Plan): boolean => insert.length === 
  * Adds to `plan` what differs between one record, computed from all its events in landing, and its stored
  * rows.
  */
-export const judgeRecord = (
+export const judgeRecord = async (
   plan: Plan,
   events: readonly LandedEvent[],
   stored: readonly StoredRow[],
   counts: GrowingCounts,
   facts: {
-    readonly isSuppressed: (record: ExportRecord) => boolean;
+    readonly suppressed: (records: readonly ExportRecord[]) => Promise<readonly boolean[]>;
     /** null: nothing may be deleted. */
     readonly coverage: LandingCoverage | null;
   },
-): void => {
-  const { isSuppressed, coverage } = facts;
+): Promise<void> => {
+  const { suppressed, coverage } = facts;
   const [first] = events;
   if (first === undefined) return;
   const { clientId, recordId: id } = first;
+  const accepted: ExportRecord[] = [];
   const exports: ExportRecord[] = [];
   const untouchable = new Set<bigint>();
   const places = new Set<bigint>();
@@ -90,7 +91,11 @@ export const judgeRecord = (
       noteProblem(counts, { place, reason: "other_record", detail: "landed under another id or client" });
       return;
     }
-    if (isSuppressed(record)) {
+    accepted.push(record);
+  }
+  const isSuppressed = await suppressed(accepted);
+  for (const [index, record] of accepted.entries()) {
+    if (isSuppressed[index] === true) {
       counts.events.suppressed += 1;
       untouchable.add(versionNumber(record.version));
     } else {

@@ -23,7 +23,7 @@ export const reconcileHour = async (
     readonly letters: Pick<LetterReader, "list">;
     readonly store: Pick<ReconcileStore, "readable" | "standing">;
     /** true: the record was erased. */
-    readonly suppresses: (record: ExportRecord) => boolean;
+    readonly suppresses: (records: readonly ExportRecord[]) => Promise<readonly boolean[]>;
     /** true: the record is older than its client keeps. */
     readonly isExpired: (record: ExportRecord) => boolean;
     readonly maxTimeAheadMs: number;
@@ -94,19 +94,23 @@ export const reconcileHour = async (
   };
 
   const compareMessages = async (messages: readonly BusMessage[]): Promise<void> => {
-    const batch: Carried[] = [];
-    const erased: Carried[] = [];
+    const carried: Carried[] = [];
     for (const message of messages) {
       const outcome = readMessage(message, type, { maxTimeAheadMs: deps.maxTimeAheadMs, now: deps.now() });
       if (outcome.kind === "rejected") refused += 1;
       else if (outcome.kind === "ignored") ignored += 1;
       else if (work.clientId === null || outcome.record.clientId === work.clientId) {
-        const { record } = outcome;
-        // Sorted out first, so that their ids are not noted.
-        if (suppresses(record)) erased.push({ record, message });
-        else if (isExpired(record)) count(record.clientId, "expired");
-        else batch.push({ record, message });
+        carried.push({ record: outcome.record, message });
       }
+    }
+    // Sorted out first, so that their ids are not noted.
+    const suppressed = await suppresses(carried.map(({ record }) => record));
+    const batch: Carried[] = [];
+    const erased: Carried[] = [];
+    for (const [index, one] of carried.entries()) {
+      if (suppressed[index] === true) erased.push(one);
+      else if (isExpired(one.record)) count(one.record.clientId, "expired");
+      else batch.push(one);
     }
     await compare(batch);
     await compareErased(erased);

@@ -104,7 +104,7 @@ function setup(given: readonly { id: string; timestamp: number; value: Buffer | 
       },
     },
     clients: { listClients: () => Promise.resolve(world.clients as ClientRow[]) },
-    suppresses: ({ id }: ExportRecord) => world.suppressed.has(id),
+    suppresses: async (records: readonly ExportRecord[]) => records.map(({ id }) => world.suppressed.has(id)),
     maxTimeAheadMs: 0,
     patienceMs: 0,
     now: () => NOW,

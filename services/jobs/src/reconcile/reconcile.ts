@@ -57,7 +57,7 @@ export const createReconcile = (deps: {
   readonly store: Omit<ReconcileStore, "close">;
   readonly clients: Pick<ClientStore, "listClients">;
   /** true: the record was erased. */
-  readonly suppresses: (record: ExportRecord) => boolean;
+  readonly suppresses: (records: readonly ExportRecord[]) => Promise<readonly boolean[]>;
   /** How much later than its arrival an event may claim to be. */
   readonly maxTimeAheadMs: number;
   /** How long to wait until ingest has settled an hour; then a later attempt goes on waiting. */

@@ -1,17 +1,8 @@
 import { formatTimestampZ, type Micros } from "@conversation-export/domain";
 import type { Session } from "../../session/session.ts";
+import { createSuppressionReads, type SuppressionName, type SuppressionReads } from "./suppression-reads.ts";
 
-/**
- * Meaning of `value`. `conversation` and `message`: the id of a record. `subject`: the keyed hash of an
- * identifier of a person. `end_user`: the id of an end user that a writer has found; the next erasure
- * replaces it by a hash.
- */
-export type SuppressionKind = "conversation" | "message" | "subject" | "end_user";
-
-export type Suppression = {
-  readonly clientId: string;
-  readonly kind: SuppressionKind;
-  readonly value: string;
+export type Suppression = SuppressionName & {
   /** Records created earlier are suppressed. */
   readonly createdBefore: Micros;
 };
@@ -21,13 +12,7 @@ export type Suppression = {
  *
  * @throws WarehouseError from every method
  */
-export type SuppressionStore = {
-  /**
-   * Passes every suppression to `take`, possibly more than once. `since`: only those added at or after this
-   * instant, ms by ClickHouse's clock. An INSERT takes up to five minutes to become visible, so subtract that
-   * from the last load.
-   */
-  load(take: (suppression: Suppression) => void, since: number | null): Promise<void>;
+export type SuppressionStore = SuppressionReads & {
   /** Resolves when ClickHouse has acknowledged the rows. `requestId`: the reason of a suppression. */
   add(suppressions: readonly (Suppression & { readonly requestId: string })[]): Promise<void>;
   /**
@@ -73,19 +58,7 @@ export function createSuppressionStore(deps: { readonly session: Session }): Sup
   };
 
   return {
-    load: async (take, since) => {
-      const chunks = session.chunks<[string, SuppressionKind, string, string]>(
-        "suppressions.load",
-        `SELECT client_id, kind, value, toString(max(version)) FROM suppressions
-          WHERE kind != 'secret' AND added_at >= fromUnixTimestamp64Milli({since:Int64})
-          GROUP BY client_id, kind, value`,
-        { parameters: { since: Math.floor(since ?? 0) } },
-      );
-      for await (const chunk of chunks) {
-        for (const [clientId, kind, value, version] of chunk)
-          take({ clientId, kind, value, createdBefore: Number(version) });
-      }
-    },
+    ...createSuppressionReads(session),
     add: async (suppressions) => {
       if (suppressions.length === 0) return;
       const rows = suppressions.map(({ clientId, kind, value, createdBefore, requestId }) => ({

@@ -1,0 +1,132 @@
+import { randomInt } from "node:crypto";
+
+/**
+ * Keys of 64 bits, each with a value, in one block of memory that grows in place. A key is two words; words and
+ * values are whole numbers below 2 ** 32.
+ */
+export type KeyTable = {
+  /** Keeps the larger value of a key; 0 is no value. false: there is no room for another key. */
+  put(high: number, low: number, value: number): boolean;
+  /** 0: the key is not there. */
+  get(high: number, low: number): number;
+  size(): number;
+  /** Bytes of memory in use. */
+  bytes(): number;
+  /** Forgets all keys and gives their memory back. */
+  clear(): void;
+};
+
+/** Words of a slot: both words of the key, the first of them spread, and the value. A slot without a value is free. */
+const WORDS = 3;
+const SLOT_BYTES = WORDS * Uint32Array.BYTES_PER_ELEMENT;
+/** A key is found behind the slot where its first word belongs; this share of slots keeps the way short. */
+const FULLEST = 0.85;
+const GROWTH = 1.125;
+const FIRST_SLOTS = 1 << 12;
+/** Slots at the end for keys that belong to the last ones. */
+const SPARE_SLOTS = 1 << 12;
+const WORD = 2 ** 32;
+
+const slotsFor = (keys: number): number => Math.ceil(keys / FULLEST) + 1;
+
+/** @param maxKeys at most as many keys; they take about 16 bytes each */
+export const createKeyTable = (maxKeys: number): KeyTable => {
+  // Nobody can know which keys would lie close together.
+  const spreader = randomInt(WORD / 2) * 2 + 1;
+  const mostSlots = slotsFor(maxKeys);
+  const bytesFor = (slots: number): number => (slots + SPARE_SLOTS) * SLOT_BYTES;
+  const buffer = new ArrayBuffer(0, { maxByteLength: bytesFor(mostSlots) });
+  const words = new Uint32Array(buffer);
+  let slots = 0;
+  let size = 0;
+
+  const valueAt = (slot: number): number => words[slot * WORDS + 2] ?? 0;
+  const homeOf = (first: number): number => Math.floor((first * slots) / WORD);
+
+  /** Where the key is, or belongs: keys lie in their order, without a free slot between a key and its home. */
+  const find = (first: number, low: number): number => {
+    let slot = homeOf(first);
+    for (; valueAt(slot) !== 0; slot += 1) {
+      const other = words[slot * WORDS] ?? 0;
+      if (other > first || (other === first && (words[slot * WORDS + 1] ?? 0) >= low)) break;
+    }
+    return slot;
+  };
+
+  const isAt = (slot: number, first: number, low: number): boolean =>
+    valueAt(slot) !== 0 && words[slot * WORDS] === first && words[slot * WORDS + 1] === low;
+
+  const set = (slot: number, first: number, low: number, value: number): void => {
+    words[slot * WORDS] = first;
+    words[slot * WORDS + 1] = low;
+    words[slot * WORDS + 2] = value;
+  };
+
+  const move = (from: number, to: number): void =>
+    set(to, words[from * WORDS] ?? 0, words[from * WORDS + 1] ?? 0, valueAt(from));
+
+  /** Moves the keys to the end of the larger block and from there, in their order, to their new homes. */
+  const grow = (): void => {
+    const before = words.length / WORDS;
+    slots = Math.min(Math.max(FIRST_SLOTS, Math.ceil(slots * GROWTH)), mostSlots);
+    buffer.resize(bytesFor(slots));
+    const end = words.length / WORDS;
+    let from = end;
+    for (let slot = before - 1; slot >= 0; slot -= 1) {
+      if (valueAt(slot) === 0) continue;
+      from -= 1;
+      move(slot, from);
+    }
+    words.fill(0, 0, from * WORDS);
+    let free = 0;
+    for (let slot = from; slot < end; slot += 1) {
+      const to = Math.max(homeOf(words[slot * WORDS] ?? 0), free);
+      free = to + 1;
+      if (to === slot) continue;
+      move(slot, to);
+      words[slot * WORDS + 2] = 0;
+    }
+  };
+
+  const firstFree = (from: number): number => {
+    let slot = from;
+    while (valueAt(slot) !== 0) slot += 1;
+    return slot;
+  };
+
+  return {
+    put: (high, low, value) => {
+      if (value === 0) return true;
+      const first = Math.imul(high, spreader) >>> 0;
+      let slot = find(first, low);
+      if (isAt(slot, first, low)) {
+        if (value > valueAt(slot)) words[slot * WORDS + 2] = value;
+        return true;
+      }
+      if (size >= maxKeys) return false;
+      if (size >= Math.floor(slots * FULLEST)) {
+        grow();
+        slot = find(first, low);
+      }
+      const free = firstFree(slot);
+      if (free >= slots + SPARE_SLOTS - 1) return false;
+      for (let to = free; to > slot; to -= 1) move(to - 1, to);
+      set(slot, first, low, value);
+      size += 1;
+      return true;
+    },
+    get: (high, low) => {
+      if (size === 0) return 0;
+      const first = Math.imul(high, spreader) >>> 0;
+      const slot = find(first, low);
+      return isAt(slot, first, low) ? valueAt(slot) : 0;
+    },
+    size: () => size,
+    bytes: () => buffer.byteLength,
+    clear: () => {
+      buffer.resize(0);
+      slots = 0;
+      size = 0;
+    },
+  };
+};

@@ -1,0 +1,246 @@
+import { type ExportRecord, subjectOf, subjectsOf } from "@conversation-export/domain";
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { createFoundRows } from "./found-rows.ts";
+import { createSubjectHash } from "./subject-hash.ts";
+import { createSuppressionIndex } from "./suppression-index.ts";
+import { createSuppressionJudge } from "./suppression-judge.ts";
+import { createKeysOf, type KeyHash, keyHash, type SuppressionRow } from "./suppression-key.ts";
+import { createSuppressionReader } from "./suppression-reader.ts";
+import { storeOf } from "./suppression-store.fixture.ts";
+
+const subjectHash = createSubjectHash("a secret of the tests");
+/** Nearly every pair of keys has the same hash. */
+const weakHash: KeyHash = (key) => [keyHash(key)[0] % 2, 0];
+
+const start = (given: readonly SuppressionRow[], max = 1_000, hash: KeyHash = keyHash) => {
+  const world = { rows: [...given], isBehind: false, asked: 0, looked: 0, clients: 0 };
+  const shown = storeOf(() => (world.isBehind ? [] : world.rows), hash);
+  const keysOf = createKeysOf(subjectHash);
+  const index = createSuppressionIndex({ max, keysOf, hash });
+  const reader = createSuppressionReader({ index, source: shown, max });
+  const found = createFoundRows({ add: async (rows) => void world.rows.push(...rows) });
+  const judge = createSuppressionJudge({
+    index,
+    keysOf,
+    store: {
+      ...shown,
+      lookUp: (keys) => {
+        world.asked += 1;
+        return shown.lookUp(keys);
+      },
+    },
+    found,
+    onLookUp: (records) => (world.looked += records),
+  });
+  return { world, index, reader, judge };
+};
+
+const conversation = (id: string, more: object = {}, dateCreated = 10): ExportRecord =>
+  ({
+    type: "conversation.exported",
+    clientId: "acme",
+    id,
+    dateCreated,
+    columns: { chatterId: "", endUserId: "" },
+    ...more,
+  }) as never;
+const naming = (chatterId: string) => ({ columns: { chatterId, endUserId: "" } });
+const suppressed = (value: string, more: Partial<SuppressionRow> = {}): SuppressionRow => ({
+  clientId: "acme",
+  kind: "conversation",
+  value,
+  createdBefore: 20,
+  ...more,
+});
+const person = (chatterId: string): SuppressionRow =>
+  suppressed(subjectHash.of("acme", subjectOf("chatter_id", chatterId)), { kind: "subject" });
+
+const ids = fc.constantFrom("a", "b", "c");
+const clients = fc.constantFrom("acme", "globex", "initech");
+const instants = fc.constantFrom(5, 20, 999_999, 1_000_000, 1_000_001, 3_500_000);
+const anyRow = fc.record({
+  clientId: clients,
+  kind: fc.constantFrom("conversation", "message", "subject", "end_user"),
+  value: ids,
+  createdBefore: instants,
+});
+const anyRecord = fc
+  .record({
+    clientId: clients,
+    type: fc.constantFrom("conversation.exported", "message.exported", "end_user.exported"),
+    id: ids,
+    conversationId: ids,
+    dateCreated: instants,
+    person: fc.constantFrom("", "a", "b"),
+  })
+  .map(
+    ({ person: id, ...more }) =>
+      ({
+        ...more,
+        email: "",
+        columns: { chatterId: id, endUserId: "", sender: "", recipient: "" },
+      }) as unknown as ExportRecord,
+  );
+
+/** What drops a record, from all suppressions in a Map. */
+const isErased = (rows: readonly SuppressionRow[], record: ExportRecord): boolean => {
+  const before = new Map<string, number>();
+  for (const { clientId, kind, value, createdBefore } of rows) {
+    const name = `${clientId} ${kind} ${value}`;
+    before.set(name, Math.max(createdBefore, before.get(name) ?? 0));
+  }
+  const { clientId, type, id } = record;
+  const names = subjectsOf(record).map((subject) => `subject ${subjectHash.of(clientId, subject)}`);
+  if (type === "end_user.exported") names.push(`end_user ${id}`);
+  else names.push(`${type.replace(".exported", "")} ${id}`);
+  if (type === "message.exported") names.push(`conversation ${record.conversationId}`);
+  return names.some((name) => record.dateCreated < (before.get(`${clientId} ${name}`) ?? 0));
+};
+
+it("answers as a Map of all suppressions does, with any hash, in much memory and in little", async () => {
+  const hashed = (row: SuppressionRow): SuppressionRow =>
+    row.kind === "subject"
+      ? { ...row, value: subjectHash.of(row.clientId, subjectOf("chatter_id", row.value)) }
+      : row;
+  const rowLists = fc.array(anyRow.map(hashed), { maxLength: 40 });
+  await fc.assert(
+    fc.asyncProperty(
+      rowLists,
+      rowLists,
+      fc.array(anyRecord, { maxLength: 20 }),
+      fc.constantFrom(0, 1, 3, 8, 1_000),
+      fc.boolean(),
+      async (first, later, records, max, isWeak) => {
+        const { world, reader, judge } = start(first, max, isWeak ? weakHash : keyHash);
+        await reader.read(1);
+        const answer = async (): Promise<void> => {
+          const expected = records.map((record) => isErased(world.rows, record));
+          expect(await judge.judge(records, false)).toEqual(expected);
+          for (const [at, record] of records.entries())
+            if (expected[at] === true) expect(judge.suspect(record)).toBe(true);
+        };
+        await answer();
+        world.rows.push(...later);
+        await reader.read(2);
+        await answer();
+      },
+    ),
+  );
+});
+
+it("drops nothing for a hash that two values share", async () => {
+  const { world, reader, judge } = start([suppressed("gone")], 10, () => [1, 1]);
+  await reader.read(1);
+  expect(await judge.judge([conversation("good"), conversation("gone")], true)).toEqual([false, true]);
+  expect([world.asked, world.looked]).toEqual([1, 2]);
+});
+
+it("asks ClickHouse about nothing that memory knows to be good", async () => {
+  const { world, reader, judge } = start([suppressed("gone")]);
+  await reader.read(1);
+  const good = [
+    conversation("good"),
+    conversation("gone", {}, 20),
+    conversation("gone", { clientId: "globex" }),
+  ];
+  expect(good.map(judge.suspect)).toEqual([false, false, false]);
+  expect(await judge.judge(good, true)).toEqual([false, false, false]);
+  expect(world.asked).toBe(0);
+});
+
+it("lets nothing in while ClickHouse shows less than it has shown before", async () => {
+  const { world, reader, judge } = start([suppressed("gone")]);
+  await reader.read(1);
+  world.isBehind = true;
+  await expect(judge.judge([conversation("gone")], true)).rejects.toMatchObject({
+    code: "suppressions_behind",
+    retryable: true,
+  });
+  expect(await judge.judge([conversation("good")], true)).toEqual([false]);
+  world.isBehind = false;
+  expect(await judge.judge([conversation("gone")], true)).toEqual([true]);
+});
+
+it("looks up the largest client when there is no room for all, and holds the others", async () => {
+  const many = Array.from({ length: 8 }, (_, at) => suppressed(`c${at}`, { clientId: "globex" }));
+  const { world, index, reader, judge } = start([suppressed("gone"), ...many], 10);
+  await reader.read(1);
+  expect([index.lookedUp(), index.size()]).toEqual([[], 9]);
+  // Found later, and more than there is room for.
+  world.rows.push(...many.map((row) => ({ ...row, value: `${row.value} later` })));
+  await reader.read(2);
+  expect([index.lookedUp(), index.size()]).toEqual([["globex"], 1]);
+  const records = [
+    conversation("c3", { clientId: "globex" }),
+    conversation("c3 later", { clientId: "globex" }),
+    conversation("good", { clientId: "globex" }),
+    conversation("gone"),
+    conversation("good"),
+  ];
+  expect(records.map(judge.suspect)).toEqual([true, true, true, true, false]);
+  expect(await judge.judge(records, true)).toEqual([true, true, false, true, false]);
+  // A larger memory after a restart.
+  const again = start(world.rows, 20);
+  await again.reader.read(1);
+  expect(again.index.lookedUp()).toEqual([]);
+});
+
+it("reads everything again after a reading that failed midway", async () => {
+  const { world, index, judge } = start([suppressed("gone")], 2);
+  let fails = false;
+  const shown = storeOf(() => world.rows);
+  const reader = createSuppressionReader({
+    index,
+    source: {
+      ...shown,
+      hashes: (take, options) =>
+        fails && options.since === null ? Promise.reject(new Error("away")) : shown.hashes(take, options),
+    },
+    max: 2,
+  });
+  await reader.read(1);
+  world.rows.push(suppressed("two"), suppressed("three"));
+  fails = true;
+  await expect(reader.read(2)).rejects.toThrow("away");
+  expect(index.lookedUp()).toEqual(["acme"]);
+  expect(await judge.judge([conversation("gone"), conversation("good")], true)).toEqual([true, false]);
+  fails = false;
+  world.rows = [suppressed("gone")];
+  await reader.read(3);
+  expect([index.lookedUp(), index.size()]).toEqual([[], 1]);
+});
+
+it("suspects later exports of a record whose judgement is open, and those that name it", async () => {
+  const { reader, judge } = start([person("p")]);
+  await reader.read(1);
+  const named = conversation("c", naming("p"));
+  const later = conversation("c");
+  const child = {
+    ...conversation("m"),
+    type: "message.exported",
+    conversationId: "c",
+    columns: { chatterId: "", sender: "", recipient: "" },
+  } as ExportRecord;
+  expect(judge.suspect(later)).toBe(false);
+  expect([named, later, child].map(judge.suspect)).toEqual([true, true, true]);
+  expect(judge.suspect(conversation("other"))).toBe(false);
+  // What is noted of the first concerns those behind it.
+  expect(await judge.judge([named, later, child], true)).toEqual([true, true, true]);
+  expect(judge.suspect(later)).toBe(true);
+  judge.forget([later]);
+});
+
+it("ends the suspicion when the records are judged or forgotten", async () => {
+  const { reader, judge } = start([person("p")], 100, () => [1, 1]);
+  await reader.read(1);
+  const strong = start([person("p")]);
+  await strong.reader.read(1);
+  const named = conversation("c", naming("p"));
+  expect(strong.judge.suspect(named)).toBe(true);
+  expect(strong.judge.suspect(conversation("c"))).toBe(true);
+  strong.judge.forget([named, conversation("c")]);
+  expect(strong.judge.suspect(conversation("c"))).toBe(false);
+  expect(judge.suspect(conversation("d"))).toBe(true);
+  expect(await judge.judge([conversation("d")], true)).toEqual([false]);
+});

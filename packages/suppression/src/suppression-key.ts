@@ -1,0 +1,86 @@
+import { hash as digest } from "node:crypto";
+import {
+  type ExportRecord,
+  KIND_OF,
+  type Micros,
+  RECORD_KINDS,
+  subjectOf,
+  subjectsOf,
+} from "@conversation-export/domain";
+import type { SubjectHash } from "./subject-hash.ts";
+
+/** What a suppression names; `end_user` is the id of an end user whose hash is not stored yet. */
+export type SuppressionKey = {
+  readonly clientId: string;
+  readonly kind: "conversation" | "message" | "subject" | "end_user";
+  /** The id of a record, or the keyed hash of an identifier of a person. */
+  readonly value: string;
+};
+
+/** One suppression. */
+export type SuppressionRow = SuppressionKey & {
+  /** Records created earlier are dropped, µs since the epoch. */
+  readonly createdBefore: Micros;
+};
+
+/** The 64 bits by which a suppression is held in memory, as two words. */
+export type KeyHash = (key: SuppressionKey) => readonly [high: number, low: number];
+
+const wordAt = (bytes: string, at: number): number =>
+  ((bytes.charCodeAt(at) << 24) |
+    (bytes.charCodeAt(at + 1) << 16) |
+    (bytes.charCodeAt(at + 2) << 8) |
+    bytes.charCodeAt(at + 3)) >>>
+  0;
+
+/** The same as ClickHouse makes (`suppression-reads.ts` of the warehouse). */
+export const keyHash: KeyHash = ({ clientId, kind, value }) => {
+  // As text, which costs half of what a buffer does.
+  const bytes = digest("sha256", `${kind}\0${clientId}\0${value}`, "binary");
+  return [wordAt(bytes, 0), wordAt(bytes, 4)];
+};
+
+/** A suppression that would drop a record; `byOwnId`: it is of the record's own id. */
+export type RecordKey = SuppressionKey & { readonly byOwnId: boolean };
+
+/** Hashes of identifiers that are remembered: making one costs more than all other steps. */
+const REMEMBERED = 20_000;
+
+/** Whatever may drop a record: its own id, its conversation, the persons whom it names. */
+export type KeysOf = (record: ExportRecord) => Generator<RecordKey>;
+
+/** The key of a record's own id. */
+export const ownKeyOf = ({ clientId, type, id }: ExportRecord): SuppressionKey => ({
+  clientId,
+  kind: KIND_OF[type].suppression,
+  value: id,
+});
+
+export const createKeysOf = (subjectHash: SubjectHash): KeysOf => {
+  const remembered = new Map<string, string>();
+
+  const hashOf = (clientId: string, subject: string): string => {
+    const name = `${clientId}\0${subject}`;
+    const known = remembered.get(name);
+    if (known !== undefined) return known;
+    const value = subjectHash.of(clientId, subject);
+    if (remembered.size >= REMEMBERED) remembered.clear();
+    remembered.set(name, value);
+    return value;
+  };
+
+  return function* (record) {
+    const { clientId } = record;
+    const own = ownKeyOf(record);
+    if (own.kind !== "end_user") yield { ...own, byOwnId: true };
+    if (record.type === RECORD_KINDS.message.type)
+      yield { clientId, kind: "conversation", value: record.conversationId, byOwnId: false };
+    const prefix = subjectOf("end_user_id", "");
+    for (const subject of subjectsOf(record)) {
+      const isOwn = own.kind === "end_user" && subject === subjectOf("end_user_id", record.id);
+      yield { clientId, kind: "subject", value: hashOf(clientId, subject), byOwnId: isOwn };
+      if (!subject.startsWith(prefix)) continue;
+      yield { clientId, kind: "end_user", value: subject.slice(prefix.length), byOwnId: isOwn };
+    }
+  };
+};

@@ -1,0 +1,80 @@
+import type { ClientCount, SuppressionIndex } from "./suppression-index.ts";
+
+/** How suppressions are read. `since`: only those added at or after, ms by ClickHouse's clock; null: all. */
+export type SuppressionSource = {
+  clients(since: number | null): Promise<readonly ClientCount[]>;
+  /**
+   * Passes the hash and the instant in seconds of every suppression to `take`, but for those of the clients of
+   * `except`. Resolves to false as soon as `take` does.
+   */
+  hashes(
+    take: SuppressionIndex["addHash"],
+    options: { readonly since: number | null; readonly except: readonly string[] },
+  ): Promise<boolean>;
+};
+
+/** Suppressions are read again from so long before the last reading: longer than an INSERT of them may run. */
+const READ_AGAIN_MS = 600_000;
+/** Shares of the memory that may be filled when everything is read: less when that was too much. */
+const SHARES = [1, 0.9, 0.5, 0];
+
+/** Reads suppressions into memory, as many clients as fit; the largest ones are looked up instead. */
+export type SuppressionReader = {
+  /** Reads what may be new. `readAt`: the present, ms by ClickHouse's clock. */
+  read(readAt: number): Promise<void>;
+};
+
+/** The clients to hold, smallest first, while all their suppressions are at most `room`. */
+const smallest = (clients: readonly ClientCount[], room: number): string[] => {
+  const held: string[] = [];
+  let left = room;
+  for (const { clientId, rows } of [...clients].sort((one, other) => one.rows - other.rows)) {
+    left -= rows;
+    if (left < 0) break;
+    held.push(clientId);
+  }
+  return held;
+};
+
+/** @param deps.max suppressions in memory */
+export const createSuppressionReader = (deps: {
+  readonly index: SuppressionIndex;
+  readonly source: SuppressionSource;
+  readonly max: number;
+}): SuppressionReader => {
+  const { index, source, max } = deps;
+  /** Suppressions are read up to here; null: all must be read. */
+  let readUpTo: number | null = null;
+
+  const readNew = async (since: number): Promise<boolean> => {
+    const fit = await source.hashes(index.addHash, { since, except: index.lookedUp() });
+    // A client is known only when its suppressions are.
+    index.noteClients(await source.clients(since));
+    return fit;
+  };
+
+  const readAll = async (shares: readonly number[]): Promise<void> => {
+    for (const share of shares) {
+      const clients = await source.clients(null);
+      index.noteClients(clients);
+      index.clear();
+      const held = smallest(clients, max * share);
+      const isHeld = new Set(held);
+      const except = clients.filter(({ clientId }) => !isHeld.has(clientId)).map(({ clientId }) => clientId);
+      if (!(await source.hashes(index.addHash, { since: null, except }))) continue;
+      index.hold(held);
+      return;
+    }
+  };
+
+  return {
+    read: async (readAt) => {
+      const since = readUpTo === null ? null : readUpTo - READ_AGAIN_MS;
+      if (since === null || !(await readNew(since))) {
+        readUpTo = null;
+        await readAll(since === null ? SHARES : SHARES.slice(1));
+      }
+      readUpTo = readAt;
+    },
+  };
+};

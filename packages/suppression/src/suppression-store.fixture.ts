@@ -1,0 +1,37 @@
+import { secondsOf } from "./suppression-index.ts";
+import type { SuppressionLookUp } from "./suppression-judge.ts";
+import { type KeyHash, keyHash, type SuppressionKey, type SuppressionRow } from "./suppression-key.ts";
+import type { SuppressionSource } from "./suppression-reader.ts";
+
+const nameOf = ({ clientId, kind, value }: SuppressionKey): string => `${kind} ${clientId} ${value}`;
+
+/** What ClickHouse answers when it holds `rows`; all of them are new for every reader. */
+export const storeOf = (
+  rows: () => readonly SuppressionRow[],
+  hash: KeyHash = keyHash,
+): SuppressionSource & SuppressionLookUp => ({
+  clients: async () => {
+    const clients = Map.groupBy(rows(), ({ clientId }) => clientId);
+    return Array.from(clients, ([clientId, own]) => ({
+      clientId,
+      rows: own.length,
+      latest: Math.max(...own.map(({ createdBefore }) => createdBefore)),
+    }));
+  },
+  hashes: async (take, { except }) =>
+    rows()
+      .filter(({ clientId }) => !except.includes(clientId))
+      .every((row) => take(...hash(row), secondsOf(row.createdBefore))),
+  lookUp: async (keys) => {
+    const latest = new Map<string, number>();
+    for (const row of rows())
+      latest.set(nameOf(row), Math.max(row.createdBefore, latest.get(nameOf(row)) ?? 0));
+    return keys.map((key) => latest.get(nameOf(key)) ?? 0);
+  },
+  secondsByHash: async (keys) =>
+    keys.map((key) => {
+      const [high, low] = hash(key);
+      const same = rows().filter((row) => hash(row)[0] === high && hash(row)[1] === low);
+      return Math.max(0, ...same.map(({ createdBefore }) => secondsOf(createdBefore)));
+    }),
+});

@@ -1,0 +1,183 @@
+import { createHash } from "node:crypto";
+import type { Micros } from "@conversation-export/domain";
+import type { Session } from "../../session/session.ts";
+import { toWarehouseError, WarehouseError } from "../../session/warehouse-error.ts";
+import { all } from "./erasure-keys.ts";
+
+/**
+ * Meaning of `value`. `conversation` and `message`: the id of a record. `subject`: the keyed hash of an
+ * identifier of a person. `end_user`: the id of an end user that a writer has found; the next erasure
+ * replaces it by a hash.
+ */
+export type SuppressionKind = "conversation" | "message" | "subject" | "end_user";
+
+export type SuppressionName = {
+  readonly clientId: string;
+  readonly kind: SuppressionKind;
+  readonly value: string;
+};
+
+/** The suppressions of a client: stored rows, and the latest instant. */
+export type SuppressedClient = { readonly clientId: string; readonly rows: number; readonly latest: Micros };
+
+/** The first 64 bits of a suppression's hash and its instant in seconds, rounded up. false: take no more. */
+export type TakeHash = (high: number, low: number, seconds: number) => boolean;
+
+/**
+ * How suppressions are read.
+ *
+ * @throws WarehouseError from every method
+ */
+export type SuppressionReads = {
+  /**
+   * Clients with suppressions, the number of their rows and their latest instant. `since`: only rows added at or
+   * after this instant, ms by ClickHouse's clock.
+   */
+  clients(since: number | null): Promise<SuppressedClient[]>;
+  /**
+   * Passes 64 bits of hash and the instant of every suppression to `take`, possibly more than once, but for those
+   * of the clients of `except`. Resolves to false as soon as `take` does. An INSERT takes up to five minutes to
+   * become visible, so subtract that from the last reading for `since`.
+   */
+  hashes(
+    take: TakeHash,
+    options: { readonly since: number | null; readonly except: readonly string[] },
+  ): Promise<boolean>;
+  /** The instants of suppressions in the order of `keys`; 0: there is none. */
+  lookUp(keys: readonly SuppressionName[]): Promise<Micros[]>;
+  /** For each key the latest instant of all suppressions with its hash, in seconds rounded up; 0: there is none. */
+  secondsByHash(keys: readonly SuppressionName[]): Promise<number[]>;
+};
+
+const HASH = "SHA256(concat(toString(kind), char(0), client_id, char(0), value))";
+/** Seconds of an instant, rounded up. */
+const SECONDS = "toUInt32(intDiv(version + 999999, 1000000))";
+const SINCE = "kind != 'secret' AND added_at >= fromUnixTimestamp64Milli({since:Int64})";
+/** Two words of hash and the seconds. */
+const ROW_BYTES = 12;
+/** Values of one query: they are sent in its URL. */
+const MAX_VALUES = 100;
+/** Ends an answer that broke off. */
+const EXCEPTION = "__exception__\r\n";
+
+const hexOf = (text: string): string => createHash("sha256").update(text).digest("hex");
+const hashOf = ({ kind, clientId, value }: SuppressionName): string =>
+  hexOf(`${kind}\0${clientId}\0${value}`).slice(0, 16);
+
+/** Passes the rows of an answer in RowBinary to `take`. Returns the bytes of an unfinished row. */
+const takeRows = (bytes: Buffer, take: TakeHash): Buffer | false => {
+  let at = 0;
+  for (; at + ROW_BYTES <= bytes.length; at += ROW_BYTES) {
+    if (!take(bytes.readUInt32LE(at), bytes.readUInt32LE(at + 4), bytes.readUInt32LE(at + 8))) return false;
+  }
+  return bytes.subarray(at);
+};
+
+/** @throws Error when the answer breaks off */
+const takeAnswer = async (answer: AsyncIterable<Buffer>, take: TakeHash): Promise<boolean> => {
+  let rest: Buffer = Buffer.alloc(0);
+  let end = "";
+  for await (const chunk of answer) {
+    end = `${end}${chunk.toString("latin1", Math.max(0, chunk.length - EXCEPTION.length))}`.slice(
+      -EXCEPTION.length,
+    );
+    const left = takeRows(rest.length === 0 ? chunk : Buffer.concat([rest, chunk]), take);
+    if (left === false) return false;
+    rest = left;
+  }
+  if (rest.length === 0 && end !== EXCEPTION) return true;
+  throw new WarehouseError("warehouse_unavailable", "EXCEPTION_MIDWAY", true, undefined);
+};
+
+type Group = { readonly clientId: string; readonly kind: SuppressionKind; readonly keys: SuppressionName[] };
+
+/** Keys of one client and kind each, at most so many that they fit into a query. */
+const groupsOf = (keys: readonly SuppressionName[]): Group[] => {
+  const open = new Map<string, Group>();
+  const groups: Group[] = [];
+  for (const key of keys) {
+    const name = `${key.kind}\0${key.clientId}`;
+    let group = open.get(name);
+    if (group === undefined || group.keys.length >= MAX_VALUES) {
+      group = { clientId: key.clientId, kind: key.kind, keys: [] };
+      open.set(name, group);
+      groups.push(group);
+    }
+    group.keys.push(key);
+  }
+  return groups;
+};
+
+/** @param session of a user that reads */
+export const createSuppressionReads = (session: Session): SuppressionReads => {
+  /** Ids of end users are compared by their hashes, so that no query contains one. */
+  const valueOf = ({ kind, value }: SuppressionName): string => (kind === "end_user" ? hexOf(value) : value);
+  const VALUE_SQL: Partial<Record<SuppressionKind, string>> = { end_user: "lower(hex(SHA256(value)))" };
+
+  return {
+    clients: async (since) => {
+      const rows = await session.rows<{ client_id: string; rows: string; latest: string }>(
+        "suppressions.clients",
+        `SELECT client_id, toString(count()) AS rows, toString(max(version)) AS latest FROM suppressions
+          WHERE ${SINCE} GROUP BY client_id`,
+        { parameters: { since: Math.floor(since ?? 0) } },
+      );
+      return rows.map((row) => ({
+        clientId: row.client_id,
+        rows: Number(row.rows),
+        latest: Number(row.latest),
+      }));
+    },
+    hashes: async (take, { since, except }) => {
+      const answer = await session.stream(
+        "suppressions.hashes",
+        `SELECT reinterpretAsUInt32(reverse(substring(hash, 1, 4))), reinterpretAsUInt32(reverse(substring(hash, 5, 4))),
+            seconds
+          FROM (SELECT ${HASH} AS hash, ${SECONDS} AS seconds FROM suppressions
+            WHERE ${SINCE} AND client_id NOT IN {except:Array(String)})
+          FORMAT RowBinary`,
+        // As long as the reader takes.
+        { parameters: { since: Math.floor(since ?? 0), except }, settings: { max_execution_time: 0 } },
+      );
+      try {
+        return await takeAnswer(answer, take);
+      } catch (error) {
+        throw toWarehouseError(error);
+      } finally {
+        answer.destroy();
+      }
+    },
+    lookUp: async (keys) => {
+      const found = new Map<SuppressionName, Micros>();
+      await all(groupsOf(keys), async ({ clientId, kind, keys: group }) => {
+        const value = VALUE_SQL[kind] ?? "value";
+        const rows = await session.rows<{ name: string; version: string }>(
+          "suppressions.look_up",
+          `SELECT ${value} AS name, toString(max(version)) AS version FROM suppressions
+            WHERE client_id = {client:String} AND kind = '${kind}' AND ${value} IN {values:Array(String)}
+            GROUP BY name`,
+          { parameters: { client: clientId, values: group.map(valueOf) } },
+        );
+        const byName = new Map(rows.map(({ name, version }) => [name, Number(version)]));
+        for (const key of group) found.set(key, byName.get(valueOf(key)) ?? 0);
+      });
+      return keys.map((key) => found.get(key) ?? 0);
+    },
+    secondsByHash: async (keys) => {
+      const hashes = keys.map(hashOf);
+      const pieces = Array.from({ length: Math.ceil(hashes.length / MAX_VALUES) }, (_, at) =>
+        hashes.slice(at * MAX_VALUES, (at + 1) * MAX_VALUES),
+      );
+      const rows = await all(pieces, (piece) =>
+        session.rows<{ hash: string; seconds: string }>(
+          "suppressions.by_hash",
+          `SELECT lower(hex(substring(${HASH}, 1, 8))) AS hash, toString(max(${SECONDS})) AS seconds FROM suppressions
+            WHERE kind != 'secret' AND hash IN {piece:Array(String)} GROUP BY hash`,
+          { parameters: { piece } },
+        ),
+      );
+      const byHash = new Map(rows.flat().map(({ hash, seconds }) => [hash, Number(seconds)]));
+      return hashes.map((hash) => byHash.get(hash) ?? 0);
+    },
+  };
+};

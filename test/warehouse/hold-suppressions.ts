@@ -1,0 +1,50 @@
+import { createLogger, createMetrics } from "@conversation-export/runtime";
+import { createSuppressionGate } from "@conversation-export/suppression";
+import { createSession, createSuppressionStore, FOUND_LATER } from "@conversation-export/warehouse";
+import { DAY_0, message } from "./records.ts";
+
+/** A process that reads the suppressions of URL into memory and prints what that took. */
+const [url = "", max = ""] = process.argv.slice(2);
+const session = createSession({ url, application: "test" });
+const store = createSuppressionStore({ session });
+const metrics = createMetrics({ service: "test" });
+const gate = createSuppressionGate({
+  lease: {
+    renew: () => Promise.resolve({ generation: 1, kept: true, uploadFrom: 0 }),
+    release: () => Promise.resolve(),
+  },
+  leaseMs: 30_000,
+  store: { ...store, add: (rows) => store.add(rows.map((row) => ({ ...row, requestId: FOUND_LATER }))) },
+  secret: "a secret of the tests",
+  maxHeld: Number(max),
+  service: "test",
+  now: () => performance.now(),
+  settled: () => Promise.resolve(),
+  oldestUpload: () => null,
+  onLost: (error) => {
+    throw error;
+  },
+  metrics,
+  log: createLogger({ service: "test", level: "silent" }),
+});
+/** Bytes of resident memory at its peak. */
+const peak = (): number => process.resourceUsage().maxRSS * 1024;
+const peakBefore = peak();
+const before = performance.now();
+await gate.start();
+const seconds = (performance.now() - before) / 1000;
+const children = ["0", "1", "5", "none"].map((id) =>
+  message({ client: "large", time: DAY_0 }, id, DAY_0, "parent"),
+);
+const suspects = children.map(gate.suspects);
+const suppressed = await gate.wouldSuppress(children);
+const gauges = Object.fromEntries(
+  (await metrics.text())
+    .split("\n")
+    .filter((line) => line.startsWith("suppression"))
+    .map((line) => [line.split("{")[0], Number(line.split(" ").at(-1))]),
+);
+const grown = peak() - peakBefore;
+console.log(JSON.stringify({ seconds, grown, peak: peak(), suspects, suppressed, gauges }));
+await gate.stop();
+await session.close();
