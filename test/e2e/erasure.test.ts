@@ -97,6 +97,8 @@ const readAll = async (): Promise<string> => {
   return pages.join("\n").replace(/"record_last_updated":"[^"]*"/g, "");
 };
 
+type Receipt = { readonly deleted_rows: Readonly<Record<string, number>> };
+
 /** Sends a request and waits until it is completed. */
 const erase = async (body: Record<string, unknown>): Promise<void> => {
   const answer = await fetch(`${system.apiUrl}/v2/data-subject-request`, {
@@ -107,10 +109,15 @@ const erase = async (body: Record<string, unknown>): Promise<void> => {
   expect(answer.status).toBe(200);
   const address = new URL(answer.headers.get("location") ?? "", system.apiUrl).pathname.replace(/^\/api/, "");
   await until("the request is completed", 60_000, async () => {
-    const { status } = JSON.parse(await get(address)) as { status: string };
+    const { status, receipt } = JSON.parse(await get(address)) as { status: string; receipt?: Receipt };
     expect(status).not.toBe("failed");
-    return status === "completed";
+    if (status !== "completed") return false;
+    expect(receipt?.deleted_rows).toBeDefined();
+    expect(JSON.stringify(receipt)).not.toMatch(/@|gone|held/);
+    return true;
   });
+  const list = JSON.parse(await get("/v2/data-subject-request")) as { data: { request_id: string }[] };
+  expect(list.data[0]?.request_id).toBe(address.split("/").at(-1));
 };
 
 /** Runs a job to its end. */

@@ -303,6 +303,12 @@ it("erases a person from every table, by any version, and nothing of others or o
     record_dates: ofLater["record_dates"]?.filter((line) => !line.includes('/old"')),
   });
   expect((await rowsOf("later"))["landing"]).toHaveLength(2);
+  const gone = (table: string) =>
+    (before[table]?.length ?? 0) - (without(before, "alba")[table] ?? []).length;
+  const tables = ["conversations", "conversation_updates", "handoffs", "messages", "end_users", "landing"];
+  const counts = (await intake.find("acme", id))?.deleted ?? {};
+  expect(tables.map((table) => [table, counts[table]])).toEqual(tables.map((table) => [table, gone(table)]));
+  expect(counts["record_dates"]).toBeGreaterThan(0);
   expect(await intake.find("acme", id)).toMatchObject({
     status: "completed",
     subject: { email: null, identifiers: [] },

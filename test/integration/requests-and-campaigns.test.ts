@@ -6,7 +6,9 @@ import {
   createCampaignStore,
   createRequestStore,
   migrate,
+  type RequestPlace,
   type RequestStore,
+  type RequestSummary,
 } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { bySize } from "../system/size.ts";
@@ -143,6 +145,34 @@ describe("requests of data subjects", () => {
     expect(await sql("SELECT count() FROM data_subject_requests FINAL WHERE client_id = 'counted'")).toBe(
       "3\n",
     );
+  });
+
+  it("are listed by the newest, in pages, to their client alone", async () => {
+    const made: string[] = [];
+    for (const name of ["a", "b", "c", "d", "e"]) {
+      const { requestId } = await intake.open("listed", { email: `${name}@example.com`, identifiers: [] });
+      made.unshift(requestId);
+    }
+    await intake.open("listed-too", noor);
+    await jobs.setStatus("listed", made[1] ?? "", "completed");
+    const seen: string[] = [];
+    let after: RequestPlace | null = null;
+    for (;;) {
+      const page: readonly RequestSummary[] = await intake.list("listed", after, 2);
+      seen.push(...page.map(({ requestId }) => requestId));
+      after = page.at(-1) ?? null;
+      if (page.length < 2) break;
+    }
+    expect(seen).toEqual(made);
+    const statuses = (await intake.list("listed", null, 10)).map(({ status }) => status);
+    expect(statuses).toEqual(["received", "completed", "received", "received", "received"]);
+    // All at one instant: the id decides.
+    await sql(
+      "ALTER TABLE data_subject_requests UPDATE received_at = '2026-10-04' WHERE client_id = 'listed' SETTINGS mutations_sync = 2",
+    );
+    const [first, second] = await intake.list("listed", null, 2);
+    expect((await intake.list("listed", first ?? null, 1))[0]).toEqual(second);
+    expect(await intake.list("listed", null, 10)).toHaveLength(5);
   });
 
   it("never go back, in whatever order states arrive", async () => {

@@ -76,7 +76,9 @@ export {
 export type { DataSubjectRequest } from "./access/request-rows.ts";
 export {
   createRequestStore,
+  type RequestPlace,
   type RequestStore,
+  type RequestSummary,
   type RequestUsage,
 } from "./access/request-store.ts";
 export {

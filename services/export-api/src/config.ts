@@ -120,6 +120,8 @@ const SETTINGS = {
     open: variable("MAX_OPEN_DATA_SUBJECT_REQUESTS", count(1_000)),
     identifiersPerDay: variable("MAX_DATA_SUBJECT_IDENTIFIERS_PER_DAY", count(5_000)),
   },
+  /** When an unfinished request for erasure is overdue. */
+  erasureDeadlineHours: shared.erasureDeadlineHours,
   /** Limits of failed authentications per address. */
   authFailureLimits: variable("AUTH_FAILURE_LIMITS", rateWindows.prefault("20/1m")),
   /** Limits of look-ups that find no key, of all addresses together. */

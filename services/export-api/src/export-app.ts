@@ -9,6 +9,10 @@ import type { AuthThrottle } from "./admission/auth-throttle.ts";
 import { createAuthenticate } from "./admission/authenticate.ts";
 import { createChangeEndpoints } from "./operations/change-endpoints.ts";
 import { createDataSubjectRequests, type DataSubjectRequestDeps } from "./operations/data-subject-request.ts";
+import {
+  createDataSubjectRequestList,
+  type DataSubjectRequestListDeps,
+} from "./operations/data-subject-request-list.ts";
 import { createEndUsers } from "./operations/end-users.ts";
 import { createExportEndpoints } from "./operations/export-endpoints.ts";
 import type { ExportMetrics } from "./export-metrics.ts";
@@ -34,7 +38,8 @@ export type ExportAppDeps = {
   readonly streams: Streams;
   readonly watermark: ReadWatermark;
   readonly settled: ReadSettled;
-  readonly compliance: DataSubjectRequestDeps;
+  readonly compliance: DataSubjectRequestDeps &
+    Pick<DataSubjectRequestListDeps, "requests" | "deadlineHours">;
   readonly campaigns: Omit<SmsTriggerDeps, "log" | "now">;
   readonly log: Logger;
   readonly metrics: ExportMetrics;
@@ -91,6 +96,7 @@ export const createExportApp = (deps: ExportAppDeps): FastifyInstance => {
     ...createChangeEndpoints({ ...shared, ...linking, settled: deps.settled, now }),
     createEndUsers(shared),
     ...createDataSubjectRequests(deps.compliance),
+    ...createDataSubjectRequestList({ ...deps.compliance, ...linking, addressOf }),
     createSmsTrigger({ ...deps.campaigns, log, now }),
     ...createLegacyEndpoints({
       ...shared,

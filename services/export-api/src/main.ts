@@ -131,6 +131,7 @@ const app = createExportApp({
     requests,
     jobs,
     caps: config.requestCaps,
+    deadlineHours: config.erasureDeadlineHours,
     now: Date.now,
     onCapped: (cap) => limitMetrics.limited.inc({ limit: cap }),
   },

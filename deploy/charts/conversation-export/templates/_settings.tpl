@@ -5,7 +5,7 @@ LANDING_DAYS: [ingest, jobs, ops]
 WRITER_LEASE_MS: [ingest, jobs]
 MAX_TIME_AHEAD_SECONDS: [ingest, jobs]
 UPLOAD_WINDOW_SECONDS: [jobs, ops]
-ERASURE_DEADLINE_HOURS: [jobs, ops]
+ERASURE_DEADLINE_HOURS: [export-api, jobs, ops]
 LOG_LEVEL: [ingest, export-api, jobs]
 {{- end -}}
 

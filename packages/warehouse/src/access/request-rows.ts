@@ -12,6 +12,8 @@ export type DataSubjectRequest = {
   /** Addresses and ids that the request was made with. */
   readonly named: number;
   readonly status: RequestStatus;
+  /** Rows that were deleted, by table, of a completed request; null: nothing is known of them. */
+  readonly deleted: Readonly<Record<string, number>> | null;
   readonly receivedAt: number;
   readonly updatedAt: number;
 };
@@ -23,13 +25,14 @@ export type StoredRequest = {
   identifiers: string;
   named: number;
   status: RequestStatus;
+  receipt: string;
   received_ms: string | number;
   updated_ms: string | number;
 };
 
 /** SQL condition for requests that are not finished. */
 export const UNFINISHED = `status NOT IN (${FINISHED_STATUSES.map((status) => `'${status}'`).join()})`;
-export const REQUEST_COLUMNS = `request_id, request_type, email, identifiers, named, status,
+export const REQUEST_COLUMNS = `request_id, request_type, email, identifiers, named, status, receipt,
   toUnixTimestamp64Milli(received_at) AS received_ms, toUnixTimestamp64Milli(updated_at) AS updated_ms`;
 
 // A version is rank << 48 | ceiling - ms. States that came later than their neighbours share the rank of one, with
@@ -67,6 +70,14 @@ export const toRequest = (clientId: string, row: StoredRequest): DataSubjectRequ
   subject: subjectOfRow(row),
   named: row.named,
   status: row.status,
+  deleted:
+    row.receipt === ""
+      ? null
+      : Object.fromEntries(
+          Object.entries(JSON.parse(row.receipt) as Record<string, string | number>)
+            .map(([table, rows]) => [table, Number(rows)] as const)
+            .sort(([one], [other]) => (one < other ? -1 : 1)),
+        ),
   receivedAt: Number(row.received_ms),
   updatedAt: Number(row.updated_ms),
 });
@@ -80,6 +91,7 @@ const toRow = (request: DataSubjectRequest): Record<string, unknown> => ({
   identifiers: JSON.stringify(request.subject.identifiers),
   named: request.named,
   status: request.status,
+  receipt: request.deleted === null ? "" : JSON.stringify(request.deleted),
   received_at: new Date(request.receivedAt).toISOString(),
   updated_at: new Date(request.updatedAt).toISOString(),
 });

@@ -17,6 +17,13 @@ import {
   UNFINISHED,
 } from "./request-rows.ts";
 
+/** A request without its subject. */
+export type RequestSummary = Pick<
+  DataSubjectRequest,
+  "requestId" | "type" | "status" | "receivedAt" | "updatedAt"
+>;
+export type RequestPlace = Pick<DataSubjectRequest, "requestId" | "receivedAt">;
+
 /** What one client has of requests. */
 export type RequestUsage = {
   /** Unfinished requests. */
@@ -33,6 +40,8 @@ export type RequestUsage = {
 export type RequestStore = {
   /** null: this client has no such request. */
   find(clientId: string, requestId: string): Promise<DataSubjectRequest | null>;
+  /** Requests of a client, the newest first, from behind `after`. */
+  list(clientId: string, after: RequestPlace | null, limit: number): Promise<readonly RequestSummary[]>;
   /** The request with this id, whose ever it is: for operators. It reads all. */
   findAny(requestId: string): Promise<DataSubjectRequest | null>;
   /**
@@ -118,6 +127,32 @@ export function createRequestStore(deps: {
 
   return {
     find,
+    async list(clientId, after, limit) {
+      const behind = `AND (received_at, request_id) < (fromUnixTimestamp64Milli({at:Int64}, 'UTC'), {id:String})`;
+      const rows = await session.rows<
+        Pick<StoredRequest, "request_id" | "status" | "received_ms" | "updated_ms">
+      >(
+        "requests.list",
+        `SELECT request_id, status, toUnixTimestamp64Milli(received_at) AS received_ms,
+          toUnixTimestamp64Milli(updated_at) AS updated_ms
+          FROM data_subject_requests FINAL WHERE client_id = {client:String} ${after === null ? "" : behind}
+          ORDER BY received_at DESC, request_id DESC LIMIT {limit:UInt32}`,
+        {
+          parameters: {
+            client: clientId,
+            limit,
+            ...(after !== null && { at: after.receivedAt, id: after.requestId }),
+          },
+        },
+      );
+      return rows.map((row) => ({
+        requestId: row.request_id,
+        type: "ERASURE",
+        status: row.status,
+        receivedAt: Number(row.received_ms),
+        updatedAt: Number(row.updated_ms),
+      }));
+    },
     async findAny(requestId) {
       const [row] = await session.rows<StoredRequest & { client_id: string }>(
         "requests.find_any",
@@ -145,6 +180,7 @@ export function createRequestStore(deps: {
         subject,
         named: namesOf(subject).length,
         status: "received",
+        deleted: null,
         receivedAt: at,
         updatedAt: at,
       };

@@ -225,7 +225,22 @@ export const createTestApp = (reader: Reader, overrides: Partial<ExportAppDeps> 
     clock,
     now: Date.now,
     compliance: {
-      requests: { find: () => Promise.resolve(null), open: unused, setStatus: unused },
+      requests: {
+        find: () => Promise.resolve(null),
+        list: () =>
+          Promise.resolve(
+            [1, 0].map((number) => ({
+              requestId: `${"0".repeat(32)}-${number}`,
+              type: "ERASURE" as const,
+              status: "completed" as const,
+              receivedAt: number,
+              updatedAt: number,
+            })),
+          ),
+        open: unused,
+        setStatus: unused,
+      },
+      deadlineHours: 72,
       jobs: { add: unused },
       caps: { open: 1, identifiersPerDay: 1 },
       now: Date.now,

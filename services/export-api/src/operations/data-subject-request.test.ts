@@ -39,6 +39,7 @@ const createDeps = (caps: RequestCaps = { open: 1_000, identifiersPerDay: 5_000 
         subject,
         named,
         status: "received",
+        deleted: null,
         ...times,
       };
       stored.set(`${clientId} ${requestId}`, made);
@@ -210,6 +211,27 @@ describe("POST data-subject-request", () => {
 });
 
 describe("GET data-subject-request", () => {
+  it("gives a receipt of a completed request, which names nobody", async () => {
+    const deps = createDeps();
+    const { post, get } = await serve(createDataSubjectRequests(deps));
+    const id = idIn(await post(V2, { type: "ERASURE", email: "a@b" }));
+    const [[key, stored] = ["", undefined]] = [...deps.stored];
+    if (stored === undefined) throw new Error("no request");
+    expect((await get(`${V2}/${id}`)).body).not.toHaveProperty("receipt");
+    const subject = { email: null, identifiers: [] };
+    deps.stored.set(key, { ...stored, subject, status: "completed", deleted: { messages: 3, landing: 4 } });
+    const { body } = await get(`${V2}/${id}`);
+    expect(body).toMatchObject({
+      email: null,
+      status: "completed",
+      receipt: {
+        verified_at: "2026-10-04T00:00:00.000000+00:00",
+        deleted_rows: { messages: 3, landing: 4 },
+        not_reached: expect.arrayContaining([expect.objectContaining({ until: expect.any(String) })]),
+      },
+    });
+  });
+
   it("knows only the caller's own requests", async () => {
     const { post, get } = await serve(createDataSubjectRequests(createDeps()));
     const id = idIn(await post(V2, { type: "ERASURE", email: "a@b" }));

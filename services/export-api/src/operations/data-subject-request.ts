@@ -43,6 +43,25 @@ const describedBody = dataSubjectRequestSchema.meta({
   },
 });
 
+/** What an erasure does not reach, and when it is gone from there. */
+const NOT_REACHED = [
+  { place: "topics of the event bus, dead letters included", until: "the retention of the topics" },
+  { place: "backups of the warehouse", until: "the backups are deleted; a restore erases again" },
+  { place: "pages and files that were read before", until: "their holder deletes them" },
+] as const;
+
+const receiptSchema = z
+  .object({
+    verified_at: z.string().meta({ format: "date-time" }).describe("When no row was found any more"),
+    deleted_rows: z
+      .record(z.string(), z.int().min(0))
+      .describe(
+        "By table, all versions of records included; a row that several requests reach counts for one",
+      ),
+    not_reached: z.array(z.object({ place: z.string(), until: z.string() })),
+  })
+  .meta({ id: "ErasureReceipt", description: "Evidence of an erasure, without any identifier" });
+
 const statusSchema = z
   .object({
     request_id: z.string(),
@@ -55,6 +74,7 @@ const statusSchema = z
     status: z.enum(REQUEST_STATUSES).describe("How far the request has come"),
     received_at: z.string().meta({ format: "date-time" }),
     updated_at: z.string().meta({ format: "date-time" }),
+    receipt: receiptSchema.optional().describe("Of a completed request"),
   })
   .meta({ id: "DataSubjectRequestStatus", description: "A request and how far it has come" });
 
@@ -139,6 +159,14 @@ const view = (request: DataSubjectRequest): z.infer<typeof statusSchema> => ({
   status: request.status,
   received_at: formatTimestamp(request.receivedAt * 1000),
   updated_at: formatTimestamp(request.updatedAt * 1000),
+  ...(request.status === "completed" &&
+    request.deleted !== null && {
+      receipt: {
+        verified_at: formatTimestamp(request.updatedAt * 1000),
+        deleted_rows: { ...request.deleted },
+        not_reached: [...NOT_REACHED],
+      },
+    }),
 });
 
 /**

@@ -195,6 +195,7 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
             });
           }
           rounds += 1;
+          await store.countRows(runId);
           await say("deleting");
           const tables = Object.keys(remaining).filter((table) => remaining[table] !== 0);
           await store.erase(runId, tables, signal);

@@ -55,7 +55,7 @@ const rowsOf = (table: string, { kind, id, date, only = "1" }: Table["records"][
   const found = kind === "end_user" ? KIND.subject : KIND[kind];
   const value = kind === "end_user" ? `concat('end_user_id:', ${id})` : id;
   return `INSERT INTO job_keys ${KEY_COLUMNS}
-    SELECT DISTINCT {run:String}, '${recordKind(kind)}', r.client_id, r.id, r.date_created, ''
+    SELECT DISTINCT {run:String}, '${recordKind(kind)}', r.client_id, r.id, r.date_created, f.request
     FROM (SELECT client_id, ${id} AS id, ${value} AS value, ${date} AS date_created FROM ${table}
       WHERE ${only} AND ${CLIENTS} AND (client_id, ${value}) GLOBAL IN
         (SELECT client_id, id FROM job_keys WHERE ${RUN} AND kind = '${found}')) AS r

@@ -82,6 +82,8 @@ export const KIND = {
   subject: "erase subject",
   /** The subjects whose hashes are stored as suppressions. */
   hashed: "erase hashed",
+  /** Of a request (`id`) and a table (`target`), `version` rows that are to be deleted. */
+  counted: "erase counted",
   conversation: "erase conversation",
   message: "erase message",
 } as const;

@@ -31,7 +31,7 @@ export type RequestCompletion = {
   hold(clientId: string, requestIds: readonly string[]): Promise<void>;
   /** Sets the status `running`. */
   begin(runId: string): Promise<void>;
-  /** Sets the status `completed` in new rows without the subject. */
+  /** Sets the status `completed` in new rows without the subject, with the receipt. */
   complete(runId: string): Promise<void>;
   /** Deletes the older rows of completed and refused requests, which name the subject, from all active parts. */
   scrub(signal: AbortSignal): Promise<void>;
@@ -44,6 +44,17 @@ const UNSCREENED: readonly RequestStatus[] = ["received", "queued"];
 const BEFORE_RUNNING: readonly RequestStatus[] = [...UNSCREENED, "approved"];
 /** Requests hold up to 64 KB, and more in rows of former versions: ClickHouse would else make blocks of 65,000. */
 const SMALL_BLOCKS = { max_block_size: "64", max_threads: 1 };
+
+/**
+ * Rows that were deleted for each request as JSON, by table. An attempt that died has counted rows that a later one
+ * counted again, so the largest count is true.
+ */
+const RECEIPTS = `WITH (SELECT mapFromArrays(groupArray(request), groupArray(receipt)) FROM
+  (SELECT request, toJSONString(mapFromArrays(groupArray(name), groupArray(most))) AS receipt FROM
+    (SELECT request, name, max(deleted) AS most FROM
+      (SELECT run_id, id AS request, target AS name, toUInt64(sum(version)) AS deleted FROM job_keys
+        WHERE kind = '${KIND.counted}' GROUP BY run_id, id, target) GROUP BY request, name)
+    GROUP BY request)) AS receipts`;
 
 const oneOf = (statuses: readonly RequestStatus[]): string =>
   `status IN (${statuses.map((status) => `'${status}'`).join()})`;
@@ -60,19 +71,20 @@ export function createRequestCompletion(deps: {
   const deletion = createDeletion(deps);
   const session = deps.session.with({ timeoutMs: 300_000 });
 
-  /** Writes new rows of the requests that meet `condition`; `without`: they no longer name the subject. */
+  /** Writes new rows of the requests that meet `condition`; `ends`: with a receipt instead of the subject. */
   const advance = (
     status: RequestStatus,
     condition: string,
-    { without = false, parameters }: { without?: boolean; parameters: Readonly<Record<string, unknown>> },
+    { ends = false, parameters }: { ends?: boolean; parameters: Readonly<Record<string, unknown>> },
   ): Promise<void> => {
     const at = now();
     return session.command(
       "requests.advance",
       `INSERT INTO data_subject_requests
-        (client_id, request_id, version, request_type, email, identifiers, named, status, received_at, updated_at)
-        SELECT client_id, request_id, {version:UInt64}, request_type, ${without ? "'', '[]'" : "email, identifiers"},
-          named, '${status}', received_at, fromUnixTimestamp64Milli({at:Int64}, 'UTC')
+        (client_id, request_id, version, request_type, email, identifiers, named, status, received_at, updated_at, receipt)
+        ${ends ? RECEIPTS : ""} SELECT client_id, request_id, {version:UInt64}, request_type, ${ends ? "'', '[]'" : "email, identifiers"},
+          named, '${status}', received_at, fromUnixTimestamp64Milli({at:Int64}, 'UTC'),
+          ${ends ? "if(receipts[request_id] = '', '{}', receipts[request_id])" : "receipt"}
         FROM data_subject_requests FINAL WHERE ${condition}`,
       {
         parameters: { ...parameters, version: versionOf(status, at), at },
@@ -140,7 +152,7 @@ export function createRequestCompletion(deps: {
     begin: (runId) =>
       advance("running", `${oneOf(BEFORE_RUNNING)} AND ${OF_RUN}`, { parameters: { run: runId } }),
     complete: (runId) =>
-      advance("completed", `${UNFINISHED} AND ${OF_RUN}`, { without: true, parameters: { run: runId } }),
+      advance("completed", `${UNFINISHED} AND ${OF_RUN}`, { ends: true, parameters: { run: runId } }),
     async scrub(signal) {
       const done = `SELECT client_id, request_id FROM data_subject_requests WHERE ${oneOf(["completed", "refused"])}`;
       const condition = `${NAMES_SUBJECT} AND (client_id, request_id) IN (${done})`;

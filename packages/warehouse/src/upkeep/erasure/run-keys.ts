@@ -1,12 +1,18 @@
 import type { ClickHouseSettings } from "@clickhouse/client";
 import type { Session } from "../../session/session.ts";
 import { type Deletion, WITH_HIDDEN } from "../deletion.ts";
-import { all, countOf, recordsOf, type Table, TABLES } from "./erasure-keys.ts";
+import { recordNameSql } from "../../tables/record-dates.ts";
+import { all, countOf, KIND, recordKind, recordsOf, RUN, type Table, TABLES } from "./erasure-keys.ts";
 
 /** What the keys of a run stand for, and their end. */
 export type ErasureRunKeys = {
   /** Rows left by table, including masked ones that are still stored. */
   remaining(runId: string): Promise<Readonly<Record<string, number>>>;
+  /**
+   * Notes for each request and table how many rows are to be deleted, for the receipts. A row that several requests
+   * reach counts for one of them.
+   */
+  countRows(runId: string): Promise<void>;
   /**
    * Removes the keys of all runs that begin with `runPrefix`, and with `left` of those older than an hour, which
    * have died: only after `tell`, which needs them.
@@ -25,6 +31,23 @@ export const rowsLeft = async (
   return countOf(await session.rows("erasure.count_left", sql, { parameters: { run }, settings }));
 };
 
+/** INSERT of the counts of the rows of one table, masked ones included. */
+const countOfRows = ({ table, records }: Table): string => {
+  const found = records.map(({ kind, id, date, only = "1", named }) => {
+    const ofKind = `FROM job_keys WHERE ${RUN} AND kind = '${recordKind(kind)}'`;
+    const name = named === undefined ? "(client_id, id)" : recordNameSql("client_id", named, "id");
+    const row = named === undefined ? `(client_id, ${id})` : "record";
+    return `SELECT k.client AS client, k.request AS request FROM
+      (SELECT ${row} AS name, ${date} AS date FROM ${table} WHERE ${only}
+        AND (name, date) GLOBAL IN (SELECT ${name}, date_created ${ofKind})) AS r
+      GLOBAL INNER JOIN (SELECT any(client_id) AS client, ${name} AS name, date_created, any(target) AS request
+        ${ofKind} GROUP BY name, date_created) AS k ON r.name = k.name AND r.date = k.date_created`;
+  });
+  return `INSERT INTO job_keys (run_id, kind, client_id, id, target, version)
+    SELECT {run:String}, '${KIND.counted}', client, request, '${table}', count()
+    FROM (${found.join(" UNION ALL ")}) WHERE request != '' GROUP BY client, request`;
+};
+
 /** @param deps.session with the settings of erasures */
 export const createErasureRunKeys = (deps: {
   readonly session: Session;
@@ -39,6 +62,10 @@ export const createErasureRunKeys = (deps: {
           async (table) => [table.table, await rowsLeft(session, table, runId, WITH_HIDDEN)] as const,
         ),
       ),
+    countRows: async (runId) => {
+      const options = { parameters: { run: runId }, settings: WITH_HIDDEN };
+      await all(TABLES, (table) => session.command("erasure.count_rows", countOfRows(table), options));
+    },
     end: async (runPrefix, signal, left) => {
       const condition = `startsWith(kind, 'erase ')
         AND (startsWith(run_id, {prefix:String})${left ? " OR added_at < now() - INTERVAL 1 HOUR" : ""})`;

@@ -1,0 +1,119 @@
+import { formatTimestamp, REQUEST_STATUSES } from "@conversation-export/domain";
+import type { RequestPlace, RequestStore, RequestSummary } from "@conversation-export/warehouse";
+import { z } from "zod";
+import { badRequest } from "../http/api-error.ts";
+import { sendJson } from "../http/json-body.ts";
+import type { AddressOf } from "../http/service-address.ts";
+import { type Description, linkSchema, PAGE_HEADERS } from "../openapi/description.ts";
+import { createCursorSigner } from "../page/cursor-signer.ts";
+import { CURSOR, readParameters, wholeNumber } from "../page/parameters.ts";
+import { writeQuery } from "../page/query-string.ts";
+import type { Endpoint } from "./endpoint.ts";
+
+const VERSIONS = ["v1", "v2"] as const;
+const DEFAULT_LIMIT = 100;
+const MAX_LIMIT = 1_000;
+const HOUR_MS = 3_600_000;
+
+const parameters = z.object({
+  limit: wholeNumber(1, MAX_LIMIT, DEFAULT_LIMIT)
+    .optional()
+    .meta({ description: "The largest number of requests in a page", examples: [100] }),
+  cursor: CURSOR,
+});
+
+const dateTime = z.string().meta({ format: "date-time" });
+const entry = z
+  .object({
+    request_id: z.string(),
+    type: z.literal("ERASURE"),
+    status: z.enum(REQUEST_STATUSES),
+    received_at: dateTime,
+    updated_at: dateTime,
+    deadline: dateTime.describe("When the request is overdue unless it is finished"),
+  })
+  .meta({ id: "DataSubjectRequestEntry", description: "A request without the person" });
+
+const descriptionOf = (version: string): Description => ({
+  operationId: `listDataSubjectRequests${version.toUpperCase()}`,
+  summary: `Requests for erasure, ${version}`,
+  tag: "Compliance",
+  text: "The client's own requests, finished ones included, the newest first. They name nobody.",
+  requestParams: { query: parameters },
+  success: {
+    description: "A page",
+    headers: { Link: PAGE_HEADERS.Link },
+    content: {
+      "application/json": {
+        schema: z.object({
+          data: z.array(entry),
+          meta: z.object({ next_page_url: linkSchema("an absolute address") }),
+        }),
+      },
+    },
+  },
+});
+
+/** What a cursor belongs to. */
+const coveredBy = (clientId: string) => (content: string) =>
+  JSON.stringify([content, clientId, "data_subject_requests"]);
+
+const placeOf = (content: string | undefined): RequestPlace => {
+  const [, ms, requestId] = /^(\d{1,15}):([0-9a-f]{32}-\d{1,9})$/.exec(content ?? "") ?? [];
+  if (ms === undefined || requestId === undefined)
+    throw badRequest(["cursor: does not belong to this request"]);
+  return { receivedAt: Number(ms), requestId };
+};
+
+export type DataSubjectRequestListDeps = {
+  readonly requests: Pick<RequestStore, "list">;
+  readonly deadlineHours: number;
+  readonly addressOf: AddressOf;
+  readonly secret: string;
+  readonly previousSecret?: string | undefined;
+};
+
+/** Lists the requests of a client by the time of their arrival. */
+export const createDataSubjectRequestList = (deps: DataSubjectRequestListDeps): readonly Endpoint[] => {
+  const { requests, deadlineHours, addressOf } = deps;
+  const signer = createCursorSigner(deps);
+
+  const view = (request: RequestSummary): z.infer<typeof entry> => ({
+    request_id: request.requestId,
+    type: request.type,
+    status: request.status,
+    received_at: formatTimestamp(request.receivedAt * 1000),
+    updated_at: formatTimestamp(request.updatedAt * 1000),
+    deadline: formatTimestamp((request.receivedAt + deadlineHours * HOUR_MS) * 1000),
+  });
+
+  return VERSIONS.map((version) => ({
+    method: "GET",
+    paths: [`/api/${version}/data-subject-request`],
+    scope: "compliance",
+    limit: "data_subject_request_status",
+    slot: "body",
+    description: descriptionOf(version),
+    serve: async ({ request, reply, client }) => {
+      const { values, problems } = readParameters(parameters, request.raw.url ?? "");
+      if (problems.length > 0) throw badRequest(problems);
+      const { limit = DEFAULT_LIMIT, cursor } = values;
+      const covered = coveredBy(client.clientId);
+      const after = cursor === undefined ? null : placeOf(signer.open(cursor, covered));
+      const found = await requests.list(client.clientId, after, limit + 1);
+      const page = found.slice(0, limit);
+      const last = page.at(-1);
+      let link: string | null = null;
+      if (found.length > limit && last !== undefined) {
+        const content = `${last.receivedAt}:${last.requestId}`;
+        const query = writeQuery([
+          ["cursor", signer.sign(content, covered(content))],
+          ["limit", String(limit)],
+        ]);
+        link = `${addressOf(request)}/${version}/data-subject-request?${query}`;
+        void reply.header("link", `<${link}>; rel="next"`);
+      }
+      sendJson(reply, 200, { data: page.map(view), meta: { next_page_url: link } });
+    },
+  }));
+};
