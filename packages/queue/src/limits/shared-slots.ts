@@ -3,7 +3,8 @@ import { type Logger, within } from "@conversation-export/runtime";
 import { clientOf, type Redis } from "../redis/redis.ts";
 import { createScript } from "../redis/script.ts";
 
-const KEY_PREFIX = "conversation-export:slots:";
+/** Among the keys of rate limits, to which the same users of Redis have a right. */
+const KEY_PREFIX = "conversation-export:rate:slots:";
 const ANSWER_WITHIN_MS = 500;
 const RENEWALS = 3;
 
