@@ -9,6 +9,7 @@ import {
   readWarehouseConfig,
 } from "../config.ts";
 import { busFindings } from "./bus-findings.ts";
+import { cleartextFindings } from "./cleartext-findings.ts";
 import { type Finding, type Findings, findingsOf } from "./finding.ts";
 import { queueFindings } from "./queue-findings.ts";
 import { warehouseFindings } from "./warehouse-findings.ts";
@@ -62,5 +63,6 @@ export const examine = async (): Promise<Findings> => {
     bus.value === null || settings.value === null ? [] : busFindings(bus.value, settings.value),
     queue.value === null ? [] : queueFindings(queue.value),
   ]);
-  return [...(wrong.length === 0 ? [ok("variables", "complete")] : wrong), ...found.flat()];
+  const open = cleartextFindings({ warehouse: warehouse.value, bus: bus.value, queue: queue.value });
+  return [...(wrong.length === 0 ? [ok("variables", "complete")] : wrong), ...open, ...found.flat()];
 };
