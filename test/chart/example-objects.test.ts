@@ -50,8 +50,12 @@ describe.skipIf(helm === null)("every example renders", () => {
         names.filter((name) => !known.includes(name)),
         container.workload,
       ).toEqual([]);
+      // Who runs a command is said when it is run.
       for (const reader of await readersOf(container))
-        expect(() => reader(environmentOf(container)), container.workload).not.toThrow();
+        expect(
+          () => reader({ OPERATOR: "jane", ...environmentOf(container) }),
+          container.workload,
+        ).not.toThrow();
     }
   });
 

@@ -26,7 +26,27 @@ const REFUSED: readonly (readonly [string, Readonly<Record<string, unknown>>, st
     { "clickhouse.shardUrls": ["http://ch-1:8123"] },
     "clickhouse.shardUrls counts only with clickhouse.cluster",
   ],
-  ["minimal", { "redis.username": "export" }, "redis has no Secret: set redis.existingSecret.name"],
+  [
+    "minimal",
+    { "redis.username": "export", "redis.existingSecret": NONE },
+    "redis has no Secret: set redis.existingSecret.name",
+  ],
+  [
+    "minimal",
+    { "redis.existingSecret": NONE },
+    "everybody who reaches it can start jobs: set redis.existingSecret.name",
+  ],
+  [
+    "minimal",
+    { "redis.users.jobs.username": "jobs", "redis.existingSecret": NONE },
+    "redis.users.jobs has no Secret",
+  ],
+  [
+    "minimal",
+    { "redis.users.jobs.existingSecret.name": "a" },
+    "redis.users.jobs has a password, but no username",
+  ],
+  ["production", { "networkPolicy.metricsFrom": [] }, "Prometheus reads no metrics: name its pods"],
   ["minimal", { "kafka.sasl": { mechanism: "plain", username: "export" } }, "kafka.sasl has no Secret"],
   ["minimal", { "kafka.sasl.username": "export" }, "kafka.sasl.mechanism is empty"],
   ["minimal", { "kafka.sasl.users.jobs.username": "export" }, "kafka.sasl.mechanism is empty"],
@@ -41,7 +61,7 @@ const REFUSED: readonly (readonly [string, Readonly<Record<string, unknown>>, st
     "kafka.sasl.username is empty, and so is kafka.sasl.users.exportApi.username: name a user",
   ],
   [
-    "production",
+    "clickhouse-cloud",
     { "kafka.sasl.users.ingest.existingSecret.name": "a" },
     "kafka.sasl.users.ingest has a password, but no username",
   ],
@@ -55,7 +75,11 @@ const REFUSED: readonly (readonly [string, Readonly<Record<string, unknown>>, st
     { "strimzi.topics.enabled": false, "kafka.createTopics.enabled": true },
     "set strimzi.topics.enabled in its place",
   ],
-  ["minimal", { "redis.password": "p" }, "redis.password is set in the values: put it into a Secret"],
+  [
+    "minimal",
+    { "redis.password": "p", "redis.existingSecret": NONE },
+    "redis.password is set in the values: put it into a Secret",
+  ],
   [
     "minimal",
     { "cursorSecret.value": "c".repeat(32) },

@@ -120,7 +120,14 @@ const withSecretsOf = (example: string): string[] => {
     const user = /^clickhouse-(\w+)-password$/.exec(id)?.[1];
     const paths: Readonly<Record<string, string>> = {
       "kafka-sasl-password": "kafka.sasl",
-      "redis-password": "redis",
+      ...Object.fromEntries(
+        Object.entries({ ingest: "ingest", "export-api": "exportApi", jobs: "jobs", ops: "ops" }).flatMap(
+          ([component, name]) => [
+            [`kafka-${component}-password`, `kafka.sasl.users.${name}`],
+            [`redis-${component}-password`, `redis.users.${name}`],
+          ],
+        ),
+      ),
       "redis-sentinel-password": "redis.sentinel",
       "cursor-secret": "cursorSecret",
       "suppression-secret": "suppressionSecret",

@@ -80,6 +80,7 @@ beforeAll(async () => {
     AWS_ACCESS_KEY_ID: "test",
     AWS_SECRET_ACCESS_KEY: "test",
     JOB_LOCK_MS: "2000",
+    BACKFILL_LOCATIONS: `${system.logFolder},s3://exports/day,s3://none,/no/such`,
   };
 });
 
@@ -199,6 +200,9 @@ it("puts files and objects into an empty warehouse, tells bad lines, and lets th
   await expect(backfill({ source: { kind: "files", location: "/no/such/folder" } })).rejects.toThrow(
     "ENOENT",
   );
+  for (const location of ["s3://exports/other.ndjson", "s3://of-the-attacker/x", "/etc"]) {
+    await expect(backfill({ source: { kind: "files", location } })).rejects.toThrow("source_not_allowed");
+  }
   await jobs.kill("SIGTERM");
 });
 

@@ -108,6 +108,13 @@ describe.skipIf(helm === null)("what the chart renders, started here", () => {
         ),
         "redis.url": `rediss://localhost:${redis.port}`,
         "redis.ca": { existingSecret: "redis-ca" },
+        "redis.users": Object.fromEntries(
+          // The components have the same users there as at Kafka.
+          Object.entries(KAFKA_USERS).map(([component, username]) => [
+            component,
+            { username, existingSecret: { name: "redis-users" } },
+          ]),
+        ),
         "exportApi.config.RATE_LIMITS": "off",
         "jobs.board.existingSecret.name": "board",
       },
@@ -128,6 +135,7 @@ describe.skipIf(helm === null)("what the chart renders, started here", () => {
           "suppression-secret": "fedcba9876543210fedcba9876543210",
         },
         "redis-ca": { "ca.crt": authority.cert },
+        "redis-users": { password: "any" },
         board: { password: "board-Passw0rd" },
       },
       configMaps: { "company-ca": { "ca.crt": authority.cert, "kafka.pem": authority.cert } },
@@ -181,7 +189,10 @@ describe.skipIf(helm === null)("what the chart renders, started here", () => {
   /** A command of the operators, as a Job that is made from the CronJob. */
   const ops = async (...args: string[]): Promise<string> => {
     const job = named("CronJob", "ops");
-    const { output, ended } = startContainer(job, around, { args: ["services/ops/src/main.ts", ...args] });
+    const { output, ended } = startContainer(job, around, {
+      args: ["services/ops/src/main.ts", ...args],
+      here: { OPERATOR: "jane@example.com" },
+    });
     expect([await ended, output()]).toEqual([0, expect.anything()]);
     return output();
   };

@@ -5,7 +5,7 @@ import { connect } from "node:net";
  * Sends one line to the database of Redis that the URL names and resolves to the first bytes of the answer.
  */
 export const redisCommand = async (url: string, line: string): Promise<string> => {
-  const { hostname: host, port, pathname } = new URL(url);
+  const { hostname: host, port, pathname, username, password } = new URL(url);
   const socket = connect({ host, port: Number(port) });
   const ask = async (command: string): Promise<string> => {
     socket.write(`${command}\r\n`);
@@ -13,6 +13,7 @@ export const redisCommand = async (url: string, line: string): Promise<string> =
     return bytes.toString().trim();
   };
   try {
+    if (username !== "") await ask(`AUTH ${username} ${password}`);
     if (pathname.length > 1) await ask(`SELECT ${pathname.slice(1)}`);
     return await ask(line);
   } finally {

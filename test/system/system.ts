@@ -79,7 +79,7 @@ export const startSystem = async (
     KAFKA_BROKERS: operator.KAFKA_BROKERS,
     KAFKA_SESSION_TIMEOUT_MS: "6000",
     LAG_INTERVAL_MS: "500",
-    REDIS_URL: stack.redis.url,
+    REDIS_URL: stack.redis.urlOf(service),
     // Tests exceed the limits of customers; tests of limits set their own.
     RATE_LIMITS: "off",
     RATE_LIMITS_DATA_SUBJECT_REQUEST: "off",

@@ -9,6 +9,7 @@ import {
   keepPasswords,
 } from "./servers/clickhouse.ts";
 import { database } from "./servers/clickhouse-users.ts";
+import type { RedisUser } from "@conversation-export/queue";
 import { createKafka, type KafkaListeners } from "./servers/kafka.ts";
 import { acquireLock, type Lock, LockedError } from "./process/lock-file.ts";
 import { choosePorts } from "./process/ports.ts";
@@ -65,7 +66,11 @@ export type ClickhouseServer = Server & {
 };
 
 /** Redis; `url`: `redis://host:port`. */
-export type RedisServer = Server & { readonly url: string; readonly logPath: string };
+export type RedisServer = Server & {
+  readonly url: string;
+  readonly urlOf: (user: RedisUser) => string;
+  readonly logPath: string;
+};
 
 /** Running servers; reading one that was not in `servers` throws. */
 export type Stack = {
@@ -251,6 +256,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
         });
         return describe(server, {
           url: `redis://127.0.0.1:${port("redis")}`,
+          urlOf: (user: RedisUser) => `redis://${user}:any@127.0.0.1:${port("redis")}`,
           logPath: join(redisFolder, "server.log"),
         });
       }),

@@ -53,3 +53,4 @@ export {
   type WriterLeases,
   type WriterList,
 } from "./leases/writer-leases.ts";
+export { REDIS_USERS, redisRules, type RedisUser } from "./redis/acl.ts";

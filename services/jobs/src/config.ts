@@ -57,6 +57,18 @@ const SETTINGS = {
   landingDays: shared.landingDays,
   /** Events of the landing table in one part of a backfill. */
   backfillPartEvents: variable("BACKFILL_PART_EVENTS", count(20_000)),
+  /** Folders and `s3://bucket/prefix` that backfills may read files from. */
+  backfillLocations: variable(
+    "BACKFILL_LOCATIONS",
+    z
+      .string()
+      .transform((list) => list.split(",").map((place) => place.trim()))
+      .refine(
+        (places) => places.every((place) => /^(\/|s3:\/\/[^/]+)/.test(place)),
+        "must be folders (/data/exports) or s3://bucket/prefix, separated by commas",
+      )
+      .default([]),
+  ),
   /** Server of `s3://` files; without an endpoint that of AWS in the region. */
   s3: {
     endpoint: optional("AWS_ENDPOINT_URL_S3", z.url({ protocol: /^https?$/ })),

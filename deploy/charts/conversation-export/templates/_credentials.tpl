@@ -14,6 +14,8 @@ it comes.
 {{- $name := include "conversation-export.valuesKey" $component -}}
 {{- $of := get $values.kafka.sasl.users $name -}}
 {{- $_ := set $all (printf "kafka-%s-password" $component) (dict "at" (printf "kafka.sasl.users.%s" $name) "field" "password" "value" $of.password "existing" $of.existingSecret) -}}
+{{- $ofRedis := get $values.redis.users $name -}}
+{{- $_ := set $all (printf "redis-%s-password" $component) (dict "at" (printf "redis.users.%s" $name) "field" "password" "value" $ofRedis.password "existing" $ofRedis.existingSecret) -}}
 {{- end -}}
 {{- $_ := set $all "redis-password" (dict "at" "redis" "field" "password" "value" $values.redis.password "existing" $values.redis.existingSecret) -}}
 {{- $_ := set $all "redis-sentinel-password" (dict "at" "redis.sentinel" "field" "password" "value" $values.redis.sentinel.password "existing" $values.redis.sentinel.existingSecret) -}}
@@ -41,6 +43,8 @@ no password of its own for comes from Strimzi, or from what all share.
 {{- dict "name" (printf "%s-external%s" (include "conversation-export.fullname" .root) $suffix) "key" .id | toYaml -}}
 {{- else if and .root.Values.secret.create $of.value -}}
 {{- dict "name" (printf "%s%s" (include "conversation-export.fullname" .root) $suffix) "key" .id | toYaml -}}
+{{- else if regexMatch "^redis-(ingest|export-api|jobs|ops)-password$" .id -}}
+{{- include "conversation-export.secretRef" (dict "root" .root "id" "redis-password" "hook" .hook) -}}
 {{- else if and (regexMatch "^kafka-.+-password$" .id) (ne .id "kafka-sasl-password") -}}
 {{- if .root.Values.strimzi.users.enabled -}}
 {{- dict "name" (include "conversation-export.kafkaUser" (dict "root" .root "component" (regexReplaceAll "^kafka-(.+)-password$" .id "${1}"))) "key" "password" | toYaml -}}
@@ -53,7 +57,7 @@ no password of its own for comes from Strimzi, or from what all share.
 {{/* The credentials of a component: variable and id, both in one word. */}}
 {{- define "conversation-export.credentialsOf" -}}
 {{- $kafka := list (printf "KAFKA_SASL_PASSWORD=kafka-%s-password" (ternary "ops" . (eq . "topics"))) -}}
-{{- $redis := list "REDIS_PASSWORD=redis-password" "REDIS_SENTINEL_PASSWORD=redis-sentinel-password" -}}
+{{- $redis := list (printf "REDIS_PASSWORD=redis-%s-password" .) "REDIS_SENTINEL_PASSWORD=redis-sentinel-password" -}}
 {{- $traces := list "OTEL_EXPORTER_OTLP_HEADERS=traces-headers" -}}
 {{- $common := concat $kafka $redis -}}
 {{- $services := concat $common $traces -}}

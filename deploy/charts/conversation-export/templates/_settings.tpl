@@ -73,7 +73,7 @@ LOG_LEVEL: [ingest, export-api, jobs]
 
 {{- if or $isService (eq $component "ops") -}}
 {{- $_ := set $env "REDIS_URL" $values.redis.url -}}
-{{- with $values.redis.username -}}
+{{- with default $values.redis.username (get $values.redis.users (include "conversation-export.valuesKey" $component)).username -}}
 {{- $_ := set $env "REDIS_USERNAME" . -}}
 {{- end -}}
 {{- if or $values.redis.ca.existingSecret $values.redis.ca.existingConfigMap -}}
@@ -100,6 +100,10 @@ LOG_LEVEL: [ingest, export-api, jobs]
 {{- $_ := set $env "METRICS_PORT" 9090 -}}
 {{- $_ := set $env "SHUTDOWN_DEADLINE_MS" (mul $of.shutdownSeconds 1000) -}}
 {{- end -}}
+{{- if eq $component "migrate" -}}
+{{- /* Whom the audit names for what Helm does. */ -}}
+{{- $_ := set $env "OPERATOR" (printf "helm, release %s revision %d" $.root.Release.Name $.root.Release.Revision) -}}
+{{- end -}}
 {{- if eq $component "export-api" -}}
 {{- $_ := set $env "PORT" 8080 -}}
 {{- with $values.exportApi.trustedProxies -}}
@@ -109,6 +113,9 @@ LOG_LEVEL: [ingest, export-api, jobs]
 {{- if eq $component "jobs" -}}
 {{- if include "conversation-export.secretRef" (dict "root" $.root "id" "board-password") -}}
 {{- $_ := set $env "BOARD_USER" $values.jobs.board.username -}}
+{{- end -}}
+{{- with $values.jobs.backfillLocations -}}
+{{- $_ := set $env "BACKFILL_LOCATIONS" (join "," .) -}}
 {{- end -}}
 {{- with $values.jobs.s3.endpoint -}}
 {{- $_ := set $env "AWS_ENDPOINT_URL_S3" . -}}

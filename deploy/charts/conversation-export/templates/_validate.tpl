@@ -34,6 +34,17 @@
 {{- if $values.redis.username -}}
 {{- $required = append $required "redis-password" -}}
 {{- end -}}
+{{- range $component := list "ingest" "export-api" "jobs" "ops" -}}
+{{- $name := include "conversation-export.valuesKey" $component -}}
+{{- $own := get $values.redis.users $name -}}
+{{- if $own.username }}{{ $required = append $required (printf "redis-%s-password" $component) }}{{ end -}}
+{{- if and (not $own.username) (or $own.password $own.existingSecret.name) -}}
+{{- $problems = append $problems (printf "redis.users.%s has a password, but no username: set it, or leave the password out" $name) -}}
+{{- end -}}
+{{- if not (or $values.redis.allowNoPassword $own.username (include "conversation-export.secretRef" (dict "root" $ "id" "redis-password"))) -}}
+{{- $problems = append $problems (printf "redis has no password for %s, so that everybody who reaches it can start jobs: set redis.existingSecret.name, or redis.users.%s; redis.allowNoPassword=true takes it as it is" $component $name) -}}
+{{- end -}}
+{{- end -}}
 {{- $credentials := include "conversation-export.credentials" . | fromYaml -}}
 {{- range $id, $of := $credentials -}}
 {{- if and $of.value $of.existing.name -}}
@@ -109,6 +120,10 @@
 
 {{- if and $values.clickhouse.shardUrls (not $values.clickhouse.cluster) -}}
 {{- $problems = append $problems "clickhouse.shardUrls counts only with clickhouse.cluster: set the name of the cluster in remote_servers, or leave shardUrls out" -}}
+{{- end -}}
+
+{{- if and $values.networkPolicy.enabled $values.serviceMonitor.enabled (not $values.networkPolicy.metricsFrom) -}}
+{{- $problems = append $problems "networkPolicy.metricsFrom is empty, so that Prometheus reads no metrics: name its pods, for instance [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}}]" -}}
 {{- end -}}
 
 {{- /* Scaling */ -}}

@@ -1,6 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
+import { REDIS_USERS, redisRules } from "@conversation-export/queue";
 import { fetchJars } from "./maven.ts";
 import { cacheFolder, packageFolder } from "../paths.ts";
 import { createServer, type Ending, type Server } from "../process/server.ts";
@@ -69,12 +70,22 @@ function listens(port: number): Promise<boolean> {
   });
 }
 
+/** A file of users without passwords, for a server that only this machine reaches. */
+const redisUsers = (): string =>
+  [
+    "user default on nopass ~* &* +@all",
+    ...REDIS_USERS.map((user) => `user ${user} on nopass ${redisRules(user)}`),
+    "",
+  ].join("\n");
+
 /** Finds or downloads Redis (or Valkey) and creates the server, still down. */
 export async function createRedis(deps: RedisDeps): Promise<Server> {
   const { folder, port, env } = deps;
   const binary = await findBinary(deps);
   const dataFolder = join(folder, "data");
   mkdirSync(dataFolder, { recursive: true });
+  const usersPath = join(folder, "users.acl");
+  writeFileSync(usersPath, redisUsers());
   return createServer({
     name: "redis",
     tied: {
@@ -88,6 +99,8 @@ export async function createRedis(deps: RedisDeps): Promise<Server> {
         dataFolder,
         "--daemonize",
         "no",
+        "--aclfile",
+        usersPath,
         "--appendonly",
         "yes",
         "--save",

@@ -9,6 +9,7 @@ import {
   createWriter,
 } from "@conversation-export/warehouse";
 import type { AssembledJob, Shared } from "../process/shared.ts";
+import { withinPlaces } from "../sources/allowed-places.ts";
 import { createFolderStore } from "../sources/folder-store.ts";
 import { createKafkaSource } from "../sources/kafka-source.ts";
 import { createS3Store } from "../sources/s3-store.ts";
@@ -41,8 +42,8 @@ export const createBackfillJob = (shared: Shared): AssembledJob => {
           (await bus.admin.topicConfig(topic))["message.timestamp.type"] === "LogAppendTime",
         maxTimeAheadMs,
       }),
-      folders: createFolderStore(),
-      objects,
+      folders: withinPlaces(createFolderStore(), config.backfillLocations),
+      objects: withinPlaces(objects, config.backfillLocations),
       now,
     }),
     events: createAddEvents({

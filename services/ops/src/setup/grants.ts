@@ -1,3 +1,4 @@
+import { REDIS_USERS, redisRules } from "@conversation-export/queue";
 import { grantsOf, onCluster, SERVICE_USERS } from "@conversation-export/warehouse";
 import type { WarehouseConfig } from "../config.ts";
 import { type Print, renderJson } from "../output/print.ts";
@@ -16,4 +17,11 @@ export const printGrants = (server: WarehouseConfig, json: boolean, print: Print
     const listed = grants.map(({ privileges, on: place }) => `  ${privileges.join(", ")} ON ${place}`);
     print(`GRANT ${on}\n${listed.join(",\n")}\n  TO ${user} WITH REPLACE OPTION;\n`);
   }
+};
+
+/** Prints a file of users for Redis, each with a place for its password. */
+export const printRedisUsers = (json: boolean, print: Print): void => {
+  const users = REDIS_USERS.map((user) => ({ user, rules: redisRules(user) }));
+  if (json) return print(renderJson(users));
+  for (const { user, rules } of users) print(`user ${user} on >PASSWORD-OF-${user} ${rules}`);
 };

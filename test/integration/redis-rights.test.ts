@@ -1,0 +1,139 @@
+import {
+  backfillJob,
+  createIdempotencyStore,
+  createJobClient,
+  createJobWorkers,
+  createRateLimiter,
+  createRedis,
+  createSchedules,
+  createWriterLeases,
+  erasureJob,
+  erasureJobId,
+  type JobClient,
+  type Redis,
+  registerQueueMetrics,
+  type RedisUser,
+  retentionJob,
+  runJob,
+} from "@conversation-export/queue";
+import { createLogger, createMetrics } from "@conversation-export/runtime";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { redisCommand } from "../system/redis-command.ts";
+import { startTestStack, type TestStack } from "../system/test-stack.ts";
+import { until } from "../system/until.ts";
+
+const log = createLogger({ service: "test", level: "silent" });
+const BACKFILL = {
+  clientId: null,
+  source: { kind: "files", location: "s3://of-the-attacker/records" },
+  window: null,
+  dryRun: false,
+  maxLag: null,
+  rowsPerSecond: null,
+} as const;
+
+let stack: TestStack;
+const stops: (() => Promise<unknown>)[] = [];
+
+const clientOf = async (user: RedisUser): Promise<JobClient> => {
+  const client = createJobClient({ url: stack.redis.urlOf(user), log });
+  stops.push(client.stop);
+  await client.start();
+  return client;
+};
+const redisOf = async (user: RedisUser): Promise<Redis> => {
+  const redis = createRedis({ url: stack.redis.urlOf(user), log });
+  stops.push(redis.stop);
+  await redis.start();
+  return redis;
+};
+
+beforeAll(async () => {
+  stack = await startTestStack({ servers: ["redis"] });
+});
+afterAll(async () => {
+  for (const stop of stops.toReversed()) await stop();
+  await stack?.stop();
+});
+
+it("lets export-api limit, remember and add erasures, and add no other job", async () => {
+  const redis = await redisOf("export-api");
+  const limiter = createRateLimiter({ redis, log, onUnshared: () => expect.unreachable("not shared") });
+  expect(await limiter.consume("a", [{ requests: 1, seconds: 60 }])).toMatchObject({
+    allowed: true,
+    shared: true,
+  });
+  const idempotency = createIdempotencyStore({ redis, ttlSeconds: 60, leaseMs: 1_000 });
+  const claim = await idempotency.claim("acme", "key", "work");
+  if (claim.state !== "claimed") throw new Error(claim.state);
+  expect(await idempotency.complete("acme", "key", claim.token, "done")).toBe(true);
+
+  const jobs = await clientOf("export-api");
+  const request = { clientId: "acme", requestId: "r-0" };
+  expect(await jobs.add(erasureJob, request, { id: erasureJobId("r-0") })).toMatchObject({ added: true });
+  expect(await jobs.get("erasure", erasureJobId("r-0"))).toMatchObject({ state: "waiting" });
+
+  await expect(jobs.add(backfillJob, BACKFILL)).rejects.toThrow(/NOPERM|permission/);
+  await expect(jobs.add(retentionJob, { clientId: null, dryRun: false })).rejects.toThrow(
+    /NOPERM|permission/,
+  );
+  expect(await redisCommand(stack.redis.url, "KEYS conversation-export:backfill*")).toBe("*0");
+  expect(await redisCommand(stack.redis.url, "KEYS conversation-export:retention*")).toBe("*0");
+  await expect(createWriterLeases({ redis, leaseMs: 1_000 }).list()).rejects.toThrow("NOPERM");
+});
+
+it("lets ingest hold its lease and do nothing else", async () => {
+  const leases = createWriterLeases({ redis: await redisOf("ingest"), leaseMs: 1_000 });
+  await leases.renew({ id: "a", service: "ingest", confirmed: 0, oldestUpload: null, uploadFrom: 0 });
+  await leases.release("a");
+  const jobs = await clientOf("ingest");
+  await expect(jobs.add(erasureJob, { clientId: "a", requestId: "b" })).rejects.toThrow(/NOPERM|permission/);
+});
+
+it("lets jobs work and operators follow, without what concerns the server", async () => {
+  const url = stack.redis.urlOf("jobs");
+  const metrics = createMetrics({ service: "test" });
+  const ran: string[] = [];
+  const type = retentionJob;
+  const workers = createJobWorkers({
+    url,
+    lockMs: 5_000,
+    stopWithinMs: 2_000,
+    metrics,
+    log,
+    onFatal: (error) => expect.unreachable(String(error)),
+    jobs: [
+      runJob({
+        type,
+        run: ({ data }) => {
+          ran.push(data.clientId ?? "all");
+          return Promise.resolve({ dryRun: data.dryRun, clients: [], tables: [] });
+        },
+      }),
+    ],
+  });
+  const schedules = createSchedules({
+    url,
+    schedules: [{ name: "retention", everyMs: 3_600_000, data: { clientId: null, dryRun: true } }],
+    metrics,
+    log,
+  });
+  registerQueueMetrics({ redis: await redisOf("jobs"), metrics, log, now: Date.now });
+  stops.push(workers.stop, schedules.stop);
+  await workers.start();
+  await schedules.start();
+
+  const operator = await clientOf("ops");
+  const { id } = await operator.add(type, { clientId: "acme", dryRun: true });
+  await until("both jobs ran", 10_000, () => Promise.resolve(ran.includes("all") && ran.includes("acme")));
+  for await (const view of operator.follow("retention", id)) {
+    if (view.endedAt !== null) expect(view.state).toBe("completed");
+  }
+  expect(await operator.workers("retention")).toBe(1);
+  expect(await operator.schedules()).toMatchObject([{ name: "retention" }]);
+  expect(await operator.remove("retention", id)).toBe("removed");
+  expect(await metrics.text()).toContain("job_oldest_waiting_seconds");
+  for (const line of ["FLUSHALL", "CONFIG GET *", "ACL LIST", "SET elsewhere 1", "KEYS *", "SHUTDOWN"]) {
+    expect(await redisCommand(url, line), line).toMatch(/NOPERM/);
+  }
+});
