@@ -48,6 +48,7 @@ const REQUIRED: Readonly<Record<string, string>> = {
   REDIS_URL: "redis://localhost:6379",
   CURSOR_SECRET: "0123456789abcdef0123456789abcdef",
   SUPPRESSION_SECRET: "fedcba9876543210fedcba9876543210",
+  OPERATOR: "jane@example.com",
   BOARD_PASSWORD: "a password of the board",
   OTEL_EXPORTER_OTLP_ENDPOINT: "http://localhost:4318",
 };

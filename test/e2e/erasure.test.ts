@@ -118,6 +118,9 @@ const erase = async (body: Record<string, unknown>): Promise<void> => {
   });
   const list = JSON.parse(await get("/v2/data-subject-request")) as { data: { request_id: string }[] };
   expect(list.data[0]?.request_id).toBe(address.split("/").at(-1));
+  const id = address.split("/").at(-1) ?? "";
+  const noted = `SELECT state FROM audit WHERE command = 'erasure' AND arguments LIKE '%${id}%' ORDER BY at FORMAT TSV`;
+  await until("the audit tells of it", 10_000, async () => (await sql(noted)).trim() === "begun\ndone");
 };
 
 /** Runs a job to its end. */

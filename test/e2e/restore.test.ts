@@ -39,7 +39,11 @@ const keys = new Map<string, string>();
 
 beforeAll(async () => {
   system = await startSystem("restore");
-  env = { ...system.environment("jobs"), CLICKHOUSE_URL: system.stack.clickhouse.url("migrator") };
+  env = {
+    ...system.environment("jobs"),
+    OPERATOR: "test",
+    CLICKHOUSE_URL: system.stack.clickhouse.url("migrator"),
+  };
   keys.set("acme", await system.key("acme"));
 });
 afterAll(() => system?.stop());

@@ -32,6 +32,7 @@ const erased: { clientId: string | null; requestId: string | null }[] = [];
 const variables = () => ({
   PATH: process.env["PATH"],
   NODE_COMPILE_CACHE: join(projectFolder, ".cache", "compile"),
+  OPERATOR: "jane@example.com",
   CLICKHOUSE_URL: stack.clickhouse.url("migrator"),
   CLICKHOUSE_WRITER_URL: stack.clickhouse.url("writer"),
   CLICKHOUSE_READER_URL: stack.clickhouse.url("reader"),

@@ -36,6 +36,7 @@ function ops(words: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Res
   const common = {
     PATH: process.env["PATH"],
     NODE_COMPILE_CACHE: join(projectFolder, ".cache", "compile"),
+    OPERATOR: "jane@example.com",
     CLICKHOUSE_URL: stack.clickhouse.url("migrator"),
     KAFKA_BROKERS: stack.kafka.brokers.join(","),
     REDIS_URL: stack.redis.url,
@@ -102,7 +103,7 @@ describe("migrate", () => {
     await runSql(url, "CREATE TABLE schema_lock (owner String) ENGINE = Memory");
     const child = spawn(process.execPath, [main, "migrate"], {
       cwd: projectFolder,
-      env: { PATH: process.env["PATH"], CLICKHOUSE_URL: url },
+      env: { PATH: process.env["PATH"], CLICKHOUSE_URL: url, OPERATOR: "jane" },
       stdio: ["ignore", "ignore", "pipe"],
     });
     const [told] = (await once(child.stderr, "data")) as [Buffer];
@@ -411,6 +412,58 @@ describe("trouble", () => {
       await stack.clickhouse.start();
     }
     expect(await output(["clients", "list"])).toContain("acme");
+  });
+});
+
+describe("audit", () => {
+  it("tells who changed what, before and after, and nothing of what was only read", async () => {
+    const since = new Date().toISOString();
+    await output(["clients", "create", "audited"]);
+    await output(["clients", "list"]);
+    await complaint(["clients", "create", "audited"], { OPERATOR: "joe" });
+    const listed = async (...more: string[]) =>
+      JSON.parse(await output(["audit", "--since", since, "--json", ...more])) as Record<string, unknown>[];
+    expect(await listed()).toMatchObject([
+      {
+        actor: "joe",
+        command: "clients create",
+        state: "failed",
+        result: expect.stringContaining("exists already"),
+      },
+      {
+        actor: "jane@example.com",
+        command: "clients create",
+        arguments: { arguments: ["audited"] },
+        source: expect.stringMatching(/.@./),
+        state: "done",
+        ended_at: expect.stringMatching(/Z$/),
+        result: "",
+      },
+    ]);
+    expect(await listed("--actor", "joe")).toHaveLength(1);
+    expect(await output(["audit", "--since", since])).toContain("jane@example.com");
+    const url = stack.clickhouse.url("migrator");
+    const states = await runSql(
+      url,
+      `SELECT state FROM audit WHERE arguments LIKE '%audited%' ORDER BY at, state FORMAT TSV`,
+    );
+    expect(states.trim().split("\n")).toEqual(["begun", "done", "begun", "failed"]);
+  });
+
+  it("is asked for who changes something, before it is changed", async () => {
+    const line = await complaint(["clients", "delete", "audited"], { OPERATOR: "" }, 2);
+    expect(line).toContain("OPERATOR: is required: who runs this command");
+    expect(await output(["clients", "list"])).toMatch(/^audited +active/m);
+  });
+
+  it("is changed by no user of a service", async () => {
+    for (const user of ["writer", "reader", "lookup", "intake", "jobs"] as const) {
+      const url = stack.clickhouse.url(user);
+      await expect(runSql(url, "ALTER TABLE audit DELETE WHERE 1"), user).rejects.toThrow(
+        /ACCESS_DENIED|READONLY/,
+      );
+      await expect(runSql(url, "TRUNCATE TABLE audit"), user).rejects.toThrow(/ACCESS_DENIED|READONLY/);
+    }
   });
 });
 

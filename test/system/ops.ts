@@ -9,7 +9,12 @@ const MAIN = join(ROOT, "services/ops/src/main.ts");
 /** Runs the operations command; rejects with its message when it fails. */
 export const ops = async (env: Readonly<Record<string, string>>, ...args: string[]): Promise<string> => {
   const { stdout } = await promisify(execFile)(process.execPath, [MAIN, ...args], {
-    env: { PATH: process.env["PATH"], NODE_COMPILE_CACHE: join(ROOT, ".cache/compile"), ...env },
+    env: {
+      PATH: process.env["PATH"],
+      NODE_COMPILE_CACHE: join(ROOT, ".cache/compile"),
+      OPERATOR: "test",
+      ...env,
+    },
   });
   return stdout;
 };

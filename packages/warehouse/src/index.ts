@@ -1,4 +1,9 @@
 export { LIMIT_NAMES, type LimitName, type Scope, SCOPES } from "./access/access.ts";
+export {
+  type AuditEntry,
+  type AuditNote,
+  createAuditStore,
+} from "./access/audit-store.ts";
 export { type Grant, grantsOf, SERVICE_USERS, type ServiceUser } from "./access/grants.ts";
 export { type Batch, createBatch, type TableInsert } from "./write/batch.ts";
 export { type CampaignRow, type CampaignStore, createCampaignStore } from "./access/campaign-store.ts";

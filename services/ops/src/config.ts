@@ -2,6 +2,7 @@ import {
   type ClickhouseCluster,
   type ClickhouseServer,
   type ClickhouseUser,
+  ConfigError,
   type Environment,
   type KafkaServers,
   readClickhouseCluster,
@@ -12,7 +13,9 @@ import {
   type SettingReader,
   type Settings,
   shared,
+  variable,
 } from "@conversation-export/runtime";
+import { z } from "zod";
 
 /** ClickHouse as the user for migrations. */
 export type WarehouseConfig = ClickhouseServer & ClickhouseCluster;
@@ -89,6 +92,27 @@ export const readBusConfig = (env: Environment = process.env): BusConfig => {
  * @throws ConfigError that names every invalid variable
  */
 export const readQueueConfig = (env: Environment = process.env): RedisServer => serverSettings.redis(env);
+
+const operator = variable(
+  "OPERATOR",
+  z
+    .string()
+    .regex(/^[^\p{Cc}]{1,200}$/u, "must be 1 to 200 characters")
+    .optional(),
+);
+
+/**
+ * Reads who runs this command.
+ *
+ * @throws ConfigError when nobody says it
+ */
+export const readOperator = (env: Environment = process.env): string => {
+  const name = operator(env);
+  if (name !== undefined) return name;
+  throw new ConfigError([
+    "OPERATOR: is required: who runs this command, such as a name or an e-mail address; the audit tells it",
+  ]);
+};
 
 const REQUEST_SECRETS = { idSecret: shared.cursorSecret, previousIdSecret: shared.previousCursorSecret };
 

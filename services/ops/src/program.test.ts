@@ -9,6 +9,7 @@ import { createProgram } from "./program.ts";
 /** Addresses at which nothing listens. */
 const CLOSED = "127.0.0.1:9";
 const AWAY = {
+  OPERATOR: "jane@example.com",
   CLICKHOUSE_URL: `http://migrator:hunter2@${CLOSED}/export`,
   KAFKA_BROKERS: CLOSED,
   REDIS_URL: `redis://:hunter2@${CLOSED}`,
@@ -180,26 +181,50 @@ const COMMANDS = [
   ["jobs list", "REDIS_URL"],
   ["jobs show a", "REDIS_URL"],
   ["jobs follow a", "REDIS_URL"],
-  ["jobs cancel a --yes", "REDIS_URL"],
-  ["jobs retry a", "REDIS_URL"],
-  ["jobs remove a --yes", "REDIS_URL"],
+  ["jobs cancel a --yes", "CLICKHOUSE_URL"],
+  ["jobs retry a", "CLICKHOUSE_URL"],
+  ["jobs remove a --yes", "CLICKHOUSE_URL"],
   ["backfill --client a --dry-run", "CLICKHOUSE_URL"],
-  ["backfill --all-clients --yes --detach", "REDIS_URL"],
+  ["backfill --all-clients --yes --detach", "CLICKHOUSE_URL"],
   ["backfill --all-clients --source kafka --topic messages --offsets 0=1-2 --dry-run", "KAFKA_BROKERS"],
-  ["compact", "REDIS_URL"],
-  ["reconcile", "REDIS_URL"],
+  ["compact", "CLICKHOUSE_URL"],
+  ["reconcile", "CLICKHOUSE_URL"],
   ["reconcile --client a", "CLICKHOUSE_URL"],
   ["retention --dry-run", "REDIS_URL"],
   ["windows --recount", "REDIS_URL"],
   ["erase --client a --email x@example.com --yes", "CLICKHOUSE_URL"],
   [`erase ${REQUEST} --client a`, "CLICKHOUSE_URL"],
   ["erase preview --client a --email x@example.com", "CLICKHOUSE_URL"],
-  ["erase-again --since 1d --yes", "REDIS_URL"],
-  ["offsets move --to 1d --yes", "KAFKA_BROKERS"],
+  ["erase-again --since 1d --yes", "CLICKHOUSE_URL"],
+  ["offsets move --to 1d --yes", "CLICKHOUSE_URL"],
   ["dead-letters list", "KAFKA_BROKERS"],
   ["dead-letters show messages/0/1", "KAFKA_BROKERS"],
   ["dead-letters replay --dry-run", "REDIS_URL"],
 ] as const;
+
+/** A call of each command that changes something and asks for no other server before it notes that. */
+const CHANGING = [
+  "migrate",
+  "clients create a",
+  "clients set a --link-bounds same",
+  "clients delete a",
+  "keys create --client a",
+  "keys revoke key_1",
+  "campaigns create a --client b",
+  "campaigns delete a --client b",
+  "jobs cancel a --yes",
+  "jobs retry a",
+  "jobs remove a --yes",
+  "backfill --all-clients --yes --detach",
+  "compact",
+  "reconcile",
+  "retention --yes",
+  `erase approve ${REQUEST} --yes`,
+  `erase refuse ${REQUEST} --yes`,
+  "erase-again --since 1d --yes",
+  "offsets move --to 1d --yes",
+  "dead-letters replay --yes",
+];
 
 describe("servers that are away", () => {
   it("are named with the variable to check, by every command, without passwords", async () => {
@@ -243,6 +268,13 @@ describe("variables that are missing", () => {
     const { code, out, err } = await run(line.split(" "));
     expect({ code, out }).toEqual({ code: EXIT.usage, out: "" });
     expect(err).toContain(`${name}: is required`);
+  });
+
+  it.each(CHANGING)("%s names OPERATOR before it does anything", async (line) => {
+    setAll({ ...AWAY, OPERATOR: "" });
+    const { code, out, err } = await run(line.split(" "));
+    expect({ code, out }).toEqual({ code: EXIT.usage, out: "" });
+    expect(err).toContain("OPERATOR: is required: who runs this command");
   });
 
   it.each([

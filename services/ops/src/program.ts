@@ -1,4 +1,5 @@
 import { Command } from "commander";
+import { addAuditCommand } from "./audit/audit-command.ts";
 import { addCampaignCommands } from "./access/campaign-commands.ts";
 import { addClientCommands } from "./access/client-commands.ts";
 import { addKeyCommands } from "./access/key-commands.ts";
@@ -62,6 +63,7 @@ export const createProgram = (deps: CommandDeps & { readonly end: (code: ExitCod
   addDoctorCommand(program, deps, deps.end);
   addLagCommand(program, deps);
   addWindowsCommand(program, deps);
+  addAuditCommand(program, deps);
   addJobCommands(program, deps);
   program.commandsGroup("Maintain records:");
   addBackfillCommand(program, deps);

@@ -1,3 +1,4 @@
+import { userInfo } from "node:os";
 import type { Surroundings } from "./services.ts";
 
 /** The address that everything on this machine listens on. */
@@ -19,6 +20,7 @@ export function publicVariables(
   const { HOST: _host, ...shared } = common;
   return {
     ...shared,
+    OPERATOR: userInfo().username,
     CLICKHOUSE_URL: about.migratorUrl,
     CLICKHOUSE_MIGRATOR_URL: about.migratorUrl,
     CLICKHOUSE_WRITER_URL: about.writerUrl,

@@ -162,7 +162,12 @@ async function start(
     suppressionSecret: state.suppressionSecret,
   };
   const common = commonEnvironment(env, about);
-  const ops = createOps(deps, { ...env, ...common, CLICKHOUSE_URL: about.migratorUrl });
+  const ops = createOps(deps, {
+    ...env,
+    ...common,
+    CLICKHOUSE_URL: about.migratorUrl,
+    OPERATOR: "make up",
+  });
   log("applying migrations");
   await ops("migrate");
   log("creating topics");

@@ -1,3 +1,4 @@
+import { audited } from "../audit/audited.ts";
 import { createCampaignStore, createClientStore } from "@conversation-export/warehouse";
 import type { Command } from "commander";
 import { campaignKey, clientId, languageList } from "../commands/arguments.ts";
@@ -39,10 +40,14 @@ Examples:
       [],
     )
     .option("--json", "print JSON")
-    .action((key: string, options: { client: string; languages: string[] } & JsonOption) => {
-      const { client, languages, json = false } = options;
-      return withCampaigns((all) => all.create({ clientId: client, key, languages, json }));
-    });
+    .action(
+      (key: string, options: { client: string; languages: string[] } & JsonOption, command: Command) => {
+        const { client, languages, json = false } = options;
+        return audited(command, deps, () =>
+          withCampaigns((all) => all.create({ clientId: client, key, languages, json })),
+        );
+      },
+    );
   campaigns
     .command("list")
     .description("all campaigns, deleted ones too")
@@ -57,7 +62,9 @@ Examples:
     .argument("<key>", "the campaign", campaignKey)
     .requiredOption("--client <id>", "the client that owns it", clientId)
     .option("--json", "print JSON")
-    .action((key: string, options: { client: string } & JsonOption) =>
-      withCampaigns((all) => all.delete(options.client, key, options.json ?? false)),
+    .action((key: string, options: { client: string } & JsonOption, command: Command) =>
+      audited(command, deps, () =>
+        withCampaigns((all) => all.delete(options.client, key, options.json ?? false)),
+      ),
     );
 };

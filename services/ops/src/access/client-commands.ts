@@ -1,3 +1,4 @@
+import { audited } from "../audit/audited.ts";
 import { LINK_BOUNDS } from "@conversation-export/domain";
 import type { Command } from "commander";
 import { clientId } from "../commands/arguments.ts";
@@ -32,8 +33,10 @@ Examples:
     LINK_BOUNDS,
   )
     .option("--json", "print JSON")
-    .action((id: string, options: SettingOptions) =>
-      withClients((all) => all.create(id, settingsOf(options), options.json ?? false)),
+    .action((id: string, options: SettingOptions, command: Command) =>
+      audited(command, deps, () =>
+        withClients((all) => all.create(id, settingsOf(options), options.json ?? false)),
+      ),
     );
   addSettings(
     clients
@@ -48,7 +51,7 @@ Examples:
       if (Object.keys(settings).length === 0) {
         command.error("error: give --link-bounds or --rate-limit or --retention-days");
       }
-      return withClients((all) => all.set(id, settings, options.json ?? false));
+      return audited(command, deps, () => withClients((all) => all.set(id, settings, options.json ?? false)));
     });
   clients
     .command("list")
@@ -60,5 +63,7 @@ Examples:
     .description("delete a client; its keys are answered with 404, keys and records stay")
     .argument("<id>", "the client", clientId)
     .option("--json", "print JSON")
-    .action((id: string, { json = false }: { json?: boolean }) => withClients((all) => all.delete(id, json)));
+    .action((id: string, { json = false }: { json?: boolean }, command: Command) =>
+      audited(command, deps, () => withClients((all) => all.delete(id, json))),
+    );
 };

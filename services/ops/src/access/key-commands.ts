@@ -1,3 +1,4 @@
+import { audited } from "../audit/audited.ts";
 import { SCOPES } from "@conversation-export/warehouse";
 import type { Command } from "commander";
 import { clientId, labelText, listOf } from "../commands/arguments.ts";
@@ -33,9 +34,11 @@ Examples:
       ["export"],
     )
     .option("--json", "print JSON")
-    .action((options: { client: string; label: string; scopes: string[] } & JsonOption) => {
+    .action((options: { client: string; label: string; scopes: string[] } & JsonOption, command: Command) => {
       const { client, label, scopes, json = false } = options;
-      return withKeys((all) => all.create({ clientId: client, label, scopes, json }));
+      return audited(command, deps, () =>
+        withKeys((all) => all.create({ clientId: client, label, scopes, json })),
+      );
     });
   keys
     .command("list")
@@ -50,7 +53,7 @@ Examples:
     .description("revoke a key for good")
     .argument("<key-id>", "as `keys list` shows it")
     .option("--json", "print JSON")
-    .action((keyId: string, { json = false }: { json?: boolean }) =>
-      withKeys((all) => all.revoke(keyId, json)),
+    .action((keyId: string, { json = false }: { json?: boolean }, command: Command) =>
+      audited(command, deps, () => withKeys((all) => all.revoke(keyId, json))),
     );
 };

@@ -1,3 +1,4 @@
+import { audited } from "../audit/audited.ts";
 import { type BackfillData, type BackfillWindow, backfillJob } from "@conversation-export/queue";
 import { type Command, Option } from "commander";
 import { clientId, instant, offsetRange, type OffsetRange, topicName, wholeNumber } from "./arguments.ts";
@@ -171,6 +172,6 @@ Examples:
       }
       await requirePlaces(data);
       await warnUnlessRegistered(options.client, deps);
-      return startJob(backfillJob, data, options, deps);
+      return audited(command, deps, () => startJob(backfillJob, data, options, deps));
     });
 };

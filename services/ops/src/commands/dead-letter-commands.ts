@@ -1,3 +1,4 @@
+import { audited } from "../audit/audited.ts";
 import { createLetterReader, type Letter, type LetterReader } from "@conversation-export/bus";
 import { REJECTION_REASONS } from "@conversation-export/domain";
 import {
@@ -229,7 +230,9 @@ again becomes a new letter whose count of replays is one higher.`,
           maxReplays,
           dryRun,
         };
-        return startJob(replayJob, data, options, deps, (result) => nothingReplayed(result, data));
+        return audited(command, deps, () =>
+          startJob(replayJob, data, options, deps, (result) => nothingReplayed(result, data)),
+        );
       },
     );
 };

@@ -1,3 +1,4 @@
+import { audited } from "../audit/audited.ts";
 import {
   JOB_NAMES,
   JOB_STATES,
@@ -31,6 +32,8 @@ const withJobs = (work: (jobs: JobClient) => Promise<void>): Promise<void> =>
 /** Adds the command `jobs`. */
 export const addJobCommands = (program: Command, deps: CommandDeps): void => {
   const { print } = deps;
+  const changing = (command: Command, work: (jobs: JobClient) => Promise<void>): Promise<void> =>
+    audited(command, deps, () => withJobs(work));
   const jobs = program
     .command("jobs")
     .description("the jobs of the queues: running, waiting and ended")
@@ -95,9 +98,9 @@ Examples:
     .argument("<job>", "its id", jobId)
     .option(...YES_FLAG)
     .option("--json", "print JSON")
-    .action((id: string, options: YesOption & JsonOption) => {
+    .action((id: string, options: YesOption & JsonOption, command: Command) => {
       requireYes(options, `this stops the job ${id}`);
-      return withJobs(async (client) => {
+      return changing(command, async (client) => {
         const { name } = await found(client, id);
         if ((await client.cancel(name, id)) !== "cancelling") {
           throw new CommandError(`the job ${id} has ended already: \`export-ops jobs show ${id}\` tells how`);
@@ -115,8 +118,8 @@ Examples:
     .description("continue a failed or cancelled job from where it stopped")
     .argument("<job>", "its id", jobId)
     .option("--json", "print JSON")
-    .action((id: string, { json }: JsonOption) =>
-      withJobs(async (client) => {
+    .action((id: string, { json }: JsonOption, command: Command) =>
+      changing(command, async (client) => {
         const { name, state } = await found(client, id);
         if ((await client.retry(name, id)) !== "retried") {
           const what = state === "completed" ? "is done" : `is ${state}`;
@@ -136,9 +139,9 @@ Examples:
     .argument("<job>", "its id", jobId)
     .option(...YES_FLAG)
     .option("--json", "print JSON")
-    .action((id: string, options: YesOption & JsonOption) => {
+    .action((id: string, options: YesOption & JsonOption, command: Command) => {
       requireYes(options, `this removes the job ${id}, which cannot be retried afterwards`);
-      return withJobs(async (client) => {
+      return changing(command, async (client) => {
         const { name, state, endedAt } = await found(client, id);
         // The job may have been retried since `found`: a running job is not removed.
         if (endedAt === null || (await client.remove(name, id)) === "active") {

@@ -1,4 +1,5 @@
-import type { PartitionOffset } from "@conversation-export/bus";
+import { audited } from "../audit/audited.ts";
+import type { Admin, PartitionOffset } from "@conversation-export/bus";
 import type { Command } from "commander";
 import { instant } from "./arguments.ts";
 import type { CommandDeps, JsonOption } from "./command-deps.ts";
@@ -43,7 +44,7 @@ Examples:
   export-ops offsets move --to 2026-11-01T02:00:00Z --dry-run
   export-ops offsets move --to 2026-11-01T02:00:00Z --yes`,
     )
-    .action(async (options: { to: string; dryRun?: true } & YesOption & JsonOption) => {
+    .action(async (options: { to: string; dryRun?: true } & YesOption & JsonOption, command: Command) => {
       const { to, dryRun = false, json = false } = options;
       if (!dryRun) {
         requireYes(
@@ -52,7 +53,7 @@ Examples:
         );
       }
       const bus = readBusConfig();
-      const moves = await withAdmin(bus, async (admin) => {
+      const move = async (admin: Admin): Promise<Move[]> => {
         const known = await fetchLag(admin, bus);
         const found = await withRangeReader(bus, (reader) =>
           Promise.all(bus.topics.map((topic) => reader.offsetsAt(topic, Date.parse(to)))),
@@ -78,7 +79,8 @@ Examples:
           );
         }
         return all;
-      });
+      };
+      const moves = await audited(command, deps, () => withAdmin(bus, move));
       if (json) {
         const partitions = moves.map(({ topic, partition, from, offset }) => ({
           topic,

@@ -1,8 +1,9 @@
+import { audited } from "../audit/audited.ts";
 import type { Command } from "commander";
 import { clusterName, wholeNumber } from "./arguments.ts";
 import type { CommandDeps, JsonOption } from "./command-deps.ts";
 import { readBusConfig, readWarehouseConfig } from "../config.ts";
-import { printGrants } from "../setup/grants.ts";
+import { printGrants, printRedisUsers } from "../setup/grants.ts";
 import { applyMigrations } from "../setup/migrate.ts";
 import { putSchemas } from "../setup/schemas.ts";
 import { createTopics } from "../setup/topics.ts";
@@ -27,9 +28,11 @@ Examples:
   export-ops migrate
   export-ops migrate --cluster main`,
     )
-    .action(async ({ cluster, json = false }: { cluster?: string; json?: boolean }) => {
+    .action(async ({ cluster, json = false }: { cluster?: string; json?: boolean }, command: Command) => {
       const config = readWarehouseConfig();
-      await applyMigrations({ ...config, cluster: cluster ?? config.cluster }, json, deps);
+      await audited(command, { ...deps, tablesMayBeMissing: true }, () =>
+        applyMigrations({ ...config, cluster: cluster ?? config.cluster }, json, deps),
+      );
     });
 
   program
@@ -40,6 +43,7 @@ Examples:
       "the ClickHouse cluster (default: CLUSTER, else a single server)",
       clusterName,
     )
+    .option("--redis", "print the users of Redis instead, as its file of users (aclfile) takes them")
     .option("--json", "print JSON")
     .addHelpText(
       "after",
@@ -49,9 +53,11 @@ name than the printed one gets its rights by that name.
 
 Examples:
   export-ops grants
+  export-ops grants --redis > users.acl
   export-ops grants | clickhouse-client --host clickhouse --user admin --multiquery`,
     )
-    .action(({ cluster, json = false }: { cluster?: string; json?: boolean }) => {
+    .action(({ cluster, redis, json = false }: { cluster?: string; redis?: true; json?: boolean }) => {
+      if (redis === true) return printRedisUsers(json, print);
       const config = readWarehouseConfig();
       printGrants({ ...config, cluster: cluster ?? config.cluster }, json, print);
     });

@@ -1,3 +1,4 @@
+import { audited } from "../audit/audited.ts";
 import { compactJob, reconcileJob, type ReconcileResult, retentionJob } from "@conversation-export/queue";
 import type { Command } from "commander";
 import { clientId, instant } from "./arguments.ts";
@@ -52,7 +53,7 @@ Examples:
           since === undefined && until === undefined
             ? null
             : { from: since ?? "1970-01-01T00:00:00Z", to: until ?? "2106-01-01T00:00:00Z" };
-        return startJob(compactJob, { range, force, dryRun }, options, deps);
+        return audited(command, deps, () => startJob(compactJob, { range, force, dryRun }, options, deps));
       },
     );
 
@@ -84,7 +85,7 @@ Examples:
         clientId: options.client ?? null,
       };
       await warnUnlessRegistered(options.client, deps);
-      return startJob(reconcileJob, data, options, deps, nothingCompared);
+      return audited(command, deps, () => startJob(reconcileJob, data, options, deps, nothingCompared));
     });
 
   program
@@ -104,11 +105,18 @@ Examples:
   export-ops retention --dry-run
   export-ops retention --client acme --yes`,
     )
-    .action((options: { client?: string; dryRun?: true } & YesOption & DetachOption & JsonOption) => {
-      const { client, dryRun = false } = options;
-      if (!dryRun) {
-        requireYes(options, "this deletes records for good; --dry-run shows how many");
-      }
-      return startJob(retentionJob, { clientId: client ?? null, dryRun }, options, deps);
-    });
+    .action(
+      (
+        options: { client?: string; dryRun?: true } & YesOption & DetachOption & JsonOption,
+        command: Command,
+      ) => {
+        const { client, dryRun = false } = options;
+        if (!dryRun) {
+          requireYes(options, "this deletes records for good; --dry-run shows how many");
+        }
+        return audited(command, deps, () =>
+          startJob(retentionJob, { clientId: client ?? null, dryRun }, options, deps),
+        );
+      },
+    );
 };

@@ -4,6 +4,7 @@ import {
   type RequestStore,
 } from "@conversation-export/warehouse";
 import type { Command } from "commander";
+import { audited } from "../audit/audited.ts";
 import type { CommandDeps, JsonOption } from "../commands/command-deps.ts";
 import { readQueueConfig, readWarehouseConfig } from "../config.ts";
 import { withJobClient, withWarehouse } from "../connect/connections.ts";
@@ -39,10 +40,10 @@ export const addApprovalCommands = (erase: Command, deps: CommandDeps): void => 
     .option(...YES_FLAG)
     .option("--json", "print JSON")
     .addHelpText("after", "\nLook first: export-ops erase preview <request-id>")
-    .action(async (id: string, options: YesOption & DetachOption & JsonOption) => {
+    .action(async (id: string, options: YesOption & DetachOption & JsonOption, command: Command) => {
       requireYes(options, `this erases all records that ${id} reaches, which cannot be undone`);
       const redis = readQueueConfig();
-      await withRequests((requests) =>
+      const approve = (requests: RequestStore): Promise<void> =>
         withJobClient(redis, async (jobs) => {
           await jobs.counts();
           const found = await findWaiting(requests, id);
@@ -50,8 +51,8 @@ export const addApprovalCommands = (erase: Command, deps: CommandDeps): void => 
           const approved = { ...found, status: "approved" } as const;
           await queueRequest(jobs, approved, requests);
           await attendRequest(jobs, approved, requests, options, deps);
-        }),
-      );
+        });
+      await audited(command, deps, () => withRequests(approve));
     });
 
   erase
@@ -60,13 +61,14 @@ export const addApprovalCommands = (erase: Command, deps: CommandDeps): void => 
     .argument("<request-id>", "the request", requestId)
     .option(...YES_FLAG)
     .option("--json", "print JSON")
-    .action(async (id: string, options: YesOption & JsonOption) => {
+    .action(async (id: string, options: YesOption & JsonOption, command: Command) => {
       requireYes(options, `this ends ${id} for good, and its customer is told so by its status`);
-      await withRequests(async (requests) => {
+      const refuse = async (requests: RequestStore): Promise<void> => {
         const found = await findWaiting(requests, id);
         await requests.setStatus(found.clientId, id, "refused");
         const refused = (await requests.find(found.clientId, id)) ?? found;
         print(options.json === true ? renderJson(requestFields(refused)) : `${id} is ${refused.status}`);
-      });
+      };
+      await audited(command, deps, () => withRequests(refuse));
     });
 };

@@ -1,3 +1,4 @@
+import { audited } from "../audit/audited.ts";
 import { erasureJob } from "@conversation-export/queue";
 import type { Command } from "commander";
 import { instant } from "../commands/arguments.ts";
@@ -26,14 +27,15 @@ Examples:
   export-ops erase-again --since 2026-11-01T02:00:00Z --dry-run
   export-ops erase-again --since 2026-11-01T02:00:00Z --yes`,
     )
-    .action((options: { since: string; dryRun?: true } & YesOption & DetachOption & JsonOption) => {
-      const { since, dryRun = false } = options;
-      if (!dryRun) requireYes(options, "this erases records for good; --dry-run shows how many");
-      return startJob(
-        erasureJob,
-        { clientId: null, requestId: null, again: { since, dryRun } },
-        options,
-        deps,
-      );
-    });
+    .action(
+      (
+        options: { since: string; dryRun?: true } & YesOption & DetachOption & JsonOption,
+        command: Command,
+      ) => {
+        const { since, dryRun = false } = options;
+        if (!dryRun) requireYes(options, "this erases records for good; --dry-run shows how many");
+        const data = { clientId: null, requestId: null, again: { since, dryRun } };
+        return audited(command, deps, () => startJob(erasureJob, data, options, deps));
+      },
+    );
 };

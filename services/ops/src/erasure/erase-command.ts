@@ -1,3 +1,4 @@
+import { audited } from "../audit/audited.ts";
 import type { DataSubject } from "@conversation-export/domain";
 import { createRequestStore, type DataSubjectRequest } from "@conversation-export/warehouse";
 import type { Command } from "commander";
@@ -79,28 +80,31 @@ Examples:
       // Only the id of a new request is made with the secret.
       const secrets = id === undefined ? readRequestSecrets() : { idSecret: "" };
       const subject = id === undefined ? await subjectOf(options) : undefined;
-      await requireClient(client);
-      await withWarehouse(warehouse, async (session) => {
-        const requests = createRequestStore({ session, now: () => now().getTime(), ...secrets });
-        const found = id === undefined ? null : await requests.find(client, id);
-        if (id !== undefined && found === null) {
-          throw new CommandError(`the client ${client} has no request ${id}`);
-        }
-        if (found !== null && options.yes === true) requireOpen(found);
-        if (found !== null && (options.yes !== true || found.status === "completed")) {
-          const view = requestFields(found);
-          const rows = Object.entries(view).map(([name, value]) => [name.replaceAll("_", " "), value]);
-          print(options.json === true ? renderJson(view) : renderColumns(rows));
-          return;
-        }
-        await withJobClient(redis, async (jobs) => {
-          // Checks Redis first, so that no request is stored without a job.
-          await jobs.counts();
-          const request = found ?? (await requests.open(client, subject as DataSubject));
-          await queueRequest(jobs, request, requests);
-          await attendRequest(jobs, request, requests, options, deps);
+      const erase = () =>
+        withWarehouse(warehouse, async (session) => {
+          const requests = createRequestStore({ session, now: () => now().getTime(), ...secrets });
+          const found = id === undefined ? null : await requests.find(client, id);
+          if (id !== undefined && found === null) {
+            throw new CommandError(`the client ${client} has no request ${id}`);
+          }
+          if (found !== null && options.yes === true) requireOpen(found);
+          if (found !== null && (options.yes !== true || found.status === "completed")) {
+            const view = requestFields(found);
+            const rows = Object.entries(view).map(([name, value]) => [name.replaceAll("_", " "), value]);
+            print(options.json === true ? renderJson(view) : renderColumns(rows));
+            return;
+          }
+          await withJobClient(redis, async (jobs) => {
+            // Checks Redis first, so that no request is stored without a job.
+            await jobs.counts();
+            const request = found ?? (await requests.open(client, subject as DataSubject));
+            await queueRequest(jobs, request, requests);
+            await attendRequest(jobs, request, requests, options, deps);
+          });
         });
-      });
+      await requireClient(client);
+      // Without --yes a request is only shown.
+      await (options.yes === true ? audited(command, deps, erase) : erase());
     });
   addPreviewCommand(erase, deps);
   addApprovalCommands(erase, deps);

@@ -1,5 +1,6 @@
 import type { RequestStatus } from "@conversation-export/domain";
 import type { Session } from "../../session/session.ts";
+import { auditSource } from "../../access/audit-store.ts";
 import { createDeletion } from "../deletion.ts";
 import { subjectOfRow, UNFINISHED, versionOf } from "../../access/request-rows.ts";
 import { KIND, RUN } from "./erasure-keys.ts";
@@ -98,6 +99,17 @@ export function createRequestCompletion(deps: {
     );
   };
 
+  /** Notes each request of the run that meets `condition` in the audit. Who asked for it is the client, or an operator. */
+  const note = (state: "begun" | "done", condition: string, runId: string): Promise<void> =>
+    session.command(
+      "requests.note",
+      `INSERT INTO audit (run_id, state, actor, source, command, arguments)
+        SELECT concat(client_id, ' ', request_id), '${state}', 'jobs', {source:String}, 'erasure',
+          toJSONString(map('client_id', client_id, 'request_id', request_id))
+        FROM data_subject_requests FINAL WHERE ${condition} AND ${OF_RUN}`,
+      { parameters: { run: runId, source: auditSource() }, settings: { async_insert: 0 } },
+    );
+
   return {
     async open(overdueBefore) {
       const [row] = await session.rows<Record<"open" | "awaiting" | "overdue" | "oldest", string>>(
@@ -149,10 +161,14 @@ export function createRequestCompletion(deps: {
         `client_id = {client:String} AND request_id IN {ids:Array(String)} AND ${oneOf(UNSCREENED)}`,
         { parameters: { client: clientId, ids: requestIds } },
       ),
-    begin: (runId) =>
-      advance("running", `${oneOf(BEFORE_RUNNING)} AND ${OF_RUN}`, { parameters: { run: runId } }),
-    complete: (runId) =>
-      advance("completed", `${UNFINISHED} AND ${OF_RUN}`, { ends: true, parameters: { run: runId } }),
+    async begin(runId) {
+      await note("begun", oneOf(BEFORE_RUNNING), runId);
+      await advance("running", `${oneOf(BEFORE_RUNNING)} AND ${OF_RUN}`, { parameters: { run: runId } });
+    },
+    async complete(runId) {
+      await advance("completed", `${UNFINISHED} AND ${OF_RUN}`, { ends: true, parameters: { run: runId } });
+      await note("done", oneOf(["completed"]), runId);
+    },
     async scrub(signal) {
       const done = `SELECT client_id, request_id FROM data_subject_requests WHERE ${oneOf(["completed", "refused"])}`;
       const condition = `${NAMES_SUBJECT} AND (client_id, request_id) IN (${done})`;

@@ -1,0 +1,74 @@
+import { randomUUID } from "node:crypto";
+import { type AuditNote, createAuditStore, isSetupError } from "@conversation-export/warehouse";
+import type { Command } from "commander";
+import { readOperator, readWarehouseConfig, type WarehouseConfig } from "../config.ts";
+import { withWarehouse } from "../connect/connections.ts";
+import { explain } from "../explain/explain.ts";
+import type { Print } from "../output/print.ts";
+
+/** Options that name a person. */
+const PERSONAL: ReadonlySet<string> = new Set(["email", "chatterId", "endUserId"]);
+
+/** `keys create` for the command that was given as `export-ops keys create …`. */
+const nameOf = (command: Command): string => {
+  const above = command.parent;
+  return above === null || above.parent === null ? command.name() : `${nameOf(above)} ${command.name()}`;
+};
+
+/** Arguments and options as they were given, without names of persons. */
+export const argumentsOf = (command: Command): Record<string, unknown> => {
+  const given = Object.entries(command.opts()).filter(
+    ([name]) => command.getOptionValueSource(name) === "cli",
+  );
+  return {
+    ...(command.args.length > 0 && { arguments: command.args }),
+    ...Object.fromEntries(given.map(([name, value]) => [name, PERSONAL.has(name) ? "(a person)" : value])),
+  };
+};
+
+const write = (server: WarehouseConfig, note: AuditNote): Promise<void> =>
+  withWarehouse(server, (session) => createAuditStore({ session }).note([note]));
+
+/**
+ * Carries out what changes something, with a note in the audit before and after. A dry run is not noted.
+ *
+ * @param deps.tablesMayBeMissing for the command that makes them: then there is no note before
+ * @throws ConfigError when nobody says who the operator is
+ * @throws CommandError when the note cannot be written, before anything is changed
+ */
+export const audited = async <T>(
+  command: Command,
+  { say, tablesMayBeMissing = false }: { readonly say: Print; readonly tablesMayBeMissing?: boolean },
+  work: () => Promise<T>,
+): Promise<T> => {
+  if (command.opts()["dryRun"] === true) return work();
+  const actor = readOperator();
+  const server = readWarehouseConfig();
+  const begun: AuditNote = {
+    runId: randomUUID(),
+    state: "begun",
+    actor,
+    command: nameOf(command),
+    arguments: argumentsOf(command),
+    result: "",
+  };
+  try {
+    await write(server, begun);
+  } catch (error) {
+    const cause = error instanceof Error ? error.cause : undefined;
+    if (!tablesMayBeMissing || !isSetupError(cause)) throw error;
+  }
+  const end = (note: Pick<AuditNote, "state" | "result">): Promise<void> =>
+    write(server, { ...begun, ...note }).catch((error: unknown) =>
+      say(`warning: the audit does not tell how this ended: ${explain(error) ?? String(error)}`),
+    );
+  let result: T;
+  try {
+    result = await work();
+  } catch (error) {
+    await end({ state: "failed", result: (explain(error) ?? String(error)).slice(0, 500) });
+    throw error;
+  }
+  await end({ state: "done", result: "" });
+  return result;
+};
