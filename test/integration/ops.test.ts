@@ -193,7 +193,7 @@ describe("clients and keys", () => {
       /^created the client acme\nif its job .*`--link-bounds advancing`.*\n$/,
     );
     const key = await createKey("--client", "acme");
-    expect(Object.keys(key)).toEqual(["key", "key_id", "client_id", "scopes", "created_at"]);
+    expect(Object.keys(key)).toEqual(["key", "key_id", "client_id", "scopes", "created_at", "expires_at"]);
     expect(key).toMatchObject({ client_id: "acme", scopes: ["export"] });
     expect(await find(key.key)).toMatchObject({
       clientId: "acme",
@@ -207,6 +207,31 @@ describe("clients and keys", () => {
     expect(await find(key.key)).toBeNull();
     expect(await complaint(["keys", "revoke", key.key_id])).toContain(key.key_id);
     expect(await list("keys", "list", "--client", "acme")).toMatchObject([{ state: "revoked" }]);
+  });
+
+  it("give a key that ends, into a file of its owner alone or as a Secret", async () => {
+    await output(["clients", "create", "ending"]);
+    const path = join(stack.dir, "ending.key");
+    const made = ["keys", "create", "--client", "ending", "--expires", "90d"];
+    const told = await output([...made, "--out", path]);
+    const key = (await readFile(path, "utf8")).trim();
+    expect((await stat(path)).mode & 0o777).toBe(0o600);
+    expect(told).not.toContain(key);
+    expect(await find(key)).toMatchObject({ clientId: "ending" });
+    expect(await complaint([...made, "--out", path])).toContain("name a new file");
+    const manifest = await output([...made, "--secret", "ending-key"]);
+    expect(manifest).toMatch(
+      /^apiVersion: v1\nkind: Secret\nmetadata:\n {2}name: ending-key\n[^]*\n {2}key: \S+\n$/,
+    );
+    expect(await find(/key: (\S+)/.exec(manifest)?.[1] ?? "")).toMatchObject({ clientId: "ending" });
+
+    const [one, ...others] = await list("keys", "list", "--client", "ending");
+    expect(others).toHaveLength(1);
+    expect(one).toMatchObject({ state: "active", age_days: 0 });
+    const days = (Date.parse(String(one?.["expires_at"])) - Date.now()) / 86_400_000;
+    expect(days).toBeGreaterThan(89.9);
+    expect(days).toBeLessThan(90);
+    expect(await output(["keys", "list", "--client", "ending"])).toMatch(/ 0 days +20\d\d-/);
   });
 
   it("print a key once and store its hash alone", async () => {

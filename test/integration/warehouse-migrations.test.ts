@@ -556,6 +556,7 @@ describe("clients and keys, in unmerged parts", () => {
       scopes: ["read", "a'b"],
       revoked: false,
       createdAt: "2026-10-04T00:00:00.000Z",
+      expiresAt: null,
     };
     await store.addKey(hash, key);
     expect(await reader.findKey(hash)).toMatchObject({ clientId: client.clientId, clientDeleted: true });
@@ -596,5 +597,11 @@ describe("clients and keys, in unmerged parts", () => {
     expect(await store.revokeKey("unknown")).toBe(false);
     expect(await store.listKeys(null)).toEqual([{ ...key, revoked: true }]);
     expect(await reader.findKey("b".repeat(64))).toBeNull();
+
+    const ends = (hash: string, ms: number) =>
+      store.addKey(hash, { ...key, keyId: hash, expiresAt: new Date(Date.now() + ms).toISOString() });
+    await Promise.all([ends("c".repeat(64), 60_000), ends("d".repeat(64), -1_000)]);
+    expect(await reader.findKey("c".repeat(64))).toMatchObject({ clientId: client.clientId });
+    expect(await reader.findKey("d".repeat(64))).toBeNull();
   });
 });

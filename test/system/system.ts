@@ -145,6 +145,7 @@ export const startSystem = async (
         scopes,
         revoked: false,
         createdAt,
+        expiresAt: null,
       });
       return key;
     },

@@ -38,6 +38,8 @@ export type KeyRow = {
   readonly revoked: boolean;
   /** ISO 8601 */
   readonly createdAt: string;
+  /** ISO 8601; null: never. */
+  readonly expiresAt: string | null;
 };
 
 /**
@@ -73,7 +75,11 @@ type StoredKey = {
   scopes: string[];
   revoked: boolean | number;
   created_at: string;
+  expires_at: string;
 };
+
+/** Stands for a key that does not expire. */
+const NEVER = "1970-01-01 00:00:00.000";
 
 /** Converts a DateTime64 of a JSON row (UTC) to ISO 8601. */
 export function toIso(text: string): string {
@@ -103,6 +109,7 @@ function toKey(row: StoredKey): KeyRow {
     scopes: row.scopes,
     revoked: Boolean(row.revoked),
     createdAt: toIso(row.created_at),
+    expiresAt: row.expires_at === NEVER ? null : toIso(row.expires_at),
   };
 }
 
@@ -175,6 +182,7 @@ export function createClientStore(deps: {
         scopes: key.scopes,
         revoked: key.revoked,
         created_at: fromIso(key.createdAt),
+        expires_at: key.expiresAt === null ? NEVER : fromIso(key.expiresAt),
       });
     },
     async revokeKey(keyId) {
@@ -185,11 +193,11 @@ export function createClientStore(deps: {
       );
       const [row] = rows;
       if (row === undefined) return false;
-      const { key_hash, key_id, client_id, label, scopes, created_at } = row;
+      const { key_hash, key_id, client_id, label, scopes, created_at, expires_at } = row;
       await insert(
         "keys.revoke",
         "api_keys",
-        { key_hash, key_id, client_id, label, scopes, created_at, revoked: true },
+        { key_hash, key_id, client_id, label, scopes, created_at, expires_at, revoked: true },
         Number(row.version),
       );
       return true;

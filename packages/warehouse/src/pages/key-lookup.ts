@@ -6,7 +6,7 @@ const KEY_AND_CLIENT = `SELECT k.key_id AS key_id, k.client_id AS client_id, k.s
     c.client_id = '' OR c.deleted AS deleted, c.link_bounds AS link_bounds, c.rate_limits AS rate_limits
   FROM (SELECT * FROM api_keys FINAL WHERE key_hash = {hash:String}) AS k
   LEFT JOIN (SELECT * FROM clients FINAL) AS c ON c.client_id = k.client_id
-  WHERE NOT k.revoked`;
+  WHERE NOT k.revoked AND (k.expires_at = toDateTime64(0, 3, 'UTC') OR k.expires_at > now64(3))`;
 
 type StoredKeyAndClient = {
   readonly key_id: string;
@@ -28,7 +28,7 @@ function toApiClient(row: StoredKeyAndClient): ApiClient {
   };
 }
 
-/** Finds a key by its SHA-256, with its client; null: unknown or revoked. */
+/** Finds a key by its SHA-256, with its client; null: unknown, revoked or expired. */
 export const findKey = async (session: Session, hash: string): Promise<ApiClient | null> => {
   const [row] = await session.rows<StoredKeyAndClient>("keys.look_up", KEY_AND_CLIENT, {
     parameters: { hash },

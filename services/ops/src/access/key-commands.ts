@@ -1,10 +1,19 @@
 import { audited } from "../audit/audited.ts";
 import { SCOPES } from "@conversation-export/warehouse";
 import type { Command } from "commander";
-import { clientId, labelText, listOf } from "../commands/arguments.ts";
+import { clientId, future, labelText, listOf, secretName } from "../commands/arguments.ts";
 import type { CommandDeps, JsonOption } from "../commands/command-deps.ts";
 import { withClientStore } from "./client-store.ts";
 import { createKeys } from "./keys.ts";
+
+type CreateOptions = {
+  readonly client: string;
+  readonly label: string;
+  readonly scopes: string[];
+  readonly expires?: string;
+  readonly out?: string;
+  readonly secret?: string;
+} & JsonOption;
 
 /** Adds the command `keys`. */
 export const addKeyCommands = (program: Command, deps: CommandDeps): void => {
@@ -19,6 +28,8 @@ export const addKeyCommands = (program: Command, deps: CommandDeps): void => {
       `
 Examples:
   export-ops keys create --client acme --scopes export,end_users --label "nightly copy"
+  export-ops keys create --client acme --expires 90d --out acme.key
+  export-ops keys create --client acme --secret acme-key | kubectl apply -f -
   export-ops keys list --client acme
   export-ops keys revoke key_0123456789abcdef`,
     );
@@ -33,11 +44,20 @@ Examples:
       listOf(SCOPES, "scope"),
       ["export"],
     )
+    .option(
+      "--expires <when>",
+      "when it stops to work: 90d, 2027-03-01 or an instant (default: never)",
+      future(deps.now),
+    )
+    .option("--out <file>", "write the key to a new file that only you can read, instead of printing it")
+    .option("--secret <name>", "write it as a Secret of Kubernetes with this name, field `key`", secretName)
     .option("--json", "print JSON")
-    .action((options: { client: string; label: string; scopes: string[] } & JsonOption, command: Command) => {
-      const { client, label, scopes, json = false } = options;
+    .action((options: CreateOptions, command: Command) => {
+      const { client, label, scopes, expires = null, out = null, secret = null, json = false } = options;
       return audited(command, deps, () =>
-        withKeys((all) => all.create({ clientId: client, label, scopes, json })),
+        withKeys((all) =>
+          all.create({ clientId: client, label, scopes, expiresAt: expires, out, secret, json }),
+        ),
       );
     });
   keys

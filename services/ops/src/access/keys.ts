@@ -1,15 +1,24 @@
 import { randomBytes } from "node:crypto";
 import { createKey } from "@conversation-export/runtime";
-import type { ClientStore } from "@conversation-export/warehouse";
+import type { ClientStore, KeyRow } from "@conversation-export/warehouse";
 import { CommandError } from "../explain/explain.ts";
+import { intoFile, secretManifest } from "./key-file.ts";
 import { type Print, renderJson, renderTable } from "../output/print.ts";
 
 export type NewKey = {
   readonly clientId: string;
   readonly label: string;
   readonly scopes: readonly string[];
+  /** ISO 8601; null: never. */
+  readonly expiresAt: string | null;
+  /** A file to write the key to; null: standard output. */
+  readonly out: string | null;
+  /** The name of a Secret of Kubernetes, as which the key is written; null: the key alone. */
+  readonly secret: string | null;
   readonly json: boolean;
 };
+
+const DAY_MS = 86_400_000;
 
 export type Keys = {
   create(key: NewKey): Promise<void>;
@@ -33,20 +42,34 @@ export const createKeys = (deps: { store: ClientStore; print: Print; now: () => 
     throw new CommandError(`${state}: make it with \`export-ops clients create ${clientId}\``);
   };
 
+  const stateOf = ({ revoked, expiresAt }: KeyRow): string => {
+    if (revoked) return "revoked";
+    return expiresAt !== null && Date.parse(expiresAt) <= now().getTime() ? "expired" : "active";
+  };
+
   return {
-    create: async ({ clientId, label, scopes, json }) => {
+    create: async ({ clientId, label, scopes, expiresAt, out, secret, json }) => {
       await requireClient(clientId);
       const { key, hash } = createKey();
       const keyId = `key_${randomBytes(8).toString("hex")}`;
       const createdAt = now().toISOString();
-      await store.addKey(hash, { keyId, clientId, label, scopes, revoked: false, createdAt });
+      const text = secret === null ? `${key}\n` : secretManifest(secret, key);
+      const add = async (): Promise<string> => {
+        await store.addKey(hash, { keyId, clientId, label, scopes, revoked: false, createdAt, expiresAt });
+        return text;
+      };
+      if (out === null) await add();
+      else await intoFile(out, add);
       if (json) {
-        return print(
-          renderJson({ key, key_id: keyId, client_id: clientId, scopes: [...scopes], created_at: createdAt }),
-        );
+        const view = { key_id: keyId, client_id: clientId, scopes: [...scopes], created_at: createdAt };
+        const place = out === null ? { key } : { file: out };
+        return print(renderJson({ ...place, ...view, expires_at: expiresAt }));
       }
-      print(key);
-      print(`${keyId} of the client ${clientId}; the key is not stored and is not shown again`);
+      if (out === null) print(text.trimEnd());
+      const end = expiresAt === null ? "it does not expire" : `it expires at ${expiresAt}`;
+      const where = out === null ? "is not stored and is not shown again" : `stands in ${out} alone`;
+      if (secret === null || out !== null)
+        print(`${keyId} of the client ${clientId}; the key ${where}; ${end}`);
     },
     list: async (clientId, json) => {
       if (clientId !== null && (await store.findClient(clientId)) === null) {
@@ -57,10 +80,12 @@ export const createKeys = (deps: { store: ClientStore; print: Print; now: () => 
       const keys = (await store.listKeys(clientId)).map((key) => ({
         key_id: key.keyId,
         client_id: key.clientId,
-        state: key.revoked ? "revoked" : "active",
+        state: stateOf(key),
         label: key.label,
         scopes: key.scopes,
         created_at: key.createdAt,
+        age_days: Math.floor((now().getTime() - Date.parse(key.createdAt)) / DAY_MS),
+        expires_at: key.expiresAt,
       }));
       if (json) return print(renderJson(keys));
       const rows = keys.map((key) => [
@@ -69,9 +94,11 @@ export const createKeys = (deps: { store: ClientStore; print: Print; now: () => 
         key.state,
         key.scopes.join(",") || "-",
         key.created_at,
+        `${key.age_days} days`,
+        key.expires_at ?? "-",
         key.label,
       ]);
-      print(renderTable(["KEY", "CLIENT", "STATE", "SCOPES", "CREATED", "LABEL"], rows));
+      print(renderTable(["KEY", "CLIENT", "STATE", "SCOPES", "CREATED", "AGE", "EXPIRES", "LABEL"], rows));
     },
     revoke: async (keyId, json) => {
       if (!(await store.revokeKey(keyId))) {

@@ -37,6 +37,10 @@ export const topicName = matching(
   /^[\w.-]{1,249}$/,
   "the name of a topic: letters, digits, '.', '_' and '-'",
 );
+export const secretName = matching(
+  /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/,
+  "the name of a Secret: lower-case letters, digits, '-' and '.'",
+);
 export const jobId = matching(
   /^[\w.:%~!*'()-]{1,300}$/,
   "the id of a job, as `export-ops jobs list` shows it",
@@ -84,6 +88,19 @@ export const instant =
       );
     }
     return formatTimestampZ(micros);
+  };
+
+/** Parses a day, a date-time or a time from now such as 90d, which must be to come. Returns ISO 8601 in UTC with ms. */
+export const future =
+  (now: () => Date) =>
+  (text: string): string => {
+    const [, amount, unit = ""] = /^(\d{1,6})([hd])$/.exec(text) ?? [];
+    const at =
+      amount === undefined
+        ? Date.parse(instant(now)(text))
+        : now().getTime() + Number(amount) * (UNIT_MS[unit] ?? 0);
+    if (at <= now().getTime()) throw new InvalidArgumentError("It must be to come.");
+    return new Date(at).toISOString();
   };
 
 /** A range of offsets of one partition; `to` is exclusive. */

@@ -1,6 +1,12 @@
 import { LIST_NAMES } from "@conversation-export/domain";
 import { createSubjectHash } from "@conversation-export/suppression";
-import { createInspector, createWatermarkReader, type Inspector } from "@conversation-export/warehouse";
+import {
+  createClientStore,
+  createInspector,
+  createWatermarkReader,
+  type Inspector,
+  type KeyRow,
+} from "@conversation-export/warehouse";
 import type { ServiceUsers, WarehouseConfig } from "../config.ts";
 import { explainStore, requireClickhouse, withWarehouse } from "../connect/connections.ts";
 import { attempt, type Finding, type Findings, findingsOf } from "./finding.ts";
@@ -141,6 +147,43 @@ const secretFinding = async (inspector: Inspector, secret: string): Promise<Find
       );
 };
 
+const DAY_MS = 24 * HOUR_MS;
+/** Older keys are better replaced. */
+const OLD_KEY_DAYS = 365;
+/** A consumer needs some days to change its key. */
+const EXPIRES_SOON_DAYS = 14;
+
+const keyFinding = async (server: WarehouseConfig): Promise<Finding> => {
+  const keys = await withWarehouse(server, (session) =>
+    createClientStore({ session, now: Date.now }).listKeys(null),
+  );
+  const daysTo = (instant: string): number => (Date.parse(instant) - Date.now()) / DAY_MS;
+  const used = keys.filter(
+    ({ revoked, expiresAt }) => !revoked && (expiresAt === null || daysTo(expiresAt) > 0),
+  );
+  const idsOf = (which: (key: KeyRow) => boolean): string =>
+    used
+      .flatMap((key) => (which(key) ? [key.keyId] : []))
+      .slice(0, 10)
+      .join(", ");
+  const old = idsOf(({ createdAt }) => -daysTo(createdAt) > OLD_KEY_DAYS);
+  const ending = idsOf(({ expiresAt }) => expiresAt !== null && daysTo(expiresAt) < EXPIRES_SOON_DAYS);
+  if (ending !== "") {
+    return warning(
+      "keys",
+      `expire within ${EXPIRES_SOON_DAYS} days: ${ending}`,
+      "give their consumers new ones",
+    );
+  }
+  return old === ""
+    ? ok("keys", `${used.length} in use, none older than ${OLD_KEY_DAYS} days`)
+    : warning(
+        "keys",
+        `older than ${OLD_KEY_DAYS} days: ${old}`,
+        "give their consumers new ones and revoke them",
+      );
+};
+
 /** An older watermark means that ingest is stopped or lags. */
 const OLD_WATERMARK_MS = 10 * 60_000;
 
@@ -191,6 +234,7 @@ export const warehouseFindings = async (
       ["mutations", () => mutationFindings(inspector)],
       ["settings", async () => [await settingFinding(inspector)]],
       ["watermarks", async () => [await watermarkFinding(server)]],
+      ["keys", async () => [await keyFinding(server)]],
       ["erasure requests", async () => [await requestFinding(inspector, about.erasureDeadlineHours)]],
       [
         "suppression secret",
