@@ -6,6 +6,7 @@ import {
   createRateLimiter,
   createRedis,
   createSchedules,
+  createSharedSlots,
   createWriterLeases,
   erasureJob,
   erasureJobId,
@@ -58,11 +59,15 @@ afterAll(async () => {
 
 it("lets export-api limit, remember and add erasures, and add no other job", async () => {
   const redis = await redisOf("export-api");
-  const limiter = createRateLimiter({ redis, log, onUnshared: () => expect.unreachable("not shared") });
+  const fail = (): void => expect.unreachable("counted without Redis");
+  const limiter = createRateLimiter({ redis, log, onUnshared: fail });
   expect(await limiter.consume("a", [{ requests: 1, seconds: 60 }])).toMatchObject({
     allowed: true,
     shared: true,
   });
+  const slots = createSharedSlots({ redis, log, most: 1, leaseMs: 60_000, onUnshared: fail });
+  expect(await slots.take("a")).not.toBeNull();
+  expect(await slots.take("a")).toBeNull();
   const idempotency = createIdempotencyStore({ redis, ttlSeconds: 60, leaseMs: 1_000 });
   const claim = await idempotency.claim("acme", "key", "work");
   if (claim.state !== "claimed") throw new Error(claim.state);
