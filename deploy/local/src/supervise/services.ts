@@ -44,6 +44,7 @@ const SHARED_SETTINGS = [
   "LANDING_DAYS",
   "UPLOAD_WINDOW_SECONDS",
   "ERASURE_DEADLINE_HOURS",
+  "CURSOR_SECRET_PREVIOUS",
 ] as const;
 
 /** The variables of every process of the application. Topics and settings in `given` take precedence. */
