@@ -160,8 +160,10 @@ describe("requests that write", () => {
         type: "authorization_error",
       });
       const method = await get(path);
-      expect(method).toMatchObject({ status: 405, type: "bad_request" });
-      expect(method.headers.get("allow")).toBe("POST");
+      if (path === TRIGGER) {
+        expect(method).toMatchObject({ status: 405, type: "bad_request" });
+        expect(method.headers.get("allow")).toBe("POST");
+      } else expect(method.status).toBe(200);
     });
 
     it.each(bodies)("%s answers with the headers of a success", async (path, body) => {
