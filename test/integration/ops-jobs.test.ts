@@ -13,6 +13,7 @@ import { createLogger, createMetrics, ServiceError } from "@conversation-export/
 import { createRequestStore, createSession } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { until } from "../system/until.ts";
+import { runSql } from "../system/warehouse-sql.ts";
 import { startTestStack, type TestStack } from "../system/test-stack.ts";
 
 const projectFolder = join(import.meta.dirname, "..", "..");
@@ -254,6 +255,51 @@ describe("erase", () => {
       expect(erased).toHaveLength(1);
       expect((await ops("erase", id, "--client", "acme", "--yes")).code).toBe(0);
       expect(erased).toHaveLength(2);
+    } finally {
+      await session.close();
+    }
+  });
+});
+
+describe("erase preview, approve and refuse", () => {
+  it("count what a request would reach, and decide about one that waits", async () => {
+    const session = createSession({ url: stack.clickhouse.url("intake"), application: "test" });
+    const requests = createRequestStore({ session, now: Date.now, idSecret });
+    const waiting = async (value: string): Promise<string> => {
+      const subject = { email: null, identifiers: [{ type: "chatter_id" as const, value }] };
+      const { requestId } = await requests.open("acme", subject);
+      await requests.setStatus("acme", requestId, "awaiting_approval");
+      return requestId;
+    };
+    const statusOf = async (id: string) => (await requests.find("acme", id))?.status;
+    try {
+      await runSql(
+        stack.clickhouse.url("migrator"),
+        `INSERT INTO messages (client_id, message_id, date_created, sender)
+          SELECT 'acme', toString(number), '2026-10-04', if(number < 3, 'Agent Smith', 'other') FROM numbers(10)`,
+      );
+      const [yes, no] = [await waiting("Agent Smith"), await waiting("other")];
+      const counts = { client_id: "acme", records: 3, stored_records: 10, rows: { messages: 3 } };
+      expect(await jsonOf("erase", "preview", yes)).toMatchObject(counts);
+      const named = ["--client", "acme", "--chatter-id", "Agent Smith"];
+      expect(await jsonOf("erase", "preview", ...named)).toMatchObject(counts);
+      expect((await ops("erase", "preview", yes)).out).toContain("3 of about 10 (30.00 %)");
+      expect(await runSql(stack.clickhouse.url("migrator"), "SELECT count() FROM job_keys")).toBe("0\n");
+      expect((await ops("erase", yes, "--client", "acme", "--yes")).err).toContain("waits for approval");
+
+      const before = erased.length;
+      expect((await ops("erase", "refuse", no, "--yes")).out).toContain(`${no} is refused`);
+      expect(await requests.find("acme", no)).toMatchObject({
+        status: "refused",
+        subject: { identifiers: [] },
+      });
+      expect(erased).toHaveLength(before);
+      expect((await ops("erase", "approve", yes, "--yes")).code).toBe(0);
+      expect(await statusOf(yes)).toBe("approved");
+      expect(erased.slice(before)).toEqual([{ clientId: "acme", requestId: yes }]);
+      for (const id of [yes, no]) {
+        expect((await ops("erase", "approve", id, "--yes")).err).toContain("does not wait for approval");
+      }
     } finally {
       await session.close();
     }
