@@ -16,7 +16,7 @@ import {
   subjectsOfRequest,
   type SuppressionStore,
 } from "@conversation-export/warehouse";
-import type { Approval } from "./approval.ts";
+import type { Approval, Screening } from "./approval.ts";
 import type { WritersConfirmed } from "./writers-confirmed.ts";
 
 const MAX_ROUNDS = 10;
@@ -54,8 +54,8 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
     );
   };
 
-  /** Adds the persons of all requests that may be carried out to a run. */
-  const noteDue = async (runId: string): Promise<void> => {
+  /** Adds the persons of all requests that may be carried out to a run, but for those left out. */
+  const noteDue = async (runId: string, { isLeftOut }: Screening): Promise<void> => {
     let subjects: ErasureSubject[] = [];
     const note = async (): Promise<void> => {
       await store.note(runId, subjects);
@@ -63,6 +63,7 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
     };
     await requests.due(async (some) => {
       for (const request of some) {
+        if (isLeftOut(request.requestId)) continue;
         subjects.push(...subjectsOfRequest(request));
         if (subjects.length >= MAX_SUBJECTS) await note();
       }
@@ -87,11 +88,15 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
   };
 
   /** Begins a run with everything that is to be erased now, and collects its keys. */
-  const beginRun = async (runPrefix: string, { data, progress }: JobContext<ErasureData>) => {
+  const beginRun = async (
+    runPrefix: string,
+    { data, progress }: JobContext<ErasureData>,
+    screening: Screening,
+  ) => {
     const { again } = data;
     // Each attempt has keys of its own under the prefix of the job; the last attempt removes them all.
     const runId = `${runPrefix}${randomUUID()}`;
-    if (again?.dryRun !== true) await noteDue(runId);
+    if (again?.dryRun !== true) await noteDue(runId, screening);
     const begun = await store.begin(runId);
     let looked = { clients: 0, ids: 0, persons: 0 };
     const say = (note: string): Promise<void> => progress({ done: 0, total: null, unit: "rounds", note });
@@ -105,18 +110,19 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
     return { runId, begun, looked, isEmpty, found };
   };
 
-  /** The same without the requests that have to wait for an operator; the others are `running`. */
+  /** The same without the requests that have to wait for an operator or a later run; the others are `running`. */
   const beginApproved = async (runPrefix: string, context: JobContext<ErasureData>) => {
     let held = 0;
+    const screening = deps.approval.screening(context.signal);
     for (;;) {
-      const run = await beginRun(runPrefix, context);
+      const run = await beginRun(runPrefix, context, screening);
       if (run.begun.requests === 0) return { ...run, held };
-      const more = await deps.approval.hold(run.runId, context.signal);
-      if (more === 0) {
+      const more = await screening.hold(run.runId);
+      if (more.held + more.leftOut === 0) {
         await requests.begin(run.runId);
         return { ...run, held };
       }
-      held += more;
+      held += more.held;
       // Not of earlier attempts, whose deletions readers may still have to be told of.
       await store.end(run.runId, context.signal, false);
     }

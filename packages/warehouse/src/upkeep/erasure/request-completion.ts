@@ -28,8 +28,8 @@ export type RequestCompletion = {
   due(take: (requests: readonly DueRequest[]) => Promise<void>): Promise<void>;
   /** Ids of the requests of a client in a run that nobody has looked at for their reach. */
   unscreened(runId: string, clientId: string): Promise<readonly string[]>;
-  /** Lets requests of a client wait for an operator. */
-  hold(clientId: string, requestIds: readonly string[]): Promise<void>;
+  /** Lets a request of a client wait for an operator. */
+  hold(clientId: string, requestId: string): Promise<void>;
   /** Sets the status `running`. */
   begin(runId: string): Promise<void>;
   /** Sets the status `completed` in new rows without the subject, with the receipt. */
@@ -155,18 +155,21 @@ export function createRequestCompletion(deps: {
       );
       return rows.map((row) => row.request_id);
     },
-    hold: (clientId, requestIds) =>
+    hold: (clientId, requestId) =>
       advance(
         "awaiting_approval",
-        `client_id = {client:String} AND request_id IN {ids:Array(String)} AND ${oneOf(UNSCREENED)}`,
-        { parameters: { client: clientId, ids: requestIds } },
+        `client_id = {client:String} AND request_id = {id:String} AND ${oneOf(UNSCREENED)}`,
+        { parameters: { client: clientId, id: requestId } },
       ),
     async begin(runId) {
       await note("begun", oneOf(BEFORE_RUNNING), runId);
       await advance("running", `${oneOf(BEFORE_RUNNING)} AND ${OF_RUN}`, { parameters: { run: runId } });
     },
     async complete(runId) {
-      await advance("completed", `${UNFINISHED} AND ${OF_RUN}`, { ends: true, parameters: { run: runId } });
+      await advance("completed", `${UNFINISHED} AND ${OF_RUN}`, {
+        ends: true,
+        parameters: { run: runId },
+      });
       await note("done", oneOf(["completed"]), runId);
     },
     async scrub(signal) {
