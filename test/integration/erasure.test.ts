@@ -435,6 +435,10 @@ it("lets a request wait that would reach more than its share, and does the other
   ];
   const statusOf = async (id: string) => (await intake.find(client, id))?.status;
   const before = await rowsOf(client);
+  // Keys of a run that was counted, or ended before it deleted anything.
+  const smith = { clientId: client, subject: "chatter_id:Agent Smith", createdBefore: Date.now() * 1000 };
+  await store.note("counted", [{ ...smith, requestId: agent }]);
+  expect(await store.collect("counted")).toMatchObject({ messages: 20 });
   // A tenth of 39 records is less than 5 of them.
   const deps = () => erasureDeps(1, { percent: 10, records: 5 });
   expect(await run(deps())).toMatchObject({ requests: 2, held: 3, found: { messages: 4 } });
@@ -442,6 +446,9 @@ it("lets a request wait that would reach more than its share, and does the other
   for (const id of [ada, bob]) expect(await statusOf(id)).toBe("completed");
   const left = without(without(before, "of-ada"), "of-bob");
   expect(await rowsOf(client)).toEqual(left);
+  const told = `SELECT uniqExact(id) FROM changes WHERE client_id = '${client}' AND deleted`;
+  expect(await sql(told)).toBe("4\n");
+  await store.end("counted", new AbortController().signal, false);
   expect(await completion.open(Date.now() - 60_000)).toMatchObject({
     count: 3,
     awaitingApproval: 3,

@@ -27,8 +27,8 @@ export type ErasureDeletion = {
   /** Deletes all rows of the collected keys from all active parts. */
   erase(runId: string, tables: readonly string[], signal: AbortSignal): Promise<void>;
   /**
-   * Tells readers of changes about all records with collected keys, those of runs that died included. Their rows
-   * must be gone.
+   * Tells readers of changes about all records with collected keys, also of runs that died, if they came as far as
+   * to suppress or delete. Their rows must be gone.
    */
   tell(signal: AbortSignal): Promise<void>;
   /** Query ids of the running INSERTs. */
@@ -104,7 +104,8 @@ export const createErasureDeletion = (deps: {
     tell: (signal) => {
       const kinds = LANDED.map((kind) => `'${recordKind(kind)}'`).join();
       const source = `SELECT client_id, splitByChar(' ', k.kind)[2] AS kind, id, date_created
-        FROM job_keys AS k WHERE k.kind IN (${kinds})`;
+        FROM job_keys AS k WHERE k.kind IN (${kinds}) AND k.run_id GLOBAL IN
+          (SELECT run_id FROM job_keys WHERE kind IN ('${KIND.hashed}', '${KIND.counted}'))`;
       return runUpload(
         (upload) => noteDeleted(session, { name: "erasure.tell", source, signal }, upload),
         signal,
