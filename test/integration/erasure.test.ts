@@ -34,6 +34,7 @@ import {
   migrate,
   type RequestCompletion,
   type RequestStore,
+  subjectsOfRequest,
   type SuppressionStore,
   type Topology,
   type Writer,
@@ -473,6 +474,35 @@ it("lets a request wait that would reach more than its share, and does the other
   });
   expect(await sql(`SELECT count() FROM data_subject_requests WHERE identifiers LIKE '%eve%'`)).toBe("0\n");
   await intake.setStatus(client, again, "refused");
+});
+
+it("does not carry out what another run or an operator has decided about meanwhile", async () => {
+  const client = "decided";
+  await write(neighbour(client));
+  const before = await rowsOf(client);
+  const id = await request(client, { identifiers: [{ type: "chatter_id", value: "kept-chatter" }] });
+  const statusOf = async () => (await intake.find(client, id))?.status;
+  const hold = async () => {
+    await completion.hold(client, id);
+    return { held: 0, leftOut: 0 };
+  };
+  const approval = { screening: () => ({ isLeftOut: () => false, hold }) };
+  const disturbed = { code: "erasure_disturbed", retryable: true };
+  await expect(run({ ...erasureDeps(), approval })).rejects.toMatchObject(disturbed);
+  const found = await intake.find(client, id);
+  if (found === null) throw new Error("the request is gone");
+  await store.note("late", subjectsOfRequest(found));
+  await completion.complete("late");
+  expect(await statusOf()).toBe("awaiting_approval");
+  expect(await rowsOf(client)).toEqual(before);
+  // An operator refuses while the run of another's approval has just begun.
+  await intake.setStatus(client, id, "approved");
+  expect(await completion.begin("late")).toBe(1);
+  await intake.setStatus(client, id, "refused");
+  expect(await statusOf()).toBe("running");
+  await store.end("late", new AbortController().signal, false);
+  await run();
+  expect(await statusOf()).toBe("completed");
 });
 
 /**

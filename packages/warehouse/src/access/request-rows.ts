@@ -43,8 +43,9 @@ const PLACES: Readonly<Record<RequestStatus, { readonly rank: bigint; readonly c
   queued: { rank: 1n, ceiling: LAST_MS },
   awaiting_approval: { rank: 2n, ceiling: 2n ** 45n },
   approved: { rank: 2n, ceiling: 2n ** 46n },
+  refused: { rank: 2n, ceiling: 2n ** 47n },
+  // Behind `refused`: what a run has begun cannot be refused any more.
   running: { rank: 2n, ceiling: LAST_MS },
-  refused: { rank: 3n, ceiling: 2n ** 45n },
   failed: { rank: 3n, ceiling: LAST_MS },
   completed: { rank: 4n, ceiling: LAST_MS },
 };

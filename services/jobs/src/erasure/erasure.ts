@@ -119,7 +119,8 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
       if (run.begun.requests === 0) return { ...run, held };
       const more = await screening.hold(run.runId);
       if (more.held + more.leftOut === 0) {
-        await requests.begin(run.runId);
+        if ((await requests.begin(run.runId)) < run.begun.requests)
+          throw disturbed("another run or an operator has decided about its requests meanwhile");
         return { ...run, held };
       }
       held += more.held;
@@ -162,9 +163,7 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
         signal.throwIfAborted();
         // A run that ends removes the keys of all others; without keys, leftover rows would not be found.
         if ((await store.begunWith(runId)) < begun.named + looked.clients) {
-          throw new ServiceError("erasure_disturbed", "another erasure has ended this one", {
-            retryable: true,
-          });
+          throw disturbed("another erasure has ended this one");
         }
         if (begun.foundEndUsers + begun.ids > 0) await store.settleFound(runId, signal);
         await store.tell(signal);
@@ -218,6 +217,9 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
     },
   };
 };
+
+const disturbed = (message: string): ServiceError =>
+  new ServiceError("erasure_disturbed", message, { retryable: true });
 
 const sumOf = (rows: Readonly<Record<string, number>>): number =>
   Object.values(rows).reduce((sum, count) => sum + count, 0);

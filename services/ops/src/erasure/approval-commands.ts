@@ -67,6 +67,8 @@ export const addApprovalCommands = (erase: Command, deps: CommandDeps): void => 
         const found = await findWaiting(requests, id);
         await requests.setStatus(found.clientId, id, "refused");
         const refused = (await requests.find(found.clientId, id)) ?? found;
+        if (refused.status !== "refused")
+          throw new CommandError(`the request ${id} cannot be refused any more: it is ${refused.status}`);
         print(options.json === true ? renderJson(requestFields(refused)) : `${id} is ${refused.status}`);
       };
       await audited(command, deps, () => withRequests(refuse));

@@ -3,7 +3,7 @@ import type { Session } from "../../session/session.ts";
 import { auditSource } from "../../access/audit-store.ts";
 import { createDeletion } from "../deletion.ts";
 import { subjectOfRow, UNFINISHED, versionOf } from "../../access/request-rows.ts";
-import { KIND, RUN } from "./erasure-keys.ts";
+import { countOf, KIND, RUN } from "./erasure-keys.ts";
 import type { DueRequest } from "./request-subjects.ts";
 
 /** Unfinished requests of all clients. */
@@ -30,9 +30,9 @@ export type RequestCompletion = {
   unscreened(runId: string, clientId: string): Promise<readonly string[]>;
   /** Lets a request of a client wait for an operator. */
   hold(clientId: string, requestId: string): Promise<void>;
-  /** Sets the status `running`. */
-  begin(runId: string): Promise<void>;
-  /** Sets the status `completed` in new rows without the subject, with the receipt. */
+  /** Sets the status `running`. Returns how many requests of the run have it then. */
+  begin(runId: string): Promise<number>;
+  /** Sets the status `completed` of those `running` in new rows without the subject, with the receipt. */
   complete(runId: string): Promise<void>;
   /** Deletes the older rows of completed and refused requests, which name the subject, from all active parts. */
   scrub(signal: AbortSignal): Promise<void>;
@@ -163,10 +163,14 @@ export function createRequestCompletion(deps: {
       ),
     async begin(runId) {
       await note("begun", oneOf(BEFORE_RUNNING), runId);
-      await advance("running", `${oneOf(BEFORE_RUNNING)} AND ${OF_RUN}`, { parameters: { run: runId } });
+      const parameters = { run: runId };
+      await advance("running", `${oneOf(BEFORE_RUNNING)} AND ${OF_RUN}`, { parameters });
+      const sql = `SELECT toString(count()) AS rows FROM data_subject_requests FINAL
+        WHERE ${oneOf(["running"])} AND ${OF_RUN}`;
+      return countOf(await session.rows("requests.count_running", sql, { parameters }));
     },
     async complete(runId) {
-      await advance("completed", `${UNFINISHED} AND ${OF_RUN}`, {
+      await advance("completed", `${oneOf(["running"])} AND ${OF_RUN}`, {
         ends: true,
         parameters: { run: runId },
       });
