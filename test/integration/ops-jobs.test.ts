@@ -300,6 +300,10 @@ describe("erase preview, approve and refuse", () => {
       for (const id of [yes, no]) {
         expect((await ops("erase", "approve", id, "--yes")).err).toContain("does not wait for approval");
       }
+      expect((await ops("erase", "preview", no)).err).toContain(`the request ${no} is refused`);
+      const open = await waiting("third");
+      const again = ["--client", "acme", "--chatter-id", "third", "--detach", "--yes"];
+      expect((await ops("erase", ...again)).out).toContain(`${open} is awaiting_approval`);
     } finally {
       await session.close();
     }

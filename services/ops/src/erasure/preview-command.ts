@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { FINISHED_STATUSES } from "@conversation-export/domain";
 import {
   createErasurePreview,
   createRequestStore,
@@ -53,9 +54,17 @@ export const addPreviewCommand = (erase: Command, deps: CommandDeps): void => {
       const subject = id === undefined ? await subjectOf(options) : undefined;
       await withWarehouse(readWarehouseConfig(), async (session) => {
         const requests = createRequestStore({ session, now: () => now().getTime(), idSecret: "" });
-        const given = { clientId: client ?? "", requestId: "preview", subject, receivedAt: now().getTime() };
+        const given = {
+          clientId: client ?? "",
+          requestId: "preview",
+          subject,
+          status: "received" as const,
+          receivedAt: now().getTime(),
+        };
         const request = id === undefined ? given : await requests.findAny(id);
         if (request?.subject === undefined) throw new CommandError(`there is no request ${id ?? ""}`);
+        if (FINISHED_STATUSES.includes(request.status))
+          throw new CommandError(`the request ${id ?? ""} is ${request.status}: only open ones are counted`);
         const { found, rows, stored } = await countReach(session, { ...request, subject: request.subject });
         const records = found.conversations + found.messages + found.endUsers;
         const view = { client_id: request.clientId, found, rows, records, stored_records: stored };

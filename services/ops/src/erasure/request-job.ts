@@ -42,17 +42,19 @@ export const attendRequest = async (
 ): Promise<void> => {
   const job = jobOf(request.requestId);
   const json = options.json ?? false;
+  // A new request is queued by its job; an open one is as far as it is.
+  const status = request.status === "received" ? "queued" : request.status;
   const { print } = deps;
   if (options.detach === true) {
     print(
       json
-        ? renderJson(requestFields({ ...request, status: "queued" }))
-        : `${request.requestId} is queued: follow it with ${howToFollow(job.id)}`,
+        ? renderJson(requestFields({ ...request, status }))
+        : `${request.requestId} is ${status}: follow it with ${howToFollow(job.id)}`,
     );
     return;
   }
   deps.say(
-    `request ${request.requestId} is queued; Ctrl-C does not stop it, ${howToFollow(job.id)} follows it again`,
+    `request ${request.requestId} is ${status}; Ctrl-C does not stop it, ${howToFollow(job.id)} follows it again`,
   );
   const ended = await followJob(jobs, job, deps);
   if (ended.state !== "completed") return printEnded(ended, json, print);
