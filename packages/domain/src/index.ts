@@ -9,6 +9,7 @@ export {
   type SubjectIdentifier,
   namesOf,
   subjectText,
+  MAX_NAMES,
 } from "./contract/data-subject-request.ts";
 export { type DeadLetterFacts, deadLetterOf, deadLetterTopic, replayHeaders } from "./event/dead-letter.ts";
 export { type BusHeader, type BusHeaders, envelopeSchema } from "./event/envelope.ts";

@@ -94,6 +94,9 @@ it("takes data-subject requests at a human pace whatever the others have, and th
     data_subject_request_status: [{ requests: 50, seconds: 1 }],
   });
   expect(requestCaps).toEqual({ open: 1_000, identifiersPerDay: 5_000 });
+  const perDay = (names: string) => ({ ...REQUIRED, MAX_DATA_SUBJECT_IDENTIFIERS_PER_DAY: names });
+  expect(readConfig(perDay("101")).requestCaps.identifiersPerDay).toBe(101);
+  expect(problemsOf(perDay("100"))).toEqual(["MAX_DATA_SUBJECT_IDENTIFIERS_PER_DAY"]);
   expect(readConfig({ ...REQUIRED, RATE_LIMITS_DATA_SUBJECT_REQUEST: "off" }).rateLimits).toMatchObject({
     data_subject_request: [],
   });

@@ -1,4 +1,4 @@
-import { LINK_BOUNDS, parseRateWindows, type RateWindow } from "@conversation-export/domain";
+import { LINK_BOUNDS, MAX_NAMES, parseRateWindows, type RateWindow } from "@conversation-export/domain";
 import {
   ConfigError,
   count,
@@ -118,7 +118,8 @@ const SETTINGS = {
   /** What one client may have in data-subject requests. */
   requestCaps: {
     open: variable("MAX_OPEN_DATA_SUBJECT_REQUESTS", count(1_000)),
-    identifiersPerDay: variable("MAX_DATA_SUBJECT_IDENTIFIERS_PER_DAY", count(5_000)),
+    // Fewer than one request can have would refuse that one on every day.
+    identifiersPerDay: variable("MAX_DATA_SUBJECT_IDENTIFIERS_PER_DAY", count(5_000, MAX_NAMES)),
   },
   /** When an unfinished request for erasure is overdue. */
   erasureDeadlineHours: shared.erasureDeadlineHours,

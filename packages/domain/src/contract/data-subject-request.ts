@@ -17,6 +17,8 @@ export type RequestStatus = (typeof REQUEST_STATUSES)[number];
 export const FINISHED_STATUSES: readonly RequestStatus[] = ["refused", "failed", "completed"];
 
 const MAX_IDENTIFIERS = 100;
+/** Names in one request at most: the address and the identifiers. */
+export const MAX_NAMES = MAX_IDENTIFIERS + 1;
 const MAX_ID_LENGTH = 256;
 
 // Permissive: only the mail system knows which addresses are valid. Lengths are those of RFC 5321.
