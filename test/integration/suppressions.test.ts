@@ -114,7 +114,7 @@ it("makes the hashes of ClickHouse and of a writer alike, for every kind and any
     hashes.push(`${one}${other} ${seconds}`);
     return true;
   };
-  expect(await store.hashes(take, { since: null, except: [] })).toBe(true);
+  expect(await store.hashes(take, { since: null, clients: ["alike"] })).toBe(true);
   const seconds = Math.ceil((BEFORE + 1) / 1e6);
   const hashOf = (kind: string): string =>
     createHash("sha256").update(`${kind}\0alike\0${odd}`).digest("hex").slice(0, 16);
@@ -136,6 +136,41 @@ it("makes the hashes of ClickHouse and of a writer alike, for every kind and any
   await gate.foundStored();
   expect(await store.lookUp([suppression("alike", "conversation", "named")])).toEqual([BEFORE + 1]);
   await gate.stop();
+});
+
+it("reads and looks up ids and clients as long as they may be, whatever is in them", async () => {
+  const longest = (at: number, text: string): string => `${at}${text.repeat(1_000)}`.slice(0, 1_000);
+  const texts = [":", "\\", "'", "\\n", "€", "\t"];
+  const ids = Array.from({ length: 300 }, (_, at) => longest(at, texts[at % texts.length] ?? ""));
+  const clients = Array.from({ length: 3_000 }, (_, at) => `client-${at}:${"x".repeat(40)}`);
+  await store.add([
+    ...ids.flatMap((id) => [suppression("long", "message", id), suppression("long", "end_user", id)]),
+    ...clients.map((client) => suppression(client, "message", "m")),
+  ]);
+  const { gate, readAgain } = await startWriter(10_000);
+  await readAgain();
+  const of = (client: string, id: string) => message({ client, time: DAY_0 }, id, DAY_0, "parent");
+  const records = [
+    ...ids.map((id) => of("long", id)),
+    ...clients.slice(-20).map((client) => of(client, "m")),
+  ];
+  const good = [...ids.map((id) => of("long", `${id.slice(0, -1)}-`)), of("client-0", "m")];
+  expect(good.map(gate.suspects)).toEqual(good.map(() => false));
+  expect(await answers(gate, records)).toEqual({
+    suspected: records.map(() => true),
+    erased: records.map(() => true),
+  });
+  await gate.stop();
+  // The same with no room for any of them.
+  const { gate: full } = await startWriter(0);
+  expect(await full.suppresses([...records, ...good])).toEqual([
+    ...records.map(() => true),
+    ...good.map(() => false),
+  ]);
+  expect(await store.lookUp(ids.map((id) => suppression("long", "end_user", id)))).toEqual(
+    ids.map(() => BEFORE + 1),
+  );
+  await full.stop();
 });
 
 it("refuses what is erased when there is no room for the suppressions of its client, and lets others pass", async () => {
@@ -211,7 +246,7 @@ it("notices an answer that breaks off midway", async () => {
       .with({ settings: { max_rows_to_read: "300000", max_block_size: "10000", max_threads: 1 } }),
   });
   let taken = 0;
-  const reading = limited.hashes(() => (taken += 1) > 0, { since: null, except: [] });
+  const reading = limited.hashes(() => (taken += 1) > 0, { since: null, clients: ["broken"] });
   await expect(reading).rejects.toMatchObject({ code: expect.stringMatching(/^warehouse_/) });
 });
 

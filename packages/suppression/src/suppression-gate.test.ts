@@ -84,12 +84,12 @@ const startGate = async (secretInUse = hash.ofSecret) => {
     maxHeld: 100_000,
     store: {
       ...storeOf(() => [...world.rows, ...world.found]),
-      clients: async () => {
+      clients: async (since) => {
+        world.loads.push(since);
         await world.answers;
         return storeOf(() => world.rows).clients(null);
       },
       hashes: async (take, options) => {
-        world.loads.push(options.since);
         await world.answers;
         return storeOf(() => world.rows).hashes(take, options);
       },

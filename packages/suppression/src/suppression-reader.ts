@@ -4,12 +4,12 @@ import type { ClientCount, SuppressionIndex } from "./suppression-index.ts";
 export type SuppressionSource = {
   clients(since: number | null): Promise<readonly ClientCount[]>;
   /**
-   * Passes the hash and the instant in seconds of every suppression to `take`, but for those of the clients of
-   * `except`. Resolves to false as soon as `take` does.
+   * Passes the hash and the instant in seconds of every suppression of `clients` to `take`. Resolves to false as
+   * soon as `take` does.
    */
   hashes(
     take: SuppressionIndex["addHash"],
-    options: { readonly since: number | null; readonly except: readonly string[] },
+    options: { readonly since: number | null; readonly clients: readonly string[] },
   ): Promise<boolean>;
 };
 
@@ -47,9 +47,12 @@ export const createSuppressionReader = (deps: {
   let readUpTo: number | null = null;
 
   const readNew = async (since: number): Promise<boolean> => {
-    const fit = await source.hashes(index.addHash, { since, except: index.lookedUp() });
+    const clients = await source.clients(since);
+    const lookedUp = new Set(index.lookedUp());
+    const held = clients.map(({ clientId }) => clientId).filter((clientId) => !lookedUp.has(clientId));
+    const fit = await source.hashes(index.addHash, { since, clients: held });
     // A client is known only when its suppressions are.
-    index.noteClients(await source.clients(since));
+    index.noteClients(clients);
     return fit;
   };
 
@@ -59,9 +62,7 @@ export const createSuppressionReader = (deps: {
       index.noteClients(clients);
       index.clear();
       const held = smallest(clients, max * share);
-      const isHeld = new Set(held);
-      const except = clients.filter(({ clientId }) => !isHeld.has(clientId)).map(({ clientId }) => clientId);
-      if (!(await source.hashes(index.addHash, { since: null, except }))) continue;
+      if (!(await source.hashes(index.addHash, { since: null, clients: held }))) continue;
       index.hold(held);
       return;
     }

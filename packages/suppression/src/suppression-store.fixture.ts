@@ -18,9 +18,9 @@ export const storeOf = (
       latest: Math.max(...own.map(({ createdBefore }) => createdBefore)),
     }));
   },
-  hashes: async (take, { except }) =>
+  hashes: async (take, { clients }) =>
     rows()
-      .filter(({ clientId }) => !except.includes(clientId))
+      .filter(({ clientId }) => clients.includes(clientId))
       .every((row) => take(...hash(row), secondsOf(row.createdBefore))),
   lookUp: async (keys) => {
     const latest = new Map<string, number>();

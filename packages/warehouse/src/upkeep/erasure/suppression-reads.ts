@@ -35,13 +35,13 @@ export type SuppressionReads = {
    */
   clients(since: number | null): Promise<SuppressedClient[]>;
   /**
-   * Passes 64 bits of hash and the instant of every suppression to `take`, possibly more than once, but for those
-   * of the clients of `except`. Resolves to false as soon as `take` does. An INSERT takes up to five minutes to
-   * become visible, so subtract that from the last reading for `since`.
+   * Passes 64 bits of hash and the instant of every suppression of `clients` to `take`, possibly more than once.
+   * Resolves to false as soon as `take` does. An INSERT takes up to five minutes to become visible, so subtract
+   * that from the last reading for `since`.
    */
   hashes(
     take: TakeHash,
-    options: { readonly since: number | null; readonly except: readonly string[] },
+    options: { readonly since: number | null; readonly clients: readonly string[] },
   ): Promise<boolean>;
   /** The instants of suppressions in the order of `keys`; 0: there is none. */
   lookUp(keys: readonly SuppressionName[]): Promise<Micros[]>;
@@ -57,6 +57,8 @@ const SINCE = "kind != 'secret' AND added_at >= fromUnixTimestamp64Milli({since:
 const ROW_BYTES = 12;
 /** Values of one query: they are sent in its URL. */
 const MAX_VALUES = 100;
+/** Their UTF-8 bytes: up to six characters each in the URL, and ClickHouse takes 131,072 for one parameter. */
+const MAX_BYTES = 10_000;
 /** Ends an answer that broke off. */
 const EXCEPTION = "__exception__\r\n";
 
@@ -89,23 +91,28 @@ const takeAnswer = async (answer: AsyncIterable<Buffer>, take: TakeHash): Promis
   throw new WarehouseError("warehouse_unavailable", "EXCEPTION_MIDWAY", true, undefined);
 };
 
-type Group = { readonly clientId: string; readonly kind: SuppressionKind; readonly keys: SuppressionName[] };
+/** Pieces that fit into a query each. */
+const piecesOf = <T>(items: readonly T[], valueOf: (item: T) => string): T[][] => {
+  const pieces: T[][] = [];
+  let room = 0;
+  for (const item of items) {
+    const bytes = Buffer.byteLength(valueOf(item));
+    let piece = pieces.at(-1);
+    if (piece === undefined || piece.length >= MAX_VALUES || bytes > room) {
+      piece = [];
+      pieces.push(piece);
+      room = MAX_BYTES;
+    }
+    piece.push(item);
+    room -= bytes;
+  }
+  return pieces;
+};
 
 /** Keys of one client and kind each, at most so many that they fit into a query. */
-const groupsOf = (keys: readonly SuppressionName[]): Group[] => {
-  const open = new Map<string, Group>();
-  const groups: Group[] = [];
-  for (const key of keys) {
-    const name = `${key.kind}\0${key.clientId}`;
-    let group = open.get(name);
-    if (group === undefined || group.keys.length >= MAX_VALUES) {
-      group = { clientId: key.clientId, kind: key.kind, keys: [] };
-      open.set(name, group);
-      groups.push(group);
-    }
-    group.keys.push(key);
-  }
-  return groups;
+const groupsOf = (keys: readonly SuppressionName[]): SuppressionName[][] => {
+  const groups = Map.groupBy(keys, ({ kind, clientId }) => `${kind}\0${clientId}`);
+  return [...groups.values()].flatMap((group) => piecesOf(group, ({ value }) => value));
 };
 
 /** @param session of a user that reads */
@@ -113,6 +120,26 @@ export const createSuppressionReads = (session: Session): SuppressionReads => {
   /** Ids of end users are compared by their hashes, so that no query contains one. */
   const valueOf = ({ kind, value }: SuppressionName): string => (kind === "end_user" ? hexOf(value) : value);
   const VALUE_SQL: Partial<Record<SuppressionKind, string>> = { end_user: "lower(hex(SHA256(value)))" };
+
+  const hashesOf = async (take: TakeHash, since: number | null, clients: string[]): Promise<boolean> => {
+    const answer = await session.stream(
+      "suppressions.hashes",
+      `SELECT reinterpretAsUInt32(reverse(substring(hash, 1, 4))), reinterpretAsUInt32(reverse(substring(hash, 5, 4))),
+          seconds
+        FROM (SELECT ${HASH} AS hash, ${SECONDS} AS seconds FROM suppressions
+          WHERE ${SINCE} AND client_id IN {clients:Array(String)})
+        FORMAT RowBinary`,
+      // As long as the reader takes.
+      { parameters: { since: Math.floor(since ?? 0), clients }, settings: { max_execution_time: 0 } },
+    );
+    try {
+      return await takeAnswer(answer, take);
+    } catch (error) {
+      throw toWarehouseError(error);
+    } finally {
+      answer.destroy();
+    }
+  };
 
   return {
     clients: async (since) => {
@@ -128,28 +155,15 @@ export const createSuppressionReads = (session: Session): SuppressionReads => {
         latest: Number(row.latest),
       }));
     },
-    hashes: async (take, { since, except }) => {
-      const answer = await session.stream(
-        "suppressions.hashes",
-        `SELECT reinterpretAsUInt32(reverse(substring(hash, 1, 4))), reinterpretAsUInt32(reverse(substring(hash, 5, 4))),
-            seconds
-          FROM (SELECT ${HASH} AS hash, ${SECONDS} AS seconds FROM suppressions
-            WHERE ${SINCE} AND client_id NOT IN {except:Array(String)})
-          FORMAT RowBinary`,
-        // As long as the reader takes.
-        { parameters: { since: Math.floor(since ?? 0), except }, settings: { max_execution_time: 0 } },
-      );
-      try {
-        return await takeAnswer(answer, take);
-      } catch (error) {
-        throw toWarehouseError(error);
-      } finally {
-        answer.destroy();
-      }
+    hashes: async (take, { since, clients }) => {
+      for (const piece of piecesOf(clients, (clientId) => clientId))
+        if (!(await hashesOf(take, since, piece))) return false;
+      return true;
     },
     lookUp: async (keys) => {
       const found = new Map<SuppressionName, Micros>();
-      await all(groupsOf(keys), async ({ clientId, kind, keys: group }) => {
+      await all(groupsOf(keys), async (group) => {
+        const [{ clientId, kind }] = group as [SuppressionName];
         const value = VALUE_SQL[kind] ?? "value";
         const rows = await session.rows<{ name: string; version: string }>(
           "suppressions.look_up",
@@ -165,16 +179,15 @@ export const createSuppressionReads = (session: Session): SuppressionReads => {
     },
     secondsByHash: async (keys) => {
       const hashes = keys.map(hashOf);
-      const pieces = Array.from({ length: Math.ceil(hashes.length / MAX_VALUES) }, (_, at) =>
-        hashes.slice(at * MAX_VALUES, (at + 1) * MAX_VALUES),
-      );
-      const rows = await all(pieces, (piece) =>
-        session.rows<{ hash: string; seconds: string }>(
-          "suppressions.by_hash",
-          `SELECT lower(hex(substring(${HASH}, 1, 8))) AS hash, toString(max(${SECONDS})) AS seconds FROM suppressions
+      const rows = await all(
+        piecesOf(hashes, (hash) => hash),
+        (piece) =>
+          session.rows<{ hash: string; seconds: string }>(
+            "suppressions.by_hash",
+            `SELECT lower(hex(substring(${HASH}, 1, 8))) AS hash, toString(max(${SECONDS})) AS seconds FROM suppressions
             WHERE kind != 'secret' AND hash IN {piece:Array(String)} GROUP BY hash`,
-          { parameters: { piece } },
-        ),
+            { parameters: { piece } },
+          ),
       );
       const byHash = new Map(rows.flat().map(({ hash, seconds }) => [hash, Number(seconds)]));
       return hashes.map((hash) => byHash.get(hash) ?? 0);
