@@ -3,6 +3,8 @@ import type { SuppressionRow } from "./suppression-key.ts";
 /** Ids that this process has found to belong to what was erased, until they are stored. */
 export type FoundRows = {
   add(row: SuppressionRow): void;
+  /** The rows that are not stored yet. */
+  waiting(): readonly SuppressionRow[];
   /** true when rows wait and no INSERT of them is running. */
   areIdle(): boolean;
   /**
@@ -28,6 +30,7 @@ export const createFoundRows = (store: {
 
   return {
     add: (row) => waiting.push(row),
+    waiting: () => waiting,
     areIdle: () => waiting.length > 0 && storing === undefined,
     stored: async () => {
       const upTo = storedCount + waiting.length;

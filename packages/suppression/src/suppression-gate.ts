@@ -114,7 +114,7 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
   const waiting = new Set<() => void>();
   const keysOf = createKeysOf(hash);
   const index = createSuppressionIndex({ max: deps.maxHeld, keysOf, hash: keyHash });
-  const reader = createSuppressionReader({ index, source: store, max: deps.maxHeld });
+  const reader = createSuppressionReader({ index, source: store, found, max: deps.maxHeld });
   const lookUps = metrics.counter(
     "suppression_look_ups_total",
     "Records of which ClickHouse was asked whether they were erased",

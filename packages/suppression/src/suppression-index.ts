@@ -16,13 +16,13 @@ export type ClientCount = {
  * looked up: then every record that is old enough may be.
  */
 export type SuppressionIndex = {
-  /** Adds a suppression; without room for it its client is looked up from now on. */
+  /** Adds a suppression unless its client is looked up; without room for it the client is looked up from now on. */
   add(row: SuppressionRow): void;
   /** Adds the hash of a suppression and its instant in seconds, rounded up. false: there is no room for it. */
   addHash(high: number, low: number, seconds: number): boolean;
   /** Notes clients with suppressions, those that are new as held. */
   noteClients(clients: readonly ClientCount[]): void;
-  /** Forgets all suppressions and makes all clients looked up. */
+  /** Forgets all suppressions and makes all clients looked up until `hold`. */
   clear(): void;
   /** Makes these clients held, but for those of which a suppression could not be added. */
   hold(clientIds: readonly string[]): void;
@@ -49,6 +49,8 @@ export const createSuppressionIndex = (deps: {
   /** Clients with a suppression for which there was no room. */
   const lacking = new Set<string>();
   const clients = new Map<string, { latest: Micros; isHeld: boolean }>();
+  /** From `clear` to `hold`: every client may be held then. */
+  let isReading = false;
 
   const note = (clientId: string, latest: Micros): { latest: Micros; isHeld: boolean } => {
     const client = clients.get(clientId) ?? { latest, isHeld: true };
@@ -62,7 +64,8 @@ export const createSuppressionIndex = (deps: {
   return {
     add: (row) => {
       const client = note(row.clientId, row.createdBefore);
-      // Also for a client that is looked up: it may be held as soon as its suppressions are read again.
+      // The room is for the others.
+      if (!client.isHeld && !isReading) return;
       if (table.put(...hash(row), secondsOf(row.createdBefore))) return;
       lacking.add(row.clientId);
       client.isHeld = false;
@@ -72,11 +75,13 @@ export const createSuppressionIndex = (deps: {
       for (const { clientId, latest } of list) note(clientId, latest);
     },
     clear: () => {
+      isReading = true;
       table.clear();
       lacking.clear();
       for (const client of clients.values()) client.isHeld = false;
     },
     hold: (clientIds) => {
+      isReading = false;
       for (const clientId of clientIds) {
         const client = clients.get(clientId);
         if (client !== undefined) client.isHeld = !lacking.has(clientId);

@@ -18,8 +18,8 @@ const start = (given: readonly SuppressionRow[], max = 1_000, hash: KeyHash = ke
   const shown = storeOf(() => (world.isBehind ? [] : world.rows), hash);
   const keysOf = createKeysOf(subjectHash);
   const index = createSuppressionIndex({ max, keysOf, hash });
-  const reader = createSuppressionReader({ index, source: shown, max });
   const found = createFoundRows({ add: async (rows) => void world.rows.push(...rows) });
+  const reader = createSuppressionReader({ index, source: shown, found, max });
   const judge = createSuppressionJudge({
     index,
     keysOf,
@@ -33,7 +33,7 @@ const start = (given: readonly SuppressionRow[], max = 1_000, hash: KeyHash = ke
     found,
     onLookUp: (records) => (world.looked += records),
   });
-  return { world, index, reader, judge };
+  return { world, index, found, reader, judge };
 };
 
 const conversation = (id: string, more: object = {}, dateCreated = 10): ExportRecord =>
@@ -43,6 +43,14 @@ const conversation = (id: string, more: object = {}, dateCreated = 10): ExportRe
     id,
     dateCreated,
     columns: { chatterId: "", endUserId: "" },
+    ...more,
+  }) as never;
+const messageOf = (conversationId: string, more: object = {}): ExportRecord =>
+  ({
+    ...conversation("m"),
+    type: "message.exported",
+    conversationId,
+    columns: { chatterId: "", endUserId: "", sender: "", recipient: "" },
     ...more,
   }) as never;
 const naming = (chatterId: string) => ({ columns: { chatterId, endUserId: "" } });
@@ -187,7 +195,7 @@ it("looks up the largest client when there is no room for all, and holds the oth
 });
 
 it("reads everything again after a reading that failed midway", async () => {
-  const { world, index, judge } = start([suppressed("gone")], 2);
+  const { world, index, found, judge } = start([suppressed("gone")], 2);
   let fails = false;
   const shown = storeOf(() => world.rows);
   const reader = createSuppressionReader({
@@ -197,6 +205,7 @@ it("reads everything again after a reading that failed midway", async () => {
       hashes: (take, options) =>
         fails && options.since === null ? Promise.reject(new Error("away")) : shown.hashes(take, options),
     },
+    found,
     max: 2,
   });
   await reader.read(1);
@@ -216,12 +225,7 @@ it("suspects later exports of a record whose judgement is open, and those that n
   await reader.read(1);
   const named = conversation("c", naming("p"));
   const later = conversation("c");
-  const child = {
-    ...conversation("m"),
-    type: "message.exported",
-    conversationId: "c",
-    columns: { chatterId: "", sender: "", recipient: "" },
-  } as ExportRecord;
+  const child = messageOf("c");
   expect(judge.suspect(later)).toBe(false);
   expect([named, later, child].map(judge.suspect)).toEqual([true, true, true]);
   expect(judge.suspect(conversation("other"))).toBe(false);
@@ -238,9 +242,34 @@ it("ends the suspicion when the records are judged or forgotten", async () => {
   await strong.reader.read(1);
   const named = conversation("c", naming("p"));
   expect(strong.judge.suspect(named)).toBe(true);
-  expect(strong.judge.suspect(conversation("c"))).toBe(true);
-  strong.judge.forget([named, conversation("c")]);
+  const later = conversation("c");
+  expect(strong.judge.suspect(later)).toBe(true);
+  strong.judge.forget([later]);
+  expect(strong.judge.suspect(later)).toBe(true);
+  strong.judge.forget([named, later]);
   expect(strong.judge.suspect(conversation("c"))).toBe(false);
   expect(judge.suspect(conversation("d"))).toBe(true);
   expect(await judge.judge([conversation("d")], true)).toEqual([false]);
+});
+
+it("keeps what it has noted and not stored yet when everything is read again", async () => {
+  const { world, index, found, reader, judge } = start([person("p")], 4);
+  await reader.read(1);
+  expect(await judge.judge([conversation("c", naming("p"))], true)).toEqual([true]);
+  world.rows.push(...["1", "2", "3"].map((id) => suppressed(id, { clientId: "globex" })));
+  await reader.read(2);
+  expect([index.lookedUp(), found.waiting().length]).toEqual([["globex"], 1]);
+  const child = messageOf("c");
+  expect(judge.suspect(child)).toBe(true);
+  expect(await judge.judge([child], true)).toEqual([true]);
+});
+
+it("leaves the room to clients that are held when it notes records of one that is looked up", async () => {
+  const many = Array.from({ length: 12 }, (_, at) => suppressed(`c${at}`, { clientId: "globex" }));
+  const { index, reader, judge } = start([person("p"), ...many], 10);
+  await reader.read(1);
+  const children = many.map(({ value, clientId }) => messageOf(value, { clientId, id: value }));
+  expect(new Set(await judge.judge(children, true))).toEqual(new Set([true]));
+  expect(await judge.judge([conversation("noted", naming("p"))], true)).toEqual([true]);
+  expect([index.lookedUp(), index.size()]).toEqual([["globex"], 2]);
 });

@@ -1,3 +1,4 @@
+import type { FoundRows } from "./found-rows.ts";
 import type { ClientCount, SuppressionIndex } from "./suppression-index.ts";
 
 /** How suppressions are read. `since`: only those added at or after, ms by ClickHouse's clock; null: all. */
@@ -40,9 +41,10 @@ const smallest = (clients: readonly ClientCount[], room: number): string[] => {
 export const createSuppressionReader = (deps: {
   readonly index: SuppressionIndex;
   readonly source: SuppressionSource;
+  readonly found: Pick<FoundRows, "waiting">;
   readonly max: number;
 }): SuppressionReader => {
-  const { index, source, max } = deps;
+  const { index, source, found, max } = deps;
   /** Suppressions are read up to here; null: all must be read. */
   let readUpTo: number | null = null;
 
@@ -61,6 +63,8 @@ export const createSuppressionReader = (deps: {
       const clients = await source.clients(null);
       index.noteClients(clients);
       index.clear();
+      // ClickHouse may not show these yet.
+      for (const row of found.waiting()) index.add(row);
       const held = smallest(clients, max * share);
       if (!(await source.hashes(index.addHash, { since: null, clients: held }))) continue;
       index.hold(held);
