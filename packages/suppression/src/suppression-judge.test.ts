@@ -252,6 +252,23 @@ it("ends the suspicion when the records are judged or forgotten", async () => {
   expect(await judge.judge([conversation("d")], true)).toEqual([false]);
 });
 
+it("judges a record only when the suspected records of other kinds that it names are judged or forgotten", async () => {
+  const { world, reader, judge } = start([person("p")]);
+  await reader.read(1);
+  const named = conversation("c", naming("p"));
+  const forgotten = conversation("d", naming("p"));
+  const children = [messageOf("c"), messageOf("d", { id: "n" })];
+  expect([named, forgotten, ...children].map(judge.suspect)).toEqual([true, true, true, true]);
+  const answers = judge.judge(children, true);
+  judge.forget([forgotten]);
+  await new Promise(setImmediate);
+  expect(world.asked).toBe(0);
+  // An export of the same conversation that comes later waits for itself alone.
+  expect(judge.suspect(conversation("c"))).toBe(true);
+  expect(await judge.judge([named], true)).toEqual([true]);
+  expect(await answers).toEqual([true, false]);
+});
+
 it("keeps what it has noted and not stored yet when everything is read again", async () => {
   const { world, index, found, reader, judge } = start([person("p")], 4);
   await reader.read(1);

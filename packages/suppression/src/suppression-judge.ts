@@ -21,7 +21,9 @@ export type SuppressionJudge = {
   /** Forgets suspected records that nobody will judge. */
   forget(records: readonly ExportRecord[]): void;
   /**
-   * Which records are suppressed. `noting`: notes the ids of those that are for another reason than their own id.
+   * Which records are suppressed. Waits until the suspected records of other kinds that they name are judged or
+   * forgotten: conversations wait for end users, messages for both. `noting`: notes the ids of those that are
+   * for another reason than their own id.
    * @throws ServiceError `suppressions_behind`, retryable, when ClickHouse does not show what it has shown before
    */
   judge(records: readonly ExportRecord[], noting: boolean): Promise<boolean[]>;
@@ -38,8 +40,8 @@ export const createSuppressionJudge = (deps: {
   readonly onLookUp: (records: number) => void;
 }): SuppressionJudge => {
   const { index, keysOf, store, found } = deps;
-  /** How many suspected records there are, by the names of their ids. */
-  const suspected = new Map<string, number>();
+  /** Suspected records by the names of their ids, each with what ends when it is judged or forgotten. */
+  const suspected = new Map<string, Map<ExportRecord, PromiseWithResolvers<void>>>();
 
   const namesSuspect = (record: ExportRecord): boolean => {
     if (suspected.size === 0) return false;
@@ -50,10 +52,25 @@ export const createSuppressionJudge = (deps: {
   const forget = (records: readonly ExportRecord[]): void => {
     for (const record of records) {
       const name = nameOf(ownKeyOf(record));
-      const left = (suspected.get(name) ?? 0) - 1;
-      if (left > 0) suspected.set(name, left);
-      else suspected.delete(name);
+      const same = suspected.get(name);
+      same?.get(record)?.resolve();
+      same?.delete(record);
+      if (same?.size === 0) suspected.delete(name);
     }
+  };
+
+  const otherSuspectsEnd = async (records: readonly ExportRecord[]): Promise<void> => {
+    if (suspected.size === 0) return;
+    const own = new Set(records);
+    const named = new Set<Promise<void>>();
+    for (const record of records)
+      for (const key of keysOf(record)) {
+        // Others with the same id are in a batch that waits for this one.
+        if (key.byOwnId) continue;
+        for (const [other, { promise }] of suspected.get(nameOf(key)) ?? [])
+          if (!own.has(other)) named.add(promise);
+      }
+    await Promise.all(named);
   };
 
   const lookUp = async (records: readonly ExportRecord[]): Promise<Map<string, Micros>> => {
@@ -106,11 +123,13 @@ export const createSuppressionJudge = (deps: {
     suspect: (record) => {
       if (!index.mayDrop(record) && !namesSuspect(record)) return false;
       const name = nameOf(ownKeyOf(record));
-      suspected.set(name, (suspected.get(name) ?? 0) + 1);
+      const same = suspected.get(name) ?? new Map();
+      suspected.set(name, same.set(record, Promise.withResolvers<void>()));
       return true;
     },
     forget,
     judge: async (records, noting) => {
+      await otherSuspectsEnd(records);
       const suspects = new Set(records.filter(index.mayDrop));
       const noted = new Map<string, Micros>();
       const stored = suspects.size === 0 ? noted : await lookUp([...suspects]);

@@ -30,7 +30,13 @@ const batchOf = (): TopicBatch => {
   return batch;
 };
 
-const startFlush = (fails: { found?: () => Promise<void>; commit?: () => Promise<"committed"> } = {}) => {
+const startFlush = (
+  fails: {
+    found?: () => Promise<void>;
+    commit?: () => Promise<"committed">;
+    suspects?: () => Promise<void>;
+  } = {},
+) => {
   const steps: string[] = [];
   const registry = createMetrics({ service: "test" });
   const flush = createFlush({
@@ -48,7 +54,10 @@ const startFlush = (fails: { found?: () => Promise<void>; commit?: () => Promise
         return Promise.resolve();
       },
     },
-    settleSuspects: () => Promise.reject(new Error("there are none")),
+    settleSuspects: () => {
+      steps.push("suspects");
+      return fails.suspects?.() ?? Promise.reject(new Error("there are none"));
+    },
     foundStored: () => {
       steps.push("found");
       return fails.found?.() ?? Promise.resolve();
@@ -102,4 +111,15 @@ it("settles a batch whose offsets could not be committed", async () => {
   const { flush, registry } = startFlush({ commit: () => Promise.reject(new Error("away")) });
   await flush(batchOf(), Promise.resolve(), signal);
   expect(await registry.text()).toMatch(/ingest_commits_total\{.*result="failed".*\} 1/);
+});
+
+const withSuspects = (): TopicBatch => ({ ...batchOf(), suspects: [{} as never] });
+
+it("gives up suspects that wait for another topic when it is aborted", async () => {
+  const abort = new AbortController();
+  const { flush, steps } = startFlush({ suspects: () => new Promise(() => {}) });
+  const flushed = flush(withSuspects(), Promise.resolve(), abort.signal);
+  await vi.waitFor(() => expect(steps).toEqual(["suspects"]));
+  abort.abort(new Error("stops"));
+  await expect(flushed).rejects.toThrow("stops");
 });

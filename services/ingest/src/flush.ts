@@ -1,6 +1,12 @@
 import type { Consumer } from "@conversation-export/bus";
 import { rejected } from "@conversation-export/domain";
-import { type Logger, retry, type RetryOptions, ServiceError } from "@conversation-export/runtime";
+import {
+  type Logger,
+  retry,
+  type RetryOptions,
+  ServiceError,
+  unlessAborted,
+} from "@conversation-export/runtime";
 import type { BatchFiller } from "./batch-filler.ts";
 import type { DeadLetter, DeadLetterSink } from "./dead-letter.ts";
 import type { IngestMetrics } from "./ingest-metrics.ts";
@@ -8,10 +14,10 @@ import type { Sink } from "./sink.ts";
 import type { TopicBatch } from "./topic-batch.ts";
 
 /**
- * Stores a batch and commits its offsets: first its suspects are settled, then rows, dead letters, findings about erased persons, then the commit.
- * Resolves when the batch is settled, which is not before `before` is; `reusable` as in `Sink.write`. A
- * commit that fails is left to the next batch. Rejects when `signal` aborts, when `before` rejects, and on a
- * bug.
+ * Stores a batch and commits its offsets: first its suspects are settled, then rows, dead letters, findings about
+ * erased persons, then the commit. Resolves when the batch is settled, which is not before `before` is; `reusable`
+ * as in `Sink.write`. A commit that fails is left to the next batch. Rejects when `signal` aborts, when `before`
+ * rejects, and on a bug.
  */
 export type Flush = (
   batch: TopicBatch,
@@ -44,7 +50,13 @@ export const createFlush = (deps: {
     work: () => Promise<void>,
     signal: AbortSignal,
     onRetry: NonNullable<RetryOptions["onRetry"]>,
-  ): Promise<void> => retry(work, { signal, maxMs: 10_000, retryable: () => true, onRetry });
+  ): Promise<void> =>
+    retry(() => unlessAborted(work(), signal), {
+      signal,
+      maxMs: 10_000,
+      retryable: () => true,
+      onRetry,
+    });
   const codeOf = (error: unknown): string => (error instanceof ServiceError ? error.code : "unknown");
 
   /** Committed messages do not come again, so what they have told must be stored before. */
