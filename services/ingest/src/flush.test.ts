@@ -115,6 +115,15 @@ it("settles a batch whose offsets could not be committed", async () => {
 
 const withSuspects = (): TopicBatch => ({ ...batchOf(), suspects: [{} as never] });
 
+it("asks about suspects again while ClickHouse does not tell, and ends on a bug", async () => {
+  let calls = 0;
+  const suspects = (): Promise<void> =>
+    Promise.reject(++calls === 1 ? new Error("away") : new TypeError("a bug"));
+  const { flush, steps } = startFlush({ suspects });
+  await expect(flush(withSuspects(), Promise.resolve(), signal)).rejects.toThrow("a bug");
+  expect(steps).toEqual(["suspects", "suspects"]);
+});
+
 it("gives up suspects that wait for another topic when it is aborted", async () => {
   const abort = new AbortController();
   const { flush, steps } = startFlush({ suspects: () => new Promise(() => {}) });

@@ -9,6 +9,7 @@ import {
 } from "@conversation-export/runtime";
 import type { BatchFiller } from "./batch-filler.ts";
 import type { DeadLetter, DeadLetterSink } from "./dead-letter.ts";
+import { isBug } from "./keep-trying.ts";
 import type { IngestMetrics } from "./ingest-metrics.ts";
 import type { Sink } from "./sink.ts";
 import type { TopicBatch } from "./topic-batch.ts";
@@ -54,7 +55,7 @@ export const createFlush = (deps: {
     retry(() => unlessAborted(work(), signal), {
       signal,
       maxMs: 10_000,
-      retryable: () => true,
+      retryable: (error) => !isBug(error),
       onRetry,
     });
   const codeOf = (error: unknown): string => (error instanceof ServiceError ? error.code : "unknown");

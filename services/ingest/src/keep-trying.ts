@@ -16,6 +16,12 @@ export type KeepTrying = <T>(attempt: {
   readonly onFailure?: () => void;
 }) => Promise<T>;
 
+/** true: our own code has failed, and would again. */
+export const isBug = (error: unknown): boolean => {
+  const origin = error instanceof WarehouseError ? error.cause : error;
+  return origin instanceof TypeError || origin instanceof RangeError || origin instanceof ReferenceError;
+};
+
 const codeOf = (error: unknown): string => {
   if (error instanceof WarehouseError) return error.causeName;
   return error instanceof ServiceError ? error.code : "unknown";

@@ -4,11 +4,10 @@ import {
   isRefusedData,
   refusedInHalves,
   type TableInsert,
-  WarehouseError,
   type Writer,
 } from "@conversation-export/warehouse";
 import type { IngestMetrics } from "./ingest-metrics.ts";
-import type { KeepTrying } from "./keep-trying.ts";
+import { isBug, type KeepTrying } from "./keep-trying.ts";
 import { staleUpload, type Upload, type Uploads } from "./upload-instant.ts";
 
 export type Sink = {
@@ -32,11 +31,7 @@ type Landed = { readonly from: number; readonly to: number; readonly at: Micros 
 
 const LANDING = "landing";
 
-const isBug = ({ cause }: Error): boolean =>
-  cause instanceof TypeError || cause instanceof RangeError || cause instanceof ReferenceError;
-
-const isFinal = (error: unknown): boolean =>
-  error === staleUpload || isRefusedData(error) || (error instanceof WarehouseError && isBug(error));
+const isFinal = (error: unknown): boolean => error === staleUpload || isRefusedData(error) || isBug(error);
 
 export const createSink = (deps: {
   readonly writer: Pick<Writer, "insert">;
