@@ -15,9 +15,11 @@ type Service = {
 };
 type Reader = (env: Readonly<Record<string, string>>) => unknown;
 
+const text = readFileSync(join(ROOT, "deploy/compose.yaml"), "utf8");
+const servicesOf = (file: string) =>
+  (parse(file, { merge: true }) as { services: Readonly<Record<string, Service>> }).services;
 // Unset variables of the file take the default after `:-`.
-const text = readFileSync(join(ROOT, "deploy/compose.yaml"), "utf8").replaceAll(/\$\{\w+:-([^}]*)\}/g, "$1");
-const { services } = parse(text, { merge: true }) as { services: Readonly<Record<string, Service>> };
+const services = servicesOf(text.replaceAll(/\$\{\w+:-([^}]*)\}/g, "$1"));
 const serviceOf = (name: string): Service => {
   const service = services[name];
   if (service === undefined) throw new Error(`deploy/compose.yaml has no ${name}`);
@@ -64,6 +66,16 @@ describe("deploy/compose.yaml", () => {
     for (const reader of readers)
       expect(() => config[reader]?.(serviceOf(name).environment ?? {}), reader).not.toThrow();
     expect(Object.keys(config)).toEqual(expect.arrayContaining([...readers]));
+  });
+
+  it.each([
+    ["export-api", "CURSOR_SECRET"],
+    ["ops", "CURSOR_SECRET"],
+    ["jobs", "BOARD_PASSWORD"],
+  ])("lets %s know two values of %s while it is changed", (name, secret) => {
+    const given = servicesOf(text)[name]?.environment ?? {};
+    expect(given[`${secret}_PREVIOUS`]).toBe(`\${${secret}_PREVIOUS:-}`);
+    expect(given[secret]).toContain(`\${${secret}:-`);
   });
 
   it("starts the three servers alone without a profile", () => {

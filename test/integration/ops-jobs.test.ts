@@ -118,6 +118,7 @@ describe("doctor", () => {
     expect(out).not.toMatch(/^(problem|away|skipped)/m);
     expect(out).toMatch(/^warning +Redis +jobs processes +none is connected$/m);
     expect(out).toMatch(/^ok +ClickHouse +user jobs +has what it needs/m);
+    expect(out).toMatch(/^ok +ClickHouse +quota of reader +each client has its own$/m);
     expect(out).toMatch(/^warning +Redis +schedules/m);
     expect(code).toBe(0);
   });

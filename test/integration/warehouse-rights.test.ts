@@ -1,6 +1,12 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { choosePorts } from "@conversation-export/local-stack";
 import { grantsOf, SERVICE_USERS, type ServiceUser } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, it, test } from "vitest";
 import { ops } from "../system/ops.ts";
+import { type ServiceProcess, startService } from "../system/service-process.ts";
+import { clusterVariables } from "../system/shards.ts";
+import { until } from "../system/until.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 
 let warehouse: Warehouse;
@@ -53,13 +59,17 @@ describe("each user, each table, each kind of statement", () => {
   });
 });
 
-it("are given by statements that ClickHouse reads", async () => {
-  const printed = await ops({ CLICKHOUSE_URL: warehouse.stack.clickhouse.url("migrator") }, "grants");
+it.each([
+  ["adds to the rights", [], ""],
+  ["replaces the rights", ["--exact"], " WITH REPLACE OPTION"],
+])("what export-ops prints %s, and ClickHouse reads it", async (_, options, ending) => {
+  const migrator = { CLICKHOUSE_URL: warehouse.stack.clickhouse.url("migrator") };
+  const printed = await ops(migrator, "grants", ...options);
   const statements = printed.split(";").filter((one) => one.trim() !== "");
   expect(statements).toHaveLength(SERVICE_USERS.length);
   for (const [index, statement] of statements.entries()) {
     const read = await warehouse.sql(`SELECT formatQuerySingleLine($$${statement}$$) FORMAT TSVRaw`);
-    expect(read).toContain(`TO ${SERVICE_USERS[index]} WITH REPLACE OPTION`);
+    expect(read.endsWith(` TO ${SERVICE_USERS[index]}${ending}`)).toBe(true);
     expect(read).toContain(" ON conversation_export.");
   }
 });
@@ -90,5 +100,65 @@ describe("what a process that is taken over cannot do", () => {
     ["jobs asks another server", "jobs", "SELECT * FROM url('http://127.0.0.1:1', 'CSV', 'a String')"],
   ])("%s", async (_, user, sql) => {
     expect(await refusal(sql, user)).toBe("denied");
+  });
+});
+
+describe("export-api, which replaces the former process as soon as it is ready", () => {
+  const NOWHERE = "127.0.0.1:1";
+  let ports: Readonly<Record<"right" | "reader" | "intake" | "lookup", number>>;
+  const started: ServiceProcess[] = [];
+
+  const start = (name: keyof typeof ports, env: Readonly<Record<string, string>> = {}) => {
+    const { stack } = warehouse;
+    const logFile = join(stack.dir, `export-api-${name}.log`);
+    const service = startService("export-api", {
+      metricsPort: ports[name],
+      logFile,
+      env: {
+        ...clusterVariables(stack),
+        PORT: "0",
+        // It starts without them.
+        KAFKA_BROKERS: NOWHERE,
+        REDIS_URL: `redis://${NOWHERE}`,
+        CURSOR_SECRET: "0123456789abcdef0123456789abcdef",
+        CLICKHOUSE_URL: stack.clickhouse.url("reader"),
+        CLICKHOUSE_LOOKUP_URL: stack.clickhouse.url("lookup"),
+        CLICKHOUSE_INTAKE_URL: stack.clickhouse.url("intake"),
+        ...env,
+      },
+    });
+    started.push(service);
+    return { service, logFile };
+  };
+  const withWrongPassword = (user: "reader" | "intake"): string => {
+    const url = new URL(warehouse.stack.clickhouse.url(user));
+    url.password = "mistyped";
+    return url.href;
+  };
+
+  beforeAll(async () => {
+    ports = await choosePorts({ names: ["right", "reader", "intake", "lookup"], fixed: {} });
+  });
+  afterAll(() => Promise.all(started.map((service) => service.kill("SIGKILL"))));
+
+  it("becomes ready when all its users can do their work", async () => {
+    await expect(start("right").service.ready()).resolves.toBeUndefined();
+  });
+
+  it.each([
+    ["the password of the reading user is wrong", "reader", "CLICKHOUSE_URL", "AUTHENTICATION_FAILED"],
+    ["the password of the intake user is wrong", "intake", "CLICKHOUSE_INTAKE_URL", "AUTHENTICATION_FAILED"],
+    ["the user for look-ups may not read keys", "lookup", "CLICKHOUSE_LOOKUP_URL", "ACCESS_DENIED"],
+  ] as const)("does not become ready while %s", async (_, user, variable, cause) => {
+    const url = user === "lookup" ? warehouse.stack.clickhouse.url("reader") : withWrongPassword(user);
+    const { service, logFile } = start(user, { [variable]: url });
+    const isReady = async () => (await fetch(`${service.metricsUrl}/ready`).catch(() => null))?.ok === true;
+    await until("it has tried a second time", 60_000, async () => {
+      expect(await isReady()).toBe(false);
+      const log = existsSync(logFile) ? readFileSync(logFile, "utf8") : "";
+      const tries = log.split("\n").filter((line) => line.includes("not reached yet"));
+      for (const line of tries) expect(line).toContain(cause);
+      return tries.length > 1;
+    });
   });
 });

@@ -29,6 +29,7 @@ export {
   type CrowdedPartition,
   type Disk,
   type Inspector,
+  type UserQuota,
   type SchemaState,
   type ServerClock,
   type StuckMutation,

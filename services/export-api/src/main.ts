@@ -190,7 +190,8 @@ run({
     {
       name: "warehouse",
       start: () =>
-        retry(() => reader.ping(), {
+        // The old pods of a roll-out go when this one is ready, so all users are tried.
+        retry(() => Promise.all([reader.ping(), requests.ping()]), {
           signal: stopping.signal,
           onRetry: (error, attempt) => log.warn({ err: error, attempt }, "warehouse not reached yet"),
         }),

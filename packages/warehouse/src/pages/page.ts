@@ -139,5 +139,6 @@ export type Reader = {
   readonly lines: Readonly<Record<"conversations" | "messages", WindowLines>>;
   /** `hash` is the SHA-256 of the key, 64 lower-case hex digits. null: unknown or revoked. */
   findKey(hash: string): Promise<ApiClient | null>;
+  /** Checks that the server knows both users, and that keys can be looked up. */
   ping(): Promise<void>;
 };

@@ -123,6 +123,9 @@ export function createReader(deps: {
     },
     changes: createReadChanges({ send, isSpread }),
     findKey: (hash) => findKey(lookups, hash),
-    ping: lookups.ping,
+    ping: async () => {
+      // A key that nobody has: the tables of keys and clients must be readable too.
+      await Promise.all([session.with({ timeoutMs: lookupTimeoutMs }).ping(), findKey(lookups, "")]);
+    },
   };
 }

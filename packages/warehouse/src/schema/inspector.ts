@@ -23,6 +23,14 @@ export type ServerClock = {
 export type Disk = { readonly name: string; readonly freeBytes: number; readonly totalBytes: number };
 /** A mutation that fails again and again. */
 export type StuckMutation = { readonly table: string; readonly id: string; readonly reason: string };
+/** A quota with limits that counts for a user. */
+export type UserQuota = {
+  readonly name: string;
+  /** Each `x-clickhouse-quota` of a query has counts of its own. */
+  readonly byKey: boolean;
+  /** It limits the time of queries. */
+  readonly ofTime: boolean;
+};
 export type CrowdedPartition = {
   readonly table: string;
   readonly partition: string;
@@ -47,6 +55,8 @@ export type Inspector = {
   grants(): Promise<string[]>;
   /** Values of settings in effect for the user. */
   settings(names: readonly string[]): Promise<Readonly<Record<string, string>>>;
+  /** Quotas with limits that count for the user. */
+  quotas(): Promise<UserQuota[]>;
   disks(): Promise<Disk[]>;
   stuckMutations(): Promise<StuckMutation[]>;
   /** Hash of the secret that the stored suppressions were hashed with; null: none is stored. */
@@ -61,6 +71,8 @@ export type Inspector = {
 const TIMEOUT_MS = 10_000;
 /** Rows of one answer. */
 const MAX_ROWS = 10;
+/** Shown by quotas that count by the key of a query. */
+const QUOTA_KEY = "export-ops-doctor";
 
 /** @param deps.url `http://user:password@host:port/database` of the user to inspect */
 export function createInspector(
@@ -140,6 +152,15 @@ export function createInspector(
         }),
       );
       return Object.fromEntries(entries);
+    },
+    async quotas() {
+      const rows = await session.rows<{ name: string; key: string; timed: boolean | number }>(
+        "inspect.quotas",
+        `SELECT quota_name AS name, any(quota_key) AS key, max(max_execution_time IS NOT NULL) AS timed
+         FROM system.quota_usage WHERE duration IS NOT NULL GROUP BY name ORDER BY name`,
+        { quotaKey: QUOTA_KEY },
+      );
+      return rows.map(({ name, key, timed }) => ({ name, byKey: key === QUOTA_KEY, ofTime: Boolean(timed) }));
     },
     async disks() {
       const rows = await session.rows<{ name: string; free: string; total: string }>(

@@ -37,11 +37,15 @@ Examples:
 
   program
     .command("grants")
-    .description("print the statements that give the users of the services exactly their rights")
+    .description("print the statements that give the users of the services their rights")
     .option(
       "--cluster <name>",
       "the ClickHouse cluster (default: CLUSTER, else a single server)",
       clusterName,
+    )
+    .option(
+      "--exact",
+      "let the statements also take away every right beyond, which an older version may need",
     )
     .option("--redis", "print the users of Redis instead, as its file of users (aclfile) takes them")
     .option("--json", "print JSON")
@@ -49,17 +53,20 @@ Examples:
       "after",
       `
 Reads CLICKHOUSE_URL for the name of the database and changes nothing. The users must exist; one with another
-name than the printed one gets its rights by that name.
+name than the printed one gets its rights by that name. Rights are added before an upgrade, and those that
+nobody needs any more are taken away with --exact when no process of the older version is left.
 
 Examples:
   export-ops grants
   export-ops grants --redis > users.acl
-  export-ops grants | clickhouse-client --host clickhouse --user admin --multiquery`,
+  export-ops grants | clickhouse-client --host clickhouse --user admin --multiquery
+  export-ops grants --exact | clickhouse-client --host clickhouse --user admin --multiquery`,
     )
-    .action(({ cluster, redis, json = false }: { cluster?: string; redis?: true; json?: boolean }) => {
-      if (redis === true) return printRedisUsers(json, print);
+    .action((options: { cluster?: string; exact?: true; redis?: true } & JsonOption) => {
+      const { cluster, exact = false, redis = false, json = false } = options;
+      if (redis) return printRedisUsers(json, print);
       const config = readWarehouseConfig();
-      printGrants({ ...config, cluster: cluster ?? config.cluster }, json, print);
+      printGrants({ ...config, cluster: cluster ?? config.cluster }, { exact, json }, print);
     });
 
   program

@@ -1,6 +1,6 @@
-import { grantsOf } from "@conversation-export/warehouse";
+import { grantsOf, SERVICE_USERS } from "@conversation-export/warehouse";
 import { describe, expect, it } from "vitest";
-import { excessGrants } from "./excess-grants.ts";
+import { excessGrants, rightsEverywhere } from "./excess-grants.ts";
 
 const DATABASE = "export";
 const found = (user: "reader" | "jobs", cluster: string | null, ...lines: string[]) =>
@@ -52,5 +52,26 @@ describe("excessGrants", () => {
 
   it("ignores roles, whose rights are listed too, and what is revoked", () => {
     expect(found("reader", null, "GRANT staff TO r", "REVOKE SELECT ON export.messages FROM r")).toEqual([]);
+  });
+});
+
+describe("rightsEverywhere", () => {
+  const KEEPER = { cluster: "c" };
+
+  it("finds what ON CLUSTER asks for on all databases, of jobs alone", () => {
+    expect(rightsEverywhere(grantsOf("jobs", DATABASE, KEEPER))).toEqual([
+      "ALTER DELETE",
+      "OPTIMIZE",
+      "SYSTEM MERGES",
+    ]);
+    for (const user of SERVICE_USERS.filter((one) => one !== "jobs"))
+      expect(rightsEverywhere(grantsOf(user, DATABASE, KEEPER))).toEqual([]);
+  });
+
+  it.each([
+    ["a single server", { cluster: null }],
+    ["shards without Keeper", { cluster: "c", shards: ["http://ch-1:8123"] }],
+  ])("finds nothing on %s", (_, topology) => {
+    expect(rightsEverywhere(grantsOf("jobs", DATABASE, topology))).toEqual([]);
   });
 });

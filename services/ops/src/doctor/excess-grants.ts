@@ -57,3 +57,9 @@ export const excessGrants = (
     return [{ text: `${excess.join(", ")} on ${place}${(passedOn ?? "").toLowerCase()}`, grave }];
   });
 };
+
+/** Rights on the tables of every database among those that a user needs, such as `ON CLUSTER` asks for. */
+export const rightsEverywhere = (needed: readonly Grant[]): string[] =>
+  needed.flatMap(({ privileges, on }) =>
+    on === "*.*" ? privileges.filter((one) => one !== "REMOTE" && one !== "CLUSTER") : [],
+  );

@@ -10,14 +10,18 @@ import {
 import type { WarehouseConfig } from "../config.ts";
 import { explainStore } from "../connect/connections.ts";
 import { credentialsBeside } from "../explain/explain.ts";
-import { excessGrants } from "./excess-grants.ts";
+import { excessGrants, rightsEverywhere } from "./excess-grants.ts";
 import { attempt, type Finding, type Findings, findingsOf } from "./finding.ts";
+import { quotaFinding } from "./quota-finding.ts";
 
 const AREA = "ClickHouse";
 const { ok, warning, problem, skipped } = findingsOf(AREA);
 
 const usersAdvice =
-  "`export-ops grants` prints what it needs; docs/operations.md, Users of ClickHouse, says how to change it";
+  "`export-ops grants` prints what it needs, with --exact also what takes the rest away: docs/operations.md, Users of ClickHouse";
+
+const keeperAdvice =
+  'ON CLUSTER asks for it: keep other databases off this cluster, see "a process that is taken over" in docs/security.md';
 
 type CheckedUser = ServiceUser | "migrator";
 
@@ -55,10 +59,20 @@ const grantFindings = async (
   const told = (grave: boolean): string =>
     excess.flatMap((one) => (one.grave === grave ? [one.text] : [])).join("; ");
   const [grave, other] = [told(true), told(false)];
+  const everywhere = rightsEverywhere(needed).join(", ");
   const findings = [
     ...(missing === "" ? [] : [problem(name, `lacks ${missing}`, usersAdvice)]),
     ...(grave === "" ? [] : [problem(name, `must not have ${grave}`, usersAdvice)]),
     ...(other === "" ? [] : [warning(name, `does not need ${other}`, usersAdvice)]),
+    ...(everywhere === ""
+      ? []
+      : [
+          warning(
+            name,
+            `needs ${everywhere} on all databases, so it could delete rows of keys too`,
+            keeperAdvice,
+          ),
+        ]),
   ];
   return findings.length === 0 ? [ok(name, "has what it needs, and no more")] : findings;
 };
@@ -91,7 +105,11 @@ export const userFindings = async (
       try {
         const grants = await grantFindings(inspector, user, database, server);
         const onlyReads = user === "reader" || user === "lookup";
-        return onlyReads ? [...grants, await readonlyFinding(inspector, name)] : grants;
+        return [
+          ...grants,
+          ...(onlyReads ? [await readonlyFinding(inspector, name)] : []),
+          ...(user === "reader" ? [quotaFinding(await inspector.quotas())] : []),
+        ];
       } catch (error) {
         throw await explainStore(error, server, variable);
       }

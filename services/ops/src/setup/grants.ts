@@ -4,18 +4,23 @@ import type { WarehouseConfig } from "../config.ts";
 import { type Print, renderJson } from "../output/print.ts";
 
 /**
- * Prints a statement for each user of the services. It replaces all rights that the user has.
+ * Prints a statement for each user of the services.
  *
  * @param server its address names the database
+ * @param options.exact the statements also take away every other right of the user
  */
-export const printGrants = (server: WarehouseConfig, json: boolean, print: Print): void => {
+export const printGrants = (
+  server: WarehouseConfig,
+  { exact, json }: { readonly exact: boolean; readonly json: boolean },
+  print: Print,
+): void => {
   const database = decodeURIComponent(new URL(server.url).pathname.slice(1));
   const users = SERVICE_USERS.map((user) => ({ user, grants: grantsOf(user, database, server) }));
   if (json) return print(renderJson(users));
   const on = onCluster(server);
   for (const { user, grants } of users) {
     const listed = grants.map(({ privileges, on: place }) => `  ${privileges.join(", ")} ON ${place}`);
-    print(`GRANT ${on}\n${listed.join(",\n")}\n  TO ${user} WITH REPLACE OPTION;\n`);
+    print(`GRANT ${on}\n${listed.join(",\n")}\n  TO ${user}${exact ? " WITH REPLACE OPTION" : ""};\n`);
   }
 };
 
