@@ -142,8 +142,8 @@ const CATEGORIES = (pick: Pick, auth: string): Record<string, () => Omit<Malform
           "",
           "{",
           "nonsense",
-          "[".repeat(100_000),
-          '{"a":'.repeat(50_000),
+          "[".repeat(60_000),
+          '{"a":'.repeat(12_000),
           Buffer.from([0xff, 0xfe, 0x7b]),
           Buffer.from('{"email":"\xed\xa0\x80"}', "latin1"),
           "NaN",
@@ -165,7 +165,7 @@ const CATEGORIES = (pick: Pick, auth: string): Record<string, () => Omit<Malform
           '{"type":"ERASURE","email":{"$gt":""}}',
           '{"type":["ERASURE"],"email":"a@example.com"}',
           '{"campaign_key":1,"language":null,"recipient":[]}',
-          `{"type":"ERASURE","email":"${"a".repeat(100_000)}@example.com"}`,
+          `{"type":"ERASURE","email":"${"a".repeat(60_000)}@example.com"}`,
         ]);
         return post(pick(POSTS), json(body), body);
       })(),
