@@ -103,7 +103,9 @@ it("answers thousands of malformed requests in the documented form, and stays as
     // Unread bytes of the request reset the connection, which may lose the answer.
     expect([413, null]).toContain(status);
     if (status === 413)
-      expect(text).toMatch(/"type":"content_too_large".*limit: (4000000|65536) bytes; actual length: \d+ bytes/);
+      expect(text).toMatch(
+        /"type":"content_too_large".*limit: (4000000|65536) bytes; actual length: \d+ bytes/,
+      );
   }
   expect(chunked.some(({ status }) => status === 413)).toBe(true);
 
