@@ -1,13 +1,13 @@
 import type { RateWindow } from "@conversation-export/domain";
-import { type Logger, within } from "@conversation-export/runtime";
+import type { Logger } from "@conversation-export/runtime";
 import { type Allowance, describeAllowance } from "./allowance.ts";
+import { createAsking } from "./asking.ts";
 import { createMemoryLimiter } from "./memory-limiter.ts";
 import { clientOf, type Redis } from "../redis/redis.ts";
 import { createScript } from "../redis/script.ts";
 
 const KEY_PREFIX = "conversation-export:rate:";
 const ANSWER_WITHIN_MS = 100;
-const ALONE_FOR_MS = 1_000;
 const MAX_KEYS = 10_000;
 
 /**
@@ -79,14 +79,16 @@ export const createRateLimiter = (deps: {
   const client = clientOf(redis);
   const count = createScript(client, COUNT);
   const memory = createMemoryLimiter({ maxKeys: MAX_KEYS, now });
-  let aloneSince: number | undefined;
-  let probing = false;
+  const asking = createAsking({
+    isConnected: () => client.status === "ready",
+    answerWithinMs,
+    onAway: (error) => log.warn({ error: String(error) }, "rate limits are counted by this process alone"),
+    onBack: () => log.info("rate limits are counted in Redis again"),
+  });
 
   const consumeShared = async (key: string, windows: readonly RateWindow[]): Promise<Allowance> => {
     const args = windows.flatMap(({ requests, seconds }) => [requests, seconds]);
-    const answer = (await within(count(KEY_PREFIX + key, args), answerWithinMs, () => {
-      throw new Error(`no answer within ${answerWithinMs} ms`);
-    })) as number[];
+    const answer = (await count(KEY_PREFIX + key, args)) as number[];
     const [time = 0, allowed, ...numbers] = answer;
     const counts = windows.map((_, index) => ({
       count: numbers[2 * index] ?? 0,
@@ -95,45 +97,12 @@ export const createRateLimiter = (deps: {
     return describeAllowance(windows, counts, { allowed: allowed === 1, shared: true, now: time });
   };
 
-  const consumeAlone = (key: string, windows: readonly RateWindow[]): Allowance => {
-    onUnshared?.();
-    return memory.consume(key, windows);
-  };
-
-  /** While Redis is away, one request at a time tries it. */
-  const mayAsk = (): boolean =>
-    client.status === "ready" &&
-    (aloneSince === undefined || (!probing && performance.now() - aloneSince >= ALONE_FOR_MS));
-
-  const noteFailure = (error: unknown): void => {
-    if (aloneSince === undefined) {
-      log.warn({ error: String(error) }, "rate limits are counted by this process alone");
-    }
-    aloneSince = performance.now();
-  };
-
-  const noteSuccess = (): void => {
-    if (aloneSince !== undefined) log.info("rate limits are counted in Redis again");
-    aloneSince = undefined;
-  };
-
   return {
     consume: async (key, windows) => {
-      if (!mayAsk()) return consumeAlone(key, windows);
-      const probe = aloneSince !== undefined;
-      if (probe) probing = true;
-      try {
-        const allowance = await consumeShared(key, windows);
-        // Only a probe proves that Redis is back; other answers may belong to requests from before the
-        // failure.
-        if (probe) noteSuccess();
-        return allowance;
-      } catch (error) {
-        noteFailure(error);
-        return consumeAlone(key, windows);
-      } finally {
-        if (probe) probing = false;
-      }
+      const shared = await asking.ask(() => consumeShared(key, windows));
+      if (shared !== undefined) return shared;
+      onUnshared?.();
+      return memory.consume(key, windows);
     },
   };
 };

@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { type Logger, within } from "@conversation-export/runtime";
+import type { Logger } from "@conversation-export/runtime";
 import { clientOf, type Redis } from "../redis/redis.ts";
 import { createScript } from "../redis/script.ts";
+import { createAsking } from "./asking.ts";
 
 /** Among the keys of rate limits, to which the same users of Redis have a right. */
 const KEY_PREFIX = "conversation-export:rate:slots:";
@@ -36,7 +37,7 @@ const RELEASE = `return redis.call('ZREM', KEYS[1], ARGV[1])`;
 export type SharedSlots = {
   /**
    * Takes one of the slots of `key` and returns the function that frees it; null when all are in use. While
-   * Redis does not answer, every slot is given. Never rejects.
+   * Redis does not answer, every slot is given, without a wait but for one a second. Never rejects.
    */
   take(key: string): Promise<(() => void) | null>;
 };
@@ -58,6 +59,11 @@ export const createSharedSlots = (deps: {
   const takeScript = createScript(client, TAKE);
   const renewScript = createScript(client, RENEW);
   const releaseScript = createScript(client, RELEASE);
+  const asking = createAsking({
+    isConnected: () => client.status === "ready",
+    answerWithinMs: ANSWER_WITHIN_MS,
+    onAway: (error) => log.debug({ error: String(error) }, "slots are given without Redis"),
+  });
   const held = new Map<string, Set<string>>();
   let renewing: NodeJS.Timeout | undefined;
 
@@ -87,19 +93,11 @@ export const createSharedSlots = (deps: {
   return {
     take: async (key) => {
       const token = randomUUID();
-      try {
-        const taken = await within(
-          takeScript(KEY_PREFIX + key, [leaseMs, most, token]),
-          ANSWER_WITHIN_MS,
-          () => {
-            throw new Error(`no answer within ${ANSWER_WITHIN_MS} ms`);
-          },
-        );
-        if (taken !== 1) return null;
-      } catch (error) {
-        log.debug({ error: String(error) }, "a slot is given without Redis");
-        onUnshared?.();
-      }
+      const taken = await asking.ask(async () =>
+        Number(await takeScript(KEY_PREFIX + key, [leaseMs, most, token])),
+      );
+      if (taken === 0) return null;
+      if (taken === undefined) onUnshared?.();
       hold(key, token);
       return () => free(key, token);
     },
