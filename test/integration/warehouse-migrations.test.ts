@@ -600,7 +600,12 @@ describe("clients and keys, in unmerged parts", () => {
 
     const ends = (hash: string, ms: number) =>
       store.addKey(hash, { ...key, keyId: hash, expiresAt: new Date(Date.now() + ms).toISOString() });
+    expect(await reader.validKeys(10)).toEqual([]);
     await Promise.all([ends("c".repeat(64), 60_000), ends("d".repeat(64), -1_000)]);
+    const newest = { ...key, keyId: "newest", createdAt: "2026-10-05T00:00:00.000Z" };
+    await store.addKey("e".repeat(64), newest);
+    expect(await reader.validKeys(10)).toEqual(["e".repeat(64), "c".repeat(64)]);
+    expect(await reader.validKeys(1)).toEqual(["e".repeat(64)]);
     expect(await reader.findKey("c".repeat(64))).toMatchObject({ clientId: client.clientId });
     expect(await reader.findKey("d".repeat(64))).toBeNull();
   });

@@ -6,6 +6,7 @@ import { createAdmission } from "./admission/admission.ts";
 import { createCallerOf } from "./admission/caller.ts";
 import { createApp } from "./http/app.ts";
 import type { AuthThrottle } from "./admission/auth-throttle.ts";
+import type { KnownKeys } from "./admission/known-keys.ts";
 import { createAuthenticate } from "./admission/authenticate.ts";
 import { createChangeEndpoints } from "./operations/change-endpoints.ts";
 import { createDataSubjectRequests, type DataSubjectRequestDeps } from "./operations/data-subject-request.ts";
@@ -34,6 +35,7 @@ export type ExportAppDeps = {
   readonly reader: Reader;
   readonly rateLimit: RateLimit;
   readonly authThrottle: AuthThrottle;
+  readonly knownKeys: KnownKeys;
   readonly slots: Readonly<Record<"page" | "body", Slots>>;
   readonly streams: Streams;
   readonly watermark: ReadWatermark;
@@ -72,6 +74,7 @@ export const createExportApp = (deps: ExportAppDeps): FastifyInstance => {
     cacheMs: deps.keyCacheMs,
     clock,
     throttle: deps.authThrottle,
+    known: deps.knownKeys,
     onLookup: (result) => metrics.keyLookups.inc({ result }),
   });
   const admit = createAdmission({

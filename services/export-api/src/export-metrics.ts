@@ -50,4 +50,12 @@ export const createExportMetrics = (metrics: Metrics, slots: Pick<Slots, "waitin
     "Keys checked, by where the answer came from.",
     ["result"],
   ),
+  authFailures: metrics.counter(
+    "export_api_auth_failures_total",
+    "Failed authentications, however they were answered, by result.",
+    ["result"],
+  ),
+  keyLoads: metrics.counter("export_api_known_key_loads_total", "Loads of the hashes of valid keys.", [
+    "result",
+  ]),
 });

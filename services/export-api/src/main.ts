@@ -10,6 +10,7 @@ import {
   configOrExit,
   createHealthServer,
   createLogger,
+  createLoop,
   createMetrics,
   retry,
   run,
@@ -24,6 +25,7 @@ import {
   createWatermarkReader,
 } from "@conversation-export/warehouse";
 import { createAuthThrottle } from "./admission/auth-throttle.ts";
+import { createKnownKeys } from "./admission/known-keys.ts";
 import { readConfig } from "./config.ts";
 import { createExportApp } from "./export-app.ts";
 import { createExportMetrics } from "./export-metrics.ts";
@@ -40,6 +42,9 @@ const LOOKUP_CONNECTIONS = 24;
 /** Beside the pages: counts of candidates and ends of steps. */
 const SPARE_CONNECTIONS = 16;
 const INTAKE_CONNECTIONS = 8;
+/** About 4 MB of hashes; further keys count as unknown until a look-up has found them. */
+const MAX_KNOWN_KEYS = 50_000;
+const KNOWN_KEYS_PAUSE_MS = 5_000;
 const WATERMARK_MAX_AGE_MS = 2_000;
 const SETTLED_MAX_AGE_MS = 1_000;
 const IDEMPOTENCY_SECONDS = 86_400;
@@ -81,6 +86,12 @@ const pages = createSession({
 });
 const intake = createSession({ ...config.clickhouseIntake, application, maxConnections: INTAKE_CONNECTIONS });
 const reader = createReader({ session: pages, lookups });
+const knownKeys = createKnownKeys({
+  load: () => reader.validKeys(MAX_KNOWN_KEYS),
+  log,
+  onLoad: (result) => metrics.keyLoads.inc({ result }),
+});
+const loadingKeys = createLoop({ turn: knownKeys.refresh, pauseMs: KNOWN_KEYS_PAUSE_MS, pauseFirst: true });
 const watermarks = createWatermarkReader({ session: lookups });
 const settled = createSettledReader({ session: lookups });
 const campaigns = createCampaignStore({ session: lookups, now: Date.now });
@@ -107,7 +118,12 @@ const app = createExportApp({
     defaults: config.rateLimits,
     metrics: limitMetrics,
   }),
-  authThrottle: createAuthThrottle({ windows: config.authFailureLimits, total: config.authLookupLimits }),
+  authThrottle: createAuthThrottle({
+    windows: config.authFailureLimits,
+    total: config.authLookupLimits,
+    onFailure: (result) => metrics.authFailures.inc({ result }),
+  }),
+  knownKeys,
   slots,
   streams: createStreams({
     slots: createSharedSlots({
@@ -199,6 +215,14 @@ run({
         stopping.abort();
         return Promise.all([lookups, pages, intake].map((session) => session.close()));
       },
+    },
+    {
+      name: "keys",
+      start: async () => {
+        await knownKeys.refresh();
+        loadingKeys.start();
+      },
+      stop: () => loadingKeys.stop(),
     },
     { name: "http", start: () => listener.start(), stop: () => listener.stop() },
   ],

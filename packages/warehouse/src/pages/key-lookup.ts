@@ -2,11 +2,19 @@ import type { Session } from "../session/session.ts";
 import { linkBoundsOf, rateLimitsOf } from "../access/client-store.ts";
 import type { ApiClient } from "./page.ts";
 
+const VALID = "NOT revoked AND (expires_at = toDateTime64(0, 3, 'UTC') OR expires_at > now64(3))";
+
+// The right side of a join is read whole: without its condition, all clients for each key.
 const KEY_AND_CLIENT = `SELECT k.key_id AS key_id, k.client_id AS client_id, k.scopes AS scopes,
     c.client_id = '' OR c.deleted AS deleted, c.link_bounds AS link_bounds, c.rate_limits AS rate_limits
   FROM (SELECT * FROM api_keys FINAL WHERE key_hash = {hash:String}) AS k
-  LEFT JOIN (SELECT * FROM clients FINAL) AS c ON c.client_id = k.client_id
-  WHERE NOT k.revoked AND (k.expires_at = toDateTime64(0, 3, 'UTC') OR k.expires_at > now64(3))`;
+  LEFT JOIN (
+    SELECT client_id, deleted, link_bounds, rate_limits FROM clients FINAL
+    WHERE client_id GLOBAL IN (SELECT client_id FROM api_keys WHERE key_hash = {hash:String})
+  ) AS c ON c.client_id = k.client_id
+  WHERE ${VALID}`;
+
+const VALID_KEYS = `SELECT key_hash FROM api_keys FINAL WHERE ${VALID} ORDER BY created_at DESC LIMIT {most:UInt32}`;
 
 type StoredKeyAndClient = {
   readonly key_id: string;
@@ -34,4 +42,12 @@ export const findKey = async (session: Session, hash: string): Promise<ApiClient
     parameters: { hash },
   });
   return row === undefined ? null : toApiClient(row);
+};
+
+/** SHA-256 of each valid key, the newest ones when there are more than `most`. */
+export const validKeys = async (session: Session, most: number): Promise<string[]> => {
+  const rows = await session.rows<{ readonly key_hash: string }>("keys.valid", VALID_KEYS, {
+    parameters: { most },
+  });
+  return rows.map(({ key_hash }) => key_hash);
 };

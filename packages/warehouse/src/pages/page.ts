@@ -139,6 +139,8 @@ export type Reader = {
   readonly lines: Readonly<Record<"conversations" | "messages", WindowLines>>;
   /** `hash` is the SHA-256 of the key, 64 lower-case hex digits. null: unknown or revoked. */
   findKey(hash: string): Promise<ApiClient | null>;
+  /** Hashes of keys that are neither revoked nor expired, the newest ones when there are more than `most`. */
+  validKeys(most: number): Promise<string[]>;
   /** Checks that the server knows both users, and that keys can be looked up. */
   ping(): Promise<void>;
 };

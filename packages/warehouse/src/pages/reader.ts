@@ -2,7 +2,7 @@ import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { createReadChanges } from "../changes/read-changes.ts";
 import { endUsers } from "./end-user-sql.ts";
-import { findKey } from "./key-lookup.ts";
+import { findKey, validKeys } from "./key-lookup.ts";
 import { LINE_LISTS, type LineList, stepEnd } from "./line-sql.ts";
 import type { Reader, WindowLines } from "./page.ts";
 import {
@@ -123,6 +123,7 @@ export function createReader(deps: {
     },
     changes: createReadChanges({ send, isSpread }),
     findKey: (hash) => findKey(lookups, hash),
+    validKeys: (most) => validKeys(lookups, most),
     ping: async () => {
       // A key that nobody has: the tables of keys and clients must be readable too.
       await Promise.all([session.with({ timeoutMs: lookupTimeoutMs }).ping(), findKey(lookups, "")]);

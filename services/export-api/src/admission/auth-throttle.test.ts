@@ -73,8 +73,11 @@ it("lets the look-ups of all addresses together fail only so often", () => {
     answerOf(() => throttle.attempt(`192.0.2.${index}`).refused()),
   );
   expect(answers.slice(0, 50)).toEqual(Array(50).fill(undefined));
-  expect(answers[50]?.details).toBe("allowed: 50 failed look-ups per 1 minute");
-  expect(answers.slice(50).map((answer) => answer?.status)).toEqual(Array(10).fill(429));
+  expect(answers[50]).toMatchObject({
+    details: "too many look-ups of unknown keys",
+    headers: { "retry-after": "60" },
+  });
+  expect(answers.slice(50).map((answer) => answer?.status)).toEqual(Array(10).fill(503));
 });
 
 it("leaves half of the total to addresses within their limits", () => {
@@ -100,4 +103,22 @@ it("takes look-ups back that were no failures", () => {
   expect(answerOf(() => throttle.failed("2001:db8::1"))).toBeUndefined();
   throttle.attempt("2001:db8::1").forgive();
   expect(answerOf(() => throttle.failed("2001:db8::1"))?.status).toBe(429);
+});
+
+it("tells of every failure, however it is answered, and of nothing that was none", () => {
+  const results: string[] = [];
+  const throttle = createAuthThrottle({
+    windows: [{ requests: 2, seconds: 60 }],
+    total: [{ requests: 3, seconds: 60 }],
+    onFailure: (result) => results.push(result),
+  });
+  throttle.attempt("192.0.2.1").forgive();
+  throttle.attempt("192.0.2.1").refused();
+  throttle.failed("192.0.2.1");
+  answerOf(() => throttle.failed("192.0.2.1"));
+  answerOf(() => throttle.attempt("192.0.2.1").refused());
+  answerOf(() => throttle.attempt("192.0.2.1"));
+  throttle.attempt("192.0.2.2").refused();
+  answerOf(() => throttle.attempt("192.0.2.2"));
+  expect(results).toEqual(["refused", "refused", "limited", "limited", "limited", "refused", "unchecked"]);
 });

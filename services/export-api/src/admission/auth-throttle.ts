@@ -1,6 +1,6 @@
 import type { RateWindow } from "@conversation-export/domain";
 import { createMemoryLimiter } from "@conversation-export/queue";
-import { rateLimitExceeded } from "../http/api-error.ts";
+import { type ApiError, keyUnchecked, rateLimitExceeded } from "../http/api-error.ts";
 import { networksOf } from "./networks.ts";
 import { describeRate } from "./rate-limit.ts";
 
@@ -10,8 +10,14 @@ const DEFAULT_WINDOWS: readonly RateWindow[] = [{ requests: 20, seconds: 60 }];
 const SITE_FACTOR = 4;
 /** The part of the total that look-ups from addresses over their limit may use up. */
 const SHARE_OVER_LIMIT = 1 / 2;
+/** Look-ups at a time: while the warehouse is slow, known keys need its connections. */
+const MAX_RUNNING = 8;
+const BUSY_RETRY_SECONDS = 1;
 
-/** A look-up of a key that this process has not seen. */
+/** How a failure is answered: 401 or 403, 429, or 503 without a look-up. */
+export type FailureResult = "refused" | "limited" | "unchecked";
+
+/** A look-up of a key that this process does not know; it ends with one of these. */
 export type Attempt = {
   /** The key is good, or nobody could tell: it was no failure. */
   forgive(): void;
@@ -26,7 +32,8 @@ export type AuthThrottle = {
   /**
    * Counts a look-up as a failure before it is made: many guesses at once must not reach the warehouse. An
    * address that has used up its failures may still look up, since others may share it.
-   * @throws ApiError 429 when look-ups of all addresses have used up the total
+   * @throws ApiError 503 when look-ups of all addresses have used up the total, or too many run; 429 when the
+   * address has used up its failures too
    */
   attempt(address: string): Attempt;
 };
@@ -37,17 +44,20 @@ const times = (windows: readonly RateWindow[], factor: number): readonly RateWin
 /**
  * @param deps.windows failed authentications per address; no windows is no limit
  * @param deps.total look-ups that fail, of all addresses together; no windows is no limit
+ * @param deps.onFailure called for each failure, however it is answered
  */
 export const createAuthThrottle = (
   deps: {
     readonly windows?: readonly RateWindow[];
     readonly total?: readonly RateWindow[];
     readonly now?: () => number;
+    readonly onFailure?: (result: FailureResult) => void;
   } = {},
 ): AuthThrottle => {
-  const { windows = DEFAULT_WINDOWS, total = [], now = Date.now } = deps;
+  const { windows = DEFAULT_WINDOWS, total = [], now = Date.now, onFailure } = deps;
   const failures = createMemoryLimiter({ maxKeys: MAX_ADDRESSES, now });
   const lookups = createMemoryLimiter({ maxKeys: 2, now });
+  let running = 0;
 
   const limitsOf = (address: string) =>
     windows.length === 0
@@ -70,10 +80,15 @@ export const createAuthThrottle = (
     for (const { network, limits } of limitsOf(address)) failures.consume(network, limits);
   };
 
+  /** @throws the refusal that the address has earned before this failure */
+  const fail = (refusal: ApiError | undefined): void => {
+    onFailure?.(refusal === undefined ? "refused" : "limited");
+    if (refusal !== undefined) throw refusal;
+  };
+
   return {
     failed: (address) => {
-      const refusal = refusalOf(address);
-      if (refusal !== undefined) throw refusal;
+      fail(refusalOf(address));
       count(address);
     },
     attempt: (address) => {
@@ -82,20 +97,26 @@ export const createAuthThrottle = (
         { key: "all", limits: total },
         ...(refusal === undefined ? [] : [{ key: "over limit", limits: times(total, SHARE_OVER_LIMIT) }]),
       ].filter(({ limits }) => limits.length > 0);
-      for (const { key, limits } of shares) {
-        const { allowed, window, retryAfter } = lookups.peek(key, limits);
-        if (!allowed) throw refusal ?? rateLimitExceeded(describeRate(window, "failed look-up"), retryAfter);
+      const usedUp = shares
+        .map(({ key, limits }) => lookups.peek(key, limits))
+        .find(({ allowed }) => !allowed);
+      if (usedUp !== undefined || running >= MAX_RUNNING) {
+        onFailure?.(refusal === undefined ? "unchecked" : "limited");
+        throw refusal ?? keyUnchecked(usedUp?.retryAfter ?? BUSY_RETRY_SECONDS);
       }
+      running += 1;
       for (const { key, limits } of shares) lookups.consume(key, limits);
       if (refusal === undefined) count(address);
       return {
         forgive: () => {
+          running -= 1;
           for (const { key, limits } of shares) lookups.refund(key, limits);
           if (refusal !== undefined) return;
           for (const { network, limits } of limitsOf(address)) failures.refund(network, limits);
         },
         refused: () => {
-          if (refusal !== undefined) throw refusal;
+          running -= 1;
+          fail(refusal);
         },
       };
     },

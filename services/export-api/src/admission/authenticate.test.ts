@@ -1,19 +1,24 @@
 import { parseRateWindows } from "@conversation-export/domain";
-import { createKey, ServiceError } from "@conversation-export/runtime";
+import { createKey, createLogger, parseKey, ServiceError } from "@conversation-export/runtime";
 import type { ApiClient } from "@conversation-export/warehouse";
 import { expect, it } from "vitest";
 import { ApiError } from "../http/api-error.ts";
 import { CLIENT, KEY } from "../http/app.fixture.ts";
 import { createAuthThrottle } from "./auth-throttle.ts";
 import { createAuthenticate } from "./authenticate.ts";
+import { createKnownKeys } from "./known-keys.ts";
 
-const setUp = (answer: () => Promise<ApiClient | null>, windows = "off", total = "off") => {
+const setUp = (answer: (hash: string) => Promise<ApiClient | null>, windows = "off", total = "off") => {
+  const known = createKnownKeys({
+    load: () => Promise.resolve([parseKey(KEY)?.hash ?? ""]),
+    log: createLogger({ service: "test", level: "silent" }),
+  });
   const seen = { lookups: 0, results: [] as string[], now: 1_000 };
   const check = createAuthenticate({
     reader: {
-      findKey: () => {
+      findKey: (hash) => {
         seen.lookups += 1;
-        return answer();
+        return answer(hash);
       },
     },
     cacheMs: 10_000,
@@ -22,11 +27,12 @@ const setUp = (answer: () => Promise<ApiClient | null>, windows = "off", total =
       windows: parseRateWindows(windows) ?? [],
       total: parseRateWindows(total) ?? [],
     }),
+    known,
     onLookup: (result) => seen.results.push(result),
   });
   const authenticate = (authorization: string | undefined, address = "192.0.2.1") =>
     check({ authorization }, address);
-  return { authenticate, check, seen };
+  return { authenticate, check, known, seen };
 };
 
 const statusOf = async (result: Promise<unknown>): Promise<number> => {
@@ -170,14 +176,60 @@ it("answers 429 to an address that failed too often, but for keys that are known
   expect(await statusOf(authenticate("Bearer nonsense", "192.0.2.2"))).toBe(401);
 });
 
-it("lets guesses that come at once reach the warehouse no more often than the throttle allows", async () => {
-  const { authenticate, seen } = setUp(() => Promise.resolve(null), "20/1m", "40/1m");
-  const answers = await Promise.all(
-    Array.from({ length: 200 }, () => statusOf(authenticate(`Bearer ${createKey().key}`))),
+it("looks up eight unknown keys at a time, and further ones and known keys as before", async () => {
+  const { promise, resolve } = Promise.withResolvers<null>();
+  const good = parseKey(KEY)?.hash;
+  const { authenticate, known, seen } = setUp(
+    (hash) => (hash === good ? Promise.resolve(CLIENT) : promise),
+    "6/1m",
+    "100/1m",
   );
-  expect(seen.lookups).toBe(20 + 20);
-  expect(answers.filter((status) => status === 401)).toHaveLength(20);
-  expect(answers.filter((status) => status === 429)).toHaveLength(180);
+  await known.refresh();
+  const guess = (address: string) => statusOf(authenticate(`Bearer ${createKey().key}`, address));
+  const guesses = ["192.0.2.1", "192.0.2.2"].flatMap((address) =>
+    Array.from({ length: 4 }, () => guess(address)),
+  );
+  await expect(authenticate(`Bearer ${createKey().key}`, "192.0.2.3")).rejects.toMatchObject({
+    answer: { status: 503, headers: { "retry-after": "1" } },
+  });
+  expect(seen.lookups).toBe(8);
+  expect(await statusOf(authenticate(`Bearer ${KEY}`))).toBe(200);
+  resolve(null);
+  expect(await Promise.all(guesses)).toEqual(Array(8).fill(401));
+  expect(await guess("192.0.2.3")).toBe(401);
+});
+
+it("looks up a known key when guesses have used up the total, and answers 503 for another", async () => {
+  const good = parseKey(KEY)?.hash;
+  const { authenticate, known, seen } = setUp(
+    (hash) => Promise.resolve(hash === good ? CLIENT : null),
+    "20/1m",
+    "40/1m",
+  );
+  await known.refresh();
+  for (let n = 0; n < 60; n += 1) {
+    await statusOf(authenticate(`Bearer ${createKey().key}`, `192.0.2.${n}`));
+  }
+  expect(seen.lookups).toBe(40);
+  expect(await statusOf(authenticate(`Bearer ${KEY}`, "192.0.2.60"))).toBe(200);
+  await expect(authenticate(`Bearer ${createKey().key}`, "192.0.2.60")).rejects.toMatchObject({
+    answer: {
+      status: 503,
+      details: "too many look-ups of unknown keys",
+      headers: { "retry-after": expect.stringMatching(/^(?:59|60)$/) },
+    },
+  });
+});
+
+it("answers each of those that wait for one look-up by the failures of its own address", async () => {
+  const { authenticate, seen } = setUp(() => Promise.resolve(null), "3/1m", "100/1m");
+  for (let n = 0; n < 3; n += 1) await statusOf(authenticate(undefined, "192.0.2.1"));
+  const same = `Bearer ${createKey().key}`;
+  const answers = ["192.0.2.1", "192.0.2.2", "192.0.2.1"].map((address) =>
+    statusOf(authenticate(same, address)),
+  );
+  expect(await Promise.all(answers)).toEqual([429, 401, 429]);
+  expect(seen.lookups).toBe(1);
 });
 
 it("looks up a key that it has not seen, once, also for an address whose others failed too often", async () => {

@@ -2,7 +2,8 @@ import { parseKey } from "@conversation-export/runtime";
 import type { ApiClient, Reader } from "@conversation-export/warehouse";
 import { LRUCache } from "lru-cache";
 import { type ApiError, clientMissing, unauthorized } from "../http/api-error.ts";
-import type { AuthThrottle } from "./auth-throttle.ts";
+import type { Attempt, AuthThrottle } from "./auth-throttle.ts";
+import type { KnownKeys } from "./known-keys.ts";
 
 const MAX_KEYS = 10_000;
 const MAX_UNKNOWN_MS = 2_000;
@@ -17,9 +18,10 @@ export type KeyHeaders = {
 export type Authenticate = (headers: KeyHeaders, address: string) => Promise<ApiClient>;
 
 /**
- * Finds the client of an Authorization header. A key that was valid before is accepted from any address.
+ * Finds the client of an Authorization header. A known key is accepted from any address.
  * @throws ApiError 401 for a missing, malformed, unknown or revoked key, 429 after too many failures of the
- * address, 404 for a key of a deleted client; the reader's error when the warehouse does not answer
+ * address, 503 when too many unknown keys are looked up, 404 for a key of a deleted client; the reader's error
+ * when the warehouse does not answer
  * @param deps.cacheMs how long an answer of the warehouse is cached; for an unknown key at most 2 s
  * @param deps.clock milliseconds that never run backwards
  */
@@ -28,9 +30,10 @@ export const createAuthenticate = (deps: {
   cacheMs: number;
   clock: () => number;
   throttle: AuthThrottle;
+  known: KnownKeys;
   onLookup: (result: "cached" | "asked" | "malformed") => void;
 }): Authenticate => {
-  const { reader, cacheMs, clock, throttle, onLookup } = deps;
+  const { reader, cacheMs, clock, throttle, known, onLookup } = deps;
   // fetch coalesces concurrent look-ups of one key; values are wrapped because the cache holds no null.
   const keys = new LRUCache<string, { client: ApiClient | null }>({
     max: MAX_KEYS,
@@ -46,10 +49,7 @@ export const createAuthenticate = (deps: {
     },
   });
 
-  // Keys that were valid at their last look-up: failures of others at the same address do not lock them out.
-  const trusted = new LRUCache<string, true>({ max: MAX_KEYS });
-
-  /** Running look-ups of new keys. Requests with the same key wait for them and are not counted. */
+  /** Running look-ups of unknown keys. Requests with the same key wait for them. */
   const asking = new Map<string, Promise<ApiClient | null>>();
 
   const refuse = (address: string, what: Parameters<typeof unauthorized>[0]): ApiError => {
@@ -57,18 +57,19 @@ export const createAuthenticate = (deps: {
     return unauthorized(what);
   };
 
-  const findUnknown = async (hash: string, address: string): Promise<ApiClient | null> => {
-    const attempt = throttle.attempt(address);
-    const { client } = await keys.forceFetch(hash).catch((error: unknown) => {
+  const lookUp = async (hash: string, attempt: Attempt): Promise<ApiClient | null> => {
+    try {
+      const { client } = await keys.forceFetch(hash);
+      if (client === null) return null;
+      known.add(hash);
+      attempt.forgive();
+      return client;
+    } catch (error) {
       attempt.forgive();
       throw error;
-    });
-    if (client === null) attempt.refused();
-    else {
-      attempt.forgive();
-      trusted.set(hash, true);
+    } finally {
+      asking.delete(hash);
     }
-    return client;
   };
 
   const findClient = async (hash: string, address: string): Promise<ApiClient | null> => {
@@ -78,20 +79,23 @@ export const createAuthenticate = (deps: {
       if (cached.client === null) throw refuse(address, "unknown");
       return cached.client;
     }
-    if (trusted.has(hash)) {
+    if (known.has(hash)) {
       const { client } = await keys.forceFetch(hash);
-      if (client === null) trusted.delete(hash);
+      if (client === null) known.remove(hash);
       return client;
     }
     const asked = asking.get(hash);
-    if (asked !== undefined) return asked;
-    const answer = findUnknown(hash, address);
-    asking.set(hash, answer);
-    try {
-      return await answer;
-    } finally {
-      asking.delete(hash);
+    if (asked !== undefined) {
+      const client = await asked;
+      if (client === null) throw refuse(address, "unknown");
+      return client;
     }
+    const attempt = throttle.attempt(address);
+    const answer = lookUp(hash, attempt);
+    asking.set(hash, answer);
+    const client = await answer;
+    if (client === null) attempt.refused();
+    return client;
   };
 
   return async (headers, address) => {

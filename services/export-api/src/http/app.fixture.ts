@@ -13,6 +13,7 @@ import type {
 } from "@conversation-export/warehouse";
 import type { FastifyInstance } from "fastify";
 import { createAuthThrottle } from "../admission/auth-throttle.ts";
+import { createKnownKeys } from "../admission/known-keys.ts";
 import { createExportApp, type ExportAppDeps } from "../export-app.ts";
 import { createExportMetrics } from "../export-metrics.ts";
 import { createSlots } from "../admission/slots.ts";
@@ -188,6 +189,7 @@ export const createListReader = (options: {
       lookups.push(hash);
       return Promise.resolve(clients.get(hash) ?? null);
     },
+    validKeys: () => Promise.resolve([]),
     ping: () => Promise.resolve(),
   };
   return { reader, queries, lineQueries, lookups, changeQueries };
@@ -216,6 +218,7 @@ export const createTestApp = (reader: Reader, overrides: Partial<ExportAppDeps> 
     reader,
     rateLimit: { admit: () => Promise.resolve() },
     authThrottle: createAuthThrottle({ windows: [] }),
+    knownKeys: createKnownKeys({ load: unused, log }),
     slots,
     streams: { begin: () => Promise.resolve(() => undefined) },
     settled: () => Promise.resolve({ until: Date.now() * 1000, watermark: WATERMARK }),

@@ -43,9 +43,9 @@ export type AppDeps = {
   readonly maxEventLoopDelayMs: number;
   /** Time to take an answer that is no page. */
   readonly idleMs: number;
-  /** Further connections are closed at once. */
+  /** Further connections are closed at once; above half of it, those of callers without a key do not stay open. */
   readonly maxConnections: number;
-  /** The host under which callers know the service; undefined: the one that they call. */
+  /** The host under which callers know the service, besides the one that they call. */
   readonly publicHost: string | undefined;
   readonly transportSecurity: string;
   readonly callerOf: CallerOf;
@@ -88,6 +88,13 @@ export const createApp = (deps: AppDeps): FastifyInstance => {
   const pathMethods = createPathMethods();
   /** The latest response of each connection. */
   const responses = new WeakMap<Duplex, ServerResponse>();
+
+  let connections = 0;
+  const closeWhenCrowded = (request: FastifyRequest, reply: FastifyReply): void => {
+    if (request.facts.clientId === undefined && connections > deps.maxConnections / 2) {
+      reply.header("connection", "close");
+    }
+  };
 
   const sendError = (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const { answer, errorId } = answerTo(error);
@@ -137,11 +144,14 @@ export const createApp = (deps: AppDeps): FastifyInstance => {
     return503OnClosing: false,
     trustProxy: [...deps.trustedProxies],
     genReqId: (raw) => requestIdOf(raw.headers["x-request-id"]),
-    rewriteUrl: (raw) => unwrapTarget(raw.url ?? "/", publicHost ?? raw.headers.host),
+    // A target in absolute form names the host that the caller knows (RFC 9112, 3.2.2).
+    rewriteUrl: (raw) => unwrapTarget(raw.url ?? "/", [publicHost, raw.headers.host]),
     // Operations read parameters themselves, after the key is checked.
     routerOptions: { querystringParser: () => ({}), maxParamLength: MAX_PARAM_LENGTH },
     frameworkErrors: (error, request, reply) => {
       begin(request, reply);
+      // These answers pass no hook.
+      closeWhenCrowded(request, reply);
       void sendError(error, request, reply);
     },
     clientErrorHandler: (error, socket) => {
@@ -150,6 +160,10 @@ export const createApp = (deps: AppDeps): FastifyInstance => {
     },
   });
   app.server.maxConnections = deps.maxConnections;
+  app.server.on("connection", (socket) => {
+    connections += 1;
+    socket.once("close", () => (connections -= 1));
+  });
   app.server.on("drop", () => metrics.refusedConnections.inc());
   app.decorateRequest("facts");
   app.setErrorHandler<FastifyError>((error, request, reply) => sendError(error, request, reply));
@@ -184,8 +198,9 @@ export const createApp = (deps: AppDeps): FastifyInstance => {
     }
   });
   // Not for pages, whose replies are taken over before this.
-  app.addHook("onSend", (_request, reply, _payload, done) => {
+  app.addHook("onSend", (request, reply, _payload, done) => {
     takeWithin(reply.raw, deps.idleMs);
+    closeWhenCrowded(request, reply);
     done();
   });
   app.addHook("onRoute", ({ url, method }) => {

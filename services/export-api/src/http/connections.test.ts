@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { afterEach, expect, it } from "vitest";
-import { createListReader, createTestApp, type TestApp } from "./app.fixture.ts";
+import { createListReader, createTestApp, KEY, type TestApp } from "./app.fixture.ts";
 
 const IDLE_MS = 500;
 
@@ -69,6 +69,27 @@ it("opens no more connections than allowed, and says so", async () => {
   await expect.poll(() => openConnections()).toBe(1);
   const request = "GET /nowhere HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
   expect(await answerOf(await open(port, request))).toMatch(/^HTTP\/1\.1 404 /);
+});
+
+it("closes connections of callers without a key while more than half of those allowed are open", async () => {
+  const port = await start({ maxConnections: 4 });
+  const nobody = await open(port, "GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n");
+  const [kept] = (await once(nobody, "data")) as [Buffer];
+  expect(kept.toString("latin1")).toMatch(/^connection: keep-alive\r$/im);
+  await open(port, "");
+  const withKey = `GET /api/v2/export/messages HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${KEY}\r\n\r\n`;
+  const customer = await open(port, withKey);
+  const [answer] = (await once(customer, "data")) as [Buffer];
+  expect(answer.toString("latin1")).toMatch(/^HTTP\/1\.1 400 [^]*^connection: keep-alive\r$/im);
+  for (const request of ["/nowhere", "/api/v2/export/messages", "/api/openapi.json", "/%zz"]) {
+    const answer = await answerOf(await open(port, `GET ${request} HTTP/1.1\r\nHost: a\r\n\r\n`));
+    expect(answer, request).toMatch(/^connection: close\r$/im);
+  }
+  customer.write(withKey);
+  const [again] = (await once(customer, "data")) as [Buffer];
+  expect(again.toString("latin1")).toMatch(/^HTTP\/1\.1 400 [^]*^connection: keep-alive\r$/im);
+  nobody.write("GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n");
+  expect(await answerOf(nobody)).toMatch(/^connection: close\r$/im);
 });
 
 it("serves no page of the reference when it is off, but the document", async () => {

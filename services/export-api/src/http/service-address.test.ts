@@ -51,20 +51,27 @@ it("takes a link to itself apart that a client put behind its own address", () =
     "/api",
     "",
   ]) {
-    expect(unwrapTarget(prefix + target, "host:443"), prefix).toBe(target);
+    expect(unwrapTarget(prefix + target, ["host:443"]), prefix).toBe(target);
   }
 });
 
 it("leaves every other target alone", () => {
   for (const target of ["/", "/api?next=/https://host/x", "/https://host", "*", "/v2/https://host/x"]) {
-    expect(unwrapTarget(target, "host")).toBe(target);
+    expect(unwrapTarget(target, ["host"])).toBe(target);
   }
 });
 
 it("leaves links to other hosts alone", () => {
   for (const host of ["other", "host.example", "host@other", "other:80"]) {
     const target = `/https://${host}/api/v2/export/messages`;
-    expect(unwrapTarget(target, "host")).toBe(target);
-    expect(unwrapTarget(target, undefined)).toBe(target);
+    expect(unwrapTarget(target, ["host", undefined])).toBe(target);
+    expect(unwrapTarget(target, [undefined])).toBe(target);
+  }
+});
+
+it("takes a target in absolute form under each name of the service", () => {
+  for (const authority of ["public.example", "export-api.ns.svc:8080"]) {
+    const hosts = ["public.example", "export-api.ns.svc:8080"];
+    expect(unwrapTarget(`http://${authority}/api/openapi.json`, hosts)).toBe("/api/openapi.json");
   }
 });

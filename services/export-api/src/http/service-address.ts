@@ -36,11 +36,11 @@ const nameOf = (authority: string): string => authority.toLowerCase().replace(/:
  * Some clients prepend the service's address to any link, absolute or relative, which makes a path such as
  * `/https://host/api/v2/export/messages` or `/api/api/data_api/v1/messages`. Returns the target that was
  * meant, other targets unchanged.
- * @param host the service's own, with or without a port; a link to any other is left alone
+ * @param hosts of the service, each with or without a port; a link to any other is left alone
  */
-export const unwrapTarget = (target: string, host: string | undefined): string =>
+export const unwrapTarget = (target: string, hosts: readonly (string | undefined)[]): string =>
   target
     .replace(WHOLE_LINK, (link, authority: string) =>
-      host !== undefined && nameOf(authority) === nameOf(host) ? "" : link,
+      hosts.some((host) => host !== undefined && nameOf(host) === nameOf(authority)) ? "" : link,
     )
     .replace(DOUBLED_PREFIX, "");
