@@ -2,7 +2,9 @@ import type { Session } from "../session/session.ts";
 import { linkBoundsOf, rateLimitsOf } from "../access/client-store.ts";
 import type { ApiClient } from "./page.ts";
 
-const VALID = "NOT revoked AND (expires_at = toDateTime64(0, 3, 'UTC') OR expires_at > now64(3))";
+// Milliseconds, since servers that pass a statement on do not read the DateTime64 that they write into it.
+const VALID =
+  "NOT revoked AND toUnixTimestamp64Milli(expires_at) NOT BETWEEN 1 AND toUnixTimestamp64Milli(now64(3))";
 
 // The right side of a join is read whole: without its condition, all clients for each key.
 const KEY_AND_CLIENT = `SELECT k.key_id AS key_id, k.client_id AS client_id, k.scopes AS scopes,
