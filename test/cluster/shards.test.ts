@@ -225,14 +225,13 @@ describe("migrations of two shards", () => {
     const inspector = createInspector({ ...operator(0), application: "test" });
     const behind = (await inspector.schema()).filter(({ state }) => state !== "applied");
     await inspector.close();
-    expect(behind.map(({ name, state }) => `${name.slice(0, 4)} ${state}`)).toEqual([
-      "0011 pending",
-      "0012 pending",
-      "0013 pending",
-    ]);
+    const later = Array.from({ length: files - 10 }, (_, index) => `00${11 + index}`);
+    expect(behind.map(({ name, state }) => `${name.slice(0, 4)} ${state}`)).toEqual(
+      later.map((number) => `${number} pending`),
+    );
     const again = await applied(0);
     expect(again.every((line) => line.endsWith(` ${address}`))).toBe(true);
-    expect(again.map((line) => line.slice(0, 4))).toEqual(["0011", "0012", "0013"]);
+    expect(again.map((line) => line.slice(0, 4))).toEqual(later);
     expect(await tables(1)).toBe(await tables(0));
 
     await askServer(1, `DROP DATABASE ${DATABASE} SYNC`);
@@ -249,7 +248,8 @@ describe("migrations of two shards", () => {
     await second().kill();
     try {
       await expect(migrate(operator(0))).rejects.toThrow(address);
-      await expect(ops(environment, "migrate")).rejects.toThrow(new URL(address).host);
+      // Its note in the audit fails first.
+      await expect(ops(environment, "migrate")).rejects.toThrow("Connection refused");
     } finally {
       await second().start();
     }
