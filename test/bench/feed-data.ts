@@ -60,8 +60,8 @@ const statementsOf = ({ client, kind }: FeedData): readonly string[] => {
 };
 
 /**
- * Fills the tables with a week of one client. Records are exported within half an hour of their creation, late ones
- * within three days; one conversation in four has a handoff.
+ * Fills the tables with a week of one client. Records are exported within half an hour of their creation,
+ * late ones within three days; one conversation in four has a handoff.
  */
 export const fillFeed = async (url: string, data: FeedData): Promise<void> => {
   const records = Math.floor(data.stored / data.exports);

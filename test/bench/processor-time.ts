@@ -2,8 +2,8 @@ import { median } from "./report.ts";
 import { serverSeconds } from "./ingest-run.ts";
 
 /**
- * Processor time of ClickHouse for each work, in ms per call. Works take turns, so that other load affects all of
- * them; merges must be idle. The first `warm` rounds only fill caches and do not count.
+ * Processor time of ClickHouse for each work, in ms per call. Works take turns, so that other load affects
+ * all of them; merges must be idle. The first `warm` rounds only fill caches and do not count.
  *
  * @param deps.calls calls between two readings of the clock
  */

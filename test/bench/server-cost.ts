@@ -15,8 +15,8 @@ const counters = async (url: string): Promise<Cost> => {
 const CALIBRATION = 15;
 
 /**
- * Measures the processor time of ClickHouse for one work after the other; nothing else may use the server, merges
- * included. The cost of reading the counters is taken off.
+ * Measures the processor time of ClickHouse for one work after the other; nothing else may use the server,
+ * merges included. The cost of reading the counters is taken off.
  */
 export const createMeter = async (url: string): Promise<(work: () => Promise<unknown>) => Promise<Cost>> => {
   const between = async (work: () => Promise<unknown>): Promise<Cost> => {

@@ -109,8 +109,8 @@ const readLines = (text: string): string[] => {
 /**
  * Reads a window of a list to its end, page by page; lines come as one page.
  *
- * @param how.takesBound true: a client that copies the lower bound of a link, which must be `advancing`, into its
- * request; false: one that follows the link
+ * @param how.takesBound true: a client that copies the lower bound of a link, which must be `advancing`, into
+ * its request; false: one that follows the link
  */
 export const readList = async function* (
   { path, query, by, form }: ExportList,

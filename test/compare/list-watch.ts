@@ -10,9 +10,9 @@ export type ListWatch = {
 };
 
 /**
- * Watches a list while exports change the dates of its records. A page shows a record once. A walk ascends, so it
- * meets a record again only at a later date, in a version that is no older; so does the next walk. Records that do
- * not change come in every walk, in order and unchanged.
+ * Watches a list while exports change the dates of its records. A page shows a record once. A walk ascends,
+ * so it meets a record again only at a later date, in a version that is no older; so does the next walk.
+ * Records that do not change come in every walk, in order and unchanged.
  *
  * @param deps.stamp field that tells the instant of the export, in a form that can be compared
  * @param deps.steady records of the window that do not change

@@ -31,7 +31,9 @@ const REPLAY = "replay";
 const STEADY = 80;
 const MOVING = 160;
 const EXPORTS_EACH = 3;
-/** Exports while the lists are polled: far fewer than the rows of one step of lines, which then is one page. */
+/**
+ * Exports while the lists are polled: far fewer than the rows of one step of lines, which then is one page.
+ */
 const EXPORTS = bySize(1_600, 20_000);
 const EXPORTS_AT_ONCE = 20;
 /** Fewest walks of each list meanwhile. */

@@ -256,7 +256,8 @@ describe("records that stand under two dates", () => {
     const before = await readAll();
     expect(before.created).toEqual(expected(records));
     const found = await find(DAY_0);
-    // One of the moved handoffs is the later attempt of its target, the other has no like; each has a reference.
+    // One of the moved handoffs is the later attempt of its target, the other has no like; each has a
+    // reference.
     expect(found).toMatchObject({ movedRecords: 1, movedHandoffs: 4 });
     await remove(found);
     const after = await readAll();

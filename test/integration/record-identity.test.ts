@@ -203,7 +203,8 @@ describe.each(Object.entries(readsAtOnce))("%s", (name, read) => {
     for (const [index, id] of ["a", "b", "c"].entries()) await write(id, DAY_0, CREATED + index * SECOND);
     const reader = readerWith(() => write("b", DAY_0 + SECOND, CREATED + by));
     const window = { clientId: client, since: CREATED - 10 * DAY, to: CREATED + 10 * DAY };
-    // Known under several dates, it is looked up as it is now; else it is shown as it was, so that none is missed.
+    // Known under several dates, it is looked up as it is now; else it is shown as it was, so that none is
+    // missed.
     const hasLeft = which !== "a record" && !place.endsWith("in the window");
     expect(idsOf(await read(reader, window)).toSorted()).toEqual(hasLeft ? ["a", "c"] : ["a", "b", "c"]);
   });

@@ -20,8 +20,8 @@ const CREATION_SECONDS = 40;
 export const STAMP = { conversations: "platform", messages: "answer_title" } as const;
 
 /**
- * The date of creation as one export has it: mostly that of the record, in another form, without its fraction, or
- * on another day.
+ * The date of creation as one export has it: mostly that of the record, in another form, without its
+ * fraction, or on another day.
  */
 const createdBy = (random: Random, number: number): Micros => {
   const day = random.chance(0.5) ? number % DAYS : random.int(DAYS);
@@ -39,8 +39,8 @@ const handoffOf = (random: Random, number: number, stamp: string): Record<string
 });
 
 /**
- * One export of conversation `c<number>` or message `m<number>`, under a date of creation that differs from one
- * export to the next, at a random time and on a random partition.
+ * One export of conversation `c<number>` or message `m<number>`, under a date of creation that differs from
+ * one export to the next, at a random time and on a random partition.
  */
 export const movingExport = (
   random: Random,

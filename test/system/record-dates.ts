@@ -24,7 +24,9 @@ const DATED: readonly [table: string, kind: string, id: string, created: string]
   ["messages", "message", "message_id", "date_created"],
 ];
 
-/** SQL for the rows without their date in `record_dates`, of which there must be none, as `table client id`. */
+/**
+ * SQL for the rows without their date in `record_dates`, of which there must be none, as `table client id`.
+ */
 export const ROWS_WITHOUT_DATE = DATED.map(
   ([table, kind, id, created]) => `SELECT DISTINCT concat('${table} ', client_id, ' ', ${id}) FROM ${table}
     WHERE (client_id, ${id}, ${created}) GLOBAL NOT IN

@@ -11,9 +11,9 @@ import { type Connection, connectTo, createKafka } from "./kafkajs/connection.ts
 import { busError } from "./kafkajs/errors.ts";
 
 /**
- * How far a group is with one partition. `end` lies behind the last message that all replicas in sync have, open
- * transactions included.
- * `committed` is null where nothing usable is committed, as when the topic was made anew.
+ * How far a group is with one partition. `end` lies behind the last message that all replicas in sync have,
+ * open transactions included. `committed` is null where nothing usable is committed, as when the topic was
+ * made anew.
  */
 export type PartitionProgress = { partition: number; start: number; end: number; committed: number | null };
 

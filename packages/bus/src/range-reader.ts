@@ -40,9 +40,9 @@ export type RangeReader = {
   offsetsAt(topic: string, timestampMs: number): Promise<PartitionOffset[]>;
   /**
    * The messages of a range in order, some at a time, never an empty list. Control records, aborted messages
-   * and compacted ones are left out; what cannot be read is a message with `unreadable`. Waits up to a minute for brokers that are away, and without end for a
-   * transaction that is open in the range. With `onLost`, reading goes on behind a part that retention has
-   * deleted.
+   * and compacted ones are left out; what cannot be read is a message with `unreadable`. Waits up to a minute
+   * for brokers that are away, and without end for a transaction that is open in the range. With `onLost`,
+   * reading goes on behind a part that retention has deleted.
    * @throws the signal's reason, and ServiceError `range_lost` when retention has deleted a part and `onLost`
    * is absent, `range_beyond_end` when the partition ends before `to`, `bus_range` otherwise
    */

@@ -1,8 +1,8 @@
 import { randomInt } from "node:crypto";
 
 /**
- * Keys of 64 bits, each with a value, in one block of memory that grows in place. A key is two words; words and
- * values are whole numbers below 2 ** 32.
+ * Keys of 64 bits, each with a value, in one block of memory that grows in place. A key is two words; words
+ * and values are whole numbers below 2 ** 32.
  */
 export type KeyTable = {
   /** Keeps the larger value of a key; 0 is no value. false: there is no room for another key. */
@@ -16,7 +16,10 @@ export type KeyTable = {
   clear(): void;
 };
 
-/** Words of a slot: both words of the key, the first of them spread, and the value. A slot without a value is free. */
+/**
+ * Words of a slot: both words of the key, the first of them spread, and the value. A slot without a value is
+ * free.
+ */
 const WORDS = 3;
 const SLOT_BYTES = WORDS * Uint32Array.BYTES_PER_ELEMENT;
 /** A key is found behind the slot where its first word belongs; this share of slots keeps the way short. */
@@ -43,7 +46,9 @@ export const createKeyTable = (maxKeys: number): KeyTable => {
   const valueAt = (slot: number): number => words[slot * WORDS + 2] ?? 0;
   const homeOf = (first: number): number => Math.floor((first * slots) / WORD);
 
-  /** Where the key is, or belongs: keys lie in their order, without a free slot between a key and its home. */
+  /**
+   * Where the key is, or belongs: keys lie in their order, without a free slot between a key and its home.
+   */
   const find = (first: number, low: number): number => {
     let slot = homeOf(first);
     for (; valueAt(slot) !== 0; slot += 1) {

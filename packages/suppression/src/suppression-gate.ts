@@ -15,7 +15,10 @@ import { createSuppressionReader, type SuppressionSource } from "./suppression-r
 const USABLE_SHARE = 2 / 3;
 /** Renewals in the length of a lease. */
 const RENEWALS = 20;
-/** Instants of upload differ at least by this, so that they advance although ClickHouse's clock was set back, µs. */
+/**
+ * Instants of upload differ at least by this, so that they advance although ClickHouse's clock was set back,
+ * µs.
+ */
 const UPLOAD_STEP: Micros = 100;
 /** Longer than the clocks of two processes differ, which both follow ClickHouse's, µs. */
 const CLOCKS_DIFFER: Micros = 2_000_000;
@@ -69,8 +72,8 @@ export type SuppressionGate = {
   /** Gives the lease back: nothing may be written any more. */
   stop(): Promise<void>;
   /**
-   * false: neither the record nor a person whom it names was erased. true: `suppresses` knows. Until it has told, or
-   * the record is forgotten, later records that name this one are suspected too.
+   * false: neither the record nor a person whom it names was erased. true: `suppresses` knows. Until it has
+   * told, or the record is forgotten, later records that name this one are suspected too.
    * @throws TypeError before `start` has resolved
    */
   suspects(record: ExportRecord): boolean;

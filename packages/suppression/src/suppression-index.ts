@@ -12,13 +12,18 @@ export type ClientCount = {
 };
 
 /**
- * Which records may be suppressed, by hashes in memory. A client is either held, with all its suppressions, or
- * looked up: then every record that is old enough may be.
+ * Which records may be suppressed, by hashes in memory. A client is either held, with all its suppressions,
+ * or looked up: then every record that is old enough may be.
  */
 export type SuppressionIndex = {
-  /** Adds a suppression unless its client is looked up; without room for it the client is looked up from now on. */
+  /**
+   * Adds a suppression unless its client is looked up; without room for it the client is looked up from now
+   * on.
+   */
   add(row: SuppressionRow): void;
-  /** Adds the hash of a suppression and its instant in seconds, rounded up. false: there is no room for it. */
+  /**
+   * Adds the hash of a suppression and its instant in seconds, rounded up. false: there is no room for it.
+   */
   addHash(high: number, low: number, seconds: number): boolean;
   /** Notes clients with suppressions, those that are new as held. */
   noteClients(clients: readonly ClientCount[]): void;

@@ -7,24 +7,28 @@ import { type KeysOf, ownKeyOf, type RecordKey, type SuppressionKey } from "./su
 export type SuppressionLookUp = {
   /** `createdBefore` of each key's suppression; 0: there is none. */
   lookUp(keys: readonly SuppressionKey[]): Promise<readonly Micros[]>;
-  /** For each key the latest instant of all suppressions with its hash, in seconds rounded up; 0: there is none. */
+  /**
+   * For each key the latest instant of all suppressions with its hash, in seconds rounded up; 0: there is
+   * none.
+   */
   secondsByHash(keys: readonly SuppressionKey[]): Promise<readonly number[]>;
 };
 
 /** Decides about records: memory says which may be suppressed, ClickHouse which are. */
 export type SuppressionJudge = {
   /**
-   * false: the record is not suppressed. true: `judge` knows; until it has resolved or the record is forgotten,
-   * later records that name this one are suspected too, since it may come to be noted.
+   * false: the record is not suppressed. true: `judge` knows; until it has resolved or the record is
+   * forgotten, later records that name this one are suspected too, since it may come to be noted.
    */
   suspect(record: ExportRecord): boolean;
   /** Forgets suspected records that nobody will judge. */
   forget(records: readonly ExportRecord[]): void;
   /**
-   * Which records are suppressed. Waits until the suspected records of other kinds that they name are judged or
-   * forgotten: conversations wait for end users, messages for both. `noting`: notes the ids of those that are
-   * for another reason than their own id.
-   * @throws ServiceError `suppressions_behind`, retryable, when ClickHouse does not show what it has shown before
+   * Which records are suppressed. Waits until the suspected records of other kinds that they name are judged
+   * or forgotten: conversations wait for end users, messages for both. `noting`: notes the ids of those that
+   * are for another reason than their own id.
+   * @throws ServiceError `suppressions_behind`, retryable, when ClickHouse does not show what it has shown
+   * before
    */
   judge(records: readonly ExportRecord[], noting: boolean): Promise<boolean[]>;
 };
@@ -94,7 +98,10 @@ export const createSuppressionJudge = (deps: {
     return undefined;
   };
 
-  /** A hash in memory without a suppression to it is that of another value, unless ClickHouse shows too little. */
+  /**
+   * A hash in memory without a suppression to it is that of another value, unless ClickHouse shows too
+   * little.
+   */
   const checkWhole = async (
     records: readonly ExportRecord[],
     before: (name: string) => Micros,

@@ -5,8 +5,8 @@ import type { ClientCount, SuppressionIndex } from "./suppression-index.ts";
 export type SuppressionSource = {
   clients(since: number | null): Promise<readonly ClientCount[]>;
   /**
-   * Passes the hash and the instant in seconds of every suppression of `clients` to `take`. Resolves to false as
-   * soon as `take` does.
+   * Passes the hash and the instant in seconds of every suppression of `clients` to `take`. Resolves to false
+   * as soon as `take` does.
    */
   hashes(
     take: SuppressionIndex["addHash"],
@@ -14,7 +14,9 @@ export type SuppressionSource = {
   ): Promise<boolean>;
 };
 
-/** Suppressions are read again from so long before the last reading: longer than an INSERT of them may run. */
+/**
+ * Suppressions are read again from so long before the last reading: longer than an INSERT of them may run.
+ */
 const READ_AGAIN_MS = 600_000;
 /** Shares of the memory that may be filled when everything is read: less when that was too much. */
 const SHARES = [1, 0.9, 0.5, 0];

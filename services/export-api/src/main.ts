@@ -71,8 +71,8 @@ const slots = { page: createSlots(config.pages), body: createSlots(BODIES) };
 const metrics = createExportMetrics(registry, slots.page);
 const limitMetrics = createRateLimitMetrics(registry);
 const application = "export-api";
-// A user and a pool of its own: a key look-up, which every request begins with, neither waits behind pages nor
-// is refused for the limits that they have used up.
+// A user and a pool of its own: a key look-up, which every request begins with, neither waits behind pages
+// nor is refused for the limits that they have used up.
 const lookups = createSession({
   ...config.clickhouseLookup,
   application,

@@ -15,10 +15,10 @@ import type { Sink } from "./sink.ts";
 import type { TopicBatch } from "./topic-batch.ts";
 
 /**
- * Stores a batch and commits its offsets: first its suspects are settled, then rows, dead letters, findings about
- * erased persons, then the commit. Resolves when the batch is settled, which is not before `before` is; `reusable`
- * as in `Sink.write`. A commit that fails is left to the next batch. Rejects when `signal` aborts, when `before`
- * rejects, and on a bug.
+ * Stores a batch and commits its offsets: first its suspects are settled, then rows, dead letters, findings
+ * about erased persons, then the commit. Resolves when the batch is settled, which is not before `before` is;
+ * `reusable` as in `Sink.write`. A commit that fails is left to the next batch. Rejects when `signal` aborts,
+ * when `before` rejects, and on a bug.
  */
 export type Flush = (
   batch: TopicBatch,

@@ -7,7 +7,10 @@ import type { BatchTrace, EventTraces } from "./event-traces.ts";
 /** A record that may be about an erased person, and its message. */
 export type Suspect = { readonly message: BusMessage; readonly outcome: Accepted };
 
-/** One batch of a topic: rows, suspects, dead letters, and the offsets that may be committed once both are stored. */
+/**
+ * One batch of a topic: rows, suspects, dead letters, and the offsets that may be committed once both are
+ * stored.
+ */
 export type TopicBatch = {
   /** The assignment of partitions under which its messages came. */
   readonly epoch: number;

@@ -6,7 +6,8 @@ export const database = "conversation_export";
 /**
  * `users.xml` with the rights of the services.
  *
- * @param otherDatabases lets each service do its work in every database `conversation_export_…` too, for tests
+ * @param otherDatabases lets each service do its work in every database `conversation_export_…` too, for
+ * tests
  */
 export const withServiceGrants = (usersXml: string, topology: Topology, otherDatabases = false): string =>
   SERVICE_USERS.reduce((xml, user) => {

@@ -23,8 +23,8 @@ export type LogWatch = {
 export const RETRY = { initialRetryTime: 200, maxRetryTime: 3000, retries: 8, factor: 0.2, multiplier: 2 };
 
 /**
- * A kafkajs client that passes on batches as they came, for `readSlices`, and logs through `log` at levels that
- * say how bad things are. The library is patched for this, for the whole process.
+ * A kafkajs client that passes on batches as they came, for `readSlices`, and logs through `log` at levels
+ * that say how bad things are. The library is patched for this, for the whole process.
  */
 export const createKafka = (connection: Connection, watch: LogWatch = {}): Kafka => {
   registerCodecs();

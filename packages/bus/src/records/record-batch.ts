@@ -128,8 +128,8 @@ const behindDamaged = (rest: Buffer, end: number): RecordBatch | undefined => {
  * The batches of one partition in a fetch response. The last one is left out when it is cut off. A damaged
  * one ends where the next begins; without that it is the last one.
  * @param end the partition's end, behind which no offset lies
- * @throws ServiceError `batch_length` when one is shorter than its header, so that nobody knows where the next
- * one begins, and when the first one is cut off, which no broker does; `offset_range`
+ * @throws ServiceError `batch_length` when one is shorter than its header, so that nobody knows where the
+ * next one begins, and when the first one is cut off, which no broker does; `offset_range`
  */
 export const readBatches = (recordSet: Buffer, end = Number.MAX_SAFE_INTEGER): RecordBatch[] => {
   const batches: RecordBatch[] = [];

@@ -14,7 +14,9 @@ export type RecordSlice = { readonly messages: BusMessage[]; readonly nextOffset
 
 /** One slice may refer to so much unpacked memory, with its headers. */
 const SLICE_BYTES = 4 * 1024 * 1024;
-/** After this time without a slice there is one without progress, so that the reader can give a sign of life. */
+/**
+ * After this time without a slice there is one without progress, so that the reader can give a sign of life.
+ */
 const SILENCE_MS = 50;
 
 const WRONG_CHECKSUM = "the checksum is wrong";
@@ -26,10 +28,10 @@ const isBug = (error: unknown): boolean => error instanceof TypeError || error i
 export const lastOffsetOf = ({ offset, unreadable }: BusMessage): number => unreadable?.lastOffset ?? offset;
 
 /**
- * Unpacks batches bit by bit and gives out their messages from an offset on. What cannot be read of a batch is
- * one message without key and value, with `unreadable`. The last slice ends behind all batches, and may have no
- * messages. One without messages and progress says that unpacking takes long. Ends at a damaged batch, so that
- * it is fetched again, or what lies behind it.
+ * Unpacks batches bit by bit and gives out their messages from an offset on. What cannot be read of a batch
+ * is one message without key and value, with `unreadable`. The last slice ends behind all batches, and may
+ * have no messages. One without messages and progress says that unpacking takes long. Ends at a damaged
+ * batch, so that it is fetched again, or what lies behind it.
  * @param options.size how many messages the next slice may have
  * @param options.isLasting asked of each damaged batch
  */

@@ -7,7 +7,9 @@ import { unreadableMessage } from "./unreadable.ts";
 export type Cursor = { readonly bytes: Buffer; at: number };
 
 const NO_HEADERS: BusHeaders = Object.freeze({});
-/** What a record may take unpacked: a few KB packed can become as much, and reading its text takes a multiple. */
+/**
+ * What a record may take unpacked: a few KB packed can become as much, and reading its text takes a multiple.
+ */
 export const MAX_RECORD_BYTES = 16 * 1024 * 1024;
 /** Each takes more in memory than its 2 bytes or more in the record. */
 const MAX_HEADERS = 50_000;

@@ -34,8 +34,8 @@ export const signedChange = (content: string, { clientId, list }: ChangeScope): 
 export const DELETIONS_KEPT_DAYS = 30;
 
 /**
- * true: deletions that the reader must still be told of may have been removed, since it began and has not come
- * further than `DELETIONS_KEPT_DAYS` before `now`.
+ * true: deletions that the reader must still be told of may have been removed, since it began and has not
+ * come further than `DELETIONS_KEPT_DAYS` before `now`.
  */
 export const isExpiredPosition = ({ date, begun }: ChangePosition, now: Micros): boolean => {
   const kept = now - DELETIONS_KEPT_DAYS * MICROS_IN_DAY;

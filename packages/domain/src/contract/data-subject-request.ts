@@ -34,8 +34,8 @@ const email = z
   .trim();
 
 /**
- * Words that stand where the id of a person may stand (sections 2.1 and 2.2 of the specification): as an id they
- * would name every person of a client.
+ * Words that stand where the id of a person may stand (sections 2.1 and 2.2 of the specification): as an id
+ * they would name every person of a client.
  */
 const RESERVED = new Set(["agent", "bot", "platform", "none", "null", "undefined", "baseline"]);
 

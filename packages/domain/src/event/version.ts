@@ -1,6 +1,9 @@
 import type { Micros } from "./timestamp.ts";
 
-/** Where a record stands on the bus. A line of a file without a position has its number as offset in partition 0. */
+/**
+ * Where a record stands on the bus. A line of a file without a position has its number as offset in partition
+ * 0.
+ */
 export type BusPosition = {
   /** 0 to 65,535 */
   readonly partition: number;

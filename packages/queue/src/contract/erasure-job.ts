@@ -12,7 +12,10 @@ const erasureData = z.strictObject({
 export type ErasureData = z.infer<typeof erasureData>;
 
 const erasureResult = z.object({
-  /** Requests finished by this run: all that were unfinished when it began, but for those that wait for an operator. */
+  /**
+   * Requests finished by this run: all that were unfinished when it began, but for those that wait for an
+   * operator.
+   */
   requests: z.int(),
   /** Requests of which this run found that they have to wait for an operator. */
   held: z.int().default(0),

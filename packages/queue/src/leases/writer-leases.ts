@@ -25,8 +25,8 @@ local generation = redis.call('HGET', KEYS[1], 'generation') or '0'
 `;
 
 /**
- * ARGV: id, service, length of the lease in ms, confirmed generation, oldest upload in µs or nothing, earliest
- * upload in µs. A lease that was not kept begins at the largest instant that SETTLED has given out.
+ * ARGV: id, service, length of the lease in ms, confirmed generation, oldest upload in µs or nothing,
+ * earliest upload in µs. A lease that was not kept begins at the largest instant that SETTLED has given out.
  */
 const RENEW = `${BEGIN}
 local field = 'lease:' .. ARGV[1]
@@ -52,8 +52,8 @@ return following
 `;
 
 /**
- * ARGV: an instant in µs that was given out before, length of a lease in ms. Answers 1 and the earliest instant that any holder of a lease
- * may still use, or 0 while that is not known.
+ * ARGV: an instant in µs that was given out before, length of a lease in ms. Answers 1 and the earliest
+ * instant that any holder of a lease may still use, or 0 while that is not known.
  */
 const SETTLED = `${BEGIN}
 local earliest

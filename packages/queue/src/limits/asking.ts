@@ -41,7 +41,8 @@ export const createAsking = (deps: {
         const answer = await within(question(), answerWithinMs, () => {
           throw new Error(`no answer within ${answerWithinMs} ms`);
         });
-        // Only a probe proves that Redis is back; other answers may belong to requests from before the failure.
+        // Only a probe proves that Redis is back; other answers may belong to requests from before the
+        // failure.
         if (probe) {
           aloneSince = undefined;
           onBack?.();

@@ -18,7 +18,9 @@ export type AuditNote = {
   readonly result: string;
 };
 
-/** One change. `state` is `begun` while it runs, and for ever when its process died. Instants are ISO 8601. */
+/**
+ * One change. `state` is `begun` while it runs, and for ever when its process died. Instants are ISO 8601.
+ */
 export type AuditEntry = AuditNote & {
   readonly source: string;
   readonly begunAt: string;

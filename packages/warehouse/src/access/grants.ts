@@ -17,7 +17,10 @@ type Rights = {
 const RECORDS = ["conversations", "conversation_updates", "handoffs", "messages", "end_users"] as const;
 const OF_RECORDS = ["record_dates", "changes"] as const;
 
-/** What each user may do. A table that is not named is closed to the user; the migrating user may do everything. */
+/**
+ * What each user may do. A table that is not named is closed to the user; the migrating user may do
+ * everything.
+ */
 const RIGHTS: Readonly<Record<ServiceUser, Rights>> = {
   writer: {
     tables: {
@@ -48,12 +51,16 @@ const RIGHTS: Readonly<Record<ServiceUser, Rights>> = {
   },
 };
 
-/** Rights beyond tables on a cluster: jobs asks the system tables of all servers, and changes all with one statement. */
+/**
+ * Rights beyond tables on a cluster: jobs asks the system tables of all servers, and changes all with one
+ * statement.
+ */
 const jobsOnCluster = (topology: Topology): Grant[] => {
   if (topology.cluster === null) return [];
   const remote = { privileges: ["REMOTE"], on: "*.*" };
   if (onCluster(topology) === "") return [remote];
-  // A statement for all servers may meet another default database on each, so ClickHouse asks for all databases.
+  // A statement for all servers may meet another default database on each, so ClickHouse asks for all
+  // databases.
   return [remote, { privileges: ["CLUSTER", "ALTER DELETE", "OPTIMIZE", "SYSTEM MERGES"], on: "*.*" }];
 };
 

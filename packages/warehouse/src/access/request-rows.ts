@@ -35,8 +35,8 @@ export const UNFINISHED = `status NOT IN (${FINISHED_STATUSES.map((status) => `'
 export const REQUEST_COLUMNS = `request_id, request_type, email, identifiers, named, status, receipt,
   toUnixTimestamp64Milli(received_at) AS received_ms, toUnixTimestamp64Milli(updated_at) AS updated_ms`;
 
-// A version is rank << 48 | ceiling - ms. States that came later than their neighbours share the rank of one, with
-// a ceiling below all of its versions.
+// A version is rank << 48 | ceiling - ms. States that came later than their neighbours share the rank of one,
+// with a ceiling below all of its versions.
 const LAST_MS = 2n ** 48n - 1n;
 const PLACES: Readonly<Record<RequestStatus, { readonly rank: bigint; readonly ceiling: bigint }>> = {
   received: { rank: 0n, ceiling: LAST_MS },

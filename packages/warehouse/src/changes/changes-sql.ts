@@ -1,10 +1,12 @@
 /**
- * The SQL of pages of changes. Entries of `changes` name records in the order in which they were stored. An entry
- * is given out with the live version of its record, unless that version was uploaded later and is settled: then
- * a later entry gives it out. A record without a live version is given out as deleted when an entry says so.
+ * The SQL of pages of changes. Entries of `changes` name records in the order in which they were stored. An
+ * entry is given out with the live version of its record, unless that version was uploaded later and is
+ * settled: then a later entry gives it out. A record without a live version is given out as deleted when an
+ * entry says so.
  *
- * The texts of all records with entries are read at once, also of the few that lie behind the page or that a later
- * entry gives out: finding the keys of the page first costs more, since ClickHouse plans every subquery anew.
+ * The texts of all records with entries are read at once, also of the few that lie behind the page or that a
+ * later entry gives out: finding the keys of the page first costs more, since ClickHouse plans every subquery
+ * anew.
  *
  * Parameters as for other pages; `to` is the settled instant.
  */
@@ -92,8 +94,8 @@ const deletedOf = (
       formatDateTime(e.gone, '%Y-%m-%dT%H:%i:%S.%f', 'UTC'), '+00:00"}')`;
 
 /**
- * A page of changes of one kind. Its head line tells, as `needed`, how many records the range gives out, those
- * behind the page included.
+ * A page of changes of one kind. Its head line tells, as `needed`, how many records the range gives out,
+ * those behind the page included.
  */
 export function changesOf(kind: RecordKind, shape: ChangeShape): string {
   const entries = `SELECT id, max(stored_at) AS s, maxIf(stored_at, deleted) AS gone FROM changes
@@ -101,7 +103,8 @@ export function changesOf(kind: RecordKind, shape: ChangeShape): string {
   // A version that was uploaded later may not be settled: then no later entry is read yet.
   const settled = `${micros("to")} - ${PLACES}`;
   // The table of records is named first: its snapshot is then older than that of the handoffs.
-  // A record that is gone stands at the place of its deletion: a later entry without a row must not carry it away.
+  // A record that is gone stands at the place of its deletion: a later entry without a row must not carry it
+  // away.
   const given = `SELECT if(empty(r.record), e.gone, e.s) AS d, e.id AS id, if(empty(r.record), ${deletedOf(kind)}, r.record) AS record
     FROM (${liveRecords(kind, shape)}) AS r RIGHT JOIN (${entries}) AS e ON r.id = e.id
     WHERE if(empty(r.record), e.gone > toDateTime64(0, 6, 'UTC'), e.s >= r.u OR r.u > ${settled})`;

@@ -7,8 +7,8 @@ import { settingsOf, uploadPrefix, type WriteTicket } from "../write/write-ticke
 export type Upload = WriteTicket & { readonly uploadedAt: Micros };
 
 /**
- * Begins an upload, runs `work`, and tells readers of changes to wait for it. `work` is repeated with another upload
- * when ClickHouse was away or the upload came too late.
+ * Begins an upload, runs `work`, and tells readers of changes to wait for it. `work` is repeated with another
+ * upload when ClickHouse was away or the upload came too late.
  */
 export type RunUpload = (work: (upload: Upload) => Promise<void>, signal?: AbortSignal) => Promise<void>;
 
@@ -16,9 +16,9 @@ export type RunUpload = (work: (upload: Upload) => Promise<void>, signal?: Abort
 const SPREAD = 1_000_000;
 
 /**
- * Adds entries to `changes` for records of which rows were deleted. Readers of changes are given each as it is then:
- * gone, or its live version. So the deletion must have ended before; entries may be added again. Each is added under
- * all known dates of its record as well: it may live on under another one.
+ * Adds entries to `changes` for records of which rows were deleted. Readers of changes are given each as it
+ * is then: gone, or its live version. So the deletion must have ended before; entries may be added again.
+ * Each is added under all known dates of its record as well: it may live on under another one.
  *
  * @param source SELECT of client_id, kind, id and date_created, the date in the key of the deleted rows
  * @throws WarehouseError

@@ -31,8 +31,8 @@ export const conversationMessageCandidates = (shape: RangeShape): Candidates => 
 const IN_PAGE = `cityHash64(date_created, message_id) IN (${keysOfPage("cityHash64(k.1, k.2)")})`;
 
 /**
- * Messages of one conversation. Versions of a message may name different conversations, so FINAL decides which
- * are live; a projection cannot do that.
+ * Messages of one conversation. Versions of a message may name different conversations, so FINAL decides
+ * which are live; a projection cannot do that.
  */
 export function messagesOfConversation(shape: PageShape): string {
   const all = conversationMessageCandidates(shape);
@@ -48,7 +48,8 @@ export function messagesOfConversation(shape: PageShape): string {
   const latest = `messages FINAL
       PREWHERE date_created IN (${keysOfPage("k.1")}) AND ${IN_PAGE}
       WHERE ${range} AND date_created <= page.2 ORDER BY client_id, date_created, message_id`;
-  // PREWHERE has conditions on key columns only: they keep all versions of a message, so that FINAL can merge them.
+  // PREWHERE has conditions on key columns only: they keep all versions of a message, so that FINAL can merge
+  // them.
   return `WITH
     (SELECT arraySort(groupArray((d, id, v, u))) FROM
       (SELECT date_created AS d, message_id AS id, version AS v, uploaded_at AS u FROM messages FINAL

@@ -17,8 +17,8 @@ export const createdCandidates = (range: string): Candidates => ({
 });
 
 /**
- * The handoffs array of each conversation with handoffs: `conversation_id`, `entries`, and without several dates
- * `conversation_date_created`.
+ * The handoffs array of each conversation with handoffs: `conversation_id`, `entries`, and without several
+ * dates `conversation_date_created`.
  *
  * @param keys SQL condition on `conversation_date_created` for the dates of the page
  * @param several conversations of which all dates are read; null: none has several
@@ -43,8 +43,8 @@ export function handoffsOf(keys: string, several: Candidates | null): string {
 export const CONVERSATION = "concat(r.head, if(empty(h.entries), '[]', h.entries), r.tail)";
 
 /**
- * Joins the conversations of `records` as `r` with their row of `handoffs` as `h`. A join reads its right side
- * first. In spread tables that must be the records: handoffs older than their record would be wrong.
+ * Joins the conversations of `records` as `r` with their row of `handoffs` as `h`. A join reads its right
+ * side first. In spread tables that must be the records: handoffs older than their record would be wrong.
  */
 export function withHandoffs(
   records: string,

@@ -1,6 +1,6 @@
 /**
- * The SQL of pages whose records are found by their keys first: rows that are superseded, or that lie far apart,
- * are looked at without their texts. `found`: sorted keys in reach, tuples that begin with (date, id).
+ * The SQL of pages whose records are found by their keys first: rows that are superseded, or that lie far
+ * apart, are looked at without their texts. `found`: sorted keys in reach, tuples that begin with (date, id).
  */
 import { headLine } from "./page-sql.ts";
 
@@ -15,8 +15,8 @@ const WHOLE_TIE_END = `multiIf(
     toUInt64({reach:UInt32} - 1))`;
 
 /**
- * SQL that defines `page` from `found`: (records, date and id of the last, 1 when all records of its instant are
- * on this page or an earlier one, 1 when keys lie behind it).
+ * SQL that defines `page` from `found`: (records, date and id of the last, 1 when all records of its instant
+ * are on this page or an earlier one, 1 when keys lie behind it).
  */
 export function pageOfFound(wholeTies: boolean): string {
   return `(SELECT (n, keys[n].1, keys[n].2,

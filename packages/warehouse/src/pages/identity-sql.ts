@@ -1,7 +1,7 @@
 /**
- * The SQL for records that have rows under several dates of creation. The live row of a record is the one with
- * the largest version under any date. `record_dates` names all dates of a record before it has rows there, so
- * records that it knows under one date need nothing of this.
+ * The SQL for records that have rows under several dates of creation. The live row of a record is the one
+ * with the largest version under any date. `record_dates` names all dates of a record before it has rows
+ * there, so records that it knows under one date need nothing of this.
  */
 import { type DatedKind, recordNameSql } from "../tables/record-dates.ts";
 
@@ -51,8 +51,8 @@ export const isNotStale = (candidates: Candidates, areSeveral: boolean): string 
   areSeveral ? `(${candidates.id}, date_created) NOT IN ${staleRows(candidates)}` : "true";
 
 /**
- * SQL clause that keeps one row of each record. A row under another date may arrive after the stale rows of the
- * record were looked for; either of the two was the live one meanwhile.
+ * SQL clause that keeps one row of each record. A row under another date may arrive after the stale rows of
+ * the record were looked for; either of the two was the live one meanwhile.
  */
 export const onceOnly = ({ id }: Pick<Candidates, "id">): string => `LIMIT 1 BY ${id}`;
 

@@ -1,19 +1,19 @@
 /**
  * What the SQL of all pages shares. A page is read by one statement that looks at a range of rows: from the
- * position of the page to `bound`, a date that is chosen beforehand so that the range holds somewhat more than a
- * page. The first row starts with a head line that describes the page; the records follow, joined by the
- * separator.
+ * position of the page to `bound`, a date that is chosen beforehand so that the range holds somewhat more
+ * than a page. The first row starts with a head line that describes the page; the records follow, joined by
+ * the separator.
  *
- * Parameters: `client`; `since` and `to` (µs); `after_date` (µs) and `after_id`, the position behind which the
- * page starts; `bound` (µs), inclusive; `size`, records of a page; `reach`, records to look at for its end,
- * larger than `size`.
+ * Parameters: `client`; `since` and `to` (µs); `after_date` (µs) and `after_id`, the position behind which
+ * the page starts; `bound` (µs), inclusive; `size`, records of a page; `reach`, records to look at for its
+ * end, larger than `size`.
  */
 import { micros } from "../session/micros-sql.ts";
 
 /**
- * positioned: the page starts behind a position, not at the start of the window. severalDates: some records of
- * the range have rows under several dates. spread: the tables are distributed over several servers, so each
- * part of the query reads their current state; the parts share no snapshot.
+ * positioned: the page starts behind a position, not at the start of the window. severalDates: some records
+ * of the range have rows under several dates. spread: the tables are distributed over several servers, so
+ * each part of the query reads their current state; the parts share no snapshot.
  */
 export type PageShape = {
   readonly positioned: boolean;
@@ -90,8 +90,8 @@ const headOf = (needed: string): string =>
     needed,
   });
 
-// Whole ties: as many whole instants as fit, or, when the first instant alone exceeds a page, that instant up to
-// `reach`. `through`: records up to the end of the own instant.
+// Whole ties: as many whole instants as fit, or, when the first instant alone exceeds a page, that instant up
+// to `reach`. `through`: records up to the end of the own instant.
 const IS_ON_PAGE = "place <= {size:UInt32}";
 const IS_ON_PAGE_OF_TIES = "through <= {size:UInt32} OR (d = first AND place < {reach:UInt32})";
 

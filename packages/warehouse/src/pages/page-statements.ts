@@ -52,8 +52,9 @@ const SPREAD_SETTINGS: ClickHouseSettings = {
 };
 
 /**
- * Collects the sets of a statement from all shards before its records are read: live versions before the update
- * index, stale rows before those that replace them. On one shard the records could be read before the set.
+ * Collects the sets of a statement from all shards before its records are read: live versions before the
+ * update index, stale rows before those that replace them. On one shard the records could be read before the
+ * set.
  */
 const SETS_FIRST: ClickHouseSettings = { ...SPREAD_SETTINGS, distributed_product_mode: "global" };
 

@@ -35,8 +35,8 @@ const openPage = (stream: Readable): Promise<HeadAndRecords<PageHead>> => splitH
 const emptyPage = (): Page => ({ rows: 0, next: null, nextIsWhole: false, records: Readable.from([]) });
 
 /**
- * Reads pages of one list. A page is a range of rows that holds somewhat more records than the page; the range is
- * chosen first, from how many rows the records of this client had before.
+ * Reads pages of one list. A page is a range of rows that holds somewhat more records than the page; the
+ * range is chosen first, from how many rows the records of this client had before.
  *
  * @param deps.initial rows per record that are assumed for a client without a previous page
  * @param deps.spare further rows to look at

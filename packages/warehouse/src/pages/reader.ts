@@ -34,7 +34,10 @@ const openEndUsers = (stream: Readable) => splitHead(stream, parseEndUserHead);
 export function createReader(deps: {
   /** For pages, with the reading user. */
   readonly session: Session;
-  /** For key look-ups, with a user and a pool of its own: pages may use up the limits and connections of theirs. */
+  /**
+   * For key look-ups, with a user and a pool of its own: pages may use up the limits and connections of
+   * theirs.
+   */
   readonly lookups: Session;
   /** Timeout of key look-ups and pings. */
   readonly lookupTimeoutMs?: number;

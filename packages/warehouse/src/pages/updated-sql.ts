@@ -1,6 +1,6 @@
 /**
- * The SQL of pages of conversations by date_updated. Candidates are the rows of the update index in the range,
- * superseded ones included.
+ * The SQL of pages of conversations by date_updated. Candidates are the rows of the update index in the
+ * range, superseded ones included.
  */
 import { CONVERSATION, handoffsOf, withHandoffs } from "./conversation-sql.ts";
 import { keysOfPage, outputOfFound, pageOfFound } from "./found-sql.ts";
@@ -24,7 +24,10 @@ export const updateCandidates = (shape: RangeShape): Candidates => ({
   range: rangeOf("date_updated", "conversation_id", shape),
 });
 
-/** SELECT of hashes of the live versions of the candidates. Hashes have 128 bits: a collision would show a superseded record. */
+/**
+ * SELECT of hashes of the live versions of the candidates. Hashes have 128 bits: a collision would show a
+ * superseded record.
+ */
 function latestVersions(candidates: Candidates, several: boolean): string {
   const dates = `SELECT date_created FROM conversation_updates WHERE ${candidates.range}`;
   if (!several) {

@@ -12,8 +12,8 @@ export type DatedKind = keyof typeof LETTERS;
 export const DATED_KINDS = Object.keys(LETTERS) as readonly DatedKind[];
 
 /**
- * SQL for the name of a record in the table. Names of one client and kind stand together, in the order of their
- * ids. The length keeps a client's id from running into a record's.
+ * SQL for the name of a record in the table. Names of one client and kind stand together, in the order of
+ * their ids. The length keeps a client's id from running into a record's.
  *
  * @param client SQL of the client id
  * @param id SQL of the record's id

@@ -35,8 +35,8 @@ export const isExpired = (
     OR ((${isOfExpired("expired", kind, { id, created })} OR ${isOfExpired("stale", kind, { id, created })}) AND ${settled}))`;
 
 /**
- * SQL: the row belongs to an expired record and stands under a date that is not its live one. These go first: if
- * the live row went before them, one of them would become the live one.
+ * SQL: the row belongs to an expired record and stands under a date that is not its live one. These go first:
+ * if the live row went before them, one of them would become the live one.
  */
 export const isStale = (kind: DatedKind, names: { readonly id: string; readonly created: string }): string =>
   `(${isOfExpired("stale", kind, names)} AND uploaded_at < ${SETTLED})`;
@@ -56,8 +56,8 @@ export const countOlder = ({ tables }: Sources): string =>
 
 /**
  * Statements that note the dates of records with several: `kept`, or of an expired record `expired` (the live
- * one) and `stale` (the others). Further parameters: chunk, chunks (a share of the ids, to bound memory). A record with a row that
- * has just come is kept until the next run.
+ * one) and `stale` (the others). Further parameters: chunk, chunks (a share of the ids, to bound memory). A
+ * record with a row that has just come is kept until the next run.
  */
 export const noteMoved = (kind: DatedKind, { tables, own }: Sources): readonly string[] => {
   const older = tables.map(

@@ -22,13 +22,14 @@ export type Cutoff = { readonly clientId: string; readonly before: Micros };
 
 /**
  * The records that are expired at one moment. Conversations (with handoffs and updates) and messages expire
- * by their date of creation; of several dates, that of the latest export counts for all rows. End users expire by the latest update date of any of their versions: a profile
- * is kept while its person keeps coming back.
+ * by their date of creation; of several dates, that of the latest export counts for all rows. End users
+ * expire by the latest update date of any of their versions: a profile is kept while its person keeps coming
+ * back.
  */
 export type Expired = {
   /**
-   * Counts stored rows by client, superseded and masked ones included; of changes all that readers are told of,
-   * also those that stay for now.
+   * Counts stored rows by client, superseded and masked ones included; of changes all that readers are told
+   * of, also those that stay for now.
    */
   count(table: RetentionTable, signal?: AbortSignal): Promise<{ clientId: string; rows: number }[]>;
   /**
@@ -48,9 +49,9 @@ export type RetentionStore = {
 };
 
 /**
- * In the order of deletion: a readable record before its dependent rows, the dates of records behind all rows,
- * and the landed events of end users before the end users themselves, so that the next run can finish one that
- * died. The entries of changes are last: those of the deletions are made from them.
+ * In the order of deletion: a readable record before its dependent rows, the dates of records behind all
+ * rows, and the landed events of end users before the end users themselves, so that the next run can finish
+ * one that died. The entries of changes are last: those of the deletions are made from them.
  */
 export const RETENTION_TABLES = [
   "conversations",
@@ -105,8 +106,8 @@ const CONDITIONS: Readonly<Record<RetentionTable, string>> = {
 };
 
 /**
- * Stale rows of expired records, in the order of their deletion: the row that names a record's live date last, so
- * that a run after one that broke off finds the rest.
+ * Stale rows of expired records, in the order of their deletion: the row that names a record's live date
+ * last, so that a run after one that broke off finds the rest.
  */
 const STALE: readonly { readonly table: RetentionTable; readonly condition: string }[] = [
   {

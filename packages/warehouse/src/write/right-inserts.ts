@@ -46,7 +46,8 @@ export type RightBatch = Pick<Batch, "inserts"> & { readonly records: readonly E
 /**
  * Yields the INSERTs for right rows of one type of record, all with the same upload instant, in the order in
  * which they must be acknowledged: handoffs first, the rows that make a version live last, and the dates and
- * changes of the records before both. A conversation's own row always comes together with its entry of the update index.
+ * changes of the records before both. A conversation's own row always comes together with its entry of the
+ * update index.
  */
 export function* rightInserts(rows: readonly RightRow[], uploadedAt: Micros): Generator<RightBatch> {
   let open: { readonly batch: Batch; readonly records: ExportRecord[] } | undefined;

@@ -11,8 +11,8 @@ const withoutPort = (text: string): string =>
   /^\[(.+)\](?::\d+)?$/.exec(text)?.[1] ?? /^([\d.]+):\d+$/.exec(text)?.[1] ?? text;
 
 /**
- * The networks whose failures count together, the narrowest first: an IPv4 address as it is, of an IPv6 address
- * its /64 and its /48.
+ * The networks whose failures count together, the narrowest first: an IPv4 address as it is, of an IPv6
+ * address its /64 and its /48.
  */
 export const networksOf = (text: string): readonly [string, ...string[]] => {
   const address = withoutPort(text);

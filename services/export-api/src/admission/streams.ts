@@ -4,9 +4,13 @@ import type { RateLimitMetrics } from "./rate-limit.ts";
 
 const RETRY_AFTER_SECONDS = 10;
 
-/** Streams of lines of one client at a time, over all processes: each holds a slot for as long as it is read. */
+/**
+ * Streams of lines of one client at a time, over all processes: each holds a slot for as long as it is read.
+ */
 export type Streams = {
-  /** Returns the function that ends the stream. @throws ApiError 429 when the client has as many as allowed */
+  /**
+   * Returns the function that ends the stream. @throws ApiError 429 when the client has as many as allowed
+   */
   begin(clientId: string): Promise<() => void>;
 };
 

@@ -272,7 +272,10 @@ export const rateLimitExceeded = (rate: string, retryAfter: number): ApiError =>
     headers: { "retry-after": String(retryAfter) },
   });
 
-/** 429 for what a client may have of something; `details` name the bound and what counts, `retryAfter` is in seconds. */
+/**
+ * 429 for what a client may have of something; `details` name the bound and what counts, `retryAfter` is in
+ * seconds.
+ */
 export const quotaExceeded = (details: string, retryAfter: number): ApiError =>
   new ApiError("RateLimitExceeded", { details, headers: { "retry-after": String(retryAfter) } });
 

@@ -43,7 +43,10 @@ export type AppDeps = {
   readonly maxEventLoopDelayMs: number;
   /** Time to take an answer that is no page. */
   readonly idleMs: number;
-  /** Further connections are closed at once; above half of it, those of callers without a key do not stay open. */
+  /**
+   * Further connections are closed at once; above half of it, those of callers without a key do not stay
+   * open.
+   */
   readonly maxConnections: number;
   /** The host under which callers know the service, besides the one that they call. */
   readonly publicHost: string | undefined;

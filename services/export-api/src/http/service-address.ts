@@ -16,8 +16,8 @@ export type AddressOf = (
 ) => string;
 
 /**
- * The address as the client sees it: the configured one, else the one in the request. `X-Forwarded-Host` counts
- * for nothing: a proxy may pass on what the caller wrote.
+ * The address as the client sees it: the configured one, else the one in the request. `X-Forwarded-Host`
+ * counts for nothing: a proxy may pass on what the caller wrote.
  */
 export const createAddressOf =
   (publicBaseUrl: string | undefined): AddressOf =>

@@ -4,8 +4,8 @@ import { within } from "@conversation-export/runtime";
 const PATIENCE_MS = 250;
 
 /**
- * Caches instants that only advance, by name, for `maxAgeMs`. One load runs at a time; while it fails or is slow,
- * the known instants stay in use. undefined while unknown; it never rejects and never goes back.
+ * Caches instants that only advance, by name, for `maxAgeMs`. One load runs at a time; while it fails or is
+ * slow, the known instants stay in use. undefined while unknown; it never rejects and never goes back.
  * @param deps.clock milliseconds, from any origin
  * @param deps.isValid instants that are not are ignored
  */

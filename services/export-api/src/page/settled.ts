@@ -3,8 +3,9 @@ import type { Settled } from "@conversation-export/warehouse";
 import { createInstantCache } from "./instant-cache.ts";
 
 /**
- * How far readers of changes may read: everything that was stored before `until` is readable by a query that begins
- * after this has resolved, and every event that reached the bus before `watermark` was. undefined while unknown.
+ * How far readers of changes may read: everything that was stored before `until` is readable by a query that
+ * begins after this has resolved, and every event that reached the bus before `watermark` was. undefined
+ * while unknown.
  */
 export type ReadSettled = (
   list: ListName,

@@ -9,13 +9,16 @@ export type ApprovalRule = {
   readonly records: number;
 };
 
-/** The screening of the requests of one job, which may begin several runs until it knows which to carry out. */
+/**
+ * The screening of the requests of one job, which may begin several runs until it knows which to carry out.
+ */
 export type Screening = {
   /** Whether the job has to leave a request to a later one. */
   isLeftOut(requestId: string): boolean;
   /**
-   * Lets the large requests of a run wait, whose keys must be collected, and leaves out those that it could not look
-   * at. Returns how many; both 0: the run may begin. Its probes end with the run: their ids begin with its id.
+   * Lets the large requests of a run wait, whose keys must be collected, and leaves out those that it could
+   * not look at. Returns how many; both 0: the run may begin. Its probes end with the run: their ids begin
+   * with its id.
    */
   hold(runId: string): Promise<{ readonly held: number; readonly leftOut: number }>;
 };
@@ -71,7 +74,8 @@ export const createApproval = (deps: {
     const holdOf = async (runId: string, clientId: string, limit: number): Promise<number> => {
       let held = 0;
       const ids = await requests.unscreened(runId, clientId);
-      // What all reach together is known and says nothing of each: the halves tell, in few steps when few are large.
+      // What all reach together is known and says nothing of each: the halves tell, in few steps when few are
+      // large.
       const groups = piecesOf(ids.filter((id) => !small.has(id)));
       for (let group = groups.pop(); group !== undefined; group = groups.pop()) {
         const [first = ""] = group;

@@ -38,10 +38,10 @@ export type ErasureDeps = {
 };
 
 /**
- * Erases the persons of all unfinished requests as one batch, but for those that have to wait for an operator, in this
- * order: suppressions are stored, every
- * writer confirms them, all rows under the collected keys are deleted until none is left, readers of changes
- * are told, and the requests are stripped of their subjects. Each step may be repeated, and a second run at the same time does no harm.
+ * Erases the persons of all unfinished requests as one batch, but for those that have to wait for an
+ * operator, in this order: suppressions are stored, every writer confirms them, all rows under the collected
+ * keys are deleted until none is left, readers of changes are told, and the requests are stripped of their
+ * subjects. Each step may be repeated, and a second run at the same time does no harm.
  */
 export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, ErasureResult> => {
   const { requests, store, writers, now } = deps;
@@ -110,7 +110,9 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
     return { runId, begun, looked, isEmpty, found };
   };
 
-  /** The same without the requests that have to wait for an operator or a later run; the others are `running`. */
+  /**
+   * The same without the requests that have to wait for an operator or a later run; the others are `running`.
+   */
   const beginApproved = async (runPrefix: string, context: JobContext<ErasureData>) => {
     let held = 0;
     const screening = deps.approval.screening(context.signal);

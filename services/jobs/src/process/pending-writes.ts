@@ -3,9 +3,9 @@ import type { Micros } from "@conversation-export/domain";
 /** Writes under way in this process, from the decision that a record is not suppressed until it is stored. */
 export type PendingWrites = {
   /**
-   * Runs `work`, which decides what is suppressed and writes the rest. `uploadedAt`: no row that it writes has
-   * an earlier instant of upload; null when the writes within it are run by themselves. Also rejects when the notes about suppressed records cannot be stored: then the work must
-   * be repeated.
+   * Runs `work`, which decides what is suppressed and writes the rest. `uploadedAt`: no row that it writes
+   * has an earlier instant of upload; null when the writes within it are run by themselves. Also rejects when
+   * the notes about suppressed records cannot be stored: then the work must be repeated.
    */
   run<T>(uploadedAt: Micros | null, work: () => Promise<T>): Promise<T>;
   /** Resolves when all writes that run now have ended. */

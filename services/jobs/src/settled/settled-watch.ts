@@ -18,7 +18,9 @@ type Note = { readonly at: Micros; readonly watermarks: Watermarks };
 export const createSettledWatch = (deps: {
   readonly leases: Pick<WriterLeases, "settledUntil">;
   readonly store: SettledStore;
-  /** An instant of upload that this process would use now, µs: writers keep theirs when a clock is set back. */
+  /**
+   * An instant of upload that this process would use now, µs: writers keep theirs when a clock is set back.
+   */
   readonly uploadTime: () => Micros;
   readonly intervalMs: number;
   readonly metrics: Metrics;

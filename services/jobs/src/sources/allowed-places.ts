@@ -4,7 +4,10 @@ import type { FileStore } from "./file-store.ts";
 
 const OBJECTS = "s3://";
 
-/** The form in which places are compared: a folder without `..`, an object as it is; without a slash at the end. */
+/**
+ * The form in which places are compared: a folder without `..`, an object as it is; without a slash at the
+ * end.
+ */
 const formOf = (location: string): string =>
   (location.startsWith(OBJECTS) ? location : resolve(location)).replace(/\/$/, "");
 
@@ -14,8 +17,8 @@ const isWithin = (location: string, place: string): boolean => {
 };
 
 /**
- * A store that reads nothing outside of the allowed places: jobs and their parts come from Redis, and files become
- * records of any client.
+ * A store that reads nothing outside of the allowed places: jobs and their parts come from Redis, and files
+ * become records of any client.
  *
  * @param places folders and `s3://bucket/prefix`
  * @throws ServiceError `source_not_allowed` from both methods

@@ -6,8 +6,8 @@ export const secretManifest = (name: string, key: string): string =>
   `apiVersion: v1\nkind: Secret\nmetadata:\n  name: ${name}\ntype: Opaque\nstringData:\n  key: ${key}\n`;
 
 /**
- * Makes a file that only its owner reads, and gives its text to what `work` returns. The file is removed when `work`
- * fails.
+ * Makes a file that only its owner reads, and gives its text to what `work` returns. The file is removed when
+ * `work` fails.
  *
  * @throws CommandError when there is a file already or none can be made; `work` has not begun then
  */

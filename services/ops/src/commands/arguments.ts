@@ -90,7 +90,10 @@ export const instant =
     return formatTimestampZ(micros);
   };
 
-/** Parses a day, a date-time or a time from now such as 90d, which must be to come. Returns ISO 8601 in UTC with ms. */
+/**
+ * Parses a day, a date-time or a time from now such as 90d, which must be to come. Returns ISO 8601 in UTC
+ * with ms.
+ */
 export const future =
   (now: () => Date) =>
   (text: string): string => {

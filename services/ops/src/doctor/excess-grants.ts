@@ -32,8 +32,8 @@ const shown = ({ privileges, on }: Grant): Grant[] =>
   );
 
 /**
- * Compares what a user may do with what it needs. A right on a wider place than needed is in excess, and so is
- * one that the user could pass on.
+ * Compares what a user may do with what it needs. A right on a wider place than needed is in excess, and so
+ * is one that the user could pass on.
  *
  * @param lines of `SHOW GRANTS FINAL`
  */

@@ -52,8 +52,8 @@ export type ErasureCollection = {
   /** Suppresses the collected ids that are not suppressed yet. Returns how many. */
   suppressIds(runId: string): Promise<number>;
   /**
-   * Passes the identifiers of the run, including those found through them, to `take`, some at a time, but for those
-   * that `noteHashed` was called with.
+   * Passes the identifiers of the run, including those found through them, to `take`, some at a time, but for
+   * those that `noteHashed` was called with.
    */
   unhashed(runId: string, take: (subjects: readonly ErasureSubject[]) => Promise<void>): Promise<void>;
   noteHashed(runId: string, subjects: readonly ErasureSubject[]): Promise<void>;

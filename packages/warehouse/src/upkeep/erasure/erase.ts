@@ -27,8 +27,8 @@ export type ErasureDeletion = {
   /** Deletes all rows of the collected keys from all active parts. */
   erase(runId: string, tables: readonly string[], signal: AbortSignal): Promise<void>;
   /**
-   * Tells readers of changes about all records with collected keys, also of runs that died, if they came as far as
-   * to suppress or delete. Their rows must be gone.
+   * Tells readers of changes about all records with collected keys, also of runs that died, if they came as
+   * far as to suppress or delete. Their rows must be gone.
    */
   tell(signal: AbortSignal): Promise<void>;
   /** Query ids of the running INSERTs. */

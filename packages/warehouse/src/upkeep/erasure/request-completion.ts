@@ -17,7 +17,8 @@ export type OpenRequests = {
 };
 
 /**
- * The part of the jobs in data-subject requests. The requests of a run are those whose subjects it was begun with.
+ * The part of the jobs in data-subject requests. The requests of a run are those whose subjects it was begun
+ * with.
  *
  * @throws WarehouseError from every method; no statement holds anything about a person
  */
@@ -34,7 +35,9 @@ export type RequestCompletion = {
   begin(runId: string): Promise<number>;
   /** Sets the status `completed` of those `running` in new rows without the subject, with the receipt. */
   complete(runId: string): Promise<void>;
-  /** Deletes the older rows of completed and refused requests, which name the subject, from all active parts. */
+  /**
+   * Deletes the older rows of completed and refused requests, which name the subject, from all active parts.
+   */
   scrub(signal: AbortSignal): Promise<void>;
 };
 
@@ -43,12 +46,15 @@ const OF_RUN = `(client_id, request_id) GLOBAL IN
   (SELECT client_id, target FROM job_keys WHERE ${RUN} AND kind = '${KIND.begun}')`;
 const UNSCREENED: readonly RequestStatus[] = ["received", "queued"];
 const BEFORE_RUNNING: readonly RequestStatus[] = [...UNSCREENED, "approved"];
-/** Requests hold up to 64 KB, and more in rows of former versions: ClickHouse would else make blocks of 65,000. */
+/**
+ * Requests hold up to 64 KB, and more in rows of former versions: ClickHouse would else make blocks of
+ * 65,000.
+ */
 const SMALL_BLOCKS = { max_block_size: "64", max_threads: 1 };
 
 /**
- * Rows that were deleted for each request as JSON, by table. An attempt that died has counted rows that a later one
- * counted again, so the largest count is true.
+ * Rows that were deleted for each request as JSON, by table. An attempt that died has counted rows that a
+ * later one counted again, so the largest count is true.
  */
 const RECEIPTS = `WITH (SELECT mapFromArrays(groupArray(request), groupArray(receipt)) FROM
   (SELECT request, toJSONString(mapFromArrays(groupArray(name), groupArray(most))) AS receipt FROM
@@ -99,7 +105,10 @@ export function createRequestCompletion(deps: {
     );
   };
 
-  /** Notes each request of the run that meets `condition` in the audit. Who asked for it is the client, or an operator. */
+  /**
+   * Notes each request of the run that meets `condition` in the audit. Who asked for it is the client, or an
+   * operator.
+   */
   const note = (state: "begun" | "done", condition: string, runId: string): Promise<void> =>
     session.command(
       "requests.note",

@@ -9,13 +9,13 @@ export type ErasureRunKeys = {
   /** Rows left by table, including masked ones that are still stored. */
   remaining(runId: string): Promise<Readonly<Record<string, number>>>;
   /**
-   * Notes for each request and table how many rows are to be deleted, for the receipts. A row that several requests
-   * reach counts for one of them.
+   * Notes for each request and table how many rows are to be deleted, for the receipts. A row that several
+   * requests reach counts for one of them.
    */
   countRows(runId: string): Promise<void>;
   /**
-   * Removes the keys of all runs that begin with `runPrefix`, and with `left` of those older than an hour, which
-   * have died: only after `tell`, which needs them.
+   * Removes the keys of all runs that begin with `runPrefix`, and with `left` of those older than an hour,
+   * which have died: only after `tell`, which needs them.
    */
   end(runPrefix: string, signal: AbortSignal, left: boolean): Promise<void>;
 };

@@ -30,14 +30,14 @@ export type TakeHash = (high: number, low: number, seconds: number) => boolean;
  */
 export type SuppressionReads = {
   /**
-   * Clients with suppressions, the number of their rows and their latest instant. `since`: only rows added at or
-   * after this instant, ms by ClickHouse's clock.
+   * Clients with suppressions, the number of their rows and their latest instant. `since`: only rows added at
+   * or after this instant, ms by ClickHouse's clock.
    */
   clients(since: number | null): Promise<SuppressedClient[]>;
   /**
-   * Passes 64 bits of hash and the instant of every suppression of `clients` to `take`, possibly more than once.
-   * Resolves to false as soon as `take` does. An INSERT takes up to five minutes to become visible, so subtract
-   * that from the last reading for `since`.
+   * Passes 64 bits of hash and the instant of every suppression of `clients` to `take`, possibly more than
+   * once. Resolves to false as soon as `take` does. An INSERT takes up to five minutes to become visible, so
+   * subtract that from the last reading for `since`.
    */
   hashes(
     take: TakeHash,
@@ -45,7 +45,10 @@ export type SuppressionReads = {
   ): Promise<boolean>;
   /** The instants of suppressions in the order of `keys`; 0: there is none. */
   lookUp(keys: readonly SuppressionName[]): Promise<Micros[]>;
-  /** For each key the latest instant of all suppressions with its hash, in seconds rounded up; 0: there is none. */
+  /**
+   * For each key the latest instant of all suppressions with its hash, in seconds rounded up; 0: there is
+   * none.
+   */
   secondsByHash(keys: readonly SuppressionName[]): Promise<number[]>;
 };
 
@@ -57,7 +60,9 @@ const SINCE = "kind != 'secret' AND added_at >= fromUnixTimestamp64Milli({since:
 const ROW_BYTES = 12;
 /** Values of one query: they are sent in its URL. */
 const MAX_VALUES = 100;
-/** Their UTF-8 bytes: up to six characters each in the URL, and ClickHouse takes 131,072 for one parameter. */
+/**
+ * Their UTF-8 bytes: up to six characters each in the URL, and ClickHouse takes 131,072 for one parameter.
+ */
 const MAX_BYTES = 10_000;
 /** Ends an answer that broke off. */
 const EXCEPTION = "__exception__\r\n";
