@@ -16,7 +16,7 @@ import { runSql } from "../system/warehouse-sql.ts";
 import { startTestStack, type TestStack } from "../system/test-stack.ts";
 import { createSessions } from "../system/warehouse-sessions.ts";
 
-const LARGE_REQUESTS = bySize(1_000, 5_000);
+const LARGE_REQUESTS = bySize(2_000, 5_000);
 const START = Date.UTC(2026, 9, 4);
 const noor: DataSubject = { email: "noor@example.com", identifiers: [] };
 
@@ -261,7 +261,7 @@ describe("many large open requests", () => {
     console.log(JSON.stringify(seen));
   `;
 
-  it("are counted and read in pieces: a process with a heap of 64 MB bears them", async () => {
+  it("are counted and read in pieces: a process with a heap of 96 MB bears them", async () => {
     await sql("TRUNCATE TABLE data_subject_requests");
     // Each has a hundred ids of 256 characters: 30 KB.
     await sql(`INSERT INTO data_subject_requests
@@ -272,7 +272,7 @@ describe("many large open requests", () => {
         100, 'queued', now64(3) - 60, now64(3) - 60 FROM numbers(${LARGE_REQUESTS}) SETTINGS max_block_size = 500`);
     const { stdout } = await promisify(execFile)(
       process.execPath,
-      ["--max-old-space-size=64", "--input-type=module", "--eval", READER],
+      ["--max-old-space-size=96", "--input-type=module", "--eval", READER],
       { cwd: import.meta.dirname, env: { ...process.env, URL: stack.clickhouse.url("jobs") } },
     );
     const seen = JSON.parse(stdout) as Record<string, number>;
