@@ -5,6 +5,7 @@ import {
   compact,
   countKeyTexts,
   itemTexts,
+  mayBeDeeper,
   memberTexts,
   needsExactText,
   replaceHalfPairs,
@@ -139,6 +140,23 @@ const { value, container } = fc.letrec<{ value: Written; container: Written }>((
       .map(([members, gaps]) => objectOf(members, gaps)),
   ),
 }));
+
+describe("mayBeDeeper", () => {
+  it("misses no text that is deeper than the levels", () => {
+    fc.assert(
+      fc.property(container, fc.nat({ max: 6 }), ({ text }, levels) => {
+        const isDeeper = countKeys(JSON.parse(text) as object, levels) === undefined;
+        if (isDeeper) expect(mayBeDeeper(text, levels)).toBe(true);
+      }),
+    );
+  });
+
+  it("counts opening brackets", () => {
+    expect(mayBeDeeper('{"a":[{}]}', 3)).toBe(false);
+    expect(mayBeDeeper('{"a":[{}]}', 2)).toBe(true);
+    expect(mayBeDeeper("{}", 0)).toBe(true);
+  });
+});
 
 describe("compact", () => {
   it("drops white space, keeps numbers and order, writes strings in one form", () => {

@@ -47,6 +47,18 @@ function skipSpace(text: string, start: number): number {
   return at;
 }
 
+/** Whether a text may hold more than `levels` levels: brackets in strings count as well. */
+export function mayBeDeeper(text: string, levels: number): boolean {
+  let left = levels;
+  for (const bracket of "{[") {
+    for (let at = text.indexOf(bracket); at !== -1; at = text.indexOf(bracket, at + 1)) {
+      if (left === 0) return true;
+      left -= 1;
+    }
+  }
+  return false;
+}
+
 /** The number of keys that a text holds, repeated ones included. Assumes valid JSON. */
 export function countKeyTexts(text: string): number {
   let count = 0;

@@ -654,6 +654,12 @@ describe("what readers' parsers refuse", () => {
     }
   });
 
+  it("a flat record of many brackets is accepted", () => {
+    const brackets = "[{".repeat(1_000);
+    const data = recordOf(`,"browser":"${brackets}","variables":{"a":[${Array(300).fill("[]").join()}]}`);
+    expect(variablesOf(data).whole).toContain(`"browser":"${brackets}"`);
+  });
+
   it.each(WAYS)("a repeated key leaves once, rendered from %s", (_, exact) => {
     const { text } = variablesOf(
       recordOf(`,"variables":{${exact}"a":1,"b":[{"c":"x","d":2, "\\u0063" : {"e":1,"e":3}}],"a":"last"}`),

@@ -7,7 +7,13 @@ import type { RecordForm } from "../record/record-form.ts";
 import { byEventType, type EventType, type RecordKind } from "../record/record-kinds.ts";
 import { badTimestamp, type BusHeaders, type Envelope, firstProblem, readEnvelope } from "./envelope.ts";
 import { countKeys, MAX_DEPTH } from "./json-object.ts";
-import { countKeyTexts, needsExactText, replaceHalfPairs, withoutRepeatedKeys } from "./json-text.ts";
+import {
+  countKeyTexts,
+  mayBeDeeper,
+  needsExactText,
+  replaceHalfPairs,
+  withoutRepeatedKeys,
+} from "./json-text.ts";
 import { note } from "./noted-names.ts";
 import { type Ignored, type Rejected, rejected } from "./outcome.ts";
 import { isAcceptedInstant, type Micros, parseTimestamp } from "./timestamp.ts";
@@ -35,7 +41,11 @@ export type BusEvent = {
 };
 
 /** What the text of an event tells about the way in which its record is rendered. */
-type TextTraits = { readonly isExact: boolean; readonly hasHalfPairs: boolean };
+type TextTraits = {
+  readonly isExact: boolean;
+  readonly hasHalfPairs: boolean;
+  readonly mayBeTooDeep: boolean;
+};
 type ReadRecord = (envelope: Envelope, version: Version, traits: TextTraits) => Accepted | Rejected;
 
 function readDate(value: string, field: string): Micros | Rejected {
@@ -73,8 +83,8 @@ const TOO_DEEP = rejected("nested_too_deeply", `data is nested deeper than ${MAX
 function recordReader<Data>(form: RecordForm<Data>): ReadRecord {
   const { schema, idOf, created, updated, finish } = form;
   const noteUnknown = unknownFieldsBeside(form.fields);
-  return (envelope, version, { isExact, hasHalfPairs }) => {
-    if (countKeys(envelope.data) === undefined) return TOO_DEEP;
+  return (envelope, version, { isExact, hasHalfPairs, mayBeTooDeep }) => {
+    if (mayBeTooDeep && countKeys(envelope.data) === undefined) return TOO_DEEP;
     const checked = schema.safeParse(envelope.data);
     if (!checked.success) return rejected("invalid_record", firstProblem(checked.error));
     // Only now: an id with half a pair is refused above.
@@ -141,5 +151,7 @@ export function processEvent(event: BusEvent, expected: EventType): Outcome {
   return READER_OF[expected](envelope, version, {
     isExact: needsExactText(event.text),
     hasHalfPairs: replaceHalfPairs(event.text) !== event.text,
+    // Walking all values of a record costs more than parsing it.
+    mayBeTooDeep: mayBeDeeper(event.text, MAX_DEPTH),
   });
 }
