@@ -15,6 +15,8 @@ export type WarehouseAccess = {
 type ConnectionOptions = WarehouseAccess & {
   readonly maxOpenConnections: number;
   readonly requestTimeoutMs: number;
+  /** false: each request has a connection of its own. */
+  readonly keepAlive?: boolean;
 };
 
 const EVERYWHERE: ClickHouseSettings = {
@@ -35,7 +37,7 @@ const EVERYWHERE: ClickHouseSettings = {
  */
 export function connect(options: ConnectionOptions): ClickHouseClient {
   const url = new URL(options.url);
-  const { maxOpenConnections, requestTimeoutMs } = options;
+  const { maxOpenConnections, requestTimeoutMs, keepAlive = true } = options;
   const database = decodeURIComponent(url.pathname.slice(1));
   return createClient({
     url: url.origin,
@@ -47,13 +49,14 @@ export function connect(options: ConnectionOptions): ClickHouseClient {
     // characters.
     ...(options.ca !== undefined &&
       url.protocol === "https:" && {
-        http_agent: new Agent({ keepAlive: true, maxSockets: maxOpenConnections, ca: options.ca }),
+        http_agent: new Agent({ keepAlive, maxSockets: maxOpenConnections, ca: options.ca }),
       }),
     max_open_connections: maxOpenConnections,
     request_timeout: requestTimeoutMs,
     compression: { request: false, response: false },
-    // Below the server's keep-alive of 10 s, so that no request uses a socket that the server is closing.
-    keep_alive: { enabled: true, idle_socket_ttl: 5_000 },
+    // Below the server's keep-alive of 10 s, so that no request uses a socket that the server is closing, not
+    // even in a process that was too busy to close it in time.
+    keep_alive: { enabled: keepAlive, idle_socket_ttl: 5_000, eagerly_destroy_stale_sockets: true },
     clickhouse_settings: EVERYWHERE,
     log: { level: 127 },
   });

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { recordSpans, runInSpan, startSpan } from "@conversation-export/runtime";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -130,6 +130,67 @@ describe("a session", () => {
     setTimeout(() => stop.abort(reason), 20);
     await expect(rows).rejects.toBe(reason);
     await session.close();
+  });
+
+  it("sends a SELECT once more when the connection that was kept is reset, and nothing else", async () => {
+    const told: string[] = [];
+    const used = new Set<Socket>();
+    let resets = 0;
+    const closing = createServer((request, response) => {
+      const query = new URL(request.url ?? "", "http://x").searchParams.get("query") ?? "";
+      let body = "";
+      request.on("data", (chunk: Buffer) => (body += chunk.toString()));
+      request.once("end", () => {
+        told.push(/SELECT|INSERT|OPTIMIZE/.exec(query + body)?.[0] ?? "");
+        if (used.has(request.socket) || resets > 0) {
+          resets -= 1;
+          request.socket.resetAndDestroy();
+          return;
+        }
+        used.add(request.socket);
+        response.end("[1]\n");
+      });
+    });
+    await once(closing.listen(0, "127.0.0.1"), "listening");
+    const address = `http://127.0.0.1:${(closing.address() as AddressInfo).port}/db`;
+    const session = createSession({ url: address, application: "test", maxConnections: 1 });
+    const keep = async (): Promise<void> => {
+      await text(await session.stream("test.read", "SELECT 1"));
+      told.length = 0;
+    };
+    const reads = [
+      async () => text(await session.stream("test.read", "SELECT 1")),
+      () => session.rows("test.rows", "SELECT 1"),
+      async () => {
+        const all = [];
+        for await (const rows of session.chunks("test.chunks", "SELECT 1")) all.push(rows);
+        return all;
+      },
+    ];
+    for (const read of reads) {
+      await keep();
+      expect(JSON.stringify(await read())).toContain("1");
+      expect(told).toEqual(["SELECT", "SELECT"]);
+    }
+    const reset = { code: "warehouse_unavailable", causeName: "ECONNRESET", retryable: true };
+    const writes = [
+      () => session.upload("test.upload", "INSERT INTO a", Buffer.from("a")),
+      () => session.insert("test.insert", { table: "a", rows: [{ a: 1 }] }),
+      () => session.command("test.command", "OPTIMIZE TABLE a"),
+    ];
+    for (const write of writes) {
+      await keep();
+      await expect(write()).rejects.toMatchObject(reset);
+      expect(told).toHaveLength(1);
+    }
+    // A server that resets every connection is given up.
+    resets = 2;
+    told.length = 0;
+    await expect(session.rows("test.rows", "SELECT 1")).rejects.toMatchObject(reset);
+    expect(told).toEqual(["SELECT", "SELECT"]);
+    await session.close();
+    closing.closeAllConnections();
+    closing.close();
   });
 
   it("throws the reason of an aborted signal, and a retryable error for a late answer", async () => {

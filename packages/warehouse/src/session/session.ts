@@ -14,7 +14,7 @@ import {
   type StatementSummary,
   summaryOf,
 } from "./statement-spans.ts";
-import { timedOut, toWarehouseError } from "./warehouse-error.ts";
+import { isReset, timedOut, toWarehouseError } from "./warehouse-error.ts";
 
 /**
  * Constant name of a statement, such as `windows.list`; appears in ClickHouse's `log_comment` and in spans.
@@ -43,7 +43,8 @@ export type StatementOptions = StatementDefaults & {
 
 /**
  * Sends the statements of one ClickHouse user through one pool of connections. Every method throws the reason
- * of the signal when it has aborted.
+ * of the signal when it has aborted. A SELECT whose connection is reset before its answer begins, or for
+ * `rows` ends, is sent once more.
  *
  * @throws WarehouseError on every other error
  */
@@ -84,6 +85,8 @@ const DEFAULT_CONNECTIONS = 16;
 
 type Server = {
   readonly client: ClickHouseClient;
+  /** Without connections that are kept: for what one of `client` has lost. */
+  readonly fresh: ClickHouseClient;
   readonly spans: StatementSpans;
   /** Named in errors; undefined with a single server. */
   readonly address: string | undefined;
@@ -98,11 +101,15 @@ type Sent = {
   readonly abort_signal: AbortSignal;
 };
 
-const openServer = (access: WarehouseAccess, maxConnections: number, address?: string): Server => ({
-  client: connect({ ...access, maxOpenConnections: maxConnections, requestTimeoutMs: CLIENT_TIMEOUT_MS }),
-  spans: createStatementSpans(access.url),
-  address,
-});
+const openServer = (access: WarehouseAccess, maxConnections: number, address?: string): Server => {
+  const options = { ...access, maxOpenConnections: maxConnections, requestTimeoutMs: CLIENT_TIMEOUT_MS };
+  return {
+    client: connect(options),
+    fresh: connect({ ...options, keepAlive: false }),
+    spans: createStatementSpans(access.url),
+    address,
+  };
+};
 
 /** Runs `send` with a signal that combines the caller's signal and the timeout, and converts its errors. */
 const inTime = async <T>(
@@ -140,25 +147,35 @@ const run = <T>(
   name: StatementName,
   summarise: () => StatementSummary,
   options: StatementOptions,
-  send: (sent: Sent) => Promise<T>,
-): Promise<T> => {
-  const queryId = `${options.queryPrefix ?? ""}${randomUUID()}`;
-  return inTime(server, options, (signal) =>
-    server.spans.around({ name, queryId }, summarise, (extra) =>
-      send({
-        ...extra,
-        ...(options.quotaKey !== undefined && {
-          http_headers: { ...extra.http_headers, "x-clickhouse-quota": encodeURIComponent(options.quotaKey) },
+  send: (client: ClickHouseClient, sent: Sent) => Promise<T>,
+): Promise<T> =>
+  inTime(server, options, (signal) => {
+    const attempt = (client: ClickHouseClient): Promise<T> => {
+      const queryId = `${options.queryPrefix ?? ""}${randomUUID()}`;
+      return server.spans.around({ name, queryId }, summarise, (extra) =>
+        send(client, {
+          ...extra,
+          ...(options.quotaKey !== undefined && {
+            http_headers: {
+              ...extra.http_headers,
+              "x-clickhouse-quota": encodeURIComponent(options.quotaKey),
+            },
+          }),
+          query_id: queryId,
+          ...(options.parameters !== undefined && { query_params: options.parameters }),
+          // A write ticket replaces the name: constraints of the tables read it from `log_comment`.
+          clickhouse_settings: { log_comment: name, ...options.settings },
+          abort_signal: signal,
         }),
-        query_id: queryId,
-        ...(options.parameters !== undefined && { query_params: options.parameters }),
-        // A write ticket replaces the name: constraints of the tables read it from `log_comment`.
-        clickhouse_settings: { log_comment: name, ...options.settings },
-        abort_signal: signal,
-      }),
-    ),
-  );
-};
+      );
+    };
+    return attempt(server.client).catch((error: unknown) => {
+      // The server, or what lies between, may have closed a connection that was kept.
+      const isWorthAnother = isReset(error) && summarise().operation === "SELECT" && !signal.aborted;
+      if (!isWorthAnother) throw error;
+      return attempt(server.fresh);
+    });
+  });
 
 const commandOn = async (
   server: Server,
@@ -171,7 +188,7 @@ const commandOn = async (
     name,
     () => summaryOf(query),
     options,
-    (sent) => server.client.command({ query, ...sent }),
+    (client, sent) => client.command({ query, ...sent }),
   );
 };
 
@@ -181,7 +198,6 @@ const viewOf = (
   names: ClusterNames,
   defaults: StatementDefaults,
 ): Session => {
-  const { client } = main;
   const withDefaults = (options: StatementOptions = {}): StatementOptions => ({
     ...defaults,
     ...options,
@@ -196,7 +212,7 @@ const viewOf = (
         name,
         () => summaryOf(query),
         withDefaults(options),
-        async (sent) => {
+        async (client, sent) => {
           const result = await client.query({ query, format: "JSONEachRow", ...sent });
           closeOnAbort(sent.abort_signal, () => result.close());
           return result.json<Row>();
@@ -209,7 +225,7 @@ const viewOf = (
         name,
         () => summaryOf(query),
         all,
-        async (sent) => {
+        async (client, sent) => {
           const begun = await client.query({ query, format: "JSONCompactEachRow", ...sent });
           closeOnAbort(sent.abort_signal, () => begun.close());
           return begun;
@@ -235,7 +251,7 @@ const viewOf = (
         name,
         () => summaryOf(query),
         all,
-        async (sent) => {
+        async (client, sent) => {
           const begun = await client.exec({ query, ...sent });
           closeOnAbort(sent.abort_signal, () => void begun.stream.destroy());
           return begun;
@@ -258,7 +274,7 @@ const viewOf = (
         name,
         () => summary,
         withDefaults(options),
-        (sent) => client.insert({ table, values: rows, format: "JSONEachRow", ...sent }),
+        (client, sent) => client.insert({ table, values: rows, format: "JSONEachRow", ...sent }),
       );
     },
     upload: async (name, query, body, options) => {
@@ -267,7 +283,7 @@ const viewOf = (
         name,
         () => summaryOf(query),
         withDefaults(options),
-        async (sent) => {
+        async (client, sent) => {
           const values = Readable.from([body], { objectMode: false });
           const answer = await client.exec({ query, values, ...sent });
           closeOnAbort(sent.abort_signal, () => void answer.stream.destroy());
@@ -279,7 +295,7 @@ const viewOf = (
     },
     ping: () =>
       inTime(main, defaults, async (signal) => {
-        const answer = await client.ping({ select: true, abort_signal: signal });
+        const answer = await main.client.ping({ select: true, abort_signal: signal });
         if (!answer.success) throw answer.error;
       }),
     with: (more) => viewOf(main, shards, names, withDefaults(more)),
@@ -314,7 +330,12 @@ export const createSession = (
   return {
     ...viewOf(main, shards, clusterNames(topology), {}),
     close: async () => {
-      await Promise.all(Array.from(new Set([main, ...shards]), ({ client }) => client.close()));
+      await Promise.all(
+        Array.from(new Set([main, ...shards])).flatMap(({ client, fresh }) => [
+          client.close(),
+          fresh.close(),
+        ]),
+      );
     },
   };
 };

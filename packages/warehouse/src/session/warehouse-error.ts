@@ -92,6 +92,9 @@ export const timedOut = (server?: string): WarehouseError =>
 export const isAwayError = (error: unknown): boolean =>
   error instanceof WarehouseError && AWAY_ERRORS.has(error.causeName);
 
+/** true: the connection was closed before or within the answer. */
+export const isReset = (error: unknown): boolean => ["ECONNRESET", "EPIPE"].includes(causeNameOf(error));
+
 /** true: a grant, a table or the database is missing. */
 export const isSetupError = (error: unknown): error is WarehouseError =>
   error instanceof WarehouseError && SETUP_ERRORS.has(error.causeName);
