@@ -1,6 +1,6 @@
 import type { Micros } from "@conversation-export/domain";
 import { askRedis, clientOf, type Redis } from "../redis/redis.ts";
-import { createScript } from "../redis/script.ts";
+import { createScript, NOW } from "../redis/script.ts";
 
 /** How long a process may write without renewing its lease. */
 export const WRITER_LEASE_MS = 30_000;
@@ -9,12 +9,10 @@ export const WRITER_LEASE_MS = 30_000;
 const KEY = "conversation-export:writers";
 
 /**
- * Time in ms; `since`: when this server began to keep leases. It is set anew when the server was restarted,
+ * `since`: when this server began to keep leases. It is set anew when the server was restarted,
  * emptied or promoted, since leases may be lost then.
  */
-const BEGIN = `
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+const BEGIN = `${NOW}
 local micros = time[1] * 1000000 + time[2]
 local info = redis.pcall('INFO', 'server')
 local server = type(info) == 'string' and string.match(info, 'run_id:(%w+)') or 'hidden'
@@ -122,6 +120,8 @@ export type LeaseState = WriterLease & {
  * ServiceError `redis_unavailable`.
  */
 export type WriterLeases = {
+  /** The generation of suppressions that writers are to follow. */
+  generation(): Promise<number>;
   /**
    * `kept`: the lease had not expired. `uploadFrom`: the one of the lease, which is later than the given one
    * when the lease was not kept and what lies before has been given out as settled.
@@ -156,7 +156,17 @@ export const createWriterLeases = (deps: {
   const list = createScript(client, LIST);
   const settled = createScript(client, SETTLED);
 
+  const listed = async (): Promise<WriterList> => {
+    const answer = (await askRedis(() => list(KEY, []))) as string[];
+    const [generation, now, since, ...fields] = answer;
+    const leases: WriterLease[] = [];
+    for (let at = 0; at + 1 < fields.length; at += 2)
+      leases.push(leaseOf(fields[at] ?? "", fields[at + 1] ?? ""));
+    return { generation: Number(generation), leases, complete: Number(now) - Number(since) > leaseMs };
+  };
+
   return {
+    generation: async () => (await listed()).generation,
     renew: async ({ id, service, confirmed, oldestUpload, uploadFrom }) => {
       const args = [id, service, leaseMs, confirmed, oldestUpload ?? "", uploadFrom];
       const answer = (await askRedis(() => renew(KEY, args))) as [string, number, string];
@@ -165,14 +175,7 @@ export const createWriterLeases = (deps: {
     },
     release: async (id) => void (await askRedis(() => release(KEY, [id]))),
     announce: async () => Number(await askRedis(() => announce(KEY, []))),
-    list: async () => {
-      const answer = (await askRedis(() => list(KEY, []))) as string[];
-      const [generation, now, since, ...fields] = answer;
-      const leases: WriterLease[] = [];
-      for (let at = 0; at + 1 < fields.length; at += 2)
-        leases.push(leaseOf(fields[at] ?? "", fields[at + 1] ?? ""));
-      return { generation: Number(generation), leases, complete: Number(now) - Number(since) > leaseMs };
-    },
+    list: listed,
     settledUntil: async (known) => {
       const [isKnown, earliest] = (await askRedis(() => settled(KEY, [known, leaseMs]))) as [number, string];
       return isKnown === 1 ? Number(earliest) : null;

@@ -1,14 +1,8 @@
 import { createHash, randomUUID } from "node:crypto";
 import { askRedis, clientOf, type Redis } from "../redis/redis.ts";
-import { createScript } from "../redis/script.ts";
+import { createScript, NOW } from "../redis/script.ts";
 
 const KEY_PREFIX = "conversation-export:idempotency:";
-
-/** Time in ms; every script begins with it. */
-const NOW = `
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-`;
 
 /** ARGV: fingerprint, token, length of the lease and of remembering in ms. */
 const CLAIM = `${NOW}

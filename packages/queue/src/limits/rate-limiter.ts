@@ -4,7 +4,7 @@ import { type Allowance, describeAllowance } from "./allowance.ts";
 import { createAsking } from "./asking.ts";
 import { createMemoryLimiter } from "./memory-limiter.ts";
 import { clientOf, type Redis } from "../redis/redis.ts";
-import { createScript } from "../redis/script.ts";
+import { createScript, NOW } from "../redis/script.ts";
 
 const KEY_PREFIX = "conversation-export:rate:";
 const ANSWER_WITHIN_MS = 100;
@@ -15,9 +15,7 @@ const MAX_KEYS = 10_000;
  * ARGV: requests and seconds of each window. Answers the time, 1 or 0 for allowed, and count and end of each.
  * A window begins with its first request. Nothing is counted when one window is used up.
  */
-const COUNT = `
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+const COUNT = `${NOW}
 local fields = {}
 for i = 2, #ARGV, 2 do
   fields[#fields + 1] = 'n' .. ARGV[i]

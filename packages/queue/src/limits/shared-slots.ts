@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Logger } from "@conversation-export/runtime";
 import { clientOf, type Redis } from "../redis/redis.ts";
-import { createScript } from "../redis/script.ts";
+import { createScript, NOW } from "../redis/script.ts";
 import { createAsking } from "./asking.ts";
 
 /** Among the keys of rate limits, to which the same users of Redis have a right. */
@@ -9,13 +9,10 @@ const KEY_PREFIX = "conversation-export:rate:slots:";
 const ANSWER_WITHIN_MS = 500;
 const RENEWALS = 3;
 
-/** Time in ms. The key is a sorted set of tokens by the instant at which each ends. */
-const NOW = `
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-`;
-
-/** ARGV: length of a lease in ms, largest number of slots, token. */
+/**
+ * The key is a sorted set of tokens by the instant at which each ends. ARGV: length of a lease in ms, largest
+ * number of slots, token.
+ */
 const TAKE = `${NOW}
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
 if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[2]) then return 0 end

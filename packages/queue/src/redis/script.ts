@@ -1,6 +1,12 @@
 import { createHash } from "node:crypto";
 import type { Redis as Client } from "ioredis";
 
+/** Begin of scripts that ask for the time: `now` in ms, and `time`, in seconds and µs. */
+export const NOW = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+`;
+
 /** Runs a Lua script on one key, atomically. */
 export type Script = (key: string, args: readonly (string | number)[]) => Promise<unknown>;
 
