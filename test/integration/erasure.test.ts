@@ -587,14 +587,14 @@ it("bears a second run at once", async () => {
 const suppresses = async (gate: SuppressionGate, record: ExportRecord): Promise<boolean> =>
   (await gate.suppresses([record]))[0] === true;
 
-/** A writing process: its gate, its unwritten records, and whether it was told to end. */
-const startWriter = async (
-  maxHeld = 1_000_000,
-): Promise<{
-  gate: SuppressionGate;
-  lostWith: () => string | null;
-  hold: (work: Promise<unknown>) => void;
-}> => {
+type TestWriter = {
+  readonly gate: SuppressionGate;
+  lostWith(): string | null;
+  hold(work: Promise<unknown>): void;
+};
+
+/** A process that is to write: its gate, its unwritten records, and whether it was told to end. */
+const createGate = (more: Partial<Omit<SuppressionStore, "add">> = {}): TestWriter => {
   let lost: string | null = null;
   const open = new Set<Promise<unknown>>();
   const gate = createSuppressionGate({
@@ -603,9 +603,10 @@ const startWriter = async (
     store: {
       ...suppressions,
       add: (rows) => suppressions.add(rows.map((row) => ({ ...row, requestId: FOUND_LATER }))),
+      ...more,
     },
     secret: SECRET,
-    maxHeld,
+    maxHeld: 1_000_000,
     service: "test",
     now: () => performance.now(),
     settled: async () => void (await Promise.allSettled(open)),
@@ -616,7 +617,6 @@ const startWriter = async (
     metrics: createMetrics({ service: "test" }),
     log,
   });
-  await gate.start();
   return {
     gate,
     lostWith: () => lost,
@@ -625,6 +625,12 @@ const startWriter = async (
       void work.finally(() => open.delete(work));
     },
   };
+};
+
+const startWriter = async (): Promise<TestWriter> => {
+  const made = createGate();
+  await made.gate.start();
+  return made;
 };
 
 it("waits for what a writer has let through, and deletes that too", async () => {
@@ -649,6 +655,49 @@ it("waits for what a writer has let through, and deletes that too", async () => 
   expect(await suppresses(gate, { ...child, dateCreated: Date.now() * 1000 + DAY })).toBe(false);
   expect(await suppresses(gate, { ...child, clientId: "elsewhere" })).toBe(false);
   await gate.stop();
+});
+
+it("waits for no process that may not write yet, and that one leaves out what was erased meanwhile", async () => {
+  const world = { refuses: true, asked: 0 };
+  const { gate } = createGate({
+    clients: async (since) => {
+      world.asked += 1;
+      if (world.refuses) throw new ServiceError("refused", "wrong password", { retryable: true });
+      return suppressions.clients(since);
+    },
+  });
+  const started = gate.start();
+  await until("it has tried to read", 10_000, () => world.asked > 0);
+  expect((await leases.list()).leases).toEqual([]);
+  const record = conversation({ client: "early", time: DAY_0 }, "early", DAY_0, DAY_0, { chatter_id: "ida" });
+  await write([record]);
+  await request("early", { identifiers: [{ type: "chatter_id", value: "ida" }] });
+  expect(await run(erasureDeps(LEASE_MS))).toMatchObject({ requests: 1, found: { conversations: 1 } });
+  world.refuses = false;
+  await started;
+  expect((await leases.list()).leases).toMatchObject([{ service: "test" }]);
+  expect(await suppresses(gate, record)).toBe(true);
+  await gate.stop();
+});
+
+it("erases what was created until a person asked again, although the first request was still open", async () => {
+  const at = Date.now();
+  const openAt = (now: number): Promise<{ requestId: string }> =>
+    createRequestStore({
+      session: sessions.open(stack.clickhouse.url("intake")),
+      now: () => now,
+      idSecret: "a secret of the tests",
+    }).open("repeats", { email: null, identifiers: [{ type: "chatter_id", value: "lou" }] });
+  const first = await openAt(at - 60_000);
+  const between = (at - 30_000) * 1000;
+  await write([
+    conversation({ client: "repeats", time: at * 1000 }, "between", between, between, { chatter_id: "lou" }),
+  ]);
+  const second = await openAt(at);
+  await run();
+  expect(Object.values(await rowsOf("repeats")).flat()).toEqual([]);
+  for (const { requestId } of [first, second])
+    expect((await intake.find("repeats", requestId))?.status).toBe("completed");
 });
 
 it("erases what a late event shows to be the person's", async () => {

@@ -62,6 +62,7 @@ const startWriter = async (
   const world = { generation: 1, confirmed: 0 };
   const gate = createSuppressionGate({
     lease: {
+      generation: () => Promise.resolve(world.generation),
       renew: ({ confirmed }) => {
         world.confirmed = confirmed;
         return Promise.resolve({ generation: world.generation, kept: true, uploadFrom: 0 });

@@ -10,6 +10,7 @@ const store = createSuppressionStore({ session });
 const metrics = createMetrics({ service: "test" });
 const gate = createSuppressionGate({
   lease: {
+    generation: () => Promise.resolve(1),
     renew: () => Promise.resolve({ generation: 1, kept: true, uploadFrom: 0 }),
     release: () => Promise.resolve(),
   },

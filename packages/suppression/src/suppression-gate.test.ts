@@ -40,8 +40,8 @@ const suppressed = (kind: SuppressionRow["kind"], value: string): SuppressionRow
   createdBefore: 20,
 });
 
-/** A gate between a Redis and a ClickHouse that do as they are told. */
-const startGate = async (secretInUse = hash.ofSecret) => {
+/** A gate, not started yet, between a Redis and a ClickHouse that do as they are told. */
+const createGate = (secretInUse = hash.ofSecret) => {
   const world = {
     generation: 1,
     time: 1_000,
@@ -66,6 +66,7 @@ const startGate = async (secretInUse = hash.ofSecret) => {
   };
   const gate = createSuppressionGate({
     lease: {
+      generation: async () => world.generation,
       renew: async ({ confirmed, uploadFrom }) => {
         if (world.isAway) throw new Error("away");
         world.renewals.push(confirmed);
@@ -115,8 +116,13 @@ const startGate = async (secretInUse = hash.ofSecret) => {
     metrics: createMetrics({ service: "test" }),
     log: createLogger({ service: "test", level: "silent" }),
   });
-  await gate.start();
   return { gate, world };
+};
+
+const startGate = async (secretInUse = hash.ofSecret) => {
+  const made = createGate(secretInUse);
+  await made.gate.start();
+  return made;
 };
 
 const untilTrue = (condition: () => boolean | Promise<boolean>): Promise<unknown> =>
@@ -135,12 +141,34 @@ const forever = new AbortController().signal;
 
 it("reads the suppressions before it opens, and refuses another secret", async () => {
   const { gate, world } = await startGate();
-  expect(world.renewals.at(0)).toBe(0);
-  expect(world.renewals.at(-1)).toBe(1);
+  expect(world.renewals.at(0)).toBe(1);
   expect(gate.isOpen()).toBe(true);
   // Two thirds of the lease, by the other clock.
   expect((await gate.untilOpen(forever)).notAfter).toBe(world.time + AHEAD + 40);
   await expect(startGate("of another secret")).rejects.toMatchObject({ code: "suppression_secret" });
+});
+
+it("holds no lease before it has read, and reads again what was added meanwhile", async () => {
+  const { gate, world } = createGate();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  world.answers = promise;
+  const started = gate.start();
+  await new Promise((done) => setTimeout(done, LEASE_MS));
+  expect(world.renewals).toEqual([]);
+  expect(gate.isOpen()).toBe("the suppressions are not read yet");
+  // An erasure that has nobody to wait for, after the present generation was asked for.
+  world.answers = Promise.resolve();
+  const answered = Promise.withResolvers<void>();
+  world.unsettled = answered.promise;
+  resolve();
+  await untilTrue(() => world.loads.length === 1);
+  world.rows = [suppressed("conversation", "c")];
+  world.generation = 2;
+  answered.resolve();
+  await started;
+  expect(world.renewals.slice(0, 2)).toEqual([1, 2]);
+  expect(await suppresses(gate, conversation("c"))).toBe(true);
+  await gate.stop();
 });
 
 it("confirms a generation only when what it let through before is settled", async () => {

@@ -25,6 +25,8 @@ const CLOCKS_DIFFER: Micros = 2_000_000;
 
 export type SuppressionGateDeps = {
   readonly lease: {
+    /** The generation of suppressions that writers are to follow. */
+    generation(): Promise<number>;
     renew(state: {
       readonly id: string;
       readonly service: string;
@@ -135,8 +137,6 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
   let validUntil = Number.NEGATIVE_INFINITY;
   /** The lease of which the last answer told runs at least until then. */
   let heldUntil = Number.NEGATIVE_INFINITY;
-  /** Counts the times that the lease was taken: another number means that it was lost in between. */
-  let holdings = 0;
   let lost = false;
   /** Readers may have passed what was uploaded earlier. */
   let uploadFrom: Micros = 0;
@@ -166,16 +166,17 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
 
   /** While the lease was not held, readers may have passed the present: Redis may have forgotten how far. */
   const beginLater = (told: Micros): void => {
-    uploadFrom = Math.max(uploadFrom, told, clock.isMeasured() ? time() + CLOCKS_DIFFER : 0);
+    uploadFrom = Math.max(uploadFrom, told, time() + CLOCKS_DIFFER);
   };
 
-  const renew = async (): Promise<number> => {
+  /** Takes or renews the lease of a process that follows this generation. Resolves to the present one. */
+  const renew = async (following: number): Promise<number> => {
     const askedAt = now();
     const oldestUpload = deps.oldestUpload();
     const answer = await lease.renew({
       id,
       service: deps.service,
-      confirmed: confirmed ?? 0,
+      confirmed: following,
       oldestUpload,
       uploadFrom: Math.min(oldestUpload ?? Number.POSITIVE_INFINITY, uploadTime()),
     });
@@ -183,10 +184,7 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
     // The answer to a renewal that found the lease run out may have been lost.
     const kept = answer.kept && now() < heldUntil;
     heldUntil = Math.max(heldUntil, askedAt + leaseMs);
-    if (!kept) {
-      holdings += 1;
-      beginLater(answer.uploadFrom);
-    }
+    if (!kept) beginLater(answer.uploadFrom);
     if (confirmed !== null && !kept) {
       // An erasure did not wait for this process: records that it holds may have been erased.
       if (generation !== confirmed) lose("an erasure went on without this process", "writer_lease_lost");
@@ -208,17 +206,14 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
     );
   };
 
-  const refresh = async (generation: number): Promise<void> => {
-    const held = holdings;
+  const read = async (): Promise<void> => {
     await checkSecret();
     await reader.read(now() + clock.offset());
     // Records that passed the former suppressions are written before the new ones are confirmed.
     await deps.settled();
-    if (held !== holdings && confirmed === null) {
-      throw new ServiceError("writer_lease_lost", "the lease ran out while the suppressions were read", {
-        retryable: true,
-      });
-    }
+  };
+
+  const follow = (generation: number): void => {
     confirmed = generation;
     const lookedUp = index.lookedUp().length;
     log.info({ generation, held: index.size(), lookedUp }, "suppressions read");
@@ -232,18 +227,18 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
 
   const tick = async (): Promise<void> => {
     // An erasure need not wait for a process that writes nothing any more.
-    if (lost) return;
-    const generation = await renew();
-    if (confirmed === null || generation === confirmed || refreshing !== undefined || lost) return;
-    refreshing = refresh(generation)
-      .then(renew)
-      .then(
-        () => {},
-        (error: unknown) => {
-          if (error instanceof ServiceError && !error.retryable) lose(error.message, error.code);
-          else warnOf("the suppressions cannot be read, will be tried again")(error);
-        },
-      )
+    if (lost || confirmed === null) return;
+    const generation = await renew(confirmed);
+    if (generation === confirmed || refreshing !== undefined || lost) return;
+    refreshing = read()
+      .then(async () => {
+        follow(generation);
+        await renew(generation);
+      })
+      .catch((error: unknown) => {
+        if (error instanceof ServiceError && !error.retryable) lose(error.message, error.code);
+        else warnOf("the suppressions cannot be read, will be tried again")(error);
+      })
       .finally(() => {
         refreshing = undefined;
       });
@@ -295,13 +290,15 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
   return {
     start: async () => {
       const first = async (): Promise<void> => {
-        // The lease comes first: an erasure that begins now waits for it, and what an earlier one left is
-        // read.
-        const generation = await renew();
         if (!clock.isMeasured()) await clock.measure();
-        beginLater(0);
-        await refresh(generation);
-        await renew();
+        let told = await lease.generation();
+        for (;;) {
+          const generation = told;
+          await read();
+          // Erasures wait for whoever has a lease, so it comes last; one that has begun meanwhile did not wait.
+          told = await renew(generation);
+          if (told === generation) return follow(generation);
+        }
       };
       watch.start();
       try {
