@@ -57,7 +57,7 @@ describe("deploy/compose.yaml", () => {
         "readBusConfig",
         "readQueueConfig",
         "readSuppressionSecret",
-        "readRequestSecrets",
+        "readRequestSecret",
         "readServiceUsers",
       ],
     ],
@@ -70,7 +70,6 @@ describe("deploy/compose.yaml", () => {
 
   it.each([
     ["export-api", "CURSOR_SECRET"],
-    ["ops", "CURSOR_SECRET"],
     ["jobs", "BOARD_PASSWORD"],
   ])("lets %s know two values of %s while it is changed", (name, secret) => {
     const given = servicesOf(text)[name]?.environment ?? {};

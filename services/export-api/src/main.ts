@@ -99,7 +99,6 @@ const requests = createRequestStore({
   session: intake,
   now: Date.now,
   idSecret: config.cursorSecret,
-  previousIdSecret: config.previousCursorSecret,
 });
 const redis = createRedis({ ...config.redis, log });
 // A request is answered with 503 at once while Redis is away.

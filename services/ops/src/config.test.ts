@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import {
   readBusConfig,
   readQueueConfig,
-  readRequestSecrets,
+  readRequestSecret,
   readServiceSettings,
   readServiceUsers,
   readWarehouseConfig,
@@ -81,7 +81,7 @@ describe("the environment of the operations command", () => {
     [() => readQueueConfig({ REDIS_URL: "localhost:6379" }), "REDIS_URL"],
     [() => readQueueConfig({ REDIS_URL: "redis+sentinel://one:26379" }), "REDIS_URL"],
     [() => readBusConfig({ KAFKA_BROKERS: "a:1", KAFKA_SASL_USERNAME: "ops" }), "KAFKA_SASL_MECHANISM"],
-    [() => readRequestSecrets({ CURSOR_SECRET: "short" }), "CURSOR_SECRET"],
+    [() => readRequestSecret({ CURSOR_SECRET: "short" }), "CURSOR_SECRET"],
     [() => readServiceSettings({ LANDING: "yes" }), "LANDING"],
     [() => readServiceUsers({ CLICKHOUSE_JOBS_URL: "clickhouse" }), "CLICKHOUSE_JOBS_URL"],
     [() => readBusConfig({}), "KAFKA_BROKERS"],

@@ -114,15 +114,15 @@ export const readOperator = (env: Environment = process.env): string => {
   ]);
 };
 
-const REQUEST_SECRETS = { idSecret: shared.cursorSecret, previousIdSecret: shared.previousCursorSecret };
+const REQUEST_SECRET = { idSecret: shared.cursorSecret };
 
 /**
- * Reads the secrets for the ids of data-subject requests; they equal the cursor secrets of export-api.
+ * Reads the secret for the ids of data-subject requests; it equals the cursor secret of export-api.
  *
  * @throws ConfigError that names every invalid variable
  */
-export const readRequestSecrets = (env: Environment = process.env): Settings<typeof REQUEST_SECRETS> =>
-  readSettings(REQUEST_SECRETS, env);
+export const readRequestSecret = (env: Environment = process.env): Settings<typeof REQUEST_SECRET> =>
+  readSettings(REQUEST_SECRET, env);
 
 /**
  * Reads the key for the hashes of erased persons; the same as for ingest and jobs.

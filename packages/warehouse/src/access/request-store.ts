@@ -45,8 +45,9 @@ export type RequestStore = {
   /** The request with this id, whose ever it is: for operators. It reads all. */
   findAny(requestId: string): Promise<DataSubjectRequest | null>;
   /**
-   * Returns the unfinished request for this subject, or a new one in state `received` once ClickHouse has
-   * acknowledged its row. Concurrent calls, also of several processes, lead to one request.
+   * Returns a new request for this subject in state `received` once ClickHouse has acknowledged its row, or
+   * the unfinished one that was received in the second before. Concurrent calls, also of several processes,
+   * lead to one request.
    *
    * @param admit may throw to refuse a new request; requests that come at once are not counted for each other
    */
@@ -62,6 +63,9 @@ export type RequestStore = {
   setStatus(clientId: string, requestId: string, status: RequestStatus): Promise<boolean>;
   ping(): Promise<void>;
 };
+
+/** Calls for one subject that are no further apart are one: later ones reach what was created in between. */
+const SAME_CALL_MS = 1_000;
 
 const NOBODY: DataSubject = { email: null, identifiers: [] };
 
@@ -80,15 +84,12 @@ const numberOf = (requestId: string): number => Number(requestId.slice(requestId
 /**
  * @param deps.now milliseconds since the epoch
  * @param deps.idSecret gives the key of the digests in ids
- * @param deps.previousIdSecret finds unfinished requests that were made before a change of the secret
  */
 export function createRequestStore(deps: {
   readonly session: Session;
   readonly now: () => number;
   readonly idSecret: string;
-  readonly previousIdSecret?: string | undefined;
 }): RequestStore {
-  const { idSecret, previousIdSecret } = deps;
   const session = deps.session.with({ timeoutMs: 10_000 });
 
   const select = (condition: string, parameters: Record<string, string>): Promise<StoredRequest[]> =>
@@ -162,15 +163,14 @@ export function createRequestStore(deps: {
       return row === undefined ? null : toRequest(row.client_id, row);
     },
     async open(clientId, subject, admit) {
-      const digest = digestOf(idSecret, clientId, subject);
+      const digest = digestOf(deps.idSecret, clientId, subject);
       const rows = await withDigest(clientId, digest);
-      const earlier =
-        previousIdSecret === undefined
-          ? []
-          : await withDigest(clientId, digestOf(previousIdSecret, clientId, subject));
-      const open = [...rows, ...earlier].find(({ status }) => !FINISHED_STATUSES.includes(status));
-      if (open !== undefined) return toRequest(clientId, open);
       const at = deps.now();
+      const same = rows.find(
+        ({ status, received_ms: ms }) =>
+          !FINISHED_STATUSES.includes(status) && at - Number(ms) < SAME_CALL_MS,
+      );
+      if (same !== undefined) return toRequest(clientId, same);
       admit?.(await usageOf(clientId, at));
       const number = Math.max(0, ...rows.map((row) => numberOf(row.request_id) + 1));
       const request: DataSubjectRequest = {

@@ -85,10 +85,10 @@ const acceptDescription = (version: Version): Description => ({
   summary: `Erase the data of a person, ${version}`,
   tag: "Compliance",
   text:
-    "Accepts a request for erasure, which is done later. Unknown people are accepted too. Sending the same again before " +
-    "it has finished leads to the same request. The body has at most 65,536 bytes. A client may have so many open requests, " +
-    "and name so many addresses and ids in a day (UTC): one more is a 429 that says which bound it is, how much counts, and " +
-    "when there is room again.",
+    "Accepts a request for erasure of what was created until now, which is done later. Unknown people are accepted too. " +
+    "Sending the same again within a second leads to the same request, later to a new one that covers what was created in " +
+    "between. The body has at most 65,536 bytes. A client may have so many open requests, and name so many addresses and ids " +
+    "in a day (UTC): one more is a 429 that says which bound it is, how much counts, and when there is room again.",
   requestBody: { required: true, content: { [JSON_TYPE]: { schema: describedBody } } },
   success: {
     description: "Accepted and kept",

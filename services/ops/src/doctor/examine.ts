@@ -2,7 +2,7 @@ import { ConfigError } from "@conversation-export/runtime";
 import {
   readBusConfig,
   readQueueConfig,
-  readRequestSecrets,
+  readRequestSecret,
   readServiceSettings,
   readServiceUsers,
   readSuppressionSecret,
@@ -46,7 +46,7 @@ export const examine = async (): Promise<Findings> => {
   const settings = tried(readServiceSettings);
   const users = tried(readServiceUsers);
   const suppression = tried(readSuppressionSecret);
-  const secrets = [tried(readRequestSecrets), suppression];
+  const secrets = [tried(readRequestSecret), suppression];
   const every = [warehouse, bus, queue, settings, users, ...secrets].flatMap(({ findings }) => findings);
   // Several readers need the address of ClickHouse and report the same problem.
   const wrong = every.filter(

@@ -1,8 +1,4 @@
-import {
-  createRequestStore,
-  type DataSubjectRequest,
-  type RequestStore,
-} from "@conversation-export/warehouse";
+import type { DataSubjectRequest, RequestStore } from "@conversation-export/warehouse";
 import type { Command } from "commander";
 import { audited } from "../audit/audited.ts";
 import type { CommandDeps, JsonOption } from "../commands/command-deps.ts";
@@ -13,6 +9,7 @@ import { DETACH_FLAG, type DetachOption } from "../jobs/start-job.ts";
 import { requireYes, YES_FLAG, type YesOption } from "../output/confirm.ts";
 import { renderJson } from "../output/print.ts";
 import { attendRequest, queueRequest, requestFields } from "./request-job.ts";
+import { storedRequests } from "./stored-requests.ts";
 import { requestId } from "./subject.ts";
 
 /** @throws CommandError when there is no such request, or it does not wait */
@@ -27,10 +24,7 @@ const findWaiting = async (requests: RequestStore, id: string): Promise<DataSubj
 export const addApprovalCommands = (erase: Command, deps: CommandDeps): void => {
   const { print, now } = deps;
   const withRequests = (work: (requests: RequestStore) => Promise<void>): Promise<void> =>
-    withWarehouse(readWarehouseConfig(), (session) =>
-      // Ids are made with the secret, not read.
-      work(createRequestStore({ session, now: () => now().getTime(), idSecret: "" })),
-    );
+    withWarehouse(readWarehouseConfig(), (session) => work(storedRequests(session, now)));
 
   erase
     .command("approve")

@@ -5,13 +5,14 @@ import type { Command } from "commander";
 import { findClient } from "../access/registered-client.ts";
 import { clientId } from "../commands/arguments.ts";
 import type { CommandDeps, JsonOption } from "../commands/command-deps.ts";
-import { readQueueConfig, readRequestSecrets, readWarehouseConfig } from "../config.ts";
+import { readQueueConfig, readRequestSecret, readWarehouseConfig } from "../config.ts";
 import { withJobClient, withWarehouse } from "../connect/connections.ts";
 import { CommandError } from "../explain/explain.ts";
 import { DETACH_FLAG, type DetachOption } from "../jobs/start-job.ts";
 import { requireYes, YES_FLAG, type YesOption } from "../output/confirm.ts";
 import { renderColumns, renderJson } from "../output/print.ts";
 import { addApprovalCommands } from "./approval-commands.ts";
+import { storedRequests } from "./stored-requests.ts";
 import { addPersonOptions, requestId, type SubjectOptions, subjectOf } from "./subject.ts";
 import { addPreviewCommand } from "./preview-command.ts";
 import { attendRequest, queueRequest, requestFields } from "./request-job.ts";
@@ -77,12 +78,14 @@ Examples:
       }
       const warehouse = readWarehouseConfig();
       const redis = readQueueConfig();
-      // Only the id of a new request is made with the secret.
-      const secrets = id === undefined ? readRequestSecrets() : { idSecret: "" };
+      const secret = id === undefined ? readRequestSecret() : undefined;
       const subject = id === undefined ? await subjectOf(options) : undefined;
       const erase = () =>
         withWarehouse(warehouse, async (session) => {
-          const requests = createRequestStore({ session, now: () => now().getTime(), ...secrets });
+          const requests =
+            secret === undefined
+              ? storedRequests(session, now)
+              : createRequestStore({ session, now: () => now().getTime(), ...secret });
           const found = id === undefined ? null : await requests.find(client, id);
           if (id !== undefined && found === null) {
             throw new CommandError(`the client ${client} has no request ${id}`);

@@ -2,7 +2,6 @@ import { randomUUID } from "node:crypto";
 import { FINISHED_STATUSES } from "@conversation-export/domain";
 import {
   createErasurePreview,
-  createRequestStore,
   type DueRequest,
   type Session,
   subjectsOfRequest,
@@ -14,6 +13,7 @@ import { readWarehouseConfig } from "../config.ts";
 import { withWarehouse } from "../connect/connections.ts";
 import { CommandError } from "../explain/explain.ts";
 import { renderColumns, renderJson } from "../output/print.ts";
+import { storedRequests } from "./stored-requests.ts";
 import { addPersonOptions, requestId, type SubjectOptions, subjectOf } from "./subject.ts";
 
 type PreviewOptions = { readonly client?: string } & SubjectOptions & JsonOption;
@@ -53,7 +53,7 @@ export const addPreviewCommand = (erase: Command, deps: CommandDeps): void => {
       }
       const subject = id === undefined ? await subjectOf(options) : undefined;
       await withWarehouse(readWarehouseConfig(), async (session) => {
-        const requests = createRequestStore({ session, now: () => now().getTime(), idSecret: "" });
+        const requests = storedRequests(session, now);
         const given = {
           clientId: client ?? "",
           requestId: "preview",
