@@ -77,7 +77,7 @@ it("lets the look-ups of all addresses together fail only so often", () => {
     details: "too many look-ups of unknown keys",
     headers: { "retry-after": "60" },
   });
-  expect(answers.slice(50).map((answer) => answer?.status)).toEqual(Array(10).fill(503));
+  expect(answers.slice(50).map((answer) => answer?.status)).toEqual(Array(10).fill(429));
 });
 
 it("leaves half of the total to addresses within their limits", () => {

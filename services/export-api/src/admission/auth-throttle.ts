@@ -14,7 +14,7 @@ const SHARE_OVER_LIMIT = 1 / 2;
 const MAX_RUNNING = 8;
 const BUSY_RETRY_SECONDS = 1;
 
-/** How a failure is answered: 401 or 403, 429, or 503 without a look-up. */
+/** How a failure is answered: 401 or 403; 429 for the address; 429 without a look-up. */
 export type FailureResult = "refused" | "limited" | "unchecked";
 
 /** A look-up of a key that this process does not know; it ends with one of these. */
@@ -32,8 +32,7 @@ export type AuthThrottle = {
   /**
    * Counts a look-up as a failure before it is made: many guesses at once must not reach the warehouse. An
    * address that has used up its failures may still look up, since others may share it.
-   * @throws ApiError 503 when look-ups of all addresses have used up the total, or too many run; 429 when the
-   * address has used up its failures too
+   * @throws ApiError 429 when look-ups of all addresses have used up the total, or too many run
    */
   attempt(address: string): Attempt;
 };

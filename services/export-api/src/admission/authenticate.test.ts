@@ -190,7 +190,7 @@ it("looks up eight unknown keys at a time, and further ones and known keys as be
     Array.from({ length: 4 }, () => guess(address)),
   );
   await expect(authenticate(`Bearer ${createKey().key}`, "192.0.2.3")).rejects.toMatchObject({
-    answer: { status: 503, headers: { "retry-after": "1" } },
+    answer: { status: 429, headers: { "retry-after": "1" } },
   });
   expect(seen.lookups).toBe(8);
   expect(await statusOf(authenticate(`Bearer ${KEY}`))).toBe(200);
@@ -199,7 +199,7 @@ it("looks up eight unknown keys at a time, and further ones and known keys as be
   expect(await guess("192.0.2.3")).toBe(401);
 });
 
-it("looks up a known key when guesses have used up the total, and answers 503 for another", async () => {
+it("looks up a known key when guesses have used up the total, and answers 429 for another", async () => {
   const good = parseKey(KEY)?.hash;
   const { authenticate, known, seen } = setUp(
     (hash) => Promise.resolve(hash === good ? CLIENT : null),
@@ -214,7 +214,7 @@ it("looks up a known key when guesses have used up the total, and answers 503 fo
   expect(await statusOf(authenticate(`Bearer ${KEY}`, "192.0.2.60"))).toBe(200);
   await expect(authenticate(`Bearer ${createKey().key}`, "192.0.2.60")).rejects.toMatchObject({
     answer: {
-      status: 503,
+      status: 429,
       details: "too many look-ups of unknown keys",
       headers: { "retry-after": expect.stringMatching(/^(?:59|60)$/) },
     },

@@ -20,7 +20,7 @@ export type Authenticate = (headers: KeyHeaders, address: string) => Promise<Api
 /**
  * Finds the client of an Authorization header. A known key is accepted from any address.
  * @throws ApiError 401 for a missing, malformed, unknown or revoked key, 429 after too many failures of the
- * address, 503 when too many unknown keys are looked up, 404 for a key of a deleted client; the reader's
+ * address or when too many unknown keys are looked up, 404 for a key of a deleted client; the reader's
  * error when the warehouse does not answer
  * @param deps.cacheMs how long an answer of the warehouse is cached; for an unknown key at most 2 s
  * @param deps.clock milliseconds that never run backwards

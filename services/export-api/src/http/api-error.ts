@@ -279,12 +279,9 @@ export const rateLimitExceeded = (rate: string, retryAfter: number): ApiError =>
 export const quotaExceeded = (details: string, retryAfter: number): ApiError =>
   new ApiError("RateLimitExceeded", { details, headers: { "retry-after": String(retryAfter) } });
 
-/** 503 for a key that is not looked up now; `retryAfter` is in seconds. */
+/** 429 for a key that is not looked up now; `retryAfter` is in seconds. No fault of the service: 5xx alert. */
 export const keyUnchecked = (retryAfter: number): ApiError =>
-  new ApiError("Unavailable", {
-    details: "too many look-ups of unknown keys",
-    headers: { "retry-after": String(retryAfter) },
-  });
+  quotaExceeded("too many look-ups of unknown keys", retryAfter);
 
 /** 503 when a later attempt may succeed, else 500. The caller logs the error under `errorId`. */
 const internalError = (errorId: string, retryable: boolean): ErrorAnswer =>
