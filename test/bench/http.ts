@@ -5,7 +5,7 @@ import { createGunzip, createZstdDecompress } from "node:zlib";
 import { formatTimestampZ } from "@conversation-export/domain";
 import autocannon from "autocannon";
 import type { System } from "../system/system.ts";
-import { peakMegabytes } from "./process-memory.ts";
+import { peakMegabytes } from "../system/process-memory.ts";
 import { median, type Result } from "./report.ts";
 import { interleaved } from "./rounds.ts";
 import { openSql } from "./warehouse-http.ts";

@@ -1,7 +1,7 @@
 import { formatTimestampZ } from "@conversation-export/domain";
 import { PAGED_LISTS, pageStatement } from "@conversation-export/warehouse";
 import type { System } from "../system/system.ts";
-import { peakMegabytes } from "./process-memory.ts";
+import { peakMegabytes } from "../system/process-memory.ts";
 import { median, type Result } from "./report.ts";
 import { interleaved } from "./rounds.ts";
 import { getBytes, runSql } from "./warehouse-http.ts";
