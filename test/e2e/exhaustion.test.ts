@@ -24,6 +24,8 @@ const LARGE_REQUESTS = bySize(200, 1_502);
 const LOUD_RECORDS = bySize(20_000, 400_000);
 const NEIGHBOURS = 10;
 const STREAMS = 4;
+/** As many as one client may have at a time. */
+const PAGES = 4;
 /** For what happens beside the attacks. */
 const DEADLINE_MS = bySize(60_000, 900_000);
 /** Of each answer to a neighbour: half the patience of a client with a time-out of ten seconds. */
@@ -137,7 +139,7 @@ const beLoud = async (signal: AbortSignal): Promise<Map<number, number>> => {
       if (status !== 0) statuses.set(status, (statuses.get(status) ?? 0) + 1);
     }
   };
-  await Promise.all(Array.from({ length: 8 }, work));
+  await Promise.all(Array.from({ length: PAGES }, work));
   clearInterval(sips);
   for (const response of open) response.destroy();
   return statuses;
