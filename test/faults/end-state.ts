@@ -138,6 +138,7 @@ const readLeftovers = async (url: string): Promise<string[]> => {
     url,
     `SELECT 'undone mutations', count() FROM system.mutations WHERE database = currentDatabase() AND NOT is_done
       UNION ALL SELECT 'keys of erasures', count() FROM job_keys WHERE startsWith(kind, 'erase ')
+      UNION ALL SELECT 'rows of backfills', count() FROM backfill_rows
       UNION ALL SELECT 'keys of compactions', count() FROM compaction_keys
       UNION ALL SELECT 'notes of compactions', count() FROM compaction_checks
       ORDER BY ALL FORMAT TSV`,

@@ -10,17 +10,27 @@ import {
   processEvent,
 } from "@conversation-export/domain";
 import { createLogger } from "@conversation-export/runtime";
+import type { BackfillCounts, BackfillData, JobContext } from "@conversation-export/queue";
 import {
+  type BackfillRuns,
+  createBackfillRuns,
   createBatch,
   createLandingStore,
-  createRecordReader,
-  createRowReplacer,
+  createRightRows,
+  createWrongRows,
+  type LandingCoverage,
   type LandingSelection,
-  type RecordReader,
-  type RowReplacer,
+  type WrongRows,
 } from "@conversation-export/warehouse";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { createCorrectRecords, createPendingWrites } from "@conversation-export/jobs";
+import {
+  addUp,
+  createCorrectRecords,
+  createLandingBackfill,
+  createPendingWrites,
+  type LandingBackfill,
+} from "@conversation-export/jobs";
 import {
   type Delivered,
   fold,
@@ -35,6 +45,7 @@ import { createRandom, seed, shuffled } from "../warehouse/random.ts";
 import { walk } from "../warehouse/walk.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 import { ROWS_WITHOUT_DATE } from "../system/record-dates.ts";
+import { until } from "../system/until.ts";
 import { uploadNow } from "../warehouse/upload-now.ts";
 
 const CLIENTS = ["acme", "globex"];
@@ -51,22 +62,21 @@ type Event = { readonly delivered: Delivered; readonly type: EventType };
 type Taken = Event & { readonly record: ExportRecord };
 
 let warehouse: Warehouse;
-let reader: RecordReader;
-let replacer: RowReplacer;
+let runs: BackfillRuns;
+let wrong: WrongRows;
 
 beforeAll(async () => {
   warehouse = await startWarehouse();
   const session = warehouse.session("jobs");
-  reader = createRecordReader({ session });
-  replacer = createRowReplacer({ session, runUpload: uploadNow });
+  runs = createBackfillRuns({ session });
+  wrong = createWrongRows({ session, runUpload: uploadNow });
 });
 afterAll(async () => {
-  replacer?.stop();
   await warehouse?.stop();
 });
 beforeEach(async () => {
   await warehouse.sql("SYSTEM START MERGES");
-  for (const table of [...RECORD_TABLES, "record_dates", "landing"])
+  for (const table of [...RECORD_TABLES, "record_dates", "changes", "landing", "backfill_rows", "job_keys"])
     await warehouse.sql(`TRUNCATE TABLE ${table}`);
 });
 
@@ -129,39 +139,85 @@ const write = async (taken: readonly Taken[], uploadedAt: Micros): Promise<void>
   }
 };
 
-const EVERYTHING: LandingSelection = {
+const ALL_EVENTS: LandingSelection = {
   clientId: null,
   range: { by: "upload", from: 0, to: END_OF_TIME },
   exported: null,
-  share: { index: 0, of: 1 },
 };
-const COVERED = { since: 0, asOf: END_OF_TIME };
+const EVERYTHING: BackfillData = {
+  clientId: null,
+  source: { kind: "landing" },
+  window: null,
+  dryRun: false,
+  maxLag: null,
+  rowsPerSecond: null,
+};
+const COVERED: LandingCoverage = { since: 0, asOf: END_OF_TIME };
 const now = (): Micros => Date.now() * 1000;
 
-const correctWith = (
-  own: RecordReader = reader,
-  suppresses: (record: ExportRecord) => boolean = () => false,
-  others: Partial<Parameters<typeof createCorrectRecords>[0]> = {},
-) =>
-  createCorrectRecords({
-    reader: own,
-    replacer,
-    gate: {
-      suppresses: async (records) => records.map(suppresses),
-      wouldSuppress: async (records) => records.map(suppresses),
-      untilOpen: () => Promise.resolve({ notAfter: Date.now() + 60_000, uploadFrom: 0 }),
-      uploadTime: now,
-    },
-    pending: createPendingWrites(),
-    ...others,
-  });
-const options = {
-  dryRun: false,
-  coverage: COVERED,
-  signal: new AbortController().signal,
-  log: createLogger({ service: "test", level: "error" }),
-  onEvents: () => {},
+type Gate = Parameters<typeof createCorrectRecords>[0]["gate"];
+const gateThat = (suppresses: (record: ExportRecord) => boolean): Gate => ({
+  suppresses: async (records) => records.map(suppresses),
+  wouldSuppress: async (records) => records.map(suppresses),
+  untilOpen: () => Promise.resolve({ notAfter: Date.now() + 60_000, uploadFrom: 0 }),
+  uploadTime: now,
+});
+
+type Changes = {
+  readonly runs?: BackfillRuns;
+  readonly wrong?: WrongRows;
+  readonly gate?: Gate;
+  readonly settledUntil?: Micros;
+  readonly coverage?: LandingCoverage | null;
+  readonly planBytes?: number;
 };
+const backfillWith = (changes: Changes): LandingBackfill => {
+  const own = changes.runs ?? runs;
+  return createLandingBackfill({
+    runs: own,
+    wrong: changes.wrong ?? wrong,
+    landing: { coverage: async () => (changes.coverage === undefined ? COVERED : changes.coverage) },
+    settled: { load: async () => ({ until: changes.settledUntil ?? END_OF_TIME, watermarks: {} }) },
+    correct: createCorrectRecords({
+      runs: own,
+      rows: createRightRows({ session: warehouse.session("jobs") }),
+      gate: changes.gate ?? gateThat(() => false),
+      pending: createPendingWrites(),
+      ...(changes.planBytes === undefined ? {} : { planBytes: changes.planBytes }),
+    }),
+    exclusive: { run: (_, signal, work) => work(signal) },
+    isAlive: async () => false,
+    typeOf: (topic) => (topic === "messages" ? "message.exported" : undefined),
+    maxTimeAheadMs: 0,
+    now: () => 0,
+    partEvents: 100,
+  });
+};
+const { signal } = new AbortController();
+const contextOf = <D>(data: D): JobContext<D> => ({
+  id: "job",
+  data,
+  attempt: 1,
+  signal,
+  log: createLogger({ service: "test", level: "error" }),
+  state: undefined,
+  save: () => Promise.resolve(),
+  progress: () => Promise.resolve(),
+});
+/** Runs a whole job; `between` after its parts. */
+const correctWith =
+  (changes: Changes = {}, between = () => Promise.resolve()) =>
+  async (data: BackfillData): Promise<BackfillCounts> => {
+    const backfill = backfillWith(changes);
+    const { dryRun } = data;
+    const parts = await backfill.split(contextOf(data));
+    const counts: BackfillCounts[] = [];
+    for (const part of parts) counts.push(await backfill.runPart(contextOf(data), part, dryRun));
+    await between();
+    if (parts[0] !== undefined) counts.push(await backfill.finish(contextOf(data), parts[0].run, dryRun));
+    return addUp(counts);
+  };
+const DRY: BackfillData = { ...EVERYTHING, dryRun: true };
 
 const sum = (rows: Readonly<Record<string, number>>): number =>
   Object.values(rows).reduce((a, b) => a + b, 0);
@@ -244,7 +300,7 @@ test("rows that ingest wrote are found as they should be, whatever they hold", a
     now(),
   );
   const before = await allRows();
-  const { records, rows, events: read } = await correctWith()(EVERYTHING, options);
+  const { records, rows, events: read } = await correctWith()(EVERYTHING);
   expect(read).toMatchObject({ rejected: 0, suppressed: 0 });
   expect(read.read).toBe(events.length);
   expect(records.examined).toBeGreaterThan(100);
@@ -270,26 +326,13 @@ test("what bugs wrote is put right, merged or not, and a second run changes noth
   const wrong = await allRows();
   expect(await shown()).not.toMatchObject(expected(folded));
 
-  const tried = await correctWith()(EVERYTHING, { ...options, dryRun: true });
+  const tried = await correctWith()(DRY);
   expect(tried.records.different).toBeGreaterThan(20);
   expect(await allRows()).toEqual(wrong);
   await warehouse.sql("SYSTEM START MERGES");
-  let plans = 0;
-  const counted: RowReplacer = {
-    ...replacer,
-    replace: (...args) => {
-      plans += 1;
-      return replacer.replace(...args);
-    },
-  };
   // Plans of a few records each, as for very large records.
-  const done = await correctWith(reader, undefined, { replacer: counted, planBytes: 60_000 })(
-    EVERYTHING,
-    options,
-  );
-  expect(plans).toBeGreaterThan(4);
+  const done = await correctWith({ planBytes: 60_000 })(EVERYTHING);
   expect(done.records).toEqual(tried.records);
-  expect(done.rows).toEqual(tried.rows);
   for (const table of ["conversations", "conversation_updates", "handoffs", "messages"] as const) {
     expect(done.rows.deleted[table], table).toBeGreaterThan(0);
     expect(done.rows.inserted[table], table).toBeGreaterThan(0);
@@ -305,7 +348,7 @@ test("what bugs wrote is put right, merged or not, and a second run changes noth
   expect(Number(told)).toBeGreaterThan(20);
 
   const before = await allRows();
-  const again = await correctWith()(EVERYTHING, options);
+  const again = await correctWith()(EVERYTHING);
   expect(again.records.different).toBe(0);
   expect(await allRows()).toEqual(before);
   for (const table of RECORD_TABLES) await warehouse.sql(`OPTIMIZE TABLE ${table} FINAL`);
@@ -321,13 +364,13 @@ test("rows that may not be deleted stay and are counted, and right ones are adde
     now(),
   );
   const countOf = async (): Promise<number> =>
-    Number(await warehouse.sql("SELECT count() FROM conversations"));
+    Number(await warehouse.sql("SELECT count() FROM conversations FINAL"));
   const stored = await countOf();
-  const done = await correctWith()(EVERYTHING, { ...options, coverage: null });
+  const done = await correctWith({ coverage: null })(EVERYTHING);
   expect(sum(done.rows.deleted)).toBe(0);
   expect(done.rows.undeletable.conversations).toBeGreaterThan(20);
   expect(await countOf()).toBe(stored + done.rows.inserted.conversations);
-  expect((await correctWith()(EVERYTHING, { ...options, coverage: null })).records.different).toBe(0);
+  expect((await correctWith({ coverage: null })(EVERYTHING)).records.different).toBe(0);
 });
 
 test("a newer export that comes between the two readings stays", async () => {
@@ -345,54 +388,45 @@ test("a newer export that comes between the two readings stays", async () => {
   const wrong = { ...first, record: (BUGS[3] as (record: ExportRecord) => ExportRecord)(first.record) };
   await write([wrong], now());
   let calls = 0;
-  const racing: RecordReader = {
-    ...reader,
-    stored: async (run, type, signal) => {
-      const rows = await reader.stored(run, type, signal);
-      if (type === "conversation.exported" && calls++ === 0) await write([second], now());
+  const racing: BackfillRuns = {
+    ...runs,
+    stored: async (...args) => {
+      const rows = await runs.stored(...args);
+      if (calls++ === 0) await write([second], now());
       return rows;
     },
   };
-  await correctWith(racing)(EVERYTHING, options);
+  await correctWith({ runs: racing })(EVERYTHING);
   const versions = await warehouse.sql("SELECT toUnixTimestamp64Micro(exported_at) FROM conversations FINAL");
   expect(versions).toBe(String(second.record.version.exportedAt));
 });
 
-test("readers never miss a handoff while a wrong one of a later date goes, and merges do not drop the right one", async () => {
-  const events = deliver("trap", bySize(80, 1_000)).filter(({ type }) => type === "conversation.exported");
-  const bug = BUGS[2] as (record: ExportRecord) => ExportRecord;
+test("readers never miss a record while a wrong row of it goes", async () => {
+  const events = deliver("moved", bySize(60, 1_000)).filter(({ type }) => type === "conversation.exported");
+  const bug = BUGS[0] as (record: ExportRecord) => ExportRecord;
   await write(
     events.map((event) => ({ ...event, record: bug(process(event)) })),
     now(),
   );
-  const targets = "SELECT count() FROM handoffs FINAL";
-  const wanted = await warehouse.sql(targets);
-  expect(Number(wanted)).toBeGreaterThan(30);
+  const records = "SELECT uniqExact(client_id, conversation_id) FROM conversations";
+  const wanted = await warehouse.sql(records);
   let isDone = false;
   const counts = new Set<string>();
   const watch = async (): Promise<void> => {
-    while (!isDone) counts.add(await warehouse.sql(targets));
+    while (!isDone) counts.add(await warehouse.sql(records));
   };
-  const merge = async (): Promise<void> => {
-    // A merge is refused while merges are held.
-    while (!isDone) await warehouse.sql("OPTIMIZE TABLE handoffs FINAL").catch(() => {});
-  };
-  const tried = await correctWith()(EVERYTHING, { ...options, dryRun: true });
-  const others = [watch(), merge()];
-  const done = await correctWith()(EVERYTHING, options).finally(() => {
+  const watching = watch();
+  const done = await correctWith()(EVERYTHING).finally(() => {
     isDone = true;
   });
-  await Promise.all(others);
-  expect(done.rows.deleted.handoffs).toBeGreaterThan(30);
-  // One round was enough: nothing had to be written twice.
-  expect(done.rows.inserted.handoffs).toBe(tried.rows.inserted.handoffs);
+  await watching;
+  expect(done.rows.deleted.conversations).toBeGreaterThan(30);
   expect([...counts]).toEqual([wanted]);
-  expect(await shown()).toMatchObject(expected(fold(events.map(({ delivered }) => delivered))));
 });
 
-/** Conversations whose handoffs stand under a later date: to put them right, merges are held. */
-const writeLateHandoffs = async (salt: string): Promise<Folded> => {
-  const events = deliver(salt, 30).filter(({ type }) => type === "conversation.exported");
+/** Conversations whose handoffs stand under a later date than the right ones. */
+const writeLateHandoffs = async (salt: string, conversations = 30): Promise<Folded> => {
+  const events = deliver(salt, conversations).filter(({ type }) => type === "conversation.exported");
   const bug = BUGS[2] as (record: ExportRecord) => ExportRecord;
   await write(
     events.map((event) => ({ ...event, record: bug(process(event)) })),
@@ -400,72 +434,156 @@ const writeLateHandoffs = async (salt: string): Promise<Folded> => {
   );
   return fold(events.map(({ delivered }) => delivered));
 };
-const expectNothingHeld = async (): Promise<void> => {
+const expectNothingLeft = async (): Promise<void> => {
   const waiting = "SELECT count() FROM system.mutations WHERE database = currentDatabase() AND NOT is_done";
   expect(await warehouse.sql(waiting)).toBe("0");
-  // Refused while merges are held.
-  await warehouse.sql("OPTIMIZE TABLE handoffs");
   expect(await warehouse.sql("SELECT count() FROM job_keys")).toBe("0");
+  expect(await warehouse.sql("SELECT count() FROM backfill_rows")).toBe("0");
 };
 
-test("nothing is deleted when the right rows cannot be written while merges are held", async () => {
-  const folded = await writeLateHandoffs("hold");
-  const before = await allRows();
-  const hasty = createRowReplacer({
-    session: warehouse.session("jobs"),
-    runUpload: uploadNow,
-    holdMs: 400,
-  });
-  const expired = {
-    suppresses: async () => [],
-    wouldSuppress: async () => [],
-    untilOpen: () => Promise.resolve({ notAfter: Date.now() - 60_000, uploadFrom: 0 }),
-    uploadTime: now,
-  };
-  const failing = correctWith(reader, undefined, { replacer: hasty, gate: expired })(EVERYTHING, options);
-  await expect(failing).rejects.toMatchObject({ code: "hold_too_long", retryable: true });
-  hasty.stop();
-  expect(await allRows()).toEqual(before);
-  await expectNothingHeld();
-  await correctWith()(EVERYTHING, options);
+test("a right handoff that a merge drops below a wrong one of a later date is written again", async () => {
+  const folded = await writeLateHandoffs("trap", bySize(80, 1_000));
+  const tried = await correctWith()(DRY);
+  const done = await correctWith({}, async () => {
+    await warehouse.sql("OPTIMIZE TABLE handoffs FINAL");
+  })(EVERYTHING);
+  expect(done.rows.deleted.handoffs).toBeGreaterThan(30);
+  expect(done.rows.inserted.handoffs).toBeGreaterThan(tried.rows.inserted.handoffs);
   expect(await shown()).toMatchObject(expected(folded));
+  await expectNothingLeft();
 });
 
-test("a job that is cancelled while merges are held ends what it has begun", async () => {
-  const folded = await writeLateHandoffs("cancelled");
-  const cancelling = new AbortController();
-  const cancelled: RowReplacer = {
-    ...replacer,
-    replace: (run, plan, given) => {
-      const uploadedAt = (): Micros => {
-        cancelling.abort(new Error("cancelled"));
-        return given.uploadedAt();
-      };
-      return replacer.replace(run, plan, { ...given, uploadedAt });
+test("a wrong row is not deleted on account of a right one that is gone meanwhile", async () => {
+  const events = deliver("gone", 30).filter(({ type }) => type === "message.exported");
+  const bug = BUGS[0] as (record: ExportRecord) => ExportRecord;
+  const taken = events.map((event) => ({ ...event, record: process(event) }));
+  await write(
+    taken.map((one) => ({ ...one, record: bug(one.record) })),
+    now(),
+  );
+  const wanted = await warehouse.sql("SELECT uniqExact(client_id, message_id) FROM messages");
+  const deletedAt: string[] = [];
+  const watched: WrongRows = {
+    ...wrong,
+    erase: async (...args) => {
+      await wrong.erase(...args);
+      deletedAt.push(await warehouse.sql("SELECT uniqExact(client_id, message_id) FROM messages"));
     },
   };
-  const { signal } = cancelling;
-  const correcting = correctWith(reader, undefined, { replacer: cancelled })(EVERYTHING, {
-    ...options,
-    signal,
+  const dates = taken.map(({ record: { dateCreated } }) => dateCreated).join();
+  // As a compaction that takes the wrong rows for the latest exports.
+  const removed = "toUnixTimestamp64Micro(date_created) IN";
+  await correctWith({ wrong: watched }, async () => {
+    await warehouse.sql(
+      `ALTER TABLE messages DELETE WHERE ${removed} (${dates}) SETTINGS mutations_sync = 2`,
+    );
+  })(EVERYTHING);
+  expect(deletedAt).toEqual([wanted]);
+  expect(await shown()).toMatchObject({
+    "acme messagesByCreation": expected(fold(events.map(({ delivered }) => delivered)))[
+      "acme messagesByCreation"
+    ],
   });
-  await expect(correcting).rejects.toThrow("cancelled");
-  await expectNothingHeld();
+});
+
+test("wrong rows are deleted when a deletion of someone else has ended, and not before", async () => {
+  const folded = await writeLateHandoffs("other");
+  const mutations = (condition: string): Promise<string> =>
+    warehouse.sql(`SELECT count() FROM system.mutations WHERE database = currentDatabase() AND ${condition}`);
+  const before = await mutations("table = 'handoffs'");
+  await warehouse.sql("SYSTEM STOP MERGES conversations");
+  const correcting = correctWith({}, async () => {
+    await warehouse.sql("ALTER TABLE conversations DELETE WHERE conversation_id = 'none'");
+  })(EVERYTHING);
+  await until(
+    "the other deletion waits",
+    60_000,
+    async () => (await mutations("NOT is_done AND table = 'conversations'")) === "1",
+  );
+  // Longer than the job needs when it does not wait.
+  await expect(Promise.race([correcting, sleep(3_000, "waits")])).resolves.toBe("waits");
+  expect(await mutations("NOT is_done")).toBe("1");
+  expect(await mutations("table = 'handoffs'")).toBe(before);
+  await warehouse.sql("SYSTEM START MERGES conversations");
+  await correcting;
+  expect(await mutations("table = 'handoffs'")).not.toBe(before);
   expect(await shown()).toMatchObject(expected(folded));
 });
 
-test("deletions and held merges of a process that died are given up", async () => {
-  await writeLateHandoffs("dead");
+test("nothing is deleted when the right rows cannot be written", async () => {
+  const folded = await writeLateHandoffs("late");
   const before = await allRows();
-  await warehouse.sql("SYSTEM STOP MERGES handoffs");
-  const hide = "DELETE FROM handoffs WHERE entry != 'backfill of the dead'";
-  await warehouse.sql(`${hide} SETTINGS lightweight_deletes_sync = 0`, "jobs");
-  await replacer.recover();
+  const late = {
+    ...gateThat(() => false),
+    untilOpen: () => Promise.resolve({ notAfter: Date.now() - 60_000, uploadFrom: 0 }),
+  };
+  await expect(correctWith({ gate: late })(EVERYTHING)).rejects.toMatchObject({ retryable: true });
   expect(await allRows()).toEqual(before);
-  await expectNothingHeld();
-  await warehouse.sql("SYSTEM STOP MERGES handoffs");
-  await replacer.start();
-  await expectNothingHeld();
+  // Removes what the other has left.
+  await correctWith()(EVERYTHING);
+  expect(await shown()).toMatchObject(expected(folded));
+  await expectNothingLeft();
+});
+
+test("an attempt that dies after its deletion is continued, and readers of changes are told", async () => {
+  const folded = await writeLateHandoffs("dead");
+  const backfill = backfillWith({});
+  const dying = backfillWith({
+    wrong: {
+      ...wrong,
+      erase: async (...args) => {
+        await wrong.erase(...args);
+        throw new Error("died");
+      },
+    },
+  });
+  const context = contextOf(EVERYTHING);
+  const parts = await backfill.split(context);
+  for (const part of parts) await backfill.runPart(context, part, false);
+  const run = parts[0]?.run ?? "";
+  await expect(dying.finish(context, run, false)).rejects.toThrow("died");
+  await backfill.finish(context, run, false);
+  expect(await shown()).toMatchObject(expected(folded));
+  expect(Number(await warehouse.sql("SELECT count() FROM changes WHERE deleted"))).toBeGreaterThan(10);
+  await expectNothingLeft();
+  // A part that comes too late finds nothing and says so.
+  const [part] = parts;
+  if (part === undefined) throw new Error("no part");
+  await expect(backfill.runPart(context, part, false)).rejects.toMatchObject({ code: "backfill_rows_gone" });
+});
+
+test("rows that a writer is just writing are not missing", async () => {
+  const events = deliver("writing", 20).filter(({ type }) => type === "message.exported");
+  const taken = events.map((event) => ({ ...event, record: process(event) }));
+  const uploadedAt = now();
+  await write(taken, uploadedAt);
+  await warehouse.sql("TRUNCATE TABLE messages");
+  const dry = await correctWith({ settledUntil: uploadedAt })(DRY);
+  expect(dry.records.different).toBe(0);
+  const missing = await correctWith({ settledUntil: uploadedAt + 1 })(DRY);
+  expect(missing.records.different).toBeGreaterThan(20);
+});
+
+test("each part reads its own share of landing and of the copied rows", async () => {
+  const events = deliver("shares", bySize(1_200, 20_000));
+  await write(
+    events.map((event) => ({ ...event, record: process(event) })),
+    now(),
+  );
+  await warehouse.sql("OPTIMIZE TABLE landing FINAL");
+  const [whole] = (await backfillWith({}).split(contextOf(EVERYTHING))).slice(0, 1);
+  if (whole === undefined) throw new Error("no part");
+  const estimate = async (from: bigint, to: bigint): Promise<number> => {
+    const hash = "cityHash64(client_id, record_id)";
+    const plan = await warehouse.sql(
+      `EXPLAIN ESTIMATE SELECT payload FROM landing WHERE ${hash} >= ${from} AND ${hash} <= ${to}`,
+    );
+    return Number(plan.split("\t")[3]);
+  };
+  const all = 2n ** 64n;
+  expect(await estimate(0n, all - 1n)).toBeGreaterThanOrEqual(events.length * 0.8);
+  // A tenth, and the granules at its ends.
+  expect(await estimate(all / 2n, all / 2n + all / 10n)).toBeLessThan(events.length * 0.1 + 3 * 512);
 });
 
 test("a record that the warehouse refuses stays as it stands, and the others are put right", async () => {
@@ -502,16 +620,16 @@ test("a record that the warehouse refuses stays as it stands, and the others are
   const before = await rowsOfRefused();
   for (const [table, isRefused] of refused)
     await warehouse.sql(`ALTER TABLE ${table} ADD CONSTRAINT not_this CHECK NOT ${isRefused}`);
-  const done = await correctWith()(EVERYTHING, options);
+  const done = await correctWith()(EVERYTHING);
   expect(done.events.rejected).toBe(2);
   expect(done.problems.map(({ reason }) => reason)).toEqual(["refused_by_warehouse", "refused_by_warehouse"]);
   expect(await rowsOfRefused()).toEqual(before);
-  await expectNothingHeld();
+  await expectNothingLeft();
   for (const [table] of refused) await warehouse.sql(`ALTER TABLE ${table} DROP CONSTRAINT not_this`);
   // Nothing else was left to do.
-  const rest = await correctWith()(EVERYTHING, options);
+  const rest = await correctWith()(EVERYTHING);
   expect(rest.records.different).toBe(2);
-  expect((await correctWith()(EVERYTHING, options)).records.different).toBe(0);
+  expect((await correctWith()(EVERYTHING)).records.different).toBe(0);
 });
 
 test("suppressed exports are neither written nor deleted", async () => {
@@ -522,37 +640,31 @@ test("suppressed exports are neither written nor deleted", async () => {
   const before = await rowsOf("messages");
   const suppresses = (record: ExportRecord): boolean => record.clientId === "acme";
   const tried: ExportRecord[] = [];
-  const gate = {
-    suppresses: async (records: readonly ExportRecord[]) => (tried.push(...records), records.map(suppresses)),
-    wouldSuppress: async (records: readonly ExportRecord[]) => records.map(suppresses),
-    untilOpen: () => Promise.resolve({ notAfter: Date.now() + 60_000, uploadFrom: 0 }),
-    uploadTime: now,
+  const gate: Gate = {
+    ...gateThat(suppresses),
+    suppresses: async (records) => (tried.push(...records), records.map(suppresses)),
   };
-  const dry = await correctWith(reader, undefined, { gate })(EVERYTHING, { ...options, dryRun: true });
+  const dry = await correctWith({ gate })(DRY);
   expect(dry.events.suppressed).toBeGreaterThan(10);
   expect(tried).toEqual([]);
-  const done = await correctWith(reader, undefined, { gate })(EVERYTHING, options);
+  const done = await correctWith({ gate })(EVERYTHING);
   expect(done.events.suppressed).toBe(dry.events.suppressed);
   expect(tried.length).toBeGreaterThan(10);
   expect(done.records.different).toBe(0);
   expect(await rowsOf("messages")).toBe(before);
-  expect((await correctWith()(EVERYTHING, options)).rows.inserted.messages).toBeGreaterThan(10);
+  expect((await correctWith()(EVERYTHING)).rows.inserted.messages).toBeGreaterThan(10);
 });
 
-test("a selection takes the events of a client, a share, a range or a time of export", async () => {
+test("a selection takes the events of a client, a range or a time of export", async () => {
   const events = deliver("selection", 40);
   const taken = events.map((event) => ({ ...event, record: process(event) }));
   await write(taken, now());
-  const count = async (selection: Partial<LandingSelection>): Promise<number> => {
-    const stretches = await reader.count({ ...EVERYTHING, ...selection }, 10_000_000, options.signal);
-    return stretches.reduce((all, one) => all + one.events, 0);
-  };
+  const count = (selection: Partial<LandingSelection>): Promise<number> =>
+    runs.count({ ...ALL_EVENTS, ...selection }, signal);
   const matching = (test: (one: Taken) => boolean): number =>
     new Set(taken.filter(test).map(({ delivered: { topic, offset } }) => `${topic} ${offset}`)).size;
   expect(await count({})).toBe(events.length);
   expect(await count({ clientId: "acme" })).toBe(matching(({ record }) => record.clientId === "acme"));
-  const shares = [0, 1, 2].map((index) => count({ share: { index, of: 3 } }));
-  expect((await Promise.all(shares)).reduce((a, b) => a + b, 0)).toBe(events.length);
   const range = { by: "offsets", topic: "messages", partition: 0, from: 5, to: 25 } as const;
   expect(await count({ range })).toBe(20);
   const times = taken.map(({ record }) => record.version.exportedAt).sort((a, b) => a - b);
@@ -564,6 +676,36 @@ test("a selection takes the events of a client, a share, a range or a time of ex
   // Numbers that ClickHouse cannot read keep it from reading the event.
   expect(found).toBeGreaterThanOrEqual(inside);
   expect(found).toBeLessThan(inside * 2);
+});
+
+test("records of a window that landing does not hold any more are counted", async () => {
+  const events = deliver("uncovered", 20).filter(({ type }) => type === "message.exported");
+  const taken = events.map((event) => ({ ...event, record: process(event) }));
+  const [early, late] = [now() - HOUR, now()];
+  await write(taken.slice(0, 20), early);
+  await warehouse.sql("TRUNCATE TABLE landing");
+  await write(taken.slice(20), late);
+  const backfill = backfillWith({});
+  const of = (window: BackfillData["window"]) =>
+    backfill.uncovered(contextOf({ ...EVERYTHING, window }), late);
+  const at = (instant: Micros): string => `${formatTimestamp(instant).replace(/\+.*$/, "")}Z`;
+  const names = (list: readonly Taken[]): number =>
+    new Set(list.map(({ record }) => `${record.clientId} ${record.id}`)).size;
+  const lost = { before: late, records: names(taken.slice(0, 20)) };
+  expect(await of({ by: "upload", from: at(early), to: at(late + HOUR) })).toEqual(lost);
+  expect(await of({ by: "upload", from: at(early + 1_000), to: at(late + HOUR) })).toBeNull();
+  expect(await of({ by: "event", from: at(0), to: at(END_OF_TIME) })).toEqual(lost);
+  const ranges = [{ partition: 0, from: 0, to: 1_000_000 }];
+  expect(await of({ by: "offsets", topic: "messages", ranges })).toEqual(lost);
+  expect(await of(null)).toBeNull();
+  // Without any event there was no part.
+  const { uncovered } = backfillWith({ coverage: null });
+  expect(
+    await uncovered(
+      contextOf({ ...EVERYTHING, window: { by: "event", from: at(0), to: at(late) } }),
+      undefined,
+    ),
+  ).not.toBeNull();
 });
 
 test("the landing store covers what was written", async () => {

@@ -6,12 +6,13 @@ import type { AddressInfo } from "node:net";
 import type { Readable } from "node:stream";
 import {
   BACKFILL_RUN,
+  createBackfillRuns,
   createClientStore,
   createDeletion,
   createPartitionStore,
   createReader,
   createRecordReader,
-  createRowReplacer,
+  createWrongRows,
   migrate,
   renderMigration,
 } from "@conversation-export/warehouse";
@@ -274,6 +275,33 @@ describe("rows that were there before a migration", () => {
     found.records.destroy();
   });
 
+  test("move with the table of events to the order of records, once however often it runs", async () => {
+    const url = urlOf("m12");
+    await migrate({ url });
+    const sql = (statement: string): Promise<string> =>
+      warehouse.sql(statement.replaceAll("DB.", "conversation_export_m12."));
+    // As the table was before.
+    await sql("DROP TABLE DB.landing SYNC");
+    const folder = new URL("../../packages/warehouse/migrations/", import.meta.url);
+    const template = await readFile(new URL("0008-landing.sql", folder), "utf8");
+    const [create = ""] = renderMigration(template, { cluster: null });
+    await sql(create.replace("EXISTS landing", "EXISTS DB.landing"));
+    await sql(`INSERT INTO DB.landing (topic, offset, client_id, record_id, uploaded_at, expires_on)
+      SELECT 'messages', number, 'old', toString(number % 70), now64(6), today() + 20 FROM numbers(5000)`);
+    for (let run = 0; run < 2; run += 1) {
+      await sql(
+        "ALTER TABLE DB.schema_migrations DELETE WHERE name BETWEEN '0019' AND '0022' SETTINGS mutations_sync = 2",
+      );
+      await migrate({ url });
+      expect(await sql("SELECT count(), uniqExact(offset) FROM DB.landing")).toBe("5000\t5000");
+      expect(
+        await sql(
+          "SELECT name, sorting_key FROM system.tables WHERE database = 'conversation_export_m12' AND name LIKE 'landing%' AND name != 'landing_gaps'",
+        ),
+      ).toBe("landing\tcityHash64(client_id, record_id), topic, partition, offset");
+    }
+  });
+
   test("have their dates noted, once however often it runs", async () => {
     const url = urlOf("m11");
     await migrate({ url });
@@ -306,7 +334,7 @@ test("the server parses the statements for a cluster", async () => {
     })) {
       const tree = await warehouse.sql(`EXPLAIN AST ${statement}`);
       const [kind = ""] = tree.split(/\s/, 1);
-      expect(["CreateQuery", "AlterQuery", "InsertQuery"]).toContain(kind);
+      expect(["CreateQuery", "AlterQuery", "InsertQuery", "Rename", "DropQuery"]).toContain(kind);
       // An INSERT goes through the distributed tables.
       if (kind === "InsertQuery") expect(statement).not.toContain("_local");
       else expect(statement).toMatch(/ON CLUSTER 'main'/);
@@ -347,15 +375,15 @@ const recordStatements = async (work: (url: string) => Promise<unknown>): Promis
 
 test("the server parses what else is said to a whole cluster", async () => {
   const topology = { cluster: "main" };
-  const signal = new AbortController().signal;
   const statements = await recordStatements(async (url) => {
     await migrate({ url, topology });
     const deps = { session: sessions.open(url, topology) };
     const deletion = createDeletion(deps);
-    const [partitions, records, replacer] = [
+    const [partitions, records, runs, wrong] = [
       createPartitionStore(deps),
       createRecordReader(deps),
-      createRowReplacer({ ...deps, runUpload: uploadNow }),
+      createBackfillRuns(deps),
+      createWrongRows({ ...deps, runUpload: uploadNow }),
     ];
     for (const table of ["conversations", "messages"] as const) {
       const rows = { table, condition: "client_id = {client:String}", parameters: { client: "acme" } };
@@ -366,19 +394,8 @@ test("the server parses what else is said to a whole cluster", async () => {
     }
     await partitions.forget("run");
     await records.forget("run");
-    await replacer.start();
-    await replacer
-      .replace(
-        `${BACKFILL_RUN}x`,
-        { type: "conversation.exported", insert: [], remove: [], outranked: new Set() },
-        {
-          uploadedAt: () => DAY_0,
-          beforeInsert: () => Promise.reject(new Error("nothing to write")),
-          signal,
-        },
-      )
-      .catch(() => []);
-    replacer.stop();
+    await runs.forget("run");
+    await wrong.end(`${BACKFILL_RUN}x`);
   });
   const toAll = statements.filter((statement) => !/^\s*(SELECT|INSERT)\b/.test(statement));
   const kinds = new Set<string>();

@@ -128,16 +128,23 @@ export {
 export { settingsOf, type WriteTicket } from "./write/write-ticket.ts";
 export type { LandingSelection } from "./upkeep/backfill/landing-selection.ts";
 export type { RecordName } from "./tables/record-keys.ts";
+export { createRecordReader, type RecordReader, recordKey } from "./upkeep/backfill/record-reader.ts";
 export {
-  createRecordReader,
+  type BackfillRuns,
+  createBackfillRuns,
+  type HashedRecord,
+  hashKey,
   type LandedEvent,
-  type LandingCount,
-  type RecordReader,
-  recordKey,
-} from "./upkeep/backfill/record-reader.ts";
+} from "./upkeep/backfill/backfill-runs.ts";
+export { type HashRange, hashRanges } from "./upkeep/backfill/hash-range.ts";
 export { contentDigest } from "./tables/content-digest.ts";
-export { BACKFILL_RUN, type WrongRow } from "./upkeep/backfill/row-deletions.ts";
-export { createRowReplacer, type Replacement, type RowReplacer } from "./upkeep/backfill/row-replacer.ts";
+export { createRightRows, type RightRows } from "./upkeep/backfill/right-rows.ts";
+export {
+  BACKFILL_RUN,
+  createWrongRows,
+  type WrongRow,
+  type WrongRows,
+} from "./upkeep/backfill/wrong-rows.ts";
 export type { ErasureBeginning, ErasureCounts } from "./upkeep/erasure/collect.ts";
 export type { ErasureSubject } from "./upkeep/erasure/erasure-keys.ts";
 export {

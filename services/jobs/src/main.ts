@@ -17,19 +17,13 @@ import {
   startTracing,
 } from "@conversation-export/runtime";
 import { createSuppressionGate } from "@conversation-export/suppression";
-import {
-  createRowReplacer,
-  createSettledStore,
-  createSuppressionStore,
-  FOUND_LATER,
-} from "@conversation-export/warehouse";
+import { createSettledStore, createSuppressionStore, FOUND_LATER } from "@conversation-export/warehouse";
 import { createBackfillJob } from "./backfill/job.ts";
 import { createCompactJob } from "./compaction/job.ts";
 import { readConfig } from "./config.ts";
 import { createErasureJob } from "./erasure/job.ts";
 import { createAnswerWatch } from "./process/answer-watch.ts";
 import { createBus } from "./process/bus.ts";
-import { createLocks } from "./process/locks.ts";
 import { createPendingWrites } from "./process/pending-writes.ts";
 import { createRunUpload } from "./process/run-upload.ts";
 import { schedulesOf } from "./process/schedules.ts";
@@ -99,12 +93,7 @@ const settled = createSettledWatch({
 });
 const bus = createBus({ config, application, log, onFatal: (error) => running.fatal(error) });
 const runUpload = createRunUpload({ gate, pending });
-const replacer = createRowReplacer({ session, runUpload });
-const exclusive = createLocks({
-  exclusive: createExclusive({ redis, lockMs: config.lockMs }),
-  replacer,
-  log,
-});
+const exclusive = createExclusive({ redis, lockMs: config.lockMs });
 
 const shared = {
   config,
@@ -116,7 +105,6 @@ const shared = {
   pending,
   runUpload,
   exclusive,
-  replacer,
   metrics,
   log,
 };
@@ -167,10 +155,6 @@ const startRedis = async (): Promise<void> => {
   // A server that hides its settings does not keep the process from starting.
   await redis.checkServer().catch((error: unknown) => log.warn({ err: error }, "Redis is not checked"));
 };
-const stopLocks = async (): Promise<void> => {
-  exclusive.stop();
-  replacer.stop();
-};
 
 const running = run({
   log,
@@ -182,7 +166,6 @@ const running = run({
     { name: "redis", start: startRedis, stop: redis.stop },
     { name: "redis watch", start: redisWatch.start, stop: redisWatch.stop },
     { name: "warehouse", start: warehouse.start, stop: warehouse.stop },
-    { name: "locks", start: async () => exclusive.start(), stop: stopLocks },
     { name: "bus", start: bus.start, stop: bus.stop },
     { name: "suppressions", start: gate.start, stop: gate.stop },
     { name: "settled", start: settled.start, stop: settled.stop },

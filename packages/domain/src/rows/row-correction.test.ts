@@ -151,7 +151,8 @@ const correct = (
   exports: readonly ExportRecord[],
   stored: readonly StoredRow[],
   isDeletable: (row: StoredRow) => boolean = () => true,
-): Correction => correctionOf({ exports, stored, untouchable: new Set(), isDeletable, digestOf });
+  isOnItsWay: (version: bigint) => boolean = () => false,
+): Correction => correctionOf({ exports, stored, untouchable: new Set(), isDeletable, isOnItsWay, digestOf });
 
 const NOTHING: Correction = { insert: [], remove: [], undeletable: [], outranked: new Set() };
 
@@ -308,7 +309,14 @@ describe("rows that no export of the landing table explains", () => {
     const other = conversationOf(at({ time: 6_000, attempts: [{ target: "h1", at: 1, name: "a" }] }), 9);
     const stored = [...written(landed), ...written(other)];
     const untouchable = new Set([versionNumber(other.version)]);
-    const known = { exports: [landed], stored, untouchable, isDeletable: () => true, digestOf };
+    const known = {
+      exports: [landed],
+      stored,
+      untouchable,
+      isDeletable: () => true,
+      isOnItsWay: () => false,
+      digestOf,
+    };
     expect(correctionOf(known)).toEqual(NOTHING);
   });
 

@@ -13,6 +13,8 @@ export type KnownRecord = {
   readonly stored: readonly StoredRow[];
   /** true when a row that no export explains is certainly wrong and may be deleted. */
   readonly isDeletable: (row: StoredRow) => boolean;
+  /** true for the version of an export of which rows may have been written after the stored rows were read. */
+  readonly isOnItsWay: (version: bigint) => boolean;
   /** Digest of a right row, as in `StoredRow`. */
   readonly digestOf: (row: RightRow) => string;
 };
@@ -108,7 +110,7 @@ type Group = { readonly rows: StoredRow[]; winner: RightRow | undefined };
  * merge of all exports, and the next one is empty. Superseded rows stay: merges drop them.
  */
 export function correctionOf(known: KnownRecord): Correction {
-  const { stored, untouchable, isDeletable, digestOf } = known;
+  const { stored, untouchable, isDeletable, isOnItsWay, digestOf } = known;
   const byVersion = new Map(known.exports.map((record) => [versionNumber(record.version), record]));
   const groups = new Map<string, Group>();
   for (const row of stored) {
@@ -162,6 +164,7 @@ export function correctionOf(known: KnownRecord): Correction {
     if (top === undefined || blocked.length > 0) continue;
     if (above.length > 0) outranked.add(top.table);
     const present = shown.get(top.version);
+    if (present === undefined && above.length === 0 && isOnItsWay(top.version & OF_EXPORT)) continue;
     if (above.length > 0 || present === undefined || present.digest !== digestOf(top)) insert.push(top);
   }
   return { insert, remove: [...remove.values()], undeletable, outranked };

@@ -69,6 +69,11 @@ export const backfillResultSchema = backfillCountsSchema.extend({
   parts: count,
   /** Rows uploaded and created earlier cannot be deleted; null: the landing table proves nothing. */
   deletableSince: instant.nullable(),
+  /**
+   * Records of the window that were uploaded before this instant, from which on landing is complete, and were
+   * not all computed again; null: there are none.
+   */
+  uncovered: z.object({ before: instant, records: count }).nullable(),
 });
 export type BackfillResult = z.infer<typeof backfillResultSchema>;
 

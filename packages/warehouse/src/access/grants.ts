@@ -42,6 +42,7 @@ const RIGHTS: Readonly<Record<ServiceUser, Rights>> = {
         "data_subject_requests",
         "suppressions",
         "job_keys",
+        "backfill_rows",
         "compaction_keys",
         "compaction_checks",
       ],

@@ -18,6 +18,8 @@ type Server = Omit<WarehouseAccess, "application"> & {
 };
 
 const FOLDER = new URL("../../migrations/", import.meta.url);
+/** Statements that move rows take long. */
+const APPLY_MS = 3_600_000;
 const NAME = /^\d{4}-[a-z0-9-]+\.sql$/;
 
 /** Migration files, in the order in which they are applied. */
@@ -99,7 +101,7 @@ async function migrateServer(
         if (known !== undefined) continue;
         for (const statement of renderMigration(template, topology)) {
           lock.assertHeld();
-          await session.command("migrate.apply", statement);
+          await session.command("migrate.apply", statement, { timeoutMs: APPLY_MS });
         }
         lock.assertHeld();
         const row = { name, checksum, applied_at: new Date().toISOString() };

@@ -36,6 +36,10 @@ function renderTag(tag: string, topology: Topology): string {
       const tables = cluster === null ? [table] : [`${table}_local`, table];
       return tables.map((name) => `ALTER TABLE ${name}${on} ${action.join(" ")}`).join(";\n");
     }
+    case "drop": {
+      const tables = cluster === null ? [argument] : [argument, `${argument}_local`];
+      return tables.map((name) => `DROP TABLE IF EXISTS ${name}${on}`).join(";\n");
+    }
     case "distributed": {
       if (cluster === null) return "";
       const [table = "", key = ""] = argument.split(/ by /);
@@ -53,6 +57,7 @@ function renderTag(tag: string, topology: Topology): string {
  * else all rows,
  * `{{engine E}}` the engine, replicated where there is Keeper,
  * `{{distributed T by EXPRESSION}}` a statement that creates the distributed table, on a cluster only,
+ * `{{drop T}}` a statement that drops a table, on a cluster both,
  * `{{alter T ACTION}}` a change of columns, on a cluster of the distributed table too.
  *
  * @throws Error for an unknown tag

@@ -1,20 +1,31 @@
+import { formatTimestampZ } from "@conversation-export/domain";
 import type { BackfillData, JobContext } from "@conversation-export/queue";
 import { createLogger } from "@conversation-export/runtime";
 import { expect, it } from "vitest";
 import { emptyCounts } from "./backfill-counts.ts";
 import { createBackfill } from "./backfill.ts";
+import type { LandingBackfill } from "./landing-backfill.ts";
 
 const unused = (): never => {
   throw new Error("not asked for");
 };
 
 /** A backfill of which nothing but its locks and its note in the ledger is looked at. */
-const startBackfill = () => {
+const startBackfill = (uncovered: Awaited<ReturnType<LandingBackfill["uncovered"]>> = null) => {
   const calls: string[] = [];
   let held = "";
   const backfill = createBackfill({
-    reader: {} as never,
-    landing: { coverage: () => Promise.resolve({ since: 0, asOf: 1 }) },
+    fromLanding: {
+      split: unused,
+      runPart: unused,
+      uncovered: () => Promise.resolve(uncovered),
+      finish: (_, run) => {
+        calls.push(`finish ${run}`);
+        const counts = emptyCounts();
+        counts.rows.deleted.messages = 2;
+        return Promise.resolve(counts);
+      },
+    },
     windows: {
       markBackfilled: ({ from, to }, at) => {
         calls.push(`mark ${from}-${to} at ${at}, under ${held}`);
@@ -31,15 +42,10 @@ const startBackfill = () => {
         }
       },
     },
-    correct: () => {
-      calls.push(`correct, under ${held}`);
-      return Promise.resolve(emptyCounts());
-    },
     sourceOf: unused,
     events: { add: unused },
     connected: unused,
     throttle: { untilLagIs: () => Promise.resolve(), pace: () => Promise.resolve() },
-    maxTimeAheadMs: 0,
     now: () => 7,
   });
   const contextOf = <D>(data: D): JobContext<D> => ({
@@ -70,6 +76,17 @@ it("notes the windows of which all records were computed anew", async () => {
   expect(calls).toEqual(["mark 1000000-2000000 at 7000, under windows"]);
 });
 
+it.each([
+  [1_300_000, []],
+  [600_000, ["mark 1000000-2000000 at 7000, under windows"]],
+  [2_000_000, []],
+])("says what landing does not hold before %d µs, and notes windows behind that alone", async (before, noted) => {
+  const { backfill, contextOf, calls } = startBackfill({ before, records: 3 });
+  const { uncovered } = await backfill.finish(contextOf(WHOLE), []);
+  expect(uncovered).toEqual({ before: formatTimestampZ(before), records: 3 });
+  expect(calls).toEqual(noted);
+});
+
 it.each<[string, Partial<BackfillData>]>([
   ["a dry run", { dryRun: true }],
   ["one client", { clientId: "acme" }],
@@ -85,17 +102,11 @@ it.each<[string, Partial<BackfillData>]>([
   expect(calls).toEqual([]);
 });
 
-it.each([
-  [false, "correct, under rows"],
-  [true, "correct, under "],
-])("compares and replaces alone (dry run: %s)", async (dryRun, expected) => {
+it("ends the run of its parts once and adds up what that deleted", async () => {
   const { backfill, contextOf, calls } = startBackfill();
-  const part = {
-    kind: "landing",
-    range: { by: "upload", from: 0, to: 1 },
-    share: { index: 0, of: 1 },
-    events: 1,
-  } as const;
-  await backfill.runPart(contextOf({ job: { ...WHOLE, dryRun }, part }));
-  expect(calls).toEqual([expected]);
+  const result = { ...emptyCounts(), deletableSince: 5_000_000, run: "backfill job/1" };
+  const done = await backfill.finish(contextOf({ ...WHOLE, clientId: "acme" }), [result, result]);
+  expect(calls).toEqual(["finish backfill job/1"]);
+  expect(done).toMatchObject({ parts: 2, deletableSince: "1970-01-01T00:00:05.000000Z" });
+  expect(done.rows.deleted.messages).toBe(2);
 });

@@ -1,12 +1,15 @@
 import { randomUUID } from "node:crypto";
-import { topicsByType } from "@conversation-export/domain";
-import { runSplitJob } from "@conversation-export/queue";
+import { topicsByType, typesByTopic } from "@conversation-export/domain";
+import { createJobStates, runSplitJob } from "@conversation-export/queue";
 import {
-  BACKFILL_RUN,
+  createBackfillRuns,
   createLandingStore,
   createRecordReader,
+  createRightRows,
+  createSettledReader,
   createWindowStore,
   createWriter,
+  createWrongRows,
 } from "@conversation-export/warehouse";
 import type { AssembledJob, Shared } from "../process/shared.ts";
 import { withinPlaces } from "../sources/allowed-places.ts";
@@ -18,22 +21,36 @@ import { createAddEvents } from "./add-events.ts";
 import { createBackfill } from "./backfill.ts";
 import { createCorrectRecords } from "./correct-records.ts";
 import { createIngestLag } from "./ingest-lag.ts";
-import { createPreview } from "./preview-rows.ts";
+import { createLandingBackfill } from "./landing-backfill.ts";
+import { createPreview, PREVIEW_RUN } from "./preview-rows.ts";
 import { createThrottle } from "./throttle.ts";
 
 /** Assembles the job that computes a window of records anew. */
 export const createBackfillJob = (shared: Shared): AssembledJob => {
-  const { config, session, bus, gate, pending, exclusive, replacer } = shared;
+  const { config, session, redis, bus, gate, pending, runUpload, exclusive } = shared;
   const { maxTimeAheadMs } = config;
   const now = Date.now;
   const reader = createRecordReader({ session });
   const objects = createS3Store(config.s3);
-  const backfill = createBackfill({
-    reader,
+  const runs = createBackfillRuns({ session });
+  const states = createJobStates({ redis });
+  const fromLanding = createLandingBackfill({
+    runs,
+    wrong: createWrongRows({ session, runUpload }),
     landing: createLandingStore({ session }),
+    settled: createSettledReader({ session }),
+    correct: createCorrectRecords({ runs, rows: createRightRows({ session }), gate, pending }),
+    exclusive,
+    isAlive: (job) => states.mayGoOn("backfill", job),
+    typeOf: (topic) => typesByTopic(config.topics).get(topic),
+    maxTimeAheadMs,
+    now,
+    partEvents: config.backfillPartEvents,
+  });
+  const backfill = createBackfill({
+    fromLanding,
     windows: createWindowStore({ session, windowSeconds: config.uploadWindow.seconds }),
     exclusive,
-    correct: createCorrectRecords({ reader, replacer, gate, pending }),
     sourceOf: createSourceOf({
       kafka: createKafkaSource({
         reader: bus.reader,
@@ -50,7 +67,7 @@ export const createBackfillJob = (shared: Shared): AssembledJob => {
       writer: createWriter({ session }),
       gate,
       pending,
-      preview: createPreview({ reader, newRun: () => `${BACKFILL_RUN}${randomUUID()}` }),
+      preview: createPreview({ reader, newRun: () => `${PREVIEW_RUN}${randomUUID()}` }),
       landingDays: config.landingDays,
       maxTimeAheadMs,
       now,
@@ -60,12 +77,17 @@ export const createBackfillJob = (shared: Shared): AssembledJob => {
       lag: createIngestLag({ progress: bus.progress, topics: bus.topics, connected: bus.connected }),
       now,
     }),
-    maxTimeAheadMs,
-    partEvents: config.backfillPartEvents,
     now,
   });
   return {
     job: runSplitJob(backfill),
-    parts: [{ name: "objects", start: async () => {}, stop: async () => objects.close() }],
+    parts: [
+      {
+        name: "objects",
+        // Keys of a dead process that cannot be removed now are removed at the next start.
+        start: async () => void reader.forgetLeft(PREVIEW_RUN).catch(() => {}),
+        stop: async () => objects.close(),
+      },
+    ],
   };
 };

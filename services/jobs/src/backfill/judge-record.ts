@@ -3,17 +3,18 @@ import {
   correctionOf,
   type EventType,
   type ExportRecord,
+  type Micros,
   processEvent,
-  type RecordTable,
   type RightRow,
   type StoredRow,
   versionNumber,
 } from "@conversation-export/domain";
 import {
   contentDigest,
+  type HashedRecord,
   type LandedEvent,
   type LandingCoverage,
-  type RecordName,
+  recordKey,
   type WrongRow,
 } from "@conversation-export/warehouse";
 import { type GrowingCounts, noteProblem } from "./backfill-counts.ts";
@@ -26,14 +27,23 @@ const PLACE = (1n << 64n) - 1n;
 
 const placeOf = ({ topic, partition, offset }: LandedEvent): string => `${topic}/${partition}/${offset}`;
 
+/** A record with a difference. */
+type Difference = HashedRecord & {
+  /** As `recordKey` makes it. */
+  readonly name: string;
+  /** Of the last event. */
+  readonly place: string;
+  readonly hasWrong: boolean;
+  /** A merge may drop a right row before the wrong one above it is deleted. */
+  readonly isOutranked: boolean;
+};
+
 /** Differences found among the records of one type. */
 export type Plan = {
   readonly type: EventType;
   readonly insert: RightRow[];
   readonly remove: WrongRow[];
-  readonly outranked: Set<RecordTable>;
-  /** Records with a difference; `place` is that of the last event. */
-  readonly different: (RecordName & { readonly place: string })[];
+  readonly different: Difference[];
   /** Estimated size. */
   bytes: number;
 };
@@ -42,12 +52,9 @@ export const newPlan = (type: EventType): Plan => ({
   type,
   insert: [],
   remove: [],
-  outranked: new Set(),
   different: [],
   bytes: 0,
 });
-
-export const isEmpty = ({ insert, remove }: Plan): boolean => insert.length === 0 && remove.length === 0;
 
 /**
  * Adds to `plan` what differs between one record, computed from all its events in landing, and its stored
@@ -62,9 +69,11 @@ export const judgeRecord = async (
     readonly suppressed: (records: readonly ExportRecord[]) => Promise<readonly boolean[]>;
     /** null: nothing may be deleted. */
     readonly coverage: LandingCoverage | null;
+    /** The rows of events landed before this instant were stored when the stored rows were read. */
+    readonly settledUntil: Micros;
   },
 ): Promise<void> => {
-  const { suppressed, coverage } = facts;
+  const { suppressed, coverage, settledUntil } = facts;
   const [first] = events;
   if (first === undefined) return;
   const { clientId, recordId: id } = first;
@@ -72,6 +81,7 @@ export const judgeRecord = async (
   const exports: ExportRecord[] = [];
   const untouchable = new Set<bigint>();
   const places = new Set<bigint>();
+  const onTheirWay = new Set<bigint>();
   for (const event of events) {
     counts.events.read += 1;
     const place = placeOf(event);
@@ -92,6 +102,7 @@ export const judgeRecord = async (
       return;
     }
     accepted.push(record);
+    if (event.uploadedAt >= settledUntil) onTheirWay.add(versionNumber(record.version));
   }
   const isSuppressed = await suppressed(accepted);
   for (const [index, record] of accepted.entries()) {
@@ -117,16 +128,23 @@ export const judgeRecord = async (
     untouchable,
     stored,
     isDeletable,
+    isOnItsWay: (version) => onTheirWay.has(version),
     digestOf: contentDigest,
   });
   for (const { table } of undeletable) counts.rows.undeletable[table] += 1;
   if (insert.length === 0 && remove.length === 0) return;
   counts.records.different += 1;
   const last = events.at(-1) ?? first;
-  plan.different.push({ type: plan.type, clientId, id, place: placeOf(last) });
+  plan.different.push({
+    type: plan.type,
+    hash: first.hash,
+    name: recordKey(clientId, id),
+    place: placeOf(last),
+    hasWrong: remove.length > 0,
+    isOutranked: outranked.size > 0,
+  });
   plan.bytes += remove.length * KEY_BYTES;
   if (insert.length > 0) for (const { text } of events) plan.bytes += text.length;
   for (const row of insert) plan.insert.push(row);
   for (const row of remove) plan.remove.push({ clientId, id, row });
-  for (const table of outranked) plan.outranked.add(table);
 };

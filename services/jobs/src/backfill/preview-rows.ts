@@ -8,6 +8,9 @@ import {
 import { contentDigest, type RecordReader, recordKey } from "@conversation-export/warehouse";
 import type { RowPreview } from "./add-events.ts";
 
+/** Prefix of the names of runs. */
+export const PREVIEW_RUN = "preview ";
+
 /** Whether the table holds the rows that make a version live. */
 const isOwn = ({ table }: { readonly table: string }): boolean =>
   table !== "handoffs" && table !== "conversation_updates";

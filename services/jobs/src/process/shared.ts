@@ -1,7 +1,7 @@
 import type { Exclusive, Redis, RunnableJob, WriterLeases } from "@conversation-export/queue";
 import type { Logger, Metrics, Part } from "@conversation-export/runtime";
 import type { SuppressionGate } from "@conversation-export/suppression";
-import type { RowReplacer, RunUpload, Session } from "@conversation-export/warehouse";
+import type { RunUpload, Session } from "@conversation-export/warehouse";
 import type { Config } from "../config.ts";
 import type { Bus } from "./bus.ts";
 import type { PendingWrites } from "./pending-writes.ts";
@@ -24,7 +24,6 @@ export type Shared = {
    * one each.
    */
   readonly exclusive: Pick<Exclusive, "run">;
-  readonly replacer: RowReplacer;
   readonly metrics: Metrics;
   readonly log: Logger;
 };

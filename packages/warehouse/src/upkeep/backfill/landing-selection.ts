@@ -16,8 +16,6 @@ export type LandingSelection = {
       };
   /** Range of the export time in the events (attribute `time`); null: any. */
   readonly exported: { readonly from: Micros; readonly to: Micros } | null;
-  /** Records whose hash modulo `of` is `index`. */
-  readonly share: { readonly index: number; readonly of: number };
 };
 
 /** The attribute `time` of an event: a header in binary mode, a member of the payload otherwise. */
@@ -27,32 +25,54 @@ const TIME = `if(arrayExists(h -> h.1 = 'ce_specversion', headers),
 const EXPORTED = `toUnixTimestamp64Micro(
   parseDateTime64BestEffortOrNull(upper(replaceOne(${TIME}, ',', '.')), 6, 'UTC'))`;
 
-/** SQL condition of a selection; `column` is the SQL of the column of its range, as a number. */
-export function landingCondition({ clientId, range, exported, share }: LandingSelection): {
+/**
+ * SQL condition for the rows of a table of records that belong to events of a selection by upload, export or
+ * offsets. Parameters as for `landingCondition`.
+ */
+export function storedCondition({ clientId, range, exported }: LandingSelection): {
   readonly sql: string;
   readonly parameters: Readonly<Record<string, unknown>>;
-  readonly column: string;
+} {
+  const conditions: string[] = [];
+  const parameters: Record<string, unknown> = {};
+  if (clientId !== null) {
+    conditions.push("client_id = {client:String}");
+    parameters["client"] = clientId;
+  }
+  if (exported !== null) {
+    conditions.push(`exported_at >= ${micros("exported_from")} AND exported_at < ${micros("exported_to")}`);
+    Object.assign(parameters, { exported_from: exported.from, exported_to: exported.to });
+  } else if (range.by === "offsets") {
+    conditions.push("bitShiftRight(toUInt64(version), 48) = {partition:UInt16}");
+    const offset = `bitAnd(toUInt64(version), ${2 ** 48 - 1})`;
+    conditions.push(`${offset} >= {range_from:UInt64} AND ${offset} < {range_to:UInt64}`);
+    const { partition, from, to } = range;
+    Object.assign(parameters, { partition, range_from: from, range_to: to });
+  } else {
+    conditions.push(`uploaded_at >= ${micros("range_from")} AND uploaded_at < ${micros("range_to")}`);
+    Object.assign(parameters, { range_from: range.from, range_to: range.to });
+  }
+  return { sql: conditions.join(" AND "), parameters };
+}
+
+/** SQL condition of a selection. */
+export function landingCondition({ clientId, range, exported }: LandingSelection): {
+  readonly sql: string;
+  readonly parameters: Readonly<Record<string, unknown>>;
 } {
   const conditions: string[] = [];
   const parameters: Record<string, unknown> = { range_from: range.from, range_to: range.to };
-  let column = "offset";
   if (range.by === "offsets") {
     conditions.push("topic = {topic:String} AND partition = {partition:UInt16}");
     conditions.push("offset >= {range_from:UInt64} AND offset < {range_to:UInt64}");
     Object.assign(parameters, { topic: range.topic, partition: range.partition });
   } else {
     const date = range.by === "upload" ? "uploaded_at" : "bus_time";
-    column =
-      range.by === "upload" ? `toUnixTimestamp64Micro(${date})` : `toUnixTimestamp64Milli(${date}) * 1000`;
     conditions.push(`${date} >= ${micros("range_from")} AND ${date} < ${micros("range_to")}`);
   }
   if (clientId !== null) {
     conditions.push("client_id = {client:String}");
     parameters["client"] = clientId;
-  }
-  if (share.of > 1) {
-    conditions.push("cityHash64(client_id, record_id) % {share_of:UInt32} = {share_index:UInt32}");
-    Object.assign(parameters, { share_of: share.of, share_index: share.index });
   }
   if (exported !== null) {
     // Events with an unparseable time are included; they are only compared.
@@ -61,5 +81,5 @@ export function landingCondition({ clientId, range, exported, share }: LandingSe
     );
     Object.assign(parameters, { exported_from: exported.from, exported_to: exported.to });
   }
-  return { sql: conditions.join(" AND "), parameters, column };
+  return { sql: conditions.join(" AND "), parameters };
 }

@@ -1,0 +1,278 @@
+import {
+  EVENT_TYPES,
+  type EventType,
+  type Micros,
+  OWN_TABLE_OF,
+  type RecordTable,
+  type StoredRow,
+  TABLE_FACTS,
+  TABLES_OF,
+} from "@conversation-export/domain";
+import { micros } from "../../session/micros-sql.ts";
+import type { Session } from "../../session/session.ts";
+import { headersOfLanding } from "../../tables/landing.ts";
+import { type HashRange, hashRanges, inRange, rangeParameters, recordHash } from "./hash-range.ts";
+import { landingCondition, type LandingSelection, storedCondition } from "./landing-selection.ts";
+import { storedColumns, storedRowOf, type StoredValues } from "./stored-rows.ts";
+
+/** An event of the landing table. */
+export type LandedEvent = {
+  readonly topic: string;
+  readonly partition: number;
+  readonly offset: number;
+  readonly type: EventType;
+  readonly clientId: string;
+  readonly recordId: string;
+  /** Hash of client and id, by which `stored` finds the rows of the record. */
+  readonly hash: string;
+  /** Date of creation of the record, as parsed when the event landed. */
+  readonly dateCreated: Micros;
+  readonly uploadedAt: Micros;
+  readonly headers: Readonly<Record<string, string | string[]>>;
+  readonly text: string;
+};
+
+/** A record by its hash. Two records may share one. */
+export type HashedRecord = { readonly type: EventType; readonly hash: string };
+
+/** Key of a record in the result of `stored`. */
+export const hashKey = ({ type, hash }: HashedRecord): string => `${type} ${hash}`;
+
+/**
+ * The records that a backfill compares, with their stored rows as they were when it began. A run is a
+ * partition of `backfill_rows`; it is read by ranges of the hashes of its records, as landing is.
+ *
+ * @throws WarehouseError from every method
+ */
+export type BackfillRuns = {
+  count(selection: LandingSelection, signal: AbortSignal): Promise<number>;
+  /** Stored records of a type that a selection names and that were uploaded before an instant. */
+  countOlder(
+    type: EventType,
+    selection: LandingSelection,
+    before: Micros,
+    signal: AbortSignal,
+  ): Promise<number>;
+  /** Begins a run of the records with an event in the selections, and copies their stored rows. */
+  begin(
+    run: string,
+    selections: readonly LandingSelection[],
+    events: number,
+    signal: AbortSignal,
+  ): Promise<void>;
+  /** Number of the records that were marked in a run. */
+  countMarked(run: string, signal: AbortSignal): Promise<number>;
+  /** Begins a run of the `records` that were marked in another one. */
+  beginMarked(run: string, other: string, records: number, signal: AbortSignal): Promise<void>;
+  /** Whether the run has begun and was not removed. */
+  exists(run: string, signal: AbortSignal): Promise<boolean>;
+  /** The copied rows by `hashKey`; rows of equal key and version in the order of their insertion. */
+  stored(
+    run: string,
+    range: HashRange,
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<string, readonly StoredRow[]>>;
+  /** All events of the records of the run, grouped by record, in the order of their upload. */
+  landed(run: string, range: HashRange, signal: AbortSignal): AsyncIterable<readonly LandedEvent[]>;
+  /** Marks records of which rows are wrong. */
+  mark(run: string, records: readonly HashedRecord[], signal: AbortSignal): Promise<void>;
+  /** Names of the stored runs. */
+  list(): Promise<readonly string[]>;
+  forget(run: string): Promise<void>;
+};
+
+/** Events whose records are looked up in the tables at a time: ClickHouse holds a hash of each in memory. */
+const LOOKED_UP = 10_000_000;
+
+type LandedValues = [
+  topic: string,
+  partition: number,
+  offset: number,
+  type: EventType,
+  client: string,
+  id: string,
+  hash: string,
+  dateCreated: number,
+  uploadedAt: number,
+  headers: [name: string, value: string][],
+  payload: string,
+];
+
+const LANDED = "landed ";
+const WRONG = "wrong ";
+const BEGUN = "begun";
+const TYPE_OF_TABLE = new Map(
+  EVENT_TYPES.flatMap((type) => TABLES_OF[type].map((table) => [table, type] as const)),
+);
+const OF_RUN = "run_id = {run:String}";
+const LANDED_HASH = recordHash("record_id");
+
+const copySql = (type: EventType, table: RecordTable, clientId: string | null): string => {
+  const hash = recordHash(TABLE_FACTS[table].id);
+  const ofClient = clientId === null ? "" : "client_id = {client:String} AND ";
+  return `INSERT INTO backfill_rows
+      (run_id, record, kind, key_date, target, target_kind, version, uploaded_at, block, place, digest)
+    SELECT {run:String}, ${hash}, '${table}', ${storedColumns(table)} FROM ${table}
+    PREWHERE ${ofClient}${hash} IN
+      (SELECT record FROM backfill_rows WHERE ${OF_RUN} AND kind = '${LANDED}${type}' AND ${inRange("record")})`;
+};
+
+const LANDED_SQL = `SELECT topic, partition, offset, type, client_id, record_id, toString(${LANDED_HASH}),
+    toUnixTimestamp64Micro(date_created), toUnixTimestamp64Micro(uploaded_at),
+    CAST(headers, 'Array(Tuple(String, String))'), payload
+  FROM landing WHERE ${inRange(LANDED_HASH)} AND (${LANDED_HASH}, concat('${LANDED}', type)) IN
+    (SELECT record, toString(kind) FROM backfill_rows
+      WHERE ${OF_RUN} AND startsWith(kind, '${LANDED}') AND ${inRange("record")})
+  ORDER BY ${LANDED_HASH}, type, client_id, record_id, uploaded_at`;
+
+/** @param deps.session of the user for jobs */
+export function createBackfillRuns(deps: { readonly session: Session }): BackfillRuns {
+  const session = deps.session.with({
+    timeoutMs: 3_600_000,
+    settings: {
+      async_insert: 0,
+      // A projection would still show rows that are masked in its table.
+      optimize_use_projections: 0,
+      // Events are sorted with their payloads: above this memory the sort spills to disk.
+      max_bytes_before_external_sort: "536870912",
+    },
+  });
+
+  /** Copies the rows of the noted records in the range, of one client or of all. */
+  const copy = async (
+    run: string,
+    range: HashRange,
+    clientId: string | null,
+    signal: AbortSignal,
+  ): Promise<void> => {
+    const parameters = { run, client: clientId, ...rangeParameters(range) };
+    for (const [table, type] of TYPE_OF_TABLE)
+      await session.command("backfill.copy", copySql(type, table, clientId), { parameters, signal });
+  };
+
+  const insert = (run: string, records: readonly { kind: string; record: string }[], signal: AbortSignal) => {
+    const rows = records.map((one) => ({ run_id: run, ...one }));
+    return session.insert("backfill.mark", { table: "backfill_rows", rows }, { signal });
+  };
+  const seal = (run: string, signal: AbortSignal): Promise<void> =>
+    insert(run, [{ kind: BEGUN, record: "0" }], signal);
+
+  const numberOf = async (sql: string, parameters: object, signal: AbortSignal): Promise<number> => {
+    const [row] = await session.rows<{ n: string }>("backfill.count", sql, {
+      parameters: { ...parameters },
+      signal,
+    });
+    return Number(row?.n);
+  };
+
+  return {
+    count: (selection, signal) => {
+      const { sql, parameters } = landingCondition(selection);
+      return numberOf(`SELECT toString(count()) AS n FROM landing WHERE ${sql}`, parameters, signal);
+    },
+    countOlder: (type, selection, before, signal) => {
+      const { sql, parameters } = storedCondition(selection);
+      const { name, id } = OWN_TABLE_OF[type];
+      return numberOf(
+        `SELECT toString(uniq(client_id, ${id})) AS n FROM ${name}
+          WHERE ${sql} AND uploaded_at < ${micros("before")}`,
+        { ...parameters, before },
+        signal,
+      );
+    },
+    async begin(run, selections, events, signal) {
+      for (const range of hashRanges(Math.ceil(events / LOOKED_UP) || 1)) {
+        for (const selection of selections) {
+          const { sql, parameters } = landingCondition(selection);
+          await session.command(
+            "backfill.select",
+            `INSERT INTO backfill_rows (run_id, record, kind)
+              SELECT DISTINCT {run:String}, ${LANDED_HASH}, concat('${LANDED}', type) FROM landing
+              WHERE ${inRange(LANDED_HASH)} AND type IN {types:Array(String)} AND ${sql}`,
+            { parameters: { ...parameters, run, types: EVENT_TYPES, ...rangeParameters(range) }, signal },
+          );
+        }
+        await copy(run, range, selections[0]?.clientId ?? null, signal);
+      }
+      await seal(run, signal);
+    },
+    countMarked: (run, signal) =>
+      numberOf(
+        `SELECT toString(uniqExact(record, kind)) AS n FROM backfill_rows
+          WHERE ${OF_RUN} AND startsWith(kind, '${WRONG}')`,
+        { run },
+        signal,
+      ),
+    async beginMarked(run, other, records, signal) {
+      for (const range of hashRanges(Math.ceil(records / LOOKED_UP))) {
+        await session.command(
+          "backfill.select",
+          `INSERT INTO backfill_rows (run_id, record, kind)
+            SELECT DISTINCT {run:String}, record, concat('${LANDED}', substring(kind, ${WRONG.length + 1}))
+            FROM backfill_rows
+            WHERE run_id = {other:String} AND startsWith(kind, '${WRONG}') AND ${inRange("record")}`,
+          { parameters: { run, other, ...rangeParameters(range) }, signal },
+        );
+        await copy(run, range, null, signal);
+      }
+    },
+    exists: async (run, signal) =>
+      (await numberOf(
+        `SELECT toString(count()) AS n FROM backfill_rows WHERE ${OF_RUN} AND kind = '${BEGUN}'`,
+        { run },
+        signal,
+      )) > 0,
+    async stored(run, range, signal) {
+      const records = new Map<string, StoredRow[]>();
+      const chunks = session.chunks<[hash: string, ...StoredValues]>(
+        "backfill.stored",
+        `SELECT toString(record), kind, key_date, target, target_kind, toString(version),
+            toUnixTimestamp64Micro(uploaded_at), digest
+          FROM backfill_rows WHERE ${OF_RUN} AND ${inRange("record")} AND kind IN {tables:Array(String)}
+          ORDER BY block, place`,
+        { parameters: { run, tables: [...TYPE_OF_TABLE.keys()], ...rangeParameters(range) }, signal },
+      );
+      for await (const chunk of chunks) {
+        for (const [hash, ...values] of chunk) {
+          const row = storedRowOf(values);
+          const type = TYPE_OF_TABLE.get(row.table);
+          if (type === undefined) throw new TypeError(`${row.table} is no table of records`);
+          const name = hashKey({ type, hash });
+          const known = records.get(name);
+          if (known === undefined) records.set(name, [row]);
+          else known.push(row);
+        }
+      }
+      return records;
+    },
+    async *landed(run, range, signal) {
+      const parameters = { run, ...rangeParameters(range) };
+      const chunks = session.chunks<LandedValues>("backfill.landed", LANDED_SQL, { parameters, signal });
+      for await (const chunk of chunks) {
+        yield chunk.map(([topic, partition, offset, type, clientId, recordId, hash, ...others]) => {
+          const [dateCreated, uploadedAt, headers, text] = others;
+          const names = { topic, partition, offset, type, clientId, recordId, hash };
+          return { ...names, dateCreated, uploadedAt, headers: headersOfLanding(headers), text };
+        });
+      }
+    },
+    mark: async (run, records, signal) => {
+      if (records.length === 0) return;
+      const rows = records.map(({ type, hash }) => ({ kind: `${WRONG}${type}`, record: hash }));
+      await insert(run, rows, signal);
+    },
+    list: async () => {
+      const runs = await session.rows<{ run: string }>(
+        "backfill.runs",
+        "SELECT DISTINCT run_id AS run FROM backfill_rows",
+      );
+      return runs.map(({ run }) => run);
+    },
+    forget: (run) =>
+      session.commandEverywhere(
+        "backfill.forget",
+        `ALTER TABLE ${session.names.target("backfill_rows")} DROP PARTITION {run:String}`,
+        { parameters: { run } },
+      ),
+  };
+}

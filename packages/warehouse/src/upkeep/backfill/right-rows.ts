@@ -1,0 +1,46 @@
+import type { ExportRecord, Micros, RightRow } from "@conversation-export/domain";
+import type { Session } from "../../session/session.ts";
+import { insertHalves } from "../../write/insert-halves.ts";
+import { rightInserts } from "../../write/right-inserts.ts";
+import type { WriteTicket } from "../../write/write-ticket.ts";
+import { createWriter } from "../../write/writer.ts";
+import { recordKey } from "./record-reader.ts";
+
+/** Writes right rows beside wrong ones. */
+export type RightRows = {
+  /**
+   * Inserts rows of records of one type. They may be inserted again after an error.
+   *
+   * @returns the records that the warehouse refuses for their data, by `recordKey`
+   * @throws WarehouseError
+   */
+  insert(
+    rows: readonly RightRow[],
+    options: {
+      readonly uploadedAt: Micros;
+      /** Returns the ticket for an INSERT. */
+      readonly ticket: () => Promise<WriteTicket>;
+      readonly signal: AbortSignal;
+    },
+  ): Promise<ReadonlyMap<string, ExportRecord>>;
+};
+
+/** @param deps.session of the user for jobs */
+export const createRightRows = (deps: { readonly session: Session }): RightRows => {
+  const writer = createWriter(deps);
+  return {
+    insert: async (rows, { uploadedAt, ticket, signal }) => {
+      const refused = new Map<string, ExportRecord>();
+      for (const batch of rightInserts(rows, uploadedAt)) {
+        const found = await insertHalves(batch, 0, batch.records.length, async (one) =>
+          writer.insert(one, signal, await ticket()),
+        );
+        for (const index of found) {
+          const record = batch.records[index];
+          if (record !== undefined) refused.set(recordKey(record.clientId, record.id), record);
+        }
+      }
+      return refused;
+    },
+  };
+};

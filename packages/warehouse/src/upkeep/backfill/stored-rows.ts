@@ -1,0 +1,40 @@
+import { type RecordTable, type StoredRow, TABLE_FACTS } from "@conversation-export/domain";
+import { contentDigestSql } from "../../tables/content-digest.ts";
+
+/** SQL columns of a stored row beside its record, named as in `backfill_rows`. */
+export const storedColumns = (table: RecordTable): string => {
+  const { keyDate } = TABLE_FACTS[table];
+  const [target, kind] = table === "handoffs" ? ["target", "toUInt8(target_kind)"] : ["''", "0"];
+  // Names of parts contain their block numbers, which increase in the order of insertion.
+  return `${keyDate === null ? "0" : `toUnixTimestamp64Micro(${keyDate})`} AS key_date, ${target} AS target,
+    ${kind} AS target_kind, version, uploaded_at, toUInt64(splitByChar('_', _part)[2]) AS block,
+    _part_offset AS place, ${contentDigestSql(table)} AS digest`;
+};
+
+export type StoredValues = [
+  table: RecordTable,
+  date: number,
+  target: string,
+  kind: 0 | 1 | 2,
+  version: string,
+  uploadedAt: number,
+  digest: string,
+];
+
+export const storedRowOf = ([
+  table,
+  date,
+  target,
+  targetKind,
+  version,
+  uploadedAt,
+  digest,
+]: StoredValues): StoredRow => ({
+  table,
+  date,
+  target,
+  targetKind,
+  version: BigInt(version),
+  uploadedAt,
+  digest,
+});

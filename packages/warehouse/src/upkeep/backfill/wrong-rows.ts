@@ -1,0 +1,170 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  formatTimestampZ,
+  RECORD_TABLES,
+  type RecordTable,
+  type RowKey,
+  TABLE_FACTS,
+} from "@conversation-export/domain";
+import { ServiceError } from "@conversation-export/runtime";
+import { noteDeleted, type RunUpload } from "../../changes/deletion-entries.ts";
+import type { Session } from "../../session/session.ts";
+import { hidingStatement } from "../deletion.ts";
+import { createJobKeys } from "../job-keys.ts";
+
+/** A row to delete, with the record that it belongs to. */
+export type WrongRow = { readonly clientId: string; readonly id: string; readonly row: RowKey };
+
+/**
+ * Deletes single rows by key and version. A deletion whose process died goes on in ClickHouse: it removes
+ * rows that are wrong whoever waits for it.
+ *
+ * @throws WarehouseError from every method
+ */
+export type WrongRows = {
+  /**
+   * Resolves when no rows of records are being deleted, by whomever.
+   *
+   * @throws ServiceError `deletion_under_way`, retryable, after 10 minutes
+   */
+  untilNoDeletion(signal: AbortSignal): Promise<void>;
+  /** Stores the keys of wrong rows under the name of the run. */
+  note(run: string, wrong: readonly WrongRow[], signal: AbortSignal): Promise<void>;
+  /** Deletes the noted rows. Resolves when no query sees them any more. */
+  erase(run: string, signal: AbortSignal): Promise<void>;
+  /** Tells readers of changes about the records of noted rows, and removes the keys. */
+  end(run: string, signal?: AbortSignal): Promise<void>;
+  /** Names of the runs with noted rows. */
+  list(): Promise<readonly string[]>;
+};
+
+/** Prefix of the names of runs. */
+export const BACKFILL_RUN = "backfill ";
+/** Rows in more partitions than this are deleted by one statement for the whole table. */
+const MAX_PARTITIONS = 12;
+const KEYS_IN_INSERT = 50_000;
+const ASK_EVERY_MS = 500;
+const DEADLINE_MS = 600_000;
+
+/** Tables whose rows readers see. An entry of the update index shows nothing by itself. */
+const TOLD = RECORD_TABLES.map((table) => TABLE_FACTS[table]).filter(
+  ({ keyDate, created }) => keyDate === null || keyDate === created,
+);
+const TOLD_NAMES = TOLD.map(({ name }) => `'${name}'`).join();
+/** SQL: the kind of record that the table holds which a row `k` of job_keys names. */
+const KIND_OF_TABLE = `transform(k.kind, [${TOLD_NAMES}], [${TOLD.map(({ kind }) => `'${kind}'`).join()}])`;
+
+const removalCondition = (table: RecordTable, keys: string): string => {
+  const { id, keyDate: date } = TABLE_FACTS[table];
+  const isHandoff = table === "handoffs";
+  const columns = ["client_id", ...(date === null ? [] : [date]), id];
+  const noted = ["client_id", ...(date === null ? [] : ["date_created"]), "id"];
+  if (isHandoff) {
+    columns.push("target", "toUInt8(target_kind)");
+    noted.push("target", "target_kind");
+  }
+  columns.push("version");
+  noted.push(isHandoff ? "version" : "toUInt128(version)");
+  return `(${columns.join(", ")}) IN
+    (SELECT ${noted.join(", ")} FROM ${keys} WHERE run_id = {run:String} AND kind = {table:String})`;
+};
+
+/** @param deps.session of the user for jobs */
+export const createWrongRows = (deps: {
+  readonly session: Session;
+  readonly runUpload: RunUpload;
+}): WrongRows => {
+  const { runUpload } = deps;
+  const session = deps.session.with({
+    timeoutMs: 3_600_000,
+    settings: {
+      async_insert: 0,
+      // Allows subqueries in mutations. They read the keys of a run, which do not change.
+      allow_nondeterministic_mutations: 1,
+      // 2: wait for all replicas.
+      mutations_sync: "2",
+      lightweight_deletes_sync: "2",
+    },
+  });
+  const { local, system } = session.names;
+  const keys = createJobKeys({ session });
+
+  const isDeleting = async (signal: AbortSignal): Promise<boolean> => {
+    const [row] = await session.rows<{ n: string }>(
+      "replace.mutations",
+      `SELECT toString(count()) AS n FROM ${system("mutations")}
+        WHERE database = currentDatabase() AND NOT is_done AND table IN {tables:Array(String)}
+          AND (position(command, 'DELETE') > 0 OR position(command, '_row_exists') > 0)`,
+      { parameters: { tables: RECORD_TABLES.map(local) }, signal },
+    );
+    return Number(row?.n) > 0;
+  };
+
+  /** Ids of the partitions of the noted rows; one `undefined`: the whole table. */
+  const partitionsOf = async (
+    run: string,
+    table: RecordTable,
+    signal: AbortSignal,
+  ): Promise<readonly (string | undefined)[]> => {
+    const found = await session.rows<{ month: number }>(
+      "replace.partitions",
+      `SELECT DISTINCT toYYYYMM(date_created) AS month FROM job_keys
+        WHERE run_id = {run:String} AND kind = {table:String} LIMIT ${MAX_PARTITIONS + 1}`,
+      { parameters: { run, table }, signal },
+    );
+    if (found.length === 0) return [];
+    if (TABLE_FACTS[table].keyDate === null || found.length > MAX_PARTITIONS) return [undefined];
+    return found.map(({ month }) => String(month));
+  };
+
+  return {
+    async untilNoDeletion(signal) {
+      const until = performance.now() + DEADLINE_MS;
+      while (await isDeleting(signal)) {
+        if (performance.now() > until)
+          throw new ServiceError("deletion_under_way", "ClickHouse deletes other rows", { retryable: true });
+        await sleep(ASK_EVERY_MS, undefined, { signal });
+      }
+    },
+    async note(run, wrong, signal) {
+      for (let at = 0; at < wrong.length; at += KEYS_IN_INSERT) {
+        const rows = wrong.slice(at, at + KEYS_IN_INSERT).map(({ clientId, id, row }) => ({
+          run_id: run,
+          kind: row.table,
+          client_id: clientId,
+          id,
+          date_created: formatTimestampZ(row.date),
+          target: row.target,
+          target_kind: row.targetKind,
+          version: String(row.version),
+        }));
+        await session.insert("replace.note", { table: "job_keys", rows }, { signal });
+      }
+    },
+    async erase(run, signal) {
+      for (const table of RECORD_TABLES) {
+        for (const partition of await partitionsOf(run, table, signal)) {
+          signal.throwIfAborted();
+          const condition = removalCondition(table, local("job_keys"));
+          const query = hidingStatement(table, session.names, condition, partition);
+          await session.commandEverywhere("replace.delete", query, { parameters: { run, table }, signal });
+        }
+      }
+    },
+    async end(run, signal) {
+      const source = `SELECT client_id, ${KIND_OF_TABLE} AS kind, id, date_created FROM job_keys AS k
+        WHERE run_id = {run:String} AND k.kind IN (${TOLD_NAMES})`;
+      const told = { name: "replace.tell", source, parameters: { run }, signal } as const;
+      await runUpload((upload) => noteDeleted(session, told, upload), signal);
+      await keys.forget(run);
+    },
+    list: async () => {
+      const runs = await session.rows<{ run: string }>(
+        "replace.runs",
+        "SELECT DISTINCT run_id AS run FROM job_keys WHERE startsWith(run_id, {prefix:String})",
+        { parameters: { prefix: BACKFILL_RUN } },
+      );
+      return runs.map(({ run }) => run);
+    },
+  };
+};

@@ -1,0 +1,72 @@
+import { type BackfillCounts } from "@conversation-export/queue";
+import { ServiceError } from "@conversation-export/runtime";
+import { type BackfillRuns, hashRanges, type WrongRows } from "@conversation-export/warehouse";
+import { addUp, emptyCounts } from "./backfill-counts.ts";
+import type { CorrectRecords, RunFacts } from "./correct-records.ts";
+
+const ROUNDS = 3;
+
+/**
+ * Deletes the wrong rows of the records that were marked in a run. Compares these again first, so that no row
+ * is deleted on account of one that is gone meanwhile; nobody else may delete rows while it runs. Where a
+ * merge may have dropped a right row below a wrong one, the record is compared once more and the row written
+ * again: readers may miss it for that long.
+ *
+ * @param onEvents called with the number of events that were read
+ * @returns the rows that were deleted or written
+ * @throws ServiceError `backfill_unsettled`, retryable, when wrong rows come back; `deletion_under_way`;
+ *   WarehouseError
+ */
+export type DeleteWrong = (
+  run: string,
+  options: { readonly signal: AbortSignal; onEvents(read: number): void },
+) => Promise<BackfillCounts>;
+
+export const createDeleteWrong = (deps: {
+  readonly runs: BackfillRuns;
+  readonly wrong: WrongRows;
+  readonly correct: CorrectRecords;
+  /** Reads the facts of a run whose rows are read after it. */
+  readonly factsOf: (run: string, signal: AbortSignal) => Promise<RunFacts>;
+  /** Records that are compared at a time. */
+  readonly size: number;
+}): DeleteWrong => {
+  const { runs, wrong, correct, factsOf, size } = deps;
+  return async (run, { signal, onEvents }) => {
+    const all: BackfillCounts[] = [];
+    let last = run;
+    for (let round = 1; ; round += 1) {
+      const again = `${run}/${round}`;
+      const records = await runs.countMarked(last, signal);
+      if (records === 0) return addUp(all);
+      if (round > ROUNDS)
+        throw new ServiceError("backfill_unsettled", "wrong rows came back while they were replaced", {
+          retryable: true,
+        });
+      // Of an attempt that died.
+      await wrong.end(again, signal);
+      await runs.forget(again);
+      await wrong.untilNoDeletion(signal);
+      const facts = await factsOf(again, signal);
+      await runs.beginMarked(again, last, records, signal);
+      for (const range of hashRanges(Math.ceil(records / size))) {
+        const { rows } = await correct(facts, range, {
+          dryRun: false,
+          signal,
+          onEvents,
+          onWritten: async ({ remove, different }) => {
+            await wrong.note(again, remove, signal);
+            const unsure = different.filter(
+              ({ hasWrong, isOutranked }) => isOutranked || (round > 1 && hasWrong),
+            );
+            await runs.mark(again, unsure, signal);
+          },
+        });
+        all.push({ ...emptyCounts(), rows });
+      }
+      await wrong.erase(again, signal);
+      await wrong.end(again, signal);
+      last = again;
+    }
+  };
+};

@@ -1,0 +1,146 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { END_OF_TIME, EVENT_TYPES, type EventType, type Micros } from "@conversation-export/domain";
+import type { BackfillCounts, BackfillData, Exclusive, JobContext } from "@conversation-export/queue";
+import { ServiceError } from "@conversation-export/runtime";
+import {
+  BACKFILL_RUN,
+  type BackfillRuns,
+  type LandingStore,
+  type SettledReader,
+  type WrongRows,
+} from "@conversation-export/warehouse";
+import { ROWS } from "../process/locks.ts";
+import { emptyCounts } from "./backfill-counts.ts";
+import type { CorrectRecords, RunFacts } from "./correct-records.ts";
+import { createDeleteWrong } from "./delete-wrong.ts";
+import type { Plan } from "./judge-record.ts";
+import { type LandingPart, partsOf, selectionsOf } from "./landing-parts.ts";
+
+/** How long a writer may take to write what it has landed before it is not waited for. */
+const SETTLED_WITHIN_MS = 60_000;
+const ASK_EVERY_MS = 500;
+
+/** The steps of a backfill from the landing table. */
+export type LandingBackfill = {
+  split(context: JobContext<BackfillData>): Promise<LandingPart[]>;
+  runPart(context: JobContext<unknown>, part: LandingPart, dryRun: boolean): Promise<BackfillCounts>;
+  /**
+   * Counts the records of the window that landing does not hold any more.
+   *
+   * @param since from when on it was complete when the run began; undefined: there was no part
+   */
+  uncovered(
+    context: JobContext<BackfillData>,
+    since: Micros | null | undefined,
+  ): Promise<{ readonly before: Micros; readonly records: number } | null>;
+  /** Deletes the wrong rows that the parts of a run have found, and removes the run. */
+  finish(context: JobContext<unknown>, run: string, dryRun: boolean): Promise<BackfillCounts>;
+};
+
+/** Id of the job that began a run. */
+const jobOf = (run: string): string => run.slice(BACKFILL_RUN.length).replace(/\/[0-9a-f-]{36}(\/\d+)?$/, "");
+
+export const createLandingBackfill = (deps: {
+  readonly runs: BackfillRuns;
+  readonly wrong: WrongRows;
+  readonly landing: Pick<LandingStore, "coverage">;
+  readonly settled: SettledReader;
+  readonly correct: CorrectRecords;
+  readonly exclusive: Pick<Exclusive, "run">;
+  /** Whether a job may go on, or be made to go on. */
+  readonly isAlive: (job: string) => Promise<boolean>;
+  /** The type of the events of a topic. */
+  readonly typeOf: (topic: string) => EventType | undefined;
+  /** How much later than its arrival an event may claim to be. */
+  readonly maxTimeAheadMs: number;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  readonly partEvents: number;
+}): LandingBackfill => {
+  const { runs, wrong, landing, settled, correct, exclusive, isAlive, typeOf, now, partEvents } = deps;
+
+  /** Resolves to an instant before which all that has landed is stored. */
+  const settledUntil = async (signal: AbortSignal): Promise<Micros> => {
+    const begun = now();
+    for (;;) {
+      const { until } = await settled.load();
+      if (until >= begun * 1_000 || now() > begun + SETTLED_WITHIN_MS) return until;
+      await sleep(ASK_EVERY_MS, undefined, { signal });
+    }
+  };
+  const factsOf = async (run: string, signal: AbortSignal): Promise<RunFacts> => ({
+    run,
+    coverage: await landing.coverage(signal),
+    settledUntil: await settledUntil(signal),
+  });
+  const deleteWrong = createDeleteWrong({ runs, wrong, correct, factsOf, size: partEvents });
+
+  /** Removes what jobs left that will not go on. */
+  const sweep = async (signal: AbortSignal): Promise<void> => {
+    for (const run of await wrong.list()) if (!(await isAlive(jobOf(run)))) await wrong.end(run, signal);
+    for (const run of await runs.list()) if (!(await isAlive(jobOf(run)))) await runs.forget(run);
+  };
+
+  const readTo = ({ progress }: JobContext<unknown>, note?: string) => {
+    let done = 0;
+    return (read: number): void => {
+      done += read;
+      const told = { done, total: null, unit: "events" };
+      void progress(note === undefined ? told : { ...told, note }).catch(() => {});
+    };
+  };
+
+  return {
+    async split({ id, data, signal }) {
+      await sweep(signal);
+      // An attempt that died may still write to its own run.
+      const run = `${BACKFILL_RUN}${id}/${randomUUID()}`;
+      const selections = selectionsOf(data, deps.maxTimeAheadMs);
+      const facts = await factsOf(run, signal);
+      let events = 0;
+      for (const selection of selections) events += await runs.count(selection, signal);
+      if (events === 0) return [];
+      await runs.begin(run, selections, events, signal);
+      return partsOf(facts, events, partEvents);
+    },
+    async runPart(context, { run, coverage, settledUntil: until, from, to }, dryRun) {
+      const { signal } = context;
+      if (!(await runs.exists(run, signal)))
+        throw new ServiceError("backfill_rows_gone", "what the job has read is gone: start a new one");
+      const facts = { run, coverage, settledUntil: until };
+      const onEvents = readTo(context);
+      const onWritten = async ({ different }: Plan): Promise<void> => {
+        const wrongOnes = different.filter(({ hasWrong }) => hasWrong);
+        if (!dryRun) await runs.mark(run, wrongOnes, signal);
+      };
+      const counts = await correct(facts, { from, to }, { dryRun, signal, onEvents, onWritten });
+      // What a part finds wrong is deleted, and counted, at the end of the job.
+      return dryRun ? counts : { ...counts, rows: { ...counts.rows, deleted: emptyCounts().rows.deleted } };
+    },
+    async uncovered({ data, signal }, known) {
+      // Everything that landing holds is always covered.
+      if (data.window === null) return null;
+      const since = known === undefined ? (await landing.coverage(signal))?.since : known;
+      const before = since ?? END_OF_TIME;
+      let records = 0;
+      for (const selection of selectionsOf(data, deps.maxTimeAheadMs)) {
+        const { range } = selection;
+        const types = range.by === "offsets" ? [typeOf(range.topic)] : EVENT_TYPES;
+        for (const type of types)
+          if (type !== undefined) records += await runs.countOlder(type, selection, before, signal);
+      }
+      return records === 0 ? null : { before, records };
+    },
+    async finish(context, run, dryRun) {
+      const onEvents = readTo(context, "deletes wrong rows");
+      const counts = dryRun
+        ? emptyCounts()
+        : await exclusive.run(ROWS, context.signal, (signal) => deleteWrong(run, { signal, onEvents }));
+      // Also those of attempts to begin that died.
+      const own = `${BACKFILL_RUN}${context.id}/`;
+      for (const one of await runs.list()) if (one.startsWith(own)) await runs.forget(one);
+      return counts;
+    },
+  };
+};
