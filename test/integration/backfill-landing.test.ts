@@ -544,7 +544,7 @@ test("an attempt that dies after its deletion is continued, and readers of chang
   await expect(dying.finish(context, run, false)).rejects.toThrow("died");
   await backfill.finish(context, run, false);
   expect(await shown()).toMatchObject(expected(folded));
-  expect(Number(await warehouse.sql("SELECT count() FROM changes WHERE deleted"))).toBeGreaterThan(10);
+  expect(Number(await warehouse.sql("SELECT count() FROM changes WHERE deleted"))).toBeGreaterThan(0);
   await expectNothingLeft();
   // A part that comes too late finds nothing and says so.
   const [part] = parts;

@@ -1,5 +1,10 @@
 import { audited } from "../audit/audited.ts";
-import { type BackfillData, type BackfillWindow, backfillJob } from "@conversation-export/queue";
+import {
+  type BackfillData,
+  type BackfillResult,
+  type BackfillWindow,
+  backfillJob,
+} from "@conversation-export/queue";
 import { type Command, Option } from "commander";
 import { clientId, instant, offsetRange, type OffsetRange, topicName, wholeNumber } from "./arguments.ts";
 import type { CommandDeps, JsonOption } from "./command-deps.ts";
@@ -102,6 +107,16 @@ const requirePlaces = async ({ window, source }: BackfillData): Promise<void> =>
   throw wrong(`${topic} has ${there.length} partitions, numbered from 0; there is no partition ${numbers}`);
 };
 
+/** @throws CommandError when landing did not hold the whole window. */
+export const refuseUncovered = ({ uncovered }: BackfillResult): null => {
+  if (uncovered === null) return null;
+  const { before, records } = uncovered;
+  throw new CommandError(
+    `the landing table does not hold all of the window: ${records} records that were uploaded before ${before} are as they were. Compute them from the bus or from files (--source)`,
+    { exitCode: EXIT.partly },
+  );
+};
+
 /** Adds the command `backfill`. */
 export const addBackfillCommand = (program: Command, deps: CommandDeps): void => {
   program
@@ -172,6 +187,6 @@ Examples:
       }
       await requirePlaces(data);
       await warnUnlessRegistered(options.client, deps);
-      return audited(command, deps, () => startJob(backfillJob, data, options, deps));
+      return audited(command, deps, () => startJob(backfillJob, data, options, deps, refuseUncovered));
     });
 };

@@ -7,6 +7,8 @@ export const EXIT = {
   usage: 2,
   /** ClickHouse, Kafka or Redis does not answer. */
   away: 3,
+  /** The job ended, but its source did not hold all that it was asked for. */
+  partly: 4,
   /** Ctrl-C while a job was followed; the job continues. */
   detached: 130,
 } as const;
