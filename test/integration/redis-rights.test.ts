@@ -7,6 +7,7 @@ import {
   createRedis,
   createSchedules,
   createSharedSlots,
+  createKeyUses,
   createWriterLeases,
   erasureJob,
   erasureJobId,
@@ -85,6 +86,10 @@ it("lets export-api limit, remember and add erasures, and add no other job", asy
   expect(await redisCommand(stack.redis.url, "KEYS conversation-export:backfill*")).toBe("*0");
   expect(await redisCommand(stack.redis.url, "KEYS conversation-export:retention*")).toBe("*0");
   await expect(createWriterLeases({ redis, leaseMs: 1_000 }).list()).rejects.toThrow("NOPERM");
+
+  await createKeyUses({ redis }).note(new Map([["key_1", 1]]));
+  await createKeyUses({ redis }).note(new Map([["key_1", 2]]));
+  expect([...(await createKeyUses({ redis: await redisOf("ops") }).list())]).toEqual([["key_1", 2]]);
 });
 
 it("lets ingest hold its lease and do nothing else", async () => {

@@ -11,6 +11,7 @@ export {
 } from "./contract/backfill-job.ts";
 export { createExclusive, type Exclusive } from "./leases/exclusive.ts";
 export { type Claim, createIdempotencyStore, type IdempotencyStore } from "./limits/idempotency-store.ts";
+export { createKeyUses, type KeyUses } from "./limits/key-uses.ts";
 export { createJobBoard } from "./jobs/job-board.ts";
 export { createJobClient, type JobClient } from "./jobs/job-client.ts";
 export { createSchedules, type Schedule, schedule } from "./jobs/job-schedules.ts";

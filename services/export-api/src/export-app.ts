@@ -27,6 +27,7 @@ import { createAddressOf } from "./http/service-address.ts";
 import { registerDocument, registerReference } from "./openapi/reference-page.ts";
 import type { Slots } from "./admission/slots.ts";
 import type { Streams } from "./admission/streams.ts";
+import type { UsedKeys } from "./admission/used-keys.ts";
 import { createSmsTrigger, type SmsTriggerDeps } from "./operations/sms-trigger.ts";
 import type { ReadSettled } from "./page/settled.ts";
 import type { ReadWatermark } from "./page/watermark.ts";
@@ -36,6 +37,7 @@ export type ExportAppDeps = {
   readonly rateLimit: RateLimit;
   readonly authThrottle: AuthThrottle;
   readonly knownKeys: KnownKeys;
+  readonly usedKeys: Pick<UsedKeys, "use">;
   readonly slots: Readonly<Record<"page" | "body", Slots>>;
   readonly streams: Streams;
   readonly watermark: ReadWatermark;
@@ -80,6 +82,7 @@ export const createExportApp = (deps: ExportAppDeps): FastifyInstance => {
   const admit = createAdmission({
     authenticate,
     authThrottle: deps.authThrottle,
+    usedKeys: deps.usedKeys,
     rateLimit: deps.rateLimit,
     slots: deps.slots,
     streams: deps.streams,

@@ -2,6 +2,7 @@ import { createProducer } from "@conversation-export/bus";
 import {
   createIdempotencyStore,
   createJobClient,
+  createKeyUses,
   createRateLimiter,
   createRedis,
   createSharedSlots,
@@ -33,6 +34,7 @@ import { createListener } from "./http/listener.ts";
 import { createRateLimit, createRateLimitMetrics } from "./admission/rate-limit.ts";
 import { createSlots } from "./admission/slots.ts";
 import { createStreams } from "./admission/streams.ts";
+import { createUsedKeys } from "./admission/used-keys.ts";
 import { createTriggerPublisher } from "./operations/sms-trigger-publisher.ts";
 import { createSettledCache } from "./page/settled.ts";
 import { createWatermarkCache } from "./page/watermark.ts";
@@ -44,6 +46,8 @@ const SPARE_CONNECTIONS = 16;
 const INTAKE_CONNECTIONS = 8;
 /** About 4 MB of hashes; further keys count as unknown until a look-up has found them. */
 const MAX_KNOWN_KEYS = 50_000;
+/** How exact the last use of a key is. */
+const USED_KEYS_PAUSE_MS = 60_000;
 const KNOWN_KEYS_PAUSE_MS = 5_000;
 const WATERMARK_MAX_AGE_MS = 2_000;
 const SETTLED_MAX_AGE_MS = 1_000;
@@ -92,6 +96,9 @@ const knownKeys = createKnownKeys({
   onLoad: (result) => metrics.keyLoads.inc({ result }),
 });
 const loadingKeys = createLoop({ turn: knownKeys.refresh, pauseMs: KNOWN_KEYS_PAUSE_MS, pauseFirst: true });
+const redis = createRedis({ ...config.redis, log });
+const usedKeys = createUsedKeys({ store: createKeyUses({ redis }), now: Date.now, log });
+const savingUses = createLoop({ turn: usedKeys.save, pauseMs: USED_KEYS_PAUSE_MS, pauseFirst: true });
 const watermarks = createWatermarkReader({ session: lookups });
 const settled = createSettledReader({ session: lookups });
 const campaigns = createCampaignStore({ session: lookups, now: Date.now });
@@ -100,7 +107,6 @@ const requests = createRequestStore({
   now: Date.now,
   idSecret: config.cursorSecret,
 });
-const redis = createRedis({ ...config.redis, log });
 // A request is answered with 503 at once while Redis is away.
 const jobs = createJobClient({ ...config.redis, log, connectWithinMs: 0 });
 const publisher = createTriggerPublisher({
@@ -123,6 +129,7 @@ const app = createExportApp({
     onFailure: (result) => metrics.authFailures.inc({ result }),
   }),
   knownKeys,
+  usedKeys,
   slots,
   streams: createStreams({
     slots: createSharedSlots({
@@ -222,6 +229,14 @@ run({
         loadingKeys.start();
       },
       stop: () => loadingKeys.stop(),
+    },
+    {
+      name: "key uses",
+      start: async () => savingUses.start(),
+      stop: async () => {
+        await savingUses.stop();
+        await usedKeys.save();
+      },
     },
     { name: "http", start: () => listener.start(), stop: () => listener.stop() },
   ],

@@ -93,6 +93,10 @@ export const readBusConfig = (env: Environment = process.env): BusConfig => {
  */
 export const readQueueConfig = (env: Environment = process.env): RedisServer => serverSettings.redis(env);
 
+/** The same, or null where `REDIS_URL` is not set, for what is only told besides. */
+export const readOptionalQueueConfig = (env: Environment = process.env): RedisServer | null =>
+  (env["REDIS_URL"] ?? "") === "" ? null : readQueueConfig(env);
+
 const operator = variable(
   "OPERATOR",
   z

@@ -10,6 +10,7 @@ import type { RateLimit } from "./rate-limit.ts";
 import { linesTypeOf } from "../page/lines-type.ts";
 import type { Slots } from "./slots.ts";
 import type { Streams } from "./streams.ts";
+import type { UsedKeys } from "./used-keys.ts";
 
 /** A signal that aborts when the response closes before its end. */
 const closeSignal = (response: ServerResponse): AbortSignal => {
@@ -25,18 +26,20 @@ const closeSignal = (response: ServerResponse): AbortSignal => {
 export const createAdmission = (deps: {
   readonly authenticate: Authenticate;
   readonly authThrottle: AuthThrottle;
+  readonly usedKeys: Pick<UsedKeys, "use">;
   readonly rateLimit: RateLimit;
   readonly slots: Readonly<Record<Endpoint["slot"], Slots>>;
   readonly streams: Streams;
   readonly metrics: ExportMetrics;
 }) => {
-  const { authenticate, authThrottle, rateLimit, slots, streams, metrics } = deps;
+  const { authenticate, authThrottle, usedKeys, rateLimit, slots, streams, metrics } = deps;
 
   const serve = async (endpoint: Endpoint, request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     if (endpoint.headers !== undefined) reply.headers(endpoint.headers(request));
     const client = await inSpan("authenticate", {}, () => authenticate(request.headers, request.ip));
     request.facts.clientId = client.clientId;
     request.facts.keyId = client.keyId;
+    usedKeys.use(client.keyId);
     if (!client.scopes.includes(endpoint.scope)) {
       authThrottle.failed(request.ip);
       throw notAuthorized(endpoint.scope);

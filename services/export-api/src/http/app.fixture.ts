@@ -219,6 +219,7 @@ export const createTestApp = (reader: Reader, overrides: Partial<ExportAppDeps> 
     rateLimit: { admit: () => Promise.resolve() },
     authThrottle: createAuthThrottle({ windows: [] }),
     knownKeys: createKnownKeys({ load: unused, log }),
+    usedKeys: { use: () => undefined },
     slots,
     streams: { begin: () => Promise.resolve(() => undefined) },
     settled: () => Promise.resolve({ until: Date.now() * 1000, watermark: WATERMARK }),

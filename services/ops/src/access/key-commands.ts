@@ -1,8 +1,12 @@
 import { audited } from "../audit/audited.ts";
+import { createKeyUses } from "@conversation-export/queue";
 import { SCOPES } from "@conversation-export/warehouse";
 import type { Command } from "commander";
 import { clientId, future, labelText, listOf, secretName } from "../commands/arguments.ts";
 import type { CommandDeps, JsonOption } from "../commands/command-deps.ts";
+import { readOptionalQueueConfig } from "../config.ts";
+import { withRedis } from "../connect/connections.ts";
+import { explain } from "../explain/explain.ts";
 import { withClientStore } from "./client-store.ts";
 import { createKeys } from "./keys.ts";
 
@@ -17,8 +21,18 @@ type CreateOptions = {
 
 /** Adds the command `keys`. */
 export const addKeyCommands = (program: Command, deps: CommandDeps): void => {
+  const lastUses = async () => {
+    const redis = readOptionalQueueConfig();
+    if (redis === null) return null;
+    try {
+      return await withRedis(redis, (one) => createKeyUses({ redis: one }).list());
+    } catch (error) {
+      deps.say(`warning: nobody tells when keys were used: ${explain(error) ?? String(error)}`);
+      return null;
+    }
+  };
   const withKeys = (work: (keys: ReturnType<typeof createKeys>) => Promise<void>) =>
-    withClientStore(deps, (store) => work(createKeys({ ...deps, store })));
+    withClientStore(deps, (store) => work(createKeys({ ...deps, store, lastUses })));
 
   const keys = program
     .command("keys")

@@ -32,8 +32,14 @@ export type Keys = {
  *
  * @throws CommandError for an unknown or deleted client, or a key that cannot be revoked.
  */
-export const createKeys = (deps: { store: ClientStore; print: Print; now: () => Date }): Keys => {
-  const { store, print, now } = deps;
+export const createKeys = (deps: {
+  store: ClientStore;
+  /** ms since the epoch by key id; null: nobody can tell. */
+  lastUses: () => Promise<ReadonlyMap<string, number> | null>;
+  print: Print;
+  now: () => Date;
+}): Keys => {
+  const { store, lastUses, print, now } = deps;
 
   const requireClient = async (clientId: string): Promise<void> => {
     const client = await store.findClient(clientId);
@@ -77,6 +83,11 @@ export const createKeys = (deps: { store: ClientStore; print: Print; now: () => 
           `there is no client ${clientId}: \`export-ops clients list\` shows those that exist`,
         );
       }
+      const uses = await lastUses();
+      const usedAt = (keyId: string): string | null => {
+        const ms = uses?.get(keyId);
+        return ms === undefined ? null : new Date(ms).toISOString();
+      };
       const keys = (await store.listKeys(clientId)).map((key) => ({
         key_id: key.keyId,
         client_id: key.clientId,
@@ -86,6 +97,7 @@ export const createKeys = (deps: { store: ClientStore; print: Print; now: () => 
         created_at: key.createdAt,
         age_days: Math.floor((now().getTime() - Date.parse(key.createdAt)) / DAY_MS),
         expires_at: key.expiresAt,
+        ...(uses !== null && { last_used_at: usedAt(key.keyId) }),
       }));
       if (json) return print(renderJson(keys));
       const rows = keys.map((key) => [
@@ -96,9 +108,11 @@ export const createKeys = (deps: { store: ClientStore; print: Print; now: () => 
         key.created_at,
         `${key.age_days} days`,
         key.expires_at ?? "-",
+        usedAt(key.key_id) ?? (uses === null ? "?" : "-"),
         key.label,
       ]);
-      print(renderTable(["KEY", "CLIENT", "STATE", "SCOPES", "CREATED", "AGE", "EXPIRES", "LABEL"], rows));
+      const header = ["KEY", "CLIENT", "STATE", "SCOPES", "CREATED", "AGE", "EXPIRES", "LAST USED", "LABEL"];
+      print(renderTable(header, rows));
     },
     revoke: async (keyId, json) => {
       if (!(await store.revokeKey(keyId))) {

@@ -5,7 +5,7 @@ import {
   type PartitionLag,
   type RangeReader,
 } from "@conversation-export/bus";
-import { createJobClient, type JobClient } from "@conversation-export/queue";
+import { createJobClient, createRedis, type JobClient, type Redis } from "@conversation-export/queue";
 import {
   type ClickhouseServer,
   createLogger,
@@ -37,6 +37,7 @@ import { addressOf, speakTls, whyUnreachable } from "./reachable.ts";
 const BUS_TIMEOUT_MS = 10_000;
 /** How long ClickHouse may take to answer a ping; later queries may take longer. */
 const CLICKHOUSE_TIMEOUT_MS = 7_000;
+const REDIS_TIMEOUT_MS = 5_000;
 const HTTP_PORT = 80;
 const LAG_DEADLINE_MS = 5_000;
 
@@ -154,6 +155,26 @@ export const withJobClient = async <T>(
     throw await explainRedis(error, server);
   } finally {
     await jobs.stop();
+  }
+};
+
+/**
+ * Runs the work with a connection to Redis.
+ *
+ * @throws CommandError when Redis does not answer.
+ */
+export const withRedis = async <T>(server: RedisServer, work: (redis: Redis) => Promise<T>): Promise<T> => {
+  await requireRedis(server);
+  const redis = createRedis({ ...server, log: silentLog() });
+  try {
+    await within(redis.start(), REDIS_TIMEOUT_MS, () => {
+      throw redisAway(server);
+    });
+    return await work(redis);
+  } catch (error) {
+    throw await explainRedis(error, server);
+  } finally {
+    await redis.stop();
   }
 };
 

@@ -1,14 +1,13 @@
 import {
-  createRedis,
   createWriterLeases,
   JOB_NAMES,
   type JobClient,
   type JobView,
   type WriterList,
 } from "@conversation-export/queue";
-import { type RedisServer, within } from "@conversation-export/runtime";
-import { silentLog, withJobClient } from "../connect/connections.ts";
-import { redisAway, redisPlace } from "../explain/explain.ts";
+import type { RedisServer } from "@conversation-export/runtime";
+import { withJobClient, withRedis } from "../connect/connections.ts";
+import { redisPlace } from "../explain/explain.ts";
 import { wasAskedWrongly } from "../jobs/job-failure.ts";
 import { attempt, type Finding, type Findings, findingsOf } from "./finding.ts";
 
@@ -17,7 +16,6 @@ const { ok, warning, problem, skipped } = findingsOf(AREA);
 
 /** A schedule later than this means that no process runs it. */
 const LATE_MS = 60_000;
-const CONNECT_MS = 5_000;
 const MOST_FAILED = 200;
 
 const serverFindings = async (jobs: JobClient, host: string): Promise<Findings> => {
@@ -87,17 +85,8 @@ export const failedFinding = (failed: readonly Pick<JobView, "name" | "reason">[
   return warning(name, `${counts.join(", ")}${most}`, advice.join("; "));
 };
 
-const listWriters = async (server: RedisServer): Promise<WriterList> => {
-  const redis = createRedis({ ...server, log: silentLog() });
-  try {
-    await within(redis.start(), CONNECT_MS, () => {
-      throw redisAway(server);
-    });
-    return await createWriterLeases({ redis }).list();
-  } finally {
-    await redis.stop();
-  }
-};
+const listWriters = (server: RedisServer): Promise<WriterList> =>
+  withRedis(server, (redis) => createWriterLeases({ redis }).list());
 
 /** Lists the processes that may write. An erasure waits until each has confirmed it. */
 export const writerFindings = ({ leases, generation }: WriterList): Findings => {
