@@ -193,6 +193,11 @@ it("shows the queues to who knows the password, changes nothing; without one mea
   );
   expect(queues.filter(({ readOnlyMode }) => !readOnlyMode)).toEqual([]);
   expect((await jobs.get("/board/api/queues/erasure/pause", { ...right, method: "PUT" })).status).toBe(405);
+  const guesses = Array.from({ length: 30 }, (_, at) => basic("operator", `wrong ${at}`));
+  const answers = await Promise.all(guesses.map((guess) => jobs.get("/board/api/queues", guess)));
+  expect(answers.filter(({ status }) => status === 401)).toHaveLength(18);
+  expect(answers.filter(({ status }) => status === 429)).toHaveLength(12);
+  expect((await jobs.get("/board/api/queues", right)).status).toBe(429);
 
   await untilReady(closed, 200);
   expect((await closed.get("/board", right)).status).toBe(404);
