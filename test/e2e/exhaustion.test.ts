@@ -21,7 +21,7 @@ const SUPPRESSIONS = bySize(4_200_000, 16_000_000);
 const SUPPRESSIONS_HELD = bySize(900_000, 4_500_000);
 /** Open requests of a hundred ids of 256 characters. */
 const LARGE_REQUESTS = bySize(200, 1_502);
-const LOUD_RECORDS = bySize(20_000, 400_000);
+const LOUD_RECORDS = bySize(20_000, 100_000);
 const NEIGHBOURS = 10;
 const STREAMS = 4;
 /** As many as one client may have at a time. */
