@@ -156,7 +156,6 @@ describe("jobs on two shards", () => {
     const windows = { UPLOAD_WINDOW_SECONDS: "1", UPLOAD_WINDOW_GRACE_SECONDS: "0" };
     await system.service("jobs", {
       ...windows,
-      COMPACT_QUIET_SECONDS: "1",
       WINDOWS_INTERVAL_SECONDS: "1",
       COMPACT_INTERVAL_SECONDS: "0",
     });

@@ -55,7 +55,6 @@ const JOBS = {
   JOB_LOCK_MS: "2000",
   WRITER_LEASE_MS: String(LEASE_MS),
   BACKFILL_PART_EVENTS: bySize("2000", "10000"),
-  COMPACT_QUIET_SECONDS: "1",
   ...Object.fromEntries(
     ["WINDOWS", "COMPACT", "ERASURE", "RETENTION", "RECONCILE"].map((name) => [
       `${name}_INTERVAL_SECONDS`,

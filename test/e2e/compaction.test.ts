@@ -14,7 +14,10 @@ import { closeAllWindows, keepParts, quantile, walkWindow } from "../system/comp
 import { createDelivery } from "../system/deliver.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import type { ServiceProcess } from "../system/service-process.ts";
+import { startStatementGate } from "../faults/statement-gate.ts";
 import { startSystem, type System } from "../system/system.ts";
+import { readMetric } from "../system/metrics-text.ts";
+import { redisCommand } from "../system/redis-command.ts";
 import { until } from "../system/until.ts";
 import { runSql } from "../system/warehouse-sql.ts";
 import { createSample } from "../sample/index.ts";
@@ -28,9 +31,10 @@ const DEADLINE = bySize(120_000, 1_800_000);
 const GROUP = "conversation-export-ingest";
 const DAY = 86_400_000_000;
 
+const LEASE_MS = 2_000;
 const JOBS_ENV = {
   JOB_LOCK_MS: "2000",
-  COMPACT_QUIET_SECONDS: "1",
+  WRITER_LEASE_MS: String(LEASE_MS),
   ...Object.fromEntries(
     ["WINDOWS", "COMPACT", "ERASURE", "RETENTION", "RECONCILE"].map((name) => [
       `${name}_INTERVAL_SECONDS`,
@@ -82,7 +86,7 @@ const resultOf = (view: JobView): CompactResult => {
 };
 
 it(
-  "makes one part of many while pages are read and records come in, also when its worker is killed",
+  "removes superseded entries while pages are read and records come in, also when its worker is killed",
   async () => {
     const seed = seedOfRun("compaction");
     await keepParts(system.stack.clickhouse.url("migrator"), [
@@ -134,7 +138,7 @@ it(
     const reading = Promise.all(Array.from({ length: bySize(1, 2) }, readOn));
     // The first failure is the cause of the others.
     reading.catch(() => {});
-    await system.service("ingest");
+    await system.service("ingest", { WRITER_LEASE_MS: String(LEASE_MS) });
     const sending = createDelivery(system).send(
       createSample({
         seed,
@@ -160,7 +164,7 @@ it(
       await jobs.kill("SIGKILL");
       jobs = await system.service("jobs", JOBS_ENV);
     }
-    const result = resultOf(await endOf("first"));
+    resultOf(await endOf("first"));
     await sending;
     await system.caughtUp(GROUP, DEADLINE);
     // At least one walk has begun after the compaction.
@@ -170,21 +174,10 @@ it(
     await reading;
 
     expect(differences).toEqual([]);
-    expect(await partsOf("conversations")).toBe("1");
-    expect(await partsOf("conversation_updates")).toBe("1");
-    expect(await partsOf("handoffs")).toBe("1");
-    for (const { outcome, compared, rowsAfter } of result.partitions.filter(
-      (each) => each.outcome === "merged",
-    ))
-      expect({ outcome, compared }).toEqual({ outcome: "merged", compared: rowsAfter });
     expect(await sql("SELECT count() FROM conversation_updates WHERE client_id = 'bench'")).toBe(
       String(CONVERSATIONS),
     );
     expect(await sql("SELECT DISTINCT state FROM upload_windows FINAL")).toBe("compacted");
-    expect(await sql("SELECT count() FROM upload_windows FINAL WHERE notEmpty(pending)")).toBe("0");
-    expect(await sql("SELECT count() FROM compaction_keys")).toBe("0");
-    expect(await sql("SELECT count() FROM compaction_checks")).toBe("0");
-
     const timesAfter: number[] = [];
     await walkWindow(window("created"), key, (ms) => timesAfter.push(ms));
     const inMs = (values: readonly number[], share: number): string => quantile(values, share).toFixed(0);
@@ -195,7 +188,65 @@ it(
 
     // A second run has nothing to do.
     await addCompaction("second");
-    expect(resultOf(await endOf("second"))).toMatchObject({ windows: 0, partitions: [] });
+    expect(resultOf(await endOf("second"))).toMatchObject({ windows: 0, supersededUpdates: 0 });
+    await jobs.kill("SIGTERM");
+  },
+  2 * DEADLINE,
+);
+
+it.each([
+  { what: "and another has taken over", client: "late", flush: false },
+  { what: "and Redis has been emptied", client: "flushed", flush: true },
+])(
+  "leaves no superseded entry when its worker was paused past its lock, $what",
+  async ({ client, flush }) => {
+    const conversations = 300;
+    const url = system.stack.clickhouse.url("migrator");
+    await fillWindow(url, { client, conversations, exports: 2, blockRows: 1_000 }, () => {});
+    await closeAllWindows(system.stack.clickhouse.url("jobs"));
+    const { host, port } = system.stack.clickhouse;
+    const startCaught = async () => {
+      const gate = await startStatementGate({
+        target: { host, port },
+        jobOf: (text) => (text.includes("DELETE FROM conversation_updates") ? "compact" : null),
+      });
+      gate.arm(new Map([["compact", { nth: 1, side: "before" }]]));
+      const CLICKHOUSE_URL = gate.through(system.stack.clickhouse.url("jobs"));
+      const { process: jobs } = await system.another("jobs", { ...JOBS_ENV, CLICKHOUSE_URL });
+      const caught = () => until("it is about to delete", DEADLINE, () => gate.caught().size === 1);
+      const idle = () =>
+        until(
+          "it has given up",
+          DEADLINE,
+          async () => (await readMetric(jobs.metricsUrl, "job_running", { queue: "compact" })) === 0,
+        );
+      return { gate, jobs, caught, idle };
+    };
+
+    await addCompaction(client);
+    const first = await startCaught();
+    await first.caught();
+    process.kill(first.jobs.pid, "SIGSTOP");
+    const second = await startCaught();
+    await second.caught();
+    if (flush) await redisCommand(system.stack.redis.url, "FLUSHALL");
+    // The first goes on without having deleted anything, before the second deletes.
+    first.gate.breakCaught();
+    process.kill(first.jobs.pid, "SIGCONT");
+    await first.idle();
+    second.gate.release();
+    if (flush) {
+      await second.idle();
+      await addCompaction(client);
+    }
+    resultOf(await endOf(client));
+    expect(await sql(`SELECT count() FROM conversation_updates WHERE client_id = '${client}'`)).toBe(
+      String(conversations),
+    );
+    expect(await sql("SELECT DISTINCT state FROM upload_windows FINAL")).toBe("compacted");
+    expect(await sql("SELECT count() FROM job_keys WHERE startsWith(run_id, 'compact')")).toBe("0");
+    await Promise.all([first.jobs.kill("SIGTERM"), second.jobs.kill("SIGTERM")]);
+    await Promise.all([first.gate.close(), second.gate.close()]);
   },
   2 * DEADLINE,
 );

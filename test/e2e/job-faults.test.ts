@@ -69,8 +69,8 @@ const LANES = {
       work(retentionJob, { clientId: null, dryRun: false }),
     ],
   },
-  merging: {
-    depth: "parts",
+  compacting: {
+    depth: "readable",
     works: () => [work(compactJob, { range: null, force: false, dryRun: false })],
   },
 } satisfies Readonly<Record<string, { readonly works: () => readonly Work[]; readonly depth: Depth }>>;
@@ -85,7 +85,7 @@ const DONE_BY: Readonly<Record<JobName, string>> = {
   windows: "upload_windows of ",
   erasure: `conversations of ${CLIENT.erasure}`,
   retention: `messages of ${CLIENT.retention}`,
-  compact: "parts",
+  compact: `conversation_updates of ${CLIENT.compact}`,
 };
 
 let system: System;
@@ -103,7 +103,7 @@ beforeAll(async () => {
   seed = seedOfRun("job faults");
   system = await startSystem("job-faults", { otherDatabases: true });
   await fillWithWork(system, { seed, sizes: SIZES, plant: PLANT });
-  before = await readTables(system.stack.clickhouse.url("migrator"), "parts");
+  before = await readTables(system.stack.clickhouse.url("migrator"), "stored");
   const lanes = await ofAllLanes(openFresh);
   await Promise.all([...lanes.values()].map((lane) => lane.start()));
   undisturbed = await endStates(lanes);
@@ -126,7 +126,7 @@ const openFresh = async (name: LaneName): Promise<Lane> => {
   scenarios += 1;
   const database = `conversation_export_${scenarios}_${name}`;
   await cloneDatabase(system, database);
-  if (name === "merging") await closeAllWindows(system.stack.clickhouse.url("jobs", database));
+  if (name === "compacting") await closeAllWindows(system.stack.clickhouse.url("jobs", database));
   const lane = await openLane({
     system,
     database,

@@ -99,7 +99,6 @@ export const openLane = async (options: Options): Promise<Lane> => {
       JOB_LOCK_MS: LOCK_MS,
       BACKFILL_PART_EVENTS: bySize("60", "1000"),
       UPLOAD_WINDOW_GRACE_SECONDS: "0",
-      COMPACT_QUIET_SECONDS: "1",
     },
   };
   const running = new Map<"ingest" | "jobs", ServiceProcess>();

@@ -1,17 +1,13 @@
-import { type ConversationRecord, type ExportRecord, updateWindows } from "@conversation-export/domain";
+import { updateWindows } from "@conversation-export/domain";
 import {
   type CleanupShare,
-  type CleanupStore,
-  type FoundKeys,
-  createCleanupStore,
-  createPartitionStore,
+  createSupersededEntries,
   createWindowStore,
-  type PartitionStore,
+  type SupersededEntries,
   type WindowStore,
 } from "@conversation-export/warehouse";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { until } from "../system/until.ts";
-import { type Arrival, expectConversations } from "../warehouse/expected.ts";
 import { conversation, DAY, DAY_0, message, SECOND } from "../warehouse/records.ts";
 import { walk } from "../warehouse/walk.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
@@ -24,38 +20,31 @@ const client = "acme";
 
 let warehouse: Warehouse;
 let windows: WindowStore;
-let cleanup: CleanupStore;
-let partitions: PartitionStore;
+let entries: SupersededEntries;
 
 beforeAll(async () => {
   warehouse = await startWarehouse();
   const session = warehouse.session("jobs");
   windows = createWindowStore({ session, windowSeconds: 3_600 });
-  cleanup = createCleanupStore({ session });
-  partitions = createPartitionStore({ session });
+  entries = createSupersededEntries({ session, holder: "own" });
 });
 afterAll(async () => {
   await warehouse?.stop();
 });
 beforeEach(async () => {
-  const others = ["upload_windows", "compaction_keys", "compaction_checks", "suppressions"];
+  const others = ["upload_windows", "job_keys", "suppressions"];
   await Promise.all([...TABLES, ...others].map((table) => warehouse.sql(`TRUNCATE TABLE ${table}`)));
   await warehouse.sql("SYSTEM START MERGES");
 });
 
 afterEach(async () => {
-  // Whatever is moved and restored.
   expect(await warehouse.sql(ROWS_WITHOUT_DATE)).toBe("");
 });
 
 const shareOf = (...starts: number[]): CleanupShare => ({ starts, length: HOUR, chunk: 0, chunks: 1 });
 
-/** Findings about records written in the windows that start at these instants. */
-const find = async (...starts: number[]): Promise<FoundKeys> => {
-  await cleanup.begin("run", shareOf(...starts));
-  return cleanup.find("run", shareOf(...starts));
-};
-const remove = (found: FoundKeys): Promise<void> => cleanup.remove("run", shareOf(DAY_0), found);
+const signal = new AbortController().signal;
+const remove = (...starts: number[]): Promise<number> => entries.remove("run", shareOf(...starts), signal);
 
 const handoff = (target: string, at: number, name: string) => ({
   id: `${target}-attempt`,
@@ -166,294 +155,114 @@ describe("the ledger of upload windows", () => {
   });
 });
 
+/** Runs `work` right before the deletion of superseded entries, when their keys are noted. */
+const beforeDeletion = async (work: () => Promise<void>, ...starts: number[]): Promise<number> => {
+  await warehouse.sql("SYSTEM STOP MERGES conversation_updates");
+  const removed = remove(...starts);
+  try {
+    const begun =
+      "SELECT count() FROM system.mutations WHERE database = currentDatabase() AND table LIKE 'conversation_updates%' AND NOT is_done";
+    await until("the deletion waits", 20_000, async () => (await warehouse.sql(begun)) !== "0");
+    expect(await entries.deletionRuns()).toBe(true);
+    await work();
+  } finally {
+    await warehouse.sql("SYSTEM START MERGES conversation_updates");
+  }
+  return removed;
+};
+
 describe("superseded entries of the update index", () => {
-  it("go when a closed window holds a later export, and no page changes", async () => {
-    const write = (id: string, step: number, uploadedAt: number) =>
-      warehouse.write(
-        [conversation({ client, time: DAY_0 + step, offset: step }, id, DAY_0, DAY_0 + step * DAY)],
-        uploadedAt,
-      );
-    for (let step = 1; step <= 3; step += 1) for (const id of ["a", "b"]) await write(id, step, DAY_0);
-    // Uploaded in a window that is still open: its forerunner is still needed by nobody else, but it stays.
-    await write("a", 4, DAY_0 + HOUR);
-    const before = await readAll();
-    const found = await find(DAY_0);
-    expect(found).toMatchObject({ supersededUpdates: 4, movedRecords: 0, movedHandoffs: 0 });
-    expect(await rowsOf("conversation_updates")).toBe(7);
-    await remove(found);
-    await cleanup.forget();
-    expect(await rowsOf("conversation_updates")).toBe(3);
-    expect(await rowsOf("compaction_keys")).toBe(0);
-    expect(await readAll()).toEqual(before);
-    expect(await find(DAY_0, DAY_0 + HOUR)).toMatchObject({ supersededUpdates: 1 });
-    expect(await find(DAY_0 + 2 * HOUR)).toMatchObject({ supersededUpdates: 0 });
-  });
-
-  it("come back for a record that has lost its latest export meanwhile", async () => {
-    const exports = [1, 2].map((step) =>
-      conversation({ client, time: DAY_0 + step, offset: step }, "a", DAY_0, DAY_0 + step * DAY),
-    );
-    for (const record of exports) await warehouse.write([record], DAY_0);
-    const found = await find(DAY_0);
-    expect(found).toMatchObject({ supersededUpdates: 1 });
-    // As after a correction that called the latest export wrong.
-    for (const table of ["conversations", "conversation_updates"])
-      await warehouse.sql(
-        `DELETE FROM ${table} WHERE date_updated = fromUnixTimestamp64Micro(${DAY_0 + 2 * DAY}, 'UTC')`,
-      );
-    const before = await readAll();
-    expect(before.updated).toHaveLength(1);
-    await remove(found);
-    expect(await readAll()).toEqual(before);
-  });
-
-  it("do not come back for what is being erased", async () => {
-    for (const step of [1, 2])
-      await warehouse.write([conversation({ client, time: DAY_0 + step }, "a", DAY_0, DAY_0 + step)], DAY_0);
-    const found = await find(DAY_0);
-    await warehouse.sql(
-      `INSERT INTO suppressions VALUES ('${client}', 'conversation', 'a', 1, now(), 'request', 1)`,
-    );
-    await warehouse.sql("TRUNCATE TABLE conversation_updates");
-    await remove(found);
-    expect(await rowsOf("conversation_updates")).toBe(0);
-  });
-
-  it("stay when the entry of the latest export is missing", async () => {
-    await warehouse.write([conversation({ client, time: DAY_0 }, "a", DAY_0, DAY_0)], DAY_0);
-    await warehouse.write([conversation({ client, time: DAY_0 + 1 }, "a", DAY_0, DAY_0 + 1)], DAY_0);
-    await warehouse.sql(
-      `DELETE FROM conversation_updates WHERE date_updated = fromUnixTimestamp64Micro(${DAY_0 + 1}, 'UTC')`,
-    );
-    expect(await find(DAY_0)).toMatchObject({ supersededUpdates: 0 });
-  });
-});
-
-describe("records that stand under two dates", () => {
-  const corrected = DAY_0 + 45 * DAY;
-  const first = () =>
-    conversation({ client, time: DAY_0, offset: 1 }, "a", DAY_0, DAY_0, {
-      handoffs: [handoff("desk", DAY_0 + 5, "First"), handoff("night", DAY_0 + 6, "Only here")],
-    });
-  const second = () =>
-    conversation({ client, time: DAY_0 + 1, offset: 2 }, "a", corrected, DAY_0 + 1, {
-      handoffs: [handoff("desk", DAY_0 + 4, "Earlier attempt"), handoff("sales", DAY_0 + 7, "New")],
-    });
-  const other = () => conversation({ client, time: DAY_0, offset: 3 }, "b", DAY_0, DAY_0);
-
-  const expected = (records: readonly ConversationRecord[]): string[] => {
-    const arrivals: Arrival<ConversationRecord>[] = records.map((record) => ({ record, uploadedAt: DAY_0 }));
-    const window = { client, by: "dateCreated", since: 0, to: DAY_0 + 300 * DAY } as const;
-    return expectConversations(arrivals, window).map(({ text }) => text);
-  };
-
-  it.each([
-    ["as they came", (records: ConversationRecord[]) => records],
-    ["in reverse", (records: ConversationRecord[]) => records.toReversed()],
-  ])("leave the date of the latest export with the handoffs of all, written %s", async (_, order) => {
-    const records = [first(), second(), other()];
-    for (const record of order(records)) await warehouse.write([record], DAY_0);
-    const before = await readAll();
-    expect(before.created).toEqual(expected(records));
-    const found = await find(DAY_0);
-    // One of the moved handoffs is the later attempt of its target, the other has no like; each has a
-    // reference.
-    expect(found).toMatchObject({ movedRecords: 1, movedHandoffs: 4 });
-    await remove(found);
-    const after = await readAll();
-    expect(after).toEqual(before);
-    expect(after.updated.toSorted()).toEqual(expected(records).toSorted());
-    expect(await rowsOf("conversations")).toBe(2);
-    expect(await rowsOf("conversation_updates")).toBe(2);
-    expect(await find(DAY_0)).toMatchObject({ movedRecords: 0, movedHandoffs: 0 });
-  });
-
-  it("keep an export that comes between finding and removing", async () => {
-    for (const record of [first(), second()]) await warehouse.write([record], DAY_0);
-    const found = await find(DAY_0);
-    // The date is corrected back.
-    const third = conversation({ client, time: DAY_0 + 2, offset: 9 }, "a", DAY_0, DAY_0 + 2);
-    await warehouse.write([third], DAY_0 + HOUR);
-    await remove(found);
-    expect((await readAll()).created).toHaveLength(1);
-    const again = await find(DAY_0 + HOUR);
-    await remove(again);
-    const created = await readAll();
-    const records = [first(), second(), third];
-    const arrivals = records.map((record) => ({
-      record,
-      uploadedAt: record === third ? DAY_0 + HOUR : DAY_0,
-    }));
-    const window = { client, by: "dateCreated", since: 0, to: DAY_0 + 300 * DAY } as const;
-    expect(created.created).toEqual(expectConversations(arrivals, window).map(({ text }) => text));
-  });
-
-  it("wait for the window of the latest export, and for a batch on its way", async () => {
-    await warehouse.write([first()], DAY_0);
-    // The handoffs of a batch whose conversations are not written yet.
-    await warehouse.write([second()], DAY_0 + HOUR, 2);
-    expect(await find(DAY_0)).toMatchObject({ movedRecords: 0, movedHandoffs: 0 });
-    await warehouse.write([second()], DAY_0 + HOUR);
-    expect(await find(DAY_0)).toMatchObject({ movedRecords: 0, movedHandoffs: 0 });
-    expect(await find(DAY_0 + HOUR)).toMatchObject({ movedRecords: 1 });
-  });
-
-  it("are finished by a run that comes after one that broke off before the handoffs", async () => {
-    const records = [first(), second()];
-    for (const record of records) await warehouse.write([record], DAY_0);
-    const found = await find(DAY_0);
-    await remove({
-      ...found,
-      partitions: found.partitions.filter(({ table }) => table !== "handoffs"),
-    });
-    const again = await find(DAY_0);
-    expect(again).toMatchObject({ movedRecords: 0, movedHandoffs: 4 });
-    await remove(again);
-    expect((await readAll()).created).toEqual(expected(records));
-    expect(await warehouse.sql("SELECT DISTINCT conversation_date_created FROM handoffs")).toBe(
-      "2026-11-18 00:00:00.000000",
-    );
-  });
-
-  it("do not bring back what is being erased", async () => {
-    for (const record of [first(), second()]) await warehouse.write([record], DAY_0);
-    const found = await find(DAY_0);
-    await warehouse.sql(
-      `INSERT INTO suppressions VALUES ('${client}', 'conversation', 'a', 1, now(), 'request', 1)`,
-    );
-    await remove(found);
-    expect(await rowsOf("handoffs")).toBe(4);
-    expect(await warehouse.sql("SELECT count() FROM handoffs WHERE target = 'night'")).toBe("0");
-  });
-
-  it("are found among messages too", async () => {
-    const records: ExportRecord[] = [
-      message({ client, time: DAY_0, offset: 1 }, "m", DAY_0, "a"),
-      message({ client, time: DAY_0 + 1, offset: 2 }, "m", DAY_0 + DAY, "a"),
-      message({ client, time: DAY_0, offset: 3 }, "n", DAY_0, "a"),
-    ];
-    for (const record of records) await warehouse.write([record], DAY_0);
-    const before = (await readAll()).messages;
-    expect(before).toHaveLength(2);
-    const found = await find(DAY_0);
-    expect(found.movedRecords).toBe(1);
-    await remove(found);
-    expect((await readAll()).messages).toEqual(before);
-    expect(await rowsOf("messages")).toBe(2);
-  });
-
-  it("are looked for share by share", async () => {
-    for (const id of ["a", "b", "c", "d"])
-      for (const [offset, created] of [DAY_0, DAY_0 + DAY].entries())
-        await warehouse.write([message({ client, time: DAY_0 + offset, offset }, id, created, "a")], DAY_0);
-    let moved = 0;
-    expect(await cleanup.begin("run", shareOf(DAY_0))).toBe(4);
-    for (let chunk = 0; chunk < 3; chunk += 1) {
-      const share = { ...shareOf(DAY_0), chunk, chunks: 3 };
-      const found = await cleanup.find("run", share);
-      await cleanup.remove("run", share, found);
-      moved += found.movedRecords;
-    }
-    expect(moved).toBe(4);
-    expect(await rowsOf("messages")).toBe(4);
-  });
-});
-
-describe("a partition", () => {
-  const partition = { table: "messages", partition: "202610" } as const;
-  const write = (id: string, offset: number, uploadedAt = DAY_0, conversationId = "a") =>
+  const write = (id: string, step: number, uploadedAt: number, created = DAY_0) =>
     warehouse.write(
-      [message({ client, time: DAY_0 + offset, offset }, id, DAY_0, conversationId)],
+      [conversation({ client, time: DAY_0 + step, offset: step }, id, created, DAY_0 + step * DAY)],
       uploadedAt,
     );
 
-  beforeEach(async () => {
-    await warehouse.sql("SYSTEM STOP MERGES");
-    for (let offset = 0; offset < 6; offset += 1) await write(`m${offset % 3}`, offset);
+  it("go when a closed window holds a later export, share by share, and no page changes", async () => {
+    for (let step = 1; step <= 3; step += 1) for (const id of ["a", "b"]) await write(id, step, DAY_0);
+    // Uploaded in a window that is still open: its forerunner stays.
+    await write("a", 4, DAY_0 + HOUR);
+    // Another date of creation, which came later, and one that was corrected back.
+    await write("c", 1, DAY_0);
+    await write("c", 2, DAY_0, DAY_0 + 45 * DAY);
+    await write("d", 1, DAY_0 + HOUR, DAY_0 - 45 * DAY);
+    await write("d", 2, DAY_0);
+    const before = await readAll();
+    expect(await rowsOf("conversation_updates")).toBe(11);
+    expect(await entries.countWritten(shareOf(DAY_0))).toBeGreaterThanOrEqual(5);
+    const shares = [0, 1, 2].map((chunk) => ({ ...shareOf(DAY_0), chunk, chunks: 3 }));
+    const counted = await Promise.all(shares.map((share) => entries.count(share)));
+    expect(counted.reduce((sum, each) => sum + each)).toBe(6);
+    let removed = 0;
+    for (const share of shares) removed += await entries.remove("run", share, signal);
+    expect(removed).toBe(6);
+    expect(await rowsOf("conversation_updates")).toBe(5);
+    expect(await readAll()).toEqual(before);
+    expect(await remove(DAY_0, DAY_0 + HOUR)).toBe(1);
+    expect(await remove(DAY_0 + 2 * HOUR)).toBe(0);
+    expect(await readAll()).toEqual(before);
+    expect(await rowsOf("job_keys")).toBe(0);
   });
 
-  it.skipIf(SHARDS > 1)("is told by its parts, and becomes one part with the same records", async () => {
-    const before = await partitions.facts(partition, 600);
-    expect(before).toMatchObject({
-      parts: 6,
-      rows: 6,
-      unmerged: true,
-      masked: false,
-      recompress: false,
-      recentInserts: 6,
-      recentRows: 6,
-    });
-    expect(before.freeBytes).toBeGreaterThan(1e6);
-    const records = (await readAll()).messages;
-    expect(await partitions.notedAt("run")).toBeNull();
-    await partitions.note("run", partition);
-    const notedAt = Number(await partitions.notedAt("run"));
-    expect(Math.abs(notedAt - Date.now() * 1000)).toBeLessThan(60 * SECOND);
-    expect(await partitions.merge(partition)).toBe(false);
-    await warehouse.sql("SYSTEM START MERGES");
-    expect(await partitions.merge(partition)).toBe(true);
-    expect(await partitions.compare("run", partition)).toEqual({
-      compared: 3,
-      missing: 0,
-      changed: 0,
-    });
-    expect(await partitions.facts(partition, 600)).toMatchObject({ parts: 1, rows: 3, unmerged: false });
-    expect((await readAll()).messages).toEqual(records);
-    await partitions.forget("run");
-    expect(await rowsOf("compaction_checks")).toBe(0);
+  it("come back for a record that has lost its latest export meanwhile", async () => {
+    for (const step of [1, 2]) await write("a", step, DAY_0);
+    // As after a correction that called the latest export wrong. Its entry goes when merges go on.
+    const isSecond = `date_updated = fromUnixTimestamp64Micro(${DAY_0 + 2 * DAY}, 'UTC')`;
+    await beforeDeletion(async () => {
+      await warehouse.sql(`DELETE FROM conversations WHERE ${isSecond}`);
+    }, DAY_0);
+    expect((await readAll()).updated).toEqual((await readAll()).created);
+    expect((await readAll()).updated).toHaveLength(1);
   });
 
-  it("is found changed when a record is gone or other, and not when a newer one came", async () => {
-    await warehouse.sql("SYSTEM START MERGES");
-    expect(await partitions.notedAt("run")).toBeNull();
-    await partitions.note("run", partition);
-    const notedAt = Number(await partitions.notedAt("run"));
-    expect(Math.abs(notedAt - Date.now() * 1000)).toBeLessThan(60 * SECOND);
-    await warehouse.write([message({ client, time: DAY_0 + DAY }, "m0", DAY_0, "a")], DAY_0);
-    // The same export again, stamped before the note and written behind it; and one whose text was corrected.
-    await write("m1", 4, DAY_0 - SECOND);
-    await write("m2", 5, DAY_0 + SECOND, "corrected");
-    expect(await partitions.compare("run", partition)).toMatchObject({ missing: 0, changed: 0 });
-    expect(await partitions.deletedSince("messages", notedAt + 60 * SECOND)).toBe(false);
-    expect(await partitions.deletedSince("messages", null)).toBe(false);
-    await partitions.forget("run");
-    await partitions.note("run", partition);
-    await warehouse.sql("DELETE FROM messages WHERE message_id = 'm1' AND record != ''");
-    await warehouse.sql(
-      "ALTER TABLE messages UPDATE record = '{}' WHERE message_id = 'm2' SETTINGS mutations_sync = 2",
+  it("come back for a record from after an erasure, and not for what is being erased", async () => {
+    for (const step of [1, 2]) for (const id of ["a", "b"]) await write(id, step, DAY_0);
+    const erasedBefore = (id: string, instant: number) =>
+      warehouse.sql(`INSERT INTO suppressions (client_id, kind, value, version, created_before, request_id)
+        VALUES ('${client}', 'conversation', '${id}', 1, fromUnixTimestamp64Micro(${instant}, 'UTC'), 'request')`);
+    await erasedBefore("a", DAY_0 + 1);
+    await erasedBefore("b", DAY_0);
+    await beforeDeletion(async () => {
+      await warehouse.sql("TRUNCATE TABLE conversation_updates");
+    }, DAY_0);
+    expect(await warehouse.sql("SELECT conversation_id FROM conversation_updates")).toBe("b");
+  });
+
+  it("are not told as removed when the keys went meanwhile", async () => {
+    for (const step of [1, 2]) await write("a", step, DAY_0);
+    const removed = beforeDeletion(async () => {
+      // Leases may be missing; then the holder is alive; then it was paused for longer than its lease.
+      const other = createSupersededEntries({ session: warehouse.session("jobs"), holder: "other" });
+      await other.forgetDead(null);
+      await other.forgetDead(new Set(["own", "other"]));
+      expect(await rowsOf("job_keys")).toBe(2);
+      await other.forgetDead(new Set(["other"]));
+      expect(await rowsOf("job_keys")).toBe(0);
+    }, DAY_0);
+    await expect(removed).rejects.toMatchObject({ code: "keys_lost", retryable: true });
+    await remove(DAY_0);
+    expect(await rowsOf("conversation_updates")).toBe(1);
+  });
+});
+
+describe("a partition in which nothing is written any more", () => {
+  it("becomes one part by itself, and with the smaller codec after a year", async () => {
+    const settings = await warehouse.sql(
+      "SELECT DISTINCT extract(engine_full, 'min_age_to_force_merge_seconds = \\\\d+') FROM system.tables WHERE database = currentDatabase() AND match(name, '^(conversations|conversation_updates|handoffs|messages)(_local)?$') AND engine != 'Distributed'",
     );
-    expect(await partitions.compare("run", partition)).toEqual({
-      compared: 3,
-      missing: 1,
-      changed: 1,
-    });
-    expect(await partitions.deletedSince("messages", notedAt)).toBe(true);
-    expect(await partitions.deletedSince("messages", null)).toBe(false);
-    await warehouse.sql("SYSTEM STOP MERGES messages");
-    await warehouse.sql("DELETE FROM messages WHERE message_id = 'm2' SETTINGS lightweight_deletes_sync = 0");
-    expect(await partitions.deletedSince("messages", null)).toBe(true);
-    await warehouse.sql("SYSTEM START MERGES messages");
-    await partitions.forget("run");
-  });
-
-  it("that is old is written with the smaller codec by its merge", async () => {
+    expect(settings).toBe("min_age_to_force_merge_seconds = 86400");
     const created = DAY_0 - 3 * 365 * DAY;
-    await warehouse.write([conversation({ client, time: DAY_0 }, "a", created, created)], DAY_0);
-    const cold = await partitions.coldPartitions();
-    expect(cold).toEqual([
-      { table: "conversation_updates", partition: "202310" },
-      { table: "conversations", partition: "202310" },
-    ]);
-    for (const old of cold) expect(await partitions.facts(old, 600)).toMatchObject({ recompress: true });
-    // From here on the server may merge by itself, too.
-    await warehouse.sql("SYSTEM START MERGES");
-    for (const old of cold) {
-      await partitions.merge(old);
-    }
-    expect(await partitions.coldPartitions()).toEqual([]);
-    const codecs = await warehouse.sql(
-      "SELECT DISTINCT default_compression_codec FROM system.parts WHERE active AND partition_id = '202310'",
+    for (let step = 0; step < 4; step += 1)
+      await warehouse.write(
+        [conversation({ client, time: DAY_0 + step, offset: step }, "a", created, created)],
+        DAY_0,
+      );
+    const table = SHARDS > 1 ? "conversations_local" : "conversations";
+    await warehouse.sql(
+      `ALTER TABLE ${table} MODIFY SETTING min_age_to_force_merge_seconds = 1, merge_selecting_sleep_ms = 100, max_merge_selecting_sleep_ms = 200`,
     );
-    expect(codecs).toBe("ZSTD(3)");
+    const parts = `SELECT count(), any(default_compression_codec) FROM system.parts
+      WHERE active AND database = currentDatabase() AND table = '${table}' AND partition_id = '202310'`;
+    await until("one part is left", 30_000, async () => (await warehouse.sql(parts)) === "1\tZSTD(3)");
   });
 });

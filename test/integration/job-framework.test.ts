@@ -4,8 +4,6 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import {
   createJobClient,
-  createRanSince,
-  createRedis,
   createSchedules,
   hasEnded,
   type JobClient,
@@ -356,28 +354,4 @@ describe("the client", () => {
     await expect(lost.find("any")).rejects.toMatchObject({ code: "redis_unavailable", retryable: true });
     await lost.stop();
   });
-});
-
-it("tells whether a job was at work since an instant, also when it has been given back", async () => {
-  const redis = createRedis({ url: stack.redis.url, log });
-  await redis.start();
-  try {
-    const ranSince = createRanSince({ redis });
-    const before = Date.now();
-    await client.add(countingJob, { steps: 8, pauseMs: 60 }, { id: "count" });
-    expect(await ranSince("compact", before)).toBe(false);
-    const runner = await startRunner();
-    await untilLine("count step 2");
-    const later = Date.now() + 3_600_000;
-    expect(await ranSince("compact", later)).toBe(true);
-    await kill(runner, "SIGTERM");
-    expect(await client.get("compact", "count")).toMatchObject({ state: "waiting" });
-    expect(await ranSince("compact", later)).toBe(true);
-    await startRunner();
-    await end("compact", "count");
-    expect(await ranSince("compact", before)).toBe(true);
-    expect(await ranSince("compact", later)).toBe(false);
-  } finally {
-    await redis.stop();
-  }
 });

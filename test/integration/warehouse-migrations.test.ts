@@ -9,7 +9,6 @@ import {
   createBackfillRuns,
   createClientStore,
   createDeletion,
-  createPartitionStore,
   createReader,
   createRecordReader,
   createWrongRows,
@@ -379,8 +378,7 @@ test("the server parses what else is said to a whole cluster", async () => {
     await migrate({ url, topology });
     const deps = { session: sessions.open(url, topology) };
     const deletion = createDeletion(deps);
-    const [partitions, records, runs, wrong] = [
-      createPartitionStore(deps),
+    const [records, runs, wrong] = [
       createRecordReader(deps),
       createBackfillRuns(deps),
       createWrongRows({ ...deps, runUpload: uploadNow }),
@@ -390,9 +388,7 @@ test("the server parses what else is said to a whole cluster", async () => {
       await deletion.mask(rows);
       await deletion.erase(rows);
       await deletion.dropMasked(table, "202610");
-      await partitions.merge({ table, partition: "202610" });
     }
-    await partitions.forget("run");
     await records.forget("run");
     await runs.forget("run");
     await wrong.end(`${BACKFILL_RUN}x`);
@@ -405,7 +401,7 @@ test("the server parses what else is said to a whole cluster", async () => {
     kinds.add(tree.split(/\s/, 1)[0] ?? "");
   }
   expect([...kinds]).toEqual(
-    expect.arrayContaining(["CreateQuery", "AlterQuery", "DeleteQuery", "OptimizeQuery", "DropQuery"]),
+    expect.arrayContaining(["CreateQuery", "AlterQuery", "DeleteQuery", "DropQuery"]),
   );
   // All servers know which migrations were applied.
   const questions = statements.filter((statement) => /schema_migrations/.test(statement));

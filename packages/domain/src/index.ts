@@ -120,7 +120,6 @@ export {
   parseTimestamp,
 } from "./event/timestamp.ts";
 export { type BusPosition, compareVersions, type Version } from "./event/version.ts";
-export { decideMerge, type MergeDecision, type PartitionFacts } from "./rows/merge-decision.ts";
 export {
   type UploadWindow,
   updateWindows,

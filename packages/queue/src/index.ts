@@ -19,7 +19,6 @@ export { createJobStates } from "./jobs/job-states.ts";
 export { hasEnded, JOB_STATES, type JobState, type JobView } from "./jobs/job-view.ts";
 export { createJobWorkers, type JobWorkers } from "./worker/job-workers.ts";
 export { createMemoryLimiter } from "./limits/memory-limiter.ts";
-export { createRanSince } from "./jobs/ran-since.ts";
 export { createRateLimiter, type RateLimiter } from "./limits/rate-limiter.ts";
 export { createSharedSlots, type SharedSlots } from "./limits/shared-slots.ts";
 export { createRedis, type Redis } from "./redis/redis.ts";
@@ -40,13 +39,7 @@ export {
 export { type ReconcileData, reconcileJob, type ReconcileResult } from "./contract/reconcile-job.ts";
 export { DEFAULT_MAX_REPLAYS, type ReplayData, replayJob, type ReplayResult } from "./contract/replay-job.ts";
 export { type RetentionData, retentionJob, type RetentionResult } from "./contract/retention-job.ts";
-export {
-  type CompactData,
-  type CompactedPartition,
-  compactJob,
-  type CompactResult,
-  type PartitionOutcome,
-} from "./contract/compact-job.ts";
+export { type CompactData, compactJob, type CompactResult } from "./contract/compact-job.ts";
 export { type WindowsData, windowsJob, type WindowsResult } from "./contract/windows-job.ts";
 export { type ErasureData, erasureJob, erasureJobId, type ErasureResult } from "./contract/erasure-job.ts";
 export {

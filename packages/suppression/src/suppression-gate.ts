@@ -66,6 +66,8 @@ export type SuppressionGateDeps = {
 
 /** Decides whether a process may write records, and which ones must not come back. */
 export type SuppressionGate = {
+  /** Names this process in the list of leases. */
+  readonly leaseId: string;
   /**
    * Reads the suppressions and takes the lease, waiting for Redis and ClickHouse as long as it takes.
    * @throws ServiceError `suppression_secret` when the stored suppressions were made with another secret
@@ -288,6 +290,7 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
   );
 
   return {
+    leaseId: id,
     start: async () => {
       const first = async (): Promise<void> => {
         if (!clock.isMeasured()) await clock.measure();

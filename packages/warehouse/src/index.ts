@@ -109,14 +109,12 @@ export {
   type WatermarkWriter,
 } from "./pages/watermark-store.ts";
 export { createWriter, type Writer } from "./write/writer.ts";
-export type { CleanupScope, CleanupShare } from "./upkeep/compaction/cleanup-statements.ts";
-export { type CleanupStore, createCleanupStore, type FoundKeys } from "./upkeep/compaction/cleanup-store.ts";
 export {
-  type Comparison,
-  createPartitionStore,
-  type Partition,
-  type PartitionStore,
-} from "./upkeep/compaction/partition-store.ts";
+  type CleanupScope,
+  type CleanupShare,
+  createSupersededEntries,
+  type SupersededEntries,
+} from "./upkeep/compaction/superseded-entries.ts";
 export { createPartCounts, type PartCount, type PartCounts } from "./upkeep/compaction/part-counts.ts";
 export { createWindowStore, type WindowFilter, type WindowStore } from "./upkeep/compaction/window-store.ts";
 export {

@@ -90,8 +90,6 @@ const SETTINGS = {
     /** How long a window stays open after its end. */
     graceSeconds: variable("UPLOAD_WINDOW_GRACE_SECONDS", count(120, 0)),
   },
-  /** A partition is not merged while its last INSERT is more recent than this. */
-  quietSeconds: variable("COMPACT_QUIET_SECONDS", count(600)),
   /** Intervals of the schedules; null: jobs of the kind are only started by hand. */
   everyMs: {
     windows: interval("WINDOWS_INTERVAL_SECONDS", 60),

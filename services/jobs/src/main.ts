@@ -25,6 +25,7 @@ import { createErasureJob } from "./erasure/job.ts";
 import { createAnswerWatch } from "./process/answer-watch.ts";
 import { createBus } from "./process/bus.ts";
 import { createPendingWrites } from "./process/pending-writes.ts";
+import { createRunHolders } from "./process/run-holders.ts";
 import { createRunUpload } from "./process/run-upload.ts";
 import { schedulesOf } from "./process/schedules.ts";
 import { withSetupTold } from "./process/setup-errors.ts";
@@ -105,6 +106,7 @@ const shared = {
   pending,
   runUpload,
   exclusive,
+  runHolders: createRunHolders({ gate, leases }),
   metrics,
   log,
 };

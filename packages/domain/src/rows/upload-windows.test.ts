@@ -18,7 +18,6 @@ const counted: WindowCount = {
 const stored = (more: Partial<UploadWindow> = {}): UploadWindow => ({
   ...counted,
   state: "open",
-  pending: [],
   reopened: 0,
   openedAt: START,
   closedAt: null,
@@ -108,7 +107,7 @@ describe.each(["closed", "compacted", "backfilled"] as const)("a window that is 
     compacted: { compactedAt: END },
     backfilled: { backfilledAt: END, compactedAt: END },
   };
-  const line = stored({ state, closedAt: END + GRACE, pending: ["202610"], ...done[state] });
+  const line = stored({ state, closedAt: END + GRACE, ...done[state] });
 
   it("waits for its compaction when it has had none since it closed", () => {
     expect(waitsForCompaction(line)).toBe(state === "closed");
@@ -143,7 +142,6 @@ describe.each(["closed", "compacted", "backfilled"] as const)("a window that is 
           compactedAt: null,
           backfilledAt: null,
           reopened: 1,
-          pending: ["202610"],
         },
       ],
     });

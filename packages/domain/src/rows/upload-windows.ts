@@ -25,8 +25,6 @@ export type WindowCount = {
 /** A line of the ledger: one table and one window. */
 export type UploadWindow = WindowCount & {
   readonly state: WindowState;
-  /** Partitions that still wait for a merge. */
-  readonly pending: readonly string[];
   /** How often it was opened again. */
   readonly reopened: number;
   readonly openedAt: Micros;
@@ -121,7 +119,6 @@ export function updateWindows(input: {
     lines.push({
       ...count,
       state: isClosed ? "closed" : "open",
-      pending: [],
       reopened: 0,
       openedAt: now,
       closedAt: isClosed ? now : null,

@@ -5,31 +5,29 @@ import {
   parseTimestamp,
   type UploadWindow,
   waitsForCompaction,
-  WINDOW_TABLES,
-  type WindowTable,
 } from "@conversation-export/domain";
 import {
   type CompactData,
-  type CompactedPartition,
   compactJob,
   type CompactResult,
   type Exclusive,
   type JobContext,
   type JobHandler,
-  type PartitionOutcome,
 } from "@conversation-export/queue";
 import { ServiceError } from "@conversation-export/runtime";
-import type { CleanupStore, FoundKeys, Partition, WindowStore } from "@conversation-export/warehouse";
-import { createMergePartition, type MergePartitionDeps } from "./merge-partition.ts";
-import { ROWS } from "../process/locks.ts";
-import { createWindowLedger } from "./window-ledger.ts";
+import type { SupersededEntries, WindowStore } from "@conversation-export/warehouse";
+import { LEDGER, ROWS } from "../process/locks.ts";
 
 /** Number of records whose keys are held in memory at a time. */
 const RECORDS_AT_A_TIME = 1_000_000;
+/** A run on schedule begins no further group of windows after this time. */
+const RUN_MS = 600_000;
 
-export type CompactionDeps = MergePartitionDeps & {
-  readonly windows: WindowStore;
-  readonly cleanup: CleanupStore;
+export type CompactionDeps = {
+  readonly windows: Pick<WindowStore, "list" | "save">;
+  readonly entries: SupersededEntries;
+  /** Holders of runs that are alive; null while that is not known. */
+  readonly alive: () => Promise<ReadonlySet<string> | null>;
   readonly exclusive: Pick<Exclusive, "run">;
   readonly windowSeconds: number;
   /** µs since the epoch */
@@ -37,28 +35,38 @@ export type CompactionDeps = MergePartitionDeps & {
 };
 
 type Context = JobContext<CompactData>;
+/** Windows that are compacted together: their lines in the ledger. */
+type Group = readonly UploadWindow[];
 
-/** Outcomes that leave nothing to do in a partition. */
-const FINAL: ReadonlySet<PartitionOutcome> = new Set(["merged", "skipped"]);
-
-const isTable = (name: string): name is WindowTable => WINDOW_TABLES.some((table) => table === name);
 const startsOf = (lines: readonly UploadWindow[]): Micros[] => [...new Set(lines.map(({ start }) => start))];
 
-/** Compacts closed upload windows that have not been compacted yet. */
+/** Groups of whole windows, oldest first, with about a million conversations each. */
+const groupsOf = (due: readonly UploadWindow[]): Group[] => {
+  const groups: Group[] = [];
+  let group: Group = [];
+  for (const start of startsOf(due)) {
+    group = [...group, ...due.filter((line) => line.start === start)];
+    const conversations = group.filter(({ table }) => table === "conversations");
+    if (conversations.reduce((sum, { rows }) => sum + rows, 0) < RECORDS_AT_A_TIME) continue;
+    groups.push(group);
+    group = [];
+  }
+  return group.length === 0 ? groups : [...groups, group];
+};
+
+/** Compacts closed upload windows that have not been compacted yet, oldest first. */
 export const createCompaction = (deps: CompactionDeps): JobHandler<CompactData, CompactResult> => {
+  const { windows, entries, exclusive, now } = deps;
   const length = deps.windowSeconds * MICROS_IN_SECOND;
-  const mergePartition = createMergePartition(deps);
-  const ledger = createWindowLedger(deps);
 
-  const rangeOf = ({ range }: CompactData): { since: Micros; to: Micros } => ({
-    since: range === null ? 0 : (parseTimestamp(range.from) ?? 0),
+  const linesIn = async ({ range, force }: CompactData): Promise<readonly UploadWindow[]> => {
+    const since = range === null ? 0 : (parseTimestamp(range.from) ?? 0);
     // A window counts when all of it lies in the range.
-    to: range === null ? Number.MAX_SAFE_INTEGER : (parseTimestamp(range.to) ?? 0) - length + 1,
-  });
-
-  const linesIn = async (data: CompactData): Promise<readonly UploadWindow[]> => {
-    const { since, to } = rangeOf(data);
-    const lines = await deps.windows.list({ since });
+    const to = range === null ? Number.MAX_SAFE_INTEGER : (parseTimestamp(range.to) ?? 0) - length + 1;
+    const lines = await windows.list({
+      since,
+      ...(!force && { states: ["open", "closed", "backfilled"] as const }),
+    });
     return lines.filter(({ start }) => start < to);
   };
 
@@ -67,114 +75,82 @@ export const createCompaction = (deps: CompactionDeps): JobHandler<CompactData, 
    * @throws ServiceError
    */
   const refuseDeletions = async (): Promise<void> => {
-    for (const table of WINDOW_TABLES) {
-      if (!(await deps.partitions.deletedSince(table, null))) continue;
-      throw new ServiceError("deletion_under_way", `rows of ${table} are being deleted`, { retryable: true });
-    }
+    if (!(await entries.deletionRuns())) return;
+    throw new ServiceError("deletion_under_way", "rows of conversations are being deleted", {
+      retryable: true,
+    });
   };
 
-  /** Removes what no reader needs of the records that were written in these windows. */
-  const cleanUp = async (context: Context, due: readonly UploadWindow[]): Promise<FoundKeys> => {
-    const { data, signal } = context;
-    // A new name for each attempt: one that lost its lock without knowing must not find the keys of another.
-    const run = randomUUID();
-    const scope = { starts: startsOf(due), length };
-    const total = { supersededUpdates: 0, movedRecords: 0, movedHandoffs: 0 };
-    const partitions = new Map<string, FoundKeys["partitions"][number]>();
-    try {
-      const records = await deps.cleanup.begin(run, scope, signal);
-      const chunks = Math.max(1, Math.ceil(records / RECORDS_AT_A_TIME));
-      for (let chunk = 0; chunk < chunks; chunk += 1) {
-        signal.throwIfAborted();
-        await context.progress({
-          done: chunk,
-          total: chunks,
-          unit: "steps",
-          note: "removing superseded rows",
-        });
-        const share = { ...scope, chunk, chunks };
-        const found = await deps.exclusive.run(ROWS, signal, async (held) => {
-          if (!data.dryRun) await refuseDeletions();
-          const keys = await deps.cleanup.find(run, share, held);
-          if (!data.dryRun) await deps.cleanup.remove(run, share, keys, held);
-          return keys;
-        });
-        total.supersededUpdates += found.supersededUpdates;
-        total.movedRecords += found.movedRecords;
-        total.movedHandoffs += found.movedHandoffs;
-        for (const partition of found.partitions)
-          partitions.set(`${partition.table} ${partition.partition}`, partition);
-      }
-    } finally {
-      await deps.cleanup.forget();
+  /** Removes what no reader needs of the conversations that were written in these windows. */
+  const cleanUp = async ({ data, signal }: Context, group: Group): Promise<number> => {
+    const scope = { starts: startsOf(group), length };
+    const chunks = Math.ceil((await entries.countWritten(scope, signal)) / RECORDS_AT_A_TIME);
+    let superseded = 0;
+    for (let chunk = 0; chunk < chunks; chunk += 1) {
+      signal.throwIfAborted();
+      const share = { ...scope, chunk, chunks };
+      superseded += data.dryRun
+        ? await entries.count(share, signal)
+        : await exclusive.run(ROWS, signal, async (held) => {
+            await refuseDeletions();
+            return entries.remove(randomUUID(), share, held);
+          });
     }
-    return { ...total, partitions: [...partitions.values()] };
+    return superseded;
   };
 
-  /** Partitions to look at: those of these windows, and without a range all that have become cold. */
-  const candidatesOf = async (
-    data: CompactData,
-    due: readonly UploadWindow[],
-    found: FoundKeys,
-  ): Promise<Partition[]> => {
-    const lines = data.dryRun ? [] : (await linesIn(data)).filter(({ pending }) => pending.length > 0);
-    const candidates = [
-      ...lines.flatMap(({ table, pending }) => pending.map((partition) => ({ table, partition }))),
-      ...(data.dryRun
-        ? [
-            ...due.flatMap(({ table, partitions }) => partitions.map((partition) => ({ table, partition }))),
-            ...found.partitions,
-          ]
-        : []),
-      ...(data.range === null ? await deps.partitions.coldPartitions() : []),
-    ];
-    const unique = new Map<string, Partition>();
-    for (const { table, partition } of candidates)
-      if (isTable(table)) unique.set(`${table} ${partition}`, { table, partition });
-    return [...unique.values()];
-  };
+  /** Marks lines as compacted. One that was opened again meanwhile stays open. */
+  const markCompacted = (group: Group, supersededUpdates: number, signal: AbortSignal): Promise<void> =>
+    exclusive.run(LEDGER, signal, async (held) => {
+      const seen = new Map(group.map((line) => [`${line.start} ${line.table}`, line]));
+      const starts = startsOf(group);
+      const lines = await windows.list({ since: Math.min(...starts), to: Math.max(...starts) + length });
+      const unchanged = lines.filter((line) => {
+        const before = seen.get(`${line.start} ${line.table}`);
+        return before !== undefined && before.reopened === line.reopened && line.state !== "open";
+      });
+      const compactedAt = now();
+      const result = JSON.stringify({ supersededUpdates });
+      held.throwIfAborted();
+      await windows.save(
+        unchanged.map((line) => {
+          const state = line.state === "backfilled" ? line.state : "compacted";
+          return { ...line, state, compactedAt, result };
+        }),
+      );
+    });
 
   return {
     type: compactJob,
     async run(context) {
-      const { data, signal, log } = context;
+      const { data, signal } = context;
+      await entries.forgetDead(await deps.alive());
       const lines = await linesIn(data);
-      const openLines = lines.filter(({ state }) => state === "open");
-      const openStarts = new Set(startsOf(openLines));
+      const openStarts = new Set(startsOf(lines.filter(({ state }) => state === "open")));
       // A window is due when it is closed for all tables.
       const due = lines.filter(
         (line) => !openStarts.has(line.start) && (waitsForCompaction(line) || data.force),
       );
-      const found: FoundKeys =
-        due.length === 0
-          ? { supersededUpdates: 0, movedRecords: 0, movedHandoffs: 0, partitions: [] }
-          : await cleanUp(context, due);
-      if (due.length > 0 && !data.dryRun) await ledger.markCompacted(due, found, deps.now(), signal);
-      const partitions: CompactedPartition[] = [];
-      const candidates = await candidatesOf(data, due, found);
-      for (const [index, partition] of candidates.entries()) {
-        signal.throwIfAborted();
-        await context.progress({
-          done: index,
-          total: candidates.length,
-          unit: "partitions",
-          note: `${partition.table} ${partition.partition}`,
-        });
-        const outcome = await mergePartition(context, partition);
-        partitions.push(outcome);
-        if (data.dryRun) continue;
-        if (FINAL.has(outcome.outcome)) await ledger.settle(partition, outcome, signal);
-        else log.info(outcome, "a partition waits for its merge");
+      const total = startsOf(due).length;
+      const endsBy = data.range === null && !data.force ? now() + RUN_MS * 1_000 : Number.MAX_SAFE_INTEGER;
+      let done = 0;
+      let supersededUpdates = 0;
+      for (const group of groupsOf(due)) {
+        if (done > 0 && now() >= endsBy) break;
+        const note = new Date((group[0]?.start ?? 0) / 1_000).toISOString();
+        await context.progress({ done, total, unit: "windows", note });
+        const superseded = await cleanUp(context, group);
+        if (!data.dryRun) await markCompacted(group, superseded, signal);
+        supersededUpdates += superseded;
+        done += startsOf(group).length;
       }
-      await context.progress({ done: candidates.length, total: candidates.length, unit: "partitions" });
+      await context.progress({ done, total, unit: "windows" });
       return {
         dryRun: data.dryRun,
-        windows: startsOf(due).length,
+        windows: done,
+        waitingWindows: total - done,
         openWindows: openStarts.size,
-        supersededUpdates: found.supersededUpdates,
-        movedRecords: found.movedRecords,
-        movedHandoffs: found.movedHandoffs,
-        partitions,
+        supersededUpdates,
       };
     },
   };

@@ -5,6 +5,7 @@ import type { RunUpload, Session } from "@conversation-export/warehouse";
 import type { Config } from "../config.ts";
 import type { Bus } from "./bus.ts";
 import type { PendingWrites } from "./pending-writes.ts";
+import type { RunHolders } from "./run-holders.ts";
 
 /** The parts of the process from which each job builds what it needs. */
 export type Shared = {
@@ -24,6 +25,7 @@ export type Shared = {
    * one each.
    */
   readonly exclusive: Pick<Exclusive, "run">;
+  readonly runHolders: RunHolders;
   readonly metrics: Metrics;
   readonly log: Logger;
 };

@@ -28,17 +28,17 @@ export const addUpkeepCommands = (program: Command, deps: CommandDeps): void => 
 
   program
     .command("compact")
-    .description("merge the rows of closed upload windows, and drop superseded ones")
+    .description("drop superseded entries of closed upload windows")
     .option("--since <instant>", "windows that begin at or after it (default: all that are due)", at)
     .option("--until <instant>", "windows that end at or before it", at)
-    .option("--force", "also windows that were compacted before, and merges with little gain")
+    .option("--force", "also windows that were compacted before")
     .option("--dry-run", "only report what would be done")
     .option(...DETACH_FLAG)
     .option("--json", "print JSON")
     .addHelpText(
       "after",
       `
-Readers see no difference: keys and records are compared before and after. Open windows are left alone.
+Readers see no difference. Open windows are left alone. Merging parts is left to ClickHouse.
 
 Examples:
   export-ops compact --dry-run

@@ -33,7 +33,6 @@ const fields = (line: UploadWindow) => ({
   state: line.state,
   rows: line.rows,
   partitions: line.partitions,
-  pending: line.pending,
   offsets: line.offsets,
   reopened: line.reopened,
   opened_at: iso(line.openedAt),
@@ -47,14 +46,13 @@ const short = (at: Micros | null): string => iso(at)?.replace(/:\d\d\.\d+Z$/, "Z
 
 const render = (lines: readonly UploadWindow[]): string =>
   renderTable(
-    ["WINDOW", "TABLE", "STATE", "ROWS", "PARTITIONS", "TO MERGE", "CLOSED", "COMPACTED", "BACKFILLED"],
+    ["WINDOW", "TABLE", "STATE", "ROWS", "PARTITIONS", "CLOSED", "COMPACTED", "BACKFILLED"],
     lines.map((line) => [
       short(line.start),
       line.table,
       line.reopened > 0 && line.state === "open" ? "open again" : line.state,
       line.rows,
       line.partitions.length,
-      line.pending.length,
       short(line.closedAt),
       short(line.compactedAt),
       short(line.backfilledAt),

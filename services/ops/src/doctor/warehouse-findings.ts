@@ -103,7 +103,7 @@ const partFindings = async (inspector: Inspector): Promise<Findings> => {
     warning(
       "parts",
       `${parts} in partition ${partition} of ${table}`,
-      "merges do not keep up: raise BATCH_MAX_RECORDS and BATCH_MAX_AGE_MS of ingest, or run compaction",
+      "merges do not keep up: raise BATCH_MAX_RECORDS and BATCH_MAX_AGE_MS of ingest",
     ),
   );
 };

@@ -14,8 +14,6 @@ export type WindowFilter = {
   readonly since?: Micros;
   readonly to?: Micros;
   readonly states?: readonly WindowState[];
-  /** true: only windows with partitions that wait for a merge. */
-  readonly withPending?: boolean;
 };
 
 /**
@@ -49,7 +47,6 @@ type StoredWindow = {
   state: WindowState;
   rows: number;
   partitions: string[];
-  pending: string[];
   offsets: Record<string, number>;
   reopened: number;
   opened_at: number;
@@ -70,7 +67,6 @@ const toWindow = (row: StoredWindow): UploadWindow => ({
   state: row.state,
   rows: row.rows,
   partitions: row.partitions,
-  pending: row.pending,
   offsets: row.offsets,
   reopened: row.reopened,
   openedAt: row.opened_at * MICROS_IN_SECOND,
@@ -80,13 +76,12 @@ const toWindow = (row: StoredWindow): UploadWindow => ({
   result: row.result,
 });
 
-const LIST = `SELECT toUnixTimestamp(window_start) AS start, table, state, rows, partitions, pending, offsets, reopened,
+const LIST = `SELECT toUnixTimestamp(window_start) AS start, table, state, rows, partitions, offsets, reopened,
     toUnixTimestamp(opened_at) AS opened_at, toUnixTimestamp(closed_at) AS closed_at,
     toUnixTimestamp(compacted_at) AS compacted_at, toUnixTimestamp(backfilled_at) AS backfilled_at, result
   FROM (SELECT * FROM upload_windows FINAL WHERE seconds = {seconds:UInt32})
   WHERE toUnixTimestamp(window_start) >= {since:UInt32} AND toUnixTimestamp(window_start) < {to:UInt32}
     AND (empty({states:Array(String)}) OR has({states:Array(String)}, toString(state)))
-    AND ({pending:Bool} = false OR notEmpty(pending))
   ORDER BY start, table`;
 
 // The low 64 bits of a version are the position on the bus: 16 bits partition, 48 bits offset.
@@ -125,7 +120,6 @@ export function createWindowStore(deps: {
       since: Math.floor((filter.since ?? 0) / MICROS_IN_SECOND),
       to: filter.to === undefined ? 2 ** 32 - 1 : Math.ceil(filter.to / MICROS_IN_SECOND),
       states: [...(filter.states ?? [])],
-      pending: filter.withPending === true,
     };
     const rows = await session.rows<StoredWindow>("windows.list", LIST, { parameters });
     return rows.map(toWindow);
@@ -151,7 +145,6 @@ export function createWindowStore(deps: {
       state: line.state,
       rows: line.rows,
       partitions: line.partitions,
-      pending: line.pending,
       offsets: line.offsets,
       reopened: line.reopened,
       opened_at: toSeconds(line.openedAt),

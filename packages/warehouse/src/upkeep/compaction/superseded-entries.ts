@@ -1,0 +1,175 @@
+import type { Micros } from "@conversation-export/domain";
+import type { Session } from "../../session/session.ts";
+import { recordNameSql } from "../../tables/record-dates.ts";
+import { createDeletion } from "../deletion.ts";
+import { createJobKeys, heldRun } from "../job-keys.ts";
+
+/** Upload windows, all of one length. */
+export type CleanupScope = {
+  /** Starts of the windows, µs. */
+  readonly starts: readonly Micros[];
+  readonly length: Micros;
+};
+
+/** A share of the conversations written in the windows, by the hash of their id. */
+export type CleanupShare = CleanupScope & { readonly chunk: number; readonly chunks: number };
+
+/**
+ * Removes the entries of the update index that exports written in given windows have superseded. The windows
+ * must be closed: such an export has been readable for minutes, so not even a query that is just opening its
+ * tables needs the entries. All steps may be repeated.
+ *
+ * @throws WarehouseError from every method
+ */
+export type SupersededEntries = {
+  /** Conversations that were written in the windows. */
+  countWritten(scope: CleanupScope, signal?: AbortSignal): Promise<number>;
+  count(share: CleanupShare, signal?: AbortSignal): Promise<number>;
+  /**
+   * Removes the entries of a share and returns their number. No other process may delete rows meanwhile. Then
+   * restores missing entries of these conversations, for versions that have become live meanwhile.
+   * @param run a name that no other run has
+   * @throws ServiceError `keys_lost` (retryable)
+   */
+  remove(run: string, share: CleanupShare, signal: AbortSignal): Promise<number>;
+  /** true: rows of conversations are being deleted, also by a process that is gone. */
+  deletionRuns(): Promise<boolean>;
+  /** Removes the keys of runs that are over; none of this process may be under way. */
+  forgetDead(alive: ReadonlySet<string> | null): Promise<void>;
+};
+
+/** Marks the runs of compaction in `job_keys`. */
+const PREFIX = "compact-";
+
+const IN_WINDOWS = `uploaded_at >= fromUnixTimestamp64Micro({first:Int64}, 'UTC')
+    AND uploaded_at < fromUnixTimestamp64Micro({end:Int64}, 'UTC')
+    AND intDiv(toUnixTimestamp(uploaded_at), {seconds:UInt32}) * {seconds:UInt32} IN {starts:Array(UInt32)}`;
+
+const windowsOf = ({ starts, length }: CleanupScope): Readonly<Record<string, unknown>> => ({
+  starts: starts.map((start) => Math.floor(start / 1_000_000)),
+  seconds: length / 1_000_000,
+  first: Math.min(...starts),
+  end: Math.max(...starts) + length,
+});
+
+/** The smaller side of the join is held in memory: the conversations of the share. */
+const SUPERSEDED = `SELECT u.client_id AS client_id, u.conversation_id AS id, u.date_updated AS date_updated,
+    u.version AS version
+  FROM conversation_updates AS u
+  INNER JOIN (SELECT client_id, conversation_id, max(version) AS latest FROM conversations
+    WHERE ${IN_WINDOWS} AND cityHash64(client_id, conversation_id) % {chunks:UInt32} = {chunk:UInt32}
+    GROUP BY client_id, conversation_id) AS w
+  ON u.client_id = w.client_id AND u.conversation_id = w.conversation_id
+  WHERE u.version < w.latest`;
+
+const keysOfRun = (columns: string, table = "job_keys"): string =>
+  `(SELECT ${columns} FROM ${table} WHERE run_id = {run:String} AND kind = 'superseded')`;
+
+const ENTRY =
+  "client_id, date_updated, conversation_id, version, date_created, uploaded_at, head, tail" as const;
+const ENTRY_KEY = "client_id, date_updated, conversation_id, version";
+
+/** The live rows of the conversations of the run, but of those that are being erased. */
+const LIVE = `SELECT c.* FROM (
+    SELECT ${ENTRY} FROM conversations FINAL
+    WHERE (client_id, date_created, conversation_id) IN (SELECT client_id, date_created, id FROM record_dates
+      WHERE record IN ${keysOfRun(recordNameSql("client_id", "conversation", "id"))})
+    ORDER BY version DESC, uploaded_at DESC LIMIT 1 BY client_id, conversation_id) AS c
+  LEFT JOIN (SELECT client_id, value, max(created_before) AS created_before FROM suppressions
+    WHERE kind = 'conversation' AND (client_id, value) IN ${keysOfRun("client_id, id")}
+    GROUP BY client_id, value) AS s
+  ON c.client_id = s.client_id AND c.conversation_id = s.value
+  WHERE c.date_created >= s.created_before`;
+const MISSING = `SELECT ${ENTRY} FROM (${LIVE}) WHERE (${ENTRY_KEY}) NOT IN
+  (SELECT ${ENTRY_KEY} FROM conversation_updates
+    WHERE (client_id, date_updated, conversation_id) IN (SELECT client_id, date_updated, conversation_id FROM (${LIVE})))`;
+
+/**
+ * @param deps.session of the user for jobs
+ * @param deps.holder names this process
+ */
+export const createSupersededEntries = (deps: {
+  readonly session: Session;
+  readonly holder: string;
+}): SupersededEntries => {
+  const session = deps.session.with({
+    timeoutMs: 3_600_000,
+    settings: {
+      async_insert: 0,
+      output_format_json_quote_64bit_integers: 0,
+      // All rows of a record lie on one shard.
+      distributed_product_mode: "local",
+      // Above this memory, the grouping of keys spills to disk.
+      max_bytes_before_external_group_by: "1000000000",
+      join_use_nulls: 0,
+    },
+  });
+  const deletion = createDeletion(deps);
+  const keys = createJobKeys({ session });
+  const { local, system } = session.names;
+
+  const countOf = async (
+    name: "superseded.count" | "superseded.written" | "superseded.missing" | "superseded.noted",
+    from: string,
+    parameters: Readonly<Record<string, unknown>>,
+    signal?: AbortSignal,
+  ): Promise<number> => {
+    const [row] = await session.rows<{ n: number }>(name, `SELECT count() AS n FROM ${from}`, {
+      parameters,
+      signal,
+    });
+    return row?.n ?? 0;
+  };
+
+  const restoreMissing = async (run: string): Promise<void> => {
+    if ((await countOf("superseded.missing", `(${MISSING})`, { run })) === 0) return;
+    await session.command("superseded.restore", `INSERT INTO conversation_updates (${ENTRY}) ${MISSING}`, {
+      parameters: { run },
+    });
+  };
+
+  return {
+    countWritten: (scope, signal) =>
+      countOf("superseded.written", `conversations WHERE ${IN_WINDOWS}`, windowsOf(scope), signal),
+    count: ({ chunk, chunks, ...scope }, signal) =>
+      countOf("superseded.count", `(${SUPERSEDED})`, { ...windowsOf(scope), chunk, chunks }, signal),
+    remove: async (id, { chunk, chunks, ...scope }, signal) => {
+      const run = heldRun(PREFIX, deps.holder, id);
+      try {
+        await keys.begin(run, signal);
+        await session.command(
+          "superseded.note",
+          `INSERT INTO job_keys (run_id, kind, client_id, id, date_created, version)
+            SELECT DISTINCT {run:String}, 'superseded', client_id, id, date_updated, version FROM (${SUPERSEDED})`,
+          { parameters: { ...windowsOf(scope), chunk, chunks, run }, signal },
+        );
+        const noted = await countOf("superseded.noted", keysOfRun("*"), { run }, signal);
+        if (noted > 0) {
+          signal.throwIfAborted();
+          try {
+            // Not stopped midway: it would go on in ClickHouse.
+            await deletion.mask({
+              table: "conversation_updates",
+              condition: `(${ENTRY_KEY}) IN ${keysOfRun("client_id, date_created, id, toUInt128(version)", local("job_keys"))}`,
+              parameters: { run },
+            });
+          } finally {
+            // Even on an error, because rows may already be masked.
+            await restoreMissing(run);
+          }
+        }
+        await keys.assertKept(run);
+        return noted;
+      } finally {
+        await keys.forget(run);
+      }
+    },
+    deletionRuns: async () =>
+      (await countOf(
+        "superseded.noted",
+        `${system("mutations")} WHERE database = currentDatabase() AND NOT is_done AND table IN {tables:Array(String)}`,
+        { tables: ["conversations", "conversation_updates"].map(local) },
+      )) > 0,
+    forgetDead: (alive) => keys.forgetDead(PREFIX, deps.holder, alive),
+  };
+};
