@@ -84,9 +84,12 @@ const message = (id: string, time: number, data: Record<string, unknown> = {}, c
     data: { _id: id, conversation_id: "c", date_created: iso(time), ...data },
   });
 
-const send = async (events: readonly ReturnType<typeof message>[]): Promise<void> => {
+const send = async (
+  events: readonly ReturnType<typeof message>[],
+  topic: string = TOPICS.message,
+): Promise<void> => {
   await system.producer.send(
-    TOPICS.message,
+    topic,
     events.map(({ key, value, headers }) => ({ key, value, headers })),
   );
   await system.caughtUp(GROUP, 20_000);
@@ -261,6 +264,7 @@ it("finds what is on the bus and not readable, and tells apart what explains it"
   const store = createReconcileStore({
     session: sessions.open(system.stack.clickhouse.url("jobs"), topologyOf(system.stack)),
     now: Date.now,
+    holder: "test",
   });
   const version = { exportedAt: 0, partition: 0, offset: 0 };
   const exports = ["kept", "lost"].flatMap((id) =>
@@ -272,11 +276,59 @@ it("finds what is on the bus and not readable, and tells apart what explains it"
   await sessions.close();
   const failed = await ended(reconcileJob, window);
   expect(failed).toMatchObject({ state: "failed", attempt: 1 });
-  expect(failed.reason).toMatch(/ 1 exports of .* are not readable, such as messages\/\d+\/\d+ \(globex\)$/);
+  expect(failed.reason).toMatch(
+    / 1 exports of .* are not readable, such as messages\/\d+\/\d+ \(globex, messages\)$/,
+  );
   expect(await sql("SELECT count() FROM job_keys")).toBe("0\n");
   const missing = { topic: "messages", fate: "missing" };
   expect(await readMetric(jobs.metricsUrl, "reconciled_messages_total", missing)).toBe(1);
   // A repeated record is no difference any more.
   await send([message("lost", Date.now() - 1_000, {}, "globex")]);
   expect((await resultOf(reconcileJob, window)).missing).toBe(0);
+}, 60_000);
+
+it("finds a record that lacks its place in a list, or a handoff", async () => {
+  const from = iso(Date.now() - 60_000);
+  const created = Date.now() - 1_000;
+  const exported = (id: string, step: number, data: Record<string, unknown> = {}) =>
+    handMade({
+      kind: "conversation",
+      client: "initech",
+      id,
+      time: iso(created + step),
+      data: { _id: id, date_created: iso(created), date_updated: iso(created + step), ...data },
+    });
+  const handoff = (target: string) => ({ id: `${target}-1`, handoff_id: target, date_created: iso(created) });
+  const other = iso(created - 40 * 86_400_000);
+  await send(
+    ["whole", "unlisted", "alone"].flatMap((id) => [
+      exported(id, 1, { handoffs: [handoff("desk")] }),
+      // A later export without the handoff, and one under another date of creation.
+      exported(id, 2, { handoffs: [handoff("sales")] }),
+      exported(id, 3, { date_created: other }),
+    ]),
+    TOPICS.conversation,
+  );
+  await send([message("dated", created, {}, "initech")]);
+  const window = { from, to: iso(Date.now()), clientId: "initech" };
+  expect((await resultOf(reconcileJob, window)).missing).toBe(0);
+  // An entry that a later export has superseded is no loss.
+  const isLatest = `date_updated = fromUnixTimestamp64Milli(${created + 3}, 'UTC')`;
+  await sql(`DELETE FROM conversation_updates WHERE client_id = 'initech' AND NOT ${isLatest}`);
+  expect((await resultOf(reconcileJob, window)).missing).toBe(0);
+
+  await sql(`DELETE FROM conversation_updates WHERE conversation_id = 'unlisted' AND ${isLatest}`);
+  await sql("DELETE FROM handoffs WHERE conversation_id = 'alone' AND target = 'desk'");
+  await sql("DELETE FROM record_dates WHERE id = 'dated'");
+  const failed = await ended(reconcileJob, window);
+  expect(failed).toMatchObject({ state: "failed", attempt: 1 });
+  // The export that carried the handoff, and all three of the record that is in no updated window.
+  expect(failed.reason).toMatch(
+    / 5 exports of .* are not readable, such as .*\(initech, conversation_updates\).*\(initech, handoffs\)/,
+  );
+  const told = await readMetric(jobs.metricsUrl, "reconciled_messages_total", {
+    topic: TOPICS.conversation,
+    fate: "missing",
+  });
+  expect(told).toBe(4);
 }, 60_000);

@@ -71,7 +71,7 @@ export {
   createReconcileStore,
   type ReconciledUntil,
   type ReconcileStore,
-} from "./upkeep/backfill/reconcile-store.ts";
+} from "./upkeep/reconcile-store.ts";
 export {
   createReplayStore,
   type LetterIdentity,

@@ -61,6 +61,8 @@ const resultSchema = z.object({
       topic: z.string(),
       partition: count,
       offset: count,
+      /** That lacks the record, a part of it or its place in a list. */
+      table: z.string().optional(),
     }),
   ),
 });

@@ -19,7 +19,14 @@ const FATES: Readonly<Record<Fate, string>> = {
 };
 
 /** Assembles the job that compares the bus with what is readable. */
-export const createReconcileJob = ({ config, session, bus, gate, metrics }: Shared): AssembledJob => {
+export const createReconcileJob = ({
+  config,
+  session,
+  bus,
+  gate,
+  runHolders,
+  metrics,
+}: Shared): AssembledJob => {
   const compared = metrics.counter(
     "reconciled_messages_total",
     "Messages of the bus that were compared with what is readable, by what became of them",
@@ -30,7 +37,8 @@ export const createReconcileJob = ({ config, session, bus, gate, metrics }: Shar
     reader: bus.reader,
     letters: bus.letters,
     progress: bus.progress,
-    store: createReconcileStore({ session, now: Date.now }),
+    store: createReconcileStore({ session, now: Date.now, holder: runHolders.own }),
+    alive: runHolders.alive,
     clients: createClientStore({ session, now: Date.now }),
     suppresses: gate.wouldSuppress,
     maxTimeAheadMs: config.maxTimeAheadMs,

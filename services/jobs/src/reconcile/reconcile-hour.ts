@@ -1,5 +1,11 @@
 import type { BusMessage, BusRange, LetterReader, RangeReader } from "@conversation-export/bus";
-import { busPositionOf, type EventType, type ExportRecord, readMessage } from "@conversation-export/domain";
+import {
+  busPositionOf,
+  type EventType,
+  type ExportRecord,
+  OWN_TABLE_OF,
+  readMessage,
+} from "@conversation-export/domain";
 import type { ReconcileResult } from "@conversation-export/queue";
 import type { ReconcileStore } from "@conversation-export/warehouse";
 
@@ -10,6 +16,8 @@ export type Fate = Exclude<keyof HourReport["clients"][number], "clientId">;
 type Carried = { readonly record: ExportRecord; readonly message: BusMessage };
 
 const BATCH = 5_000;
+/** Partitions that are compared at a time. */
+const SIDE_BY_SIDE = 4;
 /** Number of missing messages from which on they are counted without looking for a reason. */
 const MAX_UNEXPLAINED = 10_000;
 
@@ -21,7 +29,7 @@ export const reconcileHour = async (
   deps: {
     readonly reader: Pick<RangeReader, "read">;
     readonly letters: Pick<LetterReader, "list">;
-    readonly store: Pick<ReconcileStore, "readable" | "standing">;
+    readonly store: Pick<ReconcileStore, "lacking" | "standing">;
     /** true: the record was erased. */
     readonly suppresses: (records: readonly ExportRecord[]) => Promise<readonly boolean[]>;
     /** true: the record is older than its client keeps. */
@@ -45,7 +53,7 @@ export const reconcileHour = async (
   const { reader, letters, store, suppresses, isExpired } = deps;
   const { topic, type, signal } = work;
   const clients = new Map<string, Record<Fate, number>>();
-  const unexplained = new Map<string, Carried[]>();
+  const unexplained = new Map<string, (Carried & { readonly table: string })[]>();
   const differences: Difference[] = [];
   let unexplainedCount = 0;
   let [gone, ignored, refused] = [0, 0, 0];
@@ -63,10 +71,14 @@ export const reconcileHour = async (
     clients.set(clientId, fates);
   };
 
-  const differ = ({ record, message }: Carried, fate: Difference["fate"]): void => {
+  const differ = (
+    { record, message }: Carried,
+    fate: Difference["fate"],
+    table: string = OWN_TABLE_OF[type].name,
+  ): void => {
     count(record.clientId, fate === "missing" ? "missing" : "erasedButReadable");
     const { partition, offset } = message;
-    differences.push({ fate, clientId: record.clientId, type, topic, partition, offset });
+    differences.push({ fate, clientId: record.clientId, type, topic, partition, offset, table });
   };
 
   const recordsOf = (batch: readonly Carried[]): ExportRecord[] => batch.map(({ record }) => record);
@@ -80,14 +92,15 @@ export const reconcileHour = async (
   };
 
   const compare = async (batch: readonly Carried[]): Promise<void> => {
-    const readable = await store.readable(type, recordsOf(batch), signal);
+    const lacking = await store.lacking(type, recordsOf(batch), signal);
     for (const [index, one] of batch.entries()) {
       const { clientId } = one.record;
-      if (readable[index] === true) count(clientId, "readable");
+      const table = lacking[index] ?? null;
+      if (table === null) count(clientId, "readable");
       else if (unexplainedCount >= MAX_UNEXPLAINED) count(clientId, "missing");
       else {
         const place = placeOf(busPositionOf(one.message));
-        unexplained.set(place, [...(unexplained.get(place) ?? []), one]);
+        unexplained.set(place, [...(unexplained.get(place) ?? []), { ...one, table }]);
         unexplainedCount += 1;
       }
     }
@@ -116,7 +129,7 @@ export const reconcileHour = async (
     await compareErased(erased);
   };
 
-  for (const range of work.ranges) {
+  const compareRange = async (range: BusRange): Promise<void> => {
     const onLost = (lost: BusRange): void => {
       gone += lost.to - lost.from;
     };
@@ -127,7 +140,13 @@ export const reconcileHour = async (
       }
       await work.onRead(messages.length);
     }
-  }
+  };
+
+  const waiting = [...work.ranges];
+  const compareWaiting = async (): Promise<void> => {
+    for (let range = waiting.shift(); range !== undefined; range = waiting.shift()) await compareRange(range);
+  };
+  await Promise.all(Array.from({ length: SIDE_BY_SIDE }, compareWaiting));
 
   // Dead letters are read only when a message is missing.
   if (unexplained.size > 0) {
@@ -137,7 +156,7 @@ export const reconcileHour = async (
       if (unexplained.size === 0) break;
     }
   }
-  for (const all of unexplained.values()) for (const one of all) differ(one, "missing");
+  for (const all of unexplained.values()) for (const one of all) differ(one, "missing", one.table);
 
   const byClient = [...clients]
     .map(([clientId, fates]) => ({ clientId, ...fates }))

@@ -91,12 +91,12 @@ function setup(given: readonly { id: string; timestamp: number; value: Buffer | 
         Promise.resolve([{ partition: 0, start: 0, end: lines.length, committed: world.committed }]),
     },
     store: {
-      readable: (_type, exports) => {
+      lacking: (_type, exports) => {
         world.asked.push(...exports.map(({ id }) => id));
-        return Promise.resolve(exports.map(({ id }) => !world.unreadable.has(id)));
+        return Promise.resolve(exports.map(({ id }) => (world.unreadable.has(id) ? "messages" : null)));
       },
       standing: (_type, exports) => Promise.resolve(exports.map(({ id }) => !world.unreadable.has(id))),
-      forgetLeft: () => Promise.resolve(),
+      forgetDead: () => Promise.resolve(),
       loadUntil: () => Promise.resolve(world.until),
       saveUntil: (until) => {
         world.until = until;
@@ -104,6 +104,7 @@ function setup(given: readonly { id: string; timestamp: number; value: Buffer | 
       },
     },
     clients: { listClients: () => Promise.resolve(world.clients as ClientRow[]) },
+    alive: () => Promise.resolve(null),
     suppresses: async (records: readonly ExportRecord[]) => records.map(({ id }) => world.suppressed.has(id)),
     maxTimeAheadMs: 0,
     patienceMs: 0,
@@ -181,7 +182,7 @@ it("fails with the places of what is missing, and finds the same when it is trie
   const failure = { code: "records_missing", retryable: false };
   await expect(run()).rejects.toMatchObject({
     ...failure,
-    message: expect.stringMatching(/such as messages\/0\/1 \(acme\)$/) as string,
+    message: expect.stringMatching(/such as messages\/0\/1 \(acme, messages\)$/) as string,
   });
   await expect(run()).rejects.toMatchObject(failure);
   world.unreadable = new Set();

@@ -56,6 +56,8 @@ export const createReconcile = (deps: {
   readonly progress: Pick<GroupProgress, "fetch">;
   readonly store: Omit<ReconcileStore, "close">;
   readonly clients: Pick<ClientStore, "listClients">;
+  /** Holders of runs that are alive; null while that is not known. */
+  readonly alive: () => Promise<ReadonlySet<string> | null>;
   /** true: the record was erased. */
   readonly suppresses: (records: readonly ExportRecord[]) => Promise<readonly boolean[]>;
   /** How much later than its arrival an event may claim to be. */
@@ -127,7 +129,7 @@ export const createReconcile = (deps: {
     type: reconcileJob,
     run: async (context) => {
       const { data, signal, log } = context;
-      await store.forgetLeft();
+      await store.forgetDead(await deps.alive());
       let state = context.state ?? (await begin(data));
       const byClock = data.from === null && data.to === null && data.clientId === null;
       const total = (state.to - state.from) / HOUR_MS;
@@ -230,7 +232,10 @@ const failureOf = (result: ReconcileResult, attempt: number): ServiceError => {
     result.differences
       .filter((one) => one.fate === fate)
       .slice(0, MAX_IN_REASON)
-      .map((one) => `${one.topic}/${one.partition}/${one.offset} (${one.clientId})`)
+      .map(
+        (one) =>
+          `${one.topic}/${one.partition}/${one.offset} (${one.clientId}${one.fate === "missing" ? `, ${one.table}` : ""})`,
+      )
       .join(", ");
   const window = `of ${result.from} to ${result.to}`;
   const erased = `${result.erasedButReadable} exports ${window} are of erased records that are readable, such as ${named("erased_but_readable")}`;

@@ -1,0 +1,266 @@
+import { hash, randomUUID } from "node:crypto";
+import {
+  type EventType,
+  formatTimestampZ,
+  type HandoffEntry,
+  handoffVersion,
+  type Micros,
+  OWN_TABLE_OF,
+  RECORD_KINDS,
+  type RecordTable,
+  versionNumber,
+} from "@conversation-export/domain";
+import type { Version } from "@conversation-export/domain";
+import type { Session, StatementName } from "../session/session.ts";
+import { DATED_KINDS, recordNameSql } from "../tables/record-dates.ts";
+import { createJobKeys, heldRun } from "./job-keys.ts";
+
+/** An export of a record on the bus. */
+export type CarriedExport = {
+  readonly clientId: string;
+  readonly id: string;
+  readonly dateCreated: Micros;
+  readonly version: Version;
+  /** Of a conversation. */
+  readonly handoffs?: readonly HandoffEntry[];
+};
+
+/**
+ * Progress of the comparison: the next offset of each partition, and the end of the last compared hour, ms.
+ */
+export type ReconciledUntil = {
+  readonly until: number;
+  readonly offsets: readonly { topic: string; partition: number; offset: number }[];
+};
+
+/** @throws WarehouseError from every method */
+export type ReconcileStore = {
+  /**
+   * Tells for each export which table lacks it; null: readers see this version of the record or a later one,
+   * in every list, and the attempts of its handoffs or later ones. For up to about ten thousand exports at a
+   * time.
+   */
+  lacking(
+    type: EventType,
+    exports: readonly CarriedExport[],
+    signal?: AbortSignal,
+  ): Promise<(RecordTable | null)[]>;
+  /**
+   * Tells for each export of an erased record whether the record is still readable in any version. Only rows
+   * under the export's own date of creation count: under a later date, the id belongs to a record that may be
+   * kept. Stores only hashes of the ids for the query.
+   */
+  standing(type: EventType, exports: readonly CarriedExport[], signal?: AbortSignal): Promise<boolean[]>;
+  /** Removes the keys of runs that are over; none of this process may be under way. */
+  forgetDead(alive: ReadonlySet<string> | null): Promise<void>;
+  /** null: nothing has been compared yet. */
+  loadUntil(): Promise<ReconciledUntil | null>;
+  saveUntil(until: ReconciledUntil): Promise<void>;
+};
+
+/** Marks the runs of this store in `job_keys`. */
+const PREFIX = "reconcile-";
+
+const hashOf = (id: string): string => hash("sha256", id, "hex");
+
+const nameOf = ({ clientId, id }: Pick<CarriedExport, "clientId" | "id">): string =>
+  JSON.stringify([clientId, id]);
+
+type Found = readonly [client: string, id: string, version: string];
+type FoundHandoff = readonly [client: string, id: string, target: string, kind: number, version: string];
+
+const ofRun = (kind: string, columns: string): string =>
+  `(SELECT ${columns} FROM job_keys WHERE run_id = {run:String} AND kind = '${kind}')`;
+
+/** INSERT of all dates of the carried records of a kind. */
+const noteDates = (kind: (typeof DATED_KINDS)[number]): string =>
+  `INSERT INTO job_keys (run_id, kind, client_id, id, date_created)
+    SELECT {run:String}, 'dated', client_id, id, date_created FROM record_dates
+    WHERE record GLOBAL IN ${ofRun("carried", recordNameSql("client_id", kind, "id"))}`;
+
+const ofDates = (created: string, id: string): string =>
+  `(client_id, ${created}, ${id}) GLOBAL IN ${ofRun("dated", "client_id, date_created, id")}`;
+
+/** The latest version of each record. ClickHouse skips masked rows. */
+const latestSql = (type: EventType): string => {
+  const { name: table, id, keyDate } = OWN_TABLE_OF[type];
+  const where =
+    keyDate === null
+      ? `(client_id, ${id}) GLOBAL IN ${ofRun("carried", "client_id, id")}`
+      : ofDates(keyDate, id);
+  return `SELECT client_id, ${id}, toString(max(version)) FROM ${table} WHERE ${where} GROUP BY client_id, ${id}`;
+};
+
+/** The live versions that the update index has. */
+const INDEXED = `SELECT client_id, conversation_id, toString(version) FROM conversation_updates
+  WHERE (client_id, date_updated, conversation_id, version) GLOBAL IN
+    (SELECT client_id, argMax(date_updated, version), conversation_id, max(version) FROM conversations
+      WHERE ${ofDates("date_created", "conversation_id")} GROUP BY client_id, conversation_id)`;
+
+const HANDOFFS = `SELECT client_id, conversation_id, target, toUInt8(target_kind), toString(max(version)) FROM handoffs
+  WHERE ${ofDates("conversation_date_created", "conversation_id")}
+  GROUP BY client_id, conversation_id, target, target_kind`;
+
+const versionsOf = (rows: readonly Found[]): ReadonlyMap<string, bigint> =>
+  new Map(rows.map(([clientId, id, version]) => [nameOf({ clientId, id }), BigInt(version)]));
+
+const targetOf = (one: Pick<CarriedExport, "clientId" | "id">, target: string, kind: number): string =>
+  JSON.stringify([one.clientId, one.id, target, kind]);
+
+/**
+ * @param deps.now milliseconds since the epoch
+ * @param deps.holder names this process
+ */
+export const createReconcileStore = (deps: {
+  readonly session: Session;
+  readonly now: () => number;
+  readonly holder: string;
+}): ReconcileStore => {
+  const session = deps.session.with({
+    timeoutMs: 600_000,
+    // A projection would still show rows that are masked in its table.
+    settings: { optimize_use_projections: 0 },
+  });
+  const jobKeys = createJobKeys({ session });
+
+  type Key = { readonly clientId: string; readonly id: string; readonly dateCreated: Micros };
+  type Ask = <Row>(name: StatementName, query: string) => Promise<Row[]>;
+
+  /** Runs queries while `keys` are in job_keys as `carried` under their parameter `run`. */
+  const withKeys = async <T>(
+    keys: readonly Key[],
+    signal: AbortSignal | undefined,
+    work: (ask: Ask, run: string) => Promise<T>,
+  ): Promise<T> => {
+    const run = heldRun(PREFIX, deps.holder, randomUUID());
+    const rows = keys.map((one) => ({
+      run_id: run,
+      kind: "carried",
+      client_id: one.clientId,
+      id: one.id,
+      date_created: formatTimestampZ(one.dateCreated),
+    }));
+    const ask: Ask = async <Row>(name: StatementName, query: string): Promise<Row[]> => {
+      const found: Row[] = [];
+      for await (const chunk of session.chunks<Row>(name, query, { parameters: { run }, signal }))
+        found.push(...chunk);
+      return found;
+    };
+    try {
+      const into = { table: "job_keys", rows };
+      await session.insert("reconcile.note", into, { settings: { async_insert: 0 }, signal });
+      return await work(ask, run);
+    } finally {
+      await jobKeys.forget(run);
+    }
+  };
+
+  /** By conversation: whether the update index has its live version, and its latest attempts by target. */
+  const readBesides = async (
+    ask: Ask,
+  ): Promise<{ indexed: ReadonlyMap<string, bigint>; attempts: ReadonlyMap<string, bigint> }> => {
+    const indexed = versionsOf(await ask<Found>("reconcile.indexed", INDEXED));
+    const rows = await ask<FoundHandoff>("reconcile.handoffs", HANDOFFS);
+    const attempts = rows.map(
+      ([clientId, id, target, kind, version]) =>
+        [targetOf({ clientId, id }, target, kind), BigInt(version)] as const,
+    );
+    return { indexed, attempts: new Map(attempts) };
+  };
+
+  const lookUp = (
+    type: EventType,
+    exports: readonly CarriedExport[],
+    signal: AbortSignal | undefined,
+  ): Promise<(RecordTable | null)[]> => {
+    const keys = [...new Map(exports.map((one) => [nameOf(one), one])).values()];
+    return withKeys(keys, signal, async (ask, run) => {
+      const kind = DATED_KINDS.find((dated) => RECORD_KINDS[dated].type === type);
+      if (kind !== undefined)
+        await session.command("reconcile.dates", noteDates(kind), {
+          parameters: { run },
+          settings: { async_insert: 0 },
+          signal,
+        });
+      const latest = versionsOf(await ask<Found>("reconcile.latest", latestSql(type)));
+      const isConversation = type === RECORD_KINDS.conversation.type;
+      const { indexed, attempts } = isConversation
+        ? await readBesides(ask)
+        : { indexed: latest, attempts: new Map<string, bigint>() };
+      const lacks = (one: CarriedExport): RecordTable | null => {
+        const version = versionNumber(one.version);
+        if ((latest.get(nameOf(one)) ?? -1n) < version) return OWN_TABLE_OF[type].name;
+        if ((indexed.get(nameOf(one)) ?? -1n) < version) return "conversation_updates";
+        const hasAll = (one.handoffs ?? []).every((entry) => {
+          const target = targetOf(one, entry.target, entry.targetKind === "handoff_id" ? 1 : 2);
+          return (attempts.get(target) ?? -1n) >= handoffVersion(entry, version);
+        });
+        return hasAll ? null : "handoffs";
+      };
+      return exports.map(lacks);
+    });
+  };
+
+  return {
+    lacking: async (type, exports, signal) => {
+      if (exports.length === 0) return [];
+      const first = await lookUp(type, exports, signal);
+      const others = exports.filter((_, index) => first[index] !== null);
+      if (others.length === 0) return first;
+      // A record that was exported again between two of the queries looks incomplete: asked a second time.
+      const second = await lookUp(type, others, signal);
+      let at = 0;
+      return first.map((lack) => (lack === null ? null : (second[at++] ?? null)));
+    },
+    standing: async (type, exports, signal) => {
+      if (exports.length === 0) return [];
+      const { name: table, id } = OWN_TABLE_OF[type];
+      const keys = exports.map((one) => ({ ...one, id: hashOf(one.id) }));
+      const query = `SELECT DISTINCT client_id, lower(hex(SHA256(${id}))) AS hash,
+          toString(toUnixTimestamp64Micro(date_created))
+        FROM ${table}
+        WHERE (client_id, date_created) GLOBAL IN ${ofRun("carried", "client_id, date_created")}
+          AND (client_id, date_created, hash) GLOBAL IN ${ofRun("carried", "client_id, date_created, id")}`;
+      const rows = await withKeys(keys, signal, (ask) =>
+        ask<[client: string, hash: string, created: string]>("reconcile.standing", query),
+      );
+      const found = new Set(
+        rows.map(([client, ofId, created]) => JSON.stringify([client, ofId, Number(created)])),
+      );
+      return keys.map((one) => found.has(JSON.stringify([one.clientId, one.id, one.dateCreated])));
+    },
+    forgetDead: (alive) => jobKeys.forgetDead(PREFIX, deps.holder, alive),
+    loadUntil: async () => {
+      const rows = await session.rows<{
+        topic: string;
+        partition: number;
+        offset: string;
+        until_ms: string;
+      }>(
+        "reconcile.load",
+        `SELECT topic, partition, toString(next_offset) AS offset,
+            toString(toUnixTimestamp64Milli(until)) AS until_ms FROM reconciled FINAL`,
+      );
+      if (rows.length === 0) return null;
+      return {
+        until: Math.max(...rows.map((row) => Number(row.until_ms))),
+        offsets: rows.map(({ topic, partition, offset }) => ({ topic, partition, offset: Number(offset) })),
+      };
+    },
+    saveUntil: async ({ until, offsets }) => {
+      if (offsets.length === 0) return;
+      const rows = offsets.map(({ topic, partition, offset }) => ({
+        topic,
+        partition,
+        version: deps.now(),
+        next_offset: offset,
+        until: new Date(until).toISOString(),
+      }));
+      await session.insert(
+        "reconcile.save",
+        { table: "reconciled", rows },
+        { settings: { async_insert: 0 } },
+      );
+    },
+  };
+};
