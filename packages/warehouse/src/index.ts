@@ -97,6 +97,7 @@ export {
 } from "./upkeep/retention-store.ts";
 export {
   isAwayError,
+  isLimitError,
   isSetupError,
   WarehouseError,
   type WarehouseErrorCode,

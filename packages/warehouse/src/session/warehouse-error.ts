@@ -71,6 +71,17 @@ const QUERY_BUGS: ReadonlySet<string> = new Set([
 // Errors that only an operator can fix. They stay retryable, because ingest waits until they are fixed.
 const SETUP_ERRORS: ReadonlySet<string> = new Set(["ACCESS_DENIED", "UNKNOWN_TABLE", "UNKNOWN_DATABASE"]);
 
+// Limits of a user, a profile or the server: the same work meets them again.
+const LIMIT_ERRORS: ReadonlySet<string> = new Set([
+  "MEMORY_LIMIT_EXCEEDED",
+  "TIMEOUT_EXCEEDED",
+  "TOO_SLOW",
+  "TOO_MANY_ROWS",
+  "TOO_MANY_BYTES",
+  "TOO_MANY_ROWS_OR_BYTES",
+  "SET_SIZE_LIMIT_EXCEEDED",
+]);
+
 // Errors of the socket or the HTTP client when no answer arrives.
 const AWAY_ERRORS: ReadonlySet<string> = new Set([
   "ECONNREFUSED",
@@ -98,6 +109,10 @@ export const isReset = (error: unknown): boolean => ["ECONNRESET", "EPIPE"].incl
 /** true: a grant, a table or the database is missing. */
 export const isSetupError = (error: unknown): error is WarehouseError =>
   error instanceof WarehouseError && SETUP_ERRORS.has(error.causeName);
+
+/** true: the statement needs more memory or time than ClickHouse allows. */
+export const isLimitError = (error: unknown): error is WarehouseError =>
+  error instanceof WarehouseError && LIMIT_ERRORS.has(error.causeName);
 
 function causeNameOf(error: unknown): string {
   if (error instanceof ClickHouseError) return error.type ?? `CODE_${error.code}`;

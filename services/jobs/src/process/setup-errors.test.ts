@@ -16,11 +16,15 @@ it.each([
   ["UNKNOWN_TABLE", { code: "warehouse_setup", retryable: false }],
   ["UNKNOWN_DATABASE", { code: "warehouse_setup", retryable: false }],
   ["ECONNREFUSED", { code: "warehouse_unavailable", retryable: true }],
-])("%s ends a job as %j", async (name, expected) => {
+  ["MEMORY_LIMIT_EXCEEDED", { code: "warehouse_unavailable", retryable: true }],
+  ["MEMORY_LIMIT_EXCEEDED", { code: "warehouse_limit", retryable: false }, 2],
+  ["TIMEOUT_EXCEEDED", { code: "warehouse_limit", retryable: false }, 3],
+  ["ECONNREFUSED", { code: "warehouse_unavailable", retryable: true }, 3],
+])("%s ends a job as %j", async (name, expected, attemptNumber = 1) => {
   const error = new WarehouseError("warehouse_unavailable", name, true, null);
   for (const work of failing(error)) {
     const { work: told } = withSetupTold({ name: "backfill", options: {}, work });
-    const context = {} as never;
+    const context = { attempt: attemptNumber } as never;
     const attempts =
       told.kind === "whole"
         ? [told.run(context)]

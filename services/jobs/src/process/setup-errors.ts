@@ -1,12 +1,24 @@
 import type { RunnableJob } from "@conversation-export/queue";
 import { ServiceError } from "@conversation-export/runtime";
-import { isSetupError } from "@conversation-export/warehouse";
+import { isLimitError, isSetupError } from "@conversation-export/warehouse";
 
-const told = <A extends readonly unknown[], R>(work: (...args: A) => Promise<R>) => {
-  return async (...args: A): Promise<R> => {
+/** Attempts of a job whose statements are beyond a limit of ClickHouse; other load may be the cause once. */
+const HEAVY_ATTEMPTS = 2;
+
+const told = <C extends { readonly attempt: number }, A extends readonly unknown[], R>(
+  work: (context: C, ...args: A) => Promise<R>,
+) => {
+  return async (context: C, ...args: A): Promise<R> => {
     try {
-      return await work(...args);
+      return await work(context, ...args);
     } catch (error) {
+      if (isLimitError(error) && context.attempt >= HEAVY_ATTEMPTS) {
+        throw new ServiceError(
+          "warehouse_limit",
+          `ClickHouse says ${error.causeName}: the work is beyond a limit of the user for jobs or of the server`,
+          { cause: error },
+        );
+      }
       if (!isSetupError(error)) throw error;
       throw new ServiceError(
         "warehouse_setup",
@@ -17,7 +29,10 @@ const told = <A extends readonly unknown[], R>(work: (...args: A) => Promise<R>)
   };
 };
 
-/** Makes a job fail at once, instead of being retried, when a grant or a table is missing. */
+/**
+ * Makes a job fail, instead of being retried for a day, when a grant or a table is missing: at once; when a
+ * statement is beyond a limit of ClickHouse: at its second attempt.
+ */
 export const withSetupTold = (job: RunnableJob): RunnableJob => {
   const { work } = job;
   if (work.kind === "whole") return { ...job, work: { ...work, run: told(work.run) } };
