@@ -38,7 +38,10 @@ function renderTag(tag: string, topology: Topology): string {
     }
     case "drop": {
       const tables = cluster === null ? [argument] : [argument, `${argument}_local`];
-      return tables.map((name) => `DROP TABLE IF EXISTS ${name}${on}`).join(";\n");
+      // Servers refuse to drop large tables otherwise.
+      return tables
+        .map((name) => `DROP TABLE IF EXISTS ${name}${on} SYNC SETTINGS max_table_size_to_drop = 0`)
+        .join(";\n");
     }
     case "distributed": {
       if (cluster === null) return "";

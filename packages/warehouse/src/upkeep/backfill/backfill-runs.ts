@@ -272,7 +272,11 @@ export function createBackfillRuns(deps: { readonly session: Session }): Backfil
       session.commandEverywhere(
         "backfill.forget",
         `ALTER TABLE ${session.names.target("backfill_rows")} DROP PARTITION {run:String}`,
-        { parameters: { run } },
+        {
+          parameters: { run },
+          // Servers refuse to drop large partitions otherwise.
+          settings: { max_partition_size_to_drop: "0" },
+        },
       ),
   };
 }

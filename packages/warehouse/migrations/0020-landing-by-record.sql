@@ -1,6 +1,6 @@
 -- Events in the order of a hash of their record, so that a backfill reads the events of a share of the records by
 -- themselves. An event has one record, so equal events still meet.
-CREATE TABLE IF NOT EXISTS {{local landing_by_record}} {{on cluster}} (
+CREATE TABLE IF NOT EXISTS {{local landing}} {{on cluster}} (
   topic LowCardinality(String) COMMENT 'of the bus, or file: and the name of a file',
   partition UInt16,
   offset UInt64 COMMENT 'on the bus, or the number of the line',
@@ -26,9 +26,9 @@ SETTINGS
   min_bytes_for_wide_part = 268435456,
   max_bytes_to_merge_at_max_space_in_pool = 1073741824;
 
-{{distributed landing_by_record by cityHash64(client_id, record_id)}};
+{{distributed landing by cityHash64(client_id, record_id)}};
 
-ALTER TABLE {{local landing_by_record}} {{on cluster}} ADD CONSTRAINT IF NOT EXISTS begins_in_time CHECK NOT throwIf(
+ALTER TABLE {{local landing}} {{on cluster}} ADD CONSTRAINT IF NOT EXISTS begins_in_time CHECK NOT throwIf(
   startsWith(getSetting('log_comment'), 'not after ')
     AND toUnixTimestamp64Milli(now64(3)) > toInt64OrZero(substring(getSetting('log_comment'), 11)),
   'the INSERT begins later than its writer may write');
