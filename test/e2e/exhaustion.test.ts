@@ -16,11 +16,14 @@ import { runSql } from "../system/warehouse-sql.ts";
 
 const VALUES = fileURLToPath(new URL("../../deploy/charts/conversation-export/values.yaml", import.meta.url));
 
+/** The reduced run has a part of everything, the heaps of the chart included. */
+const PART = bySize(10, 1);
+
 /** Stored suppressions: of a client with more than a writer may hold, and of one that fits. */
-const SUPPRESSIONS = bySize(4_200_000, 16_000_000);
-const SUPPRESSIONS_HELD = bySize(900_000, 4_500_000);
+const SUPPRESSIONS = 16_000_000 / PART;
+const SUPPRESSIONS_HELD = 4_500_000 / PART;
 /** Open requests of a hundred ids of 256 characters. */
-const LARGE_REQUESTS = bySize(200, 1_502);
+const LARGE_REQUESTS = Math.ceil(1_502 / PART);
 const LOUD_RECORDS = bySize(20_000, 100_000);
 const NEIGHBOURS = 10;
 const STREAMS = 4;
@@ -32,7 +35,11 @@ const DEADLINE_MS = bySize(60_000, 900_000);
 const ANSWER_MS = 5_000;
 const DAY_0 = Date.UTC(2026, 0, 1) * 1000;
 const WINDOW = "created_since=2026-01-01T00:00:00Z";
-const ENV = { WRITER_LEASE_MS: "3000", ERASURE_INTERVAL_SECONDS: "3" };
+const ENV = {
+  WRITER_LEASE_MS: "3000",
+  ERASURE_INTERVAL_SECONDS: "3",
+  SUPPRESSIONS_IN_MEMORY: String(5_000_000 / PART),
+};
 
 type Limited = { readonly name: ServiceName; readonly process: ServiceProcess; readonly megabytes: number };
 type Answer = { readonly status: number; readonly ms: number; readonly text: string };
@@ -47,14 +54,14 @@ let send: (id: string) => Promise<void>;
 const sql = (statement: string): Promise<string> =>
   runSql(system.stack.clickhouse.url("migrator"), statement);
 
-/** Starts a service with the memory that the chart gives it. */
+/** Starts a service with the memory that the chart gives it, or a part of it. */
 const startLimited = async (name: ServiceName, env: Record<string, string> = ENV): Promise<Limited> => {
   type Component = { heapPercent: number; resources: { limits: { memory: string } } };
   const chart = parse(readFileSync(VALUES, "utf8")) as Record<string, Component>;
   const values = chart[name === "export-api" ? "exportApi" : name];
   const [, size, unit] = /^(\d+)([MG])i$/.exec(values?.resources.limits.memory ?? "") ?? [];
   const megabytes = Number(size) * (unit === "G" ? 1024 : 1);
-  const heap = Math.floor((megabytes * (values?.heapPercent ?? Number.NaN)) / 100);
+  const heap = Math.floor((megabytes * (values?.heapPercent ?? Number.NaN)) / 100 / PART);
   const process = await system.service(name, { ...env, NODE_OPTIONS: `--max-old-space-size=${heap}` });
   return { name, process, megabytes };
 };
