@@ -123,8 +123,11 @@ describe("the ledger of upload windows", () => {
       return changes;
     };
     await warehouse.write([message({ client, time: DAY_0, offset: 5 }, "m", DAY_0, "a")], DAY_0 + HOUR / 2);
+    expect(await windows.edges()).toEqual({ last: null, open: null });
     expect(await update(DAY_0 + HOUR)).toMatchObject({ opened: 1, closed: 0 });
+    expect(await windows.edges()).toEqual({ last: DAY_0, open: DAY_0 });
     expect(await update(DAY_0 + 2 * HOUR)).toMatchObject({ opened: 0, closed: 1, reopened: 0 });
+    expect(await windows.edges()).toEqual({ last: DAY_0, open: null });
     expect(await windows.list({ states: ["closed"] })).toMatchObject([
       { table: "messages", start: DAY_0, rows: 1, partitions: ["202610"], offsets: { 0: 5 }, reopened: 0 },
     ]);

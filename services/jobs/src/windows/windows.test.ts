@@ -17,9 +17,16 @@ let now = 0;
 let lock = "";
 
 const store: WindowStore = {
-  list: ({ since = 0 } = {}) => {
+  list: ({ since } = {}) => {
+    if (since === undefined) throw new Error("the whole ledger is read");
     expect(lock).toBe("windows");
     return Promise.resolve(ledger.filter(({ start }) => start >= since));
+  },
+  edges: () => {
+    expect(lock).toBe("windows");
+    const starts = ledger.map(({ start }) => start);
+    const open = ledger.find(({ state }) => state === "open")?.start ?? null;
+    return Promise.resolve({ last: starts.length === 0 ? null : Math.max(...starts), open });
   },
   count: (since) => {
     countedSince.push(since);

@@ -50,11 +50,8 @@ export const createWindows = (deps: WindowsDeps): JobHandler<WindowsData, Window
       const since = parseTimestamp(data.since) ?? 0;
       return since - (since % length);
     }
-    const ledger = await deps.store.list();
-    const last = ledger.at(-1);
-    if (last === undefined) return 0;
-    const open = ledger.find(({ state }) => state === "open");
-    return Math.max(0, Math.min(open?.start ?? last.start, last.start) - deps.lookback * length);
+    const { last, open } = await deps.store.edges();
+    return last === null ? 0 : Math.max(0, (open ?? last) - deps.lookback * length);
   };
 
   return {

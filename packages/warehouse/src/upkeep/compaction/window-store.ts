@@ -24,6 +24,8 @@ export type WindowFilter = {
 export type WindowStore = {
   /** Lines of the ledger, oldest window first. */
   list(filter?: WindowFilter): Promise<readonly UploadWindow[]>;
+  /** Starts of the last window and of the first that is open; null: there is none. */
+  edges(): Promise<{ readonly last: Micros | null; readonly open: Micros | null }>;
   /** Counts the readable rows of all windows from `since` on, which must be the start of a window. */
   count(since: Micros, signal?: AbortSignal): Promise<readonly WindowCount[]>;
   /** Saves lines. The last save wins, so only one process at a time may read, change and save them. */
@@ -163,6 +165,16 @@ export function createWindowStore(deps: {
   return {
     list,
     save,
+    async edges() {
+      const [row] = await session.rows<{ last: number | null; open: number | null }>(
+        "windows.edges",
+        `SELECT toUnixTimestamp(maxOrNull(window_start)) AS last,
+            toUnixTimestamp(minOrNullIf(window_start, state = 'open')) AS open
+          FROM upload_windows FINAL WHERE seconds = {seconds:UInt32}`,
+        { parameters: { seconds: windowSeconds } },
+      );
+      return { last: toMicros(row?.last ?? null), open: toMicros(row?.open ?? null) };
+    },
     async count(since, signal) {
       const counts: WindowCount[] = [];
       for (const table of WINDOW_TABLES) {
