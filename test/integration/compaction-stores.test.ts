@@ -148,13 +148,19 @@ describe("the ledger of upload windows", () => {
     expect(await update(DAY_0 + 6 * HOUR)).toMatchObject({ closed: 1 });
   });
 
-  it("sees an INSERT that is still running", async () => {
+  it("sees an INSERT of records that is still running, and no other", async () => {
     expect(await windows.oldestInsert()).toBeNull();
     const before = Date.now() * 1000;
-    const slow = warehouse.sql("INSERT INTO watermarks SELECT 'x', sleepEachRow(0.5), now() FROM numbers(3)");
+    const insert = "INSERT INTO watermarks SELECT 'x', sleepEachRow(0.5), now() FROM numbers(4)";
+    const other = warehouse.sql(insert);
+    const running = "SELECT count() FROM system.processes WHERE query_kind = 'Insert'";
+    await until("the other INSERT runs", 10_000, async () => (await warehouse.sql(running)) !== "0");
+    expect(await windows.oldestInsert()).toBeNull();
+    const session = warehouse.session("jobs");
+    const slow = session.command("test.insert", insert, { queryPrefix: "uploaded-1-" });
     await until("the INSERT is seen", 10_000, async () => (await windows.oldestInsert()) !== null);
     expect(await windows.oldestInsert()).toBeGreaterThan(before - SECOND);
-    await slow;
+    await Promise.all([slow, other]);
   });
 });
 

@@ -11,6 +11,9 @@ export type WriteTicket = {
 /** Begin of the id of a query that inserts rows with this instant of upload. */
 export const uploadPrefix = (uploadedAt: number): string => `uploaded-${uploadedAt}-`;
 
+/** SQL condition for system.processes: queries that insert rows of records, and what shards do for them. */
+export const OF_RECORDS = "startsWith(initial_query_id, 'uploaded-')";
+
 /**
  * Settings that make ClickHouse refuse the INSERT, with a retryable error, if it begins after
  * `ticket.notAfter`, for example because the process was paused for longer than its lease.

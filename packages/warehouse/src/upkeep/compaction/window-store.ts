@@ -8,6 +8,7 @@ import {
   type WindowTable,
 } from "@conversation-export/domain";
 import type { Session } from "../../session/session.ts";
+import { OF_RECORDS } from "../../write/write-ticket.ts";
 
 /** Selects windows that start in the range from `since` inclusive to `to` exclusive, µs. */
 export type WindowFilter = {
@@ -35,7 +36,7 @@ export type WindowStore = {
    * compacted still waits for that. No other process may change the ledger meanwhile.
    */
   markBackfilled(range: { readonly from: Micros; readonly to: Micros }, at: Micros): Promise<void>;
-  /** Begin of the oldest running INSERT; null: there is none. */
+  /** Begin of the oldest running INSERT of records; null: there is none. */
   oldestInsert(): Promise<Micros | null>;
   /** Window lengths in the ledger, seconds. */
   lengths(): Promise<readonly number[]>;
@@ -195,7 +196,8 @@ export function createWindowStore(deps: {
       const [row] = await session.rows<{ inserts: number; micros: number }>(
         "windows.oldest_insert",
         `SELECT count() AS inserts, min(toUnixTimestamp64Micro(now64(6)) - toInt64(elapsed * 1000000)) AS micros
-          FROM ${session.names.system("processes")} WHERE query_kind = 'Insert' AND is_initial_query`,
+          FROM ${session.names.system("processes")} 
+            WHERE query_kind = 'Insert' AND is_initial_query AND ${OF_RECORDS}`,
       );
       return row === undefined || row.inserts === 0 ? null : row.micros;
     },

@@ -1,6 +1,7 @@
 import type { Session } from "../../session/session.ts";
 import { type Deletion, WITH_HIDDEN } from "../deletion.ts";
 import { noteDeleted, type RunUpload } from "../../changes/deletion-entries.ts";
+import { OF_RECORDS } from "../../write/write-ticket.ts";
 import { rowsLeft } from "./run-keys.ts";
 import {
   countOf,
@@ -31,7 +32,7 @@ export type ErasureDeletion = {
    * far as to suppress or delete. Their rows must be gone.
    */
   tell(signal: AbortSignal): Promise<void>;
-  /** Query ids of the running INSERTs. */
+  /** Query ids of the running INSERTs of records and suppressions. */
   runningInserts(): Promise<ReadonlySet<string>>;
 };
 
@@ -118,7 +119,8 @@ export const createErasureDeletion = (deps: {
           : `clusterAllReplicas('${cluster}', system.processes) WHERE`;
       const rows = await session.rows<{ query_id: string }>(
         "erasure.running_inserts",
-        `SELECT query_id FROM ${source} query_kind = 'Insert'`,
+        `SELECT query_id FROM ${source} query_kind = 'Insert'
+          AND (${OF_RECORDS} OR startsWith(query, 'INSERT INTO suppressions'))`,
       );
       return new Set(rows.map((row) => row.query_id));
     },
