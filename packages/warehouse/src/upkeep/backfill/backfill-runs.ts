@@ -218,7 +218,8 @@ export function createBackfillRuns(deps: { readonly session: Session }): Backfil
     },
     exists: async (run, signal) =>
       (await numberOf(
-        `SELECT toString(count()) AS n FROM backfill_rows WHERE ${OF_RUN} AND kind = '${BEGUN}'`,
+        `SELECT toString(count()) AS n FROM backfill_rows
+          WHERE ${OF_RUN} AND record = 0 AND kind = '${BEGUN}'`,
         { run },
         signal,
       )) > 0,
