@@ -46,7 +46,7 @@ const RIGHTS: Readonly<Record<ServiceUser, Rights>> = {
         "compaction_keys",
         "compaction_checks",
       ],
-      "SELECT, INSERT, ALTER DELETE, OPTIMIZE, SYSTEM MERGES": [...RECORDS, ...OF_RECORDS, "landing"],
+      "SELECT, INSERT, ALTER DELETE, OPTIMIZE": [...RECORDS, ...OF_RECORDS, "landing"],
     },
     system: ["disks", "mutations", "parts", "processes"],
   },
@@ -62,7 +62,7 @@ const jobsOnCluster = (topology: Topology): Grant[] => {
   if (onCluster(topology) === "") return [remote];
   // A statement for all servers may meet another default database on each, so ClickHouse asks for all
   // databases.
-  return [remote, { privileges: ["CLUSTER", "ALTER DELETE", "OPTIMIZE", "SYSTEM MERGES"], on: "*.*" }];
+  return [remote, { privileges: ["CLUSTER", "ALTER DELETE", "OPTIMIZE"], on: "*.*" }];
 };
 
 /** What a user needs, and all that it may have. */
