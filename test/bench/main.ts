@@ -1,5 +1,6 @@
 import { startSystem } from "../system/system.ts";
 import { figureLine, measureCapacity } from "./capacity.ts";
+import { benchBackfill } from "./backfill.ts";
 import { benchCompaction } from "./compaction.ts";
 import { benchFeed } from "./feed.ts";
 import { benchHttp } from "./http.ts";
@@ -10,7 +11,7 @@ import { benchPages } from "./pages.ts";
 import { reportLine, type Result } from "./report.ts";
 
 /**
- * Runs all parts, or one: BENCH=ingest, landing, pages, feed, http, compaction, identity or capacity.
+ * Runs all parts, or one: BENCH=ingest, landing, pages, feed, http, compaction, identity, backfill or capacity.
  * CONVERSATIONS and EVENTS set the sizes.
  */
 const only = process.env["BENCH"] ?? "";
@@ -51,6 +52,7 @@ await inSystem("identity", async (system) => {
   for (const figure of figures) console.log(figureLine(figure));
   return compared;
 });
+if (only === "backfill") results.push(...(await benchBackfill(events, log)));
 if (only === "capacity") {
   await inSystem("capacity", async (system) => {
     for (const figure of await measureCapacity(system, events, log)) console.log(figureLine(figure));
