@@ -257,7 +257,7 @@ describe("superseded entries of the update index", () => {
 describe("a partition in which nothing is written any more", () => {
   it("becomes one part by itself, and with the smaller codec after a year", async () => {
     const settings = await warehouse.sql(
-      "SELECT DISTINCT extract(engine_full, 'min_age_to_force_merge_seconds = \\\\d+') FROM system.tables WHERE database = currentDatabase() AND match(name, '^(conversations|conversation_updates|handoffs|messages)(_local)?$') AND engine != 'Distributed'",
+      "SELECT DISTINCT extract(engine_full, 'min_age_to_force_merge_seconds = \\\\d+') FROM system.tables WHERE database = currentDatabase() AND match(name, '^(conversations|handoffs|messages)(_local)?$') AND engine != 'Distributed'",
     );
     expect(settings).toBe("min_age_to_force_merge_seconds = 86400");
     const created = DAY_0 - 3 * 365 * DAY;

@@ -317,6 +317,14 @@ it("finds a record that lacks its place in a list, or a handoff", async () => {
   await sql(`DELETE FROM conversation_updates WHERE client_id = 'initech' AND NOT ${isLatest}`);
   expect((await resultOf(reconcileJob, window)).missing).toBe(0);
 
+  // Nor is one whose date a backfill has corrected: two rows of one version.
+  const corrected = "* REPLACE (date_updated + toIntervalHour(1) AS date_updated, now64(6) AS uploaded_at)";
+  for (const table of ["conversations", "conversation_updates"])
+    await sql(`INSERT INTO ${table} SELECT ${corrected} FROM ${table} AS t
+      WHERE conversation_id = 'whole' AND t.${isLatest}`);
+  await sql(`DELETE FROM conversation_updates WHERE conversation_id = 'whole' AND ${isLatest}`);
+  expect((await resultOf(reconcileJob, window)).missing).toBe(0);
+
   await sql(`DELETE FROM conversation_updates WHERE conversation_id = 'unlisted' AND ${isLatest}`);
   await sql("DELETE FROM handoffs WHERE conversation_id = 'alone' AND target = 'desk'");
   await sql("DELETE FROM record_dates WHERE id = 'dated'");

@@ -44,6 +44,15 @@ beforeEach(async () => {
   await longAgo();
 });
 
+it("never tells the same generation before and after a loss of what it kept", async () => {
+  const before = await leases.generation();
+  await command("FLUSHALL");
+  const after = await leases.generation();
+  expect(after).toBeGreaterThan(before);
+  expect(await leases.generation()).toBe(after);
+  expect(await leases.announce()).toBeGreaterThan(after);
+});
+
 it("settles up to the earliest instant that a lease may still use", async () => {
   expect(await leases.settledUntil(0)).toBeNull();
   await renew("a", NOON + 5 * SECOND);

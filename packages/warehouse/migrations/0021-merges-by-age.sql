@@ -3,8 +3,9 @@
 ALTER TABLE {{local conversations}} {{on cluster}} MODIFY SETTING
   min_age_to_force_merge_seconds = 86400, min_age_to_force_merge_on_partition_only = 1,
   enable_max_bytes_limit_for_min_age_to_force_merge = 1;
+-- Compaction deletes entries every hour, and each deletion makes all parts of the table young again.
 ALTER TABLE {{local conversation_updates}} {{on cluster}} MODIFY SETTING
-  min_age_to_force_merge_seconds = 86400, min_age_to_force_merge_on_partition_only = 1,
+  min_age_to_force_merge_seconds = 2400, min_age_to_force_merge_on_partition_only = 1,
   enable_max_bytes_limit_for_min_age_to_force_merge = 1;
 ALTER TABLE {{local handoffs}} {{on cluster}} MODIFY SETTING
   min_age_to_force_merge_seconds = 86400, min_age_to_force_merge_on_partition_only = 1,

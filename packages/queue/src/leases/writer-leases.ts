@@ -10,7 +10,7 @@ const KEY = "conversation-export:writers";
 
 /**
  * `since`: when this server began to keep leases. It is set anew when the server was restarted,
- * emptied or promoted, since leases may be lost then.
+ * emptied or promoted, since leases may be lost then. So is the generation: two servers must not tell the same one.
  */
 const BEGIN = `${NOW}
 local micros = time[1] * 1000000 + time[2]
@@ -19,7 +19,11 @@ local server = type(info) == 'string' and string.match(info, 'run_id:(%w+)') or 
 if redis.call('HGET', KEYS[1], 'server') ~= server then
   redis.call('HSET', KEYS[1], 'server', server, 'since', string.format('%.0f', now))
 end
-local generation = redis.call('HGET', KEYS[1], 'generation') or '0'
+local generation = redis.call('HGET', KEYS[1], 'generation')
+if not generation then
+  generation = string.format('%.0f', micros)
+  redis.call('HSET', KEYS[1], 'generation', generation)
+end
 `;
 
 /**

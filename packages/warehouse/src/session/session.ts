@@ -136,6 +136,9 @@ const inTime = async <T>(
   }
 };
 
+/** A connection that was closed while it was kept fails at once. */
+const RESET_WITHIN_MS = 5_000;
+
 /** Frees the connection of an answer that nobody waits for any longer. */
 const closeOnAbort = (signal: AbortSignal, close: () => void): void => {
   if (signal.aborted) close();
@@ -169,9 +172,14 @@ const run = <T>(
         }),
       );
     };
+    const startedAt = performance.now();
     return attempt(server.client).catch((error: unknown) => {
-      // The server, or what lies between, may have closed a connection that was kept.
-      const isWorthAnother = isReset(error) && summarise().operation === "SELECT" && !signal.aborted;
+      // The server, or what lies between, may have closed a connection that was kept. Later the query may still run.
+      const isWorthAnother =
+        isReset(error) &&
+        performance.now() - startedAt < RESET_WITHIN_MS &&
+        summarise().operation === "SELECT" &&
+        !signal.aborted;
       if (!isWorthAnother) throw error;
       return attempt(server.fresh);
     });

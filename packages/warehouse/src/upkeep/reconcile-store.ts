@@ -91,10 +91,10 @@ const latestSql = (type: EventType): string => {
   return `SELECT client_id, ${id}, toString(max(version)) FROM ${table} WHERE ${where} GROUP BY client_id, ${id}`;
 };
 
-/** The live versions that the update index has. */
+/** The live versions that the update index has. Of equal versions the later upload is live. */
 const INDEXED = `SELECT client_id, conversation_id, toString(version) FROM conversation_updates
   WHERE (client_id, date_updated, conversation_id, version) GLOBAL IN
-    (SELECT client_id, argMax(date_updated, version), conversation_id, max(version) FROM conversations
+    (SELECT client_id, argMax(date_updated, (version, uploaded_at)), conversation_id, max(version) FROM conversations
       WHERE ${ofDates("date_created", "conversation_id")} GROUP BY client_id, conversation_id)`;
 
 const HANDOFFS = `SELECT client_id, conversation_id, target, toUInt8(target_kind), toString(max(version)) FROM handoffs

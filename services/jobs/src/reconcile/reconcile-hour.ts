@@ -51,7 +51,9 @@ export const reconcileHour = async (
   },
 ): Promise<{ readonly report: HourReport; readonly differences: readonly Difference[] }> => {
   const { reader, letters, store, suppresses, isExpired } = deps;
-  const { topic, type, signal } = work;
+  const { topic, type } = work;
+  const failed = new AbortController();
+  const signal = AbortSignal.any([work.signal, failed.signal]);
   const clients = new Map<string, Record<Fate, number>>();
   const unexplained = new Map<string, (Carried & { readonly table: string })[]>();
   const differences: Difference[] = [];
@@ -144,9 +146,15 @@ export const reconcileHour = async (
 
   const waiting = [...work.ranges];
   const compareWaiting = async (): Promise<void> => {
-    for (let range = waiting.shift(); range !== undefined; range = waiting.shift()) await compareRange(range);
+    try {
+      for (let range = waiting.shift(); range !== undefined; range = waiting.shift())
+        await compareRange(range);
+    } catch (error) {
+      failed.abort(error);
+    }
   };
   await Promise.all(Array.from({ length: SIDE_BY_SIDE }, compareWaiting));
+  failed.signal.throwIfAborted();
 
   // Dead letters are read only when a message is missing.
   if (unexplained.size > 0) {
