@@ -129,6 +129,7 @@ const stream = async (): Promise<IncomingMessage> => {
   const headers = { authorization: `Bearer ${attacker}`, accept: "application/x-ndjson" };
   const request = get(`${system.apiUrl}/v2/export/messages?${WINDOW}`, { headers, agent: false });
   const [response] = (await once(request, "response")) as [IncomingMessage];
+  expect(response.statusCode).toBe(200);
   response.on("error", () => undefined);
   return response;
 };
@@ -241,6 +242,8 @@ it("no customer's suppressions, requests, streams or pages stop ingest, jobs or 
       memory,
     }),
   );
+  expect(filled.taken).toBeGreaterThan(0);
+  expect(statuses.get(200) ?? 0).toBeGreaterThan(0);
   expect(filled.refused).toMatchObject({ status: 429, text: expect.stringContaining("per 1 day") });
   expect(new Set([...quiet, ...beside].map(({ status }) => status))).toEqual(new Set([200]));
   expect(slowest(beside)).toBeLessThan(ANSWER_MS);
