@@ -10,7 +10,10 @@ export const splitPage = (body: string): { records: string[]; next: string | nul
   const prefix = '{"data":[';
   const end = body.lastIndexOf('],"meta":');
   if (!body.startsWith(prefix) || end === -1) throw new Error(`not a page: ${body.slice(0, 200)}`);
-  const meta = JSON.parse(body.slice(end + '],"meta":'.length, -1)) as { next_page_uri: string | null };
+  const meta = JSON.parse(body.slice(end + '],"meta":'.length, -1)) as {
+    next_page_uri?: string | null;
+    next_page_url?: string | null;
+  };
   const records: string[] = [];
   let depth = 0;
   let inString = false;
@@ -29,7 +32,7 @@ export const splitPage = (body: string): { records: string[]; next: string | nul
     }
   }
   if (end > start) records.push(body.slice(start, end));
-  return { records, next: meta.next_page_uri };
+  return { records, next: meta.next_page_uri ?? meta.next_page_url ?? null };
 };
 
 /** One request with the bearer key; throws unless it is answered with 200. */

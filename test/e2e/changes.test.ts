@@ -15,7 +15,7 @@ import { compareExports } from "../compare/compare-exports.ts";
 import { type ChangeFollower, type ChangeList, createChangeFollower } from "../compare/change-follower.ts";
 import { createSettledLedger, type SettledLedger } from "../compare/settled-ledger.ts";
 import { createUpdateFollower, type UpdateFollower } from "../compare/update-follower.ts";
-import { getPage, walk } from "../compare/walk.ts";
+import { walk } from "../compare/walk.ts";
 import { type SlowNetwork, startSlowNetwork } from "../faults/slow-network.ts";
 import { checksum, fold, normaliseExported } from "../reference/index.ts";
 import { createSample } from "../sample/index.ts";
@@ -389,7 +389,7 @@ const listOf = async (key: string, list: ChangeList): Promise<Map<string, string
   const window = "created_since=1970-01-01T00:00:00Z&created_to=2105-12-31T00:00:00Z&page_size=5000";
   const records =
     list === "end_users"
-      ? (await getPage(`${system.apiUrl}/v2/end-users/?limit=1000`, key)).records
+      ? await walk(`${system.apiUrl}/v2/end-users/?limit=1000`, key)
       : await walk(`${system.apiUrl}/v2/export/${list}?${window}`, key);
   return new Map(records.map((text) => [normaliseExported(text).id, text]));
 };
