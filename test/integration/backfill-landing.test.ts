@@ -170,13 +170,20 @@ type Changes = {
   readonly settledUntil?: Micros;
   readonly coverage?: LandingCoverage | null;
   readonly planBytes?: number;
+  readonly isAlive?: (job: string) => Promise<boolean>;
+  readonly onCoverage?: () => void;
 };
 const backfillWith = (changes: Changes): LandingBackfill => {
   const own = changes.runs ?? runs;
   return createLandingBackfill({
     runs: own,
     wrong: changes.wrong ?? wrong,
-    landing: { coverage: async () => (changes.coverage === undefined ? COVERED : changes.coverage) },
+    landing: {
+      coverage: async () => {
+        changes.onCoverage?.();
+        return changes.coverage === undefined ? COVERED : changes.coverage;
+      },
+    },
     settled: { load: async () => ({ until: changes.settledUntil ?? END_OF_TIME, watermarks: {} }) },
     correct: createCorrectRecords({
       runs: own,
@@ -186,7 +193,7 @@ const backfillWith = (changes: Changes): LandingBackfill => {
       ...(changes.planBytes === undefined ? {} : { planBytes: changes.planBytes }),
     }),
     exclusive: { run: (_, signal, work) => work(signal) },
-    isAlive: async () => false,
+    isAlive: changes.isAlive ?? (async () => false),
     typeOf: (topic) => (topic === "messages" ? "message.exported" : undefined),
     maxTimeAheadMs: 0,
     now: () => 0,
@@ -676,6 +683,26 @@ test("a selection takes the events of a client, a range or a time of export", as
   // Numbers that ClickHouse cannot read keep it from reading the event.
   expect(found).toBeGreaterThanOrEqual(inside);
   expect(found).toBeLessThan(inside * 2);
+});
+
+test("a job keeps what it has read while another begins, however old it is, and reads the coverage once", async () => {
+  await write(
+    deliver("side by side", 60).map((event) => ({ ...event, record: process(event) })),
+    now(),
+  );
+  let coverages = 0;
+  const isAlive = async (job: string): Promise<boolean> => job === "job";
+  const backfill = backfillWith({ isAlive, onCoverage: () => (coverages += 1) });
+  const begun = "SELECT uniqExact(run_id) FROM backfill_rows";
+  const parts = await backfill.split(contextOf(DRY));
+  expect(parts.length).toBeGreaterThan(2);
+  await backfill.split({ ...contextOf(DRY), id: "dead" });
+  expect(await warehouse.sql(begun)).toBe("2");
+  await backfill.split({ ...contextOf(DRY), id: "other" });
+  expect(await warehouse.sql(begun)).toBe("2");
+  coverages = 0;
+  for (const part of parts) await backfill.runPart(contextOf(DRY), part, true);
+  expect(coverages).toBe(0);
 });
 
 test("records of a window that landing does not hold any more are counted", async () => {
