@@ -132,7 +132,8 @@ const run = async (session: Session): Promise<BackfillCounts> => {
   const parts = await backfill.split(context);
   const counts: BackfillCounts[] = [];
   for (const part of parts) counts.push(await backfill.runPart(context, part, false));
-  counts.push(await backfill.finish(context, parts[0]?.run ?? "", false));
+  const [first] = parts;
+  if (first !== undefined) counts.push(await backfill.finish(context, first, false));
   return addUp(counts);
 };
 

@@ -221,7 +221,7 @@ const correctWith =
     const counts: BackfillCounts[] = [];
     for (const part of parts) counts.push(await backfill.runPart(contextOf(data), part, dryRun));
     await between();
-    if (parts[0] !== undefined) counts.push(await backfill.finish(contextOf(data), parts[0].run, dryRun));
+    if (parts[0] !== undefined) counts.push(await backfill.finish(contextOf(data), parts[0], dryRun));
     return addUp(counts);
   };
 const DRY: BackfillData = { ...EVERYTHING, dryRun: true };
@@ -547,15 +547,14 @@ test("an attempt that dies after its deletion is continued, and readers of chang
   const context = contextOf(EVERYTHING);
   const parts = await backfill.split(context);
   for (const part of parts) await backfill.runPart(context, part, false);
-  const run = parts[0]?.run ?? "";
-  await expect(dying.finish(context, run, false)).rejects.toThrow("died");
-  await backfill.finish(context, run, false);
+  const [part] = parts;
+  if (part === undefined) throw new Error("no part");
+  await expect(dying.finish(context, part, false)).rejects.toThrow("died");
+  await backfill.finish(context, part, false);
   expect(await shown()).toMatchObject(expected(folded));
   expect(Number(await warehouse.sql("SELECT count() FROM changes WHERE deleted"))).toBeGreaterThan(0);
   await expectNothingLeft();
   // A part that comes too late finds nothing and says so.
-  const [part] = parts;
-  if (part === undefined) throw new Error("no part");
   await expect(backfill.runPart(context, part, false)).rejects.toMatchObject({ code: "backfill_rows_gone" });
 });
 
@@ -685,7 +684,7 @@ test("a selection takes the events of a client, a range or a time of export", as
   expect(found).toBeLessThan(inside * 2);
 });
 
-test("a job keeps what it has read while another begins, however old it is, and reads the coverage once", async () => {
+test("a job keeps what it has read while another begins, and reads the coverage once", async () => {
   await write(
     deliver("side by side", 60).map((event) => ({ ...event, record: process(event) })),
     now(),
@@ -703,6 +702,36 @@ test("a job keeps what it has read while another begins, however old it is, and 
   coverages = 0;
   for (const part of parts) await backfill.runPart(contextOf(DRY), part, true);
   expect(coverages).toBe(0);
+});
+
+test("what a job left that may be retried is removed a day after it was written", async () => {
+  const stored = async (): Promise<string> =>
+    warehouse.sql("SELECT DISTINCT run_id FROM backfill_rows ORDER BY run_id");
+  const add = (run: string, hours: number): Promise<string> =>
+    warehouse.sql(`INSERT INTO backfill_rows (run_id, record, kind, added_at)
+      VALUES ('${run}', 1, 'begun', now() - INTERVAL ${hours} HOUR)`);
+  await add("backfill old/1", 25);
+  await add("backfill used/1", 25);
+  await add("backfill used/1", 23);
+  await backfillWith({ isAlive: async () => true }).sweep();
+  expect(await stored()).toBe("backfill used/1");
+});
+
+test("keys are not removed by an attempt whose job goes on elsewhere", async () => {
+  const row = { table: "messages", date: 0, target: "", targetKind: 0, version: 1n } as const;
+  await wrong.note("backfill job/1", [{ clientId: "acme", id: "1", row }], signal);
+  const stopped = new AbortController();
+  const paused = createWrongRows({
+    session: warehouse.session("jobs"),
+    runUpload: async (...given) => {
+      await uploadNow(...given);
+      stopped.abort();
+    },
+  });
+  await expect(paused.end("backfill job/1", stopped.signal)).rejects.toThrow("aborted");
+  expect(await wrong.list()).toEqual(["backfill job/1"]);
+  await wrong.end("backfill job/1", signal);
+  expect(await wrong.list()).toEqual([]);
 });
 
 test("records of a window that landing does not hold any more are counted", async () => {

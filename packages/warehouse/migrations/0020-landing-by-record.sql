@@ -50,7 +50,7 @@ CREATE TABLE IF NOT EXISTS {{local backfill_rows}} {{on cluster}} (
 ) ENGINE = {{engine MergeTree}}
 PARTITION BY run_id
 ORDER BY record
-TTL added_at + INTERVAL 30 DAY
+TTL added_at + INTERVAL 3 DAY
 SETTINGS ttl_only_drop_parts = 1, index_granularity = 1024;
 
 {{distributed backfill_rows by record}};

@@ -19,7 +19,8 @@ const startBackfill = (uncovered: Awaited<ReturnType<LandingBackfill["uncovered"
       split: unused,
       runPart: unused,
       uncovered: () => Promise.resolve(uncovered),
-      finish: (_, run) => {
+      sweep: unused,
+      finish: (_, { run }) => {
         calls.push(`finish ${run}`);
         const counts = emptyCounts();
         counts.rows.deleted.messages = 2;
@@ -104,7 +105,7 @@ it.each<[string, Partial<BackfillData>]>([
 
 it("ends the run of its parts once and adds up what that deleted", async () => {
   const { backfill, contextOf, calls } = startBackfill();
-  const result = { ...emptyCounts(), deletableSince: 5_000_000, run: "backfill job/1" };
+  const result = { ...emptyCounts(), deletableSince: 5_000_000, run: { run: "backfill job/1", readAt: 0 } };
   const done = await backfill.finish(contextOf({ ...WHOLE, clientId: "acme" }), [result, result]);
   expect(calls).toEqual(["finish backfill job/1"]);
   expect(done).toMatchObject({ parts: 2, deletableSince: "1970-01-01T00:00:05.000000Z" });

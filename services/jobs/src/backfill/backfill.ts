@@ -27,7 +27,7 @@ type Part = LandingPart | SourcePart;
 const partResultSchema = backfillCountsSchema.extend({
   deletableSince: z.int().nullable(),
   /** Of the parts from landing. */
-  run: z.string().nullable(),
+  run: landingPartSchema.pick({ run: true, readAt: true }).nullable(),
 });
 type PartResult = z.infer<typeof partResultSchema>;
 
@@ -109,8 +109,8 @@ export const createBackfill = (deps: {
       await untilQuiet(context);
       const counts = await fromLanding.runPart(context, part, job.dryRun);
       await throttle.pace(counts.events.read, startedAt, job.rowsPerSecond, context.signal);
-      const { run, coverage } = part;
-      return { ...counts, deletableSince: coverage?.since ?? null, run };
+      const { run, readAt, coverage } = part;
+      return { ...counts, deletableSince: coverage?.since ?? null, run: { run, readAt } };
     },
     async finish(context, results) {
       const { data, signal } = context;

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { topicsByType, typesByTopic } from "@conversation-export/domain";
 import { createJobStates, runSplitJob } from "@conversation-export/queue";
+import { createLoop } from "@conversation-export/runtime";
 import {
   createBackfillRuns,
   createLandingStore,
@@ -25,9 +26,11 @@ import { createLandingBackfill } from "./landing-backfill.ts";
 import { createPreview, PREVIEW_RUN } from "./preview-rows.ts";
 import { createThrottle } from "./throttle.ts";
 
+const SWEEP_EVERY_MS = 3_600_000;
+
 /** Assembles the job that computes a window of records anew. */
 export const createBackfillJob = (shared: Shared): AssembledJob => {
-  const { config, session, redis, bus, gate, pending, runUpload, exclusive } = shared;
+  const { config, session, redis, bus, gate, pending, runUpload, exclusive, log } = shared;
   const { maxTimeAheadMs } = config;
   const now = Date.now;
   const reader = createRecordReader({ session });
@@ -79,9 +82,18 @@ export const createBackfillJob = (shared: Shared): AssembledJob => {
     }),
     now,
   });
+  // A job that was cancelled, or fails for good, ends without a last step.
+  const sweeping = createLoop({
+    turn: () =>
+      fromLanding.sweep().catch((error: unknown) => {
+        log.warn({ err: error }, "what backfills left is not removed");
+      }),
+    pauseMs: SWEEP_EVERY_MS,
+  });
   return {
     job: runSplitJob(backfill),
     parts: [
+      { name: "backfill rows", start: async () => sweeping.start(), stop: () => sweeping.stop() },
       {
         name: "objects",
         // Keys of a dead process that cannot be removed now are removed at the next start.

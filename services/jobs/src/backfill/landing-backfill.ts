@@ -17,13 +17,20 @@ import { createDeleteWrong } from "./delete-wrong.ts";
 import type { Plan } from "./judge-record.ts";
 import { type LandingPart, partsOf, selectionsOf } from "./landing-parts.ts";
 
-/** How long a writer may take to write what it has landed before it is not waited for. */
+/** How long an attempt waits for writers to write what they have landed. */
 const SETTLED_WITHIN_MS = 60_000;
 const ASK_EVERY_MS = 500;
+/** Stored rows that were read longer ago say too little about those that stand now. */
+const FRESH_FOR_MS = 86_400_000;
+
+/** A run, and when its stored rows were read; milliseconds since the epoch. */
+type ReadRun = Pick<LandingPart, "run" | "readAt">;
 
 /** The steps of a backfill from the landing table. */
 export type LandingBackfill = {
+  /** @throws ServiceError `ingest_unsettled`, retryable, when what has landed is not stored in time */
   split(context: JobContext<BackfillData>): Promise<LandingPart[]>;
+  /** @throws ServiceError `backfill_rows_gone` when the stored rows were read more than a day ago */
   runPart(context: JobContext<unknown>, part: LandingPart, dryRun: boolean): Promise<BackfillCounts>;
   /**
    * Counts the records of the window that landing does not hold any more.
@@ -34,12 +41,21 @@ export type LandingBackfill = {
     context: JobContext<BackfillData>,
     since: Micros | null | undefined,
   ): Promise<{ readonly before: Micros; readonly records: number } | null>;
-  /** Deletes the wrong rows that the parts of a run have found, and removes the run. */
-  finish(context: JobContext<unknown>, run: string, dryRun: boolean): Promise<BackfillCounts>;
+  /**
+   * Deletes the wrong rows that the parts of a run have found, and removes the run.
+   *
+   * @throws ServiceError `backfill_rows_gone`, `ingest_unsettled`, and those of `DeleteWrong`
+   */
+  finish(context: JobContext<unknown>, run: ReadRun, dryRun: boolean): Promise<BackfillCounts>;
+  /** Removes what jobs left that will not go on, or that they may not use any more. */
+  sweep(signal?: AbortSignal): Promise<void>;
 };
 
+const rowsGone = (): ServiceError =>
+  new ServiceError("backfill_rows_gone", "what the job has read is gone or a day old: start a new one");
+
 /** Id of the job that began a run. */
-const jobOf = (run: string): string => run.slice(BACKFILL_RUN.length).replace(/\/[0-9a-f-]{36}(\/\d+)?$/, "");
+const jobOf = (run: string): string => run.slice(BACKFILL_RUN.length).replace(/(\/[0-9a-f-]{36}){1,2}$/, "");
 
 export const createLandingBackfill = (deps: {
   readonly runs: BackfillRuns;
@@ -60,12 +76,16 @@ export const createLandingBackfill = (deps: {
 }): LandingBackfill => {
   const { runs, wrong, landing, settled, correct, exclusive, isAlive, typeOf, now, partEvents } = deps;
 
-  /** Resolves to an instant before which all that has landed is stored. */
+  /** Resolves to an instant after the call, before which all that has landed is stored. */
   const settledUntil = async (signal: AbortSignal): Promise<Micros> => {
     const begun = now();
     for (;;) {
       const { until } = await settled.load();
-      if (until >= begun * 1_000 || now() > begun + SETTLED_WITHIN_MS) return until;
+      if (until >= begun * 1_000) return until;
+      if (now() > begun + SETTLED_WITHIN_MS)
+        throw new ServiceError("ingest_unsettled", "a writer has not yet written all that it has landed", {
+          retryable: true,
+        });
       await sleep(ASK_EVERY_MS, undefined, { signal });
     }
   };
@@ -76,10 +96,17 @@ export const createLandingBackfill = (deps: {
   });
   const deleteWrong = createDeleteWrong({ runs, wrong, correct, factsOf, size: partEvents });
 
-  /** Removes what jobs left that will not go on. */
-  const sweep = async (signal: AbortSignal): Promise<void> => {
+  const sweep = async (signal?: AbortSignal): Promise<void> => {
     for (const run of await wrong.list()) if (!(await isAlive(jobOf(run)))) await wrong.end(run, signal);
-    for (const run of await runs.list()) if (!(await isAlive(jobOf(run)))) await runs.forget(run);
+    for (const { run, isOld } of await runs.list())
+      if (isOld || !(await isAlive(jobOf(run)))) await runs.forget(run);
+  };
+  /** Removes the runs of all attempts of a job. */
+  const forgetAll = async (job: string): Promise<void> => {
+    for (const { run } of await runs.list()) if (jobOf(run) === job) await runs.forget(run);
+  };
+  const assertFresh = ({ readAt }: ReadRun): void => {
+    if (now() - readAt > FRESH_FOR_MS) throw rowsGone();
   };
 
   const readTo = ({ progress }: JobContext<unknown>, note?: string) => {
@@ -94,6 +121,7 @@ export const createLandingBackfill = (deps: {
   return {
     async split({ id, data, signal }) {
       await sweep(signal);
+      await forgetAll(id);
       // An attempt that died may still write to its own run.
       const run = `${BACKFILL_RUN}${id}/${randomUUID()}`;
       const selections = selectionsOf(data, deps.maxTimeAheadMs);
@@ -101,13 +129,21 @@ export const createLandingBackfill = (deps: {
       let events = 0;
       for (const selection of selections) events += await runs.count(selection, signal);
       if (events === 0) return [];
-      await runs.begin(run, selections, events, signal);
-      return partsOf(facts, events, partEvents);
+      const readAt = now();
+      try {
+        await runs.begin(run, selections, events, signal);
+      } catch (error) {
+        // The next attempt reads anew. Where ClickHouse is away, the sweep removes it.
+        await runs.forget(run).catch(() => {});
+        throw error;
+      }
+      return partsOf({ ...facts, readAt }, events, partEvents);
     },
-    async runPart(context, { run, coverage, settledUntil: until, from, to }, dryRun) {
+    async runPart(context, part, dryRun) {
       const { signal } = context;
-      if (!(await runs.exists(run, signal)))
-        throw new ServiceError("backfill_rows_gone", "what the job has read is gone: start a new one");
+      const { run, coverage, settledUntil: until, from, to } = part;
+      assertFresh(part);
+      if (!(await runs.exists(run, signal))) throw rowsGone();
       const facts = { run, coverage, settledUntil: until };
       const onEvents = readTo(context);
       const onWritten = async ({ different }: Plan): Promise<void> => {
@@ -132,15 +168,15 @@ export const createLandingBackfill = (deps: {
       }
       return records === 0 ? null : { before, records };
     },
-    async finish(context, run, dryRun) {
+    async finish(context, part, dryRun) {
+      assertFresh(part);
       const onEvents = readTo(context, "deletes wrong rows");
       const counts = dryRun
         ? emptyCounts()
-        : await exclusive.run(ROWS, context.signal, (signal) => deleteWrong(run, { signal, onEvents }));
-      // Also those of attempts to begin that died.
-      const own = `${BACKFILL_RUN}${context.id}/`;
-      for (const one of await runs.list()) if (one.startsWith(own)) await runs.forget(one);
+        : await exclusive.run(ROWS, context.signal, (signal) => deleteWrong(part.run, { signal, onEvents }));
+      await forgetAll(context.id);
       return counts;
     },
+    sweep,
   };
 };

@@ -13,6 +13,8 @@ export const landingPartSchema = z.object({
   run: z.string(),
   coverage: z.object({ since: instant, asOf: instant }).nullable(),
   settledUntil: instant,
+  /** When the copy of the stored rows was begun; milliseconds since the epoch. */
+  readAt: instant,
   from: hash,
   to: hash,
 });
@@ -52,7 +54,11 @@ export const selectionsOf = (
   rangesOf(window, maxTimeAheadMs).map((range) => ({ clientId, range, exported: exportedIn(window) }));
 
 /** Cuts a run of `events` events into parts of about `size`, or larger ones when there would be too many. */
-export const partsOf = (facts: RunFacts, events: number, size: number): LandingPart[] =>
+export const partsOf = (
+  facts: RunFacts & { readonly readAt: number },
+  events: number,
+  size: number,
+): LandingPart[] =>
   hashRanges(Math.min(MAX_PARTS, Math.ceil(events / size))).map((range) => ({
     kind: "landing",
     ...facts,

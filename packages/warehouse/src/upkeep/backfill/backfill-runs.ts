@@ -76,8 +76,8 @@ export type BackfillRuns = {
   landed(run: string, range: HashRange, signal: AbortSignal): AsyncIterable<readonly LandedEvent[]>;
   /** Marks records of which rows are wrong. */
   mark(run: string, records: readonly HashedRecord[], signal: AbortSignal): Promise<void>;
-  /** Names of the stored runs. */
-  list(): Promise<readonly string[]>;
+  /** The stored runs; old: nothing was written to it for a day. */
+  list(): Promise<readonly { readonly run: string; readonly isOld: boolean }[]>;
   forget(run: string): Promise<void>;
 };
 
@@ -263,11 +263,12 @@ export function createBackfillRuns(deps: { readonly session: Session }): Backfil
       await insert(run, rows, signal);
     },
     list: async () => {
-      const runs = await session.rows<{ run: string }>(
+      const runs = await session.rows<{ run: string; old: number }>(
         "backfill.runs",
-        "SELECT DISTINCT run_id AS run FROM backfill_rows",
+        `SELECT run_id AS run, toUInt8(max(added_at) < now() - INTERVAL 1 DAY) AS old
+          FROM backfill_rows GROUP BY run_id`,
       );
-      return runs.map(({ run }) => run);
+      return runs.map(({ run, old }) => ({ run, isOld: old === 1 }));
     },
     forget: (run) =>
       session.commandEverywhere(

@@ -1,0 +1,128 @@
+import { END_OF_TIME } from "@conversation-export/domain";
+import type { BackfillData, JobContext } from "@conversation-export/queue";
+import { createLogger } from "@conversation-export/runtime";
+import { expect, it } from "vitest";
+import { emptyCounts } from "./backfill-counts.ts";
+import { createLandingBackfill } from "./landing-backfill.ts";
+import type { LandingPart } from "./landing-parts.ts";
+
+const DAY_MS = 86_400_000;
+
+/** A backfill of which what it keeps, and for how long, is looked at. */
+const startBackfill = (given: { settledUntil?: number; isAlive?: boolean } = {}) => {
+  const kept = new Map<string, { isOld: boolean }>();
+  const clock = { ms: 1_000 };
+  let failure: Error | undefined;
+  const unused = (): never => {
+    throw new Error("not asked for");
+  };
+  const backfill = createLandingBackfill({
+    runs: {
+      count: () => Promise.resolve(10),
+      countOlder: unused,
+      begin: async (run) => {
+        kept.set(run, { isOld: false });
+        if (failure !== undefined) throw failure;
+      },
+      countMarked: () => Promise.resolve(0),
+      beginMarked: unused,
+      exists: async (run) => kept.has(run),
+      stored: unused,
+      landed: unused,
+      mark: () => Promise.resolve(),
+      list: async () => [...kept].map(([run, { isOld }]) => ({ run, isOld })),
+      forget: async (run) => void kept.delete(run),
+    },
+    wrong: {
+      untilNoDeletion: () => Promise.resolve(),
+      note: unused,
+      erase: unused,
+      end: unused,
+      list: async () => [],
+    },
+    landing: { coverage: () => Promise.resolve({ since: 0, asOf: END_OF_TIME }) },
+    settled: {
+      load: async () => {
+        clock.ms += 40_000;
+        return { until: given.settledUntil ?? END_OF_TIME, watermarks: {} };
+      },
+    },
+    correct: () => Promise.resolve(emptyCounts()),
+    exclusive: { run: (_, signal, work) => work(signal) },
+    isAlive: async () => given.isAlive ?? true,
+    typeOf: () => undefined,
+    maxTimeAheadMs: 0,
+    now: () => clock.ms,
+    partEvents: 100,
+  });
+  const fail = (error: Error): void => {
+    failure = error;
+  };
+  return { backfill, kept, clock, fail };
+};
+
+const DATA: BackfillData = {
+  clientId: null,
+  source: { kind: "landing" },
+  window: null,
+  dryRun: false,
+  maxLag: null,
+  rowsPerSecond: null,
+};
+const CONTEXT: JobContext<BackfillData> = {
+  id: "job",
+  data: DATA,
+  attempt: 1,
+  signal: new AbortController().signal,
+  log: createLogger({ service: "test", level: "silent" }),
+  state: undefined,
+  save: () => Promise.resolve(),
+  progress: () => Promise.resolve(),
+};
+const firstOf = (parts: readonly LandingPart[]): LandingPart => {
+  const [part] = parts;
+  if (part === undefined) throw new Error("no part");
+  return part;
+};
+
+it("does not begin before what has landed is stored", async () => {
+  const { backfill, kept } = startBackfill({ settledUntil: 500_000 });
+  const unsettled = { code: "ingest_unsettled", retryable: true };
+  await expect(backfill.split(CONTEXT)).rejects.toMatchObject(unsettled);
+  expect(kept.size).toBe(0);
+});
+
+it("judges no record by rows that were read more than a day ago", async () => {
+  const { backfill, clock } = startBackfill();
+  const part = firstOf(await backfill.split(CONTEXT));
+  clock.ms = part.readAt + DAY_MS;
+  await backfill.runPart(CONTEXT, part, false);
+  clock.ms += 1;
+  const gone = { code: "backfill_rows_gone" };
+  await expect(backfill.runPart(CONTEXT, part, false)).rejects.toMatchObject(gone);
+  await expect(backfill.finish(CONTEXT, part, false)).rejects.toMatchObject(gone);
+});
+
+it("keeps what the last attempt to begin has read, and of one that failed nothing", async () => {
+  const { backfill, kept, fail } = startBackfill();
+  const first = firstOf(await backfill.split(CONTEXT)).run;
+  const other = firstOf(await backfill.split({ ...CONTEXT, id: "other" })).run;
+  const second = firstOf(await backfill.split(CONTEXT)).run;
+  expect(second).not.toBe(first);
+  expect([...kept.keys()]).toEqual([other, second]);
+  fail(new Error("ClickHouse is away"));
+  await expect(backfill.split(CONTEXT)).rejects.toThrow("ClickHouse is away");
+  expect([...kept.keys()]).toEqual([other]);
+});
+
+it("removes what a job left that will not go on, or that is old", async () => {
+  const gone = startBackfill({ isAlive: false });
+  gone.kept.set("backfill job/0f0e0d0c-0b0a-4900-8807-060504030201", { isOld: false });
+  await gone.backfill.sweep();
+  expect(gone.kept.size).toBe(0);
+  const failed = startBackfill();
+  failed.kept.set("backfill job/0f0e0d0c-0b0a-4900-8807-060504030201", { isOld: true });
+  failed.kept.set("backfill job/1f0e0d0c-0b0a-4900-8807-060504030201", { isOld: false });
+  await failed.backfill.sweep();
+  expect([...failed.kept.keys()]).toEqual(["backfill job/1f0e0d0c-0b0a-4900-8807-060504030201"]);
+});
