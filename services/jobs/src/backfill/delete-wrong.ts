@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { type BackfillCounts } from "@conversation-export/queue";
 import { ServiceError } from "@conversation-export/runtime";
 import { type BackfillRuns, hashRanges, type WrongRows } from "@conversation-export/warehouse";
@@ -5,6 +6,8 @@ import { addUp, emptyCounts } from "./backfill-counts.ts";
 import type { CorrectRecords, RunFacts } from "./correct-records.ts";
 
 const ROUNDS = 3;
+/** Keys from which on rows are deleted before further records are compared: ClickHouse holds them in memory. */
+const KEYS_AT_ONCE = 500_000;
 
 /**
  * Deletes the wrong rows of the records that were marked in a run. Compares these again first, so that no row
@@ -30,22 +33,31 @@ export const createDeleteWrong = (deps: {
   readonly factsOf: (run: string, signal: AbortSignal) => Promise<RunFacts>;
   /** Records that are compared at a time. */
   readonly size: number;
+  readonly keysAtOnce?: number;
 }): DeleteWrong => {
-  const { runs, wrong, correct, factsOf, size } = deps;
+  const { runs, wrong, correct, factsOf, size, keysAtOnce = KEYS_AT_ONCE } = deps;
   return async (run, { signal, onEvents }) => {
     const all: BackfillCounts[] = [];
+    // Of attempts that died.
+    const own = `${run}/`;
+    for (const left of await wrong.list()) if (left.startsWith(own)) await wrong.end(left, signal);
+    for (const left of await runs.list()) if (left.run.startsWith(own)) await runs.forget(left.run);
     let last = run;
     for (let round = 1; ; round += 1) {
-      const again = `${run}/${round}`;
+      // An attempt that died may still write to its own run.
+      const again = `${own}${randomUUID()}`;
+      let keys = 0;
+      const deleteNoted = async (): Promise<void> => {
+        await wrong.erase(again, signal);
+        await wrong.end(again, signal);
+        keys = 0;
+      };
       const records = await runs.countMarked(last, signal);
       if (records === 0) return addUp(all);
       if (round > ROUNDS)
         throw new ServiceError("backfill_unsettled", "wrong rows came back while they were replaced", {
           retryable: true,
         });
-      // Of an attempt that died.
-      await wrong.end(again, signal);
-      await runs.forget(again);
       await wrong.untilNoDeletion(signal);
       const facts = await factsOf(again, signal);
       await runs.beginMarked(again, last, records, signal);
@@ -56,6 +68,7 @@ export const createDeleteWrong = (deps: {
           onEvents,
           onWritten: async ({ remove, different }) => {
             await wrong.note(again, remove, signal);
+            keys += remove.length;
             const unsure = different.filter(
               ({ hasWrong, isOutranked }) => isOutranked || (round > 1 && hasWrong),
             );
@@ -63,9 +76,9 @@ export const createDeleteWrong = (deps: {
           },
         });
         all.push({ ...emptyCounts(), rows });
+        if (keys >= keysAtOnce) await deleteNoted();
       }
-      await wrong.erase(again, signal);
-      await wrong.end(again, signal);
+      if (keys > 0) await deleteNoted();
       last = again;
     }
   };

@@ -156,6 +156,8 @@ export const createWrongRows = (deps: {
         WHERE run_id = {run:String} AND k.kind IN (${TOLD_NAMES})`;
       const told = { name: "replace.tell", source, parameters: { run }, signal } as const;
       await runUpload((upload) => noteDeleted(session, told, upload), signal);
+      // Whoever continues the job may be about to delete by these keys.
+      signal?.throwIfAborted();
       await keys.forget(run);
     },
     list: async () => {
