@@ -93,7 +93,12 @@ export const createBackfillJob = (shared: Shared): AssembledJob => {
   return {
     job: runSplitJob(backfill),
     parts: [
-      { name: "backfill rows", start: async () => sweeping.start(), stop: () => sweeping.stop() },
+      {
+        name: "backfill rows",
+        start: async () => sweeping.start(),
+        // Not awaited: while ClickHouse hangs, a sweep would hold up the end of the process.
+        stop: async () => void sweeping.stop(),
+      },
       {
         name: "objects",
         // Keys of a dead process that cannot be removed now are removed at the next start.
