@@ -7,6 +7,8 @@ import { createLandingBackfill } from "./landing-backfill.ts";
 import type { LandingPart } from "./landing-parts.ts";
 
 const DAY_MS = 86_400_000;
+/** µs */
+const CLICKHOUSE_TIME = 1_000_000;
 
 /** A backfill of which what it keeps, and for how long, is looked at. */
 const startBackfill = (given: { settledUntil?: number; isAlive?: boolean } = {}) => {
@@ -40,7 +42,7 @@ const startBackfill = (given: { settledUntil?: number; isAlive?: boolean } = {})
       end: unused,
       list: async () => [],
     },
-    landing: { coverage: () => Promise.resolve({ since: 0, asOf: END_OF_TIME }) },
+    landing: { coverage: () => Promise.resolve({ since: 0, asOf: CLICKHOUSE_TIME }) },
     settled: {
       load: async () => {
         clock.ms += 40_000;
@@ -86,10 +88,16 @@ const firstOf = (parts: readonly LandingPart[]): LandingPart => {
 };
 
 it("does not begin before what has landed is stored", async () => {
-  const { backfill, kept } = startBackfill({ settledUntil: 500_000 });
+  const { backfill, kept } = startBackfill({ settledUntil: CLICKHOUSE_TIME - 1 });
   const unsettled = { code: "ingest_unsettled", retryable: true };
   await expect(backfill.split(CONTEXT)).rejects.toMatchObject(unsettled);
   expect(kept.size).toBe(0);
+});
+
+it("goes by the clock of ClickHouse when that of the process is ahead", async () => {
+  const { backfill, clock } = startBackfill({ settledUntil: CLICKHOUSE_TIME });
+  clock.ms += 360_000;
+  expect(await backfill.split(CONTEXT)).toHaveLength(1);
 });
 
 it("judges no record by rows that were read more than a day ago", async () => {

@@ -76,24 +76,24 @@ export const createLandingBackfill = (deps: {
 }): LandingBackfill => {
   const { runs, wrong, landing, settled, correct, exclusive, isAlive, typeOf, now, partEvents } = deps;
 
-  /** Resolves to an instant after the call, before which all that has landed is stored. */
-  const settledUntil = async (signal: AbortSignal): Promise<Micros> => {
-    const begun = now();
+  /** Resolves to an instant from `begun` on, before which all that has landed is stored. */
+  const settledUntil = async (begun: Micros, signal: AbortSignal): Promise<Micros> => {
+    const giveUpAt = now() + SETTLED_WITHIN_MS;
     for (;;) {
       const { until } = await settled.load();
-      if (until >= begun * 1_000) return until;
-      if (now() > begun + SETTLED_WITHIN_MS)
+      if (until >= begun) return until;
+      if (now() > giveUpAt)
         throw new ServiceError("ingest_unsettled", "a writer has not yet written all that it has landed", {
           retryable: true,
         });
       await sleep(ASK_EVERY_MS, undefined, { signal });
     }
   };
-  const factsOf = async (run: string, signal: AbortSignal): Promise<RunFacts> => ({
-    run,
-    coverage: await landing.coverage(signal),
-    settledUntil: await settledUntil(signal),
-  });
+  const factsOf = async (run: string, signal: AbortSignal): Promise<RunFacts> => {
+    const coverage = await landing.coverage(signal);
+    // By the clock of ClickHouse, which writers follow: that of this process may be ahead.
+    return { run, coverage, settledUntil: await settledUntil(coverage?.asOf ?? now() * 1_000, signal) };
+  };
   const deleteWrong = createDeleteWrong({ runs, wrong, correct, factsOf, size: partEvents });
 
   const sweep = async (signal?: AbortSignal): Promise<void> => {
