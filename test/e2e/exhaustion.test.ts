@@ -30,7 +30,7 @@ const STREAMS = 4;
 /** As many as one client may have at a time. */
 const PAGES = 4;
 /** For what happens beside the attacks. */
-const DEADLINE_MS = bySize(60_000, 900_000);
+const DEADLINE_MS = bySize(180_000, 900_000);
 /** Of each answer to a neighbour: half the patience of a client with a time-out of ten seconds. */
 const ANSWER_MS = 5_000;
 const DAY_0 = Date.UTC(2026, 0, 1) * 1000;

@@ -564,9 +564,10 @@ test("rows that a writer is just writing are not missing", async () => {
   const uploadedAt = now();
   await write(taken, uploadedAt);
   await warehouse.sql("TRUNCATE TABLE messages");
-  const dry = await correctWith({ settledUntil: uploadedAt })(DRY);
+  const coverage = { since: 0, asOf: uploadedAt };
+  const dry = await correctWith({ coverage, settledUntil: uploadedAt })(DRY);
   expect(dry.records.different).toBe(0);
-  const missing = await correctWith({ settledUntil: uploadedAt + 1 })(DRY);
+  const missing = await correctWith({ coverage, settledUntil: uploadedAt + 1 })(DRY);
   expect(missing.records.different).toBeGreaterThan(20);
 });
 
