@@ -51,7 +51,7 @@ describe.skipIf(helm === null)("what the chart renders, started here", () => {
   let manifests: Manifest[] = [];
   const proxies: TlsProxy[] = [];
   const running = new Map<string, LocalContainer>();
-  let ports: Readonly<Record<"ingest" | "export-api" | "jobs" | "api", number>>;
+  let ports: Readonly<Record<"ingest" | "export-api" | "jobs" | "api" | "board", number>>;
 
   beforeAll(async () => {
     rmSync(FOLDER, { recursive: true, force: true });
@@ -143,7 +143,7 @@ describe.skipIf(helm === null)("what the chart renders, started here", () => {
       folder: FOLDER,
       imageEnv: tree?.env ?? { NODE_COMPILE_CACHE: join(ROOT, ".cache/compile") },
     };
-    ports = await choosePorts({ names: [...SERVICES, "api"], fixed: {} });
+    ports = await choosePorts({ names: [...SERVICES, "api", "board"], fixed: {} });
   });
   afterAll(async () => {
     for (const { child } of running.values()) child.kill("SIGKILL");
@@ -222,7 +222,13 @@ describe.skipIf(helm === null)("what the chart renders, started here", () => {
     for (const { port } of [startup, liveness, readiness])
       expect(String(port)).toBe(container.plain["METRICS_PORT"]);
     const metrics = ports[service];
-    const here = { HOST: "127.0.0.1", METRICS_PORT: String(metrics), PORT: String(ports.api) };
+    const { api, board } = ports;
+    const here = {
+      HOST: "127.0.0.1",
+      METRICS_PORT: String(metrics),
+      PORT: String(api),
+      BOARD_PORT: String(board),
+    };
     const started = startContainer(container, around, { here });
     running.set(service, started);
     await until(`${service} is ready`, 60_000, async () => {
@@ -233,6 +239,10 @@ describe.skipIf(helm === null)("what the chart renders, started here", () => {
     expect(await probe(metrics, liveness.path)).toBe(200);
     expect(await probe(metrics, "/metrics")).toBe(200);
     if (service === "export-api") expect(container.plain["PORT"]).toBe("8080");
+    if (service === "jobs") {
+      expect(container.plain["BOARD_PORT"]).toBe("9091");
+      expect([await probe(board, "/board"), await probe(metrics, "/board")]).toEqual([401, 404]);
+    }
   });
 
   it("has a helm test that asks each of them", async () => {

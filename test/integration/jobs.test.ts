@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { request } from "node:http";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, it, vi } from "vitest";
 import { ops } from "../system/ops.ts";
@@ -15,10 +16,15 @@ const POLL = { timeout: 20_000, interval: 50 };
 const SCHEDULES = ["WINDOWS", "COMPACT", "ERASURE", "RETENTION", "RECONCILE"];
 
 type Line = { level: string; msg: string; port?: number; maxmemoryPolicy?: string };
+type Answer = { readonly status: number; readonly body: string };
 type Jobs = {
   readonly child: ChildProcess;
   readonly lines: Line[];
-  get(path: string, init?: RequestInit): Promise<{ status: number; body: string }>;
+  get(path: string, init?: RequestInit): Promise<Answer>;
+  /** Asks the port of the board. */
+  board(path: string, init?: RequestInit): Promise<Answer>;
+  /** The port that a line with this message names. */
+  portOf(message: string): Promise<number>;
 };
 
 let stack: TestStack;
@@ -66,20 +72,37 @@ async function startJobs(given: Readonly<Record<string, string>> = {}): Promise<
     rest = parts.pop() ?? "";
     lines.push(...parts.map((part) => JSON.parse(part) as Line));
   });
-  const port = await vi.waitFor(() => {
-    const found = lines.find((line) => line.port !== undefined)?.port;
-    if (found === undefined) throw new Error("the health server does not listen");
-    return found;
-  }, POLL);
+  const portOf = (message: string): Promise<number> =>
+    vi.waitFor(() => {
+      const found = lines.find(({ msg }) => msg === message)?.port;
+      if (found === undefined) throw new Error(`not logged: ${message}`);
+      return found;
+    }, POLL);
+  const ask = async (port: number, path: string, init: RequestInit = {}): Promise<Answer> => {
+    const headers = { connection: "close", ...(init.headers as Record<string, string> | undefined) };
+    const answered = await fetch(`http://127.0.0.1:${port}${path}`, { ...init, headers });
+    return { status: answered.status, body: await answered.text() };
+  };
+  const port = await portOf("health server listens");
   return {
     child,
     lines,
-    get: async (path, init = {}) => {
-      const headers = { connection: "close", ...(init.headers as Record<string, string> | undefined) };
-      const answered = await fetch(`http://127.0.0.1:${port}${path}`, { ...init, headers });
-      return { status: answered.status, body: await answered.text() };
-    },
+    portOf,
+    get: (path, init) => ask(port, path, init),
+    board: async (path, init) => ask(await portOf("board listens"), path, init),
   };
+}
+
+/** The status for a wrong password from another address of this host. */
+function guessFrom(localAddress: string, port: number): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const auth = "operator:wrong";
+    request({ host: "127.0.0.1", port, path: "/board", localAddress, auth, agent: false }, (response) => {
+      response.resume().once("end", () => resolve(response.statusCode));
+    })
+      .once("error", reject)
+      .end();
+  });
 }
 
 async function untilReady(jobs: Jobs, status: 200 | 503): Promise<string> {
@@ -168,39 +191,50 @@ it("is not ready while ClickHouse is away", async () => {
   await untilReady(jobs, 200);
 });
 
-it("shows the queues to who knows the password, changes nothing; without one measures them alone", async () => {
+it("shows the queues to who knows the password, on a port of their own, and changes nothing", async () => {
   const basic = (user: string, password: string) => ({
     headers: { authorization: `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}` },
   });
   const [jobs, closed] = await Promise.all([
-    startJobs({ BOARD_PASSWORD, BOARD_PASSWORD_PREVIOUS }),
+    startJobs({ BOARD_PASSWORD, BOARD_PASSWORD_PREVIOUS, BOARD_PORT: "0" }),
     startJobs(),
   ]);
   await untilReady(jobs, 200);
-  for (const path of ["/board", "/board/api/queues", "/board/static/x.js", "/board/nothing"]) {
-    expect((await jobs.get(path)).status, path).toBe(401);
-  }
-  expect((await jobs.get("/board/api/queues", basic("operator", "wrong"))).status).toBe(401);
-  expect((await jobs.get("/board/api/queues", basic("other", BOARD_PASSWORD))).status).toBe(401);
   const right = basic("operator", BOARD_PASSWORD);
-  for (const password of [BOARD_PASSWORD, BOARD_PASSWORD_PREVIOUS]) {
-    expect((await jobs.get("/board", basic("operator", password))).body).toContain("<title>Jobs</title>");
+  for (const path of ["/board", "/board/api/queues", "/board/static/x.js", "/board/nothing", "/metrics"]) {
+    expect((await jobs.board(path)).status, path).toBe(401);
   }
-  const shown = await jobs.get("/board/api/queues", right);
+  expect((await jobs.board("/metrics", right)).status).toBe(404);
+  expect((await jobs.get("/board", right)).status).toBe(404);
+  expect((await jobs.board("/board/api/queues", basic("operator", "wrong"))).status).toBe(401);
+  expect((await jobs.board("/board/api/queues", basic("other", BOARD_PASSWORD))).status).toBe(401);
+  for (const password of [BOARD_PASSWORD, BOARD_PASSWORD_PREVIOUS]) {
+    const page = await jobs.board("/board", basic("operator", password));
+    expect(page.body).toContain("<title>Jobs</title>");
+  }
+  const shown = await jobs.board("/board/api/queues", right);
   const { queues } = JSON.parse(shown.body) as { queues: { name: string; readOnlyMode: boolean }[] };
   expect(queues.map(({ name }) => name)).toEqual(
     expect.arrayContaining(["backfill", "backfill-part", "erasure"]),
   );
   expect(queues.filter(({ readOnlyMode }) => !readOnlyMode)).toEqual([]);
-  expect((await jobs.get("/board/api/queues/erasure/pause", { ...right, method: "PUT" })).status).toBe(405);
+  expect((await jobs.board("/board/api/queues/erasure/pause", { ...right, method: "PUT" })).status).toBe(405);
+
   const guesses = Array.from({ length: 30 }, (_, at) => basic("operator", `wrong ${at}`));
-  const answers = await Promise.all(guesses.map((guess) => jobs.get("/board/api/queues", guess)));
+  const answers = await Promise.all(guesses.map((guess) => jobs.board("/board/api/queues", guess)));
   expect(answers.filter(({ status }) => status === 401)).toHaveLength(18);
   expect(answers.filter(({ status }) => status === 429)).toHaveLength(12);
-  expect((await jobs.get("/board/api/queues", right)).status).toBe(429);
+  expect((await jobs.board("/board/api/queues", right)).status).toBe(429);
+  // 20 were counted; all addresses together have 100.
+  const port = await jobs.portOf("board listens");
+  const others = await Promise.all(
+    Array.from({ length: 100 }, (_, at) => guessFrom(`127.0.1.${1 + (at % 10)}`, port)),
+  );
+  expect(others.filter((status) => status === 401)).toHaveLength(80);
+  expect(others.filter((status) => status === 429)).toHaveLength(20);
 
   await untilReady(closed, 200);
-  expect((await closed.get("/board", right)).status).toBe(404);
+  expect(closed.lines.filter(({ msg }) => msg === "board listens")).toEqual([]);
   await untilMetric(closed, 'job_queue_depth{queue="erasure",state="waiting",service="jobs"} 0');
   await untilMetric(closed, 'job_oldest_waiting_seconds{queue="erasure",service="jobs"} 0');
 });

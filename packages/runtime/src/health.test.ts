@@ -63,31 +63,3 @@ it("rejects when the port is taken", async () => {
   });
   await expect(second.start()).rejects.toThrow("EADDRINUSE");
 });
-
-it("hands what lies below its prefix to what is mounted, reading only", async () => {
-  const seen: (string | undefined)[] = [];
-  const server = createHealthServer({
-    host: "127.0.0.1",
-    port: 0,
-    metrics: createMetrics({ service: "test" }),
-    checks: { live: () => true, ready: () => true },
-    mount: {
-      prefix: "/pages",
-      handle: (request, response) => {
-        seen.push(request.url);
-        response.end("mounted");
-      },
-    },
-    log,
-  });
-  const { port } = await server.start();
-  stops.push(() => server.stop());
-  const status = async (path: string, method = "GET") =>
-    (await fetch(`http://127.0.0.1:${port}${path}`, { method })).status;
-  expect(await status("/pages?a=b")).toBe(200);
-  expect(await status("/pages/one/two")).toBe(200);
-  expect(await status("/pagesx")).toBe(404);
-  expect(await status("/pages/one", "POST")).toBe(405);
-  expect(await status("/live")).toBe(200);
-  expect(seen).toEqual(["/pages?a=b", "/pages/one/two"]);
-});

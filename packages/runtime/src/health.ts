@@ -6,12 +6,6 @@ import type { Metrics } from "./metrics.ts";
 /** true: healthy. A string is the reason for the body of the answer, false has none. */
 export type HealthCheck = () => boolean | string;
 
-/** Handles the requests to `prefix` and below it. */
-export type Mount = {
-  readonly prefix: string;
-  handle(request: IncomingMessage, response: ServerResponse): void;
-};
-
 export type HealthServer = { start(): Promise<{ port: number }>; stop(): Promise<void> };
 
 const text = (response: ServerResponse, status: number, type: string, body: string): void => {
@@ -19,18 +13,17 @@ const text = (response: ServerResponse, status: number, type: string, body: stri
 };
 
 /**
- * Serves GET /metrics, /live and /ready (200 `ok`, or 503 with the reason) and the mounted pages. Methods
- * other than GET and HEAD are refused. Port 0 takes a free one, which `start` returns.
+ * Serves GET /metrics, /live and /ready (200 `ok`, or 503 with the reason). Methods other than GET and HEAD
+ * are refused. Port 0 takes a free one, which `start` returns.
  */
 export const createHealthServer = (deps: {
   host: string;
   port: number;
   metrics: Metrics;
   checks: { live: HealthCheck; ready: HealthCheck };
-  mount?: Mount | undefined;
   log: Logger;
 }): HealthServer => {
-  const { host, port, metrics, checks, mount, log } = deps;
+  const { host, port, metrics, checks, log } = deps;
 
   const answerCheck = (response: ServerResponse, check: HealthCheck): void => {
     const result = check();
@@ -47,9 +40,6 @@ export const createHealthServer = (deps: {
     if (path === "/live") return answerCheck(response, checks.live);
     if (path === "/ready") return answerCheck(response, checks.ready);
     if (path === "/metrics") return text(response, 200, metrics.contentType, await metrics.text());
-    if (mount !== undefined && (path === mount.prefix || path.startsWith(`${mount.prefix}/`))) {
-      return mount.handle(request, response);
-    }
     return text(response, 404, "text/plain", "not found\n");
   };
 

@@ -22,7 +22,7 @@ export {
 } from "./env/settings.ts";
 export { processSettings, serverSettings, shared } from "./env/shared-settings.ts";
 export { ConfigError, isRetryable, ServiceError } from "./errors.ts";
-export { createHealthServer, type HealthCheck, type HealthServer, type Mount } from "./health.ts";
+export { createHealthServer, type HealthCheck, type HealthServer } from "./health.ts";
 export { type KafkaServers, readKafkaServers } from "./env/kafka-env.ts";
 export { createLoop, type Loop } from "./loop.ts";
 export { createLogger, type Logger, type LogLevel } from "./logger.ts";

@@ -20,6 +20,7 @@ describe("readConfig", () => {
     expect(readConfig({ ...env, BOARD_USER: "somebody" }).board).toBeNull();
     expect(readConfig({ ...env, BOARD_PASSWORD: "" }).board).toBeNull();
     expect(readConfig({ ...env, BOARD_PASSWORD: "long enough to be one" }).board).toEqual({
+      port: 9091,
       user: "operator",
       passwords: ["long enough to be one"],
     });

@@ -1,6 +1,7 @@
 import {
   count,
   type Environment,
+  port,
   processSettings,
   readClickhouseCluster,
   readSettings,
@@ -28,22 +29,23 @@ const interval = (name: string, fallbackSeconds: number): SettingReader<number |
 const boardPassword = z.string().min(12, "must have at least 12 characters");
 
 const BOARD = {
+  port: variable("BOARD_PORT", port(9091)),
   user: variable("BOARD_USER", z.string().min(1).default("operator")),
   password: optional("BOARD_PASSWORD", boardPassword),
   previousPassword: optional("BOARD_PASSWORD_PREVIOUS", boardPassword),
 };
 
 /**
- * Reads the credentials of the board; null: no password is set, so there is no board.
+ * Reads port and credentials of the board; null: no password is set, so there is no board.
  *
  * @throws ConfigError that names every invalid variable
  */
 const readBoard = (
   env: Environment,
-): { readonly user: string; readonly passwords: readonly string[] } | null => {
-  const { user, password, previousPassword } = readSettings(BOARD, env);
+): { readonly port: number; readonly user: string; readonly passwords: readonly string[] } | null => {
+  const { password, previousPassword, ...rest } = readSettings(BOARD, env);
   if (password === null) return null;
-  return { user, passwords: previousPassword === null ? [password] : [password, previousPassword] };
+  return { ...rest, passwords: previousPassword === null ? [password] : [password, previousPassword] };
 };
 
 const SETTINGS = {

@@ -133,7 +133,10 @@ const workers = createJobWorkers({
 const schedules = createSchedules({ ...config.redis, schedules: schedulesOf(config), metrics, log });
 registerQueueMetrics({ redis, metrics, log, now: Date.now });
 
-const board = config.board === null ? undefined : createJobBoard({ ...config.redis, log, ...config.board });
+const board =
+  config.board === null
+    ? undefined
+    : createJobBoard({ ...config.redis, ...config.board, host: config.host, log });
 const boardParts: readonly Part[] =
   board === undefined ? [] : [{ name: "board", start: board.start, stop: board.stop }];
 
@@ -148,7 +151,6 @@ const health = createHealthServer({
   port: config.metricsPort,
   metrics,
   checks: { live: () => true, ready },
-  mount: board,
   log,
 });
 

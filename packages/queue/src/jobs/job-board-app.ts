@@ -9,13 +9,16 @@ import { JOB_NAMES } from "../contract/job.ts";
 import { createMemoryLimiter } from "../limits/memory-limiter.ts";
 
 const REFUSE_AFTER_MS = 300;
-/** Wrong passwords of one address. */
+/** Wrong passwords of one address, and of all together: a host may have any number of addresses. */
 const TRIES = [{ requests: 20, seconds: 60 }];
+const TRIES_IN_ALL = [{ requests: 100, seconds: 60 }];
+const ALL = "all";
 const MAX_ADDRESSES = 10_000;
+const REQUEST_TIMEOUT_MS = 30_000;
 
 /**
  * Builds the application that serves the board below `prefix` to users that `isAllowed` accepts. An address
- * with too many wrong passwords gets 429, also for the right one.
+ * with too many wrong passwords gets 429, also for the right one; so does everybody when all have too many.
  */
 export const buildJobBoard = async (deps: {
   readonly prefix: string;
@@ -23,23 +26,30 @@ export const buildJobBoard = async (deps: {
   readonly isAllowed: (user: string, password: string) => boolean;
 }): Promise<FastifyInstance> => {
   const { prefix, queues, isAllowed } = deps;
-  const server = fastify();
+  const server = fastify({ requestTimeout: REQUEST_TIMEOUT_MS, forceCloseConnections: true });
   const tries = createMemoryLimiter({ maxKeys: MAX_ADDRESSES });
   await server.register(fastifyBasicAuth, {
     authenticate: { realm: "jobs" },
     validate: async (user, password, { ip }, reply) => {
-      const { allowed, retryAfter } = tries.peek(ip, TRIES);
-      if (!allowed) {
-        reply.header("retry-after", retryAfter);
+      const refused = [tries.peek(ip, TRIES), tries.peek(ALL, TRIES_IN_ALL)].find(({ allowed }) => !allowed);
+      if (refused !== undefined) {
+        reply.header("retry-after", refused.retryAfter);
         throw Object.assign(new Error("too many wrong passwords"), { statusCode: 429 });
       }
       if (isAllowed(user, password)) return;
       tries.consume(ip, TRIES);
+      tries.consume(ALL, TRIES_IN_ALL);
       await sleep(REFUSE_AFTER_MS);
       throw new Error("wrong user or password");
     },
   });
   server.addHook("onRequest", server.basicAuth);
+  server.addHook("onRequest", async ({ method }, reply) => {
+    if (method !== "GET" && method !== "HEAD") {
+      return reply.code(405).header("allow", "GET, HEAD").send("method not allowed\n");
+    }
+    return undefined;
+  });
   server.addHook("onSend", async (_request, reply) => {
     reply.headers({ "content-security-policy": "frame-ancestors 'none'", "cache-control": "no-store" });
   });

@@ -1,37 +1,36 @@
 import { createHash, timingSafeEqual } from "node:crypto";
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
 import type { Logger, RedisServer } from "@conversation-export/runtime";
 import type { FastifyInstance } from "fastify";
 import { createJobQueues } from "../contract/job-queues.ts";
 import { clientOf, createRedis } from "../redis/redis.ts";
 
-/** Pages that show the queues, to be mounted on an HTTP server. */
+/** An HTTP server with pages that show the queues. */
 export type JobBoard = {
-  /** Path prefix of the board. */
-  readonly prefix: string;
-  /** Waits for Redis. */
+  /** Waits for Redis, then listens. */
   start(): Promise<void>;
   stop(): Promise<void>;
-  handle(request: IncomingMessage, response: ServerResponse): void;
 };
 
-/** The board, read-only and behind basic authentication; operators act by the command line. */
+/** The board at `/board`, read-only and behind basic authentication; operators act by the command line. */
 export const createJobBoard = (
   deps: RedisServer & {
+    readonly host: string;
+    /** 0 takes a free one. */
+    readonly port: number;
     readonly user: string;
     /** Each of them is accepted. */
     readonly passwords: readonly string[];
     readonly log: Logger;
   },
 ): JobBoard => {
-  const prefix = "/board";
+  const { host, port, log } = deps;
   const expected = deps.passwords.map((password) => digest(deps.user, password));
-  const redis = createRedis({ ...deps, log: deps.log.child({}, { level: "error" }) });
+  const redis = createRedis({ ...deps, log: log.child({}, { level: "error" }) });
   const queues = createJobQueues(clientOf(redis));
   let app: FastifyInstance | undefined;
 
   return {
-    prefix,
     start: async () => {
       await redis.start();
       // Loaded here, since the modules of the board would delay the start of every process that uses the
@@ -41,16 +40,14 @@ export const createJobBoard = (
         const given = digest(user, password);
         return expected.some((one) => timingSafeEqual(given, one));
       };
-      app = await buildJobBoard({ prefix, queues, isAllowed });
+      app = await buildJobBoard({ prefix: "/board", queues, isAllowed });
+      await app.listen({ host, port });
+      log.info({ host, port: (app.server.address() as AddressInfo).port }, "board listens");
     },
     stop: async () => {
-      await redis.stop();
       await app?.close();
+      await redis.stop();
       await queues.close();
-    },
-    handle: (request, response) => {
-      if (app === undefined) response.writeHead(503, { "content-type": "text/plain" }).end("starting\n");
-      else app.routing(request, response);
     },
   };
 };
