@@ -46,7 +46,46 @@ const REFUSED: readonly (readonly [string, Readonly<Record<string, unknown>>, st
     { "redis.users.jobs.existingSecret.name": "a" },
     "redis.users.jobs has a password, but no username",
   ],
-  ["production", { "networkPolicy.metricsFrom": [] }, "Prometheus reads no metrics: name its pods"],
+  [
+    "production",
+    { "networkPolicy.metricsFrom": [] },
+    "Prometheus reads no metrics, which serviceMonitor.enabled rests on: name its pods",
+  ],
+  [
+    "production",
+    { "networkPolicy.metricsFrom": [], "serviceMonitor.enabled": false },
+    "which prometheusRule.enabled rests on: name its pods",
+  ],
+  [
+    "minimal",
+    { "networkPolicy.boardFrom": [{ podSelector: {} }] },
+    "networkPolicy.boardFrom counts only with a board",
+  ],
+  [
+    "minimal",
+    { "kafka.brokers": ["10.0.8.1:9092", "kafka.example.com:9092"] },
+    "networkPolicy.kafkaTo is empty, and kafka.brokers names kafka.example.com:9092, which a NetworkPolicy",
+  ],
+  [
+    "minimal",
+    { "clickhouse.url": "https://ch.example.com:8443/d" },
+    "networkPolicy.clickhouseTo is empty, and clickhouse.url names ch.example.com:8443",
+  ],
+  [
+    "minimal",
+    { "redis.url": "redis+sentinel://a.example.com,b.example.com/main" },
+    "networkPolicy.redisTo is empty, and redis.url names a.example.com, b.example.com",
+  ],
+  [
+    "minimal",
+    { "traces.endpoint": "https://traces.example.com" },
+    "networkPolicy.tracesTo is empty, and traces.endpoint names traces.example.com",
+  ],
+  [
+    "minimal",
+    { "jobs.backfillLocations": ["s3://archive/events"] },
+    "networkPolicy.s3To is empty, and jobs.backfillLocations names s3.amazonaws.com",
+  ],
   ["minimal", { "kafka.sasl": { mechanism: "plain", username: "export" } }, "kafka.sasl has no Secret"],
   ["minimal", { "kafka.sasl.username": "export" }, "kafka.sasl.mechanism is empty"],
   ["minimal", { "kafka.sasl.users.jobs.username": "export" }, "kafka.sasl.mechanism is empty"],

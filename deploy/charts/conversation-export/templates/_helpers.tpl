@@ -90,3 +90,8 @@ capabilities:
 {{- $scaler := default dict (default $of.keda $of.autoscaling) -}}
 {{- if $scaler.enabled }}{{ $scaler.maxReplicas }}{{ else if kindIs "invalid" $of.replicas }}2{{ else }}{{ $of.replicas }}{{ end -}}
 {{- end -}}
+
+{{/* Whether jobs has a board: only with a password. */}}
+{{- define "conversation-export.hasBoard" -}}
+{{- if include "conversation-export.secretRef" (dict "root" . "id" "board-password") }}true{{ end -}}
+{{- end -}}

@@ -111,7 +111,8 @@ LOG_LEVEL: [ingest, export-api, jobs]
 {{- end -}}
 {{- end -}}
 {{- if eq $component "jobs" -}}
-{{- if include "conversation-export.secretRef" (dict "root" $.root "id" "board-password") -}}
+{{- if include "conversation-export.hasBoard" $.root -}}
+{{- $_ := set $env "BOARD_PORT" 9091 -}}
 {{- $_ := set $env "BOARD_USER" $values.jobs.board.username -}}
 {{- end -}}
 {{- with $values.jobs.backfillLocations -}}

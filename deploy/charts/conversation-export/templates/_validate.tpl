@@ -122,8 +122,24 @@
 {{- $problems = append $problems "clickhouse.shardUrls counts only with clickhouse.cluster: set the name of the cluster in remote_servers, or leave shardUrls out" -}}
 {{- end -}}
 
-{{- if and $values.networkPolicy.enabled $values.serviceMonitor.enabled (not $values.networkPolicy.metricsFrom) -}}
-{{- $problems = append $problems "networkPolicy.metricsFrom is empty, so that Prometheus reads no metrics: name its pods, for instance [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}}]" -}}
+{{- /* Network */ -}}
+{{- $policy := $values.networkPolicy -}}
+{{- $readers := list -}}
+{{- range list "serviceMonitor" "prometheusRule" "dashboards" -}}
+{{- if (get $values .).enabled }}{{ $readers = append $readers (printf "%s.enabled" .) }}{{ end -}}
+{{- end -}}
+{{- if and $policy.enabled $readers (not $policy.metricsFrom) -}}
+{{- $problems = append $problems (printf "networkPolicy.metricsFrom is empty, so that Prometheus reads no metrics, which %s rests on: name its pods, for instance [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}}]" (first $readers)) -}}
+{{- end -}}
+{{- if and $policy.boardFrom (not (include "conversation-export.hasBoard" .)) -}}
+{{- $problems = append $problems "networkPolicy.boardFrom counts only with a board: set jobs.board.existingSecret.name, or leave boardFrom out" -}}
+{{- end -}}
+{{- if $policy.enabled -}}
+{{- range $name, $place := include "conversation-export.places" . | fromYaml -}}
+{{- if and (not $place.peers) (compact $place.unnamed) -}}
+{{- $problems = append $problems (printf "networkPolicy.%sTo is empty, and %s names %s, which a NetworkPolicy cannot hold: list its addresses, for instance [{ipBlock: {cidr: 10.0.8.0/24}}], or name it as service.namespace.svc; [{ipBlock: {cidr: 0.0.0.0/0}}] lets pods go anywhere on its ports" $name $place.at (join ", " $place.unnamed)) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{- /* Scaling */ -}}

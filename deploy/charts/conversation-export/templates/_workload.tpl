@@ -118,6 +118,10 @@ spec:
         {{- end }}
         - name: metrics
           containerPort: 9090
+        {{- if and (eq $component "jobs") (include "conversation-export.hasBoard" $root) }}
+        - name: board
+          containerPort: 9091
+        {{- end }}
       startupProbe:
         httpGet: {path: /live, port: metrics}
         periodSeconds: 2
