@@ -11,6 +11,7 @@ const WORKSPACES: Record<string, readonly string[]> = {
   "packages/bus": ["kafkajs"],
   "packages/warehouse": ["@clickhouse/client"],
   "packages/queue": ["bullmq", "ioredis"],
+  "packages/client": ["@duckdb/node-api"],
   "services/ingest": ["zod"],
   "services/export-api": ["fastify", "kafkajs", "@opentelemetry/api"],
   "services/ops": ["commander"],
@@ -67,6 +68,11 @@ describe("checkImports", () => {
       `${workspace("bus")}${workspace("warehouse")}${from("zod")}${from("node:fs")}`,
     );
     put("services/ops/src/main.ts", `${from("commander")}${workspace("queue")}${workspace("bus")}`);
+    put(
+      "packages/client/src/command/main.ts",
+      `${from("node:fs")}${from("@duckdb/node-api")}${from("../index.ts")}`,
+    );
+    put("test/e2e/b.test.ts", workspace("client"));
     put("deploy/local/src/cli.ts", `${from("ffi-rs")}${from("node:fs")}${workspace("runtime")}`);
     put("test/system/a.ts", `${workspace("local")}${workspace("domain")}${from("yaml")}${from("vitest")}`);
     put(
@@ -115,6 +121,11 @@ describe("checkImports", () => {
     ["packages-warehouse-source", "packages/warehouse/src/a.ts", from("@opentelemetry/api")],
     ["services-ops-source", "services/ops/src/a.ts", workspace("ingest")],
     ["services-ops-source", "services/ops/src/a.ts", from("bullmq")],
+    ["services-ops-source", "services/ops/src/a.ts", workspace("client")],
+    ["packages-client-source", "packages/client/src/command/a.ts", workspace("domain")],
+    ["client-library", "packages/client/src/a.ts", from("node:fs")],
+    ["client-library", "packages/client/src/a.ts", from("@duckdb/node-api")],
+    ["client-library", "packages/client/src/a.ts", from("./command/b.ts")],
     ["deploy-local-source", "deploy/local/src/a.ts", from("yaml")],
     ["deploy-local-source", "deploy/local/src/a.ts", workspace("ingest")],
     ["deploy-local-source", "deploy/local/src/a.ts", workspace("test")],
@@ -131,6 +142,7 @@ describe("checkImports", () => {
     put("packages/domain/src/b.test.ts", "export const b = 1;\n");
     put("packages/domain/src/b.fixture.ts", "export const b = 1;\n");
     put("test/e2e/b.test.ts", "export const b = 1;\n");
+    put("packages/client/src/command/b.ts", "export const b = 1;\n");
     if (!file.startsWith("packages/domain/src/a.")) put("packages/domain/src/a.ts", "export const a = 1;\n");
     else if (file.endsWith(".test.ts")) put("packages/domain/src/a.ts", "export const a = 1;\n");
     put(file, text);

@@ -22,6 +22,8 @@ const TRACING = [
   "@opentelemetry/sdk-trace",
 ];
 
+const CLIENT = "packages/client";
+
 const PACKAGES: readonly Allowance[] = [
   { folder: "packages/domain", packages: [], npm: ["zod"], node: false },
   {
@@ -58,9 +60,13 @@ const PACKAGES: readonly Allowance[] = [
     node: true,
   },
   { folder: "packages/suppression", packages: ["domain", "runtime"], npm: [], node: true },
+  { folder: CLIENT, packages: [], npm: ["@duckdb/node-api"], node: true },
 ];
 
-const ALL_PACKAGES = PACKAGES.map(({ folder }) => folder.replace("packages/", ""));
+const nameOf = ({ folder }: Allowance): string => folder.replace("packages/", "");
+const ALL_PACKAGES = PACKAGES.map(nameOf);
+/** The client is for other machines: only tests import it. */
+const SERVER_PACKAGES = PACKAGES.filter(({ folder }) => folder !== CLIENT).map(nameOf);
 /** npm packages that a package wraps, so that services must not import them. */
 const VENDORS = [
   ...TRACING,
@@ -84,13 +90,13 @@ const TEST_CODE = "\\.(test|fixture)\\.ts$";
 export function importRules(root: string): IForbiddenRuleType[] {
   const services = foldersIn(root, "services").map((folder) => ({
     folder,
-    packages: ALL_PACKAGES,
+    packages: SERVER_PACKAGES,
     npm: declaredIn(root, folder).filter((name) => !VENDORS.includes(name)),
     node: true,
   }));
   const local = {
     folder: "deploy/local",
-    packages: ALL_PACKAGES,
+    packages: SERVER_PACKAGES,
     npm: declaredIn(root, "deploy/local"),
     node: true,
   };
@@ -131,6 +137,13 @@ export function importRules(root: string): IForbiddenRuleType[] {
     ]),
     testRule(test),
     nameRule(test),
+    {
+      name: "client-library",
+      comment: "the library runs in browsers: nothing of Node, of npm or of the command",
+      severity: "error",
+      from: { path: `^${CLIENT}/src/(?!command/)`, pathNot: TEST_CODE },
+      to: { pathNot: `^${CLIENT}/src/(?!command/)(?!.*${TEST_CODE})` },
+    },
     {
       name: "test-source",
       comment: "support, benchmarks and the demonstration import no test files",
