@@ -1,0 +1,196 @@
+import { apiError, ExportAnswerError, ExportConnectionError, hadNoEffect } from "./errors.ts";
+import { createRetry, reasonOf, type Retry, type RetryDeps, type RetryOptions } from "./retry.ts";
+import { createWatch, type Watch } from "./watch.ts";
+
+export type Query = Readonly<Record<string, string | number | null | undefined>>;
+
+export type Call = {
+  /** Behind the base address, such as `/v2/end-users`, or a whole address of the same host. */
+  readonly path: string;
+  readonly query?: Query;
+  readonly accept?: string;
+  /** Makes the call a POST of this value as JSON. */
+  readonly body?: unknown;
+  readonly idempotencyKey?: string;
+};
+
+export type Opened = {
+  readonly headers: Headers;
+  /** The body in parts. @throws ExportConnectionError when it breaks off */
+  readonly chunks: AsyncGenerator<Uint8Array, void>;
+};
+
+/** Sends requests with the key, to one host only. All methods reject with the reason of an aborted signal. */
+export type Caller = {
+  /** An answer with status 200, repeated until it begins. @throws ExportApiError, ExportConnectionError */
+  open(call: Call): Promise<Opened>;
+  /** The whole JSON of an answer with status 200, repeated until it is whole. */
+  json(call: Call): Promise<{ readonly headers: Headers; readonly value: unknown }>;
+  /** What `path` or a link leads to. @throws ExportAnswerError for a link to another host */
+  addressOf(path: string, query?: Query): URL;
+  readonly retry: Retry;
+};
+
+export type CallerOptions = {
+  readonly baseUrl: string | URL;
+  readonly apiKey: string;
+  readonly fetch: typeof fetch;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly retry: RetryOptions;
+  /** ms without any byte after which a request is given up. */
+  readonly idleMs: number;
+};
+
+/** Failures of Node's fetch that happen before anything is sent. */
+const UNSENT: ReadonlySet<unknown> = new Set([
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "UND_ERR_CONNECT_TIMEOUT",
+]);
+
+const codeOf = (error: unknown): unknown => {
+  const cause = error instanceof Error ? error.cause : undefined;
+  return cause instanceof Error && "code" in cause ? cause.code : undefined;
+};
+
+/** What fetch or its body threw: the reason of an abort, else a broken connection. */
+const connectionError = (error: unknown, signal: AbortSignal, host: string): Error => {
+  if (signal.aborted) return reasonOf(signal);
+  const code = codeOf(error);
+  const said = code ?? (error instanceof Error ? error.message : error);
+  const message = `the connection to ${host} failed: ${String(said)}`;
+  return new ExportConnectionError(message, { isUnsent: UNSENT.has(code), cause: error });
+};
+
+const ok = (response: Response): boolean => response.status >= 200 && response.status < 300;
+
+/** A redirect could lead the key to another host, so it is never followed. */
+const refuseRedirect = (response: Response): void => {
+  if (response.type !== "opaqueredirect" && (response.status < 300 || response.status > 399)) return;
+  const to = response.headers.get("location");
+  throw new ExportAnswerError(
+    `the service redirects${to === null ? "" : ` to ${to}`}: give the address that it has as base address`,
+  );
+};
+
+async function* chunksOf(response: Response, watch: Watch, host: string): AsyncGenerator<Uint8Array, void> {
+  const reader = response.body?.getReader();
+  try {
+    while (reader !== undefined) {
+      watch.start();
+      const { done, value } = await reader.read();
+      watch.stop();
+      if (done) return;
+      yield value as Uint8Array;
+    }
+  } catch (error) {
+    throw connectionError(error, watch.signal, host);
+  } finally {
+    watch.end();
+    // Tells the service that nobody reads any more.
+    await reader?.cancel().catch(() => undefined);
+  }
+}
+
+const textOf = async (chunks: AsyncGenerator<Uint8Array, void>): Promise<string> => {
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const chunk of chunks) text += decoder.decode(chunk, { stream: true });
+  return text + decoder.decode();
+};
+
+const parse = (text: string): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new ExportAnswerError(`the answer is not JSON: ${text.slice(0, 200)}`);
+  }
+};
+
+/** The address with a last slash, so that paths are appended to it. */
+const baseOf = (baseUrl: string | URL): URL => {
+  const base = new URL(baseUrl);
+  if (base.protocol !== "http:" && base.protocol !== "https:") {
+    throw new TypeError(`baseUrl: must begin with http:// or https://, is ${base.href}`);
+  }
+  base.search = "";
+  base.hash = "";
+  if (!base.pathname.endsWith("/")) base.pathname += "/";
+  return base;
+};
+
+export const createCaller = (options: CallerOptions, deps: RetryDeps & { now: () => number }): Caller => {
+  const base = baseOf(options.baseUrl);
+  const retry = createRetry(options.retry, deps);
+
+  const addressOf: Caller["addressOf"] = (path, query = {}) => {
+    const isLink = /^https?:/i.test(path);
+    const url = isLink ? new URL(path) : new URL(path.replace(/^\//, ""), base);
+    if (url.host !== base.host) {
+      throw new ExportAnswerError(`the link ${url.origin} leads away from ${base.host}: it is not followed`);
+    }
+    // A link behind a proxy may say http: the key only takes the way that the caller chose.
+    const own = new URL(url.pathname + url.search, base.origin);
+    for (const [name, value] of Object.entries(query)) {
+      if (value !== undefined && value !== null) own.searchParams.set(name, String(value));
+    }
+    return own;
+  };
+
+  const send = async (call: Call): Promise<Opened> => {
+    const watch = createWatch(options.idleMs, deps.signal);
+    const { path, query, accept = "application/json", body, idempotencyKey } = call;
+    const url = addressOf(path, query);
+    let response: Response;
+    try {
+      watch.start();
+      response = await options.fetch(url, {
+        method: body === undefined ? "GET" : "POST",
+        redirect: "manual",
+        signal: watch.signal,
+        headers: {
+          ...options.headers,
+          accept,
+          authorization: `Bearer ${options.apiKey}`,
+          ...(body !== undefined && { "content-type": "application/json" }),
+          ...(idempotencyKey !== undefined && { "idempotency-key": idempotencyKey }),
+        },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      });
+    } catch (error) {
+      watch.end();
+      throw connectionError(error, watch.signal, base.host);
+    }
+    const chunks = chunksOf(response, watch, base.host);
+    if (ok(response)) return { headers: response.headers, chunks };
+    const text = await textOf(chunks);
+    refuseRedirect(response);
+    throw apiError(response, text, deps.now());
+  };
+
+  const repeat = async <T>(call: Call, attempt: () => Promise<T>): Promise<T> => {
+    const isSafe = call.body === undefined || call.idempotencyKey !== undefined;
+    for (let failures = 1; ; failures += 1) {
+      try {
+        return await attempt();
+      } catch (error) {
+        if (!isSafe && !hadNoEffect(error)) throw error;
+        await retry.wait(error, failures);
+      }
+    }
+  };
+
+  return {
+    addressOf,
+    retry,
+    open: (call) => repeat(call, () => send(call)),
+    json: (call) =>
+      repeat(call, async () => {
+        const { headers, chunks } = await send(call);
+        return { headers, value: parse(await textOf(chunks)) };
+      }),
+  };
+};

@@ -1,0 +1,97 @@
+import type { Error as ErrorBody } from "../interface/types.ts";
+
+/** The types of errors that the interface has. */
+export type ErrorType = ErrorBody["errors"][number]["type"];
+
+/** The service answered with an error. */
+export class ExportApiError extends Error {
+  override readonly name = "ExportApiError";
+  /** The HTTP status. */
+  readonly status: number;
+  /** The type of the first error in the body; null when another server answered, such as a proxy. */
+  readonly type: ErrorType | null;
+  readonly details: string | null;
+  /** `X-Request-Id`, which the log of the service has too. */
+  readonly requestId: string | null;
+  /** `Retry-After` in milliseconds. */
+  readonly retryAfterMs: number | null;
+
+  constructor(
+    message: string,
+    answer: Pick<ExportApiError, "status" | "type" | "details" | "requestId" | "retryAfterMs">,
+  ) {
+    super(message);
+    this.status = answer.status;
+    this.type = answer.type;
+    this.details = answer.details;
+    this.requestId = answer.requestId;
+    this.retryAfterMs = answer.retryAfterMs;
+  }
+}
+
+/** The service was not reached, or the connection broke before the answer was whole. */
+export class ExportConnectionError extends Error {
+  override readonly name = "ExportConnectionError";
+  /** True when the request certainly never arrived. */
+  readonly isUnsent: boolean;
+
+  constructor(message: string, options: { readonly isUnsent: boolean; readonly cause?: unknown }) {
+    super(message, { cause: options.cause });
+    this.isUnsent = options.isUnsent;
+  }
+}
+
+/** An answer that the interface does not give: another form, another count, a link or redirect elsewhere. */
+export class ExportAnswerError extends Error {
+  override readonly name = "ExportAnswerError";
+}
+
+const RETRYABLE: ReadonlySet<number> = new Set([408, 425, 429, 500, 502, 503, 504]);
+
+/** True when the same request may succeed later. */
+export const isTransient = (error: unknown): boolean =>
+  error instanceof ExportConnectionError || (error instanceof ExportApiError && RETRYABLE.has(error.status));
+
+/** True when the request certainly had no effect, so that repeating it cannot double one. */
+export const hadNoEffect = (error: unknown): boolean =>
+  error instanceof ExportConnectionError
+    ? error.isUnsent
+    : error instanceof ExportApiError && error.status === 429;
+
+const MAX_EXCERPT = 200;
+
+const parseBody = (text: string): ErrorBody["errors"][number] | undefined => {
+  try {
+    const { errors } = JSON.parse(text) as Partial<ErrorBody>;
+    return Array.isArray(errors) ? errors[0] : undefined;
+  } catch {
+    return undefined;
+  }
+};
+
+/** An answer with an error status as an error. `now`: ms since the epoch. */
+export const apiError = (
+  answer: { readonly status: number; readonly headers: Headers },
+  text: string,
+  now: number,
+): ExportApiError => {
+  const error = parseBody(text);
+  const details = error?.details ?? null;
+  const said = error?.message ?? text.slice(0, MAX_EXCERPT);
+  const message = `${answer.status}: ${said}${details === null ? "" : ` (${details})`}`;
+  return new ExportApiError(message, {
+    status: answer.status,
+    type: error?.type ?? null,
+    details,
+    requestId: answer.headers.get("x-request-id"),
+    retryAfterMs: retryAfter(answer.headers.get("retry-after"), now),
+  });
+};
+
+/** `Retry-After` in ms from `now`, given as seconds or as a date of HTTP; null when it is neither. */
+export const retryAfter = (value: string | null, now: number): number | null => {
+  if (value === null) return null;
+  if (/^\s*\d+\s*$/.test(value)) return Number(value) * 1_000;
+  const at = Date.parse(value);
+  return Number.isNaN(at) ? null : Math.max(0, at - now);
+};

@@ -1,0 +1,75 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+export type Answer = (response: ServerResponse, request: IncomingMessage) => void;
+
+export type TestServer = {
+  readonly baseUrl: string;
+  /** Path and query of each request, in order. */
+  readonly asked: string[];
+  readonly headers: IncomingMessage["headers"][];
+  close(): Promise<void>;
+};
+
+/** A server that gives the answers one after the other, the last one for ever. */
+export const startServer = async (...answers: Answer[]): Promise<TestServer> => {
+  const asked: string[] = [];
+  const headers: IncomingMessage["headers"][] = [];
+  const server = createServer((request, response) => {
+    const answer = answers[Math.min(asked.length, answers.length - 1)];
+    asked.push(request.url ?? "");
+    headers.push(request.headers);
+    request.resume();
+    answer?.(response, request);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  return {
+    baseUrl: `http://127.0.0.1:${port}/api`,
+    asked,
+    headers,
+    close: async () => {
+      server.closeAllConnections();
+      server.close();
+      await once(server, "close");
+    },
+  };
+};
+
+export const json =
+  (value: unknown, headers: Record<string, string> = {}): Answer =>
+  (response) => {
+    response.writeHead(200, { "content-type": "application/json", ...headers });
+    response.end(JSON.stringify(value));
+  };
+
+export const error =
+  (
+    status: number,
+    type: string,
+    headers: Record<string, string> = {},
+    details: string | null = null,
+  ): Answer =>
+  (response) => {
+    response.writeHead(status, { "content-type": "application/json", "x-request-id": "r-1", ...headers });
+    response.end(JSON.stringify({ errors: [{ type, message: "no", details }] }));
+  };
+
+export const page = (ids: readonly string[], next: string | null): Answer =>
+  json({ data: ids.map((_id) => ({ _id })), meta: { next_page_uri: next } });
+
+/** A stream of lines that ends with its trailer, or breaks off without one. */
+export const lines =
+  (records: readonly object[], trailer: object | "broken"): Answer =>
+  (response) => {
+    response.writeHead(200, { "content-type": "application/x-ndjson" });
+    const text = records.map((record) => `${JSON.stringify(record)}\n`).join("");
+    if (trailer === "broken") {
+      // Half a line more, so that the last one is not whole.
+      response.write(`${text}{"_id":"hal`, () => response.destroy());
+    } else {
+      response.end(`${text}${JSON.stringify({ trailer })}\n`);
+    }
+  };

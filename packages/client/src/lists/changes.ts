@@ -1,0 +1,66 @@
+import type { Caller } from "../http/caller.ts";
+import { ExportAnswerError } from "../http/errors.ts";
+import type {
+  ChangesQuery,
+  Conversation,
+  DeletedEndUser,
+  DeletedRecord,
+  EndUser,
+  Message,
+} from "../interface/types.ts";
+import { readPage, textOfMeta } from "./pages.ts";
+
+export type ListName = "conversations" | "messages" | "end_users";
+export type RecordOf = {
+  readonly conversations: Conversation;
+  readonly messages: Message;
+  readonly end_users: EndUser;
+};
+export type DeletionOf = {
+  readonly conversations: DeletedRecord;
+  readonly messages: DeletedRecord;
+  readonly end_users: DeletedEndUser;
+};
+
+/** What changed since the cursor before. Write records and deletions by their ids, together with `cursor`. */
+export type Changes<List extends ListName> = {
+  readonly records: readonly RecordOf[List][];
+  readonly deletions: readonly DeletionOf[List][];
+  /** Where the next call goes on. */
+  readonly cursor: string;
+  /** True: these were all changes until now. */
+  readonly endOfStream: boolean;
+  /** Of the last answer: the copy holds every event that reached the bus before; null while it is unknown. */
+  readonly watermark: string | null;
+};
+
+export const changesPath = (list: ListName): string => `/v2/export/changes/${list}`;
+
+const isDeletion = (change: object): change is DeletionOf[ListName] =>
+  "deleted" in change && change.deleted === true;
+
+/** Pages of changes up to the end of the stream. */
+export async function* walkChanges<List extends ListName>(
+  caller: Caller,
+  list: List,
+  begin: ChangesQuery,
+): AsyncGenerator<Changes<List>, void> {
+  let query: ChangesQuery = begin;
+  for (;;) {
+    const { data, meta, watermark } = await readPage<object>(caller, changesPath(list), query);
+    const cursor = textOfMeta(meta, "next_cursor");
+    const endOfStream = meta["end_of_stream"];
+    if (cursor === null || typeof endOfStream !== "boolean") {
+      throw new ExportAnswerError("a page of changes has no next_cursor or end_of_stream");
+    }
+    yield {
+      records: data.filter((change) => !isDeletion(change)) as RecordOf[List][],
+      deletions: data.filter(isDeletion) as DeletionOf[List][],
+      cursor,
+      endOfStream,
+      watermark,
+    };
+    if (endOfStream) return;
+    query = { cursor, ...(begin.page_size !== undefined && { page_size: begin.page_size }) };
+  }
+}

@@ -1,0 +1,110 @@
+import type { Retry } from "../http/retry.ts";
+import { ExportAnswerError } from "../http/errors.ts";
+import { type Block, lineBlocks, textsOf, type Trailer } from "./line-blocks.ts";
+
+/** The date by which a window is sorted. */
+export type DateField = "date_created" | "date_updated";
+
+/** The place that a reader of a window has reached. */
+export type Place = {
+  /** The date of the last record, as it stands there. */
+  readonly date: string;
+  /** The records of this date that came: they come again when the window is read from this date on. */
+  readonly ids: readonly string[];
+};
+
+export type PlacedBlock = Block & { readonly place: Place };
+
+type Dated = { readonly id: string; readonly date: string };
+
+const NEWLINE = 10;
+const decoder = new TextDecoder();
+
+const readLine = (line: string, field: DateField): Dated => {
+  let record: Partial<Record<DateField | "_id", unknown>>;
+  try {
+    record = JSON.parse(line) as typeof record;
+  } catch {
+    throw new ExportAnswerError(`a line is not JSON: ${line.slice(0, 200)}`);
+  }
+  const { _id: id, [field]: date } = record;
+  if (typeof id !== "string" || typeof date !== "string") {
+    throw new ExportAnswerError(`a line has no _id or ${field}: ${line.slice(0, 200)}`);
+  }
+  return { id, date };
+};
+
+/** The records at the end of the block that have one date, and whether all have it. */
+const lastOf = (bytes: Uint8Array, field: DateField): Place & { readonly isWhole: boolean } => {
+  const ids: string[] = [];
+  let date: string | undefined;
+  for (let end = bytes.length; end > 0; ) {
+    const start = bytes.lastIndexOf(NEWLINE, end - 2) + 1;
+    const one = readLine(decoder.decode(bytes.subarray(start, end - 1)), field);
+    if (date !== undefined && one.date !== date) return { date, ids, isWhole: false };
+    date = one.date;
+    ids.push(one.id);
+    end = start;
+  }
+  return { date: date ?? "", ids, isWhole: true };
+};
+
+const advance = (before: Place | undefined, bytes: Uint8Array, field: DateField): Place => {
+  const { date, ids, isWhole } = lastOf(bytes, field);
+  return { date, ids: isWhole && before?.date === date ? [...before.ids, ...ids] : ids };
+};
+
+/** Leaves out what came before the window was read again from `place` on. */
+const dropKnown = (block: Block, place: Place, field: DateField): { block: Block; isPast: boolean } => {
+  const known = new Set(place.ids);
+  const texts = textsOf(block.bytes);
+  let isPast = false;
+  const kept = texts.filter((text) => {
+    if (isPast) return true;
+    const { id, date } = readLine(text, field);
+    isPast = date !== place.date;
+    return isPast || !known.has(id);
+  });
+  if (kept.length === texts.length) return { block, isPast };
+  const bytes = new TextEncoder().encode(kept.map((text) => `${text}\n`).join(""));
+  return { block: { bytes, lines: kept.length }, isPast };
+};
+
+/**
+ * Reads a window as lines, from `place` on when it was read so far, and again from the last whole line when
+ * the stream breaks. Each record comes once.
+ *
+ * @param open opens the stream with this lower bound, undefined: that of the window
+ * @throws ExportApiError, ExportConnectionError, ExportAnswerError
+ */
+export async function* windowBlocks(deps: {
+  readonly open: (since: string | undefined) => Promise<AsyncGenerator<Uint8Array, void>>;
+  readonly retry: Retry;
+  readonly field: DateField;
+  readonly place?: Place | undefined;
+}): AsyncGenerator<PlacedBlock, Trailer> {
+  const { open, retry, field } = deps;
+  let { place } = deps;
+  for (let failures = 0; ; ) {
+    const known = place;
+    let isPast = known === undefined;
+    const blocks = lineBlocks(await open(known?.date));
+    try {
+      for (;;) {
+        const next = await blocks.next();
+        if (next.done === true) return next.value;
+        let block = next.value;
+        if (!isPast && known !== undefined) ({ block, isPast } = dropKnown(block, known, field));
+        if (block.lines === 0) continue;
+        failures = 0;
+        place = advance(place, block.bytes, field);
+        yield { ...block, place };
+      }
+    } catch (error) {
+      failures += 1;
+      await retry.wait(error, failures);
+    } finally {
+      await blocks.return(undefined as never);
+    }
+  }
+}

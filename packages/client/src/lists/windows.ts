@@ -1,0 +1,62 @@
+import type { ConversationsQuery, MessagesQuery } from "../interface/types.ts";
+import type { DateField } from "./window-blocks.ts";
+
+/** A point of time: ISO 8601 with `Z` or an offset, or a Date. */
+export type Instant = string | Date;
+
+/** A window, the lower bound inclusive; without an upper bound it reaches to the present. */
+export type CreatedWindow = {
+  readonly createdSince: Instant;
+  /** Exclusive. */
+  readonly createdTo?: Instant;
+};
+export type UpdatedWindow = {
+  readonly updatedSince: Instant;
+  /** Exclusive. */
+  readonly updatedTo?: Instant;
+};
+export type ConversationWindow = CreatedWindow | UpdatedWindow;
+export type MessageWindow = CreatedWindow & {
+  /** Only messages of this conversation. */
+  readonly conversationId?: string;
+};
+
+/** Without an upper bound the interface would end a window after seven days. */
+const END_OF_TIME = "9999-12-31T00:00:00Z";
+
+const textOf = (instant: Instant): string => (typeof instant === "string" ? instant : instant.toISOString());
+
+/** A window as the parameters of a request, and the date that sorts it. */
+export const conversationsQuery = (
+  window: ConversationWindow,
+): { readonly query: ConversationsQuery; readonly field: DateField } => {
+  if ("updatedSince" in window) {
+    const { updatedSince, updatedTo = END_OF_TIME } = window;
+    return {
+      query: { updated_since: textOf(updatedSince), updated_to: textOf(updatedTo) },
+      field: "date_updated",
+    };
+  }
+  const { createdSince, createdTo = END_OF_TIME } = window;
+  return {
+    query: { created_since: textOf(createdSince), created_to: textOf(createdTo) },
+    field: "date_created",
+  };
+};
+
+/** As `conversationsQuery`. */
+export const messagesQuery = ({
+  createdSince,
+  createdTo = END_OF_TIME,
+  conversationId,
+}: MessageWindow): { readonly query: MessagesQuery; readonly field: DateField } => ({
+  query: {
+    created_since: textOf(createdSince),
+    created_to: textOf(createdTo),
+    ...(conversationId !== undefined && { conversation_id: conversationId }),
+  },
+  field: "date_created",
+});
+
+/** The parameter of the lower bound of a window. */
+export const SINCE = { date_created: "created_since", date_updated: "updated_since" } as const;

@@ -1,0 +1,120 @@
+/** The parts of JSON Schema that the document uses. */
+type Schema = {
+  readonly $ref?: string;
+  readonly type?: string | readonly string[];
+  readonly const?: unknown;
+  readonly enum?: readonly unknown[];
+  readonly anyOf?: readonly Schema[];
+  readonly oneOf?: readonly Schema[];
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly additionalProperties?: boolean | Schema;
+  readonly items?: Schema;
+  readonly description?: string;
+};
+
+type Parameter = {
+  readonly name: string;
+  readonly in: string;
+  readonly required?: boolean;
+  readonly schema: Schema;
+};
+type Operation = {
+  readonly parameters?: readonly Parameter[];
+  readonly responses: Readonly<
+    Record<string, { readonly content?: Readonly<Record<string, { readonly schema: Schema }>> }>
+  >;
+};
+export type OpenApi = {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
+};
+
+const CONVERSATIONS = "/v2/export/conversations";
+const MESSAGES = "/v2/export/messages";
+const END_USERS = "/v2/end-users";
+const CHANGES = "/v2/export/changes/conversations";
+
+const nameOf = (ref: string): string => ref.slice(ref.lastIndexOf("/") + 1);
+const isName = (key: string): boolean => /^[A-Za-z_]\w*$/.test(key);
+
+const member = (key: string, schema: Schema, isRequired: boolean): string => {
+  const about =
+    schema.description === undefined ? "" : `/** ${schema.description.replaceAll("\n", " ")} */\n`;
+  return `${about}readonly ${isName(key) ? key : JSON.stringify(key)}${isRequired ? "" : "?"}: ${typeOf(schema)};\n`;
+};
+
+const objectOf = ({ properties = {}, required = [], additionalProperties }: Schema): string => {
+  const members = Object.entries(properties).map(([key, one]) => member(key, one, required.includes(key)));
+  const isTyped = typeof additionalProperties === "object" && Object.keys(additionalProperties).length > 0;
+  const others = `{ readonly [name: string]: ${isTyped ? typeOf(additionalProperties) : "unknown"} }`;
+  if (members.length === 0) return others;
+  return `{\n${members.join("")}}${isTyped ? ` & ${others}` : ""}`;
+};
+
+/** A schema as a type of TypeScript. */
+const typeOf = (schema: Schema): string => {
+  if (schema.$ref !== undefined) return nameOf(schema.$ref);
+  const alternatives = schema.oneOf ?? (schema.type === undefined ? schema.anyOf : undefined);
+  if (alternatives !== undefined) return [...new Set(alternatives.map(typeOf))].join(" | ");
+  if ("const" in schema) return JSON.stringify(schema.const);
+  if (schema.enum !== undefined) return schema.enum.map((one) => JSON.stringify(one)).join(" | ");
+  if (Array.isArray(schema.type))
+    return schema.type.map((type: string) => typeOf({ ...schema, type })).join(" | ");
+  switch (schema.type) {
+    case "string":
+      return "string";
+    case "integer":
+    case "number":
+      return "number";
+    case "boolean":
+      return "boolean";
+    case "null":
+      return "null";
+    case "array":
+      return `readonly (${typeOf(schema.items ?? {})})[]`;
+    case "object":
+      return objectOf(schema);
+    default:
+      return "unknown";
+  }
+};
+
+const operationOf = (document: OpenApi, path: string): Operation => {
+  const operation = document.paths[path]?.["get"];
+  if (operation === undefined) throw new Error(`the document has no GET ${path}`);
+  return operation;
+};
+
+/** The schema of the records of a list. */
+const recordOf = (document: OpenApi, path: string): Schema => {
+  const page = operationOf(document, path).responses["200"]?.content?.["application/json"]?.schema;
+  const items = page?.properties?.["data"]?.items;
+  if (items === undefined) throw new Error(`the document has no records of ${path}`);
+  return items;
+};
+
+const queryOf = (document: OpenApi, path: string): Schema => {
+  const parameters = (operationOf(document, path).parameters ?? []).filter((one) => one.in === "query");
+  return {
+    type: "object",
+    properties: Object.fromEntries(parameters.map(({ name, schema }) => [name, schema])),
+    required: parameters.filter(({ required }) => required).map(({ name }) => name),
+  };
+};
+
+/** The types of the client, made from the OpenAPI document. */
+export const clientTypes = (document: OpenApi): string => {
+  const schemas = {
+    Conversation: recordOf(document, CONVERSATIONS),
+    Message: recordOf(document, MESSAGES),
+    EndUser: recordOf(document, END_USERS),
+    ConversationsQuery: queryOf(document, CONVERSATIONS),
+    MessagesQuery: queryOf(document, MESSAGES),
+    EndUsersQuery: queryOf(document, END_USERS),
+    ChangesQuery: queryOf(document, CHANGES),
+    ...document.components.schemas,
+  };
+  const types = Object.entries(schemas).map(([name, schema]) => `export type ${name} = ${typeOf(schema)};\n`);
+  return `// Made from the OpenAPI document of the service: see services/export-api/src/openapi/client-types.test.ts.\n\n${types.join("\n")}`;
+};
