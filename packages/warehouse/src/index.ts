@@ -87,13 +87,13 @@ export {
   type RequestSummary,
   type RequestUsage,
 } from "./access/request-store.ts";
+export { heldRun } from "./upkeep/job-keys.ts";
+export { RETENTION_TABLES, type RetentionTable } from "./upkeep/expired-rows.ts";
 export {
   createRetentionStore,
   type Cutoff,
   type Expired,
-  RETENTION_TABLES,
   type RetentionStore,
-  type RetentionTable,
 } from "./upkeep/retention-store.ts";
 export {
   isAwayError,

@@ -97,7 +97,7 @@ const SETTINGS = {
     windows: interval("WINDOWS_INTERVAL_SECONDS", 60),
     compact: interval("COMPACT_INTERVAL_SECONDS", 600),
     erasure: interval("ERASURE_INTERVAL_SECONDS", 300),
-    retention: interval("RETENTION_INTERVAL_SECONDS", 86_400),
+    retention: interval("RETENTION_INTERVAL_SECONDS", 604_800),
     reconcile: interval("RECONCILE_INTERVAL_SECONDS", 3_600),
   },
   board: readBoard,

@@ -30,6 +30,7 @@ import { createRunUpload } from "./process/run-upload.ts";
 import { schedulesOf } from "./process/schedules.ts";
 import { withSetupTold } from "./process/setup-errors.ts";
 import type { AssembledJob } from "./process/shared.ts";
+import { createSweeping } from "./process/sweeping.ts";
 import { createWarehouse } from "./process/warehouse.ts";
 import { createReconcileJob } from "./reconcile/job.ts";
 import { createReplayJob } from "./replay/job.ts";
@@ -174,6 +175,7 @@ const running = run({
     { name: "suppressions", start: gate.start, stop: gate.stop },
     { name: "settled", start: settled.start, stop: settled.stop },
     ...jobs.flatMap(({ parts = [] }) => parts),
+    createSweeping({ jobs, log }),
     { name: "schedules", start: schedules.start, stop: schedules.stop },
     ...boardParts,
     { name: "workers", start: workers.start, stop: workers.stop },

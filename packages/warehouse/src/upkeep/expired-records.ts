@@ -1,4 +1,5 @@
 import { type DatedKind, recordNameSql } from "../tables/record-dates.ts";
+import { KEYS_ARE_KEPT } from "./job-keys.ts";
 
 /** Marks the runs of retention in `job_keys`. */
 export const RETENTION_RUN = "retention-";
@@ -26,12 +27,14 @@ const isOfExpired = (
 
 /**
  * SQL: the row belongs to an expired record. A record expires by the date of its live row. Most have one
- * date; the others are noted by the statements below.
+ * date; the others are noted by the statements below. Without the notes nothing is expired: those of kept
+ * records hold rows back.
  */
 export const isExpired = (
   kind: DatedKind,
   { id, created, settled }: { readonly id: string; readonly created: string; readonly settled: string },
-): string => `((${isOlder(created)} AND (client_id, ${id}) NOT IN ${keysOf("kept", kind, "client_id, id")})
+): string => `((${isOlder(created)} AND (client_id, ${id}) NOT IN ${keysOf("kept", kind, "client_id, id")}
+      AND ${KEYS_ARE_KEPT})
     OR ((${isOfExpired("expired", kind, { id, created })} OR ${isOfExpired("stale", kind, { id, created })}) AND ${settled}))`;
 
 /**

@@ -1,8 +1,6 @@
 import { ServiceError } from "@conversation-export/runtime";
 import type { Session } from "../session/session.ts";
 
-/** Keys older than this belong to a process that died: no step of a job takes longer. */
-const LEFT_BEHIND = "INTERVAL 1 HOUR";
 /** Kind of the row by which a run sees that its keys are all there. */
 const BEGUN = "begun";
 
@@ -20,21 +18,23 @@ export type JobKeys = {
    */
   assertKept(run: string): Promise<void>;
   forget(run: string): Promise<void>;
+  /** Names of the runs that begin with `prefix`. */
+  runs(prefix: string): Promise<readonly string[]>;
   /**
-   * Removes the keys of runs that begin with `prefix` and were noted more than an hour ago: their process
-   * died.
+   * Names of the runs `<prefix><holder>/…` whose holder is not alive, and of those of `own`.
+   * @param own whose runs are all over; null: nobody's
+   * @param alive null: it is not known who is alive, and no run counts as dead
    */
-  forgetLeft(prefix: string): Promise<void>;
-  /**
-   * Removes the keys of runs `<prefix><holder>/…` whose holder is not alive, and of earlier runs of `own`. A
-   * run that was only paused sees it by `assertKept`.
-   * @param alive null: it is not known who is alive, and nothing is removed
-   */
-  forgetDead(prefix: string, own: string, alive: ReadonlySet<string> | null): Promise<void>;
+  dead(prefix: string, own: string | null, alive: ReadonlySet<string> | null): Promise<readonly string[]>;
+  /** Removes the keys of these runs. One that was only paused sees it by `assertKept`. */
+  forgetDead(prefix: string, own: string | null, alive: ReadonlySet<string> | null): Promise<void>;
 };
 
 /** Name of a run whose keys are removed when `holder` is not alive any more. */
 export const heldRun = (prefix: string, holder: string, id: string): string => `${prefix}${holder}/${id}`;
+
+/** SQL: the keys of the run are all there; false in a deletion that goes on behind their removal. */
+export const KEYS_ARE_KEPT = `{run:String} IN (SELECT run_id FROM job_keys WHERE run_id = {run:String} AND kind = '${BEGUN}')`;
 
 export const createJobKeys = ({ session }: { readonly session: Session }): JobKeys => {
   const target = session.names.target("job_keys");
@@ -43,6 +43,23 @@ export const createJobKeys = ({ session }: { readonly session: Session }): JobKe
     session.commandEverywhere("job_keys.forget", `ALTER TABLE ${target} DROP PARTITION {run:String}`, {
       parameters: { run },
     });
+
+  const runs = async (prefix: string): Promise<readonly string[]> => {
+    const rows = await session.rows<{ run: string }>(
+      "job_keys.runs",
+      "SELECT DISTINCT run_id AS run FROM job_keys WHERE startsWith(run_id, {prefix:String})",
+      { parameters: { prefix } },
+    );
+    return rows.map(({ run }) => run);
+  };
+
+  const dead: JobKeys["dead"] = async (prefix, own, alive) => {
+    if (alive === null) return [];
+    return (await runs(prefix)).filter((run) => {
+      const [holder = ""] = run.slice(prefix.length).split("/");
+      return holder === own || !alive.has(holder);
+    });
+  };
 
   return {
     forget,
@@ -63,26 +80,10 @@ export const createJobKeys = ({ session }: { readonly session: Session }): JobKe
         retryable: true,
       });
     },
-    forgetLeft: async (prefix) => {
-      const left = await session.rows<{ run: string }>(
-        "job_keys.left",
-        `SELECT DISTINCT run_id AS run FROM job_keys
-          WHERE startsWith(run_id, {prefix:String}) AND added_at < now() - ${LEFT_BEHIND}`,
-        { parameters: { prefix } },
-      );
-      for (const { run } of left) await forget(run);
-    },
+    runs,
+    dead,
     forgetDead: async (prefix, own, alive) => {
-      if (alive === null) return;
-      const runs = await session.rows<{ run: string }>(
-        "job_keys.runs",
-        "SELECT DISTINCT run_id AS run FROM job_keys WHERE startsWith(run_id, {prefix:String})",
-        { parameters: { prefix } },
-      );
-      for (const { run } of runs) {
-        const [holder = ""] = run.slice(prefix.length).split("/");
-        if (holder === own || !alive.has(holder)) await forget(run);
-      }
+      for (const run of await dead(prefix, own, alive)) await forget(run);
     },
   };
 };

@@ -1,21 +1,14 @@
 import { randomUUID } from "node:crypto";
-import { type Micros, RECORD_KINDS, type RecordTable, TABLE_FACTS } from "@conversation-export/domain";
+import { type Micros, RECORD_KINDS } from "@conversation-export/domain";
 import { noteDeleted, type RunUpload } from "../changes/deletion-entries.ts";
 import { CHANGES } from "../tables/changes.ts";
-import { DATED_KINDS, type DatedKind, RECORD_DATES } from "../tables/record-dates.ts";
+import { DATED_KINDS, type DatedKind } from "../tables/record-dates.ts";
 import type { Session, StatementName } from "../session/session.ts";
 import { WarehouseError } from "../session/warehouse-error.ts";
 import { createDeletion, WITH_HIDDEN } from "./deletion.ts";
-import {
-  countOlder,
-  isExpired,
-  isOlder,
-  isStale,
-  noteMoved,
-  RETENTION_RUN,
-  SETTLED,
-} from "./expired-records.ts";
-import { createJobKeys } from "./job-keys.ts";
+import { countOlder, noteMoved, RETENTION_RUN, SETTLED } from "./expired-records.ts";
+import { CONDITIONS, type RetentionTable, STALE, TOLD } from "./expired-rows.ts";
+import { createJobKeys, heldRun } from "./job-keys.ts";
 
 /** Records of the client from before this instant are expired. */
 export type Cutoff = { readonly clientId: string; readonly before: Micros };
@@ -30,6 +23,7 @@ export type Expired = {
   /**
    * Counts stored rows by client, superseded and masked ones included; of changes all that readers are told
    * of, also those that stay for now.
+   * @throws ServiceError `keys_lost` (retryable), also `erase`
    */
   count(table: RetentionTable, signal?: AbortSignal): Promise<{ clientId: string; rows: number }[]>;
   /**
@@ -37,7 +31,10 @@ export type Expired = {
    * dropped whole; other parts are rewritten.
    */
   erase(table: RetentionTable, signal?: AbortSignal): Promise<{ dropped: number }>;
-  /** Removes the keys of the found records. No other method may be called afterwards. */
+  /**
+   * Tells readers of changes what a run that failed has not told, and removes the keys of the found records.
+   * No other method may be called afterwards.
+   */
   end(): Promise<void>;
 };
 
@@ -45,93 +42,40 @@ export type Expired = {
 export type RetentionStore = {
   /** ClickHouse's clock in milliseconds. */
   serverTime(): Promise<number>;
-  expired(cutoffs: readonly Cutoff[], signal?: AbortSignal): Promise<Expired>;
+  /**
+   * Tells readers of changes what runs of dead processes have not told, and removes their keys.
+   *
+   * @param alive holders of runs that are alive; null while that is not known
+   */
+  sweep(alive: ReadonlySet<string> | null, signal?: AbortSignal): Promise<void>;
+  /** Begins a run after such a sweep, also of earlier runs of this process; none may be under way. */
+  expired(
+    cutoffs: readonly Cutoff[],
+    alive: ReadonlySet<string> | null,
+    signal?: AbortSignal,
+  ): Promise<Expired>;
 };
-
-/**
- * In the order of deletion: a readable record before its dependent rows, the dates of records behind all
- * rows, and the landed events of end users before the end users themselves, so that the next run can finish
- * one that died. The entries of changes are last: those of the deletions are made from them.
- */
-export const RETENTION_TABLES = [
-  "conversations",
-  "conversation_updates",
-  "handoffs",
-  "messages",
-  RECORD_DATES,
-  "landing",
-  "end_users",
-  CHANGES,
-] as const;
-export type RetentionTable = (typeof RETENTION_TABLES)[number];
 
 /** Longer than ingest keeps a batch in flight with the same upload instant. */
 const ON_THE_WAY = "INTERVAL 10 MINUTE";
 /** Ids of expired rows that are looked up at a time. */
 const MAX_IDS = 2_000_000;
 
-const KEYS = "(SELECT client_id, id FROM job_keys WHERE run_id = {run:String} AND kind = 'end_user')";
-
-const ofTable = (table: RecordTable, kind: DatedKind): string =>
-  isExpired(kind, { ...TABLE_FACTS[table], settled: `uploaded_at < ${SETTLED}` });
-const ofKind = (kind: DatedKind, names: Omit<Parameters<typeof isExpired>[1], "created">): string =>
-  isExpired(kind, { ...names, created: "date_created" });
-
-const END_USER = RECORD_KINDS.end_user.type;
-const LANDED = DATED_KINDS.map(
-  (kind) =>
-    `(type = '${RECORD_KINDS[kind].type}' AND ${ofKind(kind, { id: "record_id", settled: `uploaded_at < ${SETTLED}` })})`,
-).join(" OR ");
-// Dates that were added shortly before may belong to rows that are on their way.
-const DATES = DATED_KINDS.map(
-  (kind) => `(kind = '${kind}' AND ${ofKind(kind, { id: "id", settled: "1" })})`,
-).join(" OR ");
-/** Entries of changes that told of records which have expired. */
-const TOLD = `NOT deleted AND (${[
-  ...DATED_KINDS.map((kind) => `(kind = '${kind}' AND ${ofKind(kind, { id: "id", settled: "1" })})`),
-  `(kind = 'end_user' AND (client_id, id) IN ${KEYS})`,
-].join(" OR ")})`;
-const CONDITIONS: Readonly<Record<RetentionTable, string>> = {
-  conversations: ofTable("conversations", "conversation"),
-  conversation_updates: ofTable("conversation_updates", "conversation"),
-  handoffs: ofTable("handoffs", "conversation"),
-  messages: ofTable("messages", "message"),
-  record_dates: `added_at < ${SETTLED} AND (${DATES})`,
-  landing: `${LANDED}
-    OR (type = '${END_USER}' AND (client_id, record_id) IN ${KEYS} AND uploaded_at < ${SETTLED})`,
-  // Entries that came shortly before may belong to rows that are on their way.
-  changes: `stored_at < ${SETTLED} AND ${TOLD}`,
-  // By date too: a newer update that arrived meanwhile stays.
-  end_users: `${isOlder("date_updated")} AND (client_id, end_user_id) IN ${KEYS}`,
-};
-
-/**
- * Stale rows of expired records, in the order of their deletion: the row that names a record's live date
- * last, so that a run after one that broke off finds the rest.
- */
-const STALE: readonly { readonly table: RetentionTable; readonly condition: string }[] = [
-  {
-    table: "landing",
-    condition: DATED_KINDS.map(
-      (kind) =>
-        `(type = '${RECORD_KINDS[kind].type}' AND ${isStale(kind, { id: "record_id", created: "date_created" })})`,
-    ).join(" OR "),
-  },
-  ...DATED_KINDS.flatMap((kind) =>
-    RECORD_KINDS[kind].tables.map(({ name, id, created }) => ({
-      table: name,
-      condition: isStale(kind, { id, created }),
-    })),
-  ),
-];
+/** SELECT of the end users whom runs have noted. */
+const endUsersOf = (runs: string): string =>
+  `SELECT client_id, 'end_user' AS kind, id, date_created FROM job_keys AS k WHERE ${runs} AND k.kind = 'end_user'`;
 
 /** The date of the latest update; masked rows count only for end users without any other row. */
 const LATEST_UPDATE = "if(max(_row_exists) = 1, maxIf(date_updated, _row_exists = 1), max(date_updated))";
 
-/** @param deps.session of the user for jobs */
+/**
+ * @param deps.session of the user for jobs
+ * @param deps.holder names this process
+ */
 export const createRetentionStore = (deps: {
   readonly session: Session;
   readonly runUpload: RunUpload;
+  readonly holder: string;
 }): RetentionStore => {
   const session = deps.session.with({
     timeoutMs: 3_600_000,
@@ -187,21 +131,24 @@ export const createRetentionStore = (deps: {
   const rowsOf = (table: string): string =>
     cluster === null ? table : `clusterAllReplicas('${cluster}', currentDatabase(), '${table}_local')`;
 
-  /** A deletion does not find masked rows, so their parts are rewritten without them. */
-  const dropHidden = async (
-    table: RetentionTable,
+  /** Rewrites the parts that hold the rows. A deletion does not find masked ones. */
+  const cutOut = async (
+    rows: { readonly table: RetentionTable; readonly condition: string },
     parameters: Readonly<Record<string, unknown>>,
     signal: AbortSignal | undefined,
   ): Promise<void> => {
-    const partitions = await select<{ id: string }>(
-      "retention.hidden",
-      `SELECT DISTINCT _partition_id AS id FROM ${rowsOf(table)} WHERE _row_exists = 0 AND (${CONDITIONS[table]})`,
+    const partitions = await select<{ id: string; visible: number; hidden: number }>(
+      "retention.partitions",
+      `SELECT _partition_id AS id, countIf(_row_exists = 1) AS visible, countIf(_row_exists = 0) AS hidden
+        FROM ${rowsOf(rows.table)} WHERE ${rows.condition} GROUP BY id`,
       parameters,
       signal,
     );
-    for (const { id } of partitions) {
+    signal?.throwIfAborted();
+    if (partitions.some(({ visible }) => visible > 0)) await deletion.erase({ ...rows, parameters }, signal);
+    for (const { id } of partitions.filter(({ hidden }) => hidden > 0)) {
       signal?.throwIfAborted();
-      await deletion.dropMasked(table, id, signal);
+      await deletion.dropMasked(rows.table, id, signal);
     }
   };
 
@@ -238,10 +185,7 @@ export const createRetentionStore = (deps: {
     const query = `SELECT count() AS n FROM job_keys WHERE run_id = {run:String} AND kind IN (${noted})`;
     const [stale] = await select<{ n: number }>("retention.stale", query, parameters, signal);
     if ((stale?.n ?? 0) === 0) return;
-    for (const rows of STALE) {
-      signal?.throwIfAborted();
-      await deletion.erase({ ...rows, parameters }, signal);
-    }
+    for (const rows of STALE) await cutOut(rows, parameters, signal);
   };
 
   /** Tells readers of changes about records whose rows are gone. */
@@ -255,25 +199,35 @@ export const createRetentionStore = (deps: {
       signal,
     );
 
+  const sweep = async (
+    own: string | null,
+    alive: ReadonlySet<string> | null,
+    signal: AbortSignal | undefined,
+  ): Promise<void> => {
+    const runs = await jobKeys.dead(RETENTION_RUN, own, alive);
+    // Told before a deletion has ended, an end user would not be gone yet.
+    if (runs.length === 0 || (await deletion.isUnderWay("end_users"))) return;
+    // The rows of end users that a run had noted before it died may be gone.
+    await tell(endUsersOf("run_id IN {runs:Array(String)}"), { runs }, signal);
+    for (const run of runs) await jobKeys.forget(run);
+  };
+
   return {
+    sweep: (alive, signal) => sweep(null, alive, signal),
     serverTime: async () => {
       const query = "SELECT toFloat64(toUnixTimestamp64Milli(now64(3))) AS ms";
       const [row] = await session.rows<{ ms: number }>("retention.clock", query);
       if (row === undefined) throw new Error("a SELECT without a row");
       return row.ms;
     },
-    expired: async (cutoffs, signal) => {
-      const run = `${RETENTION_RUN}${randomUUID()}`;
+    expired: async (cutoffs, alive, signal) => {
+      const run = heldRun(RETENTION_RUN, deps.holder, randomUUID());
       const [clock] = await session.rows<{ settled: number }>(
         "retention.settled",
         `SELECT toUnixTimestamp64Micro(now64(6) - ${ON_THE_WAY}) AS settled`,
         { signal },
       );
-      // The rows of end users that a run had noted before it died may be gone.
-      const left = `SELECT client_id, 'end_user' AS kind, id, date_created FROM job_keys AS k
-        WHERE startsWith(run_id, '${RETENTION_RUN}') AND k.kind = 'end_user'`;
-      await tell(left, {}, signal);
-      await jobKeys.forgetLeft(RETENTION_RUN);
+      await sweep(deps.holder, alive, signal);
       const parameters = {
         run,
         clients: cutoffs.map(({ clientId }) => clientId),
@@ -281,6 +235,7 @@ export const createRetentionStore = (deps: {
         latest: Math.max(0, ...cutoffs.map(({ before }) => before)),
         settled: clock?.settled ?? 0,
       };
+      await jobKeys.begin(run, signal);
       await session.command(
         "retention.note_end_users",
         `INSERT INTO job_keys (run_id, kind, client_id, id)
@@ -293,36 +248,49 @@ export const createRetentionStore = (deps: {
       );
       for (const kind of DATED_KINDS) await noteMovedOf(kind, parameters, signal);
       let staleAreErased = false;
+      let endUsersAreTold = true;
+      const tellChanges = async (tellSignal: AbortSignal | undefined): Promise<void> => {
+        const sql = `SELECT count() AS n FROM ${CHANGES} WHERE ${TOLD}`;
+        const [told] = await select<{ n: number }>("retention.count", sql, parameters, tellSignal);
+        const chunks = Math.ceil((told?.n ?? 0) / MAX_IDS);
+        for (let chunk = 0; chunk < chunks; chunk += 1) {
+          const source = `SELECT client_id, kind, id, date_created FROM ${CHANGES}
+            WHERE ${TOLD} AND cityHash64(client_id, id) % {chunks:UInt32} = {chunk:UInt32}`;
+          await tell(source, { ...parameters, chunk, chunks }, tellSignal);
+        }
+      };
       return {
-        count: (table, countSignal) =>
-          select<{ clientId: string; rows: number }>(
+        count: async (table, countSignal) => {
+          const counts = await select<{ clientId: string; rows: number }>(
             "retention.count",
             `SELECT client_id AS clientId, count() AS rows FROM ${table}
              WHERE ${table === CHANGES ? TOLD : CONDITIONS[table]}
              GROUP BY client_id ORDER BY client_id`,
             parameters,
             countSignal,
-          ),
+          );
+          await jobKeys.assertKept(run);
+          return counts;
+        },
         erase: async (table, eraseSignal) => {
           if (!staleAreErased) await eraseStale(parameters, eraseSignal);
           staleAreErased = true;
+          if (table === "end_users") endUsersAreTold = false;
           if (table === CHANGES) {
-            const sql = `SELECT count() AS n FROM ${CHANGES} WHERE ${TOLD}`;
-            const [told] = await select<{ n: number }>("retention.count", sql, parameters, eraseSignal);
-            const chunks = Math.ceil((told?.n ?? 0) / MAX_IDS);
-            for (let chunk = 0; chunk < chunks; chunk += 1) {
-              const source = `SELECT client_id, kind, id, date_created FROM ${CHANGES}
-                WHERE ${TOLD} AND cityHash64(client_id, id) % {chunks:UInt32} = {chunk:UInt32}`;
-              await tell(source, { ...parameters, chunk, chunks }, eraseSignal);
-            }
+            await tellChanges(eraseSignal);
+            await jobKeys.assertKept(run);
+            endUsersAreTold = true;
           }
           // Not on a cluster: the servers use the same names for different parts.
           const dropped = cluster === null ? await dropParts(table, parameters, eraseSignal) : 0;
-          await deletion.erase({ table, condition: CONDITIONS[table], parameters }, eraseSignal);
-          await dropHidden(table, parameters, eraseSignal);
+          await cutOut({ table, condition: CONDITIONS[table] }, parameters, eraseSignal);
+          await jobKeys.assertKept(run);
           return { dropped };
         },
-        end: () => jobKeys.forget(run),
+        end: async () => {
+          if (!endUsersAreTold) await tell(endUsersOf("run_id = {run:String}"), { run }, undefined);
+          await jobKeys.forget(run);
+        },
       };
     },
   };

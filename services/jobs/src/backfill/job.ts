@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { topicsByType, typesByTopic } from "@conversation-export/domain";
 import { createJobStates, runSplitJob } from "@conversation-export/queue";
-import { createLoop } from "@conversation-export/runtime";
 import {
   createBackfillRuns,
   createLandingStore,
@@ -11,6 +10,7 @@ import {
   createWindowStore,
   createWriter,
   createWrongRows,
+  heldRun,
 } from "@conversation-export/warehouse";
 import type { AssembledJob, Shared } from "../process/shared.ts";
 import { withinPlaces } from "../sources/allowed-places.ts";
@@ -26,11 +26,9 @@ import { createLandingBackfill } from "./landing-backfill.ts";
 import { createPreview, PREVIEW_RUN } from "./preview-rows.ts";
 import { createThrottle } from "./throttle.ts";
 
-const SWEEP_EVERY_MS = 3_600_000;
-
 /** Assembles the job that computes a window of records anew. */
 export const createBackfillJob = (shared: Shared): AssembledJob => {
-  const { config, session, redis, bus, gate, pending, runUpload, exclusive, log } = shared;
+  const { config, session, redis, bus, gate, pending, runUpload, exclusive, runHolders } = shared;
   const { maxTimeAheadMs } = config;
   const now = Date.now;
   const reader = createRecordReader({ session });
@@ -70,7 +68,7 @@ export const createBackfillJob = (shared: Shared): AssembledJob => {
       writer: createWriter({ session }),
       gate,
       pending,
-      preview: createPreview({ reader, newRun: () => `${PREVIEW_RUN}${randomUUID()}` }),
+      preview: createPreview({ reader, newRun: () => heldRun(PREVIEW_RUN, runHolders.own, randomUUID()) }),
       landingDays: config.landingDays,
       maxTimeAheadMs,
       now,
@@ -82,29 +80,12 @@ export const createBackfillJob = (shared: Shared): AssembledJob => {
     }),
     now,
   });
-  // A job that was cancelled, or fails for good, ends without a last step.
-  const sweeping = createLoop({
-    turn: () =>
-      fromLanding.sweep().catch((error: unknown) => {
-        log.warn({ err: error }, "what backfills left is not removed");
-      }),
-    pauseMs: SWEEP_EVERY_MS,
-  });
   return {
     job: runSplitJob(backfill),
-    parts: [
-      {
-        name: "backfill rows",
-        start: async () => sweeping.start(),
-        // Not awaited: while ClickHouse hangs, a sweep would hold up the end of the process.
-        stop: async () => void sweeping.stop(),
-      },
-      {
-        name: "objects",
-        // Keys of a dead process that cannot be removed now are removed at the next start.
-        start: async () => void reader.forgetLeft(PREVIEW_RUN).catch(() => {}),
-        stop: async () => objects.close(),
-      },
-    ],
+    sweep: async () => {
+      await fromLanding.sweep();
+      await reader.forgetDead(PREVIEW_RUN, await runHolders.alive());
+    },
+    parts: [{ name: "objects", start: async () => {}, stop: async () => objects.close() }],
   };
 };

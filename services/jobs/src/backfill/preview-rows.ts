@@ -66,7 +66,7 @@ export const createPreview =
           stored.set(type, await reader.stored(run, type, signal));
       }
     } finally {
-      // Keys that cannot be removed now are removed when a process starts.
+      // Keys that cannot be removed now are removed when this process has ended.
       await reader.forget(run).catch(() => {});
     }
     return records.map((record) => {

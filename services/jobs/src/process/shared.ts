@@ -35,4 +35,6 @@ export type AssembledJob = {
   readonly job: RunnableJob;
   /** Started before the workers and stopped after them. */
   readonly parts?: readonly Part[];
+  /** Removes what dead processes left in ClickHouse; called at the start and every few minutes. */
+  readonly sweep?: () => Promise<void>;
 };

@@ -4,13 +4,18 @@ import type { AssembledJob, Shared } from "../process/shared.ts";
 import { createRetention } from "./retention.ts";
 
 /** Assembles the job that deletes what is older than its client wants to keep. */
-export const createRetentionJob = ({ session, runUpload, metrics }: Shared): AssembledJob => {
+export const createRetentionJob = ({ session, runUpload, runHolders, metrics }: Shared): AssembledJob => {
   const expired = metrics.counter("retention_rows_total", "Stored rows erased for their age", ["table"]);
+  const store = createRetentionStore({ session, runUpload, holder: runHolders.own });
   const retention = createRetention({
     clients: createClientStore({ session, now: Date.now }),
-    store: createRetentionStore({ session, runUpload }),
+    store,
+    alive: runHolders.alive,
     now: Date.now,
     onErased: (table, rows) => expired.inc({ table }, rows),
   });
-  return { job: runJob(retention, { globalConcurrency: 1 }) };
+  return {
+    job: runJob(retention, { globalConcurrency: 1 }),
+    sweep: async () => store.sweep(await runHolders.alive()),
+  };
 };

@@ -44,6 +44,7 @@ function setup(serverAheadMs = 0) {
         });
       },
     },
+    alive: () => Promise.resolve(null),
     now: () => NOW,
     onErased: () => {},
   });

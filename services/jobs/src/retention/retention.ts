@@ -23,6 +23,8 @@ const MAX_CLOCK_DIFFERENCE_MS = 60_000;
 export const createRetention = (deps: {
   readonly clients: Pick<ClientStore, "listClients">;
   readonly store: Pick<RetentionStore, "expired" | "serverTime">;
+  /** Holders of runs that are alive; null while that is not known. */
+  readonly alive: () => Promise<ReadonlySet<string> | null>;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   readonly onErased: (table: string, rows: number) => void;
@@ -69,6 +71,7 @@ export const createRetention = (deps: {
       if (cutoffs.length === 0) return result;
       const expired: Expired = await store.expired(
         cutoffs.map((one) => ({ clientId: one.clientId, before: one.before * 1000 })),
+        await deps.alive(),
         signal,
       );
       try {

@@ -21,8 +21,8 @@ export type RecordReader = {
   ): Promise<ReadonlyMap<string, readonly StoredRow[]>>;
   /** Removes the records noted under `run`. */
   forget(run: string): Promise<void>;
-  /** Removes what runs that begin with `prefix` noted more than an hour ago: their process died. */
-  forgetLeft(prefix: string): Promise<void>;
+  /** Removes what runs `<prefix><holder>/…` noted whose holder is not alive; null: that is not known. */
+  forgetDead(prefix: string, alive: ReadonlySet<string> | null): Promise<void>;
 };
 
 /** Key of a record in the result of `stored`. */
@@ -73,6 +73,6 @@ export function createRecordReader(deps: { readonly session: Session }): RecordR
       return records;
     },
     forget: keys.forget,
-    forgetLeft: keys.forgetLeft,
+    forgetDead: (prefix, alive) => keys.forgetDead(prefix, null, alive),
   };
 }

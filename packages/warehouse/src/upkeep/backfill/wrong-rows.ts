@@ -160,13 +160,6 @@ export const createWrongRows = (deps: {
       signal?.throwIfAborted();
       await keys.forget(run);
     },
-    list: async () => {
-      const runs = await session.rows<{ run: string }>(
-        "replace.runs",
-        "SELECT DISTINCT run_id AS run FROM job_keys WHERE startsWith(run_id, {prefix:String})",
-        { parameters: { prefix: BACKFILL_RUN } },
-      );
-      return runs.map(({ run }) => run);
-    },
+    list: () => keys.runs(BACKFILL_RUN),
   };
 };
