@@ -148,6 +148,34 @@ describe("the ledger of upload windows", () => {
     expect(await update(DAY_0 + 6 * HOUR)).toMatchObject({ closed: 1 });
   });
 
+  it("is the same from whichever window on it is counted, and reads what was uploaded then", async () => {
+    const exported = (id: string, time: number, uploadedAt: number) =>
+      warehouse.write([conversation({ client, time }, id, DAY_0, DAY_0)], uploadedAt);
+    const numbered = (n: number, time: number) =>
+      conversation({ client, time }, `old-${n}`, DAY_0 + (n - ALL / 2) * SECOND, DAY_0);
+    const ALL = 12_000;
+    const old = Array.from({ length: ALL }, (_, n) => numbered(n, DAY_0));
+    await warehouse.write(old, DAY_0);
+    await warehouse.sql("OPTIMIZE TABLE conversations FINAL");
+    await warehouse.sql("SYSTEM STOP MERGES");
+    // A batch with the first and the last of many old conversations.
+    await warehouse.write([numbered(0, DAY_0 + 1), numbered(ALL - 1, DAY_0 + 1)], DAY_0 + 5 * HOUR);
+    await exported("late", DAY_0 + 9, DAY_0 + 5 * HOUR);
+    await exported("late", DAY_0 + 1, DAY_0 + 6 * HOUR);
+    await exported("new", DAY_0, DAY_0 + 7 * HOUR);
+    const numbers = async (since: number) =>
+      (await windows.count(since))
+        .filter(({ table, start }) => table === "conversations" && start >= DAY_0 + 6 * HOUR)
+        .map(({ rows }) => rows);
+    const all = await numbers(DAY_0);
+    expect(all).toEqual([1, 1]);
+    expect(await numbers(DAY_0 + 6 * HOUR)).toEqual(all);
+    const selected = "SELECT sum(value) FROM system.events WHERE event = 'SelectedRows'";
+    const before = Number(await warehouse.sql(selected));
+    expect(await numbers(DAY_0 + 5 * HOUR)).toEqual(all);
+    expect(Number(await warehouse.sql(selected)) - before).toBeLessThan(ALL / 2);
+  });
+
   it("sees an INSERT of records that is still running, and no other", async () => {
     expect(await windows.oldestInsert()).toBeNull();
     const before = Date.now() * 1000;

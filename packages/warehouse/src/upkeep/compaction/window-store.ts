@@ -1,4 +1,5 @@
 import {
+  END_OF_TIME,
   type Micros,
   MICROS_IN_SECOND,
   type UploadWindow,
@@ -27,7 +28,10 @@ export type WindowStore = {
   list(filter?: WindowFilter): Promise<readonly UploadWindow[]>;
   /** Starts of the last window and of the first that is open; null: there is none. */
   edges(): Promise<{ readonly last: Micros | null; readonly open: Micros | null }>;
-  /** Counts the readable rows of all windows from `since` on, which must be the start of a window. */
+  /**
+   * Counts the readable rows of all windows from `since` on, which must be the start of a window. A row of a
+   * late export that one of an earlier window has superseded counts until it is merged away.
+   */
   count(since: Micros, signal?: AbortSignal): Promise<readonly WindowCount[]>;
   /** Saves lines. The last save wins, so only one process at a time may read, change and save them. */
   save(lines: readonly UploadWindow[]): Promise<void>;
@@ -87,15 +91,24 @@ const LIST = `SELECT toUnixTimestamp(window_start) AS start, table, state, rows,
     AND (empty({states:Array(String)}) OR has({states:Array(String)}, toString(state)))
   ORDER BY start, table`;
 
-// The low 64 bits of a version are the position on the bus: 16 bits partition, 48 bits offset.
+// The low 64 bits of a version are the position on the bus: 16 bits partition, 48 bits offset. PREWHERE selects before
+// FINAL merges: only rows uploaded from `since` on are read and compared with each other.
 const countSql = (table: WindowTable): string => `SELECT w AS start, sum(n) AS rows,
     arraySort(groupUniqArray(p)) AS partitions, maxMap(map(b, highest)) AS offsets
   FROM (SELECT intDiv(toUnixTimestamp(uploaded_at), {seconds:UInt32}) * {seconds:UInt32} AS w, _partition_id AS p,
       toUInt16(bitShiftRight(toUInt64(version), 48)) AS b, count() AS n,
       max(bitAnd(toUInt64(version), 281474976710655)) AS highest
-    FROM ${table} FINAL WHERE uploaded_at >= fromUnixTimestamp64Micro({since:Int64}, 'UTC')
+    FROM ${table} FINAL PREWHERE uploaded_at >= fromUnixTimestamp64Micro({since:Int64}, 'UTC')
     GROUP BY w, p, b)
   GROUP BY w`;
+
+/** SQL for the windows in which rows were written, the oldest first. */
+const writtenSql = (table: WindowTable): string =>
+  `SELECT DISTINCT intDiv(toUnixTimestamp(uploaded_at), {seconds:UInt32}) * {seconds:UInt32} AS start FROM ${table}
+    WHERE uploaded_at >= fromUnixTimestamp64Micro({since:Int64}, 'UTC') ORDER BY start`;
+
+/** Windows that are counted one by one. */
+const RECENT = 6;
 
 /**
  * @param deps.session of the user for jobs
@@ -111,9 +124,9 @@ export function createWindowStore(deps: {
     settings: {
       output_format_json_quote_64bit_integers: 0,
       do_not_merge_across_partitions_select_final: 1,
-      // A skip index on a column that differs between versions must not hide the newest one.
       use_skip_indexes_if_final: 1,
-      use_skip_indexes_if_final_exact_mode: 1,
+      // Only rows that PREWHERE would leave out anyway are skipped.
+      use_skip_indexes_if_final_exact_mode: 0,
     },
   });
 
@@ -126,6 +139,18 @@ export function createWindowStore(deps: {
     };
     const rows = await session.rows<StoredWindow>("windows.list", LIST, { parameters });
     return rows.map(toWindow);
+  }
+
+  /** Counts of the windows from `since` on, against all that was uploaded since then. */
+  async function countFrom(
+    table: WindowTable,
+    since: Micros,
+    signal: AbortSignal | undefined,
+  ): Promise<readonly WindowCount[]> {
+    const parameters = { seconds: windowSeconds, since };
+    type Row = { start: number } & Omit<WindowCount, "start" | "table">;
+    const rows = await session.rows<Row>("windows.count", countSql(table), { parameters, signal });
+    return rows.map(({ start, ...count }) => ({ ...count, start: start * MICROS_IN_SECOND, table }));
   }
 
   async function save(lines: readonly UploadWindow[]): Promise<void> {
@@ -179,11 +204,18 @@ export function createWindowStore(deps: {
     async count(since, signal) {
       const counts: WindowCount[] = [];
       for (const table of WINDOW_TABLES) {
-        const parameters = { seconds: windowSeconds, since };
-        type Row = { start: number } & Omit<WindowCount, "start" | "table">;
-        const rows = await session.rows<Row>("windows.count", countSql(table), { parameters, signal });
-        for (const { start, ...count } of rows)
-          counts.push({ ...count, start: start * MICROS_IN_SECOND, table });
+        const written = await session.rows<{ start: number }>("windows.written", writtenSql(table), {
+          parameters: { seconds: windowSeconds, since },
+          signal,
+        });
+        const starts = written.map(({ start }) => start * MICROS_IN_SECOND);
+        const recent = starts.slice(-RECENT);
+        const [first = END_OF_TIME] = recent;
+        if (recent.length < starts.length)
+          counts.push(...(await countFrom(table, since, signal)).filter(({ start }) => start < first));
+        // Each against what was uploaded in it and later, so that its number does not change with `since`.
+        for (const at of recent)
+          counts.push(...(await countFrom(table, at, signal)).filter(({ start }) => start === at));
       }
       return counts;
     },
