@@ -293,6 +293,44 @@ describe("schedules", () => {
     await untilSchedules();
   });
 
+  it("hold when their job has failed for good, until it is tried again, one is started by hand, or a day is over", async () => {
+    const begun = () => lines().filter((one) => one.endsWith("begins 0")).length;
+    const everyMs = 200;
+    const metrics = await startSchedules(schedule(countingJob, { ...data, trouble: "final" }, everyMs));
+    await startRunner();
+    const untilHeld = async () => {
+      await until("it is held", SOON_MS, async () => (await client.heldSchedules()).length === 1);
+      await untilSchedules();
+      const [held] = await client.heldSchedules();
+      if (held === undefined) throw new Error("it is not held any more");
+      return held;
+    };
+    const held = await untilHeld();
+    expect(held).toMatchObject({ name: "compact", reason: "never: not ever" });
+    expect(held.until.getTime() - Date.now()).toBeGreaterThan(86_000_000);
+    const shown = 'job_schedule_held{queue="compact",service="test"} 1';
+    await until("it is shown", SOON_MS, async () => (await metrics.text()).includes(shown));
+    const ticks = Date.now() + 5 * everyMs;
+    await until("some ticks are over", SOON_MS, () => Date.now() > ticks);
+    expect(begun()).toBe(1);
+
+    expect(await client.retry("compact", held.job)).toBe("retried");
+    await until("it has begun again", SOON_MS, () => begun() === 2);
+    await untilHeld();
+    const { id } = await client.add(countingJob, data);
+    expect(await client.heldSchedules()).toEqual([]);
+    expect(await end("compact", id)).toMatchObject({ state: "completed" });
+    await until("the schedule goes on", SOON_MS, () => begun() > 3);
+    await untilHeld();
+  });
+
+  it("go on when a run has failed by what it found", async () => {
+    await startSchedules(schedule(countingJob, { ...data, trouble: "found" }, 200));
+    await startRunner();
+    await until("three runs", SOON_MS, () => lines().filter((one) => one.endsWith("begins 0")).length >= 3);
+    expect(await client.heldSchedules()).toEqual([]);
+  });
+
   it("that have lost their next run get one", async () => {
     const metrics = await startSchedules(schedule(countingJob, data, 3_600_000));
     await untilSchedules(3_600_000);

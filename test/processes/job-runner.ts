@@ -1,9 +1,19 @@
 import { appendFileSync, existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createJobWorkers, type JobType, runJob, runSplitJob } from "@conversation-export/queue";
+import {
+  createJobWorkers,
+  type JobHandler,
+  type JobType,
+  runJob,
+  runSplitJob,
+} from "@conversation-export/queue";
 import { createLogger, createMetrics, ServiceError } from "@conversation-export/runtime";
 
-type Counting = { steps: number; pauseMs: number; trouble?: "retryable" | "final" | "bug" | undefined };
+type Counting = {
+  steps: number;
+  pauseMs: number;
+  trouble?: "retryable" | "final" | "found" | "bug" | undefined;
+};
 type Counted = { counted: number; attempts: number };
 type Adding = { parts: number; pauseMs: number; broken: number | null };
 type Added = { sum: number; order: number[] };
@@ -55,7 +65,7 @@ if (process.argv[2] !== undefined) {
   let blocked = false;
   const log = createLogger({ service: "runner", level: "silent" });
 
-  const counting = runJob<Counting, Counted, number>({
+  const countingHandler: JobHandler<Counting, Counted, number> = {
     type: countingJob,
     run: async ({ id, data, state = 0, signal, save, progress, attempt }) => {
       write(`${id} begins ${state}`);
@@ -66,6 +76,7 @@ if (process.argv[2] !== undefined) {
             throw new ServiceError("away", "not now", { retryable: true });
           }
           if (data.trouble === "final") throw new ServiceError("never", "not ever");
+          if (data.trouble === "found") throw new ServiceError("found", "something is wrong");
           if (data.trouble === "bug") throw new TypeError("jane@example.com is not a function");
           await sleep(data.pauseMs, undefined, { signal });
           write(`${id} step ${step}`);
@@ -84,7 +95,8 @@ if (process.argv[2] !== undefined) {
       }
       return { counted: data.steps, attempts: attempt };
     },
-  });
+  };
+  const counting = runJob(countingHandler, { findings: ["found"] });
   const adding = runSplitJob({
     type: addingJob,
     part: integers<number>(),

@@ -14,6 +14,7 @@ export { type Claim, createIdempotencyStore, type IdempotencyStore } from "./lim
 export { createKeyUses, type KeyUses } from "./limits/key-uses.ts";
 export { createJobBoard } from "./jobs/job-board.ts";
 export { createJobClient, type JobClient } from "./jobs/job-client.ts";
+export type { HeldSchedule } from "./jobs/held-schedules.ts";
 export { createSchedules, type Schedule, schedule } from "./jobs/job-schedules.ts";
 export { createJobStates } from "./jobs/job-states.ts";
 export { hasEnded, JOB_STATES, type JobState, type JobView } from "./jobs/job-view.ts";

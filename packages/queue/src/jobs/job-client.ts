@@ -8,6 +8,7 @@ import { readStoredData } from "../contract/stored-data.ts";
 import { askRedis, clientOf, createRedis, redisUnavailable } from "../redis/redis.ts";
 import { problemsOf, readServerFacts } from "../redis/server-facts.ts";
 import { followJob, type FollowOptions } from "./follow-job.ts";
+import { createHeldSchedules, type HeldSchedule } from "./held-schedules.ts";
 import { JOB_STATES, type JobState, type JobView } from "./job-view.ts";
 import { createJobReading, type JobCounts, type ScheduleView } from "./read-jobs.ts";
 
@@ -20,8 +21,9 @@ export type JobClient = {
   start(): Promise<void>;
   stop(): Promise<void>;
   /**
-   * Without an id a new job is added. With an id (no colon, no whole number) nothing is added while a job of
-   * this id has not ended; one that has ended is replaced, or with `ended: "keep"` kept.
+   * Without an id a new job is added, and its schedule is not held any more. With an id (no colon, no whole
+   * number) nothing is added while a job of this id has not ended; one that has ended is replaced, or with
+   * `ended: "keep"` kept.
    * @throws ServiceError `bad_data` that names the wrong fields
    */
   add<Data, Result>(
@@ -43,7 +45,7 @@ export type JobClient = {
   cancel(name: JobName, id: string): Promise<"cancelling" | "ended" | "unknown">;
   /**
    * Makes a failed or cancelled job wait again, with its saved state; of a job in parts, those without a
-   * result.
+   * result. Its schedule is not held any more.
    */
   retry(name: JobName, id: string): Promise<"retried" | "not-failed" | "unknown">;
   /** Removes a job and its parts. `active`: it or a part of it runs. @throws ServiceError `job_scheduled` */
@@ -55,8 +57,9 @@ export type JobClient = {
   follow(name: JobName, id: string, options?: FollowOptions): AsyncIterable<JobView>;
   /** How many processes take jobs of this kind now; null: the server does not list its clients. */
   workers(name: JobName): Promise<number | null>;
-  /** All schedules. */
+  /** All schedules that start jobs. */
   schedules(): Promise<readonly ScheduleView[]>;
+  heldSchedules(): Promise<readonly HeldSchedule[]>;
   counts(): Promise<JobCounts>;
   /** `problems`: a sentence for each setting of the server by which jobs are lost. */
   checkServer(): Promise<{
@@ -78,6 +81,7 @@ export const createJobClient = (
   const client = clientOf(redis);
   const queues = createJobQueues(client);
   const reading = createJobReading({ client, queues });
+  const holds = createHeldSchedules(client);
 
   const connect = async (): Promise<void> => {
     if (client.status === "ready") return;
@@ -145,6 +149,7 @@ export const createJobClient = (
         await client.del(cancelKeyOf(name, id));
         // BullMQ ignores the call when another process has just added the job.
         await queue.add(name, { input }, { jobId: id });
+        if (options.id === undefined) await holds.lift(name);
         return { id, added: true };
       });
     },
@@ -175,6 +180,7 @@ export const createJobClient = (
         await client.del(cancelKeyOf(name, id));
         const { waiting, ...stored } = readStoredData(job.data);
         if (waiting === true) await job.updateData(stored);
+        await holds.lift(name);
         await job.retry("failed", { resetAttemptsMade: true });
         return "retried";
       }),
@@ -198,6 +204,7 @@ export const createJobClient = (
         }
       }),
     schedules: () => ask(reading.schedules),
+    heldSchedules: () => ask(holds.list),
     counts: () => ask(reading.counts),
     checkServer: () =>
       ask(async () => {

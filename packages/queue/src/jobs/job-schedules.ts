@@ -4,6 +4,7 @@ import { JOB_NAMES, type JobName, type JobType } from "../contract/job.ts";
 import { clientOf, createRedis } from "../redis/redis.ts";
 import { check } from "../contract/check.ts";
 import { createRedisLocks } from "../leases/redis-lock.ts";
+import { createHeldSchedules } from "./held-schedules.ts";
 
 const LOCK_KEY = `${KEY_PREFIX}:schedules-lock`;
 const LOCK_MS = 15_000;
@@ -32,8 +33,8 @@ export type Schedules = {
 
 /**
  * Keeps the schedules in Redis as the table says: at the start it sets new and changed ones and removes stale
- * ones; from then on, every half minute, it sets those that are missing or lost their next run. One process
- * at a time does so.
+ * ones; from then on, every half minute, it sets those that are missing or lost their next run. A schedule
+ * that is held is removed meanwhile. One process at a time does so.
  */
 export const createSchedules = (
   deps: RedisServer & {
@@ -48,13 +49,23 @@ export const createSchedules = (
   const client = clientOf(redis);
   const queues = createJobQueues(client);
   const lockOf = createRedisLocks(client);
+  const holds = createHeldSchedules(client);
   const suspects = new Set<JobName>();
   const nextRuns = new Map<JobName, number>();
+  const held = new Set<JobName>();
 
   metrics.gauge("job_next_run_timestamp_seconds", "when a schedule runs next", ["queue"], (gauge) => {
     gauge.reset();
     for (const [queue, next] of nextRuns) gauge.set({ queue }, next / 1000);
   });
+  metrics.gauge(
+    "job_schedule_held",
+    "1: the schedule starts no job, since the last one failed for good",
+    ["queue"],
+    (gauge) => {
+      for (const { name } of schedules) gauge.set({ queue: name }, held.has(name) ? 1 : 0);
+    },
+  );
   const repaired = metrics.counter("job_schedule_repairs_total", "schedules that had lost their next run", [
     "queue",
   ]);
@@ -78,10 +89,14 @@ export const createSchedules = (
 
   const align = async (name: JobName, atStart: boolean): Promise<void> => {
     const queue = queues.of(name);
-    const wanted = schedules.find((one) => one.name === name && one.everyMs !== null);
+    if (await holds.isHeld(name)) held.add(name);
+    else held.delete(name);
+    const wanted = held.has(name)
+      ? undefined
+      : schedules.find((one) => one.name === name && one.everyMs !== null);
     const known = await queue.getJobSchedulers();
     for (const { key } of known) {
-      if (!atStart || (wanted !== undefined && key === name)) continue;
+      if (!(atStart || held.has(name)) || (wanted !== undefined && key === name)) continue;
       await queue.removeJobScheduler(key);
       log.info({ queue: name, schedule: key }, "a schedule is removed");
     }

@@ -1,15 +1,16 @@
 import {
   failSpan,
   type Logger,
-  type ServiceError,
+  ServiceError,
   startSpan,
   within,
   withinSpan,
 } from "@conversation-export/runtime";
-import { type Job, WaitingChildrenError, WaitingError, Worker } from "bullmq";
+import { type Job, UnrecoverableError, WaitingChildrenError, WaitingError, Worker } from "bullmq";
 import type { Redis as Client } from "ioredis";
 import { cancelKeyOf, jobOptionsOf, KEY_PREFIX, partQueueOf } from "../contract/job-queues.ts";
 import type { JobName } from "../contract/job.ts";
+import type { HeldSchedules } from "../jobs/held-schedules.ts";
 import { readStoredData, type StoredData } from "../contract/stored-data.ts";
 import type { ActiveJob, ActiveJobs } from "./active-jobs.ts";
 import { type AttemptSurroundings, createAttempt } from "./attempt.ts";
@@ -22,13 +23,19 @@ const MAX_STALLS = 20;
 const RETRY_REDIS_AFTER_MS = 1_000;
 const RETURN_WITHIN_MS = 5_000;
 
+/** Code of the failure of a job that its schedule had added before it was held. */
+const HELD = "schedule_held";
+
 type StoredJob = Job<StoredData, unknown>;
+
+const isOfSchedule = (job: StoredJob): boolean => job.repeatJobKey !== undefined;
 
 /** Shared by all workers of a process. */
 export type WorkerSurroundings = AttemptSurroundings & {
   /** Waits for Redis as long as it takes. */
   readonly patient: Client;
   readonly active: ActiveJobs;
+  readonly holds: Pick<HeldSchedules, "hold" | "isHeld">;
   readonly metrics: AttemptMetrics;
   readonly log: Logger;
 };
@@ -40,9 +47,11 @@ export const createJobWorker = (
     /** Runs the parts of the jobs instead of the jobs. */
     readonly parts: boolean;
     readonly work: JobWork;
+    /** Codes of failures after which its schedule goes on. */
+    readonly findings: readonly string[];
   },
 ): Worker<StoredData, unknown> => {
-  const { name, parts, active, metrics, lockMs, patient } = deps;
+  const { name, parts, active, holds, metrics, lockMs, patient } = deps;
   const queue = parts ? partQueueOf(name) : name;
   const attempt = createAttempt(deps);
 
@@ -84,6 +93,9 @@ export const createJobWorker = (
     let failure: unknown;
     try {
       running.signal.throwIfAborted();
+      // Without an answer the job runs.
+      if (isOfSchedule(job) && (await holds.isHeld(name).catch(() => false)))
+        throw new ServiceError(HELD, "an earlier job of the schedule failed for a reason that does not pass");
       log.info({ attempt: job.attemptsMade + 1 }, "job begins");
       return await attempt({ job, token, running, log });
     } catch (error) {
@@ -124,6 +136,23 @@ export const createJobWorker = (
     }
   };
 
+  /** The next run would fail as well, and repeat the work up to that. */
+  const holdSchedule = (job: StoredJob, error: Error): void => {
+    const code = codeOfFailure(error.message);
+    const passes =
+      !(error instanceof UnrecoverableError) || ["cancelled", HELD, ...deps.findings].includes(code);
+    if (passes || !isOfSchedule(job)) return;
+    deps.log.error(
+      { queue, job: job.id, err: error },
+      "a schedule is held for a day, its job failed for good",
+    );
+    // Before it ends, the next run may already wait.
+    void holds
+      .hold(name, job.id ?? "", error.message)
+      .then(() => deps.queues.of(name).removeJobScheduler(name))
+      .catch((failure: unknown) => deps.log.warn({ err: failure }, "a schedule is not held"));
+  };
+
   const { removeOnComplete, removeOnFail } = jobOptionsOf(queue);
   const worker = new Worker<StoredData, unknown>(queue, process, {
     connection: patient,
@@ -144,7 +173,10 @@ export const createJobWorker = (
     metrics.stalls.inc({ queue });
     deps.log.warn({ queue, job: id }, "the worker of a job is gone, the job waits again");
   });
-  worker.on("failed", (_, error) => metrics.failures.inc({ queue, reason: codeOfFailure(error.message) }));
+  worker.on("failed", (job, error) => {
+    metrics.failures.inc({ queue, reason: codeOfFailure(error.message) });
+    if (job !== undefined) holdSchedule(job, error);
+  });
   worker.on("error", (error) => deps.log.debug({ queue, error: error.message }, "trouble of a worker"));
   return worker;
 };

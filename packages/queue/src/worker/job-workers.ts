@@ -13,6 +13,7 @@ import { createAttemptMetrics } from "./job-metrics.ts";
 import { createJobQueues, partProgressKeyOf, partQueueOf } from "../contract/job-queues.ts";
 import { createJobWorker } from "./job-worker.ts";
 import { clientOf, createRedis } from "../redis/redis.ts";
+import { createHeldSchedules } from "../jobs/held-schedules.ts";
 import type { RunnableJob } from "./run-job.ts";
 
 const STOP_LOOK_MS = 100;
@@ -55,6 +56,7 @@ export const createJobWorkers = (
   patient.setMaxListeners(0);
   const queues = createJobQueues(patient);
   const active = createActiveJobs({ client: impatient, lockMs, log });
+  const holds = createHeldSchedules(impatient);
   const metrics = createAttemptMetrics(deps.metrics);
   const workers: Worker[] = [];
   const abort = new AbortController();
@@ -92,6 +94,8 @@ export const createJobWorkers = (
       name,
       work,
       notePart,
+      holds,
+      findings: options.findings ?? [],
     };
     workers.push(createJobWorker({ ...common, parts: false }));
     if (work.kind === "split") workers.push(createJobWorker({ ...common, parts: true }));

@@ -4,6 +4,11 @@ import type { JobContext, JobHandler, JobName, SplitJobHandler } from "../contra
 export type RunOptions = {
   /** Runs at a time in all processes together; of a split job its parts. Absent: one in each process. */
   readonly globalConcurrency?: number;
+  /**
+   * Codes of failures that tell what a whole run has found. After any other failure that does not pass the
+   * schedule is held.
+   */
+  readonly findings?: readonly string[];
 };
 
 type Context<Data = unknown> = JobContext<Data, unknown>;

@@ -56,5 +56,6 @@ export const createReconcileJob = ({
       }
     },
   });
-  return { job: runJob(withBus(bus, reconcile), { globalConcurrency: 1 }) };
+  const findings = ["records_missing", "erased_but_readable"];
+  return { job: runJob(withBus(bus, reconcile), { globalConcurrency: 1, findings }) };
 };

@@ -15,7 +15,7 @@ import { requireYes, YES_FLAG, type YesOption } from "../output/confirm.ts";
 import { withJobClient } from "../connect/connections.ts";
 import { CommandError } from "../explain/explain.ts";
 import { followJob, howToFollow } from "../jobs/follow-job.ts";
-import { jobFields, printEnded, renderJob, renderJobs } from "../jobs/job-output.ts";
+import { jobFields, printEnded, renderHeld, renderJob, renderJobs } from "../jobs/job-output.ts";
 import { renderJson } from "../output/print.ts";
 
 const found = async (jobs: JobClient, id: string): Promise<JobView> => {
@@ -65,6 +65,7 @@ Examples:
           ...(options.state !== undefined && { states: options.state }),
         });
         print(options.json === true ? renderJson(all.map(jobFields)) : renderJobs(all));
+        for (const line of renderHeld(await client.heldSchedules())) deps.say(line);
       }),
     );
 

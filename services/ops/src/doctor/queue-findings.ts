@@ -32,6 +32,14 @@ const serverFindings = async (jobs: JobClient, host: string): Promise<Findings> 
 };
 
 const scheduleFinding = async (jobs: JobClient): Promise<Finding> => {
+  const held = await jobs.heldSchedules();
+  if (held.length > 0) {
+    return problem(
+      "schedules",
+      `held since their job failed for good: ${held.map(({ name, reason }) => `${name} (${reason})`).join(", ")}`,
+      `when the cause is gone, ${held.map(({ job }) => `\`export-ops jobs retry ${job}\``).join(", ")}`,
+    );
+  }
   const schedules = await jobs.schedules();
   if (schedules.length === 0) {
     return warning("schedules", "there are none", "start the jobs service, which creates them");

@@ -1,4 +1,4 @@
-import type { JobView } from "@conversation-export/queue";
+import type { HeldSchedule, JobView } from "@conversation-export/queue";
 import { CommandError } from "../explain/explain.ts";
 import { wasAskedWrongly } from "./job-failure.ts";
 import { type Print, renderColumns, renderJson, renderTable } from "../output/print.ts";
@@ -52,6 +52,13 @@ export const renderJobs = (jobs: readonly JobView[]): string =>
       iso(job.endedAt) ?? "-",
       short(job.reason ?? "") || "-",
     ]),
+  );
+
+/** A line for each schedule that is held. */
+export const renderHeld = (held: readonly HeldSchedule[]): string[] =>
+  held.map(
+    ({ name, job, reason, until }) =>
+      `the schedule of ${name} is held until ${until.toISOString()}, since ${job} failed for good: ${short(reason)}. \`export-ops jobs retry ${job}\` or a new job goes on`,
   );
 
 export const renderJob = (job: JobView): string => {

@@ -1,0 +1,45 @@
+import type { Redis as Client } from "ioredis";
+import { KEY_PREFIX } from "../contract/job-queues.ts";
+import { JOB_NAMES, type JobName } from "../contract/job.ts";
+
+const HELD_SECONDS = 86_400;
+
+const keyOf = (name: JobName): string => `${KEY_PREFIX}:job-held:${name}`;
+
+/** A schedule that starts no job, since its last one failed for a reason that does not pass. */
+export type HeldSchedule = {
+  readonly name: JobName;
+  /** The job that failed. */
+  readonly job: string;
+  /** `code: message` of its failure. */
+  readonly reason: string;
+  readonly until: Date;
+};
+
+/** Which schedules are held, kept in Redis. Rejects with whatever Redis rejects with. */
+export type HeldSchedules = {
+  /** Holds a schedule for a day. */
+  hold(name: JobName, job: string, reason: string): Promise<void>;
+  isHeld(name: JobName): Promise<boolean>;
+  lift(name: JobName): Promise<void>;
+  list(): Promise<readonly HeldSchedule[]>;
+};
+
+export const createHeldSchedules = (client: Client): HeldSchedules => ({
+  hold: async (name, job, reason) => {
+    await client.set(keyOf(name), JSON.stringify({ job, reason }), "EX", HELD_SECONDS);
+  },
+  isHeld: async (name) => (await client.exists(keyOf(name))) === 1,
+  lift: async (name) => void (await client.del(keyOf(name))),
+  list: async () => {
+    const held = await Promise.all(
+      JOB_NAMES.map(async (name) => {
+        const [text, leftMs] = await Promise.all([client.get(keyOf(name)), client.pttl(keyOf(name))]);
+        if (text === null) return [];
+        const { job, reason } = JSON.parse(text) as Pick<HeldSchedule, "job" | "reason">;
+        return [{ name, job, reason, until: new Date(Date.now() + Math.max(leftMs, 0)) }];
+      }),
+    );
+    return held.flat();
+  },
+});
