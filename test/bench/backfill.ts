@@ -112,6 +112,7 @@ const backfillOf = (session: Session) => {
     typeOf: () => undefined,
     maxTimeAheadMs: 0,
     now: () => 0,
+    elapsed: () => performance.now(),
     partEvents: 20_000,
   });
 };

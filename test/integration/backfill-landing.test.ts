@@ -198,6 +198,7 @@ const backfillWith = (changes: Changes): LandingBackfill => {
     typeOf: (topic) => (topic === "messages" ? "message.exported" : undefined),
     maxTimeAheadMs: 0,
     now: () => 0,
+    elapsed: () => performance.now(),
     partEvents: 100,
   });
 };

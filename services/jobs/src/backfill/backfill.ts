@@ -66,7 +66,7 @@ export const createBackfill = (deps: {
     if (job.source.kind === "kafka") await connected(context.signal);
     let sum: BackfillCounts = emptyCounts();
     for await (const batch of sourceOf(job.source).read(part, context.signal)) {
-      const startedAt = now();
+      const startedAt = performance.now();
       await untilQuiet(context);
       sum = addUp([sum, await events.add(batch, job, context.signal)]);
       await context.progress({ done: sum.events.read, total: null, unit: "events" });
@@ -105,7 +105,7 @@ export const createBackfill = (deps: {
     async runPart(context) {
       const { job, part } = context.data;
       if (part.kind !== "landing") return addPart(context, part);
-      const startedAt = now();
+      const startedAt = performance.now();
       await untilQuiet(context);
       const counts = await fromLanding.runPart(context, part, job.dryRun);
       await throttle.pace(counts.events.read, startedAt, job.rowsPerSecond, context.signal);

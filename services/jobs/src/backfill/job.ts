@@ -46,6 +46,7 @@ export const createBackfillJob = (shared: Shared): AssembledJob => {
     typeOf: (topic) => typesByTopic(config.topics).get(topic),
     maxTimeAheadMs,
     now,
+    elapsed: () => performance.now(),
     partEvents: config.backfillPartEvents,
   });
   const backfill = createBackfill({
@@ -76,7 +77,6 @@ export const createBackfillJob = (shared: Shared): AssembledJob => {
     connected: bus.connected,
     throttle: createThrottle({
       lag: createIngestLag({ progress: bus.progress, topics: bus.topics, connected: bus.connected }),
-      now,
     }),
     now,
   });

@@ -11,9 +11,9 @@ const DAY_MS = 86_400_000;
 const CLICKHOUSE_TIME = 1_000_000;
 
 /** A backfill of which what it keeps, and for how long, is looked at. */
-const startBackfill = (given: { settledUntil?: number; isAlive?: boolean } = {}) => {
+const startBackfill = (given: { settledUntil?: number; isAlive?: boolean; setBackMs?: number } = {}) => {
   const kept = new Map<string, { isOld: boolean }>();
-  const clock = { ms: 1_000 };
+  const clock = { ms: 1_000, elapsed: 0 };
   let failure: Error | undefined;
   const unused = (): never => {
     throw new Error("not asked for");
@@ -45,7 +45,8 @@ const startBackfill = (given: { settledUntil?: number; isAlive?: boolean } = {})
     landing: { coverage: () => Promise.resolve({ since: 0, asOf: CLICKHOUSE_TIME }) },
     settled: {
       load: async () => {
-        clock.ms += 40_000;
+        clock.elapsed += 40_000;
+        clock.ms += given.setBackMs === undefined ? 40_000 : -given.setBackMs;
         return { until: given.settledUntil ?? END_OF_TIME, watermarks: {} };
       },
     },
@@ -55,6 +56,7 @@ const startBackfill = (given: { settledUntil?: number; isAlive?: boolean } = {})
     typeOf: () => undefined,
     maxTimeAheadMs: 0,
     now: () => clock.ms,
+    elapsed: () => clock.elapsed,
     partEvents: 100,
   });
   const fail = (error: Error): void => {
@@ -92,6 +94,11 @@ it("does not begin before what has landed is stored", async () => {
   const unsettled = { code: "ingest_unsettled", retryable: true };
   await expect(backfill.split(CONTEXT)).rejects.toMatchObject(unsettled);
   expect(kept.size).toBe(0);
+});
+
+it("waits no longer when its clock is set back meanwhile", async () => {
+  const { backfill } = startBackfill({ settledUntil: CLICKHOUSE_TIME - 1, setBackMs: 3_600_000 });
+  await expect(backfill.split(CONTEXT)).rejects.toMatchObject({ code: "ingest_unsettled" });
 });
 
 it("goes by the clock of ClickHouse when that of the process is ahead", async () => {

@@ -72,17 +72,19 @@ export const createLandingBackfill = (deps: {
   readonly maxTimeAheadMs: number;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
+  /** Milliseconds on a clock that is not set. */
+  readonly elapsed: () => number;
   readonly partEvents: number;
 }): LandingBackfill => {
   const { runs, wrong, landing, settled, correct, exclusive, isAlive, typeOf, now, partEvents } = deps;
 
   /** Resolves to an instant from `begun` on, before which all that has landed is stored. */
   const settledUntil = async (begun: Micros, signal: AbortSignal): Promise<Micros> => {
-    const giveUpAt = now() + SETTLED_WITHIN_MS;
+    const giveUpAt = deps.elapsed() + SETTLED_WITHIN_MS;
     for (;;) {
       const { until } = await settled.load();
       if (until >= begun) return until;
-      if (now() > giveUpAt)
+      if (deps.elapsed() > giveUpAt)
         throw new ServiceError("ingest_unsettled", "a writer has not yet written all that it has landed", {
           retryable: true,
         });

@@ -6,20 +6,19 @@ const ASK_EVERY_MS = 1_000;
 export type Throttle = {
   /** Resolves when ingest lags by at most `maxLag` messages; an unknown lag counts as too large. */
   untilLagIs(maxLag: number | null, signal: AbortSignal, onWait: (lag: number | null) => void): Promise<void>;
-  /** Resolves when `events` have taken the time, since `startedAt` (of `now`), that this rate gives them. */
+  /**
+   * Resolves when `events` have taken the time, since `startedAt` (of `performance.now`), that this rate gives
+   * them.
+   */
   pace(events: number, startedAt: number, rowsPerSecond: number | null, signal: AbortSignal): Promise<void>;
 };
 
-/**
- * @param deps.lag number of messages that ingest has not committed; null when Kafka does not answer
- * @param deps.now milliseconds
- */
+/** @param deps.lag number of messages that ingest has not committed; null when Kafka does not answer */
 export const createThrottle = (deps: {
   readonly lag: (signal: AbortSignal) => Promise<number | null>;
-  readonly now: () => number;
   readonly askEveryMs?: number;
 }): Throttle => {
-  const { lag, now, askEveryMs = ASK_EVERY_MS } = deps;
+  const { lag, askEveryMs = ASK_EVERY_MS } = deps;
   return {
     async untilLagIs(maxLag, signal, onWait) {
       if (maxLag === null) return;
@@ -33,7 +32,7 @@ export const createThrottle = (deps: {
     },
     async pace(events, startedAt, rowsPerSecond, signal) {
       if (rowsPerSecond === null) return;
-      const left = startedAt + (events / rowsPerSecond) * 1_000 - now();
+      const left = startedAt + (events / rowsPerSecond) * 1_000 - performance.now();
       if (left > 0) await sleep(left, undefined, { signal });
     },
   };

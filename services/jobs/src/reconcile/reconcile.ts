@@ -92,7 +92,7 @@ export const createReconcile = (deps: {
 
   /** Resolves when ingest has settled the ranges, so that what they hold must be readable. */
   const settled = async (topic: string, ranges: readonly BusRange[], signal: AbortSignal): Promise<void> => {
-    const deadline = now() + deps.patienceMs;
+    const deadline = performance.now() + deps.patienceMs;
     for (;;) {
       const committed = new Map(
         (await progress.fetch(topic)).map((entry) => [entry.partition, entry.committed ?? 0]),
@@ -100,7 +100,7 @@ export const createReconcile = (deps: {
       if (ranges.every(({ partition, from, to }) => from >= to || (committed.get(partition) ?? 0) >= to)) {
         return;
       }
-      if (now() >= deadline) {
+      if (performance.now() >= deadline) {
         throw new ServiceError(
           "reconcile_behind",
           `ingest has not read all of ${topic} up to this hour yet`,
