@@ -26,12 +26,17 @@ export const envelopeSchema = z.object({
 export type BusHeader = { toString(): string } | null | undefined;
 export type BusHeaders = Readonly<Record<string, BusHeader>>;
 
-export type Envelope = {
+/** What the attributes of an event tell. */
+export type Attributes = {
   readonly type: string;
   readonly clientId: string;
-  /** The record's id among the attributes; null when the producer leaves it out. */
+  /** The record's id; null when the producer leaves it out. */
   readonly subject: string | null;
   readonly exportedAt: Micros;
+};
+
+export type Envelope = {
+  readonly attributes: Attributes;
   readonly data: Record<string, unknown>;
   /** The text of `data`, from which parts are cut unchanged. */
   readonly dataText: () => string;
@@ -53,6 +58,30 @@ export function badTimestamp(text: string, field: string, malformed: RejectionRe
   return rejected(malformed, `${field} is not an ISO 8601 date-time`);
 }
 
+/** Reads the instant among the attributes of an event. */
+function instantOf({ type, clientid, subject, time }: z.infer<typeof envelopeSchema>): Attributes | Rejected {
+  const exportedAt = parseTimestamp(time);
+  if (exportedAt === undefined) return badTimestamp(time, "time", "invalid_time");
+  if (!isAcceptedInstant(exportedAt)) return rejected("date_out_of_range", "time");
+  return { type, clientId: clientid, subject: subject ?? null, exportedAt };
+}
+
+/** The attributes of an event; undefined when they break a rule. */
+export function validAttributes(given: Readonly<Record<string, unknown>>): Attributes | undefined {
+  const checked = envelopeSchema.safeParse(given);
+  if (!checked.success) return undefined;
+  const attributes = instantOf(checked.data);
+  return "kind" in attributes ? undefined : attributes;
+}
+
+/** The attributes in the headers of an event in binary mode; null: it is structured. */
+export function binaryAttributes(headers: BusHeaders): Readonly<Record<string, unknown>> | null {
+  if (headers["ce_specversion"] === undefined) return null;
+  const contentType = headers["content-type"]?.toString() ?? "";
+  if (contentType.startsWith("application/cloudevents")) return null;
+  return Object.fromEntries(BINARY_ATTRIBUTES.map((name) => [name, headers[`ce_${name}`]?.toString()]));
+}
+
 /**
  * Reads a CloudEvent from the value and headers of one bus message: structured mode when the content type is
  * `application/cloudevents+json`, binary mode when a `ce_specversion` header is there (CloudEvents Kafka
@@ -65,26 +94,17 @@ export function readEnvelope(text: string, headers: BusHeaders): Envelope | Reje
   } catch {
     return rejected("invalid_envelope", "the value is not JSON");
   }
-  const contentType = headers["content-type"]?.toString() ?? "";
-  const binary =
-    headers["ce_specversion"] !== undefined && !contentType.startsWith("application/cloudevents");
   if (!isObject(parsed)) return rejected("invalid_envelope", "the value is not a JSON object");
-  let attributes: Record<string, unknown> = parsed;
-  if (binary) {
-    attributes = {};
-    for (const name of BINARY_ATTRIBUTES) attributes[name] = headers[`ce_${name}`]?.toString();
-  }
-  const checked = envelopeSchema.safeParse(attributes);
+  const inHeaders = binaryAttributes(headers);
+  const checked = envelopeSchema.safeParse(inHeaders ?? parsed);
   if (!checked.success) return rejected("invalid_envelope", firstProblem(checked.error));
-  const data = binary ? parsed : parsed["data"];
+  const data = inHeaders === null ? parsed["data"] : parsed;
   if (!isObject(data)) {
     const hint = "data_base64" in parsed ? "data_base64 is not supported, data must be" : "data is not";
     return rejected("invalid_envelope", `${hint} a JSON object`);
   }
-  const { type, clientid, subject, time } = checked.data;
-  const exportedAt = parseTimestamp(time);
-  if (exportedAt === undefined) return badTimestamp(time, "time", "invalid_time");
-  if (!isAcceptedInstant(exportedAt)) return rejected("date_out_of_range", "time");
-  const dataText = binary ? () => text : () => memberTexts(text).get("data") ?? "{}";
-  return { type, clientId: clientid, subject: subject ?? null, exportedAt, data, dataText };
+  const attributes = instantOf(checked.data);
+  if ("kind" in attributes) return attributes;
+  const dataText = inHeaders === null ? () => memberTexts(text).get("data") ?? "{}" : () => text;
+  return { attributes, data, dataText };
 }

@@ -1,26 +1,7 @@
 /**
  * Exact handling of JSON text. Parsing into values and printing them again loses digits of long numbers,
- * forms such as 1.0 or 1e5, and the order of integer-like keys; where a text holds any of these, its parts
- * are cut out of the text instead.
+ * forms such as 1.0 or 1e5, and the order of integer-like keys, so what leaves is cut out of the text.
  */
-
-// Three expressions: a single one that starts with alternatives is slower.
-// A number that would not print as it stands: 16 or more digits, an exponent, a trailing zero, a tiny
-// fraction, -0.
-const UNPRINTABLE_NUMBER =
-  /(?:"\s*:|[[,])\s*(?:-?(?:[\d.]{16}|\d+(?:\.\d+)?[eE]|\d+\.\d*0(?!\d)|0\.000000)|-0(?![.\d]))/;
-const INTEGER_KEY = /"\d+"\s*:/;
-// A key with an escape may hold a digit, and V8 13.6 may confuse it with another key seen in its place.
-const ESCAPED_KEY = /\\.[^"\\]*"\s*:/;
-
-/**
- * false only when every part of the text prints after `JSON.parse` and `JSON.stringify` exactly as `compact`
- * prints it. It may be true needlessly. Assumes a text that is valid JSON, an object or an array, without
- * duplicate keys.
- */
-export function needsExactText(text: string): boolean {
-  return UNPRINTABLE_NUMBER.test(text) || INTEGER_KEY.test(text) || ESCAPED_KEY.test(text);
-}
 
 const QUOTE = 34;
 const BACKSLASH = 92;
@@ -45,18 +26,6 @@ function skipSpace(text: string, start: number): number {
   let at = start;
   while (isSpace(text.charCodeAt(at))) at += 1;
   return at;
-}
-
-/** Whether a text may hold more than `levels` levels: brackets in strings count as well. */
-export function mayBeDeeper(text: string, levels: number): boolean {
-  let left = levels;
-  for (const bracket of "{[") {
-    for (let at = text.indexOf(bracket); at !== -1; at = text.indexOf(bracket, at + 1)) {
-      if (left === 0) return true;
-      left -= 1;
-    }
-  }
-  return false;
 }
 
 /** The number of keys that a text holds, repeated ones included. Assumes valid JSON. */

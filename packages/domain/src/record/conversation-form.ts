@@ -7,18 +7,42 @@ import {
   CONVERSATION_BEFORE_UPLOAD,
   CONVERSATION_FIELDS,
 } from "./record-fields.ts";
-import { type RecordForm, rendererOf } from "./record-form.ts";
+import type { RecordForm } from "./record-form.ts";
 import { RECORD_KINDS } from "./record-kinds.ts";
-import { fieldGroup } from "./render.ts";
+import { type FieldGroup, fieldGroup } from "./render.ts";
 import { type ConversationData, conversationSchema } from "./schemas.ts";
 
-const BEFORE_UPLOAD = fieldGroup(CONVERSATION_BEFORE_UPLOAD);
-const BEFORE_HANDOFFS = fieldGroup(CONVERSATION_BEFORE_HANDOFFS);
-const AFTER_HANDOFFS = fieldGroup(CONVERSATION_AFTER_HANDOFFS);
+const BEFORE_UPLOAD = fieldGroup(CONVERSATION_BEFORE_UPLOAD, conversationSchema);
+const BEFORE_HANDOFFS = fieldGroup(CONVERSATION_BEFORE_HANDOFFS, conversationSchema);
+const AFTER_HANDOFFS = fieldGroup(CONVERSATION_AFTER_HANDOFFS, conversationSchema);
+
+const READS = [
+  "_id",
+  "date_created",
+  "date_updated",
+  "handoffs",
+  "classifications",
+  "csat",
+  "chatter_id",
+  "end_user_id",
+  "language",
+  "platform",
+  "device",
+  "browser",
+  "automated_resolution_classification",
+  "generated_topic_label",
+  "last_agent_id",
+  "is_engaged",
+  "is_escalated",
+  "is_test_user",
+  "agent_handle_time",
+  "bot_handle_time",
+] as const satisfies readonly (keyof ConversationData)[];
+type Read = (typeof READS)[number];
 
 const RESOLUTIONS: ReadonlySet<unknown> = new Set(["Resolved", "Not Resolved", null, undefined]);
 
-function unusualOf(data: ConversationData, ofHandoffs: readonly string[]): readonly string[] {
+function unusualOf(data: Pick<ConversationData, Read>, ofHandoffs: readonly string[]): readonly string[] {
   const unusual: string[] = [];
   if (!RESOLUTIONS.has(data.automated_resolution_classification)) {
     note(unusual, "automated_resolution_classification");
@@ -33,19 +57,21 @@ function unusualOf(data: ConversationData, ofHandoffs: readonly string[]): reado
 }
 
 /** A conversation (specification, section 2.1). */
-export const conversationForm: RecordForm<ConversationData> = {
+export const conversationForm: RecordForm<ConversationData, Read> = {
   schema: conversationSchema,
   fields: CONVERSATION_FIELDS,
+  reads: READS,
   idOf: ({ _id }) => _id,
   created: { name: "date_created", of: (data) => data.date_created },
   updated: { name: "date_updated", of: (data) => data.date_updated },
   finish(data, draft) {
     const handoffs = mergeHandoffs(data.handoffs);
     if (handoffs.kind === "rejected") return handoffs;
-    const render = rendererOf(draft, {
+    const dates = {
       date_created: formatTimestamp(draft.dateCreated),
       date_updated: formatTimestamp(draft.dateUpdated),
-    });
+    };
+    const render = (group: FieldGroup): string => draft.render(group, dates);
     const score = data.csat?.["score"];
     const record = {
       type: RECORD_KINDS.conversation.type,

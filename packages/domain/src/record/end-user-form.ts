@@ -1,11 +1,11 @@
 import { formatTimestamp } from "../event/timestamp.ts";
 import { END_USER_FIELDS } from "./record-fields.ts";
-import { type RecordForm, rendererOf } from "./record-form.ts";
+import type { RecordForm } from "./record-form.ts";
 import { RECORD_KINDS } from "./record-kinds.ts";
 import { fieldGroup } from "./render.ts";
 import { type EndUserData, endUserSchema } from "./schemas.ts";
 
-const RECORD = fieldGroup(END_USER_FIELDS);
+const RECORD = fieldGroup(END_USER_FIELDS, endUserSchema);
 const NOTHING_UNUSUAL: readonly string[] = [];
 
 function externalIdsOf(profile: EndUserData["profile"]): string[] {
@@ -20,14 +20,15 @@ function externalIdsOf(profile: EndUserData["profile"]): string[] {
 export const endUserForm: RecordForm<EndUserData> = {
   schema: endUserSchema,
   fields: END_USER_FIELDS,
+  reads: ["end_user_id", "profile", "created_at", "updated_at"],
   idOf: (data) => data.end_user_id,
   created: { name: "created_at", of: (data) => data.created_at },
   updated: { name: "updated_at", of: (data) => data.updated_at },
   finish(data, draft) {
-    const render = rendererOf(draft, {
+    const dates = {
       created_at: formatTimestamp(draft.dateCreated),
       updated_at: formatTimestamp(draft.dateUpdated),
-    });
+    };
     const record = {
       type: RECORD_KINDS.end_user.type,
       clientId: draft.clientId,
@@ -35,7 +36,7 @@ export const endUserForm: RecordForm<EndUserData> = {
       dateCreated: draft.dateCreated,
       dateUpdated: draft.dateUpdated,
       version: draft.version,
-      record: `{${render(RECORD)}}`,
+      record: `{${draft.render(RECORD, dates)}}`,
       externalIds: externalIdsOf(data.profile),
       email: data.profile?.email ?? "",
     };

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { publicConversation, publicEndUser, publicMessage } from "./public-schemas.ts";
 import { CONVERSATION_FIELDS, END_USER_FIELDS, type Field, MESSAGE_FIELDS } from "./record-fields.ts";
-import { fieldGroup } from "./render.ts";
+import { fieldGroup, fieldTexts } from "./render.ts";
 
 const DATE = "2026-10-01T00:00:00.123456+00:00";
 
@@ -11,7 +11,9 @@ const rendered = (fields: readonly Field[], data: Record<string, unknown>): unkn
   const dates = Object.fromEntries(
     fields.filter(([, kind]) => kind === "date").map(([name]) => [name, DATE]),
   );
-  return JSON.parse(`{${fieldGroup(fields).fromValues(data, dates)}}`);
+  return JSON.parse(
+    `{${fieldGroup(fields, z.object({})).fromText(fieldTexts(JSON.stringify(data)), dates)}}`,
+  );
 };
 
 const RECORDS = [

@@ -1,16 +1,17 @@
+import type { z } from "zod";
 import { compact, itemTexts, memberTexts } from "../event/json-text.ts";
+import type { PlainFields } from "./plain-fields.ts";
 import type { Field, FieldKind } from "./record-fields.ts";
 
-type Data = Readonly<Record<string, unknown>>;
 export type Dates = Readonly<Record<string, string>>;
 type Members = ReadonlyMap<string, string>;
 
 /** Some fields of a record in their order, rendered as `"name":text` joined by commas. */
 export type FieldGroup = {
-  /** From parsed values: fast, and exact where the text prints as it was read. */
-  fromValues(data: Data, dates: Dates): string;
-  /** From the record's own text: keeps all digits, number forms and the order of keys. */
+  /** From the text of each field. Keeps all digits, number forms and the order of keys. */
   fromText(members: Members, dates: Dates): string;
+  /** From the places of the fields in `text`: whole runs of them leave as they stand. */
+  fromPlaces(text: string, places: PlainFields, dates: Dates): string;
 };
 
 /** The texts of a record's fields, for `fromText`. */
@@ -21,65 +22,84 @@ const NO_DATES: Dates = {};
 type Part = {
   readonly name: string;
   readonly label: string;
-  /** What leaves for null or absent, as a value and as text. */
-  readonly empty: unknown;
-  readonly emptyText: string;
+  /** What leaves for null or absent. */
+  readonly empty: string;
   readonly isDate: boolean;
-  readonly value: ((given: unknown) => unknown) | undefined;
   readonly text: (given: string) => string;
 };
 
-const EMPTY: Readonly<Record<FieldKind, unknown>> = {
-  value: null,
-  date: null,
-  list: [],
-  items: [],
-  object: {},
-  members: {},
+const EMPTY: Readonly<Record<FieldKind, string>> = {
+  value: "null",
+  date: "null",
+  list: "[]",
+  items: "[]",
+  object: "{}",
+  members: "{}",
 };
 
 function partOf([name, kind, fields]: Field): Part {
-  const empty = EMPTY[kind];
-  const emptyText = JSON.stringify(empty);
-  const part = { name, label: `"${name}":`, empty, emptyText, isDate: kind === "date" };
-  if (fields === undefined) return { ...part, value: undefined, text: compact };
-  const { ordered, fromText } = nestedGroup(fields);
+  const part = { name, label: `"${name}":`, empty: EMPTY[kind], isDate: kind === "date" };
+  if (fields === undefined) return { ...part, text: compact };
+  const fromText = textsOf(fields.map(partOf));
   const object = (text: string): string => `{${fromText(memberTexts(text), NO_DATES)}}`;
-  if (kind === "members") {
-    return { ...part, value: (given) => ordered(given as Data, NO_DATES), text: object };
-  }
-  return {
-    ...part,
-    value: (given) => (given as readonly Data[]).map((item) => ordered(item, NO_DATES)),
-    text: (given) => `[${itemTexts(given).map(object).join(",")}]`,
-  };
+  if (kind === "members") return { ...part, text: object };
+  return { ...part, text: (given) => `[${itemTexts(given).map(object).join(",")}]` };
 }
 
-function nestedGroup(fields: readonly Field[]) {
+/** Renders a field that is no date. */
+const rendered = ({ empty, text }: Part, given: string | undefined): string =>
+  given === undefined || given === "null" ? empty : text(given);
+
+const textsOf =
+  (parts: readonly Part[]): FieldGroup["fromText"] =>
+  (members, dates) =>
+    parts
+      .map((part) => {
+        const { name, label, isDate } = part;
+        return label + (isDate ? `"${dates[name] ?? ""}"` : rendered(part, members.get(name)));
+      })
+      .join(",");
+
+/** @param fields fields that follow each other in `schema` */
+export function fieldGroup(fields: readonly Field[], schema: z.ZodObject): FieldGroup {
   const parts = fields.map(partOf);
-  // Copying an object that has all names gives one in their order, of one shape, which prints fast.
-  const blank: Data = Object.fromEntries(parts.map(({ name, empty }) => [name, empty]));
+  const first = Object.keys(schema.shape).indexOf(parts[0]?.name ?? "");
   return {
-    ordered(data: Data, dates: Dates): Data {
-      const copy: Record<string, unknown> = { ...blank };
-      for (const { name, isDate, value } of parts) {
-        const given = isDate ? dates[name] : data[name];
-        if (given !== null && given !== undefined) copy[name] = value === undefined ? given : value(given);
+    fromText: textsOf(parts),
+    fromPlaces(text, { keys, starts, ends, loose }, dates) {
+      let out = "";
+      let runStart = -1;
+      let runEnd = -1;
+      let index = first;
+      for (const part of parts) {
+        const { name, label, empty, isDate } = part;
+        const key = keys[index] ?? -1;
+        const start = starts[index] ?? -1;
+        const end = ends[index] ?? -1;
+        const date = isDate ? `"${dates[name] ?? ""}"` : "";
+        const stays =
+          key !== -1 &&
+          start - key === label.length &&
+          (isDate ? text.startsWith(date, start) && end - start === date.length : loose[index] === 0);
+        if (stays && key === runEnd + 1) {
+          runEnd = end;
+        } else {
+          if (runStart !== -1) out += `${text.slice(runStart, runEnd)},`;
+          runStart = -1;
+          runEnd = -1;
+          if (stays) {
+            runStart = key;
+            runEnd = end;
+          } else if (isDate) out += `${label}${date},`;
+          else if (key === -1) out += `${label}${empty},`;
+          else {
+            const value = text.slice(start, end);
+            out += `${label}${loose[index] === 0 ? value : rendered(part, value)},`;
+          }
+        }
+        index += 1;
       }
-      return copy;
-    },
-    fromText(members: Members, dates: Dates): string {
-      const texts = parts.map(({ name, label, emptyText, isDate, text }) => {
-        if (isDate) return `${label}"${dates[name] ?? ""}"`;
-        const given = members.get(name);
-        return label + (given === undefined || given === "null" ? emptyText : text(given));
-      });
-      return texts.join(",");
+      return runStart === -1 ? out.slice(0, -1) : out + text.slice(runStart, runEnd);
     },
   };
-}
-
-export function fieldGroup(fields: readonly Field[]): FieldGroup {
-  const { ordered, fromText } = nestedGroup(fields);
-  return { fromValues: (data, dates) => JSON.stringify(ordered(data, dates)).slice(1, -1), fromText };
 }

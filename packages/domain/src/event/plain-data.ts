@@ -1,0 +1,79 @@
+import { z } from "zod";
+import { type PlainFields, plainFields } from "../record/plain-fields.ts";
+import type { RecordForm } from "../record/record-form.ts";
+import {
+  type Attributes,
+  binaryAttributes,
+  type BusHeaders,
+  envelopeSchema,
+  validAttributes,
+} from "./envelope.ts";
+import type { EventData } from "./event-data.ts";
+import { beginPass, isNullAt, NOT_PLAIN, type Pass, QUOTE, skipBlanks } from "./plain-json.ts";
+
+const NOTHING: readonly string[] = [];
+const ATTRIBUTES = Object.keys(envelopeSchema.shape);
+// Their rules are checked together, by the schema itself.
+const attributeTexts = z.object(
+  Object.fromEntries([...ATTRIBUTES.map((name) => [name, z.string().nullish()]), ["data", z.string()]]),
+);
+
+/** The value of a field; undefined when it is absent. */
+function valueOf({ text, hasEscapes }: Pass, { keys, starts, ends }: PlainFields, index: number): unknown {
+  if (keys[index] === -1) return undefined;
+  const start = starts[index] ?? 0;
+  const end = ends[index] ?? 0;
+  if (text.charCodeAt(start) === QUOTE) {
+    const inner = text.slice(start + 1, end - 1);
+    if (!hasEscapes || !inner.includes("\\")) return inner;
+  }
+  return isNullAt(text, start) ? null : JSON.parse(text.slice(start, end));
+}
+
+/** An event whose data was read in one pass. */
+export type PlainEvent<Data> = EventData<Data> & { readonly attributes: Attributes };
+
+/**
+ * Reads events in one pass over their text, without parsing them. Most events are plain; of the others it
+ * answers undefined, also of those that break a rule. A rendering holds until the next event is read.
+ */
+export function plainDataReader<Data, Read extends keyof Data & string>(form: RecordForm<Data, Read>) {
+  const fields = plainFields(form.schema, { takesUnknown: true });
+  const names = Object.keys(form.schema.shape);
+  const reads = form.reads.map((name) => [name, names.indexOf(name)] as const);
+  const envelope = plainFields(attributeTexts, { takesUnknown: true, readers: { data: fields.read } });
+
+  const structured = (pass: Pass, start: number): Attributes | undefined => {
+    const end = envelope.read(pass, start);
+    if (end === NOT_PLAIN || skipBlanks(pass, end) !== pass.text.length) return undefined;
+    return validAttributes(
+      Object.fromEntries(ATTRIBUTES.map((name, index) => [name, valueOf(pass, envelope, index)])),
+    );
+  };
+  const binary = (pass: Pass, start: number, given: Readonly<Record<string, unknown>>) => {
+    const end = fields.read(pass, start);
+    if (end === NOT_PLAIN || skipBlanks(pass, end) !== pass.text.length) return undefined;
+    return validAttributes(given);
+  };
+
+  return (text: string, headers: BusHeaders): PlainEvent<Pick<Data, Read>> | undefined => {
+    const pass = beginPass(text);
+    if (pass === null) return undefined;
+    const start = skipBlanks(pass, 0);
+    const inHeaders = binaryAttributes(headers);
+    const attributes = inHeaders === null ? structured(pass, start) : binary(pass, start, inHeaders);
+    if (attributes === undefined) return undefined;
+    const data: Record<string, unknown> = {};
+    for (const [name, index] of reads) data[name] = valueOf(pass, fields, index);
+    return {
+      attributes,
+      data: data as Pick<Data, Read>,
+      render: (group, dates) => group.fromPlaces(text, fields, dates),
+      unknownFields:
+        fields.unknown.length === 0
+          ? NOTHING
+          : fields.unknown.map((name) => JSON.parse(`"${name}"`) as string),
+      repaired: NOTHING,
+    };
+  };
+}

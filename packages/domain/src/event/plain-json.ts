@@ -1,0 +1,193 @@
+/**
+ * Finds the ends of JSON values in one pass, without making values of them. "Plain" is JSON as programs print
+ * it. What is not (invalid JSON, control characters, a repeated or escaped key, half a surrogate pair, deep
+ * nesting) ends as `NOT_PLAIN`: its text has to be parsed.
+ */
+
+/** Answer in place of an index. */
+export const NOT_PLAIN = -1;
+
+/** A pass over a text, from its start to its end. */
+export type Pass = {
+  readonly text: string;
+  readonly hasEscapes: boolean;
+  /** Index of the next backslash. */
+  escape: number;
+  /** Set when something was met that leaves in another form: white space, an escape. */
+  loose: boolean;
+};
+
+const SPACE = 32;
+export const QUOTE = 34;
+const PLUS = 43;
+const COMMA = 44;
+const MINUS = 45;
+const DOT = 46;
+const SLASH = 47;
+const ZERO = 48;
+const NINE = 57;
+const COLON = 58;
+const CAPITAL_E = 69;
+const OPEN_LIST = 91;
+const CLOSE_LIST = 93;
+const SMALL_E = 101;
+const SMALL_N = 110;
+const SMALL_T = 116;
+const SMALL_U = 117;
+const OPEN_OBJECT = 123;
+const CLOSE_OBJECT = 125;
+
+const MAX_LEVELS = 32;
+/** With more keys, comparing each with each costs more than parsing. */
+const MOST_KEYS = 64;
+
+const CONTROL = /[^ -\uffff]/;
+/** Characters behind the backslash of an escape that prints as it stands. */
+const SHORT_ESCAPES = new Set(Array.from('"\\bfnrt', (char) => char.charCodeAt(0)));
+const UNIT = /^[\da-fA-F]{4}/;
+const PAIR = /^[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}/;
+const HALF = /^[dD][89a-fA-F]/;
+
+const escapeFrom = (text: string, start: number): number => {
+  const at = text.indexOf("\\", start);
+  return at === -1 ? text.length : at;
+};
+
+/** Begins a pass; null for a text that is not plain. */
+export function beginPass(text: string): Pass | null {
+  if (CONTROL.test(text) || !text.isWellFormed()) return null;
+  const escape = escapeFrom(text, 0);
+  return { text, hasEscapes: escape < text.length, escape, loose: false };
+}
+
+/** The index after white space, of which only blanks are plain. */
+export function skipBlanks(pass: Pass, start: number): number {
+  let at = start;
+  while (pass.text.charCodeAt(at) === SPACE) {
+    pass.loose = true;
+    at += 1;
+  }
+  return at;
+}
+
+/** The index after the escape whose backslash stands at `start`. */
+function afterEscape(pass: Pass, start: number): number {
+  const code = pass.text.charCodeAt(start + 1);
+  if (SHORT_ESCAPES.has(code)) return start + 2;
+  pass.loose = true;
+  if (code === SLASH) return start + 2;
+  if (code !== SMALL_U) return NOT_PLAIN;
+  const digits = pass.text.slice(start + 2, start + 12);
+  if (PAIR.test(digits)) return start + 12;
+  return UNIT.test(digits) && !HALF.test(digits) ? start + 6 : NOT_PLAIN;
+}
+
+/** The index after the string literal that starts at `start`. */
+export function plainString(pass: Pass, start: number): number {
+  const { text } = pass;
+  if (text.charCodeAt(start) !== QUOTE) return NOT_PLAIN;
+  let end = text.indexOf('"', start + 1);
+  while (end > pass.escape) {
+    const at = afterEscape(pass, pass.escape);
+    if (at === NOT_PLAIN) return NOT_PLAIN;
+    pass.escape = escapeFrom(text, at);
+    if (end < at) end = text.indexOf('"', at);
+  }
+  return end === -1 ? NOT_PLAIN : end + 1;
+}
+
+/** The index after a key without escapes. */
+export function plainKey({ text, escape }: Pass, start: number): number {
+  if (text.charCodeAt(start) !== QUOTE) return NOT_PLAIN;
+  const end = text.indexOf('"', start + 1);
+  return end === -1 || end > escape ? NOT_PLAIN : end + 1;
+}
+
+const isDigit = (code: number): boolean => code >= ZERO && code <= NINE;
+
+function afterDigits(text: string, start: number): number {
+  let at = start;
+  while (isDigit(text.charCodeAt(at))) at += 1;
+  return at === start ? NOT_PLAIN : at;
+}
+
+/** The index after the number that starts at `start`. */
+export function plainNumber({ text }: Pass, start: number): number {
+  let at = text.charCodeAt(start) === MINUS ? start + 1 : start;
+  at = text.charCodeAt(at) === ZERO ? at + 1 : afterDigits(text, at);
+  if (at !== NOT_PLAIN && text.charCodeAt(at) === DOT) at = afterDigits(text, at + 1);
+  if (at === NOT_PLAIN) return NOT_PLAIN;
+  const code = text.charCodeAt(at);
+  if (code !== CAPITAL_E && code !== SMALL_E) return at;
+  const sign = text.charCodeAt(at + 1);
+  return afterDigits(text, sign === PLUS || sign === MINUS ? at + 2 : at + 1);
+}
+
+const afterWord = ({ text }: Pass, start: number, word: string): number =>
+  text.startsWith(word, start) ? start + word.length : NOT_PLAIN;
+
+/** The index after `true` or `false`. */
+export const plainFlag = (pass: Pass, start: number): number =>
+  afterWord(pass, start, pass.text.charCodeAt(start) === SMALL_T ? "true" : "false");
+
+export const isNullAt = (text: string, start: number): boolean => text.charCodeAt(start) === SMALL_N;
+/** The index after `null`. */
+export const plainNull = (pass: Pass, start: number): number => afterWord(pass, start, "null");
+
+/** The index after the colon behind the key that ends at `keyEnd`, and after blanks. */
+export function plainColon(pass: Pass, keyEnd: number): number {
+  const at = skipBlanks(pass, keyEnd);
+  return pass.text.charCodeAt(at) === COLON ? skipBlanks(pass, at + 1) : NOT_PLAIN;
+}
+
+/** Reads a list or an object: the index after it. `item` finds the end of each item or member. */
+function plainItems(pass: Pass, start: number, close: number, item: (start: number) => number): number {
+  const { text } = pass;
+  let at = skipBlanks(pass, start + 1);
+  if (text.charCodeAt(at) === close) return at + 1;
+  for (;;) {
+    at = item(at);
+    if (at === NOT_PLAIN) return NOT_PLAIN;
+    at = skipBlanks(pass, at);
+    const code = text.charCodeAt(at);
+    if (code === close) return at + 1;
+    if (code !== COMMA) return NOT_PLAIN;
+    at = skipBlanks(pass, at + 1);
+  }
+}
+
+/** The index after the object that starts at `start`. `member` finds the end of each member from its key. */
+export const plainMembers = (pass: Pass, start: number, member: (key: number) => number): number =>
+  pass.text.charCodeAt(start) === OPEN_OBJECT ? plainItems(pass, start, CLOSE_OBJECT, member) : NOT_PLAIN;
+
+/** The index after the list that starts at `start`. `item` finds the end of each item. */
+export const plainList = (pass: Pass, start: number, item: (start: number) => number): number =>
+  pass.text.charCodeAt(start) === OPEN_LIST ? plainItems(pass, start, CLOSE_LIST, item) : NOT_PLAIN;
+
+/** The index after the object of any members that starts at `start`. */
+export function plainObject(pass: Pass, start: number, levels = MAX_LEVELS): number {
+  if (levels === 0) return NOT_PLAIN;
+  const keys: string[] = [];
+  return plainMembers(pass, start, (at) => {
+    const keyEnd = plainKey(pass, at);
+    if (keyEnd === NOT_PLAIN || keys.length === MOST_KEYS) return NOT_PLAIN;
+    const key = pass.text.slice(at, keyEnd);
+    if (keys.includes(key)) return NOT_PLAIN;
+    keys.push(key);
+    const value = plainColon(pass, keyEnd);
+    return value === NOT_PLAIN ? NOT_PLAIN : plainValue(pass, value, levels - 1);
+  });
+}
+
+/** The index after any value that starts at `start`. */
+export function plainValue(pass: Pass, start: number, levels = MAX_LEVELS): number {
+  const code = pass.text.charCodeAt(start);
+  if (code === QUOTE) return plainString(pass, start);
+  if (code === OPEN_OBJECT) return plainObject(pass, start, levels);
+  if (code === OPEN_LIST) {
+    if (levels === 0) return NOT_PLAIN;
+    return plainList(pass, start, (at) => plainValue(pass, at, levels - 1));
+  }
+  if (code === SMALL_N) return plainNull(pass, start);
+  return code === MINUS || isDigit(code) ? plainNumber(pass, start) : plainFlag(pass, start);
+}

@@ -1,0 +1,150 @@
+import { z } from "zod";
+import {
+  isNullAt,
+  NOT_PLAIN,
+  type Pass,
+  plainColon,
+  plainFlag,
+  plainKey,
+  plainList,
+  plainMembers,
+  plainNull,
+  plainNumber,
+  plainObject,
+  plainString,
+  plainValue,
+  skipBlanks,
+} from "../event/plain-json.ts";
+import { FIELD_FORMS } from "./schemas.ts";
+
+/** As many as are counted of one record. */
+const MOST_UNKNOWN = 20;
+
+/** Reads a value of one field: the index after it, or `NOT_PLAIN`. */
+export type Reader = (pass: Pass, start: number) => number;
+
+const checked = (schema: z.ZodType, read: Reader): Reader =>
+  (schema.def.checks ?? []).length > 0 || schema instanceof z.ZodNumber
+    ? (pass, start) => {
+        const end = read(pass, start);
+        if (end === NOT_PLAIN) return NOT_PLAIN;
+        return schema.safeParse(JSON.parse(pass.text.slice(start, end))).success ? end : NOT_PLAIN;
+      }
+    : read;
+
+const orNull =
+  (read: Reader, leavesAsNull: boolean): Reader =>
+  (pass, start) => {
+    if (!isNullAt(pass.text, start)) return read(pass, start);
+    if (!leavesAsNull) pass.loose = true;
+    return plainNull(pass, start);
+  };
+
+const leavesAsNull = (schema: unknown): boolean =>
+  !(schema instanceof z.ZodArray || schema instanceof z.ZodObject) &&
+  FIELD_FORMS.get(schema as z.ZodType)?.form !== "object";
+
+/** @throws TypeError for a kind of schema that it does not know */
+const readerOf = (given: unknown): Reader => {
+  if (given instanceof z.ZodOptional) return readerOf(given.unwrap());
+  if (given instanceof z.ZodNullable) return orNull(readerOf(given.unwrap()), leavesAsNull(given.unwrap()));
+  if (given instanceof z.ZodString) return checked(given, plainString);
+  if (given instanceof z.ZodNumber) return checked(given, plainNumber);
+  if (given instanceof z.ZodBoolean) return plainFlag;
+  if (given instanceof z.ZodCustom) return (pass, start) => plainObject(pass, start);
+  if (given instanceof z.ZodArray) {
+    const item = readerOf(given.element);
+    return (pass, start) => plainList(pass, start, (at) => item(pass, at));
+  }
+  if (given instanceof z.ZodObject) return plainFields(given).read;
+  throw new TypeError("a schema of an unknown kind");
+};
+
+/**
+ * What the last object held, by the index of each field in the schema. It holds until the next one is read.
+ */
+export type PlainFields = {
+  /** Reads an object of the schema. */
+  readonly read: Reader;
+  /** Index of the key's quote; -1: the field is absent. */
+  readonly keys: Int32Array;
+  readonly starts: Int32Array;
+  readonly ends: Int32Array;
+  /** 1: the value leaves in another form than it came. */
+  readonly loose: Uint8Array;
+  /** Names of fields that the schema does not know, at most 20. */
+  readonly unknown: readonly string[];
+};
+
+/**
+ * @param options.takesUnknown whether an object with unknown fields is plain
+ * @param options.readers read the fields of these names in place of the schema
+ * @throws TypeError for a schema of an unknown kind
+ */
+export function plainFields(
+  schema: z.ZodObject,
+  options: { readonly takesUnknown?: boolean; readonly readers?: Readonly<Record<string, Reader>> } = {},
+): PlainFields {
+  const { takesUnknown = false, readers: given = {} } = options;
+  const shape = Object.entries(schema.shape);
+  const labels = shape.map(([name]) => `"${name}":`);
+  const indexes = new Map(shape.map(([name], index) => [name, index]));
+  const readers = shape.map(([name, field]) => given[name] ?? readerOf(field));
+  const required = shape.flatMap(([, field], index) => (field instanceof z.ZodOptional ? [] : [index]));
+  const keys = new Int32Array(shape.length);
+  const starts = new Int32Array(shape.length);
+  const ends = new Int32Array(shape.length);
+  const loose = new Uint8Array(shape.length);
+  const unknown: string[] = [];
+  // The index of the field at each place of the last object: the next one is probably alike.
+  const order = shape.map((_, index) => index);
+
+  /** Reads the value of a field: the index after it. */
+  const readField = (pass: Pass, index: number, key: number, value: number): number => {
+    const wasLoose = pass.loose;
+    pass.loose = false;
+    const end = readers[index]?.(pass, value) ?? NOT_PLAIN;
+    keys[index] = key;
+    starts[index] = value;
+    ends[index] = end;
+    loose[index] = pass.loose ? 1 : 0;
+    pass.loose ||= wasLoose;
+    return end;
+  };
+
+  /** Reads a field that is not the expected one: the index after its value. */
+  const readOther = (pass: Pass, place: number, key: number): number => {
+    const keyEnd = plainKey(pass, key);
+    const value = keyEnd === NOT_PLAIN ? NOT_PLAIN : plainColon(pass, keyEnd);
+    if (value === NOT_PLAIN) return NOT_PLAIN;
+    const name = pass.text.slice(key + 1, keyEnd - 1);
+    const index = indexes.get(name);
+    if (index !== undefined) {
+      order[place] = index;
+      return readField(pass, index, key, value);
+    }
+    if (!takesUnknown || unknown.length === MOST_UNKNOWN || unknown.includes(name)) return NOT_PLAIN;
+    unknown.push(name);
+    return plainValue(pass, value);
+  };
+
+  const read: Reader = (pass, start) => {
+    const { text } = pass;
+    keys.fill(-1);
+    unknown.length = 0;
+    let place = 0;
+    const end = plainMembers(pass, start, (key) => {
+      const index = order[place] ?? 0;
+      const label = labels[index] ?? "";
+      const after = text.startsWith(label, key)
+        ? readField(pass, index, key, skipBlanks(pass, key + label.length))
+        : readOther(pass, place, key);
+      if (order[place] !== place) pass.loose = true;
+      place += 1;
+      return after;
+    });
+    if (place !== shape.length) pass.loose = true;
+    return required.every((index) => keys[index] !== -1) ? end : NOT_PLAIN;
+  };
+  return { read, keys, starts, ends, loose, unknown };
+}
