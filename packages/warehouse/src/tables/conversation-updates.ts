@@ -10,6 +10,8 @@ export const UPDATE_COLUMNS: readonly string[] = [
   "version",
   "date_created",
   "uploaded_at",
+  "chatter_id",
+  "end_user_id",
   "head",
   "tail",
 ];
@@ -28,6 +30,8 @@ export const encodeUpdate = (
   writeVersion(row, record.version);
   row.uint64(record.dateCreated);
   table.uploadedAt();
+  row.string(record.columns.chatterId);
+  row.string(record.columns.endUserId);
   const at = row.copyFrom(conversations.row, textStart, conversations.row.length);
   table.stampAt(at + stampStart - textStart);
   table.endRow();

@@ -24,15 +24,8 @@ const landed = (
 const CONVERSATIONS = `SELECT client_id, conversation_id AS id, date_created,
   arrayJoin([concat('chatter_id:', chatter_id), concat('end_user_id:', end_user_id)]) AS subject
   FROM conversations WHERE ${CLIENTS}`;
-/**
- * The update index keeps versions that `conversations` may have merged away. Its head and tail, joined by the
- * handoffs, are one JSON text.
- */
-const UPDATES = `SELECT client_id, conversation_id AS id, date_created,
-  arrayJoin([concat('chatter_id:', named.1), concat('end_user_id:', named.2)]) AS subject
-  FROM (SELECT client_id, conversation_id, date_created,
-    JSONExtract(concat(head, '[]', tail), 'Tuple(chatter_id String, end_user_id String)') AS named
-    FROM conversation_updates WHERE ${CLIENTS})`;
+/** The update index keeps versions that `conversations` may have merged away. */
+const UPDATES = CONVERSATIONS.replace("FROM conversations", "FROM conversation_updates");
 const MESSAGES = `SELECT client_id, message_id AS id, date_created,
   arrayJoin(arrayMap(one -> concat('chatter_id:', one), arrayDistinct([chatter_id, sender, recipient]))) AS subject
   FROM messages WHERE ${CLIENTS}`;
