@@ -5,7 +5,7 @@ import {
   createWriter,
   PAGED_LISTS,
   type PageQuery,
-  severalDatesOfPage,
+  factsOfPage,
   type TableInsert,
 } from "@conversation-export/warehouse";
 import { createSample } from "../sample/index.ts";
@@ -169,12 +169,7 @@ const measureDates = async (
       const query = queryOf(clientId, call % PLACES, pageSize);
       const share = (WINDOW_MICROS * 1.1 * pageSize) / names;
       const bound = Math.ceil(query.since + share);
-      const { sql, ...options } = severalDatesOfPage(
-        PAGED_LISTS.conversationsByCreation,
-        query,
-        bound,
-        false,
-      );
+      const { sql, ...options } = factsOfPage(PAGED_LISTS.conversationsByCreation, query, bound, false);
       await runSql(readerUrl, sql, options);
     };
   let filled = 1;

@@ -2,6 +2,7 @@ import { startSystem } from "../system/system.ts";
 import { figureLine, measureCapacity } from "./capacity.ts";
 import { benchBackfill } from "./backfill.ts";
 import { benchCompaction } from "./compaction.ts";
+import { benchErasure } from "./erasure.ts";
 import { benchFeed } from "./feed.ts";
 import { benchHttp } from "./http.ts";
 import { benchIdentity } from "./identity.ts";
@@ -11,7 +12,7 @@ import { benchPages } from "./pages.ts";
 import { reportLine, type Result } from "./report.ts";
 
 /**
- * Runs all parts, or one: BENCH=ingest, landing, pages, feed, http, compaction, identity, backfill or capacity.
+ * Runs all parts, or one: BENCH=ingest, landing, pages, feed, http, compaction, identity, backfill, erasure or capacity.
  * CONVERSATIONS and EVENTS set the sizes.
  */
 const only = process.env["BENCH"] ?? "";
@@ -53,6 +54,13 @@ await inSystem("identity", async (system) => {
   return compared;
 });
 if (only === "backfill") results.push(...(await benchBackfill(events, log)));
+if (only === "erasure") {
+  await inSystem("erasure", async (system) => {
+    for (const figure of await benchErasure(system, Math.min(conversations, 700_000), log))
+      console.log(figureLine(figure));
+    return [];
+  });
+}
 if (only === "capacity") {
   await inSystem("capacity", async (system) => {
     for (const figure of await measureCapacity(system, events, log)) console.log(figureLine(figure));
