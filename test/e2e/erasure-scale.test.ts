@@ -51,11 +51,14 @@ const sql = (statement: string) => runSql(system.stack.clickhouse.url("migrator"
 const DAY = 86_400_000;
 const FIRST_DAY = Date.UTC(2026, 9, 4);
 
+const createdOf = (index: number): string =>
+  new Date(FIRST_DAY + ((index * 7919 * 60_000) % (7 * DAY))).toISOString();
+
 /**
  * One person in all lists, known by the email or id of an end user or by the id of a chatter.
  */
 const personNamed = (name: string, index: number): BusEvent[] => {
-  const created = new Date(FIRST_DAY + ((index * 7919 * 60_000) % (7 * DAY))).toISOString();
+  const created = createdOf(index);
   const event = (kind: BusEvent["kind"], id: string, minutes: number, data: Record<string, unknown>) => {
     const own =
       kind === "end_user" ? { end_user_id: id, created_at: created } : { _id: id, date_created: created };
@@ -220,6 +223,17 @@ const completed = (location: string): Promise<void> =>
     return status === "completed";
   });
 
+/** Whether a list shows the person's records. */
+const isSeen = async (index: number): Promise<boolean> => {
+  const created = createdOf(index);
+  const end = new Date(Date.parse(created) + 1_000).toISOString();
+  for (const list of ["conversations", "messages"]) {
+    const page = await ask(`${EXPORT}/${list}?created_since=${created}&created_to=${end}`);
+    if ((await page.text()).includes(TRACE)) return true;
+  }
+  return false;
+};
+
 const backfillFromLanding = async () => {
   const { id } = await client.add(backfillJob, {
     clientId: null,
@@ -264,6 +278,14 @@ it(
 
     await system.service("jobs", ENV);
     const requests = await Promise.all(names.map((name, index) => erase(requestOf(name, index))));
+    say("the requests are accepted");
+    const acceptedAt = performance.now();
+    await until("nobody is seen", DEADLINE, async () => {
+      for (const index of names.keys()) if (await isSeen(index)) return false;
+      return true;
+    });
+    say(`nobody is seen ${((performance.now() - acceptedAt) / 1000).toFixed(1)} s later`);
+    expect(await readOthers()).toEqual({ ...before, traces: 0 });
     for (const request of requests) await completed(request);
     say("the requests are completed");
     expect(await readOthers()).toEqual({ ...before, traces: 0 });

@@ -137,6 +137,7 @@ const readLeftovers = async (url: string): Promise<string[]> => {
     url,
     `SELECT 'undone mutations', count() FROM system.mutations WHERE database = currentDatabase() AND NOT is_done
       UNION ALL SELECT 'keys of erasures', count() FROM job_keys WHERE startsWith(kind, 'erase ')
+      UNION ALL SELECT 'hidden records', count() FROM hidden_records
       UNION ALL SELECT 'rows of backfills', count() FROM backfill_rows
       UNION ALL SELECT 'keys of compactions', count() FROM job_keys WHERE startsWith(run_id, 'compact-')
       ORDER BY ALL FORMAT TSV`,

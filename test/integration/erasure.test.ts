@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { text } from "node:stream/consumers";
 import { type DataSubject, emailForm, type ExportRecord } from "@conversation-export/domain";
 import {
   createApproval,
@@ -6,6 +8,7 @@ import {
   type ErasureDeps,
 } from "@conversation-export/jobs";
 import {
+  createExclusive,
   createRedis,
   createWriterLeases,
   type ErasureData,
@@ -24,6 +27,7 @@ import {
   createBatch,
   createDeletion,
   createErasureStore,
+  createReader,
   createRequestCompletion,
   createRequestStore,
   createSuppressionStore,
@@ -49,6 +53,7 @@ import { conversation, DAY, DAY_0, endUser, message } from "../warehouse/records
 import { startTestStack, type TestStack } from "../system/test-stack.ts";
 import { createSessions } from "../system/warehouse-sessions.ts";
 import { uploadNow } from "../warehouse/upload-now.ts";
+import { readPage, splitRecords } from "../warehouse/walk.ts";
 
 const SECRET = "a secret of the tests of erasure";
 const LEASE_MS = 900;
@@ -64,6 +69,8 @@ const TABLES = [
   "record_dates",
   "landing",
 ];
+/** Behind all instants of storing, µs. */
+const LATER = Date.UTC(2100) * 1000;
 const log = createLogger({ service: "test", level: "silent" });
 
 let stack: TestStack;
@@ -139,8 +146,9 @@ const erasureDeps = (leaseMs = 1, rule = { percent: 1, records: 1_000 }): Erasur
   suppressions,
   writers: createWritersConfirmed({ leases, store, now: Date.now, log }),
   hash: createSubjectHash(SECRET),
+  // Two runs at a time, as when Redis has lost the lock.
+  exclusive: { run: (_, signal, work) => work(signal), unlessTaken: (_, signal, work) => work(signal) },
   leaseMs,
-  now: Date.now,
 });
 
 const run = (
@@ -474,6 +482,94 @@ it("lets a request wait that would reach more than its share, and does the other
   });
   expect(await sql(`SELECT count() FROM data_subject_requests WHERE identifiers LIKE '%eve%'`)).toBe("0\n");
   await intake.setStatus(client, again, "refused");
+});
+
+/** The ids of one client that readers are given. */
+const readableOf = async (client: string) => {
+  const session = sessions.open(stack.clickhouse.url("reader"), topology);
+  const reader = createReader({ session, lookups: session });
+  const window = { clientId: client, since: 0, to: Date.now() * 1000, pageSize: 1_000, wholeTies: false };
+  const told = async (kind: "conversation" | "message" | "end_user", after = 0) => {
+    const from = { date: after, id: "" };
+    const page = await reader.changes({
+      clientId: client,
+      kind,
+      after: from,
+      settled: LATER,
+      pageSize: 1_000,
+    });
+    return splitRecords(await text(page.records));
+  };
+  return {
+    ids: [
+      ...(await readPage(await reader.conversationsByCreation(window))),
+      ...(await readPage(await reader.messagesByCreation(window))),
+      ...splitRecords(await text((await reader.endUsers({ clientId: client, limit: 1_000 })).records)),
+    ].map((record) => /"(?:_id|end_user_id)":"([^"]*)"/.exec(record)?.[1] ?? ""),
+    live: [...(await told("conversation")), ...(await told("message")), ...(await told("end_user"))].filter(
+      (record) => !record.includes('"deleted":true'),
+    ),
+    deleted: [
+      ...(await told("conversation")),
+      ...(await told("message")),
+      ...(await told("end_user")),
+    ].filter((record) => record.includes('"deleted":true')),
+  };
+};
+
+it("hides a person while another run deletes, and tells readers of changes when the rows are gone", async () => {
+  const client = "hidden";
+  const { records, subject } = person(client, "nora");
+  await write([...records, ...neighbour(client)], [...TABLES, "changes"]);
+  const all = await readableOf(client);
+  const kept = ["kept-conversation", "kept-message", "kept-user"];
+  expect(all.ids).toHaveLength(kept.length + 6);
+  const id = await request(client, subject);
+  const large = await request(client, { identifiers: [{ type: "chatter_id", value: "kept-chatter" }] });
+  // The one for the kept person waits for an operator.
+  const deps = erasureDeps(1, { percent: 0, records: 0 });
+  const approval = {
+    screening: (signal: AbortSignal) => {
+      const screening = deps.approval.screening(signal);
+      let isHeld = false;
+      return {
+        isLeftOut: screening.isLeftOut,
+        hold: async () => {
+          const held = isHeld ? 0 : 1;
+          if (!isHeld) await completion.hold(client, large);
+          isHeld = true;
+          return { held, leftOut: 0 };
+        },
+      };
+    },
+  };
+  const exclusive = createExclusive({ redis, lockMs: 10_000 });
+  const over = new AbortController();
+  const deletes = exclusive.run("erasure deletes", over.signal, (signal) => once(signal, "abort"));
+  await until("another run deletes", 5_000, async () => {
+    const isFree = await exclusive.unlessTaken("erasure deletes", over.signal, () => Promise.resolve(true));
+    return isFree === undefined;
+  });
+  const waiting = { ...deps, approval, exclusive };
+  expect(await run(waiting)).toMatchObject({ hidden: 1, held: 1, requests: 0, rounds: 0 });
+  const hidden = await readableOf(client);
+  expect(hidden.ids.toSorted()).toEqual(kept);
+  expect(hidden.live).toHaveLength(kept.length);
+  expect(hidden.deleted).toEqual([]);
+  expect((await rowsOf(client))["messages"]?.join()).toContain("nora");
+  expect(await intake.find(client, id)).toMatchObject({ status: "running", hiddenAt: expect.any(Number) });
+  expect(await intake.find(client, large)).toMatchObject({ status: "awaiting_approval", hiddenAt: null });
+
+  over.abort();
+  await deletes;
+  expect(await run({ ...waiting, approval: deps.approval })).toMatchObject({ hidden: 0, requests: 1 });
+  const erased = await readableOf(client);
+  expect(erased.ids.toSorted()).toEqual(kept);
+  expect(erased.live).toEqual(hidden.live);
+  expect(erased.deleted).toHaveLength(6);
+  expect(await sql("SELECT count() FROM hidden_records")).toBe("0\n");
+  expect(await intake.find(client, id)).toMatchObject({ status: "completed", hiddenAt: expect.any(Number) });
+  await intake.setStatus(client, large, "refused");
 });
 
 it("does not carry out what another run or an operator has decided about meanwhile", async () => {

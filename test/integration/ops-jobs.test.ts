@@ -92,7 +92,14 @@ const startWorkers = async (): Promise<void> => {
         run: ({ data }) => {
           erased.push(data);
           const found = { conversations: 1, messages: 2, endUsers: 0 };
-          return Promise.resolve({ requests: 1, held: 0, found, deleted: { messages: 2 }, rounds: 1 });
+          return Promise.resolve({
+            hidden: 1,
+            requests: 1,
+            held: 0,
+            found,
+            deleted: { messages: 2 },
+            rounds: 1,
+          });
         },
       }),
     ],

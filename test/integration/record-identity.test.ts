@@ -139,7 +139,7 @@ const readerWith = (between: () => Promise<void>): Reader => {
   const session = warehouse.session("reader");
   const stream: Session["stream"] = async (name, query, options) => {
     const answer = await session.stream(name, query, options);
-    if (name !== "pages.several_dates") return answer;
+    if (name !== "pages.facts") return answer;
     // The question is answered once its answer has been read.
     const chunks: Buffer[] = [];
     for await (const chunk of answer) chunks.push(chunk as Buffer);

@@ -230,7 +230,7 @@ describe("many large open requests", () => {
     const open = await requests.open(Date.now());
     const seen = { open: open.count, requests: 0, subjects: 0, atOnce: 0, heapAtFirstMB: seenAtFirst };
     let subjects = [];
-    await requests.due(async (some) => {
+    await requests.due("new", async (some) => {
       seen.requests += some.length;
       seen.atOnce = Math.max(seen.atOnce, some.length);
       subjects.push(...some.flatMap(subjectsOfRequest));

@@ -55,7 +55,7 @@ export {
   PAGED_LISTS,
   type PageStatement,
   pageStatement,
-  severalDatesOfPage,
+  factsOfPage,
 } from "./pages/page-statements.ts";
 export { noteDeleted, type RunUpload, type Upload } from "./changes/deletion-entries.ts";
 export {

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { JobType } from "./job.ts";
 
 const erasureData = z.strictObject({
-  /** Both null: a run of the schedule. Every run erases for all unfinished requests. */
+  /** Both null: a run of the schedule. Every run works for all unfinished requests. */
   clientId: z.string().min(1).nullable(),
   requestId: z.string().min(1).nullable(),
   /** Looks for data that was erased since this instant and erases it again. A dry run only counts. */
@@ -12,14 +12,13 @@ const erasureData = z.strictObject({
 export type ErasureData = z.infer<typeof erasureData>;
 
 const erasureResult = z.object({
-  /**
-   * Requests finished by this run: all that were unfinished when it began, but for those that wait for an
-   * operator.
-   */
+  /** Requests of which this run has hidden everything from readers. */
+  hidden: z.int().default(0),
+  /** Requests finished by this run: all that were hidden when it began to delete. */
   requests: z.int(),
   /** Requests of which this run found that they have to wait for an operator. */
   held: z.int().default(0),
-  /** Keys of records found by the run, by kind. */
+  /** Records found by the run, by kind: those deleted, or only hidden while another run deletes. */
   found: z.object({ conversations: z.int(), messages: z.int(), endUsers: z.int() }),
   /** Rows that were deleted, or would be in a dry run, by table. */
   deleted: z.record(z.string(), z.int()),
@@ -39,7 +38,7 @@ export type ErasureResult = z.infer<typeof erasureResult>;
  */
 export const erasureJobId = (requestId: string): string => `request-${encodeURIComponent(requestId)}`;
 
-/** Erases the persons of all unfinished requests as one batch. */
+/** Hides the persons of all new requests from readers, and erases those of all hidden ones as one batch. */
 export const erasureJob: JobType<ErasureData, ErasureResult> = {
   name: "erasure",
   data: erasureData,

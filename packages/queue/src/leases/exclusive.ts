@@ -22,6 +22,12 @@ export type Exclusive = {
    * @throws what `work` throws; the reason of `signal` when that aborts before
    */
   run<T>(name: string, signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T>;
+  /** As `run`, but does not wait. undefined: another has the lock, or Redis does not answer. */
+  unlessTaken<T>(
+    name: string,
+    signal: AbortSignal,
+    work: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T | undefined>;
 };
 
 /** @param deps.lockMs the same for all processes */
@@ -29,12 +35,18 @@ export const createExclusive = (deps: { readonly redis: Redis; readonly lockMs: 
   const { lockMs } = deps;
   const lockOf = createRedisLocks(clientOf(deps.redis));
 
-  /** Resolves with the lock taken, to the instant (of our clock) until which it may be used. */
+  /** The instant (of our clock) until which the lock may be used; undefined: it is not ours. */
+  const takenNow = async (lock: RedisLock): Promise<number | undefined> => {
+    const askedAt = performance.now();
+    return (await answerOf(lock.take())) ? askedAt + lockMs * USABLE_SHARE : undefined;
+  };
+
+  /** Waits for the lock. */
   const taken = async (lock: RedisLock, signal: AbortSignal): Promise<number> => {
     for (;;) {
       signal.throwIfAborted();
-      const askedAt = performance.now();
-      if (await answerOf(lock.take())) return askedAt + lockMs * USABLE_SHARE;
+      const until = await takenNow(lock);
+      if (until !== undefined) return until;
       // Random pauses keep processes from asking in step, so that late comers get their turn.
       await sleep(ASK_EVERY_MS * (0.5 + Math.random()), undefined, { signal });
     }
@@ -57,29 +69,40 @@ export const createExclusive = (deps: { readonly redis: Redis; readonly lockMs: 
     }
   };
 
-  return {
-    async run(name, signal, work) {
-      const lock = lockOf(`${KEY_PREFIX}:${name}`, lockMs);
-      const lost = new AbortController();
-      const done = new AbortController();
+  /** Runs `work` once `take` has the lock; undefined: it was not taken. */
+  const under = async <T>(
+    name: string,
+    signal: AbortSignal,
+    take: (lock: RedisLock) => Promise<number | undefined>,
+    work: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T | undefined> => {
+    const lock = lockOf(`${KEY_PREFIX}:${name}`, lockMs);
+    const lost = new AbortController();
+    const done = new AbortController();
+    try {
+      const until = await take(lock);
+      if (until === undefined) return undefined;
+      const kept = keep(lock, until, done.signal, () =>
+        lost.abort(new ServiceError("lock_lost", `the lock "${name}" was lost`, { retryable: true })),
+      ).catch((error: unknown) => {
+        if (!done.signal.aborted) lost.abort(error);
+      });
       try {
-        const until = await taken(lock, signal);
-        const kept = keep(lock, until, done.signal, () =>
-          lost.abort(new ServiceError("lock_lost", `the lock "${name}" was lost`, { retryable: true })),
-        ).catch((error: unknown) => {
-          if (!done.signal.aborted) lost.abort(error);
-        });
-        try {
-          return await work(AbortSignal.any([signal, lost.signal]));
-        } finally {
-          done.abort();
-          await kept;
-        }
+        return await work(AbortSignal.any([signal, lost.signal]));
       } finally {
-        // Without an answer the lock runs out by itself.
-        await answerOf(lock.release());
+        done.abort();
+        await kept;
       }
-    },
+    } finally {
+      // Without an answer the lock runs out by itself.
+      await answerOf(lock.release());
+    }
+  };
+
+  return {
+    run: async <T>(name: string, signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>) =>
+      (await under(name, signal, (lock) => taken(lock, signal), work)) as T,
+    unlessTaken: (name, signal, work) => under(name, signal, takenNow, work),
   };
 };
 

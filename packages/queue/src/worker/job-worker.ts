@@ -49,6 +49,7 @@ export const createJobWorker = (
     readonly work: JobWork;
     /** Codes of failures after which its schedule goes on. */
     readonly findings: readonly string[];
+    readonly concurrency: number;
   },
 ): Worker<StoredData, unknown> => {
   const { name, parts, active, holds, metrics, lockMs, patient } = deps;
@@ -159,7 +160,7 @@ export const createJobWorker = (
     prefix: KEY_PREFIX,
     skipVersionCheck: true,
     autorun: false,
-    concurrency: 1,
+    concurrency: deps.concurrency,
     lockDuration: lockMs,
     stalledInterval: lockMs / 2,
     maxStalledCount: MAX_STALLS,

@@ -97,8 +97,8 @@ export const createJobWorkers = (
       holds,
       findings: options.findings ?? [],
     };
-    workers.push(createJobWorker({ ...common, parts: false }));
-    if (work.kind === "split") workers.push(createJobWorker({ ...common, parts: true }));
+    workers.push(createJobWorker({ ...common, parts: false, concurrency: options.concurrency ?? 1 }));
+    if (work.kind === "split") workers.push(createJobWorker({ ...common, parts: true, concurrency: 1 }));
   };
 
   const fail = (error: unknown): void => {

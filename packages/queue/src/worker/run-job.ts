@@ -9,6 +9,8 @@ export type RunOptions = {
    * schedule is held.
    */
   readonly findings?: readonly string[];
+  /** Jobs at a time in one process; default: 1. */
+  readonly concurrency?: number;
 };
 
 type Context<Data = unknown> = JobContext<Data, unknown>;

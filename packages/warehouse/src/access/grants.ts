@@ -29,7 +29,7 @@ const RIGHTS: Readonly<Record<ServiceUser, Rights>> = {
     },
   },
   reader: {
-    tables: { SELECT: [...RECORDS, ...OF_RECORDS] },
+    tables: { SELECT: [...RECORDS, ...OF_RECORDS, "hidden_records"] },
   },
   lookup: { tables: { SELECT: ["clients", "api_keys", "campaigns", "watermarks"] } },
   intake: { tables: { "SELECT, INSERT": ["data_subject_requests"] } },
@@ -42,6 +42,7 @@ const RIGHTS: Readonly<Record<ServiceUser, Rights>> = {
         "data_subject_requests",
         "suppressions",
         "job_keys",
+        "hidden_records",
         "backfill_rows",
         "compaction_keys",
         "compaction_checks",

@@ -16,6 +16,8 @@ export type DataSubjectRequest = {
   readonly deleted: Readonly<Record<string, number>> | null;
   readonly receivedAt: number;
   readonly updatedAt: number;
+  /** Since when readers do not see what the request is about; null: they do, or it is not known. */
+  readonly hiddenAt: number | null;
 };
 
 export type StoredRequest = {
@@ -28,12 +30,14 @@ export type StoredRequest = {
   receipt: string;
   received_ms: string | number;
   updated_ms: string | number;
+  hidden_ms: string | number;
 };
 
 /** SQL condition for requests that are not finished. */
 export const UNFINISHED = `status NOT IN (${FINISHED_STATUSES.map((status) => `'${status}'`).join()})`;
 export const REQUEST_COLUMNS = `request_id, request_type, email, identifiers, named, status, receipt,
-  toUnixTimestamp64Milli(received_at) AS received_ms, toUnixTimestamp64Milli(updated_at) AS updated_ms`;
+  toUnixTimestamp64Milli(received_at) AS received_ms, toUnixTimestamp64Milli(updated_at) AS updated_ms,
+  toUnixTimestamp64Milli(hidden_at) AS hidden_ms`;
 
 // A version is rank << 48 | ceiling - ms. States that came later than their neighbours share the rank of one,
 // with a ceiling below all of its versions.
@@ -81,6 +85,7 @@ export const toRequest = (clientId: string, row: StoredRequest): DataSubjectRequ
         ),
   receivedAt: Number(row.received_ms),
   updatedAt: Number(row.updated_ms),
+  hiddenAt: Number(row.hidden_ms) || null,
 });
 
 const toRow = (request: DataSubjectRequest): Record<string, unknown> => ({
@@ -95,6 +100,7 @@ const toRow = (request: DataSubjectRequest): Record<string, unknown> => ({
   receipt: request.deleted === null ? "" : JSON.stringify(request.deleted),
   received_at: new Date(request.receivedAt).toISOString(),
   updated_at: new Date(request.updatedAt).toISOString(),
+  hidden_at: new Date(request.hiddenAt ?? 0).toISOString(),
 });
 
 /**

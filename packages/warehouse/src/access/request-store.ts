@@ -183,6 +183,7 @@ export function createRequestStore(deps: {
         deleted: null,
         receivedAt: at,
         updatedAt: at,
+        hiddenAt: null,
       };
       await insert(request);
       return request;

@@ -18,6 +18,7 @@ import {
 } from "@conversation-export/domain";
 import { micros } from "../session/micros-sql.ts";
 import { CONVERSATION, handoffsOf, withHandoffs } from "../pages/conversation-sql.ts";
+import { isShown } from "../pages/hidden-sql.ts";
 import { type Candidates, onceOnly, severalDates } from "../pages/identity-sql.ts";
 import { pageOf, type PageShape, rangeOf, type RowOrder, windowOf } from "../pages/page-sql.ts";
 import type { DatedKind } from "../tables/record-dates.ts";
@@ -51,37 +52,45 @@ export const changeCandidates = (kind: DatedKind): Candidates => ({
 /** The table whose rows are the live versions of a kind. */
 const ownTableOf = (kind: RecordKind): RecordTableFacts => OWN_TABLE_OF[RECORD_KINDS[kind].type];
 
-type ChangeShape = Pick<PageShape, "severalDates" | "spread">;
+type ChangeShape = Pick<PageShape, "severalDates" | "hiding" | "spread">;
 
 /** A set of a column of the entries. */
 const ofEntries = (kind: RecordKind, column: string): string =>
   `(SELECT ${column} FROM changes WHERE ${entriesOf(kind)})`;
 
-/** SELECT of columns of the live rows of the records with entries. */
-function liveRows(kind: RecordKind, columns: string, several: boolean): string {
+/**
+ * SELECT of columns of the live rows of the records with entries. One that is hidden is as good as gone: nothing
+ * is given out until its deletion is told.
+ */
+function liveRows(
+  kind: RecordKind,
+  columns: string,
+  { severalDates: several, hiding }: Pick<ChangeShape, "severalDates" | "hiding">,
+): string {
+  const shown = isShown(kind, hiding);
   const { name: table, id, keyDate: date } = ownTableOf(kind);
   const ids = `client_id = {client:String} AND ${id} IN ${ofEntries(kind, "id")}`;
-  if (date === null) return `SELECT ${columns} FROM ${table} FINAL WHERE ${ids}`;
+  if (date === null) return `SELECT ${columns} FROM ${table} FINAL WHERE ${ids} AND ${shown}`;
   const dates = `${date} IN ${ofEntries(kind, "date_created")}`;
   if (several) {
     const known = `${dates} OR ${date} IN ${severalDates(changeCandidates(kind as DatedKind))}`;
     return `SELECT ${columns} FROM ${table} FINAL
       WHERE client_id = {client:String} AND (${date}, ${id}) IN (
-        SELECT argMax(${date}, (version, uploaded_at)), ${id} FROM ${table} WHERE ${ids} AND (${known}) GROUP BY ${id})
+        SELECT argMax(${date}, (version, uploaded_at)), ${id} FROM ${table} WHERE ${ids} AND (${known}) GROUP BY ${id}) AND ${shown}
       ${onceOnly({ id })}`;
   }
   // The date alone goes first: it spares reading the ids of neighbours.
   return `SELECT ${columns} FROM ${table} FINAL
     PREWHERE ${dates} AND cityHash64(${date}, ${id}) IN ${ofEntries(kind, "cityHash64(date_created, id)")}
-    WHERE client_id = {client:String} ${onceOnly({ id })}`;
+    WHERE client_id = {client:String} AND ${shown} ${onceOnly({ id })}`;
 }
 
 /** SELECT of the live records with entries: `id`, `u` (instant of upload), `record`. */
 function liveRecords(kind: RecordKind, shape: ChangeShape): string {
   if (kind !== "conversation") {
-    return liveRows(kind, `${ownTableOf(kind).id} AS id, uploaded_at AS u, record`, shape.severalDates);
+    return liveRows(kind, `${ownTableOf(kind).id} AS id, uploaded_at AS u, record`, shape);
   }
-  const rows = liveRows(kind, "date_created, conversation_id, uploaded_at, head, tail", shape.severalDates);
+  const rows = liveRows(kind, "date_created, conversation_id, uploaded_at, head, tail", shape);
   const several = shape.severalDates ? changeCandidates(kind) : null;
   const handoffs = handoffsOf(`conversation_date_created IN ${ofEntries(kind, "date_created")}`, several);
   return `SELECT r.conversation_id AS id, r.uploaded_at AS u, ${CONVERSATION} AS record FROM ${withHandoffs(rows, handoffs, shape)}`;

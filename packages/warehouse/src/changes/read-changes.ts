@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { RECORD_KINDS, type RecordKind } from "@conversation-export/domain";
-import { countSeveralDates } from "../pages/identity-sql.ts";
+import { factsOf, factsOfAnswer } from "../pages/identity-sql.ts";
 import { createLookAhead } from "../pages/look-ahead.ts";
 import { boundOf } from "../pages/page-sql.ts";
 import { PAGE_SETTINGS, type PageStatement, spreadSettings } from "../pages/page-statements.ts";
@@ -58,13 +58,11 @@ export const createReadChanges = (deps: {
     const atEnd = bound.rows < rows;
     const within = { ...range, bound: atEnd ? settled - 1 : bound.date };
     const dated = DATED_KINDS.find((one) => one === kind);
-    const several =
-      dated === undefined
-        ? 0
-        : Number(await ask("changes.several_dates", countSeveralDates(changeCandidates(dated)), within));
+    const candidates = dated === undefined ? null : changeCandidates(dated);
+    const { several, hiding } = factsOfAnswer(await ask("changes.facts", factsOf(candidates), within));
     const statement: PageStatement = {
       name: `changes.${RECORD_KINDS[kind].list}`,
-      sql: changesOf(kind, { spread, severalDates: several > 0 }),
+      sql: changesOf(kind, { spread, severalDates: several > 0, hiding }),
       parameters: { ...within, size: pageSize },
       settings: {
         ...PAGE_SETTINGS,

@@ -4,6 +4,7 @@
  * `conversation`.
  */
 import { keysOfPage, outputOfFound, pageOfFound } from "./found-sql.ts";
+import { isShown } from "./hidden-sql.ts";
 import { type Candidates, isNotStale, onceOnly } from "./identity-sql.ts";
 import { type PageShape, rangeOf, type RangeShape, type RowOrder, windowOf } from "./page-sql.ts";
 
@@ -55,7 +56,7 @@ export function messagesOfConversation(shape: PageShape): string {
       (SELECT date_created AS d, message_id AS id, version AS v, uploaded_at AS u FROM messages FINAL
         PREWHERE date_created IN ${candidates("date_created")}
           AND cityHash64(date_created, message_id) IN ${candidates("cityHash64(date_created, message_id)")}
-        WHERE ${range} AND ${isNotStale(all, shape.severalDates)}
+        WHERE ${range} AND ${isNotStale(all, shape.severalDates)} AND ${isShown("message", shape.hiding)}
         ORDER BY client_id, date_created, message_id ${onceOnly(all)} LIMIT {reach:UInt32})) AS found,
     ${pageOfFound(shape.wholeTies)}
     ${outputOfFound("record", shape.spread ? latest : found)}`;

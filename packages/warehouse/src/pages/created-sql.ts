@@ -5,8 +5,8 @@ import { type Candidates, liveInOrder } from "./identity-sql.ts";
 import { pageOf, type PageShape, rangeOf, type RangeShape, type RowOrder, windowOf } from "./page-sql.ts";
 
 /** The first live records of a range. */
-const firstRecords = (columns: string, candidates: Candidates, severalDates: boolean): string =>
-  `${liveInOrder(columns, candidates, severalDates)} LIMIT {reach:UInt32}`;
+const firstRecords = (columns: string, candidates: Candidates, shape: PageShape): string =>
+  `${liveInOrder(columns, candidates, shape)} LIMIT {reach:UInt32}`;
 
 /** The order of conversations by creation. */
 export const conversationOrder = (shape: RangeShape): RowOrder => ({
@@ -26,7 +26,7 @@ export function conversationsByCreation(shape: PageShape): string {
   const candidates = conversationCandidates(shape);
   const several = shape.severalDates ? candidates : null;
   const from = micros(shape.positioned ? "after_date" : "since");
-  const records = firstRecords("date_created, conversation_id, head, tail", candidates, shape.severalDates);
+  const records = firstRecords("date_created, conversation_id, head, tail", candidates, shape);
   const handoffs = handoffsOf(
     `conversation_date_created >= ${from} AND conversation_date_created <= ${micros("bound")}`,
     several,
@@ -55,10 +55,6 @@ export const messageCandidates = (shape: RangeShape): Candidates => ({
 
 /** Messages by date_created. */
 export function messagesByCreation(shape: PageShape): string {
-  const records = firstRecords(
-    "date_created, message_id, record",
-    messageCandidates(shape),
-    shape.severalDates,
-  );
+  const records = firstRecords("date_created, message_id, record", messageCandidates(shape), shape);
   return pageOf(`SELECT date_created AS d, message_id AS id, record FROM (${records})`, shape.wholeTies);
 }

@@ -4,6 +4,7 @@
  * there, so records that it knows under one date need nothing of this.
  */
 import { type DatedKind, recordNameSql } from "../tables/record-dates.ts";
+import { COUNT_HIDDEN, isShown } from "./hidden-sql.ts";
 
 /** Which records a statement looks at: `SELECT id FROM table WHERE range`. */
 export type Candidates = {
@@ -25,10 +26,26 @@ function several(candidates: Candidates): string {
       GROUP BY record HAVING min(date_created) != max(date_created)`;
 }
 
-/** SQL for how many of the candidates have several dates. */
-export function countSeveralDates(candidates: Candidates): string {
-  return `SELECT count() FROM (${several(candidates)})`;
+/** What a statement has to heed about the records that it looks at. */
+export type Facts = {
+  /** How many of them have several dates. */
+  readonly several: number;
+  /** Some records of the client are hidden. */
+  readonly hiding: boolean;
+};
+
+/** SQL for the facts about the candidates, or without candidates about the client; see `factsOfAnswer`. */
+export function factsOf(candidates: Candidates | null): string {
+  return candidates === null
+    ? `SELECT 0, (${COUNT_HIDDEN})`
+    : `SELECT count(), (${COUNT_HIDDEN}) FROM (${several(candidates)})`;
 }
+
+/** Parses the answer to the statement of `factsOf`. */
+export const factsOfAnswer = (answer: string): Facts => {
+  const [several, hidden] = answer.split("\t").map(Number);
+  return { several: several ?? 0, hiding: hidden !== 0 };
+};
 
 /** A set of all dates of the candidates with several dates. */
 export function severalDates(candidates: Candidates): string {
@@ -60,7 +77,8 @@ export const onceOnly = ({ id }: Pick<Candidates, "id">): string => `LIMIT 1 BY 
 export const liveInOrder = (
   columns: string,
   candidates: Candidates,
-  areSeveral: boolean,
+  { severalDates: areSeveral, hiding }: { readonly severalDates: boolean; readonly hiding: boolean },
 ): string => `SELECT ${columns}
-    FROM ${candidates.table} FINAL WHERE ${candidates.range} AND ${isNotStale(candidates, areSeveral)}
+    FROM ${candidates.table} FINAL
+    WHERE ${candidates.range} AND ${isNotStale(candidates, areSeveral)} AND ${isShown(candidates.kind, hiding)}
     ORDER BY client_id, date_created, ${candidates.id} ${onceOnly(candidates)}`;

@@ -13,7 +13,7 @@ const rangeOf = (date: string): string => `${date} >= ${micros("since")} AND ${d
 const RANGE = `client_id = {client:String} AND ${rangeOf("date_created")}`;
 
 /** How a step is read. */
-export type LineShape = Pick<PageShape, "spread" | "severalDates">;
+export type LineShape = Pick<PageShape, "spread" | "severalDates" | "hiding">;
 
 /** A list that is read as lines. */
 export type LineList = {
@@ -38,7 +38,7 @@ export const LINE_LISTS = {
     candidates: CONVERSATIONS,
     lines: (shape) => {
       const columns = "date_created, conversation_id, head, tail";
-      const records = liveInOrder(columns, CONVERSATIONS, shape.severalDates);
+      const records = liveInOrder(columns, CONVERSATIONS, shape);
       const several = shape.severalDates ? CONVERSATIONS : null;
       const handoffs = handoffsOf(rangeOf("conversation_date_created"), several);
       return `SELECT ${CONVERSATION} FROM ${withHandoffs(records, handoffs, shape)}
@@ -48,8 +48,8 @@ export const LINE_LISTS = {
   messages: {
     table: "messages",
     candidates: MESSAGES,
-    lines: ({ severalDates }) => {
-      const records = liveInOrder("record", MESSAGES, severalDates);
+    lines: (shape) => {
+      const records = liveInOrder("record", MESSAGES, shape);
       return `${records} FORMAT CustomSeparated`;
     },
   },

@@ -12,13 +12,15 @@ import { micros } from "../session/micros-sql.ts";
 
 /**
  * positioned: the page starts behind a position, not at the start of the window. severalDates: some records
- * of the range have rows under several dates. spread: the tables are distributed over several servers, so
- * each part of the query reads their current state; the parts share no snapshot.
+ * of the range have rows under several dates. hiding: some records of the client are hidden until they are
+ * erased. spread: the tables are distributed over several servers, so each part of the query reads their
+ * current state; the parts share no snapshot.
  */
 export type PageShape = {
   readonly positioned: boolean;
   readonly wholeTies: boolean;
   readonly severalDates: boolean;
+  readonly hiding: boolean;
   readonly spread: boolean;
 };
 

@@ -14,7 +14,7 @@ import {
   messageOrder,
   messagesByCreation,
 } from "./created-sql.ts";
-import { type Candidates, countSeveralDates } from "./identity-sql.ts";
+import { type Candidates, factsOf } from "./identity-sql.ts";
 import { boundOf, type PageShape, type RangeShape, type RowOrder } from "./page-sql.ts";
 import { conversationsByUpdate, updateCandidates, updateOrder } from "./updated-sql.ts";
 
@@ -154,41 +154,47 @@ export const boundStatement = (list: PagedList, query: MessagePageQuery, rows: n
   settings: {},
 });
 
-/** Reads which records of a range have several dates; see `countSeveralDates`. */
-export const severalDatesStatement = (
-  candidates: Candidates,
+/** Reads what the statement of a range has to heed; see `factsOf`. */
+export const factsStatement = (
+  candidates: Candidates | null,
   parameters: Parameters,
   spread: boolean,
 ): PageStatement => ({
-  name: "pages.several_dates",
-  sql: countSeveralDates(candidates) + TEXT,
+  name: "pages.facts",
+  sql: factsOf(candidates) + TEXT,
   parameters,
   settings: { max_threads: 1, ...spreadSettings(spread, false) },
 });
 
-/** What a page looks at for records with several dates. */
-export const severalDatesOfPage = (
+/** What is read about the records of a page before it. */
+export const factsOfPage = (
   list: PagedList,
   query: MessagePageQuery,
   bound: number,
   spread: boolean,
 ): PageStatement =>
-  severalDatesStatement(list.candidates(rangeShape(query)), { ...parametersOf(query), bound }, spread);
+  factsStatement(list.candidates(rangeShape(query)), { ...parametersOf(query), bound }, spread);
 
 /**
  * The query of a page.
  *
  * @param at.bound date up to which rows are looked at, µs
  * @param at.severalDates some of the records in the range have rows under several dates
+ * @param at.hiding some records of the client are hidden
  * @param at.spread the tables are on several servers
  */
 export const pageStatement = (
   list: PagedList,
   query: MessagePageQuery,
-  at: { readonly bound: number; readonly severalDates?: boolean; readonly spread?: boolean },
+  at: {
+    readonly bound: number;
+    readonly severalDates?: boolean;
+    readonly hiding?: boolean;
+    readonly spread?: boolean;
+  },
 ): PageStatement => {
-  const { bound, severalDates = false, spread = false } = at;
-  const shape = { ...rangeShape(query), wholeTies: query.wholeTies, severalDates, spread };
+  const { bound, severalDates = false, hiding = false, spread = false } = at;
+  const shape = { ...rangeShape(query), wholeTies: query.wholeTies, severalDates, hiding, spread };
   return {
     name: `pages.${list.name}`,
     sql: list.page(shape),

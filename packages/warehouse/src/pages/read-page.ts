@@ -1,13 +1,14 @@
 import { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { createLookAhead } from "./look-ahead.ts";
+import { type Facts, factsOfAnswer } from "./identity-sql.ts";
 import type { MessagePageQuery, Page } from "./page.ts";
 import {
   boundStatement,
+  factsOfPage,
   type PagedList,
   type PageStatement,
   pageStatement,
-  severalDatesOfPage,
 } from "./page-statements.ts";
 import { type HeadAndRecords, type PageHead, parsePageHead, splitHead } from "./page-stream.ts";
 
@@ -52,8 +53,8 @@ export const createPageReader = (deps: {
   const { list, send, isSpread } = deps;
   const lookAhead = createLookAhead(deps);
 
-  const askForSeveral = async (query: MessagePageQuery, bound: number, spread: boolean): Promise<number> =>
-    Number(await send(severalDatesOfPage(list, query, bound, spread), text, query.signal));
+  const askForFacts = async (query: MessagePageQuery, bound: number, spread: boolean): Promise<Facts> =>
+    factsOfAnswer(await send(factsOfPage(list, query, bound, spread), text, query.signal));
 
   return async (query) => {
     const { clientId, pageSize, signal } = query;
@@ -65,10 +66,10 @@ export const createPageReader = (deps: {
       if (!atEnd && list.everyKeyIsLive && bound.keys <= pageSize) continue;
       const at = { bound: atEnd ? query.to - 1 : bound.date, spread };
       // Asked before the page is read: rows under another date that arrive later are no older than the page.
-      const several = await askForSeveral(query, at.bound, spread);
+      const { several, hiding } = await askForFacts(query, at.bound, spread);
       // Each record with several dates has at least one key that is not live.
       if (list.everyKeyIsLive) lookAhead.learn(clientId, Math.max(bound.keys - several, 1), bound.rows);
-      const statement = pageStatement(list, query, { ...at, severalDates: several > 0 });
+      const statement = pageStatement(list, query, { ...at, severalDates: several > 0, hiding });
       const { head, records } = await send(statement, openPage, signal);
       // A link must never lead to an empty page: a record behind the page is known, or there is none.
       if (head !== null && (head.keysBehind || atEnd)) {

@@ -5,13 +5,15 @@ import { endUsers } from "./end-user-sql.ts";
 import { findKey, validKeys } from "./key-lookup.ts";
 import { LINE_LISTS, type LineList, stepEnd } from "./line-sql.ts";
 import type { Reader, WindowLines } from "./page.ts";
+import { type Candidates, type Facts, factsOfAnswer } from "./identity-sql.ts";
 import {
+  factsStatement,
   IN_ORDER,
   LINE_SETTINGS,
   PAGE_SETTINGS,
   PAGED_LISTS,
   type PageStatement,
-  severalDatesStatement,
+  type Parameters,
   spreadSettings,
 } from "./page-statements.ts";
 import { parseEndUserHead, passLines, splitHead } from "./page-stream.ts";
@@ -80,6 +82,13 @@ export function createReader(deps: {
     }
   };
 
+  const askForFacts = async (
+    candidates: Candidates | null,
+    parameters: Parameters,
+    signal: AbortSignal | undefined,
+  ): Promise<Facts> =>
+    factsOfAnswer(await send(factsStatement(candidates, parameters, await isSpread()), text, signal));
+
   const linesOf = (list: LineList): WindowLines => ({
     async stepEnd({ clientId, since, to, signal }) {
       const parameters = { client: clientId, since, to, rows: stepRows };
@@ -91,10 +100,10 @@ export function createReader(deps: {
     async read({ clientId, since, to, signal }) {
       const parameters = { client: clientId, since, to };
       const spread = await isSpread();
-      const question = severalDatesStatement(list.candidates, parameters, spread);
-      const severalDates = Number(await send(question, text, signal)) > 0;
+      const { several, hiding } = await askForFacts(list.candidates, parameters, signal);
+      const severalDates = several > 0;
       const settings = { ...LINE_SETTINGS, ...spreadSettings(spread, severalDates) };
-      const sql = list.lines({ spread, severalDates });
+      const sql = list.lines({ spread, severalDates, hiding });
       return send({ name: `lines.${list.table}`, sql, parameters, settings }, passLines, signal);
     },
   });
@@ -117,8 +126,9 @@ export function createReader(deps: {
     messagesByCreation: (query) =>
       query.conversationId === undefined ? messagesByCreation(query) : messagesOfConversation(query),
     async endUsers({ clientId, from = "", limit, externalId, signal }) {
-      const sql = endUsers({ selected: externalId !== undefined });
       const parameters = { client: clientId, from, size: limit, external_id: externalId ?? "" };
+      const { hiding } = await askForFacts(null, parameters, signal);
+      const sql = endUsers({ selected: externalId !== undefined, hiding });
       const settings = { ...PAGE_SETTINGS, ...IN_ORDER, ...spreadSettings(await isSpread(), false) };
       const statement: PageStatement = { name: "pages.end_users", sql, parameters, settings };
       const { head, records } = await send(statement, openEndUsers, signal);

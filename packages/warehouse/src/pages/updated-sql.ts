@@ -4,6 +4,7 @@
  */
 import { CONVERSATION, handoffsOf, withHandoffs } from "./conversation-sql.ts";
 import { keysOfPage, outputOfFound, pageOfFound } from "./found-sql.ts";
+import { isHidden } from "./hidden-sql.ts";
 import { type Candidates, onceOnly, severalDates } from "./identity-sql.ts";
 import { type PageShape, rangeOf, type RangeShape, type RowOrder, windowOf } from "./page-sql.ts";
 
@@ -26,19 +27,24 @@ export const updateCandidates = (shape: RangeShape): Candidates => ({
 
 /**
  * SELECT of hashes of the live versions of the candidates. Hashes have 128 bits: a collision would show a
- * superseded record.
+ * superseded record. `conversations` tells who they are about.
  */
-function latestVersions(candidates: Candidates, several: boolean): string {
+function latestVersions(
+  candidates: Candidates,
+  { severalDates: several, hiding }: Pick<PageShape, "severalDates" | "hiding">,
+): string {
+  const shown = (hidden: string): string => (hiding ? `HAVING NOT ${hidden}` : "");
+  const hidden = isHidden("conversation");
   const dates = `SELECT date_created FROM conversation_updates WHERE ${candidates.range}`;
   if (!several) {
     return `SELECT sipHash128(date_created, conversation_id, max(version)) FROM conversations
       WHERE client_id = {client:String} AND date_created IN (${dates})
-      GROUP BY client_id, date_created, conversation_id`;
+      GROUP BY client_id, date_created, conversation_id ${shown(`max(${hidden})`)}`;
   }
   return `SELECT sipHash128(live.1, conversation_id, live.2) FROM (
       SELECT conversation_id, argMax((date_created, version), (version, uploaded_at)) AS live FROM conversations
       WHERE client_id = {client:String} AND (date_created IN (${dates}) OR date_created IN ${severalDates(candidates)})
-      GROUP BY conversation_id)`;
+      GROUP BY conversation_id ${shown(`argMax(${hidden}, (version, uploaded_at))`)})`;
 }
 
 /** Conversations by date_updated. A candidate is live when its version is the latest in `conversations`. */
@@ -58,7 +64,7 @@ export function conversationsByUpdate(shape: PageShape): string {
   const needed = `(SELECT count() FROM conversation_updates
       WHERE ${windowOf("date_updated", "conversation_id", { positioned })} AND date_updated <= page.2)`;
   return `WITH
-    latest AS (${latestVersions(candidates, shape.severalDates)}),
+    latest AS (${latestVersions(candidates, shape)}),
     (SELECT arraySort(groupArray((d, id, v, c))) FROM
       (SELECT DISTINCT date_updated AS d, conversation_id AS id, version AS v, date_created AS c
         FROM conversation_updates

@@ -30,7 +30,7 @@ const createDeps = (caps: RequestCaps = { open: 1_000, identifiersPerDay: 5_000 
       admit?.({ open: own.length, namedToday: own.reduce((sum, { named }) => sum + named, 0) });
       const requestId = `${String(stored.size).padStart(32, "0")}-0`;
       const at = Date.UTC(2026, 9, 4);
-      const times = { receivedAt: at, updatedAt: at };
+      const times = { receivedAt: at, updatedAt: at, hiddenAt: null };
       const named = namesOf(subject).length;
       const made: DataSubjectRequest = {
         clientId,

@@ -74,6 +74,11 @@ const statusSchema = z
     status: z.enum(REQUEST_STATUSES).describe("How far the request has come"),
     received_at: z.string().meta({ format: "date-time" }),
     updated_at: z.string().meta({ format: "date-time" }),
+    hidden_since: z
+      .string()
+      .meta({ format: "date-time" })
+      .optional()
+      .describe("Since when no list gives out what the request is about; its rows are removed later"),
     receipt: receiptSchema.optional().describe("Of a completed request"),
   })
   .meta({ id: "DataSubjectRequestStatus", description: "A request and how far it has come" });
@@ -159,6 +164,7 @@ const view = (request: DataSubjectRequest): z.infer<typeof statusSchema> => ({
   status: request.status,
   received_at: formatTimestamp(request.receivedAt * 1000),
   updated_at: formatTimestamp(request.updatedAt * 1000),
+  ...(request.hiddenAt !== null && { hidden_since: formatTimestamp(request.hiddenAt * 1000) }),
   ...(request.status === "completed" &&
     request.deleted !== null && {
       receipt: {

@@ -1,4 +1,4 @@
-import { runJob } from "@conversation-export/queue";
+import { createExclusive, runJob } from "@conversation-export/queue";
 import { createSubjectHash } from "@conversation-export/suppression";
 import {
   createErasureStore,
@@ -19,6 +19,7 @@ export const createErasureJob = ({
   session,
   leases,
   runUpload,
+  redis,
   metrics,
   log,
 }: Shared): AssembledJob => {
@@ -32,8 +33,10 @@ export const createErasureJob = ({
     approval: createApproval({ requests, store, rule: config.erasureApproval, log }),
     writers: createWritersConfirmed({ leases, store, now, log }),
     hash: createSubjectHash(config.suppressionSecret),
+    // Of a dead process the lock is free before its job goes to another worker, which else would leave the rows
+    // to the next run.
+    exclusive: createExclusive({ redis, lockMs: config.lockMs / 2 }),
     leaseMs: config.writerLeaseMs,
-    now,
   });
   const deadline = createErasureDeadline({
     requests,
@@ -44,7 +47,8 @@ export const createErasureJob = ({
     now,
   });
   return {
-    job: runJob(erasure, { globalConcurrency: 1 }),
+    // Two, so that new requests are hidden while another run deletes.
+    job: runJob(erasure, { globalConcurrency: 2, concurrency: 2 }),
     parts: [{ name: "erasure deadline", start: deadline.start, stop: deadline.stop }],
   };
 };

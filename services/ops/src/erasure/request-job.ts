@@ -69,6 +69,11 @@ export const attendRequest = async (
         ]),
   );
   if (!json) printEnded(ended, json, print);
+  if (after.status === "running") {
+    deps.say(
+      "no list shows it any more; its rows are deleted by the next run, when the one under way has ended",
+    );
+  }
   if (after.status === "awaiting_approval") {
     deps.say(
       `it reaches very many records and waits: \`export-ops erase preview ${after.requestId}\`, then \`erase approve\` or \`erase refuse\``,

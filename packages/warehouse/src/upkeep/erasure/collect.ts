@@ -87,7 +87,6 @@ export const createErasureCollection = ({ session }: { readonly session: Session
   return {
     note: async (runId, subjects) => {
       const keys = subjects.map((one) => ({ ...one, id: one.subject }));
-      // Both kinds in one INSERT, so that they lie in one part and are deleted together.
       await insertKeys(session, runId, [
         ...keys.map((key) => ({ ...key, kind: KIND.begun })),
         ...keys.map((key) => ({ ...key, kind: KIND.subject })),

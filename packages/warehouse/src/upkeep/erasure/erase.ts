@@ -2,6 +2,7 @@ import type { Session } from "../../session/session.ts";
 import { type Deletion, WITH_HIDDEN } from "../deletion.ts";
 import { noteDeleted, type RunUpload } from "../../changes/deletion-entries.ts";
 import { OF_RECORDS } from "../../write/write-ticket.ts";
+import { createLongDeletion } from "./long-deletion.ts";
 import { rowsLeft } from "./run-keys.ts";
 import {
   countOf,
@@ -47,6 +48,7 @@ export const createErasureDeletion = (deps: {
 }): ErasureDeletion => {
   const { session, deletion, runUpload } = deps;
   const { cluster } = session.names;
+  const long = createLongDeletion({ session });
 
   /** A deletion does not find masked rows, so their parts are rewritten without them. */
   const dropHidden = async (table: Table, run: string): Promise<void> => {
@@ -97,8 +99,9 @@ export const createErasureDeletion = (deps: {
         if (!tables.includes(table.table)) continue;
         signal.throwIfAborted();
         const condition = recordsOf(table).replaceAll("GLOBAL IN", "IN");
+        await long.settled(table.table, signal);
         if ((await rowsLeft(session, table, runId)) > 0)
-          await deletion.erase({ table: table.table, condition, parameters: { run: runId } });
+          await long.erase({ table: table.table, condition, parameters: { run: runId } }, signal);
         await dropHidden(table, runId);
       }
     },

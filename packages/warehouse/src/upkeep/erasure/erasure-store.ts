@@ -4,6 +4,7 @@ import { createDeletion } from "../deletion.ts";
 import { createErasureCollection, type ErasureCollection } from "./collect.ts";
 import { createErasureAgain, type ErasureAgainStore } from "./erase-again.ts";
 import { createErasureDeletion, type ErasureDeletion } from "./erase.ts";
+import { createHiddenRecords, type HiddenRecords } from "./hidden-records.ts";
 import { createErasureReach, type ErasureReach } from "./reach.ts";
 import { createErasureRunKeys, type ErasureRunKeys } from "./run-keys.ts";
 
@@ -16,7 +17,7 @@ export type ErasurePreview = ErasureCollection & ErasureReach & ErasureRunKeys;
  *
  * @throws WarehouseError from every method
  */
-export type ErasureStore = ErasurePreview & ErasureAgainStore & ErasureDeletion;
+export type ErasureStore = ErasurePreview & ErasureAgainStore & ErasureDeletion & HiddenRecords;
 
 const forErasures = (session: Session): Session =>
   session.with({
@@ -35,7 +36,7 @@ export const createErasurePreview = (deps: { readonly session: Session }): Erasu
   return {
     ...createErasureCollection({ session }),
     ...createErasureReach({ session }),
-    ...createErasureRunKeys({ session, deletion: createDeletion(deps) }),
+    ...createErasureRunKeys({ session }),
   };
 };
 
@@ -45,9 +46,11 @@ export const createErasureStore = (deps: {
   readonly runUpload: RunUpload;
 }): ErasureStore => {
   const session = forErasures(deps.session);
+  const deletion = createDeletion(deps);
   return {
     ...createErasurePreview(deps),
     ...createErasureAgain({ session }),
-    ...createErasureDeletion({ session, deletion: createDeletion(deps), runUpload: deps.runUpload }),
+    ...createHiddenRecords({ session, deletion }),
+    ...createErasureDeletion({ session, deletion, runUpload: deps.runUpload }),
   };
 };

@@ -25,13 +25,16 @@ export type OpenRequests = {
 export type RequestCompletion = {
   /** Counts in ClickHouse. `overdueBefore`: ms since the epoch */
   open(overdueBefore: number): Promise<OpenRequests>;
-  /** Passes all requests that may be carried out to `take`, some at a time and in no order. */
-  due(take: (requests: readonly DueRequest[]) => Promise<void>): Promise<void>;
+  /**
+   * Passes all requests that may be carried out to `take`, some at a time and in no order: `new` ones, or those
+   * that are `running`.
+   */
+  due(which: "new" | "running", take: (requests: readonly DueRequest[]) => Promise<void>): Promise<void>;
   /** Ids of the requests of a client in a run that nobody has looked at for their reach. */
   unscreened(runId: string, clientId: string): Promise<readonly string[]>;
   /** Lets a request of a client wait for an operator. */
   hold(clientId: string, requestId: string): Promise<void>;
-  /** Sets the status `running`. Returns how many requests of the run have it then. */
+  /** Sets the status `running`: they are hidden. Returns how many requests of the run have it then. */
   begin(runId: string): Promise<number>;
   /** Sets the status `completed` of those `running` in new rows without the subject, with the receipt. */
   complete(runId: string): Promise<void>;
@@ -88,9 +91,10 @@ export function createRequestCompletion(deps: {
     return session.command(
       "requests.advance",
       `INSERT INTO data_subject_requests
-        (client_id, request_id, version, request_type, email, identifiers, named, status, received_at, updated_at, receipt)
+        (client_id, request_id, version, request_type, email, identifiers, named, status, received_at, updated_at, hidden_at, receipt)
         ${ends ? RECEIPTS : ""} SELECT client_id, request_id, {version:UInt64}, request_type, ${ends ? "'', '[]'" : "email, identifiers"},
           named, '${status}', received_at, fromUnixTimestamp64Milli({at:Int64}, 'UTC'),
+          ${status === "running" ? "fromUnixTimestamp64Milli({at:Int64}, 'UTC')" : "hidden_at"},
           ${ends ? "if(receipts[request_id] = '', '{}', receipts[request_id])" : "receipt"}
         FROM data_subject_requests FINAL WHERE ${condition}`,
       {
@@ -137,11 +141,11 @@ export function createRequestCompletion(deps: {
         oldestReceivedAt: count === 0 ? null : Number(row?.oldest),
       };
     },
-    async due(take) {
+    async due(which, take) {
       const chunks = session.chunks<[string, string, email: string, identifiers: string, ms: string]>(
         "requests.due",
         `SELECT client_id, request_id, email, identifiers, toString(toUnixTimestamp64Milli(received_at))
-          FROM data_subject_requests FINAL WHERE ${UNFINISHED} AND status != 'awaiting_approval'`,
+          FROM data_subject_requests FINAL WHERE ${oneOf(which === "new" ? BEFORE_RUNNING : ["running"])}`,
         { settings: SMALL_BLOCKS },
       );
       for await (const rows of chunks) {

@@ -1,6 +1,7 @@
 import type { ClickHouseSettings } from "@clickhouse/client";
 import type { Session } from "../../session/session.ts";
-import { type Deletion, WITH_HIDDEN } from "../deletion.ts";
+import { WITH_HIDDEN } from "../deletion.ts";
+import { createJobKeys } from "../job-keys.ts";
 import { recordNameSql } from "../../tables/record-dates.ts";
 import { all, countOf, KIND, recordKind, recordsOf, RUN, type Table, TABLES } from "./erasure-keys.ts";
 
@@ -49,11 +50,9 @@ const countOfRows = ({ table, records }: Table): string => {
 };
 
 /** @param deps.session with the settings of erasures */
-export const createErasureRunKeys = (deps: {
-  readonly session: Session;
-  readonly deletion: Pick<Deletion, "erase">;
-}): ErasureRunKeys => {
-  const { session, deletion } = deps;
+export const createErasureRunKeys = (deps: { readonly session: Session }): ErasureRunKeys => {
+  const { session } = deps;
+  const keys = createJobKeys({ session });
   return {
     remaining: async (runId) =>
       Object.fromEntries(
@@ -67,12 +66,13 @@ export const createErasureRunKeys = (deps: {
       await all(TABLES, (table) => session.command("erasure.count_rows", countOfRows(table), options));
     },
     end: async (runPrefix, signal, left) => {
-      const condition = `startsWith(kind, 'erase ')
-        AND (startsWith(run_id, {prefix:String})${left ? " OR added_at < now() - INTERVAL 1 HOUR" : ""})`;
-      const parameters = { prefix: runPrefix };
-      const sql = `SELECT toString(count()) AS rows FROM job_keys WHERE ${condition}`;
-      if (countOf(await session.rows("erasure.count_ended", sql, { parameters })) > 0)
-        await deletion.erase({ table: "job_keys", condition, parameters }, signal);
+      const runs = await session.rows<{ run: string }>(
+        "erasure.ended",
+        `SELECT DISTINCT run_id AS run FROM job_keys WHERE startsWith(kind, 'erase ')
+          AND (startsWith(run_id, {prefix:String})${left ? " OR added_at < now() - INTERVAL 1 HOUR" : ""})`,
+        { parameters: { prefix: runPrefix }, signal },
+      );
+      for (const { run } of runs) await keys.forget(run);
     },
   };
 };

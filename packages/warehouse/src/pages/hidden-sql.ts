@@ -1,0 +1,50 @@
+/**
+ * The SQL by which readers leave out what open requests for erasure are about. `hidden_records` names records
+ * and persons, so a row that arrives late is left out as well. Parameter: `client`.
+ */
+import type { RecordKind } from "@conversation-export/domain";
+import { emailFormSql } from "../access/email-form-sql.ts";
+
+/** Kinds of `hidden_records` and the columns that they are compared with. */
+const NAMED_BY: Readonly<Record<RecordKind, readonly (readonly [kind: string, column: string])[]>> = {
+  conversation: [
+    ["conversation", "conversation_id"],
+    ["chatter_id", "chatter_id"],
+    ["end_user_id", "end_user_id"],
+  ],
+  message: [
+    ["message", "message_id"],
+    ["conversation", "conversation_id"],
+    ["chatter_id", "chatter_id"],
+    ["chatter_id", "sender"],
+    ["chatter_id", "recipient"],
+  ],
+  end_user: [
+    ["end_user_id", "end_user_id"],
+    ["email", emailFormSql("email")],
+  ],
+};
+
+const OF_CLIENT = "hidden_records WHERE client_id = {client:String}";
+
+/** SQL for how many rows hide something of the client. */
+export const COUNT_HIDDEN = `SELECT count() FROM ${OF_CLIENT}`;
+
+/** The instant before which rows with this value are hidden, in µs; 0: they are not. */
+const hiddenBefore = (kind: string, column: string): string => {
+  // One scalar, which is computed once although it is named twice. It is never empty: `transform` needs a value.
+  const hidden = `(SELECT (groupArray(value), groupArray(before)) FROM (
+      SELECT value, max(toUnixTimestamp64Micro(created_before)) AS before FROM ${OF_CLIENT} AND kind = '${kind}' GROUP BY value
+      UNION ALL SELECT '', toInt64(0)))`;
+  return `transform(${column}, tupleElement(${hidden}, 1), tupleElement(${hidden}, 2), toInt64(0))`;
+};
+
+/** SQL condition for rows of a kind that are hidden. */
+export const isHidden = (kind: RecordKind): string =>
+  `toUnixTimestamp64Micro(date_created) < greatest(${NAMED_BY[kind]
+    .map(([name, column]) => hiddenBefore(name, column))
+    .join(", ")})`;
+
+/** SQL condition for rows of a kind that readers see; `true` when nothing of the client is hidden. */
+export const isShown = (kind: RecordKind, hiding: boolean): string =>
+  hiding ? `NOT (${isHidden(kind)})` : "true";

@@ -1,0 +1,184 @@
+import { text } from "node:stream/consumers";
+import type { ExportRecord, RecordKind } from "@conversation-export/domain";
+import {
+  createErasureStore,
+  type ErasureStore,
+  type Page,
+  type PageQuery,
+} from "@conversation-export/warehouse";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { conversation, DAY, DAY_0, endUser, message, SECOND } from "../warehouse/records.ts";
+import { uploadNow } from "../warehouse/upload-now.ts";
+import { splitRecords, walk } from "../warehouse/walk.ts";
+import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
+
+/** What was created before is hidden. */
+const ASKED = DAY_0 + 10 * DAY;
+const WINDOW = { since: DAY_0 - DAY, to: DAY_0 + 100 * DAY, wholeTies: false };
+const KINDS = ["conversation", "message", "end_user"] as const satisfies readonly RecordKind[];
+
+let warehouse: Warehouse;
+let store: ErasureStore;
+beforeAll(async () => {
+  warehouse = await startWarehouse();
+  store = createErasureStore({ session: warehouse.session("jobs"), runUpload: uploadNow });
+});
+afterAll(() => warehouse?.stop());
+
+const write = async (records: readonly ExportRecord[], uploadedAt?: number): Promise<void> => {
+  for (const type of new Set(records.map((record) => record.type)))
+    await warehouse.write(
+      records.filter((record) => record.type === type),
+      uploadedAt,
+    );
+};
+
+const idsOf = (texts: readonly string[]): string[] =>
+  texts
+    .map((record) => JSON.parse(record) as { _id?: string; end_user_id?: string })
+    .map(({ _id: id, end_user_id: endUserId }) => id ?? endUserId ?? "")
+    .toSorted();
+
+/** The ids that each way of reading gives out, page by page. */
+const readAll = async (client: string, pageSize: number): Promise<Record<string, string[]>> => {
+  const { reader } = warehouse;
+  const query = { ...WINDOW, clientId: client, pageSize };
+  const pages = async (read: (one: PageQuery) => Promise<Page>): Promise<string[]> => {
+    const walked = await walk(read, query);
+    // A link never leads to an empty page.
+    if (walked.pages.length > 1) expect(walked.pages.at(-1)?.rows).toBeGreaterThan(0);
+    return idsOf(walked.records);
+  };
+  const seen: Record<string, string[]> = {
+    created: await pages(reader.conversationsByCreation),
+    updated: await pages(reader.conversationsByUpdate),
+    messages: await pages(reader.messagesByCreation),
+    "messages of c1": await pages((one) => reader.messagesByCreation({ ...one, conversationId: "c1" })),
+    "messages of kept": await pages((one) => reader.messagesByCreation({ ...one, conversationId: "kept" })),
+  };
+  for (const list of ["conversations", "messages"] as const) {
+    const lines = await text(await reader.lines[list].read(query));
+    seen[`lines of ${list}`] = idsOf(lines.split("\n").filter((line) => line !== ""));
+  }
+  for (const externalId of [undefined, "x1"]) {
+    const found: string[] = [];
+    for (let from: string | null = ""; from !== null; ) {
+      const own = externalId === undefined ? {} : { externalId };
+      const page = await reader.endUsers({ clientId: client, from, limit: pageSize, ...own });
+      found.push(...splitRecords(await text(page.records)));
+      from = page.next;
+    }
+    seen[externalId === undefined ? "end users" : "end users by external id"] = idsOf(found);
+  }
+  for (const kind of KINDS) {
+    const found: string[] = [];
+    for (let [after, isLast] = [{ date: 0, id: "" }, false]; !isLast; ) {
+      const page = await reader.changes({ clientId: client, kind, after, settled: WINDOW.to, pageSize });
+      found.push(...splitRecords(await text(page.records)));
+      [after, isLast] = [page.next, page.isLast];
+    }
+    seen[`changes of ${kind}s`] = idsOf(found);
+  }
+  return seen;
+};
+
+/** Records about ann, each in another way; `later` ones were created after she asked, and stay. */
+const ann = (client: string, later: boolean, tag: string): ExportRecord[] => {
+  const at = { client, time: DAY_0 + (later ? 50 * DAY : DAY) };
+  const created = (later ? ASKED : DAY_0) + SECOND;
+  return [
+    conversation(at, `c1${tag}`, created, created, { end_user_id: "u-ann" }),
+    conversation(at, `c2${tag}`, created, created, { chatter_id: "ann" }),
+    message(at, `m1${tag}`, created, `c1${tag}`),
+    message(at, `m2${tag}`, created, "kept", { chatter_id: "ann" }),
+    message(at, `m3${tag}`, created, "kept", { sender: "ann", recipient: "bot" }),
+    message(at, `m4${tag}`, created, "kept", { sender: "bot", recipient: "ann" }),
+  ];
+};
+const others = (client: string): ExportRecord[] => {
+  const at = { client, time: DAY_0 };
+  return [
+    ...["a-kept", "kept", "z-kept"].map((id) =>
+      conversation(at, id, DAY_0 + SECOND, DAY_0 + SECOND, { chatter_id: "bob" }),
+    ),
+    ...["a-kept", "m-kept", "z-kept"].map((id) => message(at, id, DAY_0 + SECOND, "kept", { sender: "bob" })),
+    ...["a-kept", "z-kept"].map((id) =>
+      endUser(at, id, { profile: { email: "bob@example.com", system_properties: { crm: "x1" } } }),
+    ),
+  ];
+};
+const people = (client: string, tag: string): ExportRecord[] => [
+  endUser({ client, time: DAY_0 }, `u-ann${tag}`, {
+    profile: { email: " Ann@Example.com", system_properties: { crm: "x1" } },
+  }),
+];
+
+const hide = async (client: string): Promise<void> => {
+  const one = { clientId: client, createdBefore: ASKED, requestId: "r" };
+  const run = `${client}/1`;
+  await store.note(run, [
+    { ...one, subject: "email:ann@example.com" },
+    { ...one, subject: "chatter_id:ann" },
+  ]);
+  await store.collect(run);
+  await store.hide(run);
+};
+
+it("leaves out what is hidden in every list, late rows included, and nothing else", async () => {
+  const client = "hides";
+  await write([...others(client), ...ann(client, true, "-later")]);
+  const expected = await readAll(client, 100);
+  expect(expected["created"]).toEqual(["a-kept", "c1-later", "c2-later", "kept", "z-kept"]);
+  expect(expected["messages of kept"]).toHaveLength(6);
+  await write([...ann(client, false, ""), ...people(client, "")]);
+  await write([...others("neighbour"), ...ann("neighbour", false, ""), ...people("neighbour", "")]);
+  const neighbour = await readAll("neighbour", 100);
+  expect((await readAll(client, 100))["messages"]).toHaveLength(11);
+
+  await hide(client);
+  // Rows that a writer had on their way: new records of hers, other versions, other dates, other places.
+  const at = { client, time: DAY_0 + 2 * DAY };
+  await write(
+    [...ann(client, false, "-late"), ...people(client, "-late")].filter(({ id }) => id !== "m1-late"),
+  );
+  await write([
+    conversation(at, "c1", DAY_0 + SECOND, DAY_0 + 2 * DAY),
+    conversation(at, "c2", DAY_0 + 2 * DAY, DAY_0 + 2 * DAY),
+    message(at, "m1", DAY_0 + 2 * DAY, "kept"),
+    message(at, "m5", DAY_0 + 2 * DAY, "c1"),
+  ]);
+  for (const size of [1, 2, 100]) expect(await readAll(client, size), `pages of ${size}`).toEqual(expected);
+  expect(await readAll("neighbour", 100)).toEqual(neighbour);
+
+  // None of the requests is open.
+  await warehouse.sql("SYSTEM START MERGES");
+  await store.unhide(new AbortController().signal);
+  const shown = await readAll(client, 100);
+  expect(shown["created"]).toEqual([
+    "a-kept",
+    "c1",
+    "c1-late",
+    "c1-later",
+    "c2",
+    "c2-late",
+    "c2-later",
+    "kept",
+    "z-kept",
+  ]);
+  expect(shown["end users"]).toEqual(["a-kept", "u-ann", "u-ann-late", "z-kept"]);
+});
+
+it("shows a record under the date that it has been given after the request", async () => {
+  const client = "moved";
+  await write([...others(client), ...ann(client, false, ""), ...people(client, "")]);
+  await hide(client);
+  await write([conversation({ client, time: ASKED + DAY }, "c2", ASKED + SECOND, ASKED + SECOND)]);
+  expect((await readAll(client, 1))["created"]).toEqual(["a-kept", "c2", "kept", "z-kept"]);
+  expect((await readAll(client, 100))["updated"]).toEqual(["a-kept", "c2", "kept", "z-kept"]);
+  expect((await readAll(client, 100))["changes of conversations"]).toEqual([
+    "a-kept",
+    "c2",
+    "kept",
+    "z-kept",
+  ]);
+});
