@@ -365,6 +365,8 @@ export type DataSubjectRequestStatus = {
     | "completed";
   readonly received_at: string;
   readonly updated_at: string;
+  /** Since when no list gives out what the request is about; its rows are removed later */
+  readonly hidden_since?: string;
   /** Of a completed request */
   readonly receipt?: ErasureReceipt;
 };
