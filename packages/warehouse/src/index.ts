@@ -2,6 +2,8 @@ export { LIMIT_NAMES, type LimitName, type Scope, SCOPES } from "./access/access
 export {
   type AuditEntry,
   type AuditNote,
+  type AuditStore,
+  type LastChange,
   createAuditStore,
 } from "./access/audit-store.ts";
 export { type Grant, grantsOf, SERVICE_USERS, type ServiceUser } from "./access/grants.ts";

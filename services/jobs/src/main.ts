@@ -17,11 +17,17 @@ import {
   startTracing,
 } from "@conversation-export/runtime";
 import { createSuppressionGate } from "@conversation-export/suppression";
-import { createSettledStore, createSuppressionStore, FOUND_LATER } from "@conversation-export/warehouse";
+import {
+  createAuditStore,
+  createSettledStore,
+  createSuppressionStore,
+  FOUND_LATER,
+} from "@conversation-export/warehouse";
 import { createBackfillJob } from "./backfill/job.ts";
 import { createCompactJob } from "./compaction/job.ts";
 import { readConfig } from "./config.ts";
 import { createErasureJob } from "./erasure/job.ts";
+import { createAuditWatch } from "./process/audit-watch.ts";
 import { createAnswerWatch } from "./process/answer-watch.ts";
 import { createBus } from "./process/bus.ts";
 import { createPendingWrites } from "./process/pending-writes.ts";
@@ -40,6 +46,7 @@ import { createWindowsJob } from "./windows/job.ts";
 
 const ASK_EVERY_MS = 1_000;
 const SETTLE_EVERY_MS = 2_000;
+const LOOK_AT_AUDIT_EVERY_MS = 15_000;
 /** Time left for the other parts when jobs take all of theirs to stop. */
 const STOP_RESERVE_MS = 3_000;
 
@@ -92,6 +99,12 @@ const settled = createSettledWatch({
   metrics,
   log,
   now: Date.now,
+});
+const auditWatch = createAuditWatch({
+  store: createAuditStore({ session }),
+  everyMs: LOOK_AT_AUDIT_EVERY_MS,
+  metrics,
+  log,
 });
 const bus = createBus({ config, application, log, onFatal: (error) => running.fatal(error) });
 const runUpload = createRunUpload({ gate, pending });
@@ -174,6 +187,7 @@ const running = run({
     { name: "bus", start: bus.start, stop: bus.stop },
     { name: "suppressions", start: gate.start, stop: gate.stop },
     { name: "settled", start: settled.start, stop: settled.stop },
+    { name: "audit watch", start: auditWatch.start, stop: auditWatch.stop },
     ...jobs.flatMap(({ parts = [] }) => parts),
     createSweeping({ jobs, log }),
     { name: "schedules", start: schedules.start, stop: schedules.stop },

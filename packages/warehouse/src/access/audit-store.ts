@@ -35,12 +35,22 @@ export type AuditFilter = {
   readonly limit: number;
 };
 
+/** When a command was last noted in a state. */
+export type LastChange = {
+  readonly command: string;
+  readonly state: AuditState;
+  /** Seconds since the epoch, by the clock of ClickHouse. */
+  readonly at: number;
+};
+
 /** @throws WarehouseError from every method */
 export type AuditStore = {
   /** Resolves when ClickHouse has acknowledged the notes. */
   note(notes: readonly AuditNote[]): Promise<void>;
   /** The newest changes first. */
   list(filter: AuditFilter): Promise<AuditEntry[]>;
+  /** The last change of each command and state within the last 30 days; of at most 200 of them. */
+  last(): Promise<LastChange[]>;
 };
 
 type StoredEntry = {
@@ -98,4 +108,12 @@ export const createAuditStore = ({ session }: { readonly session: Session }): Au
       endedAt: row.state === "begun" ? null : toIso(ended),
     }));
   },
+  last: () =>
+    session.rows<LastChange>(
+      "audit.last",
+      `SELECT toString(command) AS command, toString(state) AS state,
+         toUnixTimestamp64Milli(max(audit.at)) / 1000 AS at
+       FROM audit WHERE audit.at > now() - INTERVAL 30 DAY
+       GROUP BY command, state ORDER BY at DESC LIMIT 200`,
+    ),
 });

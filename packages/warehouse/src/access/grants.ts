@@ -36,8 +36,7 @@ const RIGHTS: Readonly<Record<ServiceUser, Rights>> = {
   jobs: {
     tables: {
       SELECT: ["clients", "landing_gaps"],
-      INSERT: ["audit"],
-      "SELECT, INSERT": ["watermarks", "upload_windows", "replayed_letters", "reconciled"],
+      "SELECT, INSERT": ["audit", "watermarks", "upload_windows", "replayed_letters", "reconciled"],
       "SELECT, INSERT, ALTER DELETE": [
         "data_subject_requests",
         "suppressions",
