@@ -48,8 +48,8 @@ describe("deploy/compose.yaml", () => {
   });
 
   it.each([
-    ["migrate", ["readWarehouseConfig"]],
-    ["topics", ["readBusConfig"]],
+    ["migrate", ["readWarehouseConfig", "readOperator"]],
+    ["topics", ["readBusConfig", "readWarehouseConfig", "readOperator"]],
     [
       "ops",
       [

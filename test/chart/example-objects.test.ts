@@ -144,8 +144,8 @@ const readersOf = async ({ service, args }: RenderedContainer): Promise<Reader[]
     return reader;
   };
   if (service !== "ops") return [of("readConfig")];
-  if (args.includes("migrate")) return [of("readWarehouseConfig")];
-  if (args.includes("topics")) return [of("readBusConfig")];
+  if (args.includes("migrate")) return [of("readWarehouseConfig"), of("readOperator")];
+  if (args.includes("topics")) return [of("readBusConfig"), of("readWarehouseConfig"), of("readOperator")];
   return Object.values(module).filter((one) => typeof one === "function");
 };
 

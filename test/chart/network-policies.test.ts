@@ -61,7 +61,7 @@ describe.skipIf(helm === null)("network policies", () => {
       jobs: [kafka, clickhouse, redis, traces, s3],
       ops: [kafka, clickhouse, redis],
       migrate: [clickhouse],
-      topics: [kafka],
+      topics: [kafka, clickhouse],
       test: [[[metrics], [9090]]],
     });
   });

@@ -191,6 +191,27 @@ it("is not ready while ClickHouse is away", async () => {
   await untilReady(jobs, 200);
 });
 
+it("notes what the schedule deletes before and after, and tells in metrics what was changed", async () => {
+  const operator = { CLICKHOUSE_URL: stack.clickhouse.url("migrator"), OPERATOR: "jane" };
+  await ops(operator, "clients", "create", "acme", "--retention-days", "30");
+  const jobs = await startJobs({ RETENTION_INTERVAL_SECONDS: "86400" });
+  const changed =
+    /^operator_change_timestamp_seconds\{command="([^"]+)",state="done",service="jobs"\} ([\d.e+]+)$/gm;
+  await vi.waitFor(
+    async () => {
+      const { body } = await jobs.get("/metrics");
+      const at = new Map([...body.matchAll(changed)].map(([, command, value]) => [command, Number(value)]));
+      expect([...at.keys()]).toEqual(expect.arrayContaining(["clients create", "retention run"]));
+      for (const seconds of at.values()) expect(Math.abs(seconds - Date.now() / 1000)).toBeLessThan(600);
+    },
+    { ...POLL, timeout: 40_000 },
+  );
+  const listed = JSON.parse(await ops(operator, "audit", "--actor", "jobs", "--json")) as unknown[];
+  expect(listed).toMatchObject([
+    { command: "retention run", state: "done", arguments: { clientId: null, dryRun: false }, result: "" },
+  ]);
+});
+
 it("shows the queues to who knows the password, on a port of their own, and changes nothing", async () => {
   const basic = (user: string, password: string) => ({
     headers: { authorization: `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}` },

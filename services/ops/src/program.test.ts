@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { CommanderError } from "commander";
+import { type Command, CommanderError } from "commander";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { exitCodeOf, explain } from "./explain/explain.ts";
 import { EXIT } from "./explain/exit-code.ts";
@@ -20,16 +20,23 @@ const REQUEST = "0123456789abcdef0123456789abcdef-0";
 
 type Ending = { readonly code: number; readonly out: string; readonly err: string };
 
+const SILENT = {
+  print: () => undefined,
+  say: () => undefined,
+  terminal: null,
+  now: () => new Date("2026-11-21T12:00:00Z"),
+  catchInterrupt: () => ({ signal: new AbortController().signal, release: () => undefined }),
+  end: () => undefined,
+};
+
 /** Runs the command in this process and returns its exit code and output. */
 const run = async (words: readonly string[]): Promise<Ending> => {
   const [out, err]: [string[], string[]] = [[], []];
   let code: number = EXIT.done;
   const program = createProgram({
+    ...SILENT,
     print: (text) => out.push(text),
     say: (text) => err.push(text),
-    terminal: null,
-    now: () => new Date("2026-11-21T12:00:00Z"),
-    catchInterrupt: () => ({ signal: new AbortController().signal, release: () => undefined }),
     end: (given) => {
       code = given;
     },
@@ -168,7 +175,7 @@ describe("wrong usage", () => {
 /** A call of each command that uses a server, and the variable of the first server it asks. */
 const COMMANDS = [
   ["migrate", "CLICKHOUSE_URL"],
-  ["topics create --timeout 1", "KAFKA_BROKERS"],
+  ["topics create --timeout 1", "CLICKHOUSE_URL"],
   ["clients create a", "CLICKHOUSE_URL"],
   ["clients set a --link-bounds same", "CLICKHOUSE_URL"],
   ["clients list", "CLICKHOUSE_URL"],
@@ -194,7 +201,7 @@ const COMMANDS = [
   ["reconcile", "CLICKHOUSE_URL"],
   ["reconcile --client a", "CLICKHOUSE_URL"],
   ["retention --dry-run", "REDIS_URL"],
-  ["windows --recount", "REDIS_URL"],
+  ["windows --recount", "CLICKHOUSE_URL"],
   ["erase --client a --email x@example.com --yes", "CLICKHOUSE_URL"],
   [`erase ${REQUEST} --client a`, "CLICKHOUSE_URL"],
   ["erase preview --client a --email x@example.com", "CLICKHOUSE_URL"],
@@ -205,9 +212,32 @@ const COMMANDS = [
   ["dead-letters replay --dry-run", "REDIS_URL"],
 ] as const;
 
-/** A call of each command that changes something and asks for no other server before it notes that. */
+/** Commands that only read, or write files of their own. */
+const READING = [
+  "audit",
+  "campaigns list",
+  "clients list",
+  "dead-letters list",
+  "dead-letters show",
+  "doctor",
+  "erase preview",
+  "grants",
+  "help",
+  "jobs follow",
+  "jobs list",
+  "jobs show",
+  "keys list",
+  "lag",
+
+  "schemas",
+  "windows",
+];
+
+/** A call of each command that changes something. */
 const CHANGING = [
   "migrate",
+  "topics create",
+  "windows --recount",
   "clients create a",
   "clients set a --link-bounds same",
   "clients delete a",
@@ -222,6 +252,7 @@ const CHANGING = [
   "compact",
   "reconcile",
   "retention --yes",
+  "erase --client a --email x@example.com --yes",
   `erase approve ${REQUEST} --yes`,
   `erase refuse ${REQUEST} --yes`,
   "erase-again --since 1d --yes",
@@ -252,6 +283,32 @@ describe("servers that are away", () => {
     const away = findings.filter(({ state }) => state === "away").map(({ area }) => area);
     expect(away.sort()).toEqual(["ClickHouse", "Kafka", "Redis"]);
     expect(out).not.toContain("hunter2");
+  });
+});
+
+describe("the audit", () => {
+  /** The names of all commands that can be given, `erase` beside `erase preview`. */
+  const namesBelow = (command: Command, words: readonly string[] = []): string[] =>
+    command.commands.flatMap((one) => {
+      const name = [...words, one.name()];
+      const below = namesBelow(one, name);
+      const isGroup = below.length > 0 && one.options.length === 0;
+      return [...(isGroup ? [] : [name.join(" ")]), ...below];
+    });
+
+  it("has a note of every command, but for those that are known to change nothing", () => {
+    const names = namesBelow(createProgram(SILENT));
+    const longestFirst = names.toSorted((a, b) => b.length - a.length);
+    const nameOf = (line: string) => longestFirst.find((name) => `${line} `.startsWith(`${name} `)) ?? line;
+    const changing = CHANGING.map(nameOf);
+    expect([...new Set([...READING, ...changing])].sort()).toEqual(names.sort());
+  });
+
+  it.each(CHANGING)("is written to before anything else by %s", async (line) => {
+    setAll(AWAY);
+    const { code, out, err } = await run(line.split(" "));
+    expect({ code, out }).toEqual({ code: EXIT.away, out: "" });
+    expect(err).toMatch(/^ClickHouse does not answer/);
   });
 });
 

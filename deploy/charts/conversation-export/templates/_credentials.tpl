@@ -68,7 +68,7 @@ no password of its own for comes from Strimzi, or from what all share.
   "jobs" (concat (list "CLICKHOUSE_PASSWORD=clickhouse-jobs-password") $services (list "SUPPRESSION_SECRET=suppression-secret" "BOARD_PASSWORD=board-password" "BOARD_PASSWORD_PREVIOUS=board-password-previous" "AWS_ACCESS_KEY_ID=s3-access-key-id" "AWS_SECRET_ACCESS_KEY=s3-secret-access-key"))
   "ops" (concat (list "CLICKHOUSE_PASSWORD=clickhouse-migrator-password") $users $common (list "CURSOR_SECRET=cursor-secret" "SUPPRESSION_SECRET=suppression-secret"))
   "migrate" (list "CLICKHOUSE_PASSWORD=clickhouse-migrator-password")
-  "topics" $kafka
+  "topics" (prepend $kafka "CLICKHOUSE_PASSWORD=clickhouse-migrator-password")
 -}}
 {{- get $of . | join " " -}}
 {{- end -}}

@@ -16,7 +16,7 @@ LOG_LEVEL: [ingest, export-api, jobs]
 {{- $of := get $values (include "conversation-export.valuesKey" $component) -}}
 {{- $env := dict -}}
 {{- $isService := has $component (list "ingest" "export-api" "jobs") -}}
-{{- $users := dict "ingest" "writer" "export-api" "reader" "jobs" "jobs" "ops" "migrator" "migrate" "migrator" -}}
+{{- $users := dict "ingest" "writer" "export-api" "reader" "jobs" "jobs" "ops" "migrator" "migrate" "migrator" "topics" "migrator" -}}
 
 {{- if ne $component "migrate" -}}
 {{- $_ := set $env "KAFKA_BROKERS" (join "," $values.kafka.brokers) -}}
@@ -47,12 +47,10 @@ LOG_LEVEL: [ingest, export-api, jobs]
 {{- $_ := set $env "TOPIC_SMS_TRIGGERS" $values.kafka.topics.smsTriggers -}}
 {{- end -}}
 
-{{- if ne $component "topics" -}}
 {{- $_ := set $env "CLICKHOUSE_URL" $values.clickhouse.url -}}
 {{- $_ := set $env "CLICKHOUSE_USER" (get $values.clickhouse.users (get $users $component)).username -}}
 {{- if or $values.clickhouse.ca.existingSecret $values.clickhouse.ca.existingConfigMap -}}
 {{- $_ := set $env "CLICKHOUSE_CA_FILE" "/etc/conversation-export/clickhouse-ca/ca.crt" -}}
-{{- end -}}
 {{- end -}}
 {{- if eq $component "export-api" -}}
 {{- $_ := set $env "CLICKHOUSE_LOOKUP_USER" $values.clickhouse.users.lookup.username -}}
@@ -64,7 +62,7 @@ LOG_LEVEL: [ingest, export-api, jobs]
 {{- $_ := set $env (printf "CLICKHOUSE_%s_USER" (upper .)) (get $values.clickhouse.users .).username -}}
 {{- end -}}
 {{- end -}}
-{{- if and $values.clickhouse.cluster (has $component (list "jobs" "ops" "migrate")) -}}
+{{- if and $values.clickhouse.cluster (has $component (list "jobs" "ops" "migrate" "topics")) -}}
 {{- $_ := set $env "CLUSTER" $values.clickhouse.cluster -}}
 {{- with $values.clickhouse.shardUrls -}}
 {{- $_ := set $env "CLICKHOUSE_SHARD_URLS" (join "," .) -}}
@@ -100,7 +98,7 @@ LOG_LEVEL: [ingest, export-api, jobs]
 {{- $_ := set $env "METRICS_PORT" 9090 -}}
 {{- $_ := set $env "SHUTDOWN_DEADLINE_MS" (mul $of.shutdownSeconds 1000) -}}
 {{- end -}}
-{{- if eq $component "migrate" -}}
+{{- if has $component (list "migrate" "topics") -}}
 {{- /* Whom the audit names for what Helm does. */ -}}
 {{- $_ := set $env "OPERATOR" (printf "helm, release %s revision %d" $.root.Release.Name $.root.Release.Revision) -}}
 {{- end -}}
@@ -149,11 +147,9 @@ LOG_LEVEL: [ingest, export-api, jobs]
 {{- if ne .component "migrate" -}}
 {{- $all = append $all (dict "name" "kafka-ca" "ca" $values.kafka.tls.ca "wanted" $values.kafka.tls.enabled) -}}
 {{- end -}}
-{{- if ne .component "topics" -}}
 {{- $all = append $all (dict "name" "clickhouse-ca" "ca" $values.clickhouse.ca "wanted" true) -}}
-{{- if ne .component "migrate" -}}
+{{- if not (has .component (list "migrate" "topics")) -}}
 {{- $all = append $all (dict "name" "redis-ca" "ca" $values.redis.ca "wanted" true) -}}
-{{- end -}}
 {{- end -}}
 {{- if has .component (list "ingest" "export-api" "jobs") -}}
 {{- $all = append $all (dict "name" "traces-ca" "ca" $values.traces.ca "wanted" (ne $values.traces.endpoint "")) -}}

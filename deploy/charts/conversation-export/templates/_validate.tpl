@@ -20,7 +20,7 @@
 
 {{- /* Credentials */ -}}
 {{- $required := list "clickhouse-writer-password" "clickhouse-reader-password" "clickhouse-lookup-password" "clickhouse-intake-password" "clickhouse-jobs-password" "cursor-secret" "suppression-secret" -}}
-{{- if or $values.migrations.enabled $values.ops.enabled -}}
+{{- if or $values.migrations.enabled $values.ops.enabled $kafka.createTopics.enabled -}}
 {{- $required = append $required "clickhouse-migrator-password" -}}
 {{- end -}}
 {{- if $kafka.sasl.mechanism -}}

@@ -1,6 +1,7 @@
 import { createExclusive, runJob } from "@conversation-export/queue";
 import { createSubjectHash } from "@conversation-export/suppression";
 import {
+  createAuditStore,
   createErasureStore,
   createRequestCompletion,
   createSuppressionStore,
@@ -9,6 +10,7 @@ import type { AssembledJob, Shared } from "../process/shared.ts";
 import { createApproval } from "./approval.ts";
 import { createErasure } from "./erasure.ts";
 import { createErasureDeadline } from "./erasure-deadline.ts";
+import { withFoundNoted } from "./found-noted.ts";
 import { createWritersConfirmed } from "./writers-confirmed.ts";
 
 const LOOK_FOR_OVERDUE_EVERY_MS = 15_000;
@@ -25,7 +27,7 @@ export const createErasureJob = ({
 }: Shared): AssembledJob => {
   const now = Date.now;
   const requests = createRequestCompletion({ session, now });
-  const store = createErasureStore({ session, runUpload });
+  const store = withFoundNoted(createErasureStore({ session, runUpload }), createAuditStore({ session }));
   const erasure = createErasure({
     requests,
     store,

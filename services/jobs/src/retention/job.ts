@@ -1,5 +1,6 @@
 import { runJob } from "@conversation-export/queue";
-import { createClientStore, createRetentionStore } from "@conversation-export/warehouse";
+import { createAuditStore, createClientStore, createRetentionStore } from "@conversation-export/warehouse";
+import { noted } from "../process/noted.ts";
 import type { AssembledJob, Shared } from "../process/shared.ts";
 import { createRetention } from "./retention.ts";
 
@@ -14,8 +15,9 @@ export const createRetentionJob = ({ session, runUpload, runHolders, metrics }: 
     now: Date.now,
     onErased: (table, rows) => expired.inc({ table }, rows),
   });
+  const audited = noted(retention, createAuditStore({ session }), ({ dryRun }) => !dryRun);
   return {
-    job: runJob(retention, { globalConcurrency: 1 }),
+    job: runJob(audited, { globalConcurrency: 1 }),
     sweep: async () => store.sweep(await runHolders.alive()),
   };
 };

@@ -9,6 +9,7 @@ import {
 import { windowsJob } from "@conversation-export/queue";
 import { createWindowStore } from "@conversation-export/warehouse";
 import type { Command } from "commander";
+import { audited } from "../audit/audited.ts";
 import { instant, listOf, wholeNumber } from "./arguments.ts";
 import type { CommandDeps, JsonOption } from "./command-deps.ts";
 import { readQueueConfig, readServiceSettings, readWarehouseConfig } from "../config.ts";
@@ -111,7 +112,7 @@ Examples:
       }
       const warehouse = readWarehouseConfig();
       const { windowSeconds } = readServiceSettings();
-      if (options.recount === true) await recount(since);
+      if (options.recount === true) await audited(command, deps, () => recount(since));
       const from = since === undefined ? undefined : parseTimestamp(since);
       const to = until === undefined ? undefined : parseTimestamp(until);
       const [lines, lengths] = await withWarehouse(warehouse, async (session) => {

@@ -80,8 +80,9 @@ Examples:
       const redis = readQueueConfig();
       const secret = id === undefined ? readRequestSecret() : undefined;
       const subject = id === undefined ? await subjectOf(options) : undefined;
-      const erase = () =>
-        withWarehouse(warehouse, async (session) => {
+      const erase = async () => {
+        await requireClient(client);
+        await withWarehouse(warehouse, async (session) => {
           const requests =
             secret === undefined
               ? storedRequests(session, now)
@@ -105,7 +106,7 @@ Examples:
             await attendRequest(jobs, request, requests, options, deps);
           });
         });
-      await requireClient(client);
+      };
       // Without --yes a request is only shown.
       await (options.yes === true ? audited(command, deps, erase) : erase());
     });

@@ -1,0 +1,81 @@
+import {
+  type JobContext,
+  type JobHandler,
+  retentionJob,
+  type RetentionData,
+  type RetentionResult,
+} from "@conversation-export/queue";
+import { createLogger, ServiceError } from "@conversation-export/runtime";
+import type { AuditNote } from "@conversation-export/warehouse";
+import { expect, it } from "vitest";
+import { noted } from "./noted.ts";
+
+type Handler = JobHandler<RetentionData, RetentionResult>;
+
+const done = (): Promise<RetentionResult> => Promise.resolve({ dryRun: false, clients: [], tables: [] });
+
+/** Runs a job that does `work`, and tells what was noted and done in which order. */
+const run = async (work: Handler["run"], dryRun = false, store: (note: AuditNote) => void = () => {}) => {
+  const said: string[] = [];
+  const audit = {
+    note: (notes: readonly AuditNote[]) => {
+      for (const note of notes) {
+        store(note);
+        said.push(`${note.runId} ${note.actor} ${note.command} ${note.state} ${note.result}`.trim());
+      }
+      return Promise.resolve();
+    },
+  };
+  const handler: Handler = {
+    type: retentionJob,
+    run: (context) => {
+      said.push("work");
+      return work(context);
+    },
+  };
+  const context: JobContext<RetentionData> = {
+    id: "retention-7",
+    data: { clientId: "acme", dryRun },
+    attempt: 2,
+    signal: new AbortController().signal,
+    log: createLogger({ service: "test", level: "silent" }),
+    state: undefined,
+    save: () => Promise.resolve(),
+    progress: () => Promise.resolve(),
+  };
+  const ended = await noted(handler, audit, (data) => !data.dryRun)
+    .run(context)
+    .then(
+      () => "ended",
+      (error: unknown) => String(error),
+    );
+  return { said, ended };
+};
+
+it("notes a run before and after, and none that changes nothing", async () => {
+  expect(await run(done)).toEqual({
+    said: ["retention-7 2 jobs retention run begun", "work", "retention-7 2 jobs retention run done"],
+    ended: "ended",
+  });
+  expect(await run(done, true)).toEqual({ said: ["work"], ended: "ended" });
+});
+
+it("notes the code of a failure, and no message, which may hold names", async () => {
+  const fail = () => Promise.reject(new ServiceError("clock_ahead", "the clock of jane is ahead"));
+  expect(await run(fail)).toMatchObject({
+    said: [
+      "retention-7 2 jobs retention run begun",
+      "work",
+      "retention-7 2 jobs retention run failed clock_ahead",
+    ],
+    ended: expect.stringContaining("the clock"),
+  });
+});
+
+it("does not begin what cannot be noted, and repeats what cannot be noted at its end", async () => {
+  const away = (state: AuditNote["state"]) => (note: AuditNote) => {
+    if (note.state === state) throw new Error("ClickHouse is away");
+  };
+  expect(await run(done, false, away("begun"))).toEqual({ said: [], ended: "Error: ClickHouse is away" });
+  expect(await run(done, false, away("done"))).toMatchObject({ ended: "Error: ClickHouse is away" });
+});

@@ -1,0 +1,47 @@
+import type { JobContext, JobHandler } from "@conversation-export/queue";
+import { ServiceError } from "@conversation-export/runtime";
+import type { AuditNote, AuditStore } from "@conversation-export/warehouse";
+
+/** The `actor` of what jobs does by itself, or for an operator whose command has a note of its own. */
+export const ACTOR = "jobs";
+
+/**
+ * A job whose runs stand in the audit before and after. A run that cannot be noted does not begin, and one
+ * whose end cannot be noted is repeated.
+ *
+ * @param isNoted false: this run changes nothing
+ */
+export const noted = <Data extends object, Result, State>(
+  handler: JobHandler<Data, Result, State>,
+  audit: Pick<AuditStore, "note">,
+  isNoted: (data: Data) => boolean,
+): JobHandler<Data, Result, State> => ({
+  ...handler,
+  run: async (context: JobContext<Data, State>) => {
+    const { id, attempt, data, log } = context;
+    if (!isNoted(data)) return handler.run(context);
+    const note = (state: AuditNote["state"], result = ""): Promise<void> =>
+      audit.note([
+        {
+          runId: `${id} ${attempt}`,
+          state,
+          actor: ACTOR,
+          command: `${handler.type.name} run`,
+          arguments: { job: id, ...data },
+          result,
+        },
+      ]);
+    await note("begun");
+    let result: Result;
+    try {
+      result = await handler.run(context);
+    } catch (error) {
+      await note("failed", error instanceof ServiceError ? error.code : "bug").catch((failure: unknown) =>
+        log.warn({ err: failure }, "the audit does not tell how a run ended"),
+      );
+      throw error;
+    }
+    await note("done");
+    return result;
+  },
+});
