@@ -1,5 +1,6 @@
 /** The parts of JSON Schema that the document uses. */
 type Schema = {
+  readonly format?: string;
   readonly $ref?: string;
   readonly type?: string | readonly string[];
   readonly const?: unknown;
@@ -34,6 +35,9 @@ const CONVERSATIONS = "/v2/export/conversations";
 const MESSAGES = "/v2/export/messages";
 const END_USERS = "/v2/end-users";
 const CHANGES = "/v2/export/changes/conversations";
+
+const MADE =
+  "// Made from the OpenAPI document of the service: see services/export-api/src/openapi/client-types.test.ts.\n\n";
 
 const nameOf = (ref: string): string => ref.slice(ref.lastIndexOf("/") + 1);
 const isName = (key: string): boolean => /^[A-Za-z_]\w*$/.test(key);
@@ -116,5 +120,32 @@ export const clientTypes = (document: OpenApi): string => {
     ...document.components.schemas,
   };
   const types = Object.entries(schemas).map(([name, schema]) => `export type ${name} = ${typeOf(schema)};\n`);
-  return `// Made from the OpenAPI document of the service: see services/export-api/src/openapi/client-types.test.ts.\n\n${types.join("\n")}`;
+  return `${MADE}${types.join("\n")}`;
+};
+
+/** A column of a table for a field of a record. */
+const columnOf = (name: string, schema: Schema): string => {
+  const types = (schema.anyOf ?? [schema]).flatMap(({ type = [] }) => type).filter((type) => type !== "null");
+  const [type, ...others] = types;
+  if (schema.format === "date-time" || name === "record_last_updated") return "instant";
+  if (others.length > 0 || type === undefined) return "json";
+  if (type === "string") return "text";
+  return type === "number" || type === "integer" || type === "boolean" ? type : "json";
+};
+
+/** The fields of the records of each list with the kind of their values, made from the OpenAPI document. */
+export const clientFields = (document: OpenApi): string => {
+  const lists = { conversations: CONVERSATIONS, messages: MESSAGES, end_users: END_USERS };
+  const fields = Object.entries(lists).map(([list, path]) => {
+    const record = recordOf(document, path);
+    const { properties } =
+      record.$ref === undefined ? record : (document.components.schemas[nameOf(record.$ref)] ?? {});
+    if (properties === undefined) throw new Error(`the document has no fields of ${list}`);
+    return [
+      list,
+      Object.fromEntries(Object.entries(properties).map(([name, one]) => [name, columnOf(name, one)])),
+    ];
+  });
+  return `${MADE}/** The fields of the records of each list, and the kind of their values. */
+export const FIELDS = ${JSON.stringify(Object.fromEntries(fields))} as const;\n`;
 };

@@ -3,18 +3,22 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 import { createListReader, createTestApp } from "../http/app.fixture.ts";
-import { clientTypes, type OpenApi } from "./client-types.fixture.ts";
+import { clientFields, clientTypes, type OpenApi } from "./client-types.fixture.ts";
 
-const FILE = fileURLToPath(new URL("../../../../packages/client/src/interface/types.ts", import.meta.url));
+const FOLDER = new URL("../../../../packages/client/src/interface/", import.meta.url);
 
-// UPDATE=1 writes the file.
-it("gives the client its types", async () => {
+// UPDATE=1 writes the files.
+it.each([
+  ["types.ts", clientTypes],
+  ["fields.ts", clientFields],
+])("gives the client its %s", async (name, make) => {
   const { app } = createTestApp(createListReader({}).reader, {});
   const document = (await app.inject({ url: "/api/openapi.json", headers: { host: "x" } })).json<OpenApi>();
-  const formatted = execFileSync("biome", ["format", `--stdin-file-path=${FILE}`], {
-    input: clientTypes(document),
+  const file = fileURLToPath(new URL(name, FOLDER));
+  const formatted = execFileSync("biome", ["format", `--stdin-file-path=${file}`], {
+    input: make(document),
     encoding: "utf8",
   });
-  if (process.env["UPDATE"] === "1") writeFileSync(FILE, formatted);
-  expect(readFileSync(FILE, "utf8")).toBe(formatted);
+  if (process.env["UPDATE"] === "1") writeFileSync(file, formatted);
+  expect(readFileSync(file, "utf8")).toBe(formatted);
 });

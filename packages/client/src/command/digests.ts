@@ -1,0 +1,51 @@
+import { createHash } from "node:crypto";
+import type { ListName } from "../lists/changes.ts";
+import { ID_FIELD } from "./line.ts";
+
+export const BUCKETS = 4_096;
+
+export type Entry = { readonly id: string; readonly digest: string };
+
+/** Which of the buckets an id belongs to. */
+export const bucketOf = (id: string): number =>
+  createHash("md5").update(id).digest().readUInt16BE(0) % BUCKETS;
+
+/** The id and a checksum of the values that a record has, whatever its text looks like. */
+export const entryOf = (record: unknown, list: ListName, fields: readonly string[] | null): Entry => {
+  const values = record as Readonly<Record<string, unknown>>;
+  const id = String(values[ID_FIELD[list]]);
+  const kept =
+    fields === null ? values : Object.fromEntries(fields.map((name) => [name, values[name] ?? null]));
+  const { [ID_FIELD[list]]: _, ...others } = kept;
+  return { id, digest: createHash("md5").update(JSON.stringify(others)).digest("base64") };
+};
+
+/** Count and checksum of the records of each bucket, in any order. */
+export type Sums = {
+  add(entry: Entry): void;
+  total(): number;
+  /** Of all records together. */
+  checksum(): string;
+  /** The buckets in which the other sums differ. */
+  differencesTo(other: Sums): number[];
+  bucket(at: number): string;
+};
+
+export const createSums = (): Sums => {
+  const counts = new Uint32Array(BUCKETS);
+  const sums = new BigUint64Array(BUCKETS);
+  const bucket = (at: number): string => `${counts[at]}:${sums[at]}`;
+  return {
+    add: ({ id, digest }) => {
+      const at = bucketOf(id);
+      counts[at] = (counts[at] ?? 0) + 1;
+      // Overflow is part of the sum.
+      sums[at] = (sums[at] ?? 0n) + createHash("md5").update(`${id}\n${digest}`).digest().readBigUInt64BE(0);
+    },
+    total: () => counts.reduce((sum, count) => sum + count, 0),
+    checksum: () => createHash("md5").update(new Uint8Array(sums.buffer)).digest("hex"),
+    differencesTo: (other) =>
+      Array.from({ length: BUCKETS }, (_, at) => at).filter((at) => bucket(at) !== other.bucket(at)),
+    bucket,
+  };
+};

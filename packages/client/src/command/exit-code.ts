@@ -1,0 +1,40 @@
+import { ExportAnswerError, ExportApiError, ExportConnectionError, isTransient } from "../http/errors.ts";
+
+export const EXIT = {
+  ok: 0,
+  failed: 1,
+  usage: 2,
+  refused: 3,
+  unavailable: 4,
+  different: 5,
+  copy: 6,
+} as const;
+
+/** Wrong arguments. */
+export class UsageError extends Error {
+  override readonly name = "UsageError";
+}
+
+/** The copy cannot be used: another process writes it, or it is not what its state says. */
+export class CopyError extends Error {
+  override readonly name = "CopyError";
+}
+
+const SYSTEM_ERROR = /^E[A-Z]+$/;
+
+const isSystemError = (error: unknown): error is Error =>
+  error instanceof Error && "code" in error && SYSTEM_ERROR.test(String(error.code));
+
+/** The exit code for an error and what to print; bugs are printed with their stack. */
+export const explain = (error: unknown): { readonly code: number; readonly text: string } => {
+  if (error instanceof UsageError) return { code: EXIT.usage, text: `${error.message}\ntry --help` };
+  if (error instanceof CopyError) return { code: EXIT.copy, text: error.message };
+  if (error instanceof ExportConnectionError) return { code: EXIT.unavailable, text: error.message };
+  if (error instanceof ExportApiError) {
+    const id = error.requestId === null ? "" : `, request ${error.requestId}`;
+    return { code: isTransient(error) ? EXIT.unavailable : EXIT.refused, text: `${error.message}${id}` };
+  }
+  if (error instanceof ExportAnswerError) return { code: EXIT.refused, text: error.message };
+  if (isSystemError(error)) return { code: EXIT.failed, text: error.message };
+  return { code: EXIT.failed, text: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+};

@@ -1,0 +1,40 @@
+import type { ListName } from "../lists/changes.ts";
+
+/** The name that the id has in the records of a list. */
+export const ID_FIELD = {
+  conversations: "_id",
+  messages: "_id",
+  end_users: "end_user_id",
+} as const satisfies Record<ListName, string>;
+
+const ID = /^\{"(?:_id|end_user_id)":("(?:[^"\\]|\\.)*")/;
+const DELETION = /^\{"(?:_id|end_user_id)":"(?:[^"\\]|\\.)*","deleted":true,"deleted_at":"/;
+const DELETED = ',"deleted":true,"deleted_at":"';
+
+/** The id of a line, which the interface puts first. */
+export const idOf = (line: string): string => {
+  const [, id] = ID.exec(line) ?? [];
+  if (id !== undefined) return JSON.parse(id) as string;
+  const record = JSON.parse(line) as Partial<Record<"_id" | "end_user_id", string>>;
+  const found = record._id ?? record.end_user_id;
+  if (found === undefined) throw new Error(`a line without an id: ${line.slice(0, 200)}`);
+  return found;
+};
+
+/** True for a line that says that a record is gone. */
+export const isDeletion = (line: string): boolean => DELETION.test(line);
+
+/** How many lines of a block are deletions. */
+export const countDeletions = (bytes: Uint8Array): number => {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (!buffer.includes(DELETED)) return 0;
+  return buffer.toString().split("\n").filter(isDeletion).length;
+};
+
+/** Leaves the id and these fields of a record; deletions stay as they are. */
+export const selectFields = (line: string, list: ListName, fields: readonly string[]): string => {
+  if (isDeletion(line)) return line;
+  const record = JSON.parse(line) as Record<string, unknown>;
+  const kept = [ID_FIELD[list], ...fields.filter((field) => field !== ID_FIELD[list])];
+  return JSON.stringify(Object.fromEntries(kept.map((field) => [field, record[field] ?? null])));
+};

@@ -1,0 +1,171 @@
+import { readFile } from "node:fs/promises";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Readable, Writable } from "node:stream";
+import { ExportApiError } from "../http/errors.ts";
+import type { ListName } from "../lists/changes.ts";
+import { EXIT, explain, UsageError } from "./exit-code.ts";
+import { createProgress, type Progress } from "./progress.ts";
+import { createReading, type Note, type PullDeps, pullList, type Wanted } from "./pull.ts";
+import { type Environment, readSettings, type Settings, USAGE } from "./settings.ts";
+import { openDuckDb } from "./targets/duckdb.ts";
+import { openFolder } from "./targets/folder.ts";
+import { openOutput } from "./targets/output.ts";
+import type { ListState, Target } from "./targets/target.ts";
+import { isEqual, type Verified, verifyList } from "./verify.ts";
+
+/** Bytes after which a first pass is stored, and about the size of a file. */
+const SEGMENT_BYTES = 64 * 1024 * 1024;
+/** DuckDB holds a portion in memory. */
+const DUCKDB_SEGMENT_BYTES = 8 * 1024 * 1024;
+const DUCKDB = "duckdb:";
+
+export type Io = {
+  readonly env: Environment;
+  readonly stdin?: Readable;
+  readonly stdout: Writable;
+  readonly stderr: Writable & { readonly isTTY?: boolean };
+  readonly signal: AbortSignal;
+};
+
+const readKey = async ({ keyFile }: Settings, env: Environment): Promise<string> => {
+  const key = keyFile === undefined ? env["EXPORT_API_KEY"] : (await readFile(keyFile, "utf8")).trim();
+  if (key === undefined || key === "")
+    throw new UsageError("EXPORT_API_KEY, or --key-file: a key is required");
+  return key;
+};
+
+const segmentBytesOf = ({ to, fileBytes }: Settings): number =>
+  fileBytes ?? (to.startsWith(DUCKDB) ? DUCKDB_SEGMENT_BYTES : SEGMENT_BYTES);
+
+const openTarget = (settings: Settings, service: string, { stdout }: Io): Promise<Target> => {
+  const { to, lists, compress, stateFile } = settings;
+  if (to === "-")
+    return openOutput({ output: stdout, service, list: lists[0] ?? "conversations", stateFile });
+  if (to.startsWith(DUCKDB)) {
+    if (compress !== undefined) throw new UsageError("--compress: only for the files of a folder");
+    return openDuckDb({ file: to.slice(DUCKDB.length), service, lists });
+  }
+  return openFolder({ root: to, service, lists, compress, segmentBytes: segmentBytesOf(settings) });
+};
+
+const isSame = (one: readonly string[] | null, other: readonly string[] | null): boolean =>
+  JSON.stringify(one) === JSON.stringify(other);
+
+/** What to pull: a copy that exists keeps how it began. @throws UsageError for another beginning */
+const wantedOf = ({ since, fields }: Settings, list: ListName, known: ListState | undefined): Wanted => {
+  const selected = fields[list];
+  if (known === undefined) return { list, since: since ?? null, fields: selected ?? null };
+  if (since !== undefined && since !== known.since) {
+    throw new UsageError(
+      `--since: the copy of ${list} begins ${known.since === null ? "with everything" : `at ${known.since}`}`,
+    );
+  }
+  if (selected !== undefined && !isSame(selected, known.fields)) {
+    throw new UsageError(
+      `--select: the copy of ${list} has ${known.fields === null ? "all fields" : known.fields.join(",")}`,
+    );
+  }
+  return { list, since: known.since, fields: known.fields };
+};
+
+const isForbidden = (error: unknown): boolean => error instanceof ExportApiError && error.status === 403;
+
+const noteLine = ({ list, lines, deletions, watermark }: Note): string =>
+  `${list}: ${lines.toLocaleString("en-US")} records came, ${deletions} of them deletions; complete up to ${watermark ?? "an unknown instant"}`;
+
+const verifiedLine = (one: Verified): string =>
+  isEqual(one)
+    ? `${one.list}: equal, ${one.local.toLocaleString("en-US")} records, checksum ${one.localChecksum}` +
+      (one.changed > 0 ? `, besides ${one.changed} that changed since the pull` : "")
+    : `${one.list}: different: ${one.missing} missing, ${one.extra} extra, ${one.different} with other values` +
+      `${one.isWhole ? "" : " or more"}, such as ${one.examples.join(", ")}`;
+
+type Run = {
+  readonly settings: Settings;
+  readonly deps: PullDeps;
+  readonly progress: Progress;
+  readonly tell: (value: object, text: string) => void;
+};
+
+const pull = async ({ settings, deps, progress, tell }: Run): Promise<number> => {
+  for (const list of settings.lists) {
+    const wanted = wantedOf(settings, list, deps.target.state(list));
+    try {
+      const note = await pullList(deps, wanted);
+      if (settings.compact) await deps.target.compact(list, false);
+      progress.end();
+      tell({ pulled: note }, noteLine(note));
+    } catch (error) {
+      if (settings.isListed || !isForbidden(error)) throw error;
+      tell({ skipped: list }, `${list}: skipped, the key may not read them`);
+    }
+  }
+  return EXIT.ok;
+};
+
+const verify = async ({ settings, deps, tell }: Run, signal: AbortSignal): Promise<number> => {
+  let code: number = EXIT.ok;
+  const pulled = settings.lists.filter((list) => settings.isListed || deps.target.state(list) !== undefined);
+  if (pulled.length === 0) throw new UsageError(`--to: ${settings.to} has no copy`);
+  for (const list of pulled) {
+    const verified = await verifyList({ ...deps, sleep: (ms) => sleep(ms, undefined, { signal }) }, list);
+    tell({ verified, equal: isEqual(verified) }, verifiedLine(verified));
+    if (!isEqual(verified)) code = EXIT.different;
+  }
+  return code;
+};
+
+const compact = async ({ settings, deps }: Run): Promise<number> => {
+  for (const list of settings.lists) await deps.target.compact(list, true);
+  return EXIT.ok;
+};
+
+const execute = async (args: readonly string[], io: Io): Promise<number> => {
+  const settings = readSettings(args, io.env);
+  const { json, plainTransfer } = settings;
+  const service = new URL(settings.url).href.replace(/\/$/, "");
+  const apiKey = await readKey(settings, io.env);
+  const reading = createReading({
+    baseUrl: service,
+    apiKey,
+    signal: io.signal,
+    ...(plainTransfer && { headers: { "accept-encoding": "identity" } }),
+  });
+  const progress = createProgress({ output: io.stderr, json, clock: () => performance.now() });
+  // Standard output may be the copy.
+  const results = settings.to === "-" ? io.stderr : io.stdout;
+  const tell: Run["tell"] = (value, text) => {
+    results.write(json ? `${JSON.stringify(value)}\n` : `${text}\n`);
+  };
+  const target = await openTarget(settings, service, io);
+  try {
+    const deps: PullDeps = {
+      ...reading,
+      target,
+      segmentBytes: segmentBytesOf(settings),
+      onNote: progress.update,
+      now: Date.now,
+    };
+    const run: Run = { settings, deps, progress, tell };
+    if (settings.command === "verify") return await verify(run, io.signal);
+    return settings.command === "compact" ? await compact(run) : await pull(run);
+  } finally {
+    progress.end();
+    await target.close();
+  }
+};
+
+/** Runs the command. @returns the exit code */
+export const run = async (args: readonly string[], io: Io): Promise<number> => {
+  if (args.length === 0 || args.includes("--help") || args.includes("-h")) {
+    io.stdout.write(USAGE);
+    return args.length === 0 ? EXIT.usage : EXIT.ok;
+  }
+  try {
+    return await execute(args, io);
+  } catch (error) {
+    const { code, text } = explain(error);
+    io.stderr.write(args.includes("--json") ? `${JSON.stringify({ error: text, code })}\n` : `${text}\n`);
+    return code;
+  }
+};

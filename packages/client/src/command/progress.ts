@@ -1,0 +1,65 @@
+import type { Writable } from "node:stream";
+import type { Note } from "./pull.ts";
+
+const EVERY_MS = 5_000;
+const ON_TERMINAL_MS = 200;
+const BAR = 24;
+
+export type Progress = {
+  update(note: Note): void;
+  /** Ends the line of a list. */
+  end(): void;
+};
+
+const count = (value: number): string => value.toLocaleString("en-US");
+
+const duration = (seconds: number): string =>
+  seconds < 90 ? `${Math.ceil(seconds)} s` : `${Math.ceil(seconds / 60)} min`;
+
+const barOf = (done: number): string => {
+  const full = Math.round(done * BAR);
+  return `[${"#".repeat(full)}${".".repeat(BAR - full)}]`;
+};
+
+/** A line about a list: records, rate, and the time left or the watermark. */
+export const progressLine = (note: Note, seconds: number): string => {
+  const rate = seconds > 0 ? note.lines / seconds : 0;
+  const parts = [`${note.list}: ${count(note.lines)} records`, `${count(Math.round(rate))}/s`];
+  if (note.isFirstPass && note.done !== null) {
+    parts.push(`${barOf(note.done)} ${Math.floor(note.done * 100)} %`);
+    if (note.done > 0.01) parts.push(`${duration((seconds / note.done) * (1 - note.done))} left`);
+  }
+  if (note.watermark !== null) parts.push(`complete up to ${note.watermark}`);
+  return parts.join(", ");
+};
+
+/** A bar that is drawn again on a terminal, elsewhere a line every few seconds. */
+export const createProgress = (deps: {
+  readonly output: Writable & { readonly isTTY?: boolean };
+  readonly json: boolean;
+  /** Milliseconds that never run backwards. */
+  readonly clock: () => number;
+}): Progress => {
+  const { output, json, clock } = deps;
+  const isTerminal = output.isTTY === true && !json;
+  const everyMs = isTerminal ? ON_TERMINAL_MS : EVERY_MS;
+  let started = clock();
+  let told = clock();
+  let list: string | undefined;
+  return {
+    update: (note) => {
+      if (note.list !== list) {
+        list = note.list;
+        started = clock();
+      }
+      if (clock() - told < everyMs) return;
+      told = clock();
+      const line = progressLine(note, (told - started) / 1_000);
+      if (isTerminal) output.write(`\r\u001b[2K${line}`);
+      else output.write(json ? `${JSON.stringify({ progress: note })}\n` : `${line}\n`);
+    },
+    end: () => {
+      if (isTerminal) output.write("\r\u001b[2K");
+    },
+  };
+};

@@ -1,0 +1,233 @@
+import { type Client, createClient } from "../client.ts";
+import { callerOf, type ClientOptions } from "../client-options.ts";
+import { ExportApiError, ExportConnectionError } from "../http/errors.ts";
+import type { Retry } from "../http/retry.ts";
+import type { ListName } from "../lists/changes.ts";
+import { textsOf } from "../lists/line-blocks.ts";
+import { createStreams, type Streams } from "../lists/streams.ts";
+import { selectFields } from "./line.ts";
+import type { ListState, Segment, SegmentWriter, Target } from "./targets/target.ts";
+
+/** What happened to a list so far. */
+export type Note = {
+  readonly list: ListName;
+  /** Lines that came in this run. */
+  readonly lines: number;
+  readonly deletions: number;
+  readonly bytes: number;
+  readonly watermark: string | null;
+  /** The share of the first pass that is done, by the dates of the records; null when it cannot be told. */
+  readonly done: number | null;
+  readonly isFirstPass: boolean;
+};
+
+export type PullDeps = {
+  readonly client: Client;
+  readonly streams: Streams;
+  readonly retry: Retry;
+  readonly target: Target;
+  /** Bytes after which what came is stored. */
+  readonly segmentBytes: number;
+  readonly onNote: (note: Note) => void;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+};
+
+export type Wanted = {
+  readonly list: ListName;
+  readonly since: string | null;
+  readonly fields: readonly string[] | null;
+};
+
+/** What is needed to read the service. */
+export const createReading = (options: ClientOptions): Pick<PullDeps, "client" | "streams" | "retry"> => {
+  const caller = callerOf(options);
+  return { client: createClient(options), streams: createStreams(caller), retry: caller.retry };
+};
+
+/**
+ * What is settled lies at most some seconds behind the watermark of the changes; they are begun well before,
+ * so that the cursor lies before every record that the first pass may miss.
+ */
+const MARGIN_MS = 60_000;
+export const BEGINNING = "1970-01-01T00:00:00Z";
+
+const GONE = 410;
+
+/**
+ * A cursor of the changes as of now; null when they have to be read from their beginning. Every record that
+ * was stored before it is in the lists by now, and every later one comes behind it.
+ */
+const presentCursor = async ({ client }: PullDeps, list: ListName): Promise<string | null> => {
+  let watermark: string | null = null;
+  for await (const page of client.changes(list, { pageSize: 1 })) {
+    ({ watermark } = page);
+    break;
+  }
+  if (watermark === null) return null;
+  const storedSince = new Date(Date.parse(watermark) - MARGIN_MS);
+  let cursor: string | null = null;
+  for await (const page of client.changes(list, { storedSince, pageSize: 10_000 })) ({ cursor } = page);
+  return cursor;
+};
+
+/** Where a copy that does not exist yet begins. */
+const beginning = async (deps: PullDeps, { list, since, fields }: Wanted): Promise<ListState> => {
+  const state = { since, fields, watermark: null, cursor: null, firstPass: null };
+  // End users have no list as lines, and lists do not know when a record was stored.
+  if (since !== null || list === "end_users") return state;
+  const cursor = await presentCursor(deps, list);
+  return cursor === null ? state : { ...state, cursor, firstPass: { place: null } };
+};
+
+/** Counts what comes, and tells it. */
+const createTally = (list: ListName, { onNote, now }: PullDeps) => {
+  let first: number | undefined;
+  let note: Note = {
+    list,
+    lines: 0,
+    deletions: 0,
+    bytes: 0,
+    watermark: null,
+    done: null,
+    isFirstPass: false,
+  };
+  const tell = (change: Partial<Note>): void => {
+    note = { ...note, ...change };
+    onNote(note);
+  };
+  return {
+    note: () => note,
+    tell,
+    came: (bytes: number, lines: number): void =>
+      tell({ bytes: note.bytes + bytes, lines: note.lines + lines }),
+    /** The first pass has reached this date. */
+    reached: (date: string): void => {
+      const at = Date.parse(date);
+      first ??= at;
+      const whole = now() - first;
+      tell({ isFirstPass: true, done: whole > 0 ? Math.min(1, Math.max(0, (at - first) / whole)) : null });
+    },
+  };
+};
+type Tally = ReturnType<typeof createTally>;
+
+/** Writes blocks, of each record the wanted fields. */
+const writeTo = async (
+  writer: SegmentWriter,
+  { bytes, lines }: { readonly bytes: Uint8Array; readonly lines: number },
+  { list, fields }: Pick<Wanted, "list" | "fields">,
+): Promise<void> => {
+  if (fields === null) return writer.write(bytes, lines);
+  const texts = textsOf(bytes).map((line) => `${selectFields(line, list, fields)}\n`);
+  return writer.write(Buffer.from(texts.join("")), lines);
+};
+
+/** Takes the whole list by the dates of its records, and stores after each segment how far it has come. */
+const firstPass = async (
+  deps: PullDeps,
+  list: "conversations" | "messages",
+  begun: ListState,
+  tally: Tally,
+): Promise<ListState> => {
+  const { target, streams, segmentBytes } = deps;
+  let state = begun;
+  let writer = await target.begin(list);
+  try {
+    const known = begun.firstPass?.place ?? undefined;
+    if (known !== undefined) tally.reached(known.date);
+    const blocks = streams.window(list, { createdSince: BEGINNING }, known);
+    for await (const block of blocks) {
+      await writeTo(writer, block, { list, fields: state.fields });
+      tally.came(block.bytes.byteLength, block.lines);
+      tally.reached(block.place.date);
+      if (writer.bytes() < segmentBytes) continue;
+      state = { ...state, firstPass: { place: block.place } };
+      await target.commit(list, [await writer.finish()], state);
+      writer = await target.begin(list);
+    }
+    state = { ...state, firstPass: null };
+    await target.commit(list, [await writer.finish()], state);
+    return state;
+  } catch (error) {
+    await writer.abort();
+    throw error;
+  }
+};
+
+/** One stream of changes; what it holds is stored when its trailer has come. */
+const takeChanges = async (deps: PullDeps, list: ListName, state: ListState, tally: Tally): Promise<void> => {
+  const { target, streams, segmentBytes } = deps;
+  const finished: Segment[] = [];
+  let writer = await target.begin(list);
+  try {
+    const { cursor, since } = state;
+    const begin = since === null ? {} : { stored_since: since };
+    const blocks = streams.changes(list, cursor === null ? begin : { cursor });
+    for (;;) {
+      const next = await blocks.next();
+      if (next.done === true) {
+        finished.push(await writer.finish());
+        const { next_cursor: end, watermark } = next.value;
+        await target.commit(list, finished, { ...state, cursor: end, watermark });
+        const deletions = finished.reduce((sum, one) => sum + one.deletions, 0);
+        tally.tell({ watermark, deletions, isFirstPass: false, done: null });
+        return;
+      }
+      await writeTo(writer, next.value, { list, fields: state.fields });
+      tally.came(next.value.bytes.byteLength, next.value.lines);
+      if (writer.bytes() < segmentBytes) continue;
+      finished.push(await writer.finish());
+      writer = await target.begin(list);
+    }
+  } catch (error) {
+    await writer.abort();
+    throw error;
+  }
+};
+
+const isExpired = (error: unknown): boolean => error instanceof ExportApiError && error.status === GONE;
+
+/** Takes changes, again with the same cursor when the stream breaks. */
+const takeAllChanges = async (
+  deps: PullDeps,
+  list: ListName,
+  state: ListState,
+  tally: Tally,
+): Promise<void> => {
+  for (let failures = 1; ; failures += 1) {
+    try {
+      return await takeChanges(deps, list, state, tally);
+    } catch (error) {
+      if (!(error instanceof ExportConnectionError)) throw error;
+      await deps.retry.wait(error, failures);
+    }
+  }
+};
+
+/**
+ * Makes the copy of a list, or brings it up to date. A copy whose cursor is too old is made afresh, since
+ * deletions may be forgotten.
+ *
+ * @returns what came
+ */
+export const pullList = async (deps: PullDeps, wanted: Wanted): Promise<Note> => {
+  const { target } = deps;
+  const { list } = wanted;
+  const tally = createTally(list, deps);
+  for (;;) {
+    let state = target.state(list);
+    if (state === undefined) {
+      state = await beginning(deps, wanted);
+      if (state.firstPass !== null) await target.commit(list, [], state);
+    }
+    try {
+      if (state.firstPass !== null && list !== "end_users") state = await firstPass(deps, list, state, tally);
+      await takeAllChanges(deps, list, state, tally);
+      return tally.note();
+    } catch (error) {
+      if (!isExpired(error) || state.cursor === null) throw error;
+      await target.reset(list);
+    }
+  }
+};

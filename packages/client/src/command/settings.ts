@@ -1,0 +1,140 @@
+import { parseArgs } from "node:util";
+import type { ListName } from "../lists/changes.ts";
+import { UsageError } from "./exit-code.ts";
+import { ID_FIELD } from "./line.ts";
+import { type Coding, CODINGS } from "./targets/coding.ts";
+
+export const LISTS = ["conversations", "messages", "end_users"] as const satisfies readonly ListName[];
+const COMMANDS = ["pull", "verify", "compact"] as const;
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export type Settings = {
+  readonly command: (typeof COMMANDS)[number];
+  readonly to: string;
+  readonly url: string;
+  readonly keyFile: string | undefined;
+  readonly lists: readonly ListName[];
+  /** True when the lists were named: one that the key may not read is an error then. */
+  readonly isListed: boolean;
+  readonly since: string | undefined;
+  readonly fields: Readonly<Partial<Record<ListName, readonly string[]>>>;
+  readonly compress: Coding | undefined;
+  /** Bytes of lines after which a file ends. */
+  readonly fileBytes: number | undefined;
+  readonly stateFile: string | undefined;
+  readonly json: boolean;
+  readonly plainTransfer: boolean;
+  readonly compact: boolean;
+};
+
+export const USAGE = `usage: conversation-export-client <command> --to TARGET [options]
+
+  pull     makes a copy, or brings it up to date
+  verify   compares a copy with the service: counts and checksums
+  compact  leaves one line a record in the files of a folder
+
+TARGET is a folder, duckdb:FILE, or - for lines on standard output (pull of one list).
+
+  --url URL          address of the service with its /api prefix (EXPORT_API_URL)
+  --key-file FILE    file with the API key; without it EXPORT_API_KEY
+  --list NAME        conversations, messages or end_users; may be repeated (default: all that the key may read)
+  --since INSTANT    begin with what changed since then (first pull; default: with everything)
+  --select FIELDS    fields to keep besides the id, as LIST=FIELD,FIELD (first pull; may be repeated)
+  --compress CODING  plain, gz or zst for the files of a folder (first pull; default: plain)
+  --file-bytes N     size of a file before compression, and how often a first pull is stored (default: 64 MiB)
+  --state FILE       with -: keeps the cursor, so that the next pull goes on
+  --no-compact       leaves superseded and deleted lines in the files
+  --no-transfer-compression  asks for lines as they are: quicker in the same network
+  --json             one JSON document a line instead of text
+`;
+
+const parse = (args: readonly string[]) => {
+  try {
+    return parseArgs({
+      args: [...args],
+      allowPositionals: true,
+      options: {
+        to: { type: "string" },
+        url: { type: "string" },
+        "key-file": { type: "string" },
+        list: { type: "string", multiple: true },
+        since: { type: "string" },
+        select: { type: "string", multiple: true },
+        compress: { type: "string" },
+        "file-bytes": { type: "string" },
+        state: { type: "string" },
+        "no-compact": { type: "boolean" },
+        "no-transfer-compression": { type: "boolean" },
+        json: { type: "boolean" },
+      },
+    });
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error));
+  }
+};
+
+const oneOf = <T extends string>(what: string, value: string, allowed: readonly T[]): T => {
+  const found = allowed.find((one) => one === value);
+  if (found === undefined) throw new UsageError(`${what}: must be one of ${allowed.join(", ")}, is ${value}`);
+  return found;
+};
+
+const fieldsOf = (selections: readonly string[]): Settings["fields"] =>
+  Object.fromEntries(
+    selections.map((text) => {
+      const [, name = "", fields = ""] = /^(\w+)=([\w,]+)$/.exec(text) ?? [];
+      if (name === "") throw new UsageError(`--select: must be LIST=FIELD,FIELD, is ${text}`);
+      const list = oneOf("--select", name, LISTS);
+      return [list, [...new Set(fields.split(",").filter((one) => one !== "" && one !== ID_FIELD[list]))]];
+    }),
+  );
+
+const instantOf = (text: string | undefined): string | undefined => {
+  if (text === undefined) return undefined;
+  const at = new Date(text);
+  if (Number.isNaN(at.getTime())) throw new UsageError(`--since: must be an ISO 8601 date, is ${text}`);
+  return at.toISOString();
+};
+
+const bytesOf = (text: string | undefined): number | undefined => {
+  if (text === undefined) return undefined;
+  if (!/^[1-9]\d{0,9}$/.test(text))
+    throw new UsageError(`--file-bytes: must be a number above 0, is ${text}`);
+  return Number(text);
+};
+
+/** @throws UsageError */
+export const readSettings = (args: readonly string[], env: Environment): Settings => {
+  const { values, positionals } = parse(args);
+  const [name, ...others] = positionals;
+  if (name === undefined) throw new UsageError(`which command? ${COMMANDS.join(", ")}`);
+  if (others.length > 0) throw new UsageError(`${others.join(" ")}: what is that?`);
+  const command = oneOf("command", name, COMMANDS);
+  const { to } = values;
+  if (to === undefined) throw new UsageError("--to: where is the copy? A folder, duckdb:FILE, or -");
+  const url = values.url ?? env["EXPORT_API_URL"];
+  if (url === undefined)
+    throw new UsageError("--url, or EXPORT_API_URL: the address of the service is required");
+  const lists = values.list?.map((one) => oneOf("--list", one, LISTS)) ?? LISTS;
+  if (to === "-" && (command !== "pull" || lists.length !== 1)) {
+    throw new UsageError("--to -: standard output takes the pull of one list, such as --list messages");
+  }
+  if (values.state !== undefined && to !== "-") throw new UsageError("--state: only with --to -");
+  return {
+    command,
+    to,
+    url,
+    keyFile: values["key-file"],
+    lists: [...new Set(lists)],
+    isListed: values.list !== undefined,
+    since: instantOf(values.since),
+    fields: fieldsOf(values.select ?? []),
+    compress: values.compress === undefined ? undefined : oneOf("--compress", values.compress, CODINGS),
+    fileBytes: bytesOf(values["file-bytes"]),
+    stateFile: values.state,
+    json: values.json === true,
+    plainTransfer: values["no-transfer-compression"] === true,
+    compact: values["no-compact"] !== true,
+  };
+};

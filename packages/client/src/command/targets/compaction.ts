@@ -1,0 +1,101 @@
+import { idOf, isDeletion } from "../line.ts";
+import type { Segment, SegmentWriter } from "./target.ts";
+
+/** So many ids are held in memory at a time: about 60 MB. */
+const MAX_IDS = 300_000;
+/** Smaller files are put together. */
+const SMALL_BYTES = 16 * 1024 * 1024;
+
+export type CompactionDeps = {
+  readonly read: (segment: Segment) => AsyncGenerator<string, void>;
+  readonly begin: () => Promise<SegmentWriter>;
+  readonly segmentBytes: number;
+};
+
+/** Writes lines into files of about `segmentBytes`. */
+const createRolling = ({ begin, segmentBytes }: Pick<CompactionDeps, "begin" | "segmentBytes">) => {
+  const done: Segment[] = [];
+  let writer: SegmentWriter | undefined;
+  let lines: string[] = [];
+  const flush = async (): Promise<void> => {
+    if (lines.length === 0) return;
+    writer ??= await begin();
+    await writer.write(Buffer.from(`${lines.join("\n")}\n`), lines.length);
+    lines = [];
+    if (writer.bytes() < segmentBytes) return;
+    done.push(await writer.finish());
+    writer = undefined;
+  };
+  return {
+    add: async (line: string): Promise<void> => {
+      lines.push(line);
+      if (lines.length >= 1_000) await flush();
+    },
+    end: async (): Promise<Segment[]> => {
+      await flush();
+      if (writer !== undefined) done.push(await writer.finish());
+      return done;
+    },
+  };
+};
+
+/**
+ * Leaves of each record its last line, and of deleted ones none. Segments are given oldest first. Files that
+ * lose nothing stay as they are; nothing is removed here.
+ */
+export const compactSegments = async (
+  segments: readonly Segment[],
+  deps: CompactionDeps,
+): Promise<readonly Segment[]> => {
+  const kept: Segment[] = [];
+  const rolling = createRolling(deps);
+  /** Ids that newer lines have. */
+  let newer = new Set<string>();
+
+  /** The place of the last line of each id that no newer segment has. */
+  const lastLines = async (segment: Segment): Promise<Map<string, number>> => {
+    const last = new Map<string, number>();
+    let at = 0;
+    for await (const line of deps.read(segment)) {
+      const id = idOf(line);
+      if (!newer.has(id)) last.set(id, at);
+      at += 1;
+    }
+    return last;
+  };
+
+  /** Removes from older segments what is superseded by ids that memory has no more room for. */
+  const forget = async (older: readonly Segment[]): Promise<Segment[]> => {
+    const left: Segment[] = [];
+    for (const segment of older) {
+      let lost = 0;
+      for await (const line of deps.read(segment)) if (newer.has(idOf(line))) lost += 1;
+      if (lost === 0) {
+        left.push(segment);
+        continue;
+      }
+      const own = createRolling(deps);
+      for await (const line of deps.read(segment)) if (!newer.has(idOf(line))) await own.add(line);
+      left.push(...(await own.end()));
+    }
+    newer = new Set();
+    return left;
+  };
+
+  let waiting = [...segments];
+  for (let segment = waiting.pop(); segment !== undefined; segment = waiting.pop()) {
+    const last = await lastLines(segment);
+    const isWhole = last.size === segment.lines && segment.deletions === 0;
+    if (isWhole && segment.bytes >= SMALL_BYTES) kept.push(segment);
+    else {
+      let at = 0;
+      for await (const line of deps.read(segment)) {
+        if (last.get(idOf(line)) === at && !isDeletion(line)) await rolling.add(line);
+        at += 1;
+      }
+    }
+    for (const id of last.keys()) newer.add(id);
+    if (newer.size > MAX_IDS) waiting = await forget(waiting);
+  }
+  return [...kept.reverse(), ...(await rolling.end())];
+};

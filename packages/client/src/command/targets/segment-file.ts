@@ -1,0 +1,72 @@
+import { createReadStream, createWriteStream } from "node:fs";
+import { open, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { finished, pipeline } from "node:stream/promises";
+import { StringDecoder } from "node:string_decoder";
+import { countDeletions } from "../line.ts";
+import { type Coding, createDecoder, createEncoder } from "./coding.ts";
+import { publishFile } from "./durable-file.ts";
+import type { SegmentWriter } from "./target.ts";
+
+/** The name of a file while it is written. */
+export const temporaryOf = (file: string): string => `${file}.tmp`;
+
+/** Writes lines into the new file `file` of `root`, which has its name when it is whole and on the disk. */
+export const createSegmentWriter = (root: string, file: string, coding: Coding): SegmentWriter => {
+  const temporary = join(root, temporaryOf(file));
+  const output = createWriteStream(temporary);
+  const encoder = createEncoder(coding);
+  const input = encoder ?? output;
+  const written = encoder === null ? finished(output) : pipeline(encoder, output);
+  // It is awaited at the end; until then a write fails with the same error.
+  written.catch(() => undefined);
+  let bytes = 0;
+  let lines = 0;
+  let deletions = 0;
+
+  return {
+    bytes: () => bytes,
+    write: async (block, count) => {
+      bytes += block.byteLength;
+      lines += count;
+      deletions += countDeletions(block);
+      await new Promise<void>((resolve, reject) => {
+        input.write(block, (error) => (error == null ? resolve() : reject(error)));
+      });
+    },
+    finish: async () => {
+      input.end();
+      await written;
+      const handle = await open(temporary, "r+");
+      try {
+        await handle.sync();
+      } finally {
+        await handle.close();
+      }
+      await publishFile(temporary, join(root, file));
+      return { file, lines, deletions, bytes };
+    },
+    abort: async () => {
+      input.destroy();
+      output.destroy();
+      await written.catch(() => undefined);
+      await rm(temporary, { force: true });
+    },
+  };
+};
+
+/** The lines of a file, without their newlines. */
+export async function* readSegment(path: string, coding: Coding): AsyncGenerator<string, void> {
+  const file = createReadStream(path, { highWaterMark: 256 * 1024 });
+  const decoder = createDecoder(coding);
+  const source = decoder === null ? file : file.pipe(decoder);
+  file.once("error", (error) => source.destroy(error));
+  const text = new StringDecoder("utf8");
+  let rest = "";
+  for await (const chunk of source as AsyncIterable<Buffer>) {
+    const lines = (rest + text.write(chunk)).split("\n");
+    rest = lines.pop() ?? "";
+    yield* lines;
+  }
+  if (rest !== "") throw new Error(`${path} ends within a line`);
+}

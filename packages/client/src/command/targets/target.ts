@@ -1,0 +1,51 @@
+import type { ListName } from "../../lists/changes.ts";
+import type { Place } from "../../lists/window-blocks.ts";
+
+/** How far a copy of a list has come. It is stored together with the data, or after it. */
+export type ListState = {
+  /** Where the changes go on; null: they have not begun. */
+  readonly cursor: string | null;
+  /** The first pass over the list while it lasts: the place that it has reached. */
+  readonly firstPass: { readonly place: Place | null } | null;
+  /** Every event that reached the bus before this instant is in the copy; null while it is unknown. */
+  readonly watermark: string | null;
+  /** The copy began with what changed then; null: with everything. */
+  readonly since: string | null;
+  /** The fields that it has besides the id; null: all. */
+  readonly fields: readonly string[] | null;
+};
+
+/** Lines that were written but do not count yet. */
+export type Segment = {
+  readonly file: string;
+  readonly lines: number;
+  readonly deletions: number;
+  /** Before compression. */
+  readonly bytes: number;
+};
+
+export type SegmentWriter = {
+  bytes(): number;
+  write(bytes: Uint8Array, lines: number): Promise<void>;
+  /** Makes it durable. */
+  finish(): Promise<Segment>;
+  /** Removes it. */
+  abort(): Promise<void>;
+};
+
+/** A place that holds a copy. A line counts when `commit` has returned, and then with its state. */
+export type Target = {
+  state(list: ListName): ListState | undefined;
+  begin(list: ListName): Promise<SegmentWriter>;
+  /** Adds segments and stores the state, both or none. */
+  commit(list: ListName, segments: readonly Segment[], state: ListState): Promise<void>;
+  /** Forgets a list and removes its records. */
+  reset(list: ListName): Promise<void>;
+  /** All lines in the order in which they were stored: of lines with one id the last counts. */
+  lines(list: ListName): AsyncGenerator<string, void>;
+  /** Lines that `lines` will give, superseded ones included. */
+  count(list: ListName): number;
+  /** Removes what is superseded or deleted, when there is enough of it or `force` is set. */
+  compact(list: ListName, force: boolean): Promise<void>;
+  close(): Promise<void>;
+};

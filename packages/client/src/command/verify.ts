@@ -1,0 +1,174 @@
+import type { ListName } from "../lists/changes.ts";
+import { textsOf } from "../lists/line-blocks.ts";
+import { BUCKETS, bucketOf, createSums, entryOf, type Sums } from "./digests.ts";
+import { idOf, isDeletion } from "./line.ts";
+import { BEGINNING, type PullDeps } from "./pull.ts";
+import { CopyError } from "./exit-code.ts";
+import type { ListState } from "./targets/target.ts";
+
+export type Verified = {
+  readonly list: ListName;
+  readonly local: number;
+  readonly remote: number;
+  readonly localChecksum: string;
+  readonly remoteChecksum: string;
+  /** Records that the service has and the copy has not, and did not change since the last pull. */
+  readonly missing: number;
+  /** Records that only the copy has. */
+  readonly extra: number;
+  /** Records with other values. */
+  readonly different: number;
+  /** Records that differ because they changed since the last pull. */
+  readonly changed: number;
+  /** Some ids that are missing, extra or different. */
+  readonly examples: readonly string[];
+  /** False: there are more differences than were looked at. */
+  readonly isWhole: boolean;
+};
+
+type Deps = Pick<PullDeps, "client" | "streams" | "target" | "now"> & {
+  readonly sleep: (ms: number) => Promise<void>;
+};
+
+/** So many records are held in memory at a time: about 40 MB. */
+const MAX_HELD = 150_000;
+const MAX_EXAMPLES = 10;
+/** The changes are some seconds behind the lists. */
+const BEHIND_MS = 2_000;
+const PATIENCE_MS = 60_000;
+const POLL_MS = 500;
+
+async function* remoteRecords({ client, streams }: Deps, list: ListName): AsyncGenerator<unknown, void> {
+  if (list === "end_users") {
+    yield* client.endUsers({ pageSize: 1_000 });
+    return;
+  }
+  for await (const { bytes } of streams.window(list, { createdSince: BEGINNING })) {
+    for (const text of textsOf(bytes)) yield JSON.parse(text);
+  }
+}
+
+/** The checksums of the copy by id, of the ids in these buckets. Of several lines the last counts. */
+const localDigests = async (
+  { target }: Deps,
+  list: ListName,
+  fields: readonly string[] | null,
+  isWanted: (bucket: number) => boolean,
+): Promise<Map<string, string>> => {
+  const found = new Map<string, string>();
+  for await (const line of target.lines(list)) {
+    const id = idOf(line);
+    if (!isWanted(bucketOf(id))) continue;
+    if (isDeletion(line)) found.delete(id);
+    else found.set(id, entryOf(JSON.parse(line), list, fields).digest);
+  }
+  return found;
+};
+
+/** The sums of the copy, a part of the buckets at a time. */
+const localSums = async (deps: Deps, list: ListName, fields: readonly string[] | null): Promise<Sums> => {
+  const sums = createSums();
+  const parts = Math.min(BUCKETS, Math.max(1, Math.ceil(deps.target.count(list) / MAX_HELD)));
+  for (let part = 0; part < parts; part += 1) {
+    const held = await localDigests(deps, list, fields, (bucket) => bucket % parts === part);
+    for (const [id, digest] of held) sums.add({ id, digest });
+  }
+  return sums;
+};
+
+type Differences = {
+  readonly missing: Set<string>;
+  readonly extra: Set<string>;
+  readonly different: Set<string>;
+};
+
+const sizeOf = ({ missing, extra, different }: Differences): number =>
+  missing.size + extra.size + different.size;
+
+/** The records in these buckets that differ. */
+const differencesIn = async (
+  deps: Deps,
+  list: ListName,
+  fields: readonly string[] | null,
+  buckets: ReadonlySet<number>,
+): Promise<Differences> => {
+  const held = await localDigests(deps, list, fields, (bucket) => buckets.has(bucket));
+  const missing = new Set<string>();
+  const different = new Set<string>();
+  for await (const record of remoteRecords(deps, list)) {
+    const { id, digest } = entryOf(record, list, fields);
+    if (!buckets.has(bucketOf(id))) continue;
+    const own = held.get(id);
+    if (own === undefined) missing.add(id);
+    else if (own !== digest) different.add(id);
+    held.delete(id);
+  }
+  return { missing, extra: new Set(held.keys()), different };
+};
+
+/** Takes out what changed since the copy was made, which the changes tell soon. @returns how many these were */
+const leaveOutChanged = async (
+  deps: Deps,
+  list: ListName,
+  cursor: string,
+  differences: Differences,
+): Promise<number> => {
+  const before = sizeOf(differences);
+  const until = deps.now() + BEHIND_MS;
+  const deadline = deps.now() + PATIENCE_MS;
+  let from = cursor;
+  while (sizeOf(differences) > 0 && deps.now() < deadline) {
+    let reached = 0;
+    for await (const page of deps.client.changes(list, { cursor: from, pageSize: 10_000 })) {
+      for (const one of [...page.records, ...page.deletions]) {
+        const id = "_id" in one ? one._id : one.end_user_id;
+        for (const set of Object.values(differences)) set.delete(id);
+      }
+      from = page.cursor;
+      reached = Date.parse(page.watermark ?? "") || 0;
+    }
+    if (reached >= until) break;
+    await deps.sleep(POLL_MS);
+  }
+  return before - sizeOf(differences);
+};
+
+/** Compares the copy of a list with the list. @throws CopyError when there is none, or it is not complete */
+export const verifyList = async (deps: Deps, list: ListName): Promise<Verified> => {
+  const state: ListState | undefined = deps.target.state(list);
+  if (state === undefined || state.firstPass !== null || state.cursor === null) {
+    throw new CopyError(`the copy of ${list} is not complete: pull it first`);
+  }
+  const { fields, since, cursor } = state;
+  const local = await localSums(deps, list, fields);
+  const remote = createSums();
+  for await (const record of remoteRecords(deps, list)) remote.add(entryOf(record, list, fields));
+  const buckets = local.differencesTo(remote);
+  const perBucket = Math.max(1, (local.total() + remote.total()) / BUCKETS);
+  const looked = new Set(buckets.slice(0, Math.max(1, Math.floor(MAX_HELD / perBucket))));
+  const differences =
+    looked.size === 0
+      ? { missing: new Set<string>(), extra: new Set<string>(), different: new Set<string>() }
+      : await differencesIn(deps, list, fields, looked);
+  // A copy that began later has only what changed since.
+  if (since !== null) differences.missing.clear();
+  const changed = await leaveOutChanged(deps, list, cursor, differences);
+  const { missing, extra, different } = differences;
+  return {
+    list,
+    local: local.total(),
+    remote: remote.total(),
+    localChecksum: local.checksum(),
+    remoteChecksum: remote.checksum(),
+    missing: missing.size,
+    extra: extra.size,
+    different: different.size,
+    changed,
+    examples: [...missing, ...extra, ...different].slice(0, MAX_EXAMPLES),
+    isWhole: looked.size === buckets.length || since !== null,
+  };
+};
+
+/** True when the copy is what the service has. */
+export const isEqual = ({ missing, extra, different, isWhole }: Verified): boolean =>
+  missing + extra + different === 0 && isWhole;
