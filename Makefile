@@ -52,7 +52,7 @@ test-cluster: tools setup ## tests on two shards of ClickHouse behind Distribute
 sbom: setup ## the components of the image with their licences (CycloneDX), in dist
 	@node deploy/release/release.ts sbom
 
-release: setup ## image, chart archive, SBOM and checksums in dist, from a clean tree whose versions agree
+release: setup ## image, chart archive, npm archive of the client, SBOM and checksums in dist, from a clean tree whose versions agree
 	@PATH="$(CURDIR)/.cache/bin:$$PATH" node deploy/release/release.ts
 
 soak: ## the same tests at full sizes

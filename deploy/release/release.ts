@@ -7,7 +7,7 @@ import { readBillOfMaterials, repeatable } from "./bill-of-materials.ts";
 import { isPinned, releaseProblems } from "./release-state.ts";
 
 // usage: node deploy/release/release.ts [sbom]
-// Writes image, chart archive, SBOM and checksums to dist; with `sbom` that file alone, from any tree.
+// Writes image, chart archive, npm archive of the client, SBOM and checksums to dist; with `sbom` that file alone, from any tree.
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const CHART = join(ROOT, "deploy/charts/conversation-export");
 const dist = join(ROOT, "dist");
@@ -42,6 +42,13 @@ const writeSbom = (): void => {
 const packChart = (): void => {
   if (!works("helm", ["version"])) return skipped("the chart archive", "No helm; `make chart` builds it.");
   console.log(output("helm", ["package", CHART, "--destination", dist]));
+};
+
+const packClient = (): void => {
+  execFileSync(process.execPath, [join(ROOT, "deploy/release/pack-client.ts"), dist], {
+    cwd: ROOT,
+    stdio: "inherit",
+  });
 };
 
 const buildImage = (): void => {
@@ -92,6 +99,7 @@ if (!isSbomOnly && problems.length > 0) {
   writeSbom();
   if (!isSbomOnly) {
     packChart();
+    packClient();
     if (works("docker", ["buildx", "inspect"])) buildImage();
     else skipped("the image", "No builder: `docker buildx inspect` fails on this machine.");
     writeChecksums();
