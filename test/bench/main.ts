@@ -9,10 +9,12 @@ import { benchIdentity } from "./identity.ts";
 import { benchIngest } from "./ingest.ts";
 import { benchLanding } from "./landing.ts";
 import { benchPages } from "./pages.ts";
+import { benchReaders } from "./readers.ts";
 import { reportLine, type Result } from "./report.ts";
 
 /**
- * Runs all parts, or one: BENCH=ingest, landing, pages, feed, http, compaction, identity, backfill, erasure or capacity.
+ * Runs all parts, or one: BENCH=ingest, landing, pages, feed, http, readers, compaction, identity, backfill,
+ * erasure or capacity.
  * CONVERSATIONS and EVENTS set the sizes.
  */
 const only = process.env["BENCH"] ?? "";
@@ -44,6 +46,7 @@ await inSystem("landing", (system) => benchLanding(system, events, log));
 await inSystem("pages", (system) => benchPages(system, conversations, log));
 await inSystem("feed", (system) => benchFeed(system, conversations, log));
 await inSystem("http", (system) => benchHttp(system, conversations, log));
+await inSystem("readers", (system) => benchReaders(system, conversations, log));
 // 2,000,000 rows: four exports of each conversation.
 await inSystem("compaction", (system) => benchCompaction(system, Math.min(conversations, 500_000), log));
 await inSystem("identity", async (system) => {
