@@ -21,7 +21,7 @@ const MEGABYTE = 1_000_000;
 /** Three windows, as customers have them, too wide to be reached. */
 const WIDE_LIMITS = "1000000/1s,1000000/1m,1000000/1d";
 /** As many reading slots as the quota of the reading user allows for minutes. */
-const API_ENV = { LOG_LEVEL: "warn", MAX_PAGES_PER_CLIENT: "8" };
+const API_ENV = { LOG_LEVEL: "warn", MAX_PAGES_PER_CLIENT: "8", MAX_SHARED_PAGES_PER_CLIENT: "64" };
 
 type Codings = "identity" | "gzip" | "zstd";
 type Log = (line: string) => void;

@@ -326,7 +326,7 @@ describe("limits", () => {
     await Promise.all([process, late.process].map((one) => one.kill("SIGTERM")));
   });
 
-  it("on pages at a time let nobody starve and answer 503 in the end", async () => {
+  it("on pages at a time let nobody starve and answer 429 to who holds all of its own in the end", async () => {
     const { process, apiUrl } = await system.anotherApi({
       MAX_PAGES: "3",
       MAX_PAGES_PER_CLIENT: "2",
@@ -340,9 +340,12 @@ describe("limits", () => {
     });
     expect((await ask(path, "acme", {}, apiUrl)).status).toBe(200);
     const refused = await waiting;
-    expect(refused.status).toBe(503);
-    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
-    expect(refused.text).toMatch(/"type":"internal_server_error".*"details":"error_id: /);
+    expect(refused.status).toBe(429);
+    expect(refused.headers.get("retry-after")).toBe("10");
+    expect(refused.text).toMatch(
+      /"type":"rate_limit_exceeded".*"details":"allowed: 2 at a time; the wait was too long"/,
+    );
+    expect(await readMetric(process.metricsUrl, "export_api_rate_limited_total", { limit: "slots" })).toBe(1);
     const next = ask(bulk, "bulk", {}, apiUrl);
     await until("the fourth waits", 5_000, async () => {
       return (await readMetric(process.metricsUrl, "export_api_pages_waiting")) === 1;

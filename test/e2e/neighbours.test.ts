@@ -10,6 +10,7 @@ import { runSql } from "../system/warehouse-sql.ts";
 
 const NEIGHBOURS = 20;
 const STREAMS = 4;
+const PAGES = 6;
 const ROUNDS = bySize(4, 40);
 const LOUD_RECORDS = bySize(40_000, 400_000);
 const DAY_0 = Date.UTC(2026, 0, 1) * 1000;
@@ -22,6 +23,7 @@ let first: { process: ServiceProcess; apiUrl: string };
 let second: { process: ServiceProcess; apiUrl: string };
 let loud = "";
 let streaming = "";
+let slow = "";
 let neighbours: string[] = [];
 
 const store = (clientId: string, rows: number, bytes: number): Promise<string> =>
@@ -35,14 +37,24 @@ const store = (clientId: string, rows: number, bytes: number): Promise<string> =
 beforeAll(async () => {
   system = await startSystem("test-neighbours");
   // The limits of a real service; a key is looked up anew every second.
-  const env = { RATE_LIMITS: "10/1s", KEY_CACHE_SECONDS: "1" };
+  const env = {
+    RATE_LIMITS: "10/1s",
+    KEY_CACHE_SECONDS: "1",
+    MAX_SHARED_PAGES_PER_CLIENT: String(PAGES),
+  };
   [first, second] = await Promise.all([system.anotherApi(env), system.anotherApi(env)]);
   const clients = Array.from({ length: NEIGHBOURS }, (_, index) => `neighbour-${index}`);
-  [loud, streaming] = await Promise.all([system.key("loud"), system.key("streaming")]);
+  [loud, streaming, slow] = await Promise.all([
+    system.key("loud"),
+    system.key("streaming"),
+    system.key("slow"),
+  ]);
   neighbours = [];
   for (const client of clients) neighbours.push(await system.key(client));
   for (const client of ["loud", "streaming"]) await store(client, LOUD_RECORDS, 2_000);
   for (const client of clients) await store(client, 300, 2_000);
+  // A page is larger than what connections hold unread.
+  await store("slow", 1_000, 30_000);
 });
 afterAll(() => system?.stop());
 
@@ -62,13 +74,21 @@ const page = async (
   return { status: response.status, ms: performance.now() - begun };
 };
 
-const stream = async (apiUrl: string, key: string): Promise<IncomingMessage> => {
-  const headers = { authorization: `Bearer ${key}`, accept: "application/x-ndjson" };
-  const request = get(`${apiUrl}/v2/export/messages?${WINDOW}`, { headers, agent: false });
+/** An answer of which nothing is read yet. */
+const open = async (
+  apiUrl: string,
+  key: string,
+  { query = "", accept = "application/json" },
+): Promise<IncomingMessage> => {
+  const headers = { authorization: `Bearer ${key}`, accept };
+  const request = get(`${apiUrl}/v2/export/messages?${WINDOW}${query}`, { headers, agent: false });
   const [response] = (await once(request, "response")) as [IncomingMessage];
   response.on("error", () => undefined);
   return response;
 };
+
+const stream = (apiUrl: string, key: string): Promise<IncomingMessage> =>
+  open(apiUrl, key, { accept: "application/x-ndjson" });
 
 /** One page of each neighbour in turn, alternating between the processes. */
 const askNeighbours = async (): Promise<Answer[]> => {
@@ -126,6 +146,28 @@ it("one customer with slow streams and many pages delays nobody else, and no nei
   expect(new Set([...quiet, ...beside].map(({ status }) => status))).toEqual(new Set([200]));
   expect(median(beside)).toBeLessThan(2 * median(quiet) + SPARE_MS);
   expect([...statuses].filter((status) => status !== 429 && status !== 503)).toEqual([200]);
+});
+
+it("one customer reads only so many pages at a time over all processes", async () => {
+  const read = (at: number): Promise<IncomingMessage> =>
+    open((at % 2 === 0 ? first : second).apiUrl, slow, { query: "&page_size=1000" });
+  const held = await Promise.all(Array.from({ length: PAGES }, (_, at) => read(at)));
+  expect(held.map(({ statusCode }) => statusCode)).toEqual(Array(PAGES).fill(200));
+  const refused = await read(1);
+  const chunks = (await refused.toArray()) as Buffer[];
+  expect([refused.statusCode, refused.headers["retry-after"]]).toEqual([429, "10"]);
+  expect(Buffer.concat(chunks).toString()).toContain(`"details":"allowed: ${PAGES} pages at a time"`);
+  const { metricsUrl } = second.process;
+  expect(await readMetric(metricsUrl, "export_api_rate_limited_total", { limit: "pages" })).toBe(1);
+  expect((await page(second.apiUrl, neighbours[0] ?? "")).status).toBe(200);
+
+  held[0]?.destroy();
+  await until("a page that was left is free", 20_000, async () => {
+    const next = await read(1);
+    next.destroy();
+    return next.statusCode === 200;
+  });
+  for (const response of held) response.destroy();
 });
 
 it("one customer has only so many streams over all processes, and those of a dead one end", async () => {

@@ -134,6 +134,7 @@ const SETTINGS = {
     maxWaitMs: variable("PAGE_WAIT_MS", count(10_000)),
   },
   /** Of one client, over all processes. */
+  maxClientPages: variable("MAX_SHARED_PAGES_PER_CLIENT", count(8)),
   maxStreams: variable("MAX_STREAMS_PER_CLIENT", count(4)),
   /** 0: no check for overload. */
   maxEventLoopDelayMs: variable("MAX_EVENT_LOOP_DELAY_MS", count(2_000, 0)),

@@ -26,7 +26,7 @@ import { transportSecurity } from "./http/security-headers.ts";
 import { createAddressOf } from "./http/service-address.ts";
 import { registerDocument, registerReference } from "./openapi/reference-page.ts";
 import type { Slots } from "./admission/slots.ts";
-import type { Streams } from "./admission/streams.ts";
+import type { ClientBound } from "./admission/client-bound.ts";
 import type { UsedKeys } from "./admission/used-keys.ts";
 import { createSmsTrigger, type SmsTriggerDeps } from "./operations/sms-trigger.ts";
 import type { ReadSettled } from "./page/settled.ts";
@@ -39,7 +39,7 @@ export type ExportAppDeps = {
   readonly knownKeys: KnownKeys;
   readonly usedKeys: Pick<UsedKeys, "use">;
   readonly slots: Readonly<Record<"page" | "body", Slots>>;
-  readonly streams: Streams;
+  readonly bounds: Readonly<Record<"pages" | "streams", ClientBound>>;
   readonly watermark: ReadWatermark;
   readonly settled: ReadSettled;
   readonly compliance: DataSubjectRequestDeps &
@@ -85,7 +85,7 @@ export const createExportApp = (deps: ExportAppDeps): FastifyInstance => {
     usedKeys: deps.usedKeys,
     rateLimit: deps.rateLimit,
     slots: deps.slots,
-    streams: deps.streams,
+    bounds: deps.bounds,
     metrics,
   });
   const linking = {

@@ -25,6 +25,7 @@ import {
   createSettledReader,
   createWatermarkReader,
 } from "@conversation-export/warehouse";
+import { createClientBound } from "./admission/client-bound.ts";
 import { createAuthThrottle } from "./admission/auth-throttle.ts";
 import { createKnownKeys } from "./admission/known-keys.ts";
 import { readConfig } from "./config.ts";
@@ -33,7 +34,6 @@ import { createExportMetrics } from "./export-metrics.ts";
 import { createListener } from "./http/listener.ts";
 import { createRateLimit, createRateLimitMetrics } from "./admission/rate-limit.ts";
 import { createSlots } from "./admission/slots.ts";
-import { createStreams } from "./admission/streams.ts";
 import { createUsedKeys } from "./admission/used-keys.ts";
 import { createTriggerPublisher } from "./operations/sms-trigger-publisher.ts";
 import { createSettledCache } from "./page/settled.ts";
@@ -55,8 +55,8 @@ const IDEMPOTENCY_SECONDS = 86_400;
 const IDEMPOTENCY_LEASE_MS = 30_000;
 /** Bodies of up to 4 MB that are taken in at a time. */
 const BODIES = { perProcess: 48, perClient: 16, maxWaiting: 256, maxWaitMs: 10_000 };
-/** For so long the streams of a process that died count. */
-const STREAM_LEASE_MS = 30_000;
+/** For so long what a process that died has read counts. */
+const BOUND_LEASE_MS = 30_000;
 const KAFKA_STALL_MS = 5_000;
 const SAMPLED_BY_CALLERS_PER_SECOND = 1;
 
@@ -71,9 +71,10 @@ const traces = await startTracing({
   metrics: registry,
   log,
 });
-const slots = { page: createSlots(config.pages), body: createSlots(BODIES) };
-const metrics = createExportMetrics(registry, slots.page);
 const limitMetrics = createRateLimitMetrics(registry);
+const onOwn = (): void => limitMetrics.limited.inc({ limit: "slots" });
+const slots = { page: createSlots({ ...config.pages, onOwn }), body: createSlots({ ...BODIES, onOwn }) };
+const metrics = createExportMetrics(registry, slots.page);
 const application = "export-api";
 // A user and a pool of its own: a key look-up, which every request begins with, neither waits behind pages
 // nor is refused for the limits that they have used up.
@@ -115,6 +116,11 @@ const publisher = createTriggerPublisher({
   stallMs: KAFKA_STALL_MS,
   log,
 });
+/** What one client may read at a time, over all processes. */
+const boundOf = (what: "pages" | "streams", most: number, onUnshared: () => void) => {
+  const slots = createSharedSlots({ redis, most, leaseMs: BOUND_LEASE_MS, log, onUnshared });
+  return createClientBound({ what, most, slots, metrics: limitMetrics });
+};
 const clock = () => performance.now();
 const app = createExportApp({
   reader,
@@ -131,17 +137,11 @@ const app = createExportApp({
   knownKeys,
   usedKeys,
   slots,
-  streams: createStreams({
-    slots: createSharedSlots({
-      redis,
-      most: config.maxStreams,
-      leaseMs: STREAM_LEASE_MS,
-      log,
-      onUnshared: () => limitMetrics.unshared.inc(),
-    }),
-    most: config.maxStreams,
-    metrics: limitMetrics,
-  }),
+  bounds: {
+    // Its rate limit was counted alone as well, and tells of it.
+    pages: boundOf("pages", config.maxClientPages, () => undefined),
+    streams: boundOf("streams", config.maxStreams, () => limitMetrics.unshared.inc()),
+  },
   watermark: createWatermarkCache({
     load: () => watermarks.load(),
     maxAgeMs: WATERMARK_MAX_AGE_MS,

@@ -4,12 +4,12 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { notAuthorized } from "../http/api-error.ts";
 import type { AuthThrottle } from "./auth-throttle.ts";
 import type { Authenticate } from "./authenticate.ts";
+import type { ClientBound } from "./client-bound.ts";
 import type { Endpoint } from "../operations/endpoint.ts";
 import type { ExportMetrics } from "../export-metrics.ts";
 import type { RateLimit } from "./rate-limit.ts";
 import { linesTypeOf } from "../page/lines-type.ts";
 import type { Slots } from "./slots.ts";
-import type { Streams } from "./streams.ts";
 import type { UsedKeys } from "./used-keys.ts";
 
 /** A signal that aborts when the response closes before its end. */
@@ -29,10 +29,10 @@ export const createAdmission = (deps: {
   readonly usedKeys: Pick<UsedKeys, "use">;
   readonly rateLimit: RateLimit;
   readonly slots: Readonly<Record<Endpoint["slot"], Slots>>;
-  readonly streams: Streams;
+  readonly bounds: Readonly<Record<"pages" | "streams", ClientBound>>;
   readonly metrics: ExportMetrics;
 }) => {
-  const { authenticate, authThrottle, usedKeys, rateLimit, slots, streams, metrics } = deps;
+  const { authenticate, authThrottle, usedKeys, rateLimit, slots, bounds, metrics } = deps;
 
   const serve = async (endpoint: Endpoint, request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     if (endpoint.headers !== undefined) reply.headers(endpoint.headers(request));
@@ -48,17 +48,19 @@ export const createAdmission = (deps: {
     const signal = closeSignal(reply.raw);
     const call = { request, reply, client, signal };
     const release = await inSpan("slot", {}, () => slots[endpoint.slot].take(client.clientId, signal));
-    if (endpoint.slot === "page") metrics.pagesInFlight.inc();
-    let endStream: (() => void) | undefined;
+    const isPage = endpoint.slot === "page";
+    if (isPage) metrics.pagesInFlight.inc();
+    const held: (() => void)[] = [];
     try {
+      if (isPage) held.push(await bounds.pages.begin(client.clientId));
       if (endpoint.lines === true && linesTypeOf(request.raw) !== undefined) {
-        endStream = await streams.begin(client.clientId);
+        held.push(await bounds.streams.begin(client.clientId));
       }
       await endpoint.serve(call);
     } finally {
-      if (endpoint.slot === "page") metrics.pagesInFlight.dec();
-      // Before the slot, so that the client's next stream finds it free.
-      endStream?.();
+      if (isPage) metrics.pagesInFlight.dec();
+      // Before the slot, so that the client's next request finds them free.
+      for (const end of held) end();
       release();
     }
   };

@@ -5,6 +5,7 @@ import { createSlots } from "./slots.ts";
 
 const never = new AbortController().signal;
 const REFUSED = { code: "too_many_pages", retryable: true };
+const OWN = { answer: { status: 429, details: expect.stringMatching(/^allowed: \d+ at a time; /) } };
 
 afterEach(() => {
   vi.useRealTimers();
@@ -69,11 +70,27 @@ it("frees a slot once, however often it is released", async () => {
 
 it("refuses who comes when all places are taken", async () => {
   const { slots, take } = createQueue({ maxWaiting: 2 });
-  await take("a");
+  await take("other");
   void take("a");
   void take("a");
   await expect(take("a")).rejects.toMatchObject(REFUSED);
   expect(slots.waiting).toBe(2);
+});
+
+it("tells a client that its own requests are in the way, however they are", async () => {
+  vi.useFakeTimers();
+  const onOwn = vi.fn();
+  const { take } = createQueue({ perProcess: 3, perClient: 2, maxWaiting: 2, maxWaitMs: 1_000, onOwn });
+  await take("a");
+  await take("a");
+  const late = expect(take("a")).rejects.toMatchObject(OWN);
+  const displaced = expect(take("a")).rejects.toMatchObject(OWN);
+  await expect(take("a")).rejects.toMatchObject(OWN);
+  await take("b");
+  const others = expect(take("b")).rejects.toMatchObject(REFUSED);
+  await vi.advanceTimersByTimeAsync(1_000);
+  await Promise.all([displaced, late, others]);
+  expect(onOwn).toHaveBeenCalledTimes(3);
 });
 
 it("displaces nobody whose client has no more than its share", async () => {
@@ -210,10 +227,11 @@ it("holds the caps, loses no slot and starves nobody, whatever happens", async (
         const waited = slots.inUse === inState("held").length;
         const visit: Visit = { client, leaving, waited, state: "waiting", release: () => undefined };
         visits.push(visit);
-        const noteRefusal = (error: { code?: string }): void => {
+        const noteRefusal = (error: { code?: string; answer?: { status: number } }): void => {
           visit.state = "over";
           if (leaving.signal.aborted) return;
-          expect(error.code).toBe("too_many_pages");
+          const isOwn = runningOf(client) === given.perClient;
+          expect(error.answer?.status ?? error.code).toBe(isOwn ? 429 : "too_many_pages");
           expect(slots.waiting).toBe(given.maxWaiting);
           const counts = Object.values(Object.groupBy(inState("waiting"), (other) => other.client));
           const own = inState("waiting").filter((other) => other.client === client).length;

@@ -1,8 +1,10 @@
 import { ServiceError } from "@conversation-export/runtime";
+import { quotaExceeded } from "../http/api-error.ts";
 
 export type Slots = {
   /**
    * Waits for a slot and returns the function that frees it.
+   * @throws ApiError 429 in place of that below when the client's own requests hold all that it may have
    * @throws ServiceError `too_many_pages` (retryable) when too many wait or the wait is too long; the reason
    * of `signal` when it aborts first
    */
@@ -10,6 +12,8 @@ export type Slots = {
   readonly inUse: number;
   readonly waiting: number;
 };
+
+const RETRY_AFTER_SECONDS = 10;
 
 type Waiter = { readonly grant: () => void; readonly refuse: (error: Error) => void };
 type Line = { running: number; readonly waiters: Waiter[] };
@@ -20,14 +24,16 @@ type Line = { running: number; readonly waiters: Waiter[] };
  * @param deps.maxWaiting how many requests may wait; when all places are taken, a client with fewer waiting
  * displaces the newest request of the client with the most
  * @param deps.maxWaitMs how long a request may wait
+ * @param deps.onOwn called when a client is refused for its own requests
  */
 export const createSlots = (deps: {
   readonly perProcess: number;
   readonly perClient: number;
   readonly maxWaiting: number;
   readonly maxWaitMs: number;
+  readonly onOwn?: () => void;
 }): Slots => {
-  const { perProcess, perClient, maxWaiting, maxWaitMs } = deps;
+  const { perProcess, perClient, maxWaiting, maxWaitMs, onOwn } = deps;
   // All clients that run or wait; the waiting ones in the order of their turns.
   const lines = new Map<string, Line>();
   let inUse = 0;
@@ -37,6 +43,12 @@ export const createSlots = (deps: {
     const line = lines.get(clientId) ?? { running: 0, waiters: [] };
     lines.set(clientId, line);
     return line;
+  };
+
+  const refusal = (line: Line | undefined, why: string): Error => {
+    if ((line?.running ?? 0) < perClient) return tooMany(why);
+    onOwn?.();
+    return quotaExceeded(`allowed: ${perClient} at a time; ${why}`, RETRY_AFTER_SECONDS);
   };
 
   const forget = (clientId: string, line: Line): void => {
@@ -77,7 +89,7 @@ export const createSlots = (deps: {
       (most, line) => (line.waiters.length > (most?.waiters.length ?? own + 1) ? line : most),
       undefined,
     );
-    longest?.waiters.at(-1)?.refuse(tooMany("others wait for their share"));
+    longest?.waiters.at(-1)?.refuse(refusal(longest, "others wait for their share"));
     return longest !== undefined;
   };
 
@@ -105,7 +117,7 @@ export const createSlots = (deps: {
         },
       };
       const abort = (): void => waiter.refuse(signal.reason as Error);
-      const timer = setTimeout(() => waiter.refuse(tooMany("the wait was too long")), maxWaitMs);
+      const timer = setTimeout(() => waiter.refuse(refusal(line, "the wait was too long")), maxWaitMs);
       signal.addEventListener("abort", abort, { once: true });
       line.waiters.push(waiter);
       waiting += 1;
@@ -118,7 +130,9 @@ export const createSlots = (deps: {
       if (inUse < perProcess && (lines.get(clientId)?.running ?? 0) < perClient) {
         return occupy(clientId, lineOf(clientId));
       }
-      if (waiting >= maxWaiting && !displace(clientId)) throw tooMany("too many wait");
+      if (waiting >= maxWaiting && !displace(clientId)) {
+        throw refusal(lines.get(clientId), "too many wait");
+      }
       return wait(clientId, signal);
     },
     get inUse() {

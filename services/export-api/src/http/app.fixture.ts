@@ -202,6 +202,8 @@ export type TestApp = {
   metricsText(): Promise<string>;
 };
 
+const unbounded = { begin: () => Promise.resolve(() => undefined) };
+
 /** The app with this reader, and with a log and metrics of its own. */
 export const createTestApp = (reader: Reader, overrides: Partial<ExportAppDeps> = {}): TestApp => {
   const logLines: Record<string, unknown>[] = [];
@@ -221,7 +223,7 @@ export const createTestApp = (reader: Reader, overrides: Partial<ExportAppDeps> 
     knownKeys: createKnownKeys({ load: unused, log }),
     usedKeys: { use: () => undefined },
     slots,
-    streams: { begin: () => Promise.resolve(() => undefined) },
+    bounds: { pages: unbounded, streams: unbounded },
     settled: () => Promise.resolve({ until: Date.now() * 1000, watermark: WATERMARK }),
     watermark: () => Promise.resolve(WATERMARK),
     log,

@@ -1,0 +1,30 @@
+import type { SharedSlots } from "@conversation-export/queue";
+import { quotaExceeded } from "../http/api-error.ts";
+import type { RateLimitMetrics } from "./rate-limit.ts";
+
+const RETRY_AFTER_SECONDS = 10;
+/** What is bounded, by the name in metrics. */
+const WHAT = { pages: "pages", streams: "streams of lines" } as const;
+
+/** What one client may read at a time, over all processes: each holds a slot for as long as it is read. */
+export type ClientBound = {
+  /** Returns the function that ends it. @throws ApiError 429 when the client reads as many as allowed */
+  begin(clientId: string): Promise<() => void>;
+};
+
+export const createClientBound = (deps: {
+  readonly what: keyof typeof WHAT;
+  readonly slots: SharedSlots;
+  readonly most: number;
+  readonly metrics: Pick<RateLimitMetrics, "limited">;
+}): ClientBound => {
+  const { what, slots, most, metrics } = deps;
+  return {
+    begin: async (clientId) => {
+      const release = await slots.take(`${what}:${clientId}`);
+      if (release !== null) return release;
+      metrics.limited.inc({ limit: what });
+      throw quotaExceeded(`allowed: ${most} ${WHAT[what]} at a time`, RETRY_AFTER_SECONDS);
+    },
+  };
+};
