@@ -21,6 +21,8 @@ const policiesOf = (manifests: readonly Manifest[]): Record<string, Policy> =>
 
 const own = { podSelector: {} };
 const block = (cidr: string) => ({ ipBlock: { cidr } });
+/** Where a Service without pods may lead. */
+const PRIVATE = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"].map(block);
 const namespace = (name: string) => ({
   namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": name } },
 });
@@ -38,10 +40,10 @@ describe.skipIf(helm === null)("network policies", () => {
       [block("10.0.8.1/32"), block("10.0.8.2/32")],
       [9092, 9094],
     ];
-    const clickhouse = [[namespace("stores")], [8123]];
-    const redis = [[own], [6379]];
+    const clickhouse = [[namespace("stores"), ...PRIVATE], [8123]];
+    const redis = [[own, ...PRIVATE], [6379]];
     const traces = [[block("fd00::1/128")], [4318]];
-    const s3 = [[namespace("files")], [9000]];
+    const s3 = [[namespace("files"), ...PRIVATE], [9000]];
     const egress = Object.entries(policiesOf(manifestsWith("minimal", set))).map(([component, policy]) => {
       const [dns, ...rules] = policy.egress;
       expect(dns?.ports.map(({ port }) => port)).toEqual([53, 53]);
@@ -75,8 +77,8 @@ describe.skipIf(helm === null)("network policies", () => {
     const { ingest } = policiesOf(manifestsWith("minimal", set));
     expect(ingest?.egress.map(({ to }) => to)).toEqual([
       [namespace("kube-system")],
-      [own],
-      [own],
+      [own, ...PRIVATE],
+      [own, ...PRIVATE],
       [block("10.0.10.0/24")],
     ]);
     expect(ingest?.egress.at(-1)?.ports.map(({ port }) => port)).toEqual([6380]);

@@ -5,20 +5,28 @@
 {{- end -}}
 
 {{/*
-The peer that a `host:port` names to a NetworkPolicy: an address, or all pods of the namespace of a name in the cluster.
-Nothing for other names, which a NetworkPolicy cannot hold.
+The peers that a `host:port` names to a NetworkPolicy: an address; of a name in the cluster all pods of its namespace and
+private addresses, where a Service without pods leads. None for other names, which a NetworkPolicy cannot hold.
 */}}
-{{- define "conversation-export.peerOf" -}}
+{{- define "conversation-export.peersOf" -}}
 {{- $host := regexReplaceAll ":[0-9]+$" (regexFind "^[^/]+" .) "" -}}
+{{- $pods := dict -}}
 {{- if hasPrefix "[" $host -}}
-{{- dict "ipBlock" (dict "cidr" (printf "%s/128" (trimAll "[]" $host))) | toYaml -}}
+{{- list (dict "ipBlock" (dict "cidr" (printf "%s/128" (trimAll "[]" $host)))) | toYaml -}}
 {{- else if regexMatch "^[0-9.]+$" $host -}}
-{{- dict "ipBlock" (dict "cidr" (printf "%s/32" $host)) | toYaml -}}
+{{- list (dict "ipBlock" (dict "cidr" (printf "%s/32" $host))) | toYaml -}}
 {{- else if not (contains "." $host) -}}
-{{- dict "podSelector" dict | toYaml -}}
+{{- $pods = dict "podSelector" dict -}}
 {{- else if regexMatch "[.][^.]+[.]svc([.]|$)" $host -}}
 {{- $namespace := regexReplaceAll "^.*[.]([^.]+)[.]svc([.].*)?$" $host "${1}" -}}
-{{- dict "namespaceSelector" (dict "matchLabels" (dict "kubernetes.io/metadata.name" $namespace)) | toYaml -}}
+{{- $pods = dict "namespaceSelector" (dict "matchLabels" (dict "kubernetes.io/metadata.name" $namespace)) -}}
+{{- end -}}
+{{- if $pods -}}
+{{- $peers := list $pods -}}
+{{- range list "10.0.0.0/8" "172.16.0.0/12" "192.168.0.0/16" "100.64.0.0/10" -}}
+{{- $peers = append $peers (dict "ipBlock" (dict "cidr" .)) -}}
+{{- end -}}
+{{- toYaml $peers -}}
 {{- end -}}
 {{- end -}}
 
@@ -60,9 +68,9 @@ nothing names them.
 {{- $place := default (dict "at" $one.at "ports" list "peers" list "unnamed" list) (get $places $one.name) -}}
 {{- range $addresses -}}
 {{- $_ := set $place "ports" (append $place.ports (include "conversation-export.portOf" (dict "address" . "fallback" $fallback))) -}}
-{{- $peer := include "conversation-export.peerOf" . -}}
-{{- if $peer -}}
-{{- $_ := set $place "peers" (append $place.peers ($peer | fromYaml)) -}}
+{{- $peers := include "conversation-export.peersOf" . -}}
+{{- if $peers -}}
+{{- $_ := set $place "peers" (concat $place.peers ($peers | fromYamlArray)) -}}
 {{- else -}}
 {{- $_ := set $place "unnamed" (append $place.unnamed .) -}}
 {{- end -}}
