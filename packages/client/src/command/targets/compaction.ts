@@ -1,15 +1,16 @@
 import { idOf, isDeletion } from "../line.ts";
 import type { Segment, SegmentWriter } from "./target.ts";
 
-/** So many ids are held in memory at a time: about 60 MB. */
+/** About 60 MB of ids. */
 const MAX_IDS = 300_000;
-/** Smaller files are put together. */
-const SMALL_BYTES = 16 * 1024 * 1024;
 
 export type CompactionDeps = {
   readonly read: (segment: Segment) => AsyncGenerator<string, void>;
   readonly begin: () => Promise<SegmentWriter>;
+  /** About the size of a file; those below a quarter of it are put together. */
   readonly segmentBytes: number;
+  /** So many ids are held in memory at a time. */
+  readonly maxIds?: number;
 };
 
 /** Writes lines into files of about `segmentBytes`. */
@@ -47,6 +48,7 @@ export const compactSegments = async (
   segments: readonly Segment[],
   deps: CompactionDeps,
 ): Promise<readonly Segment[]> => {
+  const { maxIds = MAX_IDS, segmentBytes } = deps;
   const kept: Segment[] = [];
   const rolling = createRolling(deps);
   /** Ids that newer lines have. */
@@ -86,7 +88,7 @@ export const compactSegments = async (
   for (let segment = waiting.pop(); segment !== undefined; segment = waiting.pop()) {
     const last = await lastLines(segment);
     const isWhole = last.size === segment.lines && segment.deletions === 0;
-    if (isWhole && segment.bytes >= SMALL_BYTES) kept.push(segment);
+    if (isWhole && segment.bytes >= segmentBytes / 4) kept.push(segment);
     else {
       let at = 0;
       for await (const line of deps.read(segment)) {
@@ -95,7 +97,7 @@ export const compactSegments = async (
       }
     }
     for (const id of last.keys()) newer.add(id);
-    if (newer.size > MAX_IDS) waiting = await forget(waiting);
+    if (newer.size > maxIds) waiting = await forget(waiting);
   }
   return [...kept.reverse(), ...(await rolling.end())];
 };
