@@ -11,7 +11,9 @@ import { median, type Result } from "./report.ts";
 import { timed } from "./rounds.ts";
 import { fillWindow, mergesIdle, WINDOW_MICROS, WINDOW_START } from "./window-data.ts";
 
-const COMMAND = fileURLToPath(new URL("../../packages/client/src/command/main.ts", import.meta.url));
+const PACK = fileURLToPath(new URL("../../deploy/release/pack-client.ts", import.meta.url));
+/** Where that builds what is published. */
+const COMMAND = fileURLToPath(new URL("../../.cache/client/dist/command/main.js", import.meta.url));
 const CLIENT = "bench";
 const ROUNDS = 3;
 const instant = (micros: number): string => new Date(micros / 1_000).toISOString();
@@ -62,6 +64,7 @@ export const benchReaders = async (
 ): Promise<Result[]> => {
   const url = system.stack.clickhouse.url("migrator");
   const key = await system.key(CLIENT);
+  await execute(process.execPath, [PACK, join(system.logFolder, "packed")]);
   await fillWindow(url, { client: CLIENT, conversations, exports: 2, byUpdate: false }, log);
   await mergesIdle(url);
   await system.service("export-api", { LOG_LEVEL: "warn" });
