@@ -18,12 +18,17 @@ const attributeTexts = z.object(
   Object.fromEntries([...ATTRIBUTES.map((name) => [name, z.string().nullish()]), ["data", z.string()]]),
 );
 
-/** The value of a field; undefined when it is absent. */
-function valueOf({ text, hasEscapes }: Pass, { keys, starts, ends }: PlainFields, index: number): unknown {
+/** The value of a field; undefined when it is absent. It shares memory with the text unless it is `kept`. */
+function valueOf(
+  { text, hasEscapes }: Pass,
+  { keys, starts, ends }: PlainFields,
+  index: number,
+  kept: boolean,
+): unknown {
   if (keys[index] === -1) return undefined;
   const start = starts[index] ?? 0;
   const end = ends[index] ?? 0;
-  if (text.charCodeAt(start) === QUOTE) {
+  if (!kept && text.charCodeAt(start) === QUOTE) {
     const inner = text.slice(start + 1, end - 1);
     if (!hasEscapes || !inner.includes("\\")) return inner;
   }
@@ -40,14 +45,15 @@ export type PlainEvent<Data> = EventData<Data> & { readonly attributes: Attribut
 export function plainDataReader<Data, Read extends keyof Data & string>(form: RecordForm<Data, Read>) {
   const fields = plainFields(form.schema, { takesUnknown: true });
   const names = Object.keys(form.schema.shape);
-  const reads = form.reads.map((name) => [name, names.indexOf(name)] as const);
+  // Ids are remembered longer than the event, and must not hold its text.
+  const reads = form.reads.map((name) => [name, names.indexOf(name), name.endsWith("_id")] as const);
   const envelope = plainFields(attributeTexts, { takesUnknown: true, readers: { data: fields.read } });
 
   const structured = (pass: Pass, start: number): Attributes | undefined => {
     const end = envelope.read(pass, start);
     if (end === NOT_PLAIN || skipBlanks(pass, end) !== pass.text.length) return undefined;
     return validAttributes(
-      Object.fromEntries(ATTRIBUTES.map((name, index) => [name, valueOf(pass, envelope, index)])),
+      Object.fromEntries(ATTRIBUTES.map((name, index) => [name, valueOf(pass, envelope, index, true)])),
     );
   };
   const binary = (pass: Pass, start: number, given: Readonly<Record<string, unknown>>) => {
@@ -64,7 +70,7 @@ export function plainDataReader<Data, Read extends keyof Data & string>(form: Re
     const attributes = inHeaders === null ? structured(pass, start) : binary(pass, start, inHeaders);
     if (attributes === undefined) return undefined;
     const data: Record<string, unknown> = {};
-    for (const [name, index] of reads) data[name] = valueOf(pass, fields, index);
+    for (const [name, index, kept] of reads) data[name] = valueOf(pass, fields, index, kept);
     return {
       attributes,
       data: data as Pick<Data, Read>,

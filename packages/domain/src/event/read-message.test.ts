@@ -1,3 +1,5 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { expect, it } from "vitest";
 import { type EventMessage, readMessage } from "./read-message.ts";
 
@@ -82,4 +84,34 @@ it("refuses what cannot be read, with its range", () => {
     reason: "unreadable_batch",
     detail: "offsets 5 to 9 cannot be read: cut off",
   });
+});
+
+it("keeps no text of a message alive by the ids of its record", () => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  const body = "x".repeat(100_000);
+  const idsOf = (number: number): readonly string[] => {
+    const id = `an-id-that-is-long-enough-to-be-a-slice-${number}`;
+    const data = { _id: id, conversation_id: id, chatter_id: id, message_data: { body } };
+    const event = {
+      specversion: "1.0",
+      id: "e",
+      source: "/test",
+      type: "message.exported",
+      time: "2026-10-20T09:59:00Z",
+      clientid: "a-client-of-a-long-name",
+      data: { ...data, date_created: "2026-10-20T09:00:00Z" },
+    };
+    const outcome = read(message("", { value: Buffer.from(JSON.stringify(event)) }));
+    if (outcome.kind !== "accepted" || outcome.record.type !== "message.exported") throw new Error("refused");
+    const { clientId, conversationId, columns } = outcome.record;
+    return [clientId, outcome.record.id, conversationId, columns.chatterId];
+  };
+  collect();
+  const before = process.memoryUsage().heapUsed;
+  const kept = Array.from({ length: 300 }, (_, number) => idsOf(number));
+  collect();
+  // Their texts are 30 MB.
+  expect(process.memoryUsage().heapUsed - before).toBeLessThan(10_000_000);
+  expect(kept).toHaveLength(300);
 });
