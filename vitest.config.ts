@@ -30,6 +30,7 @@ const ON_TWO_SHARDS = [
   "integration/changes",
   "integration/retention",
   "integration/erasure",
+  "integration/hidden-records",
   "integration/upkeep-jobs",
   "e2e/walks",
   "e2e/crash",
