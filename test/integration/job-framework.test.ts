@@ -386,6 +386,15 @@ describe("the client", () => {
     expect(await client.list({ limit: 1 })).toHaveLength(1);
   });
 
+  it("takes no id that is a key of the queue itself, and finds none", async () => {
+    const data = { steps: 1, pauseMs: 0 };
+    await client.add(countingJob, data);
+    for (const id of ["wait", "paused", "meta"]) {
+      await expect(client.add(countingJob, data, { id })).rejects.toMatchObject({ code: "bad_job_id" });
+      expect(await client.find(id)).toBeNull();
+    }
+  });
+
   it("says within seconds that Redis is away", async () => {
     const lost = createJobClient({ url: "redis://127.0.0.1:1", log });
     await lost.start();

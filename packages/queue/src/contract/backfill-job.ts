@@ -28,15 +28,15 @@ const windowSchema = z.discriminatedUnion("by", [
 
 export const backfillDataSchema = z.object({
   /** null: all clients. */
-  clientId: z.string().min(1).nullable(),
+  clientId: z.string().min(1).nullable().default(null),
   source: sourceSchema,
   /** null: everything that the source has. */
-  window: windowSchema.nullable(),
-  dryRun: z.boolean(),
+  window: windowSchema.nullable().default(null),
+  dryRun: z.boolean().default(false),
   /** Messages that ingest may lag behind before the job waits for it; null: it does not wait. */
-  maxLag: count.nullable(),
+  maxLag: count.nullable().default(null),
   /** Events that the job may read a second; null: as many as it can. */
-  rowsPerSecond: z.int().min(1).nullable(),
+  rowsPerSecond: z.int().min(1).nullable().default(null),
 });
 export type BackfillData = z.infer<typeof backfillDataSchema>;
 export type BackfillSource = BackfillData["source"];

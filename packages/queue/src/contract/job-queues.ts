@@ -1,5 +1,5 @@
 import { ServiceError } from "@conversation-export/runtime";
-import { Queue } from "bullmq";
+import { Queue, QueueKeys } from "bullmq";
 import type { Redis as Client } from "ioredis";
 import { JOB_NAMES, type JobName } from "./job.ts";
 import type { StoredData } from "./stored-data.ts";
@@ -37,6 +37,11 @@ const ERASURE_OPTIONS = {
 export const jobOptionsOf = (queue: string) => (queue === "erasure" ? ERASURE_OPTIONS : JOB_OPTIONS);
 
 export type JobQueue = Queue<StoredData, unknown>;
+
+/** Keys of a queue itself, where a job of this id would stand. */
+const OF_QUEUES: ReadonlySet<string> = new Set(Object.keys(new QueueKeys(KEY_PREFIX).getKeys("any")));
+/** true: no job can have this id. */
+export const isReservedId = (id: string): boolean => OF_QUEUES.has(id);
 
 /** The queue of the parts of split jobs. */
 export const partQueueOf = (name: JobName): string => `${name}-part`;

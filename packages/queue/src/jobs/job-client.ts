@@ -2,7 +2,13 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { type Logger, type RedisServer, ServiceError } from "@conversation-export/runtime";
 import { check } from "../contract/check.ts";
-import { cancelKeyOf, createJobQueues, partProgressKeyOf, partQueueOf } from "../contract/job-queues.ts";
+import {
+  cancelKeyOf,
+  createJobQueues,
+  isReservedId,
+  partProgressKeyOf,
+  partQueueOf,
+} from "../contract/job-queues.ts";
 import { JOB_NAMES, type JobName, type JobType } from "../contract/job.ts";
 import { readStoredData } from "../contract/stored-data.ts";
 import { askRedis, clientOf, createRedis, redisUnavailable } from "../redis/redis.ts";
@@ -24,7 +30,7 @@ export type JobClient = {
    * Without an id a new job is added, and its schedule is not held any more. With an id (no colon, no whole
    * number) nothing is added while a job of this id has not ended; one that has ended is replaced, or with
    * `ended: "keep"` kept.
-   * @throws ServiceError `bad_data` that names the wrong fields
+   * @throws ServiceError `bad_data` that names the wrong fields; `bad_job_id`
    */
   add<Data, Result>(
     type: JobType<Data, Result>,
@@ -140,6 +146,7 @@ export const createJobClient = (
       const { name } = type;
       const input = check("bad_data", type.data, data);
       const id = options.id ?? newId(name, new Date());
+      if (isReservedId(id)) throw new ServiceError("bad_job_id", "a queue has a key of this name");
       return ask(async () => {
         const queue = queues.of(name);
         const state = await queue.getJobState(id);

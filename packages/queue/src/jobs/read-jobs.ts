@@ -1,6 +1,12 @@
 import type { Job } from "bullmq";
 import type { Redis as Client } from "ioredis";
-import { cancelKeyOf, type JobQueues, KEY_PREFIX, partProgressKeyOf } from "../contract/job-queues.ts";
+import {
+  cancelKeyOf,
+  isReservedId,
+  type JobQueues,
+  KEY_PREFIX,
+  partProgressKeyOf,
+} from "../contract/job-queues.ts";
 import { JOB_NAMES, type JobName, type JobProgress } from "../contract/job.ts";
 import { readStoredData, type StoredData } from "../contract/stored-data.ts";
 import { type JobState, type JobView, viewJob } from "./job-view.ts";
@@ -74,6 +80,7 @@ export const createJobReading = (deps: { readonly client: Client; readonly queue
 
   return {
     get: async (name: JobName, id: string): Promise<JobView | null> => {
+      if (isReservedId(id)) return null;
       const queue = queues.of(name);
       // The state first, so that a job that has ended is seen with its result.
       const state = await queue.getJobState(id);
