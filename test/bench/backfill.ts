@@ -5,7 +5,12 @@ import {
   createPendingWrites,
 } from "@conversation-export/jobs";
 import { END_OF_TIME, type EventType, processEvent } from "@conversation-export/domain";
-import type { BackfillCounts, BackfillData, JobContext } from "@conversation-export/queue";
+import {
+  backfillJob,
+  type BackfillCounts,
+  type BackfillData,
+  type JobContext,
+} from "@conversation-export/queue";
 import { createLogger } from "@conversation-export/runtime";
 import {
   type Batch,
@@ -31,14 +36,7 @@ const EVENTS_OF_CONVERSATION = 5 * EXPORTS;
 const BATCH = 5_000;
 /** One handoff in so many stands under a wrong key. */
 const WRONG_IN = 20;
-const DATA: BackfillData = {
-  clientId: null,
-  source: { kind: "landing" },
-  window: null,
-  dryRun: false,
-  maxLag: null,
-  rowsPerSecond: null,
-};
+const DATA = backfillJob.data.parse({ source: { kind: "landing" } });
 
 /** Writes about so many events as ingest does, with bugs in a share of the messages. */
 const fill = async (warehouse: Warehouse, events: number): Promise<number> => {

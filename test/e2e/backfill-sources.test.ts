@@ -23,14 +23,7 @@ import { type BusEvent, createSample } from "../sample/index.ts";
 
 const CLIENTS = ["acme", "globex"];
 const TABLES = ["conversations", "conversation_updates", "handoffs", "messages", "end_users", "landing"];
-const BASE: BackfillData = {
-  clientId: null,
-  source: { kind: "kafka" },
-  window: null,
-  dryRun: false,
-  maxLag: null,
-  rowsPerSecond: null,
-};
+const BASE = backfillJob.data.parse({ source: { kind: "kafka" } });
 
 let system: System;
 let objects: ObjectStore;

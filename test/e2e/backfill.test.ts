@@ -24,14 +24,7 @@ const PLANT = fileURLToPath(new URL("../faults/plant.ts", import.meta.url));
 const MINUTE = bySize(60_000, 600_000);
 const LEASE = { WRITER_LEASE_MS: "2000" };
 const JOBS = { ...LEASE, BACKFILL_PART_EVENTS: bySize("100", "5000"), JOB_LOCK_MS: "2000" };
-const EVERYTHING: BackfillData = {
-  clientId: null,
-  source: { kind: "landing" },
-  window: null,
-  dryRun: false,
-  maxLag: 1_000,
-  rowsPerSecond: null,
-};
+const EVERYTHING = backfillJob.data.parse({ source: { kind: "landing" }, maxLag: 1_000 });
 
 let system: System;
 let client: JobClient;

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import {
-  type BackfillData,
   backfillJob,
   compactJob,
   createJobClient,
@@ -62,14 +61,7 @@ const JOBS = {
     ]),
   ),
 };
-const BACKFILL: BackfillData = {
-  clientId: null,
-  source: { kind: "landing" },
-  window: null,
-  dryRun: false,
-  maxLag: null,
-  rowsPerSecond: null,
-};
+const BACKFILL = backfillJob.data.parse({ source: { kind: "landing" } });
 
 let system: System;
 let seed: string;

@@ -36,14 +36,7 @@ const LANES = {
   writing: {
     depth: "readable",
     works: () => [
-      work(backfillJob, {
-        clientId: CLIENT.backfill,
-        source: { kind: "landing" },
-        window: null,
-        dryRun: false,
-        maxLag: null,
-        rowsPerSecond: null,
-      }),
+      work(backfillJob, backfillJob.data.parse({ clientId: CLIENT.backfill, source: { kind: "landing" } })),
       work(replayJob, {
         topic: null,
         reasons: ["time_in_future"],

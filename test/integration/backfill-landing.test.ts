@@ -10,7 +10,12 @@ import {
   processEvent,
 } from "@conversation-export/domain";
 import { createLogger } from "@conversation-export/runtime";
-import type { BackfillCounts, BackfillData, JobContext } from "@conversation-export/queue";
+import {
+  backfillJob,
+  type BackfillCounts,
+  type BackfillData,
+  type JobContext,
+} from "@conversation-export/queue";
 import {
   type BackfillRuns,
   createBackfillRuns,
@@ -145,14 +150,7 @@ const ALL_EVENTS: LandingSelection = {
   range: { by: "upload", from: 0, to: END_OF_TIME },
   exported: null,
 };
-const EVERYTHING: BackfillData = {
-  clientId: null,
-  source: { kind: "landing" },
-  window: null,
-  dryRun: false,
-  maxLag: null,
-  rowsPerSecond: null,
-};
+const EVERYTHING = backfillJob.data.parse({ source: { kind: "landing" } });
 const COVERED: LandingCoverage = { since: 0, asOf: END_OF_TIME };
 const now = (): Micros => Date.now() * 1000;
 

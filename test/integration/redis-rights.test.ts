@@ -25,14 +25,9 @@ import { startTestStack, type TestStack } from "../system/test-stack.ts";
 import { until } from "../system/until.ts";
 
 const log = createLogger({ service: "test", level: "silent" });
-const BACKFILL = {
-  clientId: null,
+const BACKFILL = backfillJob.data.parse({
   source: { kind: "files", location: "s3://of-the-attacker/records" },
-  window: null,
-  dryRun: false,
-  maxLag: null,
-  rowsPerSecond: null,
-} as const;
+});
 
 let stack: TestStack;
 const stops: (() => Promise<unknown>)[] = [];

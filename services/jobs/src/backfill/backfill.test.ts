@@ -1,5 +1,5 @@
 import { formatTimestampZ } from "@conversation-export/domain";
-import type { BackfillData, JobContext } from "@conversation-export/queue";
+import { backfillJob, type BackfillData, type JobContext } from "@conversation-export/queue";
 import { createLogger } from "@conversation-export/runtime";
 import { expect, it } from "vitest";
 import { emptyCounts } from "./backfill-counts.ts";
@@ -62,14 +62,10 @@ const startBackfill = (uncovered: Awaited<ReturnType<LandingBackfill["uncovered"
   return { backfill, contextOf, calls };
 };
 
-const WHOLE: BackfillData = {
-  clientId: null,
+const WHOLE = backfillJob.data.parse({
   source: { kind: "landing" },
   window: { by: "upload", from: "1970-01-01T00:00:01Z", to: "1970-01-01T00:00:02Z" },
-  dryRun: false,
-  maxLag: null,
-  rowsPerSecond: null,
-};
+});
 
 it("notes the windows of which all records were computed anew", async () => {
   const { backfill, contextOf, calls } = startBackfill();

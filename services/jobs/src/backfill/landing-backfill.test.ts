@@ -1,5 +1,5 @@
 import { END_OF_TIME } from "@conversation-export/domain";
-import type { BackfillData, JobContext } from "@conversation-export/queue";
+import { backfillJob, type BackfillData, type JobContext } from "@conversation-export/queue";
 import { createLogger } from "@conversation-export/runtime";
 import { expect, it } from "vitest";
 import { emptyCounts } from "./backfill-counts.ts";
@@ -65,14 +65,7 @@ const startBackfill = (given: { settledUntil?: number; isAlive?: boolean; setBac
   return { backfill, kept, clock, fail };
 };
 
-const DATA: BackfillData = {
-  clientId: null,
-  source: { kind: "landing" },
-  window: null,
-  dryRun: false,
-  maxLag: null,
-  rowsPerSecond: null,
-};
+const DATA = backfillJob.data.parse({ source: { kind: "landing" } });
 const CONTEXT: JobContext<BackfillData> = {
   id: "job",
   data: DATA,
