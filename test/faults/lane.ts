@@ -2,6 +2,8 @@ import { join } from "node:path";
 import { choosePorts } from "@conversation-export/local-stack";
 import {
   createJobClient,
+  createRedis,
+  createWriterLeases,
   hasEnded,
   type JobClient,
   type JobName,
@@ -11,6 +13,8 @@ import {
 import { createLogger } from "@conversation-export/runtime";
 import { bySize } from "../system/size.ts";
 import { type ServiceName, type ServiceProcess, startService } from "../system/service-process.ts";
+import { readMetric } from "../system/metrics-text.ts";
+import { redisCommand } from "../system/redis-command.ts";
 import type { System } from "../system/system.ts";
 import { until } from "../system/until.ts";
 import { type Depth, type EndState, outcomeOf, readEndState } from "./end-state.ts";
@@ -45,6 +49,13 @@ export type Lane = {
   /** Kills the process that runs the jobs by SIGKILL; `start` starts it again. */
   kill(): Promise<void>;
   /**
+   * Pauses the process that runs the jobs until another has run them to their end, then lets it go on with what
+   * the gate holds, until it has nothing to do any more.
+   */
+  takeOver(): Promise<void>;
+  /** Empties Redis while the jobs run, and adds them again when all leases are known again. */
+  emptyRedis(): Promise<void>;
+  /**
    * Resolves to the jobs that were caught, when every job has been caught since the gate was armed or has
    * ended.
    */
@@ -77,10 +88,16 @@ export const openLane = async (options: Options): Promise<Lane> => {
     target: { host: clickhouse.host, port: clickhouse.port },
     jobOf: jobOfStatement(jobs),
   });
-  const ports = await choosePorts({ names: ["jobs", "ingest"], fixed: {} });
+  const ports = await choosePorts({ names: ["jobs", "ingest", "other"], fixed: {} });
   const client = createJobClient({ url: redisUrl, log: createLogger({ service: "test", level: "silent" }) });
   await client.start();
-  for (const one of works) await one.add(client);
+  const addWorks = async (): Promise<void> => {
+    for (const one of works) await one.add(client);
+  };
+  await addWorks();
+  const redisHandle = createRedis({ url: redisUrl, log: createLogger({ service: "test", level: "silent" }) });
+  await redisHandle.start();
+  const leases = createWriterLeases({ redis: redisHandle, leaseMs: options.leaseMs });
 
   const common = {
     KAFKA_BROKERS: kafka.brokers.join(","),
@@ -134,6 +151,26 @@ export const openLane = async (options: Options): Promise<Lane> => {
       (await Promise.all(jobs.map(holds))).every(Boolean),
     );
 
+  const untilEnded = (): Promise<void> =>
+    untilAll("ended", async (job) => {
+      const view = await look(job).catch(() => null);
+      return view !== null && hasEnded(view);
+    });
+
+  /** What jobs leave in Redis while they run, and who still counts as a writer without running. */
+  const readRedis = async (): Promise<string[]> => {
+    const keys = await Promise.all(
+      ["exclusive:*", "*:lock", "job-held:*", "schedules-lock"].map((pattern) =>
+        redisCommand(redisUrl, `KEYS conversation-export:${pattern}`),
+      ),
+    );
+    const left = keys.flatMap((answer) =>
+      answer.split("\r\n").filter((line) => line.startsWith("conversation-export")),
+    );
+    const writers = (await leases.list()).leases.length - running.size;
+    return writers > 0 ? [...left, `${writers} leases`] : left;
+  };
+
   return {
     jobs,
     gate,
@@ -142,15 +179,48 @@ export const openLane = async (options: Options): Promise<Lane> => {
       await Promise.all([start("jobs"), withIngest && !running.has("ingest") && start("ingest")]);
     },
     kill: () => stop("jobs", "SIGKILL"),
+    takeOver: async () => {
+      const paused = running.get("jobs");
+      if (paused === undefined) throw new Error("no process runs the jobs");
+      process.kill(paused.pid, "SIGSTOP");
+      const other = startService("jobs", {
+        env: envs.jobs,
+        metricsPort: ports.other,
+        logFile: join(system.logFolder, `${database}-other.log`),
+      });
+      try {
+        await untilEnded();
+      } finally {
+        process.kill(paused.pid, "SIGCONT");
+      }
+      gate.release();
+      await until(`${database}: it has nothing to do`, DEADLINE_MS, async () => {
+        const working = await Promise.all(
+          jobs.map((queue) => readMetric(paused.metricsUrl, "job_running", { queue }).catch(() => 1)),
+        );
+        return working.every((count) => count === 0);
+      });
+      // What it did too late is removed when a process starts, and every few minutes.
+      await Promise.all([other.kill("SIGTERM"), stop("jobs", "SIGTERM")]);
+      await start("jobs");
+    },
+    emptyRedis: async () => {
+      await redisCommand(redisUrl, "FLUSHDB");
+      gate.release();
+      const flushed = Date.now();
+      await until(
+        `${database}: all leases are known`,
+        DEADLINE_MS,
+        async () => Date.now() > flushed + 2 * options.leaseMs && (await leases.list()).complete,
+      );
+      await addWorks();
+    },
     inTheMiddle: async () => {
       await untilAll("caught or ended", async (job) => gate.caught().has(job) || hasEnded(await look(job)));
       return [...gate.caught()];
     },
     endState: async () => {
-      await untilAll("ended", async (job) => {
-        const view = await look(job).catch(() => null);
-        return view !== null && hasEnded(view);
-      });
+      await untilEnded();
       if (withIngest) await system.caughtUp(options.group, DEADLINE_MS);
       const views = await Promise.all(jobs.map(look));
       const counts = await client.counts();
@@ -158,7 +228,13 @@ export const openLane = async (options: Options): Promise<Lane> => {
         const { waiting, delayed, active, parts } = counts[job];
         return waiting + delayed + active + parts === 0 ? [] : [job];
       });
+      let left: string[] = [];
+      await until(`${database}: nothing is left in Redis`, 20_000, async () => {
+        left = await readRedis();
+        return left.length === 0;
+      }).catch(() => undefined);
       return {
+        "left in Redis": left,
         ...(await readEndState(clickhouse.url("migrator", database), options.depth)),
         ...Object.fromEntries(views.map((view) => [`outcome of ${view.name}`, outcomeOf(view)])),
         "unfinished jobs": unfinished,
@@ -167,6 +243,7 @@ export const openLane = async (options: Options): Promise<Lane> => {
     close: async () => {
       await Promise.all([stop("jobs", "SIGKILL"), stop("ingest", "SIGTERM")]);
       await client.stop();
+      await redisHandle.stop();
       await gate.close();
     },
   };
