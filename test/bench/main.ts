@@ -4,6 +4,7 @@ import { benchBackfill } from "./backfill.ts";
 import { benchCompaction } from "./compaction.ts";
 import { benchErasure } from "./erasure.ts";
 import { benchFeed } from "./feed.ts";
+import { benchGrowth } from "./growth.ts";
 import { benchHttp } from "./http.ts";
 import { benchIdentity } from "./identity.ts";
 import { benchIngest } from "./ingest.ts";
@@ -14,7 +15,7 @@ import { reportLine, type Result } from "./report.ts";
 
 /**
  * Runs all parts, or one: BENCH=ingest, landing, pages, feed, http, readers, compaction, identity, backfill,
- * erasure or capacity.
+ * growth, erasure or capacity.
  * CONVERSATIONS and EVENTS set the sizes.
  */
 const only = process.env["BENCH"] ?? "";
@@ -56,6 +57,8 @@ await inSystem("identity", async (system) => {
   for (const figure of figures) console.log(figureLine(figure));
   return compared;
 });
+// A million records at most, at three sizes.
+if (only === "growth") results.push(...(await benchGrowth(conversations, log)));
 if (only === "backfill") results.push(...(await benchBackfill(events, log)));
 if (only === "erasure") {
   await inSystem("erasure", async (system) => {

@@ -1,0 +1,200 @@
+import { randomUUID } from "node:crypto";
+import { MICROS_IN_DAY, MICROS_IN_SECOND } from "@conversation-export/domain";
+import {
+  createReconcileStore,
+  createRetentionStore,
+  createSupersededEntries,
+  createWindowStore,
+  RETENTION_TABLES,
+} from "@conversation-export/warehouse";
+import { DAY_0 } from "../warehouse/records.ts";
+import { uploadNow } from "../warehouse/upload-now.ts";
+import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
+import { createPeakMemory } from "./peak-memory.ts";
+import type { Result } from "./report.ts";
+import { createMeter } from "./server-cost.ts";
+
+const HOUR_SECONDS = 3_600;
+const DAYS = 360;
+/** What the jobs have to do, whatever the tables hold: records that are exported now, and those of a client. */
+const RECENT = 10_000;
+const EXPIRING = 12_000;
+const ASKED = 5_000;
+/** Now, for the jobs: at the end of the day behind all stored records. */
+const NOW = DAY_0 + 23 * HOUR_SECONDS * MICROS_IN_SECOND;
+
+const at = (micros: string): string => `fromUnixTimestamp64Micro(toInt64(${micros}), 'UTC')`;
+
+/** INSERTs of records that `rows` numbers, with expressions of `n` for client, id, creation and upload. */
+const insertsOf = (rows: {
+  readonly from: string;
+  readonly client: string;
+  readonly id: string;
+  readonly created: string;
+  readonly uploaded: string;
+}): string[] => {
+  const { from, client, id, created, uploaded } = rows;
+  const columns = `${client} AS client, ${id} AS id, ${at(created)} AS created, ${at(uploaded)} AS uploaded,
+    bitShiftLeft(toUInt128(${uploaded}), 64) + n AS version, repeat(lower(hex(cityHash64(n))), 10) AS text`;
+  const select = (list: string): string => `SELECT ${list} FROM (SELECT ${columns} FROM (${from}))`;
+  return [
+    `INSERT INTO record_dates (client_id, record, date_created)
+      ${select("client, concat(toString(length(client)), '/', client, '/c/', id), created")}`,
+    `INSERT INTO record_dates (client_id, record, date_created)
+      ${select("client, concat(toString(length(client)), '/', client, '/m/', id), created")}`,
+    `INSERT INTO changes (client_id, kind, stored_at, id, date_created)
+      ${select("client, 'conversation', uploaded, id, created")}`,
+    `INSERT INTO changes (client_id, kind, stored_at, id, date_created)
+      ${select("client, 'message', uploaded, id, created")}`,
+    `INSERT INTO conversation_updates (client_id, date_updated, conversation_id, version, date_created, uploaded_at, head, tail)
+      ${select("client, uploaded, id, version, created, uploaded, text, '}'")}`,
+    `INSERT INTO conversations (client_id, date_created, conversation_id, version, exported_at, uploaded_at, date_updated, head, tail)
+      ${select("client, created, id, version, uploaded, uploaded, uploaded, text, '}'")}`,
+    `INSERT INTO messages (client_id, date_created, message_id, version, exported_at, uploaded_at, conversation_id, record)
+      ${select("client, created, id, version, uploaded, uploaded, id, text")}`,
+    `INSERT INTO end_users (client_id, end_user_id, version, exported_at, uploaded_at, date_created, date_updated, record)
+      ${select("client, id, version, uploaded, uploaded, created, uploaded, text")}`,
+  ];
+};
+
+/** Stores a year of `records` of each kind, then what is exported in the last two hours. */
+const fill = async ({ sql }: Warehouse, records: number): Promise<void> => {
+  await sql("SYSTEM START MERGES");
+  const spread = (count: number): string =>
+    `${DAY_0} - ${DAYS * MICROS_IN_DAY} + intDiv(n * ${DAYS * MICROS_IN_DAY}, ${count})`;
+  const run = async (statements: readonly string[]): Promise<void> => {
+    for (const statement of statements) await sql(statement);
+  };
+  const id = "lower(hex(cityHash64(n, 1)))";
+  const year = (client: string, count: number) => ({
+    from: `SELECT number AS n FROM numbers(${count})`,
+    client,
+    id,
+    created: spread(count),
+    uploaded: `${spread(count)} + 60000000`,
+  });
+  await run(insertsOf(year("concat('client-', toString(n % 4))", records)));
+  await run(insertsOf(year("'expiring'", EXPIRING)));
+  await sql(
+    "ALTER TABLE record_dates UPDATE added_at = added_at - INTERVAL 1 HOUR WHERE 1 SETTINGS mutations_sync = 2",
+  );
+  const tables = [
+    "record_dates",
+    "changes",
+    "conversation_updates",
+    "conversations",
+    "messages",
+    "end_users",
+  ];
+  for (const table of tables) await sql(`OPTIMIZE TABLE ${table} FINAL`);
+  // Later exports of records of the whole year, in batches as ingest writes them.
+  const batches = 8;
+  const step = Math.max(1, Math.floor(records / RECENT));
+  for (let batch = 0; batch < batches; batch += 1) {
+    const uploaded = NOW - Math.round(((batches - batch) * 2 * HOUR_SECONDS * MICROS_IN_SECOND) / batches);
+    await run(
+      insertsOf({
+        from: `SELECT (number * ${batches} + ${batch}) * ${step} AS n FROM numbers(${RECENT / batches})`,
+        client: "concat('client-', toString(n % 4))",
+        id,
+        created: spread(records),
+        uploaded: `${uploaded}`,
+      }),
+    );
+  }
+};
+
+type Work = { readonly name: string; readonly run: (warehouse: Warehouse) => Promise<string> };
+
+const startOfHour = (instant: number): number => instant - (instant % (HOUR_SECONDS * MICROS_IN_SECOND));
+
+const WORKS: readonly Work[] = [
+  {
+    name: "windows, one count",
+    run: async ({ session }) => {
+      const store = createWindowStore({ session: session("jobs"), windowSeconds: HOUR_SECONDS });
+      const counted = await store.count(startOfHour(NOW - 3 * HOUR_SECONDS * MICROS_IN_SECOND));
+      return `${counted.reduce((sum, { rows }) => sum + rows, 0)} rows counted`;
+    },
+  },
+  {
+    name: "reconcile, one batch",
+    run: async ({ session, sql }) => {
+      const store = createReconcileStore({ session: session("jobs"), now: Date.now, holder: "bench" });
+      const text =
+        await sql(`SELECT client_id, conversation_id, toString(toUnixTimestamp64Micro(date_created))
+        FROM conversations WHERE uploaded_at > ${at(`${NOW} - ${2 * HOUR_SECONDS * MICROS_IN_SECOND}`)} LIMIT ${ASKED} FORMAT TSV`);
+      const exports = text.split("\n").map((line) => {
+        const [clientId = "", id = "", created] = line.split("\t");
+        const version = { exportedAt: 0, partition: 0, offset: 0 };
+        return { clientId, id, dateCreated: Number(created), version, handoffs: [] };
+      });
+      const lacking = await store.lacking("conversation.exported", exports);
+      return `${lacking.filter((table) => table === null).length} readable`;
+    },
+  },
+  {
+    name: "compact, two windows",
+    run: async ({ session }) => {
+      const entries = createSupersededEntries({ session: session("jobs"), holder: "bench" });
+      const length = HOUR_SECONDS * MICROS_IN_SECOND;
+      const scope = { starts: [2, 1, 0].map((hours) => startOfHour(NOW) - hours * length), length };
+      const written = await entries.countWritten(scope);
+      const share = { ...scope, chunk: 0, chunks: 1 };
+      const removed = await entries.remove(randomUUID(), share, new AbortController().signal);
+      return `${removed} of ${written} removed`;
+    },
+  },
+  {
+    name: "retention, a month of one client",
+    run: async ({ session }) => {
+      const store = createRetentionStore({ session: session("jobs"), runUpload: uploadNow, holder: "bench" });
+      const before = DAY_0 - (DAYS - 30) * MICROS_IN_DAY;
+      const expired = await store.expired([{ clientId: "expiring", before }], null);
+      let rows = 0;
+      for (const table of RETENTION_TABLES) {
+        const found = (await expired.count(table)).reduce((sum, one) => sum + one.rows, 0);
+        if (found > 0) await expired.erase(table);
+        rows += found;
+      }
+      await expired.end();
+      return `${rows} rows erased`;
+    },
+  },
+];
+
+/**
+ * The same work on tables of a sixteenth, a quarter and all of `records`: rows read, processor time and the
+ * largest memory of one statement. Merges and mutations count as well.
+ */
+export const benchGrowth = async (records: number, log: (line: string) => void): Promise<Result[]> => {
+  const reads = new Map<string, number[]>();
+  for (const share of [16, 4, 1]) {
+    const size = Math.ceil(records / share);
+    const warehouse = await startWarehouse();
+    try {
+      await fill(warehouse, size);
+      log(`a year of ${size} records of each kind is stored`);
+      const url = warehouse.stack.clickhouse.url("migrator");
+      const meter = await createMeter(url);
+      for (const { name, run } of WORKS) {
+        const memory = createPeakMemory(url);
+        let told = "";
+        const cost = await meter(async () => {
+          told = await run(warehouse);
+        });
+        const peak = await memory.stop();
+        reads.set(name, [...(reads.get(name) ?? []), cost.rows]);
+        log(
+          `${name}, ${size} records: ${cost.rows} rows read, ${(cost.ms / 1_000).toFixed(2)} s, ${(peak / 1e6).toFixed(0)} MB; ${told}`,
+        );
+      }
+    } finally {
+      await warehouse.stop();
+    }
+  }
+  return [...reads].map(([name, [small = Number.NaN, , large = Number.NaN]]) => {
+    const ratio = large / small;
+    return { name: `growth of ${name}`, ours: large, peer: small, ratio, goal: "<=16", reached: ratio <= 16 };
+  });
+};
