@@ -17,6 +17,7 @@ import { readMetric } from "../system/metrics-text.ts";
 import { redisCommand } from "../system/redis-command.ts";
 import type { System } from "../system/system.ts";
 import { until } from "../system/until.ts";
+import { runSql } from "../system/warehouse-sql.ts";
 import { type Depth, type EndState, outcomeOf, readEndState } from "./end-state.ts";
 import { jobOfStatement } from "./job-statements.ts";
 import { startStatementGate, type StatementGate } from "./statement-gate.ts";
@@ -60,6 +61,8 @@ export type Lane = {
    * ended.
    */
   inTheMiddle(): Promise<readonly JobName[]>;
+  /** Waits for the end of all jobs, and until what dead processes left is removed, as it is every few minutes. */
+  sweep(): Promise<void>;
   /** Resolves when all jobs have ended. */
   endState(): Promise<EndState>;
   close(): Promise<void>;
@@ -200,9 +203,7 @@ export const openLane = async (options: Options): Promise<Lane> => {
         );
         return working.every((count) => count === 0);
       });
-      // What it did too late is removed when a process starts, and every few minutes.
-      await Promise.all([other.kill("SIGTERM"), stop("jobs", "SIGTERM")]);
-      await start("jobs");
+      await other.kill("SIGTERM");
     },
     emptyRedis: async () => {
       await redisCommand(redisUrl, "FLUSHDB");
@@ -218,6 +219,17 @@ export const openLane = async (options: Options): Promise<Lane> => {
     inTheMiddle: async () => {
       await untilAll("caught or ended", async (job) => gate.caught().has(job) || hasEnded(await look(job)));
       return [...gate.caught()];
+    },
+    sweep: async () => {
+      await untilEnded();
+      const left = "SELECT (SELECT count() FROM job_keys) + (SELECT count() FROM backfill_rows)";
+      await until(`${database}: what was left is removed`, 60_000, async () => {
+        if ((await runSql(clickhouse.url("migrator", database), left)).trim() === "0") return true;
+        // It sweeps when it starts.
+        await stop("jobs", "SIGTERM");
+        await start("jobs");
+        return false;
+      });
     },
     endState: async () => {
       await untilEnded();

@@ -53,6 +53,8 @@ export type ReconcileStore = {
   standing(type: EventType, exports: readonly CarriedExport[], signal?: AbortSignal): Promise<boolean[]>;
   /** Removes the keys of runs that are over; none of this process may be under way. */
   forgetDead(alive: ReadonlySet<string> | null): Promise<void>;
+  /** Removes the keys of runs of dead processes; null: it is not known who is alive. */
+  sweep(alive: ReadonlySet<string> | null): Promise<void>;
   /** null: nothing has been compared yet. */
   loadUntil(): Promise<ReconciledUntil | null>;
   saveUntil(until: ReconciledUntil): Promise<void>;
@@ -230,6 +232,7 @@ export const createReconcileStore = (deps: {
       return keys.map((one) => found.has(JSON.stringify([one.clientId, one.id, one.dateCreated])));
     },
     forgetDead: (alive) => jobKeys.forgetDead(PREFIX, deps.holder, alive),
+    sweep: (alive) => jobKeys.forgetDead(PREFIX, null, alive),
     loadUntil: async () => {
       const rows = await session.rows<{
         topic: string;

@@ -50,6 +50,7 @@ const entries: SupersededEntries = {
     return Promise.resolve(3);
   },
   deletionRuns: () => Promise.resolve(deleting),
+  sweep: () => Promise.reject(new Error("not asked for")),
   forgetDead: (alive) => {
     calls.push(`forget all but ${alive === null ? "unknown" : [...alive].join()}`);
     return Promise.resolve();

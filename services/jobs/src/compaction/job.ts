@@ -6,13 +6,17 @@ import { createCompaction } from "./compaction.ts";
 /** Assembles the job that removes superseded entries of closed upload windows. */
 export const createCompactJob = ({ config, session, exclusive, runHolders }: Shared): AssembledJob => {
   const windowSeconds = config.uploadWindow.seconds;
+  const entries = createSupersededEntries({ session, holder: runHolders.own });
   const compaction = createCompaction({
     windows: createWindowStore({ session, windowSeconds }),
-    entries: createSupersededEntries({ session, holder: runHolders.own }),
+    entries,
     alive: runHolders.alive,
     exclusive,
     windowSeconds,
     now: () => Date.now() * 1000,
   });
-  return { job: runJob(compaction, { globalConcurrency: 1 }) };
+  return {
+    job: runJob(compaction, { globalConcurrency: 1 }),
+    sweep: async () => entries.sweep(await runHolders.alive()),
+  };
 };

@@ -32,12 +32,13 @@ export const createReconcileJob = ({
     "Messages of the bus that were compared with what is readable, by what became of them",
     ["topic", "fate"],
   );
+  const store = createReconcileStore({ session, now: Date.now, holder: runHolders.own });
   const reconcile = createReconcile({
     topics: bus.types,
     reader: bus.reader,
     letters: bus.letters,
     progress: bus.progress,
-    store: createReconcileStore({ session, now: Date.now, holder: runHolders.own }),
+    store,
     alive: runHolders.alive,
     clients: createClientStore({ session, now: Date.now }),
     suppresses: gate.wouldSuppress,
@@ -57,5 +58,8 @@ export const createReconcileJob = ({
     },
   });
   const findings = ["records_missing", "erased_but_readable"];
-  return { job: runJob(withBus(bus, reconcile), { globalConcurrency: 1, findings }) };
+  return {
+    job: runJob(withBus(bus, reconcile), { globalConcurrency: 1, findings }),
+    sweep: async () => store.sweep(await runHolders.alive()),
+  };
 };

@@ -97,6 +97,7 @@ function setup(given: readonly { id: string; timestamp: number; value: Buffer | 
       },
       standing: (_type, exports) => Promise.resolve(exports.map(({ id }) => !world.unreadable.has(id))),
       forgetDead: () => Promise.resolve(),
+      sweep: () => Promise.reject(new Error("not asked for")),
       loadUntil: () => Promise.resolve(world.until),
       saveUntil: (until) => {
         world.until = until;

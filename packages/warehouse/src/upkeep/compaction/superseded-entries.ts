@@ -36,6 +36,8 @@ export type SupersededEntries = {
   deletionRuns(): Promise<boolean>;
   /** Removes the keys of runs that are over; none of this process may be under way. */
   forgetDead(alive: ReadonlySet<string> | null): Promise<void>;
+  /** Removes the keys of runs of dead processes; null: it is not known who is alive. */
+  sweep(alive: ReadonlySet<string> | null): Promise<void>;
 };
 
 /** Marks the runs of compaction in `job_keys`. */
@@ -171,5 +173,6 @@ export const createSupersededEntries = (deps: {
         { tables: ["conversations", "conversation_updates"].map(local) },
       )) > 0,
     forgetDead: (alive) => keys.forgetDead(PREFIX, deps.holder, alive),
+    sweep: (alive) => keys.forgetDead(PREFIX, null, alive),
   };
 };
