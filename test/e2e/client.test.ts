@@ -1,0 +1,248 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { zstdDecompressSync } from "node:zlib";
+import { createClient } from "@conversation-export/client";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { walk } from "../compare/walk.ts";
+import { createSample } from "../sample/index.ts";
+import { createRestless, personOf } from "../sample/restless.ts";
+import { createRandom, type Random } from "../sample/values/random.ts";
+import { createDelivery, type Delivery } from "../system/deliver.ts";
+import { bySize, seedOfRun } from "../system/size.ts";
+import { startSystem, type System } from "../system/system.ts";
+import { until } from "../system/until.ts";
+
+const COMMAND = fileURLToPath(new URL("../../packages/client/src/command/main.ts", import.meta.url));
+const GROUP = "conversation-export-ingest";
+const CLIENT = "acme";
+const LISTS = ["conversations", "messages", "end_users"] as const;
+const SAMPLE = bySize(1_500, 20_000);
+const KILLS = bySize(8, 100);
+const DEADLINE_MS = bySize(60_000, 600_000);
+
+const INGEST = { BATCH_MAX_RECORDS: "200", BATCH_MAX_AGE_MS: "100", WATERMARK_INTERVAL_MS: "500" };
+const JOBS = Object.fromEntries(
+  ["WINDOWS", "COMPACT", "ERASURE", "RETENTION", "RECONCILE"].map((name) => [
+    `${name}_INTERVAL_SECONDS`,
+    "0",
+  ]),
+);
+
+let system: System;
+let seed: string;
+let random: Random;
+let delivery: Delivery;
+let key: string;
+let folder: string;
+let database: string;
+const running = new Set<ChildProcess>();
+
+beforeAll(async () => {
+  seed = seedOfRun("client");
+  random = createRandom(seed, "kills");
+  system = await startSystem("test-client");
+  folder = join(system.logFolder, "export");
+  database = `duckdb:${join(system.logFolder, "export.duckdb")}`;
+  key = await system.key(CLIENT, ["export", "end_users", "compliance"]);
+  delivery = createDelivery(system);
+  await Promise.all([
+    system.service("ingest", INGEST),
+    system.service("export-api"),
+    system.service("jobs", JOBS),
+  ]);
+  const sample = { seed, conversations: SAMPLE, messagesPerConversation: 3, endUsers: 200, poisonShare: 0 };
+  await delivery.send(createSample({ ...sample, clients: [CLIENT] }));
+  await system.caughtUp(GROUP, DEADLINE_MS);
+  const client = createClient({ baseUrl: system.apiUrl, apiKey: key });
+  await until("there is a watermark", DEADLINE_MS, async () => {
+    const page = await client.changes("messages", { pageSize: 1 }).next();
+    return page.done !== true && page.value.watermark !== null;
+  });
+});
+afterAll(async () => {
+  for (const child of running) child.kill("SIGKILL");
+  await system?.stop();
+});
+
+type Ended = { readonly code: number | null; readonly out: string; readonly err: string };
+
+const start = (args: readonly string[]): { child: ChildProcess; ended: Promise<Ended> } => {
+  const child = spawn(process.execPath, [COMMAND, ...args], {
+    env: { PATH: process.env["PATH"], EXPORT_API_KEY: key, EXPORT_API_URL: system.apiUrl },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  running.add(child);
+  let out = "";
+  let err = "";
+  child.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()));
+  child.stderr.on("data", (chunk: Buffer) => (err += chunk.toString()));
+  const ended = once(child, "close").then(([code]: (number | null)[]) => {
+    running.delete(child);
+    return { code: code ?? null, out, err };
+  });
+  return { child, ended };
+};
+
+/** Runs the command, as a user does. */
+const command = (args: readonly string[]): Promise<Ended> => start(args).ended;
+
+/** Files so small that a first pull has many. */
+const SMALL_FILES = ["--file-bytes", "200000", "--no-transfer-compression"];
+const pullInto = (to: string): readonly string[] => [
+  "pull",
+  "--to",
+  to,
+  ...SMALL_FILES,
+  ...(to === folder ? ["--compress", "zst"] : []),
+];
+
+const expectPulled = async (to: string): Promise<void> => {
+  const { code, err } = await command(pullInto(to));
+  expect(code, err).toBe(0);
+};
+
+const changedAt = (file: string): number => statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+
+/** Kills a pull at some instant, mostly soon after it has stored something. @returns whether it still ran */
+const killPull = async (to: string, stateFile: string): Promise<boolean> => {
+  const { child, ended } = start(pullInto(to));
+  let stores = random.int(4);
+  const pauseMs = random.int(stores === 0 ? 1_500 : 100);
+  for (let last = changedAt(stateFile); stores > 0 && child.exitCode === null; await sleep(3)) {
+    const now = changedAt(stateFile);
+    if (now !== last) stores -= 1;
+    last = now;
+  }
+  await sleep(pauseMs);
+  child.kill("SIGKILL");
+  const { code, err } = await ended;
+  if (code !== null) expect(code, err).toBe(0);
+  return code === null;
+};
+
+const erase = async (name: string): Promise<void> => {
+  const client = createClient({ baseUrl: system.apiUrl, apiKey: key });
+  const id = await client.requestErasure({ email: `${name}@example.com` });
+  await until("the request is completed", DEADLINE_MS, async () => {
+    const { status } = await client.dataSubjectRequest(id);
+    expect(status).not.toBe("failed");
+    return status === "completed";
+  });
+};
+
+/** Publishes changes until it is stopped. */
+const startLoad = () => {
+  const changes = createRestless({ seed, client: CLIENT, records: 300, now: Date.now });
+  let isDone = false;
+  const all = (async () => {
+    while (!isDone) {
+      await delivery.send(Array.from({ length: 1 + random.int(40) }, () => changes().event));
+      await sleep(random.int(200));
+    }
+  })();
+  return {
+    stop: async (): Promise<void> => {
+      isDone = true;
+      await all;
+    },
+  };
+};
+
+const listed = (list: (typeof LISTS)[number]): Promise<string[]> =>
+  list === "end_users"
+    ? walk(`${system.apiUrl}/v2/end-users/?limit=1000`, key)
+    : walk(
+        `${system.apiUrl}/v2/export/${list}?created_since=1970-01-01T00:00:00Z&created_to=2105-12-31T00:00:00Z`,
+        key,
+      );
+
+const linesOf = (list: string): string[] =>
+  readdirSync(join(folder, list)).flatMap((file) => {
+    const lines = zstdDecompressSync(readFileSync(join(folder, list, file)))
+      .toString()
+      .split("\n");
+    expect(lines.pop(), file).toBe("");
+    return lines;
+  });
+
+/** Whether the first pass over a list of the folder has begun and not ended. */
+const isMidway = (): boolean => {
+  const file = join(folder, "state.json");
+  if (!existsSync(file)) return false;
+  const { lists } = JSON.parse(readFileSync(file, "utf8")) as {
+    lists: Record<string, { firstPass: unknown }>;
+  };
+  return Object.values(lists).some(({ firstPass }) => firstPass !== null);
+};
+
+it(
+  "keeps copies that are what the lists are, whatever changes, is erased or kills it",
+  async () => {
+    const load = startLoad();
+    await delivery.send(personOf(CLIENT, "gone", new Date().toISOString()));
+    let killed = 0;
+    let midway = 0;
+    const keepKilling = async (to: string, stateFile: string): Promise<void> => {
+      for (let round = 0; round < KILLS; round += 1) {
+        if (await killPull(to, stateFile)) killed += 1;
+        if (to === folder && isMidway()) midway += 1;
+      }
+    };
+    await Promise.all([
+      keepKilling(folder, join(folder, "state.json")),
+      keepKilling(database, `${database.slice("duckdb:".length)}.wal`),
+    ]);
+    console.log(`killed ${killed} of ${2 * KILLS} pulls, ${midway} in the middle of a list`);
+    expect(midway).toBeGreaterThan(0);
+    for (const to of [folder, database]) await expectPulled(to);
+    expect(linesOf("conversations").join("\n")).toContain('"_id":"gone-1"');
+    await Promise.all([
+      erase("gone"),
+      (async () => {
+        for (const to of [folder, database]) await expectPulled(to);
+      })(),
+    ]);
+    await load.stop();
+    await system.caughtUp(GROUP, DEADLINE_MS);
+
+    const wanted = new Map<string, string[]>();
+    for (const list of LISTS) wanted.set(list, (await listed(list)).toSorted());
+    await until("the copies are equal", DEADLINE_MS, async () => {
+      for (const to of [folder, database]) await expectPulled(to);
+      return linesOf("conversations").length === wanted.get("conversations")?.length;
+    });
+    for (const to of [folder, database]) {
+      const verified = await command(["verify", "--to", to, "--json"]);
+      expect(verified).toMatchObject({ code: 0 });
+      for (const line of verified.out.trimEnd().split("\n"))
+        expect(JSON.parse(line)).toMatchObject({ equal: true, verified: { changed: 0 } });
+    }
+    expect(await command(["compact", "--to", folder])).toMatchObject({ code: 0 });
+    for (const list of LISTS) {
+      expect(linesOf(list).toSorted(), list).toEqual(wanted.get(list));
+      expect(linesOf(list).some((line) => line.includes('"gone-1'))).toBe(false);
+    }
+
+    // A copy that lost a record and changed another is seen.
+    const [file = ""] = readdirSync(join(folder, "messages")).toSorted();
+    rmSync(join(folder, "messages", file));
+    expect(await command(["verify", "--to", folder, "--list", "messages"])).toMatchObject({ code: 6 });
+    const plain = join(system.logFolder, "plain");
+    expect(await command(["pull", "--to", plain, "--list", "end_users"])).toMatchObject({ code: 0 });
+    const users = join(plain, "end_users", readdirSync(join(plain, "end_users"))[0] ?? "");
+    const [first = "", second = "", ...others] = readFileSync(users, "utf8").split("\n");
+    writeFileSync(users, [second.replace('"profile":{', '"profile":{"other":1,'), ...others].join("\n"));
+    const spoilt = await command(["verify", "--to", plain, "--json"]);
+    expect(spoilt).toMatchObject({ code: 5 });
+    const idOf = (line: string): unknown => (JSON.parse(line) as { end_user_id: string }).end_user_id;
+    expect(JSON.parse(spoilt.out)).toMatchObject({
+      equal: false,
+      verified: { missing: 1, different: 1, extra: 0, examples: [idOf(first), idOf(second)] },
+    });
+  },
+  bySize(150_000, 45 * 60_000),
+);
