@@ -29,6 +29,8 @@ export type Sums = {
   /** The buckets in which the other sums differ. */
   differencesTo(other: Sums): number[];
   bucket(at: number): string;
+  /** The records of a bucket. */
+  count(at: number): number;
 };
 
 export const createSums = (): Sums => {
@@ -47,5 +49,6 @@ export const createSums = (): Sums => {
     differencesTo: (other) =>
       Array.from({ length: BUCKETS }, (_, at) => at).filter((at) => bucket(at) !== other.bucket(at)),
     bucket,
+    count: (at) => counts[at] ?? 0,
   };
 };

@@ -22,15 +22,17 @@ export type Verified = {
   readonly changed: number;
   /** Some ids that are missing, extra or different. */
   readonly examples: readonly string[];
-  /** False: there are more differences than were looked at. */
+  /** False: differences were found before every record was looked at. */
   readonly isWhole: boolean;
 };
 
 type Deps = Pick<PullDeps, "client" | "streams" | "target" | "now"> & {
   readonly sleep: (ms: number) => Promise<void>;
+  /** Records that are held in memory at a time. */
+  readonly maxHeld?: number;
 };
 
-/** So many records are held in memory at a time: about 40 MB. */
+/** About 40 MB. */
 const MAX_HELD = 150_000;
 const MAX_EXAMPLES = 10;
 /** The changes are some seconds behind the lists. */
@@ -82,14 +84,33 @@ type Differences = {
   readonly different: Set<string>;
 };
 
-const sizeOf = ({ missing, extra, different }: Differences): number =>
+const sizeOfAll = ({ missing, extra, different }: Differences): number =>
   missing.size + extra.size + different.size;
+
+/** The buckets in portions whose records memory can hold. */
+const portionsOf = (
+  buckets: readonly number[],
+  sizeOf: (bucket: number) => number,
+  maxHeld: number,
+): Set<number>[] => {
+  const portions: Set<number>[] = [];
+  let held = Infinity;
+  for (const bucket of buckets) {
+    held += sizeOf(bucket);
+    if (held > maxHeld) {
+      portions.push(new Set());
+      held = sizeOf(bucket);
+    }
+    portions.at(-1)?.add(bucket);
+  }
+  return portions;
+};
 
 /** The records in these buckets that differ. */
 const differencesIn = async (
   deps: Deps,
   list: ListName,
-  fields: readonly string[] | null,
+  { fields, since }: ListState,
   buckets: ReadonlySet<number>,
 ): Promise<Differences> => {
   const held = await localDigests(deps, list, fields, (bucket) => buckets.has(bucket));
@@ -99,8 +120,10 @@ const differencesIn = async (
     const { id, digest } = entryOf(record, list, fields);
     if (!buckets.has(bucketOf(id))) continue;
     const own = held.get(id);
-    if (own === undefined) missing.add(id);
-    else if (own !== digest) different.add(id);
+    // A copy that began later has only what changed since.
+    if (own === undefined) {
+      if (since === null) missing.add(id);
+    } else if (own !== digest) different.add(id);
     held.delete(id);
   }
   return { missing, extra: new Set(held.keys()), different };
@@ -113,11 +136,11 @@ const leaveOutChanged = async (
   cursor: string,
   differences: Differences,
 ): Promise<number> => {
-  const before = sizeOf(differences);
+  const before = sizeOfAll(differences);
   const until = deps.now() + BEHIND_MS;
   const deadline = deps.now() + PATIENCE_MS;
   let from = cursor;
-  while (sizeOf(differences) > 0 && deps.now() < deadline) {
+  while (sizeOfAll(differences) > 0 && deps.now() < deadline) {
     let reached = 0;
     for await (const page of deps.client.changes(list, { cursor: from, pageSize: 10_000 })) {
       for (const one of [...page.records, ...page.deletions]) {
@@ -130,7 +153,7 @@ const leaveOutChanged = async (
     if (reached >= until) break;
     await deps.sleep(POLL_MS);
   }
-  return before - sizeOf(differences);
+  return before - sizeOfAll(differences);
 };
 
 /** Compares the copy of a list with the list. @throws CopyError when there is none, or it is not complete */
@@ -144,15 +167,19 @@ export const verifyList = async (deps: Deps, list: ListName): Promise<Verified> 
   const remote = createSums();
   for await (const record of remoteRecords(deps, list)) remote.add(entryOf(record, list, fields));
   const buckets = local.differencesTo(remote);
-  const perBucket = Math.max(1, (local.total() + remote.total()) / BUCKETS);
-  const looked = new Set(buckets.slice(0, Math.max(1, Math.floor(MAX_HELD / perBucket))));
-  const differences =
-    looked.size === 0
-      ? { missing: new Set<string>(), extra: new Set<string>(), different: new Set<string>() }
-      : await differencesIn(deps, list, fields, looked);
-  // A copy that began later has only what changed since.
-  if (since !== null) differences.missing.clear();
-  const changed = await leaveOutChanged(deps, list, cursor, differences);
+  // Without what came later the service may have far more records than the copy.
+  const sizeOf = (bucket: number): number =>
+    local.count(bucket) + (since === null ? remote.count(bucket) : 0);
+  const portions = portionsOf(buckets, sizeOf, deps.maxHeld ?? MAX_HELD);
+  let differences: Differences = { missing: new Set(), extra: new Set(), different: new Set() };
+  let changed = 0;
+  let looked = 0;
+  // As long as all that differs has changed since, the next portion may hold what has not.
+  while (looked < portions.length && sizeOfAll(differences) === 0) {
+    differences = await differencesIn(deps, list, state, portions[looked] ?? new Set());
+    changed += await leaveOutChanged(deps, list, cursor, differences);
+    looked += 1;
+  }
   const { missing, extra, different } = differences;
   return {
     list,
@@ -165,7 +192,7 @@ export const verifyList = async (deps: Deps, list: ListName): Promise<Verified> 
     different: different.size,
     changed,
     examples: [...missing, ...extra, ...different].slice(0, MAX_EXAMPLES),
-    isWhole: looked.size === buckets.length || since !== null,
+    isWhole: looked === portions.length,
   };
 };
 
