@@ -31,7 +31,11 @@ export const createSegmentWriter = (root: string, file: string, coding: Coding):
       lines += count;
       deletions += countDeletions(block);
       await new Promise<void>((resolve, reject) => {
-        input.write(block, (error) => (error == null ? resolve() : reject(error)));
+        // An encoder whose output has failed never calls back.
+        written.catch(reject);
+        input.write(block, (error) => {
+          if (error == null) resolve();
+        });
       });
     },
     finish: async () => {
