@@ -67,13 +67,14 @@ export const openDuckDb = async (options: {
     throw new UsageError("duckdb: needs the package @duckdb/node-api, which is not installed");
   });
   const parts = `${file}.parts`;
-  await rm(parts, { recursive: true, force: true });
-  await mkdir(parts, { recursive: true });
   const instance = await DuckDBInstance.create(file, { ...SETTINGS, temp_directory: parts }).catch(
     (error: unknown) => {
       throw new CopyError(`${file}: ${error instanceof Error ? error.message : String(error)}`);
     },
   );
+  // An open instance is the lock: only now are these files nobody else's.
+  await rm(parts, { recursive: true, force: true });
+  await mkdir(parts, { recursive: true });
   const connection: DuckDBConnection = await instance.connect();
   const rows = async (sql: string, values: DuckDBValue[] = []): Promise<DuckDBValue[][]> =>
     (await connection.runAndReadAll(sql, values)).getRows();
@@ -138,7 +139,8 @@ export const openDuckDb = async (options: {
     await fillStage(segment);
     await rows("DELETE FROM stage WHERE place NOT IN (SELECT max(place) FROM stage GROUP BY id)");
     await rows(`DELETE FROM ${list} WHERE ${ID_FIELD[list]} IN (SELECT id FROM stage)`);
-    await rows(`INSERT INTO ${list} SELECT ${columns.map(valueOf).join(", ")}, record FROM
+    const names = columns.map(({ name }) => `"${name}"`).join(", ");
+    await rows(`INSERT INTO ${list} (${names}, record) SELECT ${columns.map(valueOf).join(", ")}, record FROM
       (SELECT json_transform(record, ${quoted(structureOf(columns))}) AS fields, record FROM stage WHERE NOT deleted)`);
     await rows("DROP TABLE stage");
   };
@@ -154,6 +156,9 @@ export const openDuckDb = async (options: {
       const columns = columnsOf(list, state.fields);
       await inTransaction(async () => {
         await rows(createTable(list, columns));
+        // A copy may be older than a field.
+        for (const { name, kind } of columns)
+          await rows(`ALTER TABLE ${list} ADD COLUMN IF NOT EXISTS "${name}" ${TYPES[kind]}`);
         for (const segment of segments) if (segment.lines > 0) await load(list, columns, segment);
         await storeState(list, state);
       });
