@@ -245,8 +245,11 @@ describe("lines", () => {
     const bytes = Buffer.from(
       [...records, { trailer: trailer(3) }].map((one) => `${JSON.stringify(one)}\n`).join(""),
     );
+    const headers = { "content-type": "application/x-ndjson" };
     const fetchCut = (): Promise<Response> =>
-      Promise.resolve(new Response(ReadableStream.from([...bytes].map((byte) => Uint8Array.of(byte)))));
+      Promise.resolve(
+        new Response(ReadableStream.from([...bytes].map((byte) => Uint8Array.of(byte))), { headers }),
+      );
     const client = createClient({ baseUrl: "http://x", apiKey: KEY, fetch: fetchCut });
     expect(await all(client.lines("conversations", WINDOW))).toEqual(records);
   });
@@ -364,4 +367,48 @@ describe("requests that write", () => {
     expect(new Set(keys).size).toBe(1);
     expect(keys).toHaveLength(3);
   });
+});
+
+describe("keys", () => {
+  it.each([
+    "a\nb",
+    "a b",
+    "",
+    "schl\u00fcssel",
+  ])("that cannot be sent are refused without being named: %j", (apiKey) => {
+    const make = () => createClient({ baseUrl: "https://export.example/api", apiKey });
+    expect(make).toThrow(
+      new TypeError("apiKey: must be one line of visible ASCII characters without spaces"),
+    );
+  });
+});
+
+describe("answers of a proxy with status 200", () => {
+  const html: Answer = (response) => {
+    response.writeHead(200, { "content-type": "text/html" });
+    response.end("<html>\n</html>\n");
+  };
+
+  it("are refused at once where lines were asked for", async () => {
+    const { client, server } = await setUp({ answers: [html] });
+    await expect(all(client.lines("conversations", WINDOW))).rejects.toBeInstanceOf(ExportAnswerError);
+    await expect(all(client.changeLines("end_users"))).rejects.toBeInstanceOf(ExportAnswerError);
+    expect(server.asked).toHaveLength(2);
+  });
+
+  it.each([
+    { count: 0, watermark: null },
+    { count: 0, watermark: null, next_cursor: "c", end_of_stream: false },
+  ])("and changes whose trailer is %j", async (trailer) => {
+    const { client } = await setUp({ answers: [lines([], trailer)] });
+    await expect(all(client.changeLines("messages"))).rejects.toBeInstanceOf(ExportAnswerError);
+  });
+});
+
+it.each(["1.5", "-1", "soon"])("Retry-After: %s is none", async (value) => {
+  const { client } = await setUp({
+    answers: [error(503, "service_unavailable", { "retry-after": value })],
+    attempts: 1,
+  });
+  await expect(all(client.conversations(WINDOW))).rejects.toMatchObject({ retryAfterMs: null });
 });

@@ -142,7 +142,8 @@ const firstPass = async (
       tally.came(block.bytes.byteLength, block.lines);
       tally.reached(block.place.date);
       if (writer.bytes() < segmentBytes) continue;
-      state = { ...state, firstPass: { place: block.place } };
+      const { date, ids } = block.place;
+      state = { ...state, firstPass: { place: { date, ids: [...ids] } } };
       await target.commit(list, [await writer.finish()], state);
       writer = await target.begin(list);
     }

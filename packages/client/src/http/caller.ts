@@ -41,6 +41,16 @@ export type CallerOptions = {
   readonly idleMs: number;
 };
 
+/** True for visible characters of ASCII: others cannot be sent. */
+export const isKey = (text: string): boolean => /^[\x21-\x7e]+$/.test(text);
+
+/** The error does not have the key. */
+const requireKey = (apiKey: string): void => {
+  if (!isKey(apiKey)) {
+    throw new TypeError("apiKey: must be one line of visible ASCII characters without spaces");
+  }
+};
+
 /** Failures of Node's fetch that happen before anything is sent. */
 const UNSENT: ReadonlySet<unknown> = new Set([
   "ECONNREFUSED",
@@ -95,10 +105,16 @@ async function* chunksOf(response: Response, watch: Watch, host: string): AsyncG
   }
 }
 
+/** Characters; a page of 10,000 records is far smaller. */
+const MAX_TEXT_LENGTH = 256 * 1024 * 1024;
+
 const textOf = async (chunks: AsyncGenerator<Uint8Array, void>): Promise<string> => {
   const decoder = new TextDecoder();
   let text = "";
-  for await (const chunk of chunks) text += decoder.decode(chunk, { stream: true });
+  for await (const chunk of chunks) {
+    text += decoder.decode(chunk, { stream: true });
+    if (text.length > MAX_TEXT_LENGTH) throw new ExportAnswerError("the answer does not end");
+  }
   return text + decoder.decode();
 };
 
@@ -124,10 +140,12 @@ const baseOf = (baseUrl: string | URL): URL => {
 
 export const createCaller = (options: CallerOptions, deps: RetryDeps & { now: () => number }): Caller => {
   const base = baseOf(options.baseUrl);
+  requireKey(options.apiKey);
   const retry = createRetry(options.retry, deps);
 
   const addressOf: Caller["addressOf"] = (path, query = {}) => {
     const isLink = /^https?:/i.test(path);
+    if (isLink && !URL.canParse(path)) throw new ExportAnswerError(`the link ${path} is no address`);
     const url = isLink ? new URL(path) : new URL(path.replace(/^\//, ""), base);
     if (url.host !== base.host) {
       throw new ExportAnswerError(`the link ${url.origin} leads away from ${base.host}: it is not followed`);

@@ -21,6 +21,8 @@ export const startServer = async (...answers: Answer[]): Promise<TestServer> => 
     asked.push(request.url ?? "");
     headers.push(request.headers);
     request.resume();
+    // What was asked for, unless the answer says another.
+    response.setHeader("content-type", request.headers.accept ?? "application/json");
     answer?.(response, request);
   });
   server.listen(0, "127.0.0.1");

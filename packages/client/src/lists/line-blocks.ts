@@ -38,8 +38,13 @@ const joined = (parts: readonly Uint8Array[]): Uint8Array => {
 
 const readTrailer = (line: string): Trailer | undefined => {
   if (!line.startsWith(TRAILER)) return undefined;
-  const { trailer } = JSON.parse(line) as { trailer?: Trailer };
-  return typeof trailer?.count === "number" ? trailer : undefined;
+  let trailer: Partial<Trailer> | null | undefined;
+  try {
+    ({ trailer } = JSON.parse(line) as { trailer?: Partial<Trailer> | null });
+  } catch {
+    throw new ExportAnswerError(`the trailer is not JSON: ${line.slice(0, 200)}`);
+  }
+  return typeof trailer?.count === "number" ? (trailer as Trailer) : undefined;
 };
 
 /** Where the last line of `bytes`, which end with a newline, begins. */

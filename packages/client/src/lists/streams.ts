@@ -1,4 +1,5 @@
-import type { Caller } from "../http/caller.ts";
+import type { Caller, Query } from "../http/caller.ts";
+import { ExportAnswerError } from "../http/errors.ts";
 import type { ChangesQuery } from "../interface/types.ts";
 import { changesPath, type ListName } from "./changes.ts";
 import { type Block, type ChangesTrailer, lineBlocks, type Trailer } from "./line-blocks.ts";
@@ -28,23 +29,31 @@ export type Streams = {
   changes(list: ListName, query: ChangesQuery): AsyncGenerator<Block, ChangesTrailer>;
 };
 
+/** A stream of lines. @throws ExportAnswerError when something else came, such as the page of a proxy */
+const openLines = async (caller: Caller, path: string, query: Query) => {
+  const { headers, chunks } = await caller.open({ path, query, accept: LINES });
+  const type = headers.get("content-type") ?? "nothing";
+  if (type.startsWith(LINES)) return chunks;
+  await chunks.return();
+  throw new ExportAnswerError(`the answer of ${path} is ${type}, not ${LINES}`);
+};
+
 export const createStreams = (caller: Caller): Streams => ({
   window: (list, window, place) => {
     const { query, field } =
       list === "messages" ? messagesQuery(window as MessageWindow) : conversationsQuery(window);
-    const open = async (since: string | undefined) => {
+    const open = (since: string | undefined) => {
       const from = since === undefined ? {} : { [SINCE[field]]: since };
-      const opened = await caller.open({
-        path: `/v2/export/${list}`,
-        query: { ...query, ...from },
-        accept: LINES,
-      });
-      return opened.chunks;
+      return openLines(caller, `/v2/export/${list}`, { ...query, ...from });
     };
     return windowBlocks({ open, retry: caller.retry, field, place });
   },
   changes: async function* (list, query) {
-    const { chunks } = await caller.open({ path: changesPath(list), query, accept: LINES });
-    return yield* lineBlocks<ChangesTrailer>(chunks);
+    const blocks = lineBlocks<ChangesTrailer>(await openLines(caller, changesPath(list), query));
+    const trailer = yield* blocks;
+    if (typeof trailer.next_cursor !== "string" || !trailer.end_of_stream) {
+      throw new ExportAnswerError("the trailer of changes has no next_cursor or end_of_stream");
+    }
+    return trailer;
   },
 });

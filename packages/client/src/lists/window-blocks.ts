@@ -13,7 +13,10 @@ export type Place = {
   readonly ids: readonly string[];
 };
 
+/** `place` grows while blocks of its date come: copy it to keep it. */
 export type PlacedBlock = Block & { readonly place: Place };
+
+type GrowingPlace = { readonly date: string; readonly ids: string[] };
 
 type Dated = { readonly id: string; readonly date: string };
 
@@ -35,7 +38,7 @@ const readLine = (line: string, field: DateField): Dated => {
 };
 
 /** The records at the end of the block that have one date, and whether all have it. */
-const lastOf = (bytes: Uint8Array, field: DateField): Place & { readonly isWhole: boolean } => {
+const lastOf = (bytes: Uint8Array, field: DateField): GrowingPlace & { readonly isWhole: boolean } => {
   const ids: string[] = [];
   let date: string | undefined;
   for (let end = bytes.length; end > 0; ) {
@@ -49,21 +52,27 @@ const lastOf = (bytes: Uint8Array, field: DateField): Place & { readonly isWhole
   return { date: date ?? "", ids, isWhole: true };
 };
 
-const advance = (before: Place | undefined, bytes: Uint8Array, field: DateField): Place => {
+const advance = (before: GrowingPlace | undefined, bytes: Uint8Array, field: DateField): GrowingPlace => {
   const { date, ids, isWhole } = lastOf(bytes, field);
-  return { date, ids: isWhole && before?.date === date ? [...before.ids, ...ids] : ids };
+  if (!isWhole || before?.date !== date) return { date, ids };
+  // Copying would be quadratic where very many records have one date.
+  for (const id of ids) before.ids.push(id);
+  return before;
 };
 
 /** Leaves out what came before the window was read again from `place` on. */
-const dropKnown = (block: Block, place: Place, field: DateField): { block: Block; isPast: boolean } => {
-  const known = new Set(place.ids);
+const dropKnown = (
+  block: Block,
+  place: { readonly date: string; readonly ids: ReadonlySet<string> },
+  field: DateField,
+): { block: Block; isPast: boolean } => {
   const texts = textsOf(block.bytes);
   let isPast = false;
   const kept = texts.filter((text) => {
     if (isPast) return true;
     const { id, date } = readLine(text, field);
     isPast = date !== place.date;
-    return isPast || !known.has(id);
+    return isPast || !place.ids.has(id);
   });
   if (kept.length === texts.length) return { block, isPast };
   const bytes = new TextEncoder().encode(kept.map((text) => `${text}\n`).join(""));
@@ -84,9 +93,9 @@ export async function* windowBlocks(deps: {
   readonly place?: Place | undefined;
 }): AsyncGenerator<PlacedBlock, Trailer> {
   const { open, retry, field } = deps;
-  let { place } = deps;
+  let place = deps.place === undefined ? undefined : { ...deps.place, ids: [...deps.place.ids] };
   for (let failures = 0; ; ) {
-    const known = place;
+    const known = place && { date: place.date, ids: new Set(place.ids) };
     let isPast = known === undefined;
     const blocks = lineBlocks(await open(known?.date));
     try {

@@ -26,11 +26,14 @@ const END_OF_TIME = "9999-12-31T00:00:00Z";
 
 const textOf = (instant: Instant): string => (typeof instant === "string" ? instant : instant.toISOString());
 
+const isUpdated = (window: ConversationWindow): window is UpdatedWindow =>
+  "updatedSince" in window && window.updatedSince !== undefined;
+
 /** A window as the parameters of a request, and the date that sorts it. */
 export const conversationsQuery = (
   window: ConversationWindow,
 ): { readonly query: ConversationsQuery; readonly field: DateField } => {
-  if ("updatedSince" in window) {
+  if (isUpdated(window)) {
     const { updatedSince, updatedTo = END_OF_TIME } = window;
     return {
       query: { updated_since: textOf(updatedSince), updated_to: textOf(updatedTo) },
