@@ -8,6 +8,7 @@ export const EXIT = {
   unavailable: 4,
   different: 5,
   copy: 6,
+  forbidden: 7,
 } as const;
 
 /** Wrong arguments. */
@@ -20,6 +21,7 @@ export class CopyError extends Error {
   override readonly name = "CopyError";
 }
 
+const FORBIDDEN = 403;
 const SYSTEM_ERROR = /^E[A-Z]+$/;
 
 const isSystemError = (error: unknown): error is Error =>
@@ -32,7 +34,8 @@ export const explain = (error: unknown): { readonly code: number; readonly text:
   if (error instanceof ExportConnectionError) return { code: EXIT.unavailable, text: error.message };
   if (error instanceof ExportApiError) {
     const id = error.requestId === null ? "" : `, request ${error.requestId}`;
-    return { code: isTransient(error) ? EXIT.unavailable : EXIT.refused, text: `${error.message}${id}` };
+    const refused = error.status === FORBIDDEN ? EXIT.forbidden : EXIT.refused;
+    return { code: isTransient(error) ? EXIT.unavailable : refused, text: `${error.message}${id}` };
   }
   if (error instanceof ExportAnswerError) return { code: EXIT.refused, text: error.message };
   if (isSystemError(error)) return { code: EXIT.failed, text: error.message };

@@ -1,4 +1,5 @@
 import type { ListName } from "../lists/changes.ts";
+import { valueTexts } from "./json-parts.ts";
 
 /** The name that the id has in the records of a list. */
 export const ID_FIELD = {
@@ -31,10 +32,10 @@ export const countDeletions = (bytes: Uint8Array): number => {
   return buffer.toString().split("\n").filter(isDeletion).length;
 };
 
-/** Leaves the id and these fields of a record; deletions stay as they are. */
+/** Leaves the id and these fields of a record, their values as they stand; deletions stay as they are. */
 export const selectFields = (line: string, list: ListName, fields: readonly string[]): string => {
   if (isDeletion(line)) return line;
-  const record = JSON.parse(line) as Record<string, unknown>;
+  const values = valueTexts(line);
   const kept = [ID_FIELD[list], ...fields.filter((field) => field !== ID_FIELD[list])];
-  return JSON.stringify(Object.fromEntries(kept.map((field) => [field, record[field] ?? null])));
+  return `{${kept.map((field) => `"${field}":${values.get(field) ?? "null"}`).join(",")}}`;
 };

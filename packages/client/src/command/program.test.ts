@@ -5,82 +5,9 @@ import { PassThrough } from "node:stream";
 import { gunzipSync, zstdDecompressSync } from "node:zlib";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import {
-  type Answer,
-  error,
-  json,
-  lines,
-  startServer,
-  type TestServer,
-} from "../http/test-server.fixture.ts";
+import { error, json, lines } from "../http/test-server.fixture.ts";
 import { run } from "./program.ts";
-
-const WATERMARK = "2026-10-05T00:00:00.000000Z";
-const FUTURE = "2126-10-05T00:00:00.000000Z";
-
-/** A service in miniature: records by creation, and a feed of changes whose cursors count its entries. */
-type Service = {
-  readonly server: TestServer;
-  readonly url: string;
-  /** Stores a record, or deletes it. */
-  put(id: string, value: unknown): void;
-  remove(id: string): void;
-  /** The next request is answered by this. */
-  next(answer: Answer): void;
-  /** Tells this watermark from now on. */
-  tell(watermark: string): void;
-};
-
-type Stored = { readonly _id: string; readonly date_created: string; readonly csat: unknown };
-
-const startService = async (): Promise<Service> => {
-  const records = new Map<string, Stored>();
-  let entries: string[] = [];
-  let watermark = WATERMARK;
-  const special: Answer[] = [];
-  const deleted = { deleted: true, deleted_at: WATERMARK };
-
-  const changesFrom = (cursor: number): object[] =>
-    [...new Set(entries.slice(cursor))].map((id) => records.get(id) ?? { _id: id, ...deleted });
-
-  const serve: Answer = (response, request) => {
-    const asked = special.shift();
-    if (asked !== undefined) return asked(response, request);
-    const url = new URL(request.url ?? "", "http://x");
-    const isLines = request.headers.accept === "application/x-ndjson";
-    if (request.headers.authorization !== "Bearer k") return error(401, "unauthorized")(response, request);
-    if (!url.pathname.endsWith("conversations")) return error(403, "authorization_error")(response, request);
-    if (url.pathname.includes("/changes/")) {
-      const since = url.searchParams.get("stored_since") === null ? 0 : entries.length;
-      const data = changesFrom(Number(url.searchParams.get("cursor") ?? since));
-      const meta = { next_cursor: String(entries.length), end_of_stream: true };
-      if (!isLines) return json({ data, meta }, { "x-export-watermark": watermark })(response, request);
-      return lines(data, { count: data.length, watermark, ...meta })(response, request);
-    }
-    const from = url.searchParams.get("created_since") ?? "";
-    const all = [...records.values()]
-      .filter(({ date_created: date }) => date >= from)
-      .sort((a, b) => (a.date_created < b.date_created ? -1 : 1));
-    return lines(all, { count: all.length, watermark })(response, request);
-  };
-  const server = await startServer(serve);
-  return {
-    server,
-    url: server.baseUrl,
-    put: (id, value) => {
-      const second = String(records.size % 60).padStart(2, "0");
-      const date = records.get(id)?.date_created ?? `2026-10-04T00:00:${second}.000000+00:00`;
-      records.set(id, { _id: id, date_created: date, csat: value });
-      entries = [...entries, id];
-    },
-    remove: (id) => {
-      records.delete(id);
-      entries = [...entries, id];
-    },
-    next: (answer) => special.push(answer),
-    tell: (told) => (watermark = told),
-  };
-};
+import { FUTURE, type Service, startService, type Stored, WATERMARK } from "./service.fixture.ts";
 
 let service: Service;
 let root: string;
@@ -126,8 +53,8 @@ describe("pull into a folder", () => {
     service.put("b", 1);
     service.put("c", 1);
     expect(await pull()).toMatchObject({
-      code: 0,
-      out: `conversations: 3 records came, 0 of them deletions; complete up to ${WATERMARK}\nmessages: skipped, the key may not read them\nend_users: skipped, the key may not read them\n`,
+      code: 7,
+      out: `conversations: 3 records came, 0 of them deletions; complete up to ${WATERMARK}\nmessages: not pulled, the key may not read them; --list names what to pull\nend_users: not pulled, the key may not read them; --list names what to pull\n`,
     });
     service.put("b", 2);
     service.put("d", 1);
@@ -334,6 +261,14 @@ describe("the command", () => {
     [["pull", "--to", "x", "--key", "secret"], "Unknown option '--key'"],
     [["pull", "--to", "-"], "standard output takes the pull of one list"],
     [["pull", "--to", "x", "--file-bytes", "0"], "--file-bytes: must be a number above 0"],
+    [["pull", "--to", "x", "--file-bytes", "999999999"], "--file-bytes: at most"],
+    [["pull", "--to", "x", "--select", "conversations=csta"], "--select: conversations have no csta"],
+    [
+      ["pull", "--to", "x", "--select", "conversations=csat", "--select", "conversations=language"],
+      "--select: conversations is there twice",
+    ],
+    [["pull", "--to", "x", "--url", "ftp://host/api"], "--url: must be an address that begins with http"],
+    [["pull", "--to", "x", "--url", "https://me:pw@host/api"], "--url: must have no user, no password"],
   ])("refuses %j", async (args, said) => {
     const { code, err } = await command(args);
     expect(code).toBe(2);

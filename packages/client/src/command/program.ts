@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Readable, Writable } from "node:stream";
+import { isKey } from "../http/caller.ts";
 import { ExportApiError } from "../http/errors.ts";
 import type { ListName } from "../lists/changes.ts";
 import { EXIT, explain, UsageError } from "./exit-code.ts";
@@ -28,9 +29,14 @@ export type Io = {
 };
 
 const readKey = async ({ keyFile }: Settings, env: Environment): Promise<string> => {
-  const key = keyFile === undefined ? env["EXPORT_API_KEY"] : (await readFile(keyFile, "utf8")).trim();
-  if (key === undefined || key === "")
-    throw new UsageError("EXPORT_API_KEY, or --key-file: a key is required");
+  const text = keyFile === undefined ? env["EXPORT_API_KEY"] : await readFile(keyFile, "utf8");
+  const key = text?.trim() ?? "";
+  if (key === "") throw new UsageError("EXPORT_API_KEY, or --key-file: a key is required");
+  if (!isKey(key)) {
+    throw new UsageError(
+      `${keyFile === undefined ? "EXPORT_API_KEY" : "--key-file"}: the key must be one line of visible ASCII characters without spaces`,
+    );
+  }
   return key;
 };
 
@@ -49,7 +55,7 @@ const openTarget = (settings: Settings, service: string, { stdout }: Io): Promis
 };
 
 const isSame = (one: readonly string[] | null, other: readonly string[] | null): boolean =>
-  JSON.stringify(one) === JSON.stringify(other);
+  JSON.stringify(one) === JSON.stringify(other?.toSorted());
 
 /** What to pull: a copy that exists keeps how it began. @throws UsageError for another beginning */
 const wantedOf = ({ since, fields }: Settings, list: ListName, known: ListState | undefined): Wanted => {
@@ -68,7 +74,9 @@ const wantedOf = ({ since, fields }: Settings, list: ListName, known: ListState 
   return { list, since: known.since, fields: known.fields };
 };
 
-const isForbidden = (error: unknown): boolean => error instanceof ExportApiError && error.status === 403;
+/** The service itself says that the key may not read the list; a proxy's 403 says nothing of it. */
+const isForbidden = (error: unknown): boolean =>
+  error instanceof ExportApiError && error.status === 403 && error.type === "authorization_error";
 
 const noteLine = ({ list, lines, deletions, watermark }: Note): string =>
   `${list}: ${lines.toLocaleString("en-US")} records came, ${deletions} of them deletions; complete up to ${watermark ?? "an unknown instant"}`;
@@ -88,6 +96,7 @@ type Run = {
 };
 
 const pull = async ({ settings, deps, progress, tell }: Run): Promise<number> => {
+  let code: number = EXIT.ok;
   for (const list of settings.lists) {
     const wanted = wantedOf(settings, list, deps.target.state(list));
     try {
@@ -96,11 +105,13 @@ const pull = async ({ settings, deps, progress, tell }: Run): Promise<number> =>
       progress.end();
       tell({ pulled: note }, noteLine(note));
     } catch (error) {
-      if (settings.isListed || !isForbidden(error)) throw error;
-      tell({ skipped: list }, `${list}: skipped, the key may not read them`);
+      if (!isForbidden(error)) throw error;
+      progress.end();
+      tell({ forbidden: list }, `${list}: not pulled, the key may not read them; --list names what to pull`);
+      code = EXIT.forbidden;
     }
   }
-  return EXIT.ok;
+  return code;
 };
 
 const verify = async ({ settings, deps, tell }: Run, signal: AbortSignal): Promise<number> => {
@@ -123,7 +134,7 @@ const compact = async ({ settings, deps }: Run): Promise<number> => {
 const execute = async (args: readonly string[], io: Io): Promise<number> => {
   const settings = readSettings(args, io.env);
   const { json, plainTransfer } = settings;
-  const service = new URL(settings.url).href.replace(/\/$/, "");
+  const service = settings.url;
   const apiKey = await readKey(settings, io.env);
   const reading = createReading({
     baseUrl: service,

@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { FIELDS } from "../interface/fields.ts";
 import type { ListName } from "../lists/changes.ts";
 import { UsageError } from "./exit-code.ts";
 import { ID_FIELD } from "./line.ts";
@@ -80,15 +81,22 @@ const oneOf = <T extends string>(what: string, value: string, allowed: readonly 
   return found;
 };
 
-const fieldsOf = (selections: readonly string[]): Settings["fields"] =>
-  Object.fromEntries(
-    selections.map((text) => {
-      const [, name = "", fields = ""] = /^(\w+)=([\w,]+)$/.exec(text) ?? [];
-      if (name === "") throw new UsageError(`--select: must be LIST=FIELD,FIELD, is ${text}`);
-      const list = oneOf("--select", name, LISTS);
-      return [list, [...new Set(fields.split(",").filter((one) => one !== "" && one !== ID_FIELD[list]))]];
-    }),
-  );
+/** The fields of each list, sorted: their order says nothing. */
+const fieldsOf = (selections: readonly string[]): Settings["fields"] => {
+  const selected: Partial<Record<ListName, readonly string[]>> = {};
+  for (const text of selections) {
+    const [, name = "", names = ""] = /^(\w+)=([\w,]+)$/.exec(text) ?? [];
+    if (name === "") throw new UsageError(`--select: must be LIST=FIELD,FIELD, is ${text}`);
+    const list = oneOf("--select", name, LISTS);
+    if (selected[list] !== undefined) throw new UsageError(`--select: ${list} is there twice`);
+    const fields = new Set(names.split(",").filter((one) => one !== ""));
+    const unknown = [...fields].filter((one) => !Object.hasOwn(FIELDS[list], one));
+    if (unknown.length > 0) throw new UsageError(`--select: ${list} have no ${unknown.join(", ")}`);
+    fields.delete(ID_FIELD[list]);
+    selected[list] = [...fields].sort();
+  }
+  return selected;
+};
 
 const instantOf = (text: string | undefined): string | undefined => {
   if (text === undefined) return undefined;
@@ -97,11 +105,28 @@ const instantOf = (text: string | undefined): string | undefined => {
   return at.toISOString();
 };
 
+/** Compaction holds the ids of one file in memory. */
+const MAX_FILE_BYTES = 256 * 1024 * 1024;
+
 const bytesOf = (text: string | undefined): number | undefined => {
   if (text === undefined) return undefined;
   if (!/^[1-9]\d{0,9}$/.test(text))
     throw new UsageError(`--file-bytes: must be a number above 0, is ${text}`);
+  if (Number(text) > MAX_FILE_BYTES)
+    throw new UsageError(`--file-bytes: at most ${MAX_FILE_BYTES}, is ${text}`);
   return Number(text);
+};
+
+/** The address without a last slash; it is stored and printed, so it must not have a password. */
+const addressOf = (text: string): string => {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol)) {
+    throw new UsageError("--url: must be an address that begins with http:// or https://");
+  }
+  if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "") {
+    throw new UsageError("--url: must have no user, no password and nothing behind the path");
+  }
+  return url.href.replace(/\/$/, "");
 };
 
 /** @throws UsageError */
@@ -116,6 +141,7 @@ export const readSettings = (args: readonly string[], env: Environment): Setting
   const url = values.url ?? env["EXPORT_API_URL"];
   if (url === undefined)
     throw new UsageError("--url, or EXPORT_API_URL: the address of the service is required");
+  const address = addressOf(url);
   const lists = values.list?.map((one) => oneOf("--list", one, LISTS)) ?? LISTS;
   if (to === "-" && (command !== "pull" || lists.length !== 1)) {
     throw new UsageError("--to -: standard output takes the pull of one list, such as --list messages");
@@ -124,7 +150,7 @@ export const readSettings = (args: readonly string[], env: Environment): Setting
   return {
     command,
     to,
-    url,
+    url: address,
     keyFile: values["key-file"],
     lists: [...new Set(lists)],
     isListed: values.list !== undefined,

@@ -1,0 +1,156 @@
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { PassThrough } from "node:stream";
+import { DuckDBInstance } from "@duckdb/node-api";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { type Answer, error, json } from "../http/test-server.fixture.ts";
+import { run } from "./program.ts";
+import { type Service, startService, WATERMARK } from "./service.fixture.ts";
+
+let service: Service;
+let root: string;
+beforeEach(async () => {
+  service = await startService();
+  root = mkdtempSync(join(tmpdir(), "client-"));
+});
+afterEach(async () => {
+  await service.server.close();
+  rmSync(root, { recursive: true, force: true });
+});
+
+const textOf = (stream: PassThrough): string => (stream.read() as Buffer | null)?.toString() ?? "";
+
+const command = async (args: readonly string[], key = "k") => {
+  const stdout = new PassThrough();
+  const stderr = new PassThrough();
+  const env = { EXPORT_API_URL: service.url, EXPORT_API_KEY: key };
+  const code = await run(args, { env, stdout, stderr, signal: new AbortController().signal });
+  return { code, out: textOf(stdout), err: textOf(stderr) };
+};
+const folder = (): string => join(root, "copy");
+const pull = (...args: string[]) => command(["pull", "--to", folder(), ...args]);
+
+const html =
+  (status: number): Answer =>
+  (response) => {
+    response.writeHead(status, { "content-type": "text/html" });
+    response.end("<html>\nsorry\n</html>\n");
+  };
+
+describe("a key", () => {
+  it.each([
+    "sec\nret",
+    "sec\rret",
+    "sec ret",
+    "s\u00e9cret",
+  ])("%j is refused and never printed", async (key) => {
+    const { code, out, err } = await command(["pull", "--to", folder()], key);
+    expect(code).toBe(2);
+    expect(err).toContain("EXPORT_API_KEY: the key must be one line");
+    expect(out + err).not.toMatch(/ret|cret/);
+    expect(service.server.asked).toEqual([]);
+  });
+
+  it("is taken without the newline at its end", async () => {
+    expect(await command(["pull", "--to", folder(), "--list", "conversations"], "k\n")).toMatchObject({
+      code: 0,
+    });
+  });
+});
+
+describe("403", () => {
+  it("of a list that was pulled before is an error", async () => {
+    service.put("a", 1);
+    await pull("--list", "conversations");
+    service.next(error(403, "authorization_error"));
+    expect(await pull("--list", "conversations")).toMatchObject({ code: 7 });
+    service.next(error(403, "authorization_error"));
+    expect(await pull()).toMatchObject({
+      code: 7,
+      out: expect.stringContaining("conversations: not pulled"),
+    });
+  });
+
+  it("of a proxy ends the command", async () => {
+    service.next(html(403));
+    expect(await pull()).toMatchObject({ code: 7, out: "" });
+    expect(service.server.asked).toHaveLength(1);
+  });
+});
+
+describe("a page of a proxy with status 200", () => {
+  it("never reaches standard output", async () => {
+    service.put("a", 1);
+    for (const after of [0, 1, 2]) {
+      const probe = json(
+        { data: [], meta: { next_cursor: "0", end_of_stream: true } },
+        { "x-export-watermark": WATERMARK },
+      );
+      for (let at = 0; at < after; at += 1) service.next(probe);
+      service.next(html(200));
+      const { code, out } = await command(["pull", "--to", "-", "--list", "conversations"]);
+      expect({ code, out }).toEqual({ code: 3, out: "" });
+    }
+  });
+});
+
+describe("--select", () => {
+  it("keeps values as they stand", async () => {
+    service.put("a", 1);
+    const probe = json(
+      { data: [], meta: { next_cursor: "1", end_of_stream: true } },
+      { "x-export-watermark": WATERMARK },
+    );
+    service.next(probe);
+    service.next(probe);
+    service.next((response) => {
+      response.writeHead(200, { "content-type": "application/x-ndjson" });
+      const csat = '{"n": 12345678901234567890, "e":[1e400,"\\\\\\"},{"], "t":"\\u00e9"}';
+      response.write(`{"_id":"a","date_created":"2026-10-04T00:00:00Z","csat":${csat},"language":null}\n`);
+      response.end('{"trailer":{"count":1,"watermark":null}}\n');
+    });
+    await pull("--list", "conversations", "--select", "conversations=language,csat");
+    expect(readFileSync(join(folder(), "conversations/00000001.ndjson"), "utf8")).toBe(
+      '{"_id":"a","csat":{"n": 12345678901234567890, "e":[1e400,"\\\\\\"},{"], "t":"\\u00e9"},"language":null}\n',
+    );
+    // The same names in another order are the same.
+    expect(await pull("--list", "conversations", "--select", "conversations=csat,language")).toMatchObject({
+      code: 0,
+    });
+  });
+});
+
+describe("a file of DuckDB", () => {
+  const file = (): string => join(root, "copy.duckdb");
+  const args = (): string[] => ["pull", "--to", `duckdb:${file()}`, "--list", "conversations"];
+
+  it("keeps the parts of another command when it cannot be opened", async () => {
+    // A folder in its place cannot be opened, as a file that another process has.
+    mkdirSync(file());
+    mkdirSync(`${file()}.parts`);
+    const part = `${file()}.parts/conversations-1.ndjson.tmp`;
+    writeFileSync(part, "");
+    expect(await command(args())).toMatchObject({ code: 6 });
+    expect(existsSync(part)).toBe(true);
+  });
+
+  it("gains the fields that it was made without", async () => {
+    service.put("a", 1);
+    await command(args());
+    const instance = await DuckDBInstance.create(file());
+    const connection = await instance.connect();
+    await connection.run("ALTER TABLE conversations DROP COLUMN language");
+    connection.closeSync();
+    instance.closeSync();
+    service.put("a", 2);
+    expect(await command(args())).toMatchObject({ code: 0 });
+    expect(await command(["verify", "--to", `duckdb:${file()}`])).toMatchObject({ code: 0 });
+    const again = await DuckDBInstance.create(file());
+    const reading = await again.connect();
+    const rows = await reading.runAndReadAll("SELECT csat::VARCHAR, language FROM conversations");
+    expect(rows.getRows()).toEqual([["2", null]]);
+    reading.closeSync();
+    again.closeSync();
+  });
+});

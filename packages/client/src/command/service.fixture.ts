@@ -1,0 +1,76 @@
+import {
+  type Answer,
+  error,
+  json,
+  lines,
+  startServer,
+  type TestServer,
+} from "../http/test-server.fixture.ts";
+
+export const WATERMARK = "2026-10-05T00:00:00.000000Z";
+/** A watermark that is later than everything. */
+export const FUTURE = "2126-10-05T00:00:00.000000Z";
+
+/** A service in miniature: records by creation, and a feed of changes whose cursors count its entries. */
+export type Service = {
+  readonly server: TestServer;
+  readonly url: string;
+  /** Stores a record, or deletes it. */
+  put(id: string, value: unknown): void;
+  remove(id: string): void;
+  /** The next request is answered by this. */
+  next(answer: Answer): void;
+  /** Tells this watermark from now on. */
+  tell(watermark: string): void;
+};
+
+export type Stored = { readonly _id: string; readonly date_created: string; readonly csat: unknown };
+
+export const startService = async (): Promise<Service> => {
+  const records = new Map<string, Stored>();
+  let entries: string[] = [];
+  let watermark = WATERMARK;
+  const special: Answer[] = [];
+  const deleted = { deleted: true, deleted_at: WATERMARK };
+
+  const changesFrom = (cursor: number): object[] =>
+    [...new Set(entries.slice(cursor))].map((id) => records.get(id) ?? { _id: id, ...deleted });
+
+  const serve: Answer = (response, request) => {
+    const asked = special.shift();
+    if (asked !== undefined) return asked(response, request);
+    const url = new URL(request.url ?? "", "http://x");
+    const isLines = request.headers.accept === "application/x-ndjson";
+    if (request.headers.authorization !== "Bearer k") return error(401, "unauthorized")(response, request);
+    if (!url.pathname.endsWith("conversations")) return error(403, "authorization_error")(response, request);
+    if (url.pathname.includes("/changes/")) {
+      const since = url.searchParams.get("stored_since") === null ? 0 : entries.length;
+      const data = changesFrom(Number(url.searchParams.get("cursor") ?? since));
+      const meta = { next_cursor: String(entries.length), end_of_stream: true };
+      if (!isLines) return json({ data, meta }, { "x-export-watermark": watermark })(response, request);
+      return lines(data, { count: data.length, watermark, ...meta })(response, request);
+    }
+    const from = url.searchParams.get("created_since") ?? "";
+    const all = [...records.values()]
+      .filter(({ date_created: date }) => date >= from)
+      .sort((a, b) => (a.date_created < b.date_created ? -1 : 1));
+    return lines(all, { count: all.length, watermark })(response, request);
+  };
+  const server = await startServer(serve);
+  return {
+    server,
+    url: server.baseUrl,
+    put: (id, value) => {
+      const second = String(records.size % 60).padStart(2, "0");
+      const date = records.get(id)?.date_created ?? `2026-10-04T00:00:${second}.000000+00:00`;
+      records.set(id, { _id: id, date_created: date, csat: value });
+      entries = [...entries, id];
+    },
+    remove: (id) => {
+      records.delete(id);
+      entries = [...entries, id];
+    },
+    next: (answer) => special.push(answer),
+    tell: (told) => (watermark = told),
+  };
+};
