@@ -21,6 +21,11 @@ export class CopyError extends Error {
   override readonly name = "CopyError";
 }
 
+/** The cursor is too old, and what was given out cannot be replaced. */
+export class ExpiredError extends Error {
+  override readonly name = "ExpiredError";
+}
+
 const FORBIDDEN = 403;
 const SYSTEM_ERROR = /^E[A-Z]+$/;
 
@@ -37,7 +42,8 @@ export const explain = (error: unknown): { readonly code: number; readonly text:
     const refused = error.status === FORBIDDEN ? EXIT.forbidden : EXIT.refused;
     return { code: isTransient(error) ? EXIT.unavailable : refused, text: `${error.message}${id}` };
   }
-  if (error instanceof ExportAnswerError) return { code: EXIT.refused, text: error.message };
+  if (error instanceof ExportAnswerError || error instanceof ExpiredError)
+    return { code: EXIT.refused, text: error.message };
   if (isSystemError(error)) return { code: EXIT.failed, text: error.message };
   return { code: EXIT.failed, text: error instanceof Error ? (error.stack ?? error.message) : String(error) };
 };

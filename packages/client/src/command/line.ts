@@ -1,5 +1,5 @@
 import type { ListName } from "../lists/changes.ts";
-import { valueTexts } from "./json-parts.ts";
+import { valueTexts } from "../lists/json-parts.ts";
 
 /** The name that the id has in the records of a list. */
 export const ID_FIELD = {

@@ -7,6 +7,7 @@ import { DuckDBInstance } from "@duckdb/node-api";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { error, json, lines } from "../http/test-server.fixture.ts";
 import { run } from "./program.ts";
+import { lockForWriting } from "./targets/writer-lock.ts";
 import { FUTURE, type Service, startService, type Stored, WATERMARK } from "./service.fixture.ts";
 
 let service: Service;
@@ -163,16 +164,17 @@ describe("pull into a folder", () => {
     expect(await pull("--select", "conversations=date_created")).toMatchObject({ code: 2 });
   });
 
-  it("is refused while another process writes, and not by a lock of one that died", async () => {
+  it("is refused while another process writes, unless it takes over", async () => {
     await pull("--list", "conversations");
-    const lock = join(folder(), "pull.lock");
-    const { hostname } = await import("node:os");
-    writeFileSync(lock, `${process.ppid} ${hostname()}\n`);
+    const file = join(folder(), "pull.lock");
+    const other = await lockForWriting(file, { beatMs: 20 });
     expect(await pull("--list", "conversations")).toMatchObject({
       code: 6,
-      err: expect.stringContaining("another process writes into"),
+      err: expect.stringContaining("another process writes this copy"),
     });
-    writeFileSync(lock, `4194304000 ${hostname()}\n`);
+    expect(await pull("--list", "conversations", "--take-over")).toMatchObject({ code: 0 });
+    await expect(other.check()).rejects.toThrow("has taken");
+    await other.release();
     expect(await pull("--list", "conversations")).toMatchObject({ code: 0 });
   });
 

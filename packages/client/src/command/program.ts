@@ -44,14 +44,15 @@ const segmentBytesOf = ({ to, fileBytes }: Settings): number =>
   fileBytes ?? (to.startsWith(DUCKDB) ? DUCKDB_SEGMENT_BYTES : SEGMENT_BYTES);
 
 const openTarget = (settings: Settings, service: string, { stdout }: Io): Promise<Target> => {
-  const { to, lists, compress, stateFile } = settings;
+  const { to, lists, compress, stateFile, takeOver } = settings;
+  const lock = { takeOver };
   if (to === "-")
-    return openOutput({ output: stdout, service, list: lists[0] ?? "conversations", stateFile });
+    return openOutput({ output: stdout, service, list: lists[0] ?? "conversations", stateFile, lock });
   if (to.startsWith(DUCKDB)) {
     if (compress !== undefined) throw new UsageError("--compress: only for the files of a folder");
     return openDuckDb({ file: to.slice(DUCKDB.length), service, lists });
   }
-  return openFolder({ root: to, service, lists, compress, segmentBytes: segmentBytesOf(settings) });
+  return openFolder({ root: to, service, lists, compress, segmentBytes: segmentBytesOf(settings), lock });
 };
 
 const isSame = (one: readonly string[] | null, other: readonly string[] | null): boolean =>
@@ -78,8 +79,8 @@ const wantedOf = ({ since, fields }: Settings, list: ListName, known: ListState 
 const isForbidden = (error: unknown): boolean =>
   error instanceof ExportApiError && error.status === 403 && error.type === "authorization_error";
 
-const noteLine = ({ list, lines, deletions, watermark }: Note): string =>
-  `${list}: ${lines.toLocaleString("en-US")} records came, ${deletions} of them deletions; complete up to ${watermark ?? "an unknown instant"}`;
+const noteLine = ({ list, lines, deletions, watermark, isRenewed }: Note): string =>
+  `${list}: ${isRenewed ? "made afresh, since its cursor had expired; " : ""}${lines.toLocaleString("en-US")} records came, ${deletions} of them deletions; complete up to ${watermark ?? "an unknown instant"}`;
 
 const verifiedLine = (one: Verified): string =>
   isEqual(one)

@@ -1,7 +1,6 @@
 import { type Client, createClient } from "../client.ts";
 import { callerOf, type ClientOptions } from "../client-options.ts";
-import { ExportApiError, ExportConnectionError } from "../http/errors.ts";
-import type { Retry } from "../http/retry.ts";
+import { ExportApiError } from "../http/errors.ts";
 import type { ListName } from "../lists/changes.ts";
 import { textsOf } from "../lists/line-blocks.ts";
 import { createStreams, type Streams } from "../lists/streams.ts";
@@ -19,12 +18,13 @@ export type Note = {
   /** The share of the first pass that is done, by the dates of the records; null when it cannot be told. */
   readonly done: number | null;
   readonly isFirstPass: boolean;
+  /** True: the cursor had expired, and the copy is made afresh. */
+  readonly isRenewed: boolean;
 };
 
 export type PullDeps = {
   readonly client: Client;
   readonly streams: Streams;
-  readonly retry: Retry;
   readonly target: Target;
   /** Bytes after which what came is stored. */
   readonly segmentBytes: number;
@@ -40,10 +40,10 @@ export type Wanted = {
 };
 
 /** What is needed to read the service. */
-export const createReading = (options: ClientOptions): Pick<PullDeps, "client" | "streams" | "retry"> => {
-  const caller = callerOf(options);
-  return { client: createClient(options), streams: createStreams(caller), retry: caller.retry };
-};
+export const createReading = (options: ClientOptions): Pick<PullDeps, "client" | "streams"> => ({
+  client: createClient(options),
+  streams: createStreams(callerOf(options)),
+});
 
 /**
  * What is settled lies at most some seconds behind the watermark of the changes; they are begun well before,
@@ -91,6 +91,7 @@ const createTally = (list: ListName, { onNote, now }: PullDeps) => {
     watermark: null,
     done: null,
     isFirstPass: false,
+    isRenewed: false,
   };
   const tell = (change: Partial<Note>): void => {
     note = { ...note, ...change };
@@ -101,6 +102,7 @@ const createTally = (list: ListName, { onNote, now }: PullDeps) => {
     tell,
     came: (bytes: number, lines: number): void =>
       tell({ bytes: note.bytes + bytes, lines: note.lines + lines }),
+    deleted: (deletions: number): void => tell({ deletions: note.deletions + deletions }),
     /** The first pass has reached this date. */
     reached: (date: string): void => {
       const at = Date.parse(date);
@@ -156,29 +158,38 @@ const firstPass = async (
   }
 };
 
-/** One stream of changes; what it holds is stored when its trailer has come. */
-const takeChanges = async (deps: PullDeps, list: ListName, state: ListState, tally: Tally): Promise<void> => {
+/** Records of a page of changes: so much comes again when one is lost. */
+const PAGE_SIZE = 5_000;
+
+/** Makes a segment whole; one without lines is none. */
+const segmentsOf = async (writer: SegmentWriter): Promise<Segment[]> => {
+  if (writer.bytes() > 0) return [await writer.finish()];
+  await writer.abort();
+  return [];
+};
+
+/** Takes changes up to their end, and stores after each segment how far it has come. */
+const takeChanges = async (deps: PullDeps, list: ListName, begun: ListState, tally: Tally): Promise<void> => {
   const { target, streams, segmentBytes } = deps;
-  const finished: Segment[] = [];
+  const { since, fields } = begun;
+  let state = begun;
   let writer = await target.begin(list);
   try {
-    const { cursor, since } = state;
-    const begin = since === null ? {} : { stored_since: since };
-    const blocks = streams.changes(list, cursor === null ? begin : { cursor });
     for (;;) {
-      const next = await blocks.next();
-      if (next.done === true) {
-        finished.push(await writer.finish());
-        const { next_cursor: end, watermark } = next.value;
-        await target.commit(list, finished, { ...state, cursor: end, watermark });
-        const deletions = finished.reduce((sum, one) => sum + one.deletions, 0);
-        tally.tell({ watermark, deletions, isFirstPass: false, done: null });
-        return;
-      }
-      await writeTo(writer, next.value, { list, fields: state.fields });
-      tally.came(next.value.bytes.byteLength, next.value.lines);
-      if (writer.bytes() < segmentBytes) continue;
-      finished.push(await writer.finish());
+      const { cursor } = state;
+      const begin = since === null ? {} : { stored_since: since };
+      const query = cursor === null ? begin : { cursor };
+      const page = await streams.changesPage(list, { ...query, page_size: PAGE_SIZE });
+      if (page.lines > 0) await writeTo(writer, page, { list, fields });
+      tally.came(page.bytes.byteLength, page.lines);
+      const { endOfStream, watermark } = page;
+      state = { ...state, cursor: page.cursor, isPartial: !endOfStream && state.watermark === null };
+      if (endOfStream) state = { ...state, watermark };
+      else if (writer.bytes() < segmentBytes) continue;
+      const segments = await segmentsOf(writer);
+      await target.commit(list, segments, state);
+      for (const { deletions } of segments) tally.deleted(deletions);
+      if (endOfStream) return tally.tell({ watermark, isFirstPass: false, done: null });
       writer = await target.begin(list);
     }
   } catch (error) {
@@ -187,48 +198,42 @@ const takeChanges = async (deps: PullDeps, list: ListName, state: ListState, tal
   }
 };
 
-const isExpired = (error: unknown): boolean => error instanceof ExportApiError && error.status === GONE;
+/** The service says so itself; the status of a proxy is no reason to make a copy afresh. */
+const isExpired = (error: unknown): boolean =>
+  error instanceof ExportApiError && error.status === GONE && error.type === "resource_not_found";
 
-/** Takes changes, again with the same cursor when the stream breaks. */
-const takeAllChanges = async (
-  deps: PullDeps,
-  list: ListName,
-  state: ListState,
-  tally: Tally,
-): Promise<void> => {
-  for (let failures = 1; ; failures += 1) {
-    try {
-      return await takeChanges(deps, list, state, tally);
-    } catch (error) {
-      if (!(error instanceof ExportConnectionError)) throw error;
-      await deps.retry.wait(error, failures);
-    }
+/** Makes the copy of a list, goes on with it, or brings it up to date. */
+const advance = async (deps: PullDeps, wanted: Wanted, tally: Tally): Promise<void> => {
+  const { target, streams } = deps;
+  const { list } = wanted;
+  let state = target.state(list);
+  if (state === undefined) {
+    state = await beginning(deps, wanted);
+    if (state.firstPass !== null) await target.commit(list, [], state);
+  } else if (state.firstPass !== null && state.cursor !== null) {
+    // Another client's key would go on with its own records; the cursor is good for one client alone.
+    await streams.changesPage(list, { cursor: state.cursor, page_size: 1 });
   }
+  if (state.firstPass !== null && list !== "end_users") state = await firstPass(deps, list, state, tally);
+  await takeChanges(deps, list, state, tally);
+  await target.complete(list);
 };
 
 /**
- * Makes the copy of a list, or brings it up to date. A copy whose cursor is too old is made afresh, since
- * deletions may be forgotten.
+ * Makes the copy of a list, or brings it up to date. When its cursor is too old, so that deletions may be
+ * forgotten, a new one is made beside it, which then takes its place.
  *
  * @returns what came
  */
 export const pullList = async (deps: PullDeps, wanted: Wanted): Promise<Note> => {
-  const { target } = deps;
-  const { list } = wanted;
-  const tally = createTally(list, deps);
-  for (;;) {
-    let state = target.state(list);
-    if (state === undefined) {
-      state = await beginning(deps, wanted);
-      if (state.firstPass !== null) await target.commit(list, [], state);
-    }
-    try {
-      if (state.firstPass !== null && list !== "end_users") state = await firstPass(deps, list, state, tally);
-      await takeAllChanges(deps, list, state, tally);
-      return tally.note();
-    } catch (error) {
-      if (!isExpired(error) || state.cursor === null) throw error;
-      await target.reset(list);
-    }
+  const tally = createTally(wanted.list, deps);
+  try {
+    await advance(deps, wanted, tally);
+  } catch (error) {
+    if (!isExpired(error)) throw error;
+    await deps.target.renew(wanted.list);
+    tally.tell({ isRenewed: true });
+    await advance(deps, wanted, tally);
   }
+  return tally.note();
 };

@@ -27,6 +27,7 @@ export type Settings = {
   readonly json: boolean;
   readonly plainTransfer: boolean;
   readonly compact: boolean;
+  readonly takeOver: boolean;
 };
 
 export const USAGE = `usage: conversation-export-client <command> --to TARGET [options]
@@ -47,6 +48,7 @@ TARGET is a folder, duckdb:FILE, or - for lines on standard output (pull of one 
   --state FILE       with -: keeps the cursor, so that the next pull goes on
   --no-compact       leaves superseded and deleted lines in the files
   --no-transfer-compression  asks for lines as they are: quicker in the same network
+  --take-over        stops another process that writes this copy
   --json             one JSON document a line instead of text
 `;
 
@@ -67,6 +69,7 @@ const parse = (args: readonly string[]) => {
         state: { type: "string" },
         "no-compact": { type: "boolean" },
         "no-transfer-compression": { type: "boolean" },
+        "take-over": { type: "boolean" },
         json: { type: "boolean" },
       },
     });
@@ -162,5 +165,6 @@ export const readSettings = (args: readonly string[], env: Environment): Setting
     json: values.json === true,
     plainTransfer: values["no-transfer-compression"] === true,
     compact: values["no-compact"] !== true,
+    takeOver: values["take-over"] === true,
   };
 };

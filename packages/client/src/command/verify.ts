@@ -159,7 +159,7 @@ const leaveOutChanged = async (
 /** Compares the copy of a list with the list. @throws CopyError when there is none, or it is not complete */
 export const verifyList = async (deps: Deps, list: ListName): Promise<Verified> => {
   const state: ListState | undefined = deps.target.state(list);
-  if (state === undefined || state.firstPass !== null || state.cursor === null) {
+  if (state === undefined || state.firstPass !== null || state.cursor === null || state.isPartial === true) {
     throw new CopyError(`the copy of ${list} is not complete: pull it first`);
   }
   const { fields, since, cursor } = state;

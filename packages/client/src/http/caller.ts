@@ -25,7 +25,7 @@ export type Caller = {
   /** An answer with status 200, repeated until it begins. @throws ExportApiError, ExportConnectionError */
   open(call: Call): Promise<Opened>;
   /** The whole JSON of an answer with status 200, repeated until it is whole. */
-  json(call: Call): Promise<{ readonly headers: Headers; readonly value: unknown }>;
+  json(call: Call): Promise<{ readonly headers: Headers; readonly value: unknown; readonly text: string }>;
   /** What `path` or a link leads to. @throws ExportAnswerError for a link to another host */
   addressOf(path: string, query?: Query): URL;
   readonly retry: Retry;
@@ -208,7 +208,8 @@ export const createCaller = (options: CallerOptions, deps: RetryDeps & { now: ()
     json: (call) =>
       repeat(call, async () => {
         const { headers, chunks } = await send(call);
-        return { headers, value: parse(await textOf(chunks)) };
+        const text = await textOf(chunks);
+        return { headers, value: parse(text), text };
       }),
   };
 };

@@ -8,7 +8,9 @@ import type {
   EndUser,
   Message,
 } from "../interface/types.ts";
-import { readPage, textOfMeta } from "./pages.ts";
+import { partsOf, valueTexts } from "./json-parts.ts";
+import type { Block } from "./line-blocks.ts";
+import { type Page, readPage, textOfMeta } from "./pages.ts";
 
 export type ListName = "conversations" | "messages" | "end_users";
 export type RecordOf = {
@@ -39,6 +41,25 @@ export const changesPath = (list: ListName): string => `/v2/export/changes/${lis
 const isDeletion = (change: object): change is DeletionOf[ListName] =>
   "deleted" in change && change.deleted === true;
 
+type ChangesPage = {
+  readonly page: Page<object>;
+  readonly cursor: string;
+  readonly endOfStream: boolean;
+};
+
+const readChanges = async (caller: Caller, list: ListName, query: ChangesQuery): Promise<ChangesPage> => {
+  const page = await readPage<object>(caller, changesPath(list), query);
+  const cursor = textOfMeta(page.meta, "next_cursor");
+  const endOfStream = page.meta["end_of_stream"];
+  if (cursor === null || typeof endOfStream !== "boolean") {
+    throw new ExportAnswerError("a page of changes has no next_cursor or end_of_stream");
+  }
+  if (!endOfStream && cursor === query.cursor) {
+    throw new ExportAnswerError("the cursor of the changes repeats itself before their end");
+  }
+  return { page, cursor, endOfStream };
+};
+
 /** Pages of changes up to the end of the stream. */
 export async function* walkChanges<List extends ListName>(
   caller: Caller,
@@ -47,12 +68,8 @@ export async function* walkChanges<List extends ListName>(
 ): AsyncGenerator<Changes<List>, void> {
   let query: ChangesQuery = begin;
   for (;;) {
-    const { data, meta, watermark } = await readPage<object>(caller, changesPath(list), query);
-    const cursor = textOfMeta(meta, "next_cursor");
-    const endOfStream = meta["end_of_stream"];
-    if (cursor === null || typeof endOfStream !== "boolean") {
-      throw new ExportAnswerError("a page of changes has no next_cursor or end_of_stream");
-    }
+    const { page, cursor, endOfStream } = await readChanges(caller, list, query);
+    const { data, watermark } = page;
     yield {
       records: data.filter((change) => !isDeletion(change)) as RecordOf[List][],
       deletions: data.filter(isDeletion) as DeletionOf[List][],
@@ -64,3 +81,20 @@ export async function* walkChanges<List extends ListName>(
     query = { cursor, ...(begin.page_size !== undefined && { page_size: begin.page_size }) };
   }
 }
+
+/** A page of changes as lines. */
+export type ChangesBlock = Block & Pick<Changes<ListName>, "cursor" | "endOfStream" | "watermark">;
+
+/** A page of changes, each as the text that the service gave. */
+export const readChangesBlock = async (
+  caller: Caller,
+  list: ListName,
+  query: ChangesQuery,
+): Promise<ChangesBlock> => {
+  const { page, cursor, endOfStream } = await readChanges(caller, list, query);
+  const texts = partsOf(valueTexts(page.text).get("data") ?? "");
+  // White space between values may be newlines.
+  const lines = texts.map((text) => `${text.replaceAll("\n", " ")}\n`);
+  const bytes = new TextEncoder().encode(lines.join(""));
+  return { bytes, lines: lines.length, cursor, endOfStream, watermark: page.watermark };
+};

@@ -3,18 +3,29 @@ import { ExportAnswerError } from "../http/errors.ts";
 
 type Meta = Readonly<Record<string, unknown>>;
 
-export type Page<T> = { readonly data: readonly T[]; readonly meta: Meta; readonly watermark: string | null };
+export type Page<T> = {
+  readonly data: readonly T[];
+  readonly meta: Meta;
+  readonly watermark: string | null;
+  /** The whole answer. */
+  readonly text: string;
+};
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null;
 
 /** One page. @throws ExportAnswerError when the answer has another form */
 export const readPage = async <T>(caller: Caller, path: string, query?: Query): Promise<Page<T>> => {
-  const { headers, value } = await caller.json({ path, ...(query !== undefined && { query }) });
+  const { headers, value, text } = await caller.json({ path, ...(query !== undefined && { query }) });
   if (!isObject(value) || !Array.isArray(value["data"]) || !isObject(value["meta"])) {
     throw new ExportAnswerError(`the answer of ${path} is not a page`);
   }
-  return { data: value["data"] as T[], meta: value["meta"], watermark: headers.get("x-export-watermark") };
+  return {
+    data: value["data"] as T[],
+    meta: value["meta"],
+    watermark: headers.get("x-export-watermark"),
+    text,
+  };
 };
 
 /** The text of a field of `meta`, or null. @throws ExportAnswerError for anything else */

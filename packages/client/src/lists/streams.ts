@@ -1,7 +1,7 @@
 import type { Caller, Query } from "../http/caller.ts";
 import { ExportAnswerError } from "../http/errors.ts";
 import type { ChangesQuery } from "../interface/types.ts";
-import { changesPath, type ListName } from "./changes.ts";
+import { type ChangesBlock, changesPath, type ListName, readChangesBlock } from "./changes.ts";
 import { type Block, type ChangesTrailer, lineBlocks, type Trailer } from "./line-blocks.ts";
 import { type Place, type PlacedBlock, windowBlocks } from "./window-blocks.ts";
 import {
@@ -25,6 +25,8 @@ export type Streams = {
     window: WindowOf[List],
     place?: Place,
   ): AsyncGenerator<PlacedBlock, Trailer>;
+  /** A page of changes as lines, repeated until it is whole. */
+  changesPage(list: ListName, query: ChangesQuery): Promise<ChangesBlock>;
   /** The lines of changes; a stream that breaks ends with an ExportConnectionError. */
   changes(list: ListName, query: ChangesQuery): AsyncGenerator<Block, ChangesTrailer>;
 };
@@ -48,6 +50,7 @@ export const createStreams = (caller: Caller): Streams => ({
     };
     return windowBlocks({ open, retry: caller.retry, field, place });
   },
+  changesPage: (list, query) => readChangesBlock(caller, list, query),
   changes: async function* (list, query) {
     const blocks = lineBlocks<ChangesTrailer>(await openLines(caller, changesPath(list), query));
     const trailer = yield* blocks;

@@ -36,8 +36,8 @@ const columnsOf = (list: ListName, fields: readonly string[] | null): readonly C
   ];
 };
 
-const createTable = (list: ListName, columns: readonly Column[]): string =>
-  `CREATE TABLE IF NOT EXISTS ${list} (${columns.map(({ name, kind }) => `"${name}" ${TYPES[kind]}`).join(", ")}, record JSON)`;
+const createTable = (table: string, columns: readonly Column[]): string =>
+  `CREATE TABLE IF NOT EXISTS ${table} (${columns.map(({ name, kind }) => `"${name}" ${TYPES[kind]}`).join(", ")}, record JSON)`;
 
 /** How DuckDB reads a record: each field once, JSON as it stands; dates are texts first. */
 const structureOf = (columns: readonly Column[]): string =>
@@ -80,23 +80,27 @@ export const openDuckDb = async (options: {
     (await connection.runAndReadAll(sql, values)).getRows();
 
   await rows("CREATE TABLE IF NOT EXISTS pull_state (list VARCHAR, service VARCHAR, state VARCHAR)");
-  const states = new Map<ListName, ListState>();
+  /** By table: a copy that is made afresh has one of its own until it is complete. */
+  const states = new Map<string, ListState>();
   const counts = new Map<ListName, number>();
+  const renewing = new Set<ListName>();
+  const tableOf = (list: ListName): string => (renewing.has(list) ? `${list}_renewal` : list);
   const close = async (): Promise<void> => {
     connection.closeSync();
     instance.closeSync();
     await rm(parts, { recursive: true, force: true });
   };
-  for (const [list, of, state] of await rows("SELECT list, service, state FROM pull_state")) {
+  for (const [table, of, state] of await rows("SELECT list, service, state FROM pull_state")) {
     if (of !== service) {
       await close();
       throw new UsageError(`${file} is a copy of ${String(of)}`);
     }
-    states.set(list as ListName, JSON.parse(String(state)) as ListState);
+    states.set(String(table), JSON.parse(String(state)) as ListState);
   }
   for (const list of lists) {
-    if (!states.has(list)) continue;
-    counts.set(list, Number((await rows(`SELECT count(*) FROM ${list}`))[0]?.[0] ?? 0));
+    if (states.has(`${list}_renewal`)) renewing.add(list);
+    if (!states.has(tableOf(list))) continue;
+    counts.set(list, Number((await rows(`SELECT count(*) FROM ${tableOf(list)}`))[0]?.[0] ?? 0));
   }
 
   const inTransaction = async (work: () => Promise<void>): Promise<void> => {
@@ -110,10 +114,9 @@ export const openDuckDb = async (options: {
     }
   };
 
-  const storeState = async (list: ListName, state: ListState | undefined): Promise<void> => {
-    await rows("DELETE FROM pull_state WHERE list = $1", [list]);
-    if (state !== undefined)
-      await rows("INSERT INTO pull_state VALUES ($1, $2, $3)", [list, service, JSON.stringify(state)]);
+  const storeState = async (table: string, state: ListState): Promise<void> => {
+    await rows("DELETE FROM pull_state WHERE list = $1", [table]);
+    await rows("INSERT INTO pull_state VALUES ($1, $2, $3)", [table, service, JSON.stringify(state)]);
   };
 
   /** Fills the table `stage` with the lines of a file. */
@@ -136,45 +139,63 @@ export const openDuckDb = async (options: {
 
   /** Replaces the records that a file of lines names. */
   const load = async (list: ListName, columns: readonly Column[], segment: Segment): Promise<void> => {
+    const table = tableOf(list);
     await fillStage(segment);
     await rows("DELETE FROM stage WHERE place NOT IN (SELECT max(place) FROM stage GROUP BY id)");
-    await rows(`DELETE FROM ${list} WHERE ${ID_FIELD[list]} IN (SELECT id FROM stage)`);
+    await rows(`DELETE FROM ${table} WHERE ${ID_FIELD[list]} IN (SELECT id FROM stage)`);
     const names = columns.map(({ name }) => `"${name}"`).join(", ");
-    await rows(`INSERT INTO ${list} (${names}, record) SELECT ${columns.map(valueOf).join(", ")}, record FROM
+    await rows(`INSERT INTO ${table} (${names}, record) SELECT ${columns.map(valueOf).join(", ")}, record FROM
       (SELECT json_transform(record, ${quoted(structureOf(columns))}) AS fields, record FROM stage WHERE NOT deleted)`);
     await rows("DROP TABLE stage");
   };
 
   let number = 0;
   return {
-    state: (list) => states.get(list),
+    state: (list) => states.get(tableOf(list)),
     begin: (list) => {
       number += 1;
       return Promise.resolve(createSegmentWriter(parts, `${list}-${number}.ndjson`, "plain"));
     },
     commit: async (list, segments, state) => {
       const columns = columnsOf(list, state.fields);
+      const table = tableOf(list);
       await inTransaction(async () => {
-        await rows(createTable(list, columns));
+        await rows(createTable(table, columns));
         // A copy may be older than a field.
         for (const { name, kind } of columns)
-          await rows(`ALTER TABLE ${list} ADD COLUMN IF NOT EXISTS "${name}" ${TYPES[kind]}`);
+          await rows(`ALTER TABLE ${table} ADD COLUMN IF NOT EXISTS "${name}" ${TYPES[kind]}`);
         for (const segment of segments) if (segment.lines > 0) await load(list, columns, segment);
-        await storeState(list, state);
+        await storeState(table, state);
       });
-      states.set(list, state);
-      counts.set(list, Number((await rows(`SELECT count(*) FROM ${list}`))[0]?.[0] ?? 0));
+      states.set(table, state);
+      counts.set(list, Number((await rows(`SELECT count(*) FROM ${table}`))[0]?.[0] ?? 0));
       for (const segment of segments) await rm(join(parts, segment.file), { force: true });
     },
-    reset: async (list) => {
+    renew: async (list) => {
+      renewing.add(list);
+      const table = tableOf(list);
+      await inTransaction(async () => {
+        await rows(`DROP TABLE IF EXISTS ${table}`);
+        await rows("DELETE FROM pull_state WHERE list = $1", [table]);
+      });
+      states.delete(table);
+    },
+    complete: async (list) => {
+      const table = tableOf(list);
+      const state = states.get(table);
+      if (!renewing.has(list) || state === undefined) return;
       await inTransaction(async () => {
         await rows(`DROP TABLE IF EXISTS ${list}`);
-        await storeState(list, undefined);
+        await rows(`ALTER TABLE ${table} RENAME TO ${list}`);
+        await rows("DELETE FROM pull_state WHERE list = $1", [table]);
+        await storeState(list, state);
       });
-      states.delete(list);
+      states.delete(table);
+      states.set(list, state);
+      renewing.delete(list);
     },
     lines: async function* (list) {
-      const result = await connection.stream(`SELECT record::VARCHAR FROM ${list}`);
+      const result = await connection.stream(`SELECT record::VARCHAR FROM ${tableOf(list)}`);
       for await (const chunk of result.yieldRows()) for (const [record] of chunk) yield String(record);
     },
     count: (list) => counts.get(list) ?? 0,

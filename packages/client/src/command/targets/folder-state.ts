@@ -18,6 +18,8 @@ export type FolderState = {
   readonly service: string;
   readonly compress: Coding;
   readonly lists: Readonly<Partial<Record<ListName, ListFiles>>>;
+  /** Copies that will take the place of those in `lists` when they are complete. */
+  readonly renewals?: Readonly<Partial<Record<ListName, ListFiles>>>;
 };
 
 export const emptyState = (service: string, compress: Coding): FolderState => ({
@@ -35,13 +37,13 @@ export const readState = async (root: string): Promise<FolderState | undefined> 
     throw error;
   });
   if (text === undefined) return undefined;
-  let state: FolderState;
+  let state: FolderState | null;
   try {
-    state = JSON.parse(text) as FolderState;
+    state = JSON.parse(text) as FolderState | null;
   } catch {
     throw new CopyError(`${file} is not JSON`);
   }
-  if (state.version !== VERSION || !CODINGS.includes(state.compress)) {
+  if (state?.version !== VERSION || !CODINGS.includes(state.compress)) {
     throw new CopyError(`${file} was written by another version of this command`);
   }
   return state;

@@ -6,17 +6,24 @@ import type { Coding } from "./coding.ts";
 import { suffixOf } from "./coding.ts";
 import { compactSegments } from "./compaction.ts";
 import { syncFolder } from "./durable-file.ts";
-import { lockFolder } from "./folder-lock.ts";
 import { emptyState, type FolderState, type ListFiles, readState, writeState } from "./folder-state.ts";
 import { createSegmentWriter, readSegment } from "./segment-file.ts";
 import type { ListState, Segment, Target } from "./target.ts";
+import { type LockOptions, lockForWriting } from "./writer-lock.ts";
 
 /** Files of a copy, whole or unfinished; nothing else in the folder is touched. */
 const OWN_FILE = /^\d{8}\.ndjson(?:\.gz|\.zst)?(?:\.tmp)?$/;
+const LOCK_FILE = "pull.lock";
 /** More files than this beyond what their size asks for are put together. */
 const SPARE_FILES = 32;
 
 const numberOf = (file: string): number => Number(/(\d{8})\.ndjson/.exec(file)?.[1] ?? 0);
+
+/** The files of the copy of a list, and of the one that will take its place. */
+const namedFiles = ({ lists, renewals }: FolderState, list: ListName): readonly Segment[] => [
+  ...(lists[list]?.segments ?? []),
+  ...(renewals?.[list]?.segments ?? []),
+];
 
 /** Removes what a process that died has left: files that the state does not name. */
 const sweep = async (root: string, list: ListName, segments: readonly Segment[]): Promise<void> => {
@@ -43,10 +50,11 @@ export const openFolder = async (options: {
   /** Undefined: as the folder has it. */
   readonly compress: Coding | undefined;
   readonly segmentBytes: number;
+  readonly lock?: LockOptions;
 }): Promise<Target> => {
   const { root, service, lists, segmentBytes } = options;
   await mkdir(root, { recursive: true });
-  const unlock = await lockFolder(root);
+  const lock = await lockForWriting(join(root, LOCK_FILE), options.lock);
   const open = async (): Promise<FolderState> => {
     const found = await readState(root);
     const state = found ?? emptyState(service, options.compress ?? "plain");
@@ -56,26 +64,39 @@ export const openFolder = async (options: {
     }
     for (const list of lists) {
       await mkdir(join(root, list), { recursive: true });
-      await sweep(root, list, state.lists[list]?.segments ?? []);
+      await sweep(root, list, namedFiles(state, list));
     }
     await syncFolder(root);
     return state;
   };
   let state = await open().catch(async (error: unknown) => {
-    await unlock();
+    await lock.release();
     throw error;
   });
   const { compress } = state;
-  const filesOf = (list: ListName): readonly Segment[] => state.lists[list]?.segments ?? [];
+  const renewing = new Set(Object.keys(state.renewals ?? {}));
+  const currentOf = (list: ListName): ListFiles | undefined =>
+    (renewing.has(list) ? state.renewals : state.lists)?.[list];
+  const filesOf = (list: ListName): readonly Segment[] => currentOf(list)?.segments ?? [];
   const last = new Map(
-    lists.map((list) => [list, Math.max(0, ...filesOf(list).map((one) => numberOf(one.file)))]),
+    lists.map((list) => [list, Math.max(0, ...namedFiles(state, list).map((one) => numberOf(one.file)))]),
   );
 
-  const store = async (list: ListName, files: ListFiles | undefined): Promise<void> => {
-    const { [list]: _, ...others } = state.lists;
-    const next = { ...state, lists: files === undefined ? others : { ...others, [list]: files } };
+  const write = async (change: Partial<FolderState>): Promise<void> => {
+    const next = { ...state, ...change };
+    await lock.check();
     await writeState(root, next);
     state = next;
+  };
+  const store = (list: ListName, files: ListFiles): Promise<void> =>
+    write(
+      renewing.has(list)
+        ? { renewals: { ...state.renewals, [list]: files } }
+        : { lists: { ...state.lists, [list]: files } },
+    );
+  const withoutRenewal = (list: ListName): NonNullable<FolderState["renewals"]> => {
+    const { [list]: _, ...others } = state.renewals ?? {};
+    return others;
   };
 
   const begin: Target["begin"] = (list) => {
@@ -96,7 +117,7 @@ export const openFolder = async (options: {
 
   return {
     state: (list) => {
-      const files = state.lists[list];
+      const files = currentOf(list);
       if (files === undefined) return undefined;
       const { segments: _, ...own } = files;
       return own satisfies ListState;
@@ -104,16 +125,24 @@ export const openFolder = async (options: {
     begin,
     commit: (list, segments, own) =>
       store(list, { ...own, segments: [...filesOf(list), ...segments.filter(({ lines }) => lines > 0)] }),
-    reset: async (list) => {
-      await store(list, undefined);
-      await sweep(root, list, []);
+    renew: async (list) => {
+      renewing.add(list);
+      await write({ renewals: withoutRenewal(list) });
+      await sweep(root, list, namedFiles(state, list));
+    },
+    complete: async (list) => {
+      const files = currentOf(list);
+      if (!renewing.has(list) || files === undefined) return;
+      await write({ lists: { ...state.lists, [list]: files }, renewals: withoutRenewal(list) });
+      renewing.delete(list);
+      await sweep(root, list, files.segments);
     },
     lines: async function* (list) {
       for (const segment of filesOf(list)) yield* read(segment);
     },
     count: (list) => filesOf(list).reduce((sum, { lines }) => sum + lines, 0),
     compact: async (list, force) => {
-      const files = state.lists[list];
+      const files = currentOf(list);
       if (files === undefined || !(force || isWorthwhile(files.segments))) return;
       const segments = await compactSegments(files.segments, {
         read,
@@ -121,8 +150,8 @@ export const openFolder = async (options: {
         segmentBytes,
       });
       await store(list, { ...files, segments });
-      await sweep(root, list, segments);
+      await sweep(root, list, namedFiles(state, list));
     },
-    close: unlock,
+    close: lock.release,
   };
 };

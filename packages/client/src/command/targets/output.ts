@@ -1,10 +1,11 @@
 import { readFile } from "node:fs/promises";
 import type { Writable } from "node:stream";
 import type { ListName } from "../../lists/changes.ts";
-import { CopyError, UsageError } from "../exit-code.ts";
+import { CopyError, ExpiredError, UsageError } from "../exit-code.ts";
 import { countDeletions } from "../line.ts";
 import { replaceFile } from "./durable-file.ts";
 import type { ListState, Target } from "./target.ts";
+import { type LockOptions, lockForWriting } from "./writer-lock.ts";
 
 type Kept = { readonly service: string; readonly list: ListName; readonly state: ListState };
 
@@ -15,10 +16,12 @@ const readKept = async (file: string): Promise<Kept | undefined> => {
   });
   if (text === undefined) return undefined;
   try {
-    return JSON.parse(text) as Kept;
+    const kept = JSON.parse(text) as Kept | null;
+    if (typeof kept?.state === "object") return kept;
   } catch {
-    throw new CopyError(`${file} is not JSON`);
+    // It is told below.
   }
+  throw new CopyError(`${file} is no state of this command`);
 };
 
 /**
@@ -30,16 +33,24 @@ export const openOutput = async (options: {
   readonly service: string;
   readonly list: ListName;
   readonly stateFile: string | undefined;
+  readonly lock?: LockOptions;
 }): Promise<Target> => {
   const { output, service, list, stateFile } = options;
-  const kept = stateFile === undefined ? undefined : await readKept(stateFile);
-  if (kept !== undefined && (kept.service !== service || kept.list !== list)) {
-    throw new UsageError(`--state: ${stateFile} is of ${kept.list} of ${kept.service}`);
-  }
+  const lock = stateFile === undefined ? undefined : await lockForWriting(`${stateFile}.lock`, options.lock);
+  const open = async (): Promise<Kept | undefined> => {
+    const found = stateFile === undefined ? undefined : await readKept(stateFile);
+    if (found === undefined || (found.service === service && found.list === list)) return found;
+    throw new UsageError(`--state: ${stateFile} is of ${found.list} of ${found.service}`);
+  };
+  const kept = await open().catch(async (error: unknown) => {
+    await lock?.release();
+    throw error;
+  });
   let state = kept?.state;
-  const store = async (next: ListState | undefined): Promise<void> => {
+  const store = async (next: ListState): Promise<void> => {
     state = next;
-    if (stateFile !== undefined && next !== undefined) {
+    if (stateFile !== undefined) {
+      await lock?.check();
       await replaceFile(
         stateFile,
         `${JSON.stringify({ service, list, state: next } satisfies Kept, null, 1)}\n`,
@@ -67,10 +78,16 @@ export const openOutput = async (options: {
       });
     },
     commit: (_list, _segments, next) => store(next),
-    reset: () => store(undefined),
+    renew: () =>
+      Promise.reject(
+        new ExpiredError(
+          `the cursor of ${list} has expired, and deletions may be forgotten: empty what you keep, remove the state file, and pull again`,
+        ),
+      ),
+    complete: () => Promise.resolve(),
     lines: async function* () {},
     count: () => 0,
     compact: () => Promise.resolve(),
-    close: () => Promise.resolve(),
+    close: async () => lock?.release(),
   };
 };

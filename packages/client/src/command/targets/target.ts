@@ -13,6 +13,8 @@ export type ListState = {
   readonly since: string | null;
   /** The fields that it has besides the id; null: all. */
   readonly fields: readonly string[] | null;
+  /** True: changes have come that are the beginning of the copy, but not all of them. */
+  readonly isPartial?: boolean;
 };
 
 /** Lines that were written but do not count yet. */
@@ -39,8 +41,10 @@ export type Target = {
   begin(list: ListName): Promise<SegmentWriter>;
   /** Adds segments and stores the state, both or none. */
   commit(list: ListName, segments: readonly Segment[], state: ListState): Promise<void>;
-  /** Forgets a list and removes its records. */
-  reset(list: ListName): Promise<void>;
+  /** Begins a list afresh: all that follows is about the new copy. The old one stays until `complete`. */
+  renew(list: ListName): Promise<void>;
+  /** A copy that was begun afresh takes the place of the old one. */
+  complete(list: ListName): Promise<void>;
   /** All lines in the order in which they were stored: of lines with one id the last counts. */
   lines(list: ListName): AsyncGenerator<string, void>;
   /** Lines that `lines` will give, superseded ones included. */

@@ -1,0 +1,188 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { PassThrough } from "node:stream";
+import { DuckDBInstance } from "@duckdb/node-api";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { type Answer, error, json, lines } from "../http/test-server.fixture.ts";
+import { run } from "./program.ts";
+import { type Service, startService, WATERMARK } from "./service.fixture.ts";
+
+let service: Service;
+let root: string;
+beforeEach(async () => {
+  service = await startService();
+  root = mkdtempSync(join(tmpdir(), "client-"));
+});
+afterEach(async () => {
+  await service.server.close();
+  rmSync(root, { recursive: true, force: true });
+});
+
+const textOf = (stream: PassThrough): string => (stream.read() as Buffer | null)?.toString() ?? "";
+
+const command = async (...args: readonly string[]) => {
+  const stdout = new PassThrough();
+  const stderr = new PassThrough();
+  const env = { EXPORT_API_URL: service.url, EXPORT_API_KEY: "k" };
+  const code = await run(args, { env, stdout, stderr, signal: new AbortController().signal });
+  return { code, out: textOf(stdout), err: textOf(stderr) };
+};
+const folder = (): string => join(root, "copy");
+const file = (): string => join(root, "copy.duckdb");
+const pullInto = (to: string, ...args: string[]) =>
+  command("pull", "--to", to, "--list", "conversations", "--file-bytes", "1", ...args);
+const pull = (...args: string[]) => pullInto(folder(), ...args);
+
+/** The ids of the lines of all files, in order. */
+const storedIds = (): string[] =>
+  readdirSync(join(folder(), "conversations"))
+    .toSorted()
+    .flatMap((name) =>
+      readFileSync(join(folder(), "conversations", name), "utf8")
+        .trimEnd()
+        .split("\n"),
+    )
+    .map((line) => (JSON.parse(line) as { _id: string })._id);
+
+const changes = (ids: readonly string[], cursor: string, end: boolean): Answer =>
+  json(
+    { data: ids.map((_id) => ({ _id, csat: 1 })), meta: { next_cursor: cursor, end_of_stream: end } },
+    { "x-export-watermark": WATERMARK },
+  );
+const probe = changes([], "2", true);
+const dated = (...ids: string[]) =>
+  ids.map((_id, at) => ({ _id, date_created: `2026-10-04T00:00:0${at}.000000+00:00`, csat: 1 }));
+const expired = error(410, "resource_not_found");
+const unauthorized = error(401, "unauthorized");
+const answer = (...answers: Answer[]): void => answers.forEach(service.next);
+
+describe("a long catch-up", () => {
+  it("goes on behind the portions that it has stored", async () => {
+    const since = ["--since", "2026-10-04T12:00:00Z"];
+    answer(changes(["a", "b"], "1", false), changes(["c"], "2", false), unauthorized);
+    expect(await pull(...since)).toMatchObject({ code: 3 });
+    expect(storedIds()).toEqual(["a", "b", "c"]);
+    expect(await command("verify", "--to", folder())).toMatchObject({ code: 6 });
+    answer(changes(["d"], "3", true));
+    expect(await pull(...since)).toMatchObject({ code: 0, out: expect.stringContaining("1 records came") });
+    expect(service.server.asked.at(-1)).toContain("cursor=2&");
+    expect(storedIds()).toEqual(["a", "b", "c", "d"]);
+  });
+
+  it("keeps the texts of the service", async () => {
+    const record = '{"_id":"a","csat":{"n":12345678901234567890,"t":"a,]}\\"{"}}';
+    answer((response) => {
+      response.writeHead(200, { "content-type": "application/json" });
+      response.end(`{"data":[${record},{"_id":"b"}],"meta":{"next_cursor":"1","end_of_stream":true}}`);
+    });
+    await pull("--since", "2026-10-04T12:00:00Z");
+    const name = join(folder(), "conversations/00000001.ndjson");
+    expect(readFileSync(name, "utf8")).toBe(`${record}\n{"_id":"b"}\n`);
+  });
+
+  it("leaves no file when nothing came", async () => {
+    service.put("a", 1);
+    await pull();
+    await pull();
+    await pull();
+    expect(storedIds()).toEqual(["a"]);
+  });
+
+  it("is not asked for more than eight times while the service is away", async () => {
+    await pull();
+    const asked = service.server.asked.length;
+    const away = error(503, "service_unavailable", { "retry-after": "0" });
+    answer(...Array.from({ length: 8 }, () => away));
+    expect(await pull()).toMatchObject({ code: 4 });
+    expect(service.server.asked).toHaveLength(asked + 8);
+  }, 20_000);
+});
+
+describe("a first pass", () => {
+  it("is not gone on with by the key of another client", async () => {
+    answer(probe, probe, lines(dated("a", "b"), "broken"), unauthorized);
+    expect(await pull()).toMatchObject({ code: 3 });
+    const before = readFileSync(join(folder(), "state.json"), "utf8");
+    const asked = service.server.asked.length;
+    answer(error(400, "bad_request", {}, "cursor: is not of this client"));
+    expect(await pull()).toMatchObject({ code: 3, err: expect.stringContaining("cursor") });
+    expect(service.server.asked).toHaveLength(asked + 1);
+    expect(readFileSync(join(folder(), "state.json"), "utf8")).toBe(before);
+  });
+});
+
+describe("a copy whose cursor has expired", () => {
+  it("stays until the new one is complete, in a folder", async () => {
+    service.put("a", 1);
+    service.put("b", 1);
+    await pull();
+    service.remove("a");
+    service.put("c", 1);
+    answer(expired, probe, probe, lines(dated("b"), "broken"), unauthorized);
+    expect(await pull()).toMatchObject({ code: 3 });
+    const state = JSON.parse(readFileSync(join(folder(), "state.json"), "utf8")) as {
+      lists: { conversations: { segments: { file: string }[] } };
+    };
+    const old = state.lists.conversations.segments.map((one) => one.file);
+    expect(old).not.toEqual([]);
+    expect(old.every((name) => existsSync(join(folder(), name)))).toBe(true);
+    expect(await pull()).toMatchObject({ code: 0 });
+    expect(storedIds().toSorted()).toEqual(["b", "c"]);
+    expect(await command("verify", "--to", folder())).toMatchObject({ code: 0 });
+  });
+
+  it("stays until the new one is complete, in DuckDB", async () => {
+    const to = `duckdb:${file()}`;
+    const idsOf = async (table: string): Promise<unknown> => {
+      const instance = await DuckDBInstance.create(file());
+      const connection = await instance.connect();
+      const found = (await connection.runAndReadAll(`SELECT _id FROM ${table} ORDER BY _id`)).getRows();
+      connection.closeSync();
+      instance.closeSync();
+      return found.flat();
+    };
+    service.put("a", 1);
+    service.put("b", 1);
+    await pullInto(to);
+    service.remove("a");
+    service.put("c", 1);
+    answer(expired, probe, probe, lines(dated("b"), "broken"), unauthorized);
+    expect(await pullInto(to)).toMatchObject({ code: 3 });
+    expect(await idsOf("conversations")).toEqual(["a", "b"]);
+    expect(await pullInto(to)).toMatchObject({ code: 0 });
+    expect(await idsOf("conversations")).toEqual(["b", "c"]);
+    expect(await command("verify", "--to", to)).toMatchObject({ code: 0 });
+  });
+
+  it("is made afresh once a run, and it says so", async () => {
+    service.put("a", 1);
+    await pull();
+    answer(expired);
+    expect(await pull()).toMatchObject({ code: 0, out: expect.stringContaining("made afresh") });
+    answer(expired, probe, probe, lines(dated("a"), { count: 1, watermark: WATERMARK }), expired);
+    expect(await pull()).toMatchObject({ code: 3 });
+    expect(await pull()).toMatchObject({ code: 0 });
+    expect(storedIds()).toEqual(["a"]);
+  });
+
+  it("is left alone when a proxy says 410", async () => {
+    service.put("a", 1);
+    await pull();
+    answer((response) => response.writeHead(410).end("gone"));
+    expect(await pull()).toMatchObject({ code: 3 });
+    expect(storedIds()).toEqual(["a"]);
+  });
+
+  it("is told where lines cannot be taken back", async () => {
+    const args = ["--state", join(root, "cursor.json")];
+    service.put("a", 1);
+    await pullInto("-", ...args);
+    answer(expired);
+    expect(await pullInto("-", ...args)).toMatchObject({
+      code: 3,
+      out: "",
+      err: expect.stringContaining("empty what you keep, remove the state file"),
+    });
+  });
+});
