@@ -21,6 +21,11 @@ export class CopyError extends Error {
   override readonly name = "CopyError";
 }
 
+/** A signal ends the command. */
+export class StoppedError extends Error {
+  override readonly name = "StoppedError";
+}
+
 /** The cursor is too old, and what was given out cannot be replaced. */
 export class ExpiredError extends Error {
   override readonly name = "ExpiredError";
@@ -44,6 +49,7 @@ export const explain = (error: unknown): { readonly code: number; readonly text:
   }
   if (error instanceof ExportAnswerError || error instanceof ExpiredError)
     return { code: EXIT.refused, text: error.message };
-  if (isSystemError(error)) return { code: EXIT.failed, text: error.message };
+  if (isSystemError(error) || error instanceof StoppedError)
+    return { code: EXIT.failed, text: error.message };
   return { code: EXIT.failed, text: error instanceof Error ? (error.stack ?? error.message) : String(error) };
 };

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { constants } from "node:os";
+import { StoppedError } from "./exit-code.ts";
 import { run } from "./program.ts";
 
 const stop = new AbortController();
@@ -7,7 +8,7 @@ let signalled: "SIGINT" | "SIGTERM" | undefined;
 for (const name of ["SIGINT", "SIGTERM"] as const) {
   process.once(name, () => {
     signalled = name;
-    stop.abort(new Error(`stopped by ${name}`));
+    stop.abort(new StoppedError(`stopped by ${name}`));
   });
 }
 // A reader of the pipe that ends early ends the command.

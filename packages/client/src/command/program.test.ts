@@ -75,6 +75,15 @@ describe("pull into a folder", () => {
     // Without --no-compact a deletion is carried out at once.
     await pull();
     expect(storedLines()).toEqual([
+      ["b", 1],
+      ["c", 1],
+      ["b", 2],
+      ["d", 1],
+    ]);
+    expect(filesOf()).toEqual(["00000001.1.ndjson", "00000002.ndjson"]);
+    expect(await command(["verify", "--to", folder()])).toMatchObject({ code: 0 });
+    await command(["compact", "--to", folder()]);
+    expect(storedLines()).toEqual([
       ["b", 2],
       ["d", 1],
       ["c", 1],
@@ -97,6 +106,8 @@ describe("pull into a folder", () => {
     service.put("r7", "new");
     service.remove("r8");
     await pull("--file-bytes", "3000");
+    expect(storedLines(decode)).toHaveLength(40);
+    await command(["compact", "--to", folder(), "--file-bytes", "3000"]);
     expect(storedLines(decode)).toHaveLength(39);
     expect(await command(["verify", "--to", folder()])).toMatchObject({ code: 0 });
   });

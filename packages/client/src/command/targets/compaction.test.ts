@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { isDeletion } from "../line.ts";
 import { compactSegments } from "./compaction.ts";
+import { removeDeleted } from "./removal.ts";
 import type { Segment, SegmentWriter } from "./target.ts";
 
 type Change = { readonly id: number; readonly version: number; readonly deleted: boolean };
@@ -79,4 +80,26 @@ it("keeps files that lose nothing", async () => {
   const compacted = await compactSegments([...segments, last], { ...store, segmentBytes: 8 });
   expect(compacted[0]).toBe(segments[0]);
   expect(store.linesOf(compacted)).toEqual([1, 2, 4].map((id) => lineOf(record(id))));
+});
+
+it("removes deleted records from the files that have them, and keeps all else in its order", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(changes, { maxLength: 6 }), async (all) => {
+      const store = createStore();
+      const segments: Segment[] = [];
+      for (const one of all) segments.push(await store.put(one));
+      let reads = 0;
+      const read = (segment: Segment) => {
+        reads += 1;
+        return store.read(segment);
+      };
+      const left = await removeDeleted(segments, { read, beginInstead: store.begin });
+      const order = all.flat();
+      const isGone = ({ id }: Change, at: number): boolean =>
+        order.some((other, later) => later >= at && other.id === id && other.deleted);
+      expect(store.linesOf(left)).toEqual(order.filter((one, at) => !isGone(one, at)).map(lineOf));
+      expect(left.every(({ deletions }) => deletions === 0)).toBe(true);
+      expect(reads).toBeLessThanOrEqual(3 * segments.length);
+    }),
+  );
 });

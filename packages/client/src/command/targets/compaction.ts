@@ -2,7 +2,7 @@ import { idOf, isDeletion } from "../line.ts";
 import type { Segment, SegmentWriter } from "./target.ts";
 
 /** About 60 MB of ids. */
-const MAX_IDS = 300_000;
+export const MAX_IDS = 300_000;
 
 export type CompactionDeps = {
   readonly read: (segment: Segment) => AsyncGenerator<string, void>;

@@ -4,26 +4,34 @@ import type { ListName } from "../../lists/changes.ts";
 import { CopyError, UsageError } from "../exit-code.ts";
 import type { Coding } from "./coding.ts";
 import { suffixOf } from "./coding.ts";
-import { compactSegments } from "./compaction.ts";
+import { compactSegments, MAX_IDS } from "./compaction.ts";
 import { syncFolder } from "./durable-file.ts";
 import { emptyState, type FolderState, type ListFiles, readState, writeState } from "./folder-state.ts";
+import { removeDeleted } from "./removal.ts";
 import { createSegmentWriter, readSegment } from "./segment-file.ts";
 import type { ListState, Segment, Target } from "./target.ts";
 import { type LockOptions, lockForWriting } from "./writer-lock.ts";
 
 /** Files of a copy, whole or unfinished; nothing else in the folder is touched. */
-const OWN_FILE = /^\d{8}\.ndjson(?:\.gz|\.zst)?(?:\.tmp)?$/;
+const OWN_FILE = /^\d{8}(?:\.\d+)?\.ndjson(?:\.gz|\.zst)?(?:\.tmp)?$/;
 const LOCK_FILE = "pull.lock";
 /** More files than this beyond what their size asks for are put together. */
 const SPARE_FILES = 32;
 
-const numberOf = (file: string): number => Number(/(\d{8})\.ndjson/.exec(file)?.[1] ?? 0);
+const numberOf = (file: string): number => Number(/(\d{8})(?:\.\d+)?\.ndjson/.exec(file)?.[1] ?? 0);
 
 /** The files of the copy of a list, and of the one that will take its place. */
 const namedFiles = ({ lists, renewals }: FolderState, list: ListName): readonly Segment[] => [
   ...(lists[list]?.segments ?? []),
   ...(renewals?.[list]?.segments ?? []),
 ];
+
+/** The next name of a file that is rewritten: it stays in its place when files are sorted by name. */
+const revisionOf = (file: string): string =>
+  file.replace(
+    /(\d{8})(?:\.(\d+))?\.ndjson/,
+    (_, number: string, revision = "0") => `${number}.${Number(revision) + 1}.ndjson`,
+  );
 
 /** Removes what a process that died has left: files that the state does not name. */
 const sweep = async (root: string, list: ListName, segments: readonly Segment[]): Promise<void> => {
@@ -103,16 +111,24 @@ export const openFolder = async (options: {
     const number = (last.get(list) ?? 0) + 1;
     last.set(list, number);
     const file = `${list}/${String(number).padStart(8, "0")}${suffixOf(compress)}`;
-    return Promise.resolve(createSegmentWriter(root, file, compress));
+    return Promise.resolve(createSegmentWriter(root, file, compress, lock.check));
   };
+  const beginInstead = ({ file }: Segment) =>
+    Promise.resolve(createSegmentWriter(root, revisionOf(file), compress, lock.check));
   const read = (segment: Segment) => readSegment(join(root, segment.file), compress);
 
-  const isWorthwhile = (segments: readonly Segment[]): boolean => {
+  /** What is left of the segments; the same when nothing needs to be done. */
+  const compacted = (
+    list: ListName,
+    segments: readonly Segment[],
+    force: boolean,
+  ): Promise<readonly Segment[]> => {
     const bytes = segments.reduce((sum, one) => sum + one.bytes, 0);
-    return (
-      segments.some(({ deletions }) => deletions > 0) ||
-      segments.length > (2 * bytes) / segmentBytes + SPARE_FILES
-    );
+    const deletions = segments.reduce((sum, one) => sum + one.deletions, 0);
+    if (force || deletions > MAX_IDS || segments.length > (2 * bytes) / segmentBytes + SPARE_FILES) {
+      return compactSegments(segments, { read, begin: () => begin(list), segmentBytes });
+    }
+    return deletions > 0 ? removeDeleted(segments, { read, beginInstead }) : Promise.resolve(segments);
   };
 
   return {
@@ -143,12 +159,9 @@ export const openFolder = async (options: {
     count: (list) => filesOf(list).reduce((sum, { lines }) => sum + lines, 0),
     compact: async (list, force) => {
       const files = currentOf(list);
-      if (files === undefined || !(force || isWorthwhile(files.segments))) return;
-      const segments = await compactSegments(files.segments, {
-        read,
-        begin: () => begin(list),
-        segmentBytes,
-      });
+      if (files === undefined) return;
+      const segments = await compacted(list, files.segments, force);
+      if (segments === files.segments) return;
       await store(list, { ...files, segments });
       await sweep(root, list, namedFiles(state, list));
     },

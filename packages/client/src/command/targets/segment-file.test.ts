@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
@@ -21,4 +21,14 @@ it.runIf(existsSync("/dev/full")).each(CODINGS)("tells that the disk is full wit
   };
   await expect(write()).rejects.toMatchObject({ code: "ENOSPC" });
   await writer.abort();
+});
+
+it("leaves the file of another process alone when it must not publish its own", async () => {
+  writeFileSync(join(root, "a"), "theirs");
+  const refuse = () => Promise.reject(new Error("taken over"));
+  const writer = createSegmentWriter(root, "a", "plain", refuse);
+  await writer.write(Buffer.from("ours\n"), 1);
+  await expect(writer.finish()).rejects.toThrow("taken over");
+  await writer.abort();
+  expect(readFileSync(join(root, "a"), "utf8")).toBe("theirs");
 });

@@ -12,7 +12,13 @@ import type { SegmentWriter } from "./target.ts";
 export const temporaryOf = (file: string): string => `${file}.tmp`;
 
 /** Writes lines into the new file `file` of `root`, which has its name when it is whole and on the disk. */
-export const createSegmentWriter = (root: string, file: string, coding: Coding): SegmentWriter => {
+export const createSegmentWriter = (
+  root: string,
+  file: string,
+  coding: Coding,
+  /** Rejects when the file must not have its name: another process may have one of this name by now. */
+  beforePublish: () => Promise<void> = () => Promise.resolve(),
+): SegmentWriter => {
   const temporary = join(root, temporaryOf(file));
   const output = createWriteStream(temporary);
   const encoder = createEncoder(coding);
@@ -47,6 +53,7 @@ export const createSegmentWriter = (root: string, file: string, coding: Coding):
       } finally {
         await handle.close();
       }
+      await beforePublish();
       await publishFile(temporary, join(root, file));
       return { file, lines, deletions, bytes };
     },
