@@ -1,5 +1,8 @@
 import { expect, it } from "vitest";
+import { callerOf } from "../client-options.ts";
+import { json, startServer } from "../http/test-server.fixture.ts";
 import type { Conversation } from "../interface/types.ts";
+import { createStreams } from "../lists/streams.ts";
 import { isEqual, verifyList } from "./verify.ts";
 
 const record = (at: number, csat: number) => ({ _id: `r${at}`, csat });
@@ -59,4 +62,20 @@ it("goes on to what has not changed when much has", async () => {
   const result = await verified(many(100, 1), remote, { changed: others });
   expect(result).toMatchObject({ different: 1, examples: ["r77"] });
   expect(isEqual(result)).toBe(false);
+});
+
+it("reads end users by the address that was given, whatever their links say", async () => {
+  const page = (id: string, next: string | null) =>
+    json({ data: [{ end_user_id: id }], meta: { next_page_url: next } });
+  const next = "https://public.example/api/v2/end-users/?cursor=b&limit=1000";
+  const server = await startServer(page("a", next), page("b", null));
+  try {
+    const ids: unknown[] = [];
+    const streams = createStreams(callerOf({ baseUrl: server.baseUrl, apiKey: "k" }));
+    for await (const one of streams.endUsers()) ids.push((one as { end_user_id: string }).end_user_id);
+    expect(ids).toEqual(["a", "b"]);
+    expect(server.asked).toEqual(["/api/v2/end-users/?limit=1000", "/api/v2/end-users/?cursor=b&limit=1000"]);
+  } finally {
+    await server.close();
+  }
 });

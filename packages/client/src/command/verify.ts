@@ -40,9 +40,9 @@ const BEHIND_MS = 2_000;
 const PATIENCE_MS = 60_000;
 const POLL_MS = 500;
 
-async function* remoteRecords({ client, streams }: Deps, list: ListName): AsyncGenerator<unknown, void> {
+async function* remoteRecords({ streams }: Deps, list: ListName): AsyncGenerator<unknown, void> {
   if (list === "end_users") {
-    yield* client.endUsers({ pageSize: 1_000 });
+    yield* streams.endUsers();
     return;
   }
   for await (const { bytes } of streams.window(list, { createdSince: BEGINNING })) {

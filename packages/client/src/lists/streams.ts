@@ -3,6 +3,7 @@ import { ExportAnswerError } from "../http/errors.ts";
 import type { ChangesQuery } from "../interface/types.ts";
 import { type ChangesBlock, changesPath, type ListName, readChangesBlock } from "./changes.ts";
 import { type Block, type ChangesTrailer, lineBlocks, type Trailer } from "./line-blocks.ts";
+import { readPage, textOfMeta } from "./pages.ts";
 import { type Place, type PlacedBlock, windowBlocks } from "./window-blocks.ts";
 import {
   type ConversationWindow,
@@ -25,6 +26,8 @@ export type Streams = {
     window: WindowOf[List],
     place?: Place,
   ): AsyncGenerator<PlacedBlock, Trailer>;
+  /** All end users by their ids. */
+  endUsers(): AsyncGenerator<unknown, void>;
   /** A page of changes as lines, repeated until it is whole. */
   changesPage(list: ListName, query: ChangesQuery): Promise<ChangesBlock>;
   /** The lines of changes; a stream that breaks ends with an ExportConnectionError. */
@@ -40,6 +43,21 @@ const openLines = async (caller: Caller, path: string, query: Query) => {
   throw new ExportAnswerError(`the answer of ${path} is ${type}, not ${LINES}`);
 };
 
+/** All end users, whatever address the links name: inside a network it is another than outside. */
+async function* endUsersOf(caller: Caller): AsyncGenerator<unknown, void> {
+  let from: string | null = null;
+  for (;;) {
+    const { data, meta } = await readPage<unknown>(caller, "/v2/end-users/", { cursor: from, limit: 1_000 });
+    yield* data;
+    const link = textOfMeta(meta, "next_page_url");
+    if (link === null) return;
+    const next = new URL(link, "http://link").searchParams.get("cursor");
+    if (next === null || next === from)
+      throw new ExportAnswerError("a page of end users has no further link");
+    from = next;
+  }
+}
+
 export const createStreams = (caller: Caller): Streams => ({
   window: (list, window, place) => {
     const { query, field } =
@@ -50,6 +68,7 @@ export const createStreams = (caller: Caller): Streams => ({
     };
     return windowBlocks({ open, retry: caller.retry, field, place });
   },
+  endUsers: () => endUsersOf(caller),
   changesPage: (list, query) => readChangesBlock(caller, list, query),
   changes: async function* (list, query) {
     const blocks = lineBlocks<ChangesTrailer>(await openLines(caller, changesPath(list), query));
