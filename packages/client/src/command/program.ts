@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Readable, Writable } from "node:stream";
@@ -44,8 +45,10 @@ const segmentBytesOf = ({ to, fileBytes }: Settings): number =>
   fileBytes ?? (to.startsWith(DUCKDB) ? DUCKDB_SEGMENT_BYTES : SEGMENT_BYTES);
 
 const openTarget = (settings: Settings, service: string, { stdout }: Io): Promise<Target> => {
-  const { to, lists, compress, stateFile, takeOver } = settings;
+  const { command, to, lists, compress, stateFile, takeOver } = settings;
   const lock = { takeOver };
+  const made = to.startsWith(DUCKDB) ? to.slice(DUCKDB.length) : to;
+  if (command !== "pull" && !existsSync(made)) throw new UsageError(`--to: ${to} has no copy`);
   if (to === "-")
     return openOutput({ output: stdout, service, list: lists[0] ?? "conversations", stateFile, lock });
   if (to.startsWith(DUCKDB)) {

@@ -1,4 +1,12 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
@@ -93,6 +101,13 @@ describe("a page of a proxy with status 200", () => {
       expect({ code, out }).toEqual({ code: 3, out: "" });
     }
   });
+});
+
+it.each(["verify", "compact"])("%s makes no copy where there is none", async (name) => {
+  for (const to of [folder(), `duckdb:${join(root, "typo.duckdb")}`]) {
+    expect(await command([name, "--to", to])).toMatchObject({ code: 2 });
+  }
+  expect(readdirSync(root)).toEqual([]);
 });
 
 describe("--select", () => {
