@@ -17,11 +17,15 @@ const done = (): Promise<RetentionResult> => Promise.resolve({ dryRun: false, cl
 /** Runs a job that does `work`, and tells what was noted and done in which order. */
 const run = async (work: Handler["run"], dryRun = false, store: (note: AuditNote) => void = () => {}) => {
   const said: string[] = [];
+  const runIds: string[] = [];
   const audit = {
     note: (notes: readonly AuditNote[]) => {
       for (const note of notes) {
         store(note);
-        said.push(`${note.runId} ${note.actor} ${note.command} ${note.state} ${note.result}`.trim());
+        runIds.push(note.runId);
+        said.push(
+          `${note.runId.split(" ")[0]} ${note.actor} ${note.command} ${note.state} ${note.result}`.trim(),
+        );
       }
       return Promise.resolve();
     },
@@ -49,24 +53,32 @@ const run = async (work: Handler["run"], dryRun = false, store: (note: AuditNote
       () => "ended",
       (error: unknown) => String(error),
     );
-  return { said, ended };
+  return { said, ended, runIds };
 };
 
 it("notes a run before and after, and none that changes nothing", async () => {
-  expect(await run(done)).toEqual({
-    said: ["retention-7 2 jobs retention run begun", "work", "retention-7 2 jobs retention run done"],
+  expect(await run(done)).toMatchObject({
+    said: ["retention-7 jobs retention run begun", "work", "retention-7 jobs retention run done"],
     ended: "ended",
   });
-  expect(await run(done, true)).toEqual({ said: ["work"], ended: "ended" });
+  expect(await run(done, true)).toEqual({ said: ["work"], ended: "ended", runIds: [] });
+});
+
+it("tells a run apart from one before it of the same attempt, which a stop does not count", async () => {
+  const stopped = await run(() => Promise.reject(new ServiceError("stopping", "the process stops")));
+  const after = await run(done);
+  expect(new Set(stopped.runIds).size).toBe(1);
+  expect(new Set(after.runIds).size).toBe(1);
+  expect(after.runIds[0]).not.toBe(stopped.runIds[0]);
 });
 
 it("notes the code of a failure, and no message, which may hold names", async () => {
   const fail = () => Promise.reject(new ServiceError("clock_ahead", "the clock of jane is ahead"));
   expect(await run(fail)).toMatchObject({
     said: [
-      "retention-7 2 jobs retention run begun",
+      "retention-7 jobs retention run begun",
       "work",
-      "retention-7 2 jobs retention run failed clock_ahead",
+      "retention-7 jobs retention run failed clock_ahead",
     ],
     ended: expect.stringContaining("the clock"),
   });
@@ -76,6 +88,9 @@ it("does not begin what cannot be noted, and repeats what cannot be noted at its
   const away = (state: AuditNote["state"]) => (note: AuditNote) => {
     if (note.state === state) throw new Error("ClickHouse is away");
   };
-  expect(await run(done, false, away("begun"))).toEqual({ said: [], ended: "Error: ClickHouse is away" });
+  expect(await run(done, false, away("begun"))).toMatchObject({
+    said: [],
+    ended: "Error: ClickHouse is away",
+  });
   expect(await run(done, false, away("done"))).toMatchObject({ ended: "Error: ClickHouse is away" });
 });

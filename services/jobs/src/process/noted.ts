@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import type { JobContext, JobHandler } from "@conversation-export/queue";
 import { ServiceError } from "@conversation-export/runtime";
 import type { AuditNote, AuditStore } from "@conversation-export/warehouse";
@@ -6,7 +7,7 @@ import type { AuditNote, AuditStore } from "@conversation-export/warehouse";
 export const ACTOR = "jobs";
 
 /**
- * A job whose runs stand in the audit before and after. A run that cannot be noted does not begin, and one
+ * A job whose runs stand in the audit before and after, each attempt as a run of its own. A run that cannot be noted does not begin, and one
  * whose end cannot be noted is repeated.
  *
  * @param isNoted false: this run changes nothing
@@ -18,12 +19,14 @@ export const noted = <Data extends object, Result, State>(
 ): JobHandler<Data, Result, State> => ({
   ...handler,
   run: async (context: JobContext<Data, State>) => {
-    const { id, attempt, data, log } = context;
+    const { id, data, log } = context;
     if (!isNoted(data)) return handler.run(context);
+    // The number of an attempt comes again after a stop, a stall, and a retry by hand.
+    const runId = `${id} ${randomUUID()}`;
     const note = (state: AuditNote["state"], result = ""): Promise<void> =>
       audit.note([
         {
-          runId: `${id} ${attempt}`,
+          runId,
           state,
           actor: ACTOR,
           command: `${handler.type.name} run`,
