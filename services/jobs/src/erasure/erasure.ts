@@ -10,9 +10,10 @@ import {
 } from "@conversation-export/queue";
 import { ServiceError } from "@conversation-export/runtime";
 import type { SubjectHash } from "@conversation-export/suppression";
-import type { ErasureStore, RequestCompletion, SuppressionStore } from "@conversation-export/warehouse";
+import type { RequestCompletion, SuppressionStore } from "@conversation-export/warehouse";
 import type { Approval } from "./approval.ts";
 import { disturbed } from "./disturbed.ts";
+import type { FoundNotedStore } from "./found-noted.ts";
 import { createHiding } from "./hiding.ts";
 import { createRunSubjects } from "./run-subjects.ts";
 import type { WritersConfirmed } from "./writers-confirmed.ts";
@@ -24,7 +25,7 @@ const DELETION = "erasure deletes";
 
 export type ErasureDeps = {
   readonly requests: Omit<RequestCompletion, "close">;
-  readonly store: Omit<ErasureStore, "close">;
+  readonly store: Omit<FoundNotedStore, "close">;
   readonly suppressions: Pick<SuppressionStore, "add" | "claimSecret">;
   readonly approval: Approval;
   readonly writers: WritersConfirmed;
@@ -58,8 +59,9 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
     const { again } = data;
     // Each attempt has keys of its own under the prefix of the job; the last attempt removes them all.
     const runId = `${runPrefix}${randomUUID()}`;
-    if (again?.dryRun !== true) await subjects.note(runId, "running");
-    const begun = await store.begin(runId);
+    const erases = again?.dryRun !== true;
+    if (erases) await subjects.note(runId, "running");
+    const begun = await store.begin(runId, erases);
     await store.takeHidden(runId);
     let looked = { clients: 0, ids: 0, persons: 0 };
     if (again !== undefined) {

@@ -20,9 +20,9 @@ it("notes what was found later before it is erased, and when it is gone, under t
   };
   const noting = withFoundNoted(store, audit);
   const { signal } = new AbortController();
-  expect(await noting.begin("erasure-7/a-run")).toMatchObject({ ids: 2 });
+  expect(await noting.begin("erasure-7/a-run", true)).toMatchObject({ ids: 2 });
   // The next attempt of the job.
-  await noting.begin("erasure-7/another");
+  await noting.begin("erasure-7/another", true);
   await noting.settleFound("erasure-7/another", signal);
   expect(said).toEqual([
     "erasure-7 erasure run begun",
@@ -30,7 +30,9 @@ it("notes what was found later before it is erased, and when it is gone, under t
     "settled",
     "erasure-7 erasure run done",
   ]);
+  // A dry run, which never ends what it would have begun.
+  await noting.begin("erasure-9/a-run", false);
   found = 0;
-  await noting.begin("erasure-8/a-run");
+  await noting.begin("erasure-8/a-run", true);
   expect(said).toHaveLength(4);
 });
