@@ -43,6 +43,8 @@ const RIGHTS: Readonly<Record<ServiceUser, Rights>> = {
         "job_keys",
         "hidden_records",
         "backfill_rows",
+        "compaction_keys",
+        "compaction_checks",
       ],
       "SELECT, INSERT, ALTER DELETE, OPTIMIZE": [...RECORDS, ...OF_RECORDS, "landing"],
     },
