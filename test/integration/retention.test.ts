@@ -2,6 +2,7 @@ import type { ExportRecord } from "@conversation-export/domain";
 import { createRetentionStore, RETENTION_TABLES, type RetentionStore } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { bySize } from "../system/size.ts";
+import { until } from "../system/until.ts";
 import { conversation, DAY, DAY_0, endUser, message, SECOND } from "../warehouse/records.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 import { SHARDS } from "../system/shards.ts";
@@ -418,6 +419,59 @@ it("tells readers about end users whose rows have gone when it fails before its 
   await (await other.expired(cutoffs, new Set(["b"]))).end();
   expect((await stored())["changes"]).toContain("short/q deleted");
   expect(await warehouse.sql("SELECT count() FROM job_keys")).toBe("0");
+});
+
+describe("end users whose deletion outlives its run", () => {
+  const gone = new Date((DAY_0 - 90 * DAY) / 1000).toISOString();
+  const cutoffs = [{ clientId: "short", before: DAY_0 - 30 * DAY }];
+  const own = new Set(["own"]);
+  const undone = "SELECT count() FROM system.mutations WHERE database = currentDatabase() AND NOT is_done";
+  const isDeleting = async (): Promise<boolean> => (await warehouse.sql(undone)) !== "0";
+
+  it("are told to readers when it is done, and not before, by the process that goes on", async () => {
+    const person = (client: string) => endUser({ client, time: 1 }, client, { updated_at: gone });
+    // In one part with a row that stays, which is rewritten.
+    await write([person("short"), person("ever")]);
+    const expired = await store.expired(cutoffs, own);
+    await store.sweep(own);
+    await warehouse.sql("SYSTEM STOP MERGES end_users");
+    try {
+      const stop = new AbortController();
+      const erasing = expired.erase("end_users", stop.signal).catch((error: unknown) => String(error));
+      await until("it deletes", 10_000, isDeleting);
+      stop.abort(new Error("the process stops"));
+      expect(await erasing).toMatch(/the process stops/);
+      const later = { code: "deletion_under_way", retryable: true };
+      await expect(expired.end()).rejects.toMatchObject(later);
+      await expect(store.sweep(own)).rejects.toMatchObject(later);
+      expect((await stored())["changes"]).toEqual(["ever/ever", "short/short"]);
+    } finally {
+      await warehouse.sql("SYSTEM START MERGES end_users");
+    }
+    await until("it is done", 10_000, async () => !(await isDeleting()));
+    await store.sweep(own);
+    const { end_users, changes } = await stored();
+    expect(end_users).toEqual(["ever/ever"]);
+    expect(changes).toEqual(["ever/ever", "short/short", "short/short deleted"]);
+    expect(await warehouse.sql("SELECT count() FROM job_keys")).toBe("0");
+  });
+
+  it("are left to the process of the version before while it may be alive: its runs name nobody", async () => {
+    await warehouse.sql(`INSERT INTO job_keys (run_id, kind, added_at)
+      VALUES ('retention-new', 'begun', now()), ('retention-old', 'begun', now() - INTERVAL 2 HOUR)`);
+    await store.sweep(own);
+    expect(await warehouse.sql("SELECT run_id FROM job_keys")).toBe("retention-new");
+  });
+
+  it("are noted for longer than the keys of other jobs", async () => {
+    await warehouse.sql(`INSERT INTO job_keys (run_id, kind, added_at)
+      SELECT arrayJoin(['retention-b/1', 'compact-b/1']), 'end_user', now() - INTERVAL 10 DAY`);
+    const left = async (): Promise<string> => {
+      await warehouse.sql("OPTIMIZE TABLE job_keys FINAL");
+      return warehouse.sql("SELECT run_id FROM job_keys");
+    };
+    await until("the others are gone", 10_000, async () => (await left()) === "retention-b/1");
+  });
 });
 
 it("erases nothing when its keys went while it was paused, and says so", async () => {

@@ -1,9 +1,6 @@
 import { type DatedKind, recordNameSql } from "../tables/record-dates.ts";
 import { KEYS_ARE_KEPT } from "./job-keys.ts";
 
-/** Marks the runs of retention in `job_keys`. */
-export const RETENTION_RUN = "retention-";
-
 /**
  * SQL: dated before the client's cutoff. Parameters: clients, cutoffs (µs, in the same order), latest (the
  * largest cutoff).

@@ -21,7 +21,8 @@ export type JobKeys = {
   /** Names of the runs that begin with `prefix`. */
   runs(prefix: string): Promise<readonly string[]>;
   /**
-   * Names of the runs `<prefix><holder>/…` whose holder is not alive, and of those of `own`.
+   * Names of the runs `<prefix><holder>/…` whose holder is not alive, and of those of `own`; a run that names no
+   * holder is dead an hour after its last key.
    * @param own whose runs are all over; null: nobody's
    * @param alive null: it is not known who is alive, and no run counts as dead
    */
@@ -55,10 +56,19 @@ export const createJobKeys = ({ session }: { readonly session: Session }): JobKe
 
   const dead: JobKeys["dead"] = async (prefix, own, alive) => {
     if (alive === null) return [];
-    return (await runs(prefix)).filter((run) => {
-      const [holder = ""] = run.slice(prefix.length).split("/");
+    const found = await session.rows<{ run: string; isOld: 0 | 1 }>(
+      "job_keys.dead",
+      `SELECT run_id AS run, max(added_at) < now() - INTERVAL 1 HOUR AS isOld FROM job_keys
+        WHERE startsWith(run_id, {prefix:String}) GROUP BY run_id`,
+      { parameters: { prefix } },
+    );
+    const isDead = ({ run, isOld }: (typeof found)[number]): boolean => {
+      const [holder = "", id] = run.slice(prefix.length).split("/");
+      // Processes of the version before name no holder; while they are replaced, theirs may be alive.
+      if (id === undefined) return isOld === 1;
       return holder === own || !alive.has(holder);
-    });
+    };
+    return found.filter(isDead).map(({ run }) => run);
   };
 
   return {

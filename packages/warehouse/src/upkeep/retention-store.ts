@@ -1,14 +1,14 @@
-import { randomUUID } from "node:crypto";
 import { type Micros, RECORD_KINDS } from "@conversation-export/domain";
+import { ServiceError } from "@conversation-export/runtime";
 import { noteDeleted, type RunUpload } from "../changes/deletion-entries.ts";
 import { CHANGES } from "../tables/changes.ts";
 import { DATED_KINDS, type DatedKind } from "../tables/record-dates.ts";
 import type { Session, StatementName } from "../session/session.ts";
 import { WarehouseError } from "../session/warehouse-error.ts";
 import { createDeletion, WITH_HIDDEN } from "./deletion.ts";
-import { countOlder, noteMoved, RETENTION_RUN, SETTLED } from "./expired-records.ts";
+import { countOlder, noteMoved, SETTLED } from "./expired-records.ts";
 import { CONDITIONS, type RetentionTable, STALE, TOLD } from "./expired-rows.ts";
-import { createJobKeys, heldRun } from "./job-keys.ts";
+import { createRetentionRuns } from "./retention-runs.ts";
 
 /** Records of the client from before this instant are expired. */
 export type Cutoff = { readonly clientId: string; readonly before: Micros };
@@ -33,7 +33,8 @@ export type Expired = {
   erase(table: RetentionTable, signal?: AbortSignal): Promise<{ dropped: number }>;
   /**
    * Tells readers of changes what a run that failed has not told, and removes the keys of the found records.
-   * No other method may be called afterwards.
+   * No other method may be called afterwards. What it cannot do is left to a sweep.
+   * @throws ServiceError `deletion_under_way` (retryable)
    */
   end(): Promise<void>;
 };
@@ -43,12 +44,14 @@ export type RetentionStore = {
   /** ClickHouse's clock in milliseconds. */
   serverTime(): Promise<number>;
   /**
-   * Tells readers of changes what runs of dead processes have not told, and removes their keys.
+   * Tells readers of changes what runs that are over have not told, and removes their keys: runs of dead
+   * processes, and those of this one whose `end` could not.
    *
    * @param alive holders of runs that are alive; null while that is not known
+   * @throws ServiceError `deletion_under_way` (retryable)
    */
   sweep(alive: ReadonlySet<string> | null, signal?: AbortSignal): Promise<void>;
-  /** Begins a run after such a sweep, also of earlier runs of this process; none may be under way. */
+  /** Begins a run, after such a sweep unless a deletion is under way. */
   expired(
     cutoffs: readonly Cutoff[],
     alive: ReadonlySet<string> | null,
@@ -60,10 +63,6 @@ export type RetentionStore = {
 const ON_THE_WAY = "INTERVAL 10 MINUTE";
 /** Ids of expired rows that are looked up at a time. */
 const MAX_IDS = 2_000_000;
-
-/** SELECT of the end users whom runs have noted. */
-const endUsersOf = (runs: string): string =>
-  `SELECT client_id, 'end_user' AS kind, id, date_created FROM job_keys AS k WHERE ${runs} AND k.kind = 'end_user'`;
 
 /** The date of the latest update; masked rows count only for end users without any other row. */
 const LATEST_UPDATE = "if(max(_row_exists) = 1, maxIf(date_updated, _row_exists = 1), max(date_updated))";
@@ -84,7 +83,6 @@ export const createRetentionStore = (deps: {
   });
   const { cluster } = session.names;
   const deletion = createDeletion(deps);
-  const jobKeys = createJobKeys({ session });
 
   const select = <Row>(
     name: StatementName,
@@ -177,6 +175,24 @@ export const createRetentionStore = (deps: {
     }
   };
 
+  /** Notes end users that are expired, and what is expired of records with several dates. */
+  const noteExpired = async (
+    parameters: Readonly<Record<string, unknown>>,
+    signal: AbortSignal | undefined,
+  ): Promise<void> => {
+    await session.command(
+      "retention.note_end_users",
+      `INSERT INTO job_keys (run_id, kind, client_id, id)
+        SELECT {run:String}, 'end_user', client_id, end_user_id FROM ${rowsOf("end_users")}
+        WHERE client_id IN {clients:Array(String)}
+        GROUP BY client_id, end_user_id
+        HAVING toUnixTimestamp64Micro(${LATEST_UPDATE}) < {cutoffs:Array(Int64)}[indexOf({clients:Array(String)}, client_id)]
+          AND max(uploaded_at) < ${SETTLED}`,
+      { parameters, settings: { async_insert: 0, ...WITH_HIDDEN }, signal },
+    );
+    for (const kind of DATED_KINDS) await noteMovedOf(kind, parameters, signal);
+  };
+
   const eraseStale = async (
     parameters: Readonly<Record<string, unknown>>,
     signal: AbortSignal | undefined,
@@ -192,28 +208,17 @@ export const createRetentionStore = (deps: {
   const tell = (
     source: string,
     parameters: Readonly<Record<string, unknown>>,
-    signal: AbortSignal | undefined,
+    signal?: AbortSignal,
   ): Promise<void> =>
     deps.runUpload(
       (upload) => noteDeleted(session, { name: "retention.tell", source, parameters, signal }, upload),
       signal,
     );
 
-  const sweep = async (
-    own: string | null,
-    alive: ReadonlySet<string> | null,
-    signal: AbortSignal | undefined,
-  ): Promise<void> => {
-    const runs = await jobKeys.dead(RETENTION_RUN, own, alive);
-    // Told before a deletion has ended, an end user would not be gone yet.
-    if (runs.length === 0 || (await deletion.isUnderWay("end_users"))) return;
-    // The rows of end users that a run had noted before it died may be gone.
-    await tell(endUsersOf("run_id IN {runs:Array(String)}"), { runs }, signal);
-    for (const run of runs) await jobKeys.forget(run);
-  };
+  const runs = createRetentionRuns({ session, deletion, tell, holder: deps.holder });
 
   return {
-    sweep: (alive, signal) => sweep(null, alive, signal),
+    sweep: runs.sweep,
     serverTime: async () => {
       const query = "SELECT toFloat64(toUnixTimestamp64Milli(now64(3))) AS ms";
       const [row] = await session.rows<{ ms: number }>("retention.clock", query);
@@ -221,13 +226,15 @@ export const createRetentionStore = (deps: {
       return row.ms;
     },
     expired: async (cutoffs, alive, signal) => {
-      const run = heldRun(RETENTION_RUN, deps.holder, randomUUID());
       const [clock] = await session.rows<{ settled: number }>(
         "retention.settled",
         `SELECT toUnixTimestamp64Micro(now64(6) - ${ON_THE_WAY}) AS settled`,
         { signal },
       );
-      await sweep(deps.holder, alive, signal);
+      await runs.sweep(alive, signal).catch((error: unknown) => {
+        if (!(error instanceof ServiceError && error.code === "deletion_under_way")) throw error;
+      });
+      const run = await runs.begin(signal);
       const parameters = {
         run,
         clients: cutoffs.map(({ clientId }) => clientId),
@@ -235,18 +242,12 @@ export const createRetentionStore = (deps: {
         latest: Math.max(0, ...cutoffs.map(({ before }) => before)),
         settled: clock?.settled ?? 0,
       };
-      await jobKeys.begin(run, signal);
-      await session.command(
-        "retention.note_end_users",
-        `INSERT INTO job_keys (run_id, kind, client_id, id)
-          SELECT {run:String}, 'end_user', client_id, end_user_id FROM ${rowsOf("end_users")}
-          WHERE client_id IN {clients:Array(String)}
-          GROUP BY client_id, end_user_id
-          HAVING toUnixTimestamp64Micro(${LATEST_UPDATE}) < {cutoffs:Array(Int64)}[indexOf({clients:Array(String)}, client_id)]
-            AND max(uploaded_at) < ${SETTLED}`,
-        { parameters, settings: { async_insert: 0, ...WITH_HIDDEN }, signal },
-      );
-      for (const kind of DATED_KINDS) await noteMovedOf(kind, parameters, signal);
+      try {
+        await noteExpired(parameters, signal);
+      } catch (error) {
+        runs.leave(run);
+        throw error;
+      }
       let staleAreErased = false;
       let endUsersAreTold = true;
       const tellChanges = async (tellSignal: AbortSignal | undefined): Promise<void> => {
@@ -269,7 +270,7 @@ export const createRetentionStore = (deps: {
             parameters,
             countSignal,
           );
-          await jobKeys.assertKept(run);
+          await runs.assertKept(run);
           return counts;
         },
         erase: async (table, eraseSignal) => {
@@ -278,19 +279,16 @@ export const createRetentionStore = (deps: {
           if (table === "end_users") endUsersAreTold = false;
           if (table === CHANGES) {
             await tellChanges(eraseSignal);
-            await jobKeys.assertKept(run);
+            await runs.assertKept(run);
             endUsersAreTold = true;
           }
           // Not on a cluster: the servers use the same names for different parts.
           const dropped = cluster === null ? await dropParts(table, parameters, eraseSignal) : 0;
           await cutOut({ table, condition: CONDITIONS[table] }, parameters, eraseSignal);
-          await jobKeys.assertKept(run);
+          await runs.assertKept(run);
           return { dropped };
         },
-        end: async () => {
-          if (!endUsersAreTold) await tell(endUsersOf("run_id = {run:String}"), { run }, undefined);
-          await jobKeys.forget(run);
-        },
+        end: () => runs.end(run, endUsersAreTold),
       };
     },
   };
