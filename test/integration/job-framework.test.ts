@@ -310,6 +310,8 @@ describe("schedules", () => {
     expect(held.until.getTime() - Date.now()).toBeGreaterThan(86_000_000);
     const shown = 'job_schedule_held{queue="compact",service="test"} 1';
     await until("it is shown", SOON_MS, async () => (await metrics.text()).includes(shown));
+    // It counts as late in the end.
+    expect(await metrics.text()).toContain('job_next_run_timestamp_seconds{queue="compact"');
     const ticks = Date.now() + 5 * everyMs;
     await until("some ticks are over", SOON_MS, () => Date.now() > ticks);
     expect(begun()).toBe(1);
@@ -322,6 +324,17 @@ describe("schedules", () => {
     expect(await end("compact", id)).toMatchObject({ state: "completed" });
     await until("the schedule goes on", SOON_MS, () => begun() > 3);
     await untilHeld();
+  });
+
+  it("let go on what one of their runs has begun when they are held", async () => {
+    await startSchedules(schedule(countingJob, { steps: 15, pauseMs: 100 }, 3_600_000));
+    const runner = await startRunner({ lockMs: 60_000 });
+    await until("it counts", SOON_MS, () => lines().some((one) => one.endsWith("step 1")));
+    await kill(runner, "SIGTERM");
+    await redisCommand(stack.redis.url, "SET conversation-export:job-held:compact {}");
+    await startRunner();
+    const id = lines()[0]?.split(" ")[0] ?? "";
+    expect(await end("compact", id)).toMatchObject({ state: "completed", result: { counted: 15 } });
   });
 
   it("go on when a run has failed by what it found", async () => {

@@ -100,6 +100,8 @@ export const createSchedules = (
       await queue.removeJobScheduler(key);
       log.info({ queue: name, schedule: key }, "a schedule is removed");
     }
+    // Of a held one the run that it missed stays, so that it counts as late.
+    if (held.has(name)) return;
     if (wanted === undefined || wanted.everyMs === null) return void nextRuns.delete(name);
     const found = known.find(({ key }) => key === name);
     const changed =

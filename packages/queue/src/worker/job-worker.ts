@@ -94,8 +94,8 @@ export const createJobWorker = (
     let failure: unknown;
     try {
       running.signal.throwIfAborted();
-      // Without an answer the job runs.
-      if (isOfSchedule(job) && (await holds.isHeld(name).catch(() => false)))
+      // What was begun goes on, so that nothing is left half done. Without an answer the job runs.
+      if (isOfSchedule(job) && job.attemptsStarted <= 1 && (await holds.isHeld(name).catch(() => false)))
         throw new ServiceError(HELD, "an earlier job of the schedule failed for a reason that does not pass");
       log.info({ attempt: job.attemptsMade + 1 }, "job begins");
       return await attempt({ job, token, running, log });
