@@ -75,9 +75,12 @@ export const benchReaders = async (
   const curl = (): Promise<number> =>
     execute("curl", [
       "-sSf",
-      `--output=${file}`,
-      `--header=authorization: Bearer ${key}`,
-      "--header=accept: application/x-ndjson",
+      "-o",
+      file,
+      "-H",
+      `authorization: Bearer ${key}`,
+      "-H",
+      "accept: application/x-ndjson",
       `${system.apiUrl}/v2/export/conversations?${WHOLE}`,
     ]);
   const pull =
