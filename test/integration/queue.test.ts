@@ -209,6 +209,8 @@ describe("exclusive work", () => {
       isBegun = true;
     });
     await expect(other.run("b", signal, () => Promise.resolve("at once"))).resolves.toBe("at once");
+    await expect(other.unlessTaken("a", signal, () => Promise.resolve("at once"))).resolves.toBeUndefined();
+    await expect(other.unlessTaken("b", signal, () => Promise.resolve("at once"))).resolves.toBe("at once");
     const late = Date.now() + 2 * LOCK_MS;
     await until("the first lock would have run out", 5_000, () => Date.now() > late);
     expect({ isBegun, lost: held.aborted }).toEqual({ isBegun: false, lost: false });

@@ -23,7 +23,7 @@ export type ErasureBeginning = {
   readonly named: number;
   /** Ids of end users that writers have found. */
   readonly foundEndUsers: number;
-  /** Ids of conversations and messages found by earlier runs and by writers. */
+  /** Ids of conversations and messages found by writers or looked at once more. */
   readonly ids: number;
 };
 
@@ -38,8 +38,8 @@ export type ErasureCollection = {
   /** Adds persons to a run. */
   note(runId: string, subjects: readonly ErasureSubject[]): Promise<void>;
   /**
-   * Begins a run with its persons. Adds the findings of earlier attempts at these requests and of writers,
-   * and once more everything suppressed during the last day.
+   * Begins a run with its persons. Adds the findings of writers, and once more everything suppressed during the
+   * last day.
    */
   begin(runId: string): Promise<ErasureBeginning>;
   /**
@@ -65,21 +65,15 @@ const unsuppressed = (kind: "conversation" | "message"): string => `${limitsOf(K
     WHERE kind = '${kind}' GROUP BY client_id, value) AS k ON f.client_id = k.client_id AND f.id = k.value
   WHERE k.before < f.created_before`;
 
-/**
- * INSERT of suppressed ids to look at: those of the run's requests, found by writers, or suppressed in the
- * last day.
- */
+/** INSERT of suppressed ids to look at: those found by writers, or suppressed in the last day. */
 const lookedAt = (kind: "conversation" | "message"): string => {
-  const ofRequest = `request_id GLOBAL IN (SELECT target FROM job_keys WHERE ${RUN} AND kind = '${KIND.begun}')`;
-  const again = `request_id NOT IN ('${FOUND_LATER}', '${LOOKED_AT}') AND ${SLIPPED}`;
+  const due = `(request_id = '${FOUND_LATER}' OR request_id != '${LOOKED_AT}' AND ${SLIPPED})`;
   return `INSERT INTO job_keys ${KEY_COLUMNS}
     SELECT {run:String}, '${KIND[kind]}', client_id, value, max(created_before), any(request_id)
     FROM suppressions WHERE kind = '${kind}' AND (client_id, value) GLOBAL IN
-      (SELECT client_id, value FROM suppressions WHERE kind = '${kind}'
-        AND (${ofRequest} OR request_id = '${FOUND_LATER}' OR ${again}))
+      (SELECT client_id, value FROM suppressions WHERE kind = '${kind}' AND ${due})
     GROUP BY client_id, value
-    HAVING countIf(${ofRequest}) > 0
-      OR maxIf(added_at, request_id = '${FOUND_LATER}' OR ${again}) > maxIf(added_at, request_id = '${LOOKED_AT}')`;
+    HAVING maxIf(added_at, ${due}) > maxIf(added_at, request_id = '${LOOKED_AT}')`;
 };
 
 /** @param deps.session with the settings of erasures */
@@ -94,7 +88,6 @@ export const createErasureCollection = ({ session }: { readonly session: Session
     },
     begin: async (runId) => {
       const parameters = { run: runId };
-      // From the suppressions, because the rows that led to these ids may already be deleted.
       for (const kind of ["conversation", "message"] as const)
         await session.command("erasure.look_at", lookedAt(kind), { parameters });
       await session.command(

@@ -7,7 +7,7 @@ import { countOf, KEY_COLUMNS, KIND, RUN } from "./erasure-keys.ts";
 export type HiddenRecords = {
   /** Hides the persons of a run, and the conversations and messages that it has collected. */
   hide(runId: string): Promise<void>;
-  /** Adds to a run what is hidden for its requests. */
+  /** Adds to a run what is hidden for its requests: the rows that led to it may already be deleted. */
   takeHidden(runId: string): Promise<void>;
   /** Removes what is hidden for requests that have ended or wait for an operator. */
   unhide(signal: AbortSignal): Promise<void>;
