@@ -155,10 +155,11 @@ const run = (
   deps: ErasureDeps = erasureDeps(),
   id = "sweep",
   again?: ErasureData["again"],
+  of: Pick<ErasureData, "clientId" | "requestId"> = { clientId: null, requestId: null },
 ): Promise<ErasureResult> => {
   const context: JobContext<ErasureData> = {
     id,
-    data: { clientId: null, requestId: null, ...(again !== undefined && { again }) },
+    data: { ...of, ...(again !== undefined && { again }) },
     attempt: 1,
     signal: new AbortController().signal,
     log,
@@ -552,6 +553,14 @@ it("hides a person while another run deletes, and tells readers of changes when 
   });
   const waiting = { ...deps, approval, exclusive };
   expect(await run(waiting)).toMatchObject({ hidden: 1, held: 1, requests: 0, rounds: 0 });
+  // The job of the request is tried again until it is carried out. What erases again does not wait either.
+  const isLeft = { code: "erasure_running", retryable: true };
+  const own = { clientId: client, requestId: id };
+  await expect(run(waiting, "own", undefined, own)).rejects.toMatchObject(isLeft);
+  for (const dryRun of [true, false]) {
+    const again = { since: new Date(0).toISOString(), dryRun };
+    await expect(run(waiting, "again", again)).rejects.toMatchObject(isLeft);
+  }
   const hidden = await readableOf(client);
   expect(hidden.ids.toSorted()).toEqual(kept);
   expect(hidden.live).toHaveLength(kept.length);
@@ -562,7 +571,10 @@ it("hides a person while another run deletes, and tells readers of changes when 
 
   over.abort();
   await deletes;
-  expect(await run({ ...waiting, approval: deps.approval })).toMatchObject({ hidden: 0, requests: 1 });
+  expect(await run({ ...waiting, approval: deps.approval }, "own", undefined, own)).toMatchObject({
+    hidden: 0,
+    requests: 1,
+  });
   const erased = await readableOf(client);
   expect(erased.ids.toSorted()).toEqual(kept);
   expect(erased.live).toEqual(hidden.live);

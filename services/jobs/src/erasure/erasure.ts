@@ -21,7 +21,14 @@ import type { WritersConfirmed } from "./writers-confirmed.ts";
 const MAX_ROUNDS = 10;
 // Locks over all processes. They only spare work, so what was begun goes on without them when they are lost.
 const HIDING = "erasure hides";
-const DELETION = "erasure deletes";
+const LONG = "erasure deletes";
+
+/** Waiting for the other run would take the place of a job that hides. */
+const leftToLater = (): never => {
+  throw new ServiceError("erasure_running", "another erasure deletes or counts: tried again later", {
+    retryable: true,
+  });
+};
 
 export type ErasureDeps = {
   readonly requests: Omit<RequestCompletion, "close">;
@@ -40,6 +47,8 @@ export type ErasureDeps = {
  * as one batch: suppressions are stored, every writer confirms them, all rows under the collected keys are
  * deleted until none is left, readers of changes are told, and the requests are stripped of their subjects.
  * Each step may be repeated, and a second run at the same time does no harm.
+ *
+ * @throws ServiceError `erasure_running` (retryable) while another run deletes and the job is not done without it
  */
 export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, ErasureResult> => {
   const { requests, store, writers, exclusive } = deps;
@@ -164,13 +173,14 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
       const { signal, data } = context;
       await checkSecret();
       const runPrefix = `${context.id}/`;
-      if (data.again?.dryRun === true) return count(runPrefix, context);
+      if (data.again?.dryRun === true) {
+        const counted = await exclusive.unlessTaken(LONG, signal, () => count(runPrefix, context));
+        return counted ?? leftToLater();
+      }
       const hidden = await exclusive.run(HIDING, signal, () => hide(runPrefix, context));
-      const work = () => remove(runPrefix, context);
-      const removed =
-        data.again === undefined
-          ? await exclusive.unlessTaken(DELETION, signal, work)
-          : await exclusive.run(DELETION, signal, work);
+      const removed = await exclusive.unlessTaken(LONG, signal, () => remove(runPrefix, context));
+      // The other run may fail, so each request keeps a job until it is carried out.
+      if (removed === undefined && (data.again !== undefined || (await requests.isRunning(data)))) return leftToLater();
       return { requests: 0, deleted: {}, rounds: 0, ...hidden, ...removed };
     },
   };

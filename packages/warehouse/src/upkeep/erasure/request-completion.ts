@@ -30,6 +30,8 @@ export type RequestCompletion = {
    * that are `running`.
    */
   due(which: "new" | "running", take: (requests: readonly DueRequest[]) => Promise<void>): Promise<void>;
+  /** Whether a request is hidden, or about to be, and not carried out. */
+  isRunning(request: { readonly clientId: string | null; readonly requestId: string | null }): Promise<boolean>;
   /** Ids of the requests of a client in a run that nobody has looked at for their reach. */
   unscreened(runId: string, clientId: string): Promise<readonly string[]>;
   /** Lets a request of a client wait for an operator. */
@@ -158,6 +160,15 @@ export function createRequestCompletion(deps: {
           })),
         );
       }
+    },
+    async isRunning({ clientId, requestId }) {
+      const rows = await session.rows(
+        "requests.is_running",
+        `SELECT 1 FROM data_subject_requests FINAL
+          WHERE client_id = {client:String} AND request_id = {id:String} AND ${oneOf(["running"])}`,
+        { parameters: { client: clientId ?? "", id: requestId ?? "" } },
+      );
+      return rows.length > 0;
     },
     async unscreened(runId, clientId) {
       const rows = await session.rows<{ request_id: string }>(
