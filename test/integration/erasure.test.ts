@@ -552,7 +552,18 @@ it("hides a person while another run deletes, and tells readers of changes when 
     return isFree === undefined;
   });
   const waiting = { ...deps, approval, exclusive };
-  expect(await run(waiting)).toMatchObject({ hidden: 1, held: 1, requests: 0, rounds: 0 });
+  const killed = new ServiceError("killed", "killed", { retryable: true });
+  const dying = { ...waiting, store: { ...store, hide: () => Promise.reject(killed) } };
+  await expect(run(dying)).rejects.toBe(killed);
+  expect((await readableOf(client)).ids).toEqual(all.ids);
+  expect(await intake.find(client, id)).toMatchObject({ status: "running", hiddenAt: null });
+  const generation = await leases.generation();
+  expect(await run({ ...waiting, approval: deps.approval })).toMatchObject({
+    hidden: 1,
+    requests: 0,
+    rounds: 0,
+  });
+  expect(await leases.generation()).toBe(generation + 1);
   // The job of the request is tried again until it is carried out. What erases again does not wait either.
   const isLeft = { code: "erasure_running", retryable: true };
   const own = { clientId: client, requestId: id };

@@ -42,7 +42,7 @@ export const REQUEST_COLUMNS = `request_id, request_type, email, identifiers, na
 // A version is rank << 48 | ceiling - ms. States that came later than their neighbours share the rank of one,
 // with a ceiling below all of its versions.
 const LAST_MS = 2n ** 48n - 1n;
-const PLACES: Readonly<Record<RequestStatus, { readonly rank: bigint; readonly ceiling: bigint }>> = {
+const PLACES: Readonly<Record<RequestStatus | "hidden", { readonly rank: bigint; readonly ceiling: bigint }>> = {
   received: { rank: 0n, ceiling: LAST_MS },
   queued: { rank: 1n, ceiling: LAST_MS },
   awaiting_approval: { rank: 2n, ceiling: 2n ** 45n },
@@ -50,6 +50,8 @@ const PLACES: Readonly<Record<RequestStatus, { readonly rank: bigint; readonly c
   refused: { rank: 2n, ceiling: 2n ** 47n },
   // Behind `refused`: what a run has begun cannot be refused any more.
   running: { rank: 2n, ceiling: LAST_MS },
+  // Still `running`, with the instant since which it is hidden.
+  hidden: { rank: 3n, ceiling: 2n ** 45n },
   failed: { rank: 3n, ceiling: LAST_MS },
   completed: { rank: 4n, ceiling: LAST_MS },
 };
@@ -58,7 +60,7 @@ const PLACES: Readonly<Record<RequestStatus, { readonly rank: bigint; readonly c
  * Orders rows by status; for equal statuses the earlier row wins, so that a repetition does not change
  * instants.
  */
-export const versionOf = (status: RequestStatus, ms: number): string => {
+export const versionOf = (status: RequestStatus | "hidden", ms: number): string => {
   const { rank, ceiling } = PLACES[status];
   return String((rank << 48n) | (ceiling - BigInt(ms)));
 };

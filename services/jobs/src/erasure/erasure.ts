@@ -53,7 +53,7 @@ export type ErasureDeps = {
 export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, ErasureResult> => {
   const { requests, store, writers, exclusive } = deps;
   const subjects = createRunSubjects(deps);
-  const hide = createHiding({ requests, store, subjects, approval: deps.approval });
+  const hide = createHiding({ requests, store, subjects, approval: deps.approval, writers });
 
   const checkSecret = async (): Promise<void> => {
     if ((await deps.suppressions.claimSecret(deps.hash.ofSecret)) === deps.hash.ofSecret) return;
@@ -82,6 +82,11 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
     return { runId, begun, looked, isEmpty };
   };
 
+  /** A run that ends removes the keys of dead ones; without keys, leftover rows would not be found. */
+  const checkKeys = async (runId: string, begunWith: number): Promise<void> => {
+    if ((await store.begunWith(runId)) < begunWith) throw disturbed("another erasure has ended this one");
+  };
+
   /** Waits until no row of what is suppressed can be written any more. */
   const quiesce = async (signal: AbortSignal): Promise<void> => {
     const generation = await writers.announce(signal);
@@ -91,9 +96,10 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
   };
 
   const count = async (runPrefix: string, context: JobContext<ErasureData>): Promise<ErasureResult> => {
-    const { runId, looked } = await beginRun(runPrefix, context);
+    const { runId, begun, looked } = await beginRun(runPrefix, context);
     const found = await store.collect(runId);
     const deleted = await store.remaining(runId);
+    await checkKeys(runId, begun.named + looked.clients);
     await store.end(runPrefix, context.signal, false);
     const again = { dryRun: true, ids: looked.ids, persons: looked.persons };
     return { hidden: 0, requests: 0, held: 0, found, deleted: { ...deleted }, rounds: 0, again };
@@ -122,6 +128,7 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
         await say("looking for records");
         found = await store.collect(runId);
         await store.hide(runId);
+        await requests.noteHidden(runId);
       }
     };
     const erase = async (): Promise<void> => {
@@ -147,9 +154,7 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
       await erase();
     }
     signal.throwIfAborted();
-    // A run that ends removes the keys of dead ones; without keys, leftover rows would not be found.
-    if ((await store.begunWith(runId)) < begun.named + looked.clients)
-      throw disturbed("another erasure has ended this one");
+    await checkKeys(runId, begun.named + looked.clients);
     if (begun.foundEndUsers + begun.ids > 0) await store.settleFound(runId, signal);
     await store.tell(signal);
     await store.eraseKeys(runId, signal);
@@ -177,10 +182,13 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
         const counted = await exclusive.unlessTaken(LONG, signal, () => count(runPrefix, context));
         return counted ?? leftToLater();
       }
-      const hidden = await exclusive.run(HIDING, signal, () => hide(runPrefix, context));
+      const { failed, ...hidden } = await exclusive.run(HIDING, signal, () => hide(runPrefix, context));
       const removed = await exclusive.unlessTaken(LONG, signal, () => remove(runPrefix, context));
       // The other run may fail, so each request keeps a job until it is carried out.
       if (removed === undefined && (data.again !== undefined || (await requests.isRunning(data)))) return leftToLater();
+      // The others' are hidden and removed all the same.
+      for (const [clientId, error] of failed)
+        if (data.clientId === null || data.clientId === clientId) throw error;
       return { requests: 0, deleted: {}, rounds: 0, ...hidden, ...removed };
     },
   };

@@ -8,6 +8,8 @@ const WARN_EVERY_MS = 30_000;
 
 /** Makes the processes that write follow new suppressions. */
 export type WritersConfirmed = {
+  /** Lets writers read new suppressions when they renew their leases, and does not wait for them. */
+  tell(): Promise<void>;
   /** Announces a new generation of suppressions and waits as `confirmed` does. Resolves to the generation. */
   announce(signal: AbortSignal): Promise<number>;
   /**
@@ -69,6 +71,7 @@ export const createWritersConfirmed = (deps: {
   };
 
   return {
+    tell: async () => void (await leases.announce()),
     announce: async (signal) => confirmed(await leases.announce(), signal),
     confirmed,
   };

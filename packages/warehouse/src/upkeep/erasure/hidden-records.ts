@@ -9,7 +9,7 @@ export type HiddenRecords = {
   hide(runId: string): Promise<void>;
   /** Adds to a run what is hidden for its requests: the rows that led to it may already be deleted. */
   takeHidden(runId: string): Promise<void>;
-  /** Removes what is hidden for requests that have ended or wait for an operator. */
+  /** Removes what is hidden for requests that have ended. */
   unhide(signal: AbortSignal): Promise<void>;
 };
 
@@ -50,7 +50,7 @@ export const createHiddenRecords = (deps: {
       ),
     unhide: async (signal) => {
       const condition = `(client_id, request_id) NOT IN (SELECT client_id, request_id
-        FROM data_subject_requests FINAL WHERE ${UNFINISHED} AND status != 'awaiting_approval')`;
+        FROM data_subject_requests FINAL WHERE ${UNFINISHED})`;
       const sql = `SELECT toString(count()) AS rows FROM hidden_records WHERE ${condition.replace("NOT IN (", "GLOBAL NOT IN (")}`;
       if (countOf(await session.rows("erasure.count_hidden", sql)) > 0)
         await deletion.erase({ table: "hidden_records", condition }, signal);

@@ -25,19 +25,29 @@ export type OpenRequests = {
 export type RequestCompletion = {
   /** Counts in ClickHouse. `overdueBefore`: ms since the epoch */
   open(overdueBefore: number): Promise<OpenRequests>;
+  /** Clients with requests that are to be hidden, those who have waited longest first. */
+  waitingClients(): Promise<readonly string[]>;
   /**
-   * Passes all requests that may be carried out to `take`, some at a time and in no order: `new` ones, or those
-   * that are `running`.
+   * Passes all requests that may be carried out to `take`, some at a time and in no order: those of a client that
+   * are to be hidden, or all that are `running`.
    */
-  due(which: "new" | "running", take: (requests: readonly DueRequest[]) => Promise<void>): Promise<void>;
+  due(
+    which: { readonly clientId: string } | "running",
+    take: (requests: readonly DueRequest[]) => Promise<void>,
+  ): Promise<void>;
   /** Whether a request is hidden, or about to be, and not carried out. */
   isRunning(request: { readonly clientId: string | null; readonly requestId: string | null }): Promise<boolean>;
   /** Ids of the requests of a client in a run that nobody has looked at for their reach. */
   unscreened(runId: string, clientId: string): Promise<readonly string[]>;
   /** Lets a request of a client wait for an operator. */
   hold(clientId: string, requestId: string): Promise<void>;
-  /** Sets the status `running`: they are hidden. Returns how many requests of the run have it then. */
+  /**
+   * Sets the status `running`, which no operator can refuse any more. Returns how many requests of the run have it
+   * then.
+   */
   begin(runId: string): Promise<number>;
+  /** Notes that the running requests of the run are hidden. Returns how many of them are. */
+  noteHidden(runId: string): Promise<number>;
   /** Sets the status `completed` of those `running` in new rows without the subject, with the receipt. */
   complete(runId: string): Promise<void>;
   /**
@@ -51,6 +61,8 @@ const OF_RUN = `(client_id, request_id) GLOBAL IN
   (SELECT client_id, target FROM job_keys WHERE ${RUN} AND kind = '${KIND.begun}')`;
 const UNSCREENED: readonly RequestStatus[] = ["received", "queued"];
 const BEFORE_RUNNING: readonly RequestStatus[] = [...UNSCREENED, "approved"];
+/** Of a request that is not hidden. */
+const NOT_HIDDEN = "hidden_at = toDateTime64(0, 3, 'UTC')";
 /**
  * Requests hold up to 64 KB, and more in rows of former versions: ClickHouse would else make blocks of
  * 65,000.
@@ -71,6 +83,9 @@ const RECEIPTS = `WITH (SELECT mapFromArrays(groupArray(request), groupArray(rec
 const oneOf = (statuses: readonly RequestStatus[]): string =>
   `status IN (${statuses.map((status) => `'${status}'`).join()})`;
 
+/** Also one that is `running` and whose job died before all of it was hidden. */
+const TO_BE_HIDDEN = `(${oneOf(BEFORE_RUNNING)} OR ${oneOf(["running"])} AND ${NOT_HIDDEN})`;
+
 /**
  * @param deps.session of the user for jobs
  * @param deps.now milliseconds since the epoch
@@ -83,12 +98,14 @@ export function createRequestCompletion(deps: {
   const deletion = createDeletion(deps);
   const session = deps.session.with({ timeoutMs: 300_000 });
 
-  /** Writes new rows of the requests that meet `condition`; `ends`: with a receipt instead of the subject. */
+  /** Writes new rows of the requests that meet `condition`; `completed`: with a receipt instead of the subject. */
   const advance = (
-    status: RequestStatus,
+    to: RequestStatus | "hidden",
     condition: string,
-    { ends = false, parameters }: { ends?: boolean; parameters: Readonly<Record<string, unknown>> },
+    parameters: Readonly<Record<string, unknown>>,
   ): Promise<void> => {
+    const ends = to === "completed";
+    const status: RequestStatus = to === "hidden" ? "running" : to;
     const at = now();
     return session.command(
       "requests.advance",
@@ -96,11 +113,11 @@ export function createRequestCompletion(deps: {
         (client_id, request_id, version, request_type, email, identifiers, named, status, received_at, updated_at, hidden_at, receipt)
         ${ends ? RECEIPTS : ""} SELECT client_id, request_id, {version:UInt64}, request_type, ${ends ? "'', '[]'" : "email, identifiers"},
           named, '${status}', received_at, fromUnixTimestamp64Milli({at:Int64}, 'UTC'),
-          ${status === "running" ? "fromUnixTimestamp64Milli({at:Int64}, 'UTC')" : "hidden_at"},
+          ${to === "hidden" ? "fromUnixTimestamp64Milli({at:Int64}, 'UTC')" : "hidden_at"},
           ${ends ? "if(receipts[request_id] = '', '{}', receipts[request_id])" : "receipt"}
         FROM data_subject_requests FINAL WHERE ${condition}`,
       {
-        parameters: { ...parameters, version: versionOf(status, at), at },
+        parameters: { ...parameters, version: versionOf(to, at), at },
         settings: {
           ...SMALL_BLOCKS,
           min_insert_block_size_bytes: "16000000",
@@ -109,6 +126,12 @@ export function createRequestCompletion(deps: {
         },
       },
     );
+  };
+
+  const countRunning = async (runId: string): Promise<number> => {
+    const sql = `SELECT toString(count()) AS rows FROM data_subject_requests FINAL
+      WHERE ${oneOf(["running"])} AND ${OF_RUN}`;
+    return countOf(await session.rows("requests.count_running", sql, { parameters: { run: runId } }));
   };
 
   /**
@@ -143,12 +166,21 @@ export function createRequestCompletion(deps: {
         oldestReceivedAt: count === 0 ? null : Number(row?.oldest),
       };
     },
+    async waitingClients() {
+      const rows = await session.rows<{ client_id: string }>(
+        "requests.waiting_clients",
+        `SELECT client_id FROM data_subject_requests FINAL WHERE ${TO_BE_HIDDEN}
+          GROUP BY client_id ORDER BY min(received_at)`,
+      );
+      return rows.map((row) => row.client_id);
+    },
     async due(which, take) {
+      const ofClient = which === "running" ? null : which.clientId;
       const chunks = session.chunks<[string, string, email: string, identifiers: string, ms: string]>(
         "requests.due",
         `SELECT client_id, request_id, email, identifiers, toString(toUnixTimestamp64Milli(received_at))
-          FROM data_subject_requests FINAL WHERE ${oneOf(which === "new" ? BEFORE_RUNNING : ["running"])}`,
-        { settings: SMALL_BLOCKS },
+          FROM data_subject_requests FINAL WHERE ${ofClient === null ? oneOf(["running"]) : `client_id = {client:String} AND ${TO_BE_HIDDEN}`}`,
+        { parameters: { client: ofClient ?? "" }, settings: SMALL_BLOCKS },
       );
       for await (const rows of chunks) {
         await take(
@@ -183,21 +215,20 @@ export function createRequestCompletion(deps: {
       advance(
         "awaiting_approval",
         `client_id = {client:String} AND request_id = {id:String} AND ${oneOf(UNSCREENED)}`,
-        { parameters: { client: clientId, id: requestId } },
+        { client: clientId, id: requestId },
       ),
     async begin(runId) {
       await note("begun", oneOf(BEFORE_RUNNING), runId);
       const parameters = { run: runId };
-      await advance("running", `${oneOf(BEFORE_RUNNING)} AND ${OF_RUN}`, { parameters });
-      const sql = `SELECT toString(count()) AS rows FROM data_subject_requests FINAL
-        WHERE ${oneOf(["running"])} AND ${OF_RUN}`;
-      return countOf(await session.rows("requests.count_running", sql, { parameters }));
+      await advance("running", `${oneOf(BEFORE_RUNNING)} AND ${OF_RUN}`, parameters);
+      return countRunning(runId);
+    },
+    async noteHidden(runId) {
+      await advance("hidden", `${oneOf(["running"])} AND ${NOT_HIDDEN} AND ${OF_RUN}`, { run: runId });
+      return countRunning(runId);
     },
     async complete(runId) {
-      await advance("completed", `${oneOf(["running"])} AND ${OF_RUN}`, {
-        ends: true,
-        parameters: { run: runId },
-      });
+      await advance("completed", `${oneOf(["running"])} AND ${OF_RUN}`, { run: runId });
       await note("done", oneOf(["completed"]), runId);
     },
     async scrub(signal) {
