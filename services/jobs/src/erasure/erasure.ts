@@ -152,6 +152,7 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
     if (!isEmpty) {
       await collect();
       await erase();
+      await store.goneEverywhere(signal);
     }
     signal.throwIfAborted();
     await checkKeys(runId, begun.named + looked.clients);

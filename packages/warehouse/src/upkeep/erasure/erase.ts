@@ -28,6 +28,8 @@ export type ErasureDeletion = {
   eraseKeys(runId: string, signal: AbortSignal): Promise<void>;
   /** Deletes all rows of the collected keys from all active parts. */
   erase(runId: string, tables: readonly string[], signal: AbortSignal): Promise<void>;
+  /** Waits until the rows that one replica has deleted are gone from all. */
+  goneEverywhere(signal: AbortSignal): Promise<void>;
   /**
    * Tells readers of changes about all records with collected keys, also of runs that died, if they came as
    * far as to suppress or delete. Their rows must be gone.
@@ -105,6 +107,11 @@ export const createErasureDeletion = (deps: {
         await dropHidden(table, runId);
       }
     },
+    goneEverywhere: (signal) =>
+      long.onAllReplicas(
+        TABLES.map(({ table }) => table),
+        signal,
+      ),
     tell: (signal) => {
       const kinds = LANDED.map((kind) => `'${recordKind(kind)}'`).join();
       const source = `SELECT client_id, splitByChar(' ', k.kind)[2] AS kind, id, date_created

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ServiceError } from "@conversation-export/runtime";
 import type { Session } from "../../session/session.ts";
 import type { RowSelection } from "../deletion.ts";
+import { all } from "./erasure-keys.ts";
 
 const ASK_EVERY_MS = 500;
 /** Part of the text of all mutations by keys of erasures. */
@@ -16,8 +17,10 @@ export type LongDeletion = {
    * @throws ServiceError `deletion_failing` (retryable) when ClickHouse cannot go on with one; it keeps trying
    */
   settled(table: string, signal: AbortSignal): Promise<void>;
-  /** Rewrites the parts that hold the rows. Resolves when no active part has them. */
+  /** Rewrites the parts that hold the rows. Resolves when no active part of one replica has them. */
   erase(rows: RowSelection, signal: AbortSignal): Promise<void>;
+  /** Waits until all replicas have done the deletions of tables that one of them has done. */
+  onAllReplicas(tables: readonly string[], signal: AbortSignal): Promise<void>;
 };
 
 /** @param deps.session with the settings of erasures */
@@ -30,7 +33,7 @@ export const createLongDeletion = ({ session }: { readonly session: Session }): 
       const running = await session.rows<{ failing: number | boolean }>(
         "erasure.mutations",
         `SELECT latest_fail_reason != '' AS failing FROM ${names.system("mutations")}
-          WHERE table = {table:String} AND NOT is_done AND position(command, {mark:String}) > 0`,
+          WHERE database = currentDatabase() AND table = {table:String} AND NOT is_done AND position(command, {mark:String}) > 0`,
         { parameters: { table: names.local(table), mark: OF_ERASURES }, signal },
       );
       if (running.length === 0) return;
@@ -60,6 +63,25 @@ export const createLongDeletion = ({ session }: { readonly session: Session }): 
         },
       );
       await settled(table, signal);
+    },
+    onAllReplicas: async (tables, signal) => {
+      const replicated = await session.rows<{ name: string }>(
+        "erasure.replicated",
+        `SELECT name FROM system.tables WHERE database = currentDatabase() AND name IN {tables:Array(String)}
+          AND match(engine, '^(Replicated|Shared)')`,
+        { parameters: { tables: tables.map((table) => names.local(table)) }, signal },
+      );
+      const isReplicated = new Set(replicated.map(({ name }) => name));
+      await all(
+        tables.filter((table) => isReplicated.has(names.local(table))),
+        (table) =>
+          // Mutations are done in order, so this one ends on each replica behind those that delete.
+          session.commandEverywhere(
+            "erasure.on_all_replicas",
+            `ALTER TABLE ${names.target(table)} DELETE WHERE false`,
+            { settings: { mutations_sync: "2" }, signal },
+          ),
+      );
     },
   };
 };
