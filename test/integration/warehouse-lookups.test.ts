@@ -402,6 +402,10 @@ test("the user for look-ups reads what a request needs before its page, and noth
     await expect(asLookup(`TRUNCATE TABLE ${table}`)).rejects.toThrow(/ACCESS_DENIED|READONLY/);
   }
   await expect(asLookup("SELECT count() FROM conversations")).rejects.toThrow("ACCESS_DENIED");
+  // It may not read what is hidden either, so pages by it would fail, and their process is not ready.
+  const session = warehouse.session("lookup");
+  const reader = createReader({ session, lookups: session });
+  expect(await errorOf(reader.ping())).toMatchObject({ causeName: "ACCESS_DENIED" });
   await expect(asLookup("SELECT 1 SETTINGS max_execution_time = 0")).rejects.toThrow(
     "SETTING_CONSTRAINT_VIOLATION",
   );

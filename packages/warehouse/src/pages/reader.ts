@@ -5,6 +5,7 @@ import { endUsers } from "./end-user-sql.ts";
 import { findKey, validKeys } from "./key-lookup.ts";
 import { LINE_LISTS, type LineList, stepEnd } from "./line-sql.ts";
 import type { Reader, WindowLines } from "./page.ts";
+import { COUNT_HIDDEN } from "./hidden-sql.ts";
 import { type Candidates, type Facts, factsOfAnswer } from "./identity-sql.ts";
 import {
   factsStatement,
@@ -138,8 +139,12 @@ export function createReader(deps: {
     findKey: (hash) => findKey(lookups, hash),
     validKeys: (most) => validKeys(lookups, most),
     ping: async () => {
-      // A key that nobody has: the tables of keys and clients must be readable too.
-      await Promise.all([session.with({ timeoutMs: lookupTimeoutMs }).ping(), findKey(lookups, "")]);
+      // A key and a client that nobody has: the tables of keys and clients, and of what is hidden, must be readable
+      // too.
+      const hidden = session
+        .with({ timeoutMs: lookupTimeoutMs })
+        .rows("pages.may_read_hidden", COUNT_HIDDEN, { parameters: { client: "" } });
+      await Promise.all([hidden, findKey(lookups, "")]);
     },
   };
 }
