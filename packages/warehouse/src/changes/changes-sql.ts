@@ -67,22 +67,22 @@ function liveRows(
   columns: string,
   { severalDates: several, hiding }: Pick<ChangeShape, "severalDates" | "hiding">,
 ): string {
-  const shown = isShown(kind, hiding);
   const { name: table, id, keyDate: date } = ownTableOf(kind);
   const ids = `client_id = {client:String} AND ${id} IN ${ofEntries(kind, "id")}`;
-  if (date === null) return `SELECT ${columns} FROM ${table} FINAL WHERE ${ids} AND ${shown}`;
+  const shown = (where: string): string => isShown(kind, hiding, { table, where });
+  if (date === null) return `SELECT ${columns} FROM ${table} FINAL WHERE ${ids} AND ${shown(ids)}`;
   const dates = `${date} IN ${ofEntries(kind, "date_created")}`;
   if (several) {
     const known = `${dates} OR ${date} IN ${severalDates(changeCandidates(kind as DatedKind))}`;
     return `SELECT ${columns} FROM ${table} FINAL
       WHERE client_id = {client:String} AND (${date}, ${id}) IN (
-        SELECT argMax(${date}, (version, uploaded_at)), ${id} FROM ${table} WHERE ${ids} AND (${known}) GROUP BY ${id}) AND ${shown}
+        SELECT argMax(${date}, (version, uploaded_at)), ${id} FROM ${table} WHERE ${ids} AND (${known}) GROUP BY ${id}) AND ${shown(`${ids} AND (${known})`)}
       ${onceOnly({ id })}`;
   }
   // The date alone goes first: it spares reading the ids of neighbours.
-  return `SELECT ${columns} FROM ${table} FINAL
-    PREWHERE ${dates} AND cityHash64(${date}, ${id}) IN ${ofEntries(kind, "cityHash64(date_created, id)")}
-    WHERE client_id = {client:String} AND ${shown} ${onceOnly({ id })}`;
+  const keys = `${dates} AND cityHash64(${date}, ${id}) IN ${ofEntries(kind, "cityHash64(date_created, id)")}`;
+  return `SELECT ${columns} FROM ${table} FINAL PREWHERE ${keys}
+    WHERE client_id = {client:String} AND ${shown(`client_id = {client:String} AND ${keys}`)} ${onceOnly({ id })}`;
 }
 
 /** SELECT of the live records with entries: `id`, `u` (instant of upload), `record`. */

@@ -56,7 +56,7 @@ export function messagesOfConversation(shape: PageShape): string {
       (SELECT date_created AS d, message_id AS id, version AS v, uploaded_at AS u FROM messages FINAL
         PREWHERE date_created IN ${candidates("date_created")}
           AND cityHash64(date_created, message_id) IN ${candidates("cityHash64(date_created, message_id)")}
-        WHERE ${range} AND ${isNotStale(all, shape.severalDates)} AND ${isShown("message", shape.hiding)}
+        WHERE ${range} AND ${isNotStale(all, shape.severalDates)} AND ${isShown("message", shape.hiding, { table: "messages", where: range })}
         ORDER BY client_id, date_created, message_id ${onceOnly(all)} LIMIT {reach:UInt32})) AS found,
     ${pageOfFound(shape.wholeTies)}
     ${outputOfFound("record", shape.spread ? latest : found)}`;

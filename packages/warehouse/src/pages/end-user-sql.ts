@@ -16,7 +16,7 @@ export function endUsers({
   const ofId = selected ? "has(external_ids, {external_id:String})" : "true";
   const source =
     selected || hiding
-      ? `end_users FINAL WHERE ${range} AND ${ofId} AND ${isShown("end_user", hiding)}`
+      ? `end_users FINAL WHERE ${range} AND ${ofId} AND ${isShown("end_user", hiding, null)}`
       : `end_users WHERE ${range} GROUP BY client_id, end_user_id`;
   const head = `concat(toString(least(length(found), {size:UInt32})), ' ',
       toString(toUInt8(length(found) > {size:UInt32})), ' ', base64Encode(found[{size:UInt32} + 1]), '\\n')`;

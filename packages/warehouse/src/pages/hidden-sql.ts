@@ -6,7 +6,7 @@ import type { RecordKind } from "@conversation-export/domain";
 import { emailFormSql } from "../access/email-form-sql.ts";
 
 /** Kinds of `hidden_records` and the columns that they are compared with. */
-const NAMED_BY: Readonly<Record<RecordKind, readonly (readonly [kind: string, column: string])[]>> = {
+const NAMED_BY: Readonly<Record<RecordKind, readonly (readonly [kind: string, ...columns: string[]])[]>> = {
   conversation: [
     ["conversation", "conversation_id"],
     ["chatter_id", "chatter_id"],
@@ -15,9 +15,7 @@ const NAMED_BY: Readonly<Record<RecordKind, readonly (readonly [kind: string, co
   message: [
     ["message", "message_id"],
     ["conversation", "conversation_id"],
-    ["chatter_id", "chatter_id"],
-    ["chatter_id", "sender"],
-    ["chatter_id", "recipient"],
+    ["chatter_id", "chatter_id", "sender", "recipient"],
   ],
   end_user: [
     ["end_user_id", "end_user_id"],
@@ -30,21 +28,36 @@ const OF_CLIENT = "hidden_records WHERE client_id = {client:String}";
 /** SQL for how many rows hide something of the client. */
 export const COUNT_HIDDEN = `SELECT count() FROM ${OF_CLIENT}`;
 
-/** The instant before which rows with this value are hidden, in µs; 0: they are not. */
-const hiddenBefore = (kind: string, column: string): string => {
-  // One scalar, which is computed once although it is named twice. It is never empty: `transform` needs a value.
+/** The rows that a statement looks at: `FROM table WHERE where`, all versions. */
+export type LookedAt = { readonly table: string; readonly where: string };
+
+/** The instants before which rows with one of the values in these columns are hidden, in µs; 0: they are not. */
+const hiddenBefore = (kind: string, columns: readonly string[], rows: LookedAt | null): string[] => {
+  // Of the rows that are looked at only: a client may have a million hidden records. A row that arrives behind
+  // this question is read once at most before it is hidden.
+  const among =
+    rows === null
+      ? ""
+      : `AND value GLOBAL IN (SELECT arrayJoin([${columns.join(", ")}]) FROM ${rows.table} WHERE ${rows.where})`;
+  // One scalar, which is computed once although it is named often. It is never empty: `transform` needs a value.
   const hidden = `(SELECT (groupArray(value), groupArray(before)) FROM (
-      SELECT value, max(toUnixTimestamp64Micro(created_before)) AS before FROM ${OF_CLIENT} AND kind = '${kind}' GROUP BY value
+      SELECT value, max(toUnixTimestamp64Micro(created_before)) AS before FROM ${OF_CLIENT} AND kind = '${kind}' ${among} GROUP BY value
       UNION ALL SELECT '', toInt64(0)))`;
-  return `transform(${column}, tupleElement(${hidden}, 1), tupleElement(${hidden}, 2), toInt64(0))`;
+  return columns.map(
+    (column) => `transform(${column}, tupleElement(${hidden}, 1), tupleElement(${hidden}, 2), toInt64(0))`,
+  );
 };
 
-/** SQL condition for rows of a kind that are hidden. */
-export const isHidden = (kind: RecordKind): string =>
+/**
+ * SQL condition for rows of a kind that are hidden.
+ *
+ * @param rows those that it is asked about; null: any
+ */
+export const isHidden = (kind: RecordKind, rows: LookedAt | null): string =>
   `toUnixTimestamp64Micro(date_created) < greatest(${NAMED_BY[kind]
-    .map(([name, column]) => hiddenBefore(name, column))
+    .flatMap(([name, ...columns]) => hiddenBefore(name, columns, rows))
     .join(", ")})`;
 
 /** SQL condition for rows of a kind that readers see; `true` when nothing of the client is hidden. */
-export const isShown = (kind: RecordKind, hiding: boolean): string =>
-  hiding ? `NOT (${isHidden(kind)})` : "true";
+export const isShown = (kind: RecordKind, hiding: boolean, rows: LookedAt | null): string =>
+  hiding ? `NOT (${isHidden(kind, rows)})` : "true";

@@ -80,5 +80,5 @@ export const liveInOrder = (
   { severalDates: areSeveral, hiding }: { readonly severalDates: boolean; readonly hiding: boolean },
 ): string => `SELECT ${columns}
     FROM ${candidates.table} FINAL
-    WHERE ${candidates.range} AND ${isNotStale(candidates, areSeveral)} AND ${isShown(candidates.kind, hiding)}
+    WHERE ${candidates.range} AND ${isNotStale(candidates, areSeveral)} AND ${isShown(candidates.kind, hiding, { table: candidates.table, where: candidates.range })}
     ORDER BY client_id, date_created, ${candidates.id} ${onceOnly(candidates)}`;

@@ -34,16 +34,17 @@ function latestVersions(
   { severalDates: several, hiding }: Pick<PageShape, "severalDates" | "hiding">,
 ): string {
   const shown = (hidden: string): string => (hiding ? `HAVING NOT ${hidden}` : "");
-  const hidden = isHidden("conversation");
   const dates = `SELECT date_created FROM conversation_updates WHERE ${candidates.range}`;
+  const ofDates = `client_id = {client:String} AND ${several ? `(date_created IN (${dates}) OR date_created IN ${severalDates(candidates)})` : `date_created IN (${dates})`}`;
+  const hidden = isHidden("conversation", { table: "conversations", where: ofDates });
   if (!several) {
     return `SELECT sipHash128(date_created, conversation_id, max(version)) FROM conversations
-      WHERE client_id = {client:String} AND date_created IN (${dates})
+      WHERE ${ofDates}
       GROUP BY client_id, date_created, conversation_id ${shown(`max(${hidden})`)}`;
   }
   return `SELECT sipHash128(live.1, conversation_id, live.2) FROM (
       SELECT conversation_id, argMax((date_created, version), (version, uploaded_at)) AS live FROM conversations
-      WHERE client_id = {client:String} AND (date_created IN (${dates}) OR date_created IN ${severalDates(candidates)})
+      WHERE ${ofDates}
       GROUP BY conversation_id ${shown(`argMax(${hidden}, (version, uploaded_at))`)})`;
 }
 
