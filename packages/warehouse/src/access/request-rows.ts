@@ -42,7 +42,9 @@ export const REQUEST_COLUMNS = `request_id, request_type, email, identifiers, na
 // A version is rank << 48 | ceiling - ms. States that came later than their neighbours share the rank of one,
 // with a ceiling below all of its versions.
 const LAST_MS = 2n ** 48n - 1n;
-const PLACES: Readonly<Record<RequestStatus | "hidden", { readonly rank: bigint; readonly ceiling: bigint }>> = {
+const PLACES: Readonly<
+  Record<RequestStatus | "hidden", { readonly rank: bigint; readonly ceiling: bigint }>
+> = {
   received: { rank: 0n, ceiling: LAST_MS },
   queued: { rank: 1n, ceiling: LAST_MS },
   awaiting_approval: { rank: 2n, ceiling: 2n ** 45n },

@@ -186,7 +186,8 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
       const { failed, ...hidden } = await exclusive.run(HIDING, signal, () => hide(runPrefix, context));
       const removed = await exclusive.unlessTaken(LONG, signal, () => remove(runPrefix, context));
       // The other run may fail, so each request keeps a job until it is carried out.
-      if (removed === undefined && (data.again !== undefined || (await requests.isRunning(data)))) return leftToLater();
+      if (removed === undefined && (data.again !== undefined || (await requests.isRunning(data))))
+        return leftToLater();
       // The others' are hidden and removed all the same.
       for (const [clientId, error] of failed)
         if (data.clientId === null || data.clientId === clientId) throw error;

@@ -36,7 +36,10 @@ export type RequestCompletion = {
     take: (requests: readonly DueRequest[]) => Promise<void>,
   ): Promise<void>;
   /** Whether a request is hidden, or about to be, and not carried out. */
-  isRunning(request: { readonly clientId: string | null; readonly requestId: string | null }): Promise<boolean>;
+  isRunning(request: {
+    readonly clientId: string | null;
+    readonly requestId: string | null;
+  }): Promise<boolean>;
   /** Ids of the requests of a client in a run that nobody has looked at for their reach. */
   unscreened(runId: string, clientId: string): Promise<readonly string[]>;
   /** Lets a request of a client wait for an operator. */
