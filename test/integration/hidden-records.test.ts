@@ -182,3 +182,19 @@ it("shows a record under the date that it has been given after the request", asy
     "z-kept",
   ]);
 });
+
+it("reads pages of a client with more hidden records than ClickHouse puts into an array", async () => {
+  const client = "many";
+  await write([...others(client), ...ann(client, false, ""), ...people(client, "")]);
+  for (const kind of ["conversation", "message", "chatter_id"]) {
+    await warehouse.sql(`INSERT INTO hidden_records (client_id, kind, value, created_before, request_id)
+      SELECT '${client}', '${kind}', concat('x', toString(number)), now64(6), 'r' FROM numbers(1000001)`);
+  }
+  await hide(client);
+  const read = await readAll(client, 100);
+  expect(read["created"]).toEqual(["a-kept", "kept", "z-kept"]);
+  expect(read["updated"]).toEqual(read["created"]);
+  expect(read["messages"]).toEqual(["a-kept", "m-kept", "z-kept"]);
+  expect(read["changes of messages"]).toEqual(read["messages"]);
+  expect(read["lines of conversations"]).toEqual(read["created"]);
+});
