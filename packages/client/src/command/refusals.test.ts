@@ -90,14 +90,10 @@ describe("403", () => {
 describe("a page of a proxy with status 200", () => {
   it("never reaches standard output", async () => {
     service.put("a", 1);
-    for (const after of [0, 1, 2]) {
-      const probe = json(
-        { data: [], meta: { next_cursor: "0", end_of_stream: true } },
-        { "x-export-watermark": WATERMARK },
-      );
-      for (let at = 0; at < after; at += 1) service.next(probe);
+    const since = ["--since", "2026-10-01T00:00:00Z"];
+    for (const args of [[], since]) {
       service.next(html(200));
-      const { code, out } = await command(["pull", "--to", "-", "--list", "conversations"]);
+      const { code, out } = await command(["pull", "--to", "-", "--list", "conversations", ...args]);
       expect({ code, out }).toEqual({ code: 3, out: "" });
     }
   });
