@@ -246,5 +246,5 @@ it(
       verified: { missing: 1, different: 1, extra: 0, examples: [idOf(first), idOf(second)] },
     });
   },
-  bySize(150_000, 45 * 60_000),
+  bySize(300_000, 45 * 60_000),
 );

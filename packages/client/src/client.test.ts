@@ -193,9 +193,9 @@ describe("errors", () => {
   });
 
   it("tell that nothing came for too long", async () => {
-    const { client, server } = await setUp({ answers: [() => undefined], idleMs: 30, attempts: 2 });
+    const { client, server } = await setUp({ answers: [() => undefined], idleMs: 500, attempts: 2 });
     await expect(all(client.conversations(WINDOW))).rejects.toThrow(
-      "nothing came from the service for 30 ms",
+      "nothing came from the service for 500 ms",
     );
     expect(server.asked).toHaveLength(2);
   });
