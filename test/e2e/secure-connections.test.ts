@@ -419,7 +419,7 @@ describe("servers with TLS and credentials", () => {
     const { stdout } = await promisify(execFile)(
       process.execPath,
       [join(ROOT, "services/ops/src/main.ts"), "windows", "--recount", "--json"],
-      { env: { PATH: process.env["PATH"], ...clickhouseEnv("migrator"), ...redisEnv() } },
+      { env: { PATH: process.env["PATH"], OPERATOR: "test", ...clickhouseEnv("migrator"), ...redisEnv() } },
     );
     expect(JSON.parse(stdout)).toContainEqual(expect.objectContaining({ rows: 1 }));
     // Waits for the jobs of the start, which would wait for the lock of the interrupted attempt.
