@@ -1,37 +1,16 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { PassThrough } from "node:stream";
 import { DuckDBInstance } from "@duckdb/node-api";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { type Answer, error, json, lines } from "../http/test-server.fixture.ts";
-import { run } from "./program.ts";
-import { type Service, startService, WATERMARK } from "./service.fixture.ts";
+import { usePlace } from "./command.fixture.ts";
+import { WATERMARK } from "./service.fixture.ts";
 
-let service: Service;
-let root: string;
-beforeEach(async () => {
-  service = await startService();
-  root = mkdtempSync(join(tmpdir(), "client-"));
-});
-afterEach(async () => {
-  await service.server.close();
-  rmSync(root, { recursive: true, force: true });
-});
-
-const textOf = (stream: PassThrough): string => (stream.read() as Buffer | null)?.toString() ?? "";
-
-const command = async (...args: readonly string[]) => {
-  const stdout = new PassThrough();
-  const stderr = new PassThrough();
-  const env = { EXPORT_API_URL: service.url, EXPORT_API_KEY: "k" };
-  const code = await run(args, { env, stdout, stderr, signal: new AbortController().signal });
-  return { code, out: textOf(stdout), err: textOf(stderr) };
-};
-const folder = (): string => join(root, "copy");
-const file = (): string => join(root, "copy.duckdb");
+const place = usePlace();
+const { folder, command } = place;
+const file = (): string => join(place.root, "copy.duckdb");
 const pullInto = (to: string, ...args: string[]) =>
-  command("pull", "--to", to, "--list", "conversations", "--file-bytes", "1", ...args);
+  command(["pull", "--to", to, "--list", "conversations", "--file-bytes", "1", ...args]);
 const pull = (...args: string[]) => pullInto(folder(), ...args);
 
 /** The ids of the lines of all files, in order. */
@@ -55,7 +34,7 @@ const dated = (...ids: string[]) =>
   ids.map((_id, at) => ({ _id, date_created: `2026-10-04T00:00:0${at}.000000+00:00`, csat: 1 }));
 const expired = error(410, "resource_not_found");
 const unauthorized = error(401, "unauthorized");
-const answer = (...answers: Answer[]): void => answers.forEach(service.next);
+const answer = (...answers: Answer[]): void => answers.forEach(place.service.next);
 
 describe("a long catch-up", () => {
   it("goes on behind the portions that it has stored", async () => {
@@ -63,10 +42,10 @@ describe("a long catch-up", () => {
     answer(changes(["a", "b"], "1", false), changes(["c"], "2", false), unauthorized);
     expect(await pull(...since)).toMatchObject({ code: 3 });
     expect(storedIds()).toEqual(["a", "b", "c"]);
-    expect(await command("verify", "--to", folder())).toMatchObject({ code: 6 });
+    expect(await command(["verify", "--to", folder()])).toMatchObject({ code: 6 });
     answer(changes(["d"], "3", true));
     expect(await pull(...since)).toMatchObject({ code: 0, out: expect.stringContaining("1 records came") });
-    expect(service.server.asked.at(-1)).toContain("cursor=2&");
+    expect(place.service.server.asked.at(-1)).toContain("cursor=2&");
     expect(storedIds()).toEqual(["a", "b", "c", "d"]);
   });
 
@@ -82,7 +61,7 @@ describe("a long catch-up", () => {
   });
 
   it("leaves no file when nothing came", async () => {
-    service.put("a", 1);
+    place.service.put("a", 1);
     await pull();
     await pull();
     await pull();
@@ -91,7 +70,7 @@ describe("a long catch-up", () => {
 
   it("is not asked for more than eight times when connections break", async () => {
     await pull();
-    const asked = service.server.asked.length;
+    const asked = place.service.server.asked.length;
     const breaks: Answer = (response) => response.destroy();
     answer(...Array.from({ length: 100 }, () => breaks));
     // No waits between the attempts.
@@ -101,7 +80,7 @@ describe("a long catch-up", () => {
     } finally {
       random.mockRestore();
     }
-    expect(service.server.asked).toHaveLength(asked + 8);
+    expect(place.service.server.asked).toHaveLength(asked + 8);
   });
 });
 
@@ -110,22 +89,22 @@ describe("a first pass", () => {
     answer(probe, probe, lines(dated("a", "b"), "broken"), unauthorized);
     expect(await pull()).toMatchObject({ code: 3 });
     const before = readFileSync(join(folder(), "state.json"), "utf8");
-    const asked = service.server.asked.length;
+    const asked = place.service.server.asked.length;
     answer(error(400, "bad_request", {}, "cursor: is not of this client"));
     expect(await pull()).toMatchObject({ code: 3, err: expect.stringContaining("cursor") });
-    expect(service.server.asked).toHaveLength(asked + 1);
-    expect(service.server.asked.at(-1)).toContain("/changes/conversations?cursor=");
+    expect(place.service.server.asked).toHaveLength(asked + 1);
+    expect(place.service.server.asked.at(-1)).toContain("/changes/conversations?cursor=");
     expect(readFileSync(join(folder(), "state.json"), "utf8")).toBe(before);
   });
 });
 
 describe("a copy whose cursor has expired", () => {
   it("stays until the new one is complete, in a folder", async () => {
-    service.put("a", 1);
-    service.put("b", 1);
+    place.service.put("a", 1);
+    place.service.put("b", 1);
     await pull();
-    service.remove("a");
-    service.put("c", 1);
+    place.service.remove("a");
+    place.service.put("c", 1);
     answer(expired, probe, probe, lines(dated("b"), "broken"), unauthorized);
     expect(await pull()).toMatchObject({ code: 3 });
     const state = JSON.parse(readFileSync(join(folder(), "state.json"), "utf8")) as {
@@ -136,7 +115,7 @@ describe("a copy whose cursor has expired", () => {
     expect(texts.join("").match(/"_id":"\w"/g)).toEqual(['"_id":"a"', '"_id":"b"']);
     expect(await pull()).toMatchObject({ code: 0 });
     expect([...new Set(storedIds())].toSorted()).toEqual(["b", "c"]);
-    expect(await command("verify", "--to", folder())).toMatchObject({ code: 0 });
+    expect(await command(["verify", "--to", folder()])).toMatchObject({ code: 0 });
   });
 
   it("stays until the new one is complete, in DuckDB", async () => {
@@ -149,21 +128,21 @@ describe("a copy whose cursor has expired", () => {
       instance.closeSync();
       return found.flat();
     };
-    service.put("a", 1);
-    service.put("b", 1);
+    place.service.put("a", 1);
+    place.service.put("b", 1);
     await pullInto(to);
-    service.remove("a");
-    service.put("c", 1);
+    place.service.remove("a");
+    place.service.put("c", 1);
     answer(expired, probe, probe, lines(dated("b"), "broken"), unauthorized);
     expect(await pullInto(to)).toMatchObject({ code: 3 });
     expect(await idsOf("conversations")).toEqual(["a", "b"]);
     expect(await pullInto(to)).toMatchObject({ code: 0 });
     expect(await idsOf("conversations")).toEqual(["b", "c"]);
-    expect(await command("verify", "--to", to)).toMatchObject({ code: 0 });
+    expect(await command(["verify", "--to", to])).toMatchObject({ code: 0 });
   });
 
   it("is made afresh once a run, and it says so", async () => {
-    service.put("a", 1);
+    place.service.put("a", 1);
     await pull();
     answer(expired);
     expect(await pull()).toMatchObject({ code: 0, out: expect.stringContaining("made afresh") });
@@ -174,7 +153,7 @@ describe("a copy whose cursor has expired", () => {
   });
 
   it("is left alone when a proxy says 410", async () => {
-    service.put("a", 1);
+    place.service.put("a", 1);
     await pull();
     answer((response) => response.writeHead(410).end("gone"));
     expect(await pull()).toMatchObject({ code: 3 });
@@ -182,8 +161,8 @@ describe("a copy whose cursor has expired", () => {
   });
 
   it("is told where lines cannot be taken back", async () => {
-    const args = ["--state", join(root, "cursor.json")];
-    service.put("a", 1);
+    const args = ["--state", join(place.root, "cursor.json")];
+    place.service.put("a", 1);
     await pullInto("-", ...args);
     answer(expired);
     expect(await pullInto("-", ...args)).toMatchObject({

@@ -1,38 +1,17 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { gunzipSync, zstdDecompressSync } from "node:zlib";
 import { DuckDBInstance } from "@duckdb/node-api";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { error, json, lines } from "../http/test-server.fixture.ts";
+import { usePlace } from "./command.fixture.ts";
 import { run } from "./program.ts";
 import { lockForWriting } from "./targets/writer-lock.ts";
-import { FUTURE, type Service, startService, type Stored, WATERMARK } from "./service.fixture.ts";
+import { FUTURE, type Stored, WATERMARK } from "./service.fixture.ts";
 
-let service: Service;
-let root: string;
-beforeEach(async () => {
-  service = await startService();
-  root = mkdtempSync(join(tmpdir(), "client-"));
-});
-afterEach(async () => {
-  await service.server.close();
-  rmSync(root, { recursive: true, force: true });
-});
-
-const textOf = (stream: PassThrough): string => (stream.read() as Buffer | null)?.toString() ?? "";
-
-const command = async (args: readonly string[], env: Readonly<Record<string, string>> = {}) => {
-  const stdout = new PassThrough();
-  const stderr = new PassThrough();
-  const signal = new AbortController().signal;
-  const given = { EXPORT_API_URL: service.url, EXPORT_API_KEY: "k", ...env };
-  const code = await run(args, { env: given, stdout, stderr, signal });
-  return { code, out: textOf(stdout), err: textOf(stderr) };
-};
-
-const folder = (): string => join(root, "copy");
+const place = usePlace();
+const { folder, command } = place;
 const filesOf = (): string[] => readdirSync(join(folder(), "conversations")).toSorted();
 /** The ids and values of the lines of all files, in order. */
 const storedLines = (decode: (bytes: Buffer) => Buffer = (bytes) => bytes): [string, unknown][] =>
@@ -50,17 +29,17 @@ const pull = (...args: string[]) => command(["pull", "--to", folder(), ...args])
 
 describe("pull into a folder", () => {
   it("takes everything, then what changed, and removes what is deleted", async () => {
-    service.put("a", 1);
-    service.put("b", 1);
-    service.put("c", 1);
+    place.service.put("a", 1);
+    place.service.put("b", 1);
+    place.service.put("c", 1);
     expect(await pull()).toMatchObject({
       code: 7,
       out: `conversations: 3 records came, 0 of them deletions; complete up to ${WATERMARK}\nmessages: not pulled, the key may not read them; --list names what to pull\nend_users: not pulled, the key may not read them; --list names what to pull\n`,
     });
-    service.put("b", 2);
-    service.put("d", 1);
+    place.service.put("b", 2);
+    place.service.put("d", 1);
     await pull("--no-compact");
-    service.remove("a");
+    place.service.remove("a");
     await pull("--no-compact");
     const later: [string, unknown][] = [
       ["a", 1],
@@ -99,12 +78,12 @@ describe("pull into a folder", () => {
     ["gz", gunzipSync],
     ["zst", zstdDecompressSync],
   ])("compresses files with %s", async (coding, decode) => {
-    for (let at = 0; at < 40; at += 1) service.put(`r${at}`, "text ".repeat(40));
+    for (let at = 0; at < 40; at += 1) place.service.put(`r${at}`, "text ".repeat(40));
     await pull("--compress", coding, "--file-bytes", "3000");
     expect(storedLines(decode)).toHaveLength(40);
     expect(filesOf().every((file) => file.endsWith(`.ndjson.${coding}`))).toBe(true);
-    service.put("r7", "new");
-    service.remove("r8");
+    place.service.put("r7", "new");
+    place.service.remove("r8");
     await pull("--file-bytes", "3000");
     expect(storedLines(decode)).toHaveLength(40);
     await command(["compact", "--to", folder(), "--file-bytes", "3000"]);
@@ -113,7 +92,7 @@ describe("pull into a folder", () => {
   });
 
   it("goes on in the middle of the first pass, and removes what no state names", async () => {
-    for (let at = 0; at < 8; at += 1) service.put(`r${at}`, at);
+    for (let at = 0; at < 8; at += 1) place.service.put(`r${at}`, at);
     const records = Array.from({ length: 3 }, (_, at) => ({
       _id: `r${at}`,
       date_created: `2026-10-04T00:00:0${at}.000000+00:00`,
@@ -124,7 +103,7 @@ describe("pull into a folder", () => {
       { "x-export-watermark": WATERMARK },
     );
     for (const answer of [probe, probe, lines(records, "broken"), error(401, "unauthorized")])
-      service.next(answer);
+      place.service.next(answer);
     expect(await pull("--list", "conversations", "--file-bytes", "1")).toMatchObject({ code: 3 });
     expect(storedLines().map(([id]) => id)).toEqual(["r0", "r1", "r2"]);
     expect(await command(["verify", "--to", folder()])).toMatchObject({
@@ -140,10 +119,10 @@ describe("pull into a folder", () => {
   });
 
   it("keeps nothing of changes whose stream has no trailer", async () => {
-    service.put("a", 1);
+    place.service.put("a", 1);
     await pull("--list", "conversations");
-    service.put("a", 2);
-    service.next(lines([{ _id: "a", csat: 2 }], "broken"));
+    place.service.put("a", 2);
+    place.service.next(lines([{ _id: "a", csat: 2 }], "broken"));
     expect(await pull("--list", "conversations", "--no-compact")).toMatchObject({ code: 0 });
     expect(storedLines()).toEqual([
       ["a", 1],
@@ -152,20 +131,20 @@ describe("pull into a folder", () => {
   });
 
   it("begins again when its cursor has expired", async () => {
-    service.put("a", 1);
+    place.service.put("a", 1);
     await pull("--list", "conversations");
-    service.put("b", 1);
-    service.remove("a");
-    service.next(error(410, "resource_not_found"));
+    place.service.put("b", 1);
+    place.service.remove("a");
+    place.service.next(error(410, "resource_not_found"));
     expect(await pull("--list", "conversations")).toMatchObject({ code: 0 });
     expect(storedLines()).toEqual([["b", 1]]);
   });
 
   it("keeps the fields that were selected, and what changed since", async () => {
-    service.put("a", 1);
+    place.service.put("a", 1);
     const since = ["--since", "2026-10-04T12:00:00Z", "--list", "conversations"];
     await pull(...since, "--select", "conversations=csat");
-    service.put("b", 2);
+    place.service.put("b", 2);
     await pull("--list", "conversations");
     expect(readFileSync(join(folder(), "conversations/00000001.ndjson"), "utf8")).toBe(
       '{"_id":"b","csat":2}\n',
@@ -190,9 +169,9 @@ describe("pull into a folder", () => {
   });
 
   it("is refused when a file is missing or the state is another's", async () => {
-    service.put("a", 1);
+    place.service.put("a", 1);
     await pull("--list", "conversations");
-    const other = `${service.url}/other`;
+    const other = `${place.service.url}/other`;
     expect(await command(["pull", "--to", folder(), "--url", other])).toMatchObject({ code: 2 });
     rmSync(join(folder(), "conversations/00000001.ndjson"));
     expect(await pull()).toMatchObject({ code: 6, err: expect.stringContaining("is missing") });
@@ -201,14 +180,14 @@ describe("pull into a folder", () => {
 
 describe("pull into DuckDB", () => {
   it("keeps one row a record, with typed columns", async () => {
-    const file = join(root, "copy.duckdb");
+    const file = join(place.root, "copy.duckdb");
     const to = `duckdb:${file}`;
-    service.put("a", { score: 1 });
-    service.put("b", null);
-    service.put("it's", 1);
+    place.service.put("a", { score: 1 });
+    place.service.put("b", null);
+    place.service.put("it's", 1);
     expect(await command(["pull", "--to", to, "--list", "conversations"])).toMatchObject({ code: 0 });
-    service.put("a", { score: 2 });
-    service.remove("b");
+    place.service.put("a", { score: 2 });
+    place.service.remove("b");
     expect(await command(["pull", "--to", to, "--list", "conversations"])).toMatchObject({ code: 0 });
     expect(await command(["verify", "--to", to])).toMatchObject({ code: 0 });
     const instance = await DuckDBInstance.create(file);
@@ -227,25 +206,25 @@ describe("pull into DuckDB", () => {
 
 describe("pull to standard output", () => {
   it("gives lines, and goes on from the state that it keeps", async () => {
-    const args = ["pull", "--to", "-", "--list", "conversations", "--state", join(root, "cursor.json")];
-    service.put("a", 1);
+    const args = ["pull", "--to", "-", "--list", "conversations", "--state", join(place.root, "cursor.json")];
+    place.service.put("a", 1);
     const { out, err } = await command(args);
     expect(out).toBe('{"_id":"a","date_created":"2026-10-04T00:00:00.000000+00:00","csat":1}\n');
     expect(err).toContain("1 records came");
-    service.remove("a");
+    place.service.remove("a");
     expect((await command(args)).out).toBe(`{"_id":"a","deleted":true,"deleted_at":"${WATERMARK}"}\n`);
   });
 });
 
 describe("verify", () => {
   it("names what is missing, extra and different, but not what has changed since", async () => {
-    for (const id of ["a", "b", "c"]) service.put(id, 1);
+    for (const id of ["a", "b", "c"]) place.service.put(id, 1);
     await pull("--list", "conversations");
     const file = join(folder(), "conversations/00000001.ndjson");
     const [a = "", b = ""] = readFileSync(file, "utf8").split("\n");
     writeFileSync(file, `${a.replace('"csat":1', '"csat":7')}\n${b.replace('"b"', '"x"')}\n`);
-    service.put("c", 2);
-    service.tell(FUTURE);
+    place.service.put("c", 2);
+    place.service.tell(FUTURE);
     const { code, out } = await command(["verify", "--to", folder(), "--json"]);
     expect(code).toBe(5);
     expect(JSON.parse(out)).toMatchObject({
@@ -291,7 +270,7 @@ describe("the command", () => {
   it("needs a key, from the environment or a file", async () => {
     const args = ["pull", "--to", folder(), "--list", "conversations"];
     expect(await command(args, { EXPORT_API_KEY: "" })).toMatchObject({ code: 2 });
-    const file = join(root, "key");
+    const file = join(place.root, "key");
     writeFileSync(file, "k\n");
     expect(await command([...args, "--key-file", file], { EXPORT_API_KEY: "" })).toMatchObject({ code: 0 });
     expect(await command(args, { EXPORT_API_KEY: "wrong" })).toMatchObject({ code: 3 });

@@ -1,42 +1,13 @@
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { PassThrough } from "node:stream";
 import { DuckDBInstance } from "@duckdb/node-api";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { type Answer, error, json } from "../http/test-server.fixture.ts";
-import { run } from "./program.ts";
-import { type Service, startService, WATERMARK } from "./service.fixture.ts";
+import { usePlace } from "./command.fixture.ts";
+import { WATERMARK } from "./service.fixture.ts";
 
-let service: Service;
-let root: string;
-beforeEach(async () => {
-  service = await startService();
-  root = mkdtempSync(join(tmpdir(), "client-"));
-});
-afterEach(async () => {
-  await service.server.close();
-  rmSync(root, { recursive: true, force: true });
-});
-
-const textOf = (stream: PassThrough): string => (stream.read() as Buffer | null)?.toString() ?? "";
-
-const command = async (args: readonly string[], key = "k") => {
-  const stdout = new PassThrough();
-  const stderr = new PassThrough();
-  const env = { EXPORT_API_URL: service.url, EXPORT_API_KEY: key };
-  const code = await run(args, { env, stdout, stderr, signal: new AbortController().signal });
-  return { code, out: textOf(stdout), err: textOf(stderr) };
-};
-const folder = (): string => join(root, "copy");
+const place = usePlace();
+const { folder, command } = place;
 const pull = (...args: string[]) => command(["pull", "--to", folder(), ...args]);
 
 const html =
@@ -53,15 +24,17 @@ describe("a key", () => {
     "sec ret",
     "s\u00e9cret",
   ])("%j is refused and never printed", async (key) => {
-    const { code, out, err } = await command(["pull", "--to", folder()], key);
+    const { code, out, err } = await command(["pull", "--to", folder()], { EXPORT_API_KEY: key });
     expect(code).toBe(2);
     expect(err).toContain("EXPORT_API_KEY: the key must be one line");
     expect(out + err).not.toMatch(/ret|cret/);
-    expect(service.server.asked).toEqual([]);
+    expect(place.service.server.asked).toEqual([]);
   });
 
   it("is taken without the newline at its end", async () => {
-    expect(await command(["pull", "--to", folder(), "--list", "conversations"], "k\n")).toMatchObject({
+    expect(
+      await command(["pull", "--to", folder(), "--list", "conversations"], { EXPORT_API_KEY: "k\n" }),
+    ).toMatchObject({
       code: 0,
     });
   });
@@ -69,11 +42,11 @@ describe("a key", () => {
 
 describe("403", () => {
   it("of a list that was pulled before is an error", async () => {
-    service.put("a", 1);
+    place.service.put("a", 1);
     await pull("--list", "conversations");
-    service.next(error(403, "authorization_error"));
+    place.service.next(error(403, "authorization_error"));
     expect(await pull("--list", "conversations")).toMatchObject({ code: 7 });
-    service.next(error(403, "authorization_error"));
+    place.service.next(error(403, "authorization_error"));
     expect(await pull()).toMatchObject({
       code: 7,
       out: expect.stringContaining("conversations: not pulled"),
@@ -81,18 +54,18 @@ describe("403", () => {
   });
 
   it("of a proxy ends the command", async () => {
-    service.next(html(403));
+    place.service.next(html(403));
     expect(await pull()).toMatchObject({ code: 7, out: "" });
-    expect(service.server.asked).toHaveLength(1);
+    expect(place.service.server.asked).toHaveLength(1);
   });
 });
 
 describe("a page of a proxy with status 200", () => {
   it("never reaches standard output", async () => {
-    service.put("a", 1);
+    place.service.put("a", 1);
     const since = ["--since", "2026-10-01T00:00:00Z"];
     for (const args of [[], since]) {
-      service.next(html(200));
+      place.service.next(html(200));
       const { code, out } = await command(["pull", "--to", "-", "--list", "conversations", ...args]);
       expect({ code, out }).toEqual({ code: 3, out: "" });
     }
@@ -100,22 +73,22 @@ describe("a page of a proxy with status 200", () => {
 });
 
 it.each(["verify", "compact"])("%s makes no copy where there is none", async (name) => {
-  for (const to of [folder(), `duckdb:${join(root, "typo.duckdb")}`]) {
+  for (const to of [folder(), `duckdb:${join(place.root, "typo.duckdb")}`]) {
     expect(await command([name, "--to", to])).toMatchObject({ code: 2 });
   }
-  expect(readdirSync(root)).toEqual([]);
+  expect(readdirSync(place.root)).toEqual([]);
 });
 
 describe("--select", () => {
   it("keeps values as they stand", async () => {
-    service.put("a", 1);
+    place.service.put("a", 1);
     const probe = json(
       { data: [], meta: { next_cursor: "1", end_of_stream: true } },
       { "x-export-watermark": WATERMARK },
     );
-    service.next(probe);
-    service.next(probe);
-    service.next((response) => {
+    place.service.next(probe);
+    place.service.next(probe);
+    place.service.next((response) => {
       response.writeHead(200, { "content-type": "application/x-ndjson" });
       const csat = '{"n": 12345678901234567890, "e":[1e400,"\\\\\\"},{"], "t":"\\u00e9"}';
       response.write(`{"_id":"a","date_created":"2026-10-04T00:00:00Z","csat":${csat},"language":null}\n`);
@@ -133,7 +106,7 @@ describe("--select", () => {
 });
 
 describe("a file of DuckDB", () => {
-  const file = (): string => join(root, "copy.duckdb");
+  const file = (): string => join(place.root, "copy.duckdb");
   const args = (): string[] => ["pull", "--to", `duckdb:${file()}`, "--list", "conversations"];
 
   it("keeps the parts of another command when it cannot be opened", async () => {
@@ -147,14 +120,14 @@ describe("a file of DuckDB", () => {
   });
 
   it("gains the fields that it was made without", async () => {
-    service.put("a", 1);
+    place.service.put("a", 1);
     await command(args());
     const instance = await DuckDBInstance.create(file());
     const connection = await instance.connect();
     await connection.run("ALTER TABLE conversations DROP COLUMN language");
     connection.closeSync();
     instance.closeSync();
-    service.put("a", 2);
+    place.service.put("a", 2);
     expect(await command(args())).toMatchObject({ code: 0 });
     expect(await command(["verify", "--to", `duckdb:${file()}`])).toMatchObject({ code: 0 });
     const again = await DuckDBInstance.create(file());
