@@ -38,7 +38,8 @@ export function parsedDataReader<Data, Read extends keyof Data & string>(form: R
     if (!checked.success) return rejected("invalid_record", firstProblem(checked.error));
     // Only now: an id with half a pair is refused above.
     const { given, text, repaired } = withoutHalfPairs(envelope, fields);
-    const once = countKeyTexts(text) === countKeys(given) ? text : withoutRepeatedKeys(text);
+    const parsedKeys = given === envelope.data ? keys : countKeys(given);
+    const once = countKeyTexts(text) === parsedKeys ? text : withoutRepeatedKeys(text);
     const members = fieldTexts(once);
     const unknownFields: string[] = [];
     noteUnknown(given, unknownFields);

@@ -49,25 +49,17 @@ export function plainDataReader<Data, Read extends keyof Data & string>(form: Re
   const reads = form.reads.map((name) => [name, names.indexOf(name), name.endsWith("_id")] as const);
   const envelope = plainFields(attributeTexts, { takesUnknown: true, readers: { data: fields.read } });
 
-  const structured = (pass: Pass, start: number): Attributes | undefined => {
-    const end = envelope.read(pass, start);
-    if (end === NOT_PLAIN || skipBlanks(pass, end) !== pass.text.length) return undefined;
-    return validAttributes(
-      Object.fromEntries(ATTRIBUTES.map((name, index) => [name, valueOf(pass, envelope, index, true)])),
-    );
-  };
-  const binary = (pass: Pass, start: number, given: Readonly<Record<string, unknown>>) => {
-    const end = fields.read(pass, start);
-    if (end === NOT_PLAIN || skipBlanks(pass, end) !== pass.text.length) return undefined;
-    return validAttributes(given);
-  };
+  const attributesOf = (pass: Pass): Record<string, unknown> =>
+    Object.fromEntries(ATTRIBUTES.map((name, index) => [name, valueOf(pass, envelope, index, true)]));
 
   return (text: string, headers: BusHeaders): PlainEvent<Pick<Data, Read>> | undefined => {
     const pass = beginPass(text);
     if (pass === null) return undefined;
-    const start = skipBlanks(pass, 0);
     const inHeaders = binaryAttributes(headers);
-    const attributes = inHeaders === null ? structured(pass, start) : binary(pass, start, inHeaders);
+    const whole = inHeaders === null ? envelope : fields;
+    const end = whole.read(pass, skipBlanks(pass, 0));
+    if (end === NOT_PLAIN || skipBlanks(pass, end) !== text.length) return undefined;
+    const attributes = validAttributes(inHeaders ?? attributesOf(pass));
     if (attributes === undefined) return undefined;
     const data: Record<string, unknown> = {};
     for (const [name, index, kept] of reads) data[name] = valueOf(pass, fields, index, kept);

@@ -72,29 +72,25 @@ export function fieldGroup(fields: readonly Field[], schema: z.ZodObject): Field
       let runEnd = -1;
       let index = first;
       for (const part of parts) {
-        const { name, label, empty, isDate } = part;
+        const { name, label, isDate } = part;
         const key = keys[index] ?? -1;
         const start = starts[index] ?? -1;
         const end = ends[index] ?? -1;
-        const date = isDate ? `"${dates[name] ?? ""}"` : "";
-        const stays =
-          key !== -1 &&
-          start - key === label.length &&
-          (isDate ? text.startsWith(date, start) && end - start === date.length : loose[index] === 0);
+        const value = isDate ? `"${dates[name] ?? ""}"` : undefined;
+        const isAsItLeaves =
+          value === undefined
+            ? loose[index] === 0
+            : text.startsWith(value, start) && end - start === value.length;
+        const stays = key !== -1 && isAsItLeaves && start - key === label.length;
         if (stays && key === runEnd + 1) {
           runEnd = end;
         } else {
           if (runStart !== -1) out += `${text.slice(runStart, runEnd)},`;
-          runStart = -1;
-          runEnd = -1;
-          if (stays) {
-            runStart = key;
-            runEnd = end;
-          } else if (isDate) out += `${label}${date},`;
-          else if (key === -1) out += `${label}${empty},`;
-          else {
-            const value = text.slice(start, end);
-            out += `${label}${loose[index] === 0 ? value : rendered(part, value)},`;
+          runStart = stays ? key : -1;
+          runEnd = stays ? end : -1;
+          if (!stays) {
+            const given = key === -1 ? undefined : text.slice(start, end);
+            out += `${label}${value ?? rendered(part, given)},`;
           }
         }
         index += 1;
