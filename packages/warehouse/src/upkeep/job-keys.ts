@@ -45,23 +45,18 @@ export const createJobKeys = ({ session }: { readonly session: Session }): JobKe
       parameters: { run },
     });
 
-  const runs = async (prefix: string): Promise<readonly string[]> => {
-    const rows = await session.rows<{ run: string }>(
+  /** Runs that begin with `prefix`; `isOld`: an hour after their last key. */
+  const listed = (prefix: string): Promise<{ run: string; isOld: 0 | 1 }[]> =>
+    session.rows(
       "job_keys.runs",
-      "SELECT DISTINCT run_id AS run FROM job_keys WHERE startsWith(run_id, {prefix:String})",
-      { parameters: { prefix } },
-    );
-    return rows.map(({ run }) => run);
-  };
-
-  const dead: JobKeys["dead"] = async (prefix, own, alive) => {
-    if (alive === null) return [];
-    const found = await session.rows<{ run: string; isOld: 0 | 1 }>(
-      "job_keys.dead",
       `SELECT run_id AS run, max(added_at) < now() - INTERVAL 1 HOUR AS isOld FROM job_keys
         WHERE startsWith(run_id, {prefix:String}) GROUP BY run_id`,
       { parameters: { prefix } },
     );
+
+  const dead: JobKeys["dead"] = async (prefix, own, alive) => {
+    if (alive === null) return [];
+    const found = await listed(prefix);
     const isDead = ({ run, isOld }: (typeof found)[number]): boolean => {
       const [holder = "", id] = run.slice(prefix.length).split("/");
       // Processes of the version before name no holder; while they are replaced, theirs may be alive.
@@ -90,7 +85,7 @@ export const createJobKeys = ({ session }: { readonly session: Session }): JobKe
         retryable: true,
       });
     },
-    runs,
+    runs: async (prefix) => (await listed(prefix)).map(({ run }) => run),
     dead,
     forgetDead: async (prefix, own, alive) => {
       for (const run of await dead(prefix, own, alive)) await forget(run);
