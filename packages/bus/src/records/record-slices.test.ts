@@ -12,7 +12,13 @@ const GZIP = 1;
 
 const slicesOf = async (
   recordSet: Buffer,
-  { from = 0, size = 1_000, aborted = [] as [number, number][], isLasting = true } = {},
+  {
+    from = 0,
+    size = 1_000,
+    aborted = [] as [number, number][],
+    isLasting = true,
+    now = (): number => 0,
+  } = {},
 ): Promise<RecordSlice[]> => {
   const batches = readBatches(recordSet);
   const committed = committedBatches(
@@ -21,7 +27,7 @@ const slicesOf = async (
   );
   const fetched = batches.map((batch) => ({ batch, isCommitted: committed.has(batch) }));
   const slices: RecordSlice[] = [];
-  const options = { where: WHERE, from, size: () => size, isLasting: () => Promise.resolve(isLasting) };
+  const options = { where: WHERE, from, size: () => size, isLasting: () => Promise.resolve(isLasting), now };
   for await (const slice of readSlices(fetched, options)) slices.push(slice);
   return slices;
 };
@@ -96,6 +102,15 @@ it("gives the broker's time to all records where the broker has set it", async (
   ]);
 });
 
+it("gives signs of life while it takes long, and the same messages", async () => {
+  const records = gzipSync(packRecords(counted(3, Buffer.alloc(3_000_000))));
+  const set = packBatch({ first: 0, last: 2, attributes: GZIP, records });
+  let time = 0;
+  const slices = await slicesOf(set, { now: () => (time += 60) });
+  expect(slices.filter(({ messages }) => messages.length === 0).length).toBeGreaterThan(1);
+  expect(offsetsOf(slices)).toEqual([0, 1, 2]);
+});
+
 it("begins inside a batch, leaves out what is cut off at the end, and passes compacted places", async () => {
   const whole = packBatch({ first: 0, last: 5, count: 4, records: packRecords(counted(4)) });
   const [slice] = await slicesOf(Buffer.concat([whole, whole.subarray(0, 70)]), { from: 2 });
@@ -116,8 +131,10 @@ it("reads 150,000 records of one batch", async () => {
 
 it("cuts slices anywhere, whatever is compressed, and loses and repeats nothing", async () => {
   const lengths = fc.array(fc.nat(400_000), { minLength: 1, maxLength: 60 });
+  const size = fc.integer({ min: 1, max: 50 });
+  const tickMs = fc.constantFrom(0, 1, 20, 60);
   await fc.assert(
-    fc.asyncProperty(lengths, fc.nat(70), fc.integer({ min: 1, max: 50 }), async (sizes, from, size) => {
+    fc.asyncProperty(lengths, fc.nat(70), size, tickMs, async (sizes, from, size, tickMs) => {
       const values = sizes.map((length, index) => Buffer.alloc(length, index));
       const records = packRecords(values.map((value, offset) => ({ offset, value })));
       const set = packBatch({
@@ -126,13 +143,17 @@ it("cuts slices anywhere, whatever is compressed, and loses and repeats nothing"
         attributes: GZIP,
         records: gzipSync(records, { level: 1 }),
       });
-      const slices = await slicesOf(set, { from, size });
+      let time = 0;
+      const slices = await slicesOf(set, { from, size, now: () => (time += tickMs) });
       expect(messagesOf(slices).map(({ value }) => value?.length)).toEqual(sizes.slice(from));
       for (const message of messagesOf(slices)) {
         expect(values[message.offset]?.equals(message.value ?? Buffer.from("none"))).toBe(true);
       }
+      let reached = from;
       for (const { messages, nextOffset } of slices.slice(0, -1)) {
-        expect(nextOffset).toBe((messages.at(-1)?.offset ?? 0) + 1);
+        // A slice without messages is a sign of life while unpacking takes long: it goes no further.
+        reached = (messages.at(-1)?.offset ?? reached - 1) + 1;
+        expect(nextOffset).toBe(reached);
         expect(messages.length).toBeLessThanOrEqual(size);
       }
     }),

@@ -34,6 +34,7 @@ export const lastOffsetOf = ({ offset, unreadable }: BusMessage): number => unre
  * batch, so that it is fetched again, or what lies behind it.
  * @param options.size how many messages the next slice may have
  * @param options.isLasting asked of each damaged batch
+ * @param options.now a clock in milliseconds that never goes back
  */
 export async function* readSlices(
   batches: readonly FetchedBatch[],
@@ -42,24 +43,25 @@ export async function* readSlices(
     readonly from: number;
     readonly size: () => number;
     readonly isLasting: DamageCheck;
+    readonly now?: () => number;
   },
 ): AsyncGenerator<RecordSlice> {
-  const { where, from, size, isLasting } = options;
+  const { where, from, size, isLasting, now = () => performance.now() } = options;
   let messages: BusMessage[] = [];
   let bytes = 0;
   let nextOffset = from;
   let given = from;
-  let givenAt = performance.now();
+  let givenAt = now();
 
   const isFull = (): boolean => messages.length >= size() || bytes >= SLICE_BYTES;
-  const isSilent = (): boolean => performance.now() - givenAt > SILENCE_MS;
+  const isSilent = (): boolean => now() - givenAt > SILENCE_MS;
   function* give(): Generator<RecordSlice> {
     const slice = { messages, nextOffset };
     messages = [];
     bytes = 0;
     given = nextOffset;
     yield slice;
-    givenAt = performance.now();
+    givenAt = now();
   }
   const take = (message: BusMessage): void => {
     messages.push(message);
