@@ -103,6 +103,7 @@ const settled = createSettledWatch({
 const auditWatch = createAuditWatch({
   store: createAuditStore({ session }),
   everyMs: LOOK_AT_AUDIT_EVERY_MS,
+  elapsed: () => performance.now(),
   metrics,
   log,
 });

@@ -39,8 +39,8 @@ export type AuditFilter = {
 export type LastChange = {
   readonly command: string;
   readonly state: AuditState;
-  /** Seconds since the epoch, by the clock of ClickHouse. */
-  readonly at: number;
+  /** How long ago, by the clock of ClickHouse that has dated the note. */
+  readonly ageSeconds: number;
 };
 
 /** @throws WarehouseError from every method */
@@ -112,8 +112,8 @@ export const createAuditStore = ({ session }: { readonly session: Session }): Au
     session.rows<LastChange>(
       "audit.last",
       `SELECT toString(command) AS command, toString(state) AS state,
-         toUnixTimestamp64Milli(max(audit.at)) / 1000 AS at
-       FROM audit WHERE audit.at > now() - INTERVAL 30 DAY
-       GROUP BY command, state ORDER BY at DESC LIMIT 200`,
+         (toUnixTimestamp64Milli(now64(3)) - toUnixTimestamp64Milli(max(at))) / 1000 AS ageSeconds
+       FROM audit WHERE at > now() - INTERVAL 30 DAY
+       GROUP BY command, state ORDER BY ageSeconds LIMIT 200`,
     ),
 });

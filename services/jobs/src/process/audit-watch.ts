@@ -7,25 +7,30 @@ export type AuditWatch = { start(): Promise<void>; stop(): Promise<void> };
 export const createAuditWatch = (deps: {
   readonly store: Pick<AuditStore, "last">;
   readonly everyMs: number;
+  /** Milliseconds of a clock that nobody sets. */
+  readonly elapsed: () => number;
   readonly metrics: Metrics;
   readonly log: Logger;
 }): AuditWatch => {
-  const { store, everyMs, metrics, log } = deps;
+  const { store, everyMs, elapsed, metrics, log } = deps;
   let known: readonly LastChange[] = [];
+  let askedAt = elapsed();
 
   metrics.gauge(
-    "operator_change_timestamp_seconds",
-    "When a command that changes something was last noted in the audit",
+    "operator_change_age_seconds",
+    "How long ago a command that changes something was last noted in the audit",
     ["command", "state"],
     (gauge) => {
       gauge.reset();
-      for (const { at, ...labels } of known) gauge.set(labels, at);
+      const since = (elapsed() - askedAt) / 1000;
+      for (const { ageSeconds, ...labels } of known) gauge.set(labels, ageSeconds + since);
     },
   );
 
   const ask = async (): Promise<void> => {
     try {
       known = await store.last();
+      askedAt = elapsed();
     } catch (error) {
       log.warn({ err: error }, "the audit cannot be read");
     }
