@@ -293,7 +293,7 @@ describe("schedules", () => {
     await untilSchedules();
   });
 
-  it("hold when their job has failed for good, until it is tried again, one is started by hand, or a day is over", async () => {
+  it("hold when their job has failed for good, until it is tried again or removed, or a day is over", async () => {
     const begun = () => lines().filter((one) => one.endsWith("begins 0")).length;
     const everyMs = 200;
     const metrics = await startSchedules(schedule(countingJob, { ...data, trouble: "final" }, everyMs));
@@ -318,10 +318,14 @@ describe("schedules", () => {
 
     expect(await client.retry("compact", held.job)).toBe("retried");
     await until("it has begun again", SOON_MS, () => begun() === 2);
-    await untilHeld();
+    const { job } = await untilHeld();
     const { id } = await client.add(countingJob, data);
-    expect(await client.heldSchedules()).toEqual([]);
     expect(await end("compact", id)).toMatchObject({ state: "completed" });
+    expect(await client.remove("compact", id)).toBe("removed");
+    expect(await client.heldSchedules()).toMatchObject([{ job }]);
+
+    expect(await client.remove("compact", job)).toBe("removed");
+    expect(await client.heldSchedules()).toEqual([]);
     await until("the schedule goes on", SOON_MS, () => begun() > 3);
     await untilHeld();
   });

@@ -16,12 +16,16 @@ export type HeldSchedule = {
   readonly until: Date;
 };
 
+const readHold = (text: string): Pick<HeldSchedule, "job" | "reason"> =>
+  JSON.parse(text) as Pick<HeldSchedule, "job" | "reason">;
+
 /** Which schedules are held, kept in Redis. Rejects with whatever Redis rejects with. */
 export type HeldSchedules = {
   /** Holds a schedule for a day. */
   hold(name: JobName, job: string, reason: string): Promise<void>;
   isHeld(name: JobName): Promise<boolean>;
-  lift(name: JobName): Promise<void>;
+  /** Holds the schedule no longer, if this is the job that failed. */
+  lift(name: JobName, job: string): Promise<void>;
   list(): Promise<readonly HeldSchedule[]>;
 };
 
@@ -30,13 +34,16 @@ export const createHeldSchedules = (client: Client): HeldSchedules => ({
     await client.set(keyOf(name), JSON.stringify({ job, reason }), "EX", HELD_SECONDS);
   },
   isHeld: async (name) => (await client.exists(keyOf(name))) === 1,
-  lift: async (name) => void (await client.del(keyOf(name))),
+  lift: async (name, job) => {
+    const text = await client.get(keyOf(name));
+    if (text !== null && readHold(text).job === job) await client.del(keyOf(name));
+  },
   list: async () => {
     const held = await Promise.all(
       JOB_NAMES.map(async (name) => {
         const [text, leftMs] = await Promise.all([client.get(keyOf(name)), client.pttl(keyOf(name))]);
         if (text === null) return [];
-        const { job, reason } = JSON.parse(text) as Pick<HeldSchedule, "job" | "reason">;
+        const { job, reason } = readHold(text);
         return [{ name, job, reason, until: new Date(Date.now() + Math.max(leftMs, 0)) }];
       }),
     );

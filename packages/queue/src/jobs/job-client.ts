@@ -27,8 +27,7 @@ export type JobClient = {
   start(): Promise<void>;
   stop(): Promise<void>;
   /**
-   * Without an id a new job is added, and its schedule is not held any more. With an id (no colon, no whole
-   * number) nothing is added while a job of this id has not ended; one that has ended is replaced, or with
+   * Without an id a new job is added. With an id (no colon, no whole number) nothing is added while a job of this id has not ended; one that has ended is replaced, or with
    * `ended: "keep"` kept.
    * @throws ServiceError `bad_data` that names the wrong fields; `bad_job_id`
    */
@@ -51,10 +50,10 @@ export type JobClient = {
   cancel(name: JobName, id: string): Promise<"cancelling" | "ended" | "unknown">;
   /**
    * Makes a failed or cancelled job wait again, with its saved state; of a job in parts, those without a
-   * result. Its schedule is not held any more.
+   * result. A schedule that it holds goes on.
    */
   retry(name: JobName, id: string): Promise<"retried" | "not-failed" | "unknown">;
-  /** Removes a job and its parts. `active`: it or a part of it runs. @throws ServiceError `job_scheduled` */
+  /** Removes a job and its parts; a schedule that it holds goes on. `active`: it or a part of it runs. @throws ServiceError `job_scheduled` */
   remove(name: JobName, id: string): Promise<"removed" | "active" | "unknown">;
   /**
    * The job whenever it has changed, the last time when it has ended. Outlives a minute without Redis.
@@ -156,7 +155,6 @@ export const createJobClient = (
         await client.del(cancelKeyOf(name, id));
         // BullMQ ignores the call when another process has just added the job.
         await queue.add(name, { input }, { jobId: id });
-        if (options.id === undefined) await holds.lift(name);
         return { id, added: true };
       });
     },
@@ -187,14 +185,16 @@ export const createJobClient = (
         await client.del(cancelKeyOf(name, id));
         const { waiting, ...stored } = readStoredData(job.data);
         if (waiting === true) await job.updateData(stored);
-        await holds.lift(name);
+        await holds.lift(name, id);
         await job.retry("failed", { resetAttemptsMade: true });
         return "retried";
       }),
     remove: (name, id) =>
       ask(async () => {
         if ((await queues.of(name).getJobState(id)) === "unknown") return "unknown";
-        return (await removeNow(name, id)) ? "removed" : "active";
+        if (!(await removeNow(name, id))) return "active";
+        await holds.lift(name, id);
+        return "removed";
       }),
     follow: (name, id, options) =>
       followJob({ get, isConnected: () => client.status === "ready" }, name, id, options),

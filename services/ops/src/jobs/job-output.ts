@@ -58,7 +58,7 @@ export const renderJobs = (jobs: readonly JobView[]): string =>
 export const renderHeld = (held: readonly HeldSchedule[]): string[] =>
   held.map(
     ({ name, job, reason, until }) =>
-      `the schedule of ${name} is held until ${until.toISOString()}, since ${job} failed for good: ${short(reason)}. \`export-ops jobs retry ${job}\` or a new job goes on`,
+      `the schedule of ${name} is held until ${until.toISOString()}, since ${job} failed for good: ${short(reason)}. \`export-ops jobs retry ${job}\` goes on`,
   );
 
 export const renderJob = (job: JobView): string => {
