@@ -68,6 +68,15 @@ describe.skipIf(helm === null)("network policies", () => {
     });
   });
 
+  it("take no user in an address for a part of the host", () => {
+    const set = {
+      "jobs.s3.endpoint": "http://user:p:w@10.0.9.1:9000",
+      "jobs.backfillLocations": ["s3://archive/events"],
+    };
+    const { jobs } = policiesOf(manifestsWith("minimal", set));
+    expect(jobs?.egress.at(-1)).toMatchObject({ to: [block("10.0.9.1/32")], ports: [{ port: 9000 }] });
+  });
+
   it("take peers and ports of the values in place of those that the addresses name", () => {
     const set = {
       "networkPolicy.redisTo": [block("10.0.10.0/24")],

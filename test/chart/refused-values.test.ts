@@ -58,6 +58,11 @@ const REFUSED: readonly (readonly [string, Readonly<Record<string, unknown>>, st
   ],
   [
     "minimal",
+    { "jobs.extraEnv": [{ name: "BOARD_PORT", value: "9090" }] },
+    "jobs.extraEnv sets BOARD_PORT: leave it out",
+  ],
+  [
+    "minimal",
     { "networkPolicy.boardFrom": [{ podSelector: {} }] },
     "networkPolicy.boardFrom counts only with a board",
   ],

@@ -68,6 +68,8 @@ const another = (value: string): string => {
     "1200/1m": "off",
     "10/1s,10000/1d": "off",
     "0.01": "0.02",
+    // One more is the default of the port of the board.
+    "9090": "9190",
   };
   return others[value] ?? (/^\d+$/.test(value) ? String(Number(value) + 1) : `${value}-other`);
 };

@@ -41,6 +41,14 @@ describe("readConfig", () => {
     expect(read).not.toThrow(`: ${value}`);
   });
 
+  it("refuses the port of metrics for the board, which needs one of its own", () => {
+    const ports = { ...env, METRICS_PORT: "9091" };
+    expect(readConfig(ports).metricsPort).toBe(9091);
+    expect(() => readConfig({ ...ports, BOARD_PASSWORD: "long enough to be one" })).toThrow("BOARD_PORT");
+    const free = { ...env, METRICS_PORT: "0", BOARD_PORT: "0", BOARD_PASSWORD: "long enough to be one" };
+    expect(readConfig(free).board).toMatchObject({ port: 0 });
+  });
+
   it("refuses one topic for two kinds of records", () => {
     expect(() => readConfig({ ...env, TOPIC_MESSAGES: "conversations" })).toThrow("TOPIC_MESSAGES");
   });

@@ -1,4 +1,5 @@
 import {
+  ConfigError,
   count,
   type Environment,
   port,
@@ -28,7 +29,10 @@ const interval = (name: string, fallbackSeconds: number): SettingReader<number |
 
 const boardPassword = z.string().min(12, "must have at least 12 characters");
 
+const PROCESS = processSettings("conversation-export-jobs");
+
 const BOARD = {
+  metricsPort: PROCESS.metricsPort,
   port: variable("BOARD_PORT", port(9091)),
   user: variable("BOARD_USER", z.string().min(1).default("operator")),
   password: optional("BOARD_PASSWORD", boardPassword),
@@ -43,8 +47,10 @@ const BOARD = {
 const readBoard = (
   env: Environment,
 ): { readonly port: number; readonly user: string; readonly passwords: readonly string[] } | null => {
-  const { password, previousPassword, ...rest } = readSettings(BOARD, env);
+  const { password, previousPassword, metricsPort, ...rest } = readSettings(BOARD, env);
   if (password === null) return null;
+  if (rest.port !== 0 && rest.port === metricsPort)
+    throw new ConfigError(["BOARD_PORT: must not be that of METRICS_PORT"]);
   return { ...rest, passwords: previousPassword === null ? [password] : [password, previousPassword] };
 };
 
@@ -101,7 +107,7 @@ const SETTINGS = {
     reconcile: interval("RECONCILE_INTERVAL_SECONDS", 3_600),
   },
   board: readBoard,
-  ...processSettings("conversation-export-jobs"),
+  ...PROCESS,
 };
 
 export type Config = Settings<typeof SETTINGS>;

@@ -62,7 +62,7 @@ nothing names them.
 {{- $addresses := $one.addresses -}}
 {{- $fallback := $one.fallback -}}
 {{- with $one.url -}}
-{{- $addresses = list (regexReplaceAll "^https?://" . "") -}}
+{{- $addresses = list (regexReplaceAll "^https?://([^@/]*@)?" . "") -}}
 {{- $fallback = ternary "443" "80" (hasPrefix "https:" .) -}}
 {{- end -}}
 {{- $place := default (dict "at" $one.at "ports" list "peers" list "unnamed" list) (get $places $one.name) -}}

@@ -123,6 +123,13 @@
 {{- end -}}
 
 {{- /* Network */ -}}
+{{- range $name := list "ingest" "exportApi" "jobs" -}}
+{{- range (get $values $name).extraEnv -}}
+{{- if has .name (list "PORT" "METRICS_PORT" "BOARD_PORT") -}}
+{{- $problems = append $problems (printf "%s.extraEnv sets %s: leave it out, the ports of the pods are 8080, 9090 (METRICS_PORT) and 9091 (BOARD_PORT)" $name .name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- $policy := $values.networkPolicy -}}
 {{- $readers := list -}}
 {{- range list "serviceMonitor" "prometheusRule" "dashboards" -}}
