@@ -21,8 +21,6 @@ export type Deletion = {
   erase(rows: RowSelection, signal?: AbortSignal): Promise<void>;
   /** Rewrites the parts of a partition without their masked rows, which `erase` does not find. */
   dropMasked(table: string, partition: string, signal?: AbortSignal): Promise<void>;
-  /** true: rows of the table are being changed, also by a process that is gone. */
-  isUnderWay(table: string): Promise<boolean>;
 };
 
 /** Lets a query read masked rows that are still stored, too. */
@@ -82,14 +80,5 @@ export function createDeletion(deps: { readonly session: Session }): Deletion {
         `ALTER TABLE ${names.target(table)} APPLY DELETED MASK IN PARTITION ID '${partition}'`,
         { signal },
       ),
-    isUnderWay: async (table) => {
-      const [row] = await session.rows<{ n: string }>(
-        "deletion.under_way",
-        `SELECT toString(count()) AS n FROM ${names.system("mutations")}
-          WHERE database = currentDatabase() AND NOT is_done AND table = {table:String}`,
-        { parameters: { table: names.local(table) } },
-      );
-      return Number(row?.n) > 0;
-    },
   };
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { ServiceError } from "@conversation-export/runtime";
 import type { Session } from "../session/session.ts";
-import type { Deletion } from "./deletion.ts";
+import { deletionsUnderWay } from "./deletions-under-way.ts";
 import { createJobKeys, heldRun } from "./job-keys.ts";
 
 const PREFIX = "retention-";
@@ -39,7 +39,6 @@ export type RetentionRuns = {
 
 export const createRetentionRuns = (deps: {
   readonly session: Session;
-  readonly deletion: Pick<Deletion, "isUnderWay">;
   /** Tells readers of changes about records whose rows are gone. */
   readonly tell: (
     source: string,
@@ -57,7 +56,7 @@ export const createRetentionRuns = (deps: {
    * before that, readers would be given live profiles, and hear of nothing later.
    */
   const endUntold = async (runs: readonly string[], signal?: AbortSignal): Promise<void> => {
-    if (await deps.deletion.isUnderWay("end_users")) {
+    if ((await deletionsUnderWay(deps.session, ["end_users"], { signal })).length > 0) {
       const message = `end users of ${runs.length} runs are told when no deletion of end_users is under way`;
       throw new ServiceError("deletion_under_way", message, { retryable: true });
     }

@@ -215,7 +215,7 @@ export const createRetentionStore = (deps: {
       signal,
     );
 
-  const runs = createRetentionRuns({ session, deletion, tell, holder: deps.holder });
+  const runs = createRetentionRuns({ session, tell, holder: deps.holder });
 
   return {
     sweep: runs.sweep,

@@ -10,6 +10,7 @@ import { ServiceError } from "@conversation-export/runtime";
 import { noteDeleted, type RunUpload } from "../../changes/deletion-entries.ts";
 import type { Session } from "../../session/session.ts";
 import { hidingStatement } from "../deletion.ts";
+import { deletionsUnderWay } from "../deletions-under-way.ts";
 import { createJobKeys } from "../job-keys.ts";
 
 /** A row to delete, with the record that it belongs to. */
@@ -86,19 +87,8 @@ export const createWrongRows = (deps: {
       lightweight_deletes_sync: "2",
     },
   });
-  const { local, system } = session.names;
+  const { local } = session.names;
   const keys = createJobKeys({ session });
-
-  const isDeleting = async (signal: AbortSignal): Promise<boolean> => {
-    const [row] = await session.rows<{ n: string }>(
-      "replace.mutations",
-      `SELECT toString(count()) AS n FROM ${system("mutations")}
-        WHERE database = currentDatabase() AND NOT is_done AND table IN {tables:Array(String)}
-          AND (position(command, 'DELETE') > 0 OR position(command, '_row_exists') > 0)`,
-      { parameters: { tables: RECORD_TABLES.map(local) }, signal },
-    );
-    return Number(row?.n) > 0;
-  };
 
   /** Ids of the partitions of the noted rows; one `undefined`: the whole table. */
   const partitionsOf = async (
@@ -120,7 +110,7 @@ export const createWrongRows = (deps: {
   return {
     async untilNoDeletion(signal) {
       const until = performance.now() + DEADLINE_MS;
-      while (await isDeleting(signal)) {
+      while ((await deletionsUnderWay(session, RECORD_TABLES, { signal })).length > 0) {
         if (performance.now() > until)
           throw new ServiceError("deletion_under_way", "ClickHouse deletes other rows", { retryable: true });
         await sleep(ASK_EVERY_MS, undefined, { signal });

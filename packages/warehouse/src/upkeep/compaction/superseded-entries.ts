@@ -2,6 +2,7 @@ import type { Micros } from "@conversation-export/domain";
 import type { Session } from "../../session/session.ts";
 import { recordNameSql } from "../../tables/record-dates.ts";
 import { createDeletion } from "../deletion.ts";
+import { deletionsUnderWay } from "../deletions-under-way.ts";
 import { createJobKeys, heldRun } from "../job-keys.ts";
 
 /** Upload windows, all of one length. */
@@ -108,7 +109,7 @@ export const createSupersededEntries = (deps: {
   });
   const deletion = createDeletion(deps);
   const keys = createJobKeys({ session });
-  const { local, system } = session.names;
+  const { local } = session.names;
 
   const countOf = async (
     name: "superseded.count" | "superseded.written" | "superseded.missing" | "superseded.noted",
@@ -167,11 +168,7 @@ export const createSupersededEntries = (deps: {
       }
     },
     deletionRuns: async () =>
-      (await countOf(
-        "superseded.noted",
-        `${system("mutations")} WHERE database = currentDatabase() AND NOT is_done AND table IN {tables:Array(String)}`,
-        { tables: ["conversations", "conversation_updates"].map(local) },
-      )) > 0,
+      (await deletionsUnderWay(session, ["conversations", "conversation_updates"])).length > 0,
     forgetDead: (alive) => keys.forgetDead(PREFIX, deps.holder, alive),
     sweep: (alive) => keys.forgetDead(PREFIX, null, alive),
   };

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ServiceError } from "@conversation-export/runtime";
 import type { Session } from "../../session/session.ts";
 import type { RowSelection } from "../deletion.ts";
+import { deletionsUnderWay } from "../deletions-under-way.ts";
 import { all } from "./erasure-keys.ts";
 
 const ASK_EVERY_MS = 500;
@@ -30,14 +31,9 @@ export const createLongDeletion = ({ session }: { readonly session: Session }): 
   const settled: LongDeletion["settled"] = async (table, signal) => {
     for (;;) {
       signal.throwIfAborted();
-      const running = await session.rows<{ failing: number | boolean }>(
-        "erasure.mutations",
-        `SELECT latest_fail_reason != '' AS failing FROM ${names.system("mutations")}
-          WHERE database = currentDatabase() AND table = {table:String} AND NOT is_done AND position(command, {mark:String}) > 0`,
-        { parameters: { table: names.local(table), mark: OF_ERASURES }, signal },
-      );
+      const running = await deletionsUnderWay(session, [table], { mark: OF_ERASURES, signal });
       if (running.length === 0) return;
-      if (running.some(({ failing }) => Boolean(failing))) {
+      if (running.some(({ failing }) => failing)) {
         // Its reason may quote rows.
         throw new ServiceError(
           "deletion_failing",
