@@ -176,6 +176,27 @@ describe("the ledger of upload windows", () => {
     expect(Number(await warehouse.sql(selected)) - before).toBeLessThan(ALL / 2);
   });
 
+  it("opens no old window again because the count begins behind what supersedes its rows", async () => {
+    await warehouse.sql("SYSTEM STOP MERGES");
+    const exported = (id: string, time: number, hour: number) =>
+      warehouse.write([conversation({ client, time }, id, DAY_0, DAY_0)], DAY_0 + hour * HOUR);
+    await exported("replayed", DAY_0 + 9, 0);
+    await exported("replayed", DAY_0 + 1, 1);
+    for (let hour = 1; hour <= 8; hour += 1) await exported(`of ${hour}`, DAY_0, hour);
+    const update = async (since: number) => {
+      const [stored, counted] = [await windows.list({ since }), await windows.count(since)];
+      const now = DAY_0 + 20 * HOUR;
+      const changes = updateWindows({ stored, counted, now, length: HOUR, grace: 0, oldestUpload: null });
+      await windows.save(changes.lines);
+      return changes;
+    };
+    expect(await update(DAY_0)).toMatchObject({ opened: 18, closed: 18 });
+    expect(await update(DAY_0 + HOUR)).toMatchObject({
+      reopened: 0,
+      lines: [{ table: "conversations", start: DAY_0 + HOUR, rows: 2, state: "closed" }],
+    });
+  });
+
   it("sees an INSERT of records that is still running, and no other", async () => {
     expect(await windows.oldestInsert()).toBeNull();
     const before = Date.now() * 1000;

@@ -121,6 +121,7 @@ export {
 } from "./event/timestamp.ts";
 export { type BusPosition, compareVersions, type Version } from "./event/version.ts";
 export {
+  type FoundCount,
   type UploadWindow,
   updateWindows,
   waitsForCompaction,

@@ -1,5 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { type UploadWindow, updateWindows, waitsForCompaction, type WindowCount } from "./upload-windows.ts";
+import {
+  type FoundCount,
+  type UploadWindow,
+  updateWindows,
+  waitsForCompaction,
+  type WindowCount,
+} from "./upload-windows.ts";
 
 const SECOND = 1_000_000;
 const LENGTH = 3_600 * SECOND;
@@ -29,12 +35,12 @@ const stored = (more: Partial<UploadWindow> = {}): UploadWindow => ({
 
 const update = (
   before: readonly UploadWindow[],
-  counts: readonly WindowCount[],
+  counts: readonly (WindowCount & Partial<FoundCount>)[],
   more: { now?: number; oldestUpload?: number | null } = {},
 ) =>
   updateWindows({
     stored: before,
-    counted: counts,
+    counted: counts.map((count) => ({ isByItself: true, ...count })),
     now: more.now ?? END + GRACE,
     length: LENGTH,
     grace: GRACE,
@@ -145,6 +151,12 @@ describe.each(["closed", "compacted", "backfilled"] as const)("a window that is 
         },
       ],
     });
+  });
+
+  it("is not opened again by more rows where the count began later, but by a later place", () => {
+    const more = { ...counted, rows: 11, isByItself: false };
+    expect(update([line], [more])).toMatchObject({ reopened: 0, lines: [{ state, rows: 11 }] });
+    expect(update([line], [{ ...more, offsets: { 0: 51 } }])).toMatchObject({ reopened: 1 });
   });
 
   it("is opened again by a late row after it had shrunk", () => {

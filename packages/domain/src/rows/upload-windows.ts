@@ -22,6 +22,12 @@ export type WindowCount = {
   readonly offsets: Readonly<Record<string, number>>;
 };
 
+/** What was found in a window now. */
+export type FoundCount = WindowCount & {
+  /** Counted against all that was uploaded in it and later. Otherwise `rows` depends on where the count began. */
+  readonly isByItself: boolean;
+};
+
 /** A line of the ledger: one table and one window. */
 export type UploadWindow = WindowCount & {
   readonly state: WindowState;
@@ -59,9 +65,15 @@ const highest = (a: WindowCount["offsets"], b: WindowCount["offsets"]): Record<s
   return merged;
 };
 
-/** Newer exports only take rows out of a window: more rows or a higher offset mean late rows. */
-const hasLateRows = (stored: UploadWindow, count: WindowCount): boolean =>
-  count.rows > stored.rows ||
+/**
+ * A higher offset means late rows. So do more rows in a window that is counted by itself, since newer exports only
+ * take rows out of it.
+ */
+const hasLateRows = (
+  stored: UploadWindow,
+  count: Pick<FoundCount, "rows" | "offsets" | "isByItself">,
+): boolean =>
+  (count.isByItself && count.rows > stored.rows) ||
   Object.entries(count.offsets).some(([partition, offset]) => offset > (stored.offsets[partition] ?? -1));
 
 const isSame = (a: UploadWindow, b: UploadWindow): boolean =>
@@ -78,7 +90,7 @@ const isSame = (a: UploadWindow, b: UploadWindow): boolean =>
  */
 export function updateWindows(input: {
   readonly stored: readonly UploadWindow[];
-  readonly counted: readonly WindowCount[];
+  readonly counted: readonly FoundCount[];
   readonly now: Micros;
   readonly length: Micros;
   readonly grace: Micros;
@@ -95,7 +107,7 @@ export function updateWindows(input: {
     now >= start + length + grace && (oldestUpload === null || oldestUpload >= start + length);
 
   for (const stored of input.stored) {
-    const count = counts.get(keyOf(stored)) ?? { ...stored, rows: 0, partitions: [], offsets: {} };
+    const count = counts.get(keyOf(stored)) ?? { rows: 0, partitions: [], offsets: {}, isByItself: true };
     const { rows, partitions } = count;
     const line = { ...stored, rows, partitions, offsets: highest(stored.offsets, count.offsets) };
     const isLate = hasLateRows(stored, count);
@@ -113,7 +125,7 @@ export function updateWindows(input: {
   }
 
   const fresh = input.counted.filter((count) => !known.has(keyOf(count)));
-  for (const count of fresh) {
+  for (const { isByItself: _, ...count } of fresh) {
     const isClosed = mayClose(count.start);
     if (isClosed) closed += 1;
     lines.push({

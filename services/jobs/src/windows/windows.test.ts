@@ -1,4 +1,4 @@
-import type { UploadWindow, WindowCount } from "@conversation-export/domain";
+import type { FoundCount, UploadWindow } from "@conversation-export/domain";
 import type { JobContext, WindowsData, WriterList } from "@conversation-export/queue";
 import { createLogger } from "@conversation-export/runtime";
 import type { WindowStore } from "@conversation-export/warehouse";
@@ -9,7 +9,7 @@ const SECOND = 1_000_000;
 const HOUR = 3_600 * SECOND;
 
 let ledger: UploadWindow[] = [];
-let counts: WindowCount[] = [];
+let counts: FoundCount[] = [];
 let countedSince: number[] = [];
 let insert: number | null = null;
 let writers: WriterList = { generation: 0, leases: [], complete: true };
@@ -75,12 +75,13 @@ const job = createWindows({
   now: () => now,
 });
 
-const countAt = (start: number): WindowCount => ({
+const countAt = (start: number): FoundCount => ({
   start,
   table: "messages",
   rows: 1,
   partitions: ["202610"],
   offsets: { 0: 1 },
+  isByItself: true,
 });
 
 beforeEach(() => {

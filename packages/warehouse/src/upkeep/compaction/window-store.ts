@@ -1,5 +1,6 @@
 import {
   END_OF_TIME,
+  type FoundCount,
   type Micros,
   MICROS_IN_SECOND,
   type UploadWindow,
@@ -32,7 +33,7 @@ export type WindowStore = {
    * Counts the readable rows of all windows from `since` on, which must be the start of a window. A row of a
    * late export that one of an earlier window has superseded counts until it is merged away.
    */
-  count(since: Micros, signal?: AbortSignal): Promise<readonly WindowCount[]>;
+  count(since: Micros, signal?: AbortSignal): Promise<readonly FoundCount[]>;
   /** Saves lines. The last save wins, so only one process at a time may read, change and save them. */
   save(lines: readonly UploadWindow[]): Promise<void>;
   /**
@@ -202,7 +203,7 @@ export function createWindowStore(deps: {
       return { last: toMicros(row?.last ?? null), open: toMicros(row?.open ?? null) };
     },
     async count(since, signal) {
-      const counts: WindowCount[] = [];
+      const counts: FoundCount[] = [];
       for (const table of WINDOW_TABLES) {
         const written = await session.rows<{ start: number }>("windows.written", writtenSql(table), {
           parameters: { seconds: windowSeconds, since },
@@ -211,11 +212,13 @@ export function createWindowStore(deps: {
         const starts = written.map(({ start }) => start * MICROS_IN_SECOND);
         const recent = starts.slice(-RECENT);
         const [first = END_OF_TIME] = recent;
-        if (recent.length < starts.length)
-          counts.push(...(await countFrom(table, since, signal)).filter(({ start }) => start < first));
+        const find = async (from: Micros, isByItself: boolean, isWanted: (start: Micros) => boolean) => {
+          for (const count of await countFrom(table, from, signal))
+            if (isWanted(count.start)) counts.push({ ...count, isByItself });
+        };
+        if (recent.length < starts.length) await find(since, false, (start) => start < first);
         // Each against what was uploaded in it and later, so that its number does not change with `since`.
-        for (const at of recent)
-          counts.push(...(await countFrom(table, at, signal)).filter(({ start }) => start === at));
+        for (const at of recent) await find(at, true, (start) => start === at);
       }
       return counts;
     },
