@@ -289,12 +289,13 @@ describe("superseded entries of the update index", () => {
   it("are not told as removed when the keys went meanwhile", async () => {
     for (const step of [1, 2]) await write("a", step, DAY_0);
     const removed = beforeDeletion(async () => {
+      const alive = (holders: string[] | null) => () => Promise.resolve(holders && new Set(holders));
       // Leases may be missing; then the holder is alive; then it was paused for longer than its lease.
       const other = createSupersededEntries({ session: warehouse.session("jobs"), holder: "other" });
-      await other.forgetDead(null);
-      await other.forgetDead(new Set(["own", "other"]));
-      expect(await rowsOf("job_keys")).toBe(2);
-      await other.forgetDead(new Set(["other"]));
+      await other.forgetDead(alive(null));
+      await other.forgetDead(alive(["own", "other"]));
+      expect(await rowsOf("job_keys")).toBeGreaterThan(1);
+      await other.forgetDead(alive(["other"]));
       expect(await rowsOf("job_keys")).toBe(0);
     }, DAY_0);
     await expect(removed).rejects.toMatchObject({ code: "keys_lost", retryable: true });

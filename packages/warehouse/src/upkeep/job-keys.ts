@@ -4,6 +4,9 @@ import type { Session } from "../session/session.ts";
 /** Kind of the row by which a run sees that its keys are all there. */
 const BEGUN = "begun";
 
+/** Reads which holders of runs are alive; null: it is not known, and no run counts as dead. */
+export type Alive = () => Promise<ReadonlySet<string> | null>;
+
 /**
  * The keys of runs in `job_keys`. Every run has its own partition, so dropping it removes the rows at once
  * and from all active parts.
@@ -24,11 +27,10 @@ export type JobKeys = {
    * Names of the runs `<prefix><holder>/…` whose holder is not alive, and of those of `own`; a run that names no
    * holder is dead an hour after its last key.
    * @param own whose runs are all over; null: nobody's
-   * @param alive null: it is not known who is alive, and no run counts as dead
    */
-  dead(prefix: string, own: string | null, alive: ReadonlySet<string> | null): Promise<readonly string[]>;
+  dead(prefix: string, own: string | null, alive: Alive): Promise<readonly string[]>;
   /** Removes the keys of these runs. One that was only paused sees it by `assertKept`. */
-  forgetDead(prefix: string, own: string | null, alive: ReadonlySet<string> | null): Promise<void>;
+  forgetDead(prefix: string, own: string | null, alive: Alive): Promise<void>;
 };
 
 /** Name of a run whose keys are removed when `holder` is not alive any more. */
@@ -55,13 +57,15 @@ export const createJobKeys = ({ session }: { readonly session: Session }): JobKe
     );
 
   const dead: JobKeys["dead"] = async (prefix, own, alive) => {
-    if (alive === null) return [];
     const found = await listed(prefix);
+    // Behind the runs: whoever has begun one meanwhile is not in an older answer.
+    const living = await alive();
+    if (living === null) return [];
     const isDead = ({ run, isOld }: (typeof found)[number]): boolean => {
       const [holder = "", id] = run.slice(prefix.length).split("/");
       // Processes of the version before name no holder; while they are replaced, theirs may be alive.
       if (id === undefined) return isOld === 1;
-      return holder === own || !alive.has(holder);
+      return holder === own || !living.has(holder);
     };
     return found.filter(isDead).map(({ run }) => run);
   };

@@ -13,7 +13,7 @@ import {
 import type { Version } from "@conversation-export/domain";
 import type { Session, StatementName } from "../session/session.ts";
 import { DATED_KINDS, recordNameSql } from "../tables/record-dates.ts";
-import { createJobKeys, heldRun } from "./job-keys.ts";
+import { type Alive, createJobKeys, heldRun } from "./job-keys.ts";
 
 /** An export of a record on the bus. */
 export type CarriedExport = {
@@ -52,9 +52,9 @@ export type ReconcileStore = {
    */
   standing(type: EventType, exports: readonly CarriedExport[], signal?: AbortSignal): Promise<boolean[]>;
   /** Removes the keys of runs that are over; none of this process may be under way. */
-  forgetDead(alive: ReadonlySet<string> | null): Promise<void>;
-  /** Removes the keys of runs of dead processes; null: it is not known who is alive. */
-  sweep(alive: ReadonlySet<string> | null): Promise<void>;
+  forgetDead(alive: Alive): Promise<void>;
+  /** Removes the keys of runs of dead processes. */
+  sweep(alive: Alive): Promise<void>;
   /** null: nothing has been compared yet. */
   loadUntil(): Promise<ReconciledUntil | null>;
   saveUntil(until: ReconciledUntil): Promise<void>;

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { ServiceError } from "@conversation-export/runtime";
 import type { Session } from "../session/session.ts";
 import { deletionsUnderWay } from "./deletions-under-way.ts";
-import { createJobKeys, heldRun } from "./job-keys.ts";
+import { type Alive, createJobKeys, heldRun } from "./job-keys.ts";
 
 const PREFIX = "retention-";
 
@@ -31,10 +31,9 @@ export type RetentionRuns = {
   /**
    * Ends runs of dead processes, and those of this one that could not end.
    *
-   * @param alive holders of runs that are alive; null while that is not known
    * @throws ServiceError `deletion_under_way` (retryable)
    */
-  sweep(alive: ReadonlySet<string> | null, signal?: AbortSignal): Promise<void>;
+  sweep(alive: Alive, signal?: AbortSignal): Promise<void>;
 };
 
 export const createRetentionRuns = (deps: {

@@ -8,6 +8,7 @@ import { WarehouseError } from "../session/warehouse-error.ts";
 import { createDeletion, WITH_HIDDEN } from "./deletion.ts";
 import { countOlder, noteMoved, SETTLED } from "./expired-records.ts";
 import { CONDITIONS, type RetentionTable, STALE, TOLD } from "./expired-rows.ts";
+import type { Alive } from "./job-keys.ts";
 import { createRetentionRuns } from "./retention-runs.ts";
 
 /** Records of the client from before this instant are expired. */
@@ -47,16 +48,11 @@ export type RetentionStore = {
    * Tells readers of changes what runs that are over have not told, and removes their keys: runs of dead
    * processes, and those of this one whose `end` could not.
    *
-   * @param alive holders of runs that are alive; null while that is not known
    * @throws ServiceError `deletion_under_way` (retryable)
    */
-  sweep(alive: ReadonlySet<string> | null, signal?: AbortSignal): Promise<void>;
+  sweep(alive: Alive, signal?: AbortSignal): Promise<void>;
   /** Begins a run, after such a sweep unless a deletion is under way. */
-  expired(
-    cutoffs: readonly Cutoff[],
-    alive: ReadonlySet<string> | null,
-    signal?: AbortSignal,
-  ): Promise<Expired>;
+  expired(cutoffs: readonly Cutoff[], alive: Alive, signal?: AbortSignal): Promise<Expired>;
 };
 
 /** Longer than ingest keeps a batch in flight with the same upload instant. */

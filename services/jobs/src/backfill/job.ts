@@ -84,7 +84,7 @@ export const createBackfillJob = (shared: Shared): AssembledJob => {
     job: runSplitJob(backfill),
     sweep: async () => {
       await fromLanding.sweep();
-      await reader.forgetDead(PREVIEW_RUN, await runHolders.alive());
+      await reader.forgetDead(PREVIEW_RUN, runHolders.alive);
     },
     parts: [{ name: "objects", start: async () => {}, stop: async () => objects.close() }],
   };

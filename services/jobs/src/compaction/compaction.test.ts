@@ -51,9 +51,8 @@ const entries: SupersededEntries = {
   },
   deletionRuns: () => Promise.resolve(deleting),
   sweep: () => Promise.reject(new Error("not asked for")),
-  forgetDead: (alive) => {
-    calls.push(`forget all but ${alive === null ? "unknown" : [...alive].join()}`);
-    return Promise.resolve();
+  forgetDead: async (alive) => {
+    calls.push(`forget all but ${[...((await alive()) ?? ["unknown"])].join()}`);
   },
 };
 

@@ -124,7 +124,7 @@ export const createCompaction = (deps: CompactionDeps): JobHandler<CompactData, 
     type: compactJob,
     async run(context) {
       const { data, signal } = context;
-      await entries.forgetDead(await deps.alive());
+      await entries.forgetDead(deps.alive);
       const lines = await linesIn(data);
       const openStarts = new Set(startsOf(lines.filter(({ state }) => state === "open")));
       // A window is due when it is closed for all tables.

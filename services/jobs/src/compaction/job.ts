@@ -17,6 +17,6 @@ export const createCompactJob = ({ config, session, exclusive, runHolders }: Sha
   });
   return {
     job: runJob(compaction, { globalConcurrency: 1 }),
-    sweep: async () => entries.sweep(await runHolders.alive()),
+    sweep: () => entries.sweep(runHolders.alive),
   };
 };

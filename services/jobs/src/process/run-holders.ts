@@ -8,7 +8,7 @@ export type RunHolders = {
    * Holders that are alive; null while leases may be missing, as after a loss of Redis.
    * @throws ServiceError `redis_unavailable`
    */
-  alive(): Promise<ReadonlySet<string> | null>;
+  readonly alive: () => Promise<ReadonlySet<string> | null>;
 };
 
 export const createRunHolders = (deps: {

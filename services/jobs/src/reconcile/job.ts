@@ -60,6 +60,6 @@ export const createReconcileJob = ({
   const findings = ["records_missing", "erased_but_readable"];
   return {
     job: runJob(withBus(bus, reconcile), { globalConcurrency: 1, findings }),
-    sweep: async () => store.sweep(await runHolders.alive()),
+    sweep: () => store.sweep(runHolders.alive),
   };
 };

@@ -129,7 +129,7 @@ export const createReconcile = (deps: {
     type: reconcileJob,
     run: async (context) => {
       const { data, signal, log } = context;
-      await store.forgetDead(await deps.alive());
+      await store.forgetDead(deps.alive);
       let state = context.state ?? (await begin(data));
       const byClock = data.from === null && data.to === null && data.clientId === null;
       const total = (state.to - state.from) / HOUR_MS;

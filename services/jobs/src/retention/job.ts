@@ -18,6 +18,6 @@ export const createRetentionJob = ({ session, runUpload, runHolders, metrics }: 
   const audited = noted(retention, createAuditStore({ session }), ({ dryRun }) => !dryRun);
   return {
     job: runJob(audited, { globalConcurrency: 1 }),
-    sweep: async () => store.sweep(await runHolders.alive()),
+    sweep: () => store.sweep(runHolders.alive),
   };
 };

@@ -71,7 +71,7 @@ export const createRetention = (deps: {
       if (cutoffs.length === 0) return result;
       const expired: Expired = await store.expired(
         cutoffs.map((one) => ({ clientId: one.clientId, before: one.before * 1000 })),
-        await deps.alive(),
+        deps.alive,
         signal,
       );
       try {

@@ -1,7 +1,7 @@
 import { type EventType, type StoredRow, TABLE_FACTS, TABLES_OF } from "@conversation-export/domain";
 import type { Session } from "../../session/session.ts";
 import { NOTED_RECORDS, type RecordName } from "../../tables/record-keys.ts";
-import { createJobKeys } from "../job-keys.ts";
+import { type Alive, createJobKeys } from "../job-keys.ts";
 import { storedColumns, storedRowOf, type StoredValues } from "./stored-rows.ts";
 
 /**
@@ -21,8 +21,8 @@ export type RecordReader = {
   ): Promise<ReadonlyMap<string, readonly StoredRow[]>>;
   /** Removes the records noted under `run`. */
   forget(run: string): Promise<void>;
-  /** Removes what runs `<prefix><holder>/…` noted whose holder is not alive; null: that is not known. */
-  forgetDead(prefix: string, alive: ReadonlySet<string> | null): Promise<void>;
+  /** Removes what runs `<prefix><holder>/…` noted whose holder is not alive. */
+  forgetDead(prefix: string, alive: Alive): Promise<void>;
 };
 
 /** Key of a record in the result of `stored`. */

@@ -3,7 +3,7 @@ import type { Session } from "../../session/session.ts";
 import { recordNameSql } from "../../tables/record-dates.ts";
 import { createDeletion } from "../deletion.ts";
 import { deletionsUnderWay } from "../deletions-under-way.ts";
-import { createJobKeys, heldRun } from "../job-keys.ts";
+import { type Alive, createJobKeys, heldRun } from "../job-keys.ts";
 
 /** Upload windows, all of one length. */
 export type CleanupScope = {
@@ -36,9 +36,9 @@ export type SupersededEntries = {
   /** true: rows of conversations are being deleted, also by a process that is gone. */
   deletionRuns(): Promise<boolean>;
   /** Removes the keys of runs that are over; none of this process may be under way. */
-  forgetDead(alive: ReadonlySet<string> | null): Promise<void>;
-  /** Removes the keys of runs of dead processes; null: it is not known who is alive. */
-  sweep(alive: ReadonlySet<string> | null): Promise<void>;
+  forgetDead(alive: Alive): Promise<void>;
+  /** Removes the keys of runs of dead processes. */
+  sweep(alive: Alive): Promise<void>;
 };
 
 /** Marks the runs of compaction in `job_keys`. */
