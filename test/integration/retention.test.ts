@@ -514,6 +514,22 @@ it("erases nothing when its keys went while it was paused, and says so", async (
   expect((await stored())["conversations"]).toEqual(["short/kept", "short/kept", "short/plain"]);
 });
 
+it("erases nothing when one of several servers has dropped its keys", async () => {
+  const before = DAY_0 - 30 * DAY;
+  await write(dialog("short", "plain", before - DAY));
+  // Expired under one of its dates, and kept for the other.
+  for (const [time, created] of [before + DAY, before - DAY].entries())
+    await write([conversation({ client: "short", time: DAY_0 - time }, "kept", created, created)]);
+  const paused = await store.expired([{ clientId: "short", before }], unknown);
+  await warehouse.sql(
+    "ALTER TABLE job_keys DELETE WHERE kind = 'begun' AND cityHash64(client_id, id) % 2 = 1 SETTINGS mutations_sync = 2",
+  );
+  await expect(paused.erase("conversations")).rejects.toMatchObject({ code: "keys_lost" });
+  expect((await stored())["conversations"]).toContain("short/kept");
+  expect((await stored())["conversations"]).toHaveLength(3);
+  await paused.end();
+});
+
 it("is harmless beside merges, and twice at once", async () => {
   const old = DAY_0 - 2 * MONTH;
   const rounds = bySize(3, 12);

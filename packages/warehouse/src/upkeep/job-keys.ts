@@ -1,8 +1,11 @@
 import { ServiceError } from "@conversation-export/runtime";
 import type { Session } from "../session/session.ts";
 
-/** Kind of the row by which a run sees that its keys are all there. */
+/** Kind of the rows by which a run sees that its keys are all there. */
 const BEGUN = "begun";
+/** So many that each of a few shards has some: each shard drops the keys of a run for itself. */
+const BEGUN_ROWS = 64;
+const OF_BEGUN = `job_keys WHERE run_id = {run:String} AND kind = '${BEGUN}'`;
 
 /** Reads which holders of runs are alive; null: it is not known, and no run counts as dead. */
 export type Alive = () => Promise<ReadonlySet<string> | null>;
@@ -37,7 +40,7 @@ export type JobKeys = {
 export const heldRun = (prefix: string, holder: string, id: string): string => `${prefix}${holder}/${id}`;
 
 /** SQL: the keys of the run are all there; false in a deletion that goes on behind their removal. */
-export const KEYS_ARE_KEPT = `{run:String} IN (SELECT run_id FROM job_keys WHERE run_id = {run:String} AND kind = '${BEGUN}')`;
+export const KEYS_ARE_KEPT = `{run:String} IN (SELECT run_id FROM ${OF_BEGUN} GROUP BY run_id HAVING count() = ${BEGUN_ROWS})`;
 
 export const createJobKeys = ({ session }: { readonly session: Session }): JobKeys => {
   const target = session.names.target("job_keys");
@@ -75,16 +78,19 @@ export const createJobKeys = ({ session }: { readonly session: Session }): JobKe
     begin: (run, signal) =>
       session.insert(
         "job_keys.begin",
-        { table: "job_keys", rows: [{ run_id: run, kind: BEGUN }] },
+        {
+          table: "job_keys",
+          rows: Array.from({ length: BEGUN_ROWS }, (_, at) => ({ run_id: run, kind: BEGUN, id: String(at) })),
+        },
         { settings: { async_insert: 0 }, signal },
       ),
     assertKept: async (run) => {
       const [row] = await session.rows<{ n: number }>(
         "job_keys.kept",
-        `SELECT toUInt32(count()) AS n FROM job_keys WHERE run_id = {run:String} AND kind = '${BEGUN}'`,
+        `SELECT toUInt32(count()) AS n FROM ${OF_BEGUN}`,
         { parameters: { run } },
       );
-      if (row?.n === 1) return;
+      if (row?.n === BEGUN_ROWS) return;
       throw new ServiceError("keys_lost", "the keys of this run were removed while it was paused", {
         retryable: true,
       });
