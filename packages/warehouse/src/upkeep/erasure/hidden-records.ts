@@ -1,6 +1,7 @@
 import type { Session } from "../../session/session.ts";
 import { UNFINISHED } from "../../access/request-rows.ts";
 import type { Deletion } from "../deletion.ts";
+import { FOUND_LATER, LOOKED_AT } from "./suppression-store.ts";
 import { countOf, KEY_COLUMNS, KIND, RUN } from "./erasure-keys.ts";
 
 /** What readers leave out because open requests are about it. */
@@ -49,9 +50,10 @@ export const createHiddenRecords = (deps: {
         { parameters: { run: runId } },
       ),
     unhide: async (signal) => {
-      const condition = `(client_id, request_id) NOT IN (SELECT client_id, request_id
-        FROM data_subject_requests FINAL WHERE ${UNFINISHED})`;
-      const sql = `SELECT toString(count()) AS rows FROM hidden_records WHERE ${condition.replace("NOT IN (", "GLOBAL NOT IN (")}`;
+      // A replica that does not know a request yet keeps what that hides.
+      const condition = `(request_id IN ('${FOUND_LATER}', '${LOOKED_AT}') OR (client_id, request_id) IN (SELECT client_id, request_id
+        FROM data_subject_requests FINAL WHERE NOT (${UNFINISHED})))`;
+      const sql = `SELECT toString(count()) AS rows FROM hidden_records WHERE ${condition.replace("IN (SELECT", "GLOBAL IN (SELECT")}`;
       if (countOf(await session.rows("erasure.count_hidden", sql)) > 0)
         await deletion.erase({ table: "hidden_records", condition }, signal);
     },
