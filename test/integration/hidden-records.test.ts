@@ -2,6 +2,7 @@ import { text } from "node:stream/consumers";
 import type { ExportRecord, RecordKind } from "@conversation-export/domain";
 import {
   createErasureStore,
+  createReconcileStore,
   type ErasureStore,
   type Page,
   type PageQuery,
@@ -150,9 +151,53 @@ it("leaves out what is hidden in every list, late rows included, and nothing els
   for (const size of [1, 2, 100]) expect(await readAll(client, size), `pages of ${size}`).toEqual(expected);
   expect(await readAll("neighbour", 100)).toEqual(neighbour);
 
-  // None of the requests is open.
+  // To the comparison with the bus they are gone, though they are stored.
+  const reconcile = createReconcileStore({
+    session: warehouse.session("jobs"),
+    now: Date.now,
+    holder: "test",
+  });
+  const standing = async (): Promise<string[]> => {
+    const records = [
+      ...others(client),
+      ...ann(client, false, "-late"),
+      ...ann(client, false, ""),
+      ...people(client, ""),
+    ];
+    const found: string[] = [];
+    for (const [type, ofType] of Map.groupBy(records, (record) => record.type)) {
+      const answers = await reconcile.standing(type, ofType);
+      found.push(...ofType.filter((_, at) => answers[at]).map(({ id }) => id));
+    }
+    return found.toSorted();
+  };
+  const kept = ["a-kept", "a-kept", "a-kept", "kept", "m-kept", "z-kept", "z-kept", "z-kept"];
+  expect(await standing()).toEqual(kept);
+
+  // A request that this server does not know yet is not one that has ended.
   await warehouse.sql("SYSTEM START MERGES");
   await store.unhide(new AbortController().signal);
+  expect(await readAll(client, 100)).toEqual(expected);
+  await warehouse.sql(`INSERT INTO data_subject_requests (client_id, request_id, version, request_type, status)
+    VALUES ('${client}', 'r', 1, 'ERASURE', 'completed')`);
+  await store.unhide(new AbortController().signal);
+  expect(await standing()).toEqual(
+    [
+      ...kept,
+      "c1",
+      "c1-late",
+      "c2",
+      "c2-late",
+      "m1",
+      "m2",
+      "m2-late",
+      "m3",
+      "m3-late",
+      "m4",
+      "m4-late",
+      "u-ann",
+    ].toSorted(),
+  );
   const shown = await readAll(client, 100);
   expect(shown["created"]).toEqual([
     "a-kept",

@@ -31,6 +31,10 @@ export const COUNT_HIDDEN = `SELECT count() FROM ${OF_CLIENT}`;
 /** The rows that a statement looks at: `FROM table WHERE where`, all versions. */
 export type LookedAt = { readonly table: string; readonly where: string };
 
+/** SQL for the names by which rows of a kind may be hidden: an array of kind and value. */
+export const hidingNames = (kind: RecordKind): string =>
+  `[${NAMED_BY[kind].flatMap(([name, ...columns]) => columns.map((column) => `('${name}', ${column})`)).join(", ")}]`;
+
 /** The instants before which rows with one of the values in these columns are hidden, in µs; 0: they are not. */
 const hiddenBefore = (kind: string, columns: readonly string[], rows: LookedAt | null): string[] => {
   // Of the rows that are looked at only: a client may have a million hidden records. A row that arrives behind

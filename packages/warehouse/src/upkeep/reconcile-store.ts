@@ -12,6 +12,7 @@ import {
 } from "@conversation-export/domain";
 import type { Version } from "@conversation-export/domain";
 import type { Session, StatementName } from "../session/session.ts";
+import { hidingNames } from "../pages/hidden-sql.ts";
 import { DATED_KINDS, recordNameSql } from "../tables/record-dates.ts";
 import { type Alive, createJobKeys, heldRun } from "./job-keys.ts";
 
@@ -46,9 +47,9 @@ export type ReconcileStore = {
     signal?: AbortSignal,
   ): Promise<(RecordTable | null)[]>;
   /**
-   * Tells for each export of an erased record whether the record is still readable in any version. Only rows
-   * under the export's own date of creation count: under a later date, the id belongs to a record that may be
-   * kept. Stores only hashes of the ids for the query.
+   * Tells for each export of an erased record whether the record is still readable in any version: stored, and
+   * not hidden by an open request. Only rows under the export's own date of creation count: under a later date,
+   * the id belongs to a record that may be kept. Stores only hashes of the ids for the query.
    */
   standing(type: EventType, exports: readonly CarriedExport[], signal?: AbortSignal): Promise<boolean[]>;
   /** Removes the keys of runs that are over; none of this process may be under way. */
@@ -102,6 +103,19 @@ const INDEXED = `SELECT client_id, conversation_id, toString(version) FROM conve
 const HANDOFFS = `SELECT client_id, conversation_id, target, toUInt8(target_kind), toString(max(version)) FROM handoffs
   WHERE ${ofDates("conversation_date_created", "conversation_id")}
   GROUP BY client_id, conversation_id, target, target_kind`;
+
+/** The carried records, named by hashes, with rows that are not hidden. */
+const standingSql = (type: EventType): string => {
+  const { name: table, id, kind } = OWN_TABLE_OF[type];
+  const rows = `SELECT client_id, lower(hex(SHA256(${id}))) AS hash, date_created AS created, arrayJoin(${hidingNames(kind)}) AS name
+    FROM ${table} WHERE (client_id, date_created) GLOBAL IN ${ofRun("carried", "client_id, date_created")}
+      AND (client_id, date_created, hash) GLOBAL IN ${ofRun("carried", "client_id, date_created, id")}`;
+  return `SELECT r.client_id, r.hash, toString(toUnixTimestamp64Micro(r.created)) FROM (${rows}) AS r
+    GLOBAL LEFT JOIN (SELECT client_id, (toString(kind), value) AS name, max(created_before) AS before FROM hidden_records
+      WHERE (client_id, value) GLOBAL IN (SELECT client_id, tupleElement(name, 2) FROM (${rows}))
+      GROUP BY client_id, name) AS h ON r.client_id = h.client_id AND r.name = h.name
+    GROUP BY r.client_id, r.hash, r.created HAVING max(h.before) <= r.created`;
+};
 
 const versionsOf = (rows: readonly Found[]): ReadonlyMap<string, bigint> =>
   new Map(rows.map(([clientId, id, version]) => [nameOf({ clientId, id }), BigInt(version)]));
@@ -216,13 +230,8 @@ export const createReconcileStore = (deps: {
     },
     standing: async (type, exports, signal) => {
       if (exports.length === 0) return [];
-      const { name: table, id } = OWN_TABLE_OF[type];
       const keys = exports.map((one) => ({ ...one, id: hashOf(one.id) }));
-      const query = `SELECT DISTINCT client_id, lower(hex(SHA256(${id}))) AS hash,
-          toString(toUnixTimestamp64Micro(date_created))
-        FROM ${table}
-        WHERE (client_id, date_created) GLOBAL IN ${ofRun("carried", "client_id, date_created")}
-          AND (client_id, date_created, hash) GLOBAL IN ${ofRun("carried", "client_id, date_created, id")}`;
+      const query = standingSql(type);
       const rows = await withKeys(keys, signal, (ask) =>
         ask<[client: string, hash: string, created: string]>("reconcile.standing", query),
       );
