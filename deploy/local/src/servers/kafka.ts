@@ -1,9 +1,12 @@
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { waitForLock } from "../process/lock-file.ts";
 import { readFrom } from "../process/log-tail.ts";
+import { choosePorts } from "../process/ports.ts";
 import { fetchJars } from "./maven.ts";
 import { packageFolder } from "../paths.ts";
 import { runCommand } from "../process/run-command.ts";
@@ -105,11 +108,49 @@ function createClusterId(): string {
   return randomBytes(16).toString("base64url").replace(/^-/, "A");
 }
 
+/**
+ * Keeps Kafka's classes as Java has loaded them beside the jars, once: a start then takes half of its time.
+ * Java passes over an archive that another Java has written.
+ */
+async function archiveClasses(jars: string, env: NodeJS.ProcessEnv, log: KafkaDeps["log"]): Promise<string> {
+  const archive = `${jars}.jsa`;
+  if (existsSync(archive)) return archive;
+  const lock = await waitForLock(`${archive}.lock`, 120_000);
+  const folder = mkdtempSync(join(tmpdir(), "kafka-classes-"));
+  try {
+    if (existsSync(archive)) return archive;
+    log("preparing Kafka's classes");
+    const { broker, controller } = await choosePorts({ names: ["broker", "controller"], fixed: {} });
+    const partial = join(folder, "classes.jsa");
+    const server = await createBroker(
+      { folder, port: broker, controllerPort: controller, env, log, onUnexpectedEnd: () => undefined },
+      jars,
+      `-XX:ArchiveClassesAtExit=${partial}`,
+    );
+    await server.start();
+    await server.stop();
+    if (existsSync(partial)) {
+      cpSync(partial, `${archive}.partial`);
+      renameSync(`${archive}.partial`, archive);
+    }
+    return archive;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+    lock.release();
+  }
+}
+
 /** Prepares the folder (download, configuration, format) and creates the server, still down. */
 export async function createKafka(deps: KafkaDeps): Promise<Server> {
-  const { folder, env } = deps;
+  const { env, log } = deps;
   await checkJava(env);
-  const jars = await fetchJars(`kafka-${version}`, join(packageFolder, "kafka", "pom.xml"), env, deps.log);
+  const jars = await fetchJars(`kafka-${version}`, join(packageFolder, "kafka", "pom.xml"), env, log);
+  return createBroker(deps, jars, `-XX:SharedArchiveFile=${await archiveClasses(jars, env, log)}`);
+}
+
+/** @param classes the option of Java that says where it finds or puts loaded classes */
+async function createBroker(deps: KafkaDeps, jars: string, classes: string): Promise<Server> {
+  const { folder, env } = deps;
   mkdirSync(folder, { recursive: true });
   const dataFolder = join(folder, "data");
   const propertiesPath = join(folder, "server.properties");
@@ -121,6 +162,7 @@ export async function createKafka(deps: KafkaDeps): Promise<Server> {
     // Starts in half the time: test servers are too short-lived for the second compiler to pay off.
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
+    classes,
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
     "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSS",
     "-cp",
