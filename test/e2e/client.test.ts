@@ -17,11 +17,12 @@ import { startSystem, type System } from "../system/system.ts";
 import { until } from "../system/until.ts";
 
 const COMMAND = fileURLToPath(new URL("../../packages/client/src/command/main.ts", import.meta.url));
+const COMPILE_CACHE = fileURLToPath(new URL("../../.cache/compile", import.meta.url));
 const GROUP = "conversation-export-ingest";
 const CLIENT = "acme";
 const LISTS = ["conversations", "messages", "end_users"] as const;
 const SAMPLE = bySize(1_500, 20_000);
-const KILLS = bySize(8, 100);
+const KILLS = bySize(6, 100);
 const DEADLINE_MS = bySize(60_000, 600_000);
 
 const INGEST = { BATCH_MAX_RECORDS: "200", BATCH_MAX_AGE_MS: "100", WATERMARK_INTERVAL_MS: "500" };
@@ -72,7 +73,12 @@ type Ended = { readonly code: number | null; readonly out: string; readonly err:
 
 const start = (args: readonly string[]): { child: ChildProcess; ended: Promise<Ended> } => {
   const child = spawn(process.execPath, [COMMAND, ...args], {
-    env: { PATH: process.env["PATH"], EXPORT_API_KEY: key, EXPORT_API_URL: system.apiUrl },
+    env: {
+      PATH: process.env["PATH"],
+      NODE_COMPILE_CACHE: COMPILE_CACHE,
+      EXPORT_API_KEY: key,
+      EXPORT_API_URL: system.apiUrl,
+    },
     stdio: ["ignore", "pipe", "pipe"],
   });
   running.add(child);
