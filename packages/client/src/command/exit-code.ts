@@ -34,7 +34,8 @@ export class ExpiredError extends Error {
 const FORBIDDEN = 403;
 const SYSTEM_ERROR = /^E[A-Z]+$/;
 
-const isSystemError = (error: unknown): error is Error =>
+/** An error of the system, such as ENOSPC. */
+export const isSystemError = (error: unknown): error is Error =>
   error instanceof Error && "code" in error && SYSTEM_ERROR.test(String(error.code));
 
 /** The exit code for an error and what to print; bugs are printed with their stack. */

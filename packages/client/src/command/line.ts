@@ -1,5 +1,6 @@
 import type { ListName } from "../lists/changes.ts";
 import { valueTexts } from "../lists/json-parts.ts";
+import { CopyError } from "./exit-code.ts";
 
 /** The name that the id has in the records of a list. */
 export const ID_FIELD = {
@@ -12,13 +13,28 @@ const ID = /^\{"(?:_id|end_user_id)":("(?:[^"\\]|\\.)*")/;
 const DELETION = /^\{"(?:_id|end_user_id)":"(?:[^"\\]|\\.)*","deleted":true,"deleted_at":"/;
 const DELETED = ',"deleted":true,"deleted_at":"';
 
-/** The id of a line, which the interface puts first. */
+type Identified = Partial<Record<"_id" | "end_user_id", string>>;
+
+/** The record of a line of a copy. @throws CopyError for a line that is none */
+export const recordOf = (line: string): Identified => {
+  const broken = (): CopyError => new CopyError(`a line of the copy is no record: ${line.slice(0, 200)}`);
+  let record: unknown;
+  try {
+    record = JSON.parse(line);
+  } catch {
+    throw broken();
+  }
+  if (typeof record !== "object" || record === null) throw broken();
+  return record;
+};
+
+/** The id of a line, which the interface puts first. @throws CopyError for a line that is no record */
 export const idOf = (line: string): string => {
   const [, id] = ID.exec(line) ?? [];
   if (id !== undefined) return JSON.parse(id) as string;
-  const record = JSON.parse(line) as Partial<Record<"_id" | "end_user_id", string>>;
+  const record = recordOf(line);
   const found = record._id ?? record.end_user_id;
-  if (found === undefined) throw new Error(`a line without an id: ${line.slice(0, 200)}`);
+  if (found === undefined) throw new CopyError(`a line of the copy has no id: ${line.slice(0, 200)}`);
   return found;
 };
 

@@ -72,6 +72,42 @@ describe("a page of a proxy with status 200", () => {
   });
 });
 
+describe("a file of the copy that", () => {
+  const spoil = async (coding: string, change: (bytes: Buffer) => Uint8Array | string) => {
+    for (let id = 0; id < 100; id += 1) place.service.put(`r${id}`, { text: `${id}`.repeat(id) });
+    expect(await pull("--list", "conversations", "--compress", coding)).toMatchObject({ code: 0 });
+    const [name = ""] = readdirSync(join(folder(), "conversations"));
+    const file = join(folder(), "conversations", name);
+    writeFileSync(file, change(readFileSync(file)));
+    return file;
+  };
+  const expectOneLine = async (what: string) => {
+    for (const command of ["verify", "compact"]) {
+      const { code, err } = await place.command([command, "--to", folder()]);
+      expect({ code, lines: err.trimEnd().split("\n").length }, err).toEqual({ code: 6, lines: 1 });
+      expect(err).toContain(what);
+    }
+  };
+
+  it.each(["plain", "gz", "zst"])("was cut, with %s, is named in one line", async (coding) => {
+    const whole = await spoil(coding, (bytes) => bytes);
+    const bytes = readFileSync(whole);
+    for (const length of [bytes.length - 1, bytes.length - 9, bytes.length >> 1, 3]) {
+      writeFileSync(whole, bytes.subarray(0, length));
+      await expectOneLine(`${whole} is broken: `);
+    }
+  });
+
+  it.each(["gz", "zst"])("is no %s is named in one line", async (coding) => {
+    await expectOneLine(`${await spoil(coding, () => "something else\n")} is broken: `);
+  });
+
+  it("has a line that is no record tells that line", async () => {
+    await spoil("plain", (bytes) => `${bytes.toString()}something else\n`);
+    await expectOneLine("a line of the copy is no record: something else");
+  });
+});
+
 it.each(["verify", "compact"])("%s makes no copy where there is none", async (name) => {
   for (const to of [folder(), `duckdb:${join(place.root, "typo.duckdb")}`]) {
     expect(await command([name, "--to", to])).toMatchObject({ code: 2 });

@@ -1,7 +1,7 @@
 import type { ListName } from "../lists/changes.ts";
 import { textsOf } from "../lists/line-blocks.ts";
 import { BUCKETS, bucketOf, createSums, entryOf, type Sums } from "./digests.ts";
-import { idOf, isDeletion } from "./line.ts";
+import { idOf, isDeletion, recordOf } from "./line.ts";
 import { BEGINNING, type PullDeps } from "./pull.ts";
 import { CopyError } from "./exit-code.ts";
 import type { ListState } from "./targets/target.ts";
@@ -62,7 +62,7 @@ const localDigests = async (
     const id = idOf(line);
     if (!isWanted(bucketOf(id))) continue;
     if (isDeletion(line)) found.delete(id);
-    else found.set(id, entryOf(JSON.parse(line), list, fields).digest);
+    else found.set(id, entryOf(recordOf(line), list, fields).digest);
   }
   return found;
 };

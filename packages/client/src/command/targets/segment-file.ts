@@ -3,6 +3,7 @@ import { open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { finished, pipeline } from "node:stream/promises";
 import { StringDecoder } from "node:string_decoder";
+import { CopyError, isSystemError } from "../exit-code.ts";
 import { countDeletions } from "../line.ts";
 import { type Coding, createDecoder, createEncoder } from "./coding.ts";
 import { publishFile } from "./durable-file.ts";
@@ -66,7 +67,7 @@ export const createSegmentWriter = (
   };
 };
 
-/** The lines of a file, without their newlines. */
+/** The lines of a file, without their newlines. @throws CopyError for one that was cut or is something else */
 export async function* readSegment(path: string, coding: Coding): AsyncGenerator<string, void> {
   const file = createReadStream(path, { highWaterMark: 256 * 1024 });
   const decoder = createDecoder(coding);
@@ -74,10 +75,15 @@ export async function* readSegment(path: string, coding: Coding): AsyncGenerator
   file.once("error", (error) => source.destroy(error));
   const text = new StringDecoder("utf8");
   let rest = "";
-  for await (const chunk of source as AsyncIterable<Buffer>) {
-    const lines = (rest + text.write(chunk)).split("\n");
-    rest = lines.pop() ?? "";
-    yield* lines;
+  try {
+    for await (const chunk of source as AsyncIterable<Buffer>) {
+      const lines = (rest + text.write(chunk)).split("\n");
+      rest = lines.pop() ?? "";
+      yield* lines;
+    }
+  } catch (error) {
+    if (isSystemError(error)) throw error;
+    throw new CopyError(`${path} is broken: ${error instanceof Error ? error.message : String(error)}`);
   }
-  if (rest !== "") throw new Error(`${path} ends within a line`);
+  if (rest !== "") throw new CopyError(`${path} is broken: it ends within a line`);
 }
