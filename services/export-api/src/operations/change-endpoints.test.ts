@@ -44,7 +44,7 @@ const CHANGES = [
 
 type Body = {
   data: { _id: string; deleted?: true }[];
-  meta: { next_cursor: string; end_of_stream: boolean };
+  meta: { next_cursor: string; next_stored_since: string; end_of_stream: boolean };
 };
 type Trailer = {
   trailer: { count: number; watermark: string | null; next_cursor: string; end_of_stream: boolean };
@@ -77,6 +77,7 @@ const setUp = (wrap: (read: ReadChanges) => ReadChanges = (read) => read) => {
       ids: data.map(({ _id }) => _id),
       data,
       cursor: meta.next_cursor,
+      since: meta.next_stored_since,
       end: meta.end_of_stream,
     };
   };
@@ -122,6 +123,19 @@ describe("pages of changes", () => {
     expect((await get(`?cursor=${again.cursor}`)).ids).toEqual(["e"]);
     // The cursor of a page stays good: a reader that has lost an answer asks again.
     expect((await get(query)).ids).toEqual(["e"]);
+  });
+
+  it("name the date from which a reader without cursor goes on, what was stored at it included", async () => {
+    const { get, world, changes } = setUp();
+    const first = await get("?page_size=1");
+    expect(first.since).toBe("2026-10-04T23:58:21.000000Z");
+    const second = await get(`?stored_since=${first.since}`);
+    expect([second.ids, second.end]).toEqual([["a", "b", "a", "c", "d"], true]);
+    // What is stored behind the settled instant comes next, and nothing between is left out.
+    expect(second.since).toBe("2026-10-05T00:00:00.000000Z");
+    world.until = NOW * 1_000 + 5_000_000;
+    changes.push(change(100, "e"));
+    expect((await get(`?stored_since=${second.since}`)).ids).toEqual(["e"]);
   });
 
   it("hold what the client may read of one list, with the watermark of what is settled", async () => {
@@ -260,6 +274,7 @@ describe("changes as lines", () => {
       count: 5,
       watermark: WATERMARK,
       next_cursor: expect.stringMatching(/^[\w-]+$/) as string,
+      next_stored_since: "2026-10-05T00:00:00.000000Z",
       end_of_stream: true,
     });
     expect(answer.headers["x-export-watermark"]).toBe(WATERMARK);

@@ -3,6 +3,7 @@ import {
   decodeChangePosition,
   DELETIONS_KEPT_DAYS,
   encodeChangePosition,
+  formatTimestampZ,
   isExpiredPosition,
   publicConversation,
   publicEndUser,
@@ -69,11 +70,12 @@ in the order in which they were stored, each at its latest version, and those th
 - Before the end a page may hold fewer records than its size, or none. A record may come again unchanged.
 - A cursor is good for its client and list. When it was not used for more than ${DELETIONS_KEPT_DAYS} days it answers 410: begin again
   without it, and replace what you hold.
-- \`cursor\` and \`stored_since\` exclude each other.
+- \`cursor\` and \`stored_since\` exclude each other. A reader that can keep no more than a date keeps \`next_stored_since\`.
 - With \`Accept: ${LINES_TYPES[0]}\` all changes up to the end come as one stream of lines, whatever the page size, with
   the cursor in the last line.`;
 
-const LINES_ABOUT = `One change a line, and a last line \`{"trailer":{"count":…,"watermark":…,"next_cursor":…,"end_of_stream":true}}\`.
+const LINES_ABOUT = `One change a line, and a last line
+\`{"trailer":{"count":…,"watermark":…,"next_cursor":…,"next_stored_since":…,"end_of_stream":true}}\`.
 Without the trailer the stream is broken: repeat it with the same cursor.`;
 
 const idOf = { conversation: "_id", message: "_id", end_user: "end_user_id" } as const;
@@ -95,6 +97,10 @@ const describe = (kind: RecordKind, name: string): Description => ({
           data: z.array(z.union([PUBLIC[kind], kind === "end_user" ? deletedEndUser : deletedRecord])),
           meta: z.object({
             next_cursor: z.string().describe("Where the next request goes on"),
+            next_stored_since: z.string().meta({
+              format: "date-time",
+              description: `The same place as \`stored_since\`, for readers that can keep a date only; after a pause of more than ${DELETIONS_KEPT_DAYS} days they are not told of all deletions`,
+            }),
             end_of_stream: z.boolean().describe("true: these were all changes; ask again later"),
           }),
         }),
@@ -147,6 +153,7 @@ export const createChangeEndpoints = (deps: ChangeEndpointsDeps): readonly Endpo
       const page = await reader.changes(query);
       const meta = {
         next_cursor: write(client, { ...page.next, begun: from.begun }),
+        next_stored_since: formatTimestampZ(page.next.date),
         end_of_stream: page.isLast,
       };
       await sendPage(
@@ -198,6 +205,7 @@ export const createChangeEndpoints = (deps: ChangeEndpointsDeps): readonly Endpo
           count: lines.count(),
           watermark: watermark ?? null,
           next_cursor: write(client, next),
+          next_stored_since: formatTimestampZ(next.date),
           end_of_stream: true,
         };
         return `${JSON.stringify({ trailer })}\n`;
