@@ -141,6 +141,8 @@ describe("7. Errors", () => {
     ["/api/v1/export/messages", /^did you mean \/api\/v2\/export\/messages\?$/],
     ["/api/v3/data-subject-request", /^did you mean \/api\/v[12]\/data-subject-request\?$/],
     ["/data_api/v1.3/messages", /^did you mean \/data_api\/v1(\.[12])?\/messages\?$/],
+    ["/data_api/v1.4/conversations", /^did you mean \/data_api\/v1(\.[12])?\/conversations\?$/],
+    ["/api/v2/knowledge/tags", null],
     ["/data_api/v2/conversations", /^did you mean \/data_api\/v1\/conversations\?$/],
   ] as const)("resource_not_found, 404, for the path %s", async (path, meant) => {
     const answer = await call(host + path, { key });
