@@ -169,7 +169,7 @@ const measureDates = async (
       const query = queryOf(clientId, call % PLACES, pageSize);
       const share = (WINDOW_MICROS * 1.1 * pageSize) / names;
       const bound = Math.ceil(query.since + share);
-      const { sql, ...options } = factsOfPage(PAGED_LISTS.conversationsByCreation, query, bound, false);
+      const { sql, ...options } = factsOfPage(PAGED_LISTS.conversationsByCreation, query, { bound });
       await runSql(readerUrl, sql, options);
     };
   let filled = 1;

@@ -2,6 +2,7 @@ import { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import type { ConversationRecord, MessageRecord } from "@conversation-export/domain";
 import {
+  createMovedDates,
   createReader,
   type MessagePageQuery,
   type PageQuery,
@@ -13,7 +14,7 @@ import { seedOfRun, bySize } from "../system/size.ts";
 import { type Arrival, expectConversations, expectMessages } from "../warehouse/expected.ts";
 import { createRandom } from "../sample/values/random.ts";
 import { conversation, DAY, DAY_0, message, SECOND } from "../warehouse/records.ts";
-import { readPage } from "../warehouse/walk.ts";
+import { readPage, splitRecords } from "../warehouse/walk.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 
 const CLIENT = "acme";
@@ -62,11 +63,14 @@ it("while exports change dates, every answer has each record once, and all that 
   let offset = 0;
   const polls: Record<string, number> = {};
   let writing = true;
+  /** The instants of upload that the writers are at. */
+  const uploads: number[] = [];
 
   const write = async (writer: number): Promise<void> => {
     const random = createRandom(seed, `writer ${writer}`);
     for (let batch = 0; writing; batch += 1) {
-      const uploadedAt = DAY_0 + 20 * DAY + batch * SECOND + writer;
+      const uploadedAt = Date.now() * 1_000 + writer;
+      uploads[writer] = uploadedAt;
       const number = random.int(IDS);
       const created = DAY_0 + random.int(4) * 20 * DAY + random.int(3);
       offset += 1;
@@ -112,12 +116,23 @@ it("while exports change dates, every answer has each record once, and all that 
         writing = false;
     }
   };
+  const dates = createMovedDates({ session: warehouse.session("jobs") });
+  let notes = 0;
+  const note = async (): Promise<void> => {
+    while (writing) {
+      await dates.note(Math.min(...uploads));
+      notes += 1;
+    }
+  };
   const stopAtFailure = (error: unknown): never => {
     writing = false;
     throw error;
   };
-  await Promise.all([write(0), write(1), ...reads.map(poll)].map((work) => work.catch(stopAtFailure)));
-  console.log(`exports: ${arrivals.length}, polls: ${JSON.stringify(polls)}`);
+  await Promise.all(
+    [write(0), write(1), note(), ...reads.map(poll)].map((work) => work.catch(stopAtFailure)),
+  );
+  console.log(`exports: ${arrivals.length}, polls: ${JSON.stringify(polls)}, notes: ${notes}`);
+  expect(await warehouse.sql("SELECT count() FROM moved_dates")).not.toBe("0");
 
   const window = { client: CLIENT, ...WINDOW };
   const created = expectConversations(arrivals, { ...window, by: "dateCreated" }).map((one) => one.text);
@@ -132,6 +147,8 @@ it("while exports change dates, every answer has each record once, and all that 
   for (const table of ["conversations", "conversation_updates", "handoffs", "messages", "record_dates"])
     await warehouse.sql(`OPTIMIZE TABLE ${table} FINAL`);
   await check();
+  // The next tests upload as of earlier instants.
+  await warehouse.sql("TRUNCATE TABLE watermarks");
 });
 
 /** A reader that waits for `between` when it has asked for several dates and before it reads the records. */
@@ -208,4 +225,76 @@ describe.each(Object.entries(readsAtOnce))("%s", (name, read) => {
     const hasLeft = which !== "a record" && !place.endsWith("in the window");
     expect(idsOf(await read(reader, window)).toSorted()).toEqual(hasLeft ? ["a", "c"] : ["a", "b", "c"]);
   });
+});
+
+const feedFrom =
+  (kind: "conversation" | "message") =>
+  async (reader: Reader, { clientId }: Window): Promise<string[]> => {
+    const settled = (Date.now() + 60_000) * 1_000;
+    const page = await reader.changes({ clientId, kind, after: { date: 0, id: "" }, settled, pageSize: 100 });
+    return splitRecords(await text(page.records));
+  };
+
+it("a record that has moved is given out as it is, whether its dates are noted or not", async () => {
+  const session = warehouse.session("jobs");
+  const dates = createMovedDates({ session });
+  const lists = {
+    ...readsAtOnce,
+    "conversations changed": feedFrom("conversation"),
+    "messages changed": feedFrom("message"),
+  };
+  const clients = Object.keys(lists);
+  const window = { since: CREATED - 10 * DAY, to: CREATED + 10 * DAY };
+  // Each id tells where it is first and then, and how many of its two dates are noted.
+  const moves = Object.entries({ near: DAY, far: 20 * DAY }).flatMap(([place, by]) =>
+    [0, 1, 2].map((noted) => ({ id: `${place}-${noted}`, from: CREATED + noted * SECOND, by, noted })),
+  );
+  let offset = 0;
+  let uploadedAt = (Date.now() - 60_000) * 1_000;
+  const write = async (id: string, created: number): Promise<void> => {
+    offset += 1;
+    uploadedAt += SECOND / 100;
+    for (const client of clients) {
+      const at = { client, time: DAY_0, offset };
+      const record = client.startsWith("messages")
+        ? message(at, id, created, "c", { message: `export ${offset}` })
+        : conversation(at, id, created, CREATED, { inquiry_summary: `export ${offset}` });
+      await warehouse.write([record], uploadedAt);
+    }
+  };
+  const writeMoves = async (part: number): Promise<void> => {
+    for (const { id, from, by, noted } of moves) {
+      const first = noted === 0 ? 1 : 0;
+      const second = noted === 2 ? 0 : 1;
+      if (part === first) await write(id, from);
+      if (part === second) await write(id, from + by);
+    }
+  };
+  await write("stays", CREATED);
+  await writeMoves(0);
+  await dates.note(uploadedAt + SECOND / 200);
+  for (const client of clients)
+    expect(
+      await warehouse.sql(`SELECT uniqExact(date_created) FROM moved_dates WHERE client_id = '${client}'`),
+      client,
+    ).toBe("3");
+  await writeMoves(1);
+
+  const reader = createReader({ session: warehouse.session("reader"), lookups: session });
+  for (const [client, read] of Object.entries(lists)) {
+    const records = (await read(reader, { clientId: client, ...window })).map(
+      (record) => JSON.parse(record) as { _id: string; date_created: string },
+    );
+    const isFar = ({ id }: { readonly id: string }): boolean => id.startsWith("far");
+    // By update and in the feed, a record does not leave by its date of creation.
+    const stays = client.endsWith("updated") || client.endsWith("changed");
+    const expected = moves.filter((move) => stays || !isFar(move));
+    expect(records.map(({ _id }) => _id).toSorted(), client).toEqual(
+      ["stays", ...expected.map(({ id }) => id)].toSorted(),
+    );
+    for (const { id, from, by } of expected) {
+      const found = records.find(({ _id }) => _id === id);
+      expect(Date.parse(found?.date_created ?? "") * 1_000, `${client}: ${id}`).toBe(from + by);
+    }
+  }
 });

@@ -60,6 +60,7 @@ export {
   factsOfPage,
 } from "./pages/page-statements.ts";
 export { noteDeleted, type RunUpload, type Upload } from "./changes/deletion-entries.ts";
+export { createMovedDates, type MovedDates } from "./changes/moved-dates.ts";
 export {
   createSettledReader,
   createSettledStore,

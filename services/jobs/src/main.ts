@@ -19,6 +19,7 @@ import {
 import { createSuppressionGate } from "@conversation-export/suppression";
 import {
   createAuditStore,
+  createMovedDates,
   createSettledStore,
   createSuppressionStore,
   FOUND_LATER,
@@ -41,11 +42,13 @@ import { createWarehouse } from "./process/warehouse.ts";
 import { createReconcileJob } from "./reconcile/job.ts";
 import { createReplayJob } from "./replay/job.ts";
 import { createRetentionJob } from "./retention/job.ts";
+import { createMovedDatesWatch } from "./settled/moved-dates-watch.ts";
 import { createSettledWatch } from "./settled/settled-watch.ts";
 import { createWindowsJob } from "./windows/job.ts";
 
 const ASK_EVERY_MS = 1_000;
 const SETTLE_EVERY_MS = 2_000;
+const NOTE_DATES_EVERY_MS = 15_000;
 const LOOK_AT_AUDIT_EVERY_MS = 15_000;
 /** Time left for the other parts when jobs take all of theirs to stop. */
 const STOP_RESERVE_MS = 3_000;
@@ -91,11 +94,20 @@ const gate = createSuppressionGate({
   metrics,
   log,
 });
+const settledStore = createSettledStore({ session });
 const settled = createSettledWatch({
   leases,
-  store: createSettledStore({ session }),
+  store: settledStore,
   uploadTime: () => gate.uploadTime(),
   intervalMs: SETTLE_EVERY_MS,
+  metrics,
+  log,
+  now: Date.now,
+});
+const movedDates = createMovedDatesWatch({
+  dates: createMovedDates({ session }),
+  settled: settledStore,
+  intervalMs: NOTE_DATES_EVERY_MS,
   metrics,
   log,
   now: Date.now,
@@ -188,6 +200,7 @@ const running = run({
     { name: "bus", start: bus.start, stop: bus.stop },
     { name: "suppressions", start: gate.start, stop: gate.stop },
     { name: "settled", start: settled.start, stop: settled.stop },
+    { name: "moved dates", start: movedDates.start, stop: movedDates.stop },
     { name: "audit watch", start: auditWatch.start, stop: auditWatch.stop },
     ...jobs.flatMap(({ parts = [] }) => parts),
     createSweeping({ jobs, log }),

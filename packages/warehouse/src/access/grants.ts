@@ -29,14 +29,21 @@ const RIGHTS: Readonly<Record<ServiceUser, Rights>> = {
     },
   },
   reader: {
-    tables: { SELECT: [...RECORDS, ...OF_RECORDS, "hidden_records"] },
+    tables: { SELECT: [...RECORDS, ...OF_RECORDS, "hidden_records", "moved_dates", "watermarks"] },
   },
   lookup: { tables: { SELECT: ["clients", "api_keys", "campaigns", "watermarks"] } },
   intake: { tables: { "SELECT, INSERT": ["data_subject_requests"] } },
   jobs: {
     tables: {
       SELECT: ["clients", "landing_gaps"],
-      "SELECT, INSERT": ["audit", "watermarks", "upload_windows", "replayed_letters", "reconciled"],
+      "SELECT, INSERT": [
+        "audit",
+        "watermarks",
+        "moved_dates",
+        "upload_windows",
+        "replayed_letters",
+        "reconciled",
+      ],
       "SELECT, INSERT, ALTER DELETE": [
         "data_subject_requests",
         "suppressions",

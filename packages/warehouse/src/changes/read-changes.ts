@@ -20,8 +20,9 @@ const MAX_ENTRIES_PER_RECORD = 4;
 export const createReadChanges = (deps: {
   readonly send: SendStatement;
   readonly isSpread: () => Promise<boolean>;
+  readonly notedDates: () => Promise<number>;
 }): ReadChanges => {
-  const { send, isSpread } = deps;
+  const { send, isSpread, notedDates } = deps;
   const newLookAhead = () => createLookAhead({ initial: INITIAL_ENTRIES, spare: SPARE_ENTRIES });
   const lookAheads = {
     conversation: newLookAhead(),
@@ -35,6 +36,7 @@ export const createReadChanges = (deps: {
       return { rows: 0, next: after, isLast: true, records: Readable.from([]) };
     }
     const spread = await isSpread();
+    const noted = await notedDates();
     const lookAhead = lookAheads[kind];
     const rows = Math.min(
       lookAhead.candidates(clientId, pageSize),
@@ -56,7 +58,7 @@ export const createReadChanges = (deps: {
     const bound = boundOfAnswer(await ask("changes.bound", boundOf(changeOrder(kind)), { ...range, rows }));
     if (bound.rows === 0) return { rows: 0, next: end, isLast: true, records: Readable.from([]) };
     const atEnd = bound.rows < rows;
-    const within = { ...range, bound: atEnd ? settled - 1 : bound.date };
+    const within = { ...range, bound: atEnd ? settled - 1 : bound.date, noted };
     const dated = DATED_KINDS.find((one) => one === kind);
     const candidates = dated === undefined ? null : changeCandidates(dated);
     const { several, hiding } = factsOfAnswer(await ask("changes.facts", factsOf(candidates), within));

@@ -1,8 +1,11 @@
 /**
  * The SQL for records that have rows under several dates of creation. The live row of a record is the one
  * with the largest version under any date. `record_dates` names all dates of a record before it has rows
- * there, so records that it knows under one date need nothing of this.
+ * there, so records that it knows under one date need nothing of this. Looking up an id there is dear, so only
+ * those are looked up that may have several dates. Parameter: `noted`, the instant before which `moved_dates` knows
+ * them, or an earlier one; 0: all are looked up.
  */
+import { micros } from "../session/micros-sql.ts";
 import { type DatedKind, recordNameSql } from "../tables/record-dates.ts";
 import { COUNT_HIDDEN, isShown } from "./hidden-sql.ts";
 
@@ -19,10 +22,26 @@ const TABLE = { conversation: "conversations", message: "messages" } as const;
 
 const nameOf = ({ kind, id }: Candidates): string => recordNameSql("{client:String}", kind, id);
 
+/** SQL for how many dates of the client are noted. */
+export const COUNT_MOVED = "SELECT count() FROM moved_dates WHERE client_id = {client:String}";
+
+/**
+ * SQL condition for candidates that may have several dates. Every row has an entry of `changes` that is no older. If
+ * those of all rows of a record are older than `noted`, all its dates are in `moved_dates`; else it has an entry since.
+ */
+const mayHaveSeveral = ({ kind, id, table, range }: Candidates): string => {
+  const ofKind = `client_id = {client:String} AND kind = '${kind}'`;
+  return `({noted:Int64} = 0
+        OR date_created GLOBAL IN (SELECT date_created FROM moved_dates WHERE ${ofKind}
+          AND date_created GLOBAL IN (SELECT date_created FROM ${table} WHERE ${range}))
+        OR ${id} IN (SELECT id FROM changes WHERE ${ofKind} AND stored_at >= ${micros("noted")} AND {noted:Int64} > 0))`;
+};
+
 /** SELECT of the records with several dates: `record`, `dates`. */
 function several(candidates: Candidates): string {
+  const { table, range } = candidates;
   return `SELECT record, groupUniqArray(date_created) AS dates FROM record_dates
-      WHERE record IN (SELECT ${nameOf(candidates)} FROM ${candidates.table} WHERE ${candidates.range})
+      WHERE record IN (SELECT ${nameOf(candidates)} FROM ${table} WHERE ${range} AND ${mayHaveSeveral(candidates)})
       GROUP BY record HAVING min(date_created) != max(date_created)`;
 }
 

@@ -41,6 +41,7 @@ const emptyPage = (): Page => ({ rows: 0, next: null, nextIsWhole: false, record
  *
  * @param deps.initial rows per record that are assumed for a client without a previous page
  * @param deps.spare further rows to look at
+ * @param deps.notedDates see `createNotedDates`
  * @throws WarehouseError
  */
 export const createPageReader = (deps: {
@@ -49,24 +50,28 @@ export const createPageReader = (deps: {
   readonly spare: number;
   readonly send: SendStatement;
   readonly isSpread: () => Promise<boolean>;
+  readonly notedDates: () => Promise<number>;
 }): ((query: MessagePageQuery) => Promise<Page>) => {
-  const { list, send, isSpread } = deps;
+  const { list, send, isSpread, notedDates } = deps;
   const lookAhead = createLookAhead(deps);
 
-  const askForFacts = async (query: MessagePageQuery, bound: number, spread: boolean): Promise<Facts> =>
-    factsOfAnswer(await send(factsOfPage(list, query, bound, spread), text, query.signal));
+  const askForFacts = async (
+    query: MessagePageQuery,
+    at: Parameters<typeof factsOfPage>[2],
+  ): Promise<Facts> => factsOfAnswer(await send(factsOfPage(list, query, at), text, query.signal));
 
   return async (query) => {
     const { clientId, pageSize, signal } = query;
     const spread = await isSpread();
+    const noted = await notedDates();
     for (let rows = lookAhead.candidates(clientId, pageSize); ; rows *= ROWS_FACTOR) {
       const bound = boundOfAnswer(await send(boundStatement(list, query, rows), text, signal));
       if (bound.rows === 0) return emptyPage();
       const atEnd = bound.rows < rows;
       if (!atEnd && list.everyKeyIsLive && bound.keys <= pageSize) continue;
-      const at = { bound: atEnd ? query.to - 1 : bound.date, spread };
+      const at = { bound: atEnd ? query.to - 1 : bound.date, noted, spread };
       // Asked before the page is read: rows under another date that arrive later are no older than the page.
-      const { several, hiding } = await askForFacts(query, at.bound, spread);
+      const { several, hiding } = await askForFacts(query, at);
       // Each record with several dates has at least one key that is not live.
       if (list.everyKeyIsLive) lookAhead.learn(clientId, Math.max(bound.keys - several, 1), bound.rows);
       const statement = pageStatement(list, query, { ...at, severalDates: several > 0, hiding });

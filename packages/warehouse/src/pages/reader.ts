@@ -6,7 +6,7 @@ import { findKey, validKeys } from "./key-lookup.ts";
 import { LINE_LISTS, type LineList, stepEnd } from "./line-sql.ts";
 import type { Reader, WindowLines } from "./page.ts";
 import { COUNT_HIDDEN } from "./hidden-sql.ts";
-import { type Candidates, type Facts, factsOfAnswer } from "./identity-sql.ts";
+import { type Candidates, COUNT_MOVED, type Facts, factsOfAnswer } from "./identity-sql.ts";
 import {
   factsStatement,
   IN_ORDER,
@@ -18,6 +18,7 @@ import {
   spreadSettings,
 } from "./page-statements.ts";
 import { parseEndUserHead, passLines, splitHead } from "./page-stream.ts";
+import { createNotedDates } from "./noted-dates.ts";
 import { createPageReader, type SendStatement } from "./read-page.ts";
 import type { Session } from "../session/session.ts";
 import { toWarehouseError } from "../session/warehouse-error.ts";
@@ -72,6 +73,8 @@ export function createReader(deps: {
   /** Whether the tables are distributed over several servers; asked once. */
   const isSpread = (): Promise<boolean> => (knownToBeSpread ??= askWhetherSpread());
 
+  const notedDates = createNotedDates(session);
+
   const send: SendStatement = async ({ name, sql, parameters, settings }, open, signal) => {
     try {
       // Each client of the interface has a quota of its own.
@@ -99,7 +102,7 @@ export function createReader(deps: {
       return answer === "" ? to : Math.max(Number(answer), since + 1);
     },
     async read({ clientId, since, to, signal }) {
-      const parameters = { client: clientId, since, to };
+      const parameters = { client: clientId, since, to, noted: await notedDates() };
       const spread = await isSpread();
       const { several, hiding } = await askForFacts(list.candidates, parameters, signal);
       const severalDates = several > 0;
@@ -116,6 +119,7 @@ export function createReader(deps: {
       spare: SPARE_ROWS[kind],
       send,
       isSpread,
+      notedDates,
     });
   const messagesByCreation = pagesOf("messagesByCreation", "created");
   const messagesOfConversation = pagesOf("messagesOfConversation", "ofConversation");
@@ -135,15 +139,19 @@ export function createReader(deps: {
       const { head, records } = await send(statement, openEndUsers, signal);
       return { rows: head?.rows ?? 0, next: head?.next ?? null, records };
     },
-    changes: createReadChanges({ send, isSpread }),
+    changes: createReadChanges({ send, isSpread, notedDates }),
     findKey: (hash) => findKey(lookups, hash),
     validKeys: (most) => validKeys(lookups, most),
     ping: async () => {
-      // A key and a client that nobody has: the tables of keys and clients, and of what is hidden, must be readable
-      // too.
+      // A key and a client that nobody has: the tables of keys and clients, of what is hidden and of noted dates must
+      // be readable too.
       const hidden = session
         .with({ timeoutMs: lookupTimeoutMs })
-        .rows("pages.may_read_hidden", COUNT_HIDDEN, { parameters: { client: "" } });
+        .rows(
+          "pages.may_read_hidden",
+          `SELECT (${COUNT_HIDDEN}), (${COUNT_MOVED}), (SELECT count() FROM watermarks)`,
+          { parameters: { client: "" } },
+        );
       await Promise.all([hidden, findKey(lookups, "")]);
     },
   };

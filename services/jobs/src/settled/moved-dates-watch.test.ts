@@ -1,0 +1,58 @@
+import { createLogger, createMetrics } from "@conversation-export/runtime";
+import { afterEach, beforeEach, expect, it, onTestFinished, vi } from "vitest";
+import { createMovedDatesWatch } from "./moved-dates-watch.ts";
+
+const BEGUN = Date.parse("2026-10-04T12:00:00Z");
+const INTERVAL_MS = 30_000;
+
+beforeEach(() => {
+  vi.useFakeTimers({ now: BEGUN });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+it("notes dates up to the settled instant, and goes on after an error", async () => {
+  const noted: number[] = [];
+  const warnings: string[] = [];
+  let until = BEGUN * 1_000 - 3_000_000;
+  let failing = true;
+  const metrics = createMetrics({ service: "test" });
+  const watch = createMovedDatesWatch({
+    dates: {
+      note: (instant) => {
+        if (failing) return Promise.reject(new Error("away"));
+        noted.push(instant);
+        return Promise.resolve();
+      },
+    },
+    settled: { load: () => Promise.resolve({ until, watermarks: {} }) },
+    intervalMs: INTERVAL_MS,
+    metrics,
+    log: createLogger({
+      service: "test",
+      level: "warn",
+      destination: { write: (line) => warnings.push((JSON.parse(line) as { msg: string }).msg) },
+    }),
+    now: Date.now,
+  });
+  onTestFinished(() => watch.stop());
+  const age = async (): Promise<number> =>
+    Number(/^moved_dates_noted_age_seconds\S* (\S+)$/m.exec(await metrics.text())?.[1]);
+
+  await watch.start();
+  await vi.advanceTimersByTimeAsync(INTERVAL_MS - 1);
+  expect(noted).toEqual([]);
+  expect(warnings).toEqual(["the dates of records are not noted"]);
+  expect(await age()).toBeCloseTo(INTERVAL_MS / 1_000, 0);
+
+  failing = false;
+  await vi.advanceTimersByTimeAsync(1);
+  expect(noted).toEqual([until]);
+  expect(await age()).toBeCloseTo(INTERVAL_MS / 1_000 + 3, 0);
+
+  until += 30_000_000;
+  await vi.advanceTimersByTimeAsync(INTERVAL_MS);
+  expect(noted).toHaveLength(2);
+  expect(noted[1]).toBe(until);
+});

@@ -1,0 +1,50 @@
+import { type Micros, MICROS_IN_SECOND } from "@conversation-export/domain";
+import { createLoop, type Logger, type Metrics } from "@conversation-export/runtime";
+import type { MovedDates, SettledReader } from "@conversation-export/warehouse";
+
+export type MovedDatesWatch = { start(): Promise<void>; stop(): Promise<void> };
+
+/**
+ * Notes the dates of records that have several, up to the settled instant. Any number of processes may do so. After an
+ * error, pages look up more records, and the next turn begins where the last one did.
+ */
+export const createMovedDatesWatch = (deps: {
+  readonly dates: MovedDates;
+  readonly settled: SettledReader;
+  readonly intervalMs: number;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+}): MovedDatesWatch => {
+  const { dates, settled, log, now } = deps;
+  const begun: Micros = now() * 1_000;
+  let noted: Micros = 0;
+  const stopping = new AbortController();
+
+  deps.metrics.gauge(
+    "moved_dates_noted_age_seconds",
+    "Age of the instant before which the dates of records with several are noted; of the process while there is none",
+    [],
+    (gauge) => gauge.set(now() / 1_000 - (noted > 0 ? noted : begun) / MICROS_IN_SECOND),
+  );
+
+  const turn = async (): Promise<void> => {
+    try {
+      const { until } = await settled.load();
+      await dates.note(until, stopping.signal);
+      noted = until;
+    } catch (error) {
+      if (!stopping.signal.aborted) log.warn({ err: error }, "the dates of records are not noted");
+    }
+  };
+
+  const loop = createLoop({ turn, pauseMs: deps.intervalMs });
+  return {
+    start: async () => loop.start(),
+    stop: () => {
+      stopping.abort();
+      return loop.stop();
+    },
+  };
+};
