@@ -29,12 +29,18 @@ const PAGE_SIZE = 100;
 /** More than change between two runs, far fewer than there are. */
 const FEW = 50;
 
-const JOBS = Object.fromEntries(
-  ["WINDOWS", "COMPACT", "ERASURE", "RETENTION", "RECONCILE"].map((name) => [
-    `${name}_INTERVAL_SECONDS`,
-    "0",
-  ]),
-);
+/** Changes settle, and erasures go on, when a lease could have ended. */
+const LEASE = { WRITER_LEASE_MS: "3000" };
+const INGEST = { ...LEASE, BATCH_MAX_AGE_MS: "100", WATERMARK_INTERVAL_MS: "500" };
+const JOBS = {
+  ...LEASE,
+  ...Object.fromEntries(
+    ["WINDOWS", "COMPACT", "ERASURE", "RETENTION", "RECONCILE"].map((name) => [
+      `${name}_INTERVAL_SECONDS`,
+      "0",
+    ]),
+  ),
+};
 
 let system: System;
 let delivery: Delivery;
@@ -48,7 +54,7 @@ beforeAll(async () => {
   key = await system.key(CLIENT, ["export", "end_users", "compliance"]);
   delivery = createDelivery(system);
   await Promise.all([
-    system.service("ingest", { BATCH_MAX_AGE_MS: "100", WATERMARK_INTERVAL_MS: "500" }),
+    system.service("ingest", INGEST),
     system.service("export-api"),
     system.service("jobs", JOBS),
   ]);
