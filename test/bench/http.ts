@@ -6,6 +6,7 @@ import { formatTimestampZ } from "@conversation-export/domain";
 import autocannon from "autocannon";
 import type { System } from "../system/system.ts";
 import { peakMegabytes } from "../system/process-memory.ts";
+import { jobsBeside } from "./jobs-beside.ts";
 import { median, type Result } from "./report.ts";
 import { interleaved } from "./rounds.ts";
 import { openSql } from "./warehouse-http.ts";
@@ -241,6 +242,7 @@ const benchLines = async (
 export const benchHttp = async (system: System, conversations: number, log: Log): Promise<Result[]> => {
   const operator = system.stack.clickhouse.url("migrator");
   await fillWindow(operator, { conversations, exports: 2, summaries: "prose", byUpdate: false }, log);
+  await jobsBeside(system);
   await mergesIdle(operator);
   const key = await system.key("bench");
   const unlimited = await system.service("export-api", API_ENV);

@@ -2,6 +2,7 @@ import { formatTimestampZ } from "@conversation-export/domain";
 import { PAGED_LISTS, pageStatement } from "@conversation-export/warehouse";
 import type { System } from "../system/system.ts";
 import { peakMegabytes } from "../system/process-memory.ts";
+import { jobsBeside } from "./jobs-beside.ts";
 import { median, type Result } from "./report.ts";
 import { interleaved } from "./rounds.ts";
 import { getBytes, runSql } from "./warehouse-http.ts";
@@ -28,6 +29,7 @@ export const benchPages = async (
   const operator = system.stack.clickhouse.url("migrator");
   const readerUrl = system.stack.clickhouse.url("reader");
   await fillWindow(operator, { conversations, exports: 4 }, log);
+  await jobsBeside(system);
   await mergesIdle(operator);
   const api = await system.service("export-api", { LOG_LEVEL: "warn" });
   const key = await system.key("bench");
