@@ -250,7 +250,7 @@ it("a record that has moved is given out as it is, whether its dates are noted o
     [0, 1, 2].map((noted) => ({ id: `${place}-${noted}`, from: CREATED + noted * SECOND, by, noted })),
   );
   let offset = 0;
-  let uploadedAt = (Date.now() - 60_000) * 1_000;
+  let uploadedAt = (Date.now() - 130_000) * 1_000;
   const write = async (id: string, created: number): Promise<void> => {
     offset += 1;
     uploadedAt += SECOND / 100;
@@ -272,29 +272,51 @@ it("a record that has moved is given out as it is, whether its dates are noted o
   };
   await write("stays", CREATED);
   await writeMoves(0);
-  await dates.note(uploadedAt + SECOND / 200);
+  const noted = uploadedAt + SECOND / 200;
+  await dates.note(noted);
   for (const client of clients)
     expect(
       await warehouse.sql(`SELECT uniqExact(date_created) FROM moved_dates WHERE client_id = '${client}'`),
       client,
     ).toBe("3");
+  // Farther behind than dates are noted at once.
+  uploadedAt += 70 * SECOND;
   await writeMoves(1);
 
-  const reader = createReader({ session: warehouse.session("reader"), lookups: session });
-  for (const [client, read] of Object.entries(lists)) {
-    const records = (await read(reader, { clientId: client, ...window })).map(
-      (record) => JSON.parse(record) as { _id: string; date_created: string },
-    );
-    const isFar = ({ id }: { readonly id: string }): boolean => id.startsWith("far");
-    // By update and in the feed, a record does not leave by its date of creation.
-    const stays = client.endsWith("updated") || client.endsWith("changed");
-    const expected = moves.filter((move) => stays || !isFar(move));
-    expect(records.map(({ _id }) => _id).toSorted(), client).toEqual(
-      ["stays", ...expected.map(({ id }) => id)].toSorted(),
-    );
-    for (const { id, from, by } of expected) {
-      const found = records.find(({ _id }) => _id === id);
-      expect(Date.parse(found?.date_created ?? "") * 1_000, `${client}: ${id}`).toBe(from + by);
+  const expectLists = async (state: string): Promise<void> => {
+    const reader = createReader({ session: warehouse.session("reader"), lookups: session });
+    for (const [client, read] of Object.entries(lists)) {
+      const records = (await read(reader, { clientId: client, ...window })).map(
+        (record) => JSON.parse(record) as { _id: string; date_created: string },
+      );
+      const isFar = ({ id }: { readonly id: string }): boolean => id.startsWith("far");
+      // By update and in the feed, a record does not leave by its date of creation.
+      const stays = client.endsWith("updated") || client.endsWith("changed");
+      const expected = moves.filter((move) => stays || !isFar(move));
+      expect(records.map(({ _id }) => _id).toSorted(), `${state}: ${client}`).toEqual(
+        ["stays", ...expected.map(({ id }) => id)].toSorted(),
+      );
+      for (const { id, from, by } of expected) {
+        const found = records.find(({ _id }) => _id === id);
+        expect(Date.parse(found?.date_created ?? "") * 1_000, `${state}: ${client}: ${id}`).toBe(from + by);
+      }
     }
-  }
+  };
+  await expectLists("noted in part");
+
+  // Entries without rows, older than those of the records that have moved.
+  const listed = clients.filter((client) => !client.endsWith("changed"));
+  await warehouse.sql(`INSERT INTO changes (client_id, kind, stored_at, id, date_created)
+    SELECT arrayJoin(['${listed.join("', '")}']), arrayJoin(['conversation', 'message']),
+      fromUnixTimestamp64Micro(${Math.trunc(noted)} + number, 'UTC'), concat('other', toString(number)), 0
+    FROM numbers(60000)`);
+  await expectLists("many entries since");
+
+  await dates.note(uploadedAt + SECOND);
+  for (const client of clients)
+    expect(
+      await warehouse.sql(`SELECT uniqExact(date_created) FROM moved_dates WHERE client_id = '${client}'`),
+      client,
+    ).toBe("9");
+  await expectLists("all noted");
 });

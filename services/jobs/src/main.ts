@@ -48,7 +48,7 @@ import { createWindowsJob } from "./windows/job.ts";
 
 const ASK_EVERY_MS = 1_000;
 const SETTLE_EVERY_MS = 2_000;
-const NOTE_DATES_EVERY_MS = 15_000;
+const NOTE_DATES_EVERY_MS = 30_000;
 const LOOK_AT_AUDIT_EVERY_MS = 15_000;
 /** Time left for the other parts when jobs take all of theirs to stop. */
 const STOP_RESERVE_MS = 3_000;
@@ -104,14 +104,6 @@ const settled = createSettledWatch({
   log,
   now: Date.now,
 });
-const movedDates = createMovedDatesWatch({
-  dates: createMovedDates({ session }),
-  settled: settledStore,
-  intervalMs: NOTE_DATES_EVERY_MS,
-  metrics,
-  log,
-  now: Date.now,
-});
 const auditWatch = createAuditWatch({
   store: createAuditStore({ session }),
   everyMs: LOOK_AT_AUDIT_EVERY_MS,
@@ -122,6 +114,15 @@ const auditWatch = createAuditWatch({
 const bus = createBus({ config, application, log, onFatal: (error) => running.fatal(error) });
 const runUpload = createRunUpload({ gate, pending });
 const exclusive = createExclusive({ redis, lockMs: config.lockMs });
+const movedDates = createMovedDatesWatch({
+  dates: createMovedDates({ session }),
+  settled: settledStore,
+  exclusive,
+  intervalMs: NOTE_DATES_EVERY_MS,
+  metrics,
+  log,
+  now: Date.now,
+});
 
 const shared = {
   config,

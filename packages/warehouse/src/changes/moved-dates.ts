@@ -11,19 +11,26 @@ import { DATED_KINDS, recordNameSql } from "../tables/record-dates.ts";
 const NOTED = "changes with dates noted";
 const NOTED_UNTIL = `SELECT toString(max(version)) AS micros FROM watermarks WHERE list = '${NOTED}'`;
 
-/** Behind a longer time all records are looked at instead of those with entries. */
-const MOST_AT_ONCE: Micros = 600 * MICROS_IN_SECOND;
+/** Entries of so long a time are looked at in one statement. */
+const SLICE: Micros = 60 * MICROS_IN_SECOND;
+/** The last entries are looked at once more: a replica may have lacked some of them, or dates of their records. */
+const OVERLAP: Micros = 30 * MICROS_IN_SECOND;
+/** So many rows are looked at in one statement while all records are, since a statement that is cut off goes on. */
+const NAMES = 1_000_000;
 
-const TIMEOUT_MS = 3_600_000;
+const TIMEOUT_MS = 600_000;
 
 export type MovedDates = {
   /**
-   * Notes the dates of the records with entries before `until` that have several.
+   * Notes the dates of the records with entries before `until` that have several; the first time, of all records.
+   * After an error, what was done is not done again.
    *
    * @param until a settled instant, µs
    * @throws WarehouseError
    */
   note(until: Micros, signal?: AbortSignal): Promise<void>;
+  /** The instant before which dates are noted, µs; 0: there is none. */
+  noted(): Promise<Micros>;
 };
 
 /** The instant before which dates are noted, µs; 0: there is none. */
@@ -32,9 +39,10 @@ export const readNoted = async (session: Session, name: "pages.noted" | "moved.n
   return Number(row?.micros ?? 0);
 };
 
+// What an entry of a deletion tells of has no rows that are younger.
 const ENTRIES = DATED_KINDS.map(
   (kind) => `SELECT ${recordNameSql("client_id", kind, "id")} FROM changes
-      WHERE kind = '${kind}' AND stored_at >= ${micros("from")} AND stored_at < ${micros("until")}`,
+      WHERE kind = '${kind}' AND NOT deleted AND stored_at >= ${micros("from")} AND stored_at < ${micros("until")}`,
 ).join(" UNION ALL ");
 
 const noteSql = (records: string): string => `INSERT INTO moved_dates (client_id, kind, date_created)
@@ -43,6 +51,10 @@ const noteSql = (records: string): string => `INSERT INTO moved_dates (client_id
     FROM record_dates WHERE ${records}
     GROUP BY record HAVING min(date_created) != max(date_created))`;
 
+const BETWEEN = "record > {after:String} AND record <= {last:String}";
+const LAST_OF_PASS = `SELECT record AS last FROM record_dates WHERE record > {after:String}
+  ORDER BY record LIMIT 1 OFFSET {names:UInt32}`;
+
 /** @param deps.session of the user for jobs */
 export const createMovedDates = (deps: { readonly session: Session }): MovedDates => {
   const session = deps.session.with({
@@ -50,15 +62,49 @@ export const createMovedDates = (deps: { readonly session: Session }): MovedDate
     // In the order of the table, so that no group is held in memory.
     settings: { async_insert: 0, max_threads: 1, optimize_aggregation_in_order: 1 },
   });
+  /** A look at all records: what was settled when it began, and the last name that was looked at. */
+  let pass: { readonly until: Micros; readonly after: string } | undefined;
+
+  const save = (until: Micros, signal: AbortSignal | undefined): Promise<void> => {
+    const rows = [{ list: NOTED, version: until, instant: formatTimestampZ(until) }];
+    return session.insert("moved.save", { table: "watermarks", rows }, { signal });
+  };
+
+  /** @returns what was settled when the look began */
+  const noteAll = async (until: Micros, signal: AbortSignal | undefined): Promise<Micros> => {
+    let { after } = (pass ??= { until, after: "" });
+    const begun = pass.until;
+    for (;;) {
+      const asked = { parameters: { after, names: NAMES }, signal };
+      const [row] = await session.rows<{ last: string }>("moved.last", LAST_OF_PASS, asked);
+      const records = row === undefined ? "record > {after:String}" : BETWEEN;
+      const parameters = { after, last: row?.last ?? "" };
+      await session.command("moved.note", noteSql(records), { parameters, signal });
+      if (row === undefined) break;
+      after = row.last;
+      pass = { until: begun, after };
+    }
+    pass = undefined;
+    return begun;
+  };
+
+  const noted = (): Promise<Micros> => readNoted(session, "moved.noted");
   return {
+    noted,
     note: async (until, signal) => {
-      const from = await readNoted(session, "moved.noted");
-      if (until <= from) return;
-      // Entries of long ago may be gone with records that are gone; those of the others may be many.
-      const records = until - from > MOST_AT_ONCE ? "true" : `record GLOBAL IN (${ENTRIES})`;
-      await session.command("moved.note", noteSql(records), { parameters: { from, until }, signal });
-      const rows = [{ list: NOTED, version: until, instant: formatTimestampZ(until) }];
-      await session.insert("moved.save", { table: "watermarks", rows }, { signal });
+      let reached = await noted();
+      if (until <= reached) return;
+      if (reached === 0) {
+        reached = await noteAll(until, signal);
+        await save(reached, signal);
+      }
+      while (reached < until) {
+        const next = Math.min(until, reached + SLICE);
+        const parameters = { from: reached - OVERLAP, until: next };
+        await session.command("moved.note", noteSql(`record GLOBAL IN (${ENTRIES})`), { parameters, signal });
+        await save(next, signal);
+        reached = next;
+      }
     },
   };
 };

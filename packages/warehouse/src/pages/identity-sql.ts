@@ -25,16 +25,21 @@ const nameOf = ({ kind, id }: Candidates): string => recordNameSql("{client:Stri
 /** SQL for how many dates of the client are noted. */
 export const COUNT_MOVED = "SELECT count() FROM moved_dates WHERE client_id = {client:String}";
 
+/** With more entries since `noted`, to look up all records of a page costs less. */
+const MOST_ENTRIES = 50_000;
+
 /**
  * SQL condition for candidates that may have several dates. Every row has an entry of `changes` that is no older. If
  * those of all rows of a record are older than `noted`, all its dates are in `moved_dates`; else it has an entry since.
  */
 const mayHaveSeveral = ({ kind, id, table, range }: Candidates): string => {
   const ofKind = `client_id = {client:String} AND kind = '${kind}'`;
-  return `({noted:Int64} = 0
+  const since = (column: string): string => `SELECT ${column} FROM changes WHERE ${ofKind} AND NOT deleted
+          AND stored_at >= ${micros("noted")} AND {noted:Int64} > 0 LIMIT ${MOST_ENTRIES + 1}`;
+  return `({noted:Int64} = 0 OR (SELECT count() FROM (${since("1")})) > ${MOST_ENTRIES}
         OR date_created GLOBAL IN (SELECT date_created FROM moved_dates WHERE ${ofKind}
           AND date_created GLOBAL IN (SELECT date_created FROM ${table} WHERE ${range}))
-        OR ${id} IN (SELECT id FROM changes WHERE ${ofKind} AND stored_at >= ${micros("noted")} AND {noted:Int64} > 0))`;
+        OR ${id} IN (${since("id")}))`;
 };
 
 /** SELECT of the records with several dates: `record`, `dates`. */

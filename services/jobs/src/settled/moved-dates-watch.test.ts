@@ -17,6 +17,7 @@ it("notes dates up to the settled instant, and goes on after an error", async ()
   const warnings: string[] = [];
   let until = BEGUN * 1_000 - 3_000_000;
   let failing = true;
+  let taken = false;
   const metrics = createMetrics({ service: "test" });
   const watch = createMovedDatesWatch({
     dates: {
@@ -25,7 +26,9 @@ it("notes dates up to the settled instant, and goes on after an error", async ()
         noted.push(instant);
         return Promise.resolve();
       },
+      noted: () => Promise.resolve(noted.at(-1) ?? 0),
     },
+    exclusive: { unlessTaken: (_, signal, work) => (taken ? Promise.resolve(undefined) : work(signal)) },
     settled: { load: () => Promise.resolve({ until, watermarks: {} }) },
     intervalMs: INTERVAL_MS,
     metrics,
@@ -55,4 +58,11 @@ it("notes dates up to the settled instant, and goes on after an error", async ()
   await vi.advanceTimersByTimeAsync(INTERVAL_MS);
   expect(noted).toHaveLength(2);
   expect(noted[1]).toBe(until);
+
+  // Another process notes them, and this one tells of it.
+  taken = true;
+  noted.push(until + 30_000_000);
+  await vi.advanceTimersByTimeAsync(INTERVAL_MS);
+  expect(noted).toHaveLength(3);
+  expect(await age()).toBeCloseTo(INTERVAL_MS / 1_000 + 3 - 30 + 30, 0);
 });

@@ -1,23 +1,28 @@
 import { type Micros, MICROS_IN_SECOND } from "@conversation-export/domain";
+import type { Exclusive } from "@conversation-export/queue";
 import { createLoop, type Logger, type Metrics } from "@conversation-export/runtime";
 import type { MovedDates, SettledReader } from "@conversation-export/warehouse";
 
 export type MovedDatesWatch = { start(): Promise<void>; stop(): Promise<void> };
 
+/** Name of the lock: what one process notes, others need not look up. */
+const NOTING = "moved-dates";
+
 /**
- * Notes the dates of records that have several, up to the settled instant. Any number of processes may do so. After an
- * error, pages look up more records, and the next turn begins where the last one did.
+ * Notes the dates of records that have several, up to the settled instant, in one process at a time. After an error,
+ * pages look up more records, and the next turn goes on where the last one ended.
  */
 export const createMovedDatesWatch = (deps: {
   readonly dates: MovedDates;
   readonly settled: SettledReader;
+  readonly exclusive: Pick<Exclusive, "unlessTaken">;
   readonly intervalMs: number;
   readonly metrics: Metrics;
   readonly log: Logger;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 }): MovedDatesWatch => {
-  const { dates, settled, log, now } = deps;
+  const { dates, settled, exclusive, log, now } = deps;
   const begun: Micros = now() * 1_000;
   let noted: Micros = 0;
   const stopping = new AbortController();
@@ -31,9 +36,10 @@ export const createMovedDatesWatch = (deps: {
 
   const turn = async (): Promise<void> => {
     try {
-      const { until } = await settled.load();
-      await dates.note(until, stopping.signal);
-      noted = until;
+      await exclusive.unlessTaken(NOTING, stopping.signal, async (signal) =>
+        dates.note((await settled.load()).until, signal),
+      );
+      noted = await dates.noted();
     } catch (error) {
       if (!stopping.signal.aborted) log.warn({ err: error }, "the dates of records are not noted");
     }
