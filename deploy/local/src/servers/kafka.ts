@@ -89,7 +89,8 @@ export function parseJavaVersion(output: string): number | undefined {
   return match ? Number(match[1]) : undefined;
 }
 
-async function checkJava(env: NodeJS.ProcessEnv): Promise<void> {
+/** @returns the major version; undefined: it says none */
+async function checkJava(env: NodeJS.ProcessEnv): Promise<number | undefined> {
   const advice =
     `Install Java ${oldestJava} or newer (Debian or Ubuntu: apt-get install openjdk-17-jre-headless, ` +
     "macOS: brew install openjdk@17) and put java on the PATH.";
@@ -101,6 +102,7 @@ async function checkJava(env: NodeJS.ProcessEnv): Promise<void> {
   const found = parseJavaVersion(output);
   if (found !== undefined && found < oldestJava)
     throw new Error(`Java ${found} is too old for Kafka. ${advice}`);
+  return found;
 }
 
 // Kafka's identifiers are 16 bytes in base64url and may not begin with a dash.
@@ -108,48 +110,58 @@ function createClusterId(): string {
   return randomBytes(16).toString("base64url").replace(/^-/, "A");
 }
 
-/**
- * Keeps Kafka's classes as Java has loaded them beside the jars, once: a start then takes half of its time.
- * Java passes over an archive that another Java has written.
- */
-async function archiveClasses(jars: string, env: NodeJS.ProcessEnv, log: KafkaDeps["log"]): Promise<string> {
-  const archive = `${jars}.jsa`;
-  if (existsSync(archive)) return archive;
-  const lock = await waitForLock(`${archive}.lock`, 120_000);
+/** Fills `archive` with Kafka's classes as Java has loaded them. */
+async function writeArchive(deps: KafkaDeps, jars: string, archive: string): Promise<void> {
+  const lock = await waitForLock(`${archive}.lock`, 180_000);
   const folder = mkdtempSync(join(tmpdir(), "kafka-classes-"));
   try {
-    if (existsSync(archive)) return archive;
-    log("preparing Kafka's classes");
+    if (existsSync(archive)) return;
+    deps.log("preparing Kafka's classes");
     const { broker, controller } = await choosePorts({ names: ["broker", "controller"], fixed: {} });
-    const partial = join(folder, "classes.jsa");
+    const written = join(folder, "classes.jsa");
+    const ours = { env: deps.env, log: deps.log, onUnexpectedEnd: () => undefined };
     const server = await createBroker(
-      { folder, port: broker, controllerPort: controller, env, log, onUnexpectedEnd: () => undefined },
+      { ...ours, folder, port: broker, controllerPort: controller },
       jars,
-      `-XX:ArchiveClassesAtExit=${partial}`,
+      `-XX:ArchiveClassesAtExit=${written}`,
     );
     await server.start();
     await server.stop();
-    if (existsSync(partial)) {
-      cpSync(partial, `${archive}.partial`);
-      renameSync(`${archive}.partial`, archive);
-    }
-    return archive;
+    cpSync(written, `${archive}.partial`);
+    renameSync(`${archive}.partial`, archive);
   } finally {
     rmSync(folder, { recursive: true, force: true });
     lock.release();
   }
 }
 
+/**
+ * Says where Java finds Kafka's loaded classes, which it keeps beside the jars once for each of its versions: a start
+ * then takes half of its time. Where that cannot be, Kafka starts without.
+ */
+async function loadedClasses(deps: KafkaDeps, jars: string, java: number | undefined): Promise<string[]> {
+  const archive = `${jars}.java-${java ?? "unknown"}.jsa`;
+  try {
+    if (!existsSync(archive)) await writeArchive(deps, jars, archive);
+  } catch (error) {
+    deps.log(
+      `Kafka starts without prepared classes: ${error instanceof Error ? error.message : String(error)}`,
+    );
+    return [];
+  }
+  return [`-XX:SharedArchiveFile=${archive}`];
+}
+
 /** Prepares the folder (download, configuration, format) and creates the server, still down. */
 export async function createKafka(deps: KafkaDeps): Promise<Server> {
   const { env, log } = deps;
-  await checkJava(env);
+  const java = await checkJava(env);
   const jars = await fetchJars(`kafka-${version}`, join(packageFolder, "kafka", "pom.xml"), env, log);
-  return createBroker(deps, jars, `-XX:SharedArchiveFile=${await archiveClasses(jars, env, log)}`);
+  return createBroker(deps, jars, ...(await loadedClasses(deps, jars, java)));
 }
 
-/** @param classes the option of Java that says where it finds or puts loaded classes */
-async function createBroker(deps: KafkaDeps, jars: string, classes: string): Promise<Server> {
+/** @param ofServer options of Java for the server alone */
+async function createBroker(deps: KafkaDeps, jars: string, ...ofServer: readonly string[]): Promise<Server> {
   const { folder, env } = deps;
   mkdirSync(folder, { recursive: true });
   const dataFolder = join(folder, "data");
@@ -162,7 +174,6 @@ async function createBroker(deps: KafkaDeps, jars: string, classes: string): Pro
     // Starts in half the time: test servers are too short-lived for the second compiler to pay off.
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
-    classes,
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
     "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSS",
     "-cp",
@@ -194,7 +205,7 @@ async function createBroker(deps: KafkaDeps, jars: string, classes: string): Pro
   return createServer({
     name: "kafka",
     tied: {
-      command: ["java", "-Xms256m", "-Xmx256m", ...classPath, "kafka.Kafka", propertiesPath],
+      command: ["java", "-Xms256m", "-Xmx256m", ...ofServer, ...classPath, "kafka.Kafka", propertiesPath],
       cwd: folder,
       env,
       logPath,
