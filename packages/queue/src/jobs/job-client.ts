@@ -191,10 +191,11 @@ export const createJobClient = (
       }),
     remove: (name, id) =>
       ask(async () => {
-        if ((await queues.of(name).getJobState(id)) === "unknown") return "unknown";
-        if (!(await removeNow(name, id))) return "active";
+        const isUnknown = (await queues.of(name).getJobState(id)) === "unknown";
+        if (!isUnknown && !(await removeNow(name, id))) return "active";
+        // Also of a job that a removal before, which broke off, has taken.
         await holds.lift(name, id);
-        return "removed";
+        return isUnknown ? "unknown" : "removed";
       }),
     follow: (name, id, options) =>
       followJob({ get, isConnected: () => client.status === "ready" }, name, id, options),
