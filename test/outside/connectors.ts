@@ -124,6 +124,7 @@ export const createDlt = ({ folder, run }: Place, { apiUrl, key, pageSize }: Opt
     SOURCES__CONVERSATION_EXPORT__API_KEY: key,
     SOURCES__CONVERSATION_EXPORT__PAGE_SIZE: String(pageSize),
     RUNTIME__DLTHUB_TELEMETRY: "false",
+    LOAD__DELETE_COMPLETED_JOBS: "true",
     DLT_DATA_DIR: join(folder, "state"),
   };
   return {
