@@ -64,9 +64,9 @@ describe("the image", () => {
   });
 
   it("has no package that only development needs", () => {
-    const needed = globSync("{packages,services}/*", { cwd: ROOT }).flatMap((one) =>
-      namesIn(ROOT, one, "dependencies"),
-    );
+    const needed = globSync("{packages,services}/*/package.json", { cwd: ROOT })
+      .map(dirname)
+      .flatMap((one) => namesIn(ROOT, one, "dependencies"));
     const packages = globSync(
       ["", "services/*/", "packages/*/"].flatMap((at) => [`${at}node_modules/*`, `${at}node_modules/@*/*`]),
       { cwd: tree.workingFolder },
