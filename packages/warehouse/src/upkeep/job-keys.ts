@@ -3,8 +3,8 @@ import type { Session } from "../session/session.ts";
 
 /** Kind of the rows by which a run sees that its keys are all there. */
 const BEGUN = "begun";
-/** So many that each of up to a hundred shards has some: each shard drops the keys of a run for itself. */
-const BEGUN_ROWS = 1_024;
+/** So many that each of a few shards has some: each shard drops the keys of a run for itself. */
+const BEGUN_ROWS = 64;
 const OF_BEGUN = `job_keys WHERE run_id = {run:String} AND kind = '${BEGUN}'`;
 
 /** Reads which holders of runs are alive; null: it is not known, and no run counts as dead. */
