@@ -61,7 +61,9 @@ export const createReadChanges = (deps: {
     const within = { ...range, bound: atEnd ? settled - 1 : bound.date, noted };
     const dated = DATED_KINDS.find((one) => one === kind);
     const candidates = dated === undefined ? null : changeCandidates(dated);
-    const { several, hiding } = factsOfAnswer(await ask("changes.facts", factsOf(candidates), within));
+    const { several, hiding } = factsOfAnswer(
+      await ask("changes.facts", factsOf(candidates, noted > 0), within),
+    );
     const statement: PageStatement = {
       name: `changes.${RECORD_KINDS[kind].list}`,
       sql: changesOf(kind, { spread, severalDates: several > 0, hiding }),

@@ -1,9 +1,8 @@
 /**
  * The SQL for records that have rows under several dates of creation. The live row of a record is the one
  * with the largest version under any date. `record_dates` names all dates of a record before it has rows
- * there, so records that it knows under one date need nothing of this. Looking up an id there is dear, so only
- * those are looked up that may have several dates. Parameter: `noted`, the instant before which `moved_dates` knows
- * them, or an earlier one; 0: all are looked up.
+ * there, so records that it knows under one date need nothing of this. Looking up an id there is dear, so the
+ * question whether there are any is asked only about those that may have several.
  */
 import { micros } from "../session/micros-sql.ts";
 import { type DatedKind, recordNameSql } from "../tables/record-dates.ts";
@@ -34,19 +33,19 @@ const MOST_ENTRIES = 50_000;
  */
 const mayHaveSeveral = ({ kind, id, table, range }: Candidates): string => {
   const ofKind = `client_id = {client:String} AND kind = '${kind}'`;
-  const since = (column: string): string => `SELECT ${column} FROM changes WHERE ${ofKind} AND NOT deleted
-          AND stored_at >= ${micros("noted")} AND {noted:Int64} > 0 LIMIT ${MOST_ENTRIES + 1}`;
-  return `({noted:Int64} = 0 OR (SELECT count() FROM (${since("1")})) > ${MOST_ENTRIES}
+  const since = (column: string): string => `SELECT ${column} FROM changes
+          WHERE ${ofKind} AND NOT deleted AND stored_at >= ${micros("noted")} LIMIT ${MOST_ENTRIES + 1}`;
+  return `((SELECT count() FROM (${since("1")})) > ${MOST_ENTRIES}
         OR date_created GLOBAL IN (SELECT date_created FROM moved_dates WHERE ${ofKind}
           AND date_created GLOBAL IN (SELECT date_created FROM ${table} WHERE ${range}))
         OR ${id} IN (${since("id")}))`;
 };
 
-/** SELECT of the records with several dates: `record`, `dates`. */
-function several(candidates: Candidates): string {
+/** SELECT of the records with several dates among the candidates that meet a condition: `record`, `dates`. */
+function several(candidates: Candidates, condition = "true"): string {
   const { table, range } = candidates;
   return `SELECT record, groupUniqArray(date_created) AS dates FROM record_dates
-      WHERE record IN (SELECT ${nameOf(candidates)} FROM ${table} WHERE ${range} AND ${mayHaveSeveral(candidates)})
+      WHERE record IN (SELECT ${nameOf(candidates)} FROM ${table} WHERE ${range} AND ${condition})
       GROUP BY record HAVING min(date_created) != max(date_created)`;
 }
 
@@ -58,11 +57,16 @@ export type Facts = {
   readonly hiding: boolean;
 };
 
-/** SQL for the facts about the candidates, or without candidates about the client; see `factsOfAnswer`. */
-export function factsOf(candidates: Candidates | null): string {
-  return candidates === null
-    ? `SELECT 0, (${COUNT_HIDDEN})`
-    : `SELECT count(), (${COUNT_HIDDEN}) FROM (${several(candidates)})`;
+/**
+ * SQL for the facts about the candidates, or without candidates about the client; see `factsOfAnswer`.
+ *
+ * @param areNoted with the parameter `noted`, an instant before which `moved_dates` knows the dates of records with
+ *   several, in µs; false: all candidates are looked up
+ */
+export function factsOf(candidates: Candidates | null, areNoted: boolean): string {
+  if (candidates === null) return `SELECT 0, (${COUNT_HIDDEN})`;
+  const condition = areNoted ? mayHaveSeveral(candidates) : "true";
+  return `SELECT count(), (${COUNT_HIDDEN}) FROM (${several(candidates, condition)})`;
 }
 
 /** Parses the answer to the statement of `factsOf`. */

@@ -6,7 +6,7 @@
  *
  * Parameters: `client`; `since` and `to` (µs); `after_date` (µs) and `after_id`, the position behind which
  * the page starts; `bound` (µs), inclusive; `size`, records of a page; `reach`, records to look at for its
- * end, larger than `size`; `noted` (µs), see `identity-sql.ts`.
+ * end, larger than `size`.
  */
 import { micros } from "../session/micros-sql.ts";
 

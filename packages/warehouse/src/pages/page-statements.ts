@@ -154,35 +154,36 @@ export const boundStatement = (list: PagedList, query: MessagePageQuery, rows: n
   settings: {},
 });
 
-/** Reads what the statement of a range has to heed; see `factsOf`. */
+/** Reads what the statement of a range has to heed; see `factsOf`. The parameter `noted` is 0 where it is not known. */
 export const factsStatement = (
   candidates: Candidates | null,
   parameters: Parameters,
   spread: boolean,
 ): PageStatement => ({
   name: "pages.facts",
-  sql: factsOf(candidates) + TEXT,
+  sql: factsOf(candidates, Number(parameters["noted"] ?? 0) > 0) + TEXT,
   parameters,
   settings: { max_threads: 1, ...spreadSettings(spread, false) },
 });
 
-/** What is read about the records of a page before it; `at` as for `pageStatement`. */
+/**
+ * What is read about the records of a page before it; `at` as for `pageStatement`.
+ *
+ * @param at.noted instant before which `moved_dates` knows all dates of records with several, µs; 0: unknown
+ */
 export const factsOfPage = (
   list: PagedList,
   query: MessagePageQuery,
-  {
-    bound,
-    noted = 0,
-    spread = false,
-  }: { readonly bound: number; readonly noted?: number; readonly spread?: boolean },
-): PageStatement =>
-  factsStatement(list.candidates(rangeShape(query)), { ...parametersOf(query), bound, noted }, spread);
+  at: { readonly bound: number; readonly noted?: number; readonly spread?: boolean },
+): PageStatement => {
+  const { bound, noted = 0, spread = false } = at;
+  return factsStatement(list.candidates(rangeShape(query)), { ...parametersOf(query), bound, noted }, spread);
+};
 
 /**
  * The query of a page.
  *
  * @param at.bound date up to which rows are looked at, µs
- * @param at.noted instant before which `moved_dates` knows all dates of records with several, µs; 0: unknown
  * @param at.severalDates some of the records in the range have rows under several dates
  * @param at.hiding some records of the client are hidden
  * @param at.spread the tables are on several servers
@@ -192,18 +193,17 @@ export const pageStatement = (
   query: MessagePageQuery,
   at: {
     readonly bound: number;
-    readonly noted?: number;
     readonly severalDates?: boolean;
     readonly hiding?: boolean;
     readonly spread?: boolean;
   },
 ): PageStatement => {
-  const { bound, noted = 0, severalDates = false, hiding = false, spread = false } = at;
+  const { bound, severalDates = false, hiding = false, spread = false } = at;
   const shape = { ...rangeShape(query), wholeTies: query.wholeTies, severalDates, hiding, spread };
   return {
     name: `pages.${list.name}`,
     sql: list.page(shape),
-    parameters: { ...parametersOf(query), bound, noted },
+    parameters: { ...parametersOf(query), bound },
     settings: {
       ...PAGE_SETTINGS,
       ...spreadSettings(spread, severalDates || list.name === "conversations_by_update"),
