@@ -1,6 +1,6 @@
 /**
- * The dates of records that have several, noted for pages. Readers look up only records at a noted date, and those
- * with entries of `changes` behind the instant up to which dates are noted.
+ * The dates of records that have several, noted for pages. Readers look up only records at a noted date, and
+ * those with entries of `changes` behind the instant up to which dates are noted.
  */
 import { formatTimestampZ, type Micros, MICROS_IN_SECOND } from "@conversation-export/domain";
 import { micros } from "../session/micros-sql.ts";
@@ -13,17 +13,23 @@ const NOTED_UNTIL = `SELECT toString(max(version)) AS micros FROM watermarks WHE
 
 /** Entries of so long a time are looked at in one statement. */
 const SLICE: Micros = 60 * MICROS_IN_SECOND;
-/** The last entries are looked at once more: a replica may have lacked some of them, or dates of their records. */
+/**
+ * The last entries are looked at once more: a replica may have lacked some of them, or dates of their
+ * records.
+ */
 const OVERLAP: Micros = 30 * MICROS_IN_SECOND;
-/** So many rows are looked at in one statement while all records are, since a statement that is cut off goes on. */
+/**
+ * So many rows are looked at in one statement while all records are, since a statement that is cut off goes
+ * on.
+ */
 const NAMES = 1_000_000;
 
 const TIMEOUT_MS = 600_000;
 
 export type MovedDates = {
   /**
-   * Notes the dates of the records with entries before `until` that have several; the first time, of all records.
-   * After an error, what was done is not done again.
+   * Notes the dates of the records with entries before `until` that have several; the first time, of all
+   * records. After an error, what was done is not done again.
    *
    * @param until a settled instant, µs
    * @throws WarehouseError
@@ -93,6 +99,8 @@ export const createMovedDates = (deps: { readonly session: Session }): MovedDate
     noted,
     note: async (until, signal) => {
       let reached = await noted();
+      // Another process has ended its look at all records.
+      if (reached > 0) pass = undefined;
       if (until <= reached) return;
       if (reached === 0) {
         reached = await noteAll(until, signal);
