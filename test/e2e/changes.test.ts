@@ -24,6 +24,7 @@ import { closeAllWindows } from "../system/compaction-load.ts";
 import { createDelivery, type Delivery } from "../system/deliver.ts";
 import { type KeptProcess, keepRunning } from "../system/kept-process.ts";
 import { readMetric } from "../system/metrics-text.ts";
+import { NO_SCHEDULES } from "../system/no-schedules.ts";
 import { ops } from "../system/ops.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import { startSystem, type System, TOPICS } from "../system/system.ts";
@@ -54,12 +55,7 @@ const JOBS = {
   JOB_LOCK_MS: "2000",
   WRITER_LEASE_MS: String(LEASE_MS),
   BACKFILL_PART_EVENTS: bySize("2000", "10000"),
-  ...Object.fromEntries(
-    ["WINDOWS", "COMPACT", "ERASURE", "RETENTION", "RECONCILE"].map((name) => [
-      `${name}_INTERVAL_SECONDS`,
-      "0",
-    ]),
-  ),
+  ...NO_SCHEDULES,
 };
 const BACKFILL = backfillJob.data.parse({ source: { kind: "landing" } });
 

@@ -12,6 +12,7 @@ import { createSample } from "../sample/index.ts";
 import { createRestless, personOf } from "../sample/restless.ts";
 import { createRandom, type Random } from "../sample/values/random.ts";
 import { createDelivery, type Delivery } from "../system/deliver.ts";
+import { NO_SCHEDULES } from "../system/no-schedules.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import { startSystem, type System } from "../system/system.ts";
 import { until } from "../system/until.ts";
@@ -26,12 +27,6 @@ const KILLS = bySize(6, 100);
 const DEADLINE_MS = bySize(60_000, 600_000);
 
 const INGEST = { BATCH_MAX_RECORDS: "200", BATCH_MAX_AGE_MS: "100", WATERMARK_INTERVAL_MS: "500" };
-const JOBS = Object.fromEntries(
-  ["WINDOWS", "COMPACT", "ERASURE", "RETENTION", "RECONCILE"].map((name) => [
-    `${name}_INTERVAL_SECONDS`,
-    "0",
-  ]),
-);
 
 let system: System;
 let seed: string;
@@ -53,7 +48,7 @@ beforeAll(async () => {
   await Promise.all([
     system.service("ingest", INGEST),
     system.service("export-api"),
-    system.service("jobs", JOBS),
+    system.service("jobs", NO_SCHEDULES),
   ]);
   const sample = { seed, conversations: SAMPLE, messagesPerConversation: 3, endUsers: 200, poisonShare: 0 };
   await delivery.send(createSample({ ...sample, clients: [CLIENT] }));

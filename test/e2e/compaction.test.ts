@@ -12,6 +12,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { fillWindow, WINDOW_MICROS, WINDOW_START } from "../bench/window-data.ts";
 import { closeAllWindows, keepParts, quantile, walkWindow } from "../system/compaction-load.ts";
 import { createDelivery } from "../system/deliver.ts";
+import { NO_SCHEDULES } from "../system/no-schedules.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import type { ServiceProcess } from "../system/service-process.ts";
 import { startStatementGate } from "../faults/statement-gate.ts";
@@ -35,12 +36,7 @@ const LEASE_MS = 2_000;
 const JOBS_ENV = {
   JOB_LOCK_MS: "2000",
   WRITER_LEASE_MS: String(LEASE_MS),
-  ...Object.fromEntries(
-    ["WINDOWS", "COMPACT", "ERASURE", "RETENTION", "RECONCILE"].map((name) => [
-      `${name}_INTERVAL_SECONDS`,
-      "0",
-    ]),
-  ),
+  ...NO_SCHEDULES,
 };
 
 let system: System;

@@ -17,6 +17,7 @@ import { createSample } from "../sample/index.ts";
 import { handMade } from "../sample/hand-made.ts";
 import { personOf } from "../sample/restless.ts";
 import { createDelivery, type Delivery } from "../system/deliver.ts";
+import { NO_SCHEDULES } from "../system/no-schedules.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import { startSystem, type System } from "../system/system.ts";
 import { until } from "../system/until.ts";
@@ -34,12 +35,7 @@ const LEASE = { WRITER_LEASE_MS: "3000" };
 const INGEST = { ...LEASE, BATCH_MAX_AGE_MS: "100", WATERMARK_INTERVAL_MS: "500" };
 const JOBS = {
   ...LEASE,
-  ...Object.fromEntries(
-    ["WINDOWS", "COMPACT", "ERASURE", "RETENTION", "RECONCILE"].map((name) => [
-      `${name}_INTERVAL_SECONDS`,
-      "0",
-    ]),
-  ),
+  ...NO_SCHEDULES,
 };
 
 let system: System;

@@ -18,6 +18,7 @@ import { createRandom } from "../sample/values/random.ts";
 import { DAY } from "../sample/values/instants.ts";
 import { closeAllWindows } from "../system/compaction-load.ts";
 import { createDelivery } from "../system/deliver.ts";
+import { NO_SCHEDULES } from "../system/no-schedules.ts";
 import { ROWS_WITHOUT_DATE } from "../system/record-dates.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import { startSystem, type System, TOPICS } from "../system/system.ts";
@@ -41,13 +42,6 @@ const POLLS = bySize(2, 20);
 const READERS = 3;
 
 const INGEST_ENV = { BATCH_MAX_RECORDS: "200", BATCH_MAX_AGE_MS: "100", KAFKA_SESSION_TIMEOUT_MS: "3000" };
-/** Nothing by the clock. */
-const JOBS_ENV = Object.fromEntries(
-  ["WINDOWS", "COMPACT", "ERASURE", "RETENTION", "RECONCILE"].map((name) => [
-    `${name}_INTERVAL_SECONDS`,
-    "0",
-  ]),
-);
 
 const WHOLE: ListWindow = { since: 0n, to: BigInt(FIRST_DAY + 300 * DAY) };
 /** Records move into it and out of it. */
@@ -132,7 +126,7 @@ const differences = async (expected: Folded): Promise<unknown[]> => {
 
 const compact = async (): Promise<void> => {
   await closeAllWindows(system.stack.clickhouse.url("jobs"));
-  const jobs = await system.service("jobs", JOBS_ENV);
+  const jobs = await system.service("jobs", NO_SCHEDULES);
   const queue = createJobClient({
     url: system.stack.redis.url,
     log: createLogger({ service: "test", level: "silent" }),

@@ -5,6 +5,7 @@ import { createDelivery } from "../system/deliver.ts";
 import { commandsOf, runCommands } from "../documents/guide-commands.ts";
 import { handMade } from "../sample/hand-made.ts";
 import { findInActiveParts } from "../compare/part-bytes.ts";
+import { NO_SCHEDULES } from "../system/no-schedules.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import { startSystem, type System } from "../system/system.ts";
 import { until } from "../system/until.ts";
@@ -19,12 +20,7 @@ const ENV = {
   WATERMARK_INTERVAL_MS: "200",
   BATCH_MAX_AGE_MS: "200",
   // Only processes that the guide starts run.
-  ...Object.fromEntries(
-    ["ERASURE", "WINDOWS", "COMPACT", "RETENTION", "RECONCILE"].map((name) => [
-      `${name}_INTERVAL_SECONDS`,
-      "0",
-    ]),
-  ),
+  ...NO_SCHEDULES,
 };
 
 const [prelude = "", backUpRecords = "", backUpAccess = "", tryRestore = ""] = commandsOf(

@@ -11,6 +11,7 @@ import {
   type JobView,
 } from "@conversation-export/queue";
 import { createLogger } from "@conversation-export/runtime";
+import { NO_SCHEDULES } from "../system/no-schedules.ts";
 import { bySize } from "../system/size.ts";
 import { type ServiceName, type ServiceProcess, startService } from "../system/service-process.ts";
 import { readMetric } from "../system/metrics-text.ts";
@@ -24,12 +25,6 @@ import { startStatementGate, type StatementGate } from "./statement-gate.ts";
 
 const DEADLINE_MS = bySize(240_000, 900_000);
 const LOCK_MS = "2000";
-const NO_SCHEDULES = Object.fromEntries(
-  ["WINDOWS", "COMPACT", "ERASURE", "RETENTION", "RECONCILE"].map((name) => [
-    `${name}_INTERVAL_SECONDS`,
-    "0",
-  ]),
-);
 
 /** A job with its data. */
 export type Work = { readonly name: JobName; add(client: JobClient): Promise<unknown> };

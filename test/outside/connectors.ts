@@ -92,7 +92,10 @@ export const createAirbyte = ({ folder, run }: Place, { apiUrl, key, pageSize }:
       return messages.flatMap(({ connectionStatus }) => connectionStatus?.status ?? [])[0];
     },
     discover,
-    /** Reads what changed since the state; `full_refresh` reads everything into empty copies. @returns the changes */
+    /**
+     * Reads what changed since the state; `full_refresh` reads everything into empty copies.
+     * @returns the changes
+     */
     read: async (mode: "full_refresh" | "incremental"): Promise<readonly Fields[]> => {
       found ??= await discover();
       const streams = found.map((stream) => ({
