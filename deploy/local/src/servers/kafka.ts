@@ -136,8 +136,8 @@ async function writeArchive(deps: KafkaDeps, jars: string, archive: string): Pro
 }
 
 /**
- * Says where Java finds Kafka's loaded classes, which it keeps beside the jars once for each of its versions: a start
- * then takes half of its time. Where that cannot be, Kafka starts without.
+ * Says where Java finds Kafka's loaded classes, which it keeps beside the jars once for each of its versions:
+ * a start then takes half of its time. Where that cannot be, Kafka starts without.
  */
 async function loadedClasses(deps: KafkaDeps, jars: string, java: number | undefined): Promise<string[]> {
   const archive = `${jars}.java-${java ?? "unknown"}.jsa`;

@@ -24,7 +24,9 @@ export type WindowCount = {
 
 /** What was found in a window now. */
 export type FoundCount = WindowCount & {
-  /** Counted against all that was uploaded in it and later. Otherwise `rows` depends on where the count began. */
+  /**
+   * Counted against all that was uploaded in it and later. Otherwise `rows` depends on where the count began.
+   */
   readonly isByItself: boolean;
 };
 
@@ -66,8 +68,8 @@ const highest = (a: WindowCount["offsets"], b: WindowCount["offsets"]): Record<s
 };
 
 /**
- * A higher offset means late rows. So do more rows in a window that is counted by itself, since newer exports only
- * take rows out of it.
+ * A higher offset means late rows. So do more rows in a window that is counted by itself, since newer exports
+ * only take rows out of it.
  */
 const hasLateRows = (
   stored: UploadWindow,

@@ -27,8 +27,8 @@ export type JobClient = {
   start(): Promise<void>;
   stop(): Promise<void>;
   /**
-   * Without an id a new job is added. With an id (no colon, no whole number) nothing is added while a job of this id has not ended; one that has ended is replaced, or with
-   * `ended: "keep"` kept.
+   * Without an id a new job is added. With an id (no colon, no whole number) nothing is added while a job of
+   * this id has not ended; one that has ended is replaced, or with `ended: "keep"` kept.
    * @throws ServiceError `bad_data` that names the wrong fields; `bad_job_id`
    */
   add<Data, Result>(
@@ -53,7 +53,10 @@ export type JobClient = {
    * result. A schedule that it holds goes on.
    */
   retry(name: JobName, id: string): Promise<"retried" | "not-failed" | "unknown">;
-  /** Removes a job and its parts; a schedule that it holds goes on. `active`: it or a part of it runs. @throws ServiceError `job_scheduled` */
+  /**
+   * Removes a job and its parts; a schedule that it holds goes on. `active`: it or a part of it runs.
+   * @throws ServiceError `job_scheduled`
+   */
   remove(name: JobName, id: string): Promise<"removed" | "active" | "unknown">;
   /**
    * The job whenever it has changed, the last time when it has ended. Outlives a minute without Redis.

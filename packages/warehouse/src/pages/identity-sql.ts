@@ -28,8 +28,9 @@ export const COUNT_MOVED = "SELECT count() FROM moved_dates WHERE client_id = {c
 const MOST_ENTRIES = 50_000;
 
 /**
- * SQL condition for candidates that may have several dates. Every row has an entry of `changes` that is no older. If
- * those of all rows of a record are older than `noted`, all its dates are in `moved_dates`; else it has an entry since.
+ * SQL condition for candidates that may have several dates. Every row has an entry of `changes` that is no
+ * older. If those of all rows of a record are older than `noted`, all its dates are in `moved_dates`; else it
+ * has an entry since.
  */
 const mayHaveSeveral = ({ kind, id, table, range }: Candidates): string => {
   const ofKind = `client_id = {client:String} AND kind = '${kind}'`;
@@ -60,8 +61,8 @@ export type Facts = {
 /**
  * SQL for the facts about the candidates, or without candidates about the client; see `factsOfAnswer`.
  *
- * @param areNoted with the parameter `noted`, an instant before which `moved_dates` knows the dates of records with
- *   several, in µs; false: all candidates are looked up
+ * @param areNoted with the parameter `noted`, an instant before which `moved_dates` knows the dates of
+ *   records with several, in µs; false: all candidates are looked up
  */
 export function factsOf(candidates: Candidates | null, areNoted: boolean): string {
   if (candidates === null) return `SELECT 0, (${COUNT_HIDDEN})`;

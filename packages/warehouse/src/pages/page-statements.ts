@@ -154,7 +154,10 @@ export const boundStatement = (list: PagedList, query: MessagePageQuery, rows: n
   settings: {},
 });
 
-/** Reads what the statement of a range has to heed; see `factsOf`. The parameter `noted` is 0 where it is not known. */
+/**
+ * Reads what the statement of a range has to heed; see `factsOf`. The parameter `noted` is 0 where it is not
+ * known.
+ */
 export const factsStatement = (
   candidates: Candidates | null,
   parameters: Parameters,

@@ -143,8 +143,8 @@ export function createReader(deps: {
     findKey: (hash) => findKey(lookups, hash),
     validKeys: (most) => validKeys(lookups, most),
     ping: async () => {
-      // A key and a client that nobody has: the tables of keys and clients, of what is hidden and of noted dates must
-      // be readable too.
+      // A key and a client that nobody has: the tables of keys and clients, of what is hidden and of noted
+      // dates must be readable too.
       const hidden = session
         .with({ timeoutMs: lookupTimeoutMs })
         .rows(

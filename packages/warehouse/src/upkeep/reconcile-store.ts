@@ -47,9 +47,9 @@ export type ReconcileStore = {
     signal?: AbortSignal,
   ): Promise<(RecordTable | null)[]>;
   /**
-   * Tells for each export of an erased record whether the record is still readable in any version: stored, and
-   * not hidden by an open request. Only rows under the export's own date of creation count: under a later date,
-   * the id belongs to a record that may be kept. Stores only hashes of the ids for the query.
+   * Tells for each export of an erased record whether the record is still readable in any version: stored,
+   * and not hidden by an open request. Only rows under the export's own date of creation count: under a later
+   * date, the id belongs to a record that may be kept. Stores only hashes of the ids for the query.
    */
   standing(type: EventType, exports: readonly CarriedExport[], signal?: AbortSignal): Promise<boolean[]>;
   /** Removes the keys of runs that are over; none of this process may be under way. */

@@ -9,8 +9,8 @@ export type MovedDatesWatch = { start(): Promise<void>; stop(): Promise<void> };
 const NOTING = "moved-dates";
 
 /**
- * Notes the dates of records that have several, up to the settled instant, in one process at a time. After an error,
- * pages look up more records, and the next turn goes on where the last one ended.
+ * Notes the dates of records that have several, up to the settled instant, in one process at a time. After an
+ * error, pages look up more records, and the next turn goes on where the last one ended.
  */
 export const createMovedDatesWatch = (deps: {
   readonly dates: MovedDates;

@@ -67,7 +67,10 @@ export const createSegmentWriter = (
   };
 };
 
-/** The lines of a file, without their newlines. @throws CopyError for one that was cut or is something else */
+/**
+ * The lines of a file, without their newlines.
+ * @throws CopyError for one that was cut or is something else
+ */
 export async function* readSegment(path: string, coding: Coding): AsyncGenerator<string, void> {
   const file = createReadStream(path, { highWaterMark: 256 * 1024 });
   const decoder = createDecoder(coding);
