@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { formatTimestampZ } from "@conversation-export/domain";
 import {
   compactJob,
@@ -8,14 +7,14 @@ import {
   type JobView,
 } from "@conversation-export/queue";
 import { createLogger } from "@conversation-export/runtime";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { fillWindow, WINDOW_MICROS, WINDOW_START } from "../bench/window-data.ts";
 import { closeAllWindows, keepParts, quantile, walkWindow } from "../system/compaction-load.ts";
 import { createDelivery } from "../system/deliver.ts";
 import { NO_SCHEDULES } from "../system/no-schedules.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import type { ServiceProcess } from "../system/service-process.ts";
-import { startStatementGate } from "../faults/statement-gate.ts";
+import { type CatchPoint, startStatementGate } from "../faults/statement-gate.ts";
 import { startSystem, type System } from "../system/system.ts";
 import { readMetric } from "../system/metrics-text.ts";
 import { redisCommand } from "../system/redis-command.ts";
@@ -64,6 +63,26 @@ const sql = (statement: string): Promise<string> =>
 const partsOf = (table: string): Promise<string> =>
   sql(`SELECT count() FROM system.parts WHERE active AND table = '${table}' AND partition_id = '202606'
     AND database = currentDatabase()`);
+
+/** Catches compactions at their first deletion; what goes through it ends with the test. */
+const startGate = async (side: CatchPoint["side"]) => {
+  const { host, port } = system.stack.clickhouse;
+  const gate = await startStatementGate({
+    target: { host, port },
+    jobOf: (text) => (text.includes("DELETE FROM conversation_updates") ? "compact" : null),
+  });
+  onTestFinished(() => gate.close());
+  gate.arm(new Map([["compact", { nth: 1, side }]]));
+  const env = { ...JOBS_ENV, CLICKHOUSE_URL: gate.through(system.stack.clickhouse.url("jobs")) };
+  const caught = () => until("it is about to delete", DEADLINE, () => gate.caught().size === 1);
+  return { gate, env, caught };
+};
+
+/** Ends with the test, whatever becomes of that. */
+const endsWithTest = (process: ServiceProcess): ServiceProcess => {
+  onTestFinished(() => process.kill("SIGKILL"));
+  return process;
+};
 
 const addCompaction = (id: string) =>
   queue.add(compactJob, { range: null, force: false, dryRun: false }, { id });
@@ -114,6 +133,9 @@ it(
     const differences: string[] = [];
     let walks = 0;
     let isDone = false;
+    onTestFinished(() => {
+      isDone = true;
+    });
     const readCreated = async (): Promise<void> => {
       const { pages } = await walkWindow(window("created"), key, (ms) => times.push(ms));
       for (const [index, page] of pages.entries())
@@ -144,22 +166,14 @@ it(
       }),
     );
 
-    let jobs: ServiceProcess = await system.service("jobs", JOBS_ENV);
     await addCompaction("first");
-    let begun: Date | null = null;
-    for (let kill = 1; kill <= 2; kill += 1) {
-      await until(`attempt ${kill} is under way`, DEADLINE, async () => {
-        const view = await queue.get("compact", "first");
-        expect(view?.state, "it has not ended yet").not.toBe("completed");
-        const at = view?.state === "active" ? view.lastStartedAt : null;
-        if (at === null || at.getTime() === begun?.getTime()) return false;
-        begun = at;
-        return true;
-      });
-      await sleep(Math.random() * bySize(700, 20_000));
-      await jobs.kill("SIGKILL");
-      jobs = await system.service("jobs", JOBS_ENV);
+    for (const side of ["before", "after"] as const) {
+      const { env, caught } = await startGate(side);
+      const killed = endsWithTest(await system.service("jobs", env));
+      await caught();
+      await killed.kill("SIGKILL");
     }
+    endsWithTest(await system.service("jobs", JOBS_ENV));
     resultOf(await endOf("first"));
     await sending;
     await system.caughtUp(GROUP, DEADLINE);
@@ -185,7 +199,6 @@ it(
     // A second run has nothing to do.
     await addCompaction("second");
     expect(resultOf(await endOf("second"))).toMatchObject({ windows: 0, supersededUpdates: 0 });
-    await jobs.kill("SIGTERM");
   },
   2 * DEADLINE,
 );
@@ -200,16 +213,9 @@ it.each([
     const url = system.stack.clickhouse.url("migrator");
     await fillWindow(url, { client, conversations, exports: 2, blockRows: 1_000 }, () => {});
     await closeAllWindows(system.stack.clickhouse.url("jobs"));
-    const { host, port } = system.stack.clickhouse;
     const startCaught = async () => {
-      const gate = await startStatementGate({
-        target: { host, port },
-        jobOf: (text) => (text.includes("DELETE FROM conversation_updates") ? "compact" : null),
-      });
-      gate.arm(new Map([["compact", { nth: 1, side: "before" }]]));
-      const CLICKHOUSE_URL = gate.through(system.stack.clickhouse.url("jobs"));
-      const { process: jobs } = await system.another("jobs", { ...JOBS_ENV, CLICKHOUSE_URL });
-      const caught = () => until("it is about to delete", DEADLINE, () => gate.caught().size === 1);
+      const { gate, env, caught } = await startGate("before");
+      const jobs = endsWithTest((await system.another("jobs", env)).process);
       const idle = () =>
         until(
           "it has given up",
@@ -229,13 +235,12 @@ it.each([
     // The first goes on without having deleted anything, before the second deletes.
     first.gate.breakCaught();
     process.kill(first.jobs.pid, "SIGCONT");
-    const running = [first.jobs, second.jobs];
     if (!flush) await first.idle();
     second.gate.release();
     if (flush) {
       // Writers that cannot know what they have missed end, and an orchestrator starts others.
-      await Promise.all(running.map(({ exited }) => exited));
-      running.push((await system.another("jobs", JOBS_ENV)).process);
+      await Promise.all([first.jobs.exited, second.jobs.exited]);
+      endsWithTest((await system.another("jobs", JOBS_ENV)).process);
       await addCompaction(client);
     }
     resultOf(await endOf(client));
@@ -244,8 +249,6 @@ it.each([
     );
     expect(await sql("SELECT DISTINCT state FROM upload_windows FINAL")).toBe("compacted");
     expect(await sql("SELECT count() FROM job_keys WHERE startsWith(run_id, 'compact')")).toBe("0");
-    await Promise.all(running.map((jobs) => jobs.kill("SIGTERM")));
-    await Promise.all([first.gate.close(), second.gate.close()]);
   },
   2 * DEADLINE,
 );
