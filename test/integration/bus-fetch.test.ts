@@ -124,7 +124,11 @@ it("gives the group no message of an aborted transaction, wherever a fetch begin
   await progress.start();
   stops.push(progress.stop);
   const reaches = (end: number) =>
-    until(`the end ${end}`, DEADLINE_MS, async () => (await progress.fetch(topic))[0]?.end === end);
+    until(`the end ${end}`, DEADLINE_MS, async () => {
+      // The coordinator of the first group of all may still be loading.
+      const partitions = await progress.fetch(topic).catch(() => []);
+      return partitions[0]?.end === end;
+    });
   await two.abort();
   await reaches(6);
   await one.write("102");
