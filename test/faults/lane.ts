@@ -4,6 +4,7 @@ import {
   createJobClient,
   createRedis,
   createWriterLeases,
+  erasureJob,
   hasEnded,
   type JobClient,
   type JobName,
@@ -155,6 +156,15 @@ export const openLane = async (options: Options): Promise<Lane> => {
       return view !== null && hasEnded(view);
     });
 
+  const eraseAsScheduled = async (): Promise<void> => {
+    const id = `scheduled-${Date.now()}`;
+    await client.add(erasureJob, { clientId: null, requestId: null }, { id });
+    await until(`${database}: an erasure has ended`, DEADLINE_MS, async () => {
+      const view = await client.get("erasure", id);
+      return view !== null && hasEnded(view);
+    });
+  };
+
   /** What jobs leave in Redis while they run, and who still counts as a writer without running. */
   const readRedis = async (): Promise<string[]> => {
     const keys = await Promise.all(
@@ -220,9 +230,10 @@ export const openLane = async (options: Options): Promise<Lane> => {
       const left = "SELECT (SELECT count() FROM job_keys) + (SELECT count() FROM backfill_rows)";
       await until(`${database}: what was left is removed`, 60_000, async () => {
         if ((await runSql(clickhouse.url("migrator", database), left)).trim() === "0") return true;
-        // It sweeps when it starts.
+        // It sweeps when it starts, but what erasures left is removed by the next one.
         await stop("jobs", "SIGTERM");
         await start("jobs");
+        if (jobs.includes("erasure")) await eraseAsScheduled();
         return false;
       });
     },

@@ -139,7 +139,11 @@ const write = async (records: readonly ExportRecord[], tables: readonly string[]
 };
 
 /** `leaseMs`: how long an erasure waits for what writers have given up; nothing where none writes. */
-const erasureDeps = (leaseMs = 1, rule = { percent: 1, records: 1_000 }): ErasureDeps => ({
+const erasureDeps = (
+  leaseMs = 1,
+  rule = { percent: 1, records: 1_000 },
+  alive: ErasureDeps["runHolders"]["alive"] = () => Promise.resolve(null),
+): ErasureDeps => ({
   requests: completion,
   store,
   approval: createApproval({ requests: completion, store, rule, log }),
@@ -148,6 +152,7 @@ const erasureDeps = (leaseMs = 1, rule = { percent: 1, records: 1_000 }): Erasur
   hash: createSubjectHash(SECRET),
   // Two runs at a time, as when Redis has lost the lock.
   exclusive: { run: (_, signal, work) => work(signal), unlessTaken: (_, signal, work) => work(signal) },
+  runHolders: { own: "own", alive },
   leaseMs,
 });
 
@@ -458,7 +463,7 @@ it("lets a request wait that would reach more than its share, and does the other
   expect(await rowsOf(client)).toEqual(left);
   const told = `SELECT uniqExact(id) FROM changes WHERE client_id = '${client}' AND deleted`;
   expect(await sql(told)).toBe("4\n");
-  await store.end("counted", new AbortController().signal, false);
+  await store.end("counted", new AbortController().signal);
   expect(await completion.open(Date.now() - 60_000)).toMatchObject({
     count: 3,
     awaitingApproval: 3,
@@ -619,7 +624,7 @@ it("does not carry out what another run or an operator has decided about meanwhi
   expect(await completion.begin("late")).toBe(1);
   await intake.setStatus(client, id, "refused");
   expect(await statusOf()).toBe("running");
-  await store.end("late", new AbortController().signal, false);
+  await store.end("late", new AbortController().signal);
   await run();
   expect(await statusOf()).toBe("completed");
 });
@@ -937,4 +942,16 @@ it("refuses to work with another secret than the first", async () => {
   await suppressions.claimSecret(createSubjectHash(SECRET).ofSecret);
   const other = { ...erasureDeps(), hash: createSubjectHash("another secret of the tests of erasure") };
   await expect(run(other)).rejects.toMatchObject({ code: "suppression_secret", retryable: false });
+});
+
+it("removes the keys of runs whose process is dead, as soon as that is known", async () => {
+  const key = { clientId: "left", subject: "chatter_id:left", createdBefore: LATER, requestId: "r" };
+  const runs = ["job/dead/1", "job/living/1", "preview-1"];
+  for (const one of runs) await store.note(one, [key]);
+  const left = () => sql("SELECT DISTINCT run_id FROM job_keys WHERE client_id = 'left' ORDER BY ALL");
+  await run(erasureDeps());
+  expect(await left()).toBe("job/dead/1\njob/living/1\npreview-1\n");
+  await run(erasureDeps(1, undefined, () => Promise.resolve(new Set(["own", "living"]))));
+  expect(await left()).toBe("job/living/1\npreview-1\n");
+  for (const one of runs) await store.end(one, new AbortController().signal);
 });

@@ -10,7 +10,8 @@ import {
 } from "@conversation-export/queue";
 import { ServiceError } from "@conversation-export/runtime";
 import type { SubjectHash } from "@conversation-export/suppression";
-import type { RequestCompletion, SuppressionStore } from "@conversation-export/warehouse";
+import { heldRun, type RequestCompletion, type SuppressionStore } from "@conversation-export/warehouse";
+import type { RunHolders } from "../process/run-holders.ts";
 import type { Approval } from "./approval.ts";
 import { disturbed } from "./disturbed.ts";
 import type { FoundNotedStore } from "./found-noted.ts";
@@ -38,6 +39,7 @@ export type ErasureDeps = {
   readonly writers: WritersConfirmed;
   readonly hash: SubjectHash;
   readonly exclusive: Exclusive;
+  readonly runHolders: RunHolders;
   /** The length of a writer's lease, ms. */
   readonly leaseMs: number;
 };
@@ -51,9 +53,10 @@ export type ErasureDeps = {
  * @throws ServiceError `erasure_running` (retryable) while another run deletes and the job is not done without it
  */
 export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, ErasureResult> => {
-  const { requests, store, writers, exclusive } = deps;
+  const { requests, store, writers, exclusive, runHolders } = deps;
   const subjects = createRunSubjects(deps);
-  const hide = createHiding({ requests, store, subjects, approval: deps.approval, writers });
+  const newRun = (runPrefix: string): string => heldRun(runPrefix, runHolders.own, randomUUID());
+  const hide = createHiding({ requests, store, subjects, approval: deps.approval, writers, newRun });
 
   const checkSecret = async (): Promise<void> => {
     if ((await deps.suppressions.claimSecret(deps.hash.ofSecret)) === deps.hash.ofSecret) return;
@@ -67,7 +70,7 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
   const beginRun = async (runPrefix: string, { data, progress }: JobContext<ErasureData>) => {
     const { again } = data;
     // Each attempt has keys of its own under the prefix of the job; the last attempt removes them all.
-    const runId = `${runPrefix}${randomUUID()}`;
+    const runId = newRun(runPrefix);
     const erases = again?.dryRun !== true;
     if (erases) await subjects.note(runId, "running");
     const begun = await store.begin(runId, erases);
@@ -100,7 +103,7 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
     const found = await store.collect(runId);
     const deleted = await store.remaining(runId);
     await checkKeys(runId, begun.named + looked.clients);
-    await store.end(runPrefix, context.signal, false);
+    await store.end(runPrefix, context.signal);
     const again = { dryRun: true, ids: looked.ids, persons: looked.persons };
     return { hidden: 0, requests: 0, held: 0, found, deleted: { ...deleted }, rounds: 0, again };
   };
@@ -157,12 +160,13 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
     signal.throwIfAborted();
     await checkKeys(runId, begun.named + looked.clients);
     if (begun.foundEndUsers + begun.ids > 0) await store.settleFound(runId, signal);
+    const left = await store.left(runHolders.alive);
     await store.tell(signal);
     await store.eraseKeys(runId, signal);
     await requests.complete(runId);
     await requests.scrub(signal);
     await store.unhide(signal);
-    await store.end(runPrefix, signal, true);
+    await store.end(runPrefix, signal, left);
     context.log.info({ requests: begun.requests, ...found, rounds }, "erased");
     return {
       requests: begun.requests,

@@ -14,7 +14,7 @@ export type FoundNotedStore = Omit<ErasureStore, "begin"> & {
 export const withFoundNoted = (store: ErasureStore, audit: Pick<AuditStore, "note">): FoundNotedStore => {
   const note = (state: "begun" | "done", runId: string): Promise<void> => {
     // Runs begin with the id of their job: an attempt that died ends with the next one.
-    const job = runId.slice(0, runId.lastIndexOf("/"));
+    const job = runId.slice(0, runId.indexOf("/"));
     return audit.note([
       { runId: job, state, actor: ACTOR, command: "erasure run", arguments: { job }, result: "" },
     ]);

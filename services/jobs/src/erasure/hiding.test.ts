@@ -12,6 +12,7 @@ const createDeps = (
 ) => {
   const steps: string[] = [];
   const clientOf = new Map<string, string>();
+  let runs = 0;
   const step =
     (name: string, answer: (runId: string) => unknown = () => undefined) =>
     (runId = "") => {
@@ -45,6 +46,7 @@ const createDeps = (
       }),
     },
     writers: { tell: step("tell") },
+    newRun: (prefix: string) => `${prefix}${(runs += 1)}`,
   } as unknown as HidingDeps;
   return { hide: () => createHiding(deps)("job/", context), steps };
 };

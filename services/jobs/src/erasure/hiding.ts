@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { type ErasureResult, type JobContext } from "@conversation-export/queue";
 import { type ErasureStore, isLimitError, type RequestCompletion } from "@conversation-export/warehouse";
 import type { Approval, Screening } from "./approval.ts";
@@ -12,6 +11,8 @@ export type HidingDeps = {
   readonly subjects: RunSubjects;
   readonly approval: Approval;
   readonly writers: Pick<WritersConfirmed, "tell">;
+  /** Names a run of this process that begins with a prefix. */
+  readonly newRun: (runPrefix: string) => string;
 };
 
 type Counts = Pick<ErasureResult, "hidden" | "held" | "found">;
@@ -62,7 +63,7 @@ export const createHiding = (deps: HidingDeps): Hiding => {
     { screening, signal }: { readonly screening: Screening; readonly signal: AbortSignal },
   ): Promise<Counts> => {
     for (let held = 0; ; ) {
-      const runId = `${runPrefix}${randomUUID()}`;
+      const runId = deps.newRun(runPrefix);
       const noted = await subjects.note(runId, { clientId }, screening.isLeftOut);
       if (noted === 0) return { ...NONE, held };
       const found = await store.collect(runId);
@@ -70,7 +71,7 @@ export const createHiding = (deps: HidingDeps): Hiding => {
       const isScreened = more.held + more.leftOut === 0;
       if (isScreened) await begin(runId, noted);
       // Not of earlier attempts, whose deletions readers may still have to be told of.
-      await store.end(runId, signal, false);
+      await store.end(runId, signal);
       if (isScreened) return { hidden: noted, held, found };
       held += more.held;
     }

@@ -21,6 +21,7 @@ export const createErasureJob = ({
   session,
   leases,
   runUpload,
+  runHolders,
   redis,
   metrics,
   log,
@@ -38,6 +39,7 @@ export const createErasureJob = ({
     // Of a dead process the lock is free before its job goes to another worker, which else would leave the rows
     // to the next run.
     exclusive: createExclusive({ redis, lockMs: config.lockMs / 2 }),
+    runHolders,
     leaseMs: config.writerLeaseMs,
   });
   const deadline = createErasureDeadline({

@@ -28,7 +28,7 @@ const countReach = async (session: Session, request: DueRequest) => {
     const rows = await store.remaining(runId);
     return { found, rows, stored: await store.storedRecords(request.clientId) };
   } finally {
-    await store.end(runId, new AbortController().signal, false);
+    await store.end(runId, new AbortController().signal);
   }
 };
 

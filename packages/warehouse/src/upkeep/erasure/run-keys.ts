@@ -1,7 +1,7 @@
 import type { ClickHouseSettings } from "@clickhouse/client";
 import type { Session } from "../../session/session.ts";
 import { WITH_HIDDEN } from "../deletion.ts";
-import { createJobKeys } from "../job-keys.ts";
+import { type Alive, createJobKeys } from "../job-keys.ts";
 import { recordNameSql } from "../../tables/record-dates.ts";
 import { all, countOf, KIND, recordKind, recordsOf, RUN, type Table, TABLES } from "./erasure-keys.ts";
 
@@ -15,10 +15,12 @@ export type ErasureRunKeys = {
    */
   countRows(runId: string): Promise<void>;
   /**
-   * Removes the keys of all runs that begin with `runPrefix`, and with `left` of those older than an hour,
-   * which have died: only after `tell`, which needs them.
+   * Names of the runs that have died: their holder is not alive, or they have keys that are older than an hour.
+   * Keys that they leave are needed by `tell`: asked for before it, and removed after it.
    */
-  end(runPrefix: string, signal: AbortSignal, left: boolean): Promise<void>;
+  left(alive: Alive): Promise<readonly string[]>;
+  /** Removes the keys of all runs that begin with `runPrefix`, and of those `left`. */
+  end(runPrefix: string, signal: AbortSignal, left?: readonly string[]): Promise<void>;
 };
 
 /** Rows of a table whose keys a run has collected. */
@@ -49,6 +51,12 @@ const countOfRows = ({ table, records }: Table): string => {
     FROM (${found.join(" UNION ALL ")}) WHERE request != '' GROUP BY client, request`;
 };
 
+/** Whether the holder of a run `<job>/<holder>/<id>` is none of the `living`; false while those are not known. */
+const isDead = (run: string, living: ReadonlySet<string> | null): boolean => {
+  const [, holder, id] = run.split("/");
+  return id !== undefined && holder !== undefined && living !== null && !living.has(holder);
+};
+
 /** @param deps.session with the settings of erasures */
 export const createErasureRunKeys = (deps: { readonly session: Session }): ErasureRunKeys => {
   const { session } = deps;
@@ -65,14 +73,24 @@ export const createErasureRunKeys = (deps: { readonly session: Session }): Erasu
       const options = { parameters: { run: runId }, settings: WITH_HIDDEN };
       await all(TABLES, (table) => session.command("erasure.count_rows", countOfRows(table), options));
     },
-    end: async (runPrefix, signal, left) => {
+    left: async (alive) => {
+      const runs = await session.rows<{ run: string; isOld: 0 | 1 }>(
+        "erasure.left",
+        `SELECT run_id AS run, min(added_at) < now() - INTERVAL 1 HOUR AS isOld FROM job_keys
+          WHERE startsWith(kind, 'erase ') GROUP BY run_id`,
+      );
+      // Behind the runs: whoever has begun one meanwhile is not in an older answer.
+      const living = await alive();
+      return runs.filter(({ run, isOld }) => isOld === 1 || isDead(run, living)).map(({ run }) => run);
+    },
+    end: async (runPrefix, signal, left = []) => {
       const runs = await session.rows<{ run: string }>(
         "erasure.ended",
-        `SELECT DISTINCT run_id AS run FROM job_keys WHERE startsWith(kind, 'erase ')
-          AND (startsWith(run_id, {prefix:String})${left ? " OR added_at < now() - INTERVAL 1 HOUR" : ""})`,
+        `SELECT DISTINCT run_id AS run FROM job_keys
+          WHERE startsWith(kind, 'erase ') AND startsWith(run_id, {prefix:String})`,
         { parameters: { prefix: runPrefix }, signal },
       );
-      for (const { run } of runs) await keys.forget(run);
+      for (const run of new Set([...runs.map((row) => row.run), ...left])) await keys.forget(run);
     },
   };
 };
