@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { setImmediate } from "node:timers/promises";
 import { zstdDecompressSync } from "node:zlib";
 import { runSql } from "../system/warehouse-sql.ts";
 
@@ -120,6 +121,8 @@ export const findInActiveParts = async (
         const inFile = searchFile(file, texts);
         searchedBytes += inFile.bytes;
         for (const text of inFile.found) (found[text] ??= []).push(file);
+        // Or a connection that ClickHouse closes meanwhile would be used again.
+        await setImmediate();
       }
     } catch (error) {
       if (!isGone(error)) throw error;
