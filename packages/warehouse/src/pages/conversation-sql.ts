@@ -1,5 +1,5 @@
 /** The parts that all statements about conversations share. */
-import { type Candidates, severalDates } from "./identity-sql.ts";
+import { type Candidates, onceOnly, severalDates } from "./identity-sql.ts";
 
 // Of an attempt whose latest entry has no handoff_id, entries under a handoff_id are older forms.
 const SHOWN = `arrayFilter(
@@ -57,3 +57,9 @@ export function withHandoffs(
   const date = several ? "" : "h.conversation_date_created = r.date_created AND ";
   return `${joined} ON ${date}h.conversation_id = r.conversation_id`;
 }
+
+/**
+ * Clauses that put joined conversations in order and keep one row of each. Behind the join: in front of it, all
+ * records of the range were sorted again.
+ */
+export const JOINED_IN_ORDER = `ORDER BY r.date_created, r.conversation_id ${onceOnly({ id: "r.conversation_id" })}`;

@@ -102,12 +102,18 @@ export const isNotStale = (candidates: Candidates, areSeveral: boolean): string 
  */
 export const onceOnly = ({ id }: Pick<Candidates, "id">): string => `LIMIT 1 BY ${id}`;
 
-/** SELECT of the live records of candidates by creation, in order. */
-export const liveInOrder = (
+type Heeded = { readonly severalDates: boolean; readonly hiding: boolean };
+
+/** SELECT of the live rows of candidates by creation, in order; what it is part of keeps one of each record. */
+export const liveRows = (
   columns: string,
   candidates: Candidates,
-  { severalDates: areSeveral, hiding }: { readonly severalDates: boolean; readonly hiding: boolean },
+  { severalDates: areSeveral, hiding }: Heeded,
 ): string => `SELECT ${columns}
     FROM ${candidates.table} FINAL
     WHERE ${candidates.range} AND ${isNotStale(candidates, areSeveral)} AND ${isShown(candidates.kind, hiding, { table: candidates.table, where: candidates.range })}
-    ORDER BY client_id, date_created, ${candidates.id} ${onceOnly(candidates)}`;
+    ORDER BY client_id, date_created, ${candidates.id}`;
+
+/** SELECT of the live records of candidates by creation, in order. */
+export const liveInOrder = (columns: string, candidates: Candidates, shape: Heeded): string =>
+  `${liveRows(columns, candidates, shape)} ${onceOnly(candidates)}`;

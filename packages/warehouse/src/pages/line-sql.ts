@@ -5,8 +5,14 @@
  * Parameters: `client`; `since` and `to` (µs); for the end of a step `rows`, how many rows it may span.
  */
 import { micros } from "../session/micros-sql.ts";
-import { CONVERSATION, createdCandidates, handoffsOf, withHandoffs } from "./conversation-sql.ts";
-import { type Candidates, liveInOrder } from "./identity-sql.ts";
+import {
+  CONVERSATION,
+  createdCandidates,
+  handoffsOf,
+  JOINED_IN_ORDER,
+  withHandoffs,
+} from "./conversation-sql.ts";
+import { type Candidates, liveInOrder, liveRows } from "./identity-sql.ts";
 import type { PageShape } from "./page-sql.ts";
 
 const rangeOf = (date: string): string => `${date} >= ${micros("since")} AND ${date} < ${micros("to")}`;
@@ -38,11 +44,11 @@ export const LINE_LISTS = {
     candidates: CONVERSATIONS,
     lines: (shape) => {
       const columns = "date_created, conversation_id, head, tail";
-      const records = liveInOrder(columns, CONVERSATIONS, shape);
+      const records = liveRows(columns, CONVERSATIONS, shape);
       const several = shape.severalDates ? CONVERSATIONS : null;
       const handoffs = handoffsOf(rangeOf("conversation_date_created"), several);
       return `SELECT ${CONVERSATION} FROM ${withHandoffs(records, handoffs, shape)}
-        ORDER BY r.date_created, r.conversation_id FORMAT CustomSeparated`;
+        ${JOINED_IN_ORDER} FORMAT CustomSeparated`;
     },
   },
   messages: {
