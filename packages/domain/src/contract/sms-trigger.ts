@@ -51,7 +51,10 @@ const metaFields = z.preprocess(
   z
     .object({ phone_number: phoneNumber.describe("E.164") })
     .catchall(metaValue)
-    .meta({ maxProperties: MAX_META_FIELDS, propertyNames: { maxLength: MAX_META_NAME } }),
+    .meta({
+      maxProperties: MAX_META_FIELDS,
+      propertyNames: { maxLength: MAX_META_NAME, pattern: "^(?!__proto__$)" },
+    }),
 );
 
 const recipient = z.strictObject({ meta_fields: metaFields });
