@@ -59,7 +59,7 @@ export function withHandoffs(
 }
 
 /**
- * Clauses that put joined conversations in order and keep one row of each. Behind the join: in front of it, all
- * records of the range were sorted again.
+ * Clauses that put joined conversations in order and keep one row of each. They stand behind the join: with
+ * the one row kept in front of it, ClickHouse sorts all records of the range once more.
  */
 export const JOINED_IN_ORDER = `ORDER BY r.date_created, r.conversation_id ${onceOnly({ id: "r.conversation_id" })}`;
