@@ -202,6 +202,12 @@ describe("jobs", () => {
 
     expect(await jsonOf("jobs", "show", id)).toMatchObject({ id, queue: "retention", state: "active" });
     expect((await ops("jobs", "cancel", id, "--yes")).code).toBe(0);
+    const [noted] = (await jsonOf("audit", "--limit", "1")) as [unknown];
+    expect(noted).toMatchObject({
+      command: "jobs cancel",
+      arguments: { arguments: [id], queue: "retention" },
+      state: "done",
+    });
     const cancelled = await ops("jobs", "follow", id);
     expect(cancelled).toMatchObject({ code: 1, err: expect.stringContaining(`${id} was cancelled`) });
 

@@ -12,7 +12,7 @@ export type AuditNote = {
   readonly state: AuditState;
   readonly actor: string;
   readonly command: string;
-  /** Without secrets and names of persons. */
+  /** Without secrets and names of persons; afterwards possibly with more. */
   readonly arguments: Readonly<Record<string, unknown>>;
   /** Why it failed; empty otherwise. */
   readonly result: string;
@@ -83,7 +83,7 @@ export const createAuditStore = ({ session }: { readonly session: Session }): Au
     const rows = await session.rows<StoredEntry>(
       "audit.list",
       `SELECT run_id, argMax(state, n) AS state, any(actor) AS actor, any(source) AS source, any(command) AS command,
-         any(arguments) AS arguments, argMax(result, n) AS result,
+         argMax(arguments, n) AS arguments, argMax(result, n) AS result,
          toString(min(at)) AS begun, toString(max(at)) AS ended
        FROM (SELECT *, toUInt8(state) AS n FROM audit)
        GROUP BY run_id

@@ -33,15 +33,21 @@ const write = (server: WarehouseConfig, note: AuditNote): Promise<void> =>
  * Carries out what changes something, with a note in the audit before and after. A dry run is not noted.
  *
  * @param deps.tablesMayBeMissing for the command that makes them: then there is no note before
+ * @param work may tell what it has found out; the note after has that beside the arguments
  * @throws ConfigError when nobody says who the operator is
  * @throws CommandError when the note cannot be written, before anything is changed
  */
 export const audited = async <T>(
   command: Command,
   { say, tablesMayBeMissing = false }: { readonly say: Print; readonly tablesMayBeMissing?: boolean },
-  work: () => Promise<T>,
+  work: (tell: (found: Readonly<Record<string, unknown>>) => void) => Promise<T>,
 ): Promise<T> => {
-  if (command.opts()["dryRun"] === true) return work();
+  let found: Readonly<Record<string, unknown>> = {};
+  const doWork = (): Promise<T> =>
+    work((facts) => {
+      found = facts;
+    });
+  if (command.opts()["dryRun"] === true) return doWork();
   const actor = readOperator();
   const server = readWarehouseConfig();
   const begun: AuditNote = {
@@ -59,12 +65,13 @@ export const audited = async <T>(
     if (!tablesMayBeMissing || !isSetupError(cause)) throw error;
   }
   const end = (note: Pick<AuditNote, "state" | "result">): Promise<void> =>
-    write(server, { ...begun, ...note }).catch((error: unknown) =>
-      say(`warning: the audit does not tell how this ended: ${explain(error) ?? String(error)}`),
+    write(server, { ...begun, ...note, arguments: { ...begun.arguments, ...found } }).catch(
+      (error: unknown) =>
+        say(`warning: the audit does not tell how this ended: ${explain(error) ?? String(error)}`),
     );
   let result: T;
   try {
-    result = await work();
+    result = await doWork();
   } catch (error) {
     await end({ state: "failed", result: (explain(error) ?? String(error)).slice(0, 500) });
     throw error;

@@ -32,8 +32,19 @@ const withJobs = (work: (jobs: JobClient) => Promise<void>): Promise<void> =>
 /** Adds the command `jobs`. */
 export const addJobCommands = (program: Command, deps: CommandDeps): void => {
   const { print } = deps;
-  const changing = (command: Command, work: (jobs: JobClient) => Promise<void>): Promise<void> =>
-    audited(command, deps, () => withJobs(work));
+  const changing = (
+    command: Command,
+    id: string,
+    work: (client: JobClient, job: JobView) => Promise<void>,
+  ): Promise<void> =>
+    audited(command, deps, (tell) =>
+      withJobs(async (client) => {
+        const job = await found(client, id);
+        // The id alone need not say whether it is an erasure.
+        tell({ queue: job.name });
+        await work(client, job);
+      }),
+    );
   const jobs = program
     .command("jobs")
     .description("the jobs of the queues: running, waiting and ended")
@@ -101,8 +112,7 @@ Examples:
     .option("--json", "print JSON")
     .action((id: string, options: YesOption & JsonOption, command: Command) => {
       requireYes(options, `this stops the job ${id}`);
-      return changing(command, async (client) => {
-        const { name } = await found(client, id);
+      return changing(command, id, async (client, { name }) => {
         if ((await client.cancel(name, id)) !== "cancelling") {
           throw new CommandError(`the job ${id} has ended already: \`export-ops jobs show ${id}\` tells how`);
         }
@@ -120,8 +130,7 @@ Examples:
     .argument("<job>", "its id", jobId)
     .option("--json", "print JSON")
     .action((id: string, { json }: JsonOption, command: Command) =>
-      changing(command, async (client) => {
-        const { name, state } = await found(client, id);
+      changing(command, id, async (client, { name, state }) => {
         if ((await client.retry(name, id)) !== "retried") {
           const what = state === "completed" ? "is done" : `is ${state}`;
           throw new CommandError(`the job ${id} ${what}, only a failed one can be retried`);
@@ -142,8 +151,7 @@ Examples:
     .option("--json", "print JSON")
     .action((id: string, options: YesOption & JsonOption, command: Command) => {
       requireYes(options, `this removes the job ${id}, which cannot be retried afterwards`);
-      return changing(command, async (client) => {
-        const { name, state, endedAt } = await found(client, id);
+      return changing(command, id, async (client, { name, state, endedAt }) => {
         // The job may have been retried since `found`: a running job is not removed.
         if (endedAt === null || (await client.remove(name, id)) === "active") {
           throw new CommandError(
