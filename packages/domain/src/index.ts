@@ -81,7 +81,7 @@ export {
   topicsByType,
   typesByTopic,
 } from "./record/record-kinds.ts";
-export { readMessage } from "./event/read-message.ts";
+export { hasSchemaPrefix, readMessage, withoutSchemaPrefix } from "./event/read-message.ts";
 export { publicConversation, publicEndUser, publicMessage } from "./record/public-schemas.ts";
 export {
   handoffVersion,

@@ -76,6 +76,20 @@ it("makes a dead letter of what is no event, and nothing of an event without a v
   ]);
 });
 
+it("counts values behind the id of a schema, and leaves it in a dead letter", async () => {
+  const { filler, batch, lines } = startFiller();
+  const prefixed = (value: Buffer | null): Buffer =>
+    Buffer.concat([Uint8Array.of(0, 0, 0, 1, 200), value ?? Buffer.of()]);
+  const refused = prefixed(Buffer.from("{"));
+  filler.add(batch, message(0, {}, { value: prefixed(message(0).value) }));
+  filler.add(batch, message(1, {}, { value: refused }));
+  filler.add(batch, message(2));
+  expect(batch.rows.records()).toBe(2);
+  expect(batch.deadLetters.map(({ source }) => source.value)).toEqual([refused]);
+  const counted = await lines("ingest_schema_prefixes_total");
+  expect(counted).toEqual([expect.stringMatching(/topic="messages".* 2$/)]);
+});
+
 it("counts a suspect and its months before it becomes a row", async () => {
   const { filler, batch, budget } = startFiller(() => true);
   for (let at = 0; at < 90; at += 1) {

@@ -1,5 +1,5 @@
 import type { BusMessage } from "@conversation-export/bus";
-import { type Accepted, type EventType, readMessage } from "@conversation-export/domain";
+import { type Accepted, type EventType, hasSchemaPrefix, readMessage } from "@conversation-export/domain";
 import type { Logger } from "@conversation-export/runtime";
 import type { BufferBudget } from "./buffer-budget.ts";
 import type { IngestMetrics } from "./ingest-metrics.ts";
@@ -74,6 +74,7 @@ export const createBatchFiller = (deps: {
     add: (batch, message) => {
       const outcome = readMessage(message, type, { maxTimeAheadMs, now: now() });
       batch.messageBytes += bytesOf(message);
+      if (message.value !== null && hasSchemaPrefix(message.value)) metrics.schemaPrefixes.inc({ topic });
       if (batch.trace !== null) batch.trace.take(message, outcome);
       if (outcome.kind === "rejected") {
         batch.deadLetters.push({ source: message, rejection: outcome });

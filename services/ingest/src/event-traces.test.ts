@@ -25,6 +25,7 @@ describe("parentOf", () => {
     ["a header that comes twice", message({ traceparent: [parentText(1), parentText(2)] })],
     ["an attribute in binary mode", message({ ce_traceparent: Buffer.from(parentText(1)) })],
     ["an attribute in structured mode", message({}, `{"traceparent":"${parentText(1)}","data":{}}`)],
+    ["an attribute behind the id of a schema", message({}, `\0\0\0\0\x07{"traceparent":"${parentText(1)}"}`)],
     [
       "the header before the attribute",
       message({ traceparent: parentText(1) }, `{"traceparent":"${parentText(2)}"}`),

@@ -1,5 +1,5 @@
 import type { BusMessage } from "@conversation-export/bus";
-import type { Outcome } from "@conversation-export/domain";
+import { type Outcome, withoutSchemaPrefix } from "@conversation-export/domain";
 import {
   failSpan,
   inSpan,
@@ -54,7 +54,7 @@ const structuredOf = (value: Buffer | null): { traceparent?: unknown; tracestate
   // The text is parsed only when the trace is sampled.
   if (!SAMPLED.test(value.toString("latin1", at, at + MAX_ATTRIBUTE_BYTES))) return {};
   try {
-    return (JSON.parse(value.toString("utf8")) ?? {}) as { traceparent?: unknown };
+    return (JSON.parse(withoutSchemaPrefix(value).toString("utf8")) ?? {}) as { traceparent?: unknown };
   } catch {
     return {};
   }

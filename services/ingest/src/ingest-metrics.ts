@@ -8,6 +8,11 @@ export const createIngestMetrics = (metrics: Metrics) => ({
     "topic",
     "reason",
   ]),
+  schemaPrefixes: metrics.counter(
+    "ingest_schema_prefixes_total",
+    "Messages whose value begins with the id of a schema, which is left out",
+    ["topic"],
+  ),
   unknownFields: metrics.counter("ingest_unknown_fields_total", "Fields that were dropped as unknown", [
     "topic",
     "field",

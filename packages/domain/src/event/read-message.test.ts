@@ -1,5 +1,6 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import fc from "fast-check";
 import { expect, it } from "vitest";
 import { type EventMessage, readMessage } from "./read-message.ts";
 
@@ -56,6 +57,22 @@ it("does not read over a byte order mark", () => {
     kind: "rejected",
     reason: "invalid_envelope",
   });
+});
+
+it("reads what lies behind the id of a schema as if it stood alone", () => {
+  const { value: event } = message("2026-10-20T09:59:00Z");
+  const values = fc.oneof(
+    fc.constant(event ?? new Uint8Array()),
+    fc.json().map((text) => Buffer.from(text)),
+    fc.uint8Array().filter(([first]) => first !== 0),
+  );
+  const readText = (value: Uint8Array): string => JSON.stringify(read(message("", { value })));
+  fc.assert(
+    fc.property(fc.uint8Array({ minLength: 4, maxLength: 4 }), values, (id, value) => {
+      expect(readText(Buffer.concat([Uint8Array.of(0), id, value]))).toBe(readText(value));
+    }),
+  );
+  expect(readText(Uint8Array.of(0, 0, 0, 1))).toContain("not JSON");
 });
 
 it.each([

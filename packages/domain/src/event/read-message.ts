@@ -29,12 +29,23 @@ const arrivalOf = ({ timestamp, hasBrokerTime }: EventMessage, now: number): num
   return hasBrokerTime === true ? timestamp : Math.min(timestamp, now);
 };
 
+/** A zero byte and the id of a schema in four bytes. */
+const SCHEMA_PREFIX_BYTES = 5;
+
+/** Whether Confluent's serialiser has put the id of a schema before the JSON, which has no zero byte. */
+export const hasSchemaPrefix = (value: Uint8Array): boolean =>
+  value[0] === 0 && value.length >= SCHEMA_PREFIX_BYTES;
+
+/** The value without the id of a schema; it shares the memory. */
+export const withoutSchemaPrefix = <Bytes extends Uint8Array>(value: Bytes): Bytes =>
+  hasSchemaPrefix(value) ? (value.subarray(SCHEMA_PREFIX_BYTES) as Bytes) : value;
+
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** The text of a value; undefined when it is no UTF-8. */
-const textOf = (value: Uint8Array): string | undefined => {
+/** The text of bytes; undefined when it is no UTF-8. */
+const textOf = (bytes: Uint8Array): string | undefined => {
   try {
-    return utf8.decode(value);
+    return utf8.decode(bytes);
   } catch {
     return undefined;
   }
@@ -55,7 +66,7 @@ export const readMessage = (
     const { lastOffset, why } = unreadable;
     return rejected("unreadable_batch", `offsets ${message.offset} to ${lastOffset} cannot be read: ${why}`);
   }
-  const text = value === null ? null : textOf(value);
+  const text = value === null ? null : textOf(withoutSchemaPrefix(value));
   if (text === undefined) return rejected("invalid_envelope", "the value is not valid UTF-8");
   const latestTime = (arrivalOf(message, limits.now) + limits.maxTimeAheadMs) * 1000;
   return processEvent({ text, headers, position: busPositionOf(message), latestTime }, type);

@@ -4,6 +4,7 @@ import {
   MICROS_IN_DAY,
   RECORD_KINDS,
   subjectsOf,
+  withoutSchemaPrefix,
 } from "@conversation-export/domain";
 import type { RowBinary } from "./row-binary.ts";
 import { createTableBuffer, type TableBuffer } from "./table-buffer.ts";
@@ -115,7 +116,8 @@ export const createLandingRows = (days: number, initialBytes: number): LandingRo
       for (const subject of subjects) row.string(subject);
       row.stringOfBytes(event.key ?? NOTHING);
       writeHeaders(row, event.headers);
-      row.stringOfBytes(event.value ?? NOTHING);
+      // ClickHouse reads the payload as JSON.
+      row.stringOfBytes(withoutSchemaPrefix(event.value ?? NOTHING));
       // The producer's clock sets this time, so it may be out of range.
       row.uint64(Math.min(Math.max(0, event.timestamp), END_OF_TIME_MS));
       table.uploadedAt();
