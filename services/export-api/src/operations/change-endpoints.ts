@@ -18,6 +18,7 @@ import { z } from "zod";
 import { badRequest, cursorExpired } from "../http/api-error.ts";
 import { API_PREFIX } from "../http/service-address.ts";
 import { type Description, PAGE_HEADERS } from "../openapi/description.ts";
+import * as examples from "../openapi/examples.ts";
 import { createCursorSigner } from "../page/cursor-signer.ts";
 import { clampInstant, instant } from "../page/instant-parameter.ts";
 import { JSON_TYPE, LINES_TYPES, linesTypeOf } from "../page/lines-type.ts";
@@ -82,6 +83,29 @@ const idOf = { conversation: "_id", message: "_id", end_user: "end_user_id" } as
 
 const PUBLIC = { conversation: publicConversation, message: publicMessage, end_user: publicEndUser } as const;
 
+const EXAMPLES = {
+  conversation: examples.CONVERSATION,
+  message: examples.MESSAGE,
+  end_user: examples.END_USER,
+} as const;
+
+const exampleOf = (kind: RecordKind) => ({
+  data: [
+    EXAMPLES[kind],
+    { [idOf[kind]]: "664f00019b1d8a0012a30001", deleted: true, deleted_at: examples.DELETED_AT },
+  ],
+  meta: {
+    next_cursor: examples.CURSOR,
+    next_stored_since: examples.WATERMARK,
+    end_of_stream: true,
+  },
+});
+
+const linesOf = (kind: RecordKind): string => {
+  const { data, meta } = exampleOf(kind);
+  return examples.linesOf(...data, { trailer: { count: 2, watermark: examples.WATERMARK, ...meta } });
+};
+
 const describe = (kind: RecordKind, name: string): Description => ({
   operationId: `changesOf${name}`,
   summary: `Changes of ${RECORD_KINDS[kind].list.replace("_", " ")}`,
@@ -104,8 +128,14 @@ const describe = (kind: RecordKind, name: string): Description => ({
             end_of_stream: z.boolean().describe("true: these were all changes; ask again later"),
           }),
         }),
+        example: exampleOf(kind),
       },
-      ...Object.fromEntries(LINES_TYPES.map((type) => [type, { schema: z.string().describe(LINES_ABOUT) }])),
+      ...Object.fromEntries(
+        LINES_TYPES.map((type) => [
+          type,
+          { schema: z.string().describe(LINES_ABOUT), example: linesOf(kind) },
+        ]),
+      ),
     },
   },
   errors: ["CursorExpired"],

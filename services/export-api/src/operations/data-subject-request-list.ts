@@ -5,6 +5,7 @@ import { badRequest } from "../http/api-error.ts";
 import { sendJson } from "../http/json-body.ts";
 import type { AddressOf } from "../http/service-address.ts";
 import { type Description, linkSchema, PAGE_HEADERS } from "../openapi/description.ts";
+import { DEADLINE, REQUEST } from "../openapi/examples.ts";
 import { createCursorSigner } from "../page/cursor-signer.ts";
 import { CURSOR, readParameters, wholeNumber } from "../page/parameters.ts";
 import { writeQuery } from "../page/query-string.ts";
@@ -49,6 +50,7 @@ const descriptionOf = (version: string): Description => ({
           data: z.array(entry),
           meta: z.object({ next_page_url: linkSchema("an absolute address") }),
         }),
+        example: { data: [{ ...REQUEST, deadline: DEADLINE }], meta: { next_page_url: null } },
       },
     },
   },

@@ -12,6 +12,7 @@ import { z } from "zod";
 import { quotaExceeded, resourceMissing, unprocessable } from "../http/api-error.ts";
 import type { Call, Endpoint } from "./endpoint.ts";
 import { type Description, header } from "../openapi/description.ts";
+import { REQUEST } from "../openapi/examples.ts";
 import { checkBody, readJsonBody, requireNoQuery, sendJson } from "../http/json-body.ts";
 
 const VERSIONS = ["v1", "v2"] as const;
@@ -115,7 +116,24 @@ const statusDescription = (version: Version): Description => ({
   requestParams: {
     path: z.object({ id: z.string().meta({ description: "The id at the end of `Location`" }) }),
   },
-  success: { description: "The request", content: { [JSON_TYPE]: { schema: statusSchema } } },
+  success: {
+    description: "The request",
+    content: {
+      [JSON_TYPE]: {
+        schema: statusSchema,
+        example: {
+          ...REQUEST,
+          ...PERSON,
+          hidden_since: REQUEST.updated_at,
+          receipt: {
+            verified_at: REQUEST.updated_at,
+            deleted_rows: { conversations: 2, messages: 31 },
+            not_reached: NOT_REACHED,
+          },
+        },
+      },
+    },
+  },
 });
 
 export type DataSubjectRequestDeps = {

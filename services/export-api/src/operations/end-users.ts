@@ -4,6 +4,7 @@ import { z } from "zod";
 import { badRequest } from "../http/api-error.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { type Description, linkSchema, PAGE_HEADERS } from "../openapi/description.ts";
+import { END_USER } from "../openapi/examples.ts";
 import { readParameters, wholeNumber } from "../page/parameters.ts";
 import { writeQuery } from "../page/query-string.ts";
 import type { SendPage } from "../page/send-page.ts";
@@ -52,6 +53,7 @@ const description: Description = {
           data: z.array(publicEndUser.meta({ id: "EndUser", description: "The profile of an end user" })),
           meta: z.object({ next_page_url: linkSchema("an absolute address") }),
         }),
+        example: { data: [END_USER], meta: { next_page_url: null } },
       },
     },
   },

@@ -15,6 +15,7 @@ import {
 } from "./export-parameters.ts";
 import type { PageRequest, PageRequestResult } from "../page/parameters.ts";
 import { type Description, linkSchema, NOTICE, PAGE_HEADERS } from "../openapi/description.ts";
+import * as examples from "../openapi/examples.ts";
 import type { NoteRepeats } from "../page/repeated-requests.ts";
 import type { SendPage } from "../page/send-page.ts";
 import { API_PREFIX, type AddressOf } from "../http/service-address.ts";
@@ -25,14 +26,12 @@ const LINES_ABOUT = `The whole window, one record a line in the order of the pag
 \`{"trailer":{"count":…,"watermark":…}}\`. Without the trailer the stream is broken: resume it with the date of the
 last whole line as the lower bound.`;
 
-const lines: ZodOpenApiMediaTypeObject = {
+const linesMedia = (example: object): ZodOpenApiMediaTypeObject => ({
   schema: z.string().describe(LINES_ABOUT),
-  example:
-    '{"_id":"64f1c0ffee64f1c0ffee64f1","date_created":"2026-10-01T00:00:00.000000+00:00"}\n' +
-    '{"trailer":{"count":1,"watermark":"2026-10-08T00:00:00.000000Z"}}\n',
-};
+  example: examples.linesOf(example, { trailer: { count: 1, watermark: examples.WATERMARK } }),
+});
 
-const successOf = (record: z.ZodType): Description["success"] => ({
+const successOf = (record: z.ZodType, example: object): Description["success"] => ({
   description: "A page, or the whole window as lines",
   headers: { ...PAGE_HEADERS, ...NOTICE },
   content: {
@@ -41,8 +40,9 @@ const successOf = (record: z.ZodType): Description["success"] => ({
         data: z.array(record),
         meta: z.object({ next_page_uri: linkSchema("an absolute address") }),
       }),
+      example: { data: [example], meta: { next_page_uri: null } },
     },
-    ...Object.fromEntries(LINES_TYPES.map((type) => [type, lines])),
+    ...Object.fromEntries(LINES_TYPES.map((type) => [type, linesMedia(example)])),
   },
 });
 
@@ -60,7 +60,10 @@ const conversationsDescription: Description = {
     `that date.\n\n${WINDOW_ABOUT}`,
   requestParams: { query: conversationParameters },
   success: {
-    ...successOf(publicConversation.meta({ id: "Conversation", description: "A conversation" })),
+    ...successOf(
+      publicConversation.meta({ id: "Conversation", description: "A conversation" }),
+      examples.CONVERSATION,
+    ),
     links: {
       messages: {
         operationId: "exportMessages",
@@ -82,7 +85,10 @@ const messagesDescription: Description = {
   tag: "Export",
   text: `Messages that were created in a window, of all conversations or of one, in the order of that date.\n\n${WINDOW_ABOUT}`,
   requestParams: { query: messageParameters },
-  success: successOf(publicMessage.meta({ id: "Message", description: "A message of a conversation" })),
+  success: successOf(
+    publicMessage.meta({ id: "Message", description: "A message of a conversation" }),
+    examples.MESSAGE,
+  ),
 };
 
 export type ExportEndpointsDeps = {

@@ -13,6 +13,7 @@ import { z } from "zod";
 import { badRequest } from "../http/api-error.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { type Description, header, linkSchema, NOTICE, PAGE_HEADERS } from "../openapi/description.ts";
+import { CONVERSATION, MESSAGE } from "../openapi/examples.ts";
 import { CONVERSATIONS, type ExportList, MESSAGES } from "../page/export-lists.ts";
 import {
   legacyConversationParameters,
@@ -49,16 +50,22 @@ const HEADERS = {
 };
 
 const DESCRIBED = {
-  conversations: { noun: "Conversations", query: legacyConversationParameters, record: publicConversation },
-  messages: { noun: "Messages", query: legacyMessageParameters, record: publicMessage },
+  conversations: {
+    noun: "Conversations",
+    query: legacyConversationParameters,
+    record: publicConversation,
+    example: CONVERSATION,
+  },
+  messages: { noun: "Messages", query: legacyMessageParameters, record: publicMessage, example: MESSAGE },
 } as const;
 
 const descriptionOf = (list: ExportList["name"], version: LegacyVersion): Description => {
-  const { noun, query, record } = DESCRIBED[list];
+  const { noun, query, record, example } = DESCRIBED[list];
   const fields: readonly string[] = LEGACY_FIELDS[list][version];
-  const shape = Object.entries(record.shape).filter(([name]) => fields.includes(name));
+  const viewOf = <Value>(whole: Readonly<Record<string, Value>>): Record<string, Value> =>
+    Object.fromEntries(Object.entries(whole).filter(([name]) => fields.includes(name)));
   const schema = z.object({
-    data: z.array(z.object(Object.fromEntries(shape))),
+    data: z.array(z.object(viewOf(record.shape))),
     message: z.literal("OK"),
     next_page_uri: linkSchema("an address relative to this host"),
   });
@@ -69,7 +76,16 @@ const descriptionOf = (list: ExportList["name"], version: LegacyVersion): Descri
     text: `${noun} with the fields of ${version}, in pages. Use /v2/export/${list} instead.`,
     deprecated: true,
     requestParams: { query },
-    success: { description: "A page", headers: HEADERS, content: { "application/json": { schema } } },
+    success: {
+      description: "A page",
+      headers: HEADERS,
+      content: {
+        "application/json": {
+          schema,
+          example: { data: [viewOf<unknown>(example)], message: "OK", next_page_uri: null },
+        },
+      },
+    },
   };
 };
 

@@ -82,6 +82,7 @@ const description: Description = {
         schema: z.object({
           id: z.string().describe("The id of the event; a repeated request gets the same"),
         }),
+        example: { id: "7d0f1c9e-52b4-8a61-9e0d-3c5b7a9f1e24" },
       },
     },
   },
