@@ -104,7 +104,9 @@ Examples:
 
   program
     .command("schemas")
-    .description("print the JSON Schema of the events, or write it to files")
+    .description(
+      "print the JSON Schema of the events and the AsyncAPI document of the topics, or write them to files",
+    )
     .option("--out <folder>", "the folder to write to")
     .option("--json", "print JSON (without --out always)")
     .addHelpText(

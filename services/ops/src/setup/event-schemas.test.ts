@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Ajv2020, type AnySchemaObject } from "ajv/dist/2020.js";
 import { describe, expect, it } from "vitest";
+import { asyncApi } from "./async-api.ts";
 import { eventSchemas } from "./event-schemas.ts";
 
 const docs = join(import.meta.dirname, "..", "..", "..", "..", "docs");
@@ -17,13 +18,13 @@ function validatorOf(type: string) {
 }
 
 describe("the JSON Schema of the events", () => {
-  it("is committed as it is made (if not: npx export-ops schemas --out docs/schemas)", () => {
+  it("is committed as it is made, the AsyncAPI document beside it (if not: npx export-ops schemas --out docs/schemas)", () => {
     const folder = join(docs, "schemas");
     const committed = readdirSync(folder).map((name) => ({
       name,
       text: readFileSync(join(folder, name), "utf8"),
     }));
-    const made = eventSchemas().sort((a, b) => (a.name < b.name ? -1 : 1));
+    const made = [...eventSchemas(), asyncApi()].sort((a, b) => (a.name < b.name ? -1 : 1));
     expect(committed.sort((a, b) => (a.name < b.name ? -1 : 1))).toEqual(made);
   });
 

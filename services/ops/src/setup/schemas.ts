@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
+import { asyncApi } from "./async-api.ts";
 import { eventSchemas } from "./event-schemas.ts";
 import { CommandError, innermostMessage } from "../explain/explain.ts";
 import { type Print, renderJson } from "../output/print.ts";
@@ -24,7 +25,7 @@ const makeFolder = async (path: string): Promise<void> => {
  * @throws CommandError when the folder cannot be written to.
  */
 export const putSchemas = async (folder: string | undefined, json: boolean, print: Print): Promise<void> => {
-  const files = eventSchemas();
+  const files = [...eventSchemas(), asyncApi()];
   if (folder === undefined) {
     return print(renderJson(Object.fromEntries(files.map(({ name, text }) => [name, JSON.parse(text)]))));
   }
