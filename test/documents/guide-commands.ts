@@ -6,12 +6,13 @@ import { promisify } from "node:util";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
-/** The blocks of commands below a heading of a page in docs. */
-export const commandsOf = (page: string, heading: string): string[] => {
+/** The blocks of a language, by default commands, below a heading of a page in docs. */
+export const blocksOf = (page: string, heading: string, language = "sh"): string[] => {
   const text = readFileSync(join(ROOT, "docs", page), "utf8");
   const [, section = ""] = text.split(`\n## ${heading}\n`);
   const [own = ""] = section.split("\n## ");
-  return Array.from(own.matchAll(/^```sh\n(.*?)^```$/gms), ([, block = ""]) => block);
+  const blocks = own.matchAll(/^```(\w+)\n(.*?)^```$/gms);
+  return Array.from(blocks).flatMap(([, given, block = ""]) => (given === language ? [block] : []));
 };
 
 /** Runs commands of a page one after the other, as a person would in a shell; rejects when one fails. */

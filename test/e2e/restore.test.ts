@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { fold } from "../reference/index.ts";
 import { compareExports } from "../compare/compare-exports.ts";
 import { createDelivery } from "../system/deliver.ts";
-import { commandsOf, runCommands } from "../documents/guide-commands.ts";
+import { blocksOf, runCommands } from "../documents/guide-commands.ts";
 import { handMade } from "../sample/hand-made.ts";
 import { findInActiveParts } from "../compare/part-bytes.ts";
 import { NO_SCHEDULES } from "../system/no-schedules.ts";
@@ -23,11 +23,11 @@ const ENV = {
   ...NO_SCHEDULES,
 };
 
-const [prelude = "", backUpRecords = "", backUpAccess = "", tryRestore = ""] = commandsOf(
+const [prelude = "", backUpRecords = "", backUpAccess = "", tryRestore = ""] = blocksOf(
   "operations.md",
   "Back up",
 );
-const [, restore = "", eraseAgain = "", , prove = ""] = commandsOf("operations.md", "Restore");
+const [, restore = "", eraseAgain = "", , prove = ""] = blocksOf("operations.md", "Restore");
 
 let system: System;
 let env: Record<string, string>;

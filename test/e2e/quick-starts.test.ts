@@ -1,0 +1,115 @@
+import { execFile, execFileSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { createLogger } from "@conversation-export/runtime";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { blocksOf, runCommands } from "../documents/guide-commands.ts";
+import { preparePythonTools } from "../outside/python-tools.ts";
+import { readTopics } from "../system/letters.ts";
+import { readMetric } from "../system/metrics-text.ts";
+import type { ServiceProcess } from "../system/service-process.ts";
+import { startSystem, type System } from "../system/system.ts";
+import { until } from "../system/until.ts";
+import { runSql } from "../system/warehouse-sql.ts";
+
+const PAGE = "events.md";
+const HEADING = "Publish one event";
+const CLIENT = "demo-client";
+const run = promisify(execFile);
+
+const hasKcat = ((): boolean => {
+  try {
+    execFileSync("kcat", ["-V"], { stdio: "ignore" });
+    return true;
+  } catch {
+    console.log("!!! kcat is not on the PATH: its example in docs/events.md is not tried");
+    return false;
+  }
+})();
+
+let system: System;
+let ingest: ServiceProcess;
+let key: string;
+let python: string;
+
+beforeAll(async () => {
+  [system, python] = await Promise.all([startSystem("test-quick-starts"), preparePythonTools("publishers")]);
+  key = await system.key(CLIENT);
+  [ingest] = await Promise.all([
+    system.service("ingest", { BATCH_MAX_AGE_MS: "100" }),
+    system.service("export-api"),
+  ]);
+}, 300_000);
+afterAll(async () => {
+  await system?.stop();
+});
+
+const brokers = () => ({ KAFKA_BROKERS: system.stack.kafka.brokers.join(",") });
+/** The one block of a language, in a file where it finds the packages of this project. */
+const fileOf = (language: string, name: string): string => {
+  const [block = ""] = blocksOf(PAGE, HEADING, language);
+  const file = join(system.logFolder, name);
+  writeFileSync(file, block);
+  return file;
+};
+
+const untilReadable = (id: string): Promise<void> =>
+  until(`${id} is readable`, 20_000, async () => {
+    const since = new Date(Date.now() - 3_600_000).toISOString();
+    const answer = await fetch(`${system.apiUrl}/v2/export/conversations?created_since=${since}`, {
+      headers: { authorization: `Bearer ${key}` },
+    });
+    const { data } = (await answer.json()) as { data: { _id: string }[] };
+    return data.some(({ _id }) => _id === id);
+  });
+
+describe("an event is published as docs/events.md says", () => {
+  it.skipIf(!hasKcat)("with kcat", async () => {
+    await runCommands(brokers(), ...blocksOf(PAGE, HEADING));
+    await untilReadable("by-kcat");
+  });
+
+  it("with kafkajs", async () => {
+    const env = { ...process.env, ...brokers() };
+    await run(process.execPath, [fileOf("js", "publish.mjs")], { env });
+    await untilReadable("by-kafkajs");
+  });
+
+  it("with Python", async () => {
+    await run(join(python, "python"), [fileOf("python", "publish.py")], { env: brokers() });
+    await untilReadable("by-python");
+  });
+});
+
+it("an event behind the id of a schema is read and kept without it, a refused one with it", async () => {
+  const idOfSchema = Buffer.from([0, 0, 0, 1, 200]);
+  const event = (id: string, type: string): string => {
+    const now = new Date().toISOString();
+    const data = { _id: id, date_created: now };
+    return JSON.stringify({ specversion: "1.0", id, source: "s", type, time: now, clientid: CLIENT, data });
+  };
+  const good = event("behind-an-id", "conversation.exported");
+  const values = [good, event("refused", "message.exported")].map((text) =>
+    Buffer.concat([idOfSchema, Buffer.from(text)]),
+  );
+  await system.producer.send(
+    "conversations",
+    values.map((value) => ({ key: Buffer.from("k"), value, headers: {} })),
+  );
+  await untilReadable("behind-an-id");
+  const connection = {
+    brokers: system.stack.kafka.brokers,
+    clientId: "test",
+    log: createLogger({ service: "test", level: "error" }),
+  };
+  const [letter] = await readTopics(connection, ["conversations.dead-letter"], 1);
+  expect(letter?.value).toEqual(values[1]);
+  expect(letter?.headers["dl-reason"]?.toString()).toBe("unexpected_type");
+  const landed = await runSql(
+    system.stack.clickhouse.url("migrator"),
+    "SELECT payload FROM landing WHERE record_id = 'behind-an-id' FORMAT TSVRaw",
+  );
+  expect(landed.trim()).toBe(good);
+  expect(await readMetric(ingest.metricsUrl, "ingest_schema_prefixes_total")).toBe(2);
+});
