@@ -20,9 +20,9 @@ setup: ## install the packages of package-lock.json, Node 24 included
 	@PATH="$(machine_path)" sh deploy/check/require.sh node npm
 	@PATH="$(machine_path)" sh deploy/check/setup.sh
 
-# checks the programs that the local stack needs
+# checks what the local stack needs
 tools:
-	@sh deploy/check/require.sh java mvn
+	@sh deploy/check/require.sh linux-x64 java mvn
 
 check: setup ## format, lint, types, import law, dead code
 	@node deploy/check/check.ts

@@ -1,6 +1,7 @@
 #!/bin/sh
-# usage: require.sh COMMAND...
-# Says what to install for each command that is missing or too old. Fails when there is one.
+# usage: require.sh COMMAND|linux-x64...
+# Says what to install for each command that is missing or too old. Fails when there is one. linux-x64: this must be the
+# platform.
 missing=0
 
 lacks() {
@@ -9,6 +10,11 @@ lacks() {
 }
 
 for command in "$@"; do
+  if [ "$command" = linux-x64 ]; then
+    [ "$(uname -sm)" = "Linux x86_64" ] && continue
+    echo "the local servers need Linux on x64 and this is $(uname -sm): use containers, 'docker compose -f deploy/compose.yaml --profile system up --build --detach --wait' (README.md)" >&2
+    exit 1
+  fi
   if ! command -v "$command" >/dev/null 2>&1; then
     case $command in
     node) lacks "node is missing: install Node.js 20 or newer (https://nodejs.org); Node 24 itself comes with 'make setup'" ;;
