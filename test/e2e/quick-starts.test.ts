@@ -5,7 +5,10 @@ import { promisify } from "node:util";
 import { createLogger } from "@conversation-export/runtime";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { blocksOf, runCommands } from "../documents/guide-commands.ts";
+import { findBrowser, startBrowser } from "../outside/browser.ts";
 import { preparePythonTools } from "../outside/python-tools.ts";
+import { handMade } from "../sample/hand-made.ts";
+import { createDelivery } from "../system/deliver.ts";
 import { readTopics } from "../system/letters.ts";
 import { readMetric } from "../system/metrics-text.ts";
 import type { ServiceProcess } from "../system/service-process.ts";
@@ -27,6 +30,8 @@ const hasKcat = ((): boolean => {
     return false;
   }
 })();
+
+const browserPath = findBrowser("the reference page is not opened in a browser");
 
 let system: System;
 let ingest: ServiceProcess;
@@ -54,9 +59,8 @@ const fileOf = (language: string, name: string): string => {
   return file;
 };
 
-const untilReadable = (id: string): Promise<void> =>
+const untilReadable = (id: string, since = new Date(Date.now() - 3_600_000).toISOString()): Promise<void> =>
   until(`${id} is readable`, 20_000, async () => {
-    const since = new Date(Date.now() - 3_600_000).toISOString();
     const answer = await fetch(`${system.apiUrl}/v2/export/conversations?created_since=${since}`, {
       headers: { authorization: `Bearer ${key}` },
     });
@@ -112,4 +116,40 @@ it("an event behind the id of a schema is read and kept without it, a refused on
   );
   expect(landed.trim()).toBe(good);
   expect(await readMetric(ingest.metricsUrl, "ingest_schema_prefixes_total")).toBe(2);
+});
+
+describe("the reference in a browser", () => {
+  it.skipIf(browserPath === undefined)(
+    "shows a whole record, and answers a request that is tried",
+    async () => {
+      const now = new Date().toISOString();
+      // Within the window that the page asks for.
+      const data = { _id: "tried-in-a-browser", date_created: "2026-10-02T00:00:00Z" };
+      await createDelivery(system).send([
+        handMade({ kind: "conversation", client: CLIENT, id: data._id, time: now, data }),
+      ]);
+      await untilReadable(data._id, "2026-10-01T00:00:00Z");
+      const browser = await startBrowser(browserPath ?? "");
+      try {
+        const page = await browser.newPage();
+        const troubles: string[] = [];
+        page.on("pageerror", ({ message }) => troubles.push(message));
+        page.on("request", (request) => {
+          if (!request.url().startsWith(new URL(system.apiUrl).origin)) troubles.push(request.url());
+        });
+        await page.goto(`${system.apiUrl}/reference`);
+        await page.getByLabel("Bearer Token").first().fill(key);
+        // A topic of the conversation in docs/events.md.
+        await page.getByText('"Late refunds"').first().waitFor();
+        await page.getByRole("button", { name: /Test Request.*get \/v2\/export\/conversations/ }).click();
+        const client = page.getByRole("dialog");
+        await client.getByRole("button", { name: /^Send/ }).first().click();
+        await client.getByText("200 OK").waitFor();
+        await client.getByText(`"${data._id}"`).waitFor();
+        expect(troubles).toEqual([]);
+      } finally {
+        await browser.close();
+      }
+    },
+  );
 });

@@ -26,12 +26,15 @@ const common = {
 };
 
 const CREATED_SINCE = "Records created at this time or later";
+const SINCE = "2026-10-01T00:00:00Z";
 
 /** The query of a request for conversations (section 4.1 of the specification). */
 export const conversationParameters = z.object({
   created_since: instant.optional().meta({
     description: `${CREATED_SINCE}. Either this or \`updated_since\` is required; they exclude each other`,
-    examples: ["2026-10-01T00:00:00Z"],
+    examples: [SINCE],
+    // Scalar leaves optional parameters out of a request that is tried, and this one needs one of the two.
+    param: { examples: { default: { value: SINCE, "x-disabled": false } } },
   }),
   ...common,
   updated_since: instant.optional().meta({
