@@ -12,7 +12,7 @@ export type AuditNote = {
   readonly state: AuditState;
   readonly actor: string;
   readonly command: string;
-  /** Without secrets and names of persons; afterwards possibly with more. */
+  /** Without secrets and names of persons. The note after the change may add what was found out. */
   readonly arguments: Readonly<Record<string, unknown>>;
   /** Why it failed; empty otherwise. */
   readonly result: string;
