@@ -64,7 +64,8 @@ const untilReadable = (id: string, since = new Date(Date.now() - 3_600_000).toIS
     const answer = await fetch(`${system.apiUrl}/v2/export/conversations?created_since=${since}`, {
       headers: { authorization: `Bearer ${key}` },
     });
-    const { data } = (await answer.json()) as { data: { _id: string }[] };
+    // An answer without data, such as a 503 of a busy machine, is asked for again.
+    const { data = [] } = (await answer.json()) as { data?: { _id: string }[] };
     return data.some(({ _id }) => _id === id);
   });
 
