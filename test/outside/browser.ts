@@ -1,17 +1,20 @@
+import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { type Browser, chromium } from "playwright-core";
 
 const NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
+/** Whether it is a browser: Ubuntu's `chromium-browser` is a script that only says what to install. */
+const isBrowser = (path: string): boolean =>
+  existsSync(path) && spawnSync(path, ["--version"], { stdio: "ignore" }).status === 0;
+
 /** Chromium or Chrome of this machine, or what `CHROMIUM` names; undefined, and said aloud, when there is none. */
 export const findBrowser = (leftOut: string): string | undefined => {
   const given = process.env["CHROMIUM"];
   if (given !== undefined && given !== "") return given;
   const folders = (process.env["PATH"] ?? "").split(delimiter);
-  const found = NAMES.flatMap((name) => folders.map((folder) => join(folder, name))).find((path) =>
-    existsSync(path),
-  );
+  const found = NAMES.flatMap((name) => folders.map((folder) => join(folder, name))).find(isBrowser);
   if (found === undefined) console.log(`!!! no Chromium on the PATH (apt-get install chromium): ${leftOut}`);
   return found;
 };
