@@ -24,12 +24,16 @@ const startProcess = (body: string) => {
     ${body}
   `;
   const child = spawn(process.execPath, ["--input-type=module", "--eval", source], {
-    stdio: ["ignore", "pipe", "inherit"],
+    stdio: ["ignore", "pipe", "pipe"],
   });
   children.push(child);
   let output = "";
+  let errors = "";
   child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
     output += chunk;
+  });
+  child.stderr.setEncoding("utf8").on("data", (chunk: string) => {
+    errors += chunk;
   });
   const exited = once(child, "exit") as Promise<[number | null, string | null]>;
   return {
@@ -40,6 +44,7 @@ const startProcess = (body: string) => {
     },
     steps: () => output.split("\n").filter((line) => /^(start|stop) /.test(line)),
     output: () => output,
+    errors: () => errors,
   };
 };
 
@@ -68,6 +73,22 @@ it("stops and exits 1 after fatal, and after an error that nobody caught", async
   expect(await uncaught.exitCode()).toBe(1);
   expect(uncaught.steps()).toEqual(["start a", "stop a"]);
   expect(uncaught.output()).toContain("bug two");
+});
+
+it("logs what Node and libraries warn of as lines like all others", async () => {
+  const child = startProcess(`run([part("a")]); setTimeout(() => {}, -5);`);
+  await child.until("warning of Node");
+  const line =
+    child
+      .output()
+      .split("\n")
+      .find((one) => one.includes("warning of Node")) ?? "";
+  expect(JSON.parse(line)).toMatchObject({
+    level: "warn",
+    service: "test",
+    err: { message: expect.stringContaining("-5"), stack: expect.stringContaining("TimeoutNegativeWarning") },
+  });
+  expect(child.errors()).toBe("");
 });
 
 it("exits 1 when the deadline passes and names the part that hung", async () => {

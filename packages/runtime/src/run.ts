@@ -11,6 +11,12 @@ export type Running = {
   fatal(error: unknown): void;
 };
 
+/** Logs what Node and libraries warn of, which Node would write to standard error as text. */
+const logWarnings = (log: Logger): void => {
+  process.removeAllListeners("warning");
+  process.on("warning", (warning) => log.warn({ err: warning }, "warning of Node"));
+};
+
 /**
  * Runs a process. Starts the parts in order. On SIGTERM or SIGINT it stops the started ones in reverse order,
  * all within `deadlineMs`, and exits with 0. Exits with 1 when a start or a stop fails, after `fatal`, when
@@ -21,6 +27,7 @@ export const run = (deps: { log: Logger; parts: readonly Part[]; deadlineMs: num
   const started: Part[] = [];
   let stopping = false;
   let exitCode = 0;
+  logWarnings(log);
 
   const stopAll = async (): Promise<void> => {
     let current = "";

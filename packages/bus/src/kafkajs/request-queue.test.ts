@@ -21,20 +21,26 @@ beforeEach(() => {
 });
 afterEach(() => void vi.useRealTimers());
 
-it("sets no timer when no request waits", () => {
+it("sets no timer when no request waits, also while the broker throttles", () => {
   createQueue().checkPendingRequests();
+  const throttled = createQueue();
+  throttled.maybeThrottle(500);
+  throttled.checkPendingRequests();
   expect(vi.getTimerCount()).toBe(0);
 });
 
-it("looks again while a request waits, or the broker throttles", () => {
+it("looks again while a request waits, when the throttle ends at the latest", () => {
   const waiting = createQueue();
   waiting.pending.push({});
   waiting.checkPendingRequests();
   expect(vi.getTimerCount()).toBe(1);
   const throttled = createQueue();
   throttled.maybeThrottle(500);
+  throttled.pending.push({});
+  const looked = vi.spyOn(throttled, "checkPendingRequests");
   throttled.checkPendingRequests();
-  expect(vi.getTimerCount()).toBe(2);
-  vi.advanceTimersByTime(500);
-  expect(vi.getTimerCount()).toBe(1);
+  vi.advanceTimersByTime(499);
+  expect(looked).toHaveBeenCalledTimes(1);
+  vi.advanceTimersByTime(1);
+  expect(looked).toHaveBeenCalledTimes(2);
 });

@@ -1,18 +1,15 @@
 import { createRequire } from "node:module";
 
-/**
- * The requests to one broker, in the part of kafkajs that its types leave out. Times are ms since the epoch.
- */
+/** The requests to one broker, in the part of kafkajs that its types leave out. */
 type RequestQueue = {
   readonly pending: readonly unknown[];
-  readonly throttledUntil: number;
   scheduleCheckPendingRequests(): void;
 };
 
 /**
- * Keeps kafkajs 2.2.4 from setting a timer when no request waits and the broker does not throttle. Its delay
- * would be negative, of which Node 24 warns, and it would come back every millisecond for as long as the
- * connection lives. A second call does nothing.
+ * Keeps kafkajs 2.2.4 from setting a timer when no request waits. Its delay would be negative, of which Node 24
+ * warns, and it would come back every millisecond for as long as the connection lives. A second call does
+ * nothing.
  */
 export const checkRequestsOnlyWhenNeeded = (): void => {
   const require = createRequire(import.meta.url);
@@ -20,6 +17,6 @@ export const checkRequestsOnlyWhenNeeded = (): void => {
   const schedule = prototype.scheduleCheckPendingRequests;
   if (schedule.name === "scheduleWhenNeeded") return;
   prototype.scheduleCheckPendingRequests = function scheduleWhenNeeded() {
-    if (this.pending.length > 0 || this.throttledUntil > Date.now()) schedule.call(this);
+    if (this.pending.length > 0) schedule.call(this);
   };
 };
