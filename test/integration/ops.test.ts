@@ -91,7 +91,10 @@ describe("migrate", () => {
   });
 
   it("applies every migration once and says so", async () => {
-    const first = (await output(["migrate"])).trim().split("\n");
+    const { stdout, stderr, code } = await ops(["migrate"]);
+    expect(code).toBe(0);
+    const first = stdout.trim().split("\n");
+    expect(stderr.trim().split("\n")).toEqual(first.map((line) => line.replace("applied ", "applying")));
     expect(first.length).toBeGreaterThan(0);
     expect(first.every((line) => /^applied {4}\d{4}-[\w-]+\.sql$/.test(line))).toBe(true);
     const second = (await output(["migrate"])).trim().split("\n");

@@ -19,6 +19,12 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   throw error;
 });
 
+// The first process of a container ignores a signal that it does not handle, and would leave no word in the log.
+process.once("SIGTERM", () => {
+  complain("ended by SIGTERM");
+  process.exit(EXIT.terminated);
+});
+
 const catchInterrupt = () => {
   const abort = new AbortController();
   const onInterrupt = (): void => abort.abort();

@@ -375,7 +375,7 @@ describe("the help", () => {
   it("has examples for every command and names the exit codes", async () => {
     const { code, out } = await run(["--help"]);
     expect(code).toBe(EXIT.done);
-    for (const text of ["0 done", "1 failed", "2 wrong usage", "3 a server", "4 the job", "130"])
+    for (const text of ["0 done", "1 failed", "2 wrong usage", "3 a server", "4 the job", "130", "143"])
       expect(out).toContain(text);
     const names = [...out.matchAll(/^ {2}([a-z-]+) /gm)].map(([, name = ""]) => name);
     expect(names).toContain("dead-letters");

@@ -24,7 +24,7 @@ each command reads only those it needs.
 Exit code: 0 done; 1 failed: refused, the job failed or was cancelled, or doctor found a problem;
            2 wrong usage: arguments, variables, or --yes is missing; 3 a server does not answer;
            4 the job ended, but its source did not hold all that it was asked for
-           130 Ctrl-C while a job was followed; the job continues`;
+           130 Ctrl-C while a job was followed; the job continues; 143 SIGTERM`;
 
 /** Shows the help of a command. Unlike commander's own, it refuses an unknown command. */
 const helpOf = (program: Command, words: readonly string[]): void => {

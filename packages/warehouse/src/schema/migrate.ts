@@ -17,6 +17,12 @@ type Server = Omit<WarehouseAccess, "application"> & {
   readonly address?: string | undefined;
 };
 
+/** Told of each migration. `shard`: the address of the shard, when there are several. */
+type Watch = {
+  readonly onBegun?: (name: string, shard?: string) => void;
+  readonly onApplied?: (name: string, shard?: string) => void;
+};
+
 const FOLDER = new URL("../../migrations/", import.meta.url);
 /** Statements that move rows take long. */
 const APPLY_MS = 3_600_000;
@@ -79,7 +85,7 @@ async function migrateServer(
   server: Server,
   topology: Topology,
   migrations: readonly Migration[],
-  onApplied: (name: string) => void,
+  { onBegun, onApplied }: Watch,
 ): Promise<ReadonlySet<string>> {
   const database = await ensureDatabase(server, topology);
   const session = createSession({ ...server, application: "migrate" });
@@ -99,6 +105,7 @@ async function migrateServer(
           throw new ServiceError("migration_changed", `${name} differs from the one that was applied`);
         }
         if (known !== undefined) continue;
+        onBegun?.(name);
         for (const statement of renderMigration(template, topology)) {
           lock.assertHeld();
           await session.command("migrate.apply", statement, { timeoutMs: APPLY_MS });
@@ -110,7 +117,7 @@ async function migrateServer(
           { table: "schema_migrations", rows: [row] },
           { settings: { async_insert: 0 } },
         );
-        onApplied(name);
+        onApplied?.(name);
         now.add(name);
       }
       return now;
@@ -133,9 +140,7 @@ async function migrateServer(
 export async function migrate(
   deps: Server & {
     readonly topology?: Topology;
-    /** `shard`: the address of the shard, when there are several. */
-    readonly onApplied?: (name: string, shard?: string) => void;
-  },
+  } & Watch,
 ): Promise<MigrationState[]> {
   const topology = deps.topology ?? { cluster: null };
   const migrations = await readMigrations();
@@ -143,8 +148,10 @@ export async function migrate(
   for (const [index, url] of serverUrls(deps.url, topology).entries()) {
     const shard = topology.shards?.[index];
     try {
-      const onApplied = (name: string): void => deps.onApplied?.(name, shard);
-      const now = await migrateServer({ url, ca: deps.ca, address: shard }, topology, migrations, onApplied);
+      const now = await migrateServer({ url, ca: deps.ca, address: shard }, topology, migrations, {
+        onBegun: (name) => deps.onBegun?.(name, shard),
+        onApplied: (name) => deps.onApplied?.(name, shard),
+      });
       for (const name of now) applied.add(name);
     } catch (error) {
       throw ofShard(error, shard);

@@ -11,6 +11,8 @@ export const EXIT = {
   partly: 4,
   /** Ctrl-C while a job was followed; the job continues. */
   detached: 130,
+  /** SIGTERM, as at the deadline of a Job. */
+  terminated: 143,
 } as const;
 
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
