@@ -97,6 +97,17 @@ describe.skipIf(helm === null)("every example renders", () => {
     }
   });
 
+  it.each(
+    EXAMPLES,
+  )("%s with Jobs of hooks whose pod ends before the deadline at which it is deleted", (example) => {
+    const jobs = manifestsOf(example).filter(({ kind }) => kind === "Job");
+    expect(jobs.length).toBeGreaterThan(0);
+    for (const job of jobs) {
+      expect(job.spec?.activeDeadlineSeconds).toBe(900);
+      expect(podOf(job)?.activeDeadlineSeconds).toBe(810);
+    }
+  });
+
   it("no object without the labels of the release, and no two of one name", () => {
     for (const example of EXAMPLES) {
       const manifests = manifestsOf(example);

@@ -101,6 +101,7 @@ export type PodSpec = {
   readonly serviceAccountName?: string;
   readonly automountServiceAccountToken: boolean;
   readonly terminationGracePeriodSeconds?: number;
+  readonly activeDeadlineSeconds?: number;
   readonly securityContext: unknown;
   readonly containers: readonly Container[];
   readonly volumes?: readonly {
@@ -123,6 +124,7 @@ export type Manifest = {
   readonly data?: Readonly<Record<string, string>>;
   readonly spec?: Template & {
     readonly replicas?: number;
+    readonly activeDeadlineSeconds?: number;
     readonly jobTemplate?: { readonly spec: Template };
     readonly groups?: readonly unknown[];
     readonly containers?: readonly Container[];

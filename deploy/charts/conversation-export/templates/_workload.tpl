@@ -1,6 +1,6 @@
 {{/*
-The pod of a component. Takes root, component, args (the program's first), hook (of an installation or upgrade) and
-restartPolicy.
+The pod of a component. Takes root, component, args (the program's first), hook (of an installation or upgrade),
+restartPolicy and deadlineSeconds.
 */}}
 {{- define "conversation-export.pod" -}}
 {{- $root := .root -}}
@@ -43,6 +43,9 @@ spec:
   {{- if $isService }}
   {{- /* Longer than the time to drain, which is longer than a request. */}}
   terminationGracePeriodSeconds: {{ add (default 0 $of.preStopSeconds) $of.shutdownSeconds 10 }}
+  {{- end }}
+  {{- with .deadlineSeconds }}
+  activeDeadlineSeconds: {{ . }}
   {{- end }}
   {{- with $of.priorityClassName }}
   priorityClassName: {{ . }}
@@ -222,7 +225,9 @@ spec:
   activeDeadlineSeconds: {{ $values.migrations.activeDeadlineSeconds }}
   ttlSecondsAfterFinished: {{ $values.migrations.ttlSecondsAfterFinished }}
   template:
-    {{- include "conversation-export.pod" (dict "root" $root "component" $component "args" .args "hook" true "restartPolicy" "Never") | nindent 4 }}
+    {{- /* A Job that fails by its deadline deletes its pod with the log. One that has ended before stays. */}}
+    {{- $podDeadline := max 1 (div (mul 9 (int $values.migrations.activeDeadlineSeconds)) 10) }}
+    {{- include "conversation-export.pod" (dict "root" $root "component" $component "args" .args "hook" true "restartPolicy" "Never" "deadlineSeconds" $podDeadline) | nindent 4 }}
 {{- else if eq $component "ops" }}
   # Never runs on schedule: operators create Jobs from it.
   schedule: "0 0 1 1 *"
