@@ -97,6 +97,19 @@ describe.skipIf(helm === null)("every example renders", () => {
     }
   });
 
+  it.each(EXAMPLES)("%s with processes that are gone 80 seconds after they hang", (example) => {
+    const deployments = manifestsOf(example).filter(({ kind }) => kind === "Deployment");
+    expect(deployments).toHaveLength(3);
+    for (const one of deployments) {
+      const probe = podOf(one)?.containers[0]?.livenessProbe;
+      if (probe === undefined) throw new Error(`${one.metadata.name} has no liveness probe`);
+      const { periodSeconds, timeoutSeconds, failureThreshold, terminationGracePeriodSeconds = NaN } = probe;
+      expect(periodSeconds * failureThreshold + timeoutSeconds + terminationGracePeriodSeconds).toBeLessThan(
+        80,
+      );
+    }
+  });
+
   it.each(
     EXAMPLES,
   )("%s with Jobs of hooks whose pod ends before the deadline at which it is deleted", (example) => {

@@ -74,7 +74,14 @@ export const renderChart = (
   ]);
 };
 
-type HttpProbe = { readonly httpGet: { readonly path: string; readonly port: string } };
+type HttpProbe = {
+  readonly httpGet: { readonly path: string; readonly port: string };
+  readonly periodSeconds: number;
+  readonly timeoutSeconds: number;
+  readonly failureThreshold: number;
+  readonly terminationGracePeriodSeconds?: number;
+};
+type Resources = { readonly cpu: string; readonly memory: string };
 type KeyFiles = { readonly items?: readonly { readonly key: string; readonly path: string }[] };
 
 export type Container = {
@@ -94,7 +101,7 @@ export type Container = {
   readonly livenessProbe?: HttpProbe;
   readonly readinessProbe?: HttpProbe;
   readonly securityContext: unknown;
-  readonly resources: { readonly requests: unknown; readonly limits: { readonly memory: string } };
+  readonly resources: { readonly requests: Resources; readonly limits: { readonly memory: string } };
 };
 
 export type PodSpec = {

@@ -136,6 +136,8 @@ spec:
         periodSeconds: 10
         timeoutSeconds: 5
         failureThreshold: 6
+        # A process that hangs does not drain: the grace of the pod would only keep it longer.
+        terminationGracePeriodSeconds: 10
       readinessProbe:
         httpGet: {path: /ready, port: metrics}
         periodSeconds: 5
