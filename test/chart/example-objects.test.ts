@@ -121,6 +121,21 @@ describe.skipIf(helm === null)("every example renders", () => {
     }
   });
 
+  it("minimal with requests for a node of two processors and 4 GiB that others use too", () => {
+    const asked = manifestsOf("minimal")
+      .filter(({ kind }) => kind === "Deployment")
+      .flatMap((one) => {
+        const { cpu, memory } = podOf(one)?.containers[0]?.resources.requests ?? { cpu: "", memory: "" };
+        return Array.from({ length: one.spec?.replicas ?? 0 }, () => ({
+          cpu: Number(/^(\d+)m$/.exec(cpu)?.[1]),
+          memory: Number(/^(\d+)Mi$/.exec(memory)?.[1]),
+        }));
+      });
+    expect(asked).toHaveLength(6);
+    expect(asked.reduce((sum, { cpu }) => sum + cpu, 0)).toBeLessThanOrEqual(500);
+    expect(asked.reduce((sum, { memory }) => sum + memory, 0)).toBeLessThanOrEqual(2560);
+  });
+
   it("no object without the labels of the release, and no two of one name", () => {
     for (const example of EXAMPLES) {
       const manifests = manifestsOf(example);
