@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
+import { countAddresses } from "./page-address.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
@@ -32,6 +33,10 @@ const configOf = async (service: string): Promise<Readonly<Record<string, Reader
   >;
 
 describe("deploy/compose.yaml", () => {
+  it("begins with the address of a page whose window holds today", () => {
+    expect(countAddresses(text)).toEqual({ all: 1, current: 1 });
+  });
+
   it.each([
     "ingest",
     "export-api",

@@ -1,6 +1,9 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { helm } from "./examples.ts";
 import { exampleFile, runProgram } from "./helm.ts";
+import { countAddresses } from "./page-address.ts";
 import { CHART } from "./values-table.ts";
 
 /** What `helm install` says of the minimal example with more values. */
@@ -17,6 +20,11 @@ const notesWith = (set: Readonly<Record<string, unknown>> = {}): string => {
   if (notes === undefined) throw new Error(stderr);
   return notes;
 };
+
+it("the notes ask for a page whose window holds today, behind whatever they find", () => {
+  const source = readFileSync(join(CHART, "templates/NOTES.txt"), "utf8");
+  expect(countAddresses(source)).toEqual({ all: 3, current: 3 });
+});
 
 describe.skipIf(helm === null)("the notes", () => {
   it("warn of what is reached without TLS, and of nothing else", () => {
