@@ -63,6 +63,33 @@ describe("the image", () => {
     expect(globSync("packages/warehouse/migrations/*", { cwd: tree.workingFolder })).not.toEqual([]);
   });
 
+  it("has nothing of a base image but what Node needs, and asks for no frontend of a builder", () => {
+    const dockerfile = readFileSync(join(ROOT, "deploy/Dockerfile"), "utf8");
+    expect(dockerfile).not.toMatch(/^#\s*syntax\s*=/m);
+    const instructions = readInstructions();
+    const last = instructions.findLastIndex(({ name }) => name === "FROM");
+    expect(instructions[last]?.text).toBe("scratch");
+    const copied = instructions
+      .slice(last)
+      .filter(({ name }) => name === "COPY")
+      .map(({ text }) => text.split(" ").slice(0, -1).join(" "));
+    expect(copied).toEqual([
+      "--from=runtime /runtime/",
+      "--from=build /app/package.json",
+      "--from=build /app/node_modules",
+      "--from=build /app/packages",
+      "--from=build /app/services",
+      "--from=build /tmp/compile-cache",
+    ]);
+  });
+
+  it("has packages without types, sources and maps, which no process reads", () => {
+    const unread = globSync("**/node_modules/**/*.{ts,mts,cts,map}", { cwd: tree.workingFolder }).filter(
+      (path) => !path.includes("@conversation-export"),
+    );
+    expect(unread).toEqual([]);
+  });
+
   it("has no package that only development needs", () => {
     const needed = globSync("{packages,services}/*/package.json", { cwd: ROOT })
       .map(dirname)

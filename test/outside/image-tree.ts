@@ -8,6 +8,9 @@ const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 /** The folders of the image that the instructions name; anything else stands for what the base image has. */
 const OWN_FOLDERS = /(?<=^|[\s=:])\/(?=(?:app|tmp)(?:\/|$))/gm;
 
+/** The stage that gathers Node and its libraries, for which those of this machine stand here. */
+const BASE_STAGE = "runtime";
+
 export type ImageTree = {
   /** Where the root folder of the image is. */
   readonly folder: string;
@@ -84,6 +87,7 @@ export const buildImageTree = async (folder: string): Promise<ImageTree> => {
         break;
       case "COPY": {
         const [, from, paths = ""] = /^(?:--from=(\w+) )?(.*)$/.exec(text) ?? [];
+        if (from === BASE_STAGE) break;
         const words = paths.split(" ");
         const to = words.pop() ?? "";
         const source = stages.find((one) => one.name === from);
@@ -101,7 +105,7 @@ export const buildImageTree = async (folder: string): Promise<ImageTree> => {
         break;
       }
       case "RUN":
-        await runLine(moved(text), stage);
+        if (stage.name !== BASE_STAGE) await runLine(moved(text), stage);
         break;
       case "USER":
         user = text;
