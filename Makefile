@@ -3,7 +3,7 @@
 # bash, because make starts simple commands without a shell, and then ignores the PATH below
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: alerts release sbom help setup tools check format test test-cluster chart chart-cluster contract soak bench up down restart status demo
+.PHONY: alerts image cluster release sbom help setup tools check format test test-cluster chart chart-cluster contract soak bench up down restart status demo
 
 bin := $(CURDIR)/node_modules/.bin
 machine_path := $(subst $(bin):,,$(PATH))
@@ -41,6 +41,9 @@ chart: setup ## the Helm chart: lint, renders, refused values, schemas of Kubern
 
 chart-cluster: setup ## install, upgrade, roll back and remove every chart example in the cluster of KUBECONFIG (nodes that run nothing)
 	@node test/chart-cluster/main.ts
+
+image: setup ## the image, with buildah, podman or docker, as an archive in .local/image
+	@node deploy/image/main.ts
 
 contract: tools setup ## the running interface against its own OpenAPI document (schemathesis, spectral)
 	@sh deploy/check/require.sh python3

@@ -3,6 +3,8 @@ import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { buildImage } from "../image/build-image.ts";
+import { type Builder, findBuilder, probeBuilder } from "../image/builder.ts";
 import { readBillOfMaterials, repeatable } from "./bill-of-materials.ts";
 import { isPinned, releaseProblems } from "./release-state.ts";
 
@@ -51,7 +53,15 @@ const packClient = (): void => {
   });
 };
 
-const buildImage = (): void => {
+const presentBuilder = (): Builder | null => {
+  try {
+    return findBuilder(process.env["BUILDER"] || undefined, probeBuilder);
+  } catch {
+    return null;
+  }
+};
+
+const writeImage = (builder: Builder): void => {
   const said = /^ARG NODE_IMAGE=(.*)$/m.exec(textOf(join(ROOT, "deploy/Dockerfile")))?.[1] ?? "";
   const base = process.env["NODE_IMAGE"] ?? said;
   if (!isPinned(base)) {
@@ -61,12 +71,7 @@ const buildImage = (): void => {
   }
   const file = join(dist, `${name}-${version}.image.tar`);
   const values = { NODE_IMAGE: base, VERSION: version, REVISION: revision, CREATED: at };
-  const args = Object.entries(values).flatMap(([key, value]) => ["--build-arg", `${key}=${value}`]);
-  const target = ["--tag", `${name}:${version}`, "--output", `type=docker,dest=${file}`];
-  execFileSync("docker", ["buildx", "build", "-f", "deploy/Dockerfile", ...args, ...target, "."], {
-    cwd: ROOT,
-    stdio: "inherit",
-  });
+  buildImage(builder, { tag: `docker.io/library/${name}:${version}`, file, values });
 };
 
 const writeChecksums = (): void => {
@@ -100,8 +105,10 @@ if (!isSbomOnly && problems.length > 0) {
   if (!isSbomOnly) {
     packChart();
     packClient();
-    if (works("docker", ["buildx", "inspect"])) buildImage();
-    else skipped("the image", "No builder: `docker buildx inspect` fails on this machine.");
+    const builder = presentBuilder();
+    if (builder === null)
+      skipped("the image", "No builder: none of buildah, podman and docker works on this machine.");
+    else writeImage(builder);
     writeChecksums();
   }
 }
