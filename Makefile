@@ -45,6 +45,9 @@ chart-cluster: setup ## install, upgrade, roll back and remove every chart examp
 image: setup ## the image, with buildah, podman or docker, as an archive in .local/image
 	@node deploy/image/main.ts
 
+cluster: tools setup ## the image on real pods in the cluster of KUBECONFIG: install, upgrade, faults and uninstall under load
+	@node test/kubernetes/main.ts
+
 contract: tools setup ## the running interface against its own OpenAPI document (schemathesis, spectral)
 	@sh deploy/check/require.sh python3
 	@node test/contract/main.ts

@@ -53,7 +53,7 @@ export default defineConfig({
           ...parallel,
           include: [
             "{packages,services,deploy}/**/*.test.ts",
-            "test/{chart,compare,documents,reference,sample}/**/*.test.ts",
+            "test/{chart,compare,documents,kubernetes,reference,sample}/**/*.test.ts",
           ],
           testTimeout: full ? 120_000 : 60_000,
         },

@@ -1,0 +1,92 @@
+import type { Cluster } from "../chart-cluster/cluster.ts";
+import { until } from "../system/until.ts";
+import { programPath, startProgramPod } from "./program-pod.ts";
+
+const NAME = "customer";
+/** Where the customer listens, for tries of what network policies let through. */
+export const CUSTOMER_PORT = 9999;
+
+/** What a customer in the cluster saw. */
+export type Seen = {
+  /** Answers by status; 429 and 503 only with `Retry-After`. */
+  readonly statuses: Readonly<Record<string, number>>;
+  /** Connections that were refused, cut or silent, and streams without their trailer. */
+  readonly broken: number;
+  /** Answers that a customer cannot work with: another status, or no `Retry-After`. */
+  readonly wrong: number;
+  /** The largest age of the watermark, in ms; null: none was known. */
+  readonly oldest: number | null;
+  /** What was said of broken and wrong answers. */
+  readonly said: readonly string[];
+};
+
+type Line = {
+  readonly at: number;
+  readonly statuses: Readonly<Record<string, number>>;
+  readonly broken: number;
+  readonly wrong: number;
+  readonly age: number | null;
+  readonly said: readonly string[];
+};
+
+export type Customer = {
+  /** What it saw since an instant (ms since the epoch), up to now. */
+  since(from: number): Promise<Seen>;
+};
+
+const NOTHING: Line = { at: 0, statuses: {}, broken: 0, wrong: 0, age: null, said: [] };
+
+/** What changed between the last line before `from` and the end. */
+export const seenIn = (lines: readonly Line[], from: number): Seen => {
+  const before = lines.findLast(({ at }) => at <= from) ?? NOTHING;
+  const during = lines.filter(({ at }) => at > from);
+  const end = during.at(-1) ?? before;
+  const ages = during.flatMap(({ age }) => (age === null ? [] : [age]));
+  return {
+    statuses: Object.fromEntries(
+      Object.entries(end.statuses)
+        .map(([status, count]): [string, number] => [status, count - (before.statuses[status] ?? 0)])
+        .filter(([, count]) => count > 0),
+    ),
+    broken: end.broken - before.broken,
+    wrong: end.wrong - before.wrong,
+    oldest: ages.length === 0 ? null : Math.max(...ages),
+    said: during.flatMap(({ said }) => said),
+  };
+};
+
+const parseLines = (log: string): Line[] =>
+  log.split("\n").flatMap((line) => (line.startsWith("{") ? [JSON.parse(line) as Line] : []));
+
+/** Starts a customer that asks `api` (with its /api prefix) for pages and lines until its namespace goes. */
+export const startCustomer = async (
+  cluster: Cluster,
+  deps: { readonly namespace: string; readonly image: string; readonly api: string; readonly key: string },
+): Promise<Customer> => {
+  const { namespace, image, api, key } = deps;
+  await startProgramPod(cluster, {
+    namespace,
+    name: NAME,
+    image,
+    programs: ["customer"],
+    args: [programPath("customer")],
+    env: { API: api, KEY: key, PORT: String(CUSTOMER_PORT) },
+    securityContext: {
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      runAsNonRoot: true,
+      capabilities: { drop: ["ALL"] },
+      seccompProfile: { type: "RuntimeDefault" },
+    },
+  });
+  const logs = async (...args: readonly string[]): Promise<Line[]> =>
+    parseLines(await cluster.kubectl(["logs", NAME, "--namespace", namespace, ...args]));
+  return {
+    since: async (from) => {
+      const now = Date.now();
+      const isTold = async (): Promise<boolean> => ((await logs("--tail=1")).at(-1)?.at ?? 0) > now;
+      await until("the customer tells what it saw", 60_000, isTold, 500);
+      return seenIn(await logs(`--since-time=${new Date(from - 3_000).toISOString()}`), from);
+    },
+  };
+};

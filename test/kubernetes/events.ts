@@ -1,0 +1,76 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { createAdmin, createProducer } from "@conversation-export/bus";
+import { createLogger } from "@conversation-export/runtime";
+import { compareExports } from "../compare/compare-exports.ts";
+import { fold } from "../reference/index.ts";
+import { type BusEvent, createSample } from "../sample/index.ts";
+import { createDelivery } from "../system/deliver.ts";
+import { TOPICS } from "../system/system.ts";
+import { until } from "../system/until.ts";
+
+export const CLIENTS = ["acme", "globex"] as const;
+const GROUP = "conversation-export-ingest";
+/** Enough for an hour. */
+const CONVERSATIONS = 50_000;
+const CHUNK = 40;
+const PAUSE_MS = 400;
+
+/** Events that are sent to the bus all the time, as fast as about a hundred a second. */
+export type Events = {
+  sent(): number;
+  /** Stops sending and waits until ingest has read everything. */
+  finish(): Promise<void>;
+  /** Compares what customers read with what was sent; the lists that differ, in words. */
+  differences(apiUrl: string, keys: ReadonlyMap<string, string>): Promise<string[]>;
+  stop(): Promise<void>;
+};
+
+/** @param deps.partitions of each topic, which nobody else writes to */
+export const startEvents = async (deps: {
+  readonly brokers: readonly string[];
+  readonly partitions: number;
+  readonly seed: string;
+}): Promise<Events> => {
+  const log = createLogger({ service: "test", level: "error" });
+  const connection = { brokers: deps.brokers, clientId: "test", log };
+  const producer = createProducer(connection);
+  const admin = createAdmin(connection);
+  await Promise.all([producer.start(), admin.start()]);
+  const delivery = createDelivery({ producer, partitions: deps.partitions });
+  const sample = createSample({ seed: deps.seed, conversations: CONVERSATIONS, clients: CLIENTS });
+  let isDone = false;
+  const send = async (): Promise<void> => {
+    let chunk: BusEvent[] = [];
+    for (const event of sample) {
+      chunk.push(event);
+      if (chunk.length < CHUNK) continue;
+      await delivery.send(chunk);
+      chunk = [];
+      if (isDone) return;
+      await sleep(PAUSE_MS);
+    }
+  };
+  const sending = send();
+  // Told by `finish`.
+  sending.catch(() => undefined);
+  return {
+    sent: () => delivery.delivered.length,
+    finish: async () => {
+      isDone = true;
+      await sending;
+      await until("ingest has read everything", 120_000, async () => {
+        const lags = await admin.fetchLag(GROUP, Object.values(TOPICS));
+        return lags.every(({ lag, end }) => lag === 0 || (lag === null && end === 0));
+      });
+    },
+    differences: async (apiUrl, keys) => {
+      const differing = await compareExports(apiUrl, fold(delivery.delivered), keys);
+      return differing.map((one) => JSON.stringify(one));
+    },
+    stop: async () => {
+      isDone = true;
+      await sending.catch(() => undefined);
+      await Promise.all([producer.stop(), admin.stop()]);
+    },
+  };
+};

@@ -1,0 +1,125 @@
+import { mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { type Cluster, connectCluster } from "../chart-cluster/cluster.ts";
+import { seedOfRun } from "../system/size.ts";
+import { type Customer, startCustomer } from "./customer.ts";
+import { CLIENTS, type Events, startEvents } from "./events.ts";
+import { startNodeAgent } from "./node-agent.ts";
+import { createRelease, nameOf } from "./release.ts";
+import { findHost, type Servers, startServers } from "./servers.ts";
+import { type GroupName, readSettings, referenceOf, ROOT, type Settings } from "./settings.ts";
+import { createSteps, TABLE_HEAD } from "./step.ts";
+import { compareAll, uninstall } from "./steps/end.ts";
+import { tryDeaths, tryHangs, tryMoves, tryOutage } from "./steps/faults.ts";
+import { CREDENTIALS, install } from "./steps/install.ts";
+import { tryNetwork } from "./steps/network.ts";
+import { tryUpgrades } from "./steps/upgrades.ts";
+import type { Trial } from "./trial.ts";
+
+// Installs the image in the cluster of KUBECONFIG by the words of docs/installation.md, in namespaces of its own, and
+// lets pods meet what happens to pods while events come in and a customer reads. The servers run on this machine.
+
+const NAMESPACE = "export-trial";
+const CUSTOMERS = "export-trial-customers";
+const NODES = "export-trial-nodes";
+const PARTITIONS = 6;
+
+const GROUPS: Readonly<Record<GroupName, (trial: Trial) => Promise<void>>> = {
+  network: tryNetwork,
+  upgrades: tryUpgrades,
+  deaths: tryDeaths,
+  hangs: tryHangs,
+  moves: tryMoves,
+  outage: tryOutage,
+};
+
+const print = (line: string): void => void process.stdout.write(`${line}\n`);
+const folder = join(ROOT, ".local/kubernetes");
+
+/** What the trial sets besides the example: users of Redis, and the ports at which pods reach the servers. */
+const valuesFor = ({ ports }: Servers): object => ({
+  kafka: { partitions: PARTITIONS },
+  redis: {
+    users: Object.fromEntries(
+      Object.entries({ ingest: "ingest", exportApi: "export-api", jobs: "jobs", ops: "ops" }).map(
+        ([component, username]) => [
+          component,
+          { username, existingSecret: { name: CREDENTIALS, key: "redis" } },
+        ],
+      ),
+    ),
+  },
+  networkPolicy: {
+    kafkaPorts: [ports.kafka],
+    clickhousePorts: [ports.clickhouse],
+    redisPorts: [ports.redis],
+  },
+});
+
+const deleteNamespaces = async ({ kubectl }: Cluster): Promise<void> => {
+  const names = [NAMESPACE, CUSTOMERS, NODES];
+  await kubectl(["delete", "namespace", ...names, "--ignore-not-found", "--timeout=180s"]);
+};
+
+const makeNamespaces = async ({ kubectl }: Cluster): Promise<void> => {
+  for (const name of [CUSTOMERS, NODES]) await kubectl(["create", "namespace", name]);
+  await kubectl(["label", "namespace", NODES, "pod-security.kubernetes.io/enforce=privileged"]);
+};
+
+const run = async (cluster: Cluster, settings: Settings, servers: Servers): Promise<void> => {
+  const image = referenceOf(settings.image);
+  const values = valuesFor(servers);
+  const release = createRelease(cluster, { namespace: NAMESPACE, folder, image: settings.image, values });
+  const seed = seedOfRun("kubernetes");
+  let customer: Customer | null = null;
+  const steps = createSteps({ release, customer: () => customer, print });
+
+  print(TABLE_HEAD);
+  await makeNamespaces(cluster);
+  const keys = await install({ cluster, release, servers, steps, settings, clients: CLIENTS });
+  const [pod] = await release.pods("ingest");
+  const agent = await startNodeAgent(cluster, { namespace: NODES, image, node: pod?.spec.nodeName ?? "" });
+  const { brokers } = servers.stack.kafka;
+  const events: Events = await startEvents({ brokers, partitions: PARTITIONS, seed });
+  try {
+    const api = `http://${nameOf("export-api")}.${NAMESPACE}/api`;
+    const asking = await startCustomer(cluster, {
+      namespace: CUSTOMERS,
+      image,
+      api,
+      key: keys.get("acme") ?? "",
+    });
+    customer = asking;
+    const trial = { cluster, release, agent, servers, steps, customer: asking, customers: CUSTOMERS };
+    for (const group of settings.groups) await GROUPS[group](trial);
+    await compareAll({ release, steps, events, keys });
+  } finally {
+    await events.stop();
+  }
+  customer = null;
+  await uninstall({ release, steps, registry: settings.image.registry, folder });
+};
+
+try {
+  const settings = readSettings(process.env);
+  const cluster = await connectCluster(process.env);
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  await deleteNamespaces(cluster);
+  const servers = await startServers(join(folder, "servers"), settings.host ?? (await findHost(cluster)));
+  try {
+    await run(cluster, settings, servers);
+  } catch (error) {
+    print(await cluster.kubectl(["get", "pods,events", "--namespace", NAMESPACE]));
+    throw error;
+  } finally {
+    try {
+      await deleteNamespaces(cluster);
+    } finally {
+      await servers.stop();
+    }
+  }
+} catch (error) {
+  print(error instanceof Error ? error.message : String(error));
+  process.exitCode = 1;
+}

@@ -1,0 +1,82 @@
+import type { Customer, Seen } from "./customer.ts";
+import type { Release } from "./release.ts";
+
+/** What customers may see during a step besides 200 and 429. */
+export type Allowed = {
+  /** Connections that break: a process is killed or hangs. */
+  readonly broken?: boolean;
+  /** 503 with `Retry-After`: a server is away on purpose. */
+  readonly away?: boolean;
+};
+
+/** One line of the report. */
+export type Row = {
+  readonly name: string;
+  readonly seconds: number;
+  readonly seen: Seen | null;
+  readonly note: string;
+};
+
+export type Steps = {
+  readonly rows: readonly Row[];
+  /** Runs one step and judges what customers saw meanwhile. @throws Error when it is not allowed */
+  step(name: string, allowed: Allowed, work: () => Promise<string>): Promise<void>;
+};
+
+/** What a step must not show, in words; empty: nothing. */
+export const complaintsOf = (seen: Seen, { broken = false, away = false }: Allowed): string[] => [
+  ...(seen.wrong > 0 ? [`${seen.wrong} wrong answers`] : []),
+  ...(seen.broken > 0 && !broken ? [`${seen.broken} broken connections`] : []),
+  ...((seen.statuses["503"] ?? 0) > 0 && !away ? [`${seen.statuses["503"]} times 503`] : []),
+  ...((seen.statuses["200"] ?? 0) === 0 ? ["no answer with 200"] : []),
+];
+
+const seconds = (from: number): number => Math.round((Date.now() - from) / 100) / 10;
+
+const isJson = (line: string): boolean => {
+  try {
+    JSON.parse(line);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+export const createSteps = (deps: {
+  readonly release: Release;
+  /** null: nobody asks yet. */
+  readonly customer: () => Customer | null;
+  readonly print: (line: string) => void;
+}): Steps => {
+  const { release, print } = deps;
+  const rows: Row[] = [];
+  return {
+    rows,
+    step: async (name, allowed, work) => {
+      const from = Date.now();
+      const note = await work();
+      const took = seconds(from);
+      const seen = (await deps.customer()?.since(from)) ?? null;
+      rows.push({ name, seconds: took, seen, note });
+      print(renderRow({ name, seconds: took, seen, note }));
+      if (seen === null) return;
+      const complaints = complaintsOf(seen, allowed);
+      const text = (await release.logs(from)).filter((line) => !isJson(line));
+      if (text.length > 0) complaints.push(`logs that are no JSON: ${text.slice(0, 3).join(" | ")}`);
+      if (complaints.length > 0)
+        throw new Error(`${name}: ${complaints.join(", ")}\n${seen.said.slice(0, 10).join("\n")}`);
+    },
+  };
+};
+
+/** A row as a line of a Markdown table. */
+export const renderRow = ({ name, seconds: took, seen, note }: Row): string => {
+  const of = (status: string): string => String(seen?.statuses[status] ?? 0);
+  const age = seen?.oldest == null ? "–" : `${(seen.oldest / 1000).toFixed(1)} s`;
+  const counts =
+    seen === null ? ["–", "–", "–", "–", "–"] : [of("200"), of("429"), of("503"), String(seen.broken), age];
+  return `| ${[name, `${took.toFixed(1)} s`, ...counts, note].join(" | ")} |`;
+};
+
+export const TABLE_HEAD =
+  "| Step | Time | 200 | 429 | 503 | broken | oldest watermark | |\n|---|---|---|---|---|---|---|---|";

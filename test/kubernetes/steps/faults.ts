@@ -1,0 +1,123 @@
+import { until } from "../../system/until.ts";
+import { type Pod, type Release, type ServiceName, SERVICES } from "../release.ts";
+import { expectSays, refusalOf, type Trial } from "../trial.ts";
+
+/** Takes memory beside a service, within its limit. */
+const GREEDY = "const kept = []; for (;;) kept.push(Buffer.alloc(20_000_000, 1));";
+/** A hung process is found by the liveness probe: a minute, and what the kubelet gives it to end. */
+const HUNG_MS = 90_000;
+
+const restartsOf = ({ status }: Pod): number => status.containerStatuses?.[0]?.restartCount ?? 0;
+
+const firstPod = async (release: Release, service: ServiceName): Promise<Pod> => {
+  const [pod] = await release.pods(service);
+  if (pod === undefined) throw new Error(`there is no pod of ${service}`);
+  return pod;
+};
+
+/** Waits until the container of a pod runs anew and all pods are ready; says how long that took. */
+const recovery = async (
+  release: Release,
+  service: ServiceName,
+  { struck, deadlineMs }: { readonly struck: Pod; readonly deadlineMs: number },
+): Promise<string> => {
+  const from = Date.now();
+  const since = (): string => `${Math.round((Date.now() - from) / 1000)} s`;
+  const hasRestarted = async (): Promise<boolean> =>
+    (await release.pods(service)).some(
+      (pod) => pod.metadata.uid === struck.metadata.uid && restartsOf(pod) > restartsOf(struck),
+    );
+  await until(`${struck.metadata.name} has restarted`, deadlineMs, hasRestarted, 500);
+  const restarted = since();
+  await release.ready();
+  return `restarted after ${restarted}, all ready after ${since()}`;
+};
+
+/** Pods that are deleted, and processes that are killed. */
+export const tryDeaths = async ({ cluster, release, agent, steps: { step } }: Trial): Promise<void> => {
+  for (const service of SERVICES) {
+    await step(`delete a pod of ${service}`, {}, async () => {
+      const { name } = (await firstPod(release, service)).metadata;
+      await cluster.kubectl(["delete", "pod", name, "--namespace", release.namespace, "--wait=true"]);
+      await release.ready();
+      return "";
+    });
+  }
+  for (const service of SERVICES) {
+    await step(`SIGKILL of ${service}`, { broken: service === "export-api" }, async () => {
+      const pod = await firstPod(release, service);
+      await agent.signal(pod, service, "SIGKILL");
+      return recovery(release, service, { struck: pod, deadlineMs: 30_000 });
+    });
+  }
+  await step("ingest out of memory", {}, async () => {
+    const pod = await firstPod(release, "ingest");
+    const inPod = ["exec", pod.metadata.name, "--namespace", release.namespace, "--"];
+    const said = await refusalOf(
+      "memory beyond the limit",
+      cluster.kubectl([...inPod, "node", "--eval", GREEDY]),
+    );
+    await release.ready();
+    expectSays(said, "137");
+    const [after] = (await release.pods("ingest")).filter(
+      ({ metadata }) => metadata.uid === pod.metadata.uid,
+    );
+    const isRestarted = after !== undefined && restartsOf(after) > restartsOf(pod);
+    return isRestarted ? "the container restarted" : "only the process beside it was killed";
+  });
+};
+
+/** Processes that hang. */
+export const tryHangs = async ({ release, agent, steps: { step } }: Trial): Promise<void> => {
+  for (const service of SERVICES) {
+    await step(`SIGSTOP of ${service}`, { broken: service === "export-api" }, async () => {
+      const pod = await firstPod(release, service);
+      await agent.signal(pod, service, "SIGSTOP");
+      return recovery(release, service, { struck: pod, deadlineMs: HUNG_MS });
+    });
+  }
+};
+
+/** Pods that must go elsewhere, and become more and fewer. */
+export const tryMoves = async ({ cluster, release, steps: { step } }: Trial): Promise<void> => {
+  await step("drain of a node", {}, async () => {
+    const node = (await firstPod(release, "ingest")).spec.nodeName ?? "";
+    const args = ["drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=45s"];
+    const selector = "--pod-selector=app.kubernetes.io/instance=export";
+    try {
+      return await cluster.kubectl([...args, selector]).then(
+        () => "all pods went",
+        () => "the budgets kept one pod of each kind",
+      );
+    } finally {
+      await cluster.kubectl(["uncordon", node]);
+      await release.ready();
+    }
+  });
+  await step("ingest from 2 to 3 to 1 to 2", {}, async () => {
+    for (const replicas of ["3", "1", "2"]) {
+      await release.upgrade({ "ingest.replicas": replicas });
+      await release.ready();
+    }
+    return "";
+  });
+};
+
+/** A server that goes and comes back. */
+export const tryOutage = async ({ release, servers, customer, steps: { step } }: Trial): Promise<void> => {
+  await step("ClickHouse away", { away: true, broken: true }, async () => {
+    const from = Date.now();
+    await servers.stack.clickhouse.stop();
+    const isSeen = async (): Promise<boolean> => ((await customer.since(from)).statuses["503"] ?? 0) > 0;
+    await until("customers see that it is away", 60_000, isSeen);
+    await servers.stack.clickhouse.start();
+    const back = Date.now();
+    const isServed = async (): Promise<boolean> => {
+      const { statuses } = await customer.since(Date.now() - 2_000);
+      return (statuses["200"] ?? 0) > 0 && statuses["503"] === undefined;
+    };
+    await until("customers are served again", 60_000, isServed);
+    await release.ready();
+    return `served again ${Math.round((Date.now() - back) / 1000)} s after it was back`;
+  });
+};

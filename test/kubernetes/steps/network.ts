@@ -1,0 +1,46 @@
+import { CUSTOMER_PORT } from "../customer.ts";
+import { nameOf } from "../release.ts";
+import type { Trial } from "../trial.ts";
+
+/** A program that connects to host and port and ends with 0 when it may. */
+const CONNECT = `require("node:net").connect({ host: process.argv[1], port: Number(process.argv[2]), timeout: 3000 })
+  .on("connect", () => process.exit(0)).on("timeout", () => process.exit(1)).on("error", () => process.exit(1))`;
+
+/** Connections that network policies let through, and those that they do not. */
+export const tryNetwork = async ({ cluster, release, steps, agent, customers }: Trial): Promise<void> => {
+  const { namespace } = release;
+  const connects = (from: readonly string[], host: string, port: number): Promise<boolean> =>
+    cluster.kubectl(["exec", ...from, "--", "node", "--eval", CONNECT, host, String(port)]).then(
+      () => true,
+      () => false,
+    );
+  await steps.step("network policies", {}, async () => {
+    const [ingest] = await release.pods("ingest");
+    const [exportApi] = await release.pods("export-api");
+    const { podIP: customer = "" } = (
+      JSON.parse(
+        await cluster.kubectl(["get", "pod", "customer", "--namespace", customers, "--output=json"]),
+      ) as {
+        status: { podIP?: string };
+      }
+    ).status;
+    const customersPod = ["customer", "--namespace", customers];
+    const ofIngest = [ingest?.metadata.name ?? "", "--namespace", namespace];
+    const tries = [
+      ["a customer to export-api", customersPod, `${nameOf("export-api")}.${namespace}`, 80, true],
+      ["a customer to metrics of export-api", customersPod, exportApi?.status.podIP ?? "", 9090, false],
+      ["a customer to metrics of ingest", customersPod, ingest?.status.podIP ?? "", 9090, false],
+      ["others to a customer", agent.pod, customer, CUSTOMER_PORT, true],
+      ["ingest to a customer", ofIngest, customer, CUSTOMER_PORT, false],
+      ["ingest to Redis", ofIngest, "redis", 6379, true],
+      ["ingest to the API of Kubernetes", ofIngest, "kubernetes.default", 443, false],
+    ] as const;
+    const wrong: string[] = [];
+    for (const [what, from, host, port, isAllowed] of tries)
+      if ((await connects(from, host, port)) !== isAllowed)
+        wrong.push(`${what}: ${isAllowed ? "cut" : "let through"}`);
+    if (wrong.length > 0)
+      throw new Error(`network policies (does the cluster enforce them?): ${wrong.join(", ")}`);
+    return `${tries.length} connections as they must be`;
+  });
+};

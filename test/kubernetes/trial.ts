@@ -1,0 +1,33 @@
+import type { Cluster } from "../chart-cluster/cluster.ts";
+import type { Customer } from "./customer.ts";
+import type { NodeAgent } from "./node-agent.ts";
+import type { Release } from "./release.ts";
+import type { Servers } from "./servers.ts";
+import type { Steps } from "./step.ts";
+
+/** What the steps work with, once customers ask and events come. */
+export type Trial = {
+  readonly cluster: Cluster;
+  readonly release: Release;
+  readonly agent: NodeAgent;
+  readonly servers: Servers;
+  readonly steps: Steps;
+  readonly customer: Customer;
+  /** Where the customer runs. */
+  readonly customers: string;
+};
+
+/** The message of a rejection. @throws Error when the work succeeds */
+export const refusalOf = async (what: string, work: Promise<unknown>): Promise<string> => {
+  const message = await work.then(
+    () => null,
+    (error: unknown) => (error instanceof Error ? error.message : String(error)),
+  );
+  if (message === null) throw new Error(`${what} was not refused`);
+  return message;
+};
+
+/** @throws Error with the text when it does not say what it must */
+export const expectSays = (text: string, ...parts: readonly string[]): void => {
+  for (const part of parts) if (!text.includes(part)) throw new Error(`"${part}" is not said in:\n${text}`);
+};
