@@ -91,6 +91,15 @@ it("logs what Node and libraries warn of as lines like all others", async () => 
   expect(child.errors()).toBe("");
 });
 
+it("logs nothing that a warning holds besides its words", async () => {
+  const child = startProcess(
+    `run([part("a")]); process.emitWarning(Object.assign(new Error("loud"), { emitter: { options: { word: "x1y2" } } }));`,
+  );
+  await child.until("warning of Node");
+  expect(child.output()).toContain("loud");
+  expect(child.output()).not.toContain("x1y2");
+});
+
 it("exits 1 when the deadline passes and names the part that hung", async () => {
   const child = startProcess(`run([part("a"), part("b", undefined, hang)], 100);`);
   await child.until('"started"');

@@ -11,10 +11,15 @@ export type Running = {
   fatal(error: unknown): void;
 };
 
-/** Logs what Node and libraries warn of, which Node would write to standard error as text. */
+/**
+ * Logs what Node and libraries warn of, which Node would write to standard error as text. A warning may hold the
+ * client that it is about, with its password: only its words are logged.
+ */
 const logWarnings = (log: Logger): void => {
   process.removeAllListeners("warning");
-  process.on("warning", (warning) => log.warn({ err: warning }, "warning of Node"));
+  process.on("warning", ({ name, message, stack }) => {
+    log.warn({ err: Object.assign(new Error(message), { name, stack }) }, "warning of Node");
+  });
 };
 
 /**
