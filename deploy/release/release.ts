@@ -53,14 +53,6 @@ const packClient = (): void => {
   });
 };
 
-const presentBuilder = (): Builder | null => {
-  try {
-    return findBuilder(process.env["BUILDER"] || undefined, probeBuilder);
-  } catch {
-    return null;
-  }
-};
-
 const writeImage = (builder: Builder): void => {
   const said = /^ARG NODE_IMAGE=(.*)$/m.exec(textOf(join(ROOT, "deploy/Dockerfile")))?.[1] ?? "";
   const base = process.env["NODE_IMAGE"] ?? said;
@@ -72,6 +64,16 @@ const writeImage = (builder: Builder): void => {
   const file = join(dist, `${name}-${version}.image.tar`);
   const values = { NODE_IMAGE: base, VERSION: version, REVISION: revision, CREATED: at };
   buildImage(builder, { tag: `docker.io/library/${name}:${version}`, file, values });
+};
+
+const packImage = (): void => {
+  let builder: Builder;
+  try {
+    builder = findBuilder(process.env["BUILDER"] || undefined, probeBuilder);
+  } catch (error) {
+    return skipped("the image", error instanceof Error ? error.message : String(error));
+  }
+  writeImage(builder);
 };
 
 const writeChecksums = (): void => {
@@ -105,10 +107,7 @@ if (!isSbomOnly && problems.length > 0) {
   if (!isSbomOnly) {
     packChart();
     packClient();
-    const builder = presentBuilder();
-    if (builder === null)
-      skipped("the image", "No builder: none of buildah, podman and docker works on this machine.");
-    else writeImage(builder);
+    packImage();
     writeChecksums();
   }
 }
