@@ -56,7 +56,7 @@ export type Probe = (program: string) => string | null;
 export const probeBuilder: Probe = (program) => {
   const { status, error, stderr } = spawnSync(program, ["version"], { encoding: "utf8" });
   if (error !== undefined) return "is not installed";
-  return status === 0 ? null : (stderr.trim().split("\n").at(-1) ?? "does not work");
+  return status === 0 ? null : stderr.trim().split("\n").at(-1) || "does not work";
 };
 
 /**

@@ -17,17 +17,25 @@ const { name, version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "u
 >;
 const { env } = process;
 
+/** An archive of the sources has none. */
+const readRevision = (): string => {
+  try {
+    return execFileSync("git", ["rev-parse", "HEAD"], { cwd: ROOT, encoding: "utf8", stdio: "pipe" }).trim();
+  } catch {
+    return "unknown";
+  }
+};
+
 try {
   const builder = findBuilder(env["BUILDER"] || undefined, probeBuilder);
   // With its registry, since podman and buildah put their own in front of a short name.
   const tag = env["IMAGE"] || `docker.io/library/${name}:${version}`;
   const file = join(ROOT, ".local/image", `${name}-${version}.tar`);
-  const revision = execFileSync("git", ["rev-parse", "HEAD"], { cwd: ROOT, encoding: "utf8" }).trim();
   const from = performance.now();
   const size = buildImage(builder, {
     tag,
     file,
-    values: { VERSION: version, REVISION: revision },
+    values: { VERSION: version, REVISION: readRevision() },
     options: (env["IMAGE_OPTIONS"] ?? "").split(/\s+/).filter((word) => word !== ""),
   });
   const seconds = Math.round((performance.now() - from) / 1000);
