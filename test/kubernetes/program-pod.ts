@@ -36,6 +36,8 @@ export const startProgramPod = async (cluster: Cluster, pod: ProgramPod): Promis
       metadata: { name },
       spec: {
         terminationGracePeriodSeconds: 0,
+        // A program that ends is missed; one that began anew would count from 0.
+        restartPolicy: "Never",
         automountServiceAccountToken: false,
         ...pod.spec,
         containers: [
