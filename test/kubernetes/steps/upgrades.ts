@@ -59,7 +59,8 @@ export const tryUpgrades = async (trial: Trial): Promise<void> => {
     const holder = `pid 1 on trial since ${new Date().toISOString()}, lease 600 s, trial`;
     await runSql(url, `CREATE TABLE schema_lock (owner String) ENGINE = Memory COMMENT '${holder}'`);
     try {
-      await failingUpgrade(trial, { "migrations.activeDeadlineSeconds": "30" });
+      // The pod has a tenth of it to end before the Job deletes it.
+      await failingUpgrade(trial, { "migrations.activeDeadlineSeconds": "100" });
     } finally {
       await runSql(url, "DROP TABLE schema_lock");
     }
@@ -107,6 +108,7 @@ export const tryUpgrades = async (trial: Trial): Promise<void> => {
     };
     await roll({ "cursor-secret-previous": next }, previous);
     await roll({ "cursor-secret": next, "cursor-secret-previous": old }, previous);
+    await roll({}, {});
     return "no link was refused";
   });
 };
