@@ -11,16 +11,19 @@ export const forwardPort = async (
   const args = ["port-forward", "--namespace", namespace, `service/${service}`, ":80"];
   const child = spawn(findProgram("kubectl") ?? "kubectl", args, { stdio: ["ignore", "pipe", "inherit"] });
   const exited = once(child, "exit");
+  let port = 0;
   for await (const line of createInterface({ input: child.stdout })) {
-    const [, port] = /^Forwarding from 127\.0\.0\.1:(\d+)/.exec(line) ?? [];
-    if (port === undefined) continue;
-    return {
-      port: Number(port),
-      stop: async () => {
-        child.kill();
-        await exited;
-      },
-    };
+    port = Number(/^Forwarding from 127\.0\.0\.1:(\d+)/.exec(line)?.[1] ?? 0);
+    if (port > 0) break;
   }
-  throw new Error(`no port of ${service} is forwarded`);
+  if (port === 0) throw new Error(`no port of ${service} is forwarded`);
+  // kubectl writes a line for each connection, and would wait for a reader.
+  child.stdout.resume();
+  return {
+    port,
+    stop: async () => {
+      child.kill();
+      await exited;
+    },
+  };
 };
