@@ -110,7 +110,7 @@ try {
   try {
     await run(cluster, settings, servers);
   } catch (error) {
-    print(await cluster.kubectl(["get", "pods,events", "--namespace", NAMESPACE]));
+    print(await cluster.kubectl(["get", "pods,events", "--namespace", NAMESPACE]).catch(String));
     throw error;
   } finally {
     try {
