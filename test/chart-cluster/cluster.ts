@@ -34,6 +34,9 @@ const run = async (program: string, args: readonly string[], input?: string): Pr
 export const connectCluster = async (env: NodeJS.ProcessEnv): Promise<Cluster> => {
   if (!env["KUBECONFIG"])
     throw new Error("KUBECONFIG is not set: it must name the file of a cluster to test on");
+  const others = Object.keys(env).filter((name) => name.startsWith("HELM_KUBE"));
+  if (others.length > 0)
+    throw new Error(`${others.join()} would lead Helm to another cluster than kubectl: unset them`);
   const kubectl: Cluster["kubectl"] = (args, input) => run("kubectl", args, input);
   const context = (await kubectl(["config", "current-context"])).trim();
   const server = await kubectl([
