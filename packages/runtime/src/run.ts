@@ -12,8 +12,8 @@ export type Running = {
 };
 
 /**
- * Logs what Node and libraries warn of, which Node would write to standard error as text. A warning may hold the
- * client that it is about, with its password: only its words are logged.
+ * Logs what Node and libraries warn of, which Node would write to standard error as text. A warning may hold
+ * the client that it is about, with its password: only its words are logged.
  */
 const logWarnings = (log: Logger): void => {
   process.removeAllListeners("warning");

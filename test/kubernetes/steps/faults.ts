@@ -5,8 +5,8 @@ import { expectSays, refusalOf, type Trial } from "../trial.ts";
 /** Takes memory beside a service, within its limit. */
 const GREEDY = "const kept = []; for (;;) kept.push(Buffer.alloc(20_000_000, 1));";
 /**
- * A hung process is gone after 75 seconds at the latest. A container that ended before waits 10, 20 or 40 seconds more
- * for its start.
+ * A hung process is gone after 75 seconds at the latest. A container that ended before waits 10, 20 or 40
+ * seconds more for its start.
  */
 const HUNG_MS = 150_000;
 /** What kubectl says when its time is over. */
