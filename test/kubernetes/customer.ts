@@ -32,6 +32,8 @@ type Line = {
 export type Customer = {
   /** What it saw since an instant (ms since the epoch), up to now. */
   since(from: number): Promise<Seen>;
+  /** Ends its pod. */
+  stop(): Promise<void>;
 };
 
 const NOTHING: Line = { at: 0, statuses: {}, broken: 0, wrong: 0, age: null, said: [] };
@@ -58,7 +60,7 @@ export const seenIn = (lines: readonly Line[], from: number): Seen => {
 const parseLines = (log: string): Line[] =>
   log.split("\n").flatMap((line) => (line.startsWith("{") ? [JSON.parse(line) as Line] : []));
 
-/** Starts a customer that asks `api` (with its /api prefix) for pages and lines until its namespace goes. */
+/** Starts a customer that asks `api` (with its /api prefix) for pages and lines until it is stopped. */
 export const startCustomer = async (
   cluster: Cluster,
   deps: { readonly namespace: string; readonly image: string; readonly api: string; readonly key: string },
@@ -87,6 +89,9 @@ export const startCustomer = async (
       const isTold = async (): Promise<boolean> => ((await logs("--tail=1")).at(-1)?.at ?? 0) > now;
       await until("the customer tells what it saw", 60_000, isTold, 500);
       return seenIn(await logs(`--since-time=${new Date(from - 3_000).toISOString()}`), from);
+    },
+    stop: async () => {
+      await cluster.kubectl(["delete", "pod", NAME, "--namespace", namespace]);
     },
   };
 };
