@@ -11,6 +11,13 @@ export {
   subjectText,
   MAX_NAMES,
 } from "./contract/data-subject-request.ts";
+export {
+  CONVERSATION_DESCRIBED,
+  type DescribedField,
+  END_USER_DESCRIBED,
+  type FieldType,
+  MESSAGE_DESCRIBED,
+} from "./record/described-fields.ts";
 export { type DeadLetterFacts, deadLetterOf, deadLetterTopic, replayHeaders } from "./event/dead-letter.ts";
 export { type BusHeader, type BusHeaders, envelopeSchema } from "./event/envelope.ts";
 export { busPositionOf } from "./event/bus-position.ts";
