@@ -31,6 +31,7 @@ const ON_TWO_SHARDS = [
   "integration/retention",
   "integration/erasure",
   "integration/hidden-records",
+  "integration/analytics",
   "integration/upkeep-jobs",
   "e2e/walks",
   "e2e/crash",

@@ -54,6 +54,12 @@ export type Dashboard = {
   readonly annotations: { readonly list: readonly { readonly name: string; readonly expr?: string }[] };
 };
 
+export type SqlDashboard = Omit<Dashboard, "panels" | "file"> & {
+  readonly panels: readonly (Omit<Panel, "targets"> & {
+    readonly targets?: readonly (Target & { readonly rawSql: string })[];
+  })[];
+};
+
 /** A query with the place that it stands in. */
 export type PlacedQuery = { readonly place: string; readonly expr: string };
 
@@ -78,6 +84,12 @@ export const readDashboards = (): Dashboard[] =>
     ...(JSON.parse(read(file)) as Omit<Dashboard, "file">),
     file: basename(file),
   }));
+
+/** The dashboard that asks the views for analysts, by SQL. */
+export const readSupportDashboard = (): SqlDashboard =>
+  JSON.parse(
+    read("deploy/charts/conversation-export/files/dashboards/analytics/support.json"),
+  ) as SqlDashboard;
 
 /** All panels, also those within rows. */
 export const panelsOf = (dashboard: Pick<Dashboard, "panels">): Panel[] =>

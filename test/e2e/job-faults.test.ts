@@ -94,7 +94,7 @@ const statements = new Map<JobName, number>();
 
 beforeAll(async () => {
   seed = seedOfRun("job faults");
-  system = await startSystem("job-faults", { otherDatabases: true });
+  system = await startSystem("job-faults", { testRights: { otherDatabases: true } });
   await fillWithWork(system, { seed, sizes: SIZES, plant: PLANT });
   before = await readTables(system.stack.clickhouse.url("migrator"), "stored");
   const lanes = await ofAllLanes(openFresh);

@@ -10,12 +10,20 @@ import {
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { conversation, DAY, DAY_0, endUser, message, SECOND } from "../warehouse/records.ts";
 import { uploadNow } from "../warehouse/upload-now.ts";
+import { readView } from "../warehouse/view-rows.ts";
 import { splitRecords, walk } from "../warehouse/walk.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 
 /** What was created before is hidden. */
 const ASKED = DAY_0 + 10 * DAY;
 const WINDOW = { since: DAY_0 - DAY, to: DAY_0 + 100 * DAY, wholeTies: false };
+/** Views for analysts, with the column that names what a row is about. */
+const VIEW_IDS = {
+  conversations: "conversation_id",
+  messages: "message_id",
+  end_users: "end_user_id",
+  handoffs: "conversation_id",
+};
 const KINDS = ["conversation", "message", "end_user"] as const satisfies readonly RecordKind[];
 
 let warehouse: Warehouse;
@@ -80,15 +88,22 @@ const readAll = async (client: string, pageSize: number): Promise<Record<string,
     }
     seen[`changes of ${kind}s`] = idsOf(found);
   }
+  for (const [view, id] of Object.entries(VIEW_IDS)) {
+    const rows = await readView(warehouse, view, `client_id, ${id} AS id`);
+    seen[`view ${view}`] = rows.flatMap((row) => (row["client_id"] === client ? [String(row["id"])] : []));
+    seen[`view ${view}`]?.sort();
+  }
   return seen;
 };
+
+const HANDOFFS = [{ id: "h", date_created: "2026-10-04T00:00:00Z" }];
 
 /** Records about ann, each in another way; `later` ones were created after she asked, and stay. */
 const ann = (client: string, later: boolean, tag: string): ExportRecord[] => {
   const at = { client, time: DAY_0 + (later ? 50 * DAY : DAY) };
   const created = (later ? ASKED : DAY_0) + SECOND;
   return [
-    conversation(at, `c1${tag}`, created, created, { end_user_id: "u-ann" }),
+    conversation(at, `c1${tag}`, created, created, { end_user_id: "u-ann", handoffs: HANDOFFS }),
     conversation(at, `c2${tag}`, created, created, { chatter_id: "ann" }),
     message(at, `m1${tag}`, created, `c1${tag}`),
     message(at, `m2${tag}`, created, "kept", { chatter_id: "ann" }),

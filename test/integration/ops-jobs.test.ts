@@ -40,6 +40,7 @@ const variables = () => ({
   CLICKHOUSE_LOOKUP_URL: stack.clickhouse.url("lookup"),
   CLICKHOUSE_INTAKE_URL: stack.clickhouse.url("intake"),
   CLICKHOUSE_JOBS_URL: stack.clickhouse.url("jobs"),
+  CLICKHOUSE_ANALYST_URL: stack.clickhouse.url("analyst"),
   KAFKA_BROKERS: stack.kafka.brokers.join(","),
   REDIS_URL: stack.redis.url,
   CURSOR_SECRET: idSecret,
@@ -125,6 +126,8 @@ describe("doctor", () => {
     expect(out).not.toMatch(/^(problem|away|skipped)/m);
     expect(out).toMatch(/^warning +Redis +jobs processes +none is connected$/m);
     expect(out).toMatch(/^ok +ClickHouse +user jobs +has what it needs/m);
+    expect(out).toMatch(/^ok +ClickHouse +user analyst +has what it needs/m);
+    expect(out).toMatch(/^ok +ClickHouse +views +those for analysts/m);
     expect(out).toMatch(/^ok +ClickHouse +quota of reader +each client has its own$/m);
     expect(out).toMatch(/^warning +Redis +schedules/m);
     expect(code).toBe(0);
@@ -136,6 +139,7 @@ describe("doctor", () => {
       // jobs.
       CLICKHOUSE_READER_URL: stack.clickhouse.url("writer"),
       CLICKHOUSE_JOBS_URL: stack.clickhouse.url("reader"),
+      CLICKHOUSE_ANALYST_URL: stack.clickhouse.url("reader"),
       TOPIC_MESSAGES: "chat.messages",
     }).ended;
     expect(code).toBe(1);
@@ -146,9 +150,11 @@ describe("doctor", () => {
       { name: "user reader", found: expect.stringContaining("must not have INSERT") },
       { name: "user reader", advice: expect.stringContaining("readonly = 2") },
       { name: "user jobs", found: expect.stringContaining("ALTER DELETE") },
+      { name: "user analyst", found: expect.stringContaining("_analytics.conversations") },
+      { name: "user analyst", found: expect.stringContaining("must not have SELECT on") },
       { name: "topics", advice: expect.stringContaining("topics create") },
     ]);
-    expect(problems[4]?.found).toContain("chat.messages, chat.messages.dead-letter");
+    expect(problems[6]?.found).toContain("chat.messages, chat.messages.dead-letter");
   });
 });
 

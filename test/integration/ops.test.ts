@@ -493,7 +493,7 @@ describe("audit", () => {
   });
 
   it("is changed by no user of a service", async () => {
-    for (const user of ["writer", "reader", "lookup", "intake", "jobs"] as const) {
+    for (const user of ["writer", "reader", "lookup", "intake", "jobs", "analyst"] as const) {
       const url = stack.clickhouse.url(user);
       await expect(runSql(url, "ALTER TABLE audit DELETE WHERE 1"), user).rejects.toThrow(
         /ACCESS_DENIED|READONLY/,

@@ -20,7 +20,7 @@ import { noteDates } from "../system/record-dates.ts";
 
 let warehouse: Warehouse;
 beforeAll(async () => {
-  warehouse = await startWarehouse({ otherDatabases: true });
+  warehouse = await startWarehouse({ testRights: { otherDatabases: true } });
 });
 afterAll(() => warehouse?.stop());
 

@@ -27,7 +27,7 @@ import { uploadNow } from "../warehouse/upload-now.ts";
 let warehouse: Warehouse;
 const sessions = createSessions();
 beforeAll(async () => {
-  warehouse = await startWarehouse({ otherDatabases: true });
+  warehouse = await startWarehouse({ testRights: { otherDatabases: true } });
 });
 afterAll(async () => {
   await sessions.close();

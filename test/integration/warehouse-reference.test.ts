@@ -12,6 +12,7 @@ import {
 import { createSample, type RecordKind } from "../sample/index.ts";
 import { createRandom, seed, shuffled } from "../warehouse/random.ts";
 import { DAY } from "../warehouse/records.ts";
+import { expectedRow, readView, type Row } from "../warehouse/view-rows.ts";
 import { walk } from "../warehouse/walk.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 
@@ -203,6 +204,62 @@ test("end users are stored as the reference fold says", async () => {
     JSON.stringify([client, id, normaliseExported(record).json]),
   );
   expect(printed.toSorted()).toEqual(expected.toSorted());
+});
+
+/** What the reference fold says of all clients, parsed. */
+const publicRecords = (kind: "conversations" | "messages" | "endUsers") =>
+  [...folded[kind]].flatMap(([client, records]) =>
+    [...records.values()].map(({ json }) => ({ client, record: JSON.parse(json) as Row })),
+  );
+const sorted = (rows: readonly Row[], ...keys: readonly string[]): Row[] =>
+  rows.toSorted((a, b) => {
+    const [x, y] = [a, b].map((row) => keys.map((key) => String(row[key])).join(" "));
+    return (x ?? "") < (y ?? "") ? -1 : 1;
+  });
+
+test.each([
+  ["conversations", "conversations", "conversation_id"],
+  ["messages", "messages", "message_id"],
+  ["end_users", "endUsers", "end_user_id"],
+] as const)("an analyst finds each record once in the view %s, with all its fields", async (view, kind, id) => {
+  const rows = await readView(warehouse, view, "* EXCEPT record_last_updated");
+  const expected = publicRecords(kind).map(({ client, record }) => expectedRow(view, client, record));
+  expect(expected.length).toBeGreaterThan(20);
+  expect(sorted(rows, "client_id", id)).toEqual(sorted(expected, "client_id", id));
+});
+
+test("an analyst finds each handoff of a conversation once, and days that add up", async () => {
+  const conversations = publicRecords("conversations");
+  const attempts = conversations.flatMap(({ client, record }) =>
+    (record["handoffs"] as Row[]).map((one) => ({
+      client_id: client,
+      conversation_id: record["_id"],
+      ...one,
+    })),
+  );
+  expect(attempts.length).toBeGreaterThan(20);
+  const keys = ["client_id", "conversation_id", "id", "handoff_id"];
+  const found = await readView(warehouse, "handoffs", "* EXCEPT conversation_date_created");
+  expect(sorted(found, ...keys)).toEqual(sorted(attempts, ...keys));
+
+  const counted = conversations.filter(({ record }) => record["is_test_user"] !== true);
+  const count = (isOne: (record: Row) => boolean) => counted.filter(({ record }) => isOne(record)).length;
+  const days = new Set(
+    counted.map(({ client, record }) => `${client} ${String(record["date_created"]).slice(0, 10)}`),
+  );
+  const [sums] = await readView(
+    warehouse,
+    "conversation_daily",
+    "count() AS days, sum(conversations) AS conversations, sum(engaged) AS engaged, sum(contained) AS contained, sum(escalated) AS escalated, sum(resolved) AS resolved",
+  );
+  expect(sums).toEqual({
+    days: days.size,
+    conversations: counted.length,
+    engaged: count((one) => one["is_engaged"] === true),
+    contained: count((one) => one["is_engaged"] === true && one["is_escalated"] !== true),
+    escalated: count((one) => one["is_escalated"] === true),
+    resolved: count((one) => one["automated_resolution_classification"] === "Resolved"),
+  });
 });
 
 test("the sample's days lie inside the windows", () => {

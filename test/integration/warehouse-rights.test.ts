@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { choosePorts } from "@conversation-export/local-stack";
-import { grantsOf, SERVICE_USERS, type ServiceUser } from "@conversation-export/warehouse";
+import { grantsOf, SERVICE_USERS, WAREHOUSE_USERS, type WarehouseUser } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, it, test } from "vitest";
 import { ops } from "../system/ops.ts";
 import { type ServiceProcess, startService } from "../system/service-process.ts";
@@ -10,18 +10,19 @@ import { until } from "../system/until.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 
 let warehouse: Warehouse;
-/** The tables that hold rows; on a cluster also those in front of them. */
+/** The tables that hold rows, on a cluster also those in front of them, and the views for analysts. */
 let tables: string[];
 
 beforeAll(async () => {
   warehouse = await startWarehouse();
-  const found = "SELECT name FROM system.tables WHERE database = currentDatabase() ORDER BY name FORMAT TSV";
+  const found = `SELECT if(database = currentDatabase(), name, concat(database, '.', name))
+    FROM system.tables WHERE startsWith(database, currentDatabase()) ORDER BY ALL FORMAT TSV`;
   tables = (await warehouse.sql(found)).split("\n");
 });
 afterAll(() => warehouse?.stop());
 
 /** "" when ClickHouse carries the statement out. */
-const refusal = async (sql: string, user: ServiceUser): Promise<string> => {
+const refusal = async (sql: string, user: WarehouseUser): Promise<string> => {
   const answer = await warehouse.sql(sql, user).catch((error: Error) => error.message);
   if (/ACCESS_DENIED|READONLY/.test(answer)) return "denied";
   // Of a table of another engine: the right was there.
@@ -42,7 +43,7 @@ const ATTEMPTS: Readonly<Record<string, (table: string) => string>> = {
 };
 
 describe("each user, each table, each kind of statement", () => {
-  it.each(SERVICE_USERS)("%s", async (user) => {
+  it.each(WAREHOUSE_USERS)("%s", async (user) => {
     const needed = new Set(
       grantsOf(user, "conversation_export", warehouse.topology).flatMap(({ privileges, on }) =>
         privileges.map((privilege) => `${privilege} ${on.replace("conversation_export.", "")}`),
@@ -62,15 +63,17 @@ describe("each user, each table, each kind of statement", () => {
 it.each([
   ["adds to the rights", [], ""],
   ["replaces the rights", ["--exact"], " WITH REPLACE OPTION"],
+  ["adds to those of analysts", ["--analyst"], ""],
 ])("what export-ops prints %s, and ClickHouse reads it", async (_, options, ending) => {
   const migrator = { CLICKHOUSE_URL: warehouse.stack.clickhouse.url("migrator") };
   const printed = await ops(migrator, "grants", ...options);
   const statements = printed.split(";").filter((one) => one.trim() !== "");
-  expect(statements).toHaveLength(SERVICE_USERS.length);
+  const users = options.includes("--analyst") ? ["analyst"] : SERVICE_USERS;
+  expect(statements).toHaveLength(users.length);
   for (const [index, statement] of statements.entries()) {
     const read = await warehouse.sql(`SELECT formatQuerySingleLine($$${statement}$$) FORMAT TSVRaw`);
-    expect(read.endsWith(` TO ${SERVICE_USERS[index]}${ending}`)).toBe(true);
-    expect(read).toContain(" ON conversation_export.");
+    expect(read.endsWith(` TO ${users[index]}${ending}`)).toBe(true);
+    expect(read).toMatch(/ ON conversation_export(_analytics)?\./);
   }
 });
 
@@ -78,7 +81,7 @@ describe("what a process that is taken over cannot do", () => {
   const KEY =
     "INSERT INTO api_keys (key_hash, version, key_id, client_id, scopes) VALUES ('00', 1, 'k', 'other', ['export'])";
 
-  test.each<[string, ServiceUser, string]>([
+  test.each<[string, WarehouseUser, string]>([
     ["ingest makes a key", "writer", KEY],
     ["ingest makes a client", "writer", "INSERT INTO clients (client_id, version) VALUES ('x', 1)"],
     ["ingest reads records", "writer", "SELECT record FROM messages"],
@@ -96,6 +99,8 @@ describe("what a process that is taken over cannot do", () => {
     ],
     ["jobs deletes the row that revokes a key", "jobs", "ALTER TABLE api_keys DELETE WHERE revoked"],
     ["jobs restores a client", "jobs", "INSERT INTO clients (client_id, version) VALUES ('x', 1)"],
+    ["an analyst reads a table", "analyst", "SELECT record FROM messages"],
+    ["an analyst reads what is hidden", "analyst", "SELECT value FROM hidden_records"],
     ["jobs reads the users", "jobs", "SELECT name FROM system.users"],
     ["jobs asks another server", "jobs", "SELECT * FROM url('http://127.0.0.1:1', 'CSV', 'a String')"],
   ])("%s", async (_, user, sql) => {

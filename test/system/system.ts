@@ -47,7 +47,7 @@ export type System = {
 /** Starts servers in an empty folder `.local/<name>`, applies the migrations and creates the topics. */
 export const startSystem = async (
   name: string,
-  options: Pick<StackOptions, "kafkaListeners" | "clickhousePasswords" | "shards" | "otherDatabases"> = {},
+  options: Pick<StackOptions, "kafkaListeners" | "clickhousePasswords" | "shards" | "testRights"> = {},
 ): Promise<System> => {
   const dir = join(ROOT, ".local", name);
   rmSync(dir, { recursive: true, force: true });

@@ -31,7 +31,7 @@ export type Warehouse = {
 };
 
 /** Starts a ClickHouse with all tables, in which parts stay unmerged. */
-export async function startWarehouse(options: Pick<StackOptions, "otherDatabases"> = {}): Promise<Warehouse> {
+export async function startWarehouse(options: Pick<StackOptions, "testRights"> = {}): Promise<Warehouse> {
   const stack = await startTestStack({ ...options, servers: ["clickhouse"], shards: SHARDS });
   const topology = topologyOf(stack);
   await migrate({ url: stack.clickhouse.url("migrator"), topology });

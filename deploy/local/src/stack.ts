@@ -8,7 +8,7 @@ import {
   createClickhouse,
   keepPasswords,
 } from "./servers/clickhouse.ts";
-import { database } from "./servers/clickhouse-users.ts";
+import { database, type TestRights } from "./servers/clickhouse-users.ts";
 import type { RedisUser } from "@conversation-export/queue";
 import { createKafka, type KafkaListeners } from "./servers/kafka.ts";
 import { acquireLock, type Lock, LockedError } from "./process/lock-file.ts";
@@ -42,8 +42,7 @@ export type StackOptions = {
   readonly clickhousePasswords?: Partial<ClickhousePasswords>;
   /** ClickHouse servers of the cluster `clusterName`, without replicas; absent: a single server. */
   readonly shards?: number;
-  /** Lets the services use databases `conversation_export_…` too, for tests. */
-  readonly otherDatabases?: boolean;
+  readonly testRights?: TestRights;
   readonly kafkaListeners?: KafkaListeners;
   /** The environment of the servers; absent: that of this process. */
   readonly env?: NodeJS.ProcessEnv;
@@ -213,7 +212,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
           env,
           passwords,
           cluster,
-          otherDatabases: options.otherDatabases,
+          testRights: options.testRights,
           onUnexpectedEnd: onUnexpectedEnd("clickhouse"),
         });
         const reached =

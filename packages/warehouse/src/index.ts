@@ -6,7 +6,15 @@ export {
   type LastChange,
   createAuditStore,
 } from "./access/audit-store.ts";
-export { type Grant, grantsOf, SERVICE_USERS, type ServiceUser } from "./access/grants.ts";
+export {
+  type Grant,
+  grantsOf,
+  SERVICE_USERS,
+  WAREHOUSE_USERS,
+  type WarehouseUser,
+} from "./access/grants.ts";
+export { ANALYTICS_VIEWS, analyticsDatabase, type AnalyticsView } from "./analytics/views.ts";
+export type { ViewColumn } from "./analytics/view-columns.ts";
 export { type Batch, createBatch, type TableInsert } from "./write/batch.ts";
 export { type CampaignRow, type CampaignStore, createCampaignStore } from "./access/campaign-store.ts";
 export {

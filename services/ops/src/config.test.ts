@@ -39,6 +39,7 @@ describe("the environment of the operations command", () => {
       lookup: null,
       intake: null,
       jobs: null,
+      analyst: null,
     });
   });
 
@@ -60,6 +61,7 @@ describe("the environment of the operations command", () => {
       lookup: null,
       intake: { url: "http://intake:y@localhost:8123/export" },
       jobs: { url: "http://jobs:z@other:8123/export" },
+      analyst: null,
     });
   });
 

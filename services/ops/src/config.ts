@@ -50,6 +50,7 @@ const SERVICE_USERS = {
   lookup: user("LOOKUP"),
   intake: user("INTAKE"),
   jobs: user("JOBS"),
+  analyst: user("ANALYST"),
 };
 
 /** ClickHouse with the user of each service. null: not configured, so its grants are not checked. */

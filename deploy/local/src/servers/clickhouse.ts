@@ -4,11 +4,19 @@ import { request } from "node:http";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { packageFolder } from "../paths.ts";
-import { database, withServiceGrants } from "./clickhouse-users.ts";
+import { database, type TestRights, withServiceGrants } from "./clickhouse-users.ts";
 import { createServer, type Ending, type Server } from "../process/server.ts";
 
 /** The users of users.xml. */
-export const clickhouseUsers = ["migrator", "writer", "reader", "lookup", "intake", "jobs"] as const;
+export const clickhouseUsers = [
+  "migrator",
+  "writer",
+  "reader",
+  "lookup",
+  "intake",
+  "jobs",
+  "analyst",
+] as const;
 export type ClickhouseUser = (typeof clickhouseUsers)[number];
 export type ClickhousePasswords = Readonly<Record<ClickhouseUser, string>>;
 
@@ -30,8 +38,7 @@ export type ClickhouseDeps = {
   readonly passwords: ClickhousePasswords;
   /** The cluster that the server belongs to; absent: a single server. */
   readonly cluster?: ClickhouseCluster | undefined;
-  /** See `withServiceGrants`. */
-  readonly otherDatabases?: boolean | undefined;
+  readonly testRights?: TestRights | undefined;
   readonly onUnexpectedEnd: (ending: Ending) => void;
 };
 
@@ -130,7 +137,7 @@ export function createClickhouse(deps: ClickhouseDeps): Server {
   const usersPath = join(folder, "users.xml");
   const users = readFileSync(join(configFolder, "users.xml"), "utf8");
   const topology = { cluster: deps.cluster?.name ?? null, shards: [] };
-  writeFileSync(usersPath, withServiceGrants(users, topology, deps.otherDatabases));
+  writeFileSync(usersPath, withServiceGrants(users, topology, deps.testRights));
   const added = [
     `<users_config>${usersPath}</users_config>`,
     // Where `BACKUP … TO File('name')` writes.

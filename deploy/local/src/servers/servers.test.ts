@@ -50,7 +50,7 @@ test("passwords are drawn once, kept, replaced when given, and private", () => {
     rmSync(folder, { recursive: true });
   });
   const first = keepPasswords(folder, {});
-  expect(new Set(Object.values(first)).size).toBe(6);
+  expect(new Set(Object.values(first)).size).toBe(7);
   expect(keepPasswords(folder, {})).toEqual(first);
   const second = keepPasswords(folder, { writer: "given" });
   expect(second).toEqual({ ...first, writer: "given" });

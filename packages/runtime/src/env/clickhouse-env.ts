@@ -95,7 +95,7 @@ export const readClickhouseCluster = (env: Environment): ClickhouseCluster => {
 };
 
 /** Users other than that of `CLICKHOUSE_URL`, by the name in their variables. */
-export type ClickhouseUser = "WRITER" | "READER" | "LOOKUP" | "INTAKE" | "JOBS";
+export type ClickhouseUser = "WRITER" | "READER" | "LOOKUP" | "INTAKE" | "JOBS" | "ANALYST";
 
 /**
  * Reads the address of another user: `CLICKHOUSE_<user>_URL`, or `CLICKHOUSE_URL` with

@@ -1,8 +1,11 @@
+import { ANALYTICS_VIEWS, analyticsDatabase } from "../analytics/views.ts";
 import { onCluster, type Topology } from "../schema/migration-template.ts";
 
 /** The users that the services log in as. */
 export const SERVICE_USERS = ["writer", "reader", "lookup", "intake", "jobs"] as const;
-export type ServiceUser = (typeof SERVICE_USERS)[number];
+/** Analysts, of whom an installation may have none, log in as the last one. */
+export const WAREHOUSE_USERS = [...SERVICE_USERS, "analyst"] as const;
+export type WarehouseUser = (typeof WAREHOUSE_USERS)[number];
 
 /** Rights of one user on one place: a table such as `conversation_export.messages`, or `*.*`. */
 export type Grant = { readonly privileges: readonly string[]; readonly on: string };
@@ -12,6 +15,10 @@ type Rights = {
   readonly tables: Readonly<Record<string, readonly string[]>>;
   /** Tables of `system` to read. */
   readonly system?: readonly string[];
+  /** Views for analysts to read. */
+  readonly views?: readonly string[];
+  /** Tables that these views read. */
+  readonly behindViews?: readonly string[];
 };
 
 const RECORDS = ["conversations", "conversation_updates", "handoffs", "messages", "end_users"] as const;
@@ -21,7 +28,7 @@ const OF_RECORDS = ["record_dates", "changes"] as const;
  * What each user may do. A table that is not named is closed to the user; the migrating user may do
  * everything.
  */
-const RIGHTS: Readonly<Record<ServiceUser, Rights>> = {
+const RIGHTS: Readonly<Record<WarehouseUser, Rights>> = {
   writer: {
     tables: {
       INSERT: [...RECORDS, ...OF_RECORDS, "landing", "landing_gaps"],
@@ -57,6 +64,20 @@ const RIGHTS: Readonly<Record<ServiceUser, Rights>> = {
     },
     system: ["disks", "mutations", "parts", "processes"],
   },
+  analyst: {
+    tables: {},
+    views: ANALYTICS_VIEWS.map(({ name }) => name),
+    behindViews: [
+      "conversations",
+      "handoffs",
+      "messages",
+      "end_users",
+      ...OF_RECORDS,
+      "hidden_records",
+      "moved_dates",
+      "watermarks",
+    ],
+  },
 };
 
 /**
@@ -73,13 +94,26 @@ const jobsOnCluster = (topology: Topology): Grant[] => {
 };
 
 /** What a user needs, and all that it may have. */
-export const grantsOf = (user: ServiceUser, database: string, topology: Topology): Grant[] => {
-  const { tables, system = [] } = RIGHTS[user];
+export const grantsOf = (user: WarehouseUser, database: string, topology: Topology): Grant[] => {
+  const { tables, system = [], views = [], behindViews = [] } = RIGHTS[user];
   const names = (table: string): string[] =>
     topology.cluster === null ? [table] : [table, `${table}_local`];
   const ofTables = Object.entries(tables).flatMap(([privileges, named]) =>
     named.flatMap(names).map((table) => ({ privileges: privileges.split(", "), on: `${database}.${table}` })),
   );
   const ofSystem = system.map((table) => ({ privileges: ["SELECT"], on: `system.${table}` }));
-  return [...ofTables, ...ofSystem, ...(user === "jobs" ? jobsOnCluster(topology) : [])];
+  const ofViews = views.map((view) => ({
+    privileges: ["SELECT"],
+    on: `${analyticsDatabase(database)}.${view}`,
+  }));
+  // A distributed table asks other servers as the user who reads the view, not as its definer.
+  const ofLocals = topology.cluster === null ? [] : behindViews;
+  const ofRows = ofLocals.map((table) => ({ privileges: ["SELECT"], on: `${database}.${table}_local` }));
+  return [
+    ...ofTables,
+    ...ofSystem,
+    ...ofViews,
+    ...ofRows,
+    ...(user === "jobs" ? jobsOnCluster(topology) : []),
+  ];
 };

@@ -8,7 +8,7 @@ import type { Session } from "../session/session.ts";
 import { DATED_KINDS, recordNameSql } from "../tables/record-dates.ts";
 
 /** Name in the table of watermarks. */
-const NOTED = "changes with dates noted";
+export const NOTED = "changes with dates noted";
 const NOTED_UNTIL = `SELECT toString(max(version)) AS micros FROM watermarks WHERE list = '${NOTED}'`;
 
 /** Entries of so long a time are looked at in one statement. */

@@ -1,4 +1,5 @@
 import { text } from "node:stream/consumers";
+import { ANALYTICS_VIEWS, analyticsDatabase } from "../analytics/views.ts";
 import type { WarehouseAccess } from "../session/connection.ts";
 import { serverUrls } from "../session/server-urls.ts";
 import { createSession } from "../session/session.ts";
@@ -57,6 +58,8 @@ export type Inspector = {
   settings(names: readonly string[]): Promise<Readonly<Record<string, string>>>;
   /** Quotas with limits that count for the user. */
   quotas(): Promise<UserQuota[]>;
+  /** Views for analysts that are missing or have other columns than this version makes. */
+  wrongViews(): Promise<string[]>;
   disks(): Promise<Disk[]>;
   stuckMutations(): Promise<StuckMutation[]>;
   /** Hash of the secret that the stored suppressions were hashed with; null: none is stored. */
@@ -161,6 +164,20 @@ export function createInspector(
         { quotaKey: QUOTA_KEY },
       );
       return rows.map(({ name, key, timed }) => ({ name, byKey: key === QUOTA_KEY, ofTime: Boolean(timed) }));
+    },
+    async wrongViews() {
+      const database = analyticsDatabase(decodeURIComponent(new URL(deps.url).pathname.slice(1)));
+      const rows = await session.rows<{ view: string; name: string }>(
+        "inspect.views",
+        "SELECT table AS view, name FROM system.columns WHERE database = {database:String} ORDER BY position",
+        { parameters: { database } },
+      );
+      const found = Map.groupBy(rows, ({ view }) => view);
+      const namesOf = (columns: readonly { readonly name: string }[] = []): string =>
+        columns.map(({ name }) => name).join();
+      return ANALYTICS_VIEWS.flatMap(({ name, columns }) =>
+        namesOf(found.get(name)) === namesOf(columns) ? [] : [name],
+      );
     },
     async disks() {
       const rows = await session.rows<{ name: string; free: string; total: string }>(

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { ServiceError } from "@conversation-export/runtime";
+import { analyticsStatements } from "../analytics/views.ts";
 import type { WarehouseAccess } from "../session/connection.ts";
 import { serverUrls } from "../session/server-urls.ts";
 import { createSession, type Session } from "../session/session.ts";
@@ -80,7 +81,10 @@ async function appliedChecksums(session: Session, topology: Topology): Promise<M
   return new Map(rows.map((row) => [row.name, row.checksum]));
 }
 
-/** Applies the missing migrations to one server, or with `ON CLUSTER` to all, and returns their names. */
+/**
+ * Applies the missing migrations to one server, or with `ON CLUSTER` to all, and returns their names. Views for
+ * analysts are always made anew.
+ */
 async function migrateServer(
   server: Server,
   topology: Topology,
@@ -119,6 +123,10 @@ async function migrateServer(
         );
         onApplied?.(name);
         now.add(name);
+      }
+      for (const statement of analyticsStatements(database, topology)) {
+        lock.assertHeld();
+        await session.command("migrate.views", statement);
       }
       return now;
     } finally {

@@ -22,8 +22,8 @@ States: ok; warning (works, but may cause trouble); problem; away (a server does
 Exit code: 0 no problem, 1 a problem, 3 a server does not answer. It changes nothing.
 
 It also checks the users of the services that are given by CLICKHOUSE_WRITER_URL, CLICKHOUSE_READER_URL,
-CLICKHOUSE_LOOKUP_URL, CLICKHOUSE_INTAKE_URL and CLICKHOUSE_JOBS_URL, or by _USER and _PASSWORD instead of _URL for
-the server of CLICKHOUSE_URL. Set SUPPRESSION_SECRET, CURSOR_SECRET, LANDING, LANDING_DAYS and KAFKA_GROUP_ID as for the services.
+CLICKHOUSE_LOOKUP_URL, CLICKHOUSE_INTAKE_URL, CLICKHOUSE_JOBS_URL and CLICKHOUSE_ANALYST_URL, or by _USER and _PASSWORD
+instead of _URL for the server of CLICKHOUSE_URL. Set SUPPRESSION_SECRET, CURSOR_SECRET, LANDING, LANDING_DAYS and KAFKA_GROUP_ID as for the services.
 
 Examples:
   export-ops doctor

@@ -1,3 +1,4 @@
+import { SERVICE_USERS } from "@conversation-export/warehouse";
 import { audited } from "../audit/audited.ts";
 import type { Command } from "commander";
 import { clusterName, wholeNumber } from "./arguments.ts";
@@ -47,6 +48,7 @@ Examples:
       "--exact",
       "let the statements also take away every right beyond, which an older version may need",
     )
+    .option("--analyst", "print the rights of the user for analysts instead")
     .option("--redis", "print the users of Redis instead, as its file of users (aclfile) takes them")
     .option("--json", "print JSON")
     .addHelpText(
@@ -58,15 +60,17 @@ nobody needs any more are taken away with --exact when no process of the older v
 
 Examples:
   export-ops grants
+  export-ops grants --analyst
   export-ops grants --redis > users.acl
   export-ops grants | clickhouse-client --host clickhouse --user admin --multiquery
   export-ops grants --exact | clickhouse-client --host clickhouse --user admin --multiquery`,
     )
-    .action((options: { cluster?: string; exact?: true; redis?: true } & JsonOption) => {
-      const { cluster, exact = false, redis = false, json = false } = options;
+    .action((options: { cluster?: string; exact?: true; analyst?: true; redis?: true } & JsonOption) => {
+      const { cluster, exact = false, analyst = false, redis = false, json = false } = options;
       if (redis) return printRedisUsers(json, print);
       const config = readWarehouseConfig();
-      printGrants({ ...config, cluster: cluster ?? config.cluster }, { exact, json }, print);
+      const users = analyst ? (["analyst"] as const) : SERVICE_USERS;
+      printGrants({ ...config, cluster: cluster ?? config.cluster }, users, { exact, json }, print);
     });
 
   program

@@ -52,7 +52,7 @@ export const examine = async (): Promise<Findings> => {
   const wrong = every.filter(
     (one, at) => every.findIndex(({ name, found }) => name === one.name && found === one.found) === at,
   );
-  const noUsers = { writer: null, reader: null, lookup: null, intake: null, jobs: null };
+  const noUsers = { writer: null, reader: null, lookup: null, intake: null, jobs: null, analyst: null };
   const found = await Promise.all([
     warehouse.value === null
       ? []

@@ -72,6 +72,17 @@ const schemaFinding = async (inspector: Inspector): Promise<Finding> => {
   return ok("schema", `${states.length} migrations, all applied`);
 };
 
+const viewFinding = async (inspector: Inspector): Promise<Finding> => {
+  const wrong = await inspector.wrongViews();
+  return wrong.length === 0
+    ? ok("views", "those for analysts are as this version makes them")
+    : problem(
+        "views",
+        `not made, or by another version: ${wrong.join(", ")}`,
+        "run `export-ops migrate`, or analysts find other columns than docs/data-dictionary.md names",
+      );
+};
+
 const diskFindings = async (inspector: Inspector): Promise<Findings> =>
   (await inspector.disks()).map(({ name, freeBytes, totalBytes }) => {
     const found = `${gigabytes(freeBytes)} of ${gigabytes(totalBytes)} free`;
@@ -229,6 +240,7 @@ export const warehouseFindings = async (
     if (answers.length === 1) return answers;
     const checks: [string, () => Promise<Findings>][] = [
       ["schema", async () => [await schemaFinding(inspector)]],
+      ["views", async () => [await viewFinding(inspector)]],
       ["disk", () => diskFindings(inspector)],
       ["parts", () => partFindings(inspector)],
       ["mutations", () => mutationFindings(inspector)],

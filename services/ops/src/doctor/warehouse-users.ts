@@ -1,11 +1,12 @@
 import {
+  analyticsDatabase,
   createInspector,
   type Grant,
   grantsOf,
   type Inspector,
-  SERVICE_USERS,
-  type ServiceUser,
   type Topology,
+  WAREHOUSE_USERS,
+  type WarehouseUser,
 } from "@conversation-export/warehouse";
 import type { WarehouseConfig } from "../config.ts";
 import { explainStore } from "../connect/connections.ts";
@@ -23,18 +24,22 @@ const usersAdvice =
 const keeperAdvice =
   'ON CLUSTER asks for it: keep other databases off this cluster, see "a process that is taken over" in docs/security.md';
 
-type CheckedUser = ServiceUser | "migrator";
+type CheckedUser = WarehouseUser | "migrator";
 
 /** The users that are looked at, with the variable that holds the address of each. */
 export const USERS: readonly { readonly user: CheckedUser; readonly variable: string }[] = [
   { user: "migrator", variable: "CLICKHOUSE_URL" },
-  ...SERVICE_USERS.map((user) => ({ user, variable: `CLICKHOUSE_${user.toUpperCase()}_URL` })),
+  ...WAREHOUSE_USERS.map((user) => ({ user, variable: `CLICKHOUSE_${user.toUpperCase()}_URL` })),
 ];
 
 const neededBy = (user: CheckedUser, database: string, topology: Topology): readonly Grant[] => {
   if (user !== "migrator") return grantsOf(user, database, topology);
   const needed = [
     { privileges: ["SELECT", "INSERT", "CREATE TABLE", "DROP TABLE", "ALTER TABLE"], on: `${database}.*` },
+    {
+      privileges: ["CREATE DATABASE", "CREATE VIEW", "DROP VIEW", "SELECT"],
+      on: `${analyticsDatabase(database)}.*`,
+    },
     { privileges: ["SELECT"], on: "system.parts" },
   ];
   return topology.cluster === null ? needed : [...needed, { privileges: ["REMOTE"], on: "*.*" }];
@@ -95,6 +100,8 @@ export const userFindings = async (
 ): Promise<Findings> => {
   const name = `user ${user}`;
   if (server === null) {
+    // There may be no analysts.
+    if (user === "analyst") return [];
     const advice = `give its URL in ${variable}, or ${credentialsBeside(variable)}, to have its grants checked`;
     return [skipped(name, "not looked at", advice)];
   }

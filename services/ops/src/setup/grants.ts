@@ -1,24 +1,25 @@
 import { REDIS_USERS, redisRules } from "@conversation-export/queue";
-import { grantsOf, onCluster, SERVICE_USERS } from "@conversation-export/warehouse";
+import { grantsOf, onCluster, type WarehouseUser } from "@conversation-export/warehouse";
 import type { WarehouseConfig } from "../config.ts";
 import { type Print, renderJson } from "../output/print.ts";
 
 /**
- * Prints a statement for each user of the services.
+ * Prints a statement for each of the users.
  *
  * @param server its address names the database
  * @param options.exact the statements also take away every other right of the user
  */
 export const printGrants = (
   server: WarehouseConfig,
+  users: readonly WarehouseUser[],
   { exact, json }: { readonly exact: boolean; readonly json: boolean },
   print: Print,
 ): void => {
   const database = decodeURIComponent(new URL(server.url).pathname.slice(1));
-  const users = SERVICE_USERS.map((user) => ({ user, grants: grantsOf(user, database, server) }));
-  if (json) return print(renderJson(users));
+  const granted = users.map((user) => ({ user, grants: grantsOf(user, database, server) }));
+  if (json) return print(renderJson(granted));
   const on = onCluster(server);
-  for (const { user, grants } of users) {
+  for (const { user, grants } of granted) {
     const listed = grants.map(({ privileges, on: place }) => `  ${privileges.join(", ")} ON ${place}`);
     print(`GRANT ${on}\n${listed.join(",\n")}\n  TO ${user}${exact ? " WITH REPLACE OPTION" : ""};\n`);
   }

@@ -1,0 +1,110 @@
+/**
+ * The SQL by which views leave out rows that are not live: those under a date that a record has no more
+ * (docs/decisions/0017 and 0024), and those that open requests for erasure are about (0022). Unlike pages, a
+ * view is of all clients, and cannot be told beforehand what is there: each part is a set of keys that is
+ * empty, and costs next to nothing, where nothing moved and nothing is hidden.
+ */
+import type { RecordKind } from "@conversation-export/domain";
+import { NOTED } from "../changes/moved-dates.ts";
+import { hidingNames } from "../pages/hidden-sql.ts";
+import { type DatedKind, recordNameSql } from "../tables/record-dates.ts";
+
+/** How views name tables and look values up in them. */
+export type ViewTables = {
+  /** A table by its full name. */
+  readonly table: (name: string) => string;
+  /** `GLOBAL ` where tables are spread over servers, so that a subquery reads all of them; else empty. */
+  readonly global: "GLOBAL " | "";
+};
+
+/** Users with such names see the client whose id stands behind it, and no other. */
+const CUSTOMER = "customer_";
+
+/** SQL condition for the rows `r` that the user who asks may see. */
+const IS_FOR_USER = `(NOT startsWith(currentUser(), '${CUSTOMER}') OR r.client_id = substring(currentUser(), ${CUSTOMER.length + 1}))`;
+
+const OWN = {
+  conversation: { table: "conversations", id: "conversation_id" },
+  message: { table: "messages", id: "message_id" },
+  end_user: { table: "end_users", id: "end_user_id" },
+} as const satisfies Readonly<Record<RecordKind, unknown>>;
+
+/** SELECT of `client_id` and `date_created` of the dates at which a record has rows under others as well. */
+const severalDates = (kind: DatedKind, { table, global }: ViewTables): string => `
+      SELECT client_id, date_created FROM ${table("moved_dates")} WHERE kind = '${kind}'
+      UNION ALL
+      SELECT of_client, arrayJoin(dates) FROM (
+        SELECT any(client_id) AS of_client, groupUniqArray(date_created) AS dates FROM ${table("record_dates")}
+        WHERE record ${global}IN (
+          SELECT ${recordNameSql("client_id", kind, "id")} FROM ${table("changes")}
+          WHERE kind = '${kind}' AND NOT deleted AND stored_at >= fromUnixTimestamp64Micro(
+            toInt64(ifNull((SELECT max(version) FROM ${table("watermarks")} WHERE list = '${NOTED}'), 0)), 'UTC'))
+        GROUP BY record HAVING min(date_created) != max(date_created))`;
+
+/** SELECT of the keys `client_id`, `keys` and date of rows under a date that is not the live one of its key. */
+const stale = (
+  from: { readonly kind: DatedKind; readonly table: string; readonly date: string; readonly keys: string },
+  tables: ViewTables,
+): string => `
+    SELECT client_id, ${from.keys}, moved FROM (
+      SELECT client_id, ${from.keys}, argMax(${from.date}, (version, uploaded_at)) AS live,
+        groupUniqArray(${from.date}) AS found
+      FROM ${tables.table(from.table)}
+      WHERE (client_id, ${from.date}) ${tables.global}IN (${severalDates(from.kind, tables)})
+      GROUP BY client_id, ${from.keys})
+    ARRAY JOIN found AS moved WHERE moved != live`;
+
+/** SELECT of `client_id`, the id and `date_created` of the records that are hidden. */
+const hidden = (kind: RecordKind, { table, global }: ViewTables): string => {
+  const { table: own, id } = OWN[kind];
+  const records = table("hidden_records");
+  // Only the live row of an end user tells when it was created.
+  const final = kind === "end_user" ? " FINAL" : "";
+  return `
+    SELECT found.client_id, found.${id}, found.date_created FROM (
+      SELECT client_id, ${id}, date_created, arrayJoin(${hidingNames(kind)}) AS name FROM ${table(own)}${final}
+      WHERE client_id ${global}IN (SELECT client_id FROM ${records})) AS found
+    ${global}INNER JOIN (
+      SELECT client_id, kind, value, max(created_before) AS before FROM ${records} GROUP BY client_id, kind, value) AS asked
+    ON asked.client_id = found.client_id AND asked.kind = tupleElement(found.name, 1) AND asked.value = tupleElement(found.name, 2)
+    WHERE found.date_created < asked.before`;
+};
+
+/** SQL condition for the live rows `r` of the table of a kind, which is read with FINAL. */
+export const isLive = (kind: RecordKind, tables: ViewTables): string => {
+  const { table, id } = OWN[kind];
+  if (kind === "end_user") {
+    return `${IS_FOR_USER}
+  AND (r.client_id, r.${id}) ${tables.global}NOT IN (SELECT client_id, ${id} FROM (${hidden(kind, tables)}))`;
+  }
+  return `${IS_FOR_USER}
+  AND (r.client_id, r.${id}, r.date_created) ${tables.global}NOT IN (
+    ${stale({ kind, table, date: "date_created", keys: id }, tables)}
+    UNION ALL ${hidden(kind, tables)})`;
+};
+
+/**
+ * SQL condition for the live rows `r` of `handoffs`, which is read with FINAL: no references, the latest
+ * attempt under any date of its conversation, none of a hidden conversation, and no older form of an attempt
+ * (docs/decisions/0016).
+ */
+export const isLiveHandoff = (tables: ViewTables): string => {
+  const { table, global } = tables;
+  const keys = "conversation_id, target, target_kind";
+  const date = "conversation_date_created";
+  // Nearly no attempt loses its handoff_id, and entries are only parsed where one did.
+  const entriesById = `SELECT client_id, conversation_id FROM ${table("handoffs")}
+      WHERE target_kind = 'id' AND notEmpty(entry)`;
+  const withoutHandoffId = `SELECT client_id, conversation_id, target FROM ${table("handoffs")}
+      WHERE target_kind = 'id' AND (client_id, conversation_id) ${global}IN (${entriesById})
+      GROUP BY client_id, conversation_id, target HAVING notEmpty(argMax(entry, (version, uploaded_at)))`;
+  return `${IS_FOR_USER}
+    AND notEmpty(r.entry)
+    AND (r.client_id, r.conversation_id, r.target, r.target_kind, r.${date}) ${global}NOT IN (
+      ${stale({ kind: "conversation", table: "handoffs", date, keys }, tables)})
+    AND (r.client_id, r.conversation_id) ${global}NOT IN (
+      SELECT client_id, conversation_id FROM (${hidden("conversation", tables)}))
+    AND NOT (r.target_kind = 'handoff_id'
+      AND (r.client_id, r.conversation_id) ${global}IN (${entriesById})
+      AND (r.client_id, r.conversation_id, JSONExtractString(r.entry, 'id')) ${global}IN (${withoutHandoffId}))`;
+};

@@ -1,0 +1,165 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { ANALYTICS_VIEWS, migrate } from "@conversation-export/warehouse";
+import { afterAll, beforeAll, describe, expect, it, test } from "vitest";
+import { readSupportDashboard } from "../documents/watch-files.ts";
+import { SHARDS } from "../system/shards.ts";
+import { runSql } from "../system/warehouse-sql.ts";
+import { conversation, DAY, DAY_0, endUser, message, SECOND } from "../warehouse/records.ts";
+import { readView, VIEWS } from "../warehouse/view-rows.ts";
+import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
+
+const page = readFileSync(join(import.meta.dirname, "../../docs/analytics.md"), "utf8");
+const CLIENTS = ["acme", "globex"];
+
+let warehouse: Warehouse;
+beforeAll(async () => {
+  warehouse = await startWarehouse({ testRights: { customers: CLIENTS } });
+  for (const client of CLIENTS) {
+    const at = { client, time: DAY_0 + 30 * DAY };
+    const begun = (day: number) => DAY_0 + day * DAY;
+    await warehouse.write(
+      [0, 1, 2, 3].map((day) =>
+        conversation(at, `${client}-${day}`, begun(day), begun(day) + SECOND, {
+          platform: "web",
+          is_engaged: true,
+          is_escalated: day === 0,
+          automated_resolution_classification: day === 0 ? "Not Resolved" : "Resolved",
+          csat: { score: day + 1 },
+          handoffs: [
+            {
+              name: "Desk",
+              handoff_id: "desk",
+              id: "a",
+              date_created: new Date((begun(day) + 90 * SECOND) / 1_000).toISOString(),
+              outcome_status: "succeeded",
+              reason_code: "other",
+            },
+          ],
+        }),
+      ),
+    );
+    await warehouse.write([message(at, `${client}-m`, begun(0), `${client}-0`)]);
+    await warehouse.write([endUser(at, `${client}-u`)]);
+  }
+  // Rows of several clients then lie side by side.
+  await warehouse.sql("SYSTEM START MERGES");
+  for (const table of ["conversations", "handoffs", "messages", "end_users"])
+    await warehouse.sql(`OPTIMIZE TABLE ${table} FINAL`);
+});
+afterAll(() => warehouse?.stop());
+
+const asAnalyst = (sql: string): Promise<string> => warehouse.sql(sql, "analyst");
+
+it("has every column of the dictionary, with its type and comment", async () => {
+  const shown = await asAnalyst(
+    `SELECT table, name, type, comment FROM system.columns WHERE database = '${VIEWS}'
+     ORDER BY table, position FORMAT JSONCompactEachRow SETTINGS print_pretty_type_names = 0`,
+  );
+  const expected = ANALYTICS_VIEWS.toSorted((a, b) => (a.name < b.name ? -1 : 1)).flatMap(
+    ({ name: view, columns }) => columns.map(({ name, type, comment }) => [view, name, type, comment]),
+  );
+  expect(shown.split("\n").map((line) => JSON.parse(line) as unknown)).toEqual(expected);
+});
+
+test("every question of docs/analytics.md runs as it stands, and ClickHouse reads the other statements", async () => {
+  const blocks = [...page.matchAll(/^```sql\n(.*?)^```$/gms)].flatMap(([, block = ""]) => block.split(/;$/m));
+  const statements = blocks.map((one) => one.trim()).filter((one) => one !== "");
+  const questions = statements.filter((one) => /^SELECT/m.test(one));
+  expect(questions.length).toBeGreaterThan(2);
+  for (const question of questions) await expect(asAnalyst(question), question).resolves.toBeDefined();
+  // The local server keeps no users that are made by SQL.
+  for (const one of statements.filter((other) => !questions.includes(other)))
+    await expect(warehouse.sql(`SELECT formatQuery($$${one}$$)`), one).resolves.toMatch(/^(CREATE|GRANT)/);
+});
+
+/** What Grafana's data source makes of a statement. */
+const filled = (sql: string): string =>
+  sql
+    .replaceAll(
+      /\$__timeFilter\((\w+)\)/g,
+      "$1 >= toDateTime('2026-10-01 00:00:00') AND $1 <= toDateTime('2026-11-01 00:00:00')",
+    )
+    .replaceAll(/\$__dateFilter\((\w+)\)/g, "$1 >= toDate('2026-10-01') AND $1 <= toDate('2026-11-01')")
+    .replaceAll("${database}", VIEWS)
+    .replaceAll("${client:singlequote}", CLIENTS.map((client) => `'${client}'`).join(","));
+
+const targets = readSupportDashboard().panels.flatMap(({ title, targets: asked = [] }) =>
+  asked.map(({ rawSql }) => ({ title, rawSql })),
+);
+
+test.each(targets)("the dashboard's panel $title has an answer", async ({ rawSql }) => {
+  const rows = (await asAnalyst(`${filled(rawSql)} FORMAT JSONCompactEachRow`)).split("\n");
+  expect(rows.length).toBeGreaterThan(0);
+  for (const row of rows) expect(JSON.parse(row)).not.toContain(null);
+});
+
+test("the dashboard's figures are those of the records", async () => {
+  const answer = async (title: string): Promise<string> => {
+    const target = targets.find((one) => one.title === title);
+    return asAnalyst(`${filled(target?.rawSql ?? "")} FORMAT TSV`);
+  };
+  expect(await answer("Conversations")).toBe("8");
+  expect(await answer("Containment")).toBe("0.75");
+  expect(await answer("Automated resolution")).toBe("0.75");
+  expect(await answer("CSAT")).toBe("2.5");
+  expect(await answer("Time to hand off")).toBe("90");
+  expect(await answer("Handoffs by reason")).toBe("other\t8");
+});
+
+/** A customer who may send queries. */
+const asCustomer = (client: string, sql: string): Promise<string> => {
+  const url = new URL(warehouse.stack.clickhouse.url("analyst"));
+  url.username = `customer_${client}`;
+  return runSql(url.href, sql).then((text) => text.trim());
+};
+
+describe.skipIf(SHARDS > 1)("a customer", () => {
+  it.each(ANALYTICS_VIEWS.map(({ name }) => name))("finds the own rows alone in %s", async (view) => {
+    for (const client of CLIENTS) {
+      const seen = await asCustomer(
+        client,
+        `SELECT client_id, count() > 0 FROM ${VIEWS}.${view} GROUP BY client_id`,
+      );
+      expect(seen).toBe(`${client}\t1`);
+    }
+    expect(await asCustomer("acme", `SELECT count() FROM ${VIEWS}.${view} WHERE client_id = 'globex'`)).toBe(
+      "0",
+    );
+  });
+
+  it.each([
+    "SELECT count() FROM v WHERE throwIf(client_id != 'acme') = 0",
+    "SELECT count() FROM v WHERE throwIf(conversation_id LIKE 'globex%') = 0",
+    "SELECT count() FROM v WHERE throwIf(conversation_id LIKE 'globex%') = 0 SETTINGS optimize_move_to_prewhere_if_final = 1",
+    "SELECT count() FROM v GROUP BY throwIf(client_id != 'acme')",
+    "SELECT any(4) FROM (SELECT throwIf(client_id != 'acme') AS seen FROM v) WHERE seen = 0",
+    "SELECT count() FROM v AS a JOIN (SELECT 0 AS zero) AS b ON throwIf(a.client_id != 'acme') = b.zero",
+    "SELECT count() FROM v AS a JOIN (SELECT 0 AS zero) AS b ON throwIf(a.client_id != 'acme') = b.zero SETTINGS query_plan_filter_push_down = 0, query_plan_merge_filters = 0",
+    "SELECT count() FROM (SELECT 0 AS zero) AS b RIGHT JOIN v AS a ON throwIf(a.client_id != 'acme') = b.zero",
+    "SELECT count() FROM v AS a WHERE throwIf(a.client_id != 'acme') IN (SELECT 0)",
+    "SELECT uniq(conversation_id) FROM (SELECT * FROM v ORDER BY throwIf(client_id != 'acme') LIMIT 4)",
+  ])("learns nothing of others by an error: %s", async (sql) => {
+    expect(await asCustomer("acme", sql.replace(/(?<=FROM |JOIN )v\b/, `${VIEWS}.conversations`))).toBe("4");
+  });
+
+  it("cannot let conditions be moved before that of the view", async () => {
+    const sql = `SELECT count() FROM ${VIEWS}.conversations SETTINGS query_plan_enable_optimizations = 1`;
+    await expect(asCustomer("acme", sql)).rejects.toThrow("should not be changed");
+  });
+
+  it("reads no table", async () => {
+    await expect(asCustomer("acme", "SELECT count() FROM messages")).rejects.toThrow("ACCESS_DENIED");
+  });
+});
+
+it("comes back when a view is gone or another one is in its place", async () => {
+  const idsOf = async () =>
+    (await readView(warehouse, "conversations")).map((row) => String(row["conversation_id"])).toSorted();
+  const before = await idsOf();
+  await warehouse.sql(`DROP VIEW ${VIEWS}.messages`);
+  await warehouse.sql(`CREATE OR REPLACE VIEW ${VIEWS}.conversations AS SELECT 1 AS one`);
+  await migrate({ url: warehouse.stack.clickhouse.url("migrator"), topology: warehouse.topology });
+  expect(await idsOf()).toEqual(before);
+  expect(await readView(warehouse, "messages")).toHaveLength(CLIENTS.length);
+});
