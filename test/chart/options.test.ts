@@ -53,6 +53,28 @@ describe.skipIf(helm === null)("the chart renders", () => {
     });
   });
 
+  it("the user of analysts for those who check rights alone", () => {
+    const set = { "clickhouse.users.analyst": { username: "bi", existingSecret: { name: "of-bi" } } };
+    const knowing = (values: Readonly<Record<string, unknown>>) =>
+      renderedContainers(manifestsWith("minimal", values))
+        .filter(({ plain }) => plain["CLICKHOUSE_ANALYST_USER"] === "bi")
+        .map(({ workload, secret }) => [
+          workload.replace("demo-conversation-export-", ""),
+          secret["CLICKHOUSE_ANALYST_PASSWORD"]?.name,
+        ]);
+    expect(Object.fromEntries(knowing(set))).toEqual({ "CronJob ops": "of-bi", "Pod test-doctor": "of-bi" });
+    expect(knowing({})).toEqual([]);
+  });
+
+  it("the dashboard that asks ClickHouse only where it is wanted", () => {
+    const filesWith = (analytics: boolean): string[] =>
+      manifestsWith("production", { "dashboards.analytics": analytics })
+        .filter(({ metadata }) => metadata.labels?.["grafana_dashboard"] === "1")
+        .flatMap(({ data }) => Object.keys(data ?? {}));
+    expect(filesWith(false)).not.toContain("support.json");
+    expect(filesWith(true)).toEqual(expect.arrayContaining([...filesWith(false), "support.json"]));
+  });
+
   it("no empty variable", () => {
     const set = {
       "ingest.config.BATCH_MAX_AGE_MS": "",

@@ -47,6 +47,12 @@ const REFUSED: readonly (readonly [string, Readonly<Record<string, unknown>>, st
     "redis.users.jobs has a password, but no username",
   ],
   [
+    "minimal",
+    { "clickhouse.users.analyst.existingSecret.name": "a" },
+    "clickhouse.users.analyst has a password, but no username",
+  ],
+  ["minimal", { "clickhouse.users.analyst.username": "a" }, "clickhouse.users.analyst has no Secret"],
+  [
     "production",
     { "networkPolicy.metricsFrom": [] },
     "Prometheus reads no metrics, which serviceMonitor.enabled rests on: name its pods",

@@ -5,7 +5,7 @@ it comes.
 {{- define "conversation-export.credentials" -}}
 {{- $values := .Values -}}
 {{- $all := dict -}}
-{{- range $user := list "migrator" "writer" "reader" "lookup" "intake" "jobs" -}}
+{{- range $user := list "migrator" "writer" "reader" "lookup" "intake" "jobs" "analyst" -}}
 {{- $of := get $values.clickhouse.users $user -}}
 {{- $_ := set $all (printf "clickhouse-%s-password" $user) (dict "at" (printf "clickhouse.users.%s" $user) "field" "password" "value" $of.password "existing" $of.existingSecret) -}}
 {{- end -}}
@@ -61,7 +61,7 @@ no password of its own for comes from Strimzi, or from what all share.
 {{- $traces := list "OTEL_EXPORTER_OTLP_HEADERS=traces-headers" -}}
 {{- $common := concat $kafka $redis -}}
 {{- $services := concat $common $traces -}}
-{{- $users := list "CLICKHOUSE_WRITER_PASSWORD=clickhouse-writer-password" "CLICKHOUSE_READER_PASSWORD=clickhouse-reader-password" "CLICKHOUSE_LOOKUP_PASSWORD=clickhouse-lookup-password" "CLICKHOUSE_INTAKE_PASSWORD=clickhouse-intake-password" "CLICKHOUSE_JOBS_PASSWORD=clickhouse-jobs-password" -}}
+{{- $users := list "CLICKHOUSE_WRITER_PASSWORD=clickhouse-writer-password" "CLICKHOUSE_READER_PASSWORD=clickhouse-reader-password" "CLICKHOUSE_LOOKUP_PASSWORD=clickhouse-lookup-password" "CLICKHOUSE_INTAKE_PASSWORD=clickhouse-intake-password" "CLICKHOUSE_JOBS_PASSWORD=clickhouse-jobs-password" "CLICKHOUSE_ANALYST_PASSWORD=clickhouse-analyst-password" -}}
 {{- $of := dict
   "ingest" (concat (list "CLICKHOUSE_PASSWORD=clickhouse-writer-password") $services (list "SUPPRESSION_SECRET=suppression-secret"))
   "export-api" (concat (list "CLICKHOUSE_PASSWORD=clickhouse-reader-password" "CLICKHOUSE_LOOKUP_PASSWORD=clickhouse-lookup-password" "CLICKHOUSE_INTAKE_PASSWORD=clickhouse-intake-password") $services (list "CURSOR_SECRET=cursor-secret" "CURSOR_SECRET_PREVIOUS=cursor-secret-previous"))

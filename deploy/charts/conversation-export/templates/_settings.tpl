@@ -61,6 +61,9 @@ LOG_LEVEL: [ingest, export-api, jobs]
 {{- range list "writer" "reader" "lookup" "intake" "jobs" -}}
 {{- $_ := set $env (printf "CLICKHOUSE_%s_USER" (upper .)) (get $values.clickhouse.users .).username -}}
 {{- end -}}
+{{- with $values.clickhouse.users.analyst.username -}}
+{{- $_ := set $env "CLICKHOUSE_ANALYST_USER" . -}}
+{{- end -}}
 {{- end -}}
 {{- if and $values.clickhouse.cluster (has $component (list "jobs" "ops" "migrate" "topics")) -}}
 {{- $_ := set $env "CLUSTER" $values.clickhouse.cluster -}}

@@ -31,6 +31,11 @@
 {{- if and $own (not $values.strimzi.users.enabled) }}{{ $required = append $required (printf "kafka-%s-password" $component) }}{{ end -}}
 {{- end -}}
 {{- end -}}
+{{- $analyst := $values.clickhouse.users.analyst -}}
+{{- if $analyst.username }}{{ $required = append $required "clickhouse-analyst-password" }}{{ end -}}
+{{- if and (not $analyst.username) (include "conversation-export.secretRef" (dict "root" $ "id" "clickhouse-analyst-password")) -}}
+{{- $problems = append $problems "clickhouse.users.analyst has a password, but no username: set it, or leave the password out" -}}
+{{- end -}}
 {{- if $values.redis.username -}}
 {{- $required = append $required "redis-password" -}}
 {{- end -}}
