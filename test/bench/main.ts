@@ -1,5 +1,6 @@
 import { startSystem } from "../system/system.ts";
 import { figureLine, measureCapacity } from "./capacity.ts";
+import { benchAnalytics } from "./analytics.ts";
 import { benchBackfill } from "./backfill.ts";
 import { benchCompaction } from "./compaction.ts";
 import { benchErasure } from "./erasure.ts";
@@ -48,6 +49,7 @@ await inSystem("pages", (system) => benchPages(system, conversations, log));
 await inSystem("feed", (system) => benchFeed(system, conversations, log));
 await inSystem("http", (system) => benchHttp(system, conversations, log));
 await inSystem("readers", (system) => benchReaders(system, conversations, log));
+await inSystem("readers", (system) => benchAnalytics(system, conversations, log));
 // 2,000,000 rows: four exports of each conversation.
 await inSystem("compaction", (system) => benchCompaction(system, Math.min(conversations, 500_000), log));
 await inSystem("identity", async (system) => {
