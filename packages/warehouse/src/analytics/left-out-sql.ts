@@ -20,8 +20,11 @@ export type ViewTables = {
 /** Users with such names see the client whose id stands behind it, and no other. */
 const CUSTOMER = "customer_";
 
-/** SQL condition for the rows `r` that the user who asks may see. */
-const IS_FOR_USER = `(NOT startsWith(currentUser(), '${CUSTOMER}') OR r.client_id = substring(currentUser(), ${CUSTOMER.length + 1}))`;
+/**
+ * SQL condition for the rows `r` that the user who asks may see. Who has no name sees none: a client of the
+ * native protocol may leave it out.
+ */
+const IS_FOR_USER = `(currentUser() != '' AND NOT startsWith(currentUser(), '${CUSTOMER}') OR r.client_id = substring(currentUser(), ${CUSTOMER.length + 1}))`;
 
 const OWN = {
   conversation: { table: "conversations", id: "conversation_id" },
