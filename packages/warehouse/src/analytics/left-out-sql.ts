@@ -32,17 +32,20 @@ const OWN = {
   end_user: { table: "end_users", id: "end_user_id" },
 } as const satisfies Readonly<Record<RecordKind, unknown>>;
 
-/** SELECT of `client_id` and `date_created` of the dates at which a record has rows under others as well. */
+/**
+ * SELECT of `client_id` and `date_created` of the dates at which a record has rows under others as well. What
+ * is noted is read behind the watermark that says so, or dates that are noted in between would be missed.
+ */
 const severalDates = (kind: DatedKind, { table, global }: ViewTables): string => `
-      SELECT client_id, date_created FROM ${table("moved_dates")} WHERE kind = '${kind}'
-      UNION ALL
       SELECT of_client, arrayJoin(dates) FROM (
         SELECT any(client_id) AS of_client, groupUniqArray(date_created) AS dates FROM ${table("record_dates")}
         WHERE record ${global}IN (
           SELECT ${recordNameSql("client_id", kind, "id")} FROM ${table("changes")}
           WHERE kind = '${kind}' AND NOT deleted AND stored_at >= fromUnixTimestamp64Micro(
             toInt64(ifNull((SELECT max(version) FROM ${table("watermarks")} WHERE list = '${NOTED}'), 0)), 'UTC'))
-        GROUP BY record HAVING min(date_created) != max(date_created))`;
+        GROUP BY record HAVING min(date_created) != max(date_created))
+      UNION ALL
+      SELECT client_id, date_created FROM ${table("moved_dates")} WHERE kind = '${kind}'`;
 
 /** SELECT of the keys `client_id`, `keys` and date of rows under a date that is not the live one of its key. */
 const stale = (
