@@ -70,7 +70,7 @@ const hidden = (kind: RecordKind, { table, global }: ViewTables): string => {
     SELECT found.client_id, found.${id}, found.date_created FROM (
       SELECT client_id, ${id}, date_created, arrayJoin(${hidingNames(kind)}) AS name FROM ${table(own)}${final}
       WHERE client_id ${global}IN (SELECT client_id FROM ${records})) AS found
-    ${global}INNER JOIN (
+    ${global}ALL INNER JOIN (
       SELECT client_id, kind, value, max(created_before) AS before FROM ${records} GROUP BY client_id, kind, value) AS asked
     ON asked.client_id = found.client_id AND asked.kind = tupleElement(found.name, 1) AND asked.value = tupleElement(found.name, 2)
     WHERE found.date_created < asked.before`;
