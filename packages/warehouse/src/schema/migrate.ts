@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { ServiceError } from "@conversation-export/runtime";
-import { analyticsStatements } from "../analytics/views.ts";
+import { ANALYTICS_VIEWS, analyticsDatabase, analyticsStatements } from "../analytics/views.ts";
 import type { WarehouseAccess } from "../session/connection.ts";
 import { serverUrls } from "../session/server-urls.ts";
 import { createSession, type Session } from "../session/session.ts";
@@ -81,6 +81,24 @@ async function appliedChecksums(session: Session, topology: Topology): Promise<M
   return new Map(rows.map((row) => [row.name, row.checksum]));
 }
 
+/** Throws where a table stands in the place of a view, because CREATE OR REPLACE VIEW would drop it. */
+async function checkPlaceOfViews(session: Session, database: string): Promise<void> {
+  const own = analyticsDatabase(database);
+  const views = ANALYTICS_VIEWS.map(({ name }) => `'${name}'`).join(", ");
+  const others = await session.rows<{ name: string }>(
+    "migrate.views",
+    `SELECT name FROM system.tables WHERE database = {database:String} AND engine != 'View' AND name IN (${views})
+     ORDER BY name`,
+    { parameters: { database: own } },
+  );
+  if (others.length === 0) return;
+  const names = others.map(({ name }) => name).join(", ");
+  throw new ServiceError(
+    "config",
+    `the database ${own} is for the views for analysts, but has tables with their names: ${names}; rename them`,
+  );
+}
+
 /**
  * Applies the missing migrations to one server, or with `ON CLUSTER` to all, and returns their names. Views for
  * analysts are always made anew.
@@ -124,6 +142,7 @@ async function migrateServer(
         onApplied?.(name);
         now.add(name);
       }
+      await checkPlaceOfViews(session, database);
       for (const statement of analyticsStatements(database, topology)) {
         lock.assertHeld();
         await session.command("migrate.views", statement);
