@@ -2,7 +2,8 @@ import { createHash } from "node:crypto";
 import { request } from "node:http";
 import type { Readable } from "node:stream";
 import { createGunzip, createZstdDecompress } from "node:zlib";
-import { formatTimestampZ } from "@conversation-export/domain";
+import { formatTimestampZ, RECORD_COLUMNS } from "@conversation-export/domain";
+import { PARQUET_SETTINGS, typedColumns } from "@conversation-export/warehouse";
 import autocannon from "autocannon";
 import type { System } from "../system/system.ts";
 import { peakMegabytes } from "../system/process-memory.ts";
@@ -150,8 +151,8 @@ const benchCompression = async (apiUrl: string, key: string, log: Log): Promise<
   }));
 };
 
-/** The peer of the stream of lines: one query with the same lines in the same order. */
-const WHOLE_WINDOW = `SELECT concat(r.head, if(empty(h.entries), '[]', h.entries), r.tail)
+/** The peer of whole windows: one query with the same records in the same order. */
+const WHOLE_WINDOW = `SELECT concat(r.head, if(empty(h.entries), '[]', h.entries), r.tail) AS record
   FROM (SELECT date_created, conversation_id, head, tail FROM conversations FINAL
     WHERE client_id = 'bench' AND date_created >= fromUnixTimestamp64Micro({since:Int64}, 'UTC')
       AND date_created < fromUnixTimestamp64Micro({to:Int64}, 'UTC')) AS r
@@ -163,8 +164,7 @@ const WHOLE_WINDOW = `SELECT concat(r.head, if(empty(h.entries), '[]', h.entries
       AND conversation_date_created < fromUnixTimestamp64Micro({to:Int64}, 'UTC')
     GROUP BY conversation_date_created, conversation_id) AS h
     ON h.conversation_date_created = r.date_created AND h.conversation_id = r.conversation_id
-  ORDER BY r.date_created, r.conversation_id
-  FORMAT TSVRaw`;
+  ORDER BY r.date_created, r.conversation_id`;
 /** Streams in the order of the table; by default ClickHouse sorts all records and exceeds its memory. */
 const WHOLE_WINDOW_SETTINGS = {
   do_not_merge_across_partitions_select_final: 1,
@@ -188,7 +188,7 @@ const benchLines = async (
       "accept-encoding": "identity",
     });
   const peer = (): Promise<Readable> =>
-    openSql(readerUrl, WHOLE_WINDOW, {
+    openSql(readerUrl, `${WHOLE_WINDOW} FORMAT TSVRaw`, {
       parameters: { since: WINDOW_START, to: WINDOW_END },
       settings: WHOLE_WINDOW_SETTINGS,
     });
@@ -238,7 +238,58 @@ const benchLines = async (
   ];
 };
 
-/** Measures limits, compression, and whole windows as lines. */
+/** The same window as Parquet, against one query that makes the same columns, in records a second. */
+const benchParquet = async (
+  system: System,
+  { apiUrl, pid, key }: { apiUrl: string; pid: number; key: string },
+  conversations: number,
+  log: Log,
+): Promise<Result[]> => {
+  const idle = peakMegabytes(pid);
+  const ours = (): Promise<Readable> =>
+    open(`${apiUrl}/v2/export/conversations?${windowQuery(0, LARGE_PAGE)}`, {
+      authorization: `Bearer ${key}`,
+      accept: "application/vnd.apache.parquet",
+    });
+  const columns = typedColumns(RECORD_COLUMNS.conversation, WHOLE_WINDOW, false);
+  const peer = (): Promise<Readable> =>
+    openSql(system.stack.clickhouse.url("reader"), `${columns} FORMAT Parquet`, {
+      parameters: { since: WINDOW_START, to: WINDOW_END },
+      settings: { ...PARQUET_SETTINGS, ...WHOLE_WINDOW_SETTINGS },
+    });
+  const [sent, made] = [await drain(await ours()), await drain(await peer())];
+  for (const { end } of [sent, made]) if (!end.endsWith("PAR1")) throw new Error("no whole file");
+  if (!sent.end.includes(String(conversations))) throw new Error(`the file ends with ${sent.end}`);
+  log(
+    `a file of ${(sent.bytes / MEGABYTE).toFixed(0)} MB, ${(made.bytes / MEGABYTE).toFixed(0)} MB from ClickHouse`,
+  );
+  const [streamed = Number.NaN, queried = Number.NaN] = await interleaved(
+    [async () => drain(await ours()), async () => drain(await peer())],
+    { rounds: 3, warm: 0 },
+  );
+  const peak = peakMegabytes(pid);
+  const speed = (ms: number): number => (conversations / ms) * 1000;
+  return [
+    {
+      name: "parquet_vs_clickhouse",
+      ours: speed(streamed),
+      peer: speed(queried),
+      ratio: queried / streamed,
+      goal: ">=0.8",
+      reached: queried / streamed >= 0.8,
+    },
+    {
+      name: "parquet_peak_mb",
+      ours: peak,
+      peer: idle,
+      ratio: peak / idle,
+      goal: "ours<300",
+      reached: peak < 300,
+    },
+  ];
+};
+
+/** Measures limits, compression, and whole windows as lines and as Parquet. */
 export const benchHttp = async (system: System, conversations: number, log: Log): Promise<Result[]> => {
   const operator = system.stack.clickhouse.url("migrator");
   await fillWindow(operator, { conversations, exports: 2, summaries: "prose", byUpdate: false }, log);
@@ -252,10 +303,16 @@ export const benchHttp = async (system: System, conversations: number, log: Log)
     conversations,
     log,
   );
+  const parquet = await benchParquet(
+    system,
+    { apiUrl: system.apiUrl, pid: unlimited.pid, key },
+    conversations,
+    log,
+  );
   const compression = await benchCompression(system.apiUrl, key, log);
   const limited = await system.anotherApi({ ...API_ENV, RATE_LIMITS: WIDE_LIMITS });
   const small = await benchSmallPages(limited.apiUrl, system.apiUrl, key, log);
   await limited.process.kill("SIGTERM");
   await unlimited.kill("SIGTERM");
-  return [...small, ...compression, ...lines];
+  return [...small, ...compression, ...lines, ...parquet];
 };

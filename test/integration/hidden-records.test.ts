@@ -10,6 +10,7 @@ import {
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { conversation, DAY, DAY_0, endUser, message, SECOND } from "../warehouse/records.ts";
 import { uploadNow } from "../warehouse/upload-now.ts";
+import { readParts } from "../outside/parquet-file.ts";
 import { readView } from "../warehouse/view-rows.ts";
 import { splitRecords, walk } from "../warehouse/walk.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
@@ -92,6 +93,20 @@ const readAll = async (client: string, pageSize: number): Promise<Record<string,
     const rows = await readView(warehouse, view, `client_id, ${id} AS id`);
     seen[`view ${view}`] = rows.flatMap((row) => (row["client_id"] === client ? [String(row["id"])] : []));
     seen[`view ${view}`]?.sort();
+  }
+  if (pageSize < 100) return seen;
+  const bounds = { clientId: client, since: WINDOW.since, to: WINDOW.to };
+  const changed = { clientId: client, after: { date: 0, id: "" }, settled: WINDOW.to };
+  const files = {
+    created: reader.parquet.conversations({ ...bounds, filter: "created" }),
+    updated: reader.parquet.conversations({ ...bounds, filter: "updated" }),
+    "messages of kept": reader.parquet.messages({ ...bounds, conversationId: "kept" }),
+    "end users by external id": reader.parquet.endUsers({ clientId: client, externalId: "x1" }),
+    "changes of messages": reader.parquet.changes({ ...changed, kind: "message" }),
+  };
+  for (const [name, open] of Object.entries(files)) {
+    const { rows } = await readParts(open);
+    expect(idsOf(rows.map((row) => JSON.stringify(row))), `${name} as Parquet`).toEqual(seen[name]);
   }
   return seen;
 };

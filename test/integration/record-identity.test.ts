@@ -5,6 +5,7 @@ import {
   createMovedDates,
   createReader,
   type MessagePageQuery,
+  type OpenParquet,
   type PageQuery,
   type Reader,
   type Session,
@@ -15,6 +16,7 @@ import { seedOfRun, bySize } from "../system/size.ts";
 import { type Arrival, expectConversations, expectMessages } from "../warehouse/expected.ts";
 import { createRandom } from "../sample/values/random.ts";
 import { conversation, DAY, DAY_0, message, SECOND } from "../warehouse/records.ts";
+import { readParts } from "../outside/parquet-file.ts";
 import { expectedRow, readView, type Row, VIEWS } from "../warehouse/view-rows.ts";
 import { readPage, splitRecords } from "../warehouse/walk.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
@@ -45,6 +47,9 @@ const linesOf = async (list: "conversations" | "messages"): Promise<string[]> =>
   return Buffer.concat(chunks).toString().split("\n").filter(Boolean);
 };
 
+const parquetFrom = async (open: OpenParquet): Promise<string[]> =>
+  (await readParts(open)).rows.map((row) => JSON.stringify(row));
+
 const conversationReads: Readonly<Record<string, () => Promise<string[]>>> = {
   created: async () => readPage(await warehouse.reader.conversationsByCreation(QUERY)),
   "created, whole ties": async () =>
@@ -52,6 +57,8 @@ const conversationReads: Readonly<Record<string, () => Promise<string[]>>> = {
   updated: async () => readPage(await warehouse.reader.conversationsByUpdate(QUERY)),
   lines: () => linesOf("conversations"),
 };
+const updatedAsParquet = (): Promise<string[]> =>
+  parquetFrom(warehouse.reader.parquet.conversations({ clientId: CLIENT, filter: "updated", ...WINDOW }));
 const messageReads: Readonly<Record<string, () => Promise<string[]>>> = {
   created: async () => readPage(await warehouse.reader.messagesByCreation(QUERY)),
   lines: () => linesOf("messages"),
@@ -119,6 +126,7 @@ it("while exports change dates, every answer has each record once, and all that 
       read,
     })),
     ...Object.entries(messageReads).map(([name, read]) => ({ name: `messages ${name}`, letter: "m", read })),
+    { name: "conversations updated as Parquet", letter: "c", read: updatedAsParquet },
     { name: "view of conversations", letter: "c", read: idsInView("conversations", "conversation_id") },
     { name: "view of messages", letter: "m", read: idsInView("messages", "message_id") },
   ];
@@ -226,6 +234,13 @@ const readsAtOnce: Readonly<Record<string, (reader: Reader, window: Window) => P
   "messages of a conversation": async (reader, window) =>
     readPage(await reader.messagesByCreation(inWindow(window, CONVERSATION))),
   "messages lines": (reader, window) => linesFrom(reader, "messages", window),
+  "conversations as Parquet": (reader, window) =>
+    parquetFrom(reader.parquet.conversations({ ...window, filter: "created" })),
+  "conversations as Parquet, updated": (reader, window) =>
+    parquetFrom(reader.parquet.conversations({ ...window, filter: "updated" })),
+  "messages as Parquet": (reader, window) => parquetFrom(reader.parquet.messages(window)),
+  "messages as Parquet, of a conversation": (reader, window) =>
+    parquetFrom(reader.parquet.messages({ ...window, ...CONVERSATION })),
 };
 
 const PLACES = {
@@ -259,11 +274,12 @@ describe.each(Object.entries(readsAtOnce))("%s", (name, read) => {
   });
 });
 
+const all = () => ({ after: { date: 0, id: "" }, settled: (Date.now() + 60_000) * 1_000 });
+
 const feedFrom =
   (kind: "conversation" | "message") =>
   async (reader: Reader, { clientId }: Window): Promise<string[]> => {
-    const settled = (Date.now() + 60_000) * 1_000;
-    const page = await reader.changes({ clientId, kind, after: { date: 0, id: "" }, settled, pageSize: 100 });
+    const page = await reader.changes({ clientId, kind, ...all(), pageSize: 100 });
     return splitRecords(await text(page.records));
   };
 
@@ -274,6 +290,8 @@ it("a record that has moved is given out as it is, whether its dates are noted o
     ...readsAtOnce,
     "conversations changed": feedFrom("conversation"),
     "messages changed": feedFrom("message"),
+    "messages as Parquet, changed": (reader: Reader, { clientId }: Window) =>
+      parquetFrom(reader.parquet.changes({ clientId, kind: "message", ...all() })),
   };
   const clients = Object.keys(lists);
   const window = { since: CREATED - 10 * DAY, to: CREATED + 10 * DAY };

@@ -1,13 +1,15 @@
+import { text } from "node:stream/consumers";
 import type { ConversationRecord, MessageRecord } from "@conversation-export/domain";
 import { createReader, type PageQuery, type WindowLines } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { bySize } from "../system/size.ts";
 import { type Arrival, expectConversations, expectMessages, expectPages } from "../warehouse/expected.ts";
 import { createRandom, type Random, shuffled } from "../warehouse/random.ts";
-import { conversation, DAY, DAY_0, message, publicText, SECOND } from "../warehouse/records.ts";
-import { readPage, walk } from "../warehouse/walk.ts";
+import { conversation, DAY, DAY_0, endUser, message, publicText, SECOND } from "../warehouse/records.ts";
+import { readPage, splitRecords, walk } from "../warehouse/walk.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 import { noteDates } from "../system/record-dates.ts";
+import { readParts, type Row } from "../outside/parquet-file.ts";
 
 let warehouse: Warehouse;
 beforeAll(async () => {
@@ -278,6 +280,67 @@ describe("random data in unmerged parts", () => {
       }
     }
     expect(await walkLines(reader.lines.messages, "nobody", week)).toEqual({ lines: [], steps: 1 });
+  });
+
+  test.each([15, 40_000])("windows as Parquet, in steps of %d rows", async (stepRows) => {
+    const session = warehouse.session("reader");
+    const { parquet } = createReader({ session, lookups: session, stepRows });
+    const [client = ""] = clients;
+    const shown = (text: string) => {
+      const { _id, date_created, inquiry_summary, handoffs } = JSON.parse(text) as Row;
+      return { _id, date_created, inquiry_summary, handoffs };
+    };
+    for (const [filter, by] of [
+      ["created", "dateCreated"],
+      ["updated", "dateUpdated"],
+    ] as const) {
+      const expected = expectConversations(arrivals, { client, by, ...week });
+      const { rows, parts } = await readParts(parquet.conversations({ clientId: client, filter, ...week }));
+      expect(rows.map((row) => shown(JSON.stringify(row)))).toEqual(expected.map(({ text }) => shown(text)));
+      if (stepRows === 15) expect(parts).toBeGreaterThan(3);
+    }
+    for (const conversationId of [undefined, "it's \\ \0 odd", "nobody"]) {
+      const only = conversationId === undefined ? {} : { conversationId };
+      const { rows } = await readParts(parquet.messages({ clientId: client, ...week, ...only }));
+      const expected = expectMessages(messages, { client, ...week, ...only });
+      expect(rows.map(({ _id }) => _id)).toEqual(expected.map(({ id }) => id));
+    }
+    const settled = DAY_0 + 100 * DAY;
+    const query = { clientId: client, kind: "message", after: { date: 0, id: "" }, settled } as const;
+    const changed = await readParts(parquet.changes(query));
+    const page = await warehouse.reader.changes({ ...query, pageSize: 10_000 });
+    // Between steps, as between pages, a record may come again; its last place counts.
+    const places = new Set(changed.rows.map(({ _id }) => _id).toReversed());
+    expect([...places].toReversed()).toEqual(
+      splitRecords(await text(page.records)).map((record) => (JSON.parse(record) as Row)["_id"]),
+    );
+    if (stepRows === 15) expect(changed.parts).toBeGreaterThan(3);
+  });
+
+  test.each([2, 100])("end users as Parquet, in steps of %d rows", async (stepRows) => {
+    const session = warehouse.session("reader");
+    const { parquet } = createReader({ session, lookups: session, stepRows });
+    const client = `people ${stepRows}`;
+    const ids = ODD_IDS.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+    const versions = (id: string) => (id === ids[3] ? [1, 2, 3] : [1]);
+    const people = ids.flatMap((id) =>
+      versions(id).map((time) =>
+        endUser({ client, time: DAY_0 + time }, id, {
+          profile: { first_name: `version ${time}`, system_properties: { crm: time < 3 ? "x" : "y" } },
+        }),
+      ),
+    );
+    for (const person of people) await warehouse.write([person]);
+    const read = async (own: object = {}) => {
+      const { rows, parts } = await readParts(parquet.endUsers({ clientId: client, ...own }));
+      return { ids: rows.map((row) => row["end_user_id"]), rows, parts };
+    };
+    const all = await read();
+    expect(all.ids).toEqual(ids);
+    expect(all.rows[3]?.["profile"]).toMatchObject({ first_name: "version 3", email: null });
+    expect(all.parts).toBeGreaterThanOrEqual(stepRows === 100 ? 1 : ids.length / stepRows);
+    expect((await read({ from: ids[5] })).ids).toEqual(ids.slice(5));
+    expect((await read({ externalId: "y" })).ids).toEqual([ids[3]]);
   });
 
   test("every position of the window, also one that no record has, starts the page behind it", async () => {

@@ -88,8 +88,10 @@ export {
   topicsByType,
   typesByTopic,
 } from "./record/record-kinds.ts";
+export { MAX_DEPTH } from "./event/json-object.ts";
 export { hasSchemaPrefix, readMessage, withoutSchemaPrefix } from "./event/read-message.ts";
 export { publicConversation, publicEndUser, publicMessage } from "./record/public-schemas.ts";
+export { type Column, type ColumnType, RECORD_COLUMNS } from "./record/record-columns.ts";
 export {
   handoffVersion,
   rightRowsOf,

@@ -54,15 +54,19 @@ export type {
   EndUserQuery,
   LineQuery,
   MessagePageQuery,
+  OpenParquet,
   Page,
   PagePosition,
   PageQuery,
+  ParquetLists,
+  ParquetStep,
   ReadChanges,
   Reader,
   WindowLines,
 } from "./pages/page.ts";
 export {
   PAGED_LISTS,
+  PARQUET_SETTINGS,
   type PageStatement,
   pageStatement,
   factsOfPage,
@@ -77,6 +81,7 @@ export {
   type SettledStore,
 } from "./changes/settled-store.ts";
 export { createReader } from "./pages/reader.ts";
+export { typedColumns } from "./parquet/column-sql.ts";
 export {
   type CarriedExport,
   createReconcileStore,

@@ -102,11 +102,8 @@ const deletedOf = (
 ): string => `concat('{"${kind === "end_user" ? "end_user_id" : "_id"}":', toJSONString(e.id), ',"deleted":true,"deleted_at":"',
       formatDateTime(e.gone, '%Y-%m-%dT%H:%i:%S.%f', 'UTC'), '+00:00"}')`;
 
-/**
- * A page of changes of one kind. Its head line tells, as `needed`, how many records the range gives out,
- * those behind the page included.
- */
-export function changesOf(kind: RecordKind, shape: ChangeShape): string {
+/** SELECT of the changes of the range: `d` (instant of storing, or of deletion), `id`, `record`. */
+function givenOut(kind: RecordKind, shape: ChangeShape): string {
   const entries = `SELECT id, max(stored_at) AS s, maxIf(stored_at, deleted) AS gone FROM changes
       WHERE ${entriesOf(kind)} GROUP BY id`;
   // A version that was uploaded later may not be settled: then no later entry is read yet.
@@ -114,8 +111,18 @@ export function changesOf(kind: RecordKind, shape: ChangeShape): string {
   // The table of records is named first: its snapshot is then older than that of the handoffs.
   // A record that is gone stands at the place of its deletion: a later entry without a row must not carry it
   // away.
-  const given = `SELECT if(empty(r.record), e.gone, e.s) AS d, e.id AS id, if(empty(r.record), ${deletedOf(kind)}, r.record) AS record
+  return `SELECT if(empty(r.record), e.gone, e.s) AS d, e.id AS id, if(empty(r.record), ${deletedOf(kind)}, r.record) AS record
     FROM (${liveRecords(kind, shape)}) AS r RIGHT JOIN (${entries}) AS e ON r.id = e.id
     WHERE if(empty(r.record), e.gone > toDateTime64(0, 6, 'UTC'), e.s >= r.u OR r.u > ${settled})`;
-  return pageOf(given, false, "total");
 }
+
+/**
+ * A page of changes of one kind. Its head line tells, as `needed`, how many records the range gives out,
+ * those behind the page included.
+ */
+export const changesOf = (kind: RecordKind, shape: ChangeShape): string =>
+  pageOf(givenOut(kind, shape), false, "total");
+
+/** SELECT of all changes of the range in order, as `record`. */
+export const changesInRange = (kind: RecordKind, shape: ChangeShape): string =>
+  `SELECT record FROM (${givenOut(kind, shape)}) ORDER BY d, id`;

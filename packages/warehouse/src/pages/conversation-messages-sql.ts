@@ -6,6 +6,7 @@
 import { keysOfPage, outputOfFound, pageOfFound } from "./found-sql.ts";
 import { isShown } from "./hidden-sql.ts";
 import { type Candidates, isNotStale, onceOnly } from "./identity-sql.ts";
+import { inRange, type LineShape, type RangedList } from "./line-sql.ts";
 import { type PageShape, rangeOf, type RangeShape, type RowOrder, windowOf } from "./page-sql.ts";
 
 const OF_CONVERSATION = "conversation_id = {conversation:String}";
@@ -31,6 +32,23 @@ export const conversationMessageCandidates = (shape: RangeShape): Candidates => 
 // it prunes as well. 64 bits are enough: a collision could only add a record that arrived meanwhile.
 const IN_PAGE = `cityHash64(date_created, message_id) IN (${keysOfPage("cityHash64(k.1, k.2)")})`;
 
+/** SELECT of columns of the live messages among the candidates, in order. */
+// PREWHERE has conditions on key columns only: they keep all versions of a message, so that FINAL can merge
+// them.
+function liveOnes(
+  columns: string,
+  all: Candidates,
+  { severalDates, hiding }: Omit<LineShape, "spread">,
+): string {
+  const { range } = all;
+  const candidates = (column: string): string => `(SELECT ${column} FROM messages WHERE ${range})`;
+  return `SELECT ${columns} FROM messages FINAL
+        PREWHERE date_created IN ${candidates("date_created")}
+          AND cityHash64(date_created, message_id) IN ${candidates("cityHash64(date_created, message_id)")}
+        WHERE ${range} AND ${isNotStale(all, severalDates)} AND ${isShown("message", hiding, { table: "messages", where: range })}
+        ORDER BY client_id, date_created, message_id ${onceOnly(all)}`;
+}
+
 /**
  * Messages of one conversation. Versions of a message may name different conversations, so FINAL decides
  * which are live; a projection cannot do that.
@@ -38,7 +56,6 @@ const IN_PAGE = `cityHash64(date_created, message_id) IN (${keysOfPage("cityHash
 export function messagesOfConversation(shape: PageShape): string {
   const all = conversationMessageCandidates(shape);
   const { range } = all;
-  const candidates = (columns: string): string => `(SELECT ${columns} FROM messages WHERE ${range})`;
   // Of equal versions the later insert wins; `uploaded_at` distinguishes them.
   const found = `messages
       WHERE ${range} AND date_created <= page.2
@@ -49,15 +66,24 @@ export function messagesOfConversation(shape: PageShape): string {
   const latest = `messages FINAL
       PREWHERE date_created IN (${keysOfPage("k.1")}) AND ${IN_PAGE}
       WHERE ${range} AND date_created <= page.2 ORDER BY client_id, date_created, message_id`;
-  // PREWHERE has conditions on key columns only: they keep all versions of a message, so that FINAL can merge
-  // them.
   return `WITH
     (SELECT arraySort(groupArray((d, id, v, u))) FROM
-      (SELECT date_created AS d, message_id AS id, version AS v, uploaded_at AS u FROM messages FINAL
-        PREWHERE date_created IN ${candidates("date_created")}
-          AND cityHash64(date_created, message_id) IN ${candidates("cityHash64(date_created, message_id)")}
-        WHERE ${range} AND ${isNotStale(all, shape.severalDates)} AND ${isShown("message", shape.hiding, { table: "messages", where: range })}
-        ORDER BY client_id, date_created, message_id ${onceOnly(all)} LIMIT {reach:UInt32})) AS found,
+      (${liveOnes("date_created AS d, message_id AS id, version AS v, uploaded_at AS u", all, shape)} LIMIT {reach:UInt32})) AS found,
     ${pageOfFound(shape.wholeTies)}
     ${outputOfFound("record", shape.spread ? latest : found)}`;
 }
+
+const RANGE = `client_id = {client:String} AND ${inRange("date_created")} AND ${OF_CONVERSATION}`;
+const CANDIDATES: Candidates = { ...conversationMessageCandidates({ positioned: false }), range: RANGE };
+
+/** All messages of one conversation in a range of date_created. */
+export const MESSAGES_OF_CONVERSATION: RangedList = {
+  rows: {
+    table: "messages",
+    range: RANGE,
+    date: "date_created",
+    columns: "client_id, conversation_id, date_created, message_id",
+  },
+  candidates: CANDIDATES,
+  records: (shape) => liveOnes("record", CANDIDATES, shape),
+};

@@ -15,48 +15,59 @@ import {
 import { type Candidates, liveInOrder, liveRows } from "./identity-sql.ts";
 import type { PageShape } from "./page-sql.ts";
 
-const rangeOf = (date: string): string => `${date} >= ${micros("since")} AND ${date} < ${micros("to")}`;
-const RANGE = `client_id = {client:String} AND ${rangeOf("date_created")}`;
+/** SQL condition for dates of the range. */
+export const inRange = (date: string): string =>
+  `${date} >= ${micros("since")} AND ${date} < ${micros("to")}`;
+const RANGE = `client_id = {client:String} AND ${inRange("date_created")}`;
 
 /** How a step is read. */
 export type LineShape = Pick<PageShape, "spread" | "severalDates" | "hiding">;
 
-/** A list that is read as lines. */
-export type LineList = {
-  readonly table: "conversations" | "messages";
+/** A list that is read in ranges of a date. */
+export type RangedList = {
+  /** Rows of all versions as `FROM table WHERE range`, and their sorting columns up to the date. */
+  readonly rows: {
+    readonly table: string;
+    readonly range: string;
+    readonly date: string;
+    readonly columns: string;
+  };
   readonly candidates: Candidates;
-  readonly lines: (shape: LineShape) => string;
+  /** SELECT of the public JSON of the live records of the range in order, as `record`. */
+  readonly records: (shape: LineShape) => string;
 };
 
+/** A list that is read as lines. */
+export type LineList = RangedList & { readonly table: "conversations" | "messages" };
+
 /** SQL for the date of the row behind the first `rows` rows of all versions; no row when there are fewer. */
-export function stepEnd({ table }: LineList): string {
-  return `SELECT toUnixTimestamp64Micro(date_created) FROM ${table}
-    WHERE ${RANGE}
-    ORDER BY client_id, date_created LIMIT 1 OFFSET {rows:UInt32}`;
+export function stepEnd({ rows: { table, range, date, columns } }: RangedList): string {
+  return `SELECT toUnixTimestamp64Micro(${date}) FROM ${table}
+    WHERE ${range}
+    ORDER BY ${columns} LIMIT 1 OFFSET {rows:UInt32}`;
 }
 
 const CONVERSATIONS = createdCandidates(RANGE);
 const MESSAGES: Candidates = { kind: "message", id: "message_id", table: "messages", range: RANGE };
+const BY_CREATION = { range: RANGE, date: "date_created", columns: "client_id, date_created" };
 
 export const LINE_LISTS = {
   conversations: {
     table: "conversations",
+    rows: { table: "conversations", ...BY_CREATION },
     candidates: CONVERSATIONS,
-    lines: (shape) => {
+    records: (shape) => {
       const columns = "date_created, conversation_id, head, tail";
       const records = liveRows(columns, CONVERSATIONS, shape);
       const several = shape.severalDates ? CONVERSATIONS : null;
-      const handoffs = handoffsOf(rangeOf("conversation_date_created"), several);
-      return `SELECT ${CONVERSATION} FROM ${withHandoffs(records, handoffs, shape)}
-        ${JOINED_IN_ORDER} FORMAT CustomSeparated`;
+      const handoffs = handoffsOf(inRange("conversation_date_created"), several);
+      return `SELECT ${CONVERSATION} AS record FROM ${withHandoffs(records, handoffs, shape)} ${JOINED_IN_ORDER}`;
     },
   },
   messages: {
     table: "messages",
+    rows: { table: "messages", ...BY_CREATION },
     candidates: MESSAGES,
-    lines: (shape) => {
-      const records = liveInOrder("record", MESSAGES, shape);
-      return `${records} FORMAT CustomSeparated`;
-    },
+    records: (shape) => liveInOrder("record", MESSAGES, shape),
   },
 } as const satisfies Readonly<Record<string, LineList>>;

@@ -73,6 +73,24 @@ export const LINE_SETTINGS: ClickHouseSettings = {
   max_bytes_ratio_before_external_join: 0,
 };
 
+/** Rows of a row group, which ClickHouse and readers hold in memory; a step has a few. */
+const GROUP_ROWS = "20000";
+const GROUP_BYTES = String(128 * 1024 * 1024);
+
+export const PARQUET_SETTINGS: ClickHouseSettings = {
+  ...LINE_SETTINGS,
+  output_format_parquet_compression_method: "zstd",
+  output_format_parquet_string_as_string: 1,
+  output_format_parquet_compliant_nested_types: 1,
+  output_format_parquet_row_group_size: GROUP_ROWS,
+  output_format_parquet_row_group_size_bytes: GROUP_BYTES,
+  // The places in these would not survive the joining of steps, and readers do without.
+  output_format_parquet_write_page_index: 0,
+  output_format_parquet_write_bloom_filter: 0,
+  // By default the last digit of a number may be wrong.
+  precise_float_parsing: 1,
+};
+
 // The table gives the keys of a window in order, so grouping in order is the fastest.
 export const IN_ORDER: ClickHouseSettings = { optimize_aggregation_in_order: 1 };
 

@@ -71,20 +71,29 @@ function readableBehind(source: Readable, highWaterMark: number): Readable {
   return readable.on("error", () => {});
 }
 
-/** Streams a response. Fails, and never ends cleanly, when ClickHouse fails midway. */
-export function passLines(source: Readable): Readable {
-  const lines = readableBehind(source, AHEAD_BYTES);
+const pass = (source: Readable, isBroken: (chunk: Buffer) => boolean): Readable => {
+  const passed = readableBehind(source, AHEAD_BYTES);
   source.on("data", (chunk: Buffer) => {
-    if (chunk.indexOf(CARRIAGE_RETURN) !== -1) lines.destroy(brokenMidway());
-    else if (!lines.push(chunk)) source.pause();
+    if (isBroken(chunk)) passed.destroy(brokenMidway());
+    else if (!passed.push(chunk)) source.pause();
   });
-  source.on("end", () => lines.push(null));
-  source.on("error", (error) => lines.destroy(toWarehouseError(error)));
+  source.on("end", () => passed.push(null));
+  source.on("error", (error) => passed.destroy(toWarehouseError(error)));
   source.on("close", () => {
-    if (!source.readableEnded) lines.destroy(brokenMidway());
+    if (!source.readableEnded) passed.destroy(brokenMidway());
   });
-  return lines;
-}
+  return passed;
+};
+
+/** Streams a response of lines. Fails, and never ends cleanly, when ClickHouse fails midway. */
+export const passLines = (source: Readable): Readable =>
+  pass(source, (chunk) => chunk.indexOf(CARRIAGE_RETURN) !== -1);
+
+/**
+ * Streams a response in a binary format. When ClickHouse fails midway, it may end with the exception: the end
+ * of the format alone tells that it is whole.
+ */
+export const passBytes = (source: Readable): Readable => pass(source, () => false);
 
 /**
  * Splits the response of a page query into its head line, parsed by `parse` (null without rows), and the
@@ -110,13 +119,13 @@ export function splitHead<H>(source: Readable, parse: (line: string) => H): Prom
       reject(error);
     }
 
-    function pass(chunk: Buffer): void {
+    function passOn(chunk: Buffer): void {
       if (chunk.length > 0 && !records.push(chunk)) source.pause();
     }
 
     source.on("data", (chunk: Buffer) => {
       if (chunk.indexOf(CARRIAGE_RETURN) !== -1) return fail(brokenMidway());
-      if (settled) return pass(chunk);
+      if (settled) return passOn(chunk);
       pending = pending.length === 0 ? chunk : Buffer.concat([pending, chunk]);
       const end = pending.indexOf(NEWLINE);
       if (end === -1) {
@@ -126,7 +135,7 @@ export function splitHead<H>(source: Readable, parse: (line: string) => H): Prom
       settled = true;
       const head = parse(pending.toString("latin1", 0, end));
       source.pause();
-      pass(pending.subarray(end + 1));
+      passOn(pending.subarray(end + 1));
       resolve({ head, records });
     });
     source.on("end", () => {

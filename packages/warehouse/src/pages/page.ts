@@ -63,6 +63,37 @@ export type WindowLines = {
   read(query: LineQuery): Promise<Readable>;
 };
 
+/** A part of a list as a Parquet file of its own, and how to open the part behind it. */
+export type ParquetStep = {
+  /**
+   * Fails and is destroyed like the records of a page, but may also end cleanly without the end of the format
+   * when the warehouse fails midway.
+   */
+  readonly bytes: Readable;
+  /** null: this is the last part. */
+  readonly next: OpenParquet | null;
+};
+/** Reads a part. @throws WarehouseError */
+export type OpenParquet = (signal: AbortSignal) => Promise<ParquetStep>;
+
+/**
+ * Whole lists as Parquet, in the order of their pages, in parts whose files have the same columns: the fields
+ * of the records (`RECORD_COLUMNS`), for changes also `deleted` and `deleted_at`. A list without records is
+ * one part.
+ */
+export type ParquetLists = {
+  conversations(query: {
+    readonly clientId: string;
+    readonly filter: "created" | "updated";
+    /** Bounds of the filtered date as in `PageQuery`. */
+    readonly since: number;
+    readonly to: number;
+  }): OpenParquet;
+  messages(query: Pick<MessagePageQuery, "clientId" | "since" | "to" | "conversationId">): OpenParquet;
+  endUsers(query: Pick<EndUserQuery, "clientId" | "from" | "externalId">): OpenParquet;
+  changes(query: Pick<ChangeQuery, "clientId" | "kind" | "after" | "settled">): OpenParquet;
+};
+
 export type EndUserQuery = {
   readonly clientId: string;
   /** The id at which the page starts, inclusive; it need not exist. */
@@ -137,6 +168,7 @@ export type Reader = {
   endUsers(query: EndUserQuery): Promise<EndUserPage>;
   readonly changes: ReadChanges;
   readonly lines: Readonly<Record<"conversations" | "messages", WindowLines>>;
+  readonly parquet: ParquetLists;
   /** `hash` is the SHA-256 of the key, 64 lower-case hex digits. null: unknown or revoked. */
   findKey(hash: string): Promise<ApiClient | null>;
   /** Hashes of keys that are neither revoked nor expired, the newest ones when there are more than `most`. */

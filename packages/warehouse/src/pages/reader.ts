@@ -19,6 +19,7 @@ import {
 } from "./page-statements.ts";
 import { parseEndUserHead, passLines, splitHead } from "./page-stream.ts";
 import { createNotedDates } from "./noted-dates.ts";
+import { createParquetLists } from "../parquet/parquet-lists.ts";
 import { createPageReader, type SendStatement } from "./read-page.ts";
 import type { Session } from "../session/session.ts";
 import { toWarehouseError } from "../session/warehouse-error.ts";
@@ -45,7 +46,7 @@ export function createReader(deps: {
   readonly lookups: Session;
   /** Timeout of key look-ups and pings. */
   readonly lookupTimeoutMs?: number;
-  /** Rows of all versions in one step of `lines`. */
+  /** Rows of all versions in one step of `lines`, and at most in one of `parquet`. */
   readonly stepRows?: number;
 }): Reader {
   const { session, stepRows = STEP_ROWS, lookupTimeoutMs = LOOKUP_TIMEOUT_MS } = deps;
@@ -107,7 +108,7 @@ export function createReader(deps: {
       const { several, hiding } = await askForFacts(list.candidates, parameters, signal);
       const severalDates = several > 0;
       const settings = { ...LINE_SETTINGS, ...spreadSettings(spread, severalDates) };
-      const sql = list.lines({ spread, severalDates, hiding });
+      const sql = `${list.records({ spread, severalDates, hiding })} FORMAT CustomSeparated`;
       return send({ name: `lines.${list.table}`, sql, parameters, settings }, passLines, signal);
     },
   });
@@ -126,6 +127,7 @@ export function createReader(deps: {
 
   return {
     lines: { conversations: linesOf(LINE_LISTS.conversations), messages: linesOf(LINE_LISTS.messages) },
+    parquet: createParquetLists({ send, isSpread, notedDates, askForFacts, stepRows }),
     conversationsByCreation: pagesOf("conversationsByCreation", "created"),
     conversationsByUpdate: pagesOf("conversationsByUpdate", "updated"),
     messagesByCreation: (query) =>

@@ -6,6 +6,7 @@ import { CONVERSATION, handoffsOf, withHandoffs } from "./conversation-sql.ts";
 import { keysOfPage, outputOfFound, pageOfFound } from "./found-sql.ts";
 import { isHidden } from "./hidden-sql.ts";
 import { type Candidates, onceOnly, severalDates } from "./identity-sql.ts";
+import { inRange, type RangedList } from "./line-sql.ts";
 import { type PageShape, rangeOf, type RangeShape, type RowOrder, windowOf } from "./page-sql.ts";
 
 /** The order of the update index. */
@@ -48,16 +49,19 @@ function latestVersions(
       GROUP BY conversation_id ${shown(`argMax(${hidden}, (version, uploaded_at))`)})`;
 }
 
+const COLUMNS = "date_updated, date_created, conversation_id, head, tail";
+// A query takes its snapshot of a table where it first names the table. The part without rows names
+// `conversations` first. The update index is written before that table, so its later snapshot has all live
+// versions.
+const CONVERSATIONS_FIRST = `SELECT ${COLUMNS} FROM conversations WHERE false
+      UNION ALL`;
+
 /** Conversations by date_updated. A candidate is live when its version is the latest in `conversations`. */
 export function conversationsByUpdate(shape: PageShape): string {
   const { positioned, wholeTies, spread } = shape;
   const candidates = updateCandidates(shape);
   const several = shape.severalDates ? candidates : null;
-  // A query takes its snapshot of a table where it first names the table. The part without rows names
-  // `conversations` first. The update index is written before that table, so its later snapshot has all live
-  // versions.
-  const records = `SELECT date_updated, date_created, conversation_id, head, tail FROM conversations WHERE false
-      UNION ALL SELECT date_updated, date_created, conversation_id, head, tail FROM conversation_updates FINAL
+  const records = `${CONVERSATIONS_FIRST} SELECT ${COLUMNS} FROM conversation_updates FINAL
       PREWHERE sipHash128(date_updated, conversation_id, version) IN (${keysOfPage("sipHash128(k.1, k.2, k.3)")})
       WHERE ${candidates.range} AND date_updated <= page.2`;
   const handoffs = handoffsOf(`conversation_date_created IN (${keysOfPage("k.4")})`, several);
@@ -79,3 +83,29 @@ export function conversationsByUpdate(shape: PageShape): string {
       needed,
     )}`;
 }
+
+const RANGE = `client_id = {client:String} AND ${inRange("date_updated")}`;
+const CANDIDATES: Candidates = { ...updateCandidates({ positioned: false }), range: RANGE };
+
+/** All conversations of a range of date_updated. */
+export const CONVERSATIONS_BY_UPDATE: RangedList = {
+  rows: {
+    table: "conversation_updates",
+    range: RANGE,
+    date: "date_updated",
+    columns: "client_id, date_updated",
+  },
+  candidates: CANDIDATES,
+  records: (shape) => {
+    const records = `${CONVERSATIONS_FIRST} SELECT ${COLUMNS} FROM conversation_updates FINAL
+      WHERE ${RANGE} AND sipHash128(date_created, conversation_id, version) IN (${latestVersions(CANDIDATES, shape)})
+      ${onceOnly({ id: "conversation_id" })}`;
+    const dates = `SELECT date_created FROM conversation_updates WHERE ${RANGE}`;
+    const handoffs = handoffsOf(
+      `conversation_date_created IN (${dates})`,
+      shape.severalDates ? CANDIDATES : null,
+    );
+    return `SELECT ${CONVERSATION} AS record FROM ${withHandoffs(records, handoffs, shape)}
+      ORDER BY r.date_updated, r.conversation_id`;
+  },
+};

@@ -1,14 +1,14 @@
 import type { ServerResponse } from "node:http";
 import { inSpan, withinSpan } from "@conversation-export/runtime";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { notAuthorized } from "../http/api-error.ts";
+import { notAcceptable, notAuthorized } from "../http/api-error.ts";
 import type { AuthThrottle } from "./auth-throttle.ts";
 import type { Authenticate } from "./authenticate.ts";
 import type { ClientBound } from "./client-bound.ts";
 import type { Endpoint } from "../operations/endpoint.ts";
 import type { ExportMetrics } from "../export-metrics.ts";
 import type { RateLimit } from "./rate-limit.ts";
-import { linesTypeOf } from "../page/lines-type.ts";
+import { PARQUET_TYPE, streamTypeOf, wantsParquetOnly } from "../page/stream-type.ts";
 import type { Slots } from "./slots.ts";
 import type { UsedKeys } from "./used-keys.ts";
 
@@ -45,6 +45,8 @@ export const createAdmission = (deps: {
       throw notAuthorized(endpoint.scope);
     }
     await inSpan("rate limit", {}, () => rateLimit.admit(client, endpoint.limit, reply));
+    const { streams = [] } = endpoint;
+    if (!streams.includes(PARQUET_TYPE) && wantsParquetOnly(request.raw)) throw notAcceptable();
     const signal = closeSignal(reply.raw);
     const call = { request, reply, client, signal };
     const release = await inSpan("slot", {}, () => slots[endpoint.slot].take(client.clientId, signal));
@@ -53,7 +55,7 @@ export const createAdmission = (deps: {
     const held: (() => void)[] = [];
     try {
       if (isPage) held.push(await bounds.pages.begin(client.clientId));
-      if (endpoint.lines === true && linesTypeOf(request.raw) !== undefined) {
+      if (streamTypeOf(request.raw, streams) !== undefined) {
         held.push(await bounds.streams.begin(client.clientId));
       }
       await endpoint.serve(call);

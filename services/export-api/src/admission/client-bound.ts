@@ -4,7 +4,7 @@ import type { RateLimitMetrics } from "./rate-limit.ts";
 
 const RETRY_AFTER_SECONDS = 10;
 /** What is bounded, by the name in metrics. */
-const WHAT = { pages: "pages", streams: "streams of lines" } as const;
+const WHAT = { pages: "pages", streams: "streams" } as const;
 
 /** What one client may read at a time, over all processes: each holds a slot for as long as it is read. */
 export type ClientBound = {

@@ -51,6 +51,14 @@ export const ERRORS = {
     header: "Allow",
     meets: "every",
   },
+  NotAcceptable: {
+    status: 406,
+    type: "bad_request",
+    message: "The answer is not made in this type",
+    description: "The operation has no answer in the type that `Accept` alone allows",
+    example: "Accept: this operation answers with application/json",
+    meets: "key",
+  },
   RequestTimeout: {
     status: 408,
     type: "bad_request",
@@ -239,6 +247,10 @@ export const methodNotAllowed = (method: string, allowed: readonly string[]): Ap
     details: `method: ${method} is not one of ${allowed.join(", ")}`,
     headers: { allow: allowed.join(", ") },
   });
+
+/** 406 for an operation that has JSON alone. */
+export const notAcceptable = (): ApiError =>
+  new ApiError("NotAcceptable", { details: "Accept: this operation answers with application/json" });
 
 /** 409 for an idempotency key that was used for another request. */
 export const duplicateResource = (details: string): ApiError =>

@@ -6,8 +6,10 @@ import type {
   ChangeQuery,
   LineQuery,
   MessagePageQuery,
+  OpenParquet,
   Page,
   PageQuery,
+  ParquetLists,
   Reader,
   WindowLines,
 } from "@conversation-export/warehouse";
@@ -17,6 +19,7 @@ import { createKnownKeys } from "../admission/known-keys.ts";
 import { createExportApp, type ExportAppDeps } from "../export-app.ts";
 import { createExportMetrics } from "../export-metrics.ts";
 import { createSlots } from "../admission/slots.ts";
+import { fileOf } from "../parquet/file.fixture.ts";
 
 export type StoredRecord = {
   readonly clientId: string;
@@ -80,6 +83,7 @@ export const createListReader = (options: {
   const queries: (PageQuery & { conversationId?: string })[] = [];
   const lookups: string[] = [];
   const changeQueries: ChangeQuery[] = [];
+  const parquetQueries: object[] = [];
 
   const page = (query: MessagePageQuery, dateOf: (record: StoredRecord) => number): Promise<Page> => {
     queries.push(query);
@@ -178,7 +182,26 @@ export const createListReader = (options: {
     },
   });
 
+  /** Two steps, of two records and of one. */
+  const parquetOf =
+    (list: keyof ParquetLists) =>
+    (query: object): OpenParquet => {
+      parquetQueries.push({ list, ...query });
+      const file = (rows: number): Readable => Readable.from([fileOf([{ rows, columns: [list] }])]);
+      return () =>
+        Promise.resolve({
+          bytes: file(2),
+          next: () => Promise.resolve({ bytes: file(1), next: null }),
+        });
+    };
+
   const reader: Reader = {
+    parquet: {
+      conversations: parquetOf("conversations"),
+      messages: parquetOf("messages"),
+      endUsers: parquetOf("endUsers"),
+      changes: parquetOf("changes"),
+    },
     lines: { conversations: linesOf("conversations"), messages: linesOf("messages") },
     conversationsByCreation: (query) => page(query, (row) => row.created),
     conversationsByUpdate: (query) => page(query, (row) => row.updated),
@@ -192,7 +215,7 @@ export const createListReader = (options: {
     validKeys: () => Promise.resolve([]),
     ping: () => Promise.resolve(),
   };
-  return { reader, queries, lineQueries, lookups, changeQueries };
+  return { reader, queries, lineQueries, lookups, changeQueries, parquetQueries };
 };
 
 export type TestApp = {

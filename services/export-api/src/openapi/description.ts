@@ -5,7 +5,8 @@ import type { ErrorName } from "../http/api-error.ts";
 export const TAGS = [
   {
     name: "Export",
-    description: "Conversations and messages of a window of time, in pages or as one stream of lines",
+    description:
+      "Conversations and messages of a window of time, in pages, as one stream of lines or as one file",
   },
   {
     name: "Changes",
@@ -46,6 +47,14 @@ export const header = <S extends z.ZodType>(id: string, schema: S, description: 
 /** The link in the body of a page; `form` tells whether the address is absolute. */
 export const linkSchema = (form: string) =>
   z.string().nullable().describe(`The next page: ${form}; null when there is none`);
+
+/** A whole list as a Parquet file. */
+export const parquetAnswer = (what: string) => ({
+  schema: z.string().meta({
+    format: "binary",
+    description: `${what}, with a typed column for each field: dates as UTC timestamps, lists and structs where they are fixed, and objects of any form as JSON text. A file without a footer is broken: ask for it again.`,
+  }),
+});
 
 /** Headers of pages. */
 export const PAGE_HEADERS = {

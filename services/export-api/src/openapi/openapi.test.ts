@@ -8,6 +8,7 @@ import { ERROR_TYPES, rateLimitExceeded } from "../http/api-error.ts";
 import { describeRate } from "../admission/rate-limit.ts";
 import { AUTHORIZED, CLIENT, createListReader, createTestApp, KEY, pageOf } from "../http/app.fixture.ts";
 import type { ExportAppDeps } from "../export-app.ts";
+import { contentOf } from "../parquet/file.fixture.ts";
 
 type Header = { required?: boolean; schema: unknown };
 type Response = {
@@ -304,6 +305,26 @@ describe("a success", () => {
     expect(answer.body.trimEnd().split("\n")).toHaveLength(3);
   });
 
+  it.each(
+    named(lists.filter(({ path }) => /^\/v2\/(export|end-users)/.test(path))),
+  )("of %s may be Parquet, as the document says", async (_, { path, operation }) => {
+    const headers = { host: "x", ...AUTHORIZED, accept: "application/vnd.apache.parquet" };
+    const answer = await setUp().inject({ url: urlOf(path) + queryOf(path), headers });
+    expect(answer.statusCode).toBe(200);
+    expect(Object.keys(responseOf(operation, 200).content)).toContain(answer.headers["content-type"]);
+    expect(contentOf(answer.rawPayload)).toMatchObject({ rows: 3, facts: { count: "3" } });
+  });
+
+  it.each(
+    named(secured.filter(({ path }) => !/^\/v2\/(export|end-users)/.test(path))),
+  )("of %s is never Parquet", async (_, { method, path, operation }) => {
+    const headers = { host: "x", ...AUTHORIZED, accept: "application/vnd.apache.parquet" };
+    const answer = await setUp().inject({ method, url: urlOf(path) + queryOf(path), headers });
+    expect(answer.statusCode).toBe(406);
+    expectDocumented(operation, answer);
+    expect(JSON.parse(answer.body)).toEqual(exampleOf(operation, 406));
+  });
+
   it("of a list that lacks a field of its records is not", () => {
     const one = operations.find(({ operation }) => operation.operationId === "exportConversations");
     const { variables: _, ...less } = JSON.parse(RECORDS.conversation[0] ?? "") as Record<string, unknown>;
@@ -320,7 +341,7 @@ describe("the document", () => {
   });
 
   it.each(named(secured))("names every status that %s may have", (_, { method, operation }) => {
-    const always = [200, 400, 401, 403, 404, 405, 408, 413, 429, 431, 500, 503];
+    const always = [200, 400, 401, 403, 404, 405, 406, 408, 413, 429, 431, 500, 503];
     const expected = method === "POST" ? [...always, 415, 422] : always;
     expect(Object.keys(operation.responses)).toEqual(expect.arrayContaining(expected.map(String)));
     for (const status of expected)

@@ -17,11 +17,12 @@ import type { ApiClient, Reader } from "@conversation-export/warehouse";
 import { z } from "zod";
 import { badRequest, cursorExpired } from "../http/api-error.ts";
 import { API_PREFIX } from "../http/service-address.ts";
-import { type Description, PAGE_HEADERS } from "../openapi/description.ts";
+import { type Description, PAGE_HEADERS, parquetAnswer } from "../openapi/description.ts";
 import * as examples from "../openapi/examples.ts";
+import { sendParquet } from "../parquet/send-parquet.ts";
 import { createCursorSigner } from "../page/cursor-signer.ts";
 import { clampInstant, instant } from "../page/instant-parameter.ts";
-import { JSON_TYPE, LINES_TYPES, linesTypeOf } from "../page/lines-type.ts";
+import { JSON_TYPE, LINES_TYPES, PARQUET_TYPE, streamTypeOf } from "../page/stream-type.ts";
 import { MAX_PAGE_SIZE, readParameters, wholeNumber } from "../page/parameters.ts";
 import type { SendPage } from "../page/send-page.ts";
 import type { ReadSettled } from "../page/settled.ts";
@@ -73,11 +74,17 @@ in the order in which they were stored, each at its latest version, and those th
   without it, and replace what you hold.
 - \`cursor\` and \`stored_since\` exclude each other. A reader that can keep no more than a date keeps \`next_stored_since\`.
 - With \`Accept: ${LINES_TYPES[0]}\` all changes up to the end come as one stream of lines, whatever the page size, with
-  the cursor in the last line.`;
+  the cursor in the last line. With \`Accept: ${PARQUET_TYPE}\` they come as one file, with the columns \`deleted\` and
+  \`deleted_at\`, and \`next_cursor\` among the facts of its footer.`;
 
 const LINES_ABOUT = `One change a line, and a last line
 \`{"trailer":{"count":…,"watermark":…,"next_cursor":…,"next_stored_since":…,"end_of_stream":true}}\`.
 Without the trailer the stream is broken: repeat it with the same cursor.`;
+
+const PARQUET_ABOUT = `All changes in their order. Of a deleted record only its id, \`deleted\` and \`deleted_at\` say
+something. The facts of the footer are those of the last line of a stream of lines`;
+
+const STREAMS = [...LINES_TYPES, PARQUET_TYPE];
 
 const idOf = { conversation: "_id", message: "_id", end_user: "end_user_id" } as const;
 
@@ -113,7 +120,7 @@ const describe = (kind: RecordKind, name: string): Description => ({
   text: about(idOf[kind]),
   requestParams: { query: parameters },
   success: {
-    description: "Changes, or all of them as lines",
+    description: "Changes, or all of them as lines or as Parquet",
     headers: { "X-Export-Watermark": PAGE_HEADERS["X-Export-Watermark"] },
     content: {
       [JSON_TYPE]: {
@@ -136,13 +143,14 @@ const describe = (kind: RecordKind, name: string): Description => ({
           { schema: z.string().describe(LINES_ABOUT), example: linesOf(kind) },
         ]),
       ),
+      [PARQUET_TYPE]: parquetAnswer(PARQUET_ABOUT),
     },
   },
   errors: ["CursorExpired"],
 });
 
 export type ChangeEndpointsDeps = {
-  readonly reader: Pick<Reader, "changes">;
+  readonly reader: Pick<Reader, "changes" | "parquet">;
   readonly sendPage: SendPage;
   readonly settled: ReadSettled;
   readonly secret: string;
@@ -225,7 +233,7 @@ export const createChangeEndpoints = (deps: ChangeEndpointsDeps): readonly Endpo
           });
           if (page.isLast) next = { ...page.next, begun: from.begun };
           return {
-            lines: page.rows === 0 ? page.records : endLastLine(page.records),
+            bytes: page.rows === 0 ? page.records : endLastLine(page.records),
             next: page.isLast ? null : behind(page.next),
           };
         };
@@ -250,13 +258,34 @@ export const createChangeEndpoints = (deps: ChangeEndpointsDeps): readonly Endpo
       });
     };
 
+    const sendFile = async (
+      call: Call,
+      from: ChangePosition,
+      {
+        until,
+        watermark,
+        headers,
+      }: { until: number; watermark: string | undefined; headers: Record<string, string> },
+    ): Promise<void> => {
+      const { client } = call;
+      const open = reader.parquet.changes({ clientId: client.clientId, kind, after: from, settled: until });
+      const next = from.date >= until ? from : { date: until, id: "", begun: from.begun };
+      const facts = {
+        watermark,
+        next_cursor: write(client, next),
+        next_stored_since: formatTimestampZ(next.date),
+        end_of_stream: "true",
+      };
+      await sendParquet(sendPage, call, open, { headers, facts });
+    };
+
     return {
       method: "GET",
       paths: [`${API_PREFIX}/v2/export/changes/${list}`],
       scope: kind === "end_user" ? "end_users" : "export",
       limit: list,
       slot: "page",
-      lines: true,
+      streams: STREAMS,
       description: describe(kind, name),
       serve: async (call) => {
         const { values, problems } = readParameters(parameters, call.request.raw.url ?? "");
@@ -277,8 +306,9 @@ export const createChangeEndpoints = (deps: ChangeEndpointsDeps): readonly Endpo
           });
         }
         const headers = watermarkHeader(watermark);
-        const contentType = linesTypeOf(call.request.raw);
+        const contentType = streamTypeOf(call.request.raw, STREAMS);
         if (contentType === undefined) await sendOnePage(call, from, pageSize, { until, headers });
+        else if (contentType === PARQUET_TYPE) await sendFile(call, from, { until, watermark, headers });
         else await sendLines(call, from, { until, watermark, headers }, contentType);
       },
     };

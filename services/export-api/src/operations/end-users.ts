@@ -3,11 +3,13 @@ import type { Reader } from "@conversation-export/warehouse";
 import { z } from "zod";
 import { badRequest } from "../http/api-error.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { type Description, linkSchema, PAGE_HEADERS } from "../openapi/description.ts";
+import { type Description, linkSchema, PAGE_HEADERS, parquetAnswer } from "../openapi/description.ts";
 import { END_USER } from "../openapi/examples.ts";
 import { readParameters, wholeNumber } from "../page/parameters.ts";
 import { writeQuery } from "../page/query-string.ts";
 import type { SendPage } from "../page/send-page.ts";
+import { JSON_TYPE, PARQUET_TYPE, streamTypeOf } from "../page/stream-type.ts";
+import { sendParquet } from "../parquet/send-parquet.ts";
 import { API_PREFIX, type AddressOf } from "../http/service-address.ts";
 import { type ReadWatermark, watermarkHeader } from "../page/watermark.ts";
 
@@ -15,6 +17,7 @@ const LIST = "end_users";
 const PATH = "/v2/end-users/";
 const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 1_000;
+const STREAMS = [PARQUET_TYPE];
 
 /** The query of a request for end users (section 4.4 of the specification). An empty value means absent. */
 const parameters = z.object({
@@ -42,25 +45,28 @@ const description: Description = {
   operationId: "listEndUsers",
   summary: "End users",
   tag: "End users",
-  text: "The profiles of end users in the order of their ids. The path may end with a slash.",
+  text:
+    "The profiles of end users in the order of their ids. The path may end with a slash. With " +
+    `\`Accept: ${PARQUET_TYPE}\` all of them, from the cursor on, come as one file; \`limit\` has no meaning then.`,
   requestParams: { query: parameters },
   success: {
-    description: "A page",
+    description: "A page, or all as Parquet",
     headers: PAGE_HEADERS,
     content: {
-      "application/json": {
+      [JSON_TYPE]: {
         schema: z.object({
           data: z.array(publicEndUser.meta({ id: "EndUser", description: "The profile of an end user" })),
           meta: z.object({ next_page_url: linkSchema("an absolute address") }),
         }),
         example: { data: [END_USER], meta: { next_page_url: null } },
       },
+      [PARQUET_TYPE]: parquetAnswer("All end users in the order of their ids"),
     },
   },
 };
 
 export type EndUsersDeps = {
-  readonly reader: Pick<Reader, "endUsers">;
+  readonly reader: Pick<Reader, "endUsers" | "parquet">;
   readonly sendPage: SendPage;
   readonly addressOf: AddressOf;
   readonly watermark: ReadWatermark;
@@ -76,6 +82,7 @@ export const createEndUsers = (deps: EndUsersDeps): Endpoint => {
     scope: LIST,
     limit: LIST,
     slot: "page",
+    streams: STREAMS,
     description,
     serve: async (call) => {
       const { client, request, signal } = call;
@@ -84,17 +91,22 @@ export const createEndUsers = (deps: EndUsersDeps): Endpoint => {
       const { limit = DEFAULT_LIMIT, cursor = "", external_id: externalId = "" } = values;
       // Before the records: they hold every event that the watermark covers.
       const readable = await watermark(LIST);
-      const page = await reader.endUsers({
+      const query = {
         clientId: client.clientId,
         from: cursor,
-        limit,
         ...(externalId !== "" && { externalId }),
-        signal,
-      });
+      };
+      if (streamTypeOf(request.raw, STREAMS) !== undefined) {
+        const facts = { watermark: readable };
+        const open = reader.parquet.endUsers(query);
+        await sendParquet(sendPage, call, open, { headers: watermarkHeader(readable), facts });
+        return;
+      }
+      const page = await reader.endUsers({ ...query, limit, signal });
       const link =
         page.next === null ? null : addressOf(request) + PATH + nextQuery(page.next, limit, externalId);
       await sendPage(call, {
-        contentType: "application/json",
+        contentType: JSON_TYPE,
         head: '{"data":[',
         records: page.records,
         rows: () => page.rows,

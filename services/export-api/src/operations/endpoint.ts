@@ -19,8 +19,8 @@ export type Endpoint = {
   readonly limit: LimitName;
   /** The kind of slot that a request holds while it is served: for reading pages, or for taking bodies in. */
   readonly slot: "page" | "body";
-  /** true: the whole list is streamed to who asks for lines. */
-  readonly lines?: boolean;
+  /** Types in which the whole list is streamed to who asks for one of them; none by default. */
+  readonly streams?: readonly string[];
   /** Headers of every answer of this operation, errors included. */
   readonly headers?: (request: FastifyRequest) => Readonly<Record<string, string>>;
   readonly description: Description;

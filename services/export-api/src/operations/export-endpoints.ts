@@ -5,7 +5,7 @@ import type { ZodOpenApiMediaTypeObject } from "zod-openapi";
 import { badRequest } from "../http/api-error.ts";
 import type { Call, Endpoint } from "./endpoint.ts";
 import { CONVERSATIONS, type ExportList, MESSAGES } from "../page/export-lists.ts";
-import { JSON_TYPE, LINES_TYPES, linesTypeOf } from "../page/lines-type.ts";
+import { JSON_TYPE, LINES_TYPES, PARQUET_TYPE, streamTypeOf } from "../page/stream-type.ts";
 import type { PageLinks } from "../page/page-link.ts";
 import {
   conversationParameters,
@@ -14,13 +14,16 @@ import {
   readMessageParameters,
 } from "./export-parameters.ts";
 import type { PageRequest, PageRequestResult } from "../page/parameters.ts";
-import { type Description, linkSchema, NOTICE, PAGE_HEADERS } from "../openapi/description.ts";
+import { type Description, linkSchema, NOTICE, PAGE_HEADERS, parquetAnswer } from "../openapi/description.ts";
 import * as examples from "../openapi/examples.ts";
+import { sendParquet } from "../parquet/send-parquet.ts";
 import type { NoteRepeats } from "../page/repeated-requests.ts";
 import type { SendPage } from "../page/send-page.ts";
 import { API_PREFIX, type AddressOf } from "../http/service-address.ts";
 import { type ReadWatermark, watermarkHeader } from "../page/watermark.ts";
 import { openWindow, pageSteps, rangeSteps } from "../page/window-stream.ts";
+
+const STREAMS = [...LINES_TYPES, PARQUET_TYPE];
 
 const LINES_ABOUT = `The whole window, one record a line in the order of the pages, and a last line
 \`{"trailer":{"count":…,"watermark":…}}\`. Without the trailer the stream is broken: resume it with the date of the
@@ -32,7 +35,7 @@ const linesMedia = (example: object): ZodOpenApiMediaTypeObject => ({
 });
 
 const successOf = (record: z.ZodType, example: object): Description["success"] => ({
-  description: "A page, or the whole window as lines",
+  description: "A page, or the whole window as lines or as Parquet",
   headers: { ...PAGE_HEADERS, ...NOTICE },
   content: {
     [JSON_TYPE]: {
@@ -43,13 +46,14 @@ const successOf = (record: z.ZodType, example: object): Description["success"] =
       example: { data: [example], meta: { next_page_uri: null } },
     },
     ...Object.fromEntries(LINES_TYPES.map((type) => [type, linesMedia(example)])),
+    [PARQUET_TYPE]: parquetAnswer("The whole window in the order of the pages"),
   },
 });
 
 const WINDOW_ABOUT = `The lower bound is inclusive, the upper one exclusive, so adjacent windows neither lose nor repeat a
 record. They have \`Z\` or an offset; in a link they are in UTC. A window may be of any length. With
-\`Accept: ${LINES_TYPES[0]}\` the whole window comes as one stream of lines, which counts as one request; \`page_size\` has no
-meaning then.`;
+\`Accept: ${LINES_TYPES[0]}\` the whole window comes as one stream of lines, with \`Accept: ${PARQUET_TYPE}\` as one
+file; either counts as one request, and \`page_size\` has no meaning then. A file takes no \`cursor\`.`;
 
 const conversationsDescription: Description = {
   operationId: "exportConversations",
@@ -153,6 +157,26 @@ export const createExportEndpoints = (deps: ExportEndpointsDeps): readonly Endpo
     });
   };
 
+  const sendFile = async (
+    list: ExportList,
+    wanted: PageRequest,
+    { call, headers }: { call: Call; headers: Record<string, string> },
+    readable: string | undefined,
+  ): Promise<void> => {
+    if (wanted.cursor !== undefined) {
+      throw badRequest(["cursor: a Parquet file is the whole window; ask for it without a cursor"]);
+    }
+    const { since, to, conversationId } = wanted;
+    const query = {
+      clientId: call.client.clientId,
+      since,
+      to,
+      ...(conversationId !== undefined && { conversationId }),
+    };
+    const open = list.openParquet(reader, wanted.filter, query);
+    await sendParquet(sendPage, call, open, { headers, facts: { watermark: readable } });
+  };
+
   const endpoint = (
     list: ExportList,
     description: Description,
@@ -165,7 +189,7 @@ export const createExportEndpoints = (deps: ExportEndpointsDeps): readonly Endpo
       scope: "export",
       limit: list.name,
       slot: "page",
-      lines: true,
+      streams: STREAMS,
       description,
       serve: async (call) => {
         const result = readParameters(call.request.raw.url ?? "");
@@ -173,10 +197,11 @@ export const createExportEndpoints = (deps: ExportEndpointsDeps): readonly Endpo
         // Before the records: they hold every event that the watermark covers.
         const readable = await watermark(list.name);
         const headers = watermarkHeader(readable);
-        const contentType = linesTypeOf(call.request.raw);
-        if (contentType !== undefined) {
-          await sendWindow(list, result.request, { call, headers, contentType }, readable);
-        } else await sendOnePage(list, path, result.request, { call, headers });
+        const contentType = streamTypeOf(call.request.raw, STREAMS);
+        if (contentType === undefined) await sendOnePage(list, path, result.request, { call, headers });
+        else if (contentType === PARQUET_TYPE) {
+          await sendFile(list, result.request, { call, headers }, readable);
+        } else await sendWindow(list, result.request, { call, headers, contentType }, readable);
       },
     };
   };

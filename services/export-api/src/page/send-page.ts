@@ -16,6 +16,8 @@ export type PageAnswer = {
   /** Called, like `tail`, when the records have ended. */
   readonly rows: () => number;
   readonly tail: () => string;
+  /** true: the bytes are compressed already, so no coding is chosen. */
+  readonly isCompressed?: boolean;
   /** Further headers, such as Link. */
   readonly headers?: Readonly<Record<string, string>>;
 };
@@ -54,7 +56,7 @@ export const createSendPage = (deps: {
     const response = reply.raw;
     const { head, records, tail } = answer;
     const bodyless = request.method === "HEAD" || records === null;
-    const coding = chooseCoding(request.raw);
+    const coding = answer.isCompressed === true ? null : chooseCoding(request.raw);
 
     const begin = (): void => {
       reply.hijack();

@@ -20,7 +20,7 @@ const stepsOf = (parts: readonly string[]) => {
       signals.push(signal);
       const lines = Readable.from([Buffer.from(parts[index] ?? "")]);
       opened.push(lines);
-      return Promise.resolve({ lines, next: index + 1 < parts.length ? from(index + 1) : null });
+      return Promise.resolve({ bytes: lines, next: index + 1 < parts.length ? from(index + 1) : null });
     };
   return { opened, signals, first: from(0) };
 };
@@ -36,7 +36,7 @@ describe("a window", () => {
   it("counts lines that are cut anywhere", async () => {
     const chunks = [LINES.slice(0, 5), LINES.slice(5, 12), LINES.slice(12, 13), LINES.slice(13)];
     const lines = Readable.from(chunks.map((chunk) => Buffer.from(chunk)));
-    const window = await openWindow(() => Promise.resolve({ lines, next: null }), NEVER);
+    const window = await openWindow(() => Promise.resolve({ bytes: lines, next: null }), NEVER);
     expect(await text(window.records)).toBe(LINES);
     expect(window.count()).toBe(5);
   });
@@ -49,7 +49,7 @@ describe("a window", () => {
         ? Promise.reject(new ServiceError("warehouse_unavailable", "away", { retryable: true }))
         : last(signal);
     const window = await openWindow(
-      () => Promise.resolve({ lines: Readable.from([Buffer.from(LINES.slice(0, 12))]), next: flaky }),
+      () => Promise.resolve({ bytes: Readable.from([Buffer.from(LINES.slice(0, 12))]), next: flaky }),
       NEVER,
     );
     expect(await text(window.records)).toBe(LINES);
@@ -61,9 +61,9 @@ describe("a window", () => {
     const second: OpenStep = () => {
       const lines = Readable.from([Buffer.from(LINES.slice(12))]);
       opened.push(lines);
-      return Promise.resolve({ lines, next: null });
+      return Promise.resolve({ bytes: lines, next: null });
     };
-    const window = await openWindow(() => Promise.resolve({ lines: first, next: second }), NEVER);
+    const window = await openWindow(() => Promise.resolve({ bytes: first, next: second }), NEVER);
     const all = text(window.records);
     await expect.poll(() => opened.length).toBe(1);
     opened[0]?.on("error", () => {}).destroy(new Error("timed out while nobody read"));
@@ -78,7 +78,7 @@ describe("a window", () => {
     const broken: OpenStep = () => Promise.reject(bug);
     await expect(openWindow(broken, NEVER)).rejects.toBe(bug);
     const lines = Readable.from([Buffer.from(LINES)]);
-    const window = await openWindow(() => Promise.resolve({ lines, next: broken }), NEVER);
+    const window = await openWindow(() => Promise.resolve({ bytes: lines, next: broken }), NEVER);
     await expect(text(window.records)).rejects.toBe(bug);
   });
 
@@ -88,7 +88,7 @@ describe("a window", () => {
         this.destroy(new Error("midway"));
       },
     });
-    const window = await openWindow(() => Promise.resolve({ lines, next: null }), NEVER);
+    const window = await openWindow(() => Promise.resolve({ bytes: lines, next: null }), NEVER);
     await expect(text(window.records)).rejects.toThrow("midway");
   });
 

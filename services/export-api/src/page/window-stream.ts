@@ -2,15 +2,25 @@ import { Readable } from "node:stream";
 import { retry } from "@conversation-export/runtime";
 import type { MessagePageQuery, Page, PagePosition, WindowLines } from "@conversation-export/warehouse";
 
-/**
- * A part of a window: its records, each on a line that ends with a newline, and how to open the next part.
- */
-export type Step = { readonly lines: Readable; readonly next: OpenStep | null };
-/** When the signal aborts, it rejects or its lines end with an error. */
+/** A part of a list, and how to open the next part. */
+export type Step = { readonly bytes: Readable; readonly next: OpenStep | null };
+/** When the signal aborts, it rejects or its bytes end with an error. */
 export type OpenStep = (signal: AbortSignal) => Promise<Step>;
 
+/** How one answer is made of the steps of a list. */
+export type Join = {
+  /** What leaves of the next bytes of a step. */
+  pass(chunk: Buffer): Buffer;
+  /** Called behind each step. @throws ServiceError when the step was not whole */
+  endStep(): void;
+  /** What leaves behind the last step. */
+  end(): Buffer;
+  /** Records so far. */
+  count(): number;
+};
+
 export type WindowStream = {
-  /** One record a line, each ended by a newline. When the warehouse fails, it ends with an error. */
+  /** When the warehouse fails, or a step is not whole, it ends with an error. */
   readonly records: Readable;
   /** Records read from `records` so far. */
   count(): number;
@@ -33,7 +43,7 @@ export const rangeSteps = (
     async (signal) => {
       const range = { clientId, since: start, to, signal };
       const end = await lines.stepEnd(range);
-      return { lines: await lines.read({ ...range, to: end }), next: end < to ? from(end) : null };
+      return { bytes: await lines.read({ ...range, to: end }), next: end < to ? from(end) : null };
     };
   return from(since);
 };
@@ -54,7 +64,7 @@ export const pageSteps = (
         separator: "\n",
         signal,
       });
-      return { lines: rows === 0 ? records : endLastLine(records), next: next && behind(next) };
+      return { bytes: rows === 0 ? records : endLastLine(records), next: next && behind(next) };
     };
   return behind(query.after);
 };
@@ -76,26 +86,45 @@ const countLines = (chunk: Buffer): number => {
   return count;
 };
 
+const NOTHING = Buffer.alloc(0);
+
+/** Steps of lines, each of which ends with a newline. */
+export const joinLines = (): Join => {
+  let count = 0;
+  return {
+    pass: (chunk) => {
+      count += countLines(chunk);
+      return chunk;
+    },
+    endStep: () => {},
+    end: () => NOTHING,
+    count: () => count,
+  };
+};
+
 /**
- * Streams a whole window step by step; the next step is opened while one is sent. Destroying `records` or
+ * Streams a whole list step by step; the next step is opened while one is sent. Destroying `records` or
  * aborting `signal` cancels the running queries.
  * @throws the error of the first step when it cannot be opened
  */
-export const openWindow = async (open: OpenStep, signal: AbortSignal): Promise<WindowStream> => {
-  let count = 0;
+export const openWindow = async (
+  open: OpenStep,
+  signal: AbortSignal,
+  join: Join = joinLines(),
+): Promise<WindowStream> => {
   const ended = new AbortController();
   const either = AbortSignal.any([signal, ended.signal]);
 
   const openUnlessEnded = async (step: OpenStep): Promise<Step> => {
     const opened = await step(either);
     // The caller may have gone while it was opened.
-    if (either.aborted) opened.lines.destroy();
+    if (either.aborted) opened.bytes.destroy();
     return opened;
   };
   const openAgain = (step: OpenStep): Promise<Step> =>
     retry(() => openUnlessEnded(step), { signal: either, deadlineMs: RETRY_DEADLINE_MS });
 
-  const lines = async function* (first: Step): AsyncGenerator<Buffer> {
+  const joined = async function* (first: Step): AsyncGenerator<Buffer> {
     let step: Step | undefined = first;
     let following: Promise<Step> | undefined;
     try {
@@ -104,19 +133,22 @@ export const openWindow = async (open: OpenStep, signal: AbortSignal): Promise<W
         following = next === null ? undefined : openAgain(next);
         // It may fail before it is awaited, which would end the process.
         following?.catch(() => undefined);
-        for await (const chunk of step.lines as AsyncIterable<Buffer>) {
-          count += countLines(chunk);
-          yield chunk;
+        for await (const chunk of step.bytes as AsyncIterable<Buffer>) {
+          const ready = join.pass(chunk);
+          if (ready.length > 0) yield ready;
         }
+        join.endStep();
         step = await following;
         // ClickHouse drops a query that is not read for long. Nothing of it was sent yet, so it can be opened
         // again.
-        if (step?.lines.destroyed === true && next !== null) step = await openAgain(next);
+        if (step?.bytes.destroyed === true && next !== null) step = await openAgain(next);
       }
+      const last = join.end();
+      if (last.length > 0) yield last;
     } finally {
       ended.abort();
       void following?.then(
-        (opened) => opened.lines.destroy(),
+        (opened) => opened.bytes.destroy(),
         () => undefined,
       );
     }
@@ -124,10 +156,10 @@ export const openWindow = async (open: OpenStep, signal: AbortSignal): Promise<W
 
   const first = await openUnlessEnded(open);
   // Not in object mode: the high-water mark counts bytes.
-  const records = Readable.from(lines(first), { objectMode: false, highWaterMark: 256 * 1024 });
+  const records = Readable.from(joined(first), { objectMode: false, highWaterMark: 256 * 1024 });
   records.once("close", () => {
     ended.abort();
-    first.lines.destroy();
+    first.bytes.destroy();
   });
-  return { records, count: () => count };
+  return { records, count: join.count };
 };

@@ -1,0 +1,55 @@
+"""Three questions about the conversations of a window, answered by DuckDB from one Parquet file.
+
+Cells begin with # %%, as in editors and Jupyter (jupytext). Run whole: EXPORT_API_URL and EXPORT_API_KEY in the
+environment, `pip install duckdb`, `python three_questions.py 2026-10-04 2026-10-11`. Both dates are days of UTC.
+"""
+
+# %% The file: a download that breaks off raises an error, and leaves nothing that DuckDB would open.
+import os
+import shutil
+import sys
+import urllib.parse
+import urllib.request
+
+import duckdb
+
+since, to = sys.argv[1:3]
+window = urllib.parse.urlencode({"created_since": f"{since}T00:00:00Z", "created_to": f"{to}T00:00:00Z"})
+request = urllib.request.Request(
+    f"{os.environ['EXPORT_API_URL']}/v2/export/conversations?{window}",
+    headers={
+        "Authorization": f"Bearer {os.environ['EXPORT_API_KEY']}",
+        "Accept": "application/vnd.apache.parquet",
+    },
+)
+with urllib.request.urlopen(request) as answer, open("conversations.parquet", "wb") as file:
+    shutil.copyfileobj(answer, file)
+
+connection = duckdb.connect()
+connection.execute("SET TimeZone = 'UTC'")
+connection.execute("CREATE VIEW conversations AS FROM 'conversations.parquet' WHERE is_test_user IS NOT true")
+
+# %% How many conversations does a day have, and how many of them stay with the bot?
+print("Conversations by day")
+for day, conversations, contained in connection.sql("""
+    SELECT date_created::DATE, count(*), round(100 * avg((is_escalated IS NOT true)::INT))
+    FROM conversations GROUP BY ALL ORDER BY ALL
+""").fetchall():
+    print(f"{day}  {conversations:>6}  {contained:.0f}% without escalation")
+
+# %% Why does the bot hand over? Of each conversation the file has the latest attempt of each handoff.
+print("Handoffs by reason")
+for reason, handoffs, succeeded in connection.sql("""
+    SELECT coalesce(h.reason_code, 'not recorded'), count(*), countif(h.outcome_status = 'succeeded')
+    FROM conversations, unnest(handoffs) AS t(h) GROUP BY ALL ORDER BY count(*) DESC, 1
+""").fetchall():
+    print(f"{reason:<24}  {handoffs:>6}  {succeeded} succeeded")
+
+# %% How content are people, by language? Objects of any form, such as csat, are JSON text.
+print("Satisfaction by language")
+for language, answers, score in connection.sql("""
+    SELECT coalesce(language, 'unknown'), count(score), avg(score)
+    FROM (SELECT language, try_cast(csat->>'score' AS DOUBLE) AS score FROM conversations)
+    WHERE score IS NOT NULL GROUP BY ALL ORDER BY count(score) DESC, 1
+""").fetchall():
+    print(f"{language:<24}  {answers:>6}  {score:.2f}")

@@ -1,0 +1,53 @@
+import { describe, expect, it } from "vitest";
+import { publicConversation, publicEndUser, publicMessage } from "./public-schemas.ts";
+import { RECORD_COLUMNS } from "./record-columns.ts";
+
+const columnOf = (kind: keyof typeof RECORD_COLUMNS, name: string) =>
+  RECORD_COLUMNS[kind].find((column) => column.name === name)?.type;
+
+describe("columns of records", () => {
+  it("are all public fields in their order", () => {
+    for (const [kind, schema] of [
+      ["conversation", publicConversation],
+      ["message", publicMessage],
+      ["end_user", publicEndUser],
+    ] as const)
+      expect(RECORD_COLUMNS[kind].map(({ name }) => name)).toEqual(Object.keys(schema.shape));
+  });
+
+  it("have the type of their schema", () => {
+    expect(RECORD_COLUMNS.message.map(({ name, type }) => [name, type])).toEqual([
+      ["_id", "text"],
+      ["answer_id", "text"],
+      ["answer_title", "text"],
+      ["chatter_id", "text"],
+      ["conversation_id", "text"],
+      ["date_created", "instant"],
+      ["link_was_clicked", "flag"],
+      ["message_data", "json"],
+      ["recipient", "text"],
+      ["record_last_updated", "instant"],
+      ["review", "integer"],
+      ["sender", "text"],
+      ["in_response_to", "text"],
+    ]);
+    expect(columnOf("conversation", "agent_handle_time")).toBe("number");
+    expect(columnOf("conversation", "csat")).toBe("json");
+    expect(columnOf("conversation", "variables")).toBe("json");
+    expect(columnOf("conversation", "agent_id")).toEqual({ list: "text" });
+  });
+
+  it("hold items and members as such", () => {
+    const text = (name: string) => ({ name, type: "text" });
+    const intents = { list: { members: [text("intent_id"), text("intent_name"), text("status")] } };
+    expect(columnOf("conversation", "classifications")).toEqual({
+      list: { members: [text("topic_id"), text("topic_name"), { name: "intents", type: intents }] },
+    });
+    expect(columnOf("conversation", "handoffs")).toMatchObject({
+      list: { members: expect.arrayContaining([{ name: "date_created", type: "instant" }]) as unknown },
+    });
+    expect(columnOf("end_user", "profile")).toMatchObject({
+      members: expect.arrayContaining([text("email"), { name: "metadata", type: "json" }]) as unknown,
+    });
+  });
+});

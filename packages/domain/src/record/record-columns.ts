@@ -1,0 +1,42 @@
+import { z } from "zod";
+import { publicConversation, publicEndUser, publicMessage } from "./public-schemas.ts";
+import { bare } from "./record-fields.ts";
+import type { RecordKind } from "./record-kinds.ts";
+
+/**
+ * What a field holds, for formats with types. `integer` lies within ±(2^53 − 1), an `instant` is in UTC, and
+ * `json` is any object, as its text.
+ */
+export type ColumnType =
+  | "text"
+  | "number"
+  | "integer"
+  | "flag"
+  | "instant"
+  | "json"
+  | { readonly list: ColumnType }
+  | { readonly members: readonly Column[] };
+export type Column = { readonly name: string; readonly type: ColumnType };
+
+const typeOf = (given: unknown): ColumnType => {
+  const schema = bare(given) as z.ZodType;
+  if (schema instanceof z.ZodArray) return { list: typeOf(schema.element) };
+  if (schema instanceof z.ZodObject) {
+    const members = columnsOf(schema);
+    return members.length === 0 ? "json" : { members };
+  }
+  if (schema instanceof z.ZodBoolean) return "flag";
+  if (schema instanceof z.ZodNumber) return schema.isInt ? "integer" : "number";
+  if (schema instanceof z.ZodString) return schema.meta()?.["format"] === "date-time" ? "instant" : "text";
+  throw new TypeError(`no type of column for ${schema.type}`);
+};
+
+const columnsOf = (schema: z.ZodObject): readonly Column[] =>
+  Object.entries(schema.shape).map(([name, field]) => ({ name, type: typeOf(field) }));
+
+/** The fields of the records as they leave, in their order, with their types. */
+export const RECORD_COLUMNS: Readonly<Record<RecordKind, readonly Column[]>> = {
+  conversation: columnsOf(publicConversation),
+  message: columnsOf(publicMessage),
+  end_user: columnsOf(publicEndUser),
+};

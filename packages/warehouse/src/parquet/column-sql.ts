@@ -1,0 +1,123 @@
+/**
+ * The SQL that makes typed columns of the public JSON of records. ClickHouse's parser of JSON refuses a whole
+ * text for one integer beyond 64 bits, and prints the numbers of free objects anew. So numbers and free
+ * objects are cut out of the text as they stand, and it parses the rest.
+ */
+import { type Column, type ColumnType, MAX_DEPTH } from "@conversation-export/domain";
+
+const SCALARS = {
+  text: "String",
+  number: "Float64",
+  integer: "Int64",
+  flag: "Bool",
+  instant: "DateTime64(6, 'UTC')",
+  json: "String",
+} as const;
+
+const literal = (text: string): string => `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
+
+const sqlType = (type: ColumnType): string => {
+  if (typeof type === "string") return `Nullable(${SCALARS[type]})`;
+  return "list" in type ? `Array(${sqlType(type.list)})` : tupleType(type.members);
+};
+
+const memberTypes = (columns: readonly Column[]): string =>
+  columns.map(({ name, type }) => `\`${name}\` ${sqlType(type)}`).join(", ");
+
+const tupleType = (columns: readonly Column[]): string => `Tuple(${memberTypes(columns)})`;
+
+const STRING = String.raw`"(?:[^"\\]|\\.)*"`;
+/** An object with objects in it, down to the depth that records have at most; lists need no count. */
+const objectPattern = (): string => {
+  let pattern = "";
+  for (let level = 0; level < MAX_DEPTH; level += 1)
+    pattern = String.raw`\{(?:[^{}"]|${STRING}${pattern === "" ? "" : `|${pattern}`})*\}`;
+  return pattern;
+};
+
+/** How the values of a type that is cut out are found at the beginning of a text, and what is made of them. */
+const CUT = {
+  json: { pattern: `^(?:null|${objectPattern()})`, value: (text: string) => `nullIf(${text}, 'null')` },
+  number: { pattern: "^[^,}]*", value: (text: string) => `toFloat64OrNull(${text})` },
+  // Such as 5.0 or 1e2, which are integers too.
+  integer: { pattern: "^[^,}]*", value: (text: string) => `toInt64(toFloat64OrNull(${text}))` },
+} as const;
+type CutType = keyof typeof CUT;
+
+const isCut = (type: ColumnType): type is CutType => typeof type === "string" && type in CUT;
+
+type Cut = { readonly name: string; readonly type: CutType };
+
+/** The fields that are cut out, in the order in which they stand in the text. */
+const cutsOf = (columns: readonly Column[]): readonly Cut[] =>
+  columns.flatMap(({ name, type }) => {
+    if (isCut(type)) return [{ name, type }];
+    if (typeof type === "object" && "list" in type) {
+      const inItems = typeof type.list === "object" && "members" in type.list ? type.list.members : [];
+      if (isCut(type.list) || cutsOf(inItems).length > 0)
+        throw new TypeError(`nothing can be cut out of ${name}`);
+    }
+    return typeof type === "object" && "members" in type ? cutsOf(type.members) : [];
+  });
+
+const numbered = (name: string, count: number): readonly string[] =>
+  Array.from({ length: count }, (_, index) => `${name}_${index}`);
+
+/**
+ * Cuts the value of a field out of `rest_<index>`: it becomes `value_<index>`, the text before it, with null
+ * in its place, `part_<index>`, and the text behind it the next rest. In a text the label of a field stands
+ * first where it is a field: strings escape their quotes, and free objects before it have been cut out.
+ */
+const cutOut = (from: string, { name, type }: Cut, index: number): string => {
+  const label = `,"${name}":`;
+  const kept = [...numbered("part", index), ...numbered("value", index)]
+    .map((column) => `${column}, `)
+    .join("");
+  return `WITH position(rest_${index}, ${literal(label)}) AS place, place + ${label.length - 1} AS before,
+      if(place = 0, 'null', extract(substring(rest_${index}, before + 1), ${literal(CUT[type].pattern)})) AS found
+    SELECT ${kept}found AS value_${index},
+      if(place = 0, '', concat(substring(rest_${index}, 1, before), 'null')) AS part_${index},
+      if(place = 0, rest_${index}, substring(rest_${index}, before + length(found) + 1)) AS rest_${index + 1}
+    FROM (${from})`;
+};
+
+/** SQL for the value of a column; `place`: SQL for the tuple that has what was not cut out. */
+const valueOf = ({ name, type }: Column, place: string, cuts: readonly Cut[]): string => {
+  if (isCut(type)) return CUT[type].value(`value_${cuts.findIndex((cut) => cut.name === name)}`);
+  const own = `tupleElement(${place}, '${name}')`;
+  if (typeof type === "string" || "list" in type || cutsOf(type.members).length === 0) return own;
+  const members = type.members.map((member) => valueOf(member, own, cuts)).join(", ");
+  return `CAST(tuple(${members}), ${literal(tupleType(type.members))})`;
+};
+
+/** ClickHouse's name of the error that a text ends in which is no record. */
+export const UNREADABLE = "FUNCTION_THROW_IF_VALUE_IS_NON_ZERO";
+
+/** What a deleted record has besides its id, which may stand among changes. */
+const DELETION: readonly Column[] = [
+  { name: "deleted", type: "flag" },
+  { name: "deleted_at", type: "instant" },
+];
+
+/**
+ * SELECT of the columns of records, in the order of the records.
+ *
+ * @param columns the first is the id
+ * @param records SELECT of the public JSON as `record`
+ * @param withDeletions among the records are deleted ones
+ */
+export const typedColumns = (columns: readonly Column[], records: string, withDeletions: boolean): string => {
+  const [id, ...others] = columns;
+  if (id === undefined) throw new TypeError("records have an id");
+  const cuts = cutsOf(others);
+  const parts = cuts.reduce(cutOut, `SELECT record AS rest_0 FROM (${records})`);
+  const fields = `Tuple(\`${id.name}\` String, ${memberTypes([...others, ...DELETION])})`;
+  const rest = [...numbered("part", cuts.length), `rest_${cuts.length}`].join(", ");
+  const idOf = `tupleElement(fields, '${id.name}')`;
+  const deletion = `, ifNull(tupleElement(fields, 'deleted'), false) AS deleted, tupleElement(fields, 'deleted_at') AS deleted_at`;
+  // A text that cannot be parsed has no id.
+  return `SELECT if(throwIf(empty(${idOf}), 'a record cannot be read') = 0, ${idOf}, '') AS \`${id.name}\`,
+      ${others.map((column) => `${valueOf(column, "fields", cuts)} AS \`${column.name}\``).join(", ")}${withDeletions ? deletion : ""}
+    FROM (SELECT ${numbered("value", cuts.length).join(", ")}, JSONExtract(concat(${rest}), ${literal(fields)}) AS fields
+      FROM (${parts}))`;
+};

@@ -1,0 +1,179 @@
+import type { Readable } from "node:stream";
+import { text } from "node:stream/consumers";
+import { RECORD_COLUMNS, type RecordKind } from "@conversation-export/domain";
+import { changeCandidates, changeOrder, changesInRange } from "../changes/changes-sql.ts";
+import { MESSAGES_OF_CONVERSATION } from "../pages/conversation-messages-sql.ts";
+import { END_USER_STEP, endUsersInRange } from "../pages/end-user-sql.ts";
+import type { Candidates, Facts } from "../pages/identity-sql.ts";
+import { LINE_LISTS, type RangedList, stepEnd } from "../pages/line-sql.ts";
+import type { OpenParquet, PagePosition, ParquetLists } from "../pages/page.ts";
+import { boundOf } from "../pages/page-sql.ts";
+import { PARQUET_SETTINGS, type Parameters, spreadSettings } from "../pages/page-statements.ts";
+import { passBytes } from "../pages/page-stream.ts";
+import { boundOfAnswer, type SendStatement } from "../pages/read-page.ts";
+import { CONVERSATIONS_BY_UPDATE } from "../pages/updated-sql.ts";
+import type { StatementName } from "../session/session.ts";
+import { WarehouseError } from "../session/warehouse-error.ts";
+import { DATED_KINDS } from "../tables/record-dates.ts";
+import { typedColumns, UNREADABLE } from "./column-sql.ts";
+
+/** Records that have to be sorted or joined are held in memory, all of a step. */
+const SORTED_ROWS = 10_000;
+
+/** Each list as Parquet; a step is one statement. */
+export const createParquetLists = (deps: {
+  readonly send: SendStatement;
+  readonly isSpread: () => Promise<boolean>;
+  readonly notedDates: () => Promise<number>;
+  readonly askForFacts: (
+    candidates: Candidates | null,
+    parameters: Parameters,
+    signal: AbortSignal,
+  ) => Promise<Facts>;
+  /** Rows of all versions in a step, at most. */
+  readonly stepRows: number;
+}): ParquetLists => {
+  const { send, isSpread, notedDates, askForFacts, stepRows } = deps;
+  const sortedRows = Math.min(stepRows, SORTED_ROWS);
+
+  const ask = (
+    name: StatementName,
+    sql: string,
+    parameters: Parameters,
+    signal: AbortSignal,
+  ): Promise<string> =>
+    send({ name, sql: `${sql} FORMAT TabSeparatedRaw`, parameters, settings: {} }, text, signal);
+
+  type Statement = {
+    readonly name: StatementName;
+    readonly kind: RecordKind;
+    readonly candidates: Candidates | null;
+    readonly records: (shape: { spread: boolean; severalDates: boolean; hiding: boolean }) => string;
+    readonly setsFirst?: boolean;
+    readonly withDeletions?: boolean;
+    readonly parameters: Parameters;
+  };
+  const open = async (statement: Statement, signal: AbortSignal): Promise<Readable> => {
+    const { name, kind, candidates, records, setsFirst = false, withDeletions = false } = statement;
+    const spread = await isSpread();
+    const parameters = { ...statement.parameters, noted: await notedDates() };
+    const { several, hiding } = await askForFacts(candidates, parameters, signal);
+    const severalDates = several > 0;
+    const found = records({ spread, severalDates, hiding });
+    const sql = `${typedColumns(RECORD_COLUMNS[kind], found, withDeletions)} FORMAT Parquet`;
+    const settings = { ...PARQUET_SETTINGS, ...spreadSettings(spread, severalDates || setsFirst) };
+    return send({ name, sql, parameters, settings }, passBytes, signal).catch((error: unknown) => {
+      throw error instanceof WarehouseError && error.causeName === UNREADABLE
+        ? new WarehouseError("warehouse_query_failed", "RECORD_UNREADABLE", false, error)
+        : error;
+    });
+  };
+
+  type Window = { readonly clientId: string; readonly since: number; readonly to: number };
+  /** A window of dates, in ranges. */
+  const window = (
+    list: RangedList,
+    of: Pick<Statement, "name" | "kind" | "setsFirst"> & { readonly rows: number },
+    { clientId, since, to }: Window,
+    own: Parameters = {},
+  ): OpenParquet => {
+    const { candidates, records } = list;
+    const from =
+      (start: number): OpenParquet =>
+      async (signal) => {
+        const range = { ...own, client: clientId, since: start, to };
+        const asked = { ...range, rows: of.rows };
+        const answer = await ask("parquet.step_end", stepEnd(list), asked, signal);
+        // An instant with more rows than a step becomes a step of its own.
+        const end = answer === "" ? to : Math.max(Number(answer), start + 1);
+        const bytes = await open({ ...of, candidates, records, parameters: { ...range, to: end } }, signal);
+        return { bytes, next: end < to ? from(end) : null };
+      };
+    return from(since);
+  };
+
+  const conversationsByCreation = {
+    name: "parquet.conversations",
+    kind: "conversation",
+    rows: stepRows,
+  } as const;
+  const conversationsByUpdate = {
+    name: "parquet.conversations_by_update",
+    kind: "conversation",
+    rows: sortedRows,
+    setsFirst: true,
+  } as const;
+  const messagesByCreation = { name: "parquet.messages", kind: "message", rows: stepRows } as const;
+  const messagesOfConversation = {
+    name: "parquet.messages_of_conversation",
+    kind: "message",
+    rows: sortedRows,
+  } as const;
+
+  return {
+    conversations: ({ filter, ...query }) =>
+      filter === "created"
+        ? window(LINE_LISTS.conversations, conversationsByCreation, query)
+        : window(CONVERSATIONS_BY_UPDATE, conversationsByUpdate, query),
+    messages: ({ conversationId: conversation, ...query }) =>
+      conversation === undefined
+        ? window(LINE_LISTS.messages, messagesByCreation, query)
+        : window(MESSAGES_OF_CONVERSATION, messagesOfConversation, query, { conversation }),
+    endUsers: ({ clientId, from: first = "", externalId }) => {
+      const selected = externalId !== undefined;
+      const from =
+        (start: string): OpenParquet =>
+        async (signal) => {
+          const range = { client: clientId, from: start, external_id: externalId ?? "" };
+          const answer = await ask(
+            "parquet.end_users_end",
+            END_USER_STEP,
+            { ...range, rows: stepRows },
+            signal,
+          );
+          const bounded = answer !== "";
+          // The least id behind one with more versions than a step.
+          const behind = answer === `${start}\n` ? `${start}\0` : answer.slice(0, -1);
+          const bytes = await open(
+            {
+              name: "parquet.end_users",
+              kind: "end_user",
+              candidates: null,
+              records: ({ hiding }) => endUsersInRange({ selected, hiding, bounded }),
+              parameters: { ...range, behind },
+            },
+            signal,
+          );
+          return { bytes, next: bounded ? from(behind) : null };
+        };
+      return from(first);
+    },
+    changes: ({ clientId, kind, after, settled }) => {
+      const dated = DATED_KINDS.find((one) => one === kind);
+      const from =
+        ({ date, id }: PagePosition): OpenParquet =>
+        async (signal) => {
+          const range = { client: clientId, to: settled, after_date: date, after_id: id };
+          const asked = { ...range, rows: sortedRows };
+          const bound = boundOfAnswer(
+            await ask("parquet.changes_bound", boundOf(changeOrder(kind)), asked, signal),
+          );
+          const atEnd = bound.rows < sortedRows;
+          const bytes = await open(
+            {
+              name: "parquet.changes",
+              kind,
+              candidates: dated === undefined ? null : changeCandidates(dated),
+              records: (shape) => changesInRange(kind, shape),
+              withDeletions: true,
+              parameters: { ...range, bound: atEnd ? settled - 1 : bound.date },
+            },
+            signal,
+          );
+          // The range holds all entries of its last instant.
+          return { bytes, next: atEnd ? null : from({ date: bound.date + 1, id: "" }) };
+        };
+      return from(after);
+    },
+  };
+};

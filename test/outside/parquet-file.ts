@@ -1,0 +1,51 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { buffer } from "node:stream/consumers";
+import type { OpenParquet } from "@conversation-export/warehouse";
+import { DuckDBInstance } from "@duckdb/node-api";
+
+export type Row = Readonly<Record<string, unknown>>;
+
+const instant = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?\+00$/;
+
+/** Dates in the form of the interface; DuckDB leaves out zeros at their ends. */
+const asSent = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(asSent);
+  if (typeof value === "string" && instant.test(value)) {
+    const [seconds = "", fraction = ""] = value.slice(0, -3).split(".");
+    return `${seconds.replace(" ", "T")}.${fraction.padEnd(6, "0")}+00:00`;
+  }
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, asSent(one)]));
+};
+
+/** The rows that DuckDB reads from a file, in order. */
+export const readParquet = async (bytes: Buffer): Promise<Row[]> => {
+  const folder = await mkdtemp(join(tmpdir(), "parquet-"));
+  const instance = await DuckDBInstance.create(":memory:", { threads: "1" });
+  try {
+    const file = join(folder, "list.parquet");
+    await writeFile(file, bytes);
+    const connection = await instance.connect();
+    const sql = `SELECT to_json(t)::VARCHAR FROM read_parquet('${file}') AS t`;
+    const rows = (await connection.runAndReadAll(sql)).getRows();
+    connection.closeSync();
+    return rows.map(([row]) => asSent(JSON.parse(String(row))) as Row);
+  } finally {
+    instance.closeSync();
+    await rm(folder, { recursive: true, force: true });
+  }
+};
+
+/** The rows of all parts of a list. */
+export const readParts = async (open: OpenParquet): Promise<{ rows: Row[]; parts: number }> => {
+  const rows: Row[] = [];
+  let parts = 0;
+  for (let next: OpenParquet | null = open; next !== null; parts += 1) {
+    const part = await next(new AbortController().signal);
+    rows.push(...(await readParquet(await buffer(part.bytes))));
+    next = part.next;
+  }
+  return { rows, parts };
+};
