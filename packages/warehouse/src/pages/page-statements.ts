@@ -73,7 +73,10 @@ export const LINE_SETTINGS: ClickHouseSettings = {
   max_bytes_ratio_before_external_join: 0,
 };
 
-/** Rows of a row group, which ClickHouse and readers hold in memory; a step has a few. */
+/**
+ * Rows of a row group, which ClickHouse and readers hold in memory; a step has a few. ClickHouse closes a group
+ * behind a whole block, so a group may have up to twice as many.
+ */
 const GROUP_ROWS = "20000";
 const GROUP_BYTES = String(128 * 1024 * 1024);
 
