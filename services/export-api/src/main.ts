@@ -86,7 +86,7 @@ const lookups = createSession({
 const pages = createSession({
   ...config.clickhouse,
   application,
-  // A stream of lines reads one page ahead.
+  // A stream, of lines or Parquet, opens one step ahead.
   maxConnections: 2 * config.pages.perProcess + SPARE_CONNECTIONS,
 });
 const intake = createSession({ ...config.clickhouseIntake, application, maxConnections: INTAKE_CONNECTIONS });
