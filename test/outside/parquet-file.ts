@@ -7,14 +7,20 @@ import { DuckDBInstance } from "@duckdb/node-api";
 
 export type Row = Readonly<Record<string, unknown>>;
 
-const instant = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?\+00$/;
+const INSTANT = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.(\d+))?([+-]\d\d)(?::(\d\d))?$/;
 
-/** Dates in the form of the interface; DuckDB leaves out zeros at their ends. */
+/**
+ * Dates in the form of the interface: DuckDB has them in the time zone of the machine, without zeros at their
+ * ends.
+ */
 const asSent = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(asSent);
-  if (typeof value === "string" && instant.test(value)) {
-    const [seconds = "", fraction = ""] = value.slice(0, -3).split(".");
-    return `${seconds.replace(" ", "T")}.${fraction.padEnd(6, "0")}+00:00`;
+  if (typeof value === "string") {
+    const match = INSTANT.exec(value);
+    if (match === null) return value;
+    const [, day = "", time = "", fraction = "", hours = "", minutes = "00"] = match;
+    const seconds = new Date(`${day}T${time}${hours}:${minutes}`).toISOString().slice(0, 19);
+    return `${seconds}.${fraction.padEnd(6, "0")}+00:00`;
   }
   if (typeof value !== "object" || value === null) return value;
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, asSent(one)]));
