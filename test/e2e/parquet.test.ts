@@ -292,7 +292,8 @@ it("an answer that breaks in the middle is an error to its reader, and no file t
   })();
   await expect(reading).rejects.toThrow("terminated");
   const partial = Buffer.concat(chunks);
-  expect(partial.length).toBeGreaterThan(500_000);
+  // What the sender still held when it broke the connection is lost, so how much came depends on the machine.
+  expect(partial.length).toBeGreaterThan(100_000);
   expect(partial.subarray(0, 4).toString()).toBe("PAR1");
   const cuts = [partial, partial.subarray(0, partial.length >> 1), partial.subarray(0, 5)];
   for (const found of await readFiles(cuts))
