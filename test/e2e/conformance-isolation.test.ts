@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Answer, call, ingestAll, read } from "../conformance/call.ts";
 import { CAMPAIGN, EXPORT_OPERATIONS, LEGACY_OPERATIONS, type Operation } from "../conformance/operations.ts";
+import { readParquet } from "../outside/parquet-file.ts";
 import { createDelivery } from "../system/deliver.ts";
 import { handMade } from "../sample/hand-made.ts";
 import { ops } from "../system/ops.ts";
@@ -55,6 +56,10 @@ const SIGNED: readonly Operation[] = [...EXPORT_OPERATIONS, ofConversation, ...L
 const signed = SIGNED.map((operation) => [operation.name, operation] as const);
 const lines = EXPORT_OPERATIONS.map((operation) => [operation.name, operation] as const);
 const LINES = { accept: "application/x-ndjson" };
+const files: readonly (readonly [name: string, path: string])[] = [
+  ...[...EXPORT_OPERATIONS, ofConversation].map(({ name, path }) => [name, path] as const),
+  ["end users", "/api/v2/end-users"],
+];
 
 let system: System;
 let host = "";
@@ -150,6 +155,17 @@ describe("records of one client", () => {
         client,
       );
       expect(records.length).toBeGreaterThanOrEqual(RECORDS);
+    }
+  });
+
+  it.each(files)("%s as Parquet: each client reads its own records alone", async (_name, path) => {
+    for (const client of CLIENTS) {
+      const headers = { authorization: `Bearer ${keyOf(client)}`, accept: "application/vnd.apache.parquet" };
+      const answer = await fetch(host + path, { headers });
+      expect(answer.status).toBe(200);
+      const rows = await readParquet(Buffer.from(await answer.arrayBuffer()));
+      expectOwn(rows, client);
+      expect(rows.length).toBeGreaterThanOrEqual(RECORDS);
     }
   });
 
