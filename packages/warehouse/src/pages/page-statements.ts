@@ -74,8 +74,8 @@ export const LINE_SETTINGS: ClickHouseSettings = {
 };
 
 /**
- * Rows of a row group, which ClickHouse and readers hold in memory; a step has a few. ClickHouse closes a group
- * behind a whole block, so a group may have up to twice as many.
+ * Rows of a row group, which ClickHouse and readers hold in memory; a step has a few. ClickHouse closes a
+ * group behind a whole block, so it may have up to twice as many.
  */
 const GROUP_ROWS = "20000";
 const GROUP_BYTES = String(128 * 1024 * 1024);
