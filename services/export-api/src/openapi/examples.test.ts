@@ -3,6 +3,7 @@ import { type EventType, processEvent } from "@conversation-export/domain";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { createListReader, createTestApp } from "../http/app.fixture.ts";
+import { PARQUET_TYPE } from "../page/stream-type.ts";
 import { CONVERSATION, END_USER, MESSAGE } from "./examples.ts";
 
 type Media = { readonly schema: Record<string, unknown>; readonly example?: unknown };
@@ -55,7 +56,7 @@ const answers = Object.values(paths)
 
 describe("the example of an answer", () => {
   it.each(answers)("of %s fits its schema, and lines have a record each", (_, content) => {
-    const { "application/json": json, ...lines } = content;
+    const { "application/json": json, [PARQUET_TYPE]: _file, ...lines } = content;
     const schema = JSON.stringify({ ...json?.schema, $defs: components.schemas });
     const inOnePlace = schema.replaceAll("#/components/schemas/", "#/$defs/");
     expect(json?.example).toBeDefined();
