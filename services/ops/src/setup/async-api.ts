@@ -29,7 +29,7 @@ const structured = (type: string, key: object) => ({
   contentType: STRUCTURED,
   headers: {
     type: "object",
-    properties: { "content-type": { type: "string", pattern: "^application/cloudevents\\+json" } },
+    properties: { "content-type": { type: "string", pattern: "^application/cloudevents\\+json(;.*)?$" } },
   },
   payload: schemaOf(type),
   ...key,
@@ -50,7 +50,7 @@ const attributeHeaders = (type: string): Schema => {
     type: "object",
     required: ["content-type", ...required.map(([name]) => `ce_${name}`)],
     properties: {
-      "content-type": { type: "string", const: BINARY },
+      "content-type": { type: "string", pattern: "^application/json(;.*)?$" },
       ...Object.fromEntries(names.map(([name, one]) => [`ce_${name}`, header(name, one.description)])),
     },
   };
