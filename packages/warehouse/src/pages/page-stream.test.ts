@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { PassThrough, Readable } from "node:stream";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, test } from "vitest";
-import { parseEndUserHead, parsePageHead, splitHead as splitAnyHead } from "./page-stream.ts";
+import { parseEndUserHead, parsePageHead, passBytes, splitHead as splitAnyHead } from "./page-stream.ts";
 import { WarehouseError } from "../session/warehouse-error.ts";
 
 const splitHead = (source: Readable) => splitAnyHead(source, parsePageHead);
@@ -41,6 +41,31 @@ afterEach(() => {
 const nextTurns = async (): Promise<void> => {
   for (let turns = 5; turns > 0; turns -= 1) await new Promise((resolve) => setImmediate(resolve));
 };
+
+describe("passBytes", () => {
+  const mark = Buffer.from("PAR1");
+  const open = (text: string, cuts: readonly number[]): Readable =>
+    passBytes(Readable.from(chunked(text, cuts), { objectMode: false }), mark);
+
+  it("passes an answer that ends with its mark, however the bytes are cut", async () => {
+    const whole = "PAR1 data \r\n PAR1";
+    const cuts = fc.array(fc.nat({ max: 30 }), { maxLength: 8 });
+    await fc.assert(
+      fc.asyncProperty(cuts, async (at) => {
+        expect(await textOf(open(whole, at))).toBe(whole);
+      }),
+    );
+  });
+
+  it.each([
+    "",
+    "PAR",
+    "PAR1 data",
+    "PAR1 data PAR1\r\n__exception__ Code: 241",
+  ])("fails when the answer ends otherwise: %j", async (text) => {
+    await expect(textOf(open(text, [2, 5]))).rejects.toMatchObject({ causeName: "EXCEPTION_MIDWAY" });
+  });
+});
 
 describe("splitHead", () => {
   it("takes the head off and passes the rest on, however the bytes are cut", async () => {

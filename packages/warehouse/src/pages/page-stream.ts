@@ -71,13 +71,21 @@ function readableBehind(source: Readable, highWaterMark: number): Readable {
   return readable.on("error", () => {});
 }
 
-const pass = (source: Readable, isBroken: (chunk: Buffer) => boolean): Readable => {
+/** @param isWhole whether the end is that of a whole answer */
+const pass = (
+  source: Readable,
+  isBroken: (chunk: Buffer) => boolean,
+  isWhole: () => boolean = () => true,
+): Readable => {
   const passed = readableBehind(source, AHEAD_BYTES);
   source.on("data", (chunk: Buffer) => {
     if (isBroken(chunk)) passed.destroy(brokenMidway());
     else if (!passed.push(chunk)) source.pause();
   });
-  source.on("end", () => passed.push(null));
+  source.on("end", () => {
+    if (isWhole()) passed.push(null);
+    else passed.destroy(brokenMidway());
+  });
   source.on("error", (error) => passed.destroy(toWarehouseError(error)));
   source.on("close", () => {
     if (!source.readableEnded) passed.destroy(brokenMidway());
@@ -90,10 +98,17 @@ export const passLines = (source: Readable): Readable =>
   pass(source, (chunk) => chunk.indexOf(CARRIAGE_RETURN) !== -1);
 
 /**
- * Streams a response in a binary format. When ClickHouse fails midway, it may end with the exception: the end
- * of the format alone tells that it is whole.
+ * Streams a response in a binary format that ends with `mark`. Fails, and never ends cleanly, when ClickHouse
+ * fails midway: it may then end with the exception.
  */
-export const passBytes = (source: Readable): Readable => pass(source, () => false);
+export const passBytes = (source: Readable, mark: Buffer): Readable => {
+  let last: Buffer = Buffer.alloc(0);
+  const keep = (chunk: Buffer): boolean => {
+    last = (chunk.length < mark.length ? Buffer.concat([last, chunk]) : chunk).subarray(-mark.length);
+    return false;
+  };
+  return pass(source, keep, () => last.equals(mark));
+};
 
 /**
  * Splits the response of a page query into its head line, parsed by `parse` (null without rows), and the

@@ -19,6 +19,8 @@ import { typedColumns, UNREADABLE } from "./column-sql.ts";
 
 /** Records that have to be sorted or joined are held in memory, all of a step. */
 const SORTED_ROWS = 10_000;
+/** The last bytes of a whole file. */
+const MARK = Buffer.from("PAR1");
 
 /** Each list as Parquet; a step is one statement. */
 export const createParquetLists = (deps: {
@@ -62,11 +64,13 @@ export const createParquetLists = (deps: {
     const found = records({ spread, severalDates, hiding });
     const sql = `${typedColumns(RECORD_COLUMNS[kind], found, withDeletions)} FORMAT Parquet`;
     const settings = { ...PARQUET_SETTINGS, ...spreadSettings(spread, severalDates || setsFirst) };
-    return send({ name, sql, parameters, settings }, passBytes, signal).catch((error: unknown) => {
-      throw error instanceof WarehouseError && error.causeName === UNREADABLE
-        ? new WarehouseError("warehouse_query_failed", "RECORD_UNREADABLE", false, error)
-        : error;
-    });
+    return send({ name, sql, parameters, settings }, (answer) => passBytes(answer, MARK), signal).catch(
+      (error: unknown) => {
+        throw error instanceof WarehouseError && error.causeName === UNREADABLE
+          ? new WarehouseError("warehouse_query_failed", "RECORD_UNREADABLE", false, error)
+          : error;
+      },
+    );
   };
 
   type Window = { readonly clientId: string; readonly since: number; readonly to: number };
