@@ -90,9 +90,9 @@ export const benchErasure = async (
       await mergesIdle(url);
       const records = size * (MESSAGES + 1);
       const meter = await createMeter(url);
-      const note = (what: string, { ms, rows, bytes }: Cost): void => {
+      const note = (what: string, { ms, rows, bytes, granules }: Cost): void => {
         log(
-          `${records} records: ${what} ${ms.toFixed(0)} ms of processor time, ${rows} rows, ${(bytes / 1e6).toFixed(0)} MB read`,
+          `${records} records: ${what} ${ms.toFixed(0)} ms of processor time, ${rows} rows in ${granules} granules, ${(bytes / 1e6).toFixed(0)} MB read`,
         );
         figures.push(
           { name: `erasure_${what}_ms_${records}`, value: ms, unit: "ms" },
@@ -103,7 +103,7 @@ export const benchErasure = async (
         const costs: Cost[] = [];
         for (let round = 0; round < ROUNDS; round += 1) costs.push(await meter(work));
         const of = (key: keyof Cost) => median(costs.map((cost) => cost[key]));
-        return { ms: of("ms"), rows: of("rows"), bytes: of("bytes") };
+        return { ms: of("ms"), rows: of("rows"), bytes: of("bytes"), granules: of("granules") };
       };
       const subjects = Array.from({ length: PEOPLE }, (_, at) => ({
         clientId: CLIENT,

@@ -185,8 +185,9 @@ export const benchGrowth = async (records: number, log: (line: string) => void):
         });
         const peak = await memory.stop();
         reads.set(name, [...(reads.get(name) ?? []), cost.rows]);
+        const read = `${cost.rows} rows in ${cost.granules} granules read`;
         log(
-          `${name}, ${size} records: ${cost.rows} rows read, ${(cost.ms / 1_000).toFixed(2)} s, ${(peak / 1e6).toFixed(0)} MB; ${told}`,
+          `${name}, ${size} records: ${read}, ${(cost.ms / 1_000).toFixed(2)} s, ${(peak / 1e6).toFixed(0)} MB; ${told}`,
         );
       }
     } finally {
