@@ -1,8 +1,11 @@
+import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { ANALYTICS_VIEWS, migrate } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, it, test } from "vitest";
 import { readSupportDashboard } from "../documents/watch-files.ts";
+import { preparePythonTools } from "../outside/python-tools.ts";
 import { SHARDS } from "../system/shards.ts";
 import { conversation, DAY, DAY_0, endUser, message, SECOND } from "../warehouse/records.ts";
 import { readView, VIEWS } from "../warehouse/view-rows.ts";
@@ -10,6 +13,8 @@ import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 
 const page = readFileSync(join(import.meta.dirname, "../../docs/analytics.md"), "utf8");
 const CLIENTS = ["acme", "globex"];
+const NATIVE = join(import.meta.dirname, "../outside/native-query.py");
+const run = promisify(execFile);
 
 let warehouse: Warehouse;
 beforeAll(async () => {
@@ -170,6 +175,25 @@ describe.skipIf(SHARDS > 1)("a customer", () => {
   ])("cannot change a setting: %s", async (setting) => {
     const sql = `SELECT count() FROM ${VIEWS}.conversations SETTINGS ${setting}`;
     await expect(asCustomer("acme", sql)).rejects.toThrow("READONLY");
+  });
+
+  it.each([
+    "",
+    "analyst",
+    "customer_globex",
+  ])("finds no more when a secondary query names %j", async (name) => {
+    const python = join(await preparePythonTools("clickhouse"), "python");
+    const { tcpPort, passwords } = warehouse.stack.clickhouse;
+    const asked = [
+      ["customer_acme", `SELECT DISTINCT client_id FROM ${VIEWS}.conversations WHERE client_id != 'acme'`],
+      ["analyst", `SELECT count() > 0 FROM ${VIEWS}.conversations WHERE client_id = 'globex'`],
+    ] as const;
+    const found: unknown[] = [];
+    for (const [user, sql] of asked) {
+      const { stdout } = await run(python, [NATIVE, String(tcpPort), user, passwords.analyst, name, sql]);
+      found.push(JSON.parse(stdout));
+    }
+    expect(found).toEqual([[], [[1]]]);
   });
 
   it("reads no table", async () => {

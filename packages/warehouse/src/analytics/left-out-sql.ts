@@ -20,11 +20,15 @@ export type ViewTables = {
 /** Users with such names see the client whose id stands behind it, and no other. */
 const CUSTOMER = "customer_";
 
+/** SQL condition for the rows `r` that a user of this name may see. */
+const isFor = (user: string): string =>
+  `(NOT startsWith(${user}, '${CUSTOMER}') OR r.client_id = substring(${user}, ${CUSTOMER.length + 1}))`;
+
 /**
- * SQL condition for the rows `r` that the user who asks may see. Who has no name sees none: a client of the
- * native protocol may leave it out.
+ * SQL condition for the rows `r` that the user who asks may see. Who logged in counts, since a client of the
+ * native protocol says itself who the current user is; that one counts too, since it may be impersonated.
  */
-const IS_FOR_USER = `(currentUser() != '' AND NOT startsWith(currentUser(), '${CUSTOMER}') OR r.client_id = substring(currentUser(), ${CUSTOMER.length + 1}))`;
+const IS_FOR_USER = `(authenticatedUser() != '' AND ${isFor("authenticatedUser()")} AND ${isFor("currentUser()")})`;
 
 const OWN = {
   conversation: { table: "conversations", id: "conversation_id" },
