@@ -89,7 +89,8 @@ const fill = async ({ sql }: Warehouse, records: number): Promise<void> => {
   for (const table of tables) await sql(`OPTIMIZE TABLE ${table} FINAL`);
   // Later exports of records of the whole year, in batches as ingest writes them.
   const batches = 8;
-  const step = Math.max(1, Math.floor(records / RECENT));
+  // Odd, so that each batch has records of all clients, however many records there are.
+  const step = Math.max(1, 2 * Math.floor((records / RECENT - 1) / 2) + 1);
   for (let batch = 0; batch < batches; batch += 1) {
     const uploaded = NOW - Math.round(((batches - batch) * 2 * HOUR_SECONDS * MICROS_IN_SECOND) / batches);
     await run(
