@@ -240,7 +240,8 @@ it(
     expectCode(await command(["pull", "--to", plain, "--list", "end_users"]), 0);
     const users = join(plain, "end_users", readdirSync(join(plain, "end_users"))[0] ?? "");
     const [first = "", second = "", ...others] = readFileSync(users, "utf8").split("\n");
-    writeFileSync(users, [second.replace('"profile":{', '"profile":{"other":1,'), ...others].join("\n"));
+    const changed = JSON.stringify({ ...(JSON.parse(second) as object), profile: { other: 1 } });
+    writeFileSync(users, [changed, ...others].join("\n"));
     const spoilt = await command(["verify", "--to", plain, "--json"]);
     expectCode(spoilt, 5);
     const idOf = (line: string): unknown => (JSON.parse(line) as { end_user_id: string }).end_user_id;
