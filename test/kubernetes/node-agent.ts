@@ -12,7 +12,7 @@ export type NodeAgent = {
   signal(pod: Pod, service: ServiceName, signal: NodeJS.Signals): Promise<void>;
 };
 
-/** Starts a privileged pod on a node, which ends with its namespace. */
+/** Starts a pod on a node that may signal other processes there, and ends with its namespace. */
 export const startNodeAgent = async (
   cluster: Cluster,
   deps: { readonly namespace: string; readonly image: string; readonly node: string },
@@ -26,7 +26,7 @@ export const startNodeAgent = async (
     args: ["--eval", "setInterval(() => {}, 1e6)"],
     // It stays while the node is drained.
     spec: { hostPID: true, nodeName: node, tolerations: [{ operator: "Exists" }] },
-    securityContext: { privileged: true, runAsUser: 0 },
+    securityContext: { runAsUser: 0, capabilities: { drop: ["ALL"], add: ["KILL"] } },
   });
   const own = [NAME, "--namespace", namespace];
   return {
