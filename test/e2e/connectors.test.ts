@@ -16,6 +16,7 @@ import {
 import { createSample } from "../sample/index.ts";
 import { handMade } from "../sample/hand-made.ts";
 import { personOf } from "../sample/restless.ts";
+import { changesSettled } from "../system/changes-settled.ts";
 import { createDelivery, type Delivery } from "../system/deliver.ts";
 import { NO_SCHEDULES } from "../system/no-schedules.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
@@ -70,17 +71,8 @@ afterAll(async () => {
 
 const client = () => createClient({ baseUrl: system.apiUrl, apiKey: key });
 
-/** Waits until the changes tell of everything that was stored before. */
-const settled = async (): Promise<void> => {
-  await system.caughtUp(GROUP, DEADLINE_MS);
-  const now = Date.now();
-  for (const list of LISTS) {
-    await until(`the changes of ${list} are settled`, DEADLINE_MS, async () => {
-      const page = await client().changes(list, { storedSince: "2100-01-01T00:00:00Z" }).next();
-      return page.done !== true && Date.parse(page.value.watermark ?? "") > now;
-    });
-  }
-};
+const settled = (): Promise<void> =>
+  changesSettled(system, client(), { group: GROUP, deadlineMs: DEADLINE_MS });
 
 const listed = async (list: List): Promise<Copy> => {
   const path =

@@ -18,11 +18,11 @@ import {
 } from "../reference/exact-json.ts";
 import { createSample, type RecordKind } from "../sample/index.ts";
 import { handMade } from "../sample/hand-made.ts";
+import { changesSettled } from "../system/changes-settled.ts";
 import { createDelivery, type Delivery } from "../system/deliver.ts";
 import { NO_SCHEDULES } from "../system/no-schedules.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import { startSystem, type System } from "../system/system.ts";
-import { until } from "../system/until.ts";
 import { runSql } from "../system/warehouse-sql.ts";
 
 const GROUP = "conversation-export-ingest";
@@ -84,16 +84,8 @@ const oddRecords = () => {
   ];
 };
 
-const settled = async (): Promise<void> => {
-  await system.caughtUp(GROUP, DEADLINE_MS);
-  const now = Date.now();
-  for (const list of LISTS) {
-    await until(`the changes of ${list} are settled`, DEADLINE_MS, async () => {
-      const page = await client().changes(list, { storedSince: "2100-01-01T00:00:00Z" }).next();
-      return page.done !== true && Date.parse(page.value.watermark ?? "") > now;
-    });
-  }
-};
+const settled = (): Promise<void> =>
+  changesSettled(system, client(), { group: GROUP, deadlineMs: DEADLINE_MS });
 
 beforeAll(async () => {
   const [started, programs] = await Promise.all([startSystem("test-parquet"), preparePythonTools("parquet")]);
