@@ -5,149 +5,33 @@ import {
   encodeChangePosition,
   formatTimestampZ,
   isExpiredPosition,
-  publicConversation,
-  publicEndUser,
-  publicMessage,
   RECORD_KINDS,
   type RecordKind,
   signedChange,
 } from "@conversation-export/domain";
 import { ServiceError } from "@conversation-export/runtime";
 import type { ApiClient, Reader } from "@conversation-export/warehouse";
-import { z } from "zod";
 import { badRequest, cursorExpired } from "../http/api-error.ts";
 import { API_PREFIX } from "../http/service-address.ts";
-import { type Description, PAGE_HEADERS, parquetAnswer } from "../openapi/description.ts";
-import * as examples from "../openapi/examples.ts";
 import { sendParquet } from "../parquet/send-parquet.ts";
 import { createCursorSigner } from "../page/cursor-signer.ts";
-import { clampInstant, instant } from "../page/instant-parameter.ts";
-import { JSON_TYPE, LINES_TYPES, PARQUET_TYPE, streamTypeOf } from "../page/stream-type.ts";
-import { MAX_PAGE_SIZE, readParameters, wholeNumber } from "../page/parameters.ts";
+import { clampInstant } from "../page/instant-parameter.ts";
+import { JSON_TYPE, PARQUET_TYPE, streamTypeOf } from "../page/stream-type.ts";
+import { readParameters } from "../page/parameters.ts";
 import type { SendPage } from "../page/send-page.ts";
 import type { ReadSettled } from "../page/settled.ts";
 import { watermarkHeader } from "../page/watermark.ts";
 import { endLastLine, type OpenStep, openWindow } from "../page/window-stream.ts";
+import {
+  CHANGE_PARAMETERS,
+  CHANGE_STREAMS,
+  DEFAULT_PAGE_SIZE,
+  describeChanges,
+} from "./change-description.ts";
 import type { Call, Endpoint } from "./endpoint.ts";
 
-const DEFAULT_PAGE_SIZE = 1_000;
 /** Records that a stream of lines reads at a time. */
 const STEP = 10_000;
-
-const parameters = z.object({
-  cursor: z.string().nullish().meta({
-    description: "`next_cursor` of the answer before, never made by hand; without it the reader begins",
-  }),
-  stored_since: instant.optional().meta({
-    description:
-      "Where a reader begins: only records that changed at this time or later; by default with everything",
-    examples: ["2026-10-01T00:00:00Z"],
-  }),
-  page_size: wholeNumber(1, MAX_PAGE_SIZE, DEFAULT_PAGE_SIZE)
-    .optional()
-    .meta({ description: "The largest number of records in a page", examples: [1000] }),
-});
-
-const deletion = {
-  deleted: z.literal(true),
-  deleted_at: z.string().meta({ format: "date-time" }),
-};
-const deletedRecord = z
-  .object({ _id: z.string(), ...deletion })
-  .meta({ id: "DeletedRecord", description: "A record that was erased, or removed by retention" });
-const deletedEndUser = z
-  .object({ end_user_id: z.string(), ...deletion })
-  .meta({ id: "DeletedEndUser", description: "An end user who was erased, or removed by retention" });
-
-/** @param id the name of the id in these records */
-const about = (
-  id: string,
-): string => `For jobs that keep a copy: the records that changed since the answer before,
-in the order in which they were stored, each at its latest version, and those that are gone as
-\`{"${id}":…,"deleted":true,"deleted_at":…}\`.
-
-- Write by \`${id}\`, and keep \`next_cursor\` together with the data. While \`end_of_stream\` is false, ask on at once.
-- Whenever it is true, you hold what the list holds up to \`X-Export-Watermark\`, whatever came late, changed again or
-  was erased.
-- Before the end a page may hold fewer records than its size, or none. A record may come again unchanged.
-- A cursor is good for its client and list. When it was not used for more than ${DELETIONS_KEPT_DAYS} days it answers 410: begin again
-  without it, and replace what you hold.
-- \`cursor\` and \`stored_since\` exclude each other. A reader that can keep no more than a date keeps \`next_stored_since\`.
-- With \`Accept: ${LINES_TYPES[0]}\` all changes up to the end come as one stream of lines, whatever the page size, with
-  the cursor in the last line. With \`Accept: ${PARQUET_TYPE}\` they come as one file, with the columns \`deleted\` and
-  \`deleted_at\`, and \`next_cursor\` among the facts of its footer.`;
-
-const LINES_ABOUT = `One change a line, and a last line
-\`{"trailer":{"count":…,"watermark":…,"next_cursor":…,"next_stored_since":…,"end_of_stream":true}}\`.
-Without the trailer the stream is broken: repeat it with the same cursor.`;
-
-const PARQUET_ABOUT = `All changes in their order. Of a deleted record only its id, \`deleted\` and \`deleted_at\` say
-something. The facts of the footer are those of the last line of a stream of lines`;
-
-const STREAMS = [...LINES_TYPES, PARQUET_TYPE];
-
-const idOf = { conversation: "_id", message: "_id", end_user: "end_user_id" } as const;
-
-const PUBLIC = { conversation: publicConversation, message: publicMessage, end_user: publicEndUser } as const;
-
-const EXAMPLES = {
-  conversation: examples.CONVERSATION,
-  message: examples.MESSAGE,
-  end_user: examples.END_USER,
-} as const;
-
-const exampleOf = (kind: RecordKind) => ({
-  data: [
-    EXAMPLES[kind],
-    { [idOf[kind]]: "664f00019b1d8a0012a30001", deleted: true, deleted_at: examples.DELETED_AT },
-  ],
-  meta: {
-    next_cursor: examples.CURSOR,
-    next_stored_since: examples.WATERMARK,
-    end_of_stream: true,
-  },
-});
-
-const linesOf = (kind: RecordKind): string => {
-  const { data, meta } = exampleOf(kind);
-  return examples.linesOf(...data, { trailer: { count: 2, watermark: examples.WATERMARK, ...meta } });
-};
-
-const describe = (kind: RecordKind, name: string): Description => ({
-  operationId: `changesOf${name}`,
-  summary: `Changes of ${RECORD_KINDS[kind].list.replace("_", " ")}`,
-  tag: "Changes",
-  text: about(idOf[kind]),
-  requestParams: { query: parameters },
-  success: {
-    description: "Changes, or all of them as lines or as Parquet",
-    headers: { "X-Export-Watermark": PAGE_HEADERS["X-Export-Watermark"] },
-    content: {
-      [JSON_TYPE]: {
-        schema: z.object({
-          data: z.array(z.union([PUBLIC[kind], kind === "end_user" ? deletedEndUser : deletedRecord])),
-          meta: z.object({
-            next_cursor: z.string().describe("Where the next request goes on"),
-            next_stored_since: z.string().meta({
-              format: "date-time",
-              description: `The same place as \`stored_since\`, for readers that can keep a date only; after a pause of more than ${DELETIONS_KEPT_DAYS} days they are not told of all deletions`,
-            }),
-            end_of_stream: z.boolean().describe("true: these were all changes; ask again later"),
-          }),
-        }),
-        example: exampleOf(kind),
-      },
-      ...Object.fromEntries(
-        LINES_TYPES.map((type) => [
-          type,
-          { schema: z.string().describe(LINES_ABOUT), example: linesOf(kind) },
-        ]),
-      ),
-      [PARQUET_TYPE]: parquetAnswer(PARQUET_ABOUT),
-    },
-  },
-  errors: ["CursorExpired"],
-});
 
 export type ChangeEndpointsDeps = {
   readonly reader: Pick<Reader, "changes" | "parquet">;
@@ -159,33 +43,47 @@ export type ChangeEndpointsDeps = {
   readonly now: () => number;
 };
 
-/** The change feed: an extension of the specification's interface. */
-export const createChangeEndpoints = (deps: ChangeEndpointsDeps): readonly Endpoint[] => {
-  const { reader, sendPage, settled, now } = deps;
-  const signer = createCursorSigner(deps);
+/** Up to where changes are told, and what the answer says of it. */
+type Answered = {
+  /** Microseconds since the epoch, exclusive. */
+  readonly until: number;
+  readonly watermark: string | undefined;
+  readonly headers: Record<string, string>;
+};
 
-  const endpoint = (kind: RecordKind, name: string): Endpoint => {
-    const { list } = RECORD_KINDS[kind];
-
-    const write = (client: ApiClient, position: ChangePosition): string => {
+/** The cursors of a list of changes: each is good for one client. */
+const createChangeCursors = ({ now, ...secrets }: ChangeEndpointsDeps, list: string) => {
+  const signer = createCursorSigner(secrets);
+  return {
+    write: (client: ApiClient, position: ChangePosition): string => {
       const content = encodeChangePosition(position);
       return signer.sign(content, signedChange(content, { clientId: client.clientId, list }));
-    };
-
-    const read = (client: ApiClient, cursor: string): ChangePosition => {
+    },
+    /** @throws ApiError of a cursor that is not of this list and client, or too old */
+    read: (client: ApiClient, cursor: string): ChangePosition => {
       const scope = { clientId: client.clientId, list };
       const content = signer.open(cursor, (text) => signedChange(text, scope));
       const position = content === undefined ? undefined : decodeChangePosition(content);
       if (position === undefined) throw badRequest(["cursor: does not belong to this request"]);
       if (isExpiredPosition(position, now() * 1000)) throw cursorExpired(DELETIONS_KEPT_DAYS);
       return position;
-    };
+    },
+  };
+};
+
+/** The change feed: an extension of the specification's interface. */
+export const createChangeEndpoints = (deps: ChangeEndpointsDeps): readonly Endpoint[] => {
+  const { reader, sendPage, settled, now } = deps;
+
+  const endpoint = (kind: RecordKind, name: string): Endpoint => {
+    const { list } = RECORD_KINDS[kind];
+    const { write, read } = createChangeCursors(deps, list);
 
     const sendOnePage = async (
       { client, signal, ...call }: Call,
       from: ChangePosition,
       pageSize: number,
-      { until, headers }: { until: number; headers: Record<string, string> },
+      { until, headers }: Answered,
     ): Promise<void> => {
       const query = { clientId: client.clientId, kind, after: from, settled: until, pageSize, signal };
       const page = await reader.changes(query);
@@ -210,11 +108,7 @@ export const createChangeEndpoints = (deps: ChangeEndpointsDeps): readonly Endpo
     const sendLines = async (
       call: Call,
       from: ChangePosition,
-      {
-        until,
-        watermark,
-        headers,
-      }: { until: number; watermark: string | undefined; headers: Record<string, string> },
+      { until, watermark, headers }: Answered,
       contentType: string,
     ): Promise<void> => {
       const { client } = call;
@@ -261,11 +155,7 @@ export const createChangeEndpoints = (deps: ChangeEndpointsDeps): readonly Endpo
     const sendFile = async (
       call: Call,
       from: ChangePosition,
-      {
-        until,
-        watermark,
-        headers,
-      }: { until: number; watermark: string | undefined; headers: Record<string, string> },
+      { until, watermark, headers }: Answered,
     ): Promise<void> => {
       const { client } = call;
       const open = reader.parquet.changes({ clientId: client.clientId, kind, after: from, settled: until });
@@ -285,10 +175,10 @@ export const createChangeEndpoints = (deps: ChangeEndpointsDeps): readonly Endpo
       scope: kind === "end_user" ? "end_users" : "export",
       limit: list,
       slot: "page",
-      streams: STREAMS,
-      description: describe(kind, name),
+      streams: CHANGE_STREAMS,
+      description: describeChanges(kind, name),
       serve: async (call) => {
-        const { values, problems } = readParameters(parameters, call.request.raw.url ?? "");
+        const { values, problems } = readParameters(CHANGE_PARAMETERS, call.request.raw.url ?? "");
         const { cursor, stored_since: since, page_size: pageSize = DEFAULT_PAGE_SIZE } = values;
         if (cursor !== undefined && since !== undefined) {
           problems.push("cursor, stored_since: a reader that has begun goes on with its cursor alone");
@@ -305,11 +195,11 @@ export const createChangeEndpoints = (deps: ChangeEndpointsDeps): readonly Endpo
             retryable: true,
           });
         }
-        const headers = watermarkHeader(watermark);
-        const contentType = streamTypeOf(call.request.raw, STREAMS);
-        if (contentType === undefined) await sendOnePage(call, from, pageSize, { until, headers });
-        else if (contentType === PARQUET_TYPE) await sendFile(call, from, { until, watermark, headers });
-        else await sendLines(call, from, { until, watermark, headers }, contentType);
+        const answered = { until, watermark, headers: watermarkHeader(watermark) };
+        const contentType = streamTypeOf(call.request.raw, CHANGE_STREAMS);
+        if (contentType === undefined) await sendOnePage(call, from, pageSize, answered);
+        else if (contentType === PARQUET_TYPE) await sendFile(call, from, answered);
+        else await sendLines(call, from, answered, contentType);
       },
     };
   };
