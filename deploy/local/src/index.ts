@@ -1,7 +1,7 @@
 export type { ClickhousePasswords, ClickhouseUser } from "./servers/clickhouse.ts";
 export { choosePorts } from "./process/ports.ts";
 export { createKafka } from "./servers/kafka.ts";
-export { createSentinel } from "./servers/redis.ts";
+export { createRedis as createRedisServer, createSentinel } from "./servers/redis.ts";
 export type { Server } from "./process/server.ts";
 export {
   type ClickhouseServer,

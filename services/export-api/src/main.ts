@@ -97,7 +97,7 @@ const knownKeys = createKnownKeys({
   onLoad: (result) => metrics.keyLoads.inc({ result }),
 });
 const loadingKeys = createLoop({ turn: knownKeys.refresh, pauseMs: KNOWN_KEYS_PAUSE_MS, pauseFirst: true });
-const redis = createRedis({ ...config.redis, log });
+const redis = createRedis({ ...config.redis, log, onRefused: (error) => running.fatal(error) });
 const usedKeys = createUsedKeys({ store: createKeyUses({ redis }), now: Date.now, log });
 const savingUses = createLoop({ turn: usedKeys.save, pauseMs: USED_KEYS_PAUSE_MS, pauseFirst: true });
 const watermarks = createWatermarkReader({ session: lookups });
@@ -200,7 +200,7 @@ const health = createHealthServer({
 });
 const stopping = new AbortController();
 
-run({
+const running = run({
   log,
   deadlineMs: config.shutdownDeadlineMs,
   parts: [

@@ -15,6 +15,10 @@ export type RedisDeps = {
   readonly env: NodeJS.ProcessEnv;
   readonly log: (line: string) => void;
   readonly onUnexpectedEnd: (ending: Ending) => void;
+  /** The program to run instead of the installed or downloaded one. */
+  readonly program?: string;
+  /** Further settings, as the command line of the server takes them. */
+  readonly settings?: readonly string[];
 };
 
 const host = "127.0.0.1";
@@ -26,8 +30,9 @@ const binaries: Readonly<Record<string, string>> = {
   "darwin-arm64": "redis-server-6.2.6-v5-darwin-arm64",
 };
 
-async function findBinary(deps: Pick<RedisDeps, "env" | "log">): Promise<string> {
-  const installed = findProgram("redis-server", deps.env) ?? findProgram("valkey-server", deps.env);
+async function findBinary(deps: Pick<RedisDeps, "env" | "log" | "program">): Promise<string> {
+  const installed =
+    deps.program ?? findProgram("redis-server", deps.env) ?? findProgram("valkey-server", deps.env);
   if (installed !== undefined) return installed;
   const platform = `${process.platform}-${process.arch}`;
   const name = binaries[platform];
@@ -107,6 +112,7 @@ export async function createRedis(deps: RedisDeps): Promise<Server> {
         "",
         "--maxmemory-policy",
         "noeviction",
+        ...(deps.settings ?? []),
       ],
       cwd: folder,
       env,

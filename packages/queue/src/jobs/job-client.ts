@@ -21,7 +21,10 @@ import { createJobReading, type JobCounts, type ScheduleView } from "./read-jobs
 const CONNECT_WITHIN_MS = 5_000;
 const CANCEL_SECONDS = 30 * 86_400;
 
-/** Every call waits up to `connectWithinMs` for the connection. @throws ServiceError `redis_unavailable` */
+/**
+ * Every call waits up to `connectWithinMs` for the connection.
+ * @throws ServiceError `redis_unavailable`; `redis_cluster`: the server runs in cluster mode
+ */
 export type JobClient = {
   /** Begins to connect and does not wait for the server. */
   start(): Promise<void>;
@@ -102,6 +105,7 @@ export const createJobClient = (
 
   const ask = async <T>(operation: () => Promise<T>): Promise<T> => {
     await askRedis(connect);
+    await redis.suits();
     try {
       return await operation();
     } catch (error) {

@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 import { type Logger, parseRedisUrl, type RedisServer, ServiceError } from "@conversation-export/runtime";
 import { Redis as Client, type RedisOptions } from "ioredis";
-import { problemsOf, type RedisServerFacts, readServerFacts } from "./server-facts.ts";
+import { isInClusterMode, problemsOf, type RedisServerFacts, readServerFacts } from "./server-facts.ts";
 
 const CONNECT_TIMEOUT_MS = 5_000;
 const COMMAND_TIMEOUT_MS = 2_000;
@@ -15,8 +15,14 @@ export type Redis = {
   /**
    * Waits for the server as long as it takes; rejects after `stop`. Later losses of the connection heal
    * alone.
+   * @throws ServiceError `redis_cluster`
    */
   start(): Promise<void>;
+  /**
+   * Resolves when the mode of the connected server has been asked for.
+   * @throws ServiceError `redis_cluster`: it runs in cluster mode
+   */
+  suits(): Promise<void>;
   stop(): Promise<void>;
   /** Resolves when the server answers. @throws ServiceError `redis_unavailable` */
   ping(): Promise<void>;
@@ -50,6 +56,12 @@ export const redisUnavailable = (error: unknown): ServiceError =>
     retryable: true,
     cause: error,
   });
+
+const inClusterMode = (): ServiceError =>
+  new ServiceError(
+    "redis_cluster",
+    "Redis runs in cluster mode (cluster_enabled:1), in which scripts on several keys fail: name a server in REDIS_URL that has cluster mode off, with replicas behind sentinels or a managed address",
+  );
 
 const WHEN = {
   /** Commands fail at once without the server: they would be outdated later, and must not pile up. */
@@ -99,12 +111,31 @@ const reconnectMs = (attempt: number): number => Math.min(attempt * 100, MAX_REC
 /** Error of a server that is no longer the primary, also from within a script. */
 const isDemoted = (error: Error): boolean => error.message.includes("READONLY ");
 
+/** @throws ServiceError `redis_cluster` */
+const askMode = async (client: Client, log: Logger): Promise<void> => {
+  let mode: boolean | null = null;
+  try {
+    mode = isInClusterMode(await client.info("cluster"));
+  } catch (error) {
+    // Without an answer the connection is lost: the next one is asked.
+    if (!(error instanceof Error && error.name === "ReplyError")) return;
+  }
+  if (mode === true) throw inClusterMode();
+  if (mode === null) log.warn("Redis hides whether it runs in cluster mode");
+};
+
 /**
+ * @param deps.onRefused called when the server is found to be in cluster mode, for a process that does not
+ *   wait for `start`
  * @param deps.within whether a command fails when the server is away (`now`, the default) or waits for it
  *   (`ever`)
  */
 export const createRedis = (
-  deps: RedisServer & { readonly log: Logger; readonly within?: keyof typeof WHEN },
+  deps: RedisServer & {
+    readonly log: Logger;
+    readonly within?: keyof typeof WHEN;
+    readonly onRefused?: (error: unknown) => void;
+  },
 ): Redis => {
   const { log } = deps;
   const client = openClient(deps, {
@@ -117,6 +148,7 @@ export const createRedis = (
   });
   const abort = new AbortController();
   let reported = false;
+  let suited = Promise.resolve();
 
   client.on("error", (error: Error) => {
     if (reported) return;
@@ -126,6 +158,8 @@ export const createRedis = (
   client.on("ready", () => {
     reported = false;
     log.info("connected to Redis");
+    suited = askMode(client, log);
+    suited.catch((error: unknown) => deps.onRefused?.(error));
   });
 
   // The client reports errors by its event and reconnects by itself.
@@ -136,7 +170,7 @@ export const createRedis = (
     start: () =>
       new Promise((resolve, reject) => {
         abort.signal.addEventListener("abort", () => reject(abort.signal.reason as Error), { once: true });
-        client.once("ready", resolve);
+        client.once("ready", () => void suited.then(resolve, reject));
         connect();
       }),
     stop: () => {
@@ -144,6 +178,7 @@ export const createRedis = (
       client.disconnect();
       return Promise.resolve();
     },
+    suits: () => suited,
     ping: () => askRedis(async () => void (await client.ping())),
     checkServer: () =>
       askRedis(async () => {

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { problemsOf, readServerFacts } from "./server-facts.ts";
+import { isInClusterMode, problemsOf, readServerFacts } from "./server-facts.ts";
 
 const info = (version: string, policy: string, aof = 1): string =>
   `# Server\r\nredis_version:${version}\r\n# Memory\r\nmaxmemory_policy:${policy}\r\n# Persistence\r\naof_enabled:${aof}\r\n`;
@@ -32,4 +32,12 @@ it("warns of a server that keeps nothing on disk", () => {
 
 it("does not complain about what the server hides", () => {
   expect(problemsOf({ version: null, maxmemoryPolicy: null, appendOnly: null })).toEqual([]);
+});
+
+it.each([
+  ["# Cluster\r\ncluster_enabled:1\r\n", true],
+  ["# Cluster\r\ncluster_enabled:0\r\n", false],
+  ["", null],
+])("reads from %j whether the server is in cluster mode", (text, expected) => {
+  expect(isInClusterMode(text)).toBe(expected);
 });

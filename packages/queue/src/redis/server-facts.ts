@@ -1,5 +1,14 @@
 import { isRedisVersionLowerThan, RedisConnection } from "bullmq";
 
+/**
+ * Reads the answer to INFO: whether the server spreads its keys over slots of several nodes. null: the answer
+ * does not say.
+ */
+export const isInClusterMode = (info: string): boolean | null => {
+  const enabled = /^cluster_enabled:(\d)/m.exec(info)?.[1];
+  return enabled === undefined ? null : enabled === "1";
+};
+
 /** null: the server does not say. */
 export type RedisServerFacts = {
   readonly version: string | null;

@@ -28,6 +28,7 @@ import {
   mayWantTls,
   kafkaAway,
   redisAway,
+  redisInClusterMode,
   redisPlace,
 } from "../explain/explain.ts";
 import { CLICKHOUSE_TLS, explainTlsOnly, KAFKA_TLS, REDIS_TLS } from "../explain/explain-tls.ts";
@@ -180,7 +181,9 @@ export const withRedis = async <T>(server: RedisServer, work: (redis: Redis) => 
 
 /** Turns an error of Redis into a message for the terminal. */
 const explainRedis = async (error: unknown, server: RedisServer): Promise<unknown> => {
-  if (!(error instanceof ServiceError) || error.code !== "redis_unavailable") return error;
+  if (!(error instanceof ServiceError)) return error;
+  if (error.code === "redis_cluster") return redisInClusterMode(server, error);
+  if (error.code !== "redis_unavailable") return error;
   if (parseRedisUrl(server.url)?.tls === false && (await speakTls(redisHosts(server)))) {
     return new CommandError(explainTlsOnly(REDIS_TLS, redisPlace(server)), { cause: error });
   }

@@ -182,6 +182,17 @@ export const redisAway = (
   return awayError("Redis", where, "REDIS_URL", problem, cause);
 };
 
+/** Explains that Redis runs in cluster mode. */
+export const redisInClusterMode = (server: RedisServer, cause: unknown): CommandError =>
+  new CommandError(
+    {
+      found: `Redis at ${redisPlace(server)} runs in cluster mode, in which scripts on several keys fail`,
+      advice:
+        "name a server in REDIS_URL that has cluster mode off, with replicas behind sentinels or a managed address",
+    },
+    { cause },
+  );
+
 /** One line for the operator; undefined: the error is a bug. */
 export const explain = (error: unknown): string | undefined => {
   if (error instanceof CommandError) return error.message;

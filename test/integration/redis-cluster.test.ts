@@ -1,0 +1,95 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { choosePorts } from "@conversation-export/local-stack";
+import { createJobClient, createRedis, retentionJob } from "@conversation-export/queue";
+import { createLogger } from "@conversation-export/runtime";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { ops } from "../system/ops.ts";
+import { redisCommand } from "../system/redis-command.ts";
+import { type OwnRedis, startRedis } from "../system/redis-servers.ts";
+import { type ServiceName, startService } from "../system/service-process.ts";
+import { startTestStack, type TestStack } from "../system/test-stack.ts";
+
+const SECRET = "fedcba9876543210fedcba9876543210";
+const NOWHERE = "http://user:any@127.0.0.1:1/export";
+const RETENTION = { clientId: null, dryRun: true };
+
+let stack: TestStack;
+let redis: OwnRedis;
+beforeAll(async () => {
+  [stack, redis] = await Promise.all([
+    startTestStack({ servers: ["kafka"] }),
+    startRedis({ settings: ["--cluster-enabled", "yes"] }),
+  ]);
+});
+afterAll(async () => {
+  await stack?.stop();
+  await redis?.stop();
+});
+
+/** The address for a user, whose password is not asked for. */
+const urlOf = (user: string): string => redis.url.replace("//", `//${user}:any@`);
+
+it.each([
+  "ingest",
+  "export-api",
+  "jobs",
+] satisfies ServiceName[])("%s ends with 1 and says what Redis to use instead", async (name) => {
+  const { metrics, http, board } = await choosePorts({ names: ["metrics", "http", "board"], fixed: {} });
+  const logFile = join(stack.dir, `${name}.log`);
+  const service = startService(name, {
+    metricsPort: metrics,
+    logFile,
+    env: {
+      PORT: String(http),
+      BOARD_PORT: String(board),
+      KAFKA_BROKERS: stack.kafka.brokers.join(","),
+      REDIS_URL: urlOf(name),
+      CLICKHOUSE_URL: NOWHERE,
+      CLICKHOUSE_LOOKUP_URL: NOWHERE,
+      CLICKHOUSE_INTAKE_URL: NOWHERE,
+      CURSOR_SECRET: SECRET,
+      SUPPRESSION_SECRET: SECRET,
+    },
+  });
+  expect(await service.exited).toEqual({ code: 1, signal: null });
+  const text = readFileSync(logFile, "utf8");
+  expect(text).toContain('"code":"redis_cluster"');
+  expect(text).toContain("cluster mode off");
+  expect(text).not.toContain("CROSSSLOT");
+});
+
+it("doctor and commands say so in one line", async () => {
+  const env = { REDIS_URL: urlOf("ops") };
+  const told = `Redis at 127.0.0.1:${redis.port} runs in cluster mode`;
+  await expect(ops(env, "jobs", "list")).rejects.toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(new RegExp(`^[^\\n]*${told}[^\\n]*cluster mode off[^\\n]*\\n$`)),
+  });
+  await expect(ops(env, "doctor")).rejects.toMatchObject({
+    stdout: expect.stringMatching(new RegExp(`problem +Redis +server +${told}.*\\n +-> .*REDIS_URL`)),
+  });
+});
+
+it("no job is added there", async () => {
+  const jobs = createJobClient({ url: redis.url, log: createLogger({ service: "test", level: "silent" }) });
+  await jobs.start();
+  await expect(jobs.add(retentionJob, RETENTION)).rejects.toMatchObject({ code: "redis_cluster" });
+  await jobs.stop();
+  expect(await redisCommand(redis.url, "DBSIZE")).toBe(":0");
+});
+
+it("a server that hides its mode is told of, and used", async () => {
+  await redisCommand(redis.url, "ACL SETUSER blind on nopass ~* &* +@all -info");
+  const lines: string[] = [];
+  const log = createLogger({
+    service: "test",
+    level: "warn",
+    destination: { write: (line) => lines.push(line) },
+  });
+  const asked = createRedis({ url: urlOf("blind"), log });
+  await asked.start();
+  await asked.ping();
+  await asked.stop();
+  expect(lines.join("")).toContain("Redis hides whether it runs in cluster mode");
+});

@@ -1,0 +1,41 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { choosePorts, createRedisServer, type Server } from "@conversation-export/local-stack";
+
+/** A server of Redis beside the local stack, with the users of the services. */
+export type OwnRedis = Server & { readonly port: number; readonly url: string };
+
+/**
+ * Starts a server in a temporary folder.
+ * @param options.settings further settings, as its command line takes them
+ * @param options.program the program to run instead of the installed or downloaded Redis
+ */
+export const startRedis = async (
+  options: { readonly settings?: readonly string[]; readonly program?: string } = {},
+): Promise<OwnRedis> => {
+  const folder = await mkdtemp(join(tmpdir(), "test-redis-"));
+  const { redis: port } = await choosePorts({ names: ["redis"], fixed: {} });
+  const server = await createRedisServer({
+    ...options,
+    folder,
+    port,
+    env: process.env,
+    log: () => undefined,
+    onUnexpectedEnd: () => undefined,
+  });
+  await server.start();
+  return {
+    get pid() {
+      return server.pid;
+    },
+    start: server.start,
+    kill: server.kill,
+    stop: async () => {
+      await server.kill();
+      await rm(folder, { recursive: true, force: true });
+    },
+    port,
+    url: `redis://127.0.0.1:${port}`,
+  };
+};
