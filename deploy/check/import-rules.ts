@@ -35,7 +35,14 @@ const PACKAGES: readonly Allowance[] = [
   {
     folder: "packages/bus",
     packages: ["domain", "runtime"],
-    npm: ["@node-rs/crc32", "kafkajs", "lz4-napi", "snappy"],
+    npm: [
+      "@aws-sdk/credential-providers",
+      "@node-rs/crc32",
+      "aws-msk-iam-sasl-signer-js",
+      "kafkajs",
+      "lz4-napi",
+      "snappy",
+    ],
     node: true,
   },
   {
@@ -70,7 +77,9 @@ const SERVER_PACKAGES = PACKAGES.filter(({ folder }) => folder !== CLIENT).map(n
 /** npm packages that a package wraps, so that services must not import them. */
 const VENDORS = [
   ...TRACING,
+  "@aws-sdk/credential-providers",
   "@node-rs/crc32",
+  "aws-msk-iam-sasl-signer-js",
   "kafkajs",
   "lz4-napi",
   "snappy",

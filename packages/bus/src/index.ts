@@ -11,6 +11,7 @@ export {
   letterFits,
   type LetterReader,
 } from "./letter-reader.ts";
+export { requireToken } from "./login/shared-tokens.ts";
 export type { BusHeaders, BusMessage, PartitionOffset, TopicPartition } from "./message.ts";
 export { createProducer, type OutgoingMessage, type Producer, type ProducerDeps } from "./producer.ts";
 export { type BusRange, createRangeReader, type RangeReader } from "./range-reader.ts";

@@ -24,11 +24,12 @@ export { processSettings, serverSettings, shared } from "./env/shared-settings.t
 export { ConfigError, isRetryable, ServiceError } from "./errors.ts";
 export { createHealthServer, type HealthCheck, type HealthServer } from "./health.ts";
 export { type KafkaServers, readKafkaServers } from "./env/kafka-env.ts";
+export type { KafkaLogin, TokenEndpoint } from "./env/kafka-login-env.ts";
 export { createLoop, type Loop } from "./loop.ts";
 export { createLogger, type Logger, type LogLevel } from "./logger.ts";
 export { type Counter, createMetrics, type Gauge, type Histogram, type Metrics } from "./metrics.ts";
 export { parseRedisUrl, readRedisServer, type RedisServer } from "./env/redis-env.ts";
-export { retry, type RetryOptions } from "./retry.ts";
+export { backoffMs, retry, type RetryOptions } from "./retry.ts";
 export {
   activeSpan,
   failSpan,

@@ -1,11 +1,13 @@
 import { type KafkaServers, type Logger, retry } from "@conversation-export/runtime";
-import kafkajs, { type Kafka, type LogEntry, type SASLOptions } from "kafkajs";
+import kafkajs, { type Kafka, type KafkaConfig, type LogEntry, type SASLOptions } from "kafkajs";
 import { registerCodecs } from "./codecs.ts";
 import { mayPassAtStart, startError } from "./errors.ts";
 import { passBatches } from "./fetch-response.ts";
 import { isOffsetOutOfRange, levelOf } from "./log-level.ts";
 import type { TopicPartition } from "../message.ts";
+import { isTokenLogin, tokensOf } from "../login/shared-tokens.ts";
 import { checkRequestsOnlyWhenNeeded } from "./request-queue.ts";
+import { tokenMechanism } from "./token-login.ts";
 
 /** How to reach the brokers. `clientId` names this process in the brokers' logs and quotas. */
 export type Connection = KafkaServers & { clientId: string; log: Logger };
@@ -22,6 +24,14 @@ export type LogWatch = {
  */
 export const RETRY = { initialRetryTime: 200, maxRetryTime: 3000, retries: 8, factor: 0.2, multiplier: 2 };
 
+const saslOf = ({ sasl, ssl, log }: Connection): Pick<KafkaConfig, "sasl"> => {
+  if (sasl === undefined) return {};
+  // kafkajs writes into this object.
+  if (!isTokenLogin(sasl)) return { sasl: { ...sasl } as SASLOptions };
+  const extensions = sasl.mechanism === "oauthbearer" ? sasl.extensions : {};
+  return { sasl: tokenMechanism(tokensOf(sasl, ssl?.ca), extensions, log) };
+};
+
 /**
  * A kafkajs client that passes on batches as they came, for `readSlices`, and logs through `log` at levels
  * that say how bad things are. The library is patched for this, for the whole process.
@@ -30,7 +40,7 @@ export const createKafka = (connection: Connection, watch: LogWatch = {}): Kafka
   registerCodecs();
   passBatches();
   checkRequestsOnlyWhenNeeded();
-  const { brokers, clientId, ssl, sasl, log } = connection;
+  const { brokers, clientId, ssl, log } = connection;
 
   const write = ({ namespace, label, log: entry }: LogEntry): void => {
     const { message, timestamp: _, logger: __, stack, error, ...fields } = entry;
@@ -55,8 +65,7 @@ export const createKafka = (connection: Connection, watch: LogWatch = {}): Kafka
     brokers: [...brokers],
     clientId,
     ...(ssl !== undefined && { ssl }),
-    // kafkajs writes into this object.
-    ...(sasl !== undefined && { sasl: { ...sasl } as SASLOptions }),
+    ...saslOf(connection),
     connectionTimeout: 5000,
     requestTimeout: 30_000,
     retry: RETRY,
@@ -67,7 +76,7 @@ export const createKafka = (connection: Connection, watch: LogWatch = {}): Kafka
 
 /**
  * Connects, waiting for the brokers as long as it takes.
- * @throws ServiceError `bus_start`, `bus_credentials` or `bus_tls` when waiting cannot help, and the signal's
+ * @throws ServiceError `bus_start`, `bus_credentials`, `bus_token` or `bus_tls` when waiting cannot help, and the signal's
  * reason
  */
 export const connectTo = async (

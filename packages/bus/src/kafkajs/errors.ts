@@ -39,10 +39,15 @@ const isTlsTrouble = (error: unknown): boolean =>
 export const mayPassAtStart = (error: unknown): boolean => mayPass(error) && !isTlsTrouble(error);
 
 /**
- * The reason why a client could not start: `bus_credentials` when the brokers refuse user or password,
- * `bus_tls` when the two sides accept no common TLS, else `bus_start`.
+ * The reason why a client could not start: `bus_credentials` when the brokers refuse user, password or token,
+ * `bus_token` when there is no token for the login, `bus_tls` when the two sides accept no common TLS, else `bus_start`.
  */
 export const startError = (name: string, error: unknown): ServiceError => {
+  const token = causesOf(error).find((cause) => cause instanceof ServiceError && cause.code === "bus_token");
+  if (token !== undefined) {
+    const message = `no token for the login of the ${name}: ${token.message}`;
+    return new ServiceError("bus_token", message, { cause: error });
+  }
   const refused = protocolErrorType(error)?.includes("SASL") === true;
   if (refused || causesOf(error).some(({ name: kind }) => kind === "KafkaJSSASLAuthenticationError")) {
     return busError("bus_credentials", `Kafka refuses the credentials of the ${name}`, error);

@@ -1,10 +1,8 @@
 import { z } from "zod";
-import { credential } from "./credentials.ts";
 import { type Environment, parseEnv } from "./env.ts";
 import { ConfigError } from "../errors.ts";
+import { type KafkaLogin, LOGIN_VARIABLES, loginOf, loginProblems } from "./kafka-login-env.ts";
 import { isPair, readCertificates, readPrivateKey } from "./pem-file.ts";
-
-const MECHANISMS = ["plain", "scram-sha-256", "scram-sha-512"] as const;
 
 /** Addresses and credentials of the brokers. `ssl` holds the texts of PEM files, not their paths. */
 export type KafkaServers = {
@@ -15,11 +13,7 @@ export type KafkaServers = {
     readonly cert?: string;
     readonly key?: string;
   };
-  readonly sasl?: {
-    readonly mechanism: (typeof MECHANISMS)[number];
-    readonly username: string;
-    readonly password: string;
-  };
+  readonly sasl?: KafkaLogin;
 };
 
 // kafkajs splits at the first colon, so IPv6 addresses cannot be given.
@@ -40,9 +34,7 @@ const schema = z.object({
   KAFKA_CA_FILE: z.string().optional(),
   KAFKA_CERT_FILE: z.string().optional(),
   KAFKA_KEY_FILE: z.string().optional(),
-  KAFKA_SASL_MECHANISM: z.enum(MECHANISMS, `must be one of ${MECHANISMS.join(", ")}`).optional(),
-  KAFKA_SASL_USERNAME: credential.optional(),
-  KAFKA_SASL_PASSWORD: credential.optional(),
+  ...LOGIN_VARIABLES,
 });
 type Values = z.output<typeof schema>;
 
@@ -50,21 +42,16 @@ const FILES = ["KAFKA_CA_FILE", "KAFKA_CERT_FILE", "KAFKA_KEY_FILE"] as const;
 const PAIRS = [
   ["KAFKA_CERT_FILE", "KAFKA_KEY_FILE"],
   ["KAFKA_KEY_FILE", "KAFKA_CERT_FILE"],
-  ["KAFKA_SASL_USERNAME", "KAFKA_SASL_MECHANISM"],
-  ["KAFKA_SASL_PASSWORD", "KAFKA_SASL_MECHANISM"],
-  ["KAFKA_SASL_MECHANISM", "KAFKA_SASL_USERNAME"],
-  ["KAFKA_SASL_MECHANISM", "KAFKA_SASL_PASSWORD"],
 ] as const;
 
 const problemsOf = (values: Values): string[] => [
   ...FILES.filter((name) => values.KAFKA_TLS === "off" && values[name] !== undefined).map(
     (name) => `${name}: counts only with KAFKA_TLS=on; set that, or leave this out`,
   ),
-  ...new Set(
-    PAIRS.filter(([given, needed]) => values[given] !== undefined && values[needed] === undefined).map(
-      ([given, needed]) => `${needed}: is required with ${given}`,
-    ),
+  ...PAIRS.filter(([given, needed]) => values[given] !== undefined && values[needed] === undefined).map(
+    ([given, needed]) => `${needed}: is required with ${given}`,
   ),
+  ...loginProblems(values),
 ];
 
 const readSsl = (values: Values): NonNullable<KafkaServers["ssl"]> => {
@@ -89,16 +76,10 @@ export const readKafkaServers = (env: Environment): KafkaServers => {
   const values = parseEnv(schema, env);
   const problems = problemsOf(values);
   if (problems.length > 0) throw new ConfigError(problems);
-  const {
-    KAFKA_SASL_MECHANISM: mechanism,
-    KAFKA_SASL_USERNAME: username,
-    KAFKA_SASL_PASSWORD: password,
-  } = values;
+  const sasl = loginOf(values);
   return {
     brokers: values.KAFKA_BROKERS,
     ...(values.KAFKA_TLS === "on" && { ssl: readSsl(values) }),
-    ...(mechanism !== undefined &&
-      username !== undefined &&
-      password !== undefined && { sasl: { mechanism, username, password } }),
+    ...(sasl !== undefined && { sasl }),
   };
 };

@@ -4,6 +4,7 @@ import {
   createRangeReader,
   type PartitionLag,
   type RangeReader,
+  requireToken,
 } from "@conversation-export/bus";
 import { createJobClient, createRedis, type JobClient, type Redis } from "@conversation-export/queue";
 import {
@@ -83,14 +84,21 @@ const withBus = async <P extends BusPart, T>(
 };
 
 /**
- * Probes the brokers. With `patient` only TLS trouble is an error, since unreachable brokers may come back.
+ * Probes the brokers, and what gives tokens for the login. With `patient` what is away is no error, since it
+ * may come back.
  *
- * @throws CommandError at once when no broker accepts connections.
+ * @throws CommandError at once when no broker accepts connections, or there is no token.
  */
 const requireBrokers = async (servers: KafkaServers, patient = false): Promise<void> => {
   const problem = await whyUnreachable(servers.brokers.map(addressOf), servers.ssl);
-  if (problem === null || (patient && tlsTroubleOf(problem) === undefined)) return;
-  throw kafkaAway(servers, problem);
+  if (problem !== null && !(patient && tlsTroubleOf(problem) === undefined)) {
+    throw kafkaAway(servers, problem);
+  }
+  try {
+    await requireToken(servers);
+  } catch (error) {
+    if (!(patient && isRetryable(error))) throw explainBus(error, servers);
+  }
 };
 
 const connectionOf = ({ brokers, ssl, sasl }: KafkaServers) => ({

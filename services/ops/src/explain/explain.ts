@@ -111,9 +111,26 @@ export const explainWarehouse = (
     : new CommandError(warehouseProblem(error, parsed, variable), { cause: error });
 };
 
+const refusedLogin = ({ sasl }: KafkaServers): string => {
+  switch (sasl?.mechanism) {
+    case "oauthbearer":
+      return `Kafka refuses the token of ${sasl.endpoint.clientId}: check KAFKA_OAUTH_SCOPE, KAFKA_OAUTH_PARAMETERS and KAFKA_OAUTH_EXTENSIONS, and which issuer and audience the brokers accept`;
+    case "aws-msk-iam":
+      return "Kafka refuses the token that is signed by AWS: check KAFKA_AWS_REGION, the policy of the role, and the clock of this machine";
+    default:
+      return `Kafka refuses the user ${sasl?.username ?? ""} by ${sasl?.mechanism ?? ""}: check KAFKA_SASL_USERNAME, KAFKA_SASL_PASSWORD and KAFKA_SASL_MECHANISM`;
+  }
+};
+
+const noToken = ({ sasl }: KafkaServers): string =>
+  sasl?.mechanism === "oauthbearer"
+    ? `there is no token for Kafka from ${new URL(sasl.endpoint.url).host}: check KAFKA_OAUTH_TOKEN_URL, KAFKA_OAUTH_CLIENT_ID and KAFKA_OAUTH_CLIENT_SECRET`
+    : "there is no token for Kafka: check the role of this process and that it reaches AWS's STS";
+
 const BUS_PROBLEMS: Readonly<Record<string, (servers: KafkaServers) => string>> = {
-  bus_credentials: ({ sasl }) =>
-    `Kafka refuses the user ${sasl?.username ?? ""} by ${sasl?.mechanism ?? ""}: check KAFKA_SASL_USERNAME, KAFKA_SASL_PASSWORD and KAFKA_SASL_MECHANISM`,
+  bus_credentials: refusedLogin,
+  bus_token: noToken,
+  bus_token_away: noToken,
   bus_tls: () => "there is no TLS with Kafka: check KAFKA_TLS, KAFKA_CA_FILE and KAFKA_CERT_FILE",
 };
 

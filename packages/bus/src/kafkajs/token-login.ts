@@ -1,0 +1,90 @@
+import { isRetryable, type Logger } from "@conversation-export/runtime";
+import kafkajs, { type Mechanism } from "kafkajs";
+import type { TokenSource } from "../login/token-source.ts";
+
+const SEPARATOR = "\u0001";
+
+const framed = (text: string): Buffer => {
+  const bytes = Buffer.from(text);
+  const size = Buffer.alloc(4);
+  size.writeInt32BE(bytes.length);
+  return Buffer.concat([size, bytes]);
+};
+
+/** Kafka's answer after its size: nothing, or the reason of a refusal in JSON. */
+const response = {
+  decode: (raw: Buffer): Buffer => raw.subarray(4),
+  parse: (bytes: Buffer): string => bytes.toString(),
+};
+
+const requestOf = (text: string) => ({ encode: () => framed(text) });
+
+/** The status in a refusal by RFC 7628, such as `invalid_token`. */
+const statusOf = (challenge: string): string => {
+  try {
+    const { status } = JSON.parse(challenge) as { status?: unknown };
+    if (typeof status === "string") return status.replaceAll(/[\p{Cc}\s]+/gu, " ").slice(0, 200);
+  } catch {
+    // Told below.
+  }
+  return "without a reason";
+};
+
+/** What kafkajs throws when a login is refused; its types leave the arguments out. */
+const refusal = (message: string, cause?: unknown): Error => {
+  const { KafkaJSSASLAuthenticationError } = kafkajs as unknown as {
+    KafkaJSSASLAuthenticationError: new (message: string, options: { cause: unknown }) => Error;
+  };
+  return new KafkaJSSASLAuthenticationError(message, { cause });
+};
+
+// As trouble of the network where asking again may help: kafkajs and its callers then try again.
+const tokenError = (error: unknown, broker: string): Error => {
+  const message = error instanceof Error ? error.message : String(error);
+  if (!isRetryable(error)) return refusal(message, error);
+  return Object.assign(new kafkajs.KafkaJSConnectionError(message, { broker }), { cause: error });
+};
+
+/**
+ * SASL/OAUTHBEARER with tokens of `source`. Not the one in kafkajs: a broker may refuse a token by a
+ * challenge, which that one takes for success.
+ */
+export const tokenMechanism = (
+  source: TokenSource,
+  extensions: Readonly<Record<string, string>>,
+  log: Logger,
+): Mechanism => {
+  const onLateRenewal = (error: unknown): void =>
+    log.warn({ error: String(error) }, "the token of Kafka is not renewed yet");
+  const more = Object.entries(extensions).map(([name, value]) => `${name}=${value}${SEPARATOR}`);
+
+  return {
+    mechanism: "oauthbearer",
+    authenticationProvider: ({ host, port, saslAuthenticate }) => ({
+      authenticate: async () => {
+        const broker = `${host}:${port}`;
+        const token = await source.ask(onLateRenewal).catch((error: unknown) => {
+          throw tokenError(error, broker);
+        });
+        const refused = (reason: string): Error => {
+          source.forget(token);
+          const clean = reason.replaceAll(token, "[redacted]");
+          return refusal(`the broker ${broker} refuses the token: ${clean}`);
+        };
+        const first = `n,,${SEPARATOR}auth=Bearer ${token}${SEPARATOR}${more.join("")}${SEPARATOR}`;
+        let challenge: string | undefined;
+        try {
+          challenge = (await saslAuthenticate({ request: requestOf(first), response })) ?? "";
+          if (challenge === "") return;
+          // The broker says the same as an error only after this, and keeps the connection open until then.
+          await saslAuthenticate({ request: requestOf(SEPARATOR), response });
+        } catch (error) {
+          if (challenge !== undefined) throw refused(statusOf(challenge));
+          if (!(error instanceof kafkajs.KafkaJSProtocolError)) throw error;
+          throw refused(error.message);
+        }
+        throw refused(statusOf(challenge));
+      },
+    }),
+  };
+};

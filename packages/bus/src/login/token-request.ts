@@ -1,0 +1,136 @@
+import { request as requestPlain } from "node:http";
+import { request as requestTls } from "node:https";
+import { getCACertificates } from "node:tls";
+import { ServiceError, type TokenEndpoint, tlsTroubleOf } from "@conversation-export/runtime";
+import type { FreshToken } from "./token-source.ts";
+
+const TIMEOUT_MS = 5_000;
+const MAX_ANSWER_BYTES = 256 * 1024;
+/** kafkajs logs in again ten seconds before a session ends, and a token serves for half of a short life. */
+const SHORTEST_LIFE_SECONDS = 30;
+
+type Answer = { readonly status: number; readonly text: string };
+
+const form = (text: string): string => new URLSearchParams({ "": text }).toString().slice(1);
+
+const basic = ({ clientId, clientSecret }: TokenEndpoint): string =>
+  Buffer.from(`${form(clientId)}:${form(clientSecret)}`).toString("base64");
+
+const bodyOf = (endpoint: TokenEndpoint): string => {
+  const { clientId, clientSecret, clientAuth, scope, parameters } = endpoint;
+  return new URLSearchParams({
+    ...parameters,
+    grant_type: "client_credentials",
+    ...(scope !== undefined && { scope }),
+    ...(clientAuth === "post" && { client_id: clientId, client_secret: clientSecret }),
+  }).toString();
+};
+
+const post = async (endpoint: TokenEndpoint, ca: string | undefined): Promise<Answer> => {
+  const url = new URL(endpoint.url);
+  const isTls = url.protocol === "https:";
+  const body = bodyOf(endpoint);
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+  const sent = (isTls ? requestTls : requestPlain)(
+    url,
+    {
+      method: "POST",
+      agent: false,
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+      headers: {
+        accept: "application/json",
+        "content-type": "application/x-www-form-urlencoded",
+        "content-length": Buffer.byteLength(body),
+        ...(endpoint.clientAuth === "basic" && { authorization: `Basic ${basic(endpoint)}` }),
+      },
+      // Brokers may have an authority of their own while the endpoint is public.
+      ...(isTls && ca !== undefined && { ca: [...getCACertificates("default"), ca] }),
+    },
+    (answer) => {
+      const parts: Buffer[] = [];
+      let bytes = 0;
+      answer.on("data", (part: Buffer) => {
+        bytes += part.length;
+        if (bytes <= MAX_ANSWER_BYTES) parts.push(part);
+        else answer.destroy(refusal(`answers with more than ${MAX_ANSWER_BYTES} bytes`));
+      });
+      answer.on("error", reject);
+      answer.on("end", () =>
+        resolve({ status: answer.statusCode ?? 0, text: Buffer.concat(parts).toString() }),
+      );
+    },
+  );
+  sent.on("error", reject);
+  sent.end(body);
+  return promise;
+};
+
+const refusal = (found: string): ServiceError => new ServiceError("bus_token", `the token endpoint ${found}`);
+
+const away = (found: string, cause?: unknown): ServiceError =>
+  new ServiceError("bus_token_away", `the token endpoint ${found}`, { retryable: true, cause });
+
+const fail = (error: unknown): never => {
+  if (error instanceof ServiceError) throw error;
+  const { code, name } = error as NodeJS.ErrnoException;
+  if (tlsTroubleOf(code) !== undefined) {
+    throw refusal(`accepts no common TLS (${code}); KAFKA_CA_FILE may hold its authority`);
+  }
+  const isLate = name === "AbortError" || name === "TimeoutError";
+  throw away(isLate ? `does not answer within ${TIMEOUT_MS / 1000} s` : `does not answer (${code ?? name})`);
+};
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const parse = (text: string): Fields => {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null ? (value as Fields) : {};
+  } catch {
+    return {};
+  }
+};
+
+/** `error` and `error_description` of an answer, without what the request held. */
+const reasonOf = (fields: Fields, endpoint: TokenEndpoint): string => {
+  const secrets = [endpoint.clientSecret, form(endpoint.clientSecret), basic(endpoint)];
+  const texts = [fields["error"], fields["error_description"]].filter((text) => typeof text === "string");
+  if (texts.length === 0) return "";
+  const clean = secrets
+    .reduce((text, secret) => text.replaceAll(secret, "[redacted]"), texts.join(", "))
+    .replaceAll(/[\p{Cc}\s]+/gu, " ");
+  return `: ${clean.slice(0, 300)}`;
+};
+
+const readAnswer = ({ status, text }: Answer, endpoint: TokenEndpoint): FreshToken => {
+  const fields = parse(text);
+  const found = `answers ${status}${reasonOf(fields, endpoint)}`;
+  if (status >= 500 || status === 408 || status === 429) throw away(found);
+  if (status >= 300 && status < 400) {
+    throw refusal(`${found}, a redirect, which a request with a secret does not follow`);
+  }
+  if (status !== 200) throw refusal(found);
+  const { access_token: value, expires_in: seconds, token_type: type } = fields;
+  if (typeof value !== "string" || !/^[\x21-\x7e]+$/.test(value)) {
+    throw refusal("answers 200 without an access_token in JSON");
+  }
+  if (typeof type === "string" && type.toLowerCase() !== "bearer") {
+    throw refusal("gives tokens of another type than Bearer");
+  }
+  const life = typeof seconds === "string" || typeof seconds === "number" ? Number(seconds) : Number.NaN;
+  if (!Number.isFinite(life)) throw refusal("does not say in expires_in how long its tokens live");
+  if (life < SHORTEST_LIFE_SECONDS) {
+    throw refusal(`gives tokens for ${life} s, but a login needs ${SHORTEST_LIFE_SECONDS} s or more`);
+  }
+  return { value, livesMs: life * 1000 };
+};
+
+/**
+ * Asks a token endpoint with the grant "client credentials". Its clock does not matter: `expires_in` counts.
+ *
+ * @param ca certificates to trust besides those that Node trusts
+ * @throws ServiceError `bus_token` when the endpoint refuses or its answer is useless, `bus_token_away` when
+ * asking again may help; never with the secret or a token
+ */
+export const requestToken = async (endpoint: TokenEndpoint, ca?: string): Promise<FreshToken> =>
+  readAnswer(await post(endpoint, ca).catch(fail), endpoint);
