@@ -20,6 +20,8 @@ export type KafkaListeners = {
   readonly properties: Readonly<Record<string, string>>;
   /** Passwords of SCRAM users, by name; stored at the first start in a folder. */
   readonly scramUsers?: Readonly<Record<string, string>>;
+  /** Options of Java that the properties need. */
+  readonly javaOptions?: readonly string[];
 };
 
 /** The cluster that a further broker joins: its id, and the number of the broker in it, from 2. */
@@ -171,6 +173,7 @@ async function createBroker(deps: KafkaDeps, jars: string, ...ofServer: readonly
     kafkaProperties(deps.port, deps.controllerPort, dataFolder, deps.listeners, deps.joins),
   );
   const classPath = [
+    ...(deps.listeners?.javaOptions ?? []),
     // Starts in half the time: test servers are too short-lived for the second compiler to pay off.
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",

@@ -1,0 +1,79 @@
+import { generateKeyPairSync, sign } from "node:crypto";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import type { Identity } from "./certificates.ts";
+
+/** What the endpoint does with a request: gives a token, answers with a status, or leaves it without answer. */
+export type EndpointMood = "well" | "silent" | number;
+
+/** An OAuth 2 token endpoint for the grant "client credentials", whose tokens are signed by RS256. */
+export type TestTokenEndpoint = {
+  readonly url: string;
+  /** The public keys, for the brokers. */
+  readonly jwks: string;
+  /** How many tokens it has given. */
+  readonly given: () => number;
+  mood: EndpointMood;
+  /** The `aud` of its tokens. */
+  audience: string;
+  readonly close: () => Promise<void>;
+};
+
+const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64url");
+
+/** @param livesSeconds how long its tokens live */
+export const startTokenEndpoint = async (options: {
+  readonly identity: Identity;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  readonly issuer: string;
+  readonly audience: string;
+  readonly livesSeconds: number;
+}): Promise<TestTokenEndpoint> => {
+  const { identity, clientId, clientSecret, issuer, livesSeconds } = options;
+  const { publicKey, privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+  const header = part({ alg: "RS256", typ: "JWT", kid: "one" });
+  const isClient = (authorization = ""): boolean => {
+    const given = Buffer.from(authorization.replace("Basic ", ""), "base64").toString().split(":");
+    const [id, secret] = given.map((text) => new URLSearchParams(`x=${text}`).get("x"));
+    return id === clientId && secret === clientSecret;
+  };
+  const state = { mood: "well" as EndpointMood, audience: options.audience };
+  let given = 0;
+
+  const token = (): string => {
+    const now = Math.floor(Date.now() / 1000);
+    const claims = { iss: issuer, sub: clientId, aud: state.audience, iat: now, exp: now + livesSeconds };
+    const signed = `${header}.${part({ ...claims, scope: "kafka" })}`;
+    return `${signed}.${sign("sha256", Buffer.from(signed), privateKey).toString("base64url")}`;
+  };
+
+  const server = createServer({ cert: identity.cert, key: identity.key }, (request, response) => {
+    const send = (status: number, body: unknown): void => {
+      response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+    };
+    request.resume().on("end", () => {
+      if (state.mood === "silent") return;
+      if (state.mood !== "well") send(state.mood, { error: "temporarily_unavailable" });
+      else if (isClient(request.headers.authorization)) {
+        given += 1;
+        send(200, { access_token: token(), token_type: "Bearer", expires_in: livesSeconds });
+      } else send(401, { error: "invalid_client", error_description: "Client authentication failed" });
+    });
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, "127.0.0.1", resolve);
+  });
+  return Object.assign(state, {
+    url: `https://localhost:${(server.address() as AddressInfo).port}/token`,
+    jwks: JSON.stringify({
+      keys: [{ ...publicKey.export({ format: "jwk" }), kid: "one", use: "sig", alg: "RS256" }],
+    }),
+    given: () => given,
+    close: () =>
+      new Promise<void>((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  });
+};
