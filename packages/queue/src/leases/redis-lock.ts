@@ -1,9 +1,32 @@
 import { randomUUID } from "node:crypto";
 import type { Redis as Client } from "ioredis";
-import { createScript } from "../redis/script.ts";
+import { createScript, NOW } from "../redis/script.ts";
 
 /** ARGV: token, length of the lock in ms. */
-const TAKE = `return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) and 1 or 0`;
+const TAKE_FREE = `return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) and 1 or 0`;
+
+/** A hash: `server` that gives out locks, and `since` when, in ms. */
+const SERVER_KEY = "conversation-export:lock-server";
+
+/**
+ * A server that was restarted or promoted may have lost a lock that its holder still uses: it gives out none
+ * until that one has ended.
+ */
+const TAKE = `${NOW}
+local info = redis.pcall('INFO', 'server')
+local server = type(info) == 'string' and string.match(info, 'run_id:(%w+)') or 'hidden'
+local known = redis.call('HGET', '${SERVER_KEY}', 'server')
+if known ~= server then
+  redis.call('HSET', '${SERVER_KEY}', 'server', server, 'since', known and string.format('%.0f', now) or '0')
+end
+local since = tonumber(redis.call('HGET', '${SERVER_KEY}', 'since'))
+if since > now then
+  since = now
+  redis.call('HSET', '${SERVER_KEY}', 'since', string.format('%.0f', now))
+end
+if now - since < tonumber(ARGV[2]) then return 0 end
+${TAKE_FREE}
+`;
 
 /** ARGV: token, length of the lock in ms. */
 const RENEW = `
@@ -16,7 +39,7 @@ const RELEASE = `return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('DE
 
 /** One attempt to hold a lock, with a token of its own. All calls reject when Redis does not answer. */
 export type RedisLock = {
-  /** false: another holds the lock. */
+  /** false: another holds the lock, or may hold it. */
   take(): Promise<boolean>;
   /** Extends the lock to its full length from now. false: it is not ours any more. */
   renew(): Promise<boolean>;
@@ -24,9 +47,15 @@ export type RedisLock = {
   release(): Promise<void>;
 };
 
-/** Makes locks on keys of Redis. A lock that is neither renewed nor released ends after `ms`. */
-export const createRedisLocks = (client: Client): ((key: string, ms: number) => RedisLock) => {
-  const take = createScript(client, TAKE);
+/**
+ * Makes locks on keys of Redis. A lock that is neither renewed nor released ends after `ms`.
+ * @param options.atOnce also gives out a lock that the server may have lost in a restart or failover
+ */
+export const createRedisLocks = (
+  client: Client,
+  options: { readonly atOnce?: boolean } = {},
+): ((key: string, ms: number) => RedisLock) => {
+  const take = createScript(client, options.atOnce === true ? TAKE_FREE : TAKE);
   const renew = createScript(client, RENEW);
   const release = createScript(client, RELEASE);
   return (key, ms) => {
