@@ -32,7 +32,10 @@ const binaries: Readonly<Record<string, string>> = {
 
 async function findBinary(deps: Pick<RedisDeps, "env" | "log" | "program">): Promise<string> {
   const installed =
-    deps.program ?? findProgram("redis-server", deps.env) ?? findProgram("valkey-server", deps.env);
+    deps.program ??
+    deps.env["REDIS_SERVER"] ??
+    findProgram("redis-server", deps.env) ??
+    findProgram("valkey-server", deps.env);
   if (installed !== undefined) return installed;
   const platform = `${process.platform}-${process.arch}`;
   const name = binaries[platform];
@@ -131,10 +134,13 @@ export type SentinelDeps = RedisDeps & {
   /** Its name for the server at `serverPort`. */
   readonly name: string;
   readonly serverPort: number;
-  readonly password: string;
+  /** Absent: it asks for none. */
+  readonly password?: string;
+  /** How many sentinels must miss the server before one promotes another; 1 by default. */
+  readonly quorum?: number;
 };
 
-/** Creates a sentinel that may promote another server on its own (quorum 1). */
+/** Creates a sentinel that misses the server after a second. */
 export async function createSentinel(deps: SentinelDeps): Promise<Server> {
   const { folder, port, env, name } = deps;
   const binary = await findBinary(deps);
@@ -144,8 +150,8 @@ export async function createSentinel(deps: SentinelDeps): Promise<Server> {
     `port ${port}`,
     `bind ${host}`,
     `dir ${folder}`,
-    `requirepass ${deps.password}`,
-    `sentinel monitor ${name} ${host} ${deps.serverPort} 1`,
+    ...(deps.password === undefined ? [] : [`requirepass ${deps.password}`]),
+    `sentinel monitor ${name} ${host} ${deps.serverPort} ${deps.quorum ?? 1}`,
     `sentinel down-after-milliseconds ${name} 1000`,
     `sentinel failover-timeout ${name} 5000`,
   ];

@@ -99,7 +99,9 @@ export const createJobClient = (
     if (connectWithinMs === 0) throw new Error(`the connection is not ready: ${client.status}`);
     await once(client, "ready", { signal: AbortSignal.timeout(connectWithinMs) }).catch((error: unknown) => {
       const late = error instanceof Error && error.name === "AbortError";
-      throw late ? new Error(`not connected within ${connectWithinMs} ms`) : error;
+      throw new Error(late ? `not connected within ${connectWithinMs} ms` : redis.reasonOf(error as Error), {
+        cause: error,
+      });
     });
   };
 

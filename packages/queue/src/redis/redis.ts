@@ -6,7 +6,8 @@ import { isInClusterMode, problemsOf, type RedisServerFacts, readServerFacts } f
 const CONNECT_TIMEOUT_MS = 5_000;
 const COMMAND_TIMEOUT_MS = 2_000;
 const SILENCE_TIMEOUT_MS = 5_000;
-const LONG_SILENCE_TIMEOUT_MS = 30_000;
+/** Longer than BullMQ blocks, which is 10 s at most. */
+const LONG_SILENCE_TIMEOUT_MS = 15_000;
 const MAX_RECONNECT_MS = 2_000;
 
 export type Redis = {
@@ -23,6 +24,8 @@ export type Redis = {
    * @throws ServiceError `redis_cluster`: it runs in cluster mode
    */
   suits(): Promise<void>;
+  /** Why there is no connection, by an error of its client. */
+  reasonOf(error: Error): string;
   stop(): Promise<void>;
   /** Resolves when the server answers. @throws ServiceError `redis_unavailable` */
   ping(): Promise<void>;
@@ -111,6 +114,23 @@ const reconnectMs = (attempt: number): number => Math.min(attempt * 100, MAX_REC
 /** Error of a server that is no longer the primary, also from within a script. */
 const isDemoted = (error: Error): boolean => error.message.includes("READONLY ");
 
+/** Keeps what sentinels answered: the client reports a name that they do not know as if they were away. */
+const watchSentinels = (client: Client, name: string) => {
+  let isUnknown = false;
+  client.on("sentinelError", (error: Error) => {
+    isUnknown ||= /invalid reply: null$|No such master with that name/.test(error.message);
+  });
+  client.on("ready", () => {
+    isUnknown = false;
+  });
+  return {
+    reasonOf: ({ message }: Error): string =>
+      isUnknown && message.startsWith("All sentinels are unreachable")
+        ? `no sentinel that answers knows a server named "${name}"`
+        : message,
+  };
+};
+
 /** @throws ServiceError `redis_cluster` */
 const askMode = async (client: Client, log: Logger): Promise<void> => {
   let mode: boolean | null = null;
@@ -147,13 +167,14 @@ export const createRedis = (
     reconnectOnError: isDemoted,
   });
   const abort = new AbortController();
+  const sentinels = watchSentinels(client, parseRedisUrl(deps.url)?.name ?? "");
   let reported = false;
   let suited = Promise.resolve();
 
   client.on("error", (error: Error) => {
     if (reported) return;
     reported = true;
-    log.warn({ error: error.message }, "Redis is away, connecting again");
+    log.warn({ error: sentinels.reasonOf(error) }, "Redis is away, connecting again");
   });
   client.on("ready", () => {
     reported = false;
@@ -179,6 +200,7 @@ export const createRedis = (
       return Promise.resolve();
     },
     suits: () => suited,
+    reasonOf: sentinels.reasonOf,
     ping: () => askRedis(async () => void (await client.ping())),
     checkServer: () =>
       askRedis(async () => {
