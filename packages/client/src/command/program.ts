@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Readable, Writable } from "node:stream";
 import { isKey } from "../http/caller.ts";
@@ -12,6 +13,7 @@ import { type Environment, readSettings, type Settings, USAGE } from "./settings
 import { openDuckDb } from "./targets/duckdb.ts";
 import { openFolder } from "./targets/folder.ts";
 import { openOutput } from "./targets/output.ts";
+import { openTableFiles, TABLES_FILE } from "./targets/table-files.ts";
 import type { ListState, Target } from "./targets/target.ts";
 import { isEqual, type Verified, verifyList } from "./verify.ts";
 
@@ -19,7 +21,6 @@ import { isEqual, type Verified, verifyList } from "./verify.ts";
 const SEGMENT_BYTES = 64 * 1024 * 1024;
 /** DuckDB holds a portion in memory. */
 const DUCKDB_SEGMENT_BYTES = 8 * 1024 * 1024;
-const DUCKDB = "duckdb:";
 
 export type Io = {
   readonly env: Environment;
@@ -41,20 +42,32 @@ const readKey = async ({ keyFile }: Settings, env: Environment): Promise<string>
   return key;
 };
 
+/** Where the copy is, and its kind. */
+const placeOf = (to: string) => {
+  const [, kind, path] = /^(duckdb|parquet|csv):(.*)$/s.exec(to) ?? [];
+  if (kind === undefined || path === undefined)
+    return { kind: to === "-" ? "output" : "folder", path: to } as const;
+  if (path === "") throw new UsageError(`--to: ${to} names no ${kind === "duckdb" ? "file" : "folder"}`);
+  return { kind: kind as "duckdb" | "parquet" | "csv", path } as const;
+};
+
 const segmentBytesOf = ({ to, fileBytes }: Settings): number =>
-  fileBytes ?? (to.startsWith(DUCKDB) ? DUCKDB_SEGMENT_BYTES : SEGMENT_BYTES);
+  fileBytes ?? (["folder", "output"].includes(placeOf(to).kind) ? SEGMENT_BYTES : DUCKDB_SEGMENT_BYTES);
 
 const openTarget = (settings: Settings, service: string, { stdout }: Io): Promise<Target> => {
   const { command, to, lists, compress, stateFile, takeOver } = settings;
   const lock = { takeOver };
-  const made = to.startsWith(DUCKDB) ? to.slice(DUCKDB.length) : to;
+  const { kind, path } = placeOf(to);
+  const made = kind === "parquet" || kind === "csv" ? join(path, TABLES_FILE) : path;
   if (command !== "pull" && !existsSync(made)) throw new UsageError(`--to: ${to} has no copy`);
-  if (to === "-")
+  if (kind === "output")
     return openOutput({ output: stdout, service, list: lists[0] ?? "conversations", stateFile, lock });
-  if (to.startsWith(DUCKDB)) {
-    if (compress !== undefined) throw new UsageError("--compress: only for the files of a folder");
-    return openDuckDb({ file: to.slice(DUCKDB.length), service, lists });
-  }
+  if (kind !== "folder" && compress !== undefined)
+    throw new UsageError("--compress: only for the files of a folder");
+  if (kind === "duckdb") return openDuckDb({ file: path, service, lists });
+  if (kind !== "folder") return openTableFiles({ root: path, format: kind, service, lists });
+  if (existsSync(join(path, TABLES_FILE)))
+    throw new UsageError(`--to: ${path} is a copy of tables: parquet:FOLDER or csv:FOLDER`);
   return openFolder({ root: to, service, lists, compress, segmentBytes: segmentBytesOf(settings), lock });
 };
 
@@ -106,6 +119,7 @@ const pull = async ({ settings, deps, progress, tell }: Run): Promise<number> =>
     try {
       const note = await pullList(deps, wanted);
       if (settings.compact) await deps.target.compact(list, false);
+      await deps.target.publish?.(list);
       progress.end();
       tell({ pulled: note }, noteLine(note));
     } catch (error) {
@@ -123,6 +137,7 @@ const verify = async ({ settings, deps, tell }: Run, signal: AbortSignal): Promi
   const pulled = settings.lists.filter((list) => settings.isListed || deps.target.state(list) !== undefined);
   if (pulled.length === 0) throw new UsageError(`--to: ${settings.to} has no copy`);
   for (const list of pulled) {
+    await deps.target.check?.(list);
     const verified = await verifyList({ ...deps, sleep: (ms) => sleep(ms, undefined, { signal }) }, list);
     tell({ verified, equal: isEqual(verified) }, verifiedLine(verified));
     if (!isEqual(verified)) code = EXIT.different;

@@ -36,7 +36,7 @@ export const USAGE = `usage: conversation-export-client <command> --to TARGET [o
   verify   compares a copy with the service: counts and checksums
   compact  leaves one line a record in the files of a folder
 
-TARGET is a folder, duckdb:FILE, or - for lines on standard output (pull of one list).
+TARGET is a folder, duckdb:FILE, parquet:FOLDER, csv:FOLDER, or - for lines on standard output (pull of one list).
 
   --url URL          address of the service with its /api prefix (EXPORT_API_URL)
   --key-file FILE    file with the API key; without it EXPORT_API_KEY
@@ -140,7 +140,8 @@ export const readSettings = (args: readonly string[], env: Environment): Setting
   if (others.length > 0) throw new UsageError(`${others.join(" ")}: what is that?`);
   const command = oneOf("command", name, COMMANDS);
   const { to } = values;
-  if (to === undefined) throw new UsageError("--to: where is the copy? A folder, duckdb:FILE, or -");
+  if (to === undefined)
+    throw new UsageError("--to: where is the copy? A folder, duckdb:FILE, parquet:FOLDER, csv:FOLDER, or -");
   const url = values.url ?? env["EXPORT_API_URL"];
   if (url === undefined)
     throw new UsageError("--url, or EXPORT_API_URL: the address of the service is required");

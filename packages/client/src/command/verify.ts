@@ -58,6 +58,11 @@ const localDigests = async (
   isWanted: (bucket: number) => boolean,
 ): Promise<Map<string, string>> => {
   const found = new Map<string, string>();
+  if (target.digests !== undefined) {
+    for await (const { id, digest } of target.digests(list))
+      if (isWanted(bucketOf(id))) found.set(id, digest);
+    return found;
+  }
   for await (const line of target.lines(list)) {
     const id = idOf(line);
     if (!isWanted(bucketOf(id))) continue;

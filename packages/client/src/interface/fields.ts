@@ -61,3 +61,63 @@ export const FIELDS = {
   },
   end_users: { end_user_id: "text", profile: "json", created_at: "instant", updated_at: "instant" },
 } as const;
+
+/** What is in the fields of kind json that have a form. */
+export const SHAPES = {
+  conversations: {
+    agent_id: ["text"],
+    agent_name: ["text"],
+    classifications: [
+      {
+        topic_id: "text",
+        topic_name: "text",
+        intents: [{ intent_id: "text", intent_name: "text", status: "text" }],
+      },
+    ],
+    used_coaching: [
+      {
+        id: "text",
+        entity_name: "text",
+        coaching_type: "text",
+        coaching_instructions: "text",
+        coaching_intent: "text",
+      },
+    ],
+    used_articles: [{ id: "text", name: "text", url: "text", source: "text" }],
+    handoffs: [
+      {
+        name: "text",
+        handoff_id: "text",
+        id: "text",
+        date_created: "instant",
+        outcome_status: "text",
+        reason_code: "text",
+        reasoning: "text",
+      },
+    ],
+    used_playbooks: [{ id: "text", name: "text", playbook_execution_id: "text", outcome_status: "text" }],
+    used_mcp: [
+      {
+        id: "text",
+        tool_id: "text",
+        connection_id: "text",
+        connection_name: "text",
+        tool_name: "text",
+        outcome_status: "text",
+      },
+    ],
+  },
+  messages: {},
+  end_users: {
+    profile: {
+      first_name: "text",
+      last_name: "text",
+      display_name: "text",
+      avatar: "text",
+      email: "text",
+      language: "text",
+      metadata: "json",
+      system_properties: "json",
+    },
+  },
+} as const;

@@ -133,19 +133,47 @@ const columnOf = (name: string, schema: Schema): string => {
   return type === "number" || type === "integer" || type === "boolean" ? type : "json";
 };
 
+type Shape = string | readonly [Shape] | { readonly [name: string]: Shape };
+
+/** What a field holds, with the members of lists and of objects that have a form. */
+const shapeOf = (name: string, schema: Schema): Shape => {
+  const one = (schema.anyOf ?? [schema]).find(({ type }) => type !== "null") ?? schema;
+  if (one.items !== undefined) return [shapeOf("", one.items)];
+  const members = Object.entries(one.properties ?? {});
+  if (members.length === 0) return columnOf(name, schema);
+  return Object.fromEntries(members.map(([key, of]) => [key, shapeOf(key, of)]));
+};
+
+const fieldsOf = (document: OpenApi, list: string, path: string): Readonly<Record<string, Schema>> => {
+  const record = recordOf(document, path);
+  const { properties } =
+    record.$ref === undefined ? record : (document.components.schemas[nameOf(record.$ref)] ?? {});
+  if (properties === undefined) throw new Error(`the document has no fields of ${list}`);
+  return properties;
+};
+
 /** The fields of the records of each list with the kind of their values, made from the OpenAPI document. */
 export const clientFields = (document: OpenApi): string => {
-  const lists = { conversations: CONVERSATIONS, messages: MESSAGES, end_users: END_USERS };
-  const fields = Object.entries(lists).map(([list, path]) => {
-    const record = recordOf(document, path);
-    const { properties } =
-      record.$ref === undefined ? record : (document.components.schemas[nameOf(record.$ref)] ?? {});
-    if (properties === undefined) throw new Error(`the document has no fields of ${list}`);
-    return [
-      list,
-      Object.fromEntries(Object.entries(properties).map(([name, one]) => [name, columnOf(name, one)])),
-    ];
-  });
+  const lists = Object.entries({
+    conversations: CONVERSATIONS,
+    messages: MESSAGES,
+    end_users: END_USERS,
+  }).map(([list, path]) => [list, Object.entries(fieldsOf(document, list, path))] as const);
+  const kinds = lists.map(([list, fields]) => [
+    list,
+    Object.fromEntries(fields.map(([name, one]) => [name, columnOf(name, one)])),
+  ]);
+  const shapes = lists.map(([list, fields]) => [
+    list,
+    Object.fromEntries(
+      fields
+        .map(([name, one]) => [name, shapeOf(name, one)] as const)
+        .filter(([, shape]) => typeof shape === "object"),
+    ),
+  ]);
   return `${MADE}/** The fields of the records of each list, and the kind of their values. */
-export const FIELDS = ${JSON.stringify(Object.fromEntries(fields))} as const;\n`;
+export const FIELDS = ${JSON.stringify(Object.fromEntries(kinds))} as const;
+
+/** What is in the fields of kind json that have a form. */
+export const SHAPES = ${JSON.stringify(Object.fromEntries(shapes))} as const;\n`;
 };

@@ -1,4 +1,5 @@
 import type { ListName } from "../../lists/changes.ts";
+import type { Entry } from "../digests.ts";
 import type { Place } from "../../lists/window-blocks.ts";
 
 /** How far a copy of a list has come. It is stored together with the data, or after it. */
@@ -47,9 +48,15 @@ export type Target = {
   complete(list: ListName): Promise<void>;
   /** All lines in the order in which they were stored: of lines with one id the last counts. */
   lines(list: ListName): AsyncGenerator<string, void>;
+  /** Ids and checksums of the records, where a target keeps them instead of lines. */
+  digests?(list: ListName): AsyncGenerator<Entry, void>;
   /** Lines that `lines` will give, superseded ones included. */
   count(list: ListName): number;
   /** Removes what is superseded or deleted, when there is enough of it or `force` is set. */
   compact(list: ListName, force: boolean): Promise<void>;
+  /** Writes what readers open, when the list has changed. */
+  publish?(list: ListName): Promise<void>;
+  /** Looks whether what readers open is the copy. @throws CopyError */
+  check?(list: ListName): Promise<void>;
   close(): Promise<void>;
 };

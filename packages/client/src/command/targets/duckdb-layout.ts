@@ -1,0 +1,90 @@
+import { FIELDS } from "../../interface/fields.ts";
+import type { ListName } from "../../lists/changes.ts";
+import { ID_FIELD, idOf, isDeletion } from "../line.ts";
+import type { DuckDbFile, Layout } from "./duckdb-file.ts";
+import { readSegment } from "./segment-file.ts";
+
+type Kind = "text" | "number" | "integer" | "boolean" | "instant" | "json";
+const TYPES = {
+  text: "VARCHAR",
+  number: "DOUBLE",
+  integer: "BIGINT",
+  boolean: "BOOLEAN",
+  instant: "TIMESTAMP",
+  json: "JSON",
+} as const satisfies Record<Kind, string>;
+
+const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`;
+
+type Column = { readonly name: string; readonly kind: Kind };
+
+/** The id first, then the fields of the copy. */
+const columnsOf = (list: ListName, fields: readonly string[] | null): readonly Column[] => {
+  const all: Readonly<Record<string, Kind>> = FIELDS[list];
+  const id = ID_FIELD[list];
+  const names = Object.keys(all).filter((name) => name !== id && (fields === null || fields.includes(name)));
+  return [
+    { name: id, kind: "text" },
+    ...names.map((name) => ({ name, kind: all[name] ?? "json" }) satisfies Column),
+  ];
+};
+
+const createTable = (table: string, columns: readonly Column[]): string =>
+  `CREATE TABLE IF NOT EXISTS ${table} (${columns.map(({ name, kind }) => `"${name}" ${TYPES[kind]}`).join(", ")}, record JSON)`;
+
+/** How DuckDB reads a record: each field once, JSON as it stands; dates are texts first. */
+const structureOf = (columns: readonly Column[]): string =>
+  JSON.stringify(
+    Object.fromEntries(columns.map(({ name, kind }) => [name, kind === "instant" ? "VARCHAR" : TYPES[kind]])),
+  );
+
+/** A column of a record that was read; all dates are in UTC. */
+const valueOf = ({ name, kind }: Column): string => {
+  if (kind === "json") return `nullif(fields."${name}", 'null'::JSON)`;
+  return kind === "instant" ? `TRY_CAST(fields."${name}" AS TIMESTAMP)` : `fields."${name}"`;
+};
+
+/** Fills the table `stage` with the lines of a file. */
+const fillStage = async ({ rows, connection }: DuckDbFile, path: string): Promise<void> => {
+  await rows(
+    "CREATE OR REPLACE TEMP TABLE stage (place INTEGER, id VARCHAR, record VARCHAR, deleted BOOLEAN)",
+  );
+  const appender = await connection.createAppender("stage");
+  let place = 0;
+  for await (const line of readSegment(path, "plain")) {
+    appender.appendInteger(place);
+    appender.appendVarchar(idOf(line));
+    appender.appendVarchar(line);
+    appender.appendBoolean(isDeletion(line));
+    appender.endRow();
+    place += 1;
+  }
+  appender.closeSync();
+};
+
+/** One row a record, a column a field, and the record itself. */
+export const DUCKDB_LAYOUT: Layout = {
+  name: "duckdb",
+  tablesOf: (table) => [table],
+  countSql: (table) => `SELECT count(*) FROM ${table}`,
+  prepare: async ({ rows }, { list, table, fields }) => {
+    const columns = columnsOf(list, fields);
+    await rows(createTable(table, columns));
+    // A copy may be older than a field.
+    for (const { name, kind } of columns)
+      await rows(`ALTER TABLE ${table} ADD COLUMN IF NOT EXISTS "${name}" ${TYPES[kind]}`);
+  },
+  load: async (file, { list, table, fields, path }) => {
+    const { rows } = file;
+    const columns = columnsOf(list, fields);
+    await fillStage(file, path);
+    await rows("DELETE FROM stage WHERE place NOT IN (SELECT max(place) FROM stage GROUP BY id)");
+    const [[count] = []] = await rows("SELECT count(*) FROM stage");
+    await rows(`DELETE FROM ${table} WHERE ${ID_FIELD[list]} IN (SELECT id FROM stage)`);
+    const names = columns.map(({ name }) => `"${name}"`).join(", ");
+    await rows(`INSERT INTO ${table} (${names}, record) SELECT ${columns.map(valueOf).join(", ")}, record FROM
+      (SELECT json_transform(record, ${quoted(structureOf(columns))}) AS fields, record FROM stage WHERE NOT deleted)`);
+    await rows("DROP TABLE stage");
+    return Number(count ?? 0);
+  },
+};

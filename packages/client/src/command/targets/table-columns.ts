@@ -1,0 +1,146 @@
+import { FIELDS, SHAPES } from "../../interface/fields.ts";
+import type { ListName } from "../../lists/changes.ts";
+import { valueTexts } from "../../lists/json-parts.ts";
+import { ID_FIELD } from "../line.ts";
+
+export const TABLE_FORMATS = ["parquet", "csv"] as const;
+export type TableFormat = (typeof TABLE_FORMATS)[number];
+
+type Shape = string | readonly Shape[] | { readonly [name: string]: Shape };
+
+/** A text that is cut out of a record; `names` lead to it, and DuckDB reads it as it stands or as JSON. */
+export type Cell = { readonly names: readonly string[]; readonly as: "string" | "text" | "json" };
+
+/** A column of a file: its type in DuckDB, and its value as SQL over the cells of a record. */
+export type TableColumn = {
+  readonly name: string;
+  readonly type: string;
+  readonly value: string;
+  readonly cells: readonly Cell[];
+  /** Texts are always quoted in CSV. */
+  readonly isText: boolean;
+};
+
+const SCALARS: Readonly<Record<string, string>> = {
+  text: "VARCHAR",
+  number: "DOUBLE",
+  integer: "BIGINT",
+  boolean: "BOOLEAN",
+  instant: "TIMESTAMPTZ",
+  json: "VARCHAR",
+};
+
+const isList = (shape: Shape): shape is readonly Shape[] => Array.isArray(shape);
+const membersOf = (shape: Shape): [string, Shape][] =>
+  typeof shape === "object" ? Object.entries(shape) : [];
+
+const typeOf = (shape: Shape): string => {
+  if (isList(shape)) return `${typeOf(shape[0] ?? "json")}[]`;
+  if (typeof shape === "string") return SCALARS[shape] ?? "VARCHAR";
+  return `STRUCT(${membersOf(shape)
+    .map(([name, one]) => `"${name}" ${typeOf(one)}`)
+    .join(", ")})`;
+};
+
+/** The same with dates as texts, as `json_transform` takes it. */
+const structureOf = (shape: Shape): unknown => {
+  if (isList(shape)) return [structureOf(shape[0] ?? "json")];
+  if (typeof shape === "string") return shape === "instant" ? "VARCHAR" : SCALARS[shape];
+  return Object.fromEntries(membersOf(shape).map(([name, one]) => [name, structureOf(one)]));
+};
+
+export const cellName = ({ names }: Cell): string => `"cell ${names.join(".")}"`;
+
+const nested = (cell: Cell, shape: Shape): string =>
+  `TRY_CAST(json_transform(${cellName(cell)}, '${JSON.stringify(structureOf(shape))}') AS ${typeOf(shape)})`;
+
+/** An object of fixed members: free objects in it are cut out, since DuckDB would print them anew. */
+const structColumn = (name: string, shape: Shape): TableColumn => {
+  const cell: Cell = { names: [name], as: "json" };
+  const members = membersOf(shape);
+  const free = members.filter(([, one]) => one === "json");
+  const others = Object.fromEntries(members.filter(([, one]) => one !== "json"));
+  const cutOut = new Map<string, Cell>(free.map(([one]) => [one, { names: [name, one], as: "text" }]));
+  const values = members.map(([one]) => {
+    const cut = cutOut.get(one);
+    return `"${one}" := ${cut === undefined ? `(${nested(cell, others)})."${one}"` : cellName(cut)}`;
+  });
+  return {
+    name,
+    type: typeOf(shape),
+    value: `struct_pack(${values.join(", ")})`,
+    cells: [cell, ...cutOut.values()],
+    isText: false,
+  };
+};
+
+const scalarCell = (name: string, kind: string): Cell => ({
+  names: [name],
+  as: kind === "text" || kind === "instant" ? "string" : "text",
+});
+
+const parquetColumn = (name: string, kind: string, shape: Shape | undefined): TableColumn => {
+  const cell = scalarCell(name, kind);
+  const column = { name, cells: [cell], isText: false };
+  if (shape !== undefined && !isList(shape)) return structColumn(name, shape);
+  if (shape !== undefined) {
+    const list: Cell = { names: [name], as: "json" };
+    return { ...column, cells: [list], type: typeOf(shape), value: nested(list, shape) };
+  }
+  const type = typeOf(kind);
+  if (type === "VARCHAR") return { ...column, type, value: cellName(cell) };
+  // Such as 5.0, which is an integer too.
+  const number = kind === "integer" ? `TRY_CAST(${cellName(cell)} AS DOUBLE)` : cellName(cell);
+  return { ...column, type, value: `TRY_CAST(${number} AS ${type})` };
+};
+
+const csvColumn = (name: string, kind: string): TableColumn => {
+  const cell = scalarCell(name, kind);
+  return { name, type: "VARCHAR", value: cellName(cell), cells: [cell], isText: kind === "text" };
+};
+
+/** The columns of a file in the order of the interface; without the fields that were not selected. */
+export const tableColumns = (
+  format: TableFormat,
+  list: ListName,
+  fields: readonly string[] | null,
+): readonly TableColumn[] => {
+  const kinds: Readonly<Record<string, string>> = FIELDS[list];
+  const shapes: Readonly<Record<string, Shape>> = SHAPES[list];
+  return Object.entries(kinds)
+    .filter(([name]) => name === ID_FIELD[list] || fields === null || fields.includes(name))
+    .map(([name, kind]) =>
+      format === "csv" ? csvColumn(name, kind) : parquetColumn(name, kind, shapes[name]),
+    );
+};
+
+const HALF = /\\u[dD][89a-fA-F]/;
+
+/** JSON that DuckDB reads: halves of surrogate pairs are replaced. */
+const wellFormed = (text: string): string =>
+  HALF.test(text)
+    ? JSON.stringify(
+        JSON.parse(text, (_, value: unknown) =>
+          typeof value === "string" ? Buffer.from(value).toString() : value,
+        ),
+      )
+    : text;
+
+const readAs = (as: Cell["as"], text: string): string => {
+  if (as === "json") return wellFormed(text);
+  return as === "string" && text.startsWith('"') ? (JSON.parse(text) as string) : text;
+};
+
+/**
+ * The texts of these cells of a record; null where it has null or nothing. A value of another type than the
+ * interface says stays JSON.
+ */
+export const cellsOf = (line: string, cells: readonly Cell[]): readonly (string | null)[] => {
+  const values = valueTexts(line);
+  return cells.map(({ names: [name = "", member], as }) => {
+    const outer = values.get(name);
+    const inner = outer?.startsWith("{") === true ? outer : "{}";
+    const text = member === undefined ? outer : valueTexts(inner).get(member);
+    return text === undefined || text === "null" ? null : readAs(as, text);
+  });
+};

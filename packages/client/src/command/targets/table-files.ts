@@ -1,0 +1,155 @@
+import { randomUUID } from "node:crypto";
+import { existsSync } from "node:fs";
+import { link, mkdir, readdir, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import type { ListName } from "../../lists/changes.ts";
+import { CopyError, UsageError } from "../exit-code.ts";
+import { ID_FIELD } from "../line.ts";
+import { keepTables, type Tables } from "./duckdb.ts";
+import { type DuckDbFile, openDuckDbFile } from "./duckdb-file.ts";
+import { publishFile, syncFolder } from "./durable-file.ts";
+import { type TableFormat, tableColumns } from "./table-columns.ts";
+import { piecesOf, tableLayout } from "./table-layout.ts";
+import { factsOf, rowsIn, type TableToWrite, type Written, writeTable } from "./table-writing.ts";
+import type { Target } from "./target.ts";
+
+/** What the table files are made from. */
+export const TABLES_FILE = "pull.duckdb";
+/** Order comes from ORDER BY alone; only so row groups are bounded by their bytes. */
+const SETTINGS = { memory_limit: "512MB", threads: "1", preserve_insertion_order: "false" };
+
+const isMissing = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && error.code === "ENOENT";
+
+/**
+ * Makes the file of DuckDB under another name: one that a process left half made could never be opened.
+ *
+ * @throws UsageError for a folder of something else
+ */
+const makeFile = async (root: string, file: string): Promise<void> => {
+  await mkdir(root, { recursive: true });
+  const others = (await readdir(root)).filter((name) => !name.startsWith(`${TABLES_FILE}.new-`));
+  if (others.includes(TABLES_FILE)) return;
+  if (others.length > 0)
+    throw new UsageError(`${root} is no copy of tables, and not empty: it has ${others[0]}`);
+  const made = `${file}.new-${randomUUID()}`;
+  const opened = await openDuckDbFile(made, SETTINGS);
+  await opened.rows(
+    "CREATE TABLE pull_files (list VARCHAR, changes BIGINT, written BIGINT, rows BIGINT, bytes BIGINT, sha256 VARCHAR)",
+  );
+  await opened.rows("CHECKPOINT");
+  await opened.close();
+  // Another process may have been quicker.
+  await link(made, file).catch((error: unknown) => {
+    if (!existsSync(file)) throw error;
+  });
+  await rm(made, { force: true });
+  await syncFolder(root);
+};
+
+/** Removes what a process left that died while it made the file. */
+const sweep = async (root: string): Promise<void> => {
+  for (const name of await readdir(root))
+    if (name.startsWith(`${TABLES_FILE}.new-`)) await rm(join(root, name), { recursive: true, force: true });
+};
+
+type Noted = Written & { readonly isCurrent: boolean };
+
+/** What was noted when a file was written; undefined: it was never written. */
+const notedOf = async ({ rows }: DuckDbFile, list: ListName): Promise<Noted | undefined> => {
+  const [found] = await rows(
+    "SELECT changes = written, rows, bytes, sha256 FROM pull_files WHERE list = $1 AND written IS NOT NULL",
+    [list],
+  );
+  if (found === undefined) return undefined;
+  const [isCurrent, count, bytes, sha256] = found;
+  return { isCurrent: isCurrent === true, rows: Number(count), bytes: Number(bytes), sha256: String(sha256) };
+};
+
+/**
+ * A copy as one file of Parquet or CSV a list. The records are in a file of DuckDB in the same folder; after a
+ * pull the files of the lists that changed are written anew from there, each whole before it has its name.
+ *
+ * @throws CopyError, UsageError when the folder cannot be used
+ */
+export const openTableFiles = async (options: {
+  readonly root: string;
+  readonly format: TableFormat;
+  readonly service: string;
+  readonly lists: readonly ListName[];
+}): Promise<Target> => {
+  const { root, format, service, lists } = options;
+  const name = join(root, TABLES_FILE);
+  await makeFile(root, name);
+  const file = await openDuckDbFile(name, SETTINGS);
+  const { rows } = file;
+  const onChange = async (list: ListName): Promise<void> => {
+    const [[count] = []] = await rows("UPDATE pull_files SET changes = changes + 1 WHERE list = $1", [list]);
+    if (Number(count) === 0) await rows("INSERT INTO pull_files (list, changes) VALUES ($1, 1)", [list]);
+  };
+  const keep = async (): Promise<Tables> => {
+    await sweep(root);
+    await rows("SET TimeZone = 'UTC'");
+    return keepTables(file, { name: root, service, lists, layout: tableLayout(format), onChange });
+  };
+  const tables = await keep().catch(async (error: unknown) => {
+    await file.close();
+    throw error;
+  });
+  const pathOf = (list: ListName): string => join(root, `${list}.${format}`);
+  const tableOf = (list: ListName): TableToWrite => ({
+    list,
+    format,
+    columns: tableColumns(format, list, tables.state(list)?.fields ?? null),
+  });
+  const sizeOf = async (list: ListName): Promise<number | undefined> =>
+    stat(pathOf(list)).then(
+      ({ size }) => size,
+      (error: unknown) => {
+        if (isMissing(error)) return undefined;
+        throw error;
+      },
+    );
+
+  return {
+    ...tables,
+    publish: async (list) => {
+      const noted = await notedOf(file, list);
+      if (noted?.isCurrent === true && (await sizeOf(list)) === noted.bytes) return;
+      const { path, rows: count, bytes, sha256 } = await writeTable(file, tableOf(list));
+      if (count !== tables.count(list))
+        throw new Error(`${path} has ${count} rows, not the ${tables.count(list)} of the copy`);
+      await publishFile(path, pathOf(list));
+      // Killed before this, the next pull writes the same once more.
+      await file.inTransaction(async () => {
+        if (
+          noted === undefined &&
+          (await rows("SELECT 1 FROM pull_files WHERE list = $1", [list])).length === 0
+        )
+          await rows("INSERT INTO pull_files (list, changes) VALUES ($1, 0)", [list]);
+        await rows(
+          "UPDATE pull_files SET written = changes, rows = $2, bytes = $3, sha256 = $4 WHERE list = $1",
+          [list, BigInt(count), BigInt(bytes), sha256],
+        );
+      });
+    },
+    check: async (list) => {
+      const path = pathOf(list);
+      const noted = await notedOf(file, list);
+      if (noted?.isCurrent !== true) throw new CopyError(`${path} is older than the copy: pull it first`);
+      if ((await sizeOf(list)) === undefined) throw new CopyError(`${path} is missing: pull it first`);
+      const { bytes, sha256 } = await factsOf(path);
+      if (bytes !== noted.bytes || sha256 !== noted.sha256)
+        throw new CopyError(`${path} is not what was written: remove it and pull again`);
+      if ((await rowsIn(file, tableOf(list), path)) !== tables.count(list))
+        throw new CopyError(`${path} has not the rows of the copy: remove it and pull again`);
+    },
+    digests: async function* (list) {
+      const table = tables.tableOf(list);
+      const sql = `SELECT ${ID_FIELD[list]}, pull_digest FROM ${table}
+        UNION ALL SELECT id, pull_digest FROM ${piecesOf(table)} WHERE n = 0`;
+      for await (const chunk of (await file.connection.stream(sql)).yieldRows())
+        for (const [id, digest] of chunk) yield { id: String(id), digest: String(digest) };
+    },
+  };
+};

@@ -1,0 +1,199 @@
+import type { DuckDBAppender } from "@duckdb/node-api";
+import type { ListName } from "../../lists/changes.ts";
+import { entryOf } from "../digests.ts";
+import { ID_FIELD, idOf, isDeletion, recordOf } from "../line.ts";
+import type { DuckDbFile, Layout } from "./duckdb-file.ts";
+import { readSegment } from "./segment-file.ts";
+import {
+  type Cell,
+  cellName,
+  cellsOf,
+  type TableColumn,
+  type TableFormat,
+  tableColumns,
+} from "./table-columns.ts";
+
+/**
+ * DuckDB reads 2,048 rows at a time, whatever their size. So a record with a longer line is kept in pieces
+ * of a table of its own.
+ */
+const LARGE_BYTES = 16 * 1024;
+/** So many bytes of large records are put together at a time. */
+const PART_BYTES = 16 * 1024 * 1024;
+
+export const piecesOf = (table: string): string => `${table}_pieces`;
+
+/** The select list of the columns over staged cells. */
+export const columnValues = (columns: readonly TableColumn[]): string =>
+  columns.map(({ name, value }) => `${value} AS "${name}"`).join(", ");
+
+const cellsIn = (columns: readonly TableColumn[]): readonly Cell[] => columns.flatMap(({ cells }) => cells);
+
+/** Makes the table for the cells of records, empty. */
+export const makeStage = async ({ rows }: DuckDbFile, columns: readonly TableColumn[]): Promise<void> => {
+  const cells = cellsIn(columns).map((cell) => `${cellName(cell)} VARCHAR`);
+  await rows(`CREATE OR REPLACE TEMP TABLE stage
+    (place INTEGER, id VARCHAR, deleted BOOLEAN, is_large BOOLEAN, pull_digest VARCHAR, ${cells.join(", ")})`);
+  await rows(
+    "CREATE OR REPLACE TEMP TABLE stage_pieces (place INTEGER, part INTEGER, n INTEGER, piece VARCHAR)",
+  );
+};
+
+type Staged = {
+  readonly place: number;
+  readonly id: string;
+  readonly digest: string;
+  readonly isDeleted: boolean;
+  readonly isLarge: boolean;
+};
+
+const appendRow = (
+  appender: DuckDBAppender,
+  { place, id, digest, isDeleted, isLarge }: Staged,
+  texts: readonly (string | null)[],
+): void => {
+  appender.appendInteger(place);
+  appender.appendVarchar(id);
+  appender.appendBoolean(isDeleted);
+  appender.appendBoolean(isLarge);
+  appender.appendVarchar(digest);
+  for (const text of texts) {
+    if (text === null) appender.appendNull();
+    else appender.appendVarchar(text);
+  }
+  appender.endRow();
+};
+
+/** Adds the cells of a record, however large it is. */
+export const createStaging = async ({ connection }: DuckDbFile, columns: readonly TableColumn[]) => {
+  const cells = cellsIn(columns);
+  const appender = await connection.createAppender("stage");
+  return {
+    add: (row: Staged, line: string): void => appendRow(appender, row, cellsOf(line, cells)),
+    addEmpty: (row: Staged): void =>
+      appendRow(
+        appender,
+        row,
+        cells.map(() => null),
+      ),
+    close: (): void => appender.closeSync(),
+  };
+};
+
+const stageSegment = async (
+  file: DuckDbFile,
+  columns: readonly TableColumn[],
+  of: { readonly path: string; readonly list: ListName; readonly fields: readonly string[] | null },
+): Promise<void> => {
+  await makeStage(file, columns);
+  const staging = await createStaging(file, columns);
+  const pieces = await file.connection.createAppender("stage_pieces");
+  let place = 0;
+  let largeBytes = 0;
+  for await (const line of readSegment(of.path, "plain")) {
+    const isDeleted = isDeletion(line);
+    const isLarge = !isDeleted && line.length > LARGE_BYTES / 4 && Buffer.byteLength(line) > LARGE_BYTES;
+    const digest = isDeleted ? "" : entryOf(recordOf(line), of.list, of.fields).digest;
+    const row = { place, id: idOf(line), digest, isDeleted, isLarge };
+    if (isDeleted || isLarge) staging.addEmpty(row);
+    else staging.add(row, line);
+    if (isLarge) {
+      const bytes = Buffer.from(line).toString("base64");
+      for (let n = 0; n * LARGE_BYTES < bytes.length; n += 1) {
+        pieces.appendInteger(place);
+        pieces.appendInteger(Math.floor(largeBytes / PART_BYTES));
+        pieces.appendInteger(n);
+        pieces.appendVarchar(bytes.slice(n * LARGE_BYTES, (n + 1) * LARGE_BYTES));
+        pieces.endRow();
+      }
+      largeBytes += bytes.length;
+    }
+    place += 1;
+  }
+  staging.close();
+  pieces.closeSync();
+};
+
+/** A table with the columns of the files, and beside it the large records in pieces. */
+export const tableLayout = (format: TableFormat): Layout => ({
+  name: format,
+  tablesOf: (table) => [table, piecesOf(table)],
+  countSql: (table) =>
+    `SELECT (SELECT count(*) FROM ${table}) + (SELECT count(*) FROM ${piecesOf(table)} WHERE n = 0)`,
+  prepare: async ({ rows }, { list, table, fields }) => {
+    const columns = tableColumns(format, list, fields);
+    const own = columns.map(({ name, type }) => `"${name}" ${type}`).join(", ");
+    await rows(`CREATE TABLE IF NOT EXISTS ${table} (pull_digest VARCHAR, ${own})`);
+    // A copy may be older than a field.
+    for (const { name, type } of columns)
+      await rows(`ALTER TABLE ${table} ADD COLUMN IF NOT EXISTS "${name}" ${type}`);
+    await rows(`CREATE TABLE IF NOT EXISTS ${piecesOf(table)}
+      (id VARCHAR, part INTEGER, n INTEGER, pull_digest VARCHAR, piece VARCHAR)`);
+  },
+  load: async (file, { list, table, fields, path }) => {
+    const { rows } = file;
+    const columns = tableColumns(format, list, fields);
+    const id = ID_FIELD[list];
+    const pieces = piecesOf(table);
+    await stageSegment(file, columns, { path, list, fields });
+    const changed = async (sql: string): Promise<number> => Number((await rows(sql))[0]?.[0] ?? 0);
+    await rows("DELETE FROM stage WHERE place NOT IN (SELECT max(place) FROM stage GROUP BY id)");
+    // What came again as it is changes no file.
+    await rows(`DELETE FROM stage WHERE NOT deleted AND (id, pull_digest) IN
+      (SELECT (${id}, pull_digest) FROM ${table} UNION ALL SELECT (id, pull_digest) FROM ${pieces} WHERE n = 0)`);
+    const counts = [
+      await changed(`DELETE FROM ${table} WHERE ${id} IN (SELECT id FROM stage)`),
+      await changed(`DELETE FROM ${pieces} WHERE id IN (SELECT id FROM stage)`),
+      await changed(`INSERT INTO ${table} (pull_digest, ${columns.map(({ name }) => `"${name}"`).join(", ")})
+        SELECT pull_digest, ${columnValues(columns)} FROM stage WHERE NOT deleted AND NOT is_large ORDER BY place`),
+      await changed(`INSERT INTO ${pieces}
+        SELECT id, part + (SELECT coalesce(max(part), 0) + 1 FROM ${pieces}), n, pull_digest, piece
+        FROM stage JOIN stage_pieces USING (place) ORDER BY place, n`),
+    ];
+    await rows("DROP TABLE stage");
+    await rows("DROP TABLE stage_pieces");
+    return counts.reduce((sum, count) => sum + count, 0);
+  },
+});
+
+/** The large records in groups of parts that memory can hold, in the order in which they came. */
+export const largeGroups = async (
+  { rows }: DuckDbFile,
+  table: string,
+): Promise<readonly { readonly first: number; readonly last: number }[]> => {
+  const groups: { first: number; last: number; bytes: number }[] = [];
+  for (const [part, bytes] of await rows(
+    `SELECT part, sum(strlen(piece)) FROM ${piecesOf(table)} GROUP BY part ORDER BY part`,
+  )) {
+    const group = groups.at(-1);
+    const size = Number(bytes);
+    if (group !== undefined && group.bytes + size <= PART_BYTES) {
+      group.last = Number(part);
+      group.bytes += size;
+    } else groups.push({ first: Number(part), last: Number(part), bytes: size });
+  }
+  return groups;
+};
+
+/** The lines of large records in these parts. */
+export async function* largeLines(
+  { connection }: DuckDbFile,
+  table: string,
+  { first, last }: { readonly first: number; readonly last: number },
+): AsyncGenerator<{ readonly id: string; readonly line: string }, void> {
+  const sql = `SELECT id, piece FROM ${piecesOf(table)} WHERE part BETWEEN ${first} AND ${last} ORDER BY part, id, n`;
+  let id: string | undefined;
+  let parts: string[] = [];
+  const whole = (): string => Buffer.from(parts.join(""), "base64").toString();
+  for await (const chunk of (await connection.stream(sql)).yieldRows()) {
+    for (const [of, piece] of chunk) {
+      if (id !== undefined && of !== id) {
+        yield { id, line: whole() };
+        parts = [];
+      }
+      id = String(of);
+      parts.push(String(piece));
+    }
+  }
+  if (id !== undefined) yield { id, line: whole() };
+}

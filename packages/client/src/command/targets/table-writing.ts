@@ -1,0 +1,136 @@
+import { createHash } from "node:crypto";
+import { createReadStream, createWriteStream } from "node:fs";
+import { open, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { pipeline } from "node:stream/promises";
+import type { ListName } from "../../lists/changes.ts";
+import { ID_FIELD } from "../line.ts";
+import type { DuckDbFile } from "./duckdb-file.ts";
+import type { TableColumn, TableFormat } from "./table-columns.ts";
+import { columnValues, createStaging, largeGroups, largeLines, makeStage } from "./table-layout.ts";
+
+/** So many bytes of values are in memory before they become a row group. */
+const ROW_GROUP_BYTES = 16 * 1024 * 1024;
+
+/** A row of CSV, at most: DuckDB keeps twice as much of the file in memory. */
+const MAX_LINE_BYTES = 64 * 1024 * 1024;
+
+export type Written = { readonly rows: number; readonly bytes: number; readonly sha256: string };
+
+export type TableToWrite = {
+  readonly list: ListName;
+  readonly columns: readonly TableColumn[];
+  readonly format: TableFormat;
+};
+
+const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`;
+
+const parquetOptions = `FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE_BYTES ${ROW_GROUP_BYTES}`;
+
+const csvOptions = (columns: readonly TableColumn[], hasHeader: boolean): string => {
+  const texts = columns.filter(({ isText }) => isText).map(({ name }) => `"${name}"`);
+  return `FORMAT csv, HEADER ${hasHeader}, NULLSTR '', FORCE_QUOTE (${texts.join(", ")})`;
+};
+
+/** The order of the interface's lists: by creation, people by their ids. */
+const orderOf = (list: ListName, columns: readonly TableColumn[]): string =>
+  [...columns.filter(({ name }) => list !== "end_users" && name === "date_created"), { name: ID_FIELD[list] }]
+    .map(({ name }) => `"${name}"`)
+    .join(", ");
+
+/** The number of rows that a reader finds. */
+export const rowsIn = async (
+  { rows }: DuckDbFile,
+  { columns, format }: TableToWrite,
+  path: string,
+): Promise<number> => {
+  const types = columns.map(({ name }) => `'${name}': 'VARCHAR'`).join(", ");
+  const source =
+    format === "parquet"
+      ? `read_parquet(${quoted(path)})`
+      : `read_csv(${quoted(path)}, auto_detect = false, header = true, delim = ',', quote = '"', escape = '"',
+          columns = {${types}}, max_line_size = ${MAX_LINE_BYTES}, buffer_size = ${2 * MAX_LINE_BYTES})`;
+  const [[count] = []] = await rows(`SELECT count(*) FROM ${source}`);
+  return Number(count ?? 0);
+};
+
+/** Size and checksum of a file. */
+export const factsOf = async (path: string): Promise<Omit<Written, "rows">> => {
+  const hash = createHash("sha256");
+  let bytes = 0;
+  for await (const chunk of createReadStream(path, { highWaterMark: 1024 * 1024 }) as AsyncIterable<Buffer>) {
+    hash.update(chunk);
+    bytes += chunk.length;
+  }
+  return { bytes, sha256: hash.digest("hex") };
+};
+
+const sync = async (path: string): Promise<void> => {
+  const handle = await open(path, "r+");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+};
+
+/** The large records as files of their own, each small enough to be read at once. */
+const writeLarge = async (
+  file: DuckDbFile,
+  { list, columns, format }: TableToWrite,
+): Promise<readonly string[]> => {
+  const paths: string[] = [];
+  for (const [at, group] of (await largeGroups(file, list)).entries()) {
+    await makeStage(file, columns);
+    const staging = await createStaging(file, columns);
+    let place = 0;
+    for await (const { id, line } of largeLines(file, list, group)) {
+      staging.add({ place, id, digest: "", isDeleted: false, isLarge: true }, line);
+      place += 1;
+    }
+    staging.close();
+    const path = join(file.parts, `${list}-large-${at}.${format}`);
+    const options = format === "csv" ? csvOptions(columns, false) : parquetOptions;
+    await file.rows(
+      `COPY (SELECT ${columnValues(columns)} FROM stage ORDER BY place) TO ${quoted(path)} (${options})`,
+    );
+    paths.push(path);
+  }
+  await file.rows("DROP TABLE IF EXISTS stage");
+  return paths;
+};
+
+/** Puts files behind another. */
+const append = async (path: string, others: readonly string[]): Promise<void> => {
+  for (const other of others)
+    await pipeline(createReadStream(other), createWriteStream(path, { flags: "a" }));
+};
+
+/**
+ * Writes the table of a list into a new file that is on the disk when this returns. Rows come in the order of
+ * the list, the large records behind them.
+ */
+export const writeTable = async (
+  file: DuckDbFile,
+  table: TableToWrite,
+): Promise<Written & { readonly path: string }> => {
+  const { list, columns, format } = table;
+  const path = join(file.parts, `${list}.${format}`);
+  const names = columns.map(({ name }) => `"${name}"`).join(", ");
+  const sorted = `SELECT ${names} FROM ${list} ORDER BY ${orderOf(list, columns)}`;
+  const large = await writeLarge(file, table);
+  if (format === "csv") {
+    await file.rows(`COPY (${sorted}) TO ${quoted(path)} (${csvOptions(columns, true)})`);
+    await append(path, large);
+  } else if (large.length === 0) await file.rows(`COPY (${sorted}) TO ${quoted(path)} (${parquetOptions})`);
+  else {
+    const first = join(file.parts, `${list}-first.parquet`);
+    await file.rows(`COPY (${sorted}) TO ${quoted(first)} (${parquetOptions})`);
+    const all = [first, ...large].map(quoted).join(", ");
+    await file.rows(`COPY (SELECT * FROM read_parquet([${all}])) TO ${quoted(path)} (${parquetOptions})`);
+    await rm(first);
+  }
+  for (const one of large) await rm(one);
+  await sync(path);
+  return { path, rows: await rowsIn(file, table, path), ...(await factsOf(path)) };
+};
