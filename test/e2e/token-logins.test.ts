@@ -193,7 +193,7 @@ describe("logins to Kafka by a token", () => {
     expectNoSecret(readFileSync(logFile, "utf8"));
   });
 
-  it("a command asks for one token, also when it opens several connections and looks again", async () => {
+  it("a command asks for one token, also when it opens several connections", async () => {
     const before = endpoint.given();
     expect(await kafkaFound({})).toMatch(/^ok: answer at localhost:\d+$/);
     expect(endpoint.given() - before).toBe(1);

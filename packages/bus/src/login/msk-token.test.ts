@@ -1,6 +1,6 @@
 import { createHash, createHmac } from "node:crypto";
-import { describe, expect, it } from "vitest";
-import { createMskSigner } from "./msk-token.ts";
+import { describe, expect, it, vi } from "vitest";
+import { createDefaultMskSigner, createMskSigner } from "./msk-token.ts";
 
 // The example credentials of AWS's documentation.
 const KEYS = {
@@ -70,6 +70,18 @@ describe("a token for MSK", () => {
     expect(await inMinutes(later(60))).toBeLessThanOrEqual(15);
     expect(await inMinutes(later(2))).toBeGreaterThan(1.9);
     expect(await inMinutes(later(2))).toBeLessThanOrEqual(2);
+  });
+
+  it("is signed with what AWS's default chain finds", async () => {
+    vi.stubEnv("AWS_ACCESS_KEY_ID", "AKIAOFTHECHAIN");
+    vi.stubEnv("AWS_SECRET_ACCESS_KEY", KEYS.secretAccessKey);
+    const { value } = await createDefaultMskSigner("eu-west-1")();
+    vi.unstubAllEnvs();
+    const url = new URL(Buffer.from(value, "base64url").toString());
+    expect(url.hostname).toBe("kafka.eu-west-1.amazonaws.com");
+    expect(url.searchParams.get("X-Amz-Credential")).toMatch(
+      /^AKIAOFTHECHAIN\/\d{8}\/eu-west-1\/kafka-cluster\//,
+    );
   });
 
   it.each([
