@@ -53,6 +53,67 @@ describe.skipIf(helm === null)("the chart renders", () => {
     });
   });
 
+  it("the login by a token for all that go to Kafka, and lets them out to its endpoint", () => {
+    const set = {
+      "kafka.sasl": {
+        mechanism: "oauthbearer",
+        oauth: {
+          tokenUrl: "https://idp.login.svc:8443/token",
+          clientId: "export",
+          existingSecret: { name: "idp" },
+          scope: "kafka read",
+          parameters: { audience: "https://kafka/a b&c" },
+          extensions: { logicalCluster: "lkc-1", identityPoolId: "pool-2" },
+        },
+      },
+    };
+    const given = manifestsWith("minimal", set);
+    const logins = renderedContainers(given).filter(({ plain }) => plain["KAFKA_BROKERS"] !== undefined);
+    expect(logins).toHaveLength(6);
+    for (const { plain, secret } of logins) {
+      expect(plain).toMatchObject({
+        KAFKA_SASL_MECHANISM: "oauthbearer",
+        KAFKA_OAUTH_TOKEN_URL: "https://idp.login.svc:8443/token",
+        KAFKA_OAUTH_CLIENT_ID: "export",
+        KAFKA_OAUTH_CLIENT_AUTH: "basic",
+        KAFKA_OAUTH_SCOPE: "kafka read",
+      });
+      const fieldsOf = (name: string) => Object.fromEntries(new URLSearchParams(plain[name]));
+      expect(fieldsOf("KAFKA_OAUTH_PARAMETERS")).toEqual(set["kafka.sasl"].oauth.parameters);
+      expect(fieldsOf("KAFKA_OAUTH_EXTENSIONS")).toEqual(set["kafka.sasl"].oauth.extensions);
+      expect(secret["KAFKA_OAUTH_CLIENT_SECRET"]).toMatchObject({ name: "idp", key: "client-secret" });
+      expect(plain).not.toHaveProperty("KAFKA_SASL_USERNAME");
+      expect(secret).not.toHaveProperty("KAFKA_SASL_PASSWORD");
+    }
+    const policies = given.filter(({ kind }) => kind === "NetworkPolicy");
+    const open = policies.filter((policy) => JSON.stringify(policy).includes('"port":8443'));
+    expect(open.map(({ metadata }) => metadata.name.replace("demo-conversation-export-", "")).sort()).toEqual(
+      ["export-api", "ingest", "jobs", "ops", "topics"],
+    );
+  });
+
+  it("the login by a role of AWS, and lets pods out to its STS", () => {
+    const set = {
+      "kafka.tls.enabled": true,
+      "kafka.sasl": { mechanism: "aws-msk-iam", awsRegion: "eu-central-1" },
+      "networkPolicy.loginTo": [{ ipBlock: { cidr: "0.0.0.0/0" } }],
+      "serviceAccount.annotations": { "eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/export" },
+    };
+    const given = manifestsWith("minimal", set);
+    const logins = renderedContainers(given).filter(({ plain }) => plain["KAFKA_BROKERS"] !== undefined);
+    for (const { plain } of logins) {
+      expect(plain).toMatchObject({ KAFKA_SASL_MECHANISM: "aws-msk-iam", KAFKA_AWS_REGION: "eu-central-1" });
+    }
+    const ingest = given.find(
+      ({ kind, metadata }) => kind === "NetworkPolicy" && metadata.name.endsWith("-ingest"),
+    );
+    expect(ingest?.spec).toMatchObject({
+      egress: expect.arrayContaining([
+        { to: set["networkPolicy.loginTo"], ports: [{ port: 443, protocol: "TCP" }] },
+      ]),
+    });
+  });
+
   it("the user of analysts for those who check rights alone", () => {
     const set = { "clickhouse.users.analyst": { username: "bi", existingSecret: { name: "of-bi" } } };
     const knowing = (values: Readonly<Record<string, unknown>>) =>

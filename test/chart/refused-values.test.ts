@@ -102,6 +102,36 @@ const REFUSED: readonly (readonly [string, Readonly<Record<string, unknown>>, st
   ["minimal", { "kafka.sasl.users.jobs.username": "export" }, "kafka.sasl.mechanism is empty"],
   [
     "minimal",
+    { "kafka.sasl": { mechanism: "oauthbearer", username: "a" } },
+    "kafka.sasl.mechanism is oauthbearer, which has no users and passwords",
+  ],
+  ["minimal", { "kafka.sasl.mechanism": "oauthbearer" }, "kafka.sasl.oauth has no Secret"],
+  ["minimal", { "kafka.sasl.mechanism": "oauthbearer" }, "kafka.sasl.oauth.tokenUrl or clientId is empty"],
+  [
+    "minimal",
+    { "kafka.sasl": { mechanism: "oauthbearer", oauth: { tokenUrl: "http://idp/token" } } },
+    "kafka.sasl.oauth.tokenUrl begins with http: use https",
+  ],
+  ["minimal", { "kafka.sasl.oauth.clientId": "export" }, "counts only with kafka.sasl.mechanism=oauthbearer"],
+  [
+    "minimal",
+    { "kafka.sasl": { mechanism: "aws-msk-iam", awsRegion: "eu-central-1" } },
+    "kafka.tls.enabled is false: aws-msk-iam requires TLS",
+  ],
+  [
+    "minimal",
+    { "kafka.sasl": { mechanism: "aws-msk-iam", awsRegion: "eu-central-1" } },
+    "networkPolicy.loginTo is empty, and kafka.sasl.awsRegion names sts.eu-central-1.amazonaws.com",
+  ],
+  ["minimal", { "kafka.sasl.mechanism": "aws-msk-iam" }, "kafka.sasl.awsRegion is empty"],
+  ["minimal", { "kafka.sasl.awsRegion": "eu-central-1" }, "only with kafka.sasl.mechanism=aws-msk-iam"],
+  [
+    "strimzi-keda",
+    { "kafka.sasl.mechanism": "oauthbearer" },
+    "ingest.keda is not made for kafka.sasl.mechanism=oauthbearer",
+  ],
+  [
+    "minimal",
     {
       "kafka.sasl": {
         mechanism: "plain",

@@ -10,6 +10,7 @@ it comes.
 {{- $_ := set $all (printf "clickhouse-%s-password" $user) (dict "at" (printf "clickhouse.users.%s" $user) "field" "password" "value" $of.password "existing" $of.existingSecret) -}}
 {{- end -}}
 {{- $_ := set $all "kafka-sasl-password" (dict "at" "kafka.sasl" "field" "password" "value" $values.kafka.sasl.password "existing" $values.kafka.sasl.existingSecret) -}}
+{{- $_ := set $all "kafka-oauth-client-secret" (dict "at" "kafka.sasl.oauth" "field" "clientSecret" "value" $values.kafka.sasl.oauth.clientSecret "existing" $values.kafka.sasl.oauth.existingSecret) -}}
 {{- range $component := list "ingest" "export-api" "jobs" "ops" -}}
 {{- $name := include "conversation-export.valuesKey" $component -}}
 {{- $of := get $values.kafka.sasl.users $name -}}
@@ -56,7 +57,7 @@ no password of its own for comes from Strimzi, or from what all share.
 
 {{/* The credentials of a component: variable and id, both in one word. */}}
 {{- define "conversation-export.credentialsOf" -}}
-{{- $kafka := list (printf "KAFKA_SASL_PASSWORD=kafka-%s-password" (ternary "ops" . (eq . "topics"))) -}}
+{{- $kafka := list (printf "KAFKA_SASL_PASSWORD=kafka-%s-password" (ternary "ops" . (eq . "topics"))) "KAFKA_OAUTH_CLIENT_SECRET=kafka-oauth-client-secret" -}}
 {{- $redis := list (printf "REDIS_PASSWORD=redis-%s-password" .) "REDIS_SENTINEL_PASSWORD=redis-sentinel-password" -}}
 {{- $traces := list "OTEL_EXPORTER_OTLP_HEADERS=traces-headers" -}}
 {{- $common := concat $kafka $redis -}}

@@ -39,6 +39,12 @@ nothing names them.
 {{- $policy := $values.networkPolicy -}}
 {{- $found := list (dict "name" "kafka" "at" "kafka.brokers" "fallback" "9092" "addresses" $values.kafka.brokers) -}}
 
+{{- if eq $values.kafka.sasl.mechanism "oauthbearer" -}}
+{{- $found = append $found (dict "name" "login" "at" "kafka.sasl.oauth.tokenUrl" "url" $values.kafka.sasl.oauth.tokenUrl) -}}
+{{- else if eq $values.kafka.sasl.mechanism "aws-msk-iam" -}}
+{{- $found = append $found (dict "name" "login" "at" "kafka.sasl.awsRegion" "url" (printf "https://sts.%s.amazonaws.com" $values.kafka.sasl.awsRegion)) -}}
+{{- end -}}
+
 {{- range $url := prepend $values.clickhouse.shardUrls $values.clickhouse.url -}}
 {{- $found = append $found (dict "name" "clickhouse" "at" "clickhouse.url" "url" $url) -}}
 {{- end -}}

@@ -32,7 +32,20 @@ LOG_LEVEL: [ingest, export-api, jobs]
 {{- end -}}
 {{- if $values.kafka.sasl.mechanism -}}
 {{- $_ := set $env "KAFKA_SASL_MECHANISM" $values.kafka.sasl.mechanism -}}
+{{- $oauth := $values.kafka.sasl.oauth -}}
+{{- if eq $values.kafka.sasl.mechanism "oauthbearer" -}}
+{{- $_ := set $env "KAFKA_OAUTH_TOKEN_URL" $oauth.tokenUrl -}}
+{{- $_ := set $env "KAFKA_OAUTH_PLAIN_HTTP" (ternary "on" "" $oauth.plainHttp) -}}
+{{- $_ := set $env "KAFKA_OAUTH_CLIENT_ID" $oauth.clientId -}}
+{{- $_ := set $env "KAFKA_OAUTH_CLIENT_AUTH" $oauth.clientAuth -}}
+{{- $_ := set $env "KAFKA_OAUTH_SCOPE" $oauth.scope -}}
+{{- $_ := set $env "KAFKA_OAUTH_PARAMETERS" (include "conversation-export.query" $oauth.parameters) -}}
+{{- $_ := set $env "KAFKA_OAUTH_EXTENSIONS" (include "conversation-export.query" $oauth.extensions) -}}
+{{- else if eq $values.kafka.sasl.mechanism "aws-msk-iam" -}}
+{{- $_ := set $env "KAFKA_AWS_REGION" $values.kafka.sasl.awsRegion -}}
+{{- else -}}
 {{- $_ := set $env "KAFKA_SASL_USERNAME" (include "conversation-export.kafkaUser" $) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- if has $component (list "ingest" "jobs" "ops") -}}
@@ -173,4 +186,13 @@ LOG_LEVEL: [ingest, export-api, jobs]
 {{- $volumes = append $volumes (dict "name" "kafka-client" "secret" (dict "secretName" $client.existingSecret "items" $items)) -}}
 {{- end -}}
 {{- with $volumes }}{{ toYaml . }}{{ end -}}
+{{- end -}}
+
+{{/* A dictionary of texts as name=value&name=value, percent-encoded. */}}
+{{- define "conversation-export.query" -}}
+{{- $pairs := list -}}
+{{- range $name, $value := . -}}
+{{- $pairs = append $pairs (printf "%s=%s" (urlquery $name) (urlquery $value)) -}}
+{{- end -}}
+{{- $pairs | join "&" -}}
 {{- end -}}

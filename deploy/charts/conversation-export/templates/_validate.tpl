@@ -23,7 +23,10 @@
 {{- if or $values.migrations.enabled $values.ops.enabled $kafka.createTopics.enabled -}}
 {{- $required = append $required "clickhouse-migrator-password" -}}
 {{- end -}}
-{{- if $kafka.sasl.mechanism -}}
+{{- $mechanism := $kafka.sasl.mechanism -}}
+{{- $byPassword := regexMatch "^(plain|scram-.*)$" $mechanism -}}
+{{- if eq $mechanism "oauthbearer" }}{{ $required = append $required "kafka-oauth-client-secret" }}{{ end -}}
+{{- if $byPassword -}}
 {{- $required = append $required "kafka-sasl-password" -}}
 {{- if or $values.strimzi.users.enabled (not $kafka.sasl.username) }}{{ $required = without $required "kafka-sasl-password" }}{{ end -}}
 {{- range $component := list "ingest" "export-api" "jobs" "ops" -}}
@@ -78,7 +81,7 @@
 {{- $name := include "conversation-export.valuesKey" $component -}}
 {{- $own := get $kafka.sasl.users $name -}}
 {{- $kafkaUsers = append $kafkaUsers $own.username -}}
-{{- if and $kafka.sasl.mechanism (not (include "conversation-export.kafkaUser" (dict "root" $ "component" $component))) -}}
+{{- if and $byPassword (not (include "conversation-export.kafkaUser" (dict "root" $ "component" $component))) -}}
 {{- $problems = append $problems (printf "kafka.sasl.username is empty, and so is kafka.sasl.users.%s.username: name a user, it is required with kafka.sasl.mechanism" $name) -}}
 {{- end -}}
 {{- if and (not $own.username) (or $own.password $own.existingSecret.name) -}}
@@ -90,6 +93,33 @@
 {{- end -}}
 {{- if and (not $kafka.sasl.mechanism) (or $kafka.sasl.username $kafka.sasl.existingSecret.name (compact $kafkaUsers)) -}}
 {{- $problems = append $problems "kafka.sasl.mechanism is empty: set it to plain, scram-sha-256 or scram-sha-512, or leave user and Secret out" -}}
+{{- end -}}
+{{- $oauth := $kafka.sasl.oauth -}}
+{{- if and $mechanism (not $byPassword) (or $kafka.sasl.username $kafka.sasl.password $kafka.sasl.existingSecret.name (compact $kafkaUsers)) -}}
+{{- $problems = append $problems (printf "kafka.sasl.mechanism is %s, which has no users and passwords: leave them out of kafka.sasl" $mechanism) -}}
+{{- end -}}
+{{- if eq $mechanism "oauthbearer" -}}
+{{- if not (and $oauth.tokenUrl $oauth.clientId) -}}
+{{- $problems = append $problems "kafka.sasl.oauth.tokenUrl or clientId is empty: oauthbearer requires both" -}}
+{{- end -}}
+{{- if and (hasPrefix "http:" $oauth.tokenUrl) (not $oauth.plainHttp) -}}
+{{- $problems = append $problems "kafka.sasl.oauth.tokenUrl begins with http: use https, or kafka.sasl.oauth.plainHttp=true sends the secret as it is" -}}
+{{- end -}}
+{{- else if or $oauth.tokenUrl $oauth.clientId $oauth.clientSecret $oauth.existingSecret.name -}}
+{{- $problems = append $problems "kafka.sasl.oauth counts only with kafka.sasl.mechanism=oauthbearer: set that, or leave it out" -}}
+{{- end -}}
+{{- if eq $mechanism "aws-msk-iam" -}}
+{{- if not $kafka.sasl.awsRegion -}}
+{{- $problems = append $problems "kafka.sasl.awsRegion is empty: aws-msk-iam requires the region of the cluster" -}}
+{{- end -}}
+{{- if not $kafka.tls.enabled -}}
+{{- $problems = append $problems "kafka.tls.enabled is false: aws-msk-iam requires TLS" -}}
+{{- end -}}
+{{- else if $kafka.sasl.awsRegion -}}
+{{- $problems = append $problems "kafka.sasl.awsRegion counts only with kafka.sasl.mechanism=aws-msk-iam: set that, or leave it out" -}}
+{{- end -}}
+{{- if and $values.ingest.keda.enabled $mechanism (not $byPassword) -}}
+{{- $problems = append $problems (printf "ingest.keda is not made for kafka.sasl.mechanism=%s: set ingest.keda.enabled=false and scale ingest by ingest.replicas" $mechanism) -}}
 {{- end -}}
 {{- if $values.jobs.board.existingSecret.name -}}
 {{- if not $values.jobs.board.username -}}
