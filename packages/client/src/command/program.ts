@@ -112,16 +112,29 @@ type Run = {
   readonly tell: (value: object, text: string) => void;
 };
 
+const failureOf = async (work: () => Promise<void> | undefined): Promise<{ error: unknown } | null> => {
+  try {
+    await work();
+    return null;
+  } catch (error) {
+    return { error };
+  }
+};
+
 const pull = async ({ settings, deps, progress, tell }: Run): Promise<number> => {
   let code: number = EXIT.ok;
+  const failures: unknown[] = [];
   for (const list of settings.lists) {
     const wanted = wantedOf(settings, list, deps.target.state(list));
     try {
       const note = await pullList(deps, wanted);
       if (settings.compact) await deps.target.compact(list, false);
-      await deps.target.publish?.(list);
+      const failed = await failureOf(() => deps.target.publish?.(list));
       progress.end();
       tell({ pulled: note }, noteLine(note));
+      if (failed === null) continue;
+      failures.push(failed.error);
+      tell({ unwritten: list }, `${list}: its file could not be written and stays the old one`);
     } catch (error) {
       if (!isForbidden(error)) throw error;
       progress.end();
@@ -129,6 +142,7 @@ const pull = async ({ settings, deps, progress, tell }: Run): Promise<number> =>
       code = EXIT.forbidden;
     }
   }
+  if (failures.length > 0) throw failures[0];
   return code;
 };
 

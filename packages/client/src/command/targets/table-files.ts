@@ -15,7 +15,7 @@ import type { Target } from "./target.ts";
 
 /** What the table files are made from. */
 export const TABLES_FILE = "pull.duckdb";
-/** Order comes from ORDER BY alone; only so row groups are bounded by their bytes. */
+/** Only without an order are row groups bounded by their bytes. */
 const SETTINGS = { memory_limit: "512MB", threads: "1", preserve_insertion_order: "false" };
 
 const isMissing = (error: unknown): boolean =>

@@ -4,7 +4,6 @@ import { open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import type { ListName } from "../../lists/changes.ts";
-import { ID_FIELD } from "../line.ts";
 import type { DuckDbFile } from "./duckdb-file.ts";
 import type { TableColumn, TableFormat } from "./table-columns.ts";
 import { columnValues, createStaging, largeGroups, largeLines, makeStage } from "./table-layout.ts";
@@ -31,12 +30,6 @@ const csvOptions = (columns: readonly TableColumn[], hasHeader: boolean): string
   const texts = columns.filter(({ isText }) => isText).map(({ name }) => `"${name}"`);
   return `FORMAT csv, HEADER ${hasHeader}, NULLSTR '', FORCE_QUOTE (${texts.join(", ")})`;
 };
-
-/** The order of the interface's lists: by creation, people by their ids. */
-const orderOf = (list: ListName, columns: readonly TableColumn[]): string =>
-  [...columns.filter(({ name }) => list !== "end_users" && name === "date_created"), { name: ID_FIELD[list] }]
-    .map(({ name }) => `"${name}"`)
-    .join(", ");
 
 /** The number of rows that a reader finds. */
 export const rowsIn = async (
@@ -91,9 +84,7 @@ const writeLarge = async (
     staging.close();
     const path = join(file.parts, `${list}-large-${at}.${format}`);
     const options = format === "csv" ? csvOptions(columns, false) : parquetOptions;
-    await file.rows(
-      `COPY (SELECT ${columnValues(columns)} FROM stage ORDER BY place) TO ${quoted(path)} (${options})`,
-    );
+    await file.rows(`COPY (SELECT ${columnValues(columns)} FROM stage) TO ${quoted(path)} (${options})`);
     paths.push(path);
   }
   await file.rows("DROP TABLE IF EXISTS stage");
@@ -107,8 +98,8 @@ const append = async (path: string, others: readonly string[]): Promise<void> =>
 };
 
 /**
- * Writes the table of a list into a new file that is on the disk when this returns. Rows come in the order of
- * the list, the large records behind them.
+ * Writes the table of a list into a new file that is on the disk when this returns. Rows come in no order: DuckDB
+ * cannot sort more than its memory holds here.
  */
 export const writeTable = async (
   file: DuckDbFile,
@@ -117,15 +108,15 @@ export const writeTable = async (
   const { list, columns, format } = table;
   const path = join(file.parts, `${list}.${format}`);
   const names = columns.map(({ name }) => `"${name}"`).join(", ");
-  const sorted = `SELECT ${names} FROM ${list} ORDER BY ${orderOf(list, columns)}`;
+  const rows = `SELECT ${names} FROM ${list}`;
   const large = await writeLarge(file, table);
   if (format === "csv") {
-    await file.rows(`COPY (${sorted}) TO ${quoted(path)} (${csvOptions(columns, true)})`);
+    await file.rows(`COPY (${rows}) TO ${quoted(path)} (${csvOptions(columns, true)})`);
     await append(path, large);
-  } else if (large.length === 0) await file.rows(`COPY (${sorted}) TO ${quoted(path)} (${parquetOptions})`);
+  } else if (large.length === 0) await file.rows(`COPY (${rows}) TO ${quoted(path)} (${parquetOptions})`);
   else {
     const first = join(file.parts, `${list}-first.parquet`);
-    await file.rows(`COPY (${sorted}) TO ${quoted(first)} (${parquetOptions})`);
+    await file.rows(`COPY (${rows}) TO ${quoted(first)} (${parquetOptions})`);
     const all = [first, ...large].map(quoted).join(", ");
     await file.rows(`COPY (SELECT * FROM read_parquet([${all}])) TO ${quoted(path)} (${parquetOptions})`);
     await rm(first);
