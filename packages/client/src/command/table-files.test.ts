@@ -5,6 +5,7 @@ import { DuckDBInstance } from "@duckdb/node-api";
 import { describe, expect, it } from "vitest";
 import { error } from "../http/test-server.fixture.ts";
 import { usePlace } from "./command.fixture.ts";
+import { WATERMARK } from "./service.fixture.ts";
 
 const place = usePlace();
 const { folder, command } = place;
@@ -51,6 +52,21 @@ describe.each(["parquet", "csv"])("pull into %s files", (format) => {
     place.service.put("a", 1);
     expect(await pull(format)).toMatchObject({ code: 0 });
     expect(statSync(fileOf(format))).toMatchObject({ ino, mtimeMs });
+  });
+
+  it("takes a number that only its text tells from the old one", async () => {
+    const give = (csat: string) =>
+      place.service.next((response) => {
+        response.writeHead(200, { "content-type": "application/json", "x-export-watermark": WATERMARK });
+        response.end(`{"data":[{"_id":"a","csat":${csat}}],"meta":{"next_cursor":"1","end_of_stream":true}}`);
+      });
+    place.service.put("a", 1);
+    await pull(format);
+    for (const csat of ['{"n":12345678901234567891}', '{"n":12345678901234567892}', '{"n":1.10}', '{"n":1.1}']) {
+      give(csat);
+      expect(await pull(format)).toMatchObject({ code: 0 });
+      expect(await query(`SELECT csat FROM '${fileOf(format)}'`)).toEqual([[csat]]);
+    }
   });
 
   it("writes a file without rows for an empty list, and one again that is gone or was cut", async () => {

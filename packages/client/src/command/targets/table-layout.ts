@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import type { DuckDBAppender } from "@duckdb/node-api";
 import type { ListName } from "../../lists/changes.ts";
 import { entryOf } from "../digests.ts";
@@ -33,7 +34,7 @@ const cellsIn = (columns: readonly TableColumn[]): readonly Cell[] => columns.fl
 export const makeStage = async ({ rows }: DuckDbFile, columns: readonly TableColumn[]): Promise<void> => {
   const cells = cellsIn(columns).map((cell) => `${cellName(cell)} VARCHAR`);
   await rows(`CREATE OR REPLACE TEMP TABLE stage
-    (place INTEGER, id VARCHAR, deleted BOOLEAN, is_large BOOLEAN, pull_digest VARCHAR, ${cells.join(", ")})`);
+    (place INTEGER, id VARCHAR, deleted BOOLEAN, is_large BOOLEAN, pull_digest VARCHAR, text_digest VARCHAR, ${cells.join(", ")})`);
   await rows(
     "CREATE OR REPLACE TEMP TABLE stage_pieces (place INTEGER, part INTEGER, n INTEGER, piece VARCHAR)",
   );
@@ -42,14 +43,17 @@ export const makeStage = async ({ rows }: DuckDbFile, columns: readonly TableCol
 type Staged = {
   readonly place: number;
   readonly id: string;
+  /** Of the values, to verify; empty where they are not kept. */
   readonly digest: string;
+  /** Of the text: numbers that are one in JavaScript may differ in it. */
+  readonly textDigest: string;
   readonly isDeleted: boolean;
   readonly isLarge: boolean;
 };
 
 const appendRow = (
   appender: DuckDBAppender,
-  { place, id, digest, isDeleted, isLarge }: Staged,
+  { place, id, digest, textDigest, isDeleted, isLarge }: Staged,
   texts: readonly (string | null)[],
 ): void => {
   appender.appendInteger(place);
@@ -57,6 +61,7 @@ const appendRow = (
   appender.appendBoolean(isDeleted);
   appender.appendBoolean(isLarge);
   appender.appendVarchar(digest);
+  appender.appendVarchar(textDigest);
   for (const text of texts) {
     if (text === null) appender.appendNull();
     else appender.appendVarchar(text);
@@ -94,7 +99,8 @@ const stageSegment = async (
     const isDeleted = isDeletion(line);
     const isLarge = !isDeleted && line.length > LARGE_BYTES / 4 && Buffer.byteLength(line) > LARGE_BYTES;
     const digest = isDeleted ? "" : entryOf(recordOf(line), of.list, of.fields).digest;
-    const row = { place, id: idOf(line), digest, isDeleted, isLarge };
+    const textDigest = isDeleted ? "" : createHash("md5").update(line).digest("base64");
+    const row = { place, id: idOf(line), digest, textDigest, isDeleted, isLarge };
     if (isDeleted || isLarge) staging.addEmpty(row);
     else staging.add(row, line);
     if (isLarge) {
@@ -123,12 +129,12 @@ export const tableLayout = (format: TableFormat): Layout => ({
   prepare: async ({ rows }, { list, table, fields }) => {
     const columns = tableColumns(format, list, fields);
     const own = columns.map(({ name, type }) => `"${name}" ${type}`).join(", ");
-    await rows(`CREATE TABLE IF NOT EXISTS ${table} (pull_digest VARCHAR, ${own})`);
+    await rows(`CREATE TABLE IF NOT EXISTS ${table} (pull_digest VARCHAR, text_digest VARCHAR, ${own})`);
     // A copy may be older than a field.
     for (const { name, type } of columns)
       await rows(`ALTER TABLE ${table} ADD COLUMN IF NOT EXISTS "${name}" ${type}`);
     await rows(`CREATE TABLE IF NOT EXISTS ${piecesOf(table)}
-      (id VARCHAR, part INTEGER, n INTEGER, pull_digest VARCHAR, piece VARCHAR)`);
+      (id VARCHAR, part INTEGER, n INTEGER, pull_digest VARCHAR, text_digest VARCHAR, piece VARCHAR)`);
   },
   load: async (file, { list, table, fields, path }) => {
     const { rows } = file;
@@ -139,15 +145,15 @@ export const tableLayout = (format: TableFormat): Layout => ({
     const changed = async (sql: string): Promise<number> => Number((await rows(sql))[0]?.[0] ?? 0);
     await rows("DELETE FROM stage WHERE place NOT IN (SELECT max(place) FROM stage GROUP BY id)");
     // What came again as it is changes no file.
-    await rows(`DELETE FROM stage WHERE NOT deleted AND (id, pull_digest) IN
-      (SELECT (${id}, pull_digest) FROM ${table} UNION ALL SELECT (id, pull_digest) FROM ${pieces} WHERE n = 0)`);
+    await rows(`DELETE FROM stage WHERE NOT deleted AND (id, text_digest) IN
+      (SELECT (${id}, text_digest) FROM ${table} UNION ALL SELECT (id, text_digest) FROM ${pieces} WHERE n = 0)`);
     const counts = [
       await changed(`DELETE FROM ${table} WHERE ${id} IN (SELECT id FROM stage)`),
       await changed(`DELETE FROM ${pieces} WHERE id IN (SELECT id FROM stage)`),
-      await changed(`INSERT INTO ${table} (pull_digest, ${columns.map(({ name }) => `"${name}"`).join(", ")})
-        SELECT pull_digest, ${columnValues(columns)} FROM stage WHERE NOT deleted AND NOT is_large ORDER BY place`),
+      await changed(`INSERT INTO ${table} (pull_digest, text_digest, ${columns.map(({ name }) => `"${name}"`).join(", ")})
+        SELECT pull_digest, text_digest, ${columnValues(columns)} FROM stage WHERE NOT deleted AND NOT is_large ORDER BY place`),
       await changed(`INSERT INTO ${pieces}
-        SELECT id, part + (SELECT coalesce(max(part), 0) + 1 FROM ${pieces}), n, pull_digest, piece
+        SELECT id, part + (SELECT coalesce(max(part), 0) + 1 FROM ${pieces}), n, pull_digest, text_digest, piece
         FROM stage JOIN stage_pieces USING (place) ORDER BY place, n`),
     ];
     await rows("DROP TABLE stage");

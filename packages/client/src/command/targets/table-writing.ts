@@ -78,7 +78,7 @@ const writeLarge = async (
     const staging = await createStaging(file, columns);
     let place = 0;
     for await (const { id, line } of largeLines(file, list, group)) {
-      staging.add({ place, id, digest: "", isDeleted: false, isLarge: true }, line);
+      staging.add({ place, id, digest: "", textDigest: "", isDeleted: false, isLarge: true }, line);
       place += 1;
     }
     staging.close();
