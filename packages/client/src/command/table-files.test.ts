@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -201,9 +202,10 @@ describe("a folder", () => {
 
   it("whose making was killed is made all the same", async () => {
     mkdirSync(folder());
-    writeFileSync(join(folder(), "pull.duckdb.new-1"), "half");
+    const half = join(folder(), `pull.duckdb.new-${randomUUID()}`);
+    writeFileSync(half, "half");
     expect(await pull("parquet")).toMatchObject({ code: 0 });
-    expect(existsSync(join(folder(), "pull.duckdb.new-1"))).toBe(false);
+    expect(existsSync(half)).toBe(false);
   });
 
   it("without a copy is not verified", async () => {

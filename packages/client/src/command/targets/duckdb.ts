@@ -4,6 +4,7 @@ import type { ListName } from "../../lists/changes.ts";
 import { UsageError } from "../exit-code.ts";
 import { type DuckDbFile, type Layout, openDuckDbFile } from "./duckdb-file.ts";
 import { DUCKDB_LAYOUT } from "./duckdb-layout.ts";
+import { makeDuckDbFile, sweepDuckDbFile } from "./new-duckdb-file.ts";
 import { createSegmentWriter } from "./segment-file.ts";
 import type { ListState, Target } from "./target.ts";
 
@@ -143,8 +144,13 @@ export const openDuckDb = async (options: {
   readonly lists: readonly ListName[];
 }): Promise<Target> => {
   const { file: name, service, lists } = options;
+  await makeDuckDbFile(name, SETTINGS, []);
   const file = await openDuckDbFile(name, SETTINGS);
-  return keepTables(file, { name, service, lists, layout: DUCKDB_LAYOUT }).catch(async (error: unknown) => {
+  const keep = async (): Promise<Tables> => {
+    await sweepDuckDbFile(name);
+    return keepTables(file, { name, service, lists, layout: DUCKDB_LAYOUT });
+  };
+  return keep().catch(async (error: unknown) => {
     await file.close();
     throw error;
   });

@@ -1,13 +1,12 @@
-import { randomUUID } from "node:crypto";
-import { existsSync } from "node:fs";
-import { link, mkdir, readdir, rm, stat } from "node:fs/promises";
+import { mkdir, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { ListName } from "../../lists/changes.ts";
 import { CopyError, UsageError } from "../exit-code.ts";
 import { ID_FIELD } from "../line.ts";
 import { keepTables, type Tables } from "./duckdb.ts";
 import { type DuckDbFile, openDuckDbFile } from "./duckdb-file.ts";
-import { publishFile, syncFolder } from "./durable-file.ts";
+import { publishFile } from "./durable-file.ts";
+import { isInMaking, makeDuckDbFile, sweepDuckDbFile } from "./new-duckdb-file.ts";
 import { type TableFormat, tableColumns } from "./table-columns.ts";
 import { piecesOf, tableLayout } from "./table-layout.ts";
 import { factsOf, rowsIn, type TableToWrite, type Written, writeTable } from "./table-writing.ts";
@@ -16,41 +15,24 @@ import type { Target } from "./target.ts";
 /** What the table files are made from. */
 export const TABLES_FILE = "pull.duckdb";
 /** Only without an order are row groups bounded by their bytes. */
-const SETTINGS = { memory_limit: "512MB", threads: "1", preserve_insertion_order: "false" };
+const SETTINGS = {
+  memory_limit: "512MB",
+  threads: "1",
+  preserve_insertion_order: "false",
+};
+
+const FILES_TABLE =
+  "CREATE TABLE pull_files (list VARCHAR, changes BIGINT, written BIGINT, rows BIGINT, bytes BIGINT, sha256 VARCHAR)";
 
 const isMissing = (error: unknown): boolean =>
   error instanceof Error && "code" in error && error.code === "ENOENT";
 
-/**
- * Makes the file of DuckDB under another name: one that a process left half made could never be opened.
- *
- * @throws UsageError for a folder of something else
- */
-const makeFile = async (root: string, file: string): Promise<void> => {
+/** @throws UsageError for a folder of something else */
+const prepareFolder = async (root: string, file: string): Promise<void> => {
   await mkdir(root, { recursive: true });
-  const others = (await readdir(root)).filter((name) => !name.startsWith(`${TABLES_FILE}.new-`));
-  if (others.includes(TABLES_FILE)) return;
-  if (others.length > 0)
+  const others = (await readdir(root)).filter((name) => !isInMaking(file, name));
+  if (!others.includes(TABLES_FILE) && others.length > 0)
     throw new UsageError(`${root} is no copy of tables, and not empty: it has ${others[0]}`);
-  const made = `${file}.new-${randomUUID()}`;
-  const opened = await openDuckDbFile(made, SETTINGS);
-  await opened.rows(
-    "CREATE TABLE pull_files (list VARCHAR, changes BIGINT, written BIGINT, rows BIGINT, bytes BIGINT, sha256 VARCHAR)",
-  );
-  await opened.rows("CHECKPOINT");
-  await opened.close();
-  // Another process may have been quicker.
-  await link(made, file).catch((error: unknown) => {
-    if (!existsSync(file)) throw error;
-  });
-  await rm(made, { force: true });
-  await syncFolder(root);
-};
-
-/** Removes what a process left that died while it made the file. */
-const sweep = async (root: string): Promise<void> => {
-  for (const name of await readdir(root))
-    if (name.startsWith(`${TABLES_FILE}.new-`)) await rm(join(root, name), { recursive: true, force: true });
 };
 
 type Noted = Written & { readonly isCurrent: boolean };
@@ -80,7 +62,8 @@ export const openTableFiles = async (options: {
 }): Promise<Target> => {
   const { root, format, service, lists } = options;
   const name = join(root, TABLES_FILE);
-  await makeFile(root, name);
+  await prepareFolder(root, name);
+  await makeDuckDbFile(name, SETTINGS, [FILES_TABLE]);
   const file = await openDuckDbFile(name, SETTINGS);
   const { rows } = file;
   const onChange = async (list: ListName): Promise<void> => {
@@ -88,7 +71,7 @@ export const openTableFiles = async (options: {
     if (Number(count) === 0) await rows("INSERT INTO pull_files (list, changes) VALUES ($1, 1)", [list]);
   };
   const keep = async (): Promise<Tables> => {
-    await sweep(root);
+    await sweepDuckDbFile(name);
     await rows("SET TimeZone = 'UTC'");
     return keepTables(file, { name: root, service, lists, layout: tableLayout(format), onChange });
   };

@@ -1,0 +1,51 @@
+import { randomUUID } from "node:crypto";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { openDuckDb } from "./duckdb.ts";
+import { openDuckDbFile } from "./duckdb-file.ts";
+import { makeDuckDbFile } from "./new-duckdb-file.ts";
+
+let root: string;
+const fileOf = (): string => join(root, "copy.duckdb");
+const TABLE = "CREATE TABLE one (n INTEGER)";
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), "client-"));
+});
+afterEach(() => rmSync(root, { recursive: true }));
+
+const failing = (code: string) => () => Promise.reject(Object.assign(new Error(code), { code }));
+
+it("has its name only when it is whole", async () => {
+  const names: string[][] = [];
+  const failed = failing("EIO");
+  const made = makeDuckDbFile(fileOf(), {}, [TABLE], () => {
+    names.push(readdirSync(root));
+    return failed();
+  });
+  await expect(made).rejects.toThrow("EIO");
+  expect(names).toEqual([[expect.stringMatching(/^copy\.duckdb\.new-/)]]);
+  expect(readdirSync(root)).toEqual([]);
+});
+
+it("is made where there are no hard links, by one of many processes", async () => {
+  const results = await Promise.allSettled(
+    [1, 2, 3].map(() => makeDuckDbFile(fileOf(), {}, [TABLE], failing("EPERM"))),
+  );
+  expect(results.some(({ status }) => status === "fulfilled")).toBe(true);
+  expect(readdirSync(root)).toEqual(["copy.duckdb"]);
+  const file = await openDuckDbFile(fileOf(), {});
+  expect(await file.rows("SELECT count(*)::INTEGER FROM one")).toEqual([[0]]);
+  await file.close();
+});
+
+it("sweeps what a killed process left, and nothing else", async () => {
+  const left = `copy.duckdb.new-${randomUUID()}`;
+  const others = ["copy.duckdb.new-backup", "copy.duckdb2", `other.duckdb.new-${randomUUID()}`];
+  for (const name of [left, `${left}.wal`, ...others]) writeFileSync(join(root, name), "half");
+  const target = await openDuckDb({ file: fileOf(), service: "s", lists: ["conversations"] });
+  await target.close();
+  expect(readdirSync(root).toSorted()).toEqual(["copy.duckdb", ...others].toSorted());
+});

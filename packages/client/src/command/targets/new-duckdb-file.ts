@@ -1,0 +1,74 @@
+import { randomUUID } from "node:crypto";
+import { existsSync } from "node:fs";
+import { link, readdir, rename, rm } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { isSystemError } from "../exit-code.ts";
+import { openDuckDbFile } from "./duckdb-file.ts";
+import { syncFolder } from "./durable-file.ts";
+import { lockForWriting } from "./writer-lock.ts";
+
+const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}(?:\.wal|\.parts)?$/;
+/** What file systems without hard links say. */
+const NO_LINKS = ["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK"];
+
+const prefixOf = (file: string): string => `${basename(file)}.new-`;
+
+/** True for the name of what `makeDuckDbFile` has in work. */
+export const isInMaking = (file: string, name: string): boolean =>
+  name === `${basename(file)}.lock` ||
+  (name.startsWith(prefixOf(file)) && UUID.test(name.slice(prefixOf(file).length)));
+
+const isUnlinkable = (error: unknown): boolean =>
+  isSystemError(error) && "code" in error && NO_LINKS.includes(String(error.code));
+
+/** Gives the file its name, unless another process was quicker. */
+const giveName = async (made: string, file: string, linkFile: typeof link): Promise<void> => {
+  try {
+    await linkFile(made, file);
+  } catch (error) {
+    if (existsSync(file)) return;
+    if (!isUnlinkable(error)) throw error;
+    // A rename would replace what another process has made and begun to fill.
+    const lock = await lockForWriting(`${file}.lock`);
+    try {
+      if (!existsSync(file)) await rename(made, file);
+    } finally {
+      await lock.release();
+    }
+  }
+};
+
+/**
+ * Makes a file of DuckDB under another name, if there is none: one that was left half made could never be opened.
+ *
+ * @throws CopyError when it cannot be made
+ */
+export const makeDuckDbFile = async (
+  file: string,
+  settings: Readonly<Record<string, string>>,
+  tables: readonly string[],
+  linkFile: typeof link = link,
+): Promise<void> => {
+  if (existsSync(file)) return;
+  const made = join(dirname(file), `${prefixOf(file)}${randomUUID()}`);
+  try {
+    const opened = await openDuckDbFile(made, settings);
+    try {
+      for (const sql of tables) await opened.rows(sql);
+      await opened.rows("CHECKPOINT");
+    } finally {
+      await opened.close();
+    }
+    await giveName(made, file, linkFile);
+  } finally {
+    for (const rest of ["", ".wal"]) await rm(`${made}${rest}`, { force: true });
+  }
+  await syncFolder(dirname(file));
+};
+
+/** Removes what processes left that died while they made the file; call it with the file open. */
+export const sweepDuckDbFile = async (file: string): Promise<void> => {
+  for (const name of await readdir(dirname(file)))
+    if (name.startsWith(prefixOf(file)) && isInMaking(file, name))
+      await rm(join(dirname(file), name), { recursive: true, force: true });
+};
