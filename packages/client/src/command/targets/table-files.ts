@@ -19,6 +19,8 @@ const SETTINGS = {
   memory_limit: "512MB",
   threads: "1",
   preserve_insertion_order: "false",
+  // With DuckDB's 16 MB every second portion would be followed by a checkpoint.
+  checkpoint_threshold: "128MB",
 };
 
 const FILES_TABLE =
