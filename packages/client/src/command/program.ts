@@ -151,7 +151,6 @@ const verify = async ({ settings, deps, tell }: Run, signal: AbortSignal): Promi
   const pulled = settings.lists.filter((list) => settings.isListed || deps.target.state(list) !== undefined);
   if (pulled.length === 0) throw new UsageError(`--to: ${settings.to} has no copy`);
   for (const list of pulled) {
-    await deps.target.check?.(list);
     const verified = await verifyList({ ...deps, sleep: (ms) => sleep(ms, undefined, { signal }) }, list);
     tell({ verified, equal: isEqual(verified) }, verifiedLine(verified));
     if (!isEqual(verified)) code = EXIT.different;

@@ -4,10 +4,11 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { describe, expect, it } from "vitest";
-import { error } from "../http/test-server.fixture.ts";
+import { error, json } from "../http/test-server.fixture.ts";
 import { usePlace } from "./command.fixture.ts";
 import { WATERMARK } from "./service.fixture.ts";
 
+const WATERMARKED = { "x-export-watermark": WATERMARK };
 const place = usePlace();
 const { folder, command } = place;
 const LIST = ["--list", "conversations"];
@@ -58,7 +59,7 @@ describe.each(["parquet", "csv"])("pull into %s files", (format) => {
   it("takes a number that only its text tells from the old one", async () => {
     const give = (csat: string) =>
       place.service.next((response) => {
-        response.writeHead(200, { "content-type": "application/json", "x-export-watermark": WATERMARK });
+        response.writeHead(200, { "content-type": "application/json", ...WATERMARKED });
         response.end(`{"data":[{"_id":"a","csat":${csat}}],"meta":{"next_cursor":"1","end_of_stream":true}}`);
       });
     place.service.put("a", 1);
@@ -152,6 +153,19 @@ describe.each(["parquet", "csv"])("pull into %s files", (format) => {
     expect(await pull(format)).toMatchObject({ code: 0 });
     expect(await ids(format)).toEqual(["b"]);
     expect(await verify(format)).toMatchObject({ code: 0 });
+  });
+
+  it("that is being made afresh is told as not complete", async () => {
+    place.service.put("a", 1);
+    await pull(format);
+    rmSync(fileOf(format));
+    place.service.next(error(410, "resource_not_found"));
+    const probe = json({ data: [], meta: { next_cursor: "1", end_of_stream: true } }, WATERMARKED);
+    place.service.next(probe);
+    place.service.next(probe);
+    place.service.next(error(401, "unauthorized"));
+    expect(await pull(format)).toMatchObject({ code: 3 });
+    expect(await verify(format)).toMatchObject({ code: 6, err: expect.stringContaining("is not complete") });
   });
 
   it("has the fields that were selected, of records since", async () => {

@@ -161,12 +161,17 @@ const leaveOutChanged = async (
   return before - sizeOfAll(differences);
 };
 
-/** Compares the copy of a list with the list. @throws CopyError when there is none, or it is not complete */
+/**
+ * Compares the copy of a list with the list.
+ *
+ * @throws CopyError when there is none, it is not complete, or what readers open is not the copy
+ */
 export const verifyList = async (deps: Deps, list: ListName): Promise<Verified> => {
   const state: ListState | undefined = deps.target.state(list);
   if (state === undefined || state.firstPass !== null || state.cursor === null || state.isPartial === true) {
     throw new CopyError(`the copy of ${list} is not complete: pull it first`);
   }
+  await deps.target.check?.(list);
   const { fields, since, cursor } = state;
   const local = await localSums(deps, list, fields);
   const remote = createSums();
