@@ -64,7 +64,12 @@ describe.each(["parquet", "csv"])("pull into %s files", (format) => {
       });
     place.service.put("a", 1);
     await pull(format);
-    for (const csat of ['{"n":12345678901234567891}', '{"n":12345678901234567892}', '{"n":1.10}', '{"n":1.1}']) {
+    for (const csat of [
+      '{"n":12345678901234567891}',
+      '{"n":12345678901234567892}',
+      '{"n":1.10}',
+      '{"n":1.1}',
+    ]) {
       give(csat);
       expect(await pull(format)).toMatchObject({ code: 0 });
       expect(await query(`SELECT csat FROM '${fileOf(format)}'`)).toEqual([[csat]]);
