@@ -136,4 +136,29 @@ describe("the request for a token", () => {
     });
     expect(await errorOf(endpoint)).toMatchObject({ code: "bus_token_away" });
   });
+
+  it("ends when an answer changes the protocol", async () => {
+    const endpoint = await listen(() => undefined);
+    servers.at(-1)?.on("connection", (socket) => {
+      socket.end("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n");
+    });
+    const error = await errorOf(endpoint);
+    expect(error.message).toMatch(/answers 101$/);
+  });
+
+  it("says nothing of what the request held, however it is written", async () => {
+    const parameters = { assertion: "s3cret+/=&~ü and more", resource: "a key", short: "abc" };
+    const spellings = [parameters.assertion, parameters.resource, SECRET].flatMap((value) => [
+      value,
+      encodeURIComponent(value),
+      encodeURIComponent(value).toLowerCase(),
+      new URLSearchParams({ "": value }).toString().slice(1),
+    ]);
+    for (const spelling of spellings) {
+      const error_description = `no ${spelling} here`;
+      const endpoint = await answering(400, { error: "invalid", error_description });
+      const { message } = await errorOf({ ...endpoint, parameters });
+      expect(message).toMatch(/answers 400: invalid, no \[redacted\] here$/);
+    }
+  });
 });

@@ -1,10 +1,12 @@
 import { request as requestPlain } from "node:http";
 import { request as requestTls } from "node:https";
 import { getCACertificates } from "node:tls";
-import { ServiceError, type TokenEndpoint, tlsTroubleOf } from "@conversation-export/runtime";
+import { ServiceError, type TokenEndpoint, tlsTroubleOf, within } from "@conversation-export/runtime";
 import type { FreshToken } from "./token-source.ts";
 
 const TIMEOUT_MS = 5_000;
+/** Ends what Node leaves without answer and error; a little later, so that the request itself ends first. */
+const LATEST_MS = TIMEOUT_MS + 500;
 const MAX_ANSWER_BYTES = 256 * 1024;
 /** kafkajs logs in again ten seconds before a session ends, and a token serves for half of a short life. */
 const SHORTEST_LIFE_SECONDS = 30;
@@ -61,6 +63,11 @@ const post = async (endpoint: TokenEndpoint, ca: string | undefined): Promise<An
     },
   );
   sent.on("error", reject);
+  // Without a listener Node drops the connection, and tells nobody.
+  sent.on("upgrade", ({ statusCode = 0 }, socket) => {
+    socket.destroy();
+    resolve({ status: statusCode, text: "" });
+  });
   sent.end(body);
   return promise;
 };
@@ -91,12 +98,25 @@ const parse = (text: string): Fields => {
   }
 };
 
-/** `error` and `error_description` of an answer, without what the request held. */
+/** A value as it is, and as it stands in forms and addresses. */
+const spellingsOf = (value: string): string[] => {
+  const encoded = [form(value), encodeURIComponent(value)];
+  return [value, ...encoded, ...encoded.map((text) => text.replaceAll(/%../g, (one) => one.toLowerCase()))];
+};
+
+/** What an answer may repeat of a request; the longest first, since one may be part of another. */
+const secretsOf = (endpoint: TokenEndpoint): string[] => {
+  // Shorter ones would blot out words.
+  const values = Object.values(endpoint.parameters).filter(({ length }) => length > 3);
+  const all = [basic(endpoint), ...[endpoint.clientSecret, ...values].flatMap(spellingsOf)];
+  return all.sort((one, other) => other.length - one.length);
+};
+
+/** `error` and `error_description` of an answer, without secret and parameters of the request. */
 const reasonOf = (fields: Fields, endpoint: TokenEndpoint): string => {
-  const secrets = [endpoint.clientSecret, form(endpoint.clientSecret), basic(endpoint)];
   const texts = [fields["error"], fields["error_description"]].filter((text) => typeof text === "string");
   if (texts.length === 0) return "";
-  const clean = secrets
+  const clean = secretsOf(endpoint)
     .reduce((text, secret) => text.replaceAll(secret, "[redacted]"), texts.join(", "))
     .replaceAll(/[\p{Cc}\s]+/gu, " ");
   return `: ${clean.slice(0, 300)}`;
@@ -130,7 +150,12 @@ const readAnswer = ({ status, text }: Answer, endpoint: TokenEndpoint): FreshTok
  *
  * @param ca certificates to trust besides those that Node trusts
  * @throws ServiceError `bus_token` when the endpoint refuses or its answer is useless, `bus_token_away` when
- * asking again may help; never with the secret or a token
+ * asking again may help; never with the secret, a parameter or a token
  */
 export const requestToken = async (endpoint: TokenEndpoint, ca?: string): Promise<FreshToken> =>
-  readAnswer(await post(endpoint, ca).catch(fail), endpoint);
+  readAnswer(
+    await within(post(endpoint, ca), LATEST_MS, () => {
+      throw away(`does not answer within ${TIMEOUT_MS / 1000} s`);
+    }).catch(fail),
+    endpoint,
+  );
