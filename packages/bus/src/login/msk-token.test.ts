@@ -1,4 +1,9 @@
 import { createHash, createHmac } from "node:crypto";
+import { writeFileSync, mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { createDefaultMskSigner, createMskSigner } from "./msk-token.ts";
 
@@ -82,6 +87,81 @@ describe("a token for MSK", () => {
     expect(url.searchParams.get("X-Amz-Credential")).toMatch(
       /^AKIAOFTHECHAIN\/\d{8}\/eu-west-1\/kafka-cluster\//,
     );
+  });
+
+  it.each([
+    ["conversation-export", undefined],
+    ["mine", "mine"],
+  ])("of a service account's role names every session %s", async (name, given) => {
+    const folder = mkdtempSync(join(tmpdir(), "msk-token-"));
+    const tokenFile = join(folder, "token");
+    writeFileSync(tokenFile, "a.web.token");
+    const names: (string | null)[] = [];
+    const sts = createServer((request, response) => {
+      let body = "";
+      request
+        .on("data", (part) => {
+          body += String(part);
+        })
+        .on("end", () => {
+          names.push(new URLSearchParams(body).get("RoleSessionName"));
+          const end = new Date(Date.now() + (names.length === 1 ? 60_000 : 3_600_000)).toISOString();
+          response.setHeader("content-type", "text/xml");
+          response.end(
+            `<AssumeRoleWithWebIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleWithWebIdentityResult><Credentials><AccessKeyId>ASIA</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>t</SessionToken><Expiration>${end}</Expiration></Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`,
+          );
+        });
+    });
+    await new Promise<void>((resolve) => {
+      sts.listen(0, "127.0.0.1", resolve);
+    });
+    vi.stubEnv("AWS_ENDPOINT_URL_STS", `http://127.0.0.1:${(sts.address() as AddressInfo).port}`);
+    vi.stubEnv("AWS_WEB_IDENTITY_TOKEN_FILE", tokenFile);
+    vi.stubEnv("AWS_ROLE_ARN", "arn:aws:iam::000000000000:role/export");
+    vi.stubEnv("AWS_ROLE_SESSION_NAME", given);
+    try {
+      const signer = createDefaultMskSigner("eu-west-1");
+      await signer();
+      await signer();
+      // The chain renews beside the answer.
+      await expect.poll(() => names).toEqual([name, name]);
+    } finally {
+      vi.unstubAllEnvs();
+      sts.closeAllConnections();
+      sts.close();
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  it("may be asked for again while the agent of the pod is away", async () => {
+    const agent = { AWS_CONTAINER_CREDENTIALS_FULL_URI: "http://127.0.0.1:1/v1/credentials" };
+    vi.stubEnv("AWS_CONTAINER_CREDENTIALS_FULL_URI", agent.AWS_CONTAINER_CREDENTIALS_FULL_URI);
+    const signer = createDefaultMskSigner("eu-west-1", agent);
+    await expect(signer()).rejects.toMatchObject({ code: "bus_token_away", retryable: true });
+    vi.unstubAllEnvs();
+  });
+
+  it("may be asked for again after a first one, whatever AWS says", async () => {
+    let isRefused = false;
+    const signer = createMskSigner("eu-central-1", () =>
+      isRefused
+        ? Promise.reject(Object.assign(new Error("none found"), { name: "CredentialsProviderError" }))
+        : Promise.resolve(KEYS),
+    );
+    await signer();
+    isRefused = true;
+    await expect(signer()).rejects.toMatchObject({ code: "bus_token_away", retryable: true });
+  });
+
+  it.each([
+    "Throttling",
+    "ThrottlingException",
+    "IDPCommunicationErrorException",
+  ])("may be asked for again after %s with the status 400", async (name) => {
+    const signer = createMskSigner("eu-central-1", () =>
+      Promise.reject(Object.assign(new Error("wait"), { name, $metadata: { httpStatusCode: 400 } })),
+    );
+    await expect(signer()).rejects.toMatchObject({ code: "bus_token_away", retryable: true });
   });
 
   it.each([

@@ -12,12 +12,17 @@ const TIMEOUT_MS = 15_000;
 /** A login with less would have to be renewed at once. */
 const SHORTEST_LIFE_MS = 30_000;
 
-const asServiceError = (error: unknown): ServiceError => {
+/** The name of sessions of a role: brokers refuse another one on an open connection. */
+const SESSION_NAME = "conversation-export";
+
+/** What AWS says of a wrong configuration. All else may pass: throttling has the status 400, too. */
+const FINAL =
+  /^(AccessDenied|CredentialsProvider|ExpiredToken|IDPRejectedClaim|InvalidClientTokenId|InvalidIdentityToken|RegionDisabled|SignatureDoesNotMatch|UnrecognizedClient|Validation)(Error|Exception)?$/;
+
+const asServiceError = (error: unknown, mayBeFinal: boolean): ServiceError => {
   if (error instanceof ServiceError) return error;
   const { name, message } = error instanceof Error ? error : { name: "Error", message: String(error) };
-  const status = (error as { $metadata?: { httpStatusCode?: number } }).$metadata?.httpStatusCode ?? 0;
-  // Nothing of AWS's chain was found, or AWS refuses the role.
-  const isFinal = name === "CredentialsProviderError" || (status >= 400 && status < 500 && status !== 429);
+  const isFinal = mayBeFinal && (FINAL.test(name) || (error as NodeJS.ErrnoException).code === "ENOENT");
   return new ServiceError(
     isFinal ? "bus_token" : "bus_token_away",
     `no credentials of AWS to sign a token: ${name}: ${message.replaceAll(/\s+/g, " ").slice(0, 300)}`,
@@ -32,12 +37,14 @@ const asServiceError = (error: unknown): ServiceError => {
  * since AWS's library would write a fraction of seconds into the token.
  *
  * @param credentials gives credentials that it renews by itself
- * @throws ServiceError `bus_token` without usable credentials, `bus_token_away` when asking again may help
+ * @throws ServiceError `bus_token` without usable credentials, `bus_token_away` when asking again may help, as
+ * always after a first token
  */
 export const createMskSigner = (
   region: string,
   credentials: () => Promise<Credentials>,
 ): (() => Promise<FreshToken>) => {
+  let hasSigned = false;
   const sign = async (): Promise<FreshToken> => {
     // Loaded when it is needed: AWS's packages take memory and time at the start.
     const { generateAuthTokenFromCredentialsProvider } = await import("aws-msk-iam-sasl-signer-js");
@@ -55,24 +62,46 @@ export const createMskSigner = (
   };
   return async () => {
     try {
-      return await within(sign(), TIMEOUT_MS, () => {
+      const signed = await within(sign(), TIMEOUT_MS, () => {
         throw new ServiceError("bus_token_away", `AWS gives no credentials within ${TIMEOUT_MS / 1000} s`, {
           retryable: true,
         });
       });
+      hasSigned = true;
+      return signed;
     } catch (error) {
-      throw asServiceError(error);
+      throw asServiceError(error, !hasSigned);
     }
   };
 };
 
-/** Signs with what AWS's default chain finds: variables, the role of a service account, of a node, … */
-export const createDefaultMskSigner = (region: string): (() => Promise<FreshToken>) => {
+/**
+ * Signs with what AWS's default chain finds: variables, the role of a service account, of a node, …
+ * @param env where that chain reads, too
+ */
+export const createDefaultMskSigner = (
+  region: string,
+  // AWS's chain reads the environment by itself.
+  // oxlint-disable-next-line node/no-process-env
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): (() => Promise<FreshToken>) => {
+  const roleSessionName = env["AWS_ROLE_SESSION_NAME"] ?? SESSION_NAME;
+  const hasAgent =
+    (env["AWS_CONTAINER_CREDENTIALS_FULL_URI"] ?? env["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"]) !==
+    undefined;
   let chain: Promise<() => Promise<Credentials>> | undefined;
   return createMskSigner(region, async () => {
     chain ??= import("@aws-sdk/credential-providers").then(({ fromNodeProviderChain }) =>
-      fromNodeProviderChain({ clientConfig: { region } }),
+      fromNodeProviderChain({ clientConfig: { region }, roleSessionName }),
     );
-    return (await chain)();
+    try {
+      return await (await chain)();
+    } catch (error) {
+      // The chain has one error for an agent that is away and for no configuration.
+      if (!hasAgent || !(error instanceof Error) || error.name !== "CredentialsProviderError") throw error;
+      throw new ServiceError("bus_token_away", `AWS's agent gives no credentials: ${error.message}`, {
+        retryable: true,
+      });
+    }
   });
 };
