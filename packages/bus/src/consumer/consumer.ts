@@ -1,7 +1,7 @@
 import { type Metrics, retry } from "@conversation-export/runtime";
 import kafkajs, { type Consumer as KafkaConsumer } from "kafkajs";
 import { createKafka, RETRY } from "../kafkajs/connection.ts";
-import { mayPassAtStart, startError } from "../kafkajs/errors.ts";
+import { loginError, mayPassAtStart, startError } from "../kafkajs/errors.ts";
 import { createJoinGate } from "../kafkajs/join-gate.ts";
 import { createDamageCheck } from "../records/damage-check.ts";
 import { createBatchReader } from "./batch-reader.ts";
@@ -174,7 +174,7 @@ export const createConsumer = (deps: ConsumerDeps): Consumer => {
   consumer.on(events.CRASH, ({ payload }) => {
     membership.lastTick = Date.now();
     if (!payload.restart) {
-      crash(payload.error.cause ?? payload.error);
+      crash(loginError("consumer", payload.error) ?? payload.error.cause ?? payload.error);
       return;
     }
     // kafkajs has left the group.

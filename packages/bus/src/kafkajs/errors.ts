@@ -39,10 +39,10 @@ const isTlsTrouble = (error: unknown): boolean =>
 export const mayPassAtStart = (error: unknown): boolean => mayPass(error) && !isTlsTrouble(error);
 
 /**
- * The reason why a client could not start: `bus_credentials` when the brokers refuse user, password or token,
- * `bus_token` when there is no token for the login, `bus_tls` when the two sides accept no common TLS, else `bus_start`.
+ * Why there is no login: `bus_credentials` when the brokers refuse user, password or token, `bus_token` when there is
+ * no token for it, `bus_tls` when the two sides accept no common TLS. Undefined: the error is another one.
  */
-export const startError = (name: string, error: unknown): ServiceError => {
+export const loginError = (name: string, error: unknown): ServiceError | undefined => {
   const token = causesOf(error).find((cause) => cause instanceof ServiceError && cause.code === "bus_token");
   if (token !== undefined) {
     const message = `no token for the login of the ${name}: ${token.message}`;
@@ -56,5 +56,9 @@ export const startError = (name: string, error: unknown): ServiceError => {
     const message = `no TLS with Kafka for the ${name}: ${error instanceof Error ? error.message : String(error)}`;
     return new ServiceError("bus_tls", message, { cause: error });
   }
-  return busError("bus_start", `the ${name} cannot start`, error);
+  return undefined;
 };
+
+/** The reason why a client could not start: as `loginError`, else `bus_start`. */
+export const startError = (name: string, error: unknown): ServiceError =>
+  loginError(name, error) ?? busError("bus_start", `the ${name} cannot start`, error);

@@ -13,7 +13,8 @@ const framed = (text: string): Buffer => {
 
 /** Kafka's answer after its size: nothing, or the reason of a refusal in JSON. */
 const response = {
-  decode: (raw: Buffer): Buffer => raw.subarray(4),
+  // A promise, since kafkajs calls `then` on it for brokers without SaslAuthenticate.
+  decode: (raw: Buffer): Promise<Buffer> => Promise.resolve(raw.subarray(4)),
   parse: (bytes: Buffer): string => bytes.toString(),
 };
 
@@ -23,7 +24,7 @@ const requestOf = (text: string) => ({ encode: () => framed(text) });
 const statusOf = (challenge: string): string => {
   try {
     const { status } = JSON.parse(challenge) as { status?: unknown };
-    if (typeof status === "string") return status.replaceAll(/[\p{Cc}\s]+/gu, " ").slice(0, 200);
+    if (typeof status === "string") return status;
   } catch {
     // Told below.
   }
@@ -38,12 +39,20 @@ const refusal = (message: string, cause?: unknown): Error => {
   return new KafkaJSSASLAuthenticationError(message, { cause });
 };
 
-// As trouble of the network where asking again may help: kafkajs and its callers then try again.
+/** As trouble of the network: kafkajs and its callers then try again. */
+const passing = (message: string, broker: string, cause?: unknown): Error =>
+  Object.assign(new kafkajs.KafkaJSConnectionError(message, { broker }), { cause });
+
 const tokenError = (error: unknown, broker: string): Error => {
   const message = error instanceof Error ? error.message : String(error);
-  if (!isRetryable(error)) return refusal(message, error);
-  return Object.assign(new kafkajs.KafkaJSConnectionError(message, { broker }), { cause: error });
+  return isRetryable(error) ? passing(message, broker, error) : refusal(message, error);
 };
+
+/**
+ * Kafka's words when a session is renewed by a token of another principal, such as a new session of a role of
+ * AWS. It closes the connection, and accepts the token on the next one.
+ */
+const OTHER_PRINCIPAL = /^Cannot change principals during re-authentication/;
 
 /**
  * SASL/OAUTHBEARER with tokens of `source`. Not the one in kafkajs: a broker may refuse a token by a
@@ -67,20 +76,31 @@ export const tokenMechanism = (
           throw tokenError(error, broker);
         });
         const refused = (reason: string): Error => {
-          source.forget(token);
-          const clean = reason.replaceAll(token, "[redacted]");
-          return refusal(`the broker ${broker} refuses the token: ${clean}`);
+          const mayHelp = source.refused(token);
+          const clean = reason.replaceAll(token, "[redacted]").replaceAll(/[\p{Cc}\s]+/gu, " ");
+          const message = `the broker ${broker} refuses the token: ${clean.slice(0, 300)}`;
+          if (!mayHelp) return refusal(message);
+          log.warn({ error: message }, "Kafka refuses a token; another one is tried");
+          return passing(message, broker);
         };
         const first = `n,,${SEPARATOR}auth=Bearer ${token}${SEPARATOR}${more.join("")}${SEPARATOR}`;
         let challenge: string | undefined;
         try {
           challenge = (await saslAuthenticate({ request: requestOf(first), response })) ?? "";
-          if (challenge === "") return;
+          if (challenge === "") {
+            source.accepted();
+            return;
+          }
           // The broker says the same as an error only after this, and keeps the connection open until then.
           await saslAuthenticate({ request: requestOf(SEPARATOR), response });
         } catch (error) {
           if (challenge !== undefined) throw refused(statusOf(challenge));
           if (!(error instanceof kafkajs.KafkaJSProtocolError)) throw error;
+          if (OTHER_PRINCIPAL.test(error.message)) {
+            const message = `the broker ${broker} takes a token of another principal on a new connection alone`;
+            log.info({ error: message }, "connecting to Kafka anew");
+            throw passing(message, broker);
+          }
           throw refused(error.message);
         }
         throw refused(statusOf(challenge));

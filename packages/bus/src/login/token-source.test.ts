@@ -1,5 +1,5 @@
 import { ServiceError } from "@conversation-export/runtime";
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { createTokenSource, type FreshToken } from "./token-source.ts";
 
 const MINUTE = 60_000;
@@ -101,12 +101,115 @@ describe("the token of a login", () => {
   it("that a broker refused is not given out again; another one stays", async () => {
     const { source, requests, at, first } = startSource();
     await first("one", 15 * MINUTE);
-    source.forget("older");
+    expect(source.refused("older")).toBe(true);
     expect(await source.ask()).toBe("one");
-    source.forget("one");
-    at(501);
+    source.refused("one");
+    at(1001);
     const asked = source.ask();
     requests[1]?.resolve({ value: "two", livesMs: MINUTE });
     expect(await asked).toBe("two");
+  });
+});
+
+describe("the token of a login, by the clock", () => {
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  const startClock = (livesMs: number) => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+    const state = { given: 0, asked: 0, isAway: false };
+    const source = createTokenSource({
+      fetch: () => {
+        state.asked += 1;
+        if (state.isAway) {
+          return Promise.reject(new ServiceError("bus_token_away", "away", { retryable: true }));
+        }
+        state.given += 1;
+        return Promise.resolve({ value: `token ${state.given}`, livesMs });
+      },
+    });
+    return { state, source };
+  };
+
+  it("is renewed when nobody asks until the session ends with it, also when the endpoint is away at first", async () => {
+    const { state, source } = startClock(15 * MINUTE);
+    const late: unknown[] = [];
+    expect(await source.ask((error) => late.push(error))).toBe("token 1");
+    await vi.advanceTimersByTimeAsync(11 * MINUTE);
+    state.isAway = true;
+    await vi.advanceTimersByTimeAsync(MINUTE + 20_000);
+    expect(late.length).toBeGreaterThanOrEqual(3);
+    state.isAway = false;
+    await vi.advanceTimersByTimeAsync(10_000);
+    state.isAway = true;
+    // Ten seconds before the end of the first token, as kafkajs logs in.
+    await vi.advanceTimersByTimeAsync(15 * MINUTE - 10_000 - performance.now());
+    expect(await source.ask()).toBe("token 2");
+  });
+
+  it("is asked for in vain until its end only, and no more when nobody asked for two lives", async () => {
+    const { state, source } = startClock(15 * MINUTE);
+    await source.ask();
+    state.isAway = true;
+    await vi.advanceTimersByTimeAsync(60 * MINUTE);
+    expect(state.asked).toBeLessThan(40);
+    expect(vi.getTimerCount()).toBe(0);
+
+    const { state: idle, source: other } = startClock(15 * MINUTE);
+    await other.ask();
+    await vi.advanceTimersByTimeAsync(120 * MINUTE);
+    expect(idle.given).toBeLessThanOrEqual(4);
+    expect(vi.getTimerCount()).toBe(0);
+    expect(await other.ask()).toBe(`token ${idle.given}`);
+  });
+
+  it("waits no shorter than a timer can: a token of two months", async () => {
+    const { state, source } = startClock(60 * 24 * 60 * MINUTE);
+    await source.ask();
+    await vi.advanceTimersByTimeAsync(40 * 24 * 60 * MINUTE);
+    expect(state.asked).toBe(1);
+  });
+});
+
+describe("tokens that brokers refuse", () => {
+  /** Refuses each token that is given; returns how many until it is for good, and the pauses between them. */
+  const refuseAll = async (
+    source: ReturnType<typeof createTokenSource>,
+    skip: () => void,
+  ): Promise<number> => {
+    for (let count = 1; count < 50; count += 1) {
+      const value = await source.ask();
+      const mayHelp = source.refused(value);
+      // Another connection that had the same token.
+      expect(source.refused(value)).toBe(mayHelp);
+      if (!mayHelp) return count;
+      skip();
+    }
+    throw new Error("no end");
+  };
+
+  it("are asked for again some times, more often after a login, and counted from the last login", async () => {
+    let time = 0;
+    let given = 0;
+    const source = createTokenSource({
+      now: () => time,
+      fetch: () => {
+        given += 1;
+        return Promise.resolve({ value: String(given), livesMs: 15 * MINUTE });
+      },
+    });
+    const skip = () => {
+      time += 20_000;
+    };
+    expect(await refuseAll(source, skip)).toBe(3);
+    skip();
+    await source.ask();
+    source.accepted();
+    expect(await refuseAll(source, skip)).toBe(7);
+    skip();
+    await source.ask();
+    source.accepted();
+    expect(await refuseAll(source, skip)).toBe(7);
   });
 });

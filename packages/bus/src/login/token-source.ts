@@ -12,21 +12,38 @@ export type TokenSource = {
    * @throws ServiceError `bus_token` or, when asking again may help, `bus_token_away`
    */
   ask(onLateRenewal?: (error: unknown) => void): Promise<string>;
-  /** The broker refused this token: the next login asks for another one. */
-  forget(value: string): void;
+  /**
+   * A broker refused this token: the next login asks for another one, after a pause that grows until a broker
+   * accepts one.
+   * @returns false when so many were refused in a row that another one will not help
+   */
+  refused(value: string): boolean;
+  /** A broker accepted a token. */
+  accepted(): void;
 };
 
-type Held = { readonly value: string; readonly renewFrom: number; readonly usableUntil: number };
+type Held = {
+  readonly value: string;
+  readonly renewFrom: number;
+  readonly usableUntil: number;
+  readonly livesMs: number;
+};
 
 /** No login begins with a token in its last minute. */
 const MARGIN_MS = 60_000;
 /** The share of its use after which a token is renewed in the background. */
 const RENEW_AT = 0.8;
 const PAUSE = { initialMs: 500, maxMs: 10_000, jitter: 0.5 };
+const REFUSAL_PAUSE = { initialMs: 1000, maxMs: 16_000, jitter: 0.5 };
+/** Brokers may refuse a good token for some seconds, after new keys. A wrong configuration ends sooner. */
+const MAX_REFUSALS = { beforeFirstLogin: 3, later: 7 };
+/** The longest that a timer of Node waits. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /**
  * Keeps the token that `fetch` gives until its last minute, or for half of its life when it lives for less
- * than two. After a failure the next request waits, longer with each.
+ * than two, and renews it before, unless nobody asked for two lives. After a failure the next request waits,
+ * longer with each.
  *
  * @param now milliseconds of a clock that nobody sets
  */
@@ -38,12 +55,12 @@ export const createTokenSource = (deps: {
   let held: Held | undefined;
   let request: Promise<Held> | undefined;
   let failures = 0;
+  let refusals = 0;
+  let hasWorked = false;
   let notBefore = 0;
-
-  const countFailure = (): void => {
-    failures += 1;
-    notBefore = now() + backoffMs(failures, PAUSE);
-  };
+  let lastAsked = 0;
+  let tellLate: ((error: unknown) => void) | undefined;
+  let timer: NodeJS.Timeout | undefined;
 
   const renew = async (): Promise<Held> => {
     const pauseMs = notBefore - now();
@@ -52,11 +69,13 @@ export const createTokenSource = (deps: {
     try {
       const { value, livesMs } = await fetch();
       const usableMs = livesMs - Math.min(MARGIN_MS, livesMs / 2);
-      held = { value, renewFrom: askedAt + usableMs * RENEW_AT, usableUntil: askedAt + usableMs };
+      held = { value, renewFrom: askedAt + usableMs * RENEW_AT, usableUntil: askedAt + usableMs, livesMs };
       failures = 0;
+      renewLater();
       return held;
     } catch (error) {
-      countFailure();
+      failures += 1;
+      notBefore = now() + backoffMs(failures, PAUSE);
       throw error;
     }
   };
@@ -68,18 +87,47 @@ export const createTokenSource = (deps: {
     return request;
   };
 
+  const renewInBackground = (): void => {
+    renewOnce().catch((error: unknown) => {
+      tellLate?.(error);
+      renewLater();
+    });
+  };
+
+  // By a timer, since brokers end sessions with the token: whoever asks then has only seconds left.
+  const renewLater = (): void => {
+    clearTimeout(timer);
+    if (held === undefined || now() >= held.usableUntil) return;
+    const waitMs = Math.min(Math.max(held.renewFrom, notBefore) - now(), LONGEST_TIMER_MS);
+    timer = setTimeout(() => {
+      if (held === undefined || now() - lastAsked > 2 * held.livesMs) return;
+      if (now() < held.renewFrom) renewLater();
+      else if (request === undefined) renewInBackground();
+    }, waitMs);
+    timer.unref();
+  };
+
   return {
     ask: async (onLateRenewal) => {
+      lastAsked = now();
+      tellLate = onLateRenewal ?? tellLate;
       if (held === undefined || now() >= held.usableUntil) return (await renewOnce()).value;
-      if (now() >= held.renewFrom && now() >= notBefore && request === undefined) {
-        renewOnce().catch((error: unknown) => onLateRenewal?.(error));
-      }
+      // The timer has stopped when nobody asked for long.
+      if (now() >= held.renewFrom && now() >= notBefore && request === undefined) renewInBackground();
       return held.value;
     },
-    forget: (value) => {
-      if (held?.value !== value) return;
-      held = undefined;
-      countFailure();
+    refused: (value) => {
+      if (held?.value === value) {
+        held = undefined;
+        clearTimeout(timer);
+        refusals += 1;
+        notBefore = now() + backoffMs(refusals, REFUSAL_PAUSE);
+      }
+      return refusals < (hasWorked ? MAX_REFUSALS.later : MAX_REFUSALS.beforeFirstLogin);
+    },
+    accepted: () => {
+      hasWorked = true;
+      refusals = 0;
     },
   };
 };
