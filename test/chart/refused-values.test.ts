@@ -123,6 +123,14 @@ const REFUSED: readonly (readonly [string, Readonly<Record<string, unknown>>, st
     { "kafka.sasl": { mechanism: "aws-msk-iam", awsRegion: "eu-central-1" } },
     "networkPolicy.loginTo is empty, and kafka.sasl.awsRegion names sts.eu-central-1.amazonaws.com",
   ],
+  [
+    "minimal",
+    {
+      "kafka.sasl": { mechanism: "aws-msk-iam", awsRegion: "eu-central-1" },
+      "jobs.s3.accessKeyId.existingSecret": { name: "s3", key: "id" },
+    },
+    "jobs.s3.accessKeyId would also sign the tokens of aws-msk-iam",
+  ],
   ["minimal", { "kafka.sasl.mechanism": "aws-msk-iam" }, "kafka.sasl.awsRegion is empty"],
   ["minimal", { "kafka.sasl.awsRegion": "eu-central-1" }, "only with kafka.sasl.mechanism=aws-msk-iam"],
   [

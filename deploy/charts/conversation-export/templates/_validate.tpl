@@ -112,6 +112,9 @@
 {{- if not $kafka.sasl.awsRegion -}}
 {{- $problems = append $problems "kafka.sasl.awsRegion is empty: aws-msk-iam requires the region of the cluster" -}}
 {{- end -}}
+{{- if include "conversation-export.secretRef" (dict "root" $ "id" "s3-access-key-id") -}}
+{{- $problems = append $problems "jobs.s3.accessKeyId would also sign the tokens of aws-msk-iam: leave the keys of S3 out, and give the role of the pods the rights at S3" -}}
+{{- end -}}
 {{- if not $kafka.tls.enabled -}}
 {{- $problems = append $problems "kafka.tls.enabled is false: aws-msk-iam requires TLS" -}}
 {{- end -}}
