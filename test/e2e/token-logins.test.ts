@@ -188,6 +188,18 @@ describe("logins to Kafka by a token", () => {
     endpoint.mood = "well";
     await flow("when the endpoint is back");
 
+    const logged = (text: string): boolean => readFileSync(logFile, "utf8").includes(text);
+    endpoint.subject = "another-session";
+    await until("a session has met a token of another principal", 60_000, () =>
+      logged("takes a token of another principal on a new connection alone"),
+    );
+    await flow("with another principal");
+
+    endpoint.audience = "another";
+    await until("a token is refused", 60_000, () => logged("Kafka refuses a token; another one is tried"));
+    endpoint.audience = AUDIENCE;
+    await flow("when brokers accept tokens again");
+
     expect(isGone).toBe(false);
     await producer.stop();
     expectNoSecret(readFileSync(logFile, "utf8"));

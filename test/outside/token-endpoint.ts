@@ -16,6 +16,8 @@ export type TestTokenEndpoint = {
   mood: EndpointMood;
   /** The `aud` of its tokens. */
   audience: string;
+  /** The `sub` of its tokens, which brokers take for the principal. */
+  subject: string;
   readonly close: () => Promise<void>;
 };
 
@@ -38,12 +40,18 @@ export const startTokenEndpoint = async (options: {
     const [id, secret] = given.map((text) => new URLSearchParams(`x=${text}`).get("x"));
     return id === clientId && secret === clientSecret;
   };
-  const state = { mood: "well" as EndpointMood, audience: options.audience };
+  const state = { mood: "well" as EndpointMood, audience: options.audience, subject: clientId };
   let given = 0;
 
   const token = (): string => {
     const now = Math.floor(Date.now() / 1000);
-    const claims = { iss: issuer, sub: clientId, aud: state.audience, iat: now, exp: now + livesSeconds };
+    const claims = {
+      iss: issuer,
+      sub: state.subject,
+      aud: state.audience,
+      iat: now,
+      exp: now + livesSeconds,
+    };
     const signed = `${header}.${part({ ...claims, scope: "kafka" })}`;
     return `${signed}.${sign("sha256", Buffer.from(signed), privateKey).toString("base64url")}`;
   };
