@@ -1,23 +1,21 @@
 import { randomUUID } from "node:crypto";
 import type { Redis as Client } from "ioredis";
-import { createScript, NOW } from "../redis/script.ts";
+import { createScript, NOW, REIGN } from "../redis/script.ts";
 
 /** ARGV: token, length of the lock in ms. */
 const TAKE_FREE = `return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) and 1 or 0`;
 
-/** A hash: `server` that gives out locks, and `since` when, in ms. */
+/** A hash: the `reign` in which locks are given out, and `since` when, in ms. */
 const SERVER_KEY = "conversation-export:lock-server";
 
 /**
  * A server that was restarted or promoted may have lost a lock that its holder still uses: it gives out none
- * until that one has ended.
+ * until that one has ended. One without any keys gives them out at once, as a new one must.
  */
-const TAKE = `${NOW}
-local info = redis.pcall('INFO', 'server')
-local server = type(info) == 'string' and string.match(info, 'run_id:(%w+)') or 'hidden'
-local known = redis.call('HGET', '${SERVER_KEY}', 'server')
-if known ~= server then
-  redis.call('HSET', '${SERVER_KEY}', 'server', server, 'since', known and string.format('%.0f', now) or '0')
+const TAKE = `${NOW}${REIGN}
+local known = redis.call('HGET', '${SERVER_KEY}', 'reign')
+if known ~= reign then
+  redis.call('HSET', '${SERVER_KEY}', 'reign', reign, 'since', known and string.format('%.0f', now) or '0')
 end
 local since = tonumber(redis.call('HGET', '${SERVER_KEY}', 'since'))
 if since > now then

@@ -1,23 +1,21 @@
 import type { Micros } from "@conversation-export/domain";
 import { askRedis, clientOf, type Redis } from "../redis/redis.ts";
-import { createScript, NOW } from "../redis/script.ts";
+import { createScript, NOW, REIGN } from "../redis/script.ts";
 
 /** How long a process may write without renewing its lease. */
 export const WRITER_LEASE_MS = 30_000;
 
-/** One hash: `generation`, `server`, `since`, `settled`, and a field for each lease. */
+/** One hash: `generation`, `reign`, `since`, `settled`, and a field for each lease. */
 const KEY = "conversation-export:writers";
 
 /**
- * `since`: when this server began to keep leases. It is set anew when the server was restarted,
+ * `since`: when this reign began to keep leases. It is set anew when the server was restarted,
  * emptied or promoted, since leases may be lost then. So is the generation: two servers must not tell the same one.
  */
-const BEGIN = `${NOW}
+const BEGIN = `${NOW}${REIGN}
 local micros = time[1] * 1000000 + time[2]
-local info = redis.pcall('INFO', 'server')
-local server = type(info) == 'string' and string.match(info, 'run_id:(%w+)') or 'hidden'
-if redis.call('HGET', KEYS[1], 'server') ~= server then
-  redis.call('HSET', KEYS[1], 'server', server, 'since', string.format('%.0f', now))
+if redis.call('HGET', KEYS[1], 'reign') ~= reign then
+  redis.call('HSET', KEYS[1], 'reign', reign, 'since', string.format('%.0f', now))
 end
 local generation = redis.call('HGET', KEYS[1], 'generation')
 if not generation then
