@@ -1,4 +1,6 @@
-import { readFileSync } from "node:fs";
+import { once } from "node:events";
+import { existsSync, readFileSync } from "node:fs";
+import { type AddressInfo, connect, createServer } from "node:net";
 import { join } from "node:path";
 import { choosePorts } from "@conversation-export/local-stack";
 import { createJobClient, createRedis, retentionJob } from "@conversation-export/queue";
@@ -9,6 +11,7 @@ import { redisCommand } from "../system/redis-command.ts";
 import { type OwnRedis, startRedis } from "../system/redis-servers.ts";
 import { type ServiceName, startService } from "../system/service-process.ts";
 import { startTestStack, type TestStack } from "../system/test-stack.ts";
+import { until } from "../system/until.ts";
 
 const SECRET = "fedcba9876543210fedcba9876543210";
 const NOWHERE = "http://user:any@127.0.0.1:1/export";
@@ -28,15 +31,13 @@ afterAll(async () => {
 });
 
 /** The address for a user, whose password is not asked for. */
-const urlOf = (user: string): string => redis.url.replace("//", `//${user}:any@`);
+const urlOf = (user: string, server = redis): string => server.url.replace("//", `//${user}:any@`);
 
-it.each([
-  "ingest",
-  "export-api",
-  "jobs",
-] satisfies ServiceName[])("%s ends with 1 and says what Redis to use instead", async (name) => {
+const SERVICES = ["ingest", "export-api", "jobs"] satisfies ServiceName[];
+
+const startWith = async (name: ServiceName, server: OwnRedis) => {
   const { metrics, http, board } = await choosePorts({ names: ["metrics", "http", "board"], fixed: {} });
-  const logFile = join(stack.dir, `${name}.log`);
+  const logFile = join(stack.dir, `${name}-${server.port}.log`);
   const service = startService(name, {
     metricsPort: metrics,
     logFile,
@@ -44,7 +45,7 @@ it.each([
       PORT: String(http),
       BOARD_PORT: String(board),
       KAFKA_BROKERS: stack.kafka.brokers.join(","),
-      REDIS_URL: urlOf(name),
+      REDIS_URL: urlOf(name, server),
       CLICKHOUSE_URL: NOWHERE,
       CLICKHOUSE_LOOKUP_URL: NOWHERE,
       CLICKHOUSE_INTAKE_URL: NOWHERE,
@@ -52,11 +53,71 @@ it.each([
       SUPPRESSION_SECRET: SECRET,
     },
   });
+  return { service, text: () => (existsSync(logFile) ? readFileSync(logFile, "utf8") : "") };
+};
+
+it.each(SERVICES)("%s ends with 1 and says what Redis to use instead", async (name) => {
+  const { service, text: read } = await startWith(name, redis);
   expect(await service.exited).toEqual({ code: 1, signal: null });
-  const text = readFileSync(logFile, "utf8");
+  const text = read();
   expect(text).toContain('"code":"redis_cluster"');
   expect(text).toContain("cluster mode off");
   expect(text).not.toContain("CROSSSLOT");
+});
+
+it("services end with 1 when a Redis in cluster mode takes the place of another", async () => {
+  const former = await startRedis();
+  const started = await Promise.all(SERVICES.map((name) => startWith(name, former)));
+  let latter: OwnRedis | undefined;
+  try {
+    for (const { text } of started)
+      await until("it is connected", 60_000, () => text().includes("connected to Redis"));
+    await former.stop();
+    latter = await startRedis({ settings: ["--cluster-enabled", "yes"], port: former.port });
+    for (const { service, text } of started) {
+      expect(await service.exited).toEqual({ code: 1, signal: null });
+      expect(text()).toContain('"code":"redis_cluster"');
+    }
+  } finally {
+    for (const { service } of started) await service.kill("SIGKILL");
+    await former.stop();
+    await latter?.stop();
+  }
+});
+
+it("is found out also when it answers late", async () => {
+  let hold = true;
+  let asked = false;
+  const proxy = createServer((near) => {
+    const far = connect(redis.port, "127.0.0.1");
+    const held: Buffer[] = [];
+    near.on("data", (bytes: Buffer) => {
+      if (hold && bytes.includes("cluster")) {
+        asked = true;
+        held.push(bytes);
+        // Later than a command waits for its answer, sooner than the connection counts as lost.
+        setTimeout(() => {
+          hold = false;
+          for (const one of held) far.write(one);
+        }, 3_000);
+      } else far.write(bytes);
+    });
+    far.pipe(near);
+    for (const socket of [near, far]) socket.on("error", () => [near, far].forEach((one) => one.destroy()));
+  }).listen(0, "127.0.0.1");
+  await once(proxy, "listening");
+  const { port } = proxy.address() as AddressInfo;
+  const late = createRedis({
+    url: `redis://127.0.0.1:${port}`,
+    log: createLogger({ service: "test", level: "silent" }),
+  });
+  try {
+    await expect(late.start()).rejects.toMatchObject({ code: "redis_cluster" });
+    expect(asked).toBe(true);
+  } finally {
+    await late.stop();
+    proxy.close();
+  }
 });
 
 it("doctor and commands say so in one line", async () => {

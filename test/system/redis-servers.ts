@@ -9,13 +9,14 @@ export type OwnRedis = Server & { readonly port: number; readonly url: string };
 /**
  * Starts a server in a temporary folder.
  * @param options.settings further settings, as its command line takes them
+ * @param options.port a free one by default
  * @param options.program the program to run instead of the installed or downloaded Redis
  */
 export const startRedis = async (
-  options: { readonly settings?: readonly string[]; readonly program?: string } = {},
+  options: { readonly settings?: readonly string[]; readonly port?: number; readonly program?: string } = {},
 ): Promise<OwnRedis> => {
   const folder = await mkdtemp(join(tmpdir(), "test-redis-"));
-  const { redis: port } = await choosePorts({ names: ["redis"], fixed: {} });
+  const port = options.port ?? (await choosePorts({ names: ["redis"], fixed: {} })).redis;
   const server = await createRedisServer({
     ...options,
     folder,

@@ -69,7 +69,7 @@ const gap =
   config.landingDays === null
     ? createLandingGap({ store: landing, now: () => gate.uploadTime() / 1000 })
     : null;
-const redis = createRedis({ ...config.redis, log });
+const redis = createRedis({ ...config.redis, log, onRefused: (error) => running.fatal(error) });
 const suppressions = createSuppressionStore({ session });
 const gate = createSuppressionGate({
   lease: createWriterLeases({ redis, leaseMs: config.writerLeaseMs }),

@@ -65,7 +65,7 @@ const traces = await startTracing({
 });
 const application = "conversation-export-jobs";
 
-const redis = createRedis({ ...config.redis, log });
+const redis = createRedis({ ...config.redis, log, onRefused: (error) => running.fatal(error) });
 const redisWatch = createAnswerWatch({ name: "Redis", ping: redis.ping, everyMs: ASK_EVERY_MS });
 metrics.gauge("redis_up", "1 when Redis answers", [], (gauge) =>
   gauge.set(redisWatch.answers() === true ? 1 : 0),

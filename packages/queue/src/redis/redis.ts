@@ -131,22 +131,23 @@ const watchSentinels = (client: Client, name: string) => {
   };
 };
 
-/** @throws ServiceError `redis_cluster` */
+/** Asks while the connection lives; of one that is lost the next is asked. @throws ServiceError `redis_cluster` */
 const askMode = async (client: Client, log: Logger): Promise<void> => {
-  let mode: boolean | null = null;
   try {
-    mode = isInClusterMode(await client.info("cluster"));
+    const mode = isInClusterMode(await client.info("cluster"));
+    if (mode === true) throw inClusterMode();
+    if (mode === false) return;
   } catch (error) {
-    // Without an answer the connection is lost: the next one is asked.
-    if (!(error instanceof Error && error.name === "ReplyError")) return;
+    if (error instanceof ServiceError || !(error instanceof Error)) throw error;
+    if (error.message === "Command timed out") return askMode(client, log);
+    if (error.name !== "ReplyError") return;
   }
-  if (mode === true) throw inClusterMode();
-  if (mode === null) log.warn("Redis hides whether it runs in cluster mode");
+  log.warn("Redis hides whether it runs in cluster mode");
 };
 
 /**
- * @param deps.onRefused called when the server is found to be in cluster mode, for a process that does not
- *   wait for `start`
+ * @param deps.onRefused called whenever a connected server is found to be in cluster mode, also one that takes
+ *   over after `start`
  * @param deps.within whether a command fails when the server is away (`now`, the default) or waits for it
  *   (`ever`)
  */

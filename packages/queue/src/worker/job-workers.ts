@@ -32,7 +32,8 @@ export type JobWorkers = {
  * Runs jobs. A job that throws a retryable ServiceError is retried later; any other error fails it. A job
  * whose process stops or dies runs again.
  * @param deps.lockMs time without a renewal after which a job is given to another worker
- * @param deps.onFatal called when a worker ends by itself, which is a bug
+ * @param deps.onFatal called when a worker ends by itself, which is a bug, and when Redis is found to be in
+ *   cluster mode
  */
 export const createJobWorkers = (
   deps: RedisServer & {
@@ -49,8 +50,9 @@ export const createJobWorkers = (
   if (new Set(names).size < names.length) throw new TypeError("two handlers for one kind of job");
   // Another connection of the process already logs when Redis is away.
   const quiet = log.child({}, { level: log.isLevelEnabled("debug") ? "debug" : "error" });
-  const patientRedis = createRedis({ ...deps, log: quiet, within: "ever" });
-  const impatientRedis = createRedis({ ...deps, log: quiet });
+  const onRefused = (error: unknown): void => deps.onFatal?.(error);
+  const patientRedis = createRedis({ ...deps, log: quiet, within: "ever", onRefused });
+  const impatientRedis = createRedis({ ...deps, log: quiet, onRefused });
   const [patient, impatient] = [clientOf(patientRedis), clientOf(impatientRedis)];
   // BullMQ listens on it once for each worker.
   patient.setMaxListeners(0);
