@@ -159,7 +159,7 @@ describe("with three sentinels", () => {
     await sentinels.replicated();
   });
 
-  it("a primary that hangs is left for good: what it took without its replica is lost, the rest goes on", async () => {
+  it("work goes on at the replica of a primary that hangs, also on an idle connection to the former primary", async () => {
     let stopped: OwnRedis | undefined;
     try {
       const { before, lost } = await failOver("paused", (primary) => {
