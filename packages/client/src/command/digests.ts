@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { ListName } from "../lists/changes.ts";
+import { wellFormed } from "../lists/json-parts.ts";
 import { ID_FIELD } from "./line.ts";
 
 export const BUCKETS = 4_096;
@@ -17,7 +18,12 @@ export const entryOf = (record: unknown, list: ListName, fields: readonly string
   const kept =
     fields === null ? values : Object.fromEntries(fields.map((name) => [name, values[name] ?? null]));
   const { [ID_FIELD[list]]: _, ...others } = kept;
-  return { id, digest: createHash("md5").update(JSON.stringify(others)).digest("base64") };
+  return {
+    id,
+    digest: createHash("md5")
+      .update(wellFormed(JSON.stringify(others)))
+      .digest("base64"),
+  };
 };
 
 /** Count and checksum of the records of each bucket, in any order. */

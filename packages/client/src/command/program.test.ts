@@ -204,6 +204,15 @@ describe("pull into DuckDB", () => {
   });
 });
 
+describe.each(["duckdb", "parquet", "csv"])("pull into %s", (kind) => {
+  it("takes halves of surrogate pairs, in keys too", async () => {
+    place.service.put("a", { "k\udc00": "v\ud83d", whole: "\u{1f600}", text: "\\ud800" });
+    const to = `${kind}:${join(place.root, "copy")}`;
+    expect(await command(["pull", "--to", to, "--list", "conversations"])).toMatchObject({ code: 0 });
+    expect(await command(["verify", "--to", to])).toMatchObject({ code: 0 });
+  });
+});
+
 describe("pull to standard output", () => {
   it("gives lines, and goes on from the state that it keeps", async () => {
     const args = ["pull", "--to", "-", "--list", "conversations", "--state", join(place.root, "cursor.json")];

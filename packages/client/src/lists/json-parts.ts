@@ -40,3 +40,14 @@ export const valueTexts = (text: string): Map<string, string> =>
       return [JSON.parse(part.slice(0, end + 1)) as string, part.slice(part.indexOf(":", end) + 1).trim()];
     }),
   );
+
+const HALF = /\\u[dD][89a-fA-F]/;
+const ESCAPE =
+  /\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[dD][89a-fA-F][\da-fA-F]{2}|.)/gs;
+const HALF_LENGTH = 6;
+
+/** JSON that DuckDB reads: halves of surrogate pairs are replaced, in keys too; all else stays as it stands. */
+export const wellFormed = (text: string): string =>
+  HALF.test(text)
+    ? text.replace(ESCAPE, (escape) => (escape.length === HALF_LENGTH ? "\ufffd" : escape))
+    : text;

@@ -1,6 +1,6 @@
 import { FIELDS, SHAPES } from "../../interface/fields.ts";
 import type { ListName } from "../../lists/changes.ts";
-import { valueTexts } from "../../lists/json-parts.ts";
+import { valueTexts, wellFormed } from "../../lists/json-parts.ts";
 import { ID_FIELD } from "../line.ts";
 
 export const TABLE_FORMATS = ["parquet", "csv"] as const;
@@ -113,18 +113,6 @@ export const tableColumns = (
       format === "csv" ? csvColumn(name, kind) : parquetColumn(name, kind, shapes[name]),
     );
 };
-
-const HALF = /\\u[dD][89a-fA-F]/;
-
-/** JSON that DuckDB reads: halves of surrogate pairs are replaced. */
-const wellFormed = (text: string): string =>
-  HALF.test(text)
-    ? JSON.stringify(
-        JSON.parse(text, (_, value: unknown) =>
-          typeof value === "string" ? Buffer.from(value).toString() : value,
-        ),
-      )
-    : text;
 
 const readAs = (as: Cell["as"], text: string): string => {
   if (as === "json") return wellFormed(text);
