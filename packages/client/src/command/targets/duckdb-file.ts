@@ -1,14 +1,17 @@
 import { mkdir, rm } from "node:fs/promises";
-import type { DuckDBConnection, DuckDBValue } from "@duckdb/node-api";
+import type { DuckDBAppender, DuckDBValue } from "@duckdb/node-api";
 import type { ListName } from "../../lists/changes.ts";
-import { CopyError, UsageError } from "../exit-code.ts";
+import { CopyError, isSystemError, UsageError } from "../exit-code.ts";
 
 /** A file of DuckDB that this process alone has open. */
 export type DuckDbFile = {
   /** The folder of what is in work: lines that were not loaded yet, what DuckDB spills. */
   readonly parts: string;
-  readonly connection: DuckDBConnection;
   rows(sql: string, values?: DuckDBValue[]): Promise<DuckDBValue[][]>;
+  /** The same a chunk at a time. */
+  stream(sql: string): AsyncGenerator<DuckDBValue[], void>;
+  /** Adds rows to a table, which has all of them when this returns. */
+  append(table: string, fill: (appender: DuckDBAppender) => void | Promise<void>): Promise<void>;
   /** Runs all of it, or none. */
   inTransaction(work: () => Promise<void>): Promise<void>;
   close(): Promise<void>;
@@ -28,13 +31,28 @@ export type Layout = {
   load(file: DuckDbFile, of: Of & { readonly path: string }): Promise<number>;
 };
 
-const FULL = /No space left on device|Disk quota exceeded/i;
+/** The last: what DuckDB spills may take nine tenths of the room that there was. */
+const FULL = /No space left on device|Disk quota exceeded|failed to offload data block/i;
+
+/** DuckDB's errors about a value quote it, and what customers wrote is in no log. */
+const ABOUT_VALUE = /^(Invalid Input|Conversion|Out of Range) Error/;
 
 /** DuckDB tells that a disk is full in words alone. */
-const asSystemError = (error: unknown): unknown =>
-  error instanceof Error && FULL.test(error.message)
-    ? Object.assign(new Error(`no space: ${error.message.split("\n")[0]}`), { code: "ENOSPC" })
-    : error;
+const told = (error: unknown): unknown => {
+  if (!(error instanceof Error)) return error;
+  if (FULL.test(error.message))
+    return Object.assign(new Error(`no space: ${error.message.split("\n")[0]}`), { code: "ENOSPC" });
+  const [about] = ABOUT_VALUE.exec(error.message) ?? [];
+  return about === undefined ? error : new Error(`DuckDB refused a value of a record: ${about}`);
+};
+
+const telling = async <T>(work: () => Promise<T>): Promise<T> => {
+  try {
+    return await work();
+  } catch (error) {
+    throw told(error);
+  }
+};
 
 /** @throws CopyError, UsageError when the file cannot be used */
 export const openDuckDbFile = async (
@@ -49,6 +67,8 @@ export const openDuckDbFile = async (
   const parts = `${file}.parts`;
   const instance = await DuckDBInstance.create(file, { ...settings, temp_directory: parts }).catch(
     (error: unknown) => {
+      const known = told(error);
+      if (isSystemError(known)) throw known;
       throw new CopyError(`${file}: ${error instanceof Error ? error.message : String(error)}`);
     },
   );
@@ -56,17 +76,24 @@ export const openDuckDbFile = async (
   await rm(parts, { recursive: true, force: true });
   await mkdir(parts, { recursive: true });
   const connection = await instance.connect();
-  const rows = async (sql: string, values: DuckDBValue[] = []): Promise<DuckDBValue[][]> => {
-    try {
-      return (await connection.runAndReadAll(sql, values)).getRows();
-    } catch (error) {
-      throw asSystemError(error);
-    }
-  };
+  const rows = (sql: string, values: DuckDBValue[] = []): Promise<DuckDBValue[][]> =>
+    telling(async () => (await connection.runAndReadAll(sql, values)).getRows());
   return {
     parts,
-    connection,
     rows,
+    stream: async function* (sql) {
+      try {
+        for await (const chunk of (await connection.stream(sql)).yieldRows()) yield* chunk;
+      } catch (error) {
+        throw told(error);
+      }
+    },
+    append: (table, fill) =>
+      telling(async () => {
+        const appender = await connection.createAppender(table);
+        await fill(appender);
+        appender.closeSync();
+      }),
     inTransaction: async (work) => {
       await rows("BEGIN");
       try {

@@ -1,5 +1,6 @@
 import { FIELDS } from "../../interface/fields.ts";
 import type { ListName } from "../../lists/changes.ts";
+import { wellFormed } from "../../lists/json-parts.ts";
 import { ID_FIELD, idOf, isDeletion } from "../line.ts";
 import type { DuckDbFile, Layout } from "./duckdb-file.ts";
 import { readSegment } from "./segment-file.ts";
@@ -32,7 +33,7 @@ const columnsOf = (list: ListName, fields: readonly string[] | null): readonly C
 const createTable = (table: string, columns: readonly Column[]): string =>
   `CREATE TABLE IF NOT EXISTS ${table} (${columns.map(({ name, kind }) => `"${name}" ${TYPES[kind]}`).join(", ")}, record JSON)`;
 
-/** How DuckDB reads a record: each field once, JSON as it stands; dates are texts first. */
+/** How DuckDB reads a record: each field once; dates are texts first. It prints JSON anew, such as 1.10 as 1.1. */
 const structureOf = (columns: readonly Column[]): string =>
   JSON.stringify(
     Object.fromEntries(columns.map(({ name, kind }) => [name, kind === "instant" ? "VARCHAR" : TYPES[kind]])),
@@ -45,21 +46,21 @@ const valueOf = ({ name, kind }: Column): string => {
 };
 
 /** Fills the table `stage` with the lines of a file. */
-const fillStage = async ({ rows, connection }: DuckDbFile, path: string): Promise<void> => {
+const fillStage = async ({ rows, append }: DuckDbFile, path: string): Promise<void> => {
   await rows(
     "CREATE OR REPLACE TEMP TABLE stage (place INTEGER, id VARCHAR, record VARCHAR, deleted BOOLEAN)",
   );
-  const appender = await connection.createAppender("stage");
-  let place = 0;
-  for await (const line of readSegment(path, "plain")) {
-    appender.appendInteger(place);
-    appender.appendVarchar(idOf(line));
-    appender.appendVarchar(line);
-    appender.appendBoolean(isDeletion(line));
-    appender.endRow();
-    place += 1;
-  }
-  appender.closeSync();
+  await append("stage", async (appender) => {
+    let place = 0;
+    for await (const line of readSegment(path, "plain")) {
+      appender.appendInteger(place);
+      appender.appendVarchar(idOf(line));
+      appender.appendVarchar(wellFormed(line));
+      appender.appendBoolean(isDeletion(line));
+      appender.endRow();
+      place += 1;
+    }
+  });
 };
 
 /** One row a record, a column a field, and the record itself. */

@@ -123,8 +123,8 @@ export const keepTables = async (file: DuckDbFile, options: TablesOptions): Prom
       renewing.delete(list);
     },
     lines: async function* (list) {
-      const result = await file.connection.stream(`SELECT record::VARCHAR FROM ${tableOf(list)}`);
-      for await (const chunk of result.yieldRows()) for (const [record] of chunk) yield String(record);
+      for await (const [record] of file.stream(`SELECT record::VARCHAR FROM ${tableOf(list)}`))
+        yield String(record);
     },
     count: (list) => counts.get(list) ?? 0,
     // Deleted and replaced rows are gone already.

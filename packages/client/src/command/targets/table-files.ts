@@ -133,8 +133,7 @@ export const openTableFiles = async (options: {
       const table = tables.tableOf(list);
       const sql = `SELECT ${ID_FIELD[list]}, pull_digest FROM ${table}
         UNION ALL SELECT id, pull_digest FROM ${piecesOf(table)} WHERE n = 0`;
-      for await (const chunk of (await file.connection.stream(sql)).yieldRows())
-        for (const [id, digest] of chunk) yield { id: String(id), digest: String(digest) };
+      for await (const [id, digest] of file.stream(sql)) yield { id: String(id), digest: String(digest) };
     },
   };
 };

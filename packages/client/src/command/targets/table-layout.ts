@@ -69,30 +69,31 @@ const appendRow = (
   appender.endRow();
 };
 
-/** Adds the cells of a record, however large it is. */
-export const createStaging = async ({ connection }: DuckDbFile, columns: readonly TableColumn[]) => {
-  const cells = cellsIn(columns);
-  const appender = await connection.createAppender("stage");
-  return {
-    add: (row: Staged, line: string): void => appendRow(appender, row, cellsOf(line, cells)),
-    addEmpty: (row: Staged): void =>
-      appendRow(
-        appender,
-        row,
-        cells.map(() => null),
-      ),
-    close: (): void => appender.closeSync(),
-  };
+type Staging = {
+  /** Adds the cells of a record, however large it is. */
+  add(row: Staged, line: string): void;
+  addEmpty(row: Staged): void;
 };
 
-const stageSegment = async (
+/** Fills the table that `makeStage` made. */
+export const fillStage = (
   file: DuckDbFile,
   columns: readonly TableColumn[],
-  of: { readonly path: string; readonly list: ListName; readonly fields: readonly string[] | null },
+  fill: (staging: Staging) => Promise<void>,
 ): Promise<void> => {
-  await makeStage(file, columns);
-  const staging = await createStaging(file, columns);
-  const pieces = await file.connection.createAppender("stage_pieces");
+  const cells = cellsIn(columns);
+  const none = cells.map(() => null);
+  return file.append("stage", (appender) =>
+    fill({
+      add: (row, line) => appendRow(appender, row, cellsOf(line, cells)),
+      addEmpty: (row) => appendRow(appender, row, none),
+    }),
+  );
+};
+
+type Lines = { readonly path: string; readonly list: ListName; readonly fields: readonly string[] | null };
+
+const stageLines = async (of: Lines, staging: Staging, pieces: DuckDBAppender): Promise<void> => {
   let place = 0;
   let largeBytes = 0;
   for await (const line of readSegment(of.path, "plain")) {
@@ -116,8 +117,13 @@ const stageSegment = async (
     }
     place += 1;
   }
-  staging.close();
-  pieces.closeSync();
+};
+
+const stageSegment = async (file: DuckDbFile, columns: readonly TableColumn[], of: Lines): Promise<void> => {
+  await makeStage(file, columns);
+  await file.append("stage_pieces", (pieces) =>
+    fillStage(file, columns, (staging) => stageLines(of, staging, pieces)),
+  );
 };
 
 /** A table with the columns of the files, and beside it the large records in pieces. */
@@ -183,7 +189,7 @@ export const largeGroups = async (
 
 /** The lines of large records in these parts. */
 export async function* largeLines(
-  { connection }: DuckDbFile,
+  { stream }: DuckDbFile,
   table: string,
   { first, last }: { readonly first: number; readonly last: number },
 ): AsyncGenerator<{ readonly id: string; readonly line: string }, void> {
@@ -191,15 +197,13 @@ export async function* largeLines(
   let id: string | undefined;
   let parts: string[] = [];
   const whole = (): string => Buffer.from(parts.join(""), "base64").toString();
-  for await (const chunk of (await connection.stream(sql)).yieldRows()) {
-    for (const [of, piece] of chunk) {
-      if (id !== undefined && of !== id) {
-        yield { id, line: whole() };
-        parts = [];
-      }
-      id = String(of);
-      parts.push(String(piece));
+  for await (const [of, piece] of stream(sql)) {
+    if (id !== undefined && of !== id) {
+      yield { id, line: whole() };
+      parts = [];
     }
+    id = String(of);
+    parts.push(String(piece));
   }
   if (id !== undefined) yield { id, line: whole() };
 }

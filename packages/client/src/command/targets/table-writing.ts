@@ -6,7 +6,7 @@ import { pipeline } from "node:stream/promises";
 import type { ListName } from "../../lists/changes.ts";
 import type { DuckDbFile } from "./duckdb-file.ts";
 import type { TableColumn, TableFormat } from "./table-columns.ts";
-import { columnValues, createStaging, largeGroups, largeLines, makeStage } from "./table-layout.ts";
+import { columnValues, fillStage, largeGroups, largeLines, makeStage } from "./table-layout.ts";
 
 /** So many bytes of values are in memory before they become a row group. */
 const ROW_GROUP_BYTES = 16 * 1024 * 1024;
@@ -75,13 +75,13 @@ const writeLarge = async (
   const paths: string[] = [];
   for (const [at, group] of (await largeGroups(file, list)).entries()) {
     await makeStage(file, columns);
-    const staging = await createStaging(file, columns);
-    let place = 0;
-    for await (const { id, line } of largeLines(file, list, group)) {
-      staging.add({ place, id, digest: "", textDigest: "", isDeleted: false, isLarge: true }, line);
-      place += 1;
-    }
-    staging.close();
+    await fillStage(file, columns, async (staging) => {
+      let place = 0;
+      for await (const { id, line } of largeLines(file, list, group)) {
+        staging.add({ place, id, digest: "", textDigest: "", isDeleted: false, isLarge: true }, line);
+        place += 1;
+      }
+    });
     const path = join(file.parts, `${list}-large-${at}.${format}`);
     const options = format === "csv" ? csvOptions(columns, false) : parquetOptions;
     await file.rows(`COPY (SELECT ${columnValues(columns)} FROM stage) TO ${quoted(path)} (${options})`);

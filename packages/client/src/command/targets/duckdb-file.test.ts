@@ -1,0 +1,21 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { openDuckDbFile } from "./duckdb-file.ts";
+
+it("quotes no value in an error", async () => {
+  const root = mkdtempSync(join(tmpdir(), "client-"));
+  const file = await openDuckDbFile(join(root, "copy.duckdb"), {});
+  try {
+    for (const sql of ["SELECT $1::JSON", "SELECT $1::BIGINT", `SELECT json_transform($1, '{"a":"JSON"}')`]) {
+      const error: unknown = await file.rows(sql, ["{what customers wrote"]).catch((one: unknown) => one);
+      expect(error).toBeInstanceOf(Error);
+      expect((error as Error).stack).not.toContain("customers");
+      expect((error as Error).message).toContain("DuckDB refused a value of a record");
+    }
+  } finally {
+    await file.close();
+    rmSync(root, { recursive: true });
+  }
+});
