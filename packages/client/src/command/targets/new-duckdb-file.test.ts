@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
@@ -48,4 +48,17 @@ it("sweeps what a killed process left, and nothing else", async () => {
   const target = await openDuckDb({ file: fileOf(), service: "s", lists: ["conversations"] });
   await target.close();
   expect(readdirSync(root).toSorted()).toEqual(["copy.duckdb", ...others].toSorted());
+});
+
+it("takes no log of a file that was removed", async () => {
+  const old = await openDuckDbFile(fileOf(), {});
+  await old.rows(TABLE);
+  cpSync(`${fileOf()}.wal`, join(root, "log"));
+  await old.close();
+  rmSync(fileOf());
+  cpSync(join(root, "log"), `${fileOf()}.wal`);
+  await makeDuckDbFile(fileOf(), {}, ["CREATE TABLE other (n INTEGER)"]);
+  const file = await openDuckDbFile(fileOf(), {});
+  expect(await file.rows("SELECT table_name FROM duckdb_tables()")).toEqual([["other"]]);
+  await file.close();
 });

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { existsSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { link, readdir, rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { isSystemError } from "../exit-code.ts";
@@ -50,6 +50,8 @@ export const makeDuckDbFile = async (
   linkFile: typeof link = link,
 ): Promise<void> => {
   if (existsSync(file)) return;
+  // That of a file that was removed; at once, so that no other process has made a file and its log meanwhile.
+  rmSync(`${file}.wal`, { force: true });
   const made = join(dirname(file), `${prefixOf(file)}${randomUUID()}`);
   try {
     const opened = await openDuckDbFile(made, settings);
