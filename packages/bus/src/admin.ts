@@ -44,6 +44,10 @@ export type Admin = {
   deleteTopics(topics: readonly string[]): Promise<void>;
   topicConfig(topic: string): Promise<Record<string, string>>;
   fetchOffsets(topic: string): Promise<PartitionBounds[]>;
+  /** The first offset of each partition at or after an instant, ms since the epoch; the end when there is none. */
+  fetchOffsetsAt(topic: string, instant: number): Promise<PartitionOffset[]>;
+  /** The number of brokers in the cluster. */
+  fetchBrokers(): Promise<number>;
   /** The committed offsets as the broker holds them; null where nothing usable is committed. */
   fetchCommitted(
     groupId: string,
@@ -151,6 +155,15 @@ export const createAdmin = (deps: Connection): Admin => {
         );
       }),
     fetchOffsets: (topic) => call("fetch_offsets", () => fetchOffsets(topic)),
+    fetchOffsetsAt: (topic, instant) =>
+      call("fetch_offsets", async () =>
+        (await admin.fetchTopicOffsetsByTimestamp(topic, instant)).map(({ partition, offset }) => ({
+          topic,
+          partition,
+          offset: toOffset(offset),
+        })),
+      ),
+    fetchBrokers: () => call("fetch_brokers", async () => (await admin.describeCluster()).brokers.length),
     fetchCommitted: (groupId, topics) => call("fetch_committed", () => fetchCommitted(groupId, topics)),
     fetchLag: (groupId, topics) =>
       call("fetch_lag", async () => {

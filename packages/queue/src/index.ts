@@ -15,6 +15,7 @@ export { createKeyUses, type KeyUses } from "./limits/key-uses.ts";
 export { createJobBoard } from "./jobs/job-board.ts";
 export { createJobClient, type JobClient } from "./jobs/job-client.ts";
 export type { HeldSchedule } from "./jobs/held-schedules.ts";
+export type { QueueBacklog } from "./jobs/queue-backlog.ts";
 export { createSchedules, type Schedule, schedule } from "./jobs/job-schedules.ts";
 export { createJobStates } from "./jobs/job-states.ts";
 export { hasEnded, JOB_STATES, type JobState, type JobView } from "./jobs/job-view.ts";

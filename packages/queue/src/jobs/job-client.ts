@@ -16,6 +16,7 @@ import { problemsOf, readServerFacts } from "../redis/server-facts.ts";
 import { followJob, type FollowOptions } from "./follow-job.ts";
 import { createHeldSchedules, type HeldSchedule } from "./held-schedules.ts";
 import { JOB_STATES, type JobState, type JobView } from "./job-view.ts";
+import { type QueueBacklog, readBacklog } from "./queue-backlog.ts";
 import { createJobReading, type JobCounts, type ScheduleView } from "./read-jobs.ts";
 
 const CONNECT_WITHIN_MS = 5_000;
@@ -72,6 +73,8 @@ export type JobClient = {
   schedules(): Promise<readonly ScheduleView[]>;
   heldSchedules(): Promise<readonly HeldSchedule[]>;
   counts(): Promise<JobCounts>;
+  /** How much each queue holds, without the data of any job. `failedSince`: ms since the epoch */
+  backlog(failedSince: number): Promise<readonly QueueBacklog[]>;
   /** `problems`: a sentence for each setting of the server by which jobs are lost. */
   checkServer(): Promise<{
     readonly version: string | null;
@@ -223,6 +226,7 @@ export const createJobClient = (
     schedules: () => ask(reading.schedules),
     heldSchedules: () => ask(holds.list),
     counts: () => ask(reading.counts),
+    backlog: (failedSince) => ask(() => readBacklog(client, failedSince)),
     checkServer: () =>
       ask(async () => {
         const facts = readServerFacts(await client.info());
