@@ -40,10 +40,14 @@ export {
   type Disk,
   type Inspector,
   type UserQuota,
-  type SchemaState,
   type ServerClock,
   type StuckMutation,
 } from "./schema/inspector.ts";
+export {
+  createVersionReader,
+  type SchemaState,
+  type VersionReader,
+} from "./schema/schema-states.ts";
 export { type MigrationState, migrate } from "./schema/migrate.ts";
 export { onCluster, renderMigration, type Topology } from "./schema/migration-template.ts";
 export type {
@@ -89,6 +93,7 @@ export {
   type ReconcileStore,
 } from "./upkeep/reconcile-store.ts";
 export {
+  countReplayed,
   createReplayStore,
   type LetterIdentity,
   letterKey,

@@ -4,15 +4,10 @@ import type { WarehouseAccess } from "../session/connection.ts";
 import { serverUrls } from "../session/server-urls.ts";
 import { createSession } from "../session/session.ts";
 import { appliedSql, readMigrations } from "./migrate.ts";
+import { type SchemaState, statesOfMigrations } from "./schema-states.ts";
 import type { Topology } from "./migration-template.ts";
 import { UNFINISHED } from "../access/request-rows.ts";
 import { FIRST_SECRET } from "../upkeep/erasure/suppression-store.ts";
-
-/** `changed`: its file differs from the applied one. `later`: applied by a newer version of this software. */
-export type SchemaState = {
-  readonly name: string;
-  readonly state: "applied" | "pending" | "changed" | "later";
-};
 
 export type ServerClock = {
   readonly version: string;
@@ -124,14 +119,7 @@ export function createInspector(
     async schema() {
       const files = await readMigrations();
       const ofServers = await Promise.all(serverUrls(deps.url, topology).map(appliedOn));
-      const all = new Set([...files.map(({ name }) => name), ...ofServers.flatMap((one) => [...one.keys()])]);
-      return [...all].sort().map((name): SchemaState => {
-        const checksum = files.find((file) => file.name === name)?.checksum;
-        if (checksum === undefined) return { name, state: "later" };
-        const found = ofServers.map((applied) => applied.get(name));
-        if (found.some((one) => one !== undefined && one !== checksum)) return { name, state: "changed" };
-        return { name, state: found.includes(undefined) ? "pending" : "applied" };
-      });
+      return statesOfMigrations(files, ofServers);
     },
     async may(privileges, on) {
       // CHECK GRANT allows no FORMAT clause.

@@ -49,6 +49,35 @@ type StoredReplay = {
   letter_offset: string;
 };
 
+/** A partition of the dead letters of `topic`, and the offset of the first that is kept. */
+export type KeptLetters = { readonly topic: string; readonly partition: number; readonly start: number };
+
+/**
+ * How many of the letters that are kept were replayed, by topic.
+ *
+ * @throws WarehouseError
+ */
+export const countReplayed = async (
+  session: Session,
+  kept: readonly KeptLetters[],
+): Promise<ReadonlyMap<string, number>> => {
+  if (kept.length === 0) return new Map();
+  const rows = await session.rows<{ topic: string; letters: string }>(
+    "replays.count",
+    `SELECT topic, toString(uniqExact(letter_partition, letter_offset)) AS letters FROM replayed_letters
+      WHERE letter_offset >= transform(concat(toString(letter_partition), '/', topic), {places:Array(String)},
+        {starts:Array(UInt64)}, toUInt64(18446744073709551615))
+      GROUP BY topic`,
+    {
+      parameters: {
+        places: kept.map(({ topic, partition }) => `${partition}/${topic}`),
+        starts: kept.map(({ start }) => start),
+      },
+    },
+  );
+  return new Map(rows.map(({ topic, letters }) => [topic, Number(letters)]));
+};
+
 /** Letters per query. Their positions are sent in the URL, whose length is limited. */
 const CHUNK = 500;
 

@@ -1,0 +1,58 @@
+import type { Session } from "../session/session.ts";
+import { appliedSql, type Migration, readMigrations } from "./migrate.ts";
+import type { Topology } from "./migration-template.ts";
+
+/** `changed`: its file differs from the applied one. `later`: applied by a newer version of this software. */
+export type SchemaState = {
+  readonly name: string;
+  readonly state: "applied" | "pending" | "changed" | "later";
+};
+
+/**
+ * Migrations of this software and of the database, in order.
+ *
+ * @param ofServers checksums of what was applied on each server, by name
+ */
+export const statesOfMigrations = (
+  files: readonly Pick<Migration, "name" | "checksum">[],
+  ofServers: readonly ReadonlyMap<string, string>[],
+): SchemaState[] => {
+  const all = new Set([...files.map(({ name }) => name), ...ofServers.flatMap((one) => [...one.keys()])]);
+  return [...all].sort().map((name): SchemaState => {
+    const checksum = files.find((file) => file.name === name)?.checksum;
+    if (checksum === undefined) return { name, state: "later" };
+    const found = ofServers.map((applied) => applied.get(name));
+    if (found.some((one) => one !== undefined && one !== checksum)) return { name, state: "changed" };
+    return { name, state: found.includes(undefined) ? "pending" : "applied" };
+  });
+};
+
+/** @throws WarehouseError from every method */
+export type VersionReader = {
+  /** The version of the server, and the migrations of this software and of that server's database. */
+  load(): Promise<{ readonly server: string; readonly migrations: readonly SchemaState[] }>;
+};
+
+/** Reads by the given session alone, so of several shards the one that its address names. */
+export const createVersionReader = (deps: {
+  readonly session: Session;
+  readonly topology: Topology;
+}): VersionReader => {
+  const { session, topology } = deps;
+  let files: Promise<Migration[]> | undefined;
+  return {
+    load: async () => {
+      files ??= readMigrations();
+      const [server] = await session.rows<{ version: string }>(
+        "versions.server",
+        "SELECT version() AS version",
+      );
+      const applied = await session.rows<{ name: string; checksum: string }>(
+        "versions.migrations",
+        appliedSql(topology),
+      );
+      const checksums = new Map(applied.map(({ name, checksum }) => [name, checksum]));
+      return { server: server?.version ?? "", migrations: statesOfMigrations(await files, [checksums]) };
+    },
+  };
+};
