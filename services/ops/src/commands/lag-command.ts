@@ -3,8 +3,8 @@ import { createWatermarkReader } from "@conversation-export/warehouse";
 import type { Command } from "commander";
 import type { CommandDeps } from "./command-deps.ts";
 import { readBusConfig, readWarehouseConfig } from "../config.ts";
-import { fetchLag, withAdmin, withWarehouse } from "../connect/connections.ts";
-import { CommandError, innermostMessage } from "../explain/explain.ts";
+import { withAdmin, withWarehouse } from "../connect/connections.ts";
+import { lagOf, readLag } from "../connect/read-lag.ts";
 import { renderJson, renderTable } from "../output/print.ts";
 
 /** Adds the command `lag`. */
@@ -30,25 +30,14 @@ Examples:
       const watermarks = await withWarehouse(warehouse, (session) =>
         createWatermarkReader({ session }).load(),
       );
-      const partitions = await withAdmin(bus, async (admin) => {
-        try {
-          return await fetchLag(admin, bus);
-        } catch (error) {
-          throw new CommandError(
-            `the lag cannot be read from Kafka for ${bus.topics.join(", ")}: check that \`export-ops topics create\` has created these topics (${innermostMessage(error)})`,
-            { cause: error },
-          );
-        }
-      });
+      const partitions = await withAdmin(bus, (admin) => readLag(admin, bus));
       const lists = bus.topics.flatMap((topic, at) => {
         const list = LIST_NAMES[at];
         const micros = list === undefined ? undefined : watermarks[list];
-        const ofTopic = partitions.filter((one) => one.topic === topic);
-        const lags = ofTopic.map(({ lag }) => lag);
         return {
           topic,
           list: list ?? topic,
-          lag: lags.includes(null) ? null : lags.reduce((sum: number, lag) => sum + (lag ?? 0), 0),
+          lag: lagOf(topic, partitions),
           watermark: micros === undefined ? null : formatTimestampZ(micros),
           watermark_age_seconds:
             micros === undefined ? null : Math.max(0, Math.round((now().getTime() - micros / 1000) / 1000)),

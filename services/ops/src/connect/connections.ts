@@ -59,12 +59,12 @@ const explainStart = async (error: unknown, servers: KafkaServers): Promise<unkn
   return explainBus(error, servers);
 };
 
-const withBus = async <P extends BusPart, T>(
-  part: P,
+/** @throws CommandError when Kafka does not answer in time; the client is stopped then */
+export const startPart = async (
+  part: BusPart,
   servers: KafkaServers,
-  timeoutMs: number,
-  work: (part: P) => Promise<T>,
-): Promise<T> => {
+  timeoutMs = BUS_TIMEOUT_MS,
+): Promise<void> => {
   try {
     await within(part.start(), timeoutMs, () => {
       throw kafkaAway(servers);
@@ -74,6 +74,15 @@ const withBus = async <P extends BusPart, T>(
     part.stop().catch(() => undefined);
     throw await explainStart(error, servers);
   }
+};
+
+const withBus = async <P extends BusPart, T>(
+  part: P,
+  servers: KafkaServers,
+  timeoutMs: number,
+  work: (part: P) => Promise<T>,
+): Promise<T> => {
+  await startPart(part, servers, timeoutMs);
   try {
     return await work(part);
   } catch (error) {
@@ -89,7 +98,7 @@ const withBus = async <P extends BusPart, T>(
  *
  * @throws CommandError at once when no broker accepts connections, or there is no token.
  */
-const requireBrokers = async (servers: KafkaServers, patient = false): Promise<void> => {
+export const requireBrokers = async (servers: KafkaServers, patient = false): Promise<void> => {
   const problem = await whyUnreachable(servers.brokers.map(addressOf), servers.ssl);
   if (problem !== null && !(patient && tlsTroubleOf(problem) === undefined)) {
     throw kafkaAway(servers, problem);
@@ -101,7 +110,7 @@ const requireBrokers = async (servers: KafkaServers, patient = false): Promise<v
   }
 };
 
-const connectionOf = ({ brokers, ssl, sasl }: KafkaServers) => ({
+export const connectionOf = ({ brokers, ssl, sasl }: KafkaServers) => ({
   brokers,
   ...(ssl !== undefined && { ssl }),
   ...(sasl !== undefined && { sasl }),
@@ -139,7 +148,7 @@ export const withRangeReader = async <T>(
 const redisHosts = ({ url }: RedisServer) => parseRedisUrl(url)?.hosts ?? [];
 
 /** @throws CommandError at once when Redis accepts no connections. */
-const requireRedis = async (server: RedisServer): Promise<void> => {
+export const requireRedis = async (server: RedisServer): Promise<void> => {
   const tls = parseRedisUrl(server.url)?.tls === true;
   const trusted = server.ca === undefined ? {} : { ca: server.ca };
   const problem = await whyUnreachable(redisHosts(server), tls ? trusted : undefined);
@@ -188,7 +197,7 @@ export const withRedis = async <T>(server: RedisServer, work: (redis: Redis) => 
 };
 
 /** Turns an error of Redis into a message for the terminal. */
-const explainRedis = async (error: unknown, server: RedisServer): Promise<unknown> => {
+export const explainRedis = async (error: unknown, server: RedisServer): Promise<unknown> => {
   if (!(error instanceof ServiceError)) return error;
   if (error.code === "redis_cluster") return redisInClusterMode(server, error);
   if (error.code !== "redis_unavailable") return error;

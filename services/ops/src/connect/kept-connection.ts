@@ -1,0 +1,61 @@
+import { within } from "@conversation-export/runtime";
+
+/** How long one question may take, the connection included. */
+export const QUESTION_MS = 10_000;
+
+type Opened<C> = { readonly client: C; close(): Promise<unknown> };
+
+/** A connection that is made when it is needed first, and kept. */
+export type KeptConnection<C> = {
+  /** @throws what opening throws, what `explain` makes of an error of `work`, and `late` after `QUESTION_MS` */
+  use<T>(work: (client: C) => Promise<T>): Promise<T>;
+  /** Closes a connection on which a question failed, so that the next question makes another one. */
+  renew(): void;
+  close(): Promise<void>;
+};
+
+/**
+ * @param deps.open makes the connection
+ * @param deps.late the error of a question that takes too long
+ */
+export const createKeptConnection = <C>(deps: {
+  readonly open: () => Promise<Opened<C>>;
+  readonly explain: (error: unknown, client: C) => unknown;
+  readonly late: () => Error;
+}): KeptConnection<C> => {
+  let opened: Promise<Opened<C>> | null = null;
+  let failed = false;
+
+  const drop = async (): Promise<void> => {
+    const former = opened;
+    [opened, failed] = [null, false];
+    await former?.then(({ close }) => close()).catch(() => undefined);
+  };
+
+  return {
+    use: async (work) => {
+      opened ??= deps.open();
+      const open = opened;
+      const ask = async () => {
+        const { client } = await open;
+        try {
+          return await work(client);
+        } catch (error) {
+          throw await deps.explain(error, client);
+        }
+      };
+      try {
+        return await within(ask(), QUESTION_MS, () => {
+          throw deps.late();
+        });
+      } catch (error) {
+        if (open === opened) failed = true;
+        throw error;
+      }
+    },
+    renew: () => {
+      if (failed) void drop();
+    },
+    close: drop,
+  };
+};

@@ -1,0 +1,22 @@
+import type { Admin, PartitionLag } from "@conversation-export/bus";
+import type { BusConfig } from "../config.ts";
+import { CommandError, innermostMessage } from "../explain/explain.ts";
+import { fetchLag } from "./connections.ts";
+
+/** Reads the lag of ingest on each partition. @throws CommandError that names what to do */
+export const readLag = async (admin: Admin, bus: BusConfig): Promise<PartitionLag[]> => {
+  try {
+    return await fetchLag(admin, bus);
+  } catch (error) {
+    throw new CommandError(
+      `the lag cannot be read from Kafka for ${bus.topics.join(", ")}: check that \`export-ops topics create\` has created these topics (${innermostMessage(error)})`,
+      { cause: error },
+    );
+  }
+};
+
+/** The lag of a topic; null where that of a partition is unknown. */
+export const lagOf = (topic: string, partitions: readonly PartitionLag[]): number | null => {
+  const lags = partitions.flatMap((one) => (one.topic === topic ? [one.lag] : []));
+  return lags.includes(null) ? null : lags.reduce((sum: number, lag) => sum + (lag ?? 0), 0);
+};
