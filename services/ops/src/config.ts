@@ -88,6 +88,14 @@ export const readBusConfig = (env: Environment = process.env): BusConfig => {
 };
 
 /**
+ * Reads the topics of events alone, in the order of the lists.
+ *
+ * @throws ConfigError that names every invalid variable
+ */
+export const readTopics = (env: Environment = process.env): readonly string[] =>
+  Object.values(readSettings({ topics: shared.eventTopics }, env).topics);
+
+/**
  * Reads the address of Redis.
  *
  * @throws ConfigError that names every invalid variable

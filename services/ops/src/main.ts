@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { clearScreenDown, cursorTo } from "node:readline";
 import { inspect } from "node:util";
 import { CommanderError } from "commander";
 import { exitCodeOf, explain } from "./explain/explain.ts";
@@ -25,6 +26,11 @@ process.once("SIGTERM", () => {
   process.exit(EXIT.terminated);
 });
 
+const clearScreen = (): void => {
+  cursorTo(process.stdout, 0, 0);
+  clearScreenDown(process.stdout);
+};
+
 const catchInterrupt = () => {
   const abort = new AbortController();
   const onInterrupt = (): void => abort.abort();
@@ -38,6 +44,7 @@ try {
     print,
     say,
     terminal: process.stderr.isTTY ? process.stderr : null,
+    screen: process.stdout.isTTY ? { clear: clearScreen } : null,
     now: () => new Date(),
     catchInterrupt,
     // Open attempts to connect would keep the process alive; the empty write flushes the output first.

@@ -24,6 +24,7 @@ const SILENT = {
   print: () => undefined,
   say: () => undefined,
   terminal: null,
+  screen: null,
   now: () => new Date("2026-11-21T12:00:00Z"),
   catchInterrupt: () => ({ signal: new AbortController().signal, release: () => undefined }),
   end: () => undefined,
@@ -103,6 +104,8 @@ describe("wrong usage", () => {
     ["campaigns delete a", "--client"],
     ["doctor now", "too many arguments"],
     ["lag --group x", "unknown option"],
+    ["status --every 0", "whole number from 1"],
+    ["status now", "too many arguments"],
     ["windows --since yesterday", "a day (2026-11-01)"],
     ["windows --since 1d --until 2d", "--since must be earlier"],
     ["windows --state shut", "open, closed, compacted, backfilled"],
@@ -228,8 +231,8 @@ const READING = [
   "jobs show",
   "keys list",
   "lag",
-
   "schemas",
+  "status",
   "windows",
 ];
 
@@ -283,6 +286,32 @@ describe("servers that are away", () => {
     const away = findings.filter(({ state }) => state === "away").map(({ area }) => area);
     expect(away.sort()).toEqual(["ClickHouse", "Kafka", "Redis"]);
     expect(out).not.toContain("hunter2");
+  });
+});
+
+describe("status", () => {
+  it("says of each server that it is away, without passwords", async () => {
+    setAll(AWAY);
+    const { code, out } = await run(["status"]);
+    expect(code).toBe(EXIT.away);
+    expect(out).toContain("10 parts could not be asked");
+    expect(out).toMatch(/^\? lag, dead letters, brokers: Kafka does not answer at 127\.0\.0\.1:9 /m);
+    expect(out).toMatch(/^\? watermarks, windows, erasures, tables: ClickHouse does not answer at /m);
+    expect(out).toMatch(/^\? queues, held schedules, processes: Redis does not answer at /m);
+    expect(out).toMatch(/^! +RedisAway .* docs\/runbooks\/RedisAway\.md$/m);
+    expect(out).not.toContain("hunter2");
+  });
+
+  it("names the variables that are missing", async () => {
+    setAll({ CLICKHOUSE_URL: "", KAFKA_BROKERS: "", REDIS_URL: "" });
+    const { code, out } = await run(["status", "--json"]);
+    expect(code).toBe(EXIT.usage);
+    const { failed } = JSON.parse(out) as { failed: { reason: string }[] };
+    expect(failed.map(({ reason }) => reason.split(":")[0])).toEqual([
+      "KAFKA_BROKERS",
+      "CLICKHOUSE_URL",
+      "REDIS_URL",
+    ]);
   });
 });
 

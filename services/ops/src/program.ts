@@ -14,6 +14,7 @@ import { addJobCommands } from "./commands/job-commands.ts";
 import { addLagCommand } from "./commands/lag-command.ts";
 import { addOffsetsCommands } from "./commands/offsets-commands.ts";
 import { addSetupCommands } from "./commands/setup-commands.ts";
+import { addStatusCommand } from "./commands/status-command.ts";
 import { addUpkeepCommands } from "./commands/upkeep-commands.ts";
 import { addWindowsCommand } from "./commands/windows-command.ts";
 
@@ -61,6 +62,7 @@ export const createProgram = (deps: CommandDeps & { readonly end: (code: ExitCod
   addKeyCommands(program, deps);
   addCampaignCommands(program, deps);
   program.commandsGroup("Watch:");
+  addStatusCommand(program, deps, deps.end);
   addDoctorCommand(program, deps, deps.end);
   addLagCommand(program, deps);
   addWindowsCommand(program, deps);

@@ -44,6 +44,7 @@ it.each([...commands])("%s (%s)", async (command) => {
     print: () => undefined,
     say: (text) => said.push(text),
     terminal: null,
+    screen: null,
     now: () => new Date("2026-11-21T12:00:00Z"),
     catchInterrupt: () => ({ signal: new AbortController().signal, release: () => undefined }),
     end: () => undefined,

@@ -8,6 +8,8 @@ export type CommandDeps = {
   readonly say: Print;
   /** Standard error for a progress bar; null when it is no terminal. */
   readonly terminal: NodeJS.WriteStream | null;
+  /** Empties the terminal of standard output; null when it is none. */
+  readonly screen: { clear(): void } | null;
   readonly now: () => Date;
   /** Until `release`, Ctrl-C aborts the signal instead of ending the process. */
   readonly catchInterrupt: () => { readonly signal: AbortSignal; release(): void };

@@ -29,6 +29,7 @@ const follow = (jobs: Pick<JobClient, "follow" | "workers">) => {
     print: (text) => out.push(text),
     say: (text) => err.push(text),
     terminal: null,
+    screen: null,
     now: () => new Date(),
     catchInterrupt: () => ({ signal: new AbortController().signal, release: () => undefined }),
   };

@@ -20,6 +20,7 @@ const run = async (job: JobView): Promise<{ out: string[]; err: string[]; thrown
     print: (text) => out.push(text),
     say: (text) => err.push(text),
     terminal: null,
+    screen: null,
     now: () => at,
     catchInterrupt: () => ({ signal: new AbortController().signal, release: () => undefined }),
   };

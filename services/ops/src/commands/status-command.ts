@@ -1,0 +1,96 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Command } from "commander";
+import { readTopics } from "../config.ts";
+import type { ExitCode } from "../explain/exit-code.ts";
+import { EXIT } from "../explain/exit-code.ts";
+import { renderJson } from "../output/print.ts";
+import { look } from "../status/look.ts";
+import { renderStatus, statusFields } from "../status/render-status.ts";
+import { exitCodeOfStatus, type Status } from "../status/status.ts";
+import { createStatusConnections, type StatusConnections } from "../status/status-connections.ts";
+import { wholeNumber } from "./arguments.ts";
+import type { CommandDeps, JsonOption } from "./command-deps.ts";
+
+/** A server closes connections that are silent for longer. */
+const KEEP_EVERY_MS = 2_000;
+
+/** Keeps the connection to ClickHouse in use; one that breaks is the next look's to tell. */
+const keepOpen = ({ warehouse }: StatusConnections): (() => void) => {
+  const timer = setInterval(() => {
+    warehouse.use(({ session }) => session.ping()).catch(() => undefined);
+  }, KEEP_EVERY_MS);
+  return () => clearInterval(timer);
+};
+
+/** Adds the command `status`. */
+export const addStatusCommand = (
+  program: Command,
+  deps: CommandDeps,
+  end: (code: ExitCode) => void,
+): void => {
+  const { print, screen, now } = deps;
+
+  const watch = async (
+    connections: StatusConnections,
+    topics: readonly string[],
+    seconds: number,
+    show: (status: Status) => void,
+  ): Promise<ExitCode> => {
+    const interrupt = deps.catchInterrupt();
+    let code: ExitCode = EXIT.done;
+    try {
+      while (!interrupt.signal.aborted) {
+        const status = await look(connections, topics, now());
+        show(status);
+        code = exitCodeOfStatus(status);
+        const letGo = keepOpen(connections);
+        await sleep(seconds * 1000, undefined, { signal: interrupt.signal }).catch(() => undefined);
+        letGo();
+      }
+    } finally {
+      interrupt.release();
+    }
+    return code;
+  };
+
+  program
+    .command("status")
+    .description("show on one screen how everything is, with a mark where an alert would fire")
+    .option("--watch", "look again and again until Ctrl-C, with the same connections")
+    .option("--every <seconds>", "how long to wait between two looks of --watch", wholeNumber(1, 3600), 5)
+    .option("--json", "print JSON; with --watch one line a look")
+    .addHelpText(
+      "after",
+      `
+A line that begins with ! is what an alert fires on when it stays, with the page that says what to do. A line that
+begins with ? names parts that could not be asked, and why; the others are shown all the same.
+
+Exit code: 0 all was asked; 1, 2 or 3 some part was not: refused, a wrong variable, a server does not answer. With
+--watch that of the last look. Marks do not change it.
+
+Examples:
+  export-ops status
+  export-ops status --json
+  export-ops status --watch --every 10`,
+    )
+    .action(async (options: { readonly watch?: true; readonly every: number } & JsonOption) => {
+      const topics = readTopics();
+      const connections = createStatusConnections(() => now().getTime());
+      const show = (status: Status): void => {
+        if (options.json === true) {
+          const fields = statusFields(status);
+          return print(options.watch === true ? JSON.stringify(fields) : renderJson(fields));
+        }
+        const text = renderStatus(status);
+        if (options.watch !== true) return print(text);
+        if (screen === null) return print(`${text}\n`);
+        screen.clear();
+        print(text);
+      };
+      if (options.watch === true) return end(await watch(connections, topics, options.every, show));
+      const status = await look(connections, topics, now());
+      show(status);
+      // The process ends with the answers; connections that are still being made would keep it alive.
+      end(exitCodeOfStatus(status));
+    });
+};

@@ -1,0 +1,143 @@
+import { deadLetterTopic, LIST_NAMES } from "@conversation-export/domain";
+import { ConfigError } from "@conversation-export/runtime";
+import { countReplayed } from "@conversation-export/warehouse";
+import { lagOf, readLag } from "../connect/read-lag.ts";
+import { exitCodeOf, explain } from "../explain/explain.ts";
+import type { Asked, LetterCount, Processes, Status, Tables, TopicLag } from "./status.ts";
+import type { StatusConnections } from "./status-connections.ts";
+import { THRESHOLDS } from "./thresholds.ts";
+
+/** Asks a question; an error becomes its reason. Rethrows bugs. */
+const asked = async <T>(question: Promise<T>): Promise<Asked<T>> => {
+  try {
+    return { value: await question, reason: null };
+  } catch (error) {
+    const reason = error instanceof ConfigError ? error.problems.join("; ") : explain(error);
+    if (reason === undefined) throw error;
+    return { value: null, reason, exitCode: exitCodeOf(error) };
+  }
+};
+
+const readTopicLags = ({ bus }: StatusConnections): Promise<TopicLag[]> =>
+  bus.use(async ({ admin, config }) => {
+    const partitions = await readLag(admin, config);
+    return config.topics.map((topic) => {
+      const own = partitions.filter((one) => one.topic === topic);
+      return {
+        topic,
+        lag: lagOf(topic, own),
+        filled: own.some(({ start, end }) => end !== null && end > (start ?? 0)),
+        lost: own.reduce(
+          (sum, { committed, start }) =>
+            sum + (committed === null || start === null ? 0 : Math.max(0, start - committed)),
+          0,
+        ),
+      };
+    });
+  });
+
+/** Counts by offsets, so no letter is read. */
+const readLetters = async ({ bus, warehouse }: StatusConnections, at: Date): Promise<LetterCount[]> => {
+  const topics = await bus.use(({ admin, config }) =>
+    Promise.all(
+      config.topics.map(async (topic) => {
+        const name = deadLetterTopic(topic);
+        const bounds = await admin.fetchOffsets(name);
+        const recent = await admin.fetchOffsetsAt(name, at.getTime() - THRESHOLDS.recentMs);
+        return { topic, bounds, recent };
+      }),
+    ),
+  );
+  const kept = topics.flatMap(({ topic, bounds }) =>
+    bounds.flatMap(({ partition, start, end }) => (start < end ? [{ topic, partition, start }] : [])),
+  );
+  // The part of the watermarks says why ClickHouse does not answer.
+  const replayed = await asked(warehouse.use(({ session }) => countReplayed(session, kept)));
+  return topics.map(({ topic, bounds, recent }) => {
+    const count = bounds.reduce((sum, { start, end }) => sum + end - start, 0);
+    const lastHour = bounds.reduce((sum, { partition, start, end }) => {
+      const from = recent.find((one) => one.partition === partition)?.offset ?? end;
+      return sum + Math.max(0, end - Math.max(start, from));
+    }, 0);
+    const again = replayed.value?.get(topic) ?? 0;
+    return {
+      topic,
+      kept: count,
+      lastHour,
+      notReplayed: replayed.value === null ? null : Math.max(0, count - again),
+    };
+  });
+};
+
+const readWatermarks = (
+  { warehouse }: StatusConnections,
+  topics: readonly string[],
+  at: Date,
+): Promise<Record<string, number | null>> =>
+  warehouse.use(async ({ watermarks }) => {
+    const marks = await watermarks.load();
+    return Object.fromEntries(
+      topics.map((topic, index) => {
+        const list = LIST_NAMES[index];
+        const micros = list === undefined ? undefined : marks[list];
+        const age = micros === undefined ? null : Math.floor((at.getTime() - micros / 1000) / 1000);
+        return [topic, age === null ? null : Math.max(0, age)];
+      }),
+    );
+  });
+
+const readTables = ({ warehouse }: StatusConnections): Promise<Tables> =>
+  warehouse.use(async ({ versions }) => {
+    const { server, migrations } = await versions.load();
+    const names = (state: string) => migrations.flatMap((one) => (one.state === state ? [one.name] : []));
+    return {
+      clickhouse: server,
+      applied: names("applied").length,
+      pending: names("pending"),
+      changed: names("changed"),
+      later: names("later"),
+    };
+  });
+
+const readProcesses = ({ queue }: StatusConnections): Promise<Processes> =>
+  queue.use(async ({ jobs, leases }) => {
+    const [{ version }, workers, { leases: held }] = await Promise.all([
+      jobs.checkServer(),
+      // Every process of jobs takes jobs of every kind.
+      jobs.workers("windows"),
+      leases.list(),
+    ]);
+    const writers = [...Map.groupBy(held, ({ service }) => service)].map(
+      ([service, own]) => [service, own.length] as const,
+    );
+    return { redis: version, workers, writers: Object.fromEntries(writers) };
+  });
+
+/**
+ * Asks all servers, at the same time. A part that fails hides no other, and none takes longer than twice
+ * `QUESTION_MS`.
+ *
+ * @param topics of events, in the order of the lists
+ */
+export const look = async (
+  connections: StatusConnections,
+  topics: readonly string[],
+  at: Date,
+): Promise<Status> => {
+  const { bus, warehouse, queue } = connections;
+  for (const one of [bus, warehouse, queue]) one.renew();
+  const [lag, letters, brokers, watermarks, windows, erasures, tables, queues, held, processes] =
+    await Promise.all([
+      asked(readTopicLags(connections)),
+      asked(readLetters(connections, at)),
+      asked(bus.use(({ admin }) => admin.fetchBrokers())),
+      asked(readWatermarks(connections, topics, at)),
+      asked(warehouse.use((client) => client.windows.countStates())),
+      asked(warehouse.use(({ requests, deadlineMs }) => requests.open(at.getTime() - deadlineMs))),
+      asked(readTables(connections)),
+      asked(queue.use(({ jobs }) => jobs.backlog(at.getTime() - THRESHOLDS.recentMs))),
+      asked(queue.use(({ jobs }) => jobs.heldSchedules())),
+      asked(readProcesses(connections)),
+    ]);
+  return { at, lag, letters, brokers, watermarks, windows, erasures, tables, queues, held, processes };
+};

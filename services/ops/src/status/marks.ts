@@ -1,0 +1,105 @@
+import { EXIT } from "../explain/exit-code.ts";
+import { failuresOf, type PartName, type Status } from "./status.ts";
+import { patienceOf, THRESHOLDS } from "./thresholds.ts";
+
+/** Something that an alert fires on when it stays. */
+export type Mark = { readonly part: PartName; readonly alert: string; readonly found: string };
+
+const secondsSince = (at: Date, instant: number): number => Math.floor((at.getTime() - instant) / 1000);
+
+const ofTopics = ({ lag, watermarks, letters }: Status): Mark[] => {
+  const found: Mark[] = [];
+  for (const { topic, lag: messages, filled, lost } of lag.value ?? []) {
+    const age = watermarks.value?.[topic] ?? null;
+    if (lost > 0)
+      found.push({ part: "lag", alert: "BusRecordsLost", found: `${lost} of ${topic} were deleted unread` });
+    if (messages === null && filled && (age === null || age >= THRESHOLDS.unknownLagWatermarkSeconds))
+      found.push({ part: "lag", alert: "IngestLagUnknown", found: `the lag of ${topic} is unknown` });
+    if (messages !== null && messages > THRESHOLDS.lagRecords)
+      found.push({ part: "lag", alert: "IngestLag", found: `${topic} is ${messages} messages behind` });
+  }
+  for (const [topic, age] of Object.entries(watermarks.value ?? {})) {
+    if (age === null)
+      found.push({ part: "watermarks", alert: "WatermarkOld", found: `${topic} has no watermark` });
+    else if (age > THRESHOLDS.watermarkSeconds)
+      found.push({ part: "watermarks", alert: "WatermarkOld", found: `that of ${topic} is ${age} s old` });
+  }
+  for (const { topic, lastHour } of letters.value ?? [])
+    if (lastHour > 0)
+      found.push({ part: "letters", alert: "DeadLetters", found: `${lastHour} of ${topic} within an hour` });
+  return found;
+};
+
+const ofWarehouse = ({ at, windows, erasures }: Status): Mark[] => {
+  const found: Mark[] = [];
+  const { open = 0, closed = 0 } = windows.value ?? {};
+  if (open > THRESHOLDS.openWindows)
+    found.push({ part: "windows", alert: "UploadWindowsOverdue", found: `${open} lines are open` });
+  if (closed > THRESHOLDS.closedWindows)
+    found.push({
+      part: "windows",
+      alert: "UploadWindowsOverdue",
+      found: `${closed} lines are to be compacted`,
+    });
+  const requests = erasures.value;
+  if (requests === null) return found;
+  const { awaitingApproval, overdue, oldestReceivedAt } = requests;
+  const age = oldestReceivedAt === null ? 0 : secondsSince(at, oldestReceivedAt);
+  if (overdue > 0) found.push({ part: "erasures", alert: "ErasureOverdue", found: `${overdue} are overdue` });
+  if (age > THRESHOLDS.erasureSeconds)
+    found.push({ part: "erasures", alert: "ErasureSlow", found: `the oldest is open for ${age} s` });
+  if (awaitingApproval > 0)
+    found.push({
+      part: "erasures",
+      alert: "ErasureAwaitsApproval",
+      found: `${awaitingApproval} wait for an operator`,
+    });
+  return found;
+};
+
+const ofQueues = ({ at, queues, held, processes }: Status): Mark[] => {
+  const found: Mark[] = [];
+  for (const { name, failedSince, oldestWaitingSince, nextRunAt } of queues.value ?? []) {
+    const waited = oldestWaitingSince === null ? 0 : secondsSince(at, oldestWaitingSince);
+    const late = nextRunAt === null ? 0 : secondsSince(at, nextRunAt);
+    if (failedSince > 0)
+      found.push({ part: "queues", alert: "JobFailed", found: `${failedSince} of ${name} within an hour` });
+    if (waited > patienceOf(name))
+      found.push({
+        part: "queues",
+        alert: "JobQueueOld",
+        found: `a job of ${name} has waited for ${waited} s`,
+      });
+    if (late > patienceOf(name))
+      found.push({ part: "queues", alert: "ScheduleStalled", found: `${name} is ${late} s late` });
+  }
+  for (const { name, job } of held.value ?? [])
+    found.push({ part: "held", alert: "ScheduleHeld", found: `${name}, since ${job} failed for good` });
+  if (processes.value === null) return found;
+  const { workers, writers } = processes.value;
+  if (workers === 0)
+    found.push({ part: "processes", alert: "ComponentDown", found: "no process of jobs is connected" });
+  if (writers["ingest"] === undefined)
+    found.push({ part: "processes", alert: "ComponentDown", found: "no process of ingest may write" });
+  return found;
+};
+
+/** What alerts fire on, of a look. Pure. */
+export const marksOf = (status: Status): readonly Mark[] => {
+  const redis = failuresOf(status).some(
+    ({ parts, exitCode }) => exitCode === EXIT.away && parts.some((part) => OF_REDIS.includes(part)),
+  );
+  return [
+    ...(redis
+      ? [{ part: "processes", alert: "RedisAway", found: "it does not answer this command" } as const]
+      : []),
+    ...ofTopics(status),
+    ...ofWarehouse(status),
+    ...ofQueues(status),
+  ];
+};
+
+const OF_REDIS: readonly PartName[] = ["queues", "held", "processes"];
+
+/** The page that says what to do. */
+export const runbookOf = (alert: string): string => `docs/runbooks/${alert}.md`;

@@ -1,0 +1,215 @@
+import { renderColumns, renderTable } from "../output/print.ts";
+import { type Mark, marksOf, runbookOf } from "./marks.ts";
+import { failuresOf, type PartName, type Status } from "./status.ts";
+
+/** Shown for what could not be asked. */
+const UNKNOWN = "?";
+const NONE = "-";
+
+const NAMES: Readonly<Record<PartName, string>> = {
+  lag: "lag",
+  letters: "dead letters",
+  brokers: "brokers",
+  watermarks: "watermarks",
+  windows: "windows",
+  erasures: "erasures",
+  tables: "tables",
+  queues: "queues",
+  held: "held schedules",
+  processes: "processes",
+};
+
+/** A duration as people read it: 42 s, 7 min, 3.5 h, 12 d. */
+const duration = (seconds: number): string => {
+  if (seconds < 120) return `${seconds} s`;
+  if (seconds < 7_200) return `${Math.round(seconds / 60)} min`;
+  if (seconds < 172_800) return `${(seconds / 3_600).toFixed(1)} h`;
+  return `${Math.round(seconds / 86_400)} d`;
+};
+
+const since = (at: Date, instant: number | null): string =>
+  instant === null ? NONE : duration(Math.max(0, Math.floor((at.getTime() - instant) / 1000)));
+
+const topics = ({ lag, watermarks, letters }: Status): string => {
+  const names = new Set([
+    ...(lag.value ?? []).map(({ topic }) => topic),
+    ...Object.keys(watermarks.value ?? {}),
+    ...(letters.value ?? []).map(({ topic }) => topic),
+  ]);
+  if (names.size === 0) return "";
+  return renderTable(
+    ["TOPIC", "LAG", "WATERMARK", "DEAD LETTERS", "LAST HOUR", "NOT REPLAYED"],
+    [...names].map((topic) => {
+      const behind = lag.value?.find((one) => one.topic === topic);
+      const age = watermarks.value?.[topic];
+      const own = letters.value?.find((one) => one.topic === topic);
+      return [
+        topic,
+        behind?.lag ?? (behind === undefined ? UNKNOWN : NONE),
+        age === undefined ? UNKNOWN : age === null ? NONE : duration(age),
+        own?.kept ?? UNKNOWN,
+        own?.lastHour ?? UNKNOWN,
+        own?.notReplayed ?? UNKNOWN,
+      ];
+    }),
+  );
+};
+
+const queues = ({ at, queues: asked, held }: Status): string =>
+  asked.value === null
+    ? ""
+    : renderTable(
+        ["QUEUE", "WAITING", "OLDEST", "ACTIVE", "PARTS", "DELAYED", "FAILED", "LAST HOUR", "SCHEDULE"],
+        asked.value.map((queue) => {
+          const hold = held.value?.find(({ name }) => name === queue.name);
+          const { nextRunAt } = queue;
+          const next = nextRunAt === null ? NONE : `at ${new Date(nextRunAt).toISOString().slice(0, 19)}Z`;
+          return [
+            queue.name,
+            queue.waiting,
+            since(at, queue.oldestWaitingSince),
+            queue.active,
+            queue.parts,
+            queue.delayed,
+            queue.failed,
+            queue.failedSince,
+            hold === undefined ? next : `held until ${hold.until.toISOString().slice(0, 19)}Z`,
+          ];
+        }),
+      );
+
+const facts = ({ at, windows, erasures, tables, brokers, processes }: Status): string => {
+  const rows: [string, string][] = [];
+  if (windows.value !== null) {
+    const { open, closed } = windows.value;
+    rows.push(["windows", `${open} lines open, ${closed} to be compacted`]);
+  }
+  if (erasures.value !== null) {
+    const { count, awaitingApproval, overdue, oldestReceivedAt } = erasures.value;
+    const oldest = oldestReceivedAt === null ? "" : `, the oldest for ${since(at, oldestReceivedAt)}`;
+    rows.push(["erasures", `${count} open${oldest}; ${awaitingApproval} await approval, ${overdue} overdue`]);
+  }
+  if (processes.value !== null) {
+    const { workers, writers } = processes.value;
+    const leases = Object.entries(writers).map(([service, count]) => `${count} ${service}`);
+    const connected = workers === null ? "Redis does not list its clients" : `${workers} take jobs`;
+    rows.push(["processes", `${leases.join(", ") || "none"} may write; ${connected}`]);
+    rows.push(["Redis", processes.value.redis ?? UNKNOWN]);
+  }
+  if (tables.value !== null) {
+    const { clickhouse, applied, pending, changed, later } = tables.value;
+    const other = Object.entries({
+      "not applied": pending,
+      "applied otherwise": changed,
+      "of a newer version": later,
+    });
+    const told = other.flatMap(([what, names]) =>
+      names.length === 0 ? [] : [`${names.join(", ")} ${what}`],
+    );
+    rows.push(["ClickHouse", clickhouse]);
+    rows.push(["migrations", [`${applied} applied`, ...told].join("; ")]);
+  }
+  if (brokers.value !== null) rows.push(["Kafka", `${brokers.value} brokers`]);
+  return rows.length === 0 ? "" : renderColumns(rows);
+};
+
+const marked = (marks: readonly Mark[]): string =>
+  renderColumns(
+    marks.map(({ part, alert, found }) => ["!", alert, `${NAMES[part]}: ${found}`, runbookOf(alert)]),
+  );
+
+/** Renders a look for one screen. */
+export const renderStatus = (status: Status): string => {
+  const marks = marksOf(status);
+  const failures = failuresOf(status);
+  const unasked = failures.flatMap(({ parts }) => parts).length;
+  const head = `${status.at.toISOString().slice(0, 19)}Z  ${marks.length === 0 ? "no alert would fire" : `${marks.length} would alert`}${unasked === 0 ? "" : `, ${unasked} parts could not be asked`}`;
+  return [
+    head,
+    topics(status),
+    queues(status),
+    facts(status),
+    marked(marks),
+    failures
+      .map(({ parts, reason }) => `? ${parts.map((part) => NAMES[part]).join(", ")}: ${reason}`)
+      .join("\n"),
+  ]
+    .filter((block) => block !== "")
+    .join("\n\n");
+};
+
+/** The look as `--json` prints it. */
+export const statusFields = (status: Status) => {
+  const {
+    at,
+    lag,
+    letters,
+    brokers,
+    watermarks,
+    windows,
+    erasures,
+    tables,
+    queues: own,
+    held,
+    processes,
+  } = status;
+  const iso = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());
+  return {
+    at: at.toISOString(),
+    lag: lag.value,
+    dead_letters:
+      letters.value?.map(({ topic, kept, lastHour, notReplayed }) => ({
+        topic,
+        kept,
+        last_hour: lastHour,
+        not_replayed: notReplayed,
+      })) ?? null,
+    watermark_age_seconds: watermarks.value,
+    windows: windows.value,
+    erasures:
+      erasures.value === null
+        ? null
+        : {
+            open: erasures.value.count,
+            awaiting_approval: erasures.value.awaitingApproval,
+            overdue: erasures.value.overdue,
+            oldest_received_at: iso(erasures.value.oldestReceivedAt),
+          },
+    queues:
+      own.value?.map(({ name, failedSince, oldestWaitingSince, nextRunAt, ...counts }) => ({
+        queue: name,
+        ...counts,
+        failed_last_hour: failedSince,
+        oldest_waiting_since: iso(oldestWaitingSince),
+        next_run_at: iso(nextRunAt),
+      })) ?? null,
+    held: held.value?.map(({ name, job, reason, until }) => ({ queue: name, job, reason, until })) ?? null,
+    processes:
+      processes.value === null
+        ? null
+        : { workers: processes.value.workers, writers: processes.value.writers },
+    versions: {
+      clickhouse: tables.value?.clickhouse ?? null,
+      redis: processes.value?.redis ?? null,
+      kafka_brokers: brokers.value,
+      migrations:
+        tables.value === null
+          ? null
+          : {
+              applied: tables.value.applied,
+              pending: tables.value.pending,
+              changed: tables.value.changed,
+              later: tables.value.later,
+            },
+    },
+    marks: marksOf(status).map((mark) => ({
+      ...mark,
+      part: NAMES[mark.part],
+      runbook: runbookOf(mark.alert),
+    })),
+    failed: failuresOf(status).map(({ parts, reason }) => ({
+      parts: parts.map((part) => NAMES[part]),
+      reason,
+    })),
+  };
+};

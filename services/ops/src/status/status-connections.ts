@@ -1,0 +1,141 @@
+import { type Admin, createAdmin } from "@conversation-export/bus";
+import {
+  createJobClient,
+  createRedis,
+  createWriterLeases,
+  type JobClient,
+  type WriterLeases,
+} from "@conversation-export/queue";
+import { isRetryable, type RedisServer, ServiceError, within } from "@conversation-export/runtime";
+import {
+  createRequestCompletion,
+  createSession,
+  createVersionReader,
+  createWatermarkReader,
+  createWindowStore,
+  type RequestCompletion,
+  type Session,
+  type VersionReader,
+  type WatermarkReader,
+  type WindowStore,
+} from "@conversation-export/warehouse";
+import {
+  type BusConfig,
+  readBusConfig,
+  readQueueConfig,
+  readServiceSettings,
+  readWarehouseConfig,
+  type WarehouseConfig,
+} from "../config.ts";
+import {
+  connectionOf,
+  explainRedis,
+  explainStore,
+  requireBrokers,
+  requireClickhouse,
+  requireRedis,
+  silentLog,
+  startPart,
+} from "../connect/connections.ts";
+import { createKeptConnection, type KeptConnection, QUESTION_MS } from "../connect/kept-connection.ts";
+import { CommandError, explainBus, innermostMessage, kafkaAway, redisAway } from "../explain/explain.ts";
+import { EXIT } from "../explain/exit-code.ts";
+
+type Bus = { readonly admin: Admin; readonly config: BusConfig };
+type Warehouse = {
+  readonly session: Session;
+  readonly config: WarehouseConfig;
+  readonly watermarks: WatermarkReader;
+  readonly windows: WindowStore;
+  readonly requests: RequestCompletion;
+  readonly versions: VersionReader;
+  readonly deadlineMs: number;
+};
+type Queue = { readonly jobs: JobClient; readonly leases: WriterLeases; readonly server: RedisServer };
+
+/** Connections to all servers, which are kept over several looks. */
+export type StatusConnections = {
+  readonly bus: KeptConnection<Bus>;
+  readonly warehouse: KeptConnection<Warehouse>;
+  readonly queue: KeptConnection<Queue>;
+};
+
+const HOUR_MS = 3_600_000;
+const STATEMENT_MS = 8_000;
+
+const lateOf = (server: string) => (): CommandError =>
+  new CommandError(
+    {
+      found: `${server} has not answered within ${QUESTION_MS / 1000} seconds`,
+      advice: "check that it runs and is not overloaded",
+    },
+    { exitCode: EXIT.away },
+  );
+
+/** Opens nothing before it is used. Each reads its own variables, and throws ConfigError when it is used. */
+export const createStatusConnections = (now: () => number): StatusConnections => ({
+  bus: createKeptConnection<Bus>({
+    open: async () => {
+      const config = readBusConfig();
+      await requireBrokers(config);
+      const admin = createAdmin(connectionOf(config));
+      await startPart(admin, config);
+      return { client: { admin, config }, close: admin.stop };
+    },
+    explain: (error, { config }) => {
+      const explained = explainBus(error, config);
+      return explained instanceof ServiceError && isRetryable(explained)
+        ? kafkaAway(config, innermostMessage(explained), explained)
+        : explained;
+    },
+    late: lateOf("Kafka"),
+  }),
+  warehouse: createKeptConnection<Warehouse>({
+    open: async () => {
+      const config = readWarehouseConfig();
+      const { windowSeconds, erasureDeadlineHours } = readServiceSettings();
+      await requireClickhouse(config);
+      // One connection, which a ping keeps open between two looks.
+      const own = createSession({
+        ...config,
+        application: "export-ops",
+        topology: config,
+        maxConnections: 1,
+      });
+      const session = own.with({ timeoutMs: STATEMENT_MS });
+      const client = {
+        session,
+        config,
+        watermarks: createWatermarkReader({ session }),
+        windows: createWindowStore({ session, windowSeconds }),
+        requests: createRequestCompletion({ session, now }),
+        versions: createVersionReader({ session, topology: config }),
+        deadlineMs: erasureDeadlineHours * HOUR_MS,
+      };
+      return { client, close: own.close };
+    },
+    explain: (error, { config }) => explainStore(error, config),
+    late: lateOf("ClickHouse"),
+  }),
+  queue: createKeptConnection<Queue>({
+    open: async () => {
+      const server = readQueueConfig();
+      await requireRedis(server);
+      const jobs = createJobClient({ ...server, log: silentLog() });
+      const redis = createRedis({ ...server, log: silentLog() });
+      const close = () => Promise.all([jobs.stop(), redis.stop()]);
+      try {
+        await jobs.start();
+        await within(redis.start(), STATEMENT_MS, () => {
+          throw redisAway(server);
+        });
+      } catch (error) {
+        await close();
+        throw await explainRedis(error, server);
+      }
+      return { client: { jobs, leases: createWriterLeases({ redis }), server }, close };
+    },
+    explain: (error, { server }) => explainRedis(error, server),
+    late: lateOf("Redis"),
+  }),
+});
