@@ -13,6 +13,7 @@ export {
   WAREHOUSE_USERS,
   type WarehouseUser,
 } from "./access/grants.ts";
+export { FIXED_SETTINGS, fixingStatement } from "./analytics/fixed-settings.ts";
 export { ANALYTICS_VIEWS, analyticsDatabase, type AnalyticsView } from "./analytics/views.ts";
 export type { ViewColumn } from "./analytics/view-columns.ts";
 export { type Batch, createBatch, type TableInsert } from "./write/batch.ts";

@@ -9,22 +9,32 @@ export type TestRights = {
   readonly otherDatabases?: boolean | undefined;
   /** Clients with a user `customer_…` for the views, who has the password of the analyst. */
   readonly customers?: readonly string[] | undefined;
+  /** Further analysts, who have the password of the first one, with the settings of each in place of its profile. */
+  readonly analysts?: Readonly<Record<string, Readonly<Record<string, string>>>> | undefined;
 };
 
-/** Adds the users of customers, each like the analyst but for its name and profile. */
-const withCustomers = (usersXml: string, clients: readonly string[]): string => {
+/** Adds users who are like the analyst but for their names and profiles. */
+const withAnalysts = (usersXml: string, profiles: ReadonlyMap<string, string>): string => {
   const [analyst = ""] = /<analyst>\s*<password[^]*?<\/analyst>/.exec(usersXml) ?? [];
-  const users = clients.map((client) =>
-    analyst.replace("<profile>analyst<", "<profile>customer<").replaceAll("analyst>", `customer_${client}>`),
+  const users = [...profiles].map(([name, profile]) =>
+    analyst.replace("<profile>analyst<", `<profile>${profile}<`).replaceAll("analyst>", `${name}>`),
   );
   return usersXml.replace("</users>", () => `${users.join("\n")}</users>`);
+};
+
+const withProfiles = (usersXml: string, profiles: NonNullable<TestRights["analysts"]>): string => {
+  const written = Object.entries(profiles).map(([name, settings]) => {
+    const lines = Object.entries(settings).map(([setting, value]) => `<${setting}>${value}</${setting}>`);
+    return `<${name}>${lines.join("")}</${name}>`;
+  });
+  return usersXml.replace("</profiles>", () => `${written.join("\n")}</profiles>`);
 };
 
 /** `users.xml` with the rights of the services and of analysts. */
 export const withServiceGrants = (
   usersXml: string,
   topology: Topology,
-  { otherDatabases = false, customers = [] }: TestRights = {},
+  { otherDatabases = false, customers = [], analysts = {} }: TestRights = {},
 ): string => {
   const granted = WAREHOUSE_USERS.reduce((xml, user) => {
     const grants = grantsOf(user, database, topology);
@@ -38,5 +48,9 @@ export const withServiceGrants = (
     const block = new RegExp(`(CLICKHOUSE_${user.toUpperCase()}_PASSWORD[^]*?<grants>)[^]*?(\\n *</grants>)`);
     return xml.replace(block, (_, before: string, after: string) => `${before}${lines.join("")}${after}`);
   }, usersXml);
-  return customers.length === 0 ? granted : withCustomers(granted, customers);
+  const added = new Map([
+    ...customers.map((client) => [`customer_${client}`, "customer"] as const),
+    ...Object.keys(analysts).map((name) => [name, name] as const),
+  ]);
+  return added.size === 0 ? granted : withAnalysts(withProfiles(granted, analysts), added);
 };

@@ -51,6 +51,8 @@ export type Inspector = {
   grants(): Promise<string[]>;
   /** Values of settings in effect for the user. */
   settings(names: readonly string[]): Promise<Readonly<Record<string, string>>>;
+  /** Of these settings, those that a query of the user may change, or that have another value than by default. */
+  looseSettings(names: readonly string[]): Promise<string[]>;
   /** Quotas with limits that count for the user. */
   quotas(): Promise<UserQuota[]>;
   /** Views for analysts that are missing or have other columns than this version makes. */
@@ -143,6 +145,15 @@ export function createInspector(
         }),
       );
       return Object.fromEntries(entries);
+    },
+    async looseSettings(names) {
+      const rows = await session.rows<{ name: string }>(
+        "inspect.loose_settings",
+        `SELECT name FROM system.settings WHERE name IN {names:Array(String)} AND (readonly = 0 OR value != default)
+         ORDER BY name`,
+        { parameters: { names } },
+      );
+      return rows.map(({ name }) => name);
     },
     async quotas() {
       const rows = await session.rows<{ name: string; key: string; timed: boolean | number }>(

@@ -48,7 +48,10 @@ Examples:
       "--exact",
       "let the statements also take away every right beyond, which an older version may need",
     )
-    .option("--analyst", "print the rights of the user for analysts instead")
+    .option(
+      "--analyst",
+      "print the rights of the user for analysts instead, with the settings that are fixed for it",
+    )
     .option("--redis", "print the users of Redis instead, as its file of users (aclfile) takes them")
     .option("--json", "print JSON")
     .addHelpText(

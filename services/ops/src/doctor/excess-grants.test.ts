@@ -71,3 +71,10 @@ describe("rightsEverywhere", () => {
     expect(rightsEverywhere(grantsOf("jobs", DATABASE, topology))).toEqual([]);
   });
 });
+
+it("names the right to act as another user", () => {
+  const needed = grantsOf("analyst", DATABASE, { cluster: null });
+  expect(excessGrants(["GRANT IMPERSONATE ON migrator TO ada"], needed, DATABASE)).toEqual([
+    { text: "IMPERSONATE on migrator", grave: false },
+  ]);
+});

@@ -1,6 +1,7 @@
 import {
   analyticsDatabase,
   createInspector,
+  FIXED_SETTINGS,
   type Grant,
   grantsOf,
   type Inspector,
@@ -93,6 +94,18 @@ const readonlyFinding = async (inspector: Inspector, name: string): Promise<Find
       );
 };
 
+/** Whether queries of analysts can show what the views leave out. */
+const viewFinding = async (inspector: Inspector, name: string): Promise<Finding> => {
+  const loose = await inspector.looseSettings(Object.keys(FIXED_SETTINGS));
+  return loose.length === 0
+    ? ok(name, "cannot show what the views leave out by a setting")
+    : warning(
+        name,
+        `may change settings by which a view shows erased and hidden records: ${loose.join(", ")}`,
+        "`export-ops grants --analyst` prints the statement that fixes them; every user who reads the views needs it",
+      );
+};
+
 /** Checks the grants of one user. @param server with its credentials; null when they are not set */
 export const userFindings = async (
   { user, variable }: (typeof USERS)[number],
@@ -115,6 +128,7 @@ export const userFindings = async (
         return [
           ...grants,
           ...(onlyReads ? [await readonlyFinding(inspector, name)] : []),
+          ...(user === "analyst" ? [await viewFinding(inspector, name)] : []),
           ...(user === "reader" ? [quotaFinding(await inspector.quotas())] : []),
         ];
       } catch (error) {

@@ -1,10 +1,16 @@
 import { REDIS_USERS, redisRules } from "@conversation-export/queue";
-import { grantsOf, onCluster, type WarehouseUser } from "@conversation-export/warehouse";
+import {
+  FIXED_SETTINGS,
+  fixingStatement,
+  grantsOf,
+  onCluster,
+  type WarehouseUser,
+} from "@conversation-export/warehouse";
 import type { WarehouseConfig } from "../config.ts";
 import { type Print, renderJson } from "../output/print.ts";
 
 /**
- * Prints a statement for each of the users.
+ * Prints a statement for each of the users; for analysts also one that fixes settings.
  *
  * @param server its address names the database
  * @param options.exact the statements also take away every other right of the user
@@ -16,12 +22,17 @@ export const printGrants = (
   print: Print,
 ): void => {
   const database = decodeURIComponent(new URL(server.url).pathname.slice(1));
-  const granted = users.map((user) => ({ user, grants: grantsOf(user, database, server) }));
+  const granted = users.map((user) => ({
+    user,
+    grants: grantsOf(user, database, server),
+    ...(user === "analyst" && { fixed_settings: FIXED_SETTINGS }),
+  }));
   if (json) return print(renderJson(granted));
   const on = onCluster(server);
   for (const { user, grants } of granted) {
     const listed = grants.map(({ privileges, on: place }) => `  ${privileges.join(", ")} ON ${place}`);
     print(`GRANT ${on}\n${listed.join(",\n")}\n  TO ${user}${exact ? " WITH REPLACE OPTION" : ""};\n`);
+    if (user === "analyst") print(`${fixingStatement(user, on)};\n`);
   }
 };
 
