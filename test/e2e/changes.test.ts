@@ -42,7 +42,7 @@ const RECORDS = bySize(150, 1_500);
 const SAMPLE = bySize(120, 3_000);
 /** The least time of all rounds. */
 const LOAD_MS = bySize(12_000, 600_000);
-const DEADLINE_MS = bySize(120_000, 600_000);
+const DEADLINE_MS = bySize(240_000, 600_000);
 
 const INGEST = {
   BATCH_MAX_RECORDS: "200",
@@ -468,5 +468,5 @@ it(
       expect(checksum(held), `end users of ${one.client}`).toBe(checksum(wanted));
     }
   },
-  bySize(400_000, 45 * 60_000),
+  bySize(600_000, 45 * 60_000),
 );
