@@ -14,8 +14,8 @@ const parallel = { pool: "forks", maxWorkers: Math.min(Math.max(availableParalle
 /** Tests on real servers: each file has servers, folders and ports of its own. */
 const onServers = {
   ...parallel,
-  testTimeout: full ? 30 * 60_000 : 3 * 60_000,
-  hookTimeout: full ? 10 * 60_000 : 3 * 60_000,
+  testTimeout: full ? 30 * 60_000 : 10 * 60_000,
+  hookTimeout: 10 * 60_000,
   teardownTimeout: 60_000,
 } as const;
 

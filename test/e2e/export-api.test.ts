@@ -10,7 +10,7 @@ import { handMade } from "../sample/hand-made.ts";
 import { ops } from "../system/ops.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import { startSystem, type System } from "../system/system.ts";
-import { until } from "../system/until.ts";
+import { until, within } from "../system/until.ts";
 import { getPage, splitPage } from "../compare/walk.ts";
 import { type BusEvent, createSample } from "../sample/index.ts";
 
@@ -392,10 +392,10 @@ describe("the export interface over real servers", () => {
     await ops(operator, "keys", "revoke", first.key_id);
     expect(await answer(path, {}, second.key)).toMatchObject({ status: 200 });
     await ops(operator, "clients", "delete", "brief");
-    await until("the revoked key is refused", 30_000, async () => {
+    await within("the revoked key is refused", 30_000, async () => {
       return (await answer(path, {}, first.key)).status === 401;
     });
-    await until(
+    await within(
       "the client is missing",
       30_000,
       async () => (await answer(path, {}, second.key)).status === 404,

@@ -45,7 +45,7 @@ beforeAll(async () => {
     system.service("ingest", { BATCH_MAX_AGE_MS: "100" }),
     system.service("export-api"),
   ]);
-}, 300_000);
+});
 afterAll(async () => {
   await system?.stop();
 });

@@ -50,7 +50,7 @@ beforeAll(async () => {
     SELECT 'acme', arrayJoin(['conversation', 'message', 'end_user_id']), 'hidden', '2030-01-01', 'r'`);
   await warehouse.sql(`INSERT INTO moved_dates (client_id, kind, date_created)
     SELECT 'acme', arrayJoin(['conversation', 'message']), toDateTime64('2026-10-04', 6, 'UTC') + INTERVAL arrayJoin([0, 1, 2]) DAY`);
-}, 120_000);
+});
 afterAll(() => warehouse?.stop());
 
 /** All users of this test have the password of the analyst. */

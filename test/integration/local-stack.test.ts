@@ -166,7 +166,7 @@ test(
     expect(pids).toHaveLength(3);
     for (const pid of pids) expect(isRunning(pid)).toBe(true);
     parent.kill("SIGKILL");
-    await vi.waitUntil(() => !pids.some(isRunning), { timeout: 5_000 });
+    await vi.waitUntil(() => !pids.some(isRunning), { timeout: 20_000 });
 
     const next = await startStack({ dir, servers: ["clickhouse", "redis"] });
     expect(await query(next, "migrator", "SELECT 1")).toBe("1");
@@ -240,7 +240,7 @@ describe("the command line", () => {
 
       const ingest = pidOf("ingest");
       process.kill(ingest, "SIGKILL");
-      await vi.waitUntil(() => !existsSync(local("ingest.pid")), { timeout: 5_000 });
+      await vi.waitUntil(() => !existsSync(local("ingest.pid")), { timeout: 20_000 });
       expect(await run("status")).toMatch(/^ingest +down/m);
       expect(await run("restart", "ingest")).toContain("ingest is ready");
       expect(pidOf("ingest")).not.toBe(ingest);

@@ -71,7 +71,7 @@ beforeAll(async () => {
     const text = await (await fetch(`${processes[service].metricsUrl}/metrics`)).text();
     shown.set(service, readExposition(text, ON_EVERY_SERIES));
   }
-}, 180_000);
+});
 
 afterAll(() => system?.stop());
 

@@ -542,4 +542,4 @@ it("is harmless beside merges, and twice at once", async () => {
   const kept = Array.from({ length: rounds }, (_, round) => `ever/e${round}`).sort();
   expect((await stored())["conversations"]).toEqual(kept);
   expect(await eraseAll(cutoffs)).toBe(0);
-}, 60_000);
+});

@@ -64,7 +64,7 @@ beforeAll(async () => {
   reader = createRangeReader({ brokers: system.stack.kafka.brokers, clientId: "test", log });
   await reader.start();
   letters = createLetterReader({ reader, topics: Object.values(TOPICS) });
-}, 120_000);
+});
 
 afterAll(async () => {
   await client?.stop();
@@ -163,7 +163,7 @@ it("replays letters by reason, once, and lets a record that fails again not loop
   const one = { ...ALL, topic: "messages", place: place?.place ?? null };
   expect(await resultOf(replayJob, one)).toMatchObject({ read: 1, replayed: 0 });
   expect(await resultOf(replayJob, { ...one, again: true })).toMatchObject({ read: 1, replayed: 1 });
-}, 60_000);
+});
 
 it("replays every letter once although the worker is killed twice", async () => {
   const count = bySize(600, 6_000);
@@ -202,7 +202,7 @@ it("replays every letter once although the worker is killed twice", async () => 
   expect(last).toMatchObject({ state: "completed", result: { replayed: count } });
   expect(await noted()).toBe(before + count);
   await until("all came again", 30_000, async () => (await arrivals(1)) === replayedBefore + count);
-}, 120_000);
+});
 
 it("finds what is on the bus and not readable, and tells apart what explains it", async () => {
   const from = iso(Date.now() - 60_000);
@@ -285,7 +285,7 @@ it("finds what is on the bus and not readable, and tells apart what explains it"
   // A repeated record is no difference any more.
   await send([message("lost", Date.now() - 1_000, {}, "globex")]);
   expect((await resultOf(reconcileJob, window)).missing).toBe(0);
-}, 60_000);
+});
 
 it("finds a record that lacks its place in a list, or a handoff", async () => {
   const from = iso(Date.now() - 60_000);
@@ -339,4 +339,4 @@ it("finds a record that lacks its place in a list, or a handoff", async () => {
     fate: "missing",
   });
   expect(told).toBe(4);
-}, 60_000);
+});
