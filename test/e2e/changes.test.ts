@@ -42,11 +42,12 @@ const RECORDS = bySize(150, 1_500);
 const SAMPLE = bySize(120, 3_000);
 /** The least time of all rounds. */
 const LOAD_MS = bySize(12_000, 600_000);
-const DEADLINE_MS = bySize(240_000, 600_000);
+const DEADLINE_MS = bySize(120_000, 600_000);
+const READER_PAUSE_MS = bySize(4_000, 1_000);
 
 const INGEST = {
   BATCH_MAX_RECORDS: "200",
-  BATCH_MAX_AGE_MS: "100",
+  BATCH_MAX_AGE_MS: "300",
   KAFKA_SESSION_TIMEOUT_MS: "3000",
   WATERMARK_INTERVAL_MS: "500",
   WRITER_LEASE_MS: String(LEASE_MS),
@@ -319,16 +320,16 @@ const startLoad = (): Load => {
   const working = [
     again(
       () => publish(Array.from({ length: 1 + random.int(40) }, changes.restless)),
-      () => random.int(bySize(200, 400)),
+      () => random.int(bySize(1_600, 400)),
     ),
     again(expire, () => random.int(2_000)),
     ...followers.map((one) =>
       again(
         () => read(one),
-        () => random.int(1_000),
+        () => random.int(READER_PAUSE_MS),
       ),
     ),
-    again(oldRecipe.turn, () => random.int(1_000)),
+    again(oldRecipe.turn, () => random.int(READER_PAUSE_MS)),
     again(ledger.note, () => 200),
   ];
   const all = Promise.all(working);

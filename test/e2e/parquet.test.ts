@@ -40,7 +40,7 @@ const NO_FILE = /magic bytes|must end with PAR1|too small|smaller than|at least 
 
 /** Changes settle when a lease could have ended. */
 const LEASE = { WRITER_LEASE_MS: "3000" };
-const INGEST = { ...LEASE, BATCH_MAX_AGE_MS: "100", WATERMARK_INTERVAL_MS: "500" };
+const INGEST = { ...LEASE, BATCH_MAX_AGE_MS: "300", WATERMARK_INTERVAL_MS: "500" };
 
 let system: System;
 let delivery: Delivery;
@@ -109,7 +109,7 @@ beforeAll(async () => {
   await delivery.send(createSample({ ...sample, clients: [CLIENT] }));
   await delivery.send(oddRecords());
   await settled();
-}, 600_000);
+});
 afterAll(async () => {
   await system?.stop();
 });
