@@ -22,7 +22,10 @@ export type Exclusive = {
    * @throws what `work` throws; the reason of `signal` when that aborts before
    */
   run<T>(name: string, signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T>;
-  /** As `run`, but does not wait. undefined: another has the lock, or Redis does not answer. */
+  /**
+   * As `run`, but does not wait for another who has the lock: undefined. Waits until Redis knows whether another
+   * has it: while it is away, and for the length of the lock behind a restart or promotion.
+   */
   unlessTaken<T>(
     name: string,
     signal: AbortSignal,
@@ -35,18 +38,21 @@ export const createExclusive = (deps: { readonly redis: Redis; readonly lockMs: 
   const { lockMs } = deps;
   const lockOf = createRedisLocks(clientOf(deps.redis));
 
-  /** The instant (of our clock) until which the lock may be used; undefined: it is not ours. */
-  const takenNow = async (lock: RedisLock): Promise<number | undefined> => {
-    const askedAt = performance.now();
-    return (await answerOf(lock.take())) ? askedAt + lockMs * USABLE_SHARE : undefined;
-  };
-
-  /** Waits for the lock. */
-  const taken = async (lock: RedisLock, signal: AbortSignal): Promise<number> => {
+  /**
+   * Asks for the lock until it is ours. Returns the instant (of our clock) until which it may be used; undefined:
+   * another has it, and `mayWait` is false.
+   */
+  const taken = async (
+    lock: RedisLock,
+    signal: AbortSignal,
+    mayWait: boolean,
+  ): Promise<number | undefined> => {
     for (;;) {
       signal.throwIfAborted();
-      const until = await takenNow(lock);
-      if (until !== undefined) return until;
+      const askedAt = performance.now();
+      const isOurs = await answerOf(lock.take());
+      if (isOurs === true) return askedAt + lockMs * USABLE_SHARE;
+      if (isOurs === false && !mayWait) return undefined;
       // Random pauses keep processes from asking in step, so that late comers get their turn.
       await sleep(ASK_EVERY_MS * (0.5 + Math.random()), undefined, { signal });
     }
@@ -69,18 +75,18 @@ export const createExclusive = (deps: { readonly redis: Redis; readonly lockMs: 
     }
   };
 
-  /** Runs `work` once `take` has the lock; undefined: it was not taken. */
+  /** Runs `work` under the lock; undefined: another has it, and `mayWait` is false. */
   const under = async <T>(
     name: string,
     signal: AbortSignal,
-    take: (lock: RedisLock) => Promise<number | undefined>,
+    mayWait: boolean,
     work: (signal: AbortSignal) => Promise<T>,
   ): Promise<T | undefined> => {
     const lock = lockOf(`${KEY_PREFIX}:${name}`, lockMs);
     const lost = new AbortController();
     const done = new AbortController();
     try {
-      const until = await take(lock);
+      const until = await taken(lock, signal, mayWait);
       if (until === undefined) return undefined;
       const kept = keep(lock, until, done.signal, () =>
         lost.abort(new ServiceError("lock_lost", `the lock "${name}" was lost`, { retryable: true })),
@@ -101,8 +107,8 @@ export const createExclusive = (deps: { readonly redis: Redis; readonly lockMs: 
 
   return {
     run: async <T>(name: string, signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>) =>
-      (await under(name, signal, (lock) => taken(lock, signal), work)) as T,
-    unlessTaken: (name, signal, work) => under(name, signal, takenNow, work),
+      (await under(name, signal, true, work)) as T,
+    unlessTaken: (name, signal, work) => under(name, signal, false, work),
   };
 };
 

@@ -22,7 +22,7 @@ if since > now then
   since = now
   redis.call('HSET', '${SERVER_KEY}', 'since', string.format('%.0f', now))
 end
-if now - since < tonumber(ARGV[2]) then return 0 end
+if now - since < tonumber(ARGV[2]) then return redis.call('EXISTS', KEYS[1]) - 1 end
 ${TAKE_FREE}
 `;
 
@@ -37,8 +37,8 @@ const RELEASE = `return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('DE
 
 /** One attempt to hold a lock, with a token of its own. All calls reject when Redis does not answer. */
 export type RedisLock = {
-  /** false: another holds the lock, or may hold it. */
-  take(): Promise<boolean>;
+  /** false: another holds the lock. null: another may hold it, since the server may have lost its key. */
+  take(): Promise<boolean | null>;
   /** Extends the lock to its full length from now. false: it is not ours any more. */
   renew(): Promise<boolean>;
   /** Frees the lock if it is still ours, also when the answer to `take` was lost. */
@@ -59,7 +59,10 @@ export const createRedisLocks = (
   return (key, ms) => {
     const token = randomUUID();
     return {
-      take: async () => (await take(key, [token, ms])) === 1,
+      take: async () => {
+        const answer = await take(key, [token, ms]);
+        return answer === -1 ? null : answer === 1;
+      },
       renew: async () => (await renew(key, [token, ms])) === 1,
       release: async () => void (await release(key, [token])),
     };
