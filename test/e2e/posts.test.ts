@@ -13,7 +13,7 @@ import { ops } from "../system/ops.ts";
 import type { ServiceProcess } from "../system/service-process.ts";
 import { isFullSize } from "../system/size.ts";
 import { startSystem, type System } from "../system/system.ts";
-import { until } from "../system/until.ts";
+import { until, within } from "../system/until.ts";
 import { runSql } from "../system/warehouse-sql.ts";
 import { createSessions } from "../system/warehouse-sessions.ts";
 
@@ -398,9 +398,9 @@ describe("requests that write", () => {
       const short = triggerBody({}, { campaign_key: "short" });
       expect(await post(TRIGGER, short)).toMatchObject({ status: 404 });
       await ops(operator, "campaigns", "create", "short", "--client", "acme");
-      await until("it is there", 10_000, async () => (await post(TRIGGER, short)).status === 200);
+      await within("it is there", 10_000, async () => (await post(TRIGGER, short)).status === 200);
       await ops(operator, "campaigns", "delete", "short", "--client", "acme");
-      await until("it is gone", 10_000, async () => (await post(TRIGGER, short)).status === 404, 250);
+      await within("it is gone", 10_000, async () => (await post(TRIGGER, short)).status === 404, 250);
     });
 
     it("happen once for one key: ten at once, again, from two processes, and after a crash", async () => {
@@ -501,7 +501,7 @@ describe("requests that write", () => {
         // Reduced size does not wait until the claim expires by itself.
         if (!isFullSize) await endClaims();
         // A repetition waits for the running request; once the claim has expired, it is refused at once.
-        await until("the claim is taken over", 40_000, async () => {
+        await within("the claim is taken over", 40_000, async () => {
           const from = performance.now();
           expect(await trigger(fields, { idempotencyKey })).toMatchObject({ status: 503 });
           return performance.now() - from < 1_000;
