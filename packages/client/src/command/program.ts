@@ -10,10 +10,10 @@ import { EXIT, explain, UsageError } from "./exit-code.ts";
 import { createProgress, type Progress } from "./progress.ts";
 import { createReading, type Note, type PullDeps, pullList, type Wanted } from "./pull.ts";
 import { type Environment, readSettings, type Settings, USAGE } from "./settings.ts";
-import { openDuckDb } from "./targets/duckdb.ts";
-import { openFolder } from "./targets/folder.ts";
+import { openDuckDb } from "./targets/duckdb/duckdb.ts";
+import { openFolder } from "./targets/folder/folder.ts";
 import { openOutput } from "./targets/output.ts";
-import { openTableFiles, TABLES_FILE } from "./targets/table-files.ts";
+import { openTableFiles, TABLES_FILE } from "./targets/tables/table-files.ts";
 import type { ListState, Target } from "./targets/target.ts";
 import { isEqual, type Verified, verifyList } from "./verify.ts";
 

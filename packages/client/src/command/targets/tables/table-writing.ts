@@ -3,8 +3,8 @@ import { createReadStream, createWriteStream } from "node:fs";
 import { open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
-import type { ListName } from "../../lists/changes.ts";
-import type { DuckDbFile } from "./duckdb-file.ts";
+import type { ListName } from "../../../lists/changes.ts";
+import type { DuckDbFile } from "../duckdb/duckdb-file.ts";
 import type { TableColumn, TableFormat } from "./table-columns.ts";
 import { columnValues, fillStage, largeGroups, largeLines, makeStage } from "./table-layout.ts";
 

@@ -1,10 +1,10 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { ListName } from "../../lists/changes.ts";
-import { CopyError } from "../exit-code.ts";
-import { type Coding, CODINGS } from "./coding.ts";
-import { replaceFile } from "./durable-file.ts";
-import type { ListState, Segment } from "./target.ts";
+import type { ListName } from "../../../lists/changes.ts";
+import { CopyError } from "../../exit-code.ts";
+import { type Coding, CODINGS } from "../coding.ts";
+import { replaceFile } from "../durable-file.ts";
+import type { ListState, Segment } from "../target.ts";
 
 export const STATE_FILE = "state.json";
 const VERSION = 1;

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { openDuckDbFile } from "./duckdb-file.ts";
+import { openDuckDbFile } from "../duckdb/duckdb-file.ts";
 import { tableColumns } from "./table-columns.ts";
 import { tableLayout } from "./table-layout.ts";
 import { writeTable } from "./table-writing.ts";

@@ -1,16 +1,16 @@
 import { mkdir, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { ListName } from "../../lists/changes.ts";
-import { CopyError, UsageError } from "../exit-code.ts";
-import type { Coding } from "./coding.ts";
-import { suffixOf } from "./coding.ts";
+import type { ListName } from "../../../lists/changes.ts";
+import { CopyError, UsageError } from "../../exit-code.ts";
+import type { Coding } from "../coding.ts";
+import { suffixOf } from "../coding.ts";
 import { compactSegments, MAX_IDS } from "./compaction.ts";
-import { syncFolder } from "./durable-file.ts";
+import { syncFolder } from "../durable-file.ts";
 import { emptyState, type FolderState, type ListFiles, readState, writeState } from "./folder-state.ts";
 import { removeDeleted } from "./removal.ts";
-import { createSegmentWriter, readSegment } from "./segment-file.ts";
-import type { ListState, Segment, Target } from "./target.ts";
-import { type LockOptions, lockForWriting } from "./writer-lock.ts";
+import { createSegmentWriter, readSegment } from "../segment-file.ts";
+import type { ListState, Segment, Target } from "../target.ts";
+import { type LockOptions, lockForWriting } from "../writer-lock.ts";
 
 /** Files of a copy, whole or unfinished; nothing else in the folder is touched. */
 const OWN_FILE = /^\d{8}(?:\.\d+)?\.ndjson(?:\.gz|\.zst)?(?:\.tmp)?$/;

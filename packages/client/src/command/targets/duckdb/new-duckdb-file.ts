@@ -2,10 +2,10 @@ import { randomUUID } from "node:crypto";
 import { existsSync, rmSync } from "node:fs";
 import { link, readdir, rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { isSystemError } from "../exit-code.ts";
+import { isSystemError } from "../../exit-code.ts";
 import { openDuckDbFile } from "./duckdb-file.ts";
-import { syncFolder } from "./durable-file.ts";
-import { lockForWriting } from "./writer-lock.ts";
+import { syncFolder } from "../durable-file.ts";
+import { lockForWriting } from "../writer-lock.ts";
 
 const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}(?:\.wal|\.parts)?$/;
 /** What file systems without hard links say. */

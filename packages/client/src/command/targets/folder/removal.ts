@@ -1,5 +1,5 @@
-import { idOf, isDeletion } from "../line.ts";
-import type { Segment, SegmentWriter } from "./target.ts";
+import { idOf, isDeletion } from "../../line.ts";
+import type { Segment, SegmentWriter } from "../target.ts";
 
 export type RemovalDeps = {
   readonly read: (segment: Segment) => AsyncGenerator<string, void>;

@@ -1,5 +1,5 @@
-import { idOf, isDeletion } from "../line.ts";
-import type { Segment, SegmentWriter } from "./target.ts";
+import { idOf, isDeletion } from "../../line.ts";
+import type { Segment, SegmentWriter } from "../target.ts";
 
 /** About 60 MB of ids. */
 export const MAX_IDS = 300_000;

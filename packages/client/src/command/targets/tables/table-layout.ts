@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import type { DuckDBAppender } from "@duckdb/node-api";
-import type { ListName } from "../../lists/changes.ts";
-import { entryOf } from "../digests.ts";
-import { ID_FIELD, idOf, isDeletion, recordOf } from "../line.ts";
-import type { DuckDbFile, Layout } from "./duckdb-file.ts";
-import { readSegment } from "./segment-file.ts";
+import type { ListName } from "../../../lists/changes.ts";
+import { entryOf } from "../../digests.ts";
+import { ID_FIELD, idOf, isDeletion, recordOf } from "../../line.ts";
+import type { DuckDbFile, Layout } from "../duckdb/duckdb-file.ts";
+import { readSegment } from "../segment-file.ts";
 import {
   type Cell,
   cellName,

@@ -1,7 +1,7 @@
 import { mkdir, rm } from "node:fs/promises";
 import type { DuckDBAppender, DuckDBValue } from "@duckdb/node-api";
-import type { ListName } from "../../lists/changes.ts";
-import { CopyError, isSystemError, UsageError } from "../exit-code.ts";
+import type { ListName } from "../../../lists/changes.ts";
+import { CopyError, isSystemError, UsageError } from "../../exit-code.ts";
 
 /** A file of DuckDB that this process alone has open. */
 export type DuckDbFile = {

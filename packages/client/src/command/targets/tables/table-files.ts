@@ -1,16 +1,16 @@
 import { mkdir, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
-import type { ListName } from "../../lists/changes.ts";
-import { CopyError, UsageError } from "../exit-code.ts";
-import { ID_FIELD } from "../line.ts";
-import { keepTables, type Tables } from "./duckdb.ts";
-import { type DuckDbFile, openDuckDbFile } from "./duckdb-file.ts";
-import { publishFile } from "./durable-file.ts";
-import { isInMaking, makeDuckDbFile, sweepDuckDbFile } from "./new-duckdb-file.ts";
+import type { ListName } from "../../../lists/changes.ts";
+import { CopyError, UsageError } from "../../exit-code.ts";
+import { ID_FIELD } from "../../line.ts";
+import { keepTables, type Tables } from "../duckdb/duckdb.ts";
+import { type DuckDbFile, openDuckDbFile } from "../duckdb/duckdb-file.ts";
+import { publishFile } from "../durable-file.ts";
+import { isInMaking, makeDuckDbFile, sweepDuckDbFile } from "../duckdb/new-duckdb-file.ts";
 import { type TableFormat, tableColumns } from "./table-columns.ts";
 import { piecesOf, tableLayout } from "./table-layout.ts";
 import { factsOf, rowsIn, type TableToWrite, type Written, writeTable } from "./table-writing.ts";
-import type { Target } from "./target.ts";
+import type { Target } from "../target.ts";
 
 /** What the table files are made from. */
 export const TABLES_FILE = "pull.duckdb";

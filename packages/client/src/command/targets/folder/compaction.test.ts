@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { isDeletion } from "../line.ts";
+import { isDeletion } from "../../line.ts";
 import { compactSegments } from "./compaction.ts";
 import { removeDeleted } from "./removal.ts";
-import type { Segment, SegmentWriter } from "./target.ts";
+import type { Segment, SegmentWriter } from "../target.ts";
 
 type Change = { readonly id: number; readonly version: number; readonly deleted: boolean };
 

@@ -1,12 +1,12 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { ListName } from "../../lists/changes.ts";
-import { UsageError } from "../exit-code.ts";
+import type { ListName } from "../../../lists/changes.ts";
+import { UsageError } from "../../exit-code.ts";
 import { type DuckDbFile, type Layout, openDuckDbFile } from "./duckdb-file.ts";
 import { DUCKDB_LAYOUT } from "./duckdb-layout.ts";
 import { makeDuckDbFile, sweepDuckDbFile } from "./new-duckdb-file.ts";
-import { createSegmentWriter } from "./segment-file.ts";
-import type { ListState, Target } from "./target.ts";
+import { createSegmentWriter } from "../segment-file.ts";
+import type { ListState, Target } from "../target.ts";
 
 /** The limit counts its buffers alone: reading JSON takes several times as much besides. */
 const SETTINGS = { memory_limit: "128MB", threads: "1", preserve_insertion_order: "true" };

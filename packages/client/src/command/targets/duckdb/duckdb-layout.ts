@@ -1,9 +1,9 @@
-import { FIELDS } from "../../interface/fields.ts";
-import type { ListName } from "../../lists/changes.ts";
-import { wellFormed } from "../../lists/json-parts.ts";
-import { ID_FIELD, idOf, isDeletion } from "../line.ts";
+import { FIELDS } from "../../../interface/fields.ts";
+import type { ListName } from "../../../lists/changes.ts";
+import { wellFormed } from "../../../lists/json-parts.ts";
+import { ID_FIELD, idOf, isDeletion } from "../../line.ts";
 import type { DuckDbFile, Layout } from "./duckdb-file.ts";
-import { readSegment } from "./segment-file.ts";
+import { readSegment } from "../segment-file.ts";
 
 type Kind = "text" | "number" | "integer" | "boolean" | "instant" | "json";
 const TYPES = {

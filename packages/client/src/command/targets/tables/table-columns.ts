@@ -1,7 +1,7 @@
-import { FIELDS, SHAPES } from "../../interface/fields.ts";
-import type { ListName } from "../../lists/changes.ts";
-import { valueTexts, wellFormed } from "../../lists/json-parts.ts";
-import { ID_FIELD } from "../line.ts";
+import { FIELDS, SHAPES } from "../../../interface/fields.ts";
+import type { ListName } from "../../../lists/changes.ts";
+import { valueTexts, wellFormed } from "../../../lists/json-parts.ts";
+import { ID_FIELD } from "../../line.ts";
 
 export const TABLE_FORMATS = ["parquet", "csv"] as const;
 export type TableFormat = (typeof TABLE_FORMATS)[number];
