@@ -45,6 +45,8 @@ const ON_TWO_SHARDS = [
 export default defineConfig({
   test: {
     env: { FC_SEED: seed },
+    // A second, the default, is short beside other load.
+    expect: { poll: { timeout: 20_000 } },
     setupFiles: ["./deploy/check/fast-check.ts"],
     projects: [
       {

@@ -1,6 +1,6 @@
 import type { ExportRecord } from "@conversation-export/domain";
 import { createLogger, createMetrics, type ServiceError } from "@conversation-export/runtime";
-import { expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { createSubjectHash } from "./subject-hash.ts";
 import { createSuppressionGate, type SuppressionGate } from "./suppression-gate.ts";
 import type { SuppressionRow } from "./suppression-key.ts";
@@ -125,8 +125,9 @@ const startGate = async (secretInUse = hash.ofSecret) => {
   return made;
 };
 
-const untilTrue = (condition: () => boolean | Promise<boolean>): Promise<unknown> =>
-  vi.waitFor(async () => expect(await condition()).toBe(true));
+const untilTrue = async (condition: () => boolean | Promise<boolean>): Promise<void> => {
+  await expect.poll(() => condition()).toBe(true);
+};
 
 const suppresses = async (gate: SuppressionGate, record: ExportRecord): Promise<boolean> =>
   (await gate.suppresses([record]))[0] === true;

@@ -1,7 +1,7 @@
 import type { BusMessage } from "@conversation-export/bus";
 import { type Outcome, rejected } from "@conversation-export/domain";
 import { inSpan, type RecordedSpan, recordSpans } from "@conversation-export/runtime";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createEventTraces, parentOf } from "./event-traces.ts";
 
 const TRACE = (number: number): string => String(number).padStart(32, "a");
@@ -59,7 +59,7 @@ describe("createEventTraces", () => {
 
   const spansOf = async (number: number, count: number): Promise<RecordedSpan[]> => {
     const found = (): RecordedSpan[] => sent.filter((span) => span.spanContext().traceId === TRACE(number));
-    await vi.waitFor(() => expect(found().length).toBeGreaterThanOrEqual(count), 5_000);
+    await expect.poll(() => found().length).toBeGreaterThanOrEqual(count);
     return found();
   };
 

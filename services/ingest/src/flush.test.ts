@@ -1,7 +1,7 @@
 import type { BusMessage } from "@conversation-export/bus";
 import { rejected } from "@conversation-export/domain";
 import { createLogger, createMetrics } from "@conversation-export/runtime";
-import { expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { createFlush } from "./flush.ts";
 import { createIngestMetrics } from "./ingest-metrics.ts";
 import { createTopicBatches, type TopicBatch } from "./topic-batch.ts";
@@ -87,7 +87,7 @@ it("sends and commits nothing until the batch before is settled", async () => {
   const { flush, steps } = startFlush();
   const before = Promise.withResolvers<void>();
   const flushed = flush(batchOf(), before.promise, signal);
-  await vi.waitFor(() => expect(steps).toEqual(["rows"]));
+  await expect.poll(() => steps).toEqual(["rows"]);
   before.resolve();
   await flushed;
   expect(steps.at(-1)).toBe(COMMIT);
@@ -128,7 +128,7 @@ it("gives up suspects that wait for another topic when it is aborted", async () 
   const abort = new AbortController();
   const { flush, steps } = startFlush({ suspects: () => new Promise(() => {}) });
   const flushed = flush(withSuspects(), Promise.resolve(), abort.signal);
-  await vi.waitFor(() => expect(steps).toEqual(["suspects"]));
+  await expect.poll(() => steps).toEqual(["suspects"]);
   abort.abort(new Error("stops"));
   await expect(flushed).rejects.toThrow("stops");
 });

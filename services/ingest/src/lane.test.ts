@@ -127,7 +127,7 @@ const startLane = (
     onFatal: (error) => fatal.push(error),
   });
   const write = async (index: number) => {
-    await vi.waitFor(() => expect(writes.length).toBeGreaterThan(index));
+    await expect.poll(() => writes.length).toBeGreaterThan(index);
     const found = writes[index];
     if (found === undefined) throw new Error("no write");
     return found;
@@ -159,7 +159,7 @@ describe("createLane", () => {
     lane.take(sliceOf(range(0, 6)));
     const bug = new Error("a bug");
     (await write(0)).fail(bug);
-    await vi.waitFor(() => expect(fatal).toEqual([bug]));
+    await expect.poll(() => fatal).toEqual([bug]);
     await lane.drain();
     expect(writes).toHaveLength(1);
     expect(offsets()).toEqual([]);
@@ -193,7 +193,7 @@ describe("createLane", () => {
       }),
     });
     lane.take(sliceOf([...range(0, 3), message(3, { value: Buffer.from("{") })]));
-    await vi.waitFor(() => expect(traced).toContain("ignore 1 suppressed"));
+    await expect.poll(() => traced).toContain("ignore 1 suppressed");
     lane.take(sliceOf([message(4)]));
     lane.fence(2);
     (await write(0)).end([1]);
@@ -301,7 +301,7 @@ describe("createLane", () => {
     });
     lane.take(sliceOf(range(0, 4)));
     const first = await write(0);
-    await vi.waitFor(() => expect(asked).toEqual([["m1"], ["m1"]]));
+    await expect.poll(() => asked).toEqual([["m1"], ["m1"]]);
     expect([first.records, writes.length, offsets()]).toEqual([2, 1, []]);
     expect(asked).toHaveLength(2);
     first.end();
@@ -332,7 +332,7 @@ describe("createLane", () => {
     const { lane, write, offsets } = startLane({ suppresses: () => true, foundStored });
     lane.take(sliceOf(range(0, 2)));
     (await write(0)).end();
-    await vi.waitFor(() => expect(asked).toBe(2));
+    await expect.poll(() => asked).toBe(2);
     expect(offsets()).toEqual([]);
     stored.resolve();
     await lane.drain();
@@ -390,7 +390,7 @@ describe("with landing", () => {
     const bug = new Error("a bug");
     first.fail(bug);
     second.end();
-    await vi.waitFor(() => expect(fatal).toEqual([bug]));
+    await expect.poll(() => fatal).toEqual([bug]);
     await lane.drain();
     await second.written;
     expect([offsets(), fatal]).toEqual([[], [bug]]);
@@ -415,7 +415,7 @@ describe("what is settled", () => {
     const second = await write(1);
     expect(state.done).toBe(false);
     second.end();
-    await vi.waitFor(() => expect(state.done).toBe(true));
+    await expect.poll(() => state.done).toBe(true);
     (await write(2)).end();
     await lane.drain();
   });
@@ -428,7 +428,7 @@ describe("what is settled", () => {
     const state = watch(lane.settled());
     lane.fence(2);
     first.end();
-    await vi.waitFor(() => expect(state.done).toBe(true));
+    await expect.poll(() => state.done).toBe(true);
     await lane.drain();
   });
 
@@ -437,7 +437,7 @@ describe("what is settled", () => {
     lane.take(sliceOf(range(0, 2)));
     const before = watch(lane.settled());
     (await write(0)).fail(new Error("a bug"));
-    await vi.waitFor(() => expect(fatal).toHaveLength(1));
+    await expect.poll(() => fatal).toHaveLength(1);
     const behind = watch(lane.settled());
     await lane.drain();
     await vi.waitFor(() => lane.drain());

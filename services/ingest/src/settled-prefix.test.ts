@@ -1,4 +1,4 @@
-import { expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { createSettledPrefix } from "./settled-prefix.ts";
 import { createTopicBatches, type TopicBatch } from "./topic-batch.ts";
 
@@ -45,7 +45,7 @@ it("settles batches in their order, whichever is stored first", async () => {
   expect(events).toEqual([]);
   stored.get(first)?.resolve();
   await second.done.promise;
-  await vi.waitFor(() => expect(prefix.inFlight()).toEqual([]));
+  await expect.poll(() => prefix.inFlight()).toEqual([]);
   expect(events.filter((event) => event.startsWith("settled"))).toEqual([
     "settled first true",
     "settled second true",
@@ -57,6 +57,6 @@ it("settles nothing behind a batch that failed", async () => {
   const [first, second] = [flush("first"), flush("second")];
   stored.get(second)?.resolve();
   stored.get(first)?.reject(new Error("a bug"));
-  await vi.waitFor(() => expect(prefix.inFlight()).toEqual([]));
+  await expect.poll(() => prefix.inFlight()).toEqual([]);
   expect(events).toEqual(["failed Error: a bug", "end first", "failed Error: a bug", "end second"]);
 });

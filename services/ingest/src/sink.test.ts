@@ -143,7 +143,7 @@ describe("a batch", () => {
     let isAway = true;
     const { write, inserted, attempts } = startSink({ fail: () => (isAway ? away() : undefined) });
     const written = write(batchOf(1));
-    await vi.waitFor(() => expect(attempts.length).toBeGreaterThan(1));
+    await expect.poll(() => attempts.length).toBeGreaterThan(1);
     vi.setSystemTime(START + MINUTE);
     isAway = false;
     await written;
@@ -156,10 +156,10 @@ describe("a batch", () => {
       fail: ({ table }) => (table === "conversations" && isAway ? away() : undefined),
     });
     const written = write(batchOf(1));
-    await vi.waitFor(() => expect(attempts).toContain("conversations"));
+    await expect.poll(() => attempts).toContain("conversations");
     expect(uploads.oldest()).toBe(START * 1000);
     vi.setSystemTime(START + 2 * MINUTE);
-    await vi.waitFor(() => expect(uploads.oldest()).toBeGreaterThanOrEqual((START + 2 * MINUTE) * 1000));
+    await expect.poll(() => uploads.oldest()).toBeGreaterThanOrEqual((START + 2 * MINUTE) * 1000);
     const later = uploads.oldest();
     isAway = false;
     await written;
@@ -191,7 +191,7 @@ describe("a batch", () => {
       fail: (_, attempt) => (attempt === 2 ? away() : undefined),
     });
     const written = write(batchOf(1));
-    await vi.waitFor(() => expect(asked).toBe(3));
+    await expect.poll(() => asked).toBe(3);
     expect(attempts).toEqual(["landing", "record_dates"]);
     vi.setSystemTime(START + 5 * MINUTE);
     shut.resolve();
@@ -210,7 +210,7 @@ describe("a batch", () => {
     const before = Promise.withResolvers<void>();
     const { write, attempts } = startSink();
     const written = write(batchOf(1), undefined, before.promise);
-    await vi.waitFor(() => expect(attempts).toEqual(["landing"]));
+    await expect.poll(() => attempts).toEqual(["landing"]);
     before.resolve();
     await written;
     expect(attempts).toEqual(["landing", "record_dates", "changes", "conversation_updates", "conversations"]);
@@ -246,7 +246,7 @@ describe("a batch", () => {
   it("is written only behind a gap that covers its instant", async () => {
     let isCovered = false;
     const cover = async (): Promise<void> => {
-      await vi.waitFor(() => expect(attempts).toEqual([]));
+      await expect.poll(() => attempts).toEqual([]);
       isCovered = true;
     };
     const { write, attempts } = startSink({

@@ -21,7 +21,7 @@ it("waits no longer than a rejoin can, and still tells of a failure behind it", 
   expect(onLate).toHaveBeenCalledTimes(1);
   const failure = new Error("late failure");
   work.reject(failure);
-  await vi.waitFor(() => expect(onError.mock.calls).toEqual([[failure]]));
+  await expect.poll(() => onError.mock.calls).toEqual([[failure]]);
 });
 
 it("tells of a drain that throws", async () => {

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import {
   activeSpan,
   createLogger,
@@ -129,7 +129,7 @@ describe("startTracing", () => {
   it("counts what is not taken, and says so once", async () => {
     const { part, counted, lines } = await trace((_, done) => done({ code: 1, error: new Error("refused") }));
     for (let index = 0; index < 600; index += 1) startSpan("a", null).end();
-    await vi.waitFor(async () => expect(await counted("failed")).toBe(600), 5_000);
+    await expect.poll(() => counted("failed")).toBe(600);
     await part.stop();
     expect(lines.filter((line) => line.includes("spans are not taken"))).toHaveLength(1);
   });

@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { activeSpan, type RecordedSpan, recordSpans, ServiceError } from "@conversation-export/runtime";
 import type { Reader } from "@conversation-export/warehouse";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { AUTHORIZED, createListReader, createTestApp } from "./app.fixture.ts";
 
 const PATH = "/api/v2/export/conversations";
@@ -23,7 +23,7 @@ describe("the span of a request", () => {
     await setImmediate();
     const spans = (): RecordedSpan[] => sent.filter((span) => span.spanContext().traceId === TRACE(number));
     const find = (): RecordedSpan | undefined => spans().find(({ name }) => name.startsWith("GET"));
-    await vi.waitFor(() => expect(find()).toBeDefined(), 5_000);
+    await expect.poll(() => find()).toBeDefined();
     const server = find();
     if (server === undefined) throw new Error("no span");
     return { server, spans: spans(), logLines };

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { zstdDecompressSync } from "node:zlib";
 import { createLogger, ServiceError } from "@conversation-export/runtime";
 import type { Page, PageQuery } from "@conversation-export/warehouse";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import { AUTHORIZED, createListReader, createTestApp, KEY, pageOf } from "../http/app.fixture.ts";
 import { createListener } from "../http/listener.ts";
 import { streamPage } from "./stream-page.ts";
@@ -156,10 +156,10 @@ describe("a page on a real socket", () => {
       read += chunk.length;
     });
     response.resume();
-    await vi.waitFor(() => expect(read).toBeGreaterThan(50 * MEGABYTE), { timeout: 10_000 });
+    await expect.poll(() => read).toBeGreaterThan(50 * MEGABYTE);
     expect(source.taken * 65_536 - read).toBeLessThan(16 * MEGABYTE);
     response.destroy();
-    await vi.waitFor(() => expect(source.records.destroyed).toBe(true));
+    await expect.poll(() => source.records.destroyed).toBe(true);
   });
 
   it("cancels the query when the client goes away, and says so", async () => {
@@ -170,11 +170,11 @@ describe("a page on a real socket", () => {
     const response = await request(port);
     await once(response, "data");
     response.destroy();
-    await vi.waitFor(() => expect(source.records.destroyed).toBe(true));
+    await expect.poll(() => source.records.destroyed).toBe(true);
     expect(queries[0]?.signal?.aborted).toBe(true);
-    await vi.waitFor(() =>
-      expect(logLines.find((line) => line["msg"] === "request")).toMatchObject({ pageEnd: "client_gone" }),
-    );
+    await expect
+      .poll(() => logLines.find((line) => line["msg"] === "request"))
+      .toMatchObject({ pageEnd: "client_gone" });
     expect(logLines.some((line) => line["level"] === "error")).toBe(false);
     expect(await metricsText()).toMatch(/export_api_broken_pages_total\{reason="client_gone",.*\} 1/);
   });
@@ -190,12 +190,12 @@ describe("a page on a real socket", () => {
     );
     const call = http.get({ host: "127.0.0.1", port, path: PATH, headers: AUTHORIZED });
     call.on("error", () => {});
-    await vi.waitFor(() => expect(asked).toBeDefined());
+    await expect.poll(() => asked).toBeDefined();
     call.destroy();
-    await vi.waitFor(() => expect(asked?.aborted).toBe(true));
-    await vi.waitFor(() =>
-      expect(logLines.find((line) => line["msg"] === "request")).toMatchObject({ status: 499 }),
-    );
+    await expect.poll(() => asked?.aborted).toBe(true);
+    await expect
+      .poll(() => logLines.find((line) => line["msg"] === "request"))
+      .toMatchObject({ status: 499 });
     expect(logLines.some((line) => line["level"] === "error")).toBe(false);
   });
 
@@ -243,7 +243,7 @@ describe("a page without progress", () => {
     const response = await request(port);
     response.on("error", () => {});
     response.pause();
-    await vi.waitFor(() => expect(source.records.destroyed).toBe(true), { timeout: 5_000 });
+    await expect.poll(() => source.records.destroyed).toBe(true);
     expect(await metricsText()).toMatch(/export_api_broken_pages_total\{reason="client_stalled",.*\} 1/);
   });
 
@@ -290,11 +290,11 @@ describe("stopping", () => {
     const { socket } = response;
     const stopped = listener.stop();
     expect(listener.ready()).toBe("draining");
-    await vi.waitFor(async () => expect(await connectionError(port)).toBe("ECONNREFUSED"));
+    await expect.poll(() => connectionError(port)).toBe("ECONNREFUSED");
     records.push(null);
     expect((await readAll(response)).toString()).toBe('{"data":[abc],"meta":{"next_page_uri":null}}');
     await stopped;
-    await vi.waitFor(() => expect(socket.destroyed || socket.readableEnded).toBe(true));
+    await expect.poll(() => socket.destroyed || socket.readableEnded).toBe(true);
   });
 
   it("cuts a page that outlives the deadline", async () => {
@@ -302,9 +302,9 @@ describe("stopping", () => {
     records.push("abc");
     const { port, listener } = await startApp(() => Promise.resolve(pageOf(records)), { drainMs: 100 });
     const answered = exchange(port, target(["host: x"]));
-    await vi.waitFor(() => expect(records.listenerCount("data")).toBe(1));
+    await expect.poll(() => records.listenerCount("data")).toBe(1);
     await listener.stop();
-    await vi.waitFor(() => expect(records.destroyed).toBe(true));
+    await expect.poll(() => records.destroyed).toBe(true);
     expect((await answered).answer).not.toContain("meta");
   });
 });
@@ -376,7 +376,7 @@ describe("what is not a request", () => {
     await once(socket, "close");
     expect(answer).toMatch(/^HTTP\/1\.1 200 /);
     expect(answer).not.toContain("errors");
-    await vi.waitFor(() => expect(records.destroyed).toBe(true));
+    await expect.poll(() => records.destroyed).toBe(true);
   });
 
   it("an absolute target is served", async () => {

@@ -1,4 +1,4 @@
-import { expect, it, onTestFinished, vi } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { createAnswerWatch } from "./answer-watch.ts";
 
 function watch() {
@@ -26,15 +26,15 @@ it("follows Redis down and up again", async () => {
   const { redis, made } = watch();
   await made.start();
   redis.broken = true;
-  await vi.waitFor(() => expect(made.answers()).toBe("gone"));
+  await expect.poll(() => made.answers()).toBe("gone");
   redis.broken = false;
-  await vi.waitFor(() => expect(made.answers()).toBe(true));
+  await expect.poll(() => made.answers()).toBe(true);
 });
 
 it("asks no more after stop and is not ready then", async () => {
   const { redis, made } = watch();
   await made.start();
-  await vi.waitFor(() => expect(redis.pings).toBeGreaterThan(2));
+  await expect.poll(() => redis.pings).toBeGreaterThan(2);
   await made.stop();
   const asked = redis.pings;
   await new Promise((resolve) => setTimeout(resolve, 20));
