@@ -75,12 +75,13 @@ describe("ingest that is killed and replayed", () => {
 
     // Stops between insert and commit: ClickHouse hangs until everything is read, then Kafka does.
     await system.caughtUp(GROUP, 300_000);
+    const taken = () =>
+      readMetric(ingest.metricsUrl, "ingest_records_consumed_total", { topic: TOPICS.conversation });
+    const takenBefore = (await taken()) ?? 0;
     process.kill(pidOf(system.stack.clickhouse), "SIGSTOP");
     await delivery.send(createSample({ seed: `${seed}-tail`, conversations: 300, clients: CLIENTS }));
     const sent = delivery.delivered.length;
-    await until("ingest holds rows", 60_000, async () => {
-      return ((await readMetric(ingest.metricsUrl, "ingest_buffered_bytes")) ?? 0) > 0;
-    });
+    await until("ingest holds conversations", 60_000, async () => ((await taken()) ?? 0) > takenBefore);
     process.kill(pidOf(system.stack.kafka), "SIGSTOP");
     const written = () =>
       readMetric(ingest.metricsUrl, "ingest_rows_written_total", { table: "conversations" });
