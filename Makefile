@@ -3,7 +3,7 @@
 # bash, because make starts simple commands without a shell, and then ignores the PATH below
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: alerts image cluster release sbom help setup tools check format test test-cluster chart chart-cluster contract soak bench up down restart status demo
+.PHONY: alerts pictures image cluster release sbom help setup tools check format test test-cluster chart chart-cluster contract soak bench up down restart status demo
 
 bin := $(CURDIR)/node_modules/.bin
 machine_path := $(subst $(bin):,,$(PATH))
@@ -67,6 +67,9 @@ soak: ## the same tests at full sizes
 alerts: setup ## check and test the alert rules of the chart with promtool (built by Go when it is missing)
 	@sh deploy/check/promtool.sh
 	@TEST_SIZE=full vitest run --project unit test/documents/promtool.test.ts
+
+pictures: tools setup ## draw the pictures of docs/pictures anew
+	@node test/pictures/main.ts
 
 bench: tools setup ## benchmarks, one line per result
 	@node test/bench/main.ts

@@ -56,7 +56,7 @@ export default defineConfig({
           ...parallel,
           include: [
             "{packages,services,deploy}/**/*.test.ts",
-            "test/{chart,compare,documents,kubernetes,reference,sample}/**/*.test.ts",
+            "test/{chart,compare,documents,kubernetes,pictures,reference,sample}/**/*.test.ts",
           ],
           testTimeout: full ? 120_000 : 60_000,
         },

@@ -6,6 +6,7 @@ import { ANALYTICS_VIEWS, migrate } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, it, test } from "vitest";
 import { readSupportDashboard } from "../documents/watch-files.ts";
 import { preparePythonTools } from "../outside/python-tools.ts";
+import { fillSql } from "../pictures/fill-sql.ts";
 import { SHARDS } from "../system/shards.ts";
 import { conversation, DAY, DAY_0, endUser, message, SECOND } from "../warehouse/records.ts";
 import { readView, VIEWS } from "../warehouse/view-rows.ts";
@@ -79,14 +80,10 @@ test("every question of docs/analytics.md runs as it stands, and ClickHouse read
 
 /** What Grafana's data source makes of a statement. */
 const filled = (sql: string): string =>
-  sql
-    .replaceAll(
-      /\$__timeFilter\((\w+)\)/g,
-      "$1 >= toDateTime('2026-10-01 00:00:00') AND $1 <= toDateTime('2026-11-01 00:00:00')",
-    )
-    .replaceAll(/\$__dateFilter\((\w+)\)/g, "$1 >= toDate('2026-10-01') AND $1 <= toDate('2026-11-01')")
-    .replaceAll("${database}", VIEWS)
-    .replaceAll("${client:singlequote}", CLIENTS.map((client) => `'${client}'`).join(","));
+  fillSql(sql, {
+    range: { from: Date.parse("2026-10-01T00:00:00Z"), to: Date.parse("2026-11-01T00:00:00Z") },
+    variables: { database: [VIEWS], client: CLIENTS },
+  });
 
 const targets = readSupportDashboard().panels.flatMap(({ title, targets: asked = [] }) =>
   asked.map(({ rawSql }) => ({ title, rawSql })),
