@@ -3,7 +3,7 @@
 # bash, because make starts simple commands without a shell, and then ignores the PATH below
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: alerts pictures image cluster release sbom help setup tools check format test test-cluster chart chart-cluster contract soak bench up down restart status demo
+.PHONY: alerts pictures operator-pictures image cluster release sbom help setup tools check format test test-cluster chart chart-cluster contract soak bench up down restart status demo
 
 bin := $(CURDIR)/node_modules/.bin
 machine_path := $(subst $(bin):,,$(PATH))
@@ -68,8 +68,12 @@ alerts: setup ## check and test the alert rules of the chart with promtool (buil
 	@sh deploy/check/promtool.sh
 	@TEST_SIZE=full vitest run --project unit test/documents/promtool.test.ts
 
-pictures: tools setup ## draw the pictures of docs/pictures anew
+pictures: tools setup ## draw the picture of the dashboard for support anew
 	@node test/pictures/main.ts
+
+operator-pictures: tools setup ## draw the pictures of the operators' dashboards anew, from minutes of work under Prometheus (built by Go when it is missing)
+	@sh deploy/check/promtool.sh prometheus
+	@node test/pictures/operators/main.ts
 
 bench: tools setup ## benchmarks, one line per result
 	@node test/bench/main.ts

@@ -31,8 +31,8 @@ const readEnvFile = (path: string): Record<string, string> =>
       }),
   );
 
-export const createLocalSystem = (clientId: string): LocalSystem => {
-  const folder = join(ROOT, ".local", "demo");
+export const createLocalSystem = (clientId: string, name = "demo"): LocalSystem => {
+  const folder = join(ROOT, ".local", name);
   let starting: ChildProcess | undefined;
 
   const run = (command: string, detached: boolean): ChildProcess =>

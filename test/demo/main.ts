@@ -2,12 +2,12 @@ import { join, relative } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Connection, createAdmin } from "@conversation-export/bus";
 import { createLogger } from "@conversation-export/runtime";
-import { ops } from "../system/ops.ts";
 import { TOPICS } from "../system/system.ts";
 import { createSample } from "../sample/index.ts";
 import { readDeadLetters } from "./dead-letters.ts";
 import { CLIENTS, demoSample, LATE_SHARE } from "./demo-sample.ts";
 import { carry } from "./flow.ts";
+import { createKeys } from "./keys.ts";
 import { createLocalSystem, type LocalSystem } from "./local-system.ts";
 import { seconds } from "./print.ts";
 import { createProgress } from "./progress.ts";
@@ -37,16 +37,6 @@ const variable = (variables: Variables, name: string): string => {
   const value = variables[name];
   if (value === undefined) throw new Error(`the env file has no ${name}`);
   return value;
-};
-
-/** Creates a key for each client. The first client exists already and gets a second key. */
-const createKeys = async (variables: Variables): Promise<Map<string, string>> => {
-  const create = async (client: string): Promise<[string, string]> => {
-    if (client !== variables["CLIENT_ID"]) await ops(variables, "clients", "create", client);
-    const answer = await ops(variables, "keys", "create", "--client", client, "--label", "demo", "--json");
-    return [client, (JSON.parse(answer) as { key: string }).key];
-  };
-  return new Map(await Promise.all(CLIENTS.map(create)));
 };
 
 const readStored = async (url: string): Promise<Stored> => {
@@ -91,7 +81,7 @@ const demonstrate = async (system: LocalSystem, keep: boolean, closing: Close[])
   }
 
   step("2/5  Create clients and keys");
-  const keys = await createKeys(variables);
+  const keys = await createKeys(variables, CLIENTS);
   for (const [client, key] of keys) print(`  ${client.padEnd(8)} ${key.slice(0, 10)}…`);
 
   step(

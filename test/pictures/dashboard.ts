@@ -9,16 +9,26 @@ export type FieldSettings = {
   readonly decimals?: number;
   readonly min?: number;
   readonly max?: number;
-  readonly thresholds?: { readonly steps: readonly { readonly color: string }[] };
+  readonly thresholds?: {
+    readonly steps: readonly { readonly color: string; readonly value: number | null }[];
+  };
   readonly custom?: {
     readonly drawStyle?: string;
     readonly fillOpacity?: number;
     readonly lineWidth?: number;
+    readonly showPoints?: string;
     readonly stacking?: { readonly mode: string };
+    readonly thresholdsStyle?: { readonly mode: string };
   };
 };
 
-export type Target = { readonly refId: string; readonly rawSql: string };
+/** A statement of SQL, or an expression of Prometheus with the name of its series. */
+export type Target = {
+  readonly refId: string;
+  readonly rawSql?: string;
+  readonly expr?: string;
+  readonly legendFormat?: string;
+};
 
 export type Panel = {
   readonly id: number;
@@ -34,6 +44,7 @@ export type Panel = {
   };
   readonly options?: {
     readonly orientation?: string;
+    readonly graphMode?: string;
     readonly legend?: { readonly showLegend: boolean; readonly calcs: readonly string[] };
   };
   readonly targets?: readonly Target[];
@@ -43,7 +54,12 @@ export type Dashboard = {
   readonly title: string;
   readonly panels: readonly Panel[];
   readonly templating: {
-    readonly list: readonly { readonly name: string; readonly type: string; readonly query: string }[];
+    readonly list: readonly {
+      readonly name: string;
+      readonly type: string;
+      readonly query: string;
+      readonly allValue?: string;
+    }[];
   };
 };
 

@@ -30,7 +30,7 @@ const askPanels = async (dashboard: Dashboard, ask: Ask): Promise<Map<number, An
   for (const { id, title, targets = [] } of dashboard.panels) {
     const [target, ...more] = targets;
     if (more.length > 0) throw new Error(`panel "${title}": several statements cannot be drawn`);
-    if (target !== undefined) answers.set(id, await ask(fillSql(target.rawSql, filling)));
+    if (target?.rawSql !== undefined) answers.set(id, await ask(fillSql(target.rawSql, filling)));
   }
   return answers;
 };

@@ -4,13 +4,17 @@ import { describe, expect, it } from "vitest";
 import { type Answer, type Column, readAnswer, seriesOf, type Value } from "./answer.ts";
 import { type Panel, readDashboard } from "./dashboard.ts";
 import { fillSql } from "./fill-sql.ts";
+import { fillPromql } from "./operators/fill-promql.ts";
+import { matrixAnswer } from "./operators/matrix-answer.ts";
 import { drawDashboard } from "./picture.ts";
 import { MONTH, writeMonth } from "./sample-month.ts";
 import { writeValue } from "./units.ts";
 
 const dashboard = readDashboard("analytics/support.json");
 const charts = dashboard.panels.filter(({ type }) => type !== "row");
-const shown = readFileSync(join(import.meta.dirname, "../../docs/pictures/support-dashboard.svg"), "utf8");
+const readPicture = (name: string): string =>
+  readFileSync(join(import.meta.dirname, `../../docs/pictures/${name}-dashboard.svg`), "utf8");
+const shown = readPicture("support");
 
 const column = (kind: Column["kind"], name: string = kind): Column => ({ kind, name });
 const table = (columns: readonly Column[], ...rows: readonly (readonly Value[])[]): Answer => ({
@@ -46,6 +50,36 @@ describe("a picture", () => {
   it("in the docs has every panel of the dashboard: `make pictures` draws it anew", () => {
     for (const { title } of dashboard.panels) expect(shown).toContain(`>${title}</text>`);
     expect(shown).not.toMatch(/NaN|Infinity|undefined|No data/);
+  });
+
+  it.each(["pipeline", "export-api", "warehouse-and-jobs"])("can be drawn of the dashboard %s", (name) => {
+    const { panels } = readDashboard(`${name}.json`);
+    const value = matrixAnswer([
+      {
+        legendFormat: "",
+        matrix: [
+          {
+            metric: {},
+            values: [
+              [MONTH.from / 1_000, "1"],
+              [MONTH.from / 1_000 + 15, "NaN"],
+            ],
+          },
+        ],
+      },
+    ]);
+    const svg = drawPanels(panels, new Map(panels.map(({ id }) => [id, value])));
+    for (const { title } of panels) expect(svg).toContain(`>${title}</text>`);
+    expect(svg).not.toMatch(/NaN|Infinity|undefined/);
+  });
+
+  it.each([
+    "pipeline",
+    "export-api",
+    "warehouse-and-jobs",
+  ])("in the docs has every panel of the dashboard %s: `make operator-pictures` draws it anew", (name) => {
+    const svg = readPicture(name);
+    for (const { title } of readDashboard(`${name}.json`).panels) expect(svg).toContain(`>${title}</text>`);
   });
 
   it("has no panel whose type, unit or answer is unknown, and says which", () => {
@@ -87,7 +121,8 @@ describe("fillSql", () => {
 
   it("leaves nothing of Grafana in any statement of the dashboard", () => {
     for (const { targets = [] } of charts)
-      for (const { rawSql } of targets) expect(fillSql(rawSql, { range, variables })).not.toContain("$");
+      for (const { rawSql = "$" } of targets)
+        expect(fillSql(rawSql, { range, variables })).not.toContain("$");
   });
 
   it.each([
@@ -100,7 +135,38 @@ describe("fillSql", () => {
   });
 });
 
+describe("fillPromql", () => {
+  const fill = (expr: string): string =>
+    fillPromql(expr, { variables: { namespace: ".*", job: ".+" }, step: 15, scrapeInterval: 5 });
+
+  it("replaces variables, and the interval of rates by what holds four points", () => {
+    expect(fill(`rate(a{namespace=~"$namespace",job=~"$job"}[$__rate_interval])`)).toBe(
+      `rate(a{namespace=~".*",job=~".+"}[20s])`,
+    );
+    expect(() => fill("a[$__interval]")).toThrow("nothing replaces $__interval");
+  });
+});
+
 describe("an answer", () => {
+  it("of Prometheus has a column for each series, with a gap for what is no number", () => {
+    const matrix = [
+      {
+        metric: { topic: "messages" },
+        values: [
+          [1, "2"],
+          [2, "NaN"],
+        ] as const,
+      },
+      { metric: { topic: "conversations" }, values: [[2, "3"]] as const },
+    ];
+    const { columns, rows } = matrixAnswer([{ matrix, legendFormat: "of {{topic}}" }]);
+    expect(columns.map(({ name }) => name)).toEqual(["time", "of messages", "of conversations"]);
+    expect(rows).toEqual([
+      [1_000, 2, null],
+      [2_000, null, 3],
+    ]);
+  });
+
   it("gives a series for each number and each text, all with the same times", () => {
     const answer = readAnswer(
       JSON.stringify({
@@ -145,6 +211,10 @@ describe("an answer", () => {
     [150, "s", undefined, "2.5 min"],
     [7_200, "s", undefined, "2 h"],
     [172_800, "s", undefined, "2 d"],
+    [0.0123, "s", undefined, "12.3 ms"],
+    [1_536, "bytes", undefined, "1.5 KiB"],
+    [2_500_000, "short", undefined, "2.5 Mil"],
+    [12_345, "Bps", 1, "12.3 kB/s"],
   ])("%d in %s with %s decimals is %s", (value, unit, decimals, written) => {
     expect(writeValue(value, unit, decimals)).toBe(written);
   });

@@ -50,6 +50,13 @@ const drawPanel = (panel: Panel, answer: Answer | undefined, range: TimeRange): 
   ].join("");
 };
 
+/** Days, or instants where all of it lies within a day. */
+const describeRange = ({ from, to }: TimeRange): string => {
+  const shown = to - from < 86_400_000 ? 16 : 10;
+  const write = (ms: number): string => new Date(ms).toISOString().slice(0, shown).replace("T", " ");
+  return `${write(from)} to ${write(to)}, UTC`;
+};
+
 /** Draws a dashboard as one SVG, each panel at its place. `answers` are by the id of the panel. */
 export const drawDashboard = (
   { title, panels }: Pick<Dashboard, "title" | "panels">,
@@ -59,7 +66,6 @@ export const drawDashboard = (
   const rows = Math.max(...panels.map(({ gridPos }) => gridPos.y + gridPos.h));
   const width = 2 * MARGIN + COLUMNS * CELL.width - CELL.gap;
   const height = HEAD + rows * CELL.height - CELL.gap + MARGIN;
-  const day = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
   const drawn = panels.map((panel) => {
     const x = MARGIN + panel.gridPos.x * CELL.width;
     const y = HEAD + panel.gridPos.y * CELL.height;
@@ -69,7 +75,7 @@ export const drawDashboard = (
     `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="${FONT}">`,
     rect(0, 0, width, height, `fill="#f4f5f7"`),
     text(MARGIN + 2, 33, 20, title, { "font-weight": 600 }),
-    text(width - MARGIN, 33, 14, `${day(range.from)} to ${day(range.to)}, UTC`, {
+    text(width - MARGIN, 33, 14, describeRange(range), {
       "text-anchor": "end",
       fill: FAINT,
     }),

@@ -2,16 +2,20 @@ import type { BarSeriesOption, LineSeriesOption } from "echarts";
 import { type Series, seriesOf } from "../answer.ts";
 import { type FieldSettings, settingsOf } from "../dashboard.ts";
 import type { TimeRange } from "../fill-sql.ts";
-import { seriesColor } from "../svg.ts";
+import { colorOf, seriesColor } from "../svg.ts";
 import { tickStep, writeValue } from "../units.ts";
 import { drawChart, plainAxis, valueAxis } from "./chart.ts";
 import { drawLegend } from "./legend.ts";
 import type { DrawPanel } from "./panel-area.ts";
 
 const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
+const CLOCK = new Intl.DateTimeFormat("en-GB", { timeStyle: "short", timeZone: "UTC" });
+const DAY_MS = 86_400_000;
+const MINUTE_MS = 60_000;
 const BAR_SHARE = 0.75;
 const FEWEST = 10;
-const MARGIN = { left: 8, right: 14, top: 10, bottom: 4 } as const;
+const LEGEND_SHARE = 0.45;
+const MARGIN = { left: 8, right: 22, top: 10, bottom: 4 } as const;
 
 type Drawn = LineSeriesOption | BarSeriesOption;
 
@@ -46,18 +50,31 @@ const seriesOption = (
   return {
     ...common,
     type: "line",
-    symbol: "circle",
+    symbol: custom.showPoints === "never" ? "none" : "circle",
     symbolSize: 4,
     lineStyle: { width: custom.lineWidth ?? 1 },
     areaStyle: { opacity },
   };
 };
 
+const thresholdLines = (thresholds: FieldSettings["thresholds"]): Drawn => ({
+  type: "line",
+  silent: true,
+  markLine: {
+    symbol: "none",
+    silent: true,
+    label: { show: false },
+    data: (thresholds?.steps ?? []).flatMap(({ color, value }) =>
+      value === null ? [] : [{ yAxis: value, lineStyle: { color: colorOf(color), type: "dashed" } }],
+    ),
+  },
+});
+
 /** Lines or bars over time, stacked where the panel says so, with the legend below. */
 export const drawTimeSeries: DrawPanel = (panel, answer, { width, height, range }) => {
   const series = seriesOf(answer);
-  const legend = drawLegend(panel, series, width);
-  const { unit, min, max, custom } = settingsOf(panel, "");
+  const legend = drawLegend(panel, series, width, height * LEGEND_SHARE);
+  const { unit, min, max, custom, thresholds } = settingsOf(panel, "");
   const step = stepOf(series, range);
   const most = Math.max(...series.flatMap(({ points }) => points.map(([, value]) => value ?? 0)));
   const ticks = min !== undefined && max !== undefined ? (max - min) / 4 : tickStep(most, unit);
@@ -73,10 +90,11 @@ export const drawTimeSeries: DrawPanel = (panel, answer, { width, height, range 
         // Bars stand around their time: the first one would be cut in half.
         min: range.from - (isBars ? step / 2 : 0),
         max: range.to,
+        minInterval: MINUTE_MS,
         axisLabel: {
           ...plainAxis.axisLabel,
           hideOverlap: true,
-          formatter: (time: number) => DAY.format(time),
+          formatter: (time: number) => (range.to - range.from < DAY_MS ? CLOCK : DAY).format(time),
         },
       },
       yAxis: valueAxis((value) => writeValue(value, unit), {
@@ -84,9 +102,12 @@ export const drawTimeSeries: DrawPanel = (panel, answer, { width, height, range 
         max: max ?? (ticks === undefined ? undefined : Math.ceil(most / ticks) * ticks),
         step: ticks,
       }),
-      series: series.map((one, at) =>
-        seriesOption(one, settingsOf(panel, one.field), seriesColor(at), barWidth),
-      ),
+      series: [
+        ...series.map((one, at) =>
+          seriesOption(one, settingsOf(panel, one.field), seriesColor(at), barWidth),
+        ),
+        ...(custom?.thresholdsStyle?.mode === "line" ? [thresholdLines(thresholds)] : []),
+      ],
     },
     { x: 0, y: 0, width, height: height - legend.height },
   );
