@@ -45,12 +45,14 @@ export type PlainEvent<Data> = EventData<Data> & { readonly attributes: Attribut
 export function plainDataReader<Data, Read extends keyof Data & string>(form: RecordForm<Data, Read>) {
   const fields = plainFields(form.schema, { takesUnknown: true });
   const names = Object.keys(form.schema.shape);
-  // Ids are remembered longer than the event, and must not hold its text.
+  // Ids, the client's too, are remembered longer than the event, and must not hold its text.
   const reads = form.reads.map((name) => [name, names.indexOf(name), name.endsWith("_id")] as const);
   const envelope = plainFields(attributeTexts, { takesUnknown: true, readers: { data: fields.read } });
 
   const attributesOf = (pass: Pass): Record<string, unknown> =>
-    Object.fromEntries(ATTRIBUTES.map((name, index) => [name, valueOf(pass, envelope, index, true)]));
+    Object.fromEntries(
+      ATTRIBUTES.map((name, index) => [name, valueOf(pass, envelope, index, name === "clientid")]),
+    );
 
   return (text: string, headers: BusHeaders): PlainEvent<Pick<Data, Read>> | undefined => {
     const pass = beginPass(text);

@@ -24,13 +24,20 @@ const MOST_UNKNOWN = 20;
 export type Reader = (pass: Pass, start: number) => number;
 
 const checked = (schema: z.ZodType, read: Reader): Reader =>
-  (schema.def.checks ?? []).length > 0 || schema instanceof z.ZodNumber
+  (schema.def.checks ?? []).length > 0
     ? (pass, start) => {
         const end = read(pass, start);
         if (end === NOT_PLAIN) return NOT_PLAIN;
         return schema.safeParse(JSON.parse(pass.text.slice(start, end))).success ? end : NOT_PLAIN;
       }
     : read;
+
+/** A number that zod takes: any but those that are too large for one. */
+const finiteNumber: Reader = (pass, start) => {
+  const end = plainNumber(pass, start);
+  if (end === NOT_PLAIN) return NOT_PLAIN;
+  return Number.isFinite(Number(pass.text.slice(start, end))) ? end : NOT_PLAIN;
+};
 
 const orNull =
   (read: Reader, leavesAsNull: boolean): Reader =>
@@ -49,7 +56,7 @@ const readerOf = (given: unknown): Reader => {
   if (given instanceof z.ZodOptional) return readerOf(given.unwrap());
   if (given instanceof z.ZodNullable) return orNull(readerOf(given.unwrap()), leavesAsNull(given.unwrap()));
   if (given instanceof z.ZodString) return checked(given, plainString);
-  if (given instanceof z.ZodNumber) return checked(given, plainNumber);
+  if (given instanceof z.ZodNumber) return checked(given, finiteNumber);
   if (given instanceof z.ZodBoolean) return plainFlag;
   if (given instanceof z.ZodCustom) return (pass, start) => plainObject(pass, start);
   if (given instanceof z.ZodArray) {
