@@ -42,6 +42,16 @@ it("uses the memory of a settled batch for the next one, cleared", () => {
   expect(batches.open(2).rows).not.toBe(settled.rows);
 });
 
+it("begins a batch as large as the one before, so that its rows are not copied while it grows", () => {
+  const batches = createBatches();
+  const least = batches.open(1).rows.capacity();
+  const full = 8 * least;
+  const before = batches.open(1);
+  before.rows.largest = () => full;
+  expect(batches.open(1).rows.capacity()).toBeGreaterThanOrEqual(full);
+  expect(batches.open(1).rows.capacity()).toBe(least);
+});
+
 it("gives memory back that a batch has hardly used, and what is more than two batches", () => {
   const batches = createBatches();
   const small = withRows(batches.open(1), { bytes: () => 124, capacity: () => 1000 });

@@ -50,6 +50,9 @@ export type TopicBatches = {
 };
 
 const MAX_SPARE = 2;
+const LEAST_BYTES = 1 << 20;
+/** Batches are cut by records, so their bytes differ a little. */
+const HEADROOM = 1.25;
 
 /**
  * @param deps.landingDays for how many days landing keeps the events; null when it is off
@@ -65,11 +68,20 @@ export const createTopicBatches = (deps: {
   const { topic, type, traces, now } = deps;
   const landingDays = deps.landingDays ?? undefined;
   const spare: Batch[] = [];
+  let latest: Batch | undefined;
+
+  const rowsFor = (): Batch => {
+    // As large as the one before: growing step by step would copy the rows of the rush at each step.
+    const like = Math.max(LEAST_BYTES, Math.ceil((latest?.largest() ?? 0) * HEADROOM));
+    latest = spare.pop() ?? createBatch(type, like, { landingDays });
+    return latest;
+  };
+
   return {
     open: (epoch) => ({
       epoch,
       openedAt: now(),
-      rows: spare.pop() ?? createBatch(type, undefined, { landingDays }),
+      rows: rowsFor(),
       sources: [],
       deadLetters: [],
       suspects: [],
@@ -82,7 +94,10 @@ export const createTopicBatches = (deps: {
     }),
     reuse: ({ rows }) => {
       // A batch far below its capacity follows a rush: its memory is given back instead.
-      if (spare.length >= MAX_SPARE || rows.bytes() < rows.capacity() / 8) return;
+      if (spare.length >= MAX_SPARE || rows.bytes() < rows.capacity() / 8) {
+        if (latest === rows) latest = undefined;
+        return;
+      }
       rows.clear();
       spare.push(rows);
     },

@@ -162,8 +162,8 @@ describe("RowBinary", () => {
         const copy = new RowBinary(0);
         copy.string("other");
         const at = copy.copyFrom(source, start, source.length);
-        copy.fillText(at + hole - start, "abc");
-        source.fillText(hole, "xyz");
+        copy.fillBytes(at + hole - start, Buffer.from("abc"));
+        source.fillBytes(hole, Buffer.from("xyz"));
         const original = createDecoder(source.view(start, source.length));
         expect([original.string(), original.string()]).toEqual([`${before}xyz${after}`, "end"]);
         const copied = createDecoder(copy.view(0, copy.length));

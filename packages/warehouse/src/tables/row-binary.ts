@@ -1,6 +1,8 @@
 /** Bytes reserved for the length of a long string; enough for lengths below 2^28. */
 const SIZE_BYTES = 4;
 
+const BLANK = 0x20;
+
 /** Writes the rows of an INSERT in ClickHouse's RowBinary format into a growing buffer. */
 export class RowBinary {
   #bytes: Buffer;
@@ -147,7 +149,8 @@ export class RowBinary {
   stringWithHole(before: string, hole: number, after: string): number {
     const at = this.#reserve(SIZE_BYTES + hole + (before.length + after.length) * 3);
     const holeAt = at + SIZE_BYTES + this.#bytes.write(before, at + SIZE_BYTES);
-    this.#bytes.fill(0x20, holeAt, holeAt + hole);
+    // Buffer.fill takes longer to be called than to fill so little.
+    for (let index = holeAt; index < holeAt + hole; index += 1) this.#bytes[index] = BLANK;
     const end = holeAt + hole + this.#bytes.write(after, holeAt + hole);
     this.#fixedVarUint(at, end - at - SIZE_BYTES);
     this.#length = end;
@@ -161,8 +164,8 @@ export class RowBinary {
     return at;
   }
 
-  fillText(at: number, text: string): void {
-    this.#bytes.write(text, at, "latin1");
+  fillBytes(at: number, bytes: Uint8Array): void {
+    this.#bytes.set(bytes, at);
   }
 
   fillUint64(at: number, value: number): void {

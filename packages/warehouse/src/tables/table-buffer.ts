@@ -69,10 +69,10 @@ export function createTableBuffer(
       starts.length = 1;
     },
     fillUpload(instant) {
-      const stamp = formatTimestamp(instant);
+      const stamp = Buffer.from(formatTimestamp(instant));
       for (const at of tickPlaces) row.fillUint64(at, instant);
-      for (const [index, at] of storedPlaces.entries()) row.fillUint64(at, instant + index);
-      for (const at of stampPlaces) row.fillText(at, stamp);
+      storedPlaces.forEach((at, index) => row.fillUint64(at, instant + index));
+      for (const at of stampPlaces) row.fillBytes(at, stamp);
     },
   };
 }

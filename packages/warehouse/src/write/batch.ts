@@ -23,6 +23,8 @@ export type Batch = {
   /** Rows of all tables together. */
   rows(): number;
   bytes(): number;
+  /** Bytes of the largest table. */
+  largest(): number;
   /** Empties the batch and keeps its memory: allocating fresh pages costs more than filling them. */
   clear(): void;
   /** Allocated bytes. */
@@ -88,6 +90,7 @@ export function createBatch(
     records: () => records,
     rows: () => tables.reduce((sum, table) => sum + table.rows(), 0),
     bytes: () => tables.reduce((sum, table) => sum + table.row.length, 0),
+    largest: () => Math.max(...tables.map((table) => table.row.length)),
     clear() {
       landing?.clear();
       for (const table of ownTables) table.clear();
