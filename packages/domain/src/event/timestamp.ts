@@ -187,8 +187,13 @@ export function isAcceptedInstant(instant: Micros): boolean {
   return instant >= MIN_INSTANT && instant < END_OF_TIME;
 }
 
+const textsOf = (count: number, digits: number): readonly string[] =>
+  Array.from({ length: count }, (_, value) => String(value).padStart(digits, "0"));
+const TWO_DIGITS = textsOf(100, 2);
+const THREE_DIGITS = textsOf(1000, 3);
+
 function twoDigits(value: number): string {
-  return value < 10 ? `0${value}` : `${value}`;
+  return TWO_DIGITS[value] ?? "";
 }
 
 let cachedDay = -1;
@@ -210,7 +215,8 @@ function formatWith(instant: Micros, suffix: string): string {
   const micros = inDay - seconds * 1_000_000;
   const minutes = Math.floor(seconds / 60);
   const hours = Math.floor(minutes / 60);
-  const fraction = String(micros + 1_000_000).slice(1);
+  const millis = Math.floor(micros / 1000);
+  const fraction = `${THREE_DIGITS[millis]}${THREE_DIGITS[micros - millis * 1000]}`;
   return `${dateText(days)}${twoDigits(hours)}:${twoDigits(minutes - hours * 60)}:${twoDigits(seconds - minutes * 60)}.${fraction}${suffix}`;
 }
 

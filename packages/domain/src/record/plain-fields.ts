@@ -143,9 +143,11 @@ export function plainFields(
     const end = plainMembers(pass, start, (key) => {
       const index = order[place] ?? 0;
       const label = labels[index] ?? "";
-      const after = text.startsWith(label, key)
-        ? readField(pass, index, key, skipBlanks(pass, key + label.length))
-        : readOther(pass, place, key);
+      // Faster than startsWith.
+      const after =
+        text.slice(key, key + label.length) === label
+          ? readField(pass, index, key, skipBlanks(pass, key + label.length))
+          : readOther(pass, place, key);
       if (order[place] !== place) pass.loose = true;
       place += 1;
       return after;
