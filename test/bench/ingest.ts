@@ -1,8 +1,9 @@
 import { migrate } from "@conversation-export/warehouse";
 import { type System, TOPICS } from "../system/system.ts";
 import { type BusEvent, createSample } from "../sample/index.ts";
-import { ingestRate } from "./ingest-rate.ts";
-import { fillBus } from "./ingest-run.ts";
+import { readMetric } from "../system/metrics-text.ts";
+import { ingestCost, ingestRate } from "./ingest-rate.ts";
+import { fillBus, serverSeconds, STORED } from "./ingest-run.ts";
 import { kafkaEngineStatements } from "./kafka-engine.ts";
 import { median, type Result } from "./report.ts";
 import { runSql } from "./warehouse-http.ts";
@@ -30,6 +31,44 @@ const conversationsOnly = function* (events: Iterable<BusEvent>): Iterable<BusEv
 const rowsIn = (url: string) => async (): Promise<number> =>
   Number((await runSql(url, "SELECT count() FROM conversations")).text);
 
+/** µs of processor time that an event may take. */
+const NODE_GOAL = 40;
+const CPU_GOAL = 65;
+
+const cpuResult = (name: string, ours: number, most: number): Result => ({
+  name,
+  ours,
+  peer: most,
+  ratio: ours / most,
+  goal: `ours<=${most}`,
+  reached: ours <= most,
+});
+
+/** Processor time of the ingest process and of ClickHouse for an event, in µs, without landing. */
+const ingestCpu = async (
+  system: System,
+  total: number,
+  group: string,
+): Promise<{ readonly node: number; readonly server: number }> => {
+  const operator = system.stack.clickhouse.url("migrator");
+  const { spent } = await ingestCost(total, async () => {
+    const ingest = await system.service("ingest", {
+      KAFKA_GROUP_ID: group,
+      LOG_LEVEL: "warn",
+      LANDING: "off",
+    });
+    const node = async (): Promise<number> =>
+      (await readMetric(ingest.metricsUrl, "process_cpu_seconds_total")) ?? Number.NaN;
+    return {
+      stop: () => ingest.kill("SIGTERM"),
+      rows: rowsIn(operator),
+      spent: () => Promise.all([node(), serverSeconds(operator)]),
+    };
+  });
+  const [node = Number.NaN, server = Number.NaN] = spent;
+  return { node, server };
+};
+
 /** Reads one topic of conversations with our ingest and with ClickHouse's Kafka engine in turn. */
 export const benchIngest = async (
   system: System,
@@ -53,12 +92,11 @@ export const benchIngest = async (
 
   const operator = system.stack.clickhouse.url("migrator");
   const truncate = async (url: string): Promise<void> => {
-    for (const table of ["conversations", "conversation_updates", "handoffs", "record_dates", "changes"]) {
-      await runSql(url, `TRUNCATE TABLE ${table} SYNC`);
-    }
+    for (const table of STORED) await runSql(url, `TRUNCATE TABLE ${table} SYNC`);
   };
   const ours: number[] = [];
   const peers: number[] = [];
+  const costs: { readonly node: number; readonly server: number }[] = [];
   for (let round = 0; round < ROUNDS; round += 1) {
     await truncate(operator);
     ours.push(
@@ -71,6 +109,10 @@ export const benchIngest = async (
       }),
     );
     log(`round ${round + 1}: our ingest ${ours.at(-1)?.toFixed(0)} events/s`);
+    await truncate(operator);
+    const cost = await ingestCpu(system, total, `bench-cpu-${round}`);
+    costs.push(cost);
+    log(`round ${round + 1}: ${cost.node.toFixed(1)} µs of Node, ${cost.server.toFixed(1)} µs of ClickHouse`);
     await truncate(operator);
 
     const peer = system.stack.clickhouse.url("migrator", `conversation_export_peer${round}`);
@@ -105,5 +147,7 @@ export const benchIngest = async (
       goal: ">=1.2",
       reached: ratio >= 1.2,
     },
+    cpuResult("ingest_cpu_us_node", median(costs.map(({ node }) => node)), NODE_GOAL),
+    cpuResult("ingest_cpu_us", median(costs.map(({ node, server }) => node + server)), CPU_GOAL),
   ];
 };
