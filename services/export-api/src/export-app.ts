@@ -18,6 +18,7 @@ import { createEndUsers } from "./operations/end-users.ts";
 import { createExportEndpoints } from "./operations/export-endpoints.ts";
 import type { ExportMetrics } from "./export-metrics.ts";
 import { createLegacyEndpoints } from "./operations/legacy-endpoints.ts";
+import type { SweepBuffers } from "./page/buffer-sweep.ts";
 import { createPageLinks } from "./page/page-link.ts";
 import { createNoteRepeats } from "./page/repeated-requests.ts";
 import type { RateLimit } from "./admission/rate-limit.ts";
@@ -60,6 +61,7 @@ export type ExportAppDeps = {
   readonly legacy: { readonly deprecation: Date | undefined; readonly sunset: Date | undefined };
   readonly keyCacheMs: number;
   readonly idleMs: number;
+  readonly sweep: SweepBuffers;
   readonly maxEventLoopDelayMs: number;
   readonly maxConnections: number;
   /** Whether HSTS covers the hosts below this one. */
@@ -93,7 +95,7 @@ export const createExportApp = (deps: ExportAppDeps): FastifyInstance => {
     previousSecret: deps.previousCursorSecret,
     linkBounds: deps.linkBounds,
   };
-  const sendPage = createSendPage({ metrics, log, clock, idleMs: deps.idleMs });
+  const sendPage = createSendPage({ metrics, log, clock, idleMs: deps.idleMs, sweep: deps.sweep });
   const addressOf = createAddressOf(deps.publicBaseUrl);
   const noteRepeats = createNoteRepeats({ linkBounds: deps.linkBounds, metrics, log, clock });
   const shared = { reader, sendPage, addressOf, watermark, noteRepeats };

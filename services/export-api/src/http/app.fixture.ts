@@ -287,6 +287,7 @@ export const createTestApp = (reader: Reader, overrides: Partial<ExportAppDeps> 
     legacy: { deprecation: undefined, sunset: undefined },
     keyCacheMs: 10_000,
     idleMs: 60_000,
+    sweep: () => {},
     maxConnections: 100,
     hstsSubDomains: false,
     reference: true,

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Readable } from "node:stream";
 import type { Logger } from "@conversation-export/runtime";
+import type { SweepBuffers } from "./buffer-sweep.ts";
 import { chooseCoding, createEncoder } from "./compression.ts";
 import type { Call } from "../operations/endpoint.ts";
 import type { ExportMetrics } from "../export-metrics.ts";
@@ -35,8 +36,9 @@ export const createSendPage = (deps: {
   readonly log: Logger;
   readonly clock: () => number;
   readonly idleMs: number;
+  readonly sweep: SweepBuffers;
 }): SendPage => {
-  const { metrics, log, clock, idleMs } = deps;
+  const { metrics, log, clock, idleMs, sweep } = deps;
 
   const noteOutcome = (facts: RequestFacts, requestId: string, outcome: PageOutcome): void => {
     facts.bytes = outcome.bytes;
@@ -89,6 +91,7 @@ export const createSendPage = (deps: {
       tail,
       encoder: coding === null ? undefined : createEncoder(coding),
       idleMs,
+      sweep,
       begin,
     });
     facts.rows = answer.rows();

@@ -324,6 +324,7 @@ describe("a client that takes a byte now and then", () => {
       head: "a head that fills the buffer",
       tail: () => "",
       idleMs: 50,
+      sweep: () => {},
       begin: () => {},
     });
     records.push("x".repeat(1_000));

@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { Readable, Transform } from "node:stream";
 import { ServiceError } from "@conversation-export/runtime";
+import type { SweepBuffers } from "./buffer-sweep.ts";
 import { endEncoder } from "./compression.ts";
 
 /**
@@ -29,6 +30,7 @@ const LEAST_BYTES = 16 * 1024;
  * rejects, so that it can be answered with a status; a later one resets the connection.
  * @param deps.tail called when the records have ended
  * @param deps.encoder compresses the body
+ * @param deps.sweep called with the length of each chunk of the records
  * @param deps.idleMs milliseconds without progress, or with hardly any by the client, that end the page
  */
 export const streamPage = (deps: {
@@ -38,10 +40,11 @@ export const streamPage = (deps: {
   tail: () => string;
   encoder?: Transform | undefined;
   idleMs: number;
+  sweep: SweepBuffers;
   begin: () => void;
 }): Promise<PageOutcome> =>
   new Promise((resolve, reject) => {
-    const { response, records, head, tail, encoder, idleMs, begin } = deps;
+    const { response, records, head, tail, encoder, idleMs, sweep, begin } = deps;
     const sink = encoder ?? response;
     let begun = false;
     let ended = false;
@@ -101,6 +104,7 @@ export const streamPage = (deps: {
       if (settled) return;
       start();
       if (!write(chunk)) records.pause();
+      sweep(chunk.length);
     });
     records.once("end", () => {
       if (settled) return;
