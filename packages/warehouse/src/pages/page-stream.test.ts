@@ -2,7 +2,13 @@ import { once } from "node:events";
 import { PassThrough, Readable } from "node:stream";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, test } from "vitest";
-import { parseEndUserHead, parsePageHead, passBytes, splitHead as splitAnyHead } from "./page-stream.ts";
+import {
+  parseEndUserHead,
+  parsePageHead,
+  passBytes,
+  passLines,
+  splitHead as splitAnyHead,
+} from "./page-stream.ts";
 import { WarehouseError } from "../session/warehouse-error.ts";
 
 const splitHead = (source: Readable) => splitAnyHead(source, parsePageHead);
@@ -41,6 +47,30 @@ afterEach(() => {
 const nextTurns = async (): Promise<void> => {
   for (let turns = 5; turns > 0; turns -= 1) await new Promise((resolve) => setImmediate(resolve));
 };
+
+describe("passLines", () => {
+  const lines = '{"_id":"a","text":"é 😀 \\r\\n"}\n{"_id":"ï d"}\n';
+  const cuts = fc.array(fc.nat({ max: 500 }), { maxLength: 8 });
+  const open = (text: string, at: readonly number[]): Readable =>
+    passLines(Readable.from(chunked(text, at), { objectMode: false }));
+
+  it("passes lines as they stand, however the bytes are cut", async () => {
+    await fc.assert(
+      fc.asyncProperty(cuts, async (at) => {
+        expect(await textOf(open(lines, at))).toBe(lines);
+      }),
+    );
+  });
+
+  it("fails for an exception behind whole lines, however the bytes are cut", async () => {
+    const broken = `${lines}\r\n__exception__\r\nTAG\r\nCode: 395. DB::Exception: x\r\n28 TAG\r\n__exception__\r\n`;
+    await fc.assert(
+      fc.asyncProperty(cuts, async (at) => {
+        await expect(textOf(open(broken, at))).rejects.toMatchObject({ causeName: "EXCEPTION_MIDWAY" });
+      }),
+    );
+  });
+});
 
 describe("passBytes", () => {
   const mark = Buffer.from("PAR1");

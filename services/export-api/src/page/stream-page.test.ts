@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import http, { type IncomingMessage } from "node:http";
 import net from "node:net";
@@ -71,6 +72,8 @@ const request = async (
     ...(agent && { agent }),
   });
   const [response] = (await once(call, "response")) as [IncomingMessage];
+  // The response tells of a later error as well.
+  call.on("error", () => {});
   return response;
 };
 
@@ -217,6 +220,21 @@ describe("a page on a real socket", () => {
     const line = logLines.find((line) => line["msg"] === "page broken off");
     expect(line).toMatchObject({ level: "error", reason: "warehouse_failed" });
     expect(line?.["errorId"]).toMatch(/^[0-9a-f-]{36}$/);
+    expect(await metricsText()).toMatch(/export_api_broken_pages_total\{reason="warehouse_failed",.*\} 1/);
+  });
+
+  it.each(["gzip", "br", "zstd"])("never ends cleanly in %s when the query breaks midway", async (coding) => {
+    const failure = new ServiceError("warehouse_unavailable", "broke midway", { retryable: true });
+    const records = new Readable({
+      read() {
+        this.push(randomBytes(65_536));
+      },
+    });
+    const { port, metricsText } = await startApp(() => Promise.resolve(pageOf(records)));
+    const response = await request(port, undefined, { "accept-encoding": coding });
+    expect(response.headers["content-encoding"]).toBe(coding);
+    records.destroy(failure);
+    await expect(readAll(response)).rejects.toMatchObject({ code: "ECONNRESET" });
     expect(await metricsText()).toMatch(/export_api_broken_pages_total\{reason="warehouse_failed",.*\} 1/);
   });
 
