@@ -10,12 +10,12 @@ import { type Candidates, COUNT_MOVED, type Facts, factsOfAnswer } from "./ident
 import {
   factsStatement,
   IN_ORDER,
-  LINE_SETTINGS,
   PAGE_SETTINGS,
   PAGED_LISTS,
   type PageStatement,
   type Parameters,
   spreadSettings,
+  TEXT_LINE_SETTINGS,
 } from "./page-statements.ts";
 import { parseEndUserHead, passLines, splitHead } from "./page-stream.ts";
 import { createNotedDates } from "./noted-dates.ts";
@@ -107,7 +107,7 @@ export function createReader(deps: {
       const spread = await isSpread();
       const { several, hiding } = await askForFacts(list.candidates, parameters, signal);
       const severalDates = several > 0;
-      const settings = { ...LINE_SETTINGS, ...spreadSettings(spread, severalDates) };
+      const settings = { ...TEXT_LINE_SETTINGS, ...spreadSettings(spread, severalDates) };
       const sql = `${list.records({ spread, severalDates, hiding })} FORMAT CustomSeparated`;
       return send({ name: `lines.${list.table}`, sql, parameters, settings }, passLines, signal);
     },
