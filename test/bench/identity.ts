@@ -1,11 +1,12 @@
 import { type EventType, processEvent, RECORD_KINDS } from "@conversation-export/domain";
 import {
   createBatch,
+  candidatesOfPage,
   createReader,
   createWriter,
+  factsStatement,
   PAGED_LISTS,
   type PageQuery,
-  factsOfPage,
   type TableInsert,
 } from "@conversation-export/warehouse";
 import { createSample } from "../sample/index.ts";
@@ -169,7 +170,9 @@ const measureDates = async (
       const query = queryOf(clientId, call % PLACES, pageSize);
       const share = (WINDOW_MICROS * 1.1 * pageSize) / names;
       const bound = Math.ceil(query.since + share);
-      const { sql, ...options } = factsOfPage(PAGED_LISTS.conversationsByCreation, query, { bound });
+      const list = PAGED_LISTS.conversationsByCreation;
+      const { candidates, parameters } = candidatesOfPage(list, query, { bound });
+      const { sql, ...options } = factsStatement(candidates, parameters, false);
       await runSql(readerUrl, sql, options);
     };
   let filled = 1;

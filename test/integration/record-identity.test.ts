@@ -191,12 +191,15 @@ it("while exports change dates, every answer has each record once, and all that 
   await warehouse.sql("TRUNCATE TABLE watermarks");
 });
 
-/** A reader that waits for `between` when it has asked for several dates and before it reads the records. */
-const readerWith = (between: () => Promise<void>): Reader => {
+/**
+ * A reader that waits for `between` when it has asked for several dates and before it reads the records, or when
+ * another question is answered.
+ */
+const readerWith = (between: () => Promise<void>, question = "pages.facts"): Reader => {
   const session = warehouse.session("reader");
   const stream: Session["stream"] = async (name, query, options) => {
     const answer = await session.stream(name, query, options);
-    if (name !== "pages.facts") return answer;
+    if (name !== question) return answer;
     // The question is answered once its answer has been read.
     const chunks: Buffer[] = [];
     for await (const chunk of answer) chunks.push(chunk as Buffer);
@@ -272,6 +275,62 @@ describe.each(Object.entries(readsAtOnce))("%s", (name, read) => {
     const hasLeft = which !== "a record" && !place.endsWith("in the window");
     expect(idsOf(await read(reader, window)).toSorted()).toEqual(hasLeft ? ["a", "c"] : ["a", "b", "c"]);
   });
+});
+
+/** What a reader asks when dates are noted, where all records were exported before or some since. */
+const QUESTIONS = [
+  { question: "pages.doubts", noted: "before" },
+  { question: "pages.doubts", noted: "since" },
+  { question: "pages.several", noted: "since" },
+] as const;
+
+it.each(
+  Object.entries(readsAtOnce),
+)("%s: a record that moves while dates are noted is never there twice", async (name, read) => {
+  const cases = QUESTIONS.flatMap((asked) =>
+    Object.entries(PLACES).flatMap(([place, by]) =>
+      [false, true].map((wasMoved) => ({
+        ...asked,
+        place,
+        by,
+        wasMoved,
+        client: `${name}: ${asked.question} ${asked.noted} ${place} ${wasMoved}`,
+      })),
+    ),
+  );
+  const write = (client: string, id: string, time: number, created: number, uploadedAt: number) => {
+    const at = { client, time };
+    const isMessage = name.startsWith("messages");
+    const record = isMessage ? message(at, id, created, "c") : conversation(at, id, created, created);
+    return warehouse.write([record], uploadedAt);
+  };
+  const now = Date.now() * 1_000;
+  const noted = now - 60 * SECOND;
+  const writeAll = async (when: "before" | "since", uploadedAt: number): Promise<void> => {
+    for (const { client, wasMoved } of cases.filter((one) => one.noted === when)) {
+      if (wasMoved) await write(client, "b", DAY_0 - SECOND, CREATED - 2 * DAY, uploadedAt);
+      for (const [index, id] of ["a", "b", "c"].entries())
+        await write(client, id, DAY_0, CREATED + index * SECOND, uploadedAt);
+    }
+  };
+  await writeAll("before", noted - SECOND);
+  await createMovedDates({ session: warehouse.session("jobs") }).note(noted);
+  await writeAll("since", now);
+  for (const { client, question, noted: exported, place, by, wasMoved } of cases) {
+    let times = 0;
+    const move = async (): Promise<void> => {
+      times += 1;
+      await write(client, "b", DAY_0 + SECOND, CREATED + by, Date.now() * 1_000);
+    };
+    const window = { clientId: client, since: CREATED - 10 * DAY, to: CREATED + 10 * DAY };
+    // A further question follows about records with exports since, which finds this one.
+    const isFound = wasMoved || (question === "pages.doubts" && exported === "since");
+    const hasLeft = isFound && !place.endsWith("in the window");
+    const shown = idsOf(await read(readerWith(move, question), window)).toSorted();
+    expect(shown, client).toEqual(hasLeft ? ["a", "c"] : ["a", "b", "c"]);
+    expect(times, client).toBe(1);
+  }
+  await warehouse.sql("TRUNCATE TABLE watermarks");
 });
 
 const all = () => ({ after: { date: 0, id: "" }, settled: (Date.now() + 60_000) * 1_000 });

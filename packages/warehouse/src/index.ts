@@ -74,7 +74,8 @@ export {
   PARQUET_SETTINGS,
   type PageStatement,
   pageStatement,
-  factsOfPage,
+  candidatesOfPage,
+  factsStatement,
 } from "./pages/page-statements.ts";
 export { noteDeleted, type RunUpload, type Upload } from "./changes/deletion-entries.ts";
 export { createMovedDates, type MovedDates } from "./changes/moved-dates.ts";

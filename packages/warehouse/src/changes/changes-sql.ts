@@ -47,6 +47,7 @@ export const changeCandidates = (kind: DatedKind): Candidates => ({
   id: "id",
   table: "changes",
   range: entriesOf(kind),
+  dates: "true",
 });
 
 /** The table whose rows are the live versions of a kind. */

@@ -1,12 +1,13 @@
 import { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { RECORD_KINDS, type RecordKind } from "@conversation-export/domain";
-import { factsOf, factsOfAnswer } from "../pages/identity-sql.ts";
+import type { AskForFacts } from "../pages/ask-facts.ts";
 import { createLookAhead } from "../pages/look-ahead.ts";
 import { boundOf } from "../pages/page-sql.ts";
 import { PAGE_SETTINGS, type PageStatement, spreadSettings } from "../pages/page-statements.ts";
 import { parsePageHead, splitHead } from "../pages/page-stream.ts";
-import { boundOfAnswer, type SendStatement } from "../pages/read-page.ts";
+import { boundOfAnswer } from "../pages/read-page.ts";
+import type { SendStatement } from "../pages/send-statement.ts";
 import type { ReadChanges } from "../pages/page.ts";
 import { DATED_KINDS } from "../tables/record-dates.ts";
 import { changeCandidates, changeOrder, changesOf } from "./changes-sql.ts";
@@ -19,10 +20,11 @@ const MAX_ENTRIES_PER_RECORD = 4;
 
 export const createReadChanges = (deps: {
   readonly send: SendStatement;
+  readonly askForFacts: AskForFacts;
   readonly isSpread: () => Promise<boolean>;
   readonly notedDates: () => Promise<number>;
 }): ReadChanges => {
-  const { send, isSpread, notedDates } = deps;
+  const { send, askForFacts, isSpread, notedDates } = deps;
   const newLookAhead = () => createLookAhead({ initial: INITIAL_ENTRIES, spare: SPARE_ENTRIES });
   const lookAheads = {
     conversation: newLookAhead(),
@@ -43,27 +45,19 @@ export const createReadChanges = (deps: {
       MAX_ENTRIES_PER_RECORD * pageSize + SPARE_ENTRIES,
     );
     const range = { client: clientId, to: settled, after_date: after.date, after_id: after.id };
-    const ask = (name: PageStatement["name"], sql: string, parameters: PageStatement["parameters"]) =>
-      send(
-        {
-          name,
-          sql: `${sql} FORMAT TabSeparatedRaw`,
-          parameters,
-          settings: { max_threads: 1, ...spreadSettings(spread, false) },
-        },
-        text,
-        signal,
-      );
-
-    const bound = boundOfAnswer(await ask("changes.bound", boundOf(changeOrder(kind)), { ...range, rows }));
+    const boundStatement: PageStatement = {
+      name: "changes.bound",
+      sql: `${boundOf(changeOrder(kind))} FORMAT TabSeparatedRaw`,
+      parameters: { ...range, rows },
+      settings: { max_threads: 1, ...spreadSettings(spread, false) },
+    };
+    const bound = boundOfAnswer(await send(boundStatement, text, signal));
     if (bound.rows === 0) return { rows: 0, next: end, isLast: true, records: Readable.from([]) };
     const atEnd = bound.rows < rows;
     const within = { ...range, bound: atEnd ? settled - 1 : bound.date, noted };
     const dated = DATED_KINDS.find((one) => one === kind);
     const candidates = dated === undefined ? null : changeCandidates(dated);
-    const { several, hiding } = factsOfAnswer(
-      await ask("changes.facts", factsOf(candidates, noted > 0), within),
-    );
+    const { several, hiding } = await askForFacts(candidates, within, signal);
     const statement: PageStatement = {
       name: `changes.${RECORD_KINDS[kind].list}`,
       sql: changesOf(kind, { spread, severalDates: several > 0, hiding }),

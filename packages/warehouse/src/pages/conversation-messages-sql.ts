@@ -7,7 +7,7 @@ import { keysOfPage, outputOfFound, pageOfFound } from "./found-sql.ts";
 import { isShown } from "./hidden-sql.ts";
 import { type Candidates, isNotStale, onceOnly } from "./identity-sql.ts";
 import { inRange, type LineShape, type RangedList } from "./line-sql.ts";
-import { type PageShape, rangeOf, type RangeShape, type RowOrder, windowOf } from "./page-sql.ts";
+import { datesOf, type PageShape, rangeOf, type RangeShape, type RowOrder, windowOf } from "./page-sql.ts";
 
 const OF_CONVERSATION = "conversation_id = {conversation:String}";
 
@@ -26,6 +26,7 @@ export const conversationMessageCandidates = (shape: RangeShape): Candidates => 
   id: "message_id",
   table: "messages",
   range: `${rangeOf("date_created", "message_id", shape)} AND ${OF_CONVERSATION}`,
+  dates: datesOf("date_created", shape),
 });
 
 // Compares keys by hash: ClickHouse would analyse ten thousand tuples against the index, and the range beside
@@ -74,7 +75,11 @@ export function messagesOfConversation(shape: PageShape): string {
 }
 
 const RANGE = `client_id = {client:String} AND ${inRange("date_created")} AND ${OF_CONVERSATION}`;
-const CANDIDATES: Candidates = { ...conversationMessageCandidates({ positioned: false }), range: RANGE };
+const CANDIDATES: Candidates = {
+  ...conversationMessageCandidates({ positioned: false }),
+  range: RANGE,
+  dates: inRange("date_created"),
+};
 
 /** All messages of one conversation in a range of date_created. */
 export const MESSAGES_OF_CONVERSATION: RangedList = {

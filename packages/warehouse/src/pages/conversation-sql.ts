@@ -8,12 +8,17 @@ const MERGED = `groupArray((date_created, target, target_kind, entry)) AS attemp
         groupArrayIf(target, target_kind = 'id') AS unnamed,
         concat('[', arrayStringConcat(arrayMap(h -> h.4, arraySort(${SHOWN})), ','), ']') AS entries`;
 
-/** Conversations with rows in a range of `date_created`, as candidates for several dates. */
-export const createdCandidates = (range: string): Candidates => ({
+/**
+ * Conversations with rows in a range of `date_created`, as candidates for several dates.
+ *
+ * @param dates SQL condition for the dates of the range
+ */
+export const createdCandidates = (range: string, dates: string): Candidates => ({
   kind: "conversation",
   id: "conversation_id",
   table: "conversations",
   range,
+  dates,
 });
 
 /**

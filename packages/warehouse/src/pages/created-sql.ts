@@ -2,7 +2,15 @@
 import { micros } from "../session/micros-sql.ts";
 import { CONVERSATION, createdCandidates, handoffsOf, withHandoffs } from "./conversation-sql.ts";
 import { type Candidates, liveInOrder } from "./identity-sql.ts";
-import { pageOf, type PageShape, rangeOf, type RangeShape, type RowOrder, windowOf } from "./page-sql.ts";
+import {
+  datesOf,
+  pageOf,
+  type PageShape,
+  rangeOf,
+  type RangeShape,
+  type RowOrder,
+  windowOf,
+} from "./page-sql.ts";
 
 /** The first live records of a range. */
 const firstRecords = (columns: string, candidates: Candidates, shape: PageShape): string =>
@@ -19,7 +27,7 @@ export const conversationOrder = (shape: RangeShape): RowOrder => ({
 
 /** Conversations that a page by creation looks at. */
 export const conversationCandidates = (shape: RangeShape): Candidates =>
-  createdCandidates(rangeOf("date_created", "conversation_id", shape));
+  createdCandidates(rangeOf("date_created", "conversation_id", shape), datesOf("date_created", shape));
 
 /** Conversations by date_created. */
 export function conversationsByCreation(shape: PageShape): string {
@@ -51,6 +59,7 @@ export const messageCandidates = (shape: RangeShape): Candidates => ({
   id: "message_id",
   table: "messages",
   range: rangeOf("date_created", "message_id", shape),
+  dates: datesOf("date_created", shape),
 });
 
 /** Messages by date_created. */

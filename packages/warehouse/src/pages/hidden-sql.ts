@@ -28,6 +28,9 @@ const OF_CLIENT = "hidden_records WHERE client_id = {client:String}";
 /** SQL for how many rows hide something of the client. */
 export const COUNT_HIDDEN = `SELECT count() FROM ${OF_CLIENT}`;
 
+/** SELECT of a row where something of the client is hidden. */
+export const selectHidden = (row: string): string => `SELECT ${row} FROM ${OF_CLIENT} LIMIT 1`;
+
 /** The rows that a statement looks at: `FROM table WHERE where`, all versions. */
 export type LookedAt = { readonly table: string; readonly where: string };
 

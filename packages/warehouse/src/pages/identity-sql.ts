@@ -6,7 +6,7 @@
  */
 import { micros } from "../session/micros-sql.ts";
 import { type DatedKind, recordNameSql } from "../tables/record-dates.ts";
-import { COUNT_HIDDEN, isShown } from "./hidden-sql.ts";
+import { COUNT_HIDDEN, isShown, selectHidden } from "./hidden-sql.ts";
 
 /** Which records a statement looks at: `SELECT id FROM table WHERE range`. */
 export type Candidates = {
@@ -15,6 +15,8 @@ export type Candidates = {
   readonly id: string;
   readonly table: string;
   readonly range: string;
+  /** SQL condition for dates of creation that their rows may have. */
+  readonly dates: string;
 };
 
 const TABLE = { conversation: "conversations", message: "messages" } as const;
@@ -26,6 +28,14 @@ export const COUNT_MOVED = "SELECT count() FROM moved_dates WHERE client_id = {c
 
 /** With more entries since `noted`, to look up all records of a page costs less. */
 const MOST_ENTRIES = 50_000;
+/** With more entries since `noted`, to look for them in the page costs less than to look up all of them. */
+const FEW_ENTRIES = 50;
+
+const ofKind = (kind: DatedKind): string => `client_id = {client:String} AND kind = '${kind}'`;
+
+/** What FROM is followed by for the entries of the client since `noted`. */
+const entriesSince = (kind: DatedKind): string =>
+  `changes WHERE ${ofKind(kind)} AND NOT deleted AND stored_at >= ${micros("noted")}`;
 
 /**
  * SQL condition for candidates that may have several dates. Every row has an entry of `changes` that is no
@@ -33,11 +43,10 @@ const MOST_ENTRIES = 50_000;
  * has an entry since.
  */
 const mayHaveSeveral = ({ kind, id, table, range }: Candidates): string => {
-  const ofKind = `client_id = {client:String} AND kind = '${kind}'`;
-  const since = (column: string): string => `SELECT ${column} FROM changes
-          WHERE ${ofKind} AND NOT deleted AND stored_at >= ${micros("noted")} LIMIT ${MOST_ENTRIES + 1}`;
+  const since = (column: string): string =>
+    `SELECT ${column} FROM ${entriesSince(kind)} LIMIT ${MOST_ENTRIES + 1}`;
   return `((SELECT count() FROM (${since("1")})) > ${MOST_ENTRIES}
-        OR date_created GLOBAL IN (SELECT date_created FROM moved_dates WHERE ${ofKind}
+        OR date_created GLOBAL IN (SELECT date_created FROM moved_dates WHERE ${ofKind(kind)}
           AND date_created GLOBAL IN (SELECT date_created FROM ${table} WHERE ${range}))
         OR ${id} IN (${since("id")}))`;
 };
@@ -69,6 +78,45 @@ export function factsOf(candidates: Candidates | null, areNoted: boolean): strin
   const condition = areNoted ? mayHaveSeveral(candidates) : "true";
   return `SELECT count(), (${COUNT_HIDDEN}) FROM (${several(candidates, condition)})`;
 }
+
+/** What may be facts about the candidates of a statement. */
+export type Doubts = {
+  readonly hiding: boolean;
+  /** Some of them may be at a noted date. */
+  readonly atNotedDate: boolean;
+  /** Names in `record_dates` of records of the client with entries since `noted`; null: they are many. */
+  readonly since: readonly string[] | null;
+};
+
+/**
+ * SQL for what may be facts about the candidates, with the parameter `noted`; see `doubtsOfAnswer`. It does not
+ * look at the candidates, which costs more: those for which `mayHaveSeveral` holds are among what it finds.
+ */
+export function doubtsAbout({ kind, dates }: Candidates): string {
+  const name = recordNameSql("{client:String}", kind, "id");
+  return `${selectHidden("'hidden', ''")}
+    UNION ALL SELECT 'moved', '' FROM moved_dates WHERE ${ofKind(kind)} AND ${dates} LIMIT 1
+    UNION ALL SELECT 'since', ${name} FROM ${entriesSince(kind)} LIMIT ${FEW_ENTRIES + 1}`;
+}
+
+/** Parses the answer to the statement of `doubtsAbout` in JSONCompactEachRow. */
+export function doubtsOfAnswer(answer: string): Doubts {
+  const rows = answer
+    .split("\n")
+    .filter(Boolean)
+    .map((line) => JSON.parse(line) as readonly [what: string, name: string]);
+  const of = (wanted: string): string[] => rows.flatMap(([what, name]) => (what === wanted ? [name] : []));
+  const since = of("since");
+  return {
+    hiding: of("hidden").length > 0,
+    atNotedDate: of("moved").length > 0,
+    since: since.length > FEW_ENTRIES ? null : since,
+  };
+}
+
+/** SQL for a row when one of the records with these `names` has several dates. */
+export const SOME_HAS_SEVERAL = `SELECT 1 FROM record_dates WHERE record IN {names:Array(String)}
+    GROUP BY record HAVING min(date_created) != max(date_created) LIMIT 1`;
 
 /** Parses the answer to the statement of `factsOf`. */
 export const factsOfAnswer = (answer: string): Facts => {

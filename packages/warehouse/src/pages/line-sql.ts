@@ -47,8 +47,14 @@ export function stepEnd({ rows: { table, range, date, columns } }: RangedList): 
     ORDER BY ${columns} LIMIT 1 OFFSET {rows:UInt32}`;
 }
 
-const CONVERSATIONS = createdCandidates(RANGE);
-const MESSAGES: Candidates = { kind: "message", id: "message_id", table: "messages", range: RANGE };
+const CONVERSATIONS = createdCandidates(RANGE, inRange("date_created"));
+const MESSAGES: Candidates = {
+  kind: "message",
+  id: "message_id",
+  table: "messages",
+  range: RANGE,
+  dates: inRange("date_created"),
+};
 const BY_CREATION = { range: RANGE, date: "date_created", columns: "client_id, date_created" };
 
 export const LINE_LISTS = {

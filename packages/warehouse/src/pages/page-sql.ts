@@ -41,6 +41,10 @@ export function rangeOf(date: string, id: string, shape: RangeShape): string {
   return `${windowOf(date, id, shape)} AND ${date} <= ${micros("bound")}`;
 }
 
+/** SQL condition for the dates of the rows of `rangeOf`. */
+export const datesOf = (date: string, { positioned }: RangeShape): string =>
+  `${date} >= ${micros(positioned ? "after_date" : "since")} AND ${date} <= ${micros("bound")}`;
+
 /** Where the rows of a window lie, and in which order a page reads them. */
 export type RowOrder = {
   readonly table: string;

@@ -14,7 +14,7 @@ import {
   messageOrder,
   messagesByCreation,
 } from "./created-sql.ts";
-import { type Candidates, factsOf } from "./identity-sql.ts";
+import { type Candidates, doubtsAbout, factsOf, SOME_HAS_SEVERAL } from "./identity-sql.ts";
 import { boundOf, type PageShape, type RangeShape, type RowOrder } from "./page-sql.ts";
 import { conversationsByUpdate, updateCandidates, updateOrder } from "./updated-sql.ts";
 
@@ -105,7 +105,7 @@ export const PARQUET_SETTINGS: ClickHouseSettings = {
 // The table gives the keys of a window in order, so grouping in order is the fastest.
 export const IN_ORDER: ClickHouseSettings = { optimize_aggregation_in_order: 1 };
 
-export type Parameters = Readonly<Record<string, string | number>>;
+export type Parameters = Readonly<Record<string, string | number | readonly string[]>>;
 
 /** A query as it is sent. Exported for benchmarks and EXPLAIN. */
 export type PageStatement = {
@@ -180,7 +180,7 @@ export const boundStatement = (list: PagedList, query: MessagePageQuery, rows: n
   name: `pages.bound_of_${list.name}`,
   sql: boundOf(list.order(rangeShape(query))) + TEXT,
   parameters: { ...parametersOf(query), rows },
-  settings: {},
+  settings: { max_threads: 1 },
 });
 
 /**
@@ -198,19 +198,43 @@ export const factsStatement = (
   settings: { max_threads: 1, ...spreadSettings(spread, false) },
 });
 
+/** Reads what may have to be heeded; see `doubtsAbout`. */
+export const doubtsStatement = (
+  candidates: Candidates,
+  parameters: Parameters,
+  spread: boolean,
+): PageStatement => ({
+  ...factsStatement(candidates, parameters, spread),
+  name: "pages.doubts",
+  sql: `${doubtsAbout(candidates)} FORMAT JSONCompactEachRow`,
+});
+
+/** Reads whether one of the records with these names in `record_dates` has several dates. */
+export const severalStatement = (
+  client: string,
+  names: readonly string[],
+  spread: boolean,
+): PageStatement => ({
+  name: "pages.several",
+  sql: SOME_HAS_SEVERAL + TEXT,
+  parameters: { client, names },
+  settings: { max_threads: 1, ...spreadSettings(spread, false) },
+});
+
 /**
- * What is read about the records of a page before it; `at` as for `pageStatement`.
+ * The records that a page looks at, and the parameters that the statements about them have; `at` as for
+ * `pageStatement`.
  *
  * @param at.noted instant before which `moved_dates` knows all dates of records with several, µs; 0: unknown
  */
-export const factsOfPage = (
+export const candidatesOfPage = (
   list: PagedList,
   query: MessagePageQuery,
-  at: { readonly bound: number; readonly noted?: number; readonly spread?: boolean },
-): PageStatement => {
-  const { bound, noted = 0, spread = false } = at;
-  return factsStatement(list.candidates(rangeShape(query)), { ...parametersOf(query), bound, noted }, spread);
-};
+  { bound, noted = 0 }: { readonly bound: number; readonly noted?: number },
+): { readonly candidates: Candidates; readonly parameters: Parameters } => ({
+  candidates: list.candidates(rangeShape(query)),
+  parameters: { ...parametersOf(query), bound, noted },
+});
 
 /**
  * The query of a page.

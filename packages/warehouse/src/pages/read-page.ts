@@ -1,23 +1,11 @@
 import { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { createLookAhead } from "./look-ahead.ts";
-import { type Facts, factsOfAnswer } from "./identity-sql.ts";
+import type { AskForFacts } from "./ask-facts.ts";
 import type { MessagePageQuery, Page } from "./page.ts";
-import {
-  boundStatement,
-  factsOfPage,
-  type PagedList,
-  type PageStatement,
-  pageStatement,
-} from "./page-statements.ts";
+import { boundStatement, candidatesOfPage, type PagedList, pageStatement } from "./page-statements.ts";
+import type { SendStatement } from "./send-statement.ts";
 import { type HeadAndRecords, type PageHead, parsePageHead, splitHead } from "./page-stream.ts";
-
-/** Sends a query and passes the response stream to `open`. */
-export type SendStatement = <T>(
-  statement: PageStatement,
-  open: (stream: Readable) => T | Promise<T>,
-  signal: AbortSignal | undefined,
-) => Promise<T>;
 
 /** A page that finds too few records looks at this many times more rows. */
 const ROWS_FACTOR = 4;
@@ -49,16 +37,12 @@ export const createPageReader = (deps: {
   readonly initial: number;
   readonly spare: number;
   readonly send: SendStatement;
+  readonly askForFacts: AskForFacts;
   readonly isSpread: () => Promise<boolean>;
   readonly notedDates: () => Promise<number>;
 }): ((query: MessagePageQuery) => Promise<Page>) => {
-  const { list, send, isSpread, notedDates } = deps;
+  const { list, send, askForFacts, isSpread, notedDates } = deps;
   const lookAhead = createLookAhead(deps);
-
-  const askForFacts = async (
-    query: MessagePageQuery,
-    at: Parameters<typeof factsOfPage>[2],
-  ): Promise<Facts> => factsOfAnswer(await send(factsOfPage(list, query, at), text, query.signal));
 
   return async (query) => {
     const { clientId, pageSize, signal } = query;
@@ -70,8 +54,9 @@ export const createPageReader = (deps: {
       const atEnd = bound.rows < rows;
       if (!atEnd && list.everyKeyIsLive && bound.keys <= pageSize) continue;
       const at = { bound: atEnd ? query.to - 1 : bound.date, noted, spread };
+      const { candidates, parameters } = candidatesOfPage(list, query, at);
       // Asked before the page is read: rows under another date that arrive later are no older than the page.
-      const { several, hiding } = await askForFacts(query, at);
+      const { several, hiding } = await askForFacts(candidates, parameters, signal);
       // Each record with several dates has at least one key that is not live.
       if (list.everyKeyIsLive) lookAhead.learn(clientId, Math.max(bound.keys - several, 1), bound.rows);
       const statement = pageStatement(list, query, { ...at, severalDates: several > 0, hiding });

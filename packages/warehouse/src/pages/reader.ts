@@ -6,21 +6,21 @@ import { findKey, validKeys } from "./key-lookup.ts";
 import { LINE_LISTS, type LineList, stepEnd } from "./line-sql.ts";
 import type { Reader, WindowLines } from "./page.ts";
 import { COUNT_HIDDEN } from "./hidden-sql.ts";
-import { type Candidates, COUNT_MOVED, type Facts, factsOfAnswer } from "./identity-sql.ts";
+import { COUNT_MOVED } from "./identity-sql.ts";
 import {
-  factsStatement,
   IN_ORDER,
   PAGE_SETTINGS,
   PAGED_LISTS,
   type PageStatement,
-  type Parameters,
   spreadSettings,
   TEXT_LINE_SETTINGS,
 } from "./page-statements.ts";
 import { parseEndUserHead, passLines, splitHead } from "./page-stream.ts";
+import { createAskForFacts } from "./ask-facts.ts";
 import { createNotedDates } from "./noted-dates.ts";
 import { createParquetLists } from "../parquet/parquet-lists.ts";
-import { createPageReader, type SendStatement } from "./read-page.ts";
+import { createPageReader } from "./read-page.ts";
+import type { SendStatement } from "./send-statement.ts";
 import type { Session } from "../session/session.ts";
 import { toWarehouseError } from "../session/warehouse-error.ts";
 
@@ -87,12 +87,7 @@ export function createReader(deps: {
     }
   };
 
-  const askForFacts = async (
-    candidates: Candidates | null,
-    parameters: Parameters,
-    signal: AbortSignal | undefined,
-  ): Promise<Facts> =>
-    factsOfAnswer(await send(factsStatement(candidates, parameters, await isSpread()), text, signal));
+  const askForFacts = createAskForFacts({ send, isSpread });
 
   const linesOf = (list: LineList): WindowLines => ({
     async stepEnd({ clientId, since, to, signal }) {
@@ -119,6 +114,7 @@ export function createReader(deps: {
       initial: INITIAL_ROWS[kind],
       spare: SPARE_ROWS[kind],
       send,
+      askForFacts,
       isSpread,
       notedDates,
     });
@@ -141,7 +137,7 @@ export function createReader(deps: {
       const { head, records } = await send(statement, openEndUsers, signal);
       return { rows: head?.rows ?? 0, next: head?.next ?? null, records };
     },
-    changes: createReadChanges({ send, isSpread, notedDates }),
+    changes: createReadChanges({ send, askForFacts, isSpread, notedDates }),
     findKey: (hash) => findKey(lookups, hash),
     validKeys: (most) => validKeys(lookups, most),
     ping: async () => {

@@ -24,6 +24,7 @@ export const updateCandidates = (shape: RangeShape): Candidates => ({
   id: "conversation_id",
   table: "conversation_updates",
   range: rangeOf("date_updated", "conversation_id", shape),
+  dates: "true",
 });
 
 /**

@@ -2,15 +2,17 @@ import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { RECORD_COLUMNS, type RecordKind } from "@conversation-export/domain";
 import { changeCandidates, changeOrder, changesInRange } from "../changes/changes-sql.ts";
+import type { AskForFacts } from "../pages/ask-facts.ts";
 import { MESSAGES_OF_CONVERSATION } from "../pages/conversation-messages-sql.ts";
 import { END_USER_STEP, endUsersInRange } from "../pages/end-user-sql.ts";
-import type { Candidates, Facts } from "../pages/identity-sql.ts";
+import type { Candidates } from "../pages/identity-sql.ts";
 import { LINE_LISTS, type RangedList, stepEnd } from "../pages/line-sql.ts";
 import type { OpenParquet, PagePosition, ParquetLists } from "../pages/page.ts";
 import { boundOf } from "../pages/page-sql.ts";
 import { PARQUET_SETTINGS, type Parameters, spreadSettings } from "../pages/page-statements.ts";
 import { passBytes } from "../pages/page-stream.ts";
-import { boundOfAnswer, type SendStatement } from "../pages/read-page.ts";
+import { boundOfAnswer } from "../pages/read-page.ts";
+import type { SendStatement } from "../pages/send-statement.ts";
 import { CONVERSATIONS_BY_UPDATE } from "../pages/updated-sql.ts";
 import type { StatementName } from "../session/session.ts";
 import { WarehouseError } from "../session/warehouse-error.ts";
@@ -27,11 +29,7 @@ export const createParquetLists = (deps: {
   readonly send: SendStatement;
   readonly isSpread: () => Promise<boolean>;
   readonly notedDates: () => Promise<number>;
-  readonly askForFacts: (
-    candidates: Candidates | null,
-    parameters: Parameters,
-    signal: AbortSignal,
-  ) => Promise<Facts>;
+  readonly askForFacts: AskForFacts;
   /** Rows of all versions in a step, at most. */
   readonly stepRows: number;
 }): ParquetLists => {

@@ -1,0 +1,75 @@
+import { Readable } from "node:stream";
+import { expect, it } from "vitest";
+import { createAskForFacts } from "./ask-facts.ts";
+import type { Candidates } from "./identity-sql.ts";
+import type { SendStatement } from "./send-statement.ts";
+
+const CANDIDATES: Candidates = {
+  kind: "conversation",
+  id: "conversation_id",
+  table: "conversations",
+  range: "true",
+  dates: "true",
+};
+
+const entries = (count: number): string =>
+  Array.from({ length: count }, (_, number) => `["since","4\\/acme\\/c\\/\\"${number}"]\n`).join("");
+
+/** The facts by these answers, and the statements that were asked. */
+const ask = async (
+  answers: Readonly<Record<string, string>>,
+  { noted = 1, candidates = CANDIDATES }: { noted?: number; candidates?: Candidates | null } = {},
+) => {
+  const asked: string[] = [];
+  const names: unknown[] = [];
+  const send: SendStatement = async ({ name, parameters }, open) => {
+    asked.push(name);
+    if (name === "pages.several") names.push(parameters["names"]);
+    return open(Readable.from([Buffer.from(answers[name] ?? "")]));
+  };
+  const askForFacts = createAskForFacts({ send, isSpread: () => Promise.resolve(false) });
+  const facts = await askForFacts(candidates, { client: "acme", noted }, undefined);
+  return { facts, asked, names };
+};
+
+it("is content with one question where there is nothing, hidden records or not", async () => {
+  for (const [answer, hiding] of [
+    ["", false],
+    ['["hidden",""]\n', true],
+  ] as const) {
+    expect(await ask({ "pages.doubts": answer })).toMatchObject({
+      facts: { several: 0, hiding },
+      asked: ["pages.doubts"],
+    });
+  }
+});
+
+it("asks about the records with entries since, unless they are many", async () => {
+  const few = await ask({ "pages.doubts": entries(2) });
+  expect(few).toEqual({
+    facts: { several: 0, hiding: false },
+    asked: ["pages.doubts", "pages.several"],
+    names: [['4/acme/c/"0', '4/acme/c/"1']],
+  });
+  expect((await ask({ "pages.doubts": entries(50) })).asked).toEqual(["pages.doubts", "pages.several"]);
+  const many = await ask({ "pages.doubts": entries(51), "pages.facts": "0\t0\n" });
+  expect(many.asked).toEqual(["pages.doubts", "pages.facts"]);
+});
+
+it("looks at the candidates where one may have several dates", async () => {
+  const facts = { several: 3, hiding: true };
+  const answer = { "pages.facts": "3\t1\n" };
+  expect(await ask({ "pages.doubts": '["moved",""]\n', ...answer })).toMatchObject({
+    facts,
+    asked: ["pages.doubts", "pages.facts"],
+  });
+  expect(await ask({ "pages.doubts": entries(1), "pages.several": "1\n", ...answer })).toMatchObject({
+    facts,
+    asked: ["pages.doubts", "pages.several", "pages.facts"],
+  });
+});
+
+it("has one question where no dates are noted lately, and without candidates", async () => {
+  for (const options of [{ noted: 0 }, { candidates: null }])
+    expect((await ask({ "pages.facts": "0\t1\n" }, options)).asked).toEqual(["pages.facts"]);
+});
