@@ -1,3 +1,5 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import type { Batch } from "@conversation-export/warehouse";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createBatchCutter, createTopicBatches, isFull, type TopicBatch } from "./topic-batch.ts";
@@ -50,6 +52,17 @@ it("begins a batch as large as the one before, so that its rows are not copied w
   before.rows.largest = () => full;
   expect(batches.open(1).rows.capacity()).toBeGreaterThanOrEqual(full);
   expect(batches.open(1).rows.capacity()).toBe(least);
+});
+
+it("keeps no memory of a batch that is dropped", async () => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  const batches = createBatches();
+  const rows = new WeakRef(batches.open(1).rows);
+  // Its target is kept until the present turn ends.
+  await new Promise((resolve) => setImmediate(resolve));
+  collect();
+  expect(rows.deref()).toBeUndefined();
 });
 
 it("gives memory back that a batch has hardly used, and what is more than two batches", () => {

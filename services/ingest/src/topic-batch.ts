@@ -54,6 +54,10 @@ const LEAST_BYTES = 1 << 20;
 /** Batches are cut by records, so their bytes differ a little. */
 const HEADROOM = 1.25;
 
+/** Bytes that a batch has at first, so that it need not copy its rows while it grows to the size of `previous`. */
+const initialBytes = (previous: Batch | undefined): number =>
+  Math.max(LEAST_BYTES, Math.ceil((previous?.largest() ?? 0) * HEADROOM));
+
 /**
  * @param deps.landingDays for how many days landing keeps the events; null when it is off
  * @param deps.now milliseconds since the epoch
@@ -68,20 +72,20 @@ export const createTopicBatches = (deps: {
   const { topic, type, traces, now } = deps;
   const landingDays = deps.landingDays ?? undefined;
   const spare: Batch[] = [];
-  let latest: Batch | undefined;
+  // A batch that nobody uses any longer is outside the budget, so nothing here may keep its memory.
+  let previous: WeakRef<Batch> | undefined;
 
-  const rowsFor = (): Batch => {
-    // As large as the one before: growing step by step would copy the rows of the rush at each step.
-    const like = Math.max(LEAST_BYTES, Math.ceil((latest?.largest() ?? 0) * HEADROOM));
-    latest = spare.pop() ?? createBatch(type, like, { landingDays });
-    return latest;
+  const nextRows = (): Batch => {
+    const rows = spare.pop() ?? createBatch(type, initialBytes(previous?.deref()), { landingDays });
+    previous = new WeakRef(rows);
+    return rows;
   };
 
   return {
     open: (epoch) => ({
       epoch,
       openedAt: now(),
-      rows: rowsFor(),
+      rows: nextRows(),
       sources: [],
       deadLetters: [],
       suspects: [],
@@ -94,10 +98,7 @@ export const createTopicBatches = (deps: {
     }),
     reuse: ({ rows }) => {
       // A batch far below its capacity follows a rush: its memory is given back instead.
-      if (spare.length >= MAX_SPARE || rows.bytes() < rows.capacity() / 8) {
-        if (latest === rows) latest = undefined;
-        return;
-      }
+      if (spare.length >= MAX_SPARE || rows.bytes() < rows.capacity() / 8) return;
       rows.clear();
       spare.push(rows);
     },
