@@ -179,7 +179,7 @@ const app = createExportApp({
   legacy: config.legacy,
   keyCacheMs: config.keyCacheMs,
   idleMs: config.idleMs,
-  sweep: createBufferSweep({ collect: youngCollector() }),
+  sweep: createBufferSweep({ collect: youngCollector(), now: () => performance.now() }),
   maxEventLoopDelayMs: config.maxEventLoopDelayMs,
   maxConnections: config.maxConnections,
   hstsSubDomains: config.hstsSubDomains,
