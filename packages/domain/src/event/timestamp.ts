@@ -90,10 +90,10 @@ const digitAt = (text: string, at: number): number => {
 /** The number of two digits; NaN when they are none. */
 const pairAt = (text: string, at: number): number => digitAt(text, at) * 10 + digitAt(text, at + 1);
 
-/** The index after the digits that begin at `start`. */
-function afterDigits(text: string, start: number): number {
+/** The index after the digits of a fraction that begins at `start`, or after one digit too many. */
+function afterFraction(text: string, start: number): number {
   let at = start;
-  while (digitAt(text, at) >= 0) at += 1;
+  while (at <= start + MOST_FRACTION_DIGITS && digitAt(text, at) >= 0) at += 1;
   return at;
 }
 
@@ -119,7 +119,7 @@ function partsOf(text: string): Parts | undefined {
     at += 3;
     const mark = text.charCodeAt(at);
     if (mark === DOT || mark === COMMA) {
-      const end = afterDigits(text, at + 1);
+      const end = afterFraction(text, at + 1);
       if (end === at + 1 || end > at + 1 + MOST_FRACTION_DIGITS) return undefined;
       fraction = fractionOf(text, at + 1, end);
       at = end;
@@ -152,7 +152,7 @@ function partsOf(text: string): Parts | undefined {
     offsetMinute,
   };
   const { year, month, day, hour, minute } = parts;
-  // NaN when one of them is no number.
+  // Only to see whether one of them is NaN, which adds up to NaN.
   const sum = year + month + day + hour + minute + second + offsetHour + offsetMinute;
   return at === text.length && !Number.isNaN(sum) ? parts : undefined;
 }
@@ -196,7 +196,11 @@ function twoDigits(value: number): string {
   return TWO_DIGITS[value] ?? "";
 }
 
-let cachedDay = -1;
+function threeDigits(value: number): string {
+  return THREE_DIGITS[value] ?? "";
+}
+
+let cachedDay = Number.NaN;
 let cachedDate = "";
 
 function dateText(days: number): string {
@@ -216,7 +220,7 @@ function formatWith(instant: Micros, suffix: string): string {
   const minutes = Math.floor(seconds / 60);
   const hours = Math.floor(minutes / 60);
   const millis = Math.floor(micros / 1000);
-  const fraction = `${THREE_DIGITS[millis]}${THREE_DIGITS[micros - millis * 1000]}`;
+  const fraction = threeDigits(millis) + threeDigits(micros - millis * 1000);
   return `${dateText(days)}${twoDigits(hours)}:${twoDigits(minutes - hours * 60)}:${twoDigits(seconds - minutes * 60)}.${fraction}${suffix}`;
 }
 
