@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import { type Logger, parseRedisUrl, type RedisServer, ServiceError } from "@conversation-export/runtime";
+// Before ioredis, whose class it replaces.
 import "./verbatim-string.ts";
 import { Redis as Client, type RedisOptions } from "ioredis";
 import { isInClusterMode, problemsOf, type RedisServerFacts, readServerFacts } from "./server-facts.ts";
