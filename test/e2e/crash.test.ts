@@ -81,7 +81,8 @@ describe("ingest that is killed and replayed", () => {
     process.kill(pidOf(system.stack.clickhouse), "SIGSTOP");
     await delivery.send(createSample({ seed: `${seed}-tail`, conversations: 300, clients: CLIENTS }));
     const sent = delivery.delivered.length;
-    await until("ingest holds conversations", 60_000, async () => ((await taken()) ?? 0) > takenBefore);
+    // Of as many, some are no dead letters.
+    await until("ingest holds conversations", 60_000, async () => ((await taken()) ?? 0) > takenBefore + 50);
     process.kill(pidOf(system.stack.kafka), "SIGSTOP");
     const written = () =>
       readMetric(ingest.metricsUrl, "ingest_rows_written_total", { table: "conversations" });
