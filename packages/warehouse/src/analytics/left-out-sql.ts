@@ -6,7 +6,7 @@
  */
 import type { RecordKind } from "@conversation-export/domain";
 import { NOTED } from "../changes/moved-dates.ts";
-import { hidingNames } from "../pages/hidden-sql.ts";
+import { hidingNames } from "../pages/sql/hidden-sql.ts";
 import { type DatedKind, recordNameSql } from "../tables/record-dates.ts";
 
 /** How views name tables and look values up in them. */

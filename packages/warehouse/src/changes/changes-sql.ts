@@ -17,10 +17,10 @@ import {
   type RecordTableFacts,
 } from "@conversation-export/domain";
 import { micros } from "../session/micros-sql.ts";
-import { CONVERSATION, handoffsOf, withHandoffs } from "../pages/conversation-sql.ts";
-import { isShown } from "../pages/hidden-sql.ts";
-import { type Candidates, onceOnly, severalDates } from "../pages/identity-sql.ts";
-import { pageOf, type PageShape, rangeOf, type RowOrder, windowOf } from "../pages/page-sql.ts";
+import { CONVERSATION, handoffsOf, withHandoffs } from "../pages/sql/conversation-sql.ts";
+import { isShown } from "../pages/sql/hidden-sql.ts";
+import { type Candidates, onceOnly, severalDates } from "../pages/sql/identity-sql.ts";
+import { pageOf, type PageShape, rangeOf, type RowOrder, windowOf } from "../pages/sql/page-sql.ts";
 import type { DatedKind } from "../tables/record-dates.ts";
 
 /** Longer than entries lie behind the instant of upload of their batch. */

@@ -3,7 +3,7 @@ import { text } from "node:stream/consumers";
 import { RECORD_KINDS, type RecordKind } from "@conversation-export/domain";
 import type { AskForFacts } from "../pages/ask-facts.ts";
 import { createLookAhead } from "../pages/look-ahead.ts";
-import { boundOf } from "../pages/page-sql.ts";
+import { boundOf } from "../pages/sql/page-sql.ts";
 import { PAGE_SETTINGS, type PageStatement, spreadSettings } from "../pages/page-statements.ts";
 import { parsePageHead, splitHead } from "../pages/page-stream.ts";
 import { boundOfAnswer } from "../pages/read-page.ts";

@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import { expect, it } from "vitest";
 import { createAskForFacts } from "./ask-facts.ts";
-import type { Candidates } from "./identity-sql.ts";
+import type { Candidates } from "./sql/identity-sql.ts";
 import type { SendStatement } from "./send-statement.ts";
 
 const CANDIDATES: Candidates = {

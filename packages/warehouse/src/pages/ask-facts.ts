@@ -1,5 +1,5 @@
 import { text } from "node:stream/consumers";
-import { type Candidates, doubtsOfAnswer, type Facts, factsOfAnswer } from "./identity-sql.ts";
+import { type Candidates, doubtsOfAnswer, type Facts, factsOfAnswer } from "./sql/identity-sql.ts";
 import { doubtsStatement, factsStatement, type Parameters, severalStatement } from "./page-statements.ts";
 import type { SendStatement } from "./send-statement.ts";
 

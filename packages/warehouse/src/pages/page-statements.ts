@@ -5,7 +5,7 @@ import {
   conversationMessageCandidates,
   conversationMessageOrder,
   messagesOfConversation,
-} from "./conversation-messages-sql.ts";
+} from "./sql/conversation-messages-sql.ts";
 import {
   conversationCandidates,
   conversationOrder,
@@ -13,10 +13,10 @@ import {
   messageCandidates,
   messageOrder,
   messagesByCreation,
-} from "./created-sql.ts";
-import { type Candidates, doubtsAbout, factsOf, SOME_HAS_SEVERAL } from "./identity-sql.ts";
-import { boundOf, type PageShape, type RangeShape, type RowOrder } from "./page-sql.ts";
-import { conversationsByUpdate, updateCandidates, updateOrder } from "./updated-sql.ts";
+} from "./sql/created-sql.ts";
+import { type Candidates, doubtsAbout, factsOf, SOME_HAS_SEVERAL } from "./sql/identity-sql.ts";
+import { boundOf, type PageShape, type RangeShape, type RowOrder } from "./sql/page-sql.ts";
+import { conversationsByUpdate, updateCandidates, updateOrder } from "./sql/updated-sql.ts";
 
 /** Records by which a page may grow when a single instant exceeds it. */
 const TIE_EXTENSION = 10_000;

@@ -1,12 +1,12 @@
 import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { createReadChanges } from "../changes/read-changes.ts";
-import { endUsers } from "./end-user-sql.ts";
+import { endUsers } from "./sql/end-user-sql.ts";
 import { findKey, validKeys } from "./key-lookup.ts";
-import { LINE_LISTS, type LineList, stepEnd } from "./line-sql.ts";
+import { LINE_LISTS, type LineList, stepEnd } from "./sql/line-sql.ts";
 import type { Reader, WindowLines } from "./page.ts";
-import { COUNT_HIDDEN } from "./hidden-sql.ts";
-import { COUNT_MOVED } from "./identity-sql.ts";
+import { COUNT_HIDDEN } from "./sql/hidden-sql.ts";
+import { COUNT_MOVED } from "./sql/identity-sql.ts";
 import {
   IN_ORDER,
   PAGE_SETTINGS,

@@ -12,7 +12,7 @@ import {
 } from "@conversation-export/domain";
 import type { Version } from "@conversation-export/domain";
 import type { Session, StatementName } from "../session/session.ts";
-import { hidingNames } from "../pages/hidden-sql.ts";
+import { hidingNames } from "../pages/sql/hidden-sql.ts";
 import { DATED_KINDS, recordNameSql } from "../tables/record-dates.ts";
 import { type Alive, createJobKeys, heldRun } from "./job-keys.ts";
 

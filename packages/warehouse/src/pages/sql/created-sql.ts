@@ -1,5 +1,5 @@
 /** The SQL of pages by date_created. */
-import { micros } from "../session/micros-sql.ts";
+import { micros } from "../../session/micros-sql.ts";
 import { CONVERSATION, createdCandidates, handoffsOf, withHandoffs } from "./conversation-sql.ts";
 import { type Candidates, liveInOrder } from "./identity-sql.ts";
 import {

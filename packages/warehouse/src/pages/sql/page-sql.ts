@@ -8,7 +8,7 @@
  * the page starts; `bound` (µs), inclusive; `size`, records of a page; `reach`, records to look at for its
  * end, larger than `size`.
  */
-import { micros } from "../session/micros-sql.ts";
+import { micros } from "../../session/micros-sql.ts";
 
 /**
  * positioned: the page starts behind a position, not at the start of the window. severalDates: some records

@@ -4,8 +4,8 @@
  * there, so records that it knows under one date need nothing of this. Looking up an id there is dear, so the
  * question whether there are any is asked only about those that may have several.
  */
-import { micros } from "../session/micros-sql.ts";
-import { type DatedKind, recordNameSql } from "../tables/record-dates.ts";
+import { micros } from "../../session/micros-sql.ts";
+import { type DatedKind, recordNameSql } from "../../tables/record-dates.ts";
 import { COUNT_HIDDEN, isShown, selectHidden } from "./hidden-sql.ts";
 
 /** Which records a statement looks at: `SELECT id FROM table WHERE range`. */

@@ -4,7 +4,7 @@
  *
  * Parameters: `client`; `since` and `to` (µs); for the end of a step `rows`, how many rows it may span.
  */
-import { micros } from "../session/micros-sql.ts";
+import { micros } from "../../session/micros-sql.ts";
 import {
   CONVERSATION,
   createdCandidates,

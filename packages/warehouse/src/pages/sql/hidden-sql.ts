@@ -3,7 +3,7 @@
  * and persons, so a row that arrives late is left out as well. Parameter: `client`.
  */
 import type { RecordKind } from "@conversation-export/domain";
-import { emailFormSql } from "../access/email-form-sql.ts";
+import { emailFormSql } from "../../access/email-form-sql.ts";
 
 /** Kinds of `hidden_records` and the columns that they are compared with. */
 const NAMED_BY: Readonly<Record<RecordKind, readonly (readonly [kind: string, ...columns: string[]])[]>> = {
