@@ -7,8 +7,8 @@ const BUGS: readonly Bug[] = [
   {
     // Offsets of dates are applied the wrong way round.
     file: "packages/domain/src/event/timestamp.ts",
-    right: '(match[9] === "-" ? -1 : 1)',
-    wrong: '(match[9] === "-" ? 1 : -1)',
+    right: "zone === MINUS ? -1 : 1",
+    wrong: "zone === MINUS ? 1 : -1",
   },
   {
     // Attempts at one handoff stand beside each other.
