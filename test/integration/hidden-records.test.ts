@@ -2,6 +2,8 @@ import { text } from "node:stream/consumers";
 import type { ExportRecord, RecordKind } from "@conversation-export/domain";
 import {
   createErasureStore,
+  createMovedDates,
+  createReader,
   createReconcileStore,
   type ErasureStore,
   type Page,
@@ -50,8 +52,11 @@ const idsOf = (texts: readonly string[]): string[] =>
     .toSorted();
 
 /** The ids that each way of reading gives out, page by page. */
-const readAll = async (client: string, pageSize: number): Promise<Record<string, string[]>> => {
-  const { reader } = warehouse;
+const readAll = async (
+  client: string,
+  pageSize: number,
+  reader = warehouse.reader,
+): Promise<Record<string, string[]>> => {
   const query = { ...WINDOW, clientId: client, pageSize };
   const pages = async (read: (one: PageQuery) => Promise<Page>): Promise<string[]> => {
     const walked = await walk(read, query);
@@ -272,4 +277,10 @@ it("reads pages of a client with more hidden records than ClickHouse puts into a
   expect(read["messages"]).toEqual(["a-kept", "m-kept", "z-kept"]);
   expect(read["changes of messages"]).toEqual(read["messages"]);
   expect(read["lines of conversations"]).toEqual(read["created"]);
+
+  // The question that is asked where dates are noted finds them as well.
+  await createMovedDates({ session: warehouse.session("jobs") }).note(Date.now() * 1_000);
+  const reader = createReader({ session: warehouse.session("reader"), lookups: warehouse.session("lookup") });
+  for (const size of [1, 100]) expect(await readAll(client, size, reader), `pages of ${size}`).toEqual(read);
+  await warehouse.sql("TRUNCATE TABLE watermarks");
 });

@@ -56,6 +56,14 @@ it("asks about the records with entries since, unless they are many", async () =
   expect(many.asked).toEqual(["pages.doubts", "pages.facts"]);
 });
 
+it("puts no long names into an address", async () => {
+  const named = (id: string): Promise<{ readonly asked: readonly string[] }> =>
+    ask({ "pages.doubts": `["since","4\\/acme\\/c\\/${id}"]\n`, "pages.facts": "0\t0\n" });
+  expect((await named("x".repeat(3_900))).asked).toEqual(["pages.doubts", "pages.several"]);
+  expect((await named("x".repeat(4_000))).asked).toEqual(["pages.doubts", "pages.facts"]);
+  expect((await named("é".repeat(700))).asked).toEqual(["pages.doubts", "pages.facts"]);
+});
+
 it("looks at the candidates where one may have several dates", async () => {
   const facts = { several: 3, hiding: true };
   const answer = { "pages.facts": "3\t1\n" };

@@ -5,7 +5,7 @@ import type { SendStatement } from "./send-statement.ts";
 
 /**
  * What the statement of a range has to heed about its candidates, or without candidates about the client. To be
- * asked before the range is read: rows under another date that arrive later are no older than the answer.
+ * asked before the range is read: what it does not name has one date by then.
  *
  * @param parameters of the candidates; `noted`: see `createNotedDates`
  * @throws WarehouseError

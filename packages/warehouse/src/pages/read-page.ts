@@ -55,7 +55,7 @@ export const createPageReader = (deps: {
       if (!atEnd && list.everyKeyIsLive && bound.keys <= pageSize) continue;
       const at = { bound: atEnd ? query.to - 1 : bound.date, noted, spread };
       const { candidates, parameters } = candidatesOfPage(list, query, at);
-      // Asked before the page is read: rows under another date that arrive later are no older than the page.
+      // Before the page is read, see `AskForFacts`.
       const { several, hiding } = await askForFacts(candidates, parameters, signal);
       // Each record with several dates has at least one key that is not live.
       if (list.everyKeyIsLive) lookAhead.learn(clientId, Math.max(bound.keys - several, 1), bound.rows);

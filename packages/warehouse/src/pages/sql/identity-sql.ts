@@ -30,6 +30,8 @@ export const COUNT_MOVED = "SELECT count() FROM moved_dates WHERE client_id = {c
 const MOST_ENTRIES = 50_000;
 /** With more entries since `noted`, to look for them in the page costs less than to look up all of them. */
 const FEW_ENTRIES = 50;
+/** Names travel in the address of a request, which servers and proxies bound. */
+const MOST_NAME_CHARACTERS = 4_000;
 
 const ofKind = (kind: DatedKind): string => `client_id = {client:String} AND kind = '${kind}'`;
 
@@ -84,7 +86,7 @@ export type Doubts = {
   readonly hiding: boolean;
   /** Some of them may be at a noted date. */
   readonly atNotedDate: boolean;
-  /** Names in `record_dates` of records of the client with entries since `noted`; null: they are many. */
+  /** Names in `record_dates` of records of the client with entries since `noted`; null: they are many or long. */
   readonly since: readonly string[] | null;
 };
 
@@ -107,10 +109,12 @@ export function doubtsOfAnswer(answer: string): Doubts {
     .map((line) => JSON.parse(line) as readonly [what: string, name: string]);
   const of = (wanted: string): string[] => rows.flatMap(([what, name]) => (what === wanted ? [name] : []));
   const since = of("since");
+  const areFew =
+    since.length <= FEW_ENTRIES && encodeURIComponent(since.join("")).length <= MOST_NAME_CHARACTERS;
   return {
     hiding: of("hidden").length > 0,
     atNotedDate: of("moved").length > 0,
-    since: since.length > FEW_ENTRIES ? null : since,
+    since: areFew ? since : null,
   };
 }
 
@@ -146,7 +150,7 @@ export const isNotStale = (candidates: Candidates, areSeveral: boolean): string 
 
 /**
  * SQL clause that keeps one row of each record. A row under another date may arrive after the stale rows of
- * the record were looked for; either of the two was the live one meanwhile.
+ * the record were looked for; either of the two may be kept.
  */
 export const onceOnly = ({ id }: Pick<Candidates, "id">): string => `LIMIT 1 BY ${id}`;
 
