@@ -10,7 +10,7 @@ bin=$PWD/.cache/bin
 if command -v "$program" >/dev/null 2>&1; then exit 0; fi
 if [ -x "$bin/$program" ] && "$bin/$program" --version 2>&1 | grep -qF "$version"; then exit 0; fi
 if ! command -v go >/dev/null 2>&1; then
-  echo "go is missing: $program is built with Go (https://go.dev/dl); without promtool the alert rules of the chart are not run" >&2
+  echo "go is missing: $program is built with Go (https://go.dev/dl)" >&2
   exit 1
 fi
 mkdir -p "$bin"

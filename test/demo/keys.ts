@@ -1,6 +1,5 @@
 import { ops } from "../system/ops.ts";
-
-type Variables = Readonly<Record<string, string>>;
+import type { Variables } from "./env-variables.ts";
 
 /** Creates a key for each client. The client of the env file exists already and gets a second key. */
 export const createKeys = async (

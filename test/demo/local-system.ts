@@ -43,7 +43,7 @@ export const createLocalSystem = (clientId: string, name = "demo"): LocalSystem 
       env: {
         ...process.env,
         FRESH: "1",
-        // The demonstration reads everything back without waiting for rate limits.
+        // Readers do not wait for rate limits.
         RATE_LIMITS: "off",
         RATE_LIMITS_DATA_SUBJECT_REQUEST: "off",
         CLIENT_ID: clientId,

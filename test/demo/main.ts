@@ -6,6 +6,7 @@ import { TOPICS } from "../system/system.ts";
 import { createSample } from "../sample/index.ts";
 import { readDeadLetters } from "./dead-letters.ts";
 import { CLIENTS, demoSample, LATE_SHARE } from "./demo-sample.ts";
+import { variable } from "./env-variables.ts";
 import { carry } from "./flow.ts";
 import { createKeys } from "./keys.ts";
 import { createLocalSystem, type LocalSystem } from "./local-system.ts";
@@ -27,17 +28,10 @@ const PARTITIONS = 6;
 const TOPIC_NAMES = Object.values(TOPICS);
 const CLOSE_DEADLINE_MS = 5_000;
 
-type Variables = Readonly<Record<string, string>>;
 type Close = () => Promise<void>;
 
 const print = (text = ""): void => void process.stdout.write(`${text}\n`);
 const step = (title: string): void => print(`\n${title}`);
-
-const variable = (variables: Variables, name: string): string => {
-  const value = variables[name];
-  if (value === undefined) throw new Error(`the env file has no ${name}`);
-  return value;
-};
 
 const readStored = async (url: string): Promise<Stored> => {
   const text = await runSql(

@@ -1,17 +1,15 @@
 import { spawnSync } from "node:child_process";
-import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
+import { findGoProgram } from "../outside/go-program.ts";
 import { isFullSize } from "../system/size.ts";
 import { alertFiles, alertTestFiles } from "./watch-files.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-const OWN = join(ROOT, ".cache/bin/promtool");
 /** Hours and days minute by minute take a minute to compute. */
 const LONG = /\/(quiet|slo-days)\.yaml$/;
 
-const answers = (command: string): boolean => spawnSync(command, ["--version"]).status === 0;
-const promtool = ["promtool", OWN].find(answers);
+const promtool = findGoProgram("promtool");
 
 if (promtool === undefined) {
   console.warn(

@@ -249,7 +249,7 @@ describe("7. Errors", () => {
       expect(answer.headers.has("retry-after")).toBe(false);
       const { details } = expectError(answer, "internal_server_error");
       const [, errorId = ""] = ERROR_ID.exec(details ?? "") ?? [];
-      await until("it stands in the log", 30_000, () => errorId !== "" && logged(errorId));
+      await until("it stands in the log", 5_000, () => errorId !== "" && logged(errorId));
       expect(answer.text).not.toMatch(/record|clickhouse|SELECT|end_users|127\.0\.0\.1/i);
     } finally {
       await runSql(clickhouse, "ALTER TABLE end_users RENAME COLUMN record_away TO record");
@@ -312,7 +312,7 @@ describe("7. Errors while the database is away", () => {
       expect(answer.headers.get("retry-after")).toMatch(/^[1-9]\d*$/);
       const [, errorId = ""] =
         ERROR_ID.exec(expectError(answer, "internal_server_error").details ?? "") ?? [];
-      await until("it stands in the log", 30_000, () => errorId !== "" && logged(errorId));
+      await until("it stands in the log", 5_000, () => errorId !== "" && logged(errorId));
       expect(answer.text).not.toMatch(/clickhouse|SELECT|ECONN|127\.0\.0\.1/i);
     }
     await system.stack.clickhouse.start();

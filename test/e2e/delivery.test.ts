@@ -335,7 +335,7 @@ describe("limits", () => {
     const bulk = `/v2/export/conversations?${BULK_WINDOW}`;
     const held = await Promise.all([1, 2].map(() => open(bulk, "bulk", {}, apiUrl)));
     const waiting = ask(bulk, "bulk", {}, apiUrl);
-    await until("the third waits", 30_000, async () => {
+    await until("the third waits", 5_000, async () => {
       return (await readMetric(process.metricsUrl, "export_api_pages_waiting")) === 1;
     });
     expect((await ask(path, "acme", {}, apiUrl)).status).toBe(200);
@@ -347,7 +347,7 @@ describe("limits", () => {
     );
     expect(await readMetric(process.metricsUrl, "export_api_rate_limited_total", { limit: "slots" })).toBe(1);
     const next = ask(bulk, "bulk", {}, apiUrl);
-    await until("the fourth waits", 30_000, async () => {
+    await until("the fourth waits", 5_000, async () => {
       return (await readMetric(process.metricsUrl, "export_api_pages_waiting")) === 1;
     });
     for (const response of held) response.destroy();

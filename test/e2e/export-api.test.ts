@@ -435,14 +435,14 @@ describe("the export interface over real servers", () => {
 
     it("is cancelled in ClickHouse when its client goes away", async () => {
       const response = await begin();
-      await until("the query runs", 30_000, async () => (await running()) === 1);
+      await until("the query runs", 5_000, async () => (await running()) === 1);
       response.destroy();
       await until("the query is gone", 10_000, async () => (await running()) === 0);
     });
 
     it("never ends cleanly when ClickHouse dies midway; then 503 until it is back", async () => {
       const response = await begin();
-      await until("the query runs", 30_000, async () => (await running()) === 1);
+      await until("the query runs", 5_000, async () => (await running()) === 1);
       const ended = new Promise<string>((resolve) => {
         response.once("end", () => resolve("ended cleanly"));
         response.once("error", (failure) => resolve(`broken: ${failure.message}`));

@@ -553,7 +553,7 @@ it("hides a person while another run deletes, and tells readers of changes when 
   const exclusive = createExclusive({ redis, lockMs: 10_000 });
   const over = new AbortController();
   const deletes = exclusive.run("erasure deletes", over.signal, (signal) => once(signal, "abort"));
-  await until("another run deletes", 30_000, async () => {
+  await until("another run deletes", 5_000, async () => {
     const isFree = await exclusive.unlessTaken("erasure deletes", over.signal, () => Promise.resolve(true));
     return isFree === undefined;
   });

@@ -196,7 +196,7 @@ describe("jobs", () => {
     await expectHungClickhouse();
     await until("it says why", 20_000, () => followed.seen().includes("no jobs process is connected"));
     await stack.redis.kill();
-    await until("it says so", 30_000, () => /Redis does not answer.* until 2/.test(followed.seen()));
+    await until("it says so", 5_000, () => /Redis does not answer.* until 2/.test(followed.seen()));
     await stack.redis.start();
     await until("it goes on", 10_000, () => followed.seen().includes("Redis is back"));
     await startWorkers();

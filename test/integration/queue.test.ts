@@ -126,7 +126,7 @@ describe("idempotency store", () => {
     expect(await store.claim("acme", "abandoned", "other body")).toEqual({ state: "other" });
     // The process that gave it up is not asked again.
     expect(await store.complete("acme", "abandoned", first.token, "late")).toBe(false);
-    await until("the clock of Redis went on", 30_000, () => Promise.resolve(Date.now() > from + 5));
+    await until("the clock of Redis went on", 5_000, () => Promise.resolve(Date.now() > from + 5));
     const second = await taken(store.claim("acme", "abandoned", "body"));
     expect(second).toMatchObject({ fresh: false, since: first.since });
     expect((await store.claim("acme", "abandoned", "body")).state).toBe("running");
@@ -142,7 +142,7 @@ describe("idempotency store", () => {
     const { token: dead, since } = await taken(store.claim("acme", "lease", "body"));
     expect((await store.claim("acme", "lease", "body")).state).toBe("running");
     let token = "";
-    await until("the lease has run out", 30_000, async () => {
+    await until("the lease has run out", 5_000, async () => {
       const claim = await store.claim("acme", "lease", "body");
       if (claim.state !== "claimed") return false;
       expect(claim).toMatchObject({ fresh: false, since });
@@ -212,7 +212,7 @@ describe("exclusive work", () => {
     await expect(other.unlessTaken("a", signal, () => Promise.resolve("at once"))).resolves.toBeUndefined();
     await expect(other.unlessTaken("b", signal, () => Promise.resolve("at once"))).resolves.toBe("at once");
     const late = Date.now() + 2 * LOCK_MS;
-    await until("the first lock would have run out", 30_000, () => Date.now() > late);
+    await until("the first lock would have run out", 5_000, () => Date.now() > late);
     expect({ isBegun, lost: held.aborted }).toEqual({ isBegun: false, lost: false });
     first.end("first");
     await second.begun;

@@ -45,6 +45,9 @@ describe("a picture", () => {
     const svg = drawPanels(dashboard.panels);
     for (const { title } of dashboard.panels) expect(svg).toContain(`>${title}</text>`);
     expect(svg).not.toMatch(/NaN|Infinity|undefined/);
+    const plots = charts.filter(({ type }) => type === "timeseries" || type === "barchart");
+    expect(svg.match(/<svg width=/g)).toHaveLength(plots.length);
+    for (const value of ["7", "first"]) expect(svg).toContain(`>${value}</text>`);
   });
 
   it("in the docs has every panel of the dashboard: `make pictures` draws it anew", () => {
@@ -80,6 +83,7 @@ describe("a picture", () => {
   ])("in the docs has every panel of the dashboard %s: `make operator-pictures` draws it anew", (name) => {
     const svg = readPicture(name);
     for (const { title } of readDashboard(`${name}.json`).panels) expect(svg).toContain(`>${title}</text>`);
+    expect(svg).not.toMatch(/NaN|Infinity|undefined/);
   });
 
   it("has no panel whose type, unit or answer is unknown, and says which", () => {
@@ -95,7 +99,9 @@ describe("a picture", () => {
     const panel = charts.find(({ fieldConfig }) => fieldConfig?.defaults.custom?.drawStyle === "bars");
     if (panel === undefined) throw new Error("no bars");
     const day = table([column("time"), column("number")], [MONTH.from, 1]);
-    expect(drawPanels([panel], new Map([[panel.id, day]]))).not.toMatch(/NaN|Infinity/);
+    const svg = drawPanels([panel], new Map([[panel.id, day]]));
+    expect(svg).not.toMatch(/NaN|Infinity/);
+    expect(svg).toMatch(/<path[^>]*fill="#3274d9"/);
   });
 
   it("says that there is no data, and how many rows have no room", () => {
@@ -148,6 +154,13 @@ describe("fillPromql", () => {
 });
 
 describe("an answer", () => {
+  it("has no two series of one name", () => {
+    const one = { metric: { topic: "messages" }, values: [] };
+    expect(() => matrixAnswer([{ matrix: [one, one], legendFormat: "{{topic}}" }])).toThrow(
+      'several series are named "messages"',
+    );
+  });
+
   it("of Prometheus has a column for each series, with a gap for what is no number", () => {
     const matrix = [
       {

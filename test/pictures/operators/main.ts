@@ -1,10 +1,11 @@
-import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createProducer } from "@conversation-export/bus";
 import { createLogger } from "@conversation-export/runtime";
+import { variable, type Variables } from "../../demo/env-variables.ts";
 import { createKeys } from "../../demo/keys.ts";
 import { createLocalSystem } from "../../demo/local-system.ts";
+import { findGoProgram } from "../../outside/go-program.ts";
 import type { Answer } from "../answer.ts";
 import { type Dashboard, readDashboard } from "../dashboard.ts";
 import type { TimeRange } from "../fill-sql.ts";
@@ -22,23 +23,6 @@ const CLIENTS = ["acme", "globex", "initech"];
 const PARTITIONS = 6;
 const SCRAPE_SECONDS = 5;
 const RUN_MS = 150_000;
-
-type Variables = Readonly<Record<string, string>>;
-
-const variable = (variables: Variables, name: string): string => {
-  const value = variables[name];
-  if (value === undefined) throw new Error(`the env file has no ${name}`);
-  return value;
-};
-
-/** A Prometheus from the PATH or from where deploy/check/promtool.sh puts it. */
-const findProgram = (): string => {
-  const found = ["prometheus", join(ROOT, ".cache/bin/prometheus")].find(
-    (program) => spawnSync(program, ["--version"]).status === 0,
-  );
-  if (found === undefined) throw new Error("no prometheus: deploy/check/promtool.sh prometheus builds it");
-  return found;
-};
 
 const targetsOf = (variables: Variables) =>
   ["ingest", "export-api", "jobs"].map((service) => ({
@@ -90,13 +74,15 @@ const drawRun = async (variables: Variables, program: string): Promise<void> => 
       writeFileSync(join(PICTURES, `${name}-dashboard.svg`), svg);
     }
   } finally {
-    await producer.stop();
-    await prometheus.stop();
+    await Promise.allSettled([producer.stop(), prometheus.stop()]);
   }
 };
 
-const program = findProgram();
+const program = findGoProgram("prometheus");
+if (program === undefined) throw new Error("no prometheus: deploy/check/promtool.sh prometheus builds it");
 const system = createLocalSystem(CLIENTS[0] ?? "", "pictures");
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
+  process.once(signal, () => void system.stop().finally(() => process.exit(130)));
 try {
   await drawRun(await system.start(), program);
 } finally {

@@ -11,7 +11,11 @@ const nameOf = (metric: Readonly<Record<string, string>>, format: string): strin
         .join(" ") || "value"
     : format.replaceAll(/\{\{(\w+)\}\}/g, (_, label: string) => metric[label] ?? "");
 
-/** Makes one answer of what Prometheus says to the expressions of a panel: a column for each series. */
+/**
+ * Makes one answer of what Prometheus says to the expressions of a panel: a column for each series.
+ *
+ * @throws Error when two series have one name
+ */
 export const matrixAnswer = (asked: readonly Named[]): Answer => {
   const series = asked.flatMap(({ matrix, legendFormat }) =>
     matrix.map(({ metric, values }) => ({
@@ -22,12 +26,12 @@ export const matrixAnswer = (asked: readonly Named[]): Answer => {
       ),
     })),
   );
+  const names = series.map(({ name }) => name);
+  const repeated = names.find((name, at) => names.indexOf(name) !== at);
+  if (repeated !== undefined) throw new Error(`several series are named "${repeated}"`);
   const times = [...new Set(series.flatMap(({ values }) => [...values.keys()]))].sort((a, b) => a - b);
   return {
-    columns: [
-      { name: "time", kind: "time" },
-      ...series.map(({ name }) => ({ name, kind: "number" as const })),
-    ],
+    columns: [{ name: "time", kind: "time" }, ...names.map((name) => ({ name, kind: "number" as const }))],
     rows: times.map((time) => [time, ...series.map(({ values }) => values.get(time) ?? null)]),
   };
 };

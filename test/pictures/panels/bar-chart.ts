@@ -43,6 +43,6 @@ export const drawBarChart: DrawPanel = (panel, { columns, rows }, { width, heigh
         },
       ],
     },
-    { x: 0, y: 0, width, height },
+    { width, height },
   );
 };

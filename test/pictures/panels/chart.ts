@@ -27,14 +27,14 @@ export const plainAxis = {
   splitLine: { show: false },
 } as const;
 
-/** Draws a chart without a browser, with its corner at `x` and `y`. */
+/** Draws a chart without a browser. */
 export const drawChart = (
   option: EChartsOption,
-  at: { readonly x: number; readonly y: number; readonly width: number; readonly height: number },
+  size: { readonly width: number; readonly height: number },
 ): string => {
-  const chart = init(null, null, { renderer: "svg", ssr: true, width: at.width, height: at.height });
+  const chart = init(null, null, { renderer: "svg", ssr: true, ...size });
   chart.setOption({ animation: false, textStyle: { fontFamily: FONT }, useUTC: true, ...option });
   const svg = chart.renderToSVGString();
   chart.dispose();
-  return svg.replace("<svg ", `<svg x="${at.x}" y="${at.y}" `);
+  return svg;
 };

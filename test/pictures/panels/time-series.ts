@@ -109,7 +109,7 @@ export const drawTimeSeries: DrawPanel = (panel, answer, { width, height, range 
         ...(custom?.thresholdsStyle?.mode === "line" ? [thresholdLines(thresholds)] : []),
       ],
     },
-    { x: 0, y: 0, width, height: height - legend.height },
+    { width, height: height - legend.height },
   );
   return `${chart}<g transform="translate(0 ${height - legend.height})">${legend.svg}</g>`;
 };

@@ -48,7 +48,7 @@ it("closes connections that do not take their answers", async () => {
   const port = await start({ idleMs: IDLE_MS });
   for (let n = 0; n < 20; n += 1) (await open(port, SCRIPTS)).pause();
   expect(await openConnections()).toBe(20);
-  await expect.poll(() => openConnections(), { timeout: 20_000 }).toBe(0);
+  await expect.poll(() => openConnections()).toBe(0);
 });
 
 it("closes one that takes its answer drop by drop", async () => {
@@ -56,7 +56,7 @@ it("closes one that takes its answer drop by drop", async () => {
   const socket = await open(port, SCRIPTS);
   socket.pause();
   const drops = setInterval(() => socket.read(1), 20);
-  await expect.poll(() => openConnections(), { timeout: 20_000 }).toBe(0);
+  await expect.poll(() => openConnections()).toBe(0);
   clearInterval(drops);
 });
 
