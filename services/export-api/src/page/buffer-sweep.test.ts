@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { createBufferSweep, youngCollector } from "./buffer-sweep.ts";
+import { createBufferSweep, threadTime, youngCollector } from "./buffer-sweep.ts";
 
 const MIB = 1024 * 1024;
 
@@ -31,6 +31,15 @@ describe("the sweep of buffers", () => {
     expect(collections(60 + 64 * 4)).toBe(8);
     takes = 1;
     expect(collections(64 + 32 + 16 + 8 + 4 * 10)).toBe(14);
+  });
+
+  it("does not count time in which the thread does not run", () => {
+    const before = threadTime();
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100);
+    expect(threadTime() - before).toBeLessThan(50);
+    const end = performance.now() + 1_000;
+    while (performance.now() < end && threadTime() - before < 60);
+    expect(threadTime() - before).toBeGreaterThan(1);
   });
 
   it("frees buffers that nobody holds any longer, and leaves no collector to others", () => {
