@@ -160,6 +160,9 @@ export const PAGED_LISTS = {
   },
 } as const satisfies Readonly<Record<string, PagedList>>;
 
+const reachOf = (query: MessagePageQuery): number =>
+  query.pageSize + (query.wholeTies ? TIE_EXTENSION : 0) + 1;
+
 const parametersOf = (query: MessagePageQuery): Parameters => ({
   client: query.clientId,
   since: query.since,
@@ -167,7 +170,8 @@ const parametersOf = (query: MessagePageQuery): Parameters => ({
   after_date: query.after?.date ?? -1,
   after_id: query.after?.id ?? "",
   size: query.pageSize,
-  reach: query.pageSize + (query.wholeTies ? TIE_EXTENSION : 0) + 1,
+  reach: reachOf(query),
+  most: 2 * reachOf(query),
   conversation: query.conversationId ?? "",
 });
 
@@ -240,6 +244,7 @@ export const candidatesOfPage = (
  * The query of a page.
  *
  * @param at.bound date up to which rows are looked at, µs
+ * @param at.rows how many rows there are up to the bound; only pages by update ask for it
  * @param at.severalDates some of the records in the range have rows under several dates
  * @param at.hiding some records of the client are hidden
  * @param at.spread the tables are on several servers
@@ -249,17 +254,18 @@ export const pageStatement = (
   query: MessagePageQuery,
   at: {
     readonly bound: number;
+    readonly rows?: number;
     readonly severalDates?: boolean;
     readonly hiding?: boolean;
     readonly spread?: boolean;
   },
 ): PageStatement => {
-  const { bound, severalDates = false, hiding = false, spread = false } = at;
+  const { bound, rows = 0, severalDates = false, hiding = false, spread = false } = at;
   const shape = { ...rangeShape(query), wholeTies: query.wholeTies, severalDates, hiding, spread };
   return {
     name: `pages.${list.name}`,
     sql: list.page(shape),
-    parameters: { ...parametersOf(query), bound },
+    parameters: { ...parametersOf(query), bound, rows },
     settings: {
       ...PAGE_SETTINGS,
       ...spreadSettings(spread, severalDates || list.name === "conversations_by_update"),
