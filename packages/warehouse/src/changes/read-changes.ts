@@ -3,6 +3,7 @@ import { text } from "node:stream/consumers";
 import { RECORD_KINDS, type RecordKind } from "@conversation-export/domain";
 import type { AskForFacts } from "../pages/ask-facts.ts";
 import { createLookAhead } from "../pages/look-ahead.ts";
+import { askNearFirst } from "../pages/near-part.ts";
 import { boundOf } from "../pages/sql/page-sql.ts";
 import { PAGE_SETTINGS, type PageStatement, spreadSettings } from "../pages/page-statements.ts";
 import { parsePageHead, splitHead } from "../pages/page-stream.ts";
@@ -45,13 +46,18 @@ export const createReadChanges = (deps: {
       MAX_ENTRIES_PER_RECORD * pageSize + SPARE_ENTRIES,
     );
     const range = { client: clientId, to: settled, after_date: after.date, after_id: after.id };
-    const boundStatement: PageStatement = {
+    const boundStatement = (to: number): PageStatement => ({
       name: "changes.bound",
       sql: `${boundOf(changeOrder(kind))} FORMAT TabSeparatedRaw`,
-      parameters: { ...range, rows },
+      parameters: { ...range, to, rows },
       settings: { max_threads: 1, ...spreadSettings(spread, false) },
-    };
-    const bound = boundOfAnswer(await send(boundStatement, text, signal));
+    });
+    const bound = await askNearFirst(
+      after.date,
+      settled,
+      async (to) => boundOfAnswer(await send(boundStatement(to), text, signal)),
+      (found) => found.rows === rows,
+    );
     if (bound.rows === 0) return { rows: 0, next: end, isLast: true, records: Readable.from([]) };
     const atEnd = bound.rows < rows;
     const within = { ...range, bound: atEnd ? settled - 1 : bound.date, noted };

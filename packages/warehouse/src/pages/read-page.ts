@@ -1,6 +1,7 @@
 import { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { createLookAhead } from "./look-ahead.ts";
+import { askNearFirst } from "./near-part.ts";
 import type { AskForFacts } from "./ask-facts.ts";
 import type { MessagePageQuery, Page } from "./page.ts";
 import { boundStatement, candidatesOfPage, type PagedList, pageStatement } from "./page-statements.ts";
@@ -49,7 +50,12 @@ export const createPageReader = (deps: {
     const spread = await isSpread();
     const noted = await notedDates();
     for (let rows = lookAhead.candidates(clientId, pageSize); ; rows *= ROWS_FACTOR) {
-      const bound = boundOfAnswer(await send(boundStatement(list, query, rows), text, signal));
+      const bound = await askNearFirst(
+        query.after?.date ?? query.since,
+        query.to,
+        async (to) => boundOfAnswer(await send(boundStatement(list, { ...query, to }, rows), text, signal)),
+        (found) => found.rows === rows,
+      );
       if (bound.rows === 0) return emptyPage();
       const atEnd = bound.rows < rows;
       if (!atEnd && list.everyKeyIsLive && bound.keys <= pageSize) continue;

@@ -17,6 +17,7 @@ import {
 } from "./page-statements.ts";
 import { parseEndUserHead, passLines, splitHead } from "./page-stream.ts";
 import { createAskForFacts } from "./ask-facts.ts";
+import { askNearFirst } from "./near-part.ts";
 import { createNotedDates } from "./noted-dates.ts";
 import { createParquetLists } from "../parquet/parquet-lists.ts";
 import { createPageReader } from "./read-page.ts";
@@ -91,9 +92,12 @@ export function createReader(deps: {
 
   const linesOf = (list: LineList): WindowLines => ({
     async stepEnd({ clientId, since, to, signal }) {
-      const parameters = { client: clientId, since, to, rows: stepRows };
       const sql = `${stepEnd(list)} FORMAT TabSeparated`;
-      const answer = await send({ name: "pages.step_end", sql, parameters, settings: {} }, text, signal);
+      const ask = (before: number): Promise<string> => {
+        const parameters = { client: clientId, since, to: before, rows: stepRows };
+        return send({ name: "pages.step_end", sql, parameters, settings: {} }, text, signal);
+      };
+      const answer = await askNearFirst(since, to, ask, (end) => end !== "");
       // An instant with more rows than a step becomes a step of its own.
       return answer === "" ? to : Math.max(Number(answer), since + 1);
     },

@@ -6,6 +6,7 @@ import type { AskForFacts } from "../pages/ask-facts.ts";
 import { MESSAGES_OF_CONVERSATION } from "../pages/sql/conversation-messages-sql.ts";
 import { END_USER_STEP, endUsersInRange } from "../pages/sql/end-user-sql.ts";
 import type { Candidates } from "../pages/sql/identity-sql.ts";
+import { askNearFirst } from "../pages/near-part.ts";
 import { LINE_LISTS, type RangedList, stepEnd } from "../pages/sql/line-sql.ts";
 import type { OpenParquet, PagePosition, ParquetLists } from "../pages/page.ts";
 import { boundOf } from "../pages/sql/page-sql.ts";
@@ -84,8 +85,12 @@ export const createParquetLists = (deps: {
       (start: number): OpenParquet =>
       async (signal) => {
         const range = { ...own, client: clientId, since: start, to };
-        const asked = { ...range, rows: of.rows };
-        const answer = await ask("parquet.step_end", stepEnd(list), asked, signal);
+        const answer = await askNearFirst(
+          start,
+          to,
+          (before) => ask("parquet.step_end", stepEnd(list), { ...range, to: before, rows: of.rows }, signal),
+          (end) => end !== "",
+        );
         // An instant with more rows than a step becomes a step of its own.
         const end = answer === "" ? to : Math.max(Number(answer), start + 1);
         const bytes = await open({ ...of, candidates, records, parameters: { ...range, to: end } }, signal);

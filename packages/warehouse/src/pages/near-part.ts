@@ -1,0 +1,27 @@
+import { type Micros, MICROS_IN_DAY } from "@conversation-export/domain";
+
+/** Lies in two or three partitions. */
+const NEAR: Micros = 40 * MICROS_IN_DAY;
+const WIDER = 8;
+
+/**
+ * Asks about the first rows of a window in its near part, and in ever wider ones while these are too few. Tables have a
+ * partition for each month, and a read in order begins in all partitions of its window, however few rows it
+ * takes.
+ *
+ * @param start first instant of the window, µs
+ * @param to its end, exclusive
+ * @param ask asks about the rows before an instant
+ */
+export const askNearFirst = async <T>(
+  start: Micros,
+  to: Micros,
+  ask: (to: Micros) => Promise<T>,
+  areEnough: (answer: T) => boolean,
+): Promise<T> => {
+  for (let length = NEAR; start + length < to; length *= WIDER) {
+    const answer = await ask(start + length);
+    if (areEnough(answer)) return answer;
+  }
+  return ask(to);
+};

@@ -1,0 +1,114 @@
+import { text } from "node:stream/consumers";
+import type { Page, PageQuery } from "@conversation-export/warehouse";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { noteDates } from "../system/record-dates.ts";
+import { conversation, DAY, DAY_0 } from "../warehouse/records.ts";
+import { walk } from "../warehouse/walk.ts";
+import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
+
+const CLIENT = "acme";
+const MONTHS = 40;
+const IN_A_MONTH = 300;
+/** Of all statements of a page; a read that begins in all months of the window has as many alone. */
+const MOST_PARTS = 30;
+/** Behind a gap of years, few and far apart. */
+const LATE = 20;
+const SINCE = DAY_0 - 3_000 * DAY;
+const TO = DAY_0 + 3_000 * DAY;
+const PAGE = 20;
+
+/** Dates of creation, ascending. */
+const dates = [
+  ...Array.from(
+    { length: MONTHS * IN_A_MONTH },
+    (_, n) => DAY_0 - 2_000 * DAY + Math.floor((n * 30 * DAY) / IN_A_MONTH),
+  ),
+  ...Array.from({ length: LATE }, (_, n) => DAY_0 + n * 30 * DAY),
+];
+const ids = dates.map((_, n) => `c-${String(n).padStart(5, "0")}`);
+
+let warehouse: Warehouse;
+beforeAll(async () => {
+  warehouse = await startWarehouse();
+  // One part in each partition.
+  for (let from = 0; from < dates.length; from += IN_A_MONTH) {
+    const month = dates.slice(from, from + IN_A_MONTH);
+    await warehouse.write(
+      month.map((date, n) =>
+        conversation({ client: CLIENT, time: date + 2 }, ids[from + n] ?? "", date, date + 1),
+      ),
+      date(from),
+    );
+  }
+  await warehouse.sql(noteDates("conversations"));
+});
+afterAll(() => warehouse?.stop());
+
+const date = (index: number): number => dates[index] ?? 0;
+const idOf = (record: string): string => (JSON.parse(record) as { _id: string })._id;
+
+const partsReadBy = async (work: () => Promise<unknown>): Promise<number> => {
+  const parts = async (): Promise<number> =>
+    Number(await warehouse.sql("SELECT sum(value) FROM system.events WHERE event = 'SelectedParts'"));
+  const before = await parts();
+  await work();
+  return (await parts()) - before;
+};
+
+const READS: readonly [string, (query: PageQuery) => Promise<Page>][] = [
+  ["creation", (query) => warehouse.reader.conversationsByCreation(query)],
+  ["update", (query) => warehouse.reader.conversationsByUpdate(query)],
+];
+
+it.each(READS)("a page by %s begins in few of the months of its window", async (_, read) => {
+  const query = { clientId: CLIENT, since: date(10 * IN_A_MONTH), to: TO, pageSize: PAGE, wholeTies: false };
+  const parts = await partsReadBy(async () => {
+    const page = await read(query);
+    expect(page.rows).toBe(PAGE);
+    await text(page.records);
+  });
+  expect(parts).toBeLessThan(MOST_PARTS);
+});
+
+it.each(READS)("pages by %s find everything before, in and behind gaps of years", async (_, read) => {
+  const { records } = await walk(read, {
+    clientId: CLIENT,
+    since: SINCE,
+    to: TO,
+    pageSize: 500,
+    wholeTies: false,
+  });
+  expect(records.map(idOf)).toEqual(ids);
+});
+
+it("changes come from few months as well, and all of them", async () => {
+  const settled = TO;
+  const read = (after: { date: number; id: string }) =>
+    warehouse.reader.changes({ clientId: CLIENT, kind: "conversation", after, settled, pageSize: PAGE });
+  const parts = await partsReadBy(async () =>
+    text((await read({ date: date(10 * IN_A_MONTH), id: "" })).records),
+  );
+  expect(parts).toBeLessThan(MOST_PARTS);
+
+  const found: string[] = [];
+  for (let after = { date: 0, id: "" }; ; ) {
+    const page = await warehouse.reader.changes({
+      clientId: CLIENT,
+      kind: "conversation",
+      after,
+      settled,
+      pageSize: 500,
+    });
+    const records = await text(page.records);
+    found.push(...Array.from(records.matchAll(/"_id":"(c-[0-9]+)"/g), ([, id]) => id ?? ""));
+    if (page.isLast) break;
+    after = page.next;
+  }
+  expect(found.toSorted()).toEqual(ids);
+});
+
+it("steps of lines end where they would in the whole window", async () => {
+  const { stepEnd } = warehouse.reader.lines.conversations;
+  // Fewer rows than a step are left.
+  expect(await stepEnd({ clientId: CLIENT, since: SINCE, to: TO })).toBe(TO);
+});
