@@ -1,5 +1,7 @@
 import { type Metrics, retry } from "@conversation-export/runtime";
-import kafkajs, { type Consumer as KafkaConsumer } from "kafkajs";
+import kafkajs, { type Consumer as KafkaConsumer, type Kafka } from "kafkajs";
+import { awaitCoordinator } from "../kafkajs/ask-coordinator.ts";
+import { createCluster } from "../kafkajs/cluster.ts";
 import { createKafka, RETRY } from "../kafkajs/connection.ts";
 import { loginError, mayPassAtStart, startError } from "../kafkajs/errors.ts";
 import { createJoinGate } from "../kafkajs/join-gate.ts";
@@ -54,6 +56,31 @@ const subscribe = async (
   } catch (error) {
     signal.throwIfAborted();
     throw startError("consumer", error);
+  }
+};
+
+/** Waits for the group's coordinator. What does not pass is left to the consumer, which tells it. */
+const findCoordinator = async (
+  kafka: Kafka,
+  { groupId, log }: ConsumerDeps,
+  signal: AbortSignal,
+  onRetry: () => void,
+): Promise<void> => {
+  const cluster = createCluster(kafka);
+  try {
+    await cluster.connect();
+    await awaitCoordinator(() => cluster.findGroupCoordinator({ groupId }), {
+      signal,
+      onRetry: (error) => {
+        onRetry();
+        log.warn({ groupId, error: String(error) }, "waiting for the coordinator of the group");
+      },
+    });
+  } catch (error) {
+    signal.throwIfAborted();
+    log.warn({ groupId, error: String(error) }, "no coordinator of the group");
+  } finally {
+    await cluster.disconnect();
   }
 };
 
@@ -184,9 +211,11 @@ export const createConsumer = (deps: ConsumerDeps): Consumer => {
 
   return {
     start: async () => {
-      await subscribe(consumer, deps, abort.signal, () => {
+      const tick = (): void => {
         membership.lastTick = Date.now();
-      });
+      };
+      await subscribe(consumer, deps, abort.signal, tick);
+      await findCoordinator(kafka, deps, abort.signal, tick);
       running = consumer.run({ autoCommit: false, eachBatchAutoResolve: false, eachBatch: reader.eachBatch });
       await running;
     },

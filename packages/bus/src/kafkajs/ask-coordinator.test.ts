@@ -1,6 +1,6 @@
 import kafkajs from "kafkajs";
 import { expect, it } from "vitest";
-import { askCoordinator } from "./ask-coordinator.ts";
+import { askCoordinator, awaitCoordinator } from "./ask-coordinator.ts";
 
 const { signal } = new AbortController();
 const answers = (type: string) =>
@@ -28,4 +28,22 @@ it("does not ask again after what cannot pass, nor after it is stopped", async (
   const stopped = AbortSignal.abort(new Error("stopped"));
   await expect(askCoordinator(question("GROUP_LOAD_IN_PROGRESS"), stopped)).rejects.toThrow("stopped");
   expect(asked).toBe(1);
+});
+
+it("waits for a coordinator though kafkajs says that there is none, and not after a refused login", async () => {
+  const final = (name: string) => Object.assign(new kafkajs.KafkaJSNonRetriableError(name), { name });
+  const none = final("KafkaJSGroupCoordinatorNotFound");
+  const refused = final("KafkaJSSASLAuthenticationError");
+  const errors: unknown[] = [];
+  const found = (...before: Error[]) =>
+    awaitCoordinator(
+      () => {
+        const next = before.shift();
+        return next === undefined ? Promise.resolve("found") : Promise.reject(next);
+      },
+      { signal, onRetry: (error) => errors.push(error) },
+    );
+  expect(await found(none)).toBe("found");
+  expect(errors).toEqual([none]);
+  await expect(found(refused)).rejects.toBe(refused);
 });

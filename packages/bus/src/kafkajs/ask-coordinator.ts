@@ -1,7 +1,10 @@
 import { retry } from "@conversation-export/runtime";
-import { protocolErrorType } from "./errors.ts";
+import { mayPass, protocolErrorType } from "./errors.ts";
 
 const DEADLINE_MS = 20_000;
+const START_DEADLINE_MS = 120_000;
+
+const NOT_FOUND = "KafkaJSGroupCoordinatorNotFound";
 
 /** The coordinator of the group is starting, or another broker has become it. */
 const PASSING: ReadonlySet<string> = new Set([
@@ -22,4 +25,24 @@ export const askCoordinator = <T>(question: () => Promise<T>, signal: AbortSigna
     maxMs: 2_000,
     deadlineMs: DEADLINE_MS,
     retryable: (error) => PASSING.has(protocolErrorType(error) ?? ""),
+  });
+
+/**
+ * Waits up to two minutes until a broker names the coordinator of a group: a cluster that has just started makes the
+ * topic of offsets first. kafkajs asks for some seconds, then says that there is none, which may also mean that
+ * the question is refused, and ends a consumer for good.
+ * @param find asks for the coordinator
+ * @throws the last error of `find`, and the signal's reason
+ */
+export const awaitCoordinator = (
+  find: () => Promise<unknown>,
+  { signal, onRetry }: { readonly signal: AbortSignal; readonly onRetry: (error: unknown) => void },
+): Promise<unknown> =>
+  retry(find, {
+    signal,
+    initialMs: 500,
+    maxMs: 5_000,
+    deadlineMs: START_DEADLINE_MS,
+    retryable: (error) => mayPass(error) || (error instanceof Error && error.name === NOT_FOUND),
+    onRetry,
   });
