@@ -172,7 +172,11 @@ describe("pull into a folder", () => {
     place.service.put("a", 1);
     await pull("--list", "conversations");
     const other = `${place.service.url}/other`;
-    expect(await command(["pull", "--to", folder(), "--url", other])).toMatchObject({ code: 2 });
+    const refused = {
+      code: 2,
+      err: expect.stringContaining(`is a copy of ${place.service.url}, not of ${other}`),
+    };
+    expect(await command(["pull", "--to", folder(), "--url", other])).toMatchObject(refused);
     rmSync(join(folder(), "conversations/00000001.ndjson"));
     expect(await pull()).toMatchObject({ code: 6, err: expect.stringContaining("is missing") });
   });

@@ -155,6 +155,13 @@ describe("a file of DuckDB", () => {
     expect(existsSync(part)).toBe(true);
   });
 
+  it("is refused when another service is named", async () => {
+    await command(args());
+    const other = `${place.service.url}/other`;
+    const err = expect.stringContaining(`is a copy of ${place.service.url}, not of ${other}`);
+    expect(await command([...args(), "--url", other])).toMatchObject({ code: 2, err });
+  });
+
   it("gains the fields that it was made without", async () => {
     place.service.put("a", 1);
     await command(args());

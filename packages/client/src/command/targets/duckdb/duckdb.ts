@@ -40,7 +40,7 @@ const readStates = async (
   await rows("CREATE TABLE IF NOT EXISTS pull_state (list VARCHAR, service VARCHAR, state VARCHAR)");
   const states = new Map<string, ListState>();
   for (const [table, of, state] of await rows("SELECT list, service, state FROM pull_state")) {
-    if (of !== service) throw new UsageError(`${name} is a copy of ${String(of)}`);
+    if (of !== service) throw new UsageError(`${name} is a copy of ${String(of)}, not of ${service}`);
     states.set(String(table), JSON.parse(String(state)) as ListState);
   }
   return states;

@@ -66,7 +66,8 @@ export const openFolder = async (options: {
   const open = async (): Promise<FolderState> => {
     const found = await readState(root);
     const state = found ?? emptyState(service, options.compress ?? "plain");
-    if (state.service !== service) throw new UsageError(`${root} is a copy of ${state.service}`);
+    if (state.service !== service)
+      throw new UsageError(`${root} is a copy of ${state.service}, not of ${service}`);
     if (options.compress !== undefined && options.compress !== state.compress) {
       throw new UsageError(`--compress: ${root} has ${state.compress}`);
     }
