@@ -258,6 +258,7 @@ describe("verify", () => {
 describe("the command", () => {
   it.each<[readonly string[], string]>([
     [["pull"], "--to: where is the copy"],
+    [["pull", "x"], "x: not expected; the copy is named by --to"],
     [["push", "--to", "x"], "command: must be one of pull, verify, compact"],
     [["pull", "--to", "x", "--list", "users"], "--list: must be one of"],
     [["pull", "--to", "x", "--compress", "br"], "--compress: must be one of plain, gz, zst"],
@@ -286,6 +287,10 @@ describe("the command", () => {
     const file = join(place.root, "key");
     writeFileSync(file, "k\n");
     expect(await command([...args, "--key-file", file], { EXPORT_API_KEY: "" })).toMatchObject({ code: 0 });
+    expect(await command([...args, "--key-file", join(place.root, "none")])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("--key-file: ENOENT"),
+    });
     expect(await command(args, { EXPORT_API_KEY: "wrong" })).toMatchObject({ code: 3 });
   });
 

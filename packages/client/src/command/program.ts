@@ -30,8 +30,16 @@ export type Io = {
   readonly signal: AbortSignal;
 };
 
+const readKeyFile = async (path: string): Promise<string> => {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    throw new UsageError(`--key-file: ${error instanceof Error ? error.message : String(error)}`);
+  }
+};
+
 const readKey = async ({ keyFile }: Settings, env: Environment): Promise<string> => {
-  const text = keyFile === undefined ? env["EXPORT_API_KEY"] : await readFile(keyFile, "utf8");
+  const text = keyFile === undefined ? env["EXPORT_API_KEY"] : await readKeyFile(keyFile);
   const key = text?.trim() ?? "";
   if (key === "") throw new UsageError("EXPORT_API_KEY, or --key-file: a key is required");
   if (!isKey(key)) {

@@ -137,7 +137,7 @@ export const readSettings = (args: readonly string[], env: Environment): Setting
   const { values, positionals } = parse(args);
   const [name, ...others] = positionals;
   if (name === undefined) throw new UsageError(`which command? ${COMMANDS.join(", ")}`);
-  if (others.length > 0) throw new UsageError(`${others.join(" ")}: what is that?`);
+  if (others.length > 0) throw new UsageError(`${others.join(" ")}: not expected; the copy is named by --to`);
   const command = oneOf("command", name, COMMANDS);
   const { to } = values;
   if (to === undefined)
