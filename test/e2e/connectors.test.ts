@@ -58,11 +58,21 @@ beforeAll(async () => {
   const options = { apiUrl: system.apiUrl, key, pageSize: PAGE_SIZE };
   airbyte = createAirbyte(place(join(system.logFolder, "airbyte")), options);
   dlt = createDlt(place(join(system.logFolder, "dlt")), options);
-  // dlt takes no integers beyond 64 bits and no halves of surrogate pairs.
+  // dlt takes no halves of surrogate pairs.
   const plain = { poisonShare: 0, nullShare: 0, unusualShare: 0 };
   const sample = { seed: seedOfRun("connectors"), conversations: bySize(150, 5_000), endUsers: 120 };
   await delivery.send(createSample({ ...sample, ...plain, clients: [CLIENT] }));
   await delivery.send(personOf(CLIENT, "gone", new Date().toISOString()));
+  const large = `{"n":123456789012345678901234567890,"m":-9223372036854775809,"k":9223372036854775807,"j":${"9".repeat(300)}}`;
+  await delivery.send([
+    handMade({
+      kind: "conversation",
+      client: CLIENT,
+      id: "large",
+      time: new Date().toISOString(),
+      data: `{"_id":"large","date_created":"2026-10-05T00:00:00Z","agent_handle_time":123456789012345678901234567890,"variables":${large}}`,
+    }),
+  ]);
   await settled();
 });
 afterAll(async () => {

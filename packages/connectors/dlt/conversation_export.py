@@ -39,6 +39,12 @@ class CursorExpired(Exception):
     """The last run is more than 30 days ago, so deletions may have been forgotten: load the table afresh."""
 
 
+def number(digits):
+    """dlt takes no integers beyond 64 bits: those become doubles."""
+    fits = len(digits) <= 20 and -(2**63) <= int(digits) < 2**63
+    return int(digits) if fits else float(digits)
+
+
 def columns_of(name):
     typed = {field: {"data_type": type} for type, fields in COLUMNS[name].items() for field in fields.split()}
     return {
@@ -67,7 +73,7 @@ def resource_of(name, base_url, api_key, page_size):
             params = {"page_size": page_size, "cursor": state.get("cursor", "")}
             try:
                 # Repeats what was answered with 429 or 5xx, after Retry-After.
-                body = requests.get(url, params=params, headers=headers).json()
+                body = requests.get(url, params=params, headers=headers).json(parse_int=number)
             except requests.HTTPError as error:
                 if error.response.status_code == 410:
                     raise CursorExpired(f"{name}: {CursorExpired.__doc__}") from error
