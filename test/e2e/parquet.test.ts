@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -325,4 +325,13 @@ it("three questions are answered from one file", async () => {
   const scored = all.filter(({ csat }) => typeof csat?.score === "number");
   const answers = firstTwo(scores).map((line) => Number(line.slice(line.lastIndexOf(" "))));
   expect(answers.reduce((sum, one) => sum + one, 0)).toBe(scored.length);
+
+  expect(await run(QUESTIONS, ["1990-01-01", "1990-01-02"])).toMatch(/^No conversation began/);
+  await expect(run(QUESTIONS, [])).rejects.toThrow("usage: python three_questions.py");
+});
+
+it("the script of the three questions takes no arguments of a notebook's kernel", async () => {
+  const cells = join(folder, "cells.py");
+  writeFileSync(cells, readFileSync(QUESTIONS));
+  expect(await run(cells, ["-f", "kernel.json"])).toBe(await run(QUESTIONS, ["2026-10-04", "2026-10-11"]));
 });

@@ -1,7 +1,8 @@
 """Three questions about the conversations of a window, answered by DuckDB from one Parquet file.
 
 Cells begin with # %%, as in editors and Jupyter (jupytext). Run whole: EXPORT_API_URL and EXPORT_API_KEY in the
-environment, `pip install duckdb`, `python three_questions.py 2026-10-04 2026-10-11`. Both dates are days of UTC.
+environment, `pip install duckdb`, `python three_questions.py 2026-10-04 2026-10-11`. Both dates are days of UTC. In a
+notebook write them into the first cell: there the arguments are those of the kernel.
 """
 
 # %% The file: a download that breaks off raises an error, and leaves nothing that DuckDB would open.
@@ -13,7 +14,11 @@ import urllib.request
 
 import duckdb
 
-since, to = sys.argv[1:3]
+since, to = "2026-10-04", "2026-10-11"
+if sys.argv[0].endswith("three_questions.py"):
+    if len(sys.argv) != 3:
+        sys.exit("usage: python three_questions.py FIRST_DAY DAY_AFTER_THE_LAST, such as 2026-10-04 2026-10-11")
+    since, to = sys.argv[1:]
 window = urllib.parse.urlencode({"created_since": f"{since}T00:00:00Z", "created_to": f"{to}T00:00:00Z"})
 request = urllib.request.Request(
     f"{os.environ['EXPORT_API_URL']}/v2/export/conversations?{window}",
@@ -28,6 +33,8 @@ with urllib.request.urlopen(request) as answer, open("conversations.parquet", "w
 connection = duckdb.connect()
 connection.execute("SET TimeZone = 'UTC'")
 connection.execute("CREATE VIEW conversations AS FROM 'conversations.parquet' WHERE is_test_user IS NOT true")
+if not connection.sql("SELECT 1 FROM conversations LIMIT 1").fetchall():
+    print(f"No conversation began from {since} to {to}, that day excluded.")
 
 # %% How many conversations does a day have, and how many of them stay with the bot?
 print("Conversations by day")
