@@ -67,6 +67,7 @@ test("each service gets its own user and ports, and every other variable of the 
     lookupUrl: "l",
     intakeUrl: "i",
     jobsUrl: "j",
+    analystUrl: "a",
     redisUrl: "redis://127.0.0.1:2",
     cursorSecret: "s",
     suppressionSecret: "p",

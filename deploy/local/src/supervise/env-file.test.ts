@@ -41,6 +41,7 @@ test("holds what the operators' command line reads, as it was given", () => {
     lookupUrl: "http://lookup",
     intakeUrl: "http://intake",
     jobsUrl: "http://jobs",
+    analystUrl: "http://analyst",
     redisUrl: "redis://127.0.0.1:2",
     cursorSecret: "c",
     suppressionSecret: "s",
@@ -58,6 +59,7 @@ test("holds what the operators' command line reads, as it was given", () => {
   expect(names.filter((name) => written[name] === undefined)).toEqual([]);
   expect(written).toMatchObject({
     CLICKHOUSE_URL: "http://migrator",
+    CLICKHOUSE_ANALYST_URL: "http://analyst",
     KAFKA_GROUP_ID: "given KAFKA_GROUP_ID",
     UPLOAD_WINDOW_SECONDS: "given UPLOAD_WINDOW_SECONDS",
   });

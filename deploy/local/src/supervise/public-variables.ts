@@ -28,6 +28,7 @@ export function publicVariables(
     CLICKHOUSE_LOOKUP_URL: about.lookupUrl,
     CLICKHOUSE_INTAKE_URL: about.intakeUrl,
     CLICKHOUSE_JOBS_URL: about.jobsUrl,
+    CLICKHOUSE_ANALYST_URL: about.analystUrl,
     EXPORT_API_URL: `http://${host}:${ports["EXPORT_API_PORT"]}/api`,
     EXPORT_API_KEY: key,
     CLIENT_ID: clientId,

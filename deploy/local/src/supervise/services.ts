@@ -7,6 +7,7 @@ export type Surroundings = {
   readonly lookupUrl: string;
   readonly intakeUrl: string;
   readonly jobsUrl: string;
+  readonly analystUrl: string;
   readonly redisUrl: string;
   readonly cursorSecret: string;
   readonly suppressionSecret: string;

@@ -157,6 +157,7 @@ async function start(
     lookupUrl: stack.clickhouse.url("lookup"),
     intakeUrl: stack.clickhouse.url("intake"),
     jobsUrl: stack.clickhouse.url("jobs"),
+    analystUrl: stack.clickhouse.url("analyst"),
     redisUrl: stack.redis.url,
     cursorSecret: state.cursorSecret,
     suppressionSecret: state.suppressionSecret,
