@@ -160,3 +160,40 @@ it("delivers again what a late drain left behind, though the old epoch's fetch b
   expect(epochs).toEqual([1, 2]);
   expect(crashes).toEqual([]);
 });
+
+it("sends a partition to the broker that leads it now, though that one has answered for another partition", async () => {
+  const topic = "moved-while-sending";
+  const raw = kafka.admin();
+  await raw.connect();
+  await createSpread(raw, topic);
+  const send = (text: string): Promise<void> =>
+    producer.send(
+      topic,
+      [0, 1].map((partition) => ({ key: null, value: text, partition })),
+    );
+  const ends = async (): Promise<number[]> =>
+    (await raw.fetchTopicOffsets(topic))
+      .toSorted((one, other) => one.partition - other.partition)
+      .map(({ high }) => Number(high));
+  try {
+    // The producer knows both leaders now.
+    await until("the first messages", DEADLINE_MS, () =>
+      send("before").then(
+        () => true,
+        () => false,
+      ),
+    );
+    const before = await ends();
+    await raw.alterPartitionReassignments({
+      topics: [{ topic, partitionAssignment: [{ partition: 1, replicas: [1] }] }],
+    });
+    await until("the first broker leads both", DEADLINE_MS, async () => {
+      const [found] = (await raw.fetchTopicMetadata({ topics: [topic] })).topics;
+      return found?.partitions.every(({ leader, isr }) => leader === 1 && isr.length === 1) ?? false;
+    });
+    await send("after");
+    expect(await ends()).toEqual(before.map((end) => end + 1));
+  } finally {
+    await raw.disconnect();
+  }
+});

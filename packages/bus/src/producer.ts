@@ -1,5 +1,11 @@
 import { type Logger, retry } from "@conversation-export/runtime";
-import kafkajs, { type IHeaders, type Message, type ProducerRecord } from "kafkajs";
+import kafkajs, {
+  type ICustomPartitioner,
+  type IHeaders,
+  type Message,
+  type ProducerRecord,
+  type RecordMetadata,
+} from "kafkajs";
 import { type Connection, connectTo, createKafka, RETRY } from "./kafkajs/connection.ts";
 import { busError, mayPass } from "./kafkajs/errors.ts";
 import type { BusHeaders } from "./message.ts";
@@ -121,6 +127,27 @@ export const createSending = <Request>(deps: {
   };
 };
 
+/** The partition that kafkajs would choose, chosen once: it asks again at each attempt. */
+const createPartitioner: ICustomPartitioner = () => {
+  const choose = kafkajs.Partitioners.DefaultPartitioner();
+  return (choice) => (choice.message.partition ??= choose(choice));
+};
+
+/**
+ * Sends a request until every partition of it is answered. kafkajs asks each broker once: when one that has taken its
+ * part then also leads a partition that another broker refused, that partition is left out, and nothing is said.
+ */
+export const createAnsweredSend =
+  (send: (request: ProducerRecord) => Promise<RecordMetadata[]>) =>
+  async (request: ProducerRecord): Promise<void> => {
+    for (let left = request.messages; left.length > 0; ) {
+      const answered = new Set(
+        (await send({ ...request, messages: left })).map(({ partition }) => partition),
+      );
+      left = left.filter(({ partition = -1 }) => !answered.has(partition));
+    }
+  };
+
 /**
  * An idempotent producer: repeating a request whose answer was lost leaves no second copy on that broker.
  * After a longer absence of one broker, the parts of a request that other brokers had taken may stand there
@@ -131,14 +158,14 @@ export const createProducer = (deps: ProducerDeps): Producer => {
   const compression = COMPRESSION[deps.compression ?? "none"];
   const abort = new AbortController();
   const producer = createKafka(deps).producer({
-    createPartitioner: kafkajs.Partitioners.DefaultPartitioner,
+    createPartitioner,
     allowAutoTopicCreation: false,
     idempotent: true,
     maxInFlightRequests: 5,
     retry: { ...RETRY, retries: Number.MAX_SAFE_INTEGER },
   });
   const send = createSending<ProducerRecord>({
-    send: (request) => producer.send(request),
+    send: createAnsweredSend((request) => producer.send(request)),
     signal: abort.signal,
     log,
   });
