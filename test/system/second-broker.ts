@@ -1,13 +1,12 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { choosePorts, createKafka, type Server } from "@conversation-export/local-stack";
+import { clusterIdOf } from "./kafka-cluster.ts";
 import type { TestStack } from "./test-stack.ts";
 
 /** Starts broker 2 in the cluster of a stack; `stack.stop` removes its folder, so stop it before. */
 export const startSecondBroker = async (stack: TestStack): Promise<Server> => {
-  const properties = readFileSync(join(stack.dir, "kafka", "data", "meta.properties"), "utf8");
-  const id = /^cluster\.id=(.+)$/m.exec(properties)?.[1];
-  if (id === undefined) throw new Error("the first broker does not tell the id of its cluster");
+  const id = clusterIdOf(join(stack.dir, "kafka"));
   const { kafkaController } = JSON.parse(readFileSync(join(stack.dir, "ports.json"), "utf8")) as {
     kafkaController: number;
   };

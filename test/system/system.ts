@@ -8,6 +8,7 @@ import { createKey, createLogger } from "@conversation-export/runtime";
 import { createClientStore, createSession } from "@conversation-export/warehouse";
 import { ops } from "./ops.ts";
 import { type ServiceName, type ServiceProcess, startService } from "./service-process.ts";
+import type { KafkaCluster } from "./kafka-cluster.ts";
 import { clusterVariables, rememberShards, SHARDS } from "./shards.ts";
 import { until } from "./until.ts";
 
@@ -44,28 +45,44 @@ export type System = {
   stop(): Promise<void>;
 };
 
+export type SystemOptions = Pick<
+  StackOptions,
+  "kafkaListeners" | "clickhousePasswords" | "shards" | "testRights"
+> & {
+  /** Starts what stands for the one broker of the stack; each of its brokers gets a replica of each topic. */
+  readonly startKafka?: (dir: string) => Promise<KafkaCluster>;
+};
+
 /** Starts servers in an empty folder `.local/<name>`, applies the migrations and creates the topics. */
 export const startSystem = async (
   name: string,
-  options: Pick<StackOptions, "kafkaListeners" | "clickhousePasswords" | "shards" | "testRights"> = {},
+  { startKafka, ...options }: SystemOptions = {},
 ): Promise<System> => {
   const dir = join(ROOT, ".local", name);
   rmSync(dir, { recursive: true, force: true });
   mkdirSync(dir, { recursive: true });
-  const stack = await startStack({ shards: SHARDS, ...options, dir: join(dir, "servers") });
+  const kafka = await startKafka?.(join(dir, "kafka"));
+  const stack = await startStack({
+    shards: SHARDS,
+    ...options,
+    ...(kafka !== undefined && { servers: ["clickhouse", "redis"] }),
+    dir: join(dir, "servers"),
+  });
+  const brokers = kafka?.addresses ?? stack.kafka.brokers;
   rememberShards(stack);
   const cluster = clusterVariables(stack);
   const operator = {
     ...cluster,
     CLICKHOUSE_URL: stack.clickhouse.url("migrator"),
-    KAFKA_BROKERS: stack.kafka.brokers.join(","),
+    KAFKA_BROKERS: brokers.join(","),
   };
+  const replication = ["--replication", String(kafka?.brokers.size ?? 1)];
   await Promise.all([
     ops(operator, "migrate"),
-    ops(operator, "topics", "create", "--partitions", String(PARTITIONS)),
+    ops(operator, "topics", "create", "--partitions", String(PARTITIONS), ...replication),
   ]);
   const log = createLogger({ service: "test", level: "error" });
-  const connection = { brokers: stack.kafka.brokers, clientId: "test", log };
+  const connection = { brokers, clientId: "test", log };
   const admin = createAdmin(connection);
   const producer = createProducer(connection);
   await Promise.all([admin.start(), producer.start()]);
@@ -160,7 +177,7 @@ export const startSystem = async (
     stop: async () => {
       await Promise.all([...running].map((process) => process.kill("SIGKILL")));
       await Promise.all([producer.stop(), admin.stop(), session.close()]);
-      await stack.kill();
+      await Promise.all([stack.kill(), kafka?.kill()]);
     },
   };
 };
