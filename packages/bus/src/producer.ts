@@ -6,7 +6,7 @@ import kafkajs, {
   type ProducerRecord,
   type RecordMetadata,
 } from "kafkajs";
-import { type Connection, connectTo, createKafka, RETRY } from "./kafkajs/connection.ts";
+import { type Connection, connectTo, createKafka, METADATA_MAX_AGE_MS, RETRY } from "./kafkajs/connection.ts";
 import { busError, mayPass } from "./kafkajs/errors.ts";
 import type { BusHeaders } from "./message.ts";
 
@@ -162,6 +162,7 @@ export const createProducer = (deps: ProducerDeps): Producer => {
     allowAutoTopicCreation: false,
     idempotent: true,
     maxInFlightRequests: 5,
+    metadataMaxAge: METADATA_MAX_AGE_MS,
     retry: { ...RETRY, retries: Number.MAX_SAFE_INTEGER },
   });
   const send = createSending<ProducerRecord>({

@@ -2,7 +2,7 @@ import { type Metrics, retry } from "@conversation-export/runtime";
 import kafkajs, { type Consumer as KafkaConsumer, type Kafka } from "kafkajs";
 import { awaitCoordinator } from "../kafkajs/ask-coordinator.ts";
 import { createCluster } from "../kafkajs/cluster.ts";
-import { createKafka, RETRY } from "../kafkajs/connection.ts";
+import { createKafka, METADATA_MAX_AGE_MS, RETRY } from "../kafkajs/connection.ts";
 import { loginError, mayPassAtStart, startError } from "../kafkajs/errors.ts";
 import { createJoinGate } from "../kafkajs/join-gate.ts";
 import { createDamageCheck } from "../records/damage-check.ts";
@@ -144,6 +144,7 @@ export const createConsumer = (deps: ConsumerDeps): Consumer => {
     maxBytes: limits.maxBytes,
     minBytes: limits.minBytes,
     maxWaitTimeInMs: limits.maxWaitMs,
+    metadataMaxAge: METADATA_MAX_AGE_MS,
     allowAutoTopicCreation: false,
     partitionAssigners: [gate.assigner],
     retry: { ...RETRY, restartOnFailure: () => Promise.resolve(!isStopped()) },

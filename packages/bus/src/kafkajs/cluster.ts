@@ -1,5 +1,6 @@
 import kafkajs, { type Broker, type Cluster, type Kafka } from "kafkajs";
 import { toOffset } from "../records/offset.ts";
+import { METADATA_MAX_AGE_MS } from "./connection.ts";
 import type { FetchedPartition } from "./fetch-response.ts";
 
 /** Times with a meaning of their own in `ListOffsets`. */
@@ -9,8 +10,6 @@ export const EARLIEST = -2;
 /** Isolation levels: open and aborted transactions count, or they do not. */
 export const READ_UNCOMMITTED = 0;
 export const READ_COMMITTED = 1;
-
-const METADATA_MAX_AGE_MS = 10_000;
 
 type ListOffsets = {
   isolationLevel: number;

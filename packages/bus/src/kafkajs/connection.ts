@@ -24,6 +24,12 @@ export type LogWatch = {
  */
 export const RETRY = { initialRetryTime: 200, maxRetryTime: 3000, retries: 8, factor: 0.2, multiplier: 2 };
 
+/**
+ * After this time clients ask who leads. kafkajs asks at once when a broker refuses or is gone, but not when a
+ * request to a broker that hangs runs out of time; its own age is five minutes.
+ */
+export const METADATA_MAX_AGE_MS = 10_000;
+
 const saslOf = ({ sasl, ssl, log }: Connection): Pick<KafkaConfig, "sasl"> => {
   if (sasl === undefined) return {};
   // kafkajs writes into this object.
