@@ -147,7 +147,8 @@ export const createConsumer = (deps: ConsumerDeps): Consumer => {
     metadataMaxAge: METADATA_MAX_AGE_MS,
     allowAutoTopicCreation: false,
     partitionAssigners: [gate.assigner],
-    retry: { ...RETRY, restartOnFailure: () => Promise.resolve(!isStopped()) },
+    // A coordinator that hangs costs 30 seconds each time, and only a restart looks for another one.
+    retry: { ...RETRY, retries: 2, restartOnFailure: () => Promise.resolve(!isStopped()) },
   });
 
   const pauses = createPauses({
