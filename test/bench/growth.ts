@@ -10,6 +10,7 @@ import {
 import { DAY_0 } from "../warehouse/records.ts";
 import { uploadNow } from "../warehouse/upload-now.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
+import { insertsOf, instantOf } from "./growth-data.ts";
 import { createPeakMemory } from "./peak-memory.ts";
 import type { Result } from "./report.ts";
 import { createMeter } from "./server-cost.ts";
@@ -23,45 +24,11 @@ const ASKED = 5_000;
 /** Now, for the jobs: at the end of the day behind all stored records. */
 const NOW = DAY_0 + 23 * HOUR_SECONDS * MICROS_IN_SECOND;
 
-const at = (micros: string): string => `fromUnixTimestamp64Micro(toInt64(${micros}), 'UTC')`;
-
-/** INSERTs of records that `rows` numbers, with expressions of `n` for client, id, creation and upload. */
-const insertsOf = (rows: {
-  readonly from: string;
-  readonly client: string;
-  readonly id: string;
-  readonly created: string;
-  readonly uploaded: string;
-}): string[] => {
-  const { from, client, id, created, uploaded } = rows;
-  const columns = `${client} AS client, ${id} AS id, ${at(created)} AS created, ${at(uploaded)} AS uploaded,
-    bitShiftLeft(toUInt128(${uploaded}), 64) + n AS version, repeat(lower(hex(cityHash64(n))), 10) AS text`;
-  const select = (list: string): string => `SELECT ${list} FROM (SELECT ${columns} FROM (${from}))`;
-  return [
-    `INSERT INTO record_dates (client_id, record, date_created)
-      ${select("client, concat(toString(length(client)), '/', client, '/c/', id), created")}`,
-    `INSERT INTO record_dates (client_id, record, date_created)
-      ${select("client, concat(toString(length(client)), '/', client, '/m/', id), created")}`,
-    `INSERT INTO changes (client_id, kind, stored_at, id, date_created)
-      ${select("client, 'conversation', uploaded, id, created")}`,
-    `INSERT INTO changes (client_id, kind, stored_at, id, date_created)
-      ${select("client, 'message', uploaded, id, created")}`,
-    `INSERT INTO conversation_updates (client_id, date_updated, conversation_id, version, date_created, uploaded_at, head, tail)
-      ${select("client, uploaded, id, version, created, uploaded, text, '}'")}`,
-    `INSERT INTO conversations (client_id, date_created, conversation_id, version, exported_at, uploaded_at, date_updated, head, tail)
-      ${select("client, created, id, version, uploaded, uploaded, uploaded, text, '}'")}`,
-    `INSERT INTO messages (client_id, date_created, message_id, version, exported_at, uploaded_at, conversation_id, record)
-      ${select("client, created, id, version, uploaded, uploaded, id, text")}`,
-    `INSERT INTO end_users (client_id, end_user_id, version, exported_at, uploaded_at, date_created, date_updated, record)
-      ${select("client, id, version, uploaded, uploaded, created, uploaded, text")}`,
-  ];
-};
-
 /** Stores a year of `records` of each kind, then what is exported in the last two hours. */
 const fill = async ({ sql }: Warehouse, records: number): Promise<void> => {
   await sql("SYSTEM START MERGES");
   const spread = (count: number): string =>
-    `${DAY_0} - ${DAYS * MICROS_IN_DAY} + intDiv(n * ${DAYS * MICROS_IN_DAY}, ${count})`;
+    `${DAY_0} - ${DAYS * MICROS_IN_DAY} + n * ${Math.floor((DAYS * MICROS_IN_DAY) / count)}`;
   const run = async (statements: readonly string[]): Promise<void> => {
     for (const statement of statements) await sql(statement);
   };
@@ -124,7 +91,7 @@ const WORKS: readonly Work[] = [
       const store = createReconcileStore({ session: session("jobs"), now: Date.now, holder: "bench" });
       const text =
         await sql(`SELECT client_id, conversation_id, toString(toUnixTimestamp64Micro(date_created))
-        FROM conversations WHERE uploaded_at > ${at(`${NOW} - ${2 * HOUR_SECONDS * MICROS_IN_SECOND}`)} LIMIT ${ASKED} FORMAT TSV`);
+        FROM conversations WHERE uploaded_at > ${instantOf(`${NOW} - ${2 * HOUR_SECONDS * MICROS_IN_SECOND}`)} LIMIT ${ASKED} FORMAT TSV`);
       const exports = text.split("\n").map((line) => {
         const [clientId = "", id = "", created] = line.split("\t");
         const version = { exportedAt: 0, partition: 0, offset: 0 };

@@ -1,3 +1,5 @@
+import { writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { startSystem } from "../system/system.ts";
 import { figureLine, measureCapacity } from "./capacity.ts";
 import { benchAnalytics } from "./analytics.ts";
@@ -6,6 +8,8 @@ import { benchCompaction } from "./compaction.ts";
 import { benchErasure } from "./erasure.ts";
 import { benchFeed } from "./feed.ts";
 import { benchGrowth } from "./growth.ts";
+import { drawGrowth } from "./growth-chart.ts";
+import { growthResult, measureGrowth } from "./growth-reads.ts";
 import { benchHttp } from "./http.ts";
 import { benchIdentity } from "./identity.ts";
 import { benchIngest } from "./ingest.ts";
@@ -17,8 +21,9 @@ import { reportLine, type Result } from "./report.ts";
 /**
  * Runs all parts, or one: BENCH=ingest, landing, pages, feed, http, readers, compaction, identity, backfill,
  * growth, erasure or capacity.
- * CONVERSATIONS and EVENTS set the sizes.
+ * CONVERSATIONS and EVENTS set the sizes; with UPDATE=1 growth draws its picture anew.
  */
+const GROWTH_PICTURE = fileURLToPath(new URL("../../docs/pictures/growth.svg", import.meta.url));
 const only = process.env["BENCH"] ?? "";
 const conversations = Number(process.env["CONVERSATIONS"] ?? 1_000_000);
 const events = Number(process.env["EVENTS"] ?? 200_000);
@@ -59,8 +64,13 @@ await inSystem("identity", async (system) => {
   for (const figure of figures) console.log(figureLine(figure));
   return compared;
 });
-// A million records at most, at three sizes.
-if (only === "growth") results.push(...(await benchGrowth(conversations, log)));
+// A million records of each kind at most, at three sizes.
+if (only === "growth") {
+  results.push(...(await benchGrowth(conversations, log)));
+  const lines = await measureGrowth(conversations, log);
+  results.push(...lines.map(growthResult));
+  if (process.env["UPDATE"] === "1") writeFileSync(GROWTH_PICTURE, drawGrowth(lines));
+}
 if (only === "backfill") results.push(...(await benchBackfill(events, log)));
 if (only === "erasure") {
   await inSystem("erasure", async (system) => {

@@ -1,0 +1,251 @@
+import type { Readable } from "node:stream";
+import { MICROS_IN_DAY, MICROS_IN_SECOND } from "@conversation-export/domain";
+import { DAY_0 } from "../warehouse/records.ts";
+import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
+import { insertsOf } from "./growth-data.ts";
+import { median, type Result } from "./report.ts";
+import { type Cost, createMeter } from "./server-cost.ts";
+
+const CLIENT = "client-0";
+const ROUNDS = 9;
+const SMALL_PAGE = 100;
+const PAGE = 5_000;
+/** Partitions are months: one month, so that the number of parts is that of a partition. */
+const MONTH_DAYS = 28;
+const YEAR_DAYS = 360;
+
+/** What tables hold: `records` of each kind, created over the days before `DAY_0`. */
+type Shape = {
+  readonly records: number;
+  readonly clients: number;
+  readonly days: number;
+  /** Parts that stay in the tables, each with the records of a time; null: as ClickHouse merges them. */
+  readonly parts: number | null;
+};
+
+/** One thing that grows, and the tables in which it does. */
+type Dimension = {
+  readonly name: "records" | "clients" | "parts";
+  readonly sizes: readonly number[];
+  readonly shape: (size: number) => Shape;
+};
+
+const dimensionsOf = (records: number): readonly Dimension[] => {
+  const few = Math.ceil(records / 16);
+  return [
+    {
+      name: "records",
+      sizes: [few, Math.ceil(records / 4), records],
+      shape: (size) => ({ records: size, clients: 4, days: YEAR_DAYS, parts: null }),
+    },
+    {
+      name: "clients",
+      sizes: [1, 100, 10_000],
+      shape: (size) => ({ records: Math.ceil(records / 4), clients: size, days: YEAR_DAYS, parts: null }),
+    },
+    {
+      name: "parts",
+      sizes: [1, 50, 500],
+      shape: (size) => ({ records: few, clients: 4, days: MONTH_DAYS, parts: size }),
+    },
+  ];
+};
+
+const createdOf = ({ records, days }: Shape, n: number): number =>
+  DAY_0 - days * MICROS_IN_DAY + n * Math.floor((days * MICROS_IN_DAY) / records);
+
+const fill = async ({ sql }: Warehouse, shape: Shape): Promise<void> => {
+  const { records, clients, days, parts } = shape;
+  const slices = parts ?? 1;
+  await sql(slices > 1 ? "SYSTEM STOP MERGES" : "SYSTEM START MERGES");
+  const span = days * MICROS_IN_DAY;
+  // No product of `n` and the span, which does not fit into 64 bits.
+  const created = `${DAY_0 - span} + n * ${Math.floor(span / records)}`;
+  for (let slice = 0; slice < slices; slice += 1) {
+    const from = Math.floor((slice * records) / slices);
+    const count = Math.floor(((slice + 1) * records) / slices) - from;
+    const rows = {
+      from: `SELECT number AS n FROM numbers(${from}, ${count})`,
+      client: `concat('client-', toString(n % ${clients}))`,
+      id: "lower(hex(cityHash64(n, 1)))",
+      created,
+      uploaded: `${created} + ${60 * MICROS_IN_SECOND}`,
+    };
+    for (const statement of insertsOf(rows)) await sql(statement);
+  }
+  if (slices > 1) return;
+  for (const table of [
+    "record_dates",
+    "changes",
+    "conversation_updates",
+    "conversations",
+    "messages",
+    "end_users",
+  ])
+    await sql(`OPTIMIZE TABLE ${table} FINAL`);
+  await sql("SYSTEM STOP MERGES");
+};
+
+/** As jobs does it every few seconds. */
+const noteDates = async ({ sql }: Warehouse): Promise<void> => {
+  await sql(`INSERT INTO watermarks (list, version, instant)
+    SELECT 'changes with dates noted', toUnixTimestamp64Micro(now64(6)), now64(6)`);
+};
+
+const drain = async (
+  page: Promise<{ readonly rows: number; readonly records: Readable }>,
+): Promise<number> => {
+  const { rows, records } = await page;
+  for await (const _ of records);
+  return rows;
+};
+
+type Read = {
+  readonly name: string;
+  /** It finds as many records whatever the number of clients. */
+  readonly small: boolean;
+  /** @returns records found */
+  readonly run: (warehouse: Warehouse, shape: Shape) => Promise<number>;
+};
+
+/** The place in the middle of the time from which pages are read. */
+const middleOf = (shape: Shape): number => createdOf(shape, Math.floor(shape.records / 2));
+
+const pages = (name: string, pageSize: number): Read[] => {
+  const small = pageSize === SMALL_PAGE;
+  const query = (shape: Shape) =>
+    ({ clientId: CLIENT, since: middleOf(shape), to: DAY_0, pageSize, wholeTies: false }) as const;
+  return [
+    {
+      name: `${name} by creation`,
+      small,
+      run: ({ reader }, shape) => drain(reader.conversationsByCreation(query(shape))),
+    },
+    {
+      name: `${name} by update`,
+      small,
+      run: ({ reader }, shape) => drain(reader.conversationsByUpdate(query(shape))),
+    },
+    {
+      name: `${name} of changes`,
+      small,
+      run: ({ reader }, shape) =>
+        drain(
+          reader.changes({
+            clientId: CLIENT,
+            kind: "conversation",
+            after: { date: middleOf(shape), id: "" },
+            settled: DAY_0,
+            pageSize,
+          }),
+        ),
+    },
+  ];
+};
+
+const READS: readonly Read[] = [
+  ...pages(`${SMALL_PAGE}`, SMALL_PAGE),
+  ...pages(`${PAGE}`, PAGE),
+  {
+    name: "messages of a conversation",
+    small: true,
+    run: async ({ reader, sql }, shape) => {
+      const n = Math.floor(shape.records / 2 / shape.clients) * shape.clients;
+      const id = await sql(`SELECT lower(hex(cityHash64(toUInt64(${n}), 1)))`);
+      const query = { since: 0, to: DAY_0, pageSize: SMALL_PAGE, wholeTies: false } as const;
+      return drain(reader.messagesByCreation({ clientId: CLIENT, conversationId: id, ...query }));
+    },
+  },
+  {
+    name: `${SMALL_PAGE / 2} end users`,
+    small: true,
+    run: ({ reader }) => drain(reader.endUsers({ clientId: CLIENT, from: "8", limit: SMALL_PAGE / 2 })),
+  },
+];
+
+/** A measured line: ms of processor time at each size. */
+export type GrowthLine = {
+  readonly read: string;
+  readonly by: Dimension["name"];
+  readonly sizes: readonly number[];
+  readonly ms: readonly number[];
+};
+
+/** Growth as an exponent: 0 is flat, 1 is in proportion. */
+const exponentOf = ({ sizes, ms }: GrowthLine): number => {
+  const ratio = (values: readonly number[]): number =>
+    (values.at(-1) ?? Number.NaN) / (values[0] ?? Number.NaN);
+  return Math.log(ratio(ms)) / Math.log(ratio(sizes));
+};
+
+const measure = async (
+  warehouse: Warehouse,
+  shape: Shape,
+  read: Read,
+): Promise<{ readonly cost: Cost; readonly found: number }> => {
+  const meter = await createMeter(warehouse.stack.clickhouse.url("migrator"));
+  const costs: Cost[] = [];
+  let found = 0;
+  for (let round = 0; round <= ROUNDS; round += 1) {
+    const cost = await meter(async () => {
+      found = await read.run(warehouse, shape);
+    });
+    if (round > 0) costs.push(cost);
+  }
+  const middle = (of: (cost: Cost) => number): number => median(costs.map(of));
+  return {
+    cost: {
+      ms: middle(({ ms }) => ms),
+      rows: middle(({ rows }) => rows),
+      bytes: middle(({ bytes }) => bytes),
+      granules: middle(({ granules }) => granules),
+    },
+    found,
+  };
+};
+
+/**
+ * What ClickHouse spends on pages and look-ups in tables that grow in records, clients or
+ * parts: processor time, rows and granules, and the exponent of each.
+ */
+export const measureGrowth = async (records: number, log: (line: string) => void): Promise<GrowthLine[]> => {
+  const lines = new Map<string, GrowthLine>();
+  for (const { name: by, sizes, shape: shapeOf } of dimensionsOf(records)) {
+    for (const size of sizes) {
+      const shape = shapeOf(size);
+      const warehouse = await startWarehouse();
+      try {
+        await fill(warehouse, shape);
+        log(
+          `${shape.records} records of each kind, ${shape.clients} clients, ${shape.parts ?? "merged"} parts are stored`,
+        );
+        for (const read of READS.filter(({ small }) => small || by !== "clients")) {
+          await noteDates(warehouse);
+          const { cost, found } = await measure(warehouse, shape, read);
+          const key = `${read.name} ${by}`;
+          const before = lines.get(key) ?? { read: read.name, by, sizes, ms: [] };
+          lines.set(key, { ...before, ms: [...before.ms, cost.ms] });
+          log(
+            `${by} ${size}, ${read.name}: ${cost.ms.toFixed(1)} ms, ${cost.rows} rows in ${cost.granules} granules, ${found} found`,
+          );
+        }
+      } finally {
+        await warehouse.stop();
+      }
+    }
+  }
+  return [...lines.values()];
+};
+
+/**
+ * `ours` and `peer`: ms of processor time at the largest and the smallest size. Flat is the goal for records and
+ * clients; with the number of parts it is at most proportion.
+ */
+export const growthResult = (line: GrowthLine): Result => {
+  const { read, by, sizes, ms } = line;
+  const [peer = Number.NaN, ours = Number.NaN] = [ms[0], ms.at(-1)];
+  const most = by === "parts" ? (sizes.at(-1) ?? Number.NaN) : 1.3;
+  const name = `growth_by_${by}_of_${read.replaceAll(/[ ,]+/g, "_")}_exponent_${exponentOf(line).toFixed(2)}`;
+  const ratio = ours / peer;
+  return { name, ours, peer, ratio, goal: `<=${most}`, reached: ratio <= most };
+};
