@@ -47,12 +47,13 @@ afterAll(() => warehouse?.stop());
 const date = (index: number): number => dates[index] ?? 0;
 const idOf = (record: string): string => (JSON.parse(record) as { _id: string })._id;
 
-const partsReadBy = async (work: () => Promise<unknown>): Promise<number> => {
-  const parts = async (): Promise<number> =>
-    Number(await warehouse.sql("SELECT sum(value) FROM system.events WHERE event = 'SelectedParts'"));
-  const before = await parts();
+/** By how much a counter of ClickHouse rises. */
+const countedDuring = async (event: string, work: () => Promise<unknown>): Promise<number> => {
+  const count = async (): Promise<number> =>
+    Number(await warehouse.sql(`SELECT sum(value) FROM system.events WHERE event = '${event}'`));
+  const before = await count();
   await work();
-  return (await parts()) - before;
+  return (await count()) - before;
 };
 
 const READS: readonly [string, (query: PageQuery) => Promise<Page>][] = [
@@ -62,7 +63,7 @@ const READS: readonly [string, (query: PageQuery) => Promise<Page>][] = [
 
 it.each(READS)("a page by %s begins in few of the months of its window", async (_, read) => {
   const query = { clientId: CLIENT, since: date(10 * IN_A_MONTH), to: TO, pageSize: PAGE, wholeTies: false };
-  const parts = await partsReadBy(async () => {
+  const parts = await countedDuring("SelectedParts", async () => {
     const page = await read(query);
     expect(page.rows).toBe(PAGE);
     await text(page.records);
@@ -85,7 +86,7 @@ it("changes come from few months as well, and all of them", async () => {
   const settled = TO;
   const read = (after: { date: number; id: string }) =>
     warehouse.reader.changes({ clientId: CLIENT, kind: "conversation", after, settled, pageSize: PAGE });
-  const parts = await partsReadBy(async () =>
+  const parts = await countedDuring("SelectedParts", async () =>
     text((await read({ date: date(10 * IN_A_MONTH), id: "" })).records),
   );
   expect(parts).toBeLessThan(MOST_PARTS);
@@ -111,4 +112,29 @@ it("steps of lines end where they would in the whole window", async () => {
   const { stepEnd } = warehouse.reader.lines.conversations;
   // Fewer rows than a step are left.
   expect(await stepEnd({ clientId: CLIENT, since: SINCE, to: TO })).toBe(TO);
+});
+
+it("a small page by update does not read the texts of all records of its instant", async () => {
+  const records = 20_000;
+  const textBytes = 2_000;
+  const at = (micros: string): string => `fromUnixTimestamp64Micro(toInt64(${micros}), 'UTC')`;
+  const rows = `'tied', ${at(`${DAY_0} + number`)}, ${at(String(DAY_0 + DAY))}, toString(number), 1, ${at(String(DAY_0 + DAY))},
+    concat('{"_id":"', toString(number), '","text":"', repeat('x', ${textBytes}), '","handoffs":'), '}' FROM numbers(${records})`;
+  for (const table of ["conversation_updates", "conversations"])
+    await warehouse.sql(
+      `INSERT INTO ${table} (client_id, date_created, date_updated, conversation_id, version, uploaded_at, head, tail) SELECT ${rows}`,
+    );
+  await warehouse.sql(noteDates("conversations"));
+  const bytes = await countedDuring("SelectedBytes", async () => {
+    const page = await warehouse.reader.conversationsByUpdate({
+      clientId: "tied",
+      since: DAY_0,
+      to: TO,
+      pageSize: 10,
+      wholeTies: false,
+    });
+    expect(page.rows).toBe(10);
+    await text(page.records);
+  });
+  expect(bytes).toBeLessThan((records * textBytes) / 2);
 });

@@ -125,6 +125,7 @@ export type PagedList = {
   readonly order: (shape: RangeShape) => RowOrder;
   readonly candidates: (shape: RangeShape) => Candidates;
   readonly page: (shape: PageShape) => string;
+  readonly settings?: ClickHouseSettings;
   /** true: every key in the range is a record, unless it has several dates. */
   readonly everyKeyIsLive: boolean;
 };
@@ -142,6 +143,8 @@ export const PAGED_LISTS = {
     order: updateOrder,
     candidates: updateCandidates,
     page: conversationsByUpdate,
+    // Larger blocks hold texts of records far behind the page.
+    settings: { max_block_size: "4096" },
     everyKeyIsLive: false,
   },
   messagesByCreation: {
@@ -171,7 +174,7 @@ const parametersOf = (query: MessagePageQuery): Parameters => ({
   after_id: query.after?.id ?? "",
   size: query.pageSize,
   reach: reachOf(query),
-  most: 2 * reachOf(query),
+  most: Math.ceil(1.25 * reachOf(query)),
   conversation: query.conversationId ?? "",
 });
 
@@ -268,6 +271,7 @@ export const pageStatement = (
     parameters: { ...parametersOf(query), bound, rows },
     settings: {
       ...PAGE_SETTINGS,
+      ...list.settings,
       ...spreadSettings(spread, severalDates || list.name === "conversations_by_update"),
       format_custom_row_between_delimiter: query.separator ?? ",",
     },

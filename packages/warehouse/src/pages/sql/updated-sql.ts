@@ -57,14 +57,18 @@ const CONVERSATIONS_FIRST = `SELECT ${COLUMNS} FROM conversations WHERE false
       UNION ALL`;
 
 /**
- * SELECT of the candidates whose version is the latest in `conversations`. FINAL drops the same row written twice;
- * which rows are kept depends on columns that these share, so PREWHERE may ask for it.
+ * SELECT of columns of the candidates whose version is the latest in `conversations`, in the order of the index. FINAL
+ * drops the same row written twice; these share the columns that PREWHERE asks for.
  */
-const liveRows = (candidates: Candidates, shape: Pick<PageShape, "severalDates" | "hiding">): string =>
-  `${CONVERSATIONS_FIRST} SELECT ${COLUMNS} FROM conversation_updates FINAL
+const liveRows = (
+  columns: string,
+  candidates: Candidates,
+  shape: Pick<PageShape, "severalDates" | "hiding">,
+): string =>
+  `SELECT ${columns} FROM conversation_updates FINAL
       PREWHERE sipHash128(date_created, conversation_id, version) IN (${latestVersions(candidates, shape)})
       WHERE ${candidates.range}
-      ORDER BY client_id, date_updated, conversation_id ${onceOnly(candidates)}`;
+      ORDER BY client_id, date_updated, conversation_id`;
 
 const handoffsOfRange = (candidates: Candidates, shape: Pick<PageShape, "severalDates">): string =>
   handoffsOf(
@@ -75,10 +79,15 @@ const handoffsOfRange = (candidates: Candidates, shape: Pick<PageShape, "several
 // The share of the range's rows that the page takes; `rows` is how many there are.
 const NEEDED = "intDiv({rows:UInt64} * on_page, total)";
 
-/** Conversations by date_updated. Texts are read of `most` records at most, whatever lies in the range. */
+/**
+ * Conversations by date_updated. Texts are read of `most` records at most, whatever lies in the range; handoffs of
+ * all of it, since to look for these records once more costs as much as to find them.
+ */
 export function conversationsByUpdate(shape: PageShape): string {
   const candidates = updateCandidates(shape);
-  const records = `${liveRows(candidates, shape)} LIMIT {most:UInt32}`;
+  // LIMIT BY behind the limit: in front of it, ClickHouse reads all texts of the range.
+  const records = `${CONVERSATIONS_FIRST} SELECT ${COLUMNS} FROM (${liveRows(COLUMNS, candidates, shape)} LIMIT {most:UInt32})
+      ${onceOnly(candidates)}`;
   const joined = `SELECT r.date_updated AS d, r.conversation_id AS id, ${CONVERSATION} AS record
     FROM ${withHandoffs(records, handoffsOfRange(candidates, shape), shape)}`;
   return pageOf(joined, shape.wholeTies, NEEDED);
@@ -96,7 +105,9 @@ export const CONVERSATIONS_BY_UPDATE: RangedList = {
     columns: "client_id, date_updated",
   },
   candidates: CANDIDATES,
-  records: (shape) =>
-    `SELECT ${CONVERSATION} AS record FROM ${withHandoffs(liveRows(CANDIDATES, shape), handoffsOfRange(CANDIDATES, shape), shape)}
-      ORDER BY r.date_updated, r.conversation_id`,
+  records: (shape) => {
+    const records = `${CONVERSATIONS_FIRST} ${liveRows(COLUMNS, CANDIDATES, shape)} ${onceOnly(CANDIDATES)}`;
+    return `SELECT ${CONVERSATION} AS record FROM ${withHandoffs(records, handoffsOfRange(CANDIDATES, shape), shape)}
+      ORDER BY r.date_updated, r.conversation_id`;
+  },
 };
