@@ -147,7 +147,7 @@ export const createConsumer = (deps: ConsumerDeps): Consumer => {
     metadataMaxAge: METADATA_MAX_AGE_MS,
     allowAutoTopicCreation: false,
     partitionAssigners: [gate.assigner],
-    // A coordinator that hangs costs 30 seconds each time, and only a restart looks for another one.
+    // Only a new start looks for another coordinator, so it comes soon after the one is gone.
     retry: { ...RETRY, retries: 2, restartOnFailure: () => Promise.resolve(!isStopped()) },
   });
 
