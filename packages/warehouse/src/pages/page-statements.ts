@@ -125,7 +125,6 @@ export type PagedList = {
   readonly order: (shape: RangeShape) => RowOrder;
   readonly candidates: (shape: RangeShape) => Candidates;
   readonly page: (shape: PageShape) => string;
-  readonly settings?: ClickHouseSettings;
   /** true: every key in the range is a record, unless it has several dates. */
   readonly everyKeyIsLive: boolean;
 };
@@ -143,8 +142,6 @@ export const PAGED_LISTS = {
     order: updateOrder,
     candidates: updateCandidates,
     page: conversationsByUpdate,
-    // Larger blocks hold texts of records far behind the page.
-    settings: { max_block_size: "4096" },
     everyKeyIsLive: false,
   },
   messagesByCreation: {
@@ -163,9 +160,6 @@ export const PAGED_LISTS = {
   },
 } as const satisfies Readonly<Record<string, PagedList>>;
 
-const reachOf = (query: MessagePageQuery): number =>
-  query.pageSize + (query.wholeTies ? TIE_EXTENSION : 0) + 1;
-
 const parametersOf = (query: MessagePageQuery): Parameters => ({
   client: query.clientId,
   since: query.since,
@@ -173,8 +167,7 @@ const parametersOf = (query: MessagePageQuery): Parameters => ({
   after_date: query.after?.date ?? -1,
   after_id: query.after?.id ?? "",
   size: query.pageSize,
-  reach: reachOf(query),
-  most: Math.ceil(1.25 * reachOf(query)),
+  reach: query.pageSize + (query.wholeTies ? TIE_EXTENSION : 0) + 1,
   conversation: query.conversationId ?? "",
 });
 
@@ -247,7 +240,6 @@ export const candidatesOfPage = (
  * The query of a page.
  *
  * @param at.bound date up to which rows are looked at, µs
- * @param at.rows how many rows there are up to the bound; only pages by update ask for it
  * @param at.severalDates some of the records in the range have rows under several dates
  * @param at.hiding some records of the client are hidden
  * @param at.spread the tables are on several servers
@@ -257,21 +249,19 @@ export const pageStatement = (
   query: MessagePageQuery,
   at: {
     readonly bound: number;
-    readonly rows?: number;
     readonly severalDates?: boolean;
     readonly hiding?: boolean;
     readonly spread?: boolean;
   },
 ): PageStatement => {
-  const { bound, rows = 0, severalDates = false, hiding = false, spread = false } = at;
+  const { bound, severalDates = false, hiding = false, spread = false } = at;
   const shape = { ...rangeShape(query), wholeTies: query.wholeTies, severalDates, hiding, spread };
   return {
     name: `pages.${list.name}`,
     sql: list.page(shape),
-    parameters: { ...parametersOf(query), bound, rows },
+    parameters: { ...parametersOf(query), bound },
     settings: {
       ...PAGE_SETTINGS,
-      ...list.settings,
       ...spreadSettings(spread, severalDates || list.name === "conversations_by_update"),
       format_custom_row_between_delimiter: query.separator ?? ",",
     },

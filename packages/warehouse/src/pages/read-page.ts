@@ -65,12 +65,7 @@ export const createPageReader = (deps: {
       const { several, hiding } = await askForFacts(candidates, parameters, signal);
       // Each record with several dates has at least one key that is not live.
       if (list.everyKeyIsLive) lookAhead.learn(clientId, Math.max(bound.keys - several, 1), bound.rows);
-      const statement = pageStatement(list, query, {
-        ...at,
-        rows: bound.rows,
-        severalDates: several > 0,
-        hiding,
-      });
+      const statement = pageStatement(list, query, { ...at, severalDates: several > 0, hiding });
       const { head, records } = await send(statement, openPage, signal);
       // A link must never lead to an empty page: a record behind the page is known, or there is none.
       if (head !== null && (head.keysBehind || atEnd)) {

@@ -6,8 +6,7 @@
  *
  * Parameters: `client`; `since` and `to` (µs); `after_date` (µs) and `after_id`, the position behind which
  * the page starts; `bound` (µs), inclusive; `size`, records of a page; `reach`, records to look at for its
- * end, larger than `size`; for pages by update `most`, records whose texts are read, larger than `reach`, and `rows`, rows in
- * the range.
+ * end, larger than `size`.
  */
 import { micros } from "../../session/micros-sql.ts";
 
@@ -107,9 +106,9 @@ const IS_ON_PAGE_OF_TIES = "through <= {size:UInt32} OR (d = first AND place < {
  *
  * @param from SELECT of `d`, `id` and `record` (the public JSON), at most `reach` rows from the start of the
  * range
- * @param needed SQL for what the head line tells as needed, of `on_page` and `total`: records of the page and of `from`
+ * @param needed what the head line tells as needed: records of the page or of the range
  */
-export function pageOf(from: string, wholeTies: boolean, needed = "on_page"): string {
+export function pageOf(from: string, wholeTies: boolean, needed: "on_page" | "total" = "on_page"): string {
   const order = "ORDER BY d, id";
   const ties = wholeTies
     ? ", count() OVER (ORDER BY d RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS through, min(d) OVER () AS first"

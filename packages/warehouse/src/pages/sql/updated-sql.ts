@@ -3,10 +3,11 @@
  * range, superseded ones included.
  */
 import { CONVERSATION, handoffsOf, withHandoffs } from "./conversation-sql.ts";
+import { keysOfPage, outputOfFound, pageOfFound } from "./found-sql.ts";
 import { isHidden } from "./hidden-sql.ts";
 import { type Candidates, onceOnly, severalDates } from "./identity-sql.ts";
 import { inRange, type RangedList } from "./line-sql.ts";
-import { pageOf, type PageShape, rangeOf, type RangeShape, type RowOrder, windowOf } from "./page-sql.ts";
+import { type PageShape, rangeOf, type RangeShape, type RowOrder, windowOf } from "./page-sql.ts";
 
 /** The order of the update index. */
 export const updateOrder = (shape: RangeShape): RowOrder => ({
@@ -56,41 +57,32 @@ const COLUMNS = "date_updated, date_created, conversation_id, head, tail";
 const CONVERSATIONS_FIRST = `SELECT ${COLUMNS} FROM conversations WHERE false
       UNION ALL`;
 
-/**
- * SELECT of columns of the candidates whose version is the latest in `conversations`, in the order of the index. FINAL
- * drops the same row written twice; these share the columns that PREWHERE asks for.
- */
-const liveRows = (
-  columns: string,
-  candidates: Candidates,
-  shape: Pick<PageShape, "severalDates" | "hiding">,
-): string =>
-  `SELECT ${columns} FROM conversation_updates FINAL
-      PREWHERE sipHash128(date_created, conversation_id, version) IN (${latestVersions(candidates, shape)})
-      WHERE ${candidates.range}
-      ORDER BY client_id, date_updated, conversation_id`;
-
-const handoffsOfRange = (candidates: Candidates, shape: Pick<PageShape, "severalDates">): string =>
-  handoffsOf(
-    `conversation_date_created IN (SELECT date_created FROM conversation_updates WHERE ${candidates.range})`,
-    shape.severalDates ? candidates : null,
-  );
-
-// The share of the range's rows that the page takes; `rows` is how many there are.
-const NEEDED = "intDiv({rows:UInt64} * on_page, total)";
-
-/**
- * Conversations by date_updated. Texts are read of `most` records at most, whatever lies in the range; handoffs of
- * all of it, since to look for these records once more costs as much as to find them.
- */
+/** Conversations by date_updated. A candidate is live when its version is the latest in `conversations`. */
 export function conversationsByUpdate(shape: PageShape): string {
+  const { positioned, wholeTies, spread } = shape;
   const candidates = updateCandidates(shape);
-  // LIMIT BY behind the limit: in front of it, ClickHouse reads all texts of the range.
-  const records = `${CONVERSATIONS_FIRST} SELECT ${COLUMNS} FROM (${liveRows(COLUMNS, candidates, shape)} LIMIT {most:UInt32})
-      ${onceOnly(candidates)}`;
-  const joined = `SELECT r.date_updated AS d, r.conversation_id AS id, ${CONVERSATION} AS record
-    FROM ${withHandoffs(records, handoffsOfRange(candidates, shape), shape)}`;
-  return pageOf(joined, shape.wholeTies, NEEDED);
+  const several = shape.severalDates ? candidates : null;
+  const records = `${CONVERSATIONS_FIRST} SELECT ${COLUMNS} FROM conversation_updates FINAL
+      PREWHERE sipHash128(date_updated, conversation_id, version) IN (${keysOfPage("sipHash128(k.1, k.2, k.3)")})
+      WHERE ${candidates.range} AND date_updated <= page.2`;
+  const handoffs = handoffsOf(`conversation_date_created IN (${keysOfPage("k.4")})`, several);
+  // Rows of the update index up to the end of the page.
+  const needed = `(SELECT count() FROM conversation_updates
+      WHERE ${windowOf("date_updated", "conversation_id", { positioned })} AND date_updated <= page.2)`;
+  return `WITH
+    latest AS (${latestVersions(candidates, shape)}),
+    (SELECT arraySort(groupArray((d, id, v, c))) FROM
+      (SELECT DISTINCT date_updated AS d, conversation_id AS id, version AS v, date_created AS c
+        FROM conversation_updates
+        WHERE ${candidates.range} AND sipHash128(date_created, conversation_id, version) IN latest
+        ORDER BY d, id, c ${onceOnly({ id: "id" })} LIMIT {reach:UInt32})) AS found,
+    ${pageOfFound(wholeTies)}
+    ${outputOfFound(
+      CONVERSATION,
+      `${withHandoffs(records, handoffs, { spread, severalDates: shape.severalDates })}
+      ORDER BY r.date_updated, r.conversation_id`,
+      needed,
+    )}`;
 }
 
 const RANGE = `client_id = {client:String} AND ${inRange("date_updated")}`;
@@ -106,8 +98,15 @@ export const CONVERSATIONS_BY_UPDATE: RangedList = {
   },
   candidates: CANDIDATES,
   records: (shape) => {
-    const records = `${CONVERSATIONS_FIRST} ${liveRows(COLUMNS, CANDIDATES, shape)} ${onceOnly(CANDIDATES)}`;
-    return `SELECT ${CONVERSATION} AS record FROM ${withHandoffs(records, handoffsOfRange(CANDIDATES, shape), shape)}
+    const records = `${CONVERSATIONS_FIRST} SELECT ${COLUMNS} FROM conversation_updates FINAL
+      WHERE ${RANGE} AND sipHash128(date_created, conversation_id, version) IN (${latestVersions(CANDIDATES, shape)})
+      ${onceOnly({ id: "conversation_id" })}`;
+    const dates = `SELECT date_created FROM conversation_updates WHERE ${RANGE}`;
+    const handoffs = handoffsOf(
+      `conversation_date_created IN (${dates})`,
+      shape.severalDates ? CANDIDATES : null,
+    );
+    return `SELECT ${CONVERSATION} AS record FROM ${withHandoffs(records, handoffs, shape)}
       ORDER BY r.date_updated, r.conversation_id`;
   },
 };
