@@ -32,3 +32,10 @@ export const insertsOf = (rows: {
       ${select("client, id, version, uploaded, uploaded, created, uploaded, text")}`,
   ];
 };
+
+const TABLES = ["record_dates", "changes", "conversation_updates", "conversations", "messages", "end_users"];
+
+/** Merges the parts of all tables that `insertsOf` fills. */
+export const mergeAll = async (sql: (statement: string) => Promise<unknown>): Promise<void> => {
+  for (const table of TABLES) await sql(`OPTIMIZE TABLE ${table} FINAL`);
+};

@@ -2,7 +2,7 @@ import type { Readable } from "node:stream";
 import { MICROS_IN_DAY, MICROS_IN_SECOND } from "@conversation-export/domain";
 import { DAY_0 } from "../warehouse/records.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
-import { insertsOf } from "./growth-data.ts";
+import { insertsOf, mergeAll } from "./growth-data.ts";
 import { median, type Result } from "./report.ts";
 import { type Cost, createMeter } from "./server-cost.ts";
 
@@ -74,15 +74,7 @@ const fill = async ({ sql }: Warehouse, shape: Shape): Promise<void> => {
     for (const statement of insertsOf(rows)) await sql(statement);
   }
   if (slices > 1) return;
-  for (const table of [
-    "record_dates",
-    "changes",
-    "conversation_updates",
-    "conversations",
-    "messages",
-    "end_users",
-  ])
-    await sql(`OPTIMIZE TABLE ${table} FINAL`);
+  await mergeAll(sql);
   await sql("SYSTEM STOP MERGES");
 };
 

@@ -10,7 +10,7 @@ import {
 import { DAY_0 } from "../warehouse/records.ts";
 import { uploadNow } from "../warehouse/upload-now.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
-import { insertsOf, instantOf } from "./growth-data.ts";
+import { insertsOf, instantOf, mergeAll } from "./growth-data.ts";
 import { createPeakMemory } from "./peak-memory.ts";
 import type { Result } from "./report.ts";
 import { createMeter } from "./server-cost.ts";
@@ -45,15 +45,7 @@ const fill = async ({ sql }: Warehouse, records: number): Promise<void> => {
   await sql(
     "ALTER TABLE record_dates UPDATE added_at = added_at - INTERVAL 1 HOUR WHERE 1 SETTINGS mutations_sync = 2",
   );
-  const tables = [
-    "record_dates",
-    "changes",
-    "conversation_updates",
-    "conversations",
-    "messages",
-    "end_users",
-  ];
-  for (const table of tables) await sql(`OPTIMIZE TABLE ${table} FINAL`);
+  await mergeAll(sql);
   // Later exports of records of the whole year, in batches as ingest writes them.
   const batches = 8;
   // Odd, so that each batch has records of all clients, however many records there are.
