@@ -102,7 +102,7 @@ const readStored = async (url: string, depth: Depth): Promise<Record<string, str
   return { "hidden rows": hidden, parts: lines(parts) };
 };
 
-const MERGE_DEADLINE_MS = 60_000;
+const MERGE_DEADLINE_MS = 30_000;
 
 /** Tables that refuse a merge, as they do while merges are switched off. */
 const readStoppedMerges = async (url: string): Promise<string[]> => {
@@ -122,6 +122,8 @@ const readStoppedMerges = async (url: string): Promise<string[]> => {
         return false;
       }
     }).catch(() => stopped.push(`${table}: ${refusal}`));
+    // One is enough to tell, and the others would wait as long.
+    if (stopped.length > 0) break;
   }
   return stopped;
 };

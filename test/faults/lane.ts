@@ -24,8 +24,19 @@ import { type Depth, type EndState, outcomeOf, readEndState } from "./end-state.
 import { jobOfStatement } from "./job-statements.ts";
 import { startStatementGate, type StatementGate } from "./statement-gate.ts";
 
-const DEADLINE_MS = bySize(240_000, 900_000);
+/** Far below the time that a test may take, so that what hangs is told. */
+const DEADLINE_MS = bySize(90_000, 400_000);
 const LOCK_MS = "2000";
+
+/** What goes on in a database; of the statements their beginning. */
+const WORK_OF_CLICKHOUSE = `
+  SELECT 'statement', toString(elapsed), substring(query, 1, 200) FROM system.processes
+    WHERE current_database = currentDatabase() AND query NOT LIKE '%system.processes%'
+  UNION ALL SELECT 'mutation', latest_fail_reason, concat(table, ': ', substring(command, 1, 200))
+    FROM system.mutations WHERE database = currentDatabase() AND NOT is_done
+  UNION ALL SELECT 'merge', toString(elapsed), concat(table, ': ', result_part_name)
+    FROM system.merges WHERE database = currentDatabase()
+  FORMAT TSV`;
 
 /** A job with its data. */
 export type Work = { readonly name: JobName; add(client: JobClient): Promise<unknown> };
@@ -145,10 +156,25 @@ export const openLane = async (options: Options): Promise<Lane> => {
     return view;
   };
 
-  const untilAll = (what: string, holds: (job: JobName) => Promise<boolean>): Promise<void> =>
-    until(`${database}: ${what}: ${jobs.join()}`, DEADLINE_MS, async () =>
-      (await Promise.all(jobs.map(holds))).every(Boolean),
-    );
+  const databaseUrl = clickhouse.url("migrator", database);
+  /** The jobs, and what ClickHouse does for them. */
+  const evidence = async (): Promise<string> => {
+    const views = await Promise.all(jobs.map((job) => client.get(job, job).catch(String)));
+    const work = await runSql(databaseUrl, WORK_OF_CLICKHOUSE).catch(String);
+    return `${JSON.stringify(views)}\n${work}log: ${system.logFolder}`;
+  };
+
+  const untilAll = async (what: string, holds: (job: JobName) => Promise<boolean>): Promise<void> => {
+    const left = new Set(jobs);
+    try {
+      await until(`${database}: ${what}`, DEADLINE_MS, async () => {
+        for (const job of left) if (await holds(job)) left.delete(job);
+        return left.size === 0;
+      });
+    } catch (error) {
+      throw new Error(`${String(error)}: ${[...left].join()}\n${await evidence()}`, { cause: error });
+    }
+  };
 
   const untilEnded = (): Promise<void> =>
     untilAll("ended", async (job) => {
@@ -182,7 +208,7 @@ export const openLane = async (options: Options): Promise<Lane> => {
   return {
     jobs,
     gate,
-    databaseUrl: clickhouse.url("migrator", database),
+    databaseUrl,
     start: async () => {
       await Promise.all([start("jobs"), withIngest && !running.has("ingest") && start("ingest")]);
     },
@@ -229,7 +255,7 @@ export const openLane = async (options: Options): Promise<Lane> => {
       await untilEnded();
       const left = "SELECT (SELECT count() FROM job_keys) + (SELECT count() FROM backfill_rows)";
       await until(`${database}: what was left is removed`, 60_000, async () => {
-        if ((await runSql(clickhouse.url("migrator", database), left)).trim() === "0") return true;
+        if ((await runSql(databaseUrl, left)).trim() === "0") return true;
         // It sweeps when it starts, but what erasures left is removed by the next one.
         await stop("jobs", "SIGTERM");
         await start("jobs");
@@ -253,7 +279,7 @@ export const openLane = async (options: Options): Promise<Lane> => {
       }).catch(() => undefined);
       return {
         "left in Redis": left,
-        ...(await readEndState(clickhouse.url("migrator", database), options.depth)),
+        ...(await readEndState(databaseUrl, options.depth)),
         ...Object.fromEntries(views.map((view) => [`outcome of ${view.name}`, outcomeOf(view)])),
         "unfinished jobs": unfinished,
       };
