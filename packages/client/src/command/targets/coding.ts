@@ -10,6 +10,8 @@ export const suffixOf = (coding: Coding): string => (coding === "plain" ? ".ndjs
 
 /** The quickest levels: text still shrinks to a sixth, and the disk or the line is the bound. */
 const FAST = 1;
+/** Few large pieces cost less than many small ones. */
+const PIECES = { chunkSize: 256 * 1024, highWaterMark: 1024 * 1024 };
 
 const requireZstd = (): void => {
   if (!("createZstdCompress" in zlib)) {
@@ -22,9 +24,9 @@ const requireZstd = (): void => {
 /** Null: nothing to do. @throws UsageError when this Node.js cannot */
 export const createEncoder = (coding: Coding): Duplex | null => {
   if (coding === "plain") return null;
-  if (coding === "gz") return zlib.createGzip({ level: FAST });
+  if (coding === "gz") return zlib.createGzip({ ...PIECES, level: FAST });
   requireZstd();
-  return zlib.createZstdCompress({ params: { [zlib.constants.ZSTD_c_compressionLevel]: FAST } });
+  return zlib.createZstdCompress({ ...PIECES, params: { [zlib.constants.ZSTD_c_compressionLevel]: FAST } });
 };
 
 /** As `createEncoder`. */

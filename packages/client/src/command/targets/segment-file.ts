@@ -9,6 +9,9 @@ import { type Coding, createDecoder, createEncoder } from "./coding.ts";
 import { publishFile } from "./durable-file.ts";
 import type { SegmentWriter } from "./target.ts";
 
+/** Bytes that may wait to be written while more are read. */
+const WAITING_BYTES = 1024 * 1024;
+
 /** The name of a file while it is written. */
 export const temporaryOf = (file: string): string => `${file}.tmp`;
 
@@ -21,11 +24,11 @@ export const createSegmentWriter = (
   beforePublish: () => Promise<void> = () => Promise.resolve(),
 ): SegmentWriter => {
   const temporary = join(root, temporaryOf(file));
-  const output = createWriteStream(temporary);
+  const output = createWriteStream(temporary, { highWaterMark: WAITING_BYTES });
   const encoder = createEncoder(coding);
   const input = encoder ?? output;
   const written = encoder === null ? finished(output) : pipeline(encoder, output);
-  // It is awaited at the end; until then a write fails with the same error.
+  // It is awaited when much waits and at the end.
   written.catch(() => undefined);
   let bytes = 0;
   let lines = 0;
@@ -37,12 +40,11 @@ export const createSegmentWriter = (
       bytes += block.byteLength;
       lines += count;
       deletions += countDeletions(block);
+      if (input.write(block)) return;
       await new Promise<void>((resolve, reject) => {
-        // An encoder whose output has failed never calls back.
+        // What has failed never drains.
         written.catch(reject);
-        input.write(block, (error) => {
-          if (error == null) resolve();
-        });
+        input.once("drain", resolve);
       });
     },
     finish: async () => {

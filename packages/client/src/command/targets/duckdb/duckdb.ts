@@ -9,7 +9,13 @@ import { createSegmentWriter } from "../segment-file.ts";
 import type { ListState, Target } from "../target.ts";
 
 /** The limit counts its buffers alone: reading JSON takes several times as much besides. */
-const SETTINGS = { memory_limit: "128MB", threads: "1", preserve_insertion_order: "true" };
+const SETTINGS = {
+  memory_limit: "128MB",
+  threads: "1",
+  preserve_insertion_order: "true",
+  // Each checkpoint writes the last rows of the table anew.
+  checkpoint_threshold: "256MB",
+};
 
 type TablesOptions = {
   /** What to call the copy in errors. */
@@ -71,6 +77,8 @@ export const keepTables = async (file: DuckDbFile, options: TablesOptions): Prom
     await rows("INSERT INTO pull_state VALUES ($1, $2, $3)", [table, service, JSON.stringify(state)]);
   };
 
+  /** Tables that are there with all columns. */
+  const prepared = new Set<string>();
   let number = 0;
   return {
     tableOf,
@@ -83,7 +91,7 @@ export const keepTables = async (file: DuckDbFile, options: TablesOptions): Prom
       const table = tableOf(list);
       const of = { list, table, fields: state.fields };
       await inTransaction(async () => {
-        await layout.prepare(file, of);
+        if (!prepared.has(table)) await layout.prepare(file, of);
         let changed = 0;
         for (const segment of segments)
           if (segment.lines > 0)
@@ -91,6 +99,7 @@ export const keepTables = async (file: DuckDbFile, options: TablesOptions): Prom
         if (changed > 0) await onChange?.(list);
         await storeState(table, state);
       });
+      prepared.add(table);
       states.set(table, state);
       await countNow(list);
       for (const segment of segments) await rm(join(parts, segment.file), { force: true });
@@ -98,6 +107,7 @@ export const keepTables = async (file: DuckDbFile, options: TablesOptions): Prom
     renew: async (list) => {
       renewing.add(list);
       const table = tableOf(list);
+      prepared.delete(table);
       await inTransaction(async () => {
         for (const one of layout.tablesOf(table)) await rows(`DROP TABLE IF EXISTS ${one}`);
         await rows("DELETE FROM pull_state WHERE list = $1", [table]);
