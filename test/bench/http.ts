@@ -1,19 +1,14 @@
-import { createHash } from "node:crypto";
-import { request } from "node:http";
 import type { Readable } from "node:stream";
 import { createGunzip, createZstdDecompress } from "node:zlib";
-import { formatTimestampZ, RECORD_COLUMNS } from "@conversation-export/domain";
-import { PARQUET_SETTINGS, typedColumns } from "@conversation-export/warehouse";
 import autocannon from "autocannon";
 import type { System } from "../system/system.ts";
-import { peakMegabytes } from "../system/process-memory.ts";
+import { drain, open, windowQuery } from "./answers.ts";
 import { jobsBeside } from "./jobs-beside.ts";
 import { median, type Result } from "./report.ts";
 import { interleaved } from "./rounds.ts";
-import { openSql } from "./warehouse-http.ts";
-import { fillWindow, mergesIdle, WINDOW_MICROS, WINDOW_START } from "./window-data.ts";
+import { benchLines } from "./whole-window.ts";
+import { fillWindow, mergesIdle } from "./window-data.ts";
 
-const WINDOW_END = WINDOW_START + WINDOW_MICROS;
 const CONNECTIONS = 32;
 const SMALL_PAGE = 100;
 const SMALL_ROUNDS = 3;
@@ -27,37 +22,6 @@ const API_ENV = { LOG_LEVEL: "warn", MAX_PAGES_PER_CLIENT: "8", MAX_SHARED_PAGES
 
 type Codings = "identity" | "gzip" | "zstd";
 type Log = (line: string) => void;
-
-const windowQuery = (place: number, pageSize: number): string => {
-  const since = formatTimestampZ(WINDOW_START + Math.floor(WINDOW_MICROS * place));
-  return `created_since=${since}&created_to=${formatTimestampZ(WINDOW_END)}&page_size=${pageSize}`;
-};
-
-/** Opens the body of an answer, still encoded. */
-const open = (url: string, headers: Readonly<Record<string, string>>): Promise<Readable> =>
-  new Promise((resolve, reject) => {
-    const sent = request(url, { headers }, (response) => {
-      if (response.statusCode === 200) resolve(response);
-      else reject(new Error(`${response.statusCode} for ${url}`));
-    });
-    sent.on("error", reject);
-    sent.end();
-  });
-
-/** Reads to the end. Returns the number of bytes and the last 500, to check how it ended. */
-const drain = async (
-  body: Readable,
-  onBytes: (bytes: Buffer) => void = () => {},
-): Promise<{ bytes: number; end: string }> => {
-  let bytes = 0;
-  let last: Buffer = Buffer.alloc(0);
-  for await (const chunk of body as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    last = chunk;
-    onBytes(chunk);
-  }
-  return { bytes, end: last.subarray(-500).toString() };
-};
 
 /** Pages of 100 over 32 connections, with limits in Redis (ours) and without limits (peer). */
 const benchSmallPages = async (
@@ -151,145 +115,7 @@ const benchCompression = async (apiUrl: string, key: string, log: Log): Promise<
   }));
 };
 
-/** The peer of whole windows: one query with the same records in the same order. */
-const WHOLE_WINDOW = `SELECT concat(r.head, if(empty(h.entries), '[]', h.entries), r.tail) AS record
-  FROM (SELECT date_created, conversation_id, head, tail FROM conversations FINAL
-    WHERE client_id = 'bench' AND date_created >= fromUnixTimestamp64Micro({since:Int64}, 'UTC')
-      AND date_created < fromUnixTimestamp64Micro({to:Int64}, 'UTC')) AS r
-  LEFT JOIN (SELECT conversation_date_created, conversation_id,
-      concat('[', arrayStringConcat(arrayMap(h -> h.4, arraySort(
-        groupArray((date_created, target, target_kind, entry)))), ','), ']') AS entries
-    FROM handoffs FINAL
-    WHERE client_id = 'bench' AND notEmpty(entry) AND conversation_date_created >= fromUnixTimestamp64Micro({since:Int64}, 'UTC')
-      AND conversation_date_created < fromUnixTimestamp64Micro({to:Int64}, 'UTC')
-    GROUP BY conversation_date_created, conversation_id) AS h
-    ON h.conversation_date_created = r.date_created AND h.conversation_id = r.conversation_id
-  ORDER BY r.date_created, r.conversation_id`;
-/** Streams in the order of the table; by default ClickHouse sorts all records and exceeds its memory. */
-const WHOLE_WINDOW_SETTINGS = {
-  do_not_merge_across_partitions_select_final: 1,
-  join_algorithm: "hash",
-  max_bytes_ratio_before_external_join: 0,
-};
-
-/** A whole window as lines, against one query that reads the same lines from ClickHouse, in MB a second. */
-const benchLines = async (
-  system: System,
-  { apiUrl, pid, key }: { apiUrl: string; pid: number; key: string },
-  conversations: number,
-  log: Log,
-): Promise<Result[]> => {
-  const readerUrl = system.stack.clickhouse.url("reader");
-  const idle = peakMegabytes(pid);
-  const ours = (): Promise<Readable> =>
-    open(`${apiUrl}/v2/export/conversations?${windowQuery(0, LARGE_PAGE)}`, {
-      authorization: `Bearer ${key}`,
-      accept: "application/x-ndjson",
-      "accept-encoding": "identity",
-    });
-  const peer = (): Promise<Readable> =>
-    openSql(readerUrl, `${WHOLE_WINDOW} FORMAT TSVRaw`, {
-      parameters: { since: WINDOW_START, to: WINDOW_END },
-      settings: WHOLE_WINDOW_SETTINGS,
-    });
-  const straight = createHash("sha1");
-  const { bytes } = await drain(await peer(), (chunk) => straight.update(chunk));
-  const wanted = straight.digest("hex");
-  // All lines except the last one, the trailer.
-  const lines = createHash("sha1");
-  let left = bytes;
-  const { end } = await drain(await ours(), (chunk) => {
-    lines.update(chunk.subarray(0, left));
-    left -= Math.min(left, chunk.length);
-  });
-  if (lines.digest("hex") !== wanted) throw new Error("the lines are not those of the warehouse");
-  if (!end.includes(`"count":${conversations}`)) throw new Error(`the lines end with ${end}`);
-  log(`${(bytes / MEGABYTE).toFixed(0)} MB of lines, the same from both`);
-
-  const [streamed = Number.NaN, queried = Number.NaN] = await interleaved(
-    [
-      async () => {
-        const { end: last } = await drain(await ours());
-        if (!last.includes(`"count":${conversations}`)) throw new Error(`the lines end with ${last}`);
-      },
-      async () => drain(await peer()),
-    ],
-    { rounds: 3, warm: 0 },
-  );
-  const peak = peakMegabytes(pid);
-  const speed = (ms: number): number => (bytes / MEGABYTE / ms) * 1000;
-  return [
-    {
-      name: "ndjson_vs_clickhouse",
-      ours: speed(streamed),
-      peer: speed(queried),
-      ratio: queried / streamed,
-      goal: ">=0.8",
-      reached: queried / streamed >= 0.8,
-    },
-    {
-      name: "ndjson_peak_mb",
-      ours: peak,
-      peer: idle,
-      ratio: peak / idle,
-      goal: "ours<300",
-      reached: peak < 300,
-    },
-  ];
-};
-
-/** The same window as Parquet, against one query that makes the same columns, in records a second. */
-const benchParquet = async (
-  system: System,
-  { apiUrl, pid, key }: { apiUrl: string; pid: number; key: string },
-  conversations: number,
-  log: Log,
-): Promise<Result[]> => {
-  const idle = peakMegabytes(pid);
-  const ours = (): Promise<Readable> =>
-    open(`${apiUrl}/v2/export/conversations?${windowQuery(0, LARGE_PAGE)}`, {
-      authorization: `Bearer ${key}`,
-      accept: "application/vnd.apache.parquet",
-    });
-  const columns = typedColumns(RECORD_COLUMNS.conversation, WHOLE_WINDOW, false);
-  const peer = (): Promise<Readable> =>
-    openSql(system.stack.clickhouse.url("reader"), `${columns} FORMAT Parquet`, {
-      parameters: { since: WINDOW_START, to: WINDOW_END },
-      settings: { ...PARQUET_SETTINGS, ...WHOLE_WINDOW_SETTINGS },
-    });
-  const [sent, made] = [await drain(await ours()), await drain(await peer())];
-  for (const { end } of [sent, made]) if (!end.endsWith("PAR1")) throw new Error("no whole file");
-  if (!sent.end.includes(String(conversations))) throw new Error(`the file ends with ${sent.end}`);
-  log(
-    `a file of ${(sent.bytes / MEGABYTE).toFixed(0)} MB, ${(made.bytes / MEGABYTE).toFixed(0)} MB from ClickHouse`,
-  );
-  const [streamed = Number.NaN, queried = Number.NaN] = await interleaved(
-    [async () => drain(await ours()), async () => drain(await peer())],
-    { rounds: 3, warm: 0 },
-  );
-  const peak = peakMegabytes(pid);
-  const speed = (ms: number): number => (conversations / ms) * 1000;
-  return [
-    {
-      name: "parquet_vs_clickhouse",
-      ours: speed(streamed),
-      peer: speed(queried),
-      ratio: queried / streamed,
-      goal: ">=0.8",
-      reached: queried / streamed >= 0.8,
-    },
-    {
-      name: "parquet_peak_mb",
-      ours: peak,
-      peer: idle,
-      ratio: peak / idle,
-      goal: "ours<300",
-      reached: peak < 300,
-    },
-  ];
-};
-
-/** Measures limits, compression, and whole windows as lines and as Parquet. */
+/** Measures limits, compression, and whole windows as lines. */
 export const benchHttp = async (system: System, conversations: number, log: Log): Promise<Result[]> => {
   const operator = system.stack.clickhouse.url("migrator");
   await fillWindow(operator, { conversations, exports: 2, summaries: "prose", byUpdate: false }, log);
@@ -303,16 +129,10 @@ export const benchHttp = async (system: System, conversations: number, log: Log)
     conversations,
     log,
   );
-  const parquet = await benchParquet(
-    system,
-    { apiUrl: system.apiUrl, pid: unlimited.pid, key },
-    conversations,
-    log,
-  );
   const compression = await benchCompression(system.apiUrl, key, log);
   const limited = await system.anotherApi({ ...API_ENV, RATE_LIMITS: WIDE_LIMITS });
   const small = await benchSmallPages(limited.apiUrl, system.apiUrl, key, log);
   await limited.process.kill("SIGTERM");
   await unlimited.kill("SIGTERM");
-  return [...small, ...compression, ...lines, ...parquet];
+  return [...small, ...compression, ...lines];
 };

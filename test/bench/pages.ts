@@ -5,11 +5,10 @@ import { jobsBeside } from "./jobs-beside.ts";
 import { median, type Result } from "./report.ts";
 import { interleaved } from "./rounds.ts";
 import { getBytes, runSql } from "./warehouse-http.ts";
-import { fillWindow, mergesIdle, WINDOW_MICROS, WINDOW_START } from "./window-data.ts";
+import { fillWindow, mergesIdle, WINDOW_END, WINDOW_MICROS, WINDOW_START } from "./window-data.ts";
 
 const PAGE = 10_000;
 const ROUNDS = { rounds: 15, warm: 2 };
-const WINDOW_END = WINDOW_START + WINDOW_MICROS;
 /** Positions in the window at which pages are read: start, middle, and the last that has a whole page behind it. */
 const placesOf = (conversations: number): number[] => [0, 0.5, 1 - (1.05 * PAGE) / conversations];
 

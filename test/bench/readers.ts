@@ -9,7 +9,8 @@ import type { System } from "../system/system.ts";
 import { until } from "../system/until.ts";
 import { median, type Result } from "./report.ts";
 import { timed } from "./rounds.ts";
-import { fillWindow, mergesIdle, WINDOW_MICROS, WINDOW_START } from "./window-data.ts";
+import { benchParquet } from "./whole-window.ts";
+import { fillWindow, mergesIdle, WINDOW_END, WINDOW_START } from "./window-data.ts";
 
 const PACK = fileURLToPath(new URL("../../deploy/release/pack-client.ts", import.meta.url));
 /** Where that builds what is published. */
@@ -17,7 +18,7 @@ const COMMAND = fileURLToPath(new URL("../../.cache/client/dist/command/main.js"
 const CLIENT = "bench";
 const ROUNDS = 3;
 const instant = (micros: number): string => new Date(micros / 1_000).toISOString();
-const WHOLE = `created_since=${instant(WINDOW_START)}&created_to=${instant(WINDOW_START + WINDOW_MICROS)}`;
+const WHOLE = `created_since=${instant(WINDOW_START)}&created_to=${instant(WINDOW_END)}`;
 
 /** Runs a program to its end. @returns its peak memory in MB */
 const execute = async (
@@ -43,6 +44,9 @@ const execute = async (
   return peak;
 };
 
+/** Waits until what was written before is on the disk. */
+const diskIdle = (): Promise<number> => execute("sync", []);
+
 const ready = async (apiUrl: string, key: string): Promise<void> => {
   const client = createClient({ baseUrl: apiUrl, apiKey: key });
   await until("there is a watermark", 120_000, async () => {
@@ -56,7 +60,10 @@ const below = (name: string, ours: number, peer: number, most: number): Result =
   return { name, ours, peer, ratio, goal: `<=${most}`, reached: ratio <= most };
 };
 
-/** Copies of a list by the client's command, beside `curl` that writes the same stream into a file. */
+/**
+ * Copies of a list by the client's command, beside `curl` that writes the same stream into a file; the list as
+ * Parquet beside ClickHouse's own.
+ */
 export const benchReaders = async (
   system: System,
   conversations: number,
@@ -67,7 +74,7 @@ export const benchReaders = async (
   await execute(process.execPath, [PACK, join(system.logFolder, "packed")]);
   await fillWindow(url, { client: CLIENT, conversations, exports: 2, byUpdate: false }, log);
   await mergesIdle(url);
-  await system.service("export-api", { LOG_LEVEL: "warn" });
+  const api = await system.service("export-api", { LOG_LEVEL: "warn" });
   await Promise.all([system.service("ingest"), system.service("jobs")]);
   await ready(system.apiUrl, key);
 
@@ -110,16 +117,24 @@ export const benchReaders = async (
   const times = new Map<string, number[]>(ways.map(([name]) => [name, []]));
   const peaks = new Map<string, number>();
   for (let round = 0; round < ROUNDS; round += 1) {
+    await diskIdle();
     peers.push(await timed(curl));
     for (const [name, way] of ways) {
       let peak = 0;
+      await diskIdle();
       times.get(name)?.push(await timed(async () => (peak = await way())));
       peaks.set(name, Math.max(peak, peaks.get(name) ?? 0));
     }
     const each = ways.map(([name]) => `${name} ${times.get(name)?.at(-1)?.toFixed(0)} ms`).join(", ");
     log(`curl ${peers.at(-1)?.toFixed(0)} ms for ${(statSync(file).size / 1e6).toFixed(0)} MB, ${each}`);
   }
-  return ways.flatMap(([name]) => {
+  const parquet = await benchParquet(
+    system,
+    { apiUrl: system.apiUrl, pid: api.pid, key },
+    conversations,
+    log,
+  );
+  const copies = ways.flatMap(([name]): Result[] => {
     const peak = peaks.get(name) ?? Number.NaN;
     return [
       below(`pull_vs_curl_${name}`, median(times.get(name) ?? []), median(peers), 1.5),
@@ -133,4 +148,5 @@ export const benchReaders = async (
       },
     ];
   });
+  return [...copies, ...parquet];
 };

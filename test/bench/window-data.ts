@@ -3,6 +3,7 @@ import { runSql } from "./warehouse-http.ts";
 /** 2026-06-01T00:00:00Z in µs. */
 export const WINDOW_START = 1_780_272_000_000_000;
 export const WINDOW_MICROS = 7 * 86_400_000_000;
+export const WINDOW_END = WINDOW_START + WINDOW_MICROS;
 
 /** Content of summaries: one repeated phrase, or random words, which compress like real text. */
 export type Summaries = "phrase" | "prose";
