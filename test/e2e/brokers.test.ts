@@ -220,7 +220,7 @@ beforeAll(async () => {
     brokers: [...cluster.addresses],
     logLevel: kafkajs.logLevel.NOTHING,
     connectionTimeout: 2_000,
-    requestTimeout: 2_000,
+    requestTimeout: 10_000,
     retry: { initialRetryTime: 100, retries: 8 },
   });
   admin = kafka.admin();
@@ -433,6 +433,23 @@ describe("a cluster of three brokers under load", () => {
         const continued = performance.now();
         process.kill(pid, "SIGCONT");
         return `${await probe(continued)} after it went on, paused for ${((continued - paused) / 1000).toFixed(1)} s`;
+      } finally {
+        process.kill(pid, "SIGCONT");
+      }
+    });
+    await allInSync();
+    expect(reader.broken, "missing before the watermark").toEqual([]);
+  });
+
+  it("goes on beside a broker that hangs and stays so", async () => {
+    const id = await coordinator();
+    const { pid } = brokerOf(id);
+    const led = (await places(EVENT_TOPICS)).filter(({ leader }) => leader === id).length;
+    await during(`the coordinator hangs, which led ${led} partitions of events`, async () => {
+      const paused = performance.now();
+      process.kill(pid, "SIGSTOP");
+      try {
+        return `${await probe(paused)} after it hung`;
       } finally {
         process.kill(pid, "SIGCONT");
       }

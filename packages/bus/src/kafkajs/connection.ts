@@ -6,8 +6,10 @@ import { passBatches } from "./fetch-response.ts";
 import { isOffsetOutOfRange, levelOf } from "./log-level.ts";
 import type { TopicPartition } from "../message.ts";
 import { isTokenLogin, tokensOf } from "../login/shared-tokens.ts";
+import { tellLostLogins } from "./lost-login.ts";
 import { checkRequestsOnlyWhenNeeded } from "./request-queue.ts";
 import { tokenMechanism } from "./token-login.ts";
+import { leaveSilentBrokers } from "./silent-brokers.ts";
 
 /** How to reach the brokers. `clientId` names this process in the brokers' logs and quotas. */
 export type Connection = KafkaServers & { clientId: string; log: Logger };
@@ -25,8 +27,8 @@ export type LogWatch = {
 export const RETRY = { initialRetryTime: 200, maxRetryTime: 3000, retries: 8, factor: 0.2, multiplier: 2 };
 
 /**
- * After this time clients ask who leads. kafkajs asks at once when a broker refuses or is gone, but not when a
- * request to a broker that hangs runs out of time; its own age is five minutes.
+ * After this time clients ask who leads. kafkajs asks at once when a broker refuses or is gone, but not when one hangs;
+ * its own age is five minutes.
  */
 export const METADATA_MAX_AGE_MS = 10_000;
 
@@ -46,6 +48,8 @@ export const createKafka = (connection: Connection, watch: LogWatch = {}): Kafka
   registerCodecs();
   passBatches();
   checkRequestsOnlyWhenNeeded();
+  leaveSilentBrokers();
+  tellLostLogins();
   const { brokers, clientId, ssl, log } = connection;
 
   const write = ({ namespace, label, log: entry }: LogEntry): void => {
