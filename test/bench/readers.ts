@@ -128,6 +128,7 @@ export const benchReaders = async (
     const each = ways.map(([name]) => `${name} ${times.get(name)?.at(-1)?.toFixed(0)} ms`).join(", ");
     log(`curl ${peers.at(-1)?.toFixed(0)} ms for ${(statSync(file).size / 1e6).toFixed(0)} MB, ${each}`);
   }
+  await diskIdle();
   const parquet = await benchParquet(
     system,
     { apiUrl: system.apiUrl, pid: api.pid, key },

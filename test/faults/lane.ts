@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { choosePorts } from "@conversation-export/local-stack";
 import {
   createJobClient,
@@ -27,6 +28,9 @@ import { startStatementGate, type StatementGate } from "./statement-gate.ts";
 /** Far below the time that a test may take, so that what hangs is told. */
 const DEADLINE_MS = bySize(90_000, 400_000);
 const LOCK_MS = "2000";
+
+/** How long servers may take to tell what they do. */
+const EVIDENCE_MS = 10_000;
 
 /** What goes on in a database; of the statements their beginning. */
 const WORK_OF_CLICKHOUSE = `
@@ -172,7 +176,8 @@ export const openLane = async (options: Options): Promise<Lane> => {
         return left.size === 0;
       });
     } catch (error) {
-      throw new Error(`${String(error)}: ${[...left].join()}\n${await evidence()}`, { cause: error });
+      const told = await Promise.race([evidence(), sleep(EVIDENCE_MS, "the servers tell nothing")]);
+      throw new Error(`${String(error)}: ${[...left].join()}\n${told}`, { cause: error });
     }
   };
 
