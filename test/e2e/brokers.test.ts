@@ -220,7 +220,7 @@ beforeAll(async () => {
     brokers: [...cluster.addresses],
     logLevel: kafkajs.logLevel.NOTHING,
     connectionTimeout: 2_000,
-    requestTimeout: 10_000,
+    requestTimeout: 2_000,
     retry: { initialRetryTime: 100, retries: 8 },
   });
   admin = kafka.admin();

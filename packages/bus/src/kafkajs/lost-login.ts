@@ -3,14 +3,16 @@ import kafkajs from "kafkajs";
 
 /** The parts of kafkajs that its types leave out. */
 type Connection = {
+  readonly broker: string;
+  readonly sasl: { readonly mechanism: string };
   send(request: unknown): Promise<unknown>;
   sendAuthRequest(request: unknown): Promise<unknown>;
 };
 type Login = { connection: Connection; authenticate(): Promise<void> };
 
 /**
- * Makes a login whose connection breaks an error of the connection, which passes, as other requests have it.
- * kafkajs 2.2.4 calls it refused credentials, which are final. A second call does nothing.
+ * Makes a login by PLAIN or SCRAM that stays without an answer an error of the connection, which passes. kafkajs 2.2.4
+ * calls it refused credentials, which are final. A second call does nothing.
  */
 export const tellLostLogins = (): void => {
   const require = createRequire(import.meta.url);
@@ -19,12 +21,13 @@ export const tellLostLogins = (): void => {
   if (authenticate.name === "authenticateOrLose") return;
   prototype.authenticate = async function authenticateOrLose() {
     const { connection } = this;
-    let lost: unknown;
-    // What logs in keeps the words of an error alone.
+    // What logs in by tokens throws such an error itself.
+    if (connection.sasl.mechanism.toLowerCase() === "oauthbearer") return authenticate.call(this);
+    let lost: Error | undefined;
     this.connection = Object.assign(Object.create(connection) as Connection, {
       send: (request: unknown) =>
         connection.send(request).catch((error: unknown) => {
-          if (error instanceof kafkajs.KafkaJSConnectionError) lost = error;
+          if (error instanceof kafkajs.KafkaJSError && error.retriable) lost = error;
           throw error;
         }),
       // The way of old brokers, which close the connection to refuse.
@@ -33,7 +36,9 @@ export const tellLostLogins = (): void => {
     try {
       await authenticate.call(this);
     } catch (error) {
-      throw lost ?? error;
+      if (lost === undefined || !(error instanceof kafkajs.KafkaJSSASLAuthenticationError)) throw error;
+      const { broker } = connection;
+      throw new kafkajs.KafkaJSConnectionError(`the login broke off: ${lost.message}`, { broker });
     }
   };
 };
