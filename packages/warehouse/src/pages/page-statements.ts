@@ -21,7 +21,7 @@ import { conversationsByUpdate, updateCandidates, updateOrder } from "./sql/upda
 /** Records by which a page may grow when a single instant exceeds it. */
 const TIE_EXTENSION = 10_000;
 
-export const PAGE_SETTINGS: ClickHouseSettings = {
+const READ_SETTINGS: ClickHouseSettings = {
   format_custom_escaping_rule: "Raw",
   format_custom_field_delimiter: "",
   format_custom_row_before_delimiter: "",
@@ -37,6 +37,18 @@ export const PAGE_SETTINGS: ClickHouseSettings = {
   enable_shared_storage_snapshot_in_query: 1,
   cancel_http_readonly_queries_on_client_close: 1,
 };
+
+/**
+ * Blocks of a few MB stay in the caches of a processor; texts are copied as they stand. Both take less than
+ * handing the texts to other threads.
+ */
+const TEXT_SETTINGS: ClickHouseSettings = {
+  max_threads: 1,
+  max_block_size: "2048",
+  output_format_parallel_formatting: 0,
+};
+
+export const PAGE_SETTINGS: ClickHouseSettings = { ...READ_SETTINGS, ...TEXT_SETTINGS };
 
 /**
  * For tables distributed over several servers. Every part of a query is sent only when its turn comes, also
@@ -64,8 +76,8 @@ export const spreadSettings = (spread: boolean, setsFirst: boolean): ClickHouseS
   return setsFirst ? SETS_FIRST : SPREAD_SETTINGS;
 };
 
-export const LINE_SETTINGS: ClickHouseSettings = {
-  ...PAGE_SETTINGS,
+const LINE_SETTINGS: ClickHouseSettings = {
+  ...READ_SETTINGS,
   format_custom_row_between_delimiter: "",
   format_custom_row_after_delimiter: "\n",
   // Keeps the order of the table, so that nothing has to be sorted.
@@ -73,13 +85,8 @@ export const LINE_SETTINGS: ClickHouseSettings = {
   max_bytes_ratio_before_external_join: 0,
 };
 
-/** For ranges as lines. Blocks of a few MB stay in the caches of a processor. */
-export const TEXT_LINE_SETTINGS: ClickHouseSettings = {
-  ...LINE_SETTINGS,
-  max_block_size: "4096",
-  // Texts are copied as they stand, which takes less than handing them to other threads.
-  output_format_parallel_formatting: 0,
-};
+/** For ranges as lines. */
+export const TEXT_LINE_SETTINGS: ClickHouseSettings = { ...LINE_SETTINGS, ...TEXT_SETTINGS };
 
 /**
  * Rows of a row group, which ClickHouse and readers hold in memory; a step has a few. ClickHouse closes a
