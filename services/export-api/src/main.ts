@@ -36,7 +36,7 @@ import { createRateLimit, createRateLimitMetrics } from "./admission/rate-limit.
 import { createSlots } from "./admission/slots.ts";
 import { createUsedKeys } from "./admission/used-keys.ts";
 import { createTriggerPublisher } from "./operations/sms-trigger-publisher.ts";
-import { createBufferSweep, threadTime, youngCollector } from "./page/buffer-sweep.ts";
+import { createBufferSweep, youngCollector } from "./page/buffer-sweep.ts";
 import { createSettledCache } from "./page/settled.ts";
 import { createWatermarkCache } from "./page/watermark.ts";
 
@@ -179,7 +179,7 @@ const app = createExportApp({
   legacy: config.legacy,
   keyCacheMs: config.keyCacheMs,
   idleMs: config.idleMs,
-  sweep: createBufferSweep({ collect: youngCollector(), now: threadTime }),
+  sweep: createBufferSweep({ collect: youngCollector() }),
   maxEventLoopDelayMs: config.maxEventLoopDelayMs,
   maxConnections: config.maxConnections,
   hstsSubDomains: config.hstsSubDomains,

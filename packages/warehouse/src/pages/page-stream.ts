@@ -49,16 +49,15 @@ function brokenMidway(): WarehouseError {
   return new WarehouseError("warehouse_unavailable", "EXCEPTION_MIDWAY", true, undefined);
 }
 
-const PAGE_BUFFER_BYTES = 256 * 1024;
-/** Read-ahead of a step that is opened while the previous one is still being sent. */
-const AHEAD_BYTES = 2 * 1024 * 1024;
+/** What waits for a reader costs memory and time of the collector; sockets hold more than this anyway. */
+const WAITING_BYTES = 256 * 1024;
 
 /**
  * Creates the stream that chunks of `source` are pushed to. Reading resumes `source`, destroying destroys it.
  */
-function readableBehind(source: Readable, highWaterMark: number): Readable {
+function readableBehind(source: Readable): Readable {
   const readable = new Readable({
-    highWaterMark,
+    highWaterMark: WAITING_BYTES,
     read() {
       source.resume();
     },
@@ -77,7 +76,7 @@ const pass = (
   isBroken: (chunk: Buffer) => boolean,
   isWhole: () => boolean = () => true,
 ): Readable => {
-  const passed = readableBehind(source, AHEAD_BYTES);
+  const passed = readableBehind(source);
   source.on("data", (chunk: Buffer) => {
     if (isBroken(chunk)) passed.destroy(brokenMidway());
     else if (!passed.push(chunk)) source.pause();
@@ -121,7 +120,7 @@ export function splitHead<H>(source: Readable, parse: (line: string) => H): Prom
   return new Promise((resolve, reject) => {
     let settled = false;
     let pending: Buffer = Buffer.alloc(0);
-    const records = readableBehind(source, PAGE_BUFFER_BYTES);
+    const records = readableBehind(source);
 
     function fail(cause: Error): void {
       const error = toWarehouseError(cause);
