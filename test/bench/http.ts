@@ -6,7 +6,7 @@ import { drain, open, windowQuery } from "./answers.ts";
 import { jobsBeside } from "./jobs-beside.ts";
 import { median, type Result } from "./report.ts";
 import { interleaved } from "./rounds.ts";
-import { benchLines } from "./whole-window.ts";
+import { benchCompressedLines, benchLines } from "./whole-window.ts";
 import { fillWindow, mergesIdle } from "./window-data.ts";
 
 const CONNECTIONS = 32;
@@ -129,10 +129,11 @@ export const benchHttp = async (system: System, conversations: number, log: Log)
     conversations,
     log,
   );
+  const compressedLines = await benchCompressedLines(system, { apiUrl: system.apiUrl, key }, log);
   const compression = await benchCompression(system.apiUrl, key, log);
   const limited = await system.anotherApi({ ...API_ENV, RATE_LIMITS: WIDE_LIMITS });
   const small = await benchSmallPages(limited.apiUrl, system.apiUrl, key, log);
   await limited.process.kill("SIGTERM");
   await unlimited.kill("SIGTERM");
-  return [...small, ...compression, ...lines];
+  return [...small, ...compression, ...lines, ...compressedLines];
 };

@@ -15,6 +15,7 @@ export type Answer = { readonly bytes: number; readonly text: string };
 export type SqlOptions = {
   readonly parameters?: Readonly<Record<string, unknown>>;
   readonly settings?: Readonly<Record<string, unknown>>;
+  readonly headers?: Readonly<Record<string, string>>;
 };
 
 /** Sends a query to ClickHouse over plain HTTP, without a client library, and opens the answer. */
@@ -25,7 +26,9 @@ export const openSql = (url: string, sql: string, options: SqlOptions = {}): Pro
   for (const [name, value] of Object.entries(options.parameters ?? {}))
     search.set(`param_${name}`, String(value));
   return new Promise((resolve, reject) => {
-    const sent = request({ host, port, method: "POST", path: `/?${search.toString()}`, auth }, (response) => {
+    const path = `/?${search.toString()}`;
+    const headers = options.headers ?? {};
+    const sent = request({ host, port, method: "POST", path, auth, headers }, (response) => {
       if (response.statusCode === 200) return resolve(response);
       const kept: Buffer[] = [];
       response.on("data", (chunk: Buffer) => kept.push(chunk));

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Readable } from "node:stream";
+import { createGunzip, createZstdDecompress } from "node:zlib";
 import { RECORD_COLUMNS } from "@conversation-export/domain";
 import { PARQUET_SETTINGS, typedColumns } from "@conversation-export/warehouse";
 import { peakMegabytes } from "../system/process-memory.ts";
@@ -8,10 +9,11 @@ import { drain, open, windowQuery } from "./answers.ts";
 import type { Result } from "./report.ts";
 import { interleaved } from "./rounds.ts";
 import { openSql } from "./warehouse-http.ts";
-import { WINDOW_END, WINDOW_START } from "./window-data.ts";
+import { WINDOW_END, WINDOW_MICROS, WINDOW_START } from "./window-data.ts";
 
 const MEGABYTE = 1_000_000;
 const LARGE_PAGE = 10_000;
+const LAST_QUARTER = 0.75;
 type Log = (line: string) => void;
 
 /** The peer of whole windows: one query with the same records in the same order. */
@@ -106,6 +108,58 @@ export const benchLines = async (
   const peak = peakMegabytes(pid);
   const speed = (ms: number): number => (bytes / MEGABYTE / ms) * 1000;
   return resultsOf("ndjson", [speed(streamed), speed(queried)], [peak, idle]);
+};
+
+/**
+ * The last quarter of the window as compressed lines, against ClickHouse's own compression of the one query, in
+ * MB of JSON a second. Nobody decodes them while they are timed.
+ */
+export const benchCompressedLines = async (
+  system: System,
+  { apiUrl, key }: { apiUrl: string; key: string },
+  log: Log,
+): Promise<Result[]> => {
+  const results: Result[] = [];
+  const since = WINDOW_START + Math.floor(WINDOW_MICROS * LAST_QUARTER);
+  for (const [coding, decoder] of [
+    ["gzip", createGunzip],
+    ["zstd", createZstdDecompress],
+  ] as const) {
+    const ours = (): Promise<Readable> =>
+      open(`${apiUrl}/v2/export/conversations?${windowQuery(LAST_QUARTER, LARGE_PAGE)}`, {
+        authorization: `Bearer ${key}`,
+        accept: "application/x-ndjson",
+        "accept-encoding": coding,
+      });
+    const peer = (): Promise<Readable> =>
+      openSql(system.stack.clickhouse.url("reader"), `${WHOLE_WINDOW} FORMAT TSVRaw`, {
+        parameters: { since, to: WINDOW_END },
+        settings: { ...WHOLE_WINDOW_SETTINGS, enable_http_compression: 1 },
+        headers: { "accept-encoding": coding },
+      });
+    const [{ bytes: sent }, { bytes: made }] = [await drain(await ours()), await drain(await peer())];
+    const { bytes } = await drain((await peer()).pipe(decoder()));
+    const { end } = await drain((await ours()).pipe(decoder()));
+    if (!end.includes('"count":')) throw new Error(`the lines end with ${end}`);
+    const share = (one: number): string => `${((one / bytes) * 100).toFixed(1)}%`;
+    log(
+      `${(bytes / MEGABYTE).toFixed(0)} MB of lines are ${share(sent)} with ${coding}, ${share(made)} from ClickHouse`,
+    );
+    const [streamed = Number.NaN, queried = Number.NaN] = await interleaved(
+      [async () => drain(await ours()), async () => drain(await peer())],
+      { rounds: 3, warm: 0 },
+    );
+    const speed = (ms: number): number => (bytes / MEGABYTE / ms) * 1000;
+    results.push({
+      name: `compressed_lines_vs_clickhouse_${coding}`,
+      ours: speed(streamed),
+      peer: speed(queried),
+      ratio: queried / streamed,
+      goal: ">=0.8",
+      reached: queried / streamed >= 0.8,
+    });
+  }
+  return results;
 };
 
 /** The same window as Parquet, against one query that makes the same columns, in records a second. */
