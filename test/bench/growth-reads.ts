@@ -1,8 +1,7 @@
 import type { Readable } from "node:stream";
-import { MICROS_IN_DAY, MICROS_IN_SECOND } from "@conversation-export/domain";
 import { DAY_0 } from "../warehouse/records.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
-import { insertsOf, mergeAll } from "./growth-data.ts";
+import { createdOf, type Dimension, dimensionsOf, fillShape, type Shape } from "./growth-shapes.ts";
 import { median, type Result } from "./report.ts";
 import { type Cost, createMeter } from "./server-cost.ts";
 
@@ -10,73 +9,6 @@ const CLIENT = "client-0";
 const ROUNDS = 9;
 const SMALL_PAGE = 100;
 const PAGE = 5_000;
-/** Partitions are months: one month, so that the number of parts is that of a partition. */
-const MONTH_DAYS = 28;
-const YEAR_DAYS = 360;
-
-/** What tables hold: `records` of each kind, created over the days before `DAY_0`. */
-type Shape = {
-  readonly records: number;
-  readonly clients: number;
-  readonly days: number;
-  /** Parts that stay in the tables, each with the records of a time; null: as ClickHouse merges them. */
-  readonly parts: number | null;
-};
-
-/** One thing that grows, and the tables in which it does. */
-type Dimension = {
-  readonly name: "records" | "clients" | "parts";
-  readonly sizes: readonly number[];
-  readonly shape: (size: number) => Shape;
-};
-
-const dimensionsOf = (records: number): readonly Dimension[] => {
-  const few = Math.ceil(records / 16);
-  return [
-    {
-      name: "records",
-      sizes: [few, Math.ceil(records / 4), records],
-      shape: (size) => ({ records: size, clients: 4, days: YEAR_DAYS, parts: null }),
-    },
-    {
-      name: "clients",
-      sizes: [1, 100, 10_000],
-      shape: (size) => ({ records: Math.ceil(records / 4), clients: size, days: YEAR_DAYS, parts: null }),
-    },
-    {
-      name: "parts",
-      sizes: [1, 50, 500],
-      shape: (size) => ({ records: few, clients: 4, days: MONTH_DAYS, parts: size }),
-    },
-  ];
-};
-
-const createdOf = ({ records, days }: Shape, n: number): number =>
-  DAY_0 - days * MICROS_IN_DAY + n * Math.floor((days * MICROS_IN_DAY) / records);
-
-const fill = async ({ sql }: Warehouse, shape: Shape): Promise<void> => {
-  const { records, clients, days, parts } = shape;
-  const slices = parts ?? 1;
-  await sql(slices > 1 ? "SYSTEM STOP MERGES" : "SYSTEM START MERGES");
-  const span = days * MICROS_IN_DAY;
-  // No product of `n` and the span, which does not fit into 64 bits.
-  const created = `${DAY_0 - span} + n * ${Math.floor(span / records)}`;
-  for (let slice = 0; slice < slices; slice += 1) {
-    const from = Math.floor((slice * records) / slices);
-    const count = Math.floor(((slice + 1) * records) / slices) - from;
-    const rows = {
-      from: `SELECT number AS n FROM numbers(${from}, ${count})`,
-      client: `concat('client-', toString(n % ${clients}))`,
-      id: "lower(hex(cityHash64(n, 1)))",
-      created,
-      uploaded: `${created} + ${60 * MICROS_IN_SECOND}`,
-    };
-    for (const statement of insertsOf(rows)) await sql(statement);
-  }
-  if (slices > 1) return;
-  await mergeAll(sql);
-  await sql("SYSTEM STOP MERGES");
-};
 
 /** As jobs does it every few seconds. */
 const noteDates = async ({ sql }: Warehouse): Promise<void> => {
@@ -207,7 +139,7 @@ export const measureGrowth = async (records: number, log: (line: string) => void
       const shape = shapeOf(size);
       const warehouse = await startWarehouse();
       try {
-        await fill(warehouse, shape);
+        await fillShape(warehouse.sql, shape);
         log(
           `${shape.records} records of each kind, ${shape.clients} clients, ${shape.parts ?? "merged"} parts are stored`,
         );

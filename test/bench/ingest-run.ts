@@ -1,7 +1,7 @@
 import { createDelivery } from "../system/deliver.ts";
 import { readMetric } from "../system/metrics-text.ts";
 import type { System } from "../system/system.ts";
-import type { BusEvent } from "../sample/index.ts";
+import { type BusEvent, createSample } from "../sample/index.ts";
 import { ingestRate } from "./ingest-rate.ts";
 import { runSql } from "./warehouse-http.ts";
 
@@ -16,6 +16,22 @@ export const STORED = [
   "changes",
   "landing",
 ] as const;
+
+/** Conversations alone, each exported once, none of them odd. */
+export const plainConversations = (conversations: number): Iterable<BusEvent> =>
+  createSample({
+    seed: "bench",
+    conversations,
+    messagesPerConversation: 0,
+    exportsPerConversation: 1,
+    endUsers: 0,
+    clients: ["acme", "globex", "initech"],
+    lateShare: 0,
+    duplicateShare: 0,
+    poisonShare: 0,
+    nullShare: 0,
+    unusualShare: 0,
+  });
 
 /** Sends a sample to the bus. Returns its number of events and their mean size in bytes. */
 export const fillBus = async (

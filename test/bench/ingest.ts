@@ -1,9 +1,9 @@
 import { migrate } from "@conversation-export/warehouse";
 import { type System, TOPICS } from "../system/system.ts";
-import { type BusEvent, createSample } from "../sample/index.ts";
+import type { BusEvent } from "../sample/index.ts";
 import { readMetric } from "../system/metrics-text.ts";
 import { ingestCost, ingestRate } from "./ingest-rate.ts";
-import { fillBus, serverSeconds, STORED } from "./ingest-run.ts";
+import { fillBus, plainConversations, serverSeconds, STORED } from "./ingest-run.ts";
 import { kafkaEngineStatements } from "./kafka-engine.ts";
 import { median, type Result } from "./report.ts";
 import { runSql } from "./warehouse-http.ts";
@@ -75,20 +75,7 @@ export const benchIngest = async (
   events: number,
   log: (line: string) => void,
 ): Promise<Result[]> => {
-  const sample = createSample({
-    seed: "bench",
-    conversations: events,
-    messagesPerConversation: 0,
-    exportsPerConversation: 1,
-    endUsers: 0,
-    clients: ["acme", "globex", "initech"],
-    lateShare: 0,
-    duplicateShare: 0,
-    poisonShare: 0,
-    nullShare: 0,
-    unusualShare: 0,
-  });
-  const { total } = await fillBus(system, conversationsOnly(sample), log);
+  const { total } = await fillBus(system, conversationsOnly(plainConversations(events)), log);
 
   const operator = system.stack.clickhouse.url("migrator");
   const truncate = async (url: string): Promise<void> => {

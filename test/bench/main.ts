@@ -10,6 +10,7 @@ import { benchFeed } from "./feed.ts";
 import { benchGrowth } from "./growth.ts";
 import { drawGrowth } from "./growth-chart.ts";
 import { growthResult, measureGrowth } from "./growth-reads.ts";
+import { measureServices } from "./growth-services.ts";
 import { benchHttp } from "./http.ts";
 import { benchIdentity } from "./identity.ts";
 import { benchIngest } from "./ingest.ts";
@@ -70,6 +71,7 @@ if (only === "growth") {
   const lines = await measureGrowth(conversations, log);
   results.push(...lines.map(growthResult));
   if (process.env["UPDATE"] === "1") writeFileSync(GROWTH_PICTURE, drawGrowth(lines));
+  results.push(...(await measureServices(conversations, log)).map(growthResult));
 }
 if (only === "backfill") results.push(...(await benchBackfill(events, log)));
 if (only === "erasure") {

@@ -1,0 +1,71 @@
+import { readMetric } from "../system/metrics-text.ts";
+import type { ServiceName } from "../system/service-process.ts";
+import { startSystem, type System } from "../system/system.ts";
+import type { GrowthLine } from "./growth-reads.ts";
+import { dimensionsOf, fillShape } from "./growth-shapes.ts";
+import { ingestCost } from "./ingest-rate.ts";
+import { fillBus, plainConversations, serverSeconds } from "./ingest-run.ts";
+import { median } from "./report.ts";
+import { timed } from "./rounds.ts";
+import { runSql } from "./warehouse-http.ts";
+
+const SERVICES: readonly ServiceName[] = ["ingest", "export-api", "jobs"];
+const STARTS = 5;
+const EVENTS = 30_000;
+
+/** Milliseconds from the start of a process until it is ready. */
+const startOf = async (system: System, name: ServiceName): Promise<number> => {
+  const times: number[] = [];
+  for (let round = 0; round < STARTS; round += 1) {
+    const started: Awaited<ReturnType<System["service"]>>[] = [];
+    times.push(await timed(async () => started.push(await system.service(name, { LOG_LEVEL: "warn" }))));
+    for (const one of started) await one.kill("SIGTERM");
+  }
+  return median(times);
+};
+
+/** Milliseconds of processor time, of the process and of ClickHouse, for 1,000 conversations that arrive. */
+const ingestOf = async (system: System, total: number): Promise<number> => {
+  const { spent } = await ingestCost(total, async () => {
+    const ingest = await system.service("ingest", { LOG_LEVEL: "warn", KAFKA_GROUP_ID: "growth" });
+    const table = { table: "conversations" };
+    return {
+      stop: () => ingest.kill("SIGTERM"),
+      rows: async () => (await readMetric(ingest.metricsUrl, "ingest_rows_written_total", table)) ?? 0,
+      spent: async () => [
+        (await readMetric(ingest.metricsUrl, "process_cpu_seconds_total")) ?? Number.NaN,
+        await serverSeconds(system.stack.clickhouse.url("migrator")),
+      ],
+    };
+  });
+  return spent.reduce((sum, micros) => sum + micros, 0);
+};
+
+/** The start of each process and what ingest costs, beside tables that grow in records, clients or parts. */
+export const measureServices = async (
+  records: number,
+  log: (line: string) => void,
+): Promise<GrowthLine[]> => {
+  const lines = new Map<string, GrowthLine>();
+  for (const { name: by, sizes, shape: shapeOf } of dimensionsOf(records)) {
+    for (const size of sizes) {
+      const system = await startSystem("bench-growth");
+      try {
+        const shape = shapeOf(size);
+        const operator = system.stack.clickhouse.url("migrator");
+        await fillShape((statement) => runSql(operator, statement), shape);
+        const note = (read: string, ms: number): void => {
+          const before = lines.get(`${read} ${by}`) ?? { read, by, sizes, ms: [] };
+          lines.set(`${read} ${by}`, { ...before, ms: [...before.ms, ms] });
+          log(`${by} ${size}, ${read}: ${ms.toFixed(1)} ms`);
+        };
+        for (const name of SERVICES) note(`start of ${name}`, await startOf(system, name));
+        const { total } = await fillBus(system, plainConversations(EVENTS), log);
+        note("1,000 conversations by ingest", await ingestOf(system, total));
+      } finally {
+        await system.stop();
+      }
+    }
+  }
+  return [...lines.values()];
+};
