@@ -17,6 +17,7 @@ import { startTestStack, type TestStack } from "../system/test-stack.ts";
 import { createSessions } from "../system/warehouse-sessions.ts";
 
 const LARGE_REQUESTS = bySize(2_000, 5_000);
+const SECRET = "a secret of the tests";
 const START = Date.UTC(2026, 9, 4);
 const noor: DataSubject = { email: "noor@example.com", identifiers: [] };
 
@@ -35,7 +36,7 @@ const sql = (statement: string, user: "migrator" | "intake" | "reader" = "migrat
 beforeAll(async () => {
   stack = await startTestStack({ servers: ["clickhouse"] });
   await migrate({ url: stack.clickhouse.url("migrator") });
-  const common = { now, idSecret: "a secret of the tests" };
+  const common = { now, idSecret: SECRET };
   const session = sessions.open(stack.clickhouse.url("intake"));
   intakeAt = (instant) => createRequestStore({ ...common, session, now: instant });
   intake = intakeAt(now);
@@ -62,6 +63,20 @@ describe("requests of data subjects", () => {
     expect(found).toMatchObject({ clientId: "acme", requestId: id, subject, status: "received" });
     // Of the rows written at once the first stays, so that its instants do not move.
     expect(found?.receivedAt).toBe(Math.min(...opened.map(({ receivedAt }) => receivedAt)));
+  });
+
+  it("are one by when they arrive, however long ClickHouse takes to answer", async () => {
+    const subject: DataSubject = { email: "slow@example.com", identifiers: [] };
+    const first = await intakeAt(() => START).open("acme", subject);
+    let at = START + 900;
+    const session = sessions.open(stack.clickhouse.url("intake"));
+    const rows: typeof session.rows = (...question) => {
+      at = START + 5_000;
+      return session.rows(...question);
+    };
+    const slow = { ...session, with: () => ({ ...session, rows }) };
+    const store = createRequestStore({ session: slow, now: () => at, idSecret: SECRET });
+    expect((await store.open("acme", subject)).requestId).toBe(first.requestId);
   });
 
   it("belong to one client", async () => {

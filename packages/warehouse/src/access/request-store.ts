@@ -164,8 +164,8 @@ export function createRequestStore(deps: {
     },
     async open(clientId, subject, admit) {
       const digest = digestOf(deps.idSecret, clientId, subject);
-      const rows = await withDigest(clientId, digest);
       const at = deps.now();
+      const rows = await withDigest(clientId, digest);
       const same = rows.find(
         ({ status, received_ms: ms }) =>
           !FINISHED_STATUSES.includes(status) && at - Number(ms) < SAME_CALL_MS,
