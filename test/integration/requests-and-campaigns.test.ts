@@ -30,6 +30,17 @@ let intakeAt: (now: () => number) => RequestStore;
 const sessions = createSessions();
 
 const now = (): number => (clock += 1_000);
+/** The store for a call that arrives at one instant and whose first question is answered at another. */
+const slowIntake = (arrived: number, answered: number): RequestStore => {
+  let at = arrived;
+  const session = sessions.open(stack.clickhouse.url("intake"));
+  const rows: typeof session.rows = (...question) => {
+    at = answered;
+    return session.rows(...question);
+  };
+  const slow = { ...session, with: () => ({ ...session, rows }) };
+  return createRequestStore({ session: slow, now: () => at, idSecret: SECRET });
+};
 const sql = (statement: string, user: "migrator" | "intake" | "reader" = "migrator") =>
   runSql(stack.clickhouse.url(user), statement);
 
@@ -68,15 +79,18 @@ describe("requests of data subjects", () => {
   it("are one by when they arrive, however long ClickHouse takes to answer", async () => {
     const subject: DataSubject = { email: "slow@example.com", identifiers: [] };
     const first = await intakeAt(() => START).open("acme", subject);
-    let at = START + 900;
-    const session = sessions.open(stack.clickhouse.url("intake"));
-    const rows: typeof session.rows = (...question) => {
-      at = START + 5_000;
-      return session.rows(...question);
-    };
-    const slow = { ...session, with: () => ({ ...session, rows }) };
-    const store = createRequestStore({ session: slow, now: () => at, idSecret: SECRET });
-    expect((await store.open("acme", subject)).requestId).toBe(first.requestId);
+    const second = await slowIntake(START + 900, START + 5_000).open("acme", subject);
+    expect(second.requestId).toBe(first.requestId);
+  });
+
+  it("cover what all of them came for when ClickHouse answers them together", async () => {
+    const subject: DataSubject = { email: "together@example.com", identifiers: [] };
+    const answered = START + 5_000;
+    const opened = await Promise.all(
+      [START, START + 3_000].map((arrived) => slowIntake(arrived, answered).open("acme", subject)),
+    );
+    for (const { requestId } of opened)
+      expect((await intake.find("acme", requestId))?.receivedAt).toBe(answered);
   });
 
   it("belong to one client", async () => {

@@ -164,13 +164,15 @@ export function createRequestStore(deps: {
     },
     async open(clientId, subject, admit) {
       const digest = digestOf(deps.idSecret, clientId, subject);
-      const at = deps.now();
+      const arrived = deps.now();
       const rows = await withDigest(clientId, digest);
       const same = rows.find(
         ({ status, received_ms: ms }) =>
-          !FINISHED_STATUSES.includes(status) && at - Number(ms) < SAME_CALL_MS,
+          !FINISHED_STATUSES.includes(status) && arrived - Number(ms) < SAME_CALL_MS,
       );
       if (same !== undefined) return toRequest(clientId, same);
+      // Not `arrived`: of two that find nothing the earlier row stays, and it covers what both came for.
+      const at = deps.now();
       admit?.(await usageOf(clientId, at));
       const number = Math.max(0, ...rows.map((row) => numberOf(row.request_id) + 1));
       const request: DataSubjectRequest = {
