@@ -9,7 +9,7 @@ import { benchErasure } from "./erasure.ts";
 import { benchFeed } from "./feed.ts";
 import { benchGrowth } from "./growth.ts";
 import { drawGrowth } from "./growth-chart.ts";
-import { growthResult, measureGrowth } from "./growth-reads.ts";
+import { FLAT, growthResult, measureGrowth } from "./growth-reads.ts";
 import { measureServices } from "./growth-services.ts";
 import { benchHttp } from "./http.ts";
 import { benchIdentity } from "./identity.ts";
@@ -34,7 +34,11 @@ const log = (line: string): void => {
   console.error(`[${((performance.now() - started) / 1000).toFixed(0).padStart(4)} s] ${line}`);
 };
 
-const results: Result[] = [];
+/** Prints the lines of a part as soon as they are there: others may still fail. */
+const report = (results: readonly Result[]): void => {
+  for (const result of results) console.log(reportLine(result));
+};
+
 const inSystem = async (
   part: string,
   work: (system: Awaited<ReturnType<typeof startSystem>>) => Promise<Result[]>,
@@ -43,7 +47,10 @@ const inSystem = async (
   log(`${part}: starting servers`);
   const system = await startSystem(`bench-${part}`);
   try {
-    results.push(...(await work(system)));
+    report(await work(system));
+  } catch (error) {
+    console.error(`${part} failed:`, error);
+    process.exitCode = 1;
   } finally {
     await system.stop();
   }
@@ -67,13 +74,13 @@ await inSystem("identity", async (system) => {
 });
 // A million records of each kind at most, at three sizes.
 if (only === "growth") {
-  results.push(...(await benchGrowth(conversations, log)));
+  report(await benchGrowth(conversations, log));
   const lines = await measureGrowth(conversations, log);
-  results.push(...lines.map(growthResult));
+  report(lines.map((line) => growthResult(line)));
   if (process.env["UPDATE"] === "1") writeFileSync(GROWTH_PICTURE, drawGrowth(lines));
-  results.push(...(await measureServices(conversations, log)).map(growthResult));
+  report((await measureServices(conversations, log)).map((line) => growthResult(line, FLAT)));
 }
-if (only === "backfill") results.push(...(await benchBackfill(events, log)));
+if (only === "backfill") report(await benchBackfill(events, log));
 if (only === "erasure") {
   await inSystem("erasure", async (system) => {
     for (const figure of await benchErasure(system, Math.min(conversations, 700_000), log))
@@ -87,4 +94,3 @@ if (only === "capacity") {
     return [];
   });
 }
-for (const result of results) console.log(reportLine(result));

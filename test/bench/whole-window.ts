@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Readable } from "node:stream";
+import type { Duplex, Readable } from "node:stream";
 import { createGunzip, createZstdDecompress } from "node:zlib";
 import { RECORD_COLUMNS } from "@conversation-export/domain";
 import { PARQUET_SETTINGS, typedColumns } from "@conversation-export/warehouse";
@@ -110,9 +110,24 @@ export const benchLines = async (
   return resultsOf("ndjson", [speed(streamed), speed(queried)], [peak, idle]);
 };
 
+/** Hashes the decoded lines of an answer, without the trailer, and returns what it ends with. */
+const decoded = async (
+  body: Readable,
+  decoder: Duplex,
+  most: number,
+): Promise<{ readonly bytes: number; readonly digest: string; readonly end: string }> => {
+  const hash = createHash("sha1");
+  let left = most;
+  const { bytes, end } = await drain(body.compose(decoder), (chunk) => {
+    hash.update(chunk.subarray(0, left));
+    left -= Math.min(left, chunk.length);
+  });
+  return { bytes, digest: hash.digest("hex"), end };
+};
+
 /**
- * The last quarter of the window as compressed lines, against ClickHouse's own compression of the one query, in
- * MB of JSON a second. Nobody decodes them while they are timed.
+ * The last quarter of the window as compressed lines, against ClickHouse's own compression of the one query at
+ * the same level, in MB of JSON a second. Nobody decodes them while they are timed.
  */
 export const benchCompressedLines = async (
   system: System,
@@ -121,9 +136,9 @@ export const benchCompressedLines = async (
 ): Promise<Result[]> => {
   const results: Result[] = [];
   const since = WINDOW_START + Math.floor(WINDOW_MICROS * LAST_QUARTER);
-  for (const [coding, decoder] of [
-    ["gzip", createGunzip],
-    ["zstd", createZstdDecompress],
+  for (const { coding, level, decoder } of [
+    { coding: "gzip", level: 1, decoder: createGunzip },
+    { coding: "zstd", level: 3, decoder: createZstdDecompress },
   ] as const) {
     const ours = (): Promise<Readable> =>
       open(`${apiUrl}/v2/export/conversations?${windowQuery(LAST_QUARTER, LARGE_PAGE)}`, {
@@ -134,22 +149,31 @@ export const benchCompressedLines = async (
     const peer = (): Promise<Readable> =>
       openSql(system.stack.clickhouse.url("reader"), `${WHOLE_WINDOW} FORMAT TSVRaw`, {
         parameters: { since, to: WINDOW_END },
-        settings: { ...WHOLE_WINDOW_SETTINGS, enable_http_compression: 1 },
+        settings: {
+          ...WHOLE_WINDOW_SETTINGS,
+          enable_http_compression: 1,
+          http_zlib_compression_level: level,
+        },
         headers: { "accept-encoding": coding },
       });
-    const [{ bytes: sent }, { bytes: made }] = [await drain(await ours()), await drain(await peer())];
-    const { bytes } = await drain((await peer()).pipe(decoder()));
-    const { end } = await drain((await ours()).pipe(decoder()));
-    if (!end.includes('"count":')) throw new Error(`the lines end with ${end}`);
-    const share = (one: number): string => `${((one / bytes) * 100).toFixed(1)}%`;
+    const made = await decoded(await peer(), decoder(), Infinity);
+    const sent = await decoded(await ours(), decoder(), made.bytes);
+    if (sent.digest !== made.digest) throw new Error(`the lines through ${coding} are others`);
+    if (!sent.end.includes('"count":')) throw new Error(`the lines end with ${sent.end}`);
+    const [{ bytes: ourBytes }, { bytes: peerBytes }] = [
+      await drain(await ours()),
+      await drain(await peer()),
+    ];
+    const share = (bytes: number): string => `${((bytes / made.bytes) * 100).toFixed(1)}%`;
     log(
-      `${(bytes / MEGABYTE).toFixed(0)} MB of lines are ${share(sent)} with ${coding}, ${share(made)} from ClickHouse`,
+      `${(made.bytes / MEGABYTE).toFixed(0)} MB of lines are ${share(ourBytes)} with ${coding}, ${share(peerBytes)} from ClickHouse`,
     );
+    if (ourBytes > 1.1 * peerBytes) throw new Error(`${coding} compresses less than ClickHouse does`);
     const [streamed = Number.NaN, queried = Number.NaN] = await interleaved(
       [async () => drain(await ours()), async () => drain(await peer())],
       { rounds: 3, warm: 0 },
     );
-    const speed = (ms: number): number => (bytes / MEGABYTE / ms) * 1000;
+    const speed = (ms: number): number => (made.bytes / MEGABYTE / ms) * 1000;
     results.push({
       name: `compressed_lines_vs_clickhouse_${coding}`,
       ours: speed(streamed),
