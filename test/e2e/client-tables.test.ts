@@ -307,9 +307,12 @@ it("of two pulls at once the second is refused", async () => {
   const { port } = held.address() as AddressInfo;
   const first = start(pull, Object.assign(new URL(system.apiUrl), { port }).href);
   await asked;
-  await expectEnd(pull, 6);
-  answering.resolve();
+  try {
+    await expectEnd(pull, 6);
+  } finally {
+    answering.resolve();
+    held.close();
+  }
   const { code, text } = await first.ended;
-  held.close();
   expect(code, text).toBe(0);
 });
