@@ -200,16 +200,23 @@ describe("the ledger of upload windows", () => {
   it("sees an INSERT of records that is still running, and no other", async () => {
     expect(await windows.oldestInsert()).toBeNull();
     const before = Date.now() * 1000;
-    const insert = "INSERT INTO watermarks SELECT 'x', sleepEachRow(0.5), now() FROM numbers(4)";
+    const insert =
+      "INSERT INTO watermarks SELECT 'x', sleepEachRow(0.5), now() FROM numbers(240) SETTINGS max_block_size = 1, max_threads = 1";
     const other = warehouse.sql(insert);
     const running = "SELECT count() FROM system.processes WHERE query_kind = 'Insert'";
     await until("the other INSERT runs", 10_000, async () => (await warehouse.sql(running)) !== "0");
     expect(await windows.oldestInsert()).toBeNull();
     const session = warehouse.session("jobs");
     const slow = session.command("test.insert", insert, { queryPrefix: "uploaded-1-" });
-    await until("the INSERT is seen", 10_000, async () => (await windows.oldestInsert()) !== null);
-    expect(await windows.oldestInsert()).toBeGreaterThan(before - SECOND);
-    await Promise.all([slow, other]);
+    const ended = Promise.allSettled([other, slow]);
+    let oldest: number | null = null;
+    await until("the INSERT is seen", 10_000, async () => {
+      oldest = await windows.oldestInsert();
+      return oldest !== null;
+    });
+    expect(oldest).toBeGreaterThan(before - SECOND);
+    await warehouse.sql("KILL QUERY WHERE query_kind = 'Insert'");
+    await ended;
   });
 });
 
