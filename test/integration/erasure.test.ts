@@ -57,7 +57,7 @@ import { uploadNow } from "../warehouse/upload-now.ts";
 import { readPage, splitRecords } from "../warehouse/walk.ts";
 
 const SECRET = "a secret of the tests of erasure";
-const LEASE_MS = 900;
+const LEASE_MS = 5_000;
 /** The last call of an erasure that is killed, by its number. */
 const KILLED_AT = bySize([14, 26], [...Array.from({ length: 40 }, (_, at) => at + 1), 99]);
 const PEOPLE = bySize(8, 100);
@@ -769,7 +769,7 @@ it("waits for what a writer has let through, and deletes that too", async () => 
   await until("the suppressions are read", 10_000, () => suppresses(gate, late));
   expect((await leases.list()).leases).toMatchObject([{ service: "test", oldestUpload: DAY_0 }]);
   // It renews its lease meanwhile and has not confirmed: the time of a lease alone says nothing of its batch.
-  await sleep(3 * LEASE_MS);
+  await sleep(1.5 * LEASE_MS);
   await write([late]);
   written.resolve();
   const generationBefore = (await leases.list()).leases[0]?.confirmed ?? 0;
@@ -904,11 +904,13 @@ it("lets a writer that cannot renew its lease wait, and go on when nothing was e
   expect([gone.lostWith(), quiet.lostWith()]).toEqual([null, null]);
   process.kill(pid, "SIGSTOP");
   await until("nothing may be written", 10_000, () => gone.gate.isOpen() !== true);
-  const waiting = gone.gate.untilOpen(AbortSignal.timeout(60_000));
+  const waiting = gone.gate
+    .untilOpen(AbortSignal.timeout(60_000))
+    .then(({ notAfter }) => notAfter - Date.now());
   process.kill(pid, "SIGCONT");
   // The lease is held again before any erasure: it goes on.
   await until("it may be written again", 10_000, () => gone.gate.isOpen() === true);
-  expect((await waiting).notAfter).toBeGreaterThan(Date.now() - 2 * LEASE_MS);
+  expect(await waiting).toBeGreaterThan(-2 * LEASE_MS);
   expect(gone.lostWith()).toBeNull();
   await Promise.all([gone.gate.stop(), quiet.gate.stop()]);
   expect((await leases.list()).leases).toEqual([]);
@@ -918,6 +920,7 @@ it("does not trust the leases of a Redis that has just begun to keep them", asyn
   expect((await leases.list()).complete).toBe(true);
   const { generation } = await leases.list();
   await stack.redis.stop();
+  const since = performance.now();
   await stack.redis.start();
   await until("Redis answers", 20_000, () =>
     leases.list().then(
@@ -925,9 +928,8 @@ it("does not trust the leases of a Redis that has just begun to keep them", asyn
       () => false,
     ),
   );
-  const since = performance.now();
   await until("the leases are complete", 20_000, async () => (await leases.list()).complete);
-  expect(performance.now() - since).toBeGreaterThan(LEASE_MS / 3);
+  expect(performance.now() - since).toBeGreaterThan(LEASE_MS);
   expect(await leases.announce()).toBeGreaterThan(generation);
 });
 
