@@ -80,6 +80,8 @@ const busy = (ms: number): void => {
   while (performance.now() < end);
 };
 
+const SESSION_MS = 6_000;
+
 type Member = {
   consumer: Consumer;
   /** In the order of arrival, with the epoch of arrival. */
@@ -111,7 +113,7 @@ const startMember = async (
       ...connection(),
       groupId: `group-${topic}`,
       topics: [topic],
-      sessionTimeoutMs: 6000,
+      sessionTimeoutMs: SESSION_MS,
       onMessages: (slice) => {
         const taken = take?.(slice, member) ?? "continue";
         const count = typeof taken === "object" ? taken.processed : slice.messages.length;
@@ -189,7 +191,6 @@ it("sends more than one request may hold, in order", async () => {
 it("pauses one partition while others flow, keeps its place in the group and goes on after resume", async () => {
   const topic = await newTopic(2);
   const member = await startMember(topic, {
-    sessionTimeoutMs: 1500,
     take: ({ partition }, { seen }) =>
       partition === 0 && !seen.some((message) => message.partition === 0) ? "pause" : "continue",
   });
@@ -206,7 +207,7 @@ it("pauses one partition while others flow, keeps its place in the group and goe
   const before = of(0).length;
   // Longer than the session: only heartbeats keep the member.
   const pausedAt = Date.now();
-  for (let first = 10; Date.now() - pausedAt < 1800; first += 10) {
+  for (let first = 10; Date.now() - pausedAt < 1.2 * SESSION_MS; first += 10) {
     await send(first);
     const expected = first + 10;
     await until("the other partition", DEADLINE_MS, () => of(1).length === expected);
@@ -214,8 +215,8 @@ it("pauses one partition while others flow, keeps its place in the group and goe
   expect(of(0)).toHaveLength(before);
   member.consumer.pause(member.consumer.assigned());
   expect(member.consumer.pausedCount()).toBe(2);
-  await sleep(1700);
-  expect(Date.now() - member.consumer.lastTick()).toBeLessThan(1000);
+  await sleep(1.1 * SESSION_MS);
+  expect(Date.now() - member.consumer.lastTick()).toBeLessThan(SESSION_MS);
   const total = of(1).length;
   member.consumer.resume(member.consumer.assigned());
   await until("the rest", DEADLINE_MS, () => of(0).length >= total);
@@ -249,11 +250,10 @@ it("delivers again exactly what was not taken", async () => {
 it("yields the event loop and keeps the session while a slow handler works through one large batch", async () => {
   const topic = await newTopic(1);
   // A millisecond each: longer than the session.
-  const count = bySize(2000, 3000);
+  const count = 1.2 * SESSION_MS;
   await producer.send(topic, numbered(count));
   let longest = 0;
   const member = await startMember(topic, {
-    sessionTimeoutMs: 1500,
     take: ({ messages }, { seen }) => {
       busy(messages.length);
       if (seen.length > 200) longest = Math.max(longest, messages.length);
@@ -317,12 +317,11 @@ it("comes back with a new epoch after the group has expelled it", async () => {
   await producer.send(topic, numbered(100));
   const drains: string[] = [];
   const member = await startMember(topic, {
-    sessionTimeoutMs: 1500,
     onRebalancing: async () => {
       drains.push(await member.commitAll());
     },
     take: () => {
-      if (member.epochs.length === 1) busy(2200);
+      if (member.epochs.length === 1) busy(1.5 * SESSION_MS);
       return "continue";
     },
   });
