@@ -16,8 +16,8 @@ type Preferring = {
 const ZSTD_LEVEL = 3;
 const BROTLI_QUALITY = 2;
 const GZIP_LEVEL = 1;
-/** Takes what becomes of a chunk of the records at once. */
-const chunkSize = 64 * 1024;
+/** `chunkSize` takes what becomes of a chunk of the records at once; while one is compressed, others are read. */
+const BUFFERS = { chunkSize: 64 * 1024, writableHighWaterMark: 256 * 1024 } as const;
 
 /** The content coding for a response to this request (RFC 9110, 12.5.3); null for none. */
 export const chooseCoding = (request: Pick<IncomingMessage, "headers">): Coding | null => {
@@ -32,14 +32,14 @@ export const chooseCoding = (request: Pick<IncomingMessage, "headers">): Coding 
 export const createEncoder = (coding: Coding): Transform => {
   switch (coding) {
     case "zstd":
-      return createZstdCompress({ chunkSize, params: { [constants.ZSTD_c_compressionLevel]: ZSTD_LEVEL } });
+      return createZstdCompress({ ...BUFFERS, params: { [constants.ZSTD_c_compressionLevel]: ZSTD_LEVEL } });
     case "br":
       return createBrotliCompress({
-        chunkSize,
+        ...BUFFERS,
         params: { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY },
       });
     case "gzip":
-      return createGzip({ chunkSize, level: GZIP_LEVEL });
+      return createGzip({ ...BUFFERS, level: GZIP_LEVEL });
   }
 };
 
