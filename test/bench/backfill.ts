@@ -1,3 +1,4 @@
+import { PLAIN_SAMPLE } from "./ingest-run.ts";
 import {
   addUp,
   createCorrectRecords,
@@ -50,17 +51,10 @@ const fill = async (warehouse: Warehouse, events: number): Promise<number> => {
     for (const insert of batch.inserts(0, batch.records())) await warehouse.writer.insert(insert);
   };
   const sample = createSample({
-    seed: "bench",
+    ...PLAIN_SAMPLE,
     conversations: Math.ceil(events / EVENTS_OF_CONVERSATION),
     messagesPerConversation: 4,
     exportsPerConversation: EXPORTS,
-    endUsers: 0,
-    clients: ["acme", "globex", "initech"],
-    lateShare: 0,
-    duplicateShare: 0,
-    poisonShare: 0,
-    nullShare: 0,
-    unusualShare: 0,
   });
   for (const event of sample) {
     const type = TYPES[event.kind];

@@ -2,7 +2,7 @@ import { formatTimestampZ } from "@conversation-export/domain";
 import { readMetric } from "../system/metrics-text.ts";
 import type { System } from "../system/system.ts";
 import { createSample } from "../sample/index.ts";
-import { fillBus, runIngest, serverSeconds, STORED } from "./ingest-run.ts";
+import { PLAIN_SAMPLE, fillBus, runIngest, serverSeconds, STORED } from "./ingest-run.ts";
 import { getBytes, runSql } from "./warehouse-http.ts";
 import { mergesIdle } from "./window-data.ts";
 
@@ -31,17 +31,10 @@ export const measureCapacity = async (
 ): Promise<Figure[]> => {
   const operator = system.stack.clickhouse.url("migrator");
   const sample = createSample({
-    seed: "capacity",
+    ...PLAIN_SAMPLE,
     conversations: Math.ceil(events / (EXPORTS + MESSAGES_EACH)),
     messagesPerConversation: MESSAGES_EACH,
     exportsPerConversation: EXPORTS,
-    endUsers: 0,
-    clients: ["acme", "globex", "initech"],
-    lateShare: 0,
-    duplicateShare: 0,
-    poisonShare: 0,
-    nullShare: 0,
-    unusualShare: 0,
   });
   const { total, eventBytes } = await fillBus(system, sample, log);
 

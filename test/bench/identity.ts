@@ -13,7 +13,7 @@ import { createSample } from "../sample/index.ts";
 import type { System } from "../system/system.ts";
 import { createSessions } from "../system/warehouse-sessions.ts";
 import type { Figure } from "./capacity.ts";
-import { STORED } from "./ingest-run.ts";
+import { PLAIN_SAMPLE, STORED } from "./ingest-run.ts";
 import { pageBefore } from "./page-before.ts";
 import { processorTimes } from "./processor-time.ts";
 import type { Result } from "./report.ts";
@@ -83,17 +83,10 @@ const comparePages = async (system: System, log: Log): Promise<Result[]> => {
 /** The INSERTs of a sample as ingest sends them, batch by batch. */
 const insertsOf = (events: number): TableInsert[] => {
   const sample = createSample({
-    seed: "bench",
+    ...PLAIN_SAMPLE,
     conversations: Math.ceil(events / (1 + MESSAGES_EACH)),
     messagesPerConversation: MESSAGES_EACH,
     exportsPerConversation: 1,
-    endUsers: 0,
-    clients: ["acme", "globex", "initech"],
-    lateShare: 0,
-    duplicateShare: 0,
-    poisonShare: 0,
-    nullShare: 0,
-    unusualShare: 0,
   });
   const inserts: TableInsert[] = [];
   const kinds = { conversation: RECORD_KINDS.conversation.type, message: RECORD_KINDS.message.type };

@@ -17,21 +17,21 @@ export const STORED = [
   "landing",
 ] as const;
 
-/** Conversations alone, each exported once, none of them odd. */
+/** A sample without end users in which nothing is late, sent twice or odd. */
+export const PLAIN_SAMPLE = {
+  seed: "bench",
+  endUsers: 0,
+  clients: ["acme", "globex", "initech"],
+  lateShare: 0,
+  duplicateShare: 0,
+  poisonShare: 0,
+  nullShare: 0,
+  unusualShare: 0,
+} as const;
+
+/** Conversations alone, each exported once. */
 export const plainConversations = (conversations: number): Iterable<BusEvent> =>
-  createSample({
-    seed: "bench",
-    conversations,
-    messagesPerConversation: 0,
-    exportsPerConversation: 1,
-    endUsers: 0,
-    clients: ["acme", "globex", "initech"],
-    lateShare: 0,
-    duplicateShare: 0,
-    poisonShare: 0,
-    nullShare: 0,
-    unusualShare: 0,
-  });
+  createSample({ ...PLAIN_SAMPLE, conversations, messagesPerConversation: 0, exportsPerConversation: 1 });
 
 /** Sends a sample to the bus. Returns its number of events and their mean size in bytes. */
 export const fillBus = async (

@@ -1,6 +1,6 @@
 import type { System } from "../system/system.ts";
 import { createSample } from "../sample/index.ts";
-import { fillBus, runIngest } from "./ingest-run.ts";
+import { PLAIN_SAMPLE, fillBus, runIngest } from "./ingest-run.ts";
 import { median, type Result } from "./report.ts";
 
 const ROUNDS = 5;
@@ -15,17 +15,10 @@ export const benchLanding = async (
   const { total } = await fillBus(
     system,
     createSample({
-      seed: "bench",
+      ...PLAIN_SAMPLE,
       conversations: Math.ceil(events / (1 + MESSAGES_EACH)),
       messagesPerConversation: MESSAGES_EACH,
       exportsPerConversation: 1,
-      endUsers: 0,
-      clients: ["acme", "globex", "initech"],
-      lateShare: 0,
-      duplicateShare: 0,
-      poisonShare: 0,
-      nullShare: 0,
-      unusualShare: 0,
     }),
     log,
   );
