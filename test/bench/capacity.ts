@@ -2,7 +2,7 @@ import { formatTimestampZ } from "@conversation-export/domain";
 import { readMetric } from "../system/metrics-text.ts";
 import type { System } from "../system/system.ts";
 import { createSample } from "../sample/index.ts";
-import { PLAIN_SAMPLE, fillBus, runIngest, serverSeconds, STORED } from "./ingest-run.ts";
+import { fillBus, PLAIN_SAMPLE, runIngest, serverSeconds, STORED } from "./ingest-run.ts";
 import { getBytes, runSql } from "./warehouse-http.ts";
 import { mergesIdle } from "./window-data.ts";
 

@@ -1,6 +1,6 @@
 import type { System } from "../system/system.ts";
 import { createSample } from "../sample/index.ts";
-import { PLAIN_SAMPLE, fillBus, runIngest } from "./ingest-run.ts";
+import { fillBus, PLAIN_SAMPLE, runIngest } from "./ingest-run.ts";
 import { median, type Result } from "./report.ts";
 
 const ROUNDS = 5;

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Duplex, Readable } from "node:stream";
+import type { Readable } from "node:stream";
 import { createGunzip, createZstdDecompress } from "node:zlib";
 import { RECORD_COLUMNS } from "@conversation-export/domain";
 import { PARQUET_SETTINGS, typedColumns } from "@conversation-export/warehouse";
@@ -37,20 +37,18 @@ const WHOLE_WINDOW_SETTINGS = {
   max_bytes_ratio_before_external_join: 0,
 };
 
+const speedResult = (name: string, ours: number, peer: number): Result => {
+  const ratio = ours / peer;
+  return { name, ours, peer, ratio, goal: ">=0.8", reached: ratio >= 0.8 };
+};
+
 /** `speeds`: ours and ClickHouse's; `peaks`: of export-api in MB, at the end and before. */
 const resultsOf = (
   name: string,
   [ours, peer]: readonly [number, number],
   [peak, idle]: readonly [number, number],
 ): Result[] => [
-  {
-    name: `${name}_vs_clickhouse`,
-    ours,
-    peer,
-    ratio: ours / peer,
-    goal: ">=0.8",
-    reached: ours / peer >= 0.8,
-  },
+  speedResult(`${name}_vs_clickhouse`, ours, peer),
   {
     name: `${name}_peak_mb`,
     ours: peak,
@@ -60,6 +58,20 @@ const resultsOf = (
     reached: peak < 300,
   },
 ];
+
+/** Reads to the end and hashes the first `most` bytes: all lines without the trailer of ours. */
+const hashed = async (
+  body: Readable,
+  most = Infinity,
+): Promise<{ readonly bytes: number; readonly digest: string; readonly end: string }> => {
+  const hash = createHash("sha1");
+  let left = most;
+  const { bytes, end } = await drain(body, (chunk) => {
+    hash.update(chunk.subarray(0, left));
+    left -= Math.min(left, chunk.length);
+  });
+  return { bytes, digest: hash.digest("hex"), end };
+};
 
 /** A whole window as lines, against one query that reads the same lines from ClickHouse, in MB a second. */
 export const benchLines = async (
@@ -81,17 +93,9 @@ export const benchLines = async (
       parameters: { since: WINDOW_START, to: WINDOW_END },
       settings: WHOLE_WINDOW_SETTINGS,
     });
-  const straight = createHash("sha1");
-  const { bytes } = await drain(await peer(), (chunk) => straight.update(chunk));
-  const wanted = straight.digest("hex");
-  // All lines except the last one, the trailer.
-  const lines = createHash("sha1");
-  let left = bytes;
-  const { end } = await drain(await ours(), (chunk) => {
-    lines.update(chunk.subarray(0, left));
-    left -= Math.min(left, chunk.length);
-  });
-  if (lines.digest("hex") !== wanted) throw new Error("the lines are not those of the warehouse");
+  const { bytes, digest } = await hashed(await peer());
+  const { digest: sent, end } = await hashed(await ours(), bytes);
+  if (sent !== digest) throw new Error("the lines are not those of the warehouse");
   if (!end.includes(`"count":${conversations}`)) throw new Error(`the lines end with ${end}`);
   log(`${(bytes / MEGABYTE).toFixed(0)} MB of lines, the same from both`);
 
@@ -108,21 +112,6 @@ export const benchLines = async (
   const peak = peakMegabytes(pid);
   const speed = (ms: number): number => (bytes / MEGABYTE / ms) * 1000;
   return resultsOf("ndjson", [speed(streamed), speed(queried)], [peak, idle]);
-};
-
-/** Hashes the decoded lines of an answer, without the trailer, and returns what it ends with. */
-const decoded = async (
-  body: Readable,
-  decoder: Duplex,
-  most: number,
-): Promise<{ readonly bytes: number; readonly digest: string; readonly end: string }> => {
-  const hash = createHash("sha1");
-  let left = most;
-  const { bytes, end } = await drain(body.compose(decoder), (chunk) => {
-    hash.update(chunk.subarray(0, left));
-    left -= Math.min(left, chunk.length);
-  });
-  return { bytes, digest: hash.digest("hex"), end };
 };
 
 /**
@@ -153,14 +142,12 @@ export const benchCompressedLines = async (
         settings: { ...WHOLE_WINDOW_SETTINGS, enable_http_compression: 1 },
         headers: { "accept-encoding": coding },
       });
-    const made = await decoded(await peer(), decoder(), Infinity);
-    const sent = await decoded(await ours(), decoder(), made.bytes);
+    const decoders = [decoder(), decoder()] as const;
+    const made = await hashed((await peer()).compose(decoders[0]));
+    const sent = await hashed((await ours()).compose(decoders[1]), made.bytes);
     if (sent.digest !== made.digest) throw new Error(`the lines through ${coding} are others`);
     if (!sent.end.includes('"count":')) throw new Error(`the lines end with ${sent.end}`);
-    const [{ bytes: ourBytes }, { bytes: peerBytes }] = [
-      await drain(await ours()),
-      await drain(await peer()),
-    ];
+    const [peerBytes, ourBytes] = [decoders[0].bytesWritten, decoders[1].bytesWritten];
     const share = (bytes: number): string => `${((bytes / made.bytes) * 100).toFixed(1)}%`;
     log(
       `${(made.bytes / MEGABYTE).toFixed(0)} MB of lines are ${share(ourBytes)} with ${coding}, ${share(peerBytes)} from ClickHouse`,
@@ -171,14 +158,7 @@ export const benchCompressedLines = async (
       { rounds: 3, warm: 0 },
     );
     const speed = (ms: number): number => (made.bytes / MEGABYTE / ms) * 1000;
-    results.push({
-      name: `compressed_lines_vs_clickhouse_${coding}`,
-      ours: speed(streamed),
-      peer: speed(queried),
-      ratio: queried / streamed,
-      goal: ">=0.8",
-      reached: queried / streamed >= 0.8,
-    });
+    results.push(speedResult(`compressed_lines_vs_clickhouse_${coding}`, speed(streamed), speed(queried)));
   }
   return results;
 };
