@@ -145,7 +145,10 @@ describe("idempotency store", () => {
     let token = "";
     await until("the lease has run out", 5_000, async () => {
       const claim = await store.claim("acme", "lease", "body");
-      if (claim.state !== "claimed") return false;
+      if (claim.state !== "claimed") {
+        expect(claim.state).toBe("running");
+        return false;
+      }
       expect(claim).toMatchObject({ fresh: false, since });
       token = claim.token;
       return true;
