@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { buffer } from "node:stream/consumers";
+import { readPassing } from "./pass-on.ts";
 
 /** A proxy before ClickHouse that holds requests with `text` back until `release`. */
 export async function startHoldingProxy(target: string, text: string) {
@@ -9,28 +9,13 @@ export async function startHoldingProxy(target: string, text: string) {
   const [reached, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const seen: string[] = [];
   const forward = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const body = await buffer(request);
-    const statement = `${decodeURIComponent((request.url ?? "").replaceAll("+", " "))} ${body.toString()}`;
-    seen.push(statement);
-    if (statement.includes(text)) {
+    const passing = await readPassing(request);
+    seen.push(passing.statement);
+    if (passing.statement.includes(text)) {
       reached.resolve();
       await released.promise;
     }
-    const headers = new Headers();
-    for (const name of ["authorization", "content-type"]) {
-      const value = request.headers[name];
-      if (typeof value === "string") headers.set(name, value);
-    }
-    const answer = await fetch(`${origin}${request.url}`, {
-      method: request.method ?? "POST",
-      headers,
-      body: body.length === 0 ? null : body,
-    });
-    const kept = [...answer.headers].filter(
-      ([name]) => name.startsWith("x-clickhouse") || name === "content-type",
-    );
-    response.writeHead(answer.status, Object.fromEntries(kept));
-    response.end(Buffer.from(await answer.arrayBuffer()));
+    (await passing.send(origin)).to(response);
   };
   const server = createServer((request, response) => {
     forward(request, response).catch(() => response.destroy());

@@ -42,6 +42,8 @@ export type StackOptions = {
   readonly clickhousePasswords?: Partial<ClickhousePasswords>;
   /** ClickHouse servers of the cluster `clusterName`, without replicas; absent: a single server. */
   readonly shards?: number;
+  /** These servers are replicas of one shard instead; nothing replicates between them. */
+  readonly areReplicas?: boolean;
   readonly testRights?: TestRights;
   readonly kafkaListeners?: KafkaListeners;
   /** The environment of the servers; absent: that of this process. */
@@ -199,7 +201,12 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     const cluster =
       shardPorts.length === 1
         ? undefined
-        : { name: clusterName, secret: randomUUID(), relayPorts: shardPorts.map((one) => one.relayPort) };
+        : {
+            name: clusterName,
+            areReplicas: options.areReplicas ?? false,
+            secret: randomUUID(),
+            relayPorts: shardPorts.map((one) => one.relayPort),
+          };
     const startShard = ({ httpPort, tcpPort, relayPort }: (typeof shardPorts)[number], index: number) =>
       start("clickhouse", () => {
         keptPasswords ??= keepPasswords(clickhouseFolder, options.clickhousePasswords ?? {});

@@ -20,9 +20,11 @@ export const clickhouseUsers = [
 export type ClickhouseUser = (typeof clickhouseUsers)[number];
 export type ClickhousePasswords = Readonly<Record<ClickhouseUser, string>>;
 
-/** A cluster of one server for each shard, as Distributed tables reach them. */
+/** A cluster of one server for each shard, or of one shard, as Distributed tables reach them. */
 export type ClickhouseCluster = {
   readonly name: string;
+  /** The servers are replicas of one shard, though nothing replicates between them. */
+  readonly areReplicas: boolean;
   /** Shared by the servers, so that a query runs on each as the user who sent it. */
   readonly secret: string;
   /** Ports of the relays in front of the servers. */
@@ -118,11 +120,12 @@ function send(
   });
 }
 
-function remoteServers({ name, secret, relayPorts }: ClickhouseCluster): string {
-  const shards = relayPorts.map(
-    (port) => `<shard><replica><host>${host}</host><port>${port}</port></replica></shard>`,
-  );
-  return `<remote_servers><${name}><secret>${secret}</secret>${shards.join("")}</${name}></remote_servers>`;
+function remoteServers({ name, secret, relayPorts, areReplicas }: ClickhouseCluster): string {
+  const servers = relayPorts.map((port) => `<replica><host>${host}</host><port>${port}</port></replica>`);
+  const shards = areReplicas
+    ? `<shard><internal_replication>true</internal_replication>${servers.join("")}</shard>`
+    : servers.map((server) => `<shard>${server}</shard>`).join("");
+  return `<remote_servers><${name}><secret>${secret}</secret>${shards}</${name}></remote_servers>`;
 }
 
 /** Creates the server, still down. It is ready when the database exists and the migrator can log in. */

@@ -53,6 +53,8 @@ export type Inspector = {
   settings(names: readonly string[]): Promise<Readonly<Record<string, string>>>;
   /** Of these settings, those that a query of the user may change, or that have another value than by default. */
   looseSettings(names: readonly string[]): Promise<string[]>;
+  /** The largest number of servers that one shard of the cluster has; 1 for a single server. */
+  replicas(): Promise<number>;
   /** Quotas with limits that count for the user. */
   quotas(): Promise<UserQuota[]>;
   /** Views for analysts that are missing or have other columns than this version makes. */
@@ -154,6 +156,15 @@ export function createInspector(
         { parameters: { names } },
       );
       return rows.map(({ name }) => name);
+    },
+    async replicas() {
+      if (topology.cluster === null) return 1;
+      const rows = await session.rows<{ replicas: string | number }>(
+        "inspect.replicas",
+        "SELECT max(replica_num) AS replicas FROM system.clusters WHERE cluster = {cluster:String}",
+        { parameters: { cluster: topology.cluster } },
+      );
+      return Math.max(1, Number(rows[0]?.replicas ?? 1));
     },
     async quotas() {
       const rows = await session.rows<{ name: string; key: string; timed: boolean | number }>(

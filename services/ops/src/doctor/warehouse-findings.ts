@@ -256,13 +256,15 @@ export const warehouseFindings = async (
     const tables = await Promise.all(
       checks.map(([name, check]) => attempt(AREA, name, () => explained(check()))),
     );
-    const asked = await Promise.all(
-      USERS.map((needs) => {
+    const asked = await attempt(AREA, "users", async () => {
+      const replicas = await explained(inspector.replicas());
+      const found = USERS.map((needs) => {
         const user = needs.user === "migrator" ? server : users[needs.user];
-        return userFindings(needs, user === null ? null : { ...server, ...user });
-      }),
-    );
-    return [...answers, ...tables.flat(), ...asked.flat()];
+        return userFindings(needs, user === null ? null : { ...server, ...user }, replicas);
+      });
+      return (await Promise.all(found)).flat();
+    });
+    return [...answers, ...tables.flat(), ...asked];
   } finally {
     await inspector.close();
   }

@@ -15,6 +15,7 @@ import { credentialsBeside } from "../explain/explain.ts";
 import { excessGrants, rightsEverywhere } from "./excess-grants.ts";
 import { attempt, type Finding, type Findings, findingsOf } from "./finding.ts";
 import { quotaFinding } from "./quota-finding.ts";
+import { quorumFinding } from "./replica-findings.ts";
 
 const AREA = "ClickHouse";
 const { ok, warning, problem, skipped } = findingsOf(AREA);
@@ -106,10 +107,23 @@ const viewFinding = async (inspector: Inspector, name: string): Promise<Finding>
       );
 };
 
-/** Checks the grants of one user. @param server with its credentials; null when they are not set */
+/** Whether what the user writes is on all replicas before readers are told of it. */
+const quorumFindings = async (inspector: Inspector, user: string, replicas: number): Promise<Findings> => {
+  if (replicas === 1) return [];
+  const { insert_quorum: quorum = "0" } = await inspector.settings(["insert_quorum"]);
+  return [quorumFinding(user, replicas, quorum)];
+};
+
+/**
+ * Checks the grants and settings of one user.
+ *
+ * @param server with its credentials; null when they are not set
+ * @param replicas the largest number of servers of one shard
+ */
 export const userFindings = async (
   { user, variable }: (typeof USERS)[number],
   server: WarehouseConfig | null,
+  replicas: number,
 ): Promise<Findings> => {
   const name = `user ${user}`;
   if (server === null) {
@@ -125,9 +139,11 @@ export const userFindings = async (
       try {
         const grants = await grantFindings(inspector, user, database, server);
         const onlyReads = user === "reader" || user === "lookup";
+        const writes = !onlyReads && user !== "analyst";
         return [
           ...grants,
           ...(onlyReads ? [await readonlyFinding(inspector, name)] : []),
+          ...(writes ? await quorumFindings(inspector, user, replicas) : []),
           ...(user === "analyst" ? [await viewFinding(inspector, name)] : []),
           ...(user === "reader" ? [quotaFinding(await inspector.quotas())] : []),
         ];

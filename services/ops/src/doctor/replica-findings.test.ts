@@ -1,0 +1,28 @@
+import { describe, expect, it } from "vitest";
+import { quorumFinding } from "./replica-findings.ts";
+
+describe("quorumFinding", () => {
+  it.each([
+    [2, "2"],
+    [3, "3"],
+    [2, "auto"],
+  ])("is content when all %i replicas acknowledge, with %s", (replicas, quorum) => {
+    expect(quorumFinding("writer", replicas, quorum)).toMatchObject({
+      name: "replicas of writer",
+      state: "ok",
+      found: `all ${replicas} acknowledge an INSERT`,
+    });
+  });
+
+  it.each([
+    [2, "0"],
+    [3, "2"],
+    [3, "auto"],
+  ])("warns when a replica of %i may be behind, with %s", (replicas, quorum) => {
+    expect(quorumFinding("writer", replicas, quorum)).toMatchObject({
+      state: "warning",
+      found: `insert_quorum is ${quorum}, and shards have ${replicas} replicas`,
+      advice: expect.stringContaining(`insert_quorum = ${replicas}`),
+    });
+  });
+});
