@@ -11,6 +11,12 @@ export type Result = {
 
 const short = (value: number): string => (value >= 100 ? value.toFixed(0) : value.toFixed(2));
 
+/** A result of two speeds, of which ours must be at least `least` times the peer's. */
+export const speedResult = (name: string, ours: number, peer: number, least: number): Result => {
+  const ratio = ours / peer;
+  return { name, ours, peer, ratio, goal: `>=${least}`, reached: ratio >= least };
+};
+
 /** `name=… ours=… peer=… ratio=… goal=… reached=…` */
 export const reportLine = (result: Result): string =>
   [
