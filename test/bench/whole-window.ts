@@ -156,7 +156,9 @@ export const benchCompressedLines = async (
       { rounds: 3, warm: 0 },
     );
     const speed = (ms: number): number => (made.bytes / MEGABYTE / ms) * 1000;
-    results.push(speedResult(`compressed_lines_vs_clickhouse_${coding}`, speed(streamed), speed(queried), LEAST));
+    results.push(
+      speedResult(`compressed_lines_vs_clickhouse_${coding}`, speed(streamed), speed(queried), LEAST),
+    );
   }
   return results;
 };
