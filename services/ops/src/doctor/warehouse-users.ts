@@ -110,8 +110,11 @@ const viewFinding = async (inspector: Inspector, name: string): Promise<Finding>
 /** Whether what the user writes is on all replicas before readers are told of it. */
 const quorumFindings = async (inspector: Inspector, user: string, replicas: number): Promise<Findings> => {
   if (replicas === 1) return [];
-  const { insert_quorum: quorum = "0" } = await inspector.settings(["insert_quorum"]);
-  return [quorumFinding(user, replicas, quorum)];
+  const { insert_quorum: quorum = "0", insert_quorum_parallel: parallel = "1" } = await inspector.settings([
+    "insert_quorum",
+    "insert_quorum_parallel",
+  ]);
+  return [quorumFinding(user, replicas, quorum, parallel)];
 };
 
 /**
