@@ -40,6 +40,7 @@ export {
   type CrowdedPartition,
   type Disk,
   type Inspector,
+  type ReplicaCounts,
   type UserQuota,
   type ServerClock,
   type StuckMutation,

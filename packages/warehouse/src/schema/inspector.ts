@@ -27,6 +27,8 @@ export type UserQuota = {
   /** It limits the time of queries. */
   readonly ofTime: boolean;
 };
+/** Servers of the shard with the fewest, and of that with the most. */
+export type ReplicaCounts = { readonly least: number; readonly most: number };
 export type CrowdedPartition = {
   readonly table: string;
   readonly partition: string;
@@ -53,8 +55,8 @@ export type Inspector = {
   settings(names: readonly string[]): Promise<Readonly<Record<string, string>>>;
   /** Of these settings, those that a query of the user may change, or that have another value than by default. */
   looseSettings(names: readonly string[]): Promise<string[]>;
-  /** The largest number of servers that one shard of the cluster has; 1 for a single server. */
-  replicas(): Promise<number>;
+  /** How many servers the shards of the cluster have; 1 for a single server. */
+  replicas(): Promise<ReplicaCounts>;
   /** Quotas with limits that count for the user. */
   quotas(): Promise<UserQuota[]>;
   /** Views for analysts that are missing or have other columns than this version makes. */
@@ -158,13 +160,14 @@ export function createInspector(
       return rows.map(({ name }) => name);
     },
     async replicas() {
-      if (topology.cluster === null) return 1;
-      const rows = await session.rows<{ replicas: string | number }>(
+      if (topology.cluster === null) return { least: 1, most: 1 };
+      const rows = await session.rows<{ least: string | number; most: string | number }>(
         "inspect.replicas",
-        "SELECT max(replica_num) AS replicas FROM system.clusters WHERE cluster = {cluster:String}",
+        `SELECT min(servers) AS least, max(servers) AS most
+         FROM (SELECT count() AS servers FROM system.clusters WHERE cluster = {cluster:String} GROUP BY shard_num)`,
         { parameters: { cluster: topology.cluster } },
       );
-      return Math.max(1, Number(rows[0]?.replicas ?? 1));
+      return { least: Number(rows[0]?.least ?? 1), most: Number(rows[0]?.most ?? 1) };
     },
     async quotas() {
       const rows = await session.rows<{ name: string; key: string; timed: boolean | number }>(

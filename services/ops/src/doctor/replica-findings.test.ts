@@ -1,35 +1,52 @@
 import { describe, expect, it } from "vitest";
 import { quorumFinding } from "./replica-findings.ts";
 
+const same = (count: number) => ({ least: count, most: count });
+
 describe("quorumFinding", () => {
   it.each([
-    [2, "2"],
-    [3, "3"],
-    [2, "auto"],
-  ])("is content when all %i replicas acknowledge, with %s", (replicas, quorum) => {
+    [same(2), "2", "all 2 acknowledge an INSERT"],
+    [same(3), "3", "all 3 acknowledge an INSERT"],
+    [same(2), "auto", "all 2 acknowledge an INSERT"],
+    [{ least: 1, most: 2 }, "auto", "all 2 acknowledge an INSERT"],
+  ])("is content when all of %o acknowledge, with %s", (replicas, quorum, found) => {
     expect(quorumFinding("writer", replicas, quorum, "true")).toMatchObject({
       name: "replicas of writer",
       state: "ok",
-      found: `all ${replicas} acknowledge an INSERT`,
+      found,
     });
   });
 
   it.each([
-    [2, "0"],
-    [3, "2"],
-    [3, "auto"],
-  ])("warns when a replica of %i may be behind, with %s", (replicas, quorum) => {
+    [same(2), "0", "insert_quorum = 2"],
+    [same(3), "2", "insert_quorum = 3"],
+    [same(3), "auto", "insert_quorum = 3"],
+    [{ least: 1, most: 2 }, "0", "insert_quorum = 'auto'"],
+    [{ least: 2, most: 3 }, "2", "as many replicas"],
+  ])("warns when a replica of %o may be behind, with %s", (replicas, quorum, advice) => {
     expect(quorumFinding("writer", replicas, quorum, "true")).toMatchObject({
       state: "warning",
-      found: `insert_quorum is ${quorum}, and shards have ${replicas} replicas`,
-      advice: expect.stringContaining(`insert_quorum = ${replicas}`),
+      found: `insert_quorum is ${quorum}, and shards have ${replicas.most} replicas`,
+      advice: expect.stringContaining(advice),
+    });
+  });
+
+  it.each([
+    [same(2), "3", "insert_quorum = 2"],
+    [{ least: 1, most: 2 }, "2", "insert_quorum = 'auto'"],
+  ])("calls it a problem when a shard of %o could not take an INSERT, with %s", (replicas, quorum, advice) => {
+    expect(quorumFinding("writer", replicas, quorum, "true")).toMatchObject({
+      state: "problem",
+      found: `insert_quorum is ${quorum}, and a shard has ${replicas.least} replicas`,
+      advice: expect.stringContaining(advice),
     });
   });
 
   it.each(["0", "false"])("calls INSERTs one after the other a problem, with %s", (parallel) => {
-    expect(quorumFinding("writer", 2, "2", parallel)).toMatchObject({
+    expect(quorumFinding("writer", same(2), "2", parallel)).toMatchObject({
       state: "problem",
       found: "insert_quorum_parallel is 0",
     });
+    expect(quorumFinding("writer", same(2), "0", parallel).state).toBe("warning");
   });
 });

@@ -1,29 +1,59 @@
+import type { ReplicaCounts } from "@conversation-export/warehouse";
 import { type Finding, findingsOf } from "./finding.ts";
 
 const { ok, warning, problem } = findingsOf("ClickHouse");
 
+/** What to set so that all replicas of every shard acknowledge. */
+const adviceFor = ({ least, most }: ReplicaCounts): string => {
+  if (least === most) return `set insert_quorum = ${most} in its profile`;
+  // `auto` is more than half: all of one and of two.
+  return most === 2 ? "set insert_quorum = 'auto' in its profile" : "give all shards as many replicas";
+};
+
 /**
  * Whether an INSERT of a user is on all replicas of its shard before it is acknowledged.
  *
- * @param replicas the largest number of servers of one shard
  * @param quorum `insert_quorum` of the user: a number, or `auto` for more than half of the replicas
  * @param parallel `insert_quorum_parallel` of the user
  */
-export const quorumFinding = (user: string, replicas: number, quorum: string, parallel: string): Finding => {
+export const quorumFinding = (
+  user: string,
+  replicas: ReplicaCounts,
+  quorum: string,
+  parallel: string,
+): Finding => {
   const name = `replicas of ${user}`;
-  if (["0", "false"].includes(parallel)) {
+  const { least, most } = replicas;
+  const reachedOf = (count: number): number =>
+    quorum === "auto" ? Math.floor(count / 2) + 1 : Number(quorum);
+  const isOn = quorum === "auto" || Number(quorum) > 1;
+  if (isOn && ["0", "false"].includes(parallel)) {
     return problem(
       name,
       "insert_quorum_parallel is 0",
       "leave it at 1: ClickHouse refuses asynchronous INSERTs, which store watermarks, and others that run at a time",
     );
   }
-  const reached = quorum === "auto" ? Math.floor(replicas / 2) + 1 : Number(quorum);
-  return reached >= replicas
-    ? ok(name, `all ${replicas} acknowledge an INSERT`)
+  if (isOn && reachedOf(least) > least) {
+    return problem(
+      name,
+      `insert_quorum is ${quorum}, and a shard has ${least} replicas`,
+      `ClickHouse refuses INSERTs into it: ${adviceFor(replicas)}`,
+    );
+  }
+  return reachedOf(most) >= most
+    ? ok(name, `all ${most} acknowledge an INSERT`)
     : warning(
         name,
-        `insert_quorum is ${quorum}, and shards have ${replicas} replicas`,
-        `set insert_quorum = ${replicas} in its profile: readers who meet a replica that is behind miss records`,
+        `insert_quorum is ${quorum}, and shards have ${most} replicas`,
+        `${adviceFor(replicas)}: readers who meet a replica that is behind miss records`,
       );
 };
+
+/** Servers that the cluster calls replicas, though nothing replicates between them. */
+export const unreplicatedFinding = ({ most }: ReplicaCounts): Finding =>
+  problem(
+    "replicas",
+    `shards have ${most} replicas, and CLICKHOUSE_SHARD_URLS is set, with which tables are not replicated`,
+    "leave CLICKHOUSE_SHARD_URLS empty and give the servers a Keeper, or make each server a shard",
+  );

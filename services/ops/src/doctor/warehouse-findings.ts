@@ -6,10 +6,12 @@ import {
   createWatermarkReader,
   type Inspector,
   type KeyRow,
+  type ReplicaCounts,
 } from "@conversation-export/warehouse";
 import type { ServiceUsers, WarehouseConfig } from "../config.ts";
 import { explainStore, requireClickhouse, withWarehouse } from "../connect/connections.ts";
 import { attempt, type Finding, type Findings, findingsOf } from "./finding.ts";
+import { unreplicatedFinding } from "./replica-findings.ts";
 import { USERS, userFindings } from "./warehouse-users.ts";
 
 const AREA = "ClickHouse";
@@ -256,15 +258,21 @@ export const warehouseFindings = async (
     const tables = await Promise.all(
       checks.map(([name, check]) => attempt(AREA, name, () => explained(check()))),
     );
-    const asked = await attempt(AREA, "users", async () => {
-      const replicas = await explained(inspector.replicas());
-      const found = USERS.map((needs) => {
+    let replicas: ReplicaCounts | null = null;
+    const unreplicated = await attempt(AREA, "replicas", async () => {
+      const counted = await explained(inspector.replicas());
+      if (counted.most === 1) return [];
+      if (server.shards !== undefined) return [unreplicatedFinding(counted)];
+      replicas = counted;
+      return [];
+    });
+    const asked = await Promise.all(
+      USERS.map((needs) => {
         const user = needs.user === "migrator" ? server : users[needs.user];
         return userFindings(needs, user === null ? null : { ...server, ...user }, replicas);
-      });
-      return (await Promise.all(found)).flat();
-    });
-    return [...answers, ...tables.flat(), ...asked];
+      }),
+    );
+    return [...answers, ...tables.flat(), ...unreplicated, ...asked.flat()];
   } finally {
     await inspector.close();
   }

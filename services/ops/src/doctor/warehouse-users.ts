@@ -5,6 +5,7 @@ import {
   type Grant,
   grantsOf,
   type Inspector,
+  type ReplicaCounts,
   type Topology,
   WAREHOUSE_USERS,
   type WarehouseUser,
@@ -108,8 +109,11 @@ const viewFinding = async (inspector: Inspector, name: string): Promise<Finding>
 };
 
 /** Whether what the user writes is on all replicas before readers are told of it. */
-const quorumFindings = async (inspector: Inspector, user: string, replicas: number): Promise<Findings> => {
-  if (replicas === 1) return [];
+const quorumFindings = async (
+  inspector: Inspector,
+  user: string,
+  replicas: ReplicaCounts,
+): Promise<Findings> => {
   const { insert_quorum: quorum = "0", insert_quorum_parallel: parallel = "1" } = await inspector.settings([
     "insert_quorum",
     "insert_quorum_parallel",
@@ -121,18 +125,18 @@ const quorumFindings = async (inspector: Inspector, user: string, replicas: numb
  * Checks the grants and settings of one user.
  *
  * @param server with its credentials; null when they are not set
- * @param replicas the largest number of servers of one shard
+ * @param replicas servers of the shards; null: nothing replicates, or it is not known
  */
 export const userFindings = async (
   { user, variable }: (typeof USERS)[number],
   server: WarehouseConfig | null,
-  replicas: number,
+  replicas: ReplicaCounts | null,
 ): Promise<Findings> => {
   const name = `user ${user}`;
   if (server === null) {
     // There may be no analysts.
     if (user === "analyst") return [];
-    const advice = `give its URL in ${variable}, or ${credentialsBeside(variable)}, to have its grants checked`;
+    const advice = `give its URL in ${variable}, or ${credentialsBeside(variable)}, to have its grants and settings checked`;
     return [skipped(name, "not looked at", advice)];
   }
   const inspector = createInspector({ ...server, application: "export-ops", topology: server });
@@ -146,7 +150,7 @@ export const userFindings = async (
         return [
           ...grants,
           ...(onlyReads ? [await readonlyFinding(inspector, name)] : []),
-          ...(writes ? await quorumFindings(inspector, user, replicas) : []),
+          ...(writes && replicas !== null ? await quorumFindings(inspector, user, replicas) : []),
           ...(user === "analyst" ? [await viewFinding(inspector, name)] : []),
           ...(user === "reader" ? [quotaFinding(await inspector.quotas())] : []),
         ];
