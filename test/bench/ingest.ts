@@ -44,7 +44,10 @@ const cpuResult = (name: string, ours: number, most: number): Result => ({
   reached: ours <= most,
 });
 
-/** Events a second, and µs of processor time of the ingest process and of ClickHouse for an event, without landing. */
+/**
+ * Without landing: events a second, and µs of processor time of the ingest process and of ClickHouse for an
+ * event.
+ */
 const ingestCpu = async (
   system: System,
   total: number,
