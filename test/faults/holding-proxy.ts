@@ -2,10 +2,11 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { readPassing } from "./pass-on.ts";
+import { throughPort } from "./through-port.ts";
 
 /** A proxy before ClickHouse that holds requests with `text` back until `release`. */
 export async function startHoldingProxy(target: string, text: string) {
-  const { origin, pathname, username, password } = new URL(target);
+  const { origin } = new URL(target);
   const [reached, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const seen: string[] = [];
   const forward = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -23,7 +24,7 @@ export async function startHoldingProxy(target: string, text: string) {
   await once(server.listen(0, "127.0.0.1"), "listening");
   const { port } = server.address() as AddressInfo;
   return {
-    url: `http://${username}:${password}@127.0.0.1:${port}${pathname}`,
+    url: throughPort(target, port),
     reached: reached.promise,
     release: () => released.resolve(),
     /** Requests with a text so far. */

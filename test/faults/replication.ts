@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { readPassing } from "./pass-on.ts";
+import { throughPort } from "./through-port.ts";
 
 /**
  * Two ClickHouse servers with the same tables as replicas that are behind each other: what one of them writes,
@@ -125,12 +126,7 @@ export const startReplication = async (deps: {
   };
 
   return {
-    through: (url) => {
-      const changed = new URL(url);
-      changed.hostname = "127.0.0.1";
-      changed.port = String(port);
-      return changed.toString();
-    },
+    through: (url) => throughPort(url, port),
     complete,
     pause: async () => {
       const [rests, over] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];

@@ -1,6 +1,7 @@
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { Transform, type TransformCallback } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
+import { throughPort } from "./through-port.ts";
 
 /** A network between a service and a server on which some bytes take long. */
 export type SlowNetwork = {
@@ -39,12 +40,7 @@ export const startSlowNetwork = async (deps: {
   await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
   return {
-    through: (url) => {
-      const changed = new URL(url);
-      changed.hostname = "127.0.0.1";
-      changed.port = String(port);
-      return changed.toString();
-    },
+    through: (url) => throughPort(url, port),
     close: async () => {
       for (const socket of sockets) socket.destroy();
       await new Promise<void>((resolve) => void server.close(() => resolve()));

@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, request, type ServerResponse } from
 import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
 import { setImmediate as turn } from "node:timers/promises";
+import { throughPort } from "./through-port.ts";
 
 /**
  * When a statement is caught: before it is sent, before it is answered, or after it is done and before its
@@ -136,12 +137,7 @@ export const startStatementGate = async <Job extends string>(deps: {
   };
 
   return {
-    through: (url) => {
-      const changed = new URL(url);
-      changed.hostname = "127.0.0.1";
-      changed.port = String(port);
-      return changed.toString();
-    },
+    through: (url) => throughPort(url, port),
     seen: () => seen,
     arm: (next) => {
       points = next;
