@@ -3,7 +3,7 @@ import { createAdmin, createProducer } from "@conversation-export/bus";
 import { createLogger } from "@conversation-export/runtime";
 import { compareExports } from "../compare/compare-exports.ts";
 import { fold } from "../reference/index.ts";
-import { type BusEvent, createSample } from "../sample/index.ts";
+import { type BusEvent, createSample, type SampleOptions } from "../sample/index.ts";
 import { createDelivery } from "../system/deliver.ts";
 import { TOPICS } from "../system/system.ts";
 import { until } from "../system/until.ts";
@@ -25,11 +25,14 @@ export type Events = {
   stop(): Promise<void>;
 };
 
-/** @param deps.partitions of each topic, which nobody else writes to */
+/**
+ * @param deps.partitions of each topic, which nobody else writes to
+ * @param deps.sample what differs from the usual sample
+ */
 export const startEvents = async (deps: {
   readonly brokers: readonly string[];
   readonly partitions: number;
-  readonly seed: string;
+  readonly sample: Partial<SampleOptions>;
 }): Promise<Events> => {
   const log = createLogger({ service: "test", level: "error" });
   const connection = { brokers: deps.brokers, clientId: "test", log };
@@ -37,7 +40,7 @@ export const startEvents = async (deps: {
   const admin = createAdmin(connection);
   await Promise.all([producer.start(), admin.start()]);
   const delivery = createDelivery({ producer, partitions: deps.partitions });
-  const sample = createSample({ seed: deps.seed, conversations: CONVERSATIONS, clients: CLIENTS });
+  const sample = createSample({ conversations: CONVERSATIONS, clients: CLIENTS, ...deps.sample });
   let isDone = false;
   const send = async (): Promise<void> => {
     let chunk: BusEvent[] = [];

@@ -9,6 +9,7 @@ import { createRelease, nameOf } from "./release.ts";
 import { findHost, type Servers, startServers } from "./servers.ts";
 import { type GroupName, readSettings, referenceOf, ROOT, type Settings } from "./settings.ts";
 import { createSteps, TABLE_HEAD } from "./step.ts";
+import { tryAlerts } from "./steps/alerts.ts";
 import { compareAll, uninstall } from "./steps/end.ts";
 import { tryDeaths, tryHangs, tryMoves, tryOutage } from "./steps/faults.ts";
 import { CREDENTIALS, install } from "./steps/install.ts";
@@ -23,6 +24,8 @@ const NAMESPACE = "export-trial";
 const CUSTOMERS = "export-trial-customers";
 const NODES = "export-trial-nodes";
 const PARTITIONS = 6;
+/** Alerts about many broken events need more of them than usual. */
+const MANY_BROKEN = { poisonShare: 0.02 };
 
 const GROUPS: Readonly<Record<GroupName, (trial: Trial) => Promise<void>>> = {
   network: tryNetwork,
@@ -31,6 +34,7 @@ const GROUPS: Readonly<Record<GroupName, (trial: Trial) => Promise<void>>> = {
   hangs: tryHangs,
   moves: tryMoves,
   outage: tryOutage,
+  alerts: tryAlerts,
 };
 
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
@@ -80,7 +84,11 @@ const run = async (cluster: Cluster, settings: Settings, servers: Servers): Prom
   const [pod] = await release.pods("ingest");
   const agent = await startNodeAgent(cluster, { namespace: NODES, image, node: pod?.spec.nodeName ?? "" });
   const { brokers } = servers.stack.kafka;
-  const events: Events = await startEvents({ brokers, partitions: PARTITIONS, seed });
+  const events: Events = await startEvents({
+    brokers,
+    partitions: PARTITIONS,
+    sample: { seed, ...(settings.groups.includes("alerts") && MANY_BROKEN) },
+  });
   try {
     const api = `http://${nameOf("export-api")}.${NAMESPACE}/api`;
     const asking = await startCustomer(cluster, {

@@ -47,6 +47,8 @@ export type Release = {
   helm(...args: string[]): Promise<string>;
   /** A command of the operators, by the function of the notes. */
   ops(...args: string[]): Promise<string>;
+  /** A command as the runbooks write it. Rejects with what it said. */
+  runbook(command: string): Promise<string>;
   /** Pods of a service that are not being deleted. */
   pods(service: ServiceName): Promise<Pod[]>;
   /** All pods of the release but those of hooks. */
@@ -100,6 +102,14 @@ export const createRelease = (
     return present.length === wanted && present.every(isReady);
   };
 
+  /** Runs a script with the function of the notes. */
+  const asOperator = async (script: string, args: readonly string[]): Promise<string> => {
+    const notes = await cluster.helm(["get", "notes", RELEASE, ...inNamespace]);
+    const lines = OPS_FUNCTION.exec(notes)?.[0];
+    if (lines === undefined) throw new Error("the notes have no function ops");
+    return runScript(`${lines}\n${script}`, { cwd, args, env: { OPERATOR: "test" } });
+  };
+
   return {
     namespace,
     guide: (block, env = {}) => {
@@ -113,12 +123,8 @@ export const createRelease = (
       await cluster.helm([...args, "--wait", "--timeout=5m", ...options]);
     },
     helm: (...args) => cluster.helm([...args, ...inNamespace]),
-    ops: async (...args) => {
-      const notes = await cluster.helm(["get", "notes", RELEASE, ...inNamespace]);
-      const lines = OPS_FUNCTION.exec(notes)?.[0];
-      if (lines === undefined) throw new Error("the notes have no function ops");
-      return runScript(`${lines}\nops "$@"`, { cwd, args, env: { OPERATOR: "test" } });
-    },
+    ops: (...args) => asOperator('ops "$@"', args),
+    runbook: (command) => asOperator(`export NS=${namespace}\nexport-ops() { ops "$@"; }\n${command}`, []),
     pods: (service) => pods(`${INSTANCE},app.kubernetes.io/component=${service}`),
     allPods,
     ready: (deadlineMs = 180_000) => until("all pods are ready", deadlineMs, isComplete, 500),

@@ -1,5 +1,5 @@
 import type { Events } from "../events.ts";
-import { forwardPort } from "../forward-port.ts";
+import { forwardPort } from "../local-port.ts";
 import { guideBlocks } from "../guide.ts";
 import { nameOf, type Release } from "../release.ts";
 import { runScript } from "../shell.ts";

@@ -6,6 +6,7 @@ import { variable, type Variables } from "../../demo/env-variables.ts";
 import { createKeys } from "../../demo/keys.ts";
 import { createLocalSystem } from "../../demo/local-system.ts";
 import { findGoProgram } from "../../outside/go-program.ts";
+import { type Prometheus, startPrometheus } from "../../outside/prometheus.ts";
 import type { Answer } from "../answer.ts";
 import { type Dashboard, readDashboard } from "../dashboard.ts";
 import type { TimeRange } from "../fill-sql.ts";
@@ -13,7 +14,6 @@ import { drawDashboard } from "../picture.ts";
 import { fillPromql } from "./fill-promql.ts";
 import { runTraffic } from "./live-traffic.ts";
 import { matrixAnswer } from "./matrix-answer.ts";
-import { type Prometheus, startPrometheus } from "./prometheus.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
 const PICTURES = join(ROOT, "docs/pictures");
@@ -55,7 +55,10 @@ const askPanels = async (
 
 /** Lets the whole system work for some minutes, and draws what Prometheus saw of it. */
 const drawRun = async (variables: Variables, program: string): Promise<void> => {
-  const prometheus = await startPrometheus(program, targetsOf(variables), SCRAPE_SECONDS);
+  const prometheus = await startPrometheus(program, {
+    targets: targetsOf(variables),
+    interval: SCRAPE_SECONDS,
+  });
   const producer = createProducer({
     brokers: variable(variables, "KAFKA_BROKERS").split(","),
     clientId: "pictures",

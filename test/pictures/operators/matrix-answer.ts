@@ -1,5 +1,5 @@
 import type { Answer, Value } from "../answer.ts";
-import type { Matrix } from "./prometheus.ts";
+import type { Matrix } from "../../outside/prometheus.ts";
 
 export type Named = { readonly matrix: Matrix; readonly legendFormat: string };
 

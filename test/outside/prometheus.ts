@@ -1,18 +1,26 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { choosePorts } from "@conversation-export/local-stack";
-import { until } from "../../system/until.ts";
-import type { TimeRange } from "../fill-sql.ts";
+import type { TimeRange } from "../pictures/fill-sql.ts";
+import { until } from "../system/until.ts";
 
 /** A process to scrape, with the labels that the rules and dashboards need. */
 export type ScrapeTarget = {
   readonly job: string;
   readonly address: string;
+  /** Where its metrics are; /metrics without it. */
+  readonly path?: string;
   readonly namespace: string;
   readonly pod: string;
+};
+
+/** An alert as Prometheus tells it. */
+export type Alert = {
+  readonly state: "pending" | "firing";
+  readonly labels: Readonly<Record<string, string>>;
 };
 
 /** A series as Prometheus answers it; values are texts. */
@@ -23,17 +31,28 @@ export type Matrix = readonly {
 
 export type Prometheus = {
   query(expr: string, range: TimeRange, step: number): Promise<Matrix>;
+  /** Scrapes these from now on. */
+  setTargets(targets: readonly ScrapeTarget[]): Promise<void>;
+  alerts(): Promise<readonly Alert[]>;
   stop(): Promise<void>;
 };
 
-const configOf = (targets: readonly ScrapeTarget[], interval: number): string =>
+const configOf = (targets: string, rules: string | undefined, interval: number): string =>
   JSON.stringify({
-    global: { scrape_interval: `${interval}s` },
-    scrape_configs: targets.map(({ job, address, namespace, pod }) => ({
-      job_name: job,
-      static_configs: [{ targets: [address], labels: { namespace, pod } }],
-    })),
+    global: { scrape_interval: `${interval}s`, evaluation_interval: `${interval}s` },
+    ...(rules !== undefined && { rule_files: [rules] }),
+    scrape_configs: [
+      { job_name: "targets", file_sd_configs: [{ files: [targets], refresh_interval: `${interval}s` }] },
+    ],
   });
+
+const targetsText = (targets: readonly ScrapeTarget[]): string =>
+  JSON.stringify(
+    targets.map(({ job, address, path = "/metrics", namespace, pod }) => ({
+      targets: [address],
+      labels: { job, namespace, pod, __metrics_path__: path },
+    })),
+  );
 
 const stopProcess = async (child: ChildProcess): Promise<void> => {
   if (child.exitCode !== null || child.signalCode !== null) return;
@@ -42,18 +61,32 @@ const stopProcess = async (child: ChildProcess): Promise<void> => {
   await ended;
 };
 
-/** Starts a Prometheus that scrapes the targets every `interval` seconds, in a folder that `stop` removes. */
+/**
+ * Starts a Prometheus that scrapes the targets every `interval` seconds, in a folder that `stop` removes.
+ *
+ * @param options.rules files with rules, as a glob
+ */
 export const startPrometheus = async (
   program: string,
-  targets: readonly ScrapeTarget[],
-  interval: number,
+  options: {
+    readonly targets: readonly ScrapeTarget[];
+    readonly interval: number;
+    readonly rules?: string;
+  },
 ): Promise<Prometheus> => {
   const folder = await mkdtemp(join(tmpdir(), "prometheus-"));
   const { port } = await choosePorts({ names: ["port"], fixed: {} });
   const url = `http://127.0.0.1:${port}`;
   const config = join(folder, "prometheus.yml");
+  const targetsFile = join(folder, "targets.json");
+  const setTargets = (targets: readonly ScrapeTarget[]): Promise<void> => {
+    // Renamed, so that it is never read in part.
+    const next = `${targetsFile}.next`;
+    return writeFile(next, targetsText(targets)).then(() => rename(next, targetsFile));
+  };
   // JSON is YAML.
-  await writeFile(config, configOf(targets, interval));
+  await writeFile(config, configOf(targetsFile, options.rules, options.interval));
+  await setTargets(options.targets);
   const child = spawn(
     program,
     [
@@ -97,6 +130,11 @@ export const startPrometheus = async (
       };
       if (answer.data === undefined) throw new Error(`Prometheus: ${answer.error} in ${expr}`);
       return answer.data.result;
+    },
+    setTargets,
+    alerts: async () => {
+      const answer = await (await fetch(`${url}/api/v1/alerts`)).json();
+      return (answer as { readonly data: { readonly alerts: readonly Alert[] } }).data.alerts;
     },
     stop,
   };

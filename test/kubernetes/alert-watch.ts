@@ -1,0 +1,91 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { join } from "node:path";
+import { findGoProgram } from "../outside/go-program.ts";
+import { type ScrapeTarget, startPrometheus } from "../outside/prometheus.ts";
+import { proxyApi } from "./local-port.ts";
+import type { Pod, Release } from "./release.ts";
+import { ROOT } from "./settings.ts";
+
+/** As a ServiceMonitor of the chart has it by default. */
+const INTERVAL_SECONDS = 15;
+const LOOK_MS = 3_000;
+const METRICS_PORT = 9090;
+const RULES = join(ROOT, "deploy/charts/conversation-export/files/alerts/*.yaml");
+
+/** From when to when an alert fired, in ms since the epoch; null: it still does. */
+export type Firing = {
+  readonly alert: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly from: number;
+  readonly to: number | null;
+};
+
+/** Prometheus with the rules of the chart, which sees the pods of a release. */
+export type AlertWatch = {
+  /** Everything that has fired so far. */
+  firings(): readonly Firing[];
+  stop(): Promise<void>;
+};
+
+/** Through the API of Kubernetes, since this machine may have no way to the addresses of pods. */
+const targetOf = ({ metadata }: Pod, namespace: string, address: string): ScrapeTarget => ({
+  job: `conversation-export-${metadata.labels["app.kubernetes.io/component"] ?? ""}`,
+  address,
+  path: `/api/v1/namespaces/${namespace}/pods/${metadata.name}:${METRICS_PORT}/proxy/metrics`,
+  namespace,
+  pod: metadata.name,
+});
+
+/** @throws Error without Prometheus */
+export const watchAlerts = async (release: Release): Promise<AlertWatch> => {
+  const program = findGoProgram("prometheus");
+  if (program === undefined) throw new Error("no prometheus: deploy/check/promtool.sh prometheus builds it");
+  const api = await proxyApi();
+  const address = `127.0.0.1:${api.port}`;
+  const prometheus = await startPrometheus(program, {
+    targets: [],
+    interval: INTERVAL_SECONDS,
+    rules: RULES,
+  });
+  let isStopped = false;
+  const ended: Firing[] = [];
+  const open = new Map<string, Firing>();
+
+  const look = async (): Promise<void> => {
+    const pods = await release.allPods();
+    const placed = pods.filter(({ status }) => status.podIP !== undefined);
+    await prometheus.setTargets(placed.map((pod) => targetOf(pod, release.namespace, address)));
+    const now = Date.now();
+    const firing = (await prometheus.alerts()).filter(({ state }) => state === "firing");
+    const keys = firing.map(({ labels }) => JSON.stringify(labels));
+    for (const [index, key] of keys.entries()) {
+      const labels = firing[index]?.labels ?? {};
+      if (!open.has(key)) open.set(key, { alert: labels["alertname"] ?? "", labels, from: now, to: null });
+    }
+    for (const [key, one] of open) {
+      if (keys.includes(key)) continue;
+      open.delete(key);
+      ended.push({ ...one, to: now });
+    }
+  };
+  const looking = (async (): Promise<void> => {
+    while (!isStopped) {
+      await look();
+      await sleep(LOOK_MS);
+    }
+  })();
+  // Told by `stop`.
+  looking.catch(() => undefined);
+
+  return {
+    firings: () => [...ended, ...open.values()],
+    stop: async () => {
+      isStopped = true;
+      try {
+        await looking;
+      } finally {
+        await Promise.all([prometheus.stop(), api.stop()]);
+      }
+    },
+  };
+};
