@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { join } from "node:path";
 import { findGoProgram } from "../outside/go-program.ts";
-import { type ScrapeTarget, startPrometheus } from "../outside/prometheus.ts";
+import { type Alert, type ScrapeTarget, startPrometheus } from "../outside/prometheus.ts";
 import { proxyApi } from "./local-port.ts";
 import type { Pod, Release } from "./release.ts";
 import { ROOT } from "./settings.ts";
@@ -15,14 +15,13 @@ const RULES = join(ROOT, "deploy/charts/conversation-export/files/alerts/*.yaml"
 /** From when to when an alert fired, in ms since the epoch; null: it still does. */
 export type Firing = {
   readonly alert: string;
-  readonly labels: Readonly<Record<string, string>>;
   readonly from: number;
   readonly to: number | null;
 };
 
 /** Prometheus with the rules of the chart, which sees the pods of a release. */
 export type AlertWatch = {
-  /** Everything that has fired so far. */
+  /** Everything that has fired so far, each the last time. @throws the error that ended the watch */
   firings(): readonly Firing[];
   stop(): Promise<void>;
 };
@@ -36,6 +35,18 @@ const targetOf = ({ metadata }: Pod, namespace: string, address: string): Scrape
   pod: metadata.name,
 });
 
+/** Keeps in `seen`, by labels, since when alerts fire and until when they did. */
+export const noteFirings = (seen: Map<string, Firing>, alerts: readonly Alert[], now: number): void => {
+  const firing = new Map(
+    alerts
+      .filter(({ state }) => state === "firing")
+      .map(({ labels }) => [JSON.stringify(labels), labels["alertname"] ?? ""]),
+  );
+  for (const [key, alert] of firing)
+    if (seen.get(key)?.to !== null) seen.set(key, { alert, from: now, to: null });
+  for (const [key, one] of seen) if (one.to === null && !firing.has(key)) seen.set(key, { ...one, to: now });
+};
+
 /** @throws Error without Prometheus */
 export const watchAlerts = async (release: Release): Promise<AlertWatch> => {
   const program = findGoProgram("prometheus");
@@ -48,25 +59,15 @@ export const watchAlerts = async (release: Release): Promise<AlertWatch> => {
     rules: RULES,
   });
   let isStopped = false;
-  const ended: Firing[] = [];
-  const open = new Map<string, Firing>();
+  let failure: Error | null = null;
+  /** By the labels of the alert. */
+  const seen = new Map<string, Firing>();
 
   const look = async (): Promise<void> => {
     const pods = await release.allPods();
     const placed = pods.filter(({ status }) => status.podIP !== undefined);
     await prometheus.setTargets(placed.map((pod) => targetOf(pod, release.namespace, address)));
-    const now = Date.now();
-    const firing = (await prometheus.alerts()).filter(({ state }) => state === "firing");
-    const keys = firing.map(({ labels }) => JSON.stringify(labels));
-    for (const [index, key] of keys.entries()) {
-      const labels = firing[index]?.labels ?? {};
-      if (!open.has(key)) open.set(key, { alert: labels["alertname"] ?? "", labels, from: now, to: null });
-    }
-    for (const [key, one] of open) {
-      if (keys.includes(key)) continue;
-      open.delete(key);
-      ended.push({ ...one, to: now });
-    }
+    noteFirings(seen, await prometheus.alerts(), Date.now());
   };
   const looking = (async (): Promise<void> => {
     while (!isStopped) {
@@ -74,11 +75,15 @@ export const watchAlerts = async (release: Release): Promise<AlertWatch> => {
       await sleep(LOOK_MS);
     }
   })();
-  // Told by `stop`.
-  looking.catch(() => undefined);
+  looking.catch((error: unknown) => {
+    failure = error instanceof Error ? error : new Error(String(error));
+  });
 
   return {
-    firings: () => [...ended, ...open.values()],
+    firings: () => {
+      if (failure !== null) throw failure;
+      return [...seen.values()];
+    },
     stop: async () => {
       isStopped = true;
       try {

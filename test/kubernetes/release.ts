@@ -37,6 +37,9 @@ type Deployment = {
   >;
 };
 
+export const isReady = ({ status }: Pod): boolean =>
+  (status.conditions ?? []).some((one) => one.type === "Ready" && one.status === "True");
+
 /** The installation in a namespace. */
 export type Release = {
   readonly namespace: string;
@@ -91,8 +94,6 @@ export const createRelease = (
     );
 
   const allPods = (): Promise<Pod[]> => cluster.list<Pod>(namespace, "pods", OF_SERVICES);
-  const isReady = ({ status }: Pod): boolean =>
-    (status.conditions ?? []).some((one) => one.type === "Ready" && one.status === "True");
   // Deployments hear of their pods a moment later.
   const isComplete = async (): Promise<boolean> => {
     const found = await cluster.list<Deployment>(namespace, "deployments", INSTANCE);

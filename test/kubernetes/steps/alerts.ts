@@ -1,6 +1,7 @@
 import { until } from "../../system/until.ts";
 import { type AlertWatch, type Firing, watchAlerts } from "../alert-watch.ts";
-import { nameOf, type ServiceName } from "../release.ts";
+import { firstPod, untilRestarted } from "../pods.ts";
+import { isReady, nameOf, type ServiceName } from "../release.ts";
 import { firstCommands } from "../runbook.ts";
 import type { Trial } from "../trial.ts";
 
@@ -23,8 +24,10 @@ const MINUTE_MS = 60_000;
 const DEADLINE_MS = 22 * MINUTE_MS;
 const KILLS = 3;
 
-const minutes = (ms: number): string =>
-  `${Math.floor(ms / MINUTE_MS)}:${String(Math.round((ms % MINUTE_MS) / 1_000) % 60).padStart(2, "0")}`;
+const minutes = (ms: number): string => {
+  const seconds = Math.round(ms / 1_000);
+  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+};
 
 /** Runs the first commands of the runbook until one names the cause; its number, from 1. @throws Error when none does */
 const findCause = async (
@@ -90,33 +93,29 @@ const tryFault = async (
 const faultsOf = (trial: Trial): readonly (readonly Fault[])[] => {
   const { cluster, release, servers, agent } = trial;
   const inNamespace = ["--namespace", release.namespace];
-  const scale = (service: ServiceName, replicas: number): Promise<unknown> =>
-    cluster.kubectl(["scale", "deployment", nameOf(service), `--replicas=${replicas}`, ...inNamespace]);
+  const scale = async (service: ServiceName, replicas: number): Promise<void> => {
+    await cluster.kubectl(["scale", "deployment", nameOf(service), `--replicas=${replicas}`, ...inNamespace]);
+  };
+  const noProcess = (service: ServiceName): Fault => ({
+    name: `no process of ${service}`,
+    service,
+    alerts: { ComponentDown: new RegExp(`-${service}\\s+0/0`) },
+    strike: () => scale(service, 0),
+    heal: () => scale(service, 2),
+  });
   const killAgain = async (): Promise<void> => {
-    const [pod] = await release.pods("ingest");
-    if (pod === undefined) throw new Error("there is no pod of ingest");
     for (let kill = 0; kill < KILLS; kill += 1) {
-      await release.ready();
+      // Pods come by their names, so it is the same one. Two starts between two looks of Prometheus would be one.
+      const isBack = async (): Promise<boolean> => isReady(await firstPod(release, "ingest"));
+      await until("the pod is ready", 3 * MINUTE_MS, isBack, 500);
+      const pod = await firstPod(release, "ingest");
       await agent.signal(pod, "ingest", "SIGKILL");
-      const isSeen = async (): Promise<boolean> =>
-        (await release.pods("ingest")).some(
-          ({ metadata, status }) =>
-            metadata.uid === pod.metadata.uid && (status.containerStatuses?.[0]?.restartCount ?? 0) > kill,
-        );
-      await until("the container began anew", 3 * MINUTE_MS, isSeen, 500);
+      await untilRestarted(release, "ingest", { struck: pod, deadlineMs: 3 * MINUTE_MS });
     }
   };
 
   return [
-    [
-      {
-        name: "no process of ingest",
-        service: "ingest",
-        alerts: { ComponentDown: /-ingest\s+0\/0/ },
-        strike: () => scale("ingest", 0).then(() => undefined),
-        heal: () => scale("ingest", 2).then(() => undefined),
-      },
-    ],
+    [noProcess("ingest")],
     [
       {
         name: "ClickHouse away",
@@ -141,13 +140,7 @@ const faultsOf = (trial: Trial): readonly (readonly Fault[])[] => {
       },
     ],
     [
-      {
-        name: "no process of jobs",
-        service: "jobs",
-        alerts: { ComponentDown: /-jobs\s+0\/0/ },
-        strike: () => scale("jobs", 0).then(() => undefined),
-        heal: () => scale("jobs", 2).then(() => undefined),
-      },
+      noProcess("jobs"),
       {
         name: "an image that is missing",
         service: "export-api",

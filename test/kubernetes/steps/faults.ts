@@ -1,4 +1,5 @@
 import { until } from "../../system/until.ts";
+import { firstPod, restartsOf, untilRestarted } from "../pods.ts";
 import { type Pod, type Release, type ServiceName, SERVICES } from "../release.ts";
 import { expectSays, refusalOf, type Trial } from "../trial.ts";
 
@@ -12,14 +13,6 @@ const HUNG_MS = 150_000;
 /** What kubectl says when its time is over. */
 const DRAIN_ENDED = /global timeout reached|drain did not complete within|deadline exceeded/;
 
-const restartsOf = ({ status }: Pod): number => status.containerStatuses?.[0]?.restartCount ?? 0;
-
-const firstPod = async (release: Release, service: ServiceName): Promise<Pod> => {
-  const [pod] = await release.pods(service);
-  if (pod === undefined) throw new Error(`there is no pod of ${service}`);
-  return pod;
-};
-
 /** Waits until the container of a pod runs anew and all pods are ready; says how long that took. */
 const recovery = async (
   release: Release,
@@ -28,11 +21,7 @@ const recovery = async (
 ): Promise<string> => {
   const from = Date.now();
   const since = (): string => `${Math.round((Date.now() - from) / 1000)} s`;
-  const hasRestarted = async (): Promise<boolean> =>
-    (await release.pods(service)).some(
-      (pod) => pod.metadata.uid === struck.metadata.uid && restartsOf(pod) > restartsOf(struck),
-    );
-  await until(`${struck.metadata.name} has restarted`, deadlineMs, hasRestarted, 500);
+  await untilRestarted(release, service, { struck, deadlineMs });
   const restarted = since();
   await release.ready();
   return `restarted after ${restarted}, all ready after ${since()}`;
