@@ -229,5 +229,8 @@ describe("replicas that are behind each other, every INSERT acknowledged by all"
     expect(asked).toMatch(/warning +ClickHouse +replicas of writer +insert_quorum is 0/);
     const told = await ops(variables, "doctor").catch((error: { stdout?: string }) => error.stdout ?? "");
     expect(told).toMatch(/problem +ClickHouse +replicas +shards have 2 replicas, and CLICKHOUSE_SHARD_URLS/);
+    const elsewhere = { ...keeper, CLUSTER: "nowhere" };
+    const lost = await ops(elsewhere, "doctor").catch((error: { stdout?: string }) => error.stdout ?? "");
+    expect(lost).toMatch(/problem +ClickHouse +replicas +this server has no cluster of the name in CLUSTER/);
   });
 });

@@ -113,7 +113,10 @@ export const startReplication = async (deps: {
     answer.to(response);
   };
   const server = createServer((request, response) => {
-    forward(request, response).catch(() => response.destroy());
+    forward(request, response).catch((error: unknown) => {
+      if (response.headersSent) response.destroy();
+      else response.writeHead(500).end(String(error));
+    });
   });
   // Longer than clients keep an idle connection.
   server.keepAliveTimeout = 60_000;

@@ -55,7 +55,7 @@ export type Inspector = {
   settings(names: readonly string[]): Promise<Readonly<Record<string, string>>>;
   /** Of these settings, those that a query of the user may change, or that have another value than by default. */
   looseSettings(names: readonly string[]): Promise<string[]>;
-  /** How many servers the shards of the cluster have; 1 for a single server. */
+  /** How many servers the shards of the cluster have; 1 for a single server, 0 for a cluster that it does not know. */
   replicas(): Promise<ReplicaCounts>;
   /** Quotas with limits that count for the user. */
   quotas(): Promise<UserQuota[]>;

@@ -5,10 +5,10 @@ const same = (count: number) => ({ least: count, most: count });
 
 describe("quorumFinding", () => {
   it.each([
-    [same(2), "2", "all 2 acknowledge an INSERT"],
-    [same(3), "3", "all 3 acknowledge an INSERT"],
-    [same(2), "auto", "all 2 acknowledge an INSERT"],
-    [{ least: 1, most: 2 }, "auto", "all 2 acknowledge an INSERT"],
+    [same(2), "2", "an INSERT waits for all 2"],
+    [same(3), "3", "an INSERT waits for all 3"],
+    [same(2), "auto", "an INSERT waits for all 2"],
+    [{ least: 1, most: 2 }, "auto", "an INSERT waits for all 2"],
   ])("is content when all of %o acknowledge, with %s", (replicas, quorum, found) => {
     expect(quorumFinding("writer", replicas, quorum, "true")).toMatchObject({
       name: "replicas of writer",
@@ -34,6 +34,7 @@ describe("quorumFinding", () => {
   it.each([
     [same(2), "3", "insert_quorum = 2"],
     [{ least: 1, most: 2 }, "2", "insert_quorum = 'auto'"],
+    [{ least: 2, most: 3 }, "3", "insert_quorum = 2 in its profile now, then give all shards as many"],
   ])("calls it a problem when a shard of %o could not take an INSERT, with %s", (replicas, quorum, advice) => {
     expect(quorumFinding("writer", replicas, quorum, "true")).toMatchObject({
       state: "problem",

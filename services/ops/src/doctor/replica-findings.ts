@@ -10,6 +10,13 @@ const adviceFor = ({ least, most }: ReplicaCounts): string => {
   return most === 2 ? "set insert_quorum = 'auto' in its profile" : "give all shards as many replicas";
 };
 
+/** The same for a shard that refuses INSERTs. */
+const urgentAdviceFor = (replicas: ReplicaCounts): string => {
+  const { least, most } = replicas;
+  const now = least < most && most > 2 ? `set insert_quorum = ${least} in its profile now, then ` : "";
+  return `ClickHouse refuses INSERTs into it: ${now}${adviceFor(replicas)}`;
+};
+
 /**
  * Whether an INSERT of a user is on all replicas of its shard before it is acknowledged.
  *
@@ -38,17 +45,25 @@ export const quorumFinding = (
     return problem(
       name,
       `insert_quorum is ${quorum}, and a shard has ${least} replicas`,
-      `ClickHouse refuses INSERTs into it: ${adviceFor(replicas)}`,
+      urgentAdviceFor(replicas),
     );
   }
   return reachedOf(most) >= most
-    ? ok(name, `all ${most} acknowledge an INSERT`)
+    ? ok(name, `an INSERT waits for all ${most}`)
     : warning(
         name,
         `insert_quorum is ${quorum}, and shards have ${most} replicas`,
         `${adviceFor(replicas)}: readers who meet a replica that is behind miss records`,
       );
 };
+
+/** A cluster of which the server knows nothing, so that its replicas cannot be counted. */
+export const unknownClusterFinding = (): Finding =>
+  problem(
+    "replicas",
+    "this server has no cluster of the name in CLUSTER",
+    "add it to remote_servers, or set CLUSTER to a name in system.clusters",
+  );
 
 /** Servers that the cluster calls replicas, though nothing replicates between them. */
 export const unreplicatedFinding = ({ most }: ReplicaCounts): Finding =>

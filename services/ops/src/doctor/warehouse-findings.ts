@@ -11,7 +11,7 @@ import {
 import type { ServiceUsers, WarehouseConfig } from "../config.ts";
 import { explainStore, requireClickhouse, withWarehouse } from "../connect/connections.ts";
 import { attempt, type Finding, type Findings, findingsOf } from "./finding.ts";
-import { unreplicatedFinding } from "./replica-findings.ts";
+import { unknownClusterFinding, unreplicatedFinding } from "./replica-findings.ts";
 import { USERS, userFindings } from "./warehouse-users.ts";
 
 const AREA = "ClickHouse";
@@ -261,6 +261,7 @@ export const warehouseFindings = async (
     let replicas: ReplicaCounts | null = null;
     const unreplicated = await attempt(AREA, "replicas", async () => {
       const counted = await explained(inspector.replicas());
+      if (counted.most === 0) return [unknownClusterFinding()];
       if (counted.most === 1) return [];
       if (server.shards !== undefined) return [unreplicatedFinding(counted)];
       replicas = counted;
