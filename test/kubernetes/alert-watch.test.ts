@@ -16,4 +16,5 @@ it("an alert fires from when it is first seen until it is gone, and again later"
   expect(times()).toEqual([[2, 4]]);
   noteFirings(seen, [redis], 6);
   expect(times()).toEqual([[6, null]]);
+  expect([...seen.values()][0]).toMatchObject({ alert: "RedisAway", labels: redis.labels });
 });

@@ -1,20 +1,22 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { join } from "node:path";
-import { findGoProgram } from "../outside/go-program.ts";
-import { type Alert, type ScrapeTarget, startPrometheus } from "../outside/prometheus.ts";
+import { type Alert, type Prometheus, type ScrapeTarget, startPrometheus } from "../outside/prometheus.ts";
 import { proxyApi } from "./local-port.ts";
 import type { Pod, Release } from "./release.ts";
 import { ROOT } from "./settings.ts";
 
 /** As a ServiceMonitor of the chart has it by default. */
-const INTERVAL_SECONDS = 15;
+export const INTERVAL_SECONDS = 15;
 const LOOK_MS = 3_000;
+/** So many looks in a row may fail: the servers are busy. */
+const FAILED_LOOKS = 10;
 const METRICS_PORT = 9090;
 const RULES = join(ROOT, "deploy/charts/conversation-export/files/alerts/*.yaml");
 
 /** From when to when an alert fired, in ms since the epoch; null: it still does. */
 export type Firing = {
   readonly alert: string;
+  readonly labels: Readonly<Record<string, string>>;
   readonly from: number;
   readonly to: number | null;
 };
@@ -38,26 +40,26 @@ const targetOf = ({ metadata }: Pod, namespace: string, address: string): Scrape
 /** Keeps in `seen`, by labels, since when alerts fire and until when they did. */
 export const noteFirings = (seen: Map<string, Firing>, alerts: readonly Alert[], now: number): void => {
   const firing = new Map(
-    alerts
-      .filter(({ state }) => state === "firing")
-      .map(({ labels }) => [JSON.stringify(labels), labels["alertname"] ?? ""]),
+    alerts.filter(({ state }) => state === "firing").map(({ labels }) => [JSON.stringify(labels), labels]),
   );
-  for (const [key, alert] of firing)
-    if (seen.get(key)?.to !== null) seen.set(key, { alert, from: now, to: null });
+  for (const [key, labels] of firing) {
+    const alert = labels["alertname"] ?? "";
+    if (seen.get(key)?.to !== null) seen.set(key, { alert, labels, from: now, to: null });
+  }
   for (const [key, one] of seen) if (one.to === null && !firing.has(key)) seen.set(key, { ...one, to: now });
 };
 
-/** @throws Error without Prometheus */
-export const watchAlerts = async (release: Release): Promise<AlertWatch> => {
-  const program = findGoProgram("prometheus");
-  if (program === undefined) throw new Error("no prometheus: deploy/check/promtool.sh prometheus builds it");
+/** @param program Prometheus */
+export const watchAlerts = async (release: Release, program: string): Promise<AlertWatch> => {
   const api = await proxyApi();
   const address = `127.0.0.1:${api.port}`;
-  const prometheus = await startPrometheus(program, {
-    targets: [],
-    interval: INTERVAL_SECONDS,
-    rules: RULES,
-  });
+  let prometheus: Prometheus;
+  try {
+    prometheus = await startPrometheus(program, { targets: [], interval: INTERVAL_SECONDS, rules: RULES });
+  } catch (error) {
+    await api.stop();
+    throw error;
+  }
   let isStopped = false;
   let failure: Error | null = null;
   /** By the labels of the alert. */
@@ -70,9 +72,15 @@ export const watchAlerts = async (release: Release): Promise<AlertWatch> => {
     noteFirings(seen, await prometheus.alerts(), Date.now());
   };
   const looking = (async (): Promise<void> => {
-    while (!isStopped) {
-      await look();
-      await sleep(LOOK_MS);
+    for (let failed = 0; !isStopped; await sleep(LOOK_MS)) {
+      try {
+        if (!api.isServing()) throw new Error("kubectl proxy has ended");
+        await look();
+        failed = 0;
+      } catch (error) {
+        failed += 1;
+        if (failed === FAILED_LOOKS) throw error;
+      }
     }
   })();
   looking.catch((error: unknown) => {

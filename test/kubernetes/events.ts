@@ -10,14 +10,16 @@ import { until } from "../system/until.ts";
 
 export const CLIENTS = ["acme", "globex"] as const;
 const GROUP = "conversation-export-ingest";
-/** Enough for an hour. */
-const CONVERSATIONS = 50_000;
+/** Enough for two hours. */
+const CONVERSATIONS = 100_000;
 const CHUNK = 40;
 const PAUSE_MS = 400;
 
 /** Events that are sent to the bus all the time, as fast as about a hundred a second. */
 export type Events = {
   sent(): number;
+  /** Sends the broken ones of the sample from now on. */
+  sendBroken(): void;
   /** Stops sending and waits until ingest has read everything. */
   finish(): Promise<void>;
   /** Compares what customers read with what was sent; the lists that differ, in words. */
@@ -28,11 +30,13 @@ export type Events = {
 /**
  * @param deps.partitions of each topic, which nobody else writes to
  * @param deps.sample what differs from the usual sample
+ * @param deps.withBroken whether its broken events are sent before `sendBroken`
  */
 export const startEvents = async (deps: {
   readonly brokers: readonly string[];
   readonly partitions: number;
   readonly sample: Partial<SampleOptions>;
+  readonly withBroken: boolean;
 }): Promise<Events> => {
   const log = createLogger({ service: "test", level: "error" });
   const connection = { brokers: deps.brokers, clientId: "test", log };
@@ -42,9 +46,11 @@ export const startEvents = async (deps: {
   const delivery = createDelivery({ producer, partitions: deps.partitions });
   const sample = createSample({ conversations: CONVERSATIONS, clients: CLIENTS, ...deps.sample });
   let isDone = false;
+  let { withBroken } = deps;
   const send = async (): Promise<void> => {
     let chunk: BusEvent[] = [];
     for (const event of sample) {
+      if (event.poison && !withBroken) continue;
       chunk.push(event);
       if (chunk.length < CHUNK) continue;
       await delivery.send(chunk);
@@ -52,12 +58,16 @@ export const startEvents = async (deps: {
       if (isDone) return;
       await sleep(PAUSE_MS);
     }
+    throw new Error("all events of the sample were sent: it is too small for these steps");
   };
   const sending = send();
   // Told by `finish`.
   sending.catch(() => undefined);
   return {
     sent: () => delivery.delivered.length,
+    sendBroken: () => {
+      withBroken = true;
+    },
     finish: async () => {
       isDone = true;
       await sending;

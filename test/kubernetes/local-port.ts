@@ -4,7 +4,7 @@ import { createInterface } from "node:readline";
 import { findProgram } from "../chart/helm.ts";
 
 /** A port of this machine that kubectl serves until `stop`. */
-export type LocalPort = { readonly port: number; stop(): Promise<void> };
+export type LocalPort = { readonly port: number; isServing(): boolean; stop(): Promise<void> };
 
 /** @param line by which kubectl tells the port */
 const serve = async (args: readonly string[], line: RegExp): Promise<LocalPort> => {
@@ -22,6 +22,7 @@ const serve = async (args: readonly string[], line: RegExp): Promise<LocalPort> 
   child.stdout.resume();
   return {
     port,
+    isServing: () => child.exitCode === null && child.signalCode === null,
     stop: async () => {
       child.kill();
       await exited;

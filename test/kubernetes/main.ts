@@ -1,7 +1,9 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { type Cluster, connectCluster } from "../chart-cluster/cluster.ts";
+import { findGoProgram } from "../outside/go-program.ts";
 import { seedOfRun } from "../system/size.ts";
+import { type AlertWatch, watchAlerts } from "./alert-watch.ts";
 import { type Customer, startCustomer } from "./customer.ts";
 import { CLIENTS, type Events, startEvents } from "./events.ts";
 import { startNodeAgent } from "./node-agent.ts";
@@ -24,8 +26,8 @@ const NAMESPACE = "export-trial";
 const CUSTOMERS = "export-trial-customers";
 const NODES = "export-trial-nodes";
 const PARTITIONS = 6;
-/** Alerts about many broken events need more of them than usual. */
-const MANY_BROKEN = { poisonShare: 0.02 };
+/** Alerts about many broken events need more of them than usual, and none before their time. */
+const MANY_BROKEN = { poisonShare: 0.02, nullShare: 0 };
 
 const GROUPS: Readonly<Record<GroupName, (trial: Trial) => Promise<void>>> = {
   network: tryNetwork,
@@ -70,13 +72,23 @@ const makeNamespaces = async ({ kubectl }: Cluster): Promise<void> => {
   await kubectl(["label", "namespace", NODES, "pod-security.kubernetes.io/enforce=privileged"]);
 };
 
-const run = async (cluster: Cluster, settings: Settings, servers: Servers): Promise<void> => {
+/** What a run needs, once its settings are read. */
+type Means = {
+  readonly cluster: Cluster;
+  readonly settings: Settings;
+  readonly servers: Servers;
+  /** Without it nobody watches the alerts. */
+  readonly prometheus: string | undefined;
+};
+
+const run = async ({ cluster, settings, servers, prometheus }: Means): Promise<void> => {
   const image = referenceOf(settings.image);
   const values = valuesFor(servers);
   const release = createRelease(cluster, { namespace: NAMESPACE, folder, image: settings.image, values });
   const seed = seedOfRun("kubernetes");
   let customer: Customer | null = null;
-  const steps = createSteps({ release, customer: () => customer, print });
+  let watch: AlertWatch | null = null;
+  const steps = createSteps({ release, customer: () => customer, watch: () => watch, print });
 
   print(TABLE_HEAD);
   await makeNamespaces(cluster);
@@ -84,10 +96,12 @@ const run = async (cluster: Cluster, settings: Settings, servers: Servers): Prom
   const [pod] = await release.pods("ingest");
   const agent = await startNodeAgent(cluster, { namespace: NODES, image, node: pod?.spec.nodeName ?? "" });
   const { brokers } = servers.stack.kafka;
+  const withAlerts = settings.groups.includes("alerts");
   const events: Events = await startEvents({
     brokers,
     partitions: PARTITIONS,
-    sample: { seed, ...(settings.groups.includes("alerts") && MANY_BROKEN) },
+    sample: { seed, ...(withAlerts && MANY_BROKEN) },
+    withBroken: !withAlerts,
   });
   try {
     const api = `http://${nameOf("export-api")}.${NAMESPACE}/api`;
@@ -98,27 +112,41 @@ const run = async (cluster: Cluster, settings: Settings, servers: Servers): Prom
       key: keys.get("acme") ?? "",
     });
     customer = asking;
-    const trial = { cluster, release, agent, servers, steps, customer: asking, customers: CUSTOMERS };
+    if (prometheus !== undefined) watch = await watchAlerts(release, prometheus);
+    const trial = {
+      cluster,
+      release,
+      agent,
+      servers,
+      steps,
+      events,
+      watch,
+      customer: asking,
+      customers: CUSTOMERS,
+    };
     for (const group of settings.groups) await GROUPS[group](trial);
     // Its requests would use up what the rate limit gives this client.
     await asking.stop();
     customer = null;
     await compareAll({ release, steps, events, keys });
   } finally {
-    await events.stop();
+    await Promise.all([events.stop(), watch?.stop()]);
   }
   await uninstall({ release, steps, registry: settings.image.registry, folder });
 };
 
 try {
   const settings = readSettings(process.env);
+  const prometheus = findGoProgram("prometheus");
+  if (settings.groups.includes("alerts") && prometheus === undefined)
+    throw new Error("no prometheus: deploy/check/promtool.sh prometheus builds it");
   const cluster = await connectCluster(process.env);
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   await deleteNamespaces(cluster);
   const servers = await startServers(join(folder, "servers"), settings.host ?? (await findHost(cluster)));
   try {
-    await run(cluster, settings, servers);
+    await run({ cluster, settings, servers, prometheus });
   } catch (error) {
     print(await cluster.kubectl(["get", "pods,events", "--namespace", NAMESPACE]).catch(String));
     throw error;

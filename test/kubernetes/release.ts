@@ -26,7 +26,10 @@ export type Pod = {
   readonly status: {
     readonly podIP?: string;
     readonly conditions?: readonly { readonly type: string; readonly status: string }[];
-    readonly containerStatuses?: readonly { readonly restartCount: number }[];
+    readonly containerStatuses?: readonly {
+      readonly restartCount: number;
+      readonly state?: { readonly running?: { readonly startedAt: string } };
+    }[];
   };
 };
 type Deployment = {

@@ -1,3 +1,4 @@
+import type { AlertWatch } from "./alert-watch.ts";
 import type { Customer, Seen } from "./customer.ts";
 import type { Release } from "./release.ts";
 
@@ -14,6 +15,8 @@ export type Row = {
   readonly name: string;
   readonly seconds: number;
   readonly seen: Seen | null;
+  /** Alerts that began to fire; null: nobody watched. */
+  readonly alerts: readonly string[] | null;
   readonly note: string;
 };
 
@@ -46,6 +49,8 @@ export const createSteps = (deps: {
   readonly release: Release;
   /** null: nobody asks yet. */
   readonly customer: () => Customer | null;
+  /** null: nobody watches. */
+  readonly watch: () => AlertWatch | null;
   readonly print: (line: string) => void;
 }): Steps => {
   const { release, print } = deps;
@@ -57,8 +62,15 @@ export const createSteps = (deps: {
       const note = await work();
       const took = seconds(from);
       const seen = (await deps.customer()?.since(from)) ?? null;
-      rows.push({ name, seconds: took, seen, note });
-      print(renderRow({ name, seconds: took, seen, note }));
+      const fired =
+        deps
+          .watch()
+          ?.firings()
+          .filter((one) => one.from > from) ?? null;
+      const alerts = fired && [...new Set(fired.map(({ alert }) => alert))];
+      const row = { name, seconds: took, seen, alerts, note };
+      rows.push(row);
+      print(renderRow(row));
       if (seen === null) return;
       const complaints = complaintsOf(seen, allowed);
       const text = (await release.logs(from)).filter((line) => !isJson(line));
@@ -70,13 +82,14 @@ export const createSteps = (deps: {
 };
 
 /** A row as a line of a Markdown table. */
-export const renderRow = ({ name, seconds: took, seen, note }: Row): string => {
+export const renderRow = ({ name, seconds: took, seen, alerts, note }: Row): string => {
   const of = (status: string): string => String(seen?.statuses[status] ?? 0);
   const age = seen?.oldest == null ? "–" : `${(seen.oldest / 1000).toFixed(1)} s`;
   const counts =
     seen === null ? ["–", "–", "–", "–", "–"] : [of("200"), of("429"), of("503"), String(seen.broken), age];
-  return `| ${[name, `${took.toFixed(1)} s`, ...counts, note].join(" | ")} |`;
+  const fired = alerts === null ? "–" : alerts.join(", ") || "none";
+  return `| ${[name, `${took.toFixed(1)} s`, ...counts, fired, note].join(" | ")} |`;
 };
 
 export const TABLE_HEAD =
-  "| Step | Time | 200 | 429 | 503 | broken | oldest watermark | |\n|---|---|---|---|---|---|---|---|";
+  "| Step | Time | 200 | 429 | 503 | broken | oldest watermark | alerts | |\n|---|---|---|---|---|---|---|---|---|";

@@ -1,5 +1,7 @@
 import type { Cluster } from "../chart-cluster/cluster.ts";
+import type { AlertWatch } from "./alert-watch.ts";
 import type { Customer } from "./customer.ts";
+import type { Events } from "./events.ts";
 import type { NodeAgent } from "./node-agent.ts";
 import type { Release } from "./release.ts";
 import type { Servers } from "./servers.ts";
@@ -12,6 +14,9 @@ export type Trial = {
   readonly agent: NodeAgent;
   readonly servers: Servers;
   readonly steps: Steps;
+  readonly events: Events;
+  /** null without Prometheus. */
+  readonly watch: AlertWatch | null;
   readonly customer: Customer;
   /** Where the customer runs. */
   readonly customers: string;
