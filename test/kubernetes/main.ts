@@ -11,7 +11,7 @@ import { createRelease, nameOf } from "./release.ts";
 import { findHost, type Servers, startServers } from "./servers.ts";
 import { type GroupName, readSettings, referenceOf, ROOT, type Settings } from "./settings.ts";
 import { createSteps, TABLE_HEAD } from "./step.ts";
-import { tryAlerts } from "./steps/alerts.ts";
+import { tryLongOutages, tryOtherAlerts } from "./steps/alerts.ts";
 import { compareAll, uninstall } from "./steps/end.ts";
 import { tryDeaths, tryHangs, tryMoves, tryOutage } from "./steps/faults.ts";
 import { CREDENTIALS, install } from "./steps/install.ts";
@@ -36,7 +36,8 @@ const GROUPS: Readonly<Record<GroupName, (trial: Trial) => Promise<void>>> = {
   hangs: tryHangs,
   moves: tryMoves,
   outage: tryOutage,
-  alerts: tryAlerts,
+  "outage-alerts": tryLongOutages,
+  "other-alerts": tryOtherAlerts,
 };
 
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
@@ -96,12 +97,12 @@ const run = async ({ cluster, settings, servers, prometheus }: Means): Promise<v
   const [pod] = await release.pods("ingest");
   const agent = await startNodeAgent(cluster, { namespace: NODES, image, node: pod?.spec.nodeName ?? "" });
   const { brokers } = servers.stack.kafka;
-  const withAlerts = settings.groups.includes("alerts");
+  const spoilsLater = settings.groups.includes("other-alerts");
   const events: Events = await startEvents({
     brokers,
     partitions: PARTITIONS,
-    sample: { seed, ...(withAlerts && MANY_BROKEN) },
-    withBroken: !withAlerts,
+    sample: { seed, ...(spoilsLater && MANY_BROKEN) },
+    withBroken: !spoilsLater,
   });
   try {
     const api = `http://${nameOf("export-api")}.${NAMESPACE}/api`;
@@ -138,7 +139,7 @@ const run = async ({ cluster, settings, servers, prometheus }: Means): Promise<v
 try {
   const settings = readSettings(process.env);
   const prometheus = findGoProgram("prometheus");
-  if (settings.groups.includes("alerts") && prometheus === undefined)
+  if (settings.groups.some((name) => name.endsWith("-alerts")) && prometheus === undefined)
     throw new Error("no prometheus: deploy/check/promtool.sh prometheus builds it");
   const cluster = await connectCluster(process.env);
   rmSync(folder, { recursive: true, force: true });

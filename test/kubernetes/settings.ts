@@ -22,8 +22,11 @@ export type Settings = {
 
 /** Groups of steps, in their order. */
 const USUAL_GROUPS = ["network", "upgrades", "deaths", "hangs", "moves", "outage"] as const;
-/** `alerts` takes most of an hour, so it has to be named. */
-const GROUP_NAMES = [...USUAL_GROUPS, "alerts"] as const;
+/**
+ * Those about alerts take most of an hour, so they have to be named. They come first: bad minutes and restarts of
+ * earlier steps would count towards alerts.
+ */
+const GROUP_NAMES = ["outage-alerts", "other-alerts", ...USUAL_GROUPS] as const;
 export type GroupName = (typeof GROUP_NAMES)[number];
 
 const readGroups = (list: string): readonly GroupName[] => {

@@ -96,13 +96,13 @@ const tryFault = async (trial: Trial, watch: AlertWatch, fault: Fault): Promise<
 /** Faults at one time. */
 type Group = { readonly allowed: Allowed; readonly faults: readonly Fault[] };
 
-const groupsOf = (trial: Trial): readonly Group[] => {
-  const { cluster, release, servers, agent, events } = trial;
-  const inNamespace = ["--namespace", release.namespace];
-  const scale = async (service: ServiceName, replicas: number): Promise<void> => {
-    await cluster.kubectl(["scale", "deployment", nameOf(service), `--replicas=${replicas}`, ...inNamespace]);
+/** No process of a service answers. */
+const noProcess = ({ cluster, release }: Trial, service: ServiceName): Fault => {
+  const scale = async (replicas: number): Promise<void> => {
+    const target = ["deployment", nameOf(service), "--namespace", release.namespace];
+    await cluster.kubectl(["scale", ...target, `--replicas=${replicas}`]);
   };
-  const noProcess = (service: ServiceName): Fault => ({
+  return {
     name: `no process of ${service}`,
     service,
     alerts: [
@@ -112,28 +112,13 @@ const groupsOf = (trial: Trial): readonly Group[] => {
         cause: new RegExp(`-${service}\\s+0/0`),
       },
     ],
-    strike: () => scale(service, 0),
-    heal: () => scale(service, 2),
-  });
-  const apiDeployment = `deployment/${nameOf("export-api")}`;
-  const limit = async (rate: string): Promise<void> => {
-    const rates = ["conversations", "messages"].flatMap((list) => ["--rate-limit", `${list}=${rate}`]);
-    await release.ops("clients", "set", "acme", ...rates);
+    strike: () => scale(0),
+    heal: () => scale(2),
   };
-  const killAgain = async (): Promise<void> => {
-    for (let kill = 0; kill < KILLS; kill += 1) {
-      // Pods come by their names, so it is the same one. Prometheus must have seen each start.
-      const isSeen = async (): Promise<boolean> => {
-        const pod = await firstPod(release, "ingest");
-        return isReady(pod) && Date.now() - (startOf(pod) ?? Infinity) > 2_000 * INTERVAL_SECONDS;
-      };
-      await until("the pod is ready and was scraped", 3 * MINUTE_MS, isSeen, 500);
-      const pod = await firstPod(release, "ingest");
-      await agent.signal(pod, "ingest", "SIGKILL");
-      await untilRestarted(release, "ingest", { struck: pod, deadlineMs: 3 * MINUTE_MS });
-    }
-  };
+};
 
+const outages = (trial: Trial): readonly Group[] => {
+  const { release, servers } = trial;
   return [
     // First, since bad minutes of earlier faults would count towards budgets.
     {
@@ -156,7 +141,7 @@ const groupsOf = (trial: Trial): readonly Group[] => {
     {
       allowed: {},
       faults: [
-        noProcess("ingest"),
+        noProcess(trial, "ingest"),
         {
           name: "a client changed",
           service: "jobs",
@@ -183,10 +168,36 @@ const groupsOf = (trial: Trial): readonly Group[] => {
         },
       ],
     },
+  ];
+};
+
+const otherFaults = (trial: Trial): readonly Group[] => {
+  const { cluster, release, agent, events } = trial;
+  const inNamespace = ["--namespace", release.namespace];
+  const apiDeployment = `deployment/${nameOf("export-api")}`;
+  const limit = async (rate: string): Promise<void> => {
+    const rates = ["conversations", "messages"].flatMap((list) => ["--rate-limit", `${list}=${rate}`]);
+    await release.ops("clients", "set", "acme", ...rates);
+  };
+  const killAgain = async (): Promise<void> => {
+    for (let kill = 0; kill < KILLS; kill += 1) {
+      // Pods come by their names, so it is the same one. Prometheus must have seen each start.
+      const isSeen = async (): Promise<boolean> => {
+        const pod = await firstPod(release, "ingest");
+        return isReady(pod) && Date.now() - (startOf(pod) ?? Infinity) > 2_000 * INTERVAL_SECONDS;
+      };
+      await until("the pod is ready and was scraped", 3 * MINUTE_MS, isSeen, 500);
+      const pod = await firstPod(release, "ingest");
+      await agent.signal(pod, "ingest", "SIGKILL");
+      await untilRestarted(release, "ingest", { struck: pod, deadlineMs: 3 * MINUTE_MS });
+    }
+  };
+
+  return [
     {
       allowed: {},
       faults: [
-        noProcess("jobs"),
+        noProcess(trial, "jobs"),
         {
           name: "an image that is missing",
           service: "export-api",
@@ -210,8 +221,8 @@ const groupsOf = (trial: Trial): readonly Group[] => {
           service: "ingest",
           alerts: ["DeadLetters", "DeadLettersMany"].map((alert) => ({
             alert,
-            labels: { topic: "messages" },
-            cause: /^messages\/\d+\/\d+\s+[a-z]+_[a-z_]+/m,
+            labels: { topic: "conversations" },
+            cause: /^conversations\/\d+\/\d+\s+[a-z]+_[a-z_]+/m,
           })),
           strike: async () => events.sendBroken(),
           heal: async () => {},
@@ -228,11 +239,11 @@ const groupsOf = (trial: Trial): readonly Group[] => {
   ];
 };
 
-/** Faults that last until the alerts of the chart fire and their runbooks show the cause. */
-export const tryAlerts = async (trial: Trial): Promise<void> => {
+/** Lets faults last until the alerts of the chart fire and their runbooks show the cause. */
+const tryGroups = async (trial: Trial, groups: readonly Group[]): Promise<void> => {
   const { release, steps, watch } = trial;
   if (watch === null) throw new Error("nothing watches the alerts");
-  for (const { allowed, faults } of groupsOf(trial)) {
+  for (const { allowed, faults } of groups) {
     const names = faults.map(({ name }) => name).join("; ");
     await steps.step(names, allowed, async () => {
       const tries = await Promise.allSettled(faults.map((fault) => tryFault(trial, watch, fault)));
@@ -247,3 +258,9 @@ export const tryAlerts = async (trial: Trial): Promise<void> => {
     });
   }
 };
+
+/** Servers, and all of ingest, that are away for minutes. */
+export const tryLongOutages = (trial: Trial): Promise<void> => tryGroups(trial, outages(trial));
+
+/** What else alerts tell of. */
+export const tryOtherAlerts = (trial: Trial): Promise<void> => tryGroups(trial, otherFaults(trial));
