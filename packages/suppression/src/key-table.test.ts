@@ -24,8 +24,12 @@ it("answers as a Map of the same keys does, however close they lie", () => {
   );
 });
 
-/** A sequence without repetition. */
-const wordAt = (at: number): number => Math.imul(at + 1, 0x9e3779b1) >>> 0;
+/** Words as of hashes, without repetition: equal steps between them would stay equal when they are spread. */
+const wordAt = (at: number): number => {
+  const mixed = Math.imul(at ^ (at >>> 16), 0x85ebca6b);
+  const again = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
+  return (again ^ (again >>> 16)) >>> 0;
+};
 
 it("grows up to its limit, keeps everything, and gives its memory back", () => {
   const max = 100_000;

@@ -182,9 +182,11 @@ const otherFaults = (trial: Trial): readonly Group[] => {
   const killAgain = async (): Promise<void> => {
     for (let kill = 0; kill < KILLS; kill += 1) {
       // Pods come by their names, so it is the same one. Prometheus must have seen each start.
+      const seenFrom = Date.now();
       const isSeen = async (): Promise<boolean> => {
         const pod = await firstPod(release, "ingest");
-        return isReady(pod) && Date.now() - (startOf(pod) ?? Infinity) > 2_000 * INTERVAL_SECONDS;
+        const from = Math.max(seenFrom, startOf(pod) ?? Infinity);
+        return isReady(pod) && Date.now() - from > 2_000 * INTERVAL_SECONDS;
       };
       await until("the pod is ready and was scraped", 3 * MINUTE_MS, isSeen, 500);
       const pod = await firstPod(release, "ingest");
