@@ -224,13 +224,15 @@ describe("replicas that are behind each other, every INSERT acknowledged by all"
       CLICKHOUSE_WRITER_URL: stack.clickhouse.url("writer"),
     };
     const { CLICKHOUSE_SHARD_URLS: _, ...keeper } = variables as Readonly<Record<string, string>>;
+    const doctor = (given: Readonly<Record<string, string>>): Promise<string> =>
+      ops(given, "doctor").catch((error: { stdout?: string }) => error.stdout ?? "");
     // As if there were a Keeper: the servers say no more than that they are replicas.
-    const asked = await ops(keeper, "doctor").catch((error: { stdout?: string }) => error.stdout ?? "");
-    expect(asked).toMatch(/warning +ClickHouse +replicas of writer +insert_quorum is 0/);
-    const told = await ops(variables, "doctor").catch((error: { stdout?: string }) => error.stdout ?? "");
-    expect(told).toMatch(/problem +ClickHouse +replicas +shards have 2 replicas, and CLICKHOUSE_SHARD_URLS/);
-    const elsewhere = { ...keeper, CLUSTER: "nowhere" };
-    const lost = await ops(elsewhere, "doctor").catch((error: { stdout?: string }) => error.stdout ?? "");
-    expect(lost).toMatch(/problem +ClickHouse +replicas +this server has no cluster of the name in CLUSTER/);
+    expect(await doctor(keeper)).toMatch(/warning +ClickHouse +replicas of writer +insert_quorum is 0/);
+    expect(await doctor(variables)).toMatch(
+      /problem +ClickHouse +replicas +shards have 2 replicas, and CLICKHOUSE_SHARD_URLS/,
+    );
+    expect(await doctor({ ...keeper, CLUSTER: "nowhere" })).toMatch(
+      /problem +ClickHouse +replicas +this server has no cluster of the name in CLUSTER/,
+    );
   });
 });

@@ -4,12 +4,6 @@ import type { Pod, Release, ServiceName } from "./release.ts";
 /** How often the container of a pod began anew. */
 export const restartsOf = ({ status }: Pod): number => status.containerStatuses?.[0]?.restartCount ?? 0;
 
-/** When its container began to run, in ms since the epoch. */
-export const startOf = ({ status }: Pod): number | undefined => {
-  const at = status.containerStatuses?.[0]?.state?.running?.startedAt;
-  return at === undefined ? undefined : Date.parse(at);
-};
-
 /** @throws Error when there is none */
 export const firstPod = async (release: Release, service: ServiceName): Promise<Pod> => {
   const [pod] = await release.pods(service);

@@ -26,10 +26,7 @@ export type Pod = {
   readonly status: {
     readonly podIP?: string;
     readonly conditions?: readonly { readonly type: string; readonly status: string }[];
-    readonly containerStatuses?: readonly {
-      readonly restartCount: number;
-      readonly state?: { readonly running?: { readonly startedAt: string } };
-    }[];
+    readonly containerStatuses?: readonly { readonly restartCount: number }[];
   };
 };
 type Deployment = {

@@ -1,6 +1,6 @@
 import { until, within } from "../../system/until.ts";
 import { type AlertWatch, type Firing, INTERVAL_SECONDS } from "../alert-watch.ts";
-import { firstPod, startOf, untilRestarted } from "../pods.ts";
+import { firstPod, untilRestarted } from "../pods.ts";
 import { isReady, nameOf, type ServiceName } from "../release.ts";
 import { firstCommands } from "../runbook.ts";
 import type { Allowed } from "../step.ts";
@@ -182,12 +182,9 @@ const otherFaults = (trial: Trial): readonly Group[] => {
   const killAgain = async (): Promise<void> => {
     for (let kill = 0; kill < KILLS; kill += 1) {
       // Pods come by their names, so it is the same one. Prometheus must have seen each start.
-      const seenFrom = Date.now();
-      const isSeen = async (): Promise<boolean> => {
-        const pod = await firstPod(release, "ingest");
-        const from = Math.max(seenFrom, startOf(pod) ?? Infinity);
-        return isReady(pod) && Date.now() - from > 2_000 * INTERVAL_SECONDS;
-      };
+      const from = Date.now();
+      const isSeen = async (): Promise<boolean> =>
+        isReady(await firstPod(release, "ingest")) && Date.now() - from > 2_000 * INTERVAL_SECONDS;
       await until("the pod is ready and was scraped", 3 * MINUTE_MS, isSeen, 500);
       const pod = await firstPod(release, "ingest");
       await agent.signal(pod, "ingest", "SIGKILL");
