@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Duplex } from "node:stream";
 import { type Logger, ServiceError, withinSpan } from "@conversation-export/runtime";
 import underPressure from "@fastify/under-pressure";
 import Fastify, {
@@ -22,6 +21,7 @@ import { answerClientError } from "./client-error.ts";
 import type { Endpoint } from "../operations/endpoint.ts";
 import type { ExportMetrics } from "../export-metrics.ts";
 import { MAX_BODY_BYTES } from "./json-body.ts";
+import { createKeptConnections } from "./kept-connections.ts";
 import { lingerBeforeClose } from "./linger.ts";
 import { createPathMethods } from "./path-methods.ts";
 import { requestIdOf } from "./request-facts.ts";
@@ -87,14 +87,10 @@ class OverloadError extends ServiceError {
 export const createApp = (deps: AppDeps): FastifyInstance => {
   const { endpoints, admit, log, metrics, publicHost } = deps;
   const logRequest = createRequestLog(deps);
-  let closing = false;
   const pathMethods = createPathMethods();
-  /** The latest response of each connection. */
-  const responses = new WeakMap<Duplex, ServerResponse>();
 
-  let connections = 0;
   const closeWhenCrowded = (request: FastifyRequest, reply: FastifyReply): void => {
-    if (request.facts.clientId === undefined && connections > deps.maxConnections / 2) {
+    if (request.facts.clientId === undefined && connections.count() > deps.maxConnections / 2) {
       reply.header("connection", "close");
     }
   };
@@ -120,11 +116,8 @@ export const createApp = (deps: AppDeps): FastifyInstance => {
   };
 
   const begin = (request: FastifyRequest, reply: FastifyReply): void => {
-    logRequest(request, reply, () => {
-      // A connection that was busy when the app closed would else stay open until it times out.
-      if (closing) app.server.closeIdleConnections();
-    });
-    responses.set(request.raw.socket, reply.raw);
+    logRequest(request, reply);
+    connections.begin(reply.raw);
     reply.headers({
       "x-request-id": request.id,
       "cache-control": "private, no-store",
@@ -158,15 +151,12 @@ export const createApp = (deps: AppDeps): FastifyInstance => {
       void sendError(error, request, reply);
     },
     clientErrorHandler: (error, socket) => {
-      const response = responses.get(socket);
+      const response = connections.responseOn(socket);
       answerClientError(error, socket, response?.headersSent === true && !response.writableFinished);
     },
   });
   app.server.maxConnections = deps.maxConnections;
-  app.server.on("connection", (socket) => {
-    connections += 1;
-    socket.once("close", () => (connections -= 1));
-  });
+  const connections = createKeptConnections(app.server);
   app.server.on("drop", () => metrics.refusedConnections.inc());
   app.decorateRequest("facts");
   app.setErrorHandler<FastifyError>((error, request, reply) => sendError(error, request, reply));
@@ -184,7 +174,6 @@ export const createApp = (deps: AppDeps): FastifyInstance => {
 
   app.addHook("onRequest", async (request, reply) => {
     begin(request, reply);
-    if (closing) throw new ServiceError("closing", "the service is stopping", { retryable: true });
     if (request.raw.httpVersion === "1.1" && request.headers.host === undefined) {
       throw badRequest(["Host: the header is required"]);
     }
@@ -208,10 +197,6 @@ export const createApp = (deps: AppDeps): FastifyInstance => {
   });
   app.addHook("onRoute", ({ url, method }) => {
     pathMethods.add(url, typeof method === "string" ? [method] : method);
-  });
-  app.addHook("preClose", (done) => {
-    closing = true;
-    done();
   });
   if (deps.maxEventLoopDelayMs > 0) {
     void app.register(underPressure, {

@@ -42,14 +42,12 @@ export const createRequestLog = (deps: {
     if (span !== undefined) endRequestSpan(span, status, facts);
   };
 
-  /** @param onEnd called when the answer has ended and is logged */
-  return (request: FastifyRequest, reply: FastifyReply, onEnd: () => void): void => {
+  return (request: FastifyRequest, reply: FastifyReply): void => {
     request.facts = { startedAt: clock(), bytes: 0, span: beginRequestSpan(request) };
     // Later, so that the handler has noted how its page ended.
     reply.raw.once("close", () =>
       setImmediate(() => {
         withinSpan(request.facts.span, () => finish(request, reply));
-        onEnd();
       }),
     );
   };

@@ -315,6 +315,35 @@ describe("stopping", () => {
     await expect.poll(() => socket.destroyed || socket.readableEnded).toBe(true);
   });
 
+  it("answers every request of clients that never pause", async () => {
+    const { port, listener } = await startApp(() => Promise.resolve(pageOf(Readable.from(["abc"]))));
+    /** Asks on one kept connection until it is told to use no more of it; each answer counts. */
+    const askUntilTold = async (pauseMs: number): Promise<number> => {
+      const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+      cleanups.push(async () => agent.destroy());
+      for (let answers = 1; ; answers += 1) {
+        const response = await request(port, agent);
+        expect([response.statusCode, (await readAll(response)).toString()]).toEqual([
+          200,
+          '{"data":[abc],"meta":{"next_page_uri":null}}',
+        ]);
+        if (response.headers.connection === "close") return answers;
+        await sleep(pauseMs);
+      }
+    };
+    // Some pause when the service stops.
+    const asking = [0, 0, 1, 5, 50, 300].map(askUntilTold);
+    const idle = new http.Agent({ keepAlive: true });
+    cleanups.push(async () => idle.destroy());
+    await readAll(await request(port, idle));
+    await sleep(100);
+    const stopped = listener.stop();
+    await expect.poll(() => connectionError(port)).toBe("ECONNREFUSED");
+    expect(await readAll(await request(port, idle))).toHaveLength(44);
+    for (const answers of await Promise.all(asking)) expect(answers).toBeGreaterThan(1);
+    await stopped;
+  });
+
   it("cuts a page that outlives the deadline", async () => {
     const records = new Readable({ read() {} });
     records.push("abc");
