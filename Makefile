@@ -65,14 +65,14 @@ soak: ## the same tests at full sizes
 	@$(MAKE) --no-print-directory test SIZE=full
 
 alerts: setup ## check and test the alert rules of the chart with promtool (built by Go when it is missing)
-	@sh deploy/check/promtool.sh
+	@sh deploy/check/go-program.sh promtool
 	@TEST_SIZE=full vitest run --project unit test/documents/promtool.test.ts
 
 pictures: tools setup ## draw the picture of the dashboard for support anew
 	@node test/pictures/main.ts
 
 operator-pictures: tools setup ## draw the pictures of the operators' dashboards anew, from minutes of work under Prometheus (built by Go when it is missing)
-	@sh deploy/check/promtool.sh prometheus
+	@sh deploy/check/go-program.sh prometheus
 	@node test/pictures/operators/main.ts
 
 bench: tools setup ## benchmarks, one line per result

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { join } from "node:path";
-import { type Alert, type Prometheus, type ScrapeTarget, startPrometheus } from "../outside/prometheus.ts";
+import { startJobMetrics } from "../outside/kube-state-metrics.ts";
+import { type Alert, type ScrapeTarget, startPrometheus } from "../outside/prometheus.ts";
 import { proxyApi } from "./local-port.ts";
 import type { Pod, Release } from "./release.ts";
 import { ROOT } from "./settings.ts";
@@ -49,17 +50,37 @@ export const noteFirings = (seen: Map<string, Firing>, alerts: readonly Alert[],
   for (const [key, one] of seen) if (one.to === null && !firing.has(key)) seen.set(key, { ...one, to: now });
 };
 
-/** @param program Prometheus */
-export const watchAlerts = async (release: Release, program: string): Promise<AlertWatch> => {
-  const api = await proxyApi();
+/** The programs that watch. */
+export type Watchers = {
+  readonly prometheus: string;
+  /** Without it nobody sees Jobs. */
+  readonly stateMetrics: string | undefined;
+};
+
+export const watchAlerts = async (release: Release, programs: Watchers): Promise<AlertWatch> => {
+  const { namespace } = release;
+  const started: { stop(): Promise<void> }[] = [];
+  const stopAll = async (): Promise<void> => {
+    for (const one of started.splice(0).reverse()) await one.stop();
+  };
+  const start = async <T extends { stop(): Promise<void> }>(starting: Promise<T>): Promise<T> => {
+    try {
+      const one = await starting;
+      started.push(one);
+      return one;
+    } catch (error) {
+      await stopAll();
+      throw error;
+    }
+  };
+  const api = await start(proxyApi());
   const address = `127.0.0.1:${api.port}`;
-  let prometheus: Prometheus;
-  try {
-    prometheus = await startPrometheus(program, { targets: [], interval: INTERVAL_SECONDS, rules: RULES });
-  } catch (error) {
-    await api.stop();
-    throw error;
-  }
+  const { prometheus: program, stateMetrics } = programs;
+  const jobs =
+    stateMetrics && (await start(startJobMetrics(stateMetrics, { api: address, namespace }))).target;
+  const prometheus = await start(
+    startPrometheus(program, { targets: [], interval: INTERVAL_SECONDS, rules: RULES }),
+  );
   let isStopped = false;
   let failure: Error | null = null;
   /** By the labels of the alert. */
@@ -68,7 +89,8 @@ export const watchAlerts = async (release: Release, program: string): Promise<Al
   const look = async (): Promise<void> => {
     const pods = await release.allPods();
     const placed = pods.filter(({ status }) => status.podIP !== undefined);
-    await prometheus.setTargets(placed.map((pod) => targetOf(pod, release.namespace, address)));
+    const targets = placed.map((pod) => targetOf(pod, namespace, address));
+    await prometheus.setTargets(jobs ? [...targets, jobs] : targets);
     noteFirings(seen, await prometheus.alerts(), Date.now());
   };
   const looking = (async (): Promise<void> => {
@@ -97,7 +119,7 @@ export const watchAlerts = async (release: Release, program: string): Promise<Al
       try {
         await looking;
       } finally {
-        await Promise.all([prometheus.stop(), api.stop()]);
+        await stopAll();
       }
     },
   };

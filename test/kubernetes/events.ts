@@ -18,8 +18,11 @@ const PAUSE_MS = 400;
 /** Events that are sent to the bus all the time, as fast as about a hundred a second. */
 export type Events = {
   sent(): number;
-  /** Sends the broken ones of the sample from now on. */
-  sendBroken(): void;
+  /** Whether the broken ones of the sample are sent from now on. */
+  sendBroken(wanted: boolean): void;
+  /** Sends nothing until `resume`; resolves when what was sent is acknowledged. */
+  pause(): Promise<void>;
+  resume(): void;
   /** Stops sending and waits until ingest has read everything. */
   finish(): Promise<void>;
   /** Compares what customers read with what was sent; the lists that differ, in words. */
@@ -46,6 +49,8 @@ export const startEvents = async (deps: {
   const delivery = createDelivery({ producer, partitions: deps.partitions });
   const sample = createSample({ conversations: CONVERSATIONS, clients: CLIENTS, ...deps.sample });
   let isDone = false;
+  let isPaused = false;
+  let underWay: Promise<void> = Promise.resolve();
   let { withBroken } = deps;
   const send = async (): Promise<void> => {
     let chunk: BusEvent[] = [];
@@ -53,10 +58,12 @@ export const startEvents = async (deps: {
       if (event.poison && !withBroken) continue;
       chunk.push(event);
       if (chunk.length < CHUNK) continue;
-      await delivery.send(chunk);
+      underWay = delivery.send(chunk);
+      await underWay;
       chunk = [];
       if (isDone) return;
-      await sleep(PAUSE_MS);
+      do await sleep(PAUSE_MS);
+      while (isPaused && !isDone);
     }
     throw new Error("all events of the sample were sent: it is too small for these steps");
   };
@@ -65,8 +72,15 @@ export const startEvents = async (deps: {
   sending.catch(() => undefined);
   return {
     sent: () => delivery.delivered.length,
-    sendBroken: () => {
-      withBroken = true;
+    sendBroken: (wanted) => {
+      withBroken = wanted;
+    },
+    pause: async () => {
+      isPaused = true;
+      await underWay;
+    },
+    resume: () => {
+      isPaused = false;
     },
     finish: async () => {
       isDone = true;

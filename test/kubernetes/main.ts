@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { type Cluster, connectCluster } from "../chart-cluster/cluster.ts";
 import { findGoProgram } from "../outside/go-program.ts";
 import { seedOfRun } from "../system/size.ts";
-import { type AlertWatch, watchAlerts } from "./alert-watch.ts";
+import { type AlertWatch, type Watchers, watchAlerts } from "./alert-watch.ts";
 import { type Customer, startCustomer } from "./customer.ts";
 import { CLIENTS, type Events, startEvents } from "./events.ts";
 import { startNodeAgent } from "./node-agent.ts";
@@ -78,11 +78,11 @@ type Means = {
   readonly cluster: Cluster;
   readonly settings: Settings;
   readonly servers: Servers;
-  /** Without it nobody watches the alerts. */
-  readonly prometheus: string | undefined;
+  /** null: nobody watches the alerts. */
+  readonly watchers: Watchers | null;
 };
 
-const run = async ({ cluster, settings, servers, prometheus }: Means): Promise<void> => {
+const run = async ({ cluster, settings, servers, watchers }: Means): Promise<void> => {
   const image = referenceOf(settings.image);
   const values = valuesFor(servers);
   const release = createRelease(cluster, { namespace: NAMESPACE, folder, image: settings.image, values });
@@ -113,7 +113,7 @@ const run = async ({ cluster, settings, servers, prometheus }: Means): Promise<v
       key: keys.get("acme") ?? "",
     });
     customer = asking;
-    if (prometheus !== undefined) watch = await watchAlerts(release, prometheus);
+    if (watchers !== null) watch = await watchAlerts(release, watchers);
     const trial = {
       cluster,
       release,
@@ -136,18 +136,27 @@ const run = async ({ cluster, settings, servers, prometheus }: Means): Promise<v
   await uninstall({ release, steps, registry: settings.image.registry, folder });
 };
 
+/** @throws Error when groups about alerts are wanted and a program is missing */
+const findWatchers = ({ groups }: Settings): Watchers | null => {
+  const [prometheus, stateMetrics] = (["prometheus", "kube-state-metrics"] as const).map((name) => {
+    const program = findGoProgram(name);
+    if (program === undefined && groups.some((group) => group.endsWith("-alerts")))
+      throw new Error(`no ${name}: deploy/check/go-program.sh ${name} builds it`);
+    return program;
+  });
+  return prometheus === undefined ? null : { prometheus, stateMetrics };
+};
+
 try {
   const settings = readSettings(process.env);
-  const prometheus = findGoProgram("prometheus");
-  if (settings.groups.some((name) => name.endsWith("-alerts")) && prometheus === undefined)
-    throw new Error("no prometheus: deploy/check/promtool.sh prometheus builds it");
+  const watchers = findWatchers(settings);
   const cluster = await connectCluster(process.env);
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   await deleteNamespaces(cluster);
   const servers = await startServers(join(folder, "servers"), settings.host ?? (await findHost(cluster)));
   try {
-    await run({ cluster, settings, servers, prometheus });
+    await run({ cluster, settings, servers, watchers });
   } catch (error) {
     print(await cluster.kubectl(["get", "pods,events", "--namespace", NAMESPACE]).catch(String));
     throw error;

@@ -3,6 +3,6 @@ import { join } from "node:path";
 
 const OWN = join(import.meta.dirname, "../../.cache/bin");
 
-/** A program of Prometheus, from the PATH or from where deploy/check/promtool.sh puts it; undefined: there is none. */
-export const findGoProgram = (name: "promtool" | "prometheus"): string | undefined =>
-  [name, join(OWN, name)].find((program) => spawnSync(program, ["--version"]).status === 0);
+/** A program from the PATH or from where deploy/check/go-program.sh puts it; undefined: there is none. */
+export const findGoProgram = (name: "promtool" | "prometheus" | "kube-state-metrics"): string | undefined =>
+  [name, join(OWN, name)].find((program) => spawnSync(program, ["--help"]).status === 0);

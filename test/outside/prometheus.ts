@@ -1,11 +1,9 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { choosePorts } from "@conversation-export/local-stack";
 import type { TimeRange } from "../pictures/fill-sql.ts";
-import { until } from "../system/until.ts";
+import { startServedProgram } from "./served-program.ts";
 
 /** A process to scrape, with the labels that the rules and dashboards need. */
 export type ScrapeTarget = {
@@ -42,7 +40,12 @@ const configOf = (targets: string, rules: string | undefined, interval: number):
     global: { scrape_interval: `${interval}s`, evaluation_interval: `${interval}s` },
     ...(rules !== undefined && { rule_files: [rules] }),
     scrape_configs: [
-      { job_name: "targets", file_sd_configs: [{ files: [targets], refresh_interval: `${interval}s` }] },
+      {
+        job_name: "targets",
+        // kube-state-metrics says itself which namespace its series are about.
+        honor_labels: true,
+        file_sd_configs: [{ files: [targets], refresh_interval: `${interval}s` }],
+      },
     ],
   });
 
@@ -53,13 +56,6 @@ const targetsText = (targets: readonly ScrapeTarget[]): string =>
       labels: { job, namespace, pod, __metrics_path__: path },
     })),
   );
-
-const stopProcess = async (child: ChildProcess): Promise<void> => {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const ended = once(child, "exit");
-  child.kill("SIGTERM");
-  await ended;
-};
 
 /**
  * Starts a Prometheus that scrapes the targets every `interval` seconds, in a folder that `stop` removes.
@@ -87,32 +83,18 @@ export const startPrometheus = async (
   // JSON is YAML.
   await writeFile(config, configOf(targetsFile, options.rules, options.interval));
   await setTargets(options.targets);
-  const child = spawn(
-    program,
-    [
-      `--config.file=${config}`,
-      `--storage.tsdb.path=${join(folder, "data")}`,
-      `--web.listen-address=127.0.0.1:${port}`,
-      "--log.level=error",
-    ],
-    { stdio: ["ignore", "inherit", "inherit"] },
-  );
-  const stop = async (): Promise<void> => {
-    await stopProcess(child);
-    await rm(folder, { recursive: true, force: true });
-  };
+  const args = [
+    `--config.file=${config}`,
+    `--storage.tsdb.path=${join(folder, "data")}`,
+    `--web.listen-address=127.0.0.1:${port}`,
+    "--log.level=error",
+  ];
+  const remove = (): Promise<void> => rm(folder, { recursive: true, force: true });
+  let stopProgram: () => Promise<void>;
   try {
-    await Promise.race([
-      until("Prometheus answers", 15_000, async () =>
-        fetch(`${url}/-/ready`).then(
-          ({ ok }) => ok,
-          () => false,
-        ),
-      ),
-      once(child, "error").then(([error]) => Promise.reject(error as Error)),
-    ]);
+    stopProgram = await startServedProgram(program, args, `${url}/-/ready`);
   } catch (error) {
-    await stop();
+    await remove();
     throw error;
   }
   return {
@@ -136,6 +118,9 @@ export const startPrometheus = async (
       const answer = await (await fetch(`${url}/api/v1/alerts`)).json();
       return (answer as { readonly data: { readonly alerts: readonly Alert[] } }).data.alerts;
     },
-    stop,
+    stop: async () => {
+      await stopProgram();
+      await remove();
+    },
   };
 };

@@ -1,10 +1,10 @@
 import { until, within } from "../../system/until.ts";
 import { type AlertWatch, type Firing, INTERVAL_SECONDS } from "../alert-watch.ts";
 import { firstPod, untilRestarted } from "../pods.ts";
-import { isReady, nameOf, type ServiceName } from "../release.ts";
+import { isReady, nameOf, RELEASE, type ServiceName } from "../release.ts";
 import { firstCommands } from "../runbook.ts";
 import type { Allowed } from "../step.ts";
-import type { Trial } from "../trial.ts";
+import { refusalOf, type Trial } from "../trial.ts";
 
 /** An alert that must fire. */
 type Expected = {
@@ -13,6 +13,8 @@ type Expected = {
   readonly labels?: Readonly<Record<string, string>>;
   /** How a command of its runbook names the cause. */
   readonly cause: RegExp;
+  /** It looks back for longer than the trial waits for its end. */
+  readonly outlasts?: true;
 };
 
 /** What is done to the release, and what must be seen of it. */
@@ -25,12 +27,21 @@ type Fault = {
   heal(): Promise<void>;
 };
 
-/** How an operator came to know of a fault. */
-type Told = { readonly alert: string; readonly after: number; readonly command: number };
+/** How an operator came to know of a fault, and of its end. */
+type Told = {
+  readonly alert: string;
+  /** ms from the fault until it fired. */
+  readonly after: number;
+  /** The number of the command that named the cause. */
+  readonly command: number;
+  /** ms from the repair until it fired no more; null: not waited for. */
+  readonly over: number | null;
+};
 
 const MINUTE_MS = 60_000;
 /** The slowest of these alerts waits for a quarter of an hour. */
 const DEADLINE_MS = 22 * MINUTE_MS;
+const END_DEADLINE_MS = 15 * MINUTE_MS;
 const KILLS = 3;
 const CLICKHOUSE_AWAY = /ClickHouse does not answer/;
 
@@ -46,10 +57,13 @@ const findCause = async (
   { cause }: Expected,
   { alert, labels }: Firing,
 ): Promise<number> => {
-  const name = labels["pod"] ?? (await release.pods(service))[0]?.metadata.name ?? "POD";
+  const pod = labels["pod"] ?? (await release.pods(service))[0]?.metadata.name ?? "POD";
   const said: string[] = [];
   for (const [index, command] of firstCommands(alert).entries()) {
-    const line = command.replaceAll("POD", name);
+    const line = command
+      .replaceAll("POD", pod)
+      .replaceAll("JOB", labels["job_name"] ?? "JOB")
+      .replaceAll("RELEASE", RELEASE);
     // What finds something wrong ends with another status than 0.
     const text = await release.runbook(line).catch(String);
     if (cause.test(text)) return index + 1;
@@ -66,12 +80,12 @@ const firingOf = (watch: AlertWatch, { alert, labels = {} }: Expected): Firing |
         one.alert === alert && Object.entries(labels).every(([name, value]) => one.labels[name] === value),
     );
 
-/** Strikes, follows the runbook of each alert as it fires, and heals. Resolves to what was told when. */
+/** Strikes, follows the runbook of each alert as it fires, heals, and waits until they fire no more. */
 const tryFault = async (trial: Trial, watch: AlertWatch, fault: Fault): Promise<readonly Told[]> => {
   const before = fault.alerts.filter((one) => firingOf(watch, one)?.to === null);
   if (before.length > 0) throw new Error(`${fault.name}: ${before[0]?.alert} fires before the fault`);
   const from = Date.now();
-  const told: Told[] = [];
+  const found = new Map<Expected, { readonly after: number; readonly command: number }>();
   try {
     await fault.strike();
     const missing = new Set(fault.alerts);
@@ -80,7 +94,7 @@ const tryFault = async (trial: Trial, watch: AlertWatch, fault: Fault): Promise<
         const firing = firingOf(watch, expected);
         if (firing === undefined || firing.from < from) continue;
         const command = await findCause(trial, fault, expected, firing);
-        told.push({ alert: expected.alert, after: firing.from - from, command });
+        found.set(expected, { after: firing.from - from, command });
         missing.delete(expected);
       }
       return missing.size === 0;
@@ -90,7 +104,15 @@ const tryFault = async (trial: Trial, watch: AlertWatch, fault: Fault): Promise<
   } finally {
     await fault.heal();
   }
-  return told;
+  const healed = Date.now();
+  const told = [...found].map(async ([expected, { after, command }]): Promise<Told> => {
+    const { alert, outlasts } = expected;
+    if (outlasts) return { alert, after, command, over: null };
+    const isOver = async (): Promise<boolean> => firingOf(watch, expected)?.to !== null;
+    await within(`${fault.name}: the end of ${alert}`, END_DEADLINE_MS, isOver, 2_000);
+    return { alert, after, command, over: Math.max(0, Date.now() - healed) };
+  });
+  return Promise.all(told);
 };
 
 /** Faults at one time. */
@@ -118,7 +140,12 @@ const noProcess = ({ cluster, release }: Trial, service: ServiceName): Fault => 
 };
 
 const outages = (trial: Trial): readonly Group[] => {
-  const { release, servers } = trial;
+  const { cluster, events, release, servers } = trial;
+  const migrate = (password: string): Promise<void> =>
+    release.upgrade({
+      "clickhouse.users.migrator.existingSecret.key": JSON.stringify(password),
+      "migrations.backoffLimit": "0",
+    });
   return [
     // First, since bad minutes of earlier faults would count towards budgets.
     {
@@ -131,7 +158,7 @@ const outages = (trial: Trial): readonly Group[] => {
             { alert: "IngestInsertsFail", cause: CLICKHOUSE_AWAY },
             { alert: "IngestBatchStuck", cause: /"will be tried again".*ECONN|ECONN.*"will be tried again"/ },
             { alert: "WatermarkOld", cause: CLICKHOUSE_AWAY },
-            { alert: "FreshnessBudgetBurning", cause: CLICKHOUSE_AWAY },
+            { alert: "FreshnessBudgetBurning", cause: CLICKHOUSE_AWAY, outlasts: true },
           ],
           strike: () => servers.stack.clickhouse.stop(),
           heal: () => servers.stack.clickhouse.start(),
@@ -145,11 +172,52 @@ const outages = (trial: Trial): readonly Group[] => {
         {
           name: "a client changed",
           service: "jobs",
-          alerts: [{ alert: "OperatorChange", labels: { command: "clients set" }, cause: /clients set/ }],
+          alerts: [
+            {
+              alert: "OperatorChange",
+              labels: { command: "clients set" },
+              cause: /clients set/,
+              outlasts: true,
+            },
+          ],
           strike: async () => {
             await release.ops("clients", "set", "globex", "--rate-limit", "messages=default");
           },
           heal: async () => {},
+        },
+        {
+          name: "a migration that fails",
+          service: "jobs",
+          alerts: [{ alert: "MigrationFailed", cause: /ClickHouse refuses/ }],
+          strike: async () => {
+            await refusalOf("the upgrade", migrate("wrong"));
+          },
+          heal: async () => {
+            const jobs = ["jobs", "--selector=app.kubernetes.io/component=migrate"];
+            await cluster.kubectl(["delete", ...jobs, "--namespace", release.namespace]);
+          },
+        },
+      ],
+    },
+    {
+      allowed: {},
+      faults: [
+        {
+          name: "Kafka away",
+          service: "ingest",
+          alerts: ["WatermarkOld", "IngestLagUnknown"].map((alert) => ({
+            alert,
+            // The way to the broker takes connections also while it is away.
+            cause: /Kafka does not answer|the broker is restarting/,
+          })),
+          strike: async () => {
+            await events.pause();
+            await servers.stack.kafka.stop();
+          },
+          heal: async () => {
+            await servers.stack.kafka.start();
+            events.resume();
+          },
         },
       ],
     },
@@ -211,7 +279,9 @@ const otherFaults = (trial: Trial): readonly Group[] => {
         {
           name: "ingest killed three times",
           service: "ingest",
-          alerts: [{ alert: "ProcessRestarting", cause: /-ingest-\S+\s+\d\/\d\s+\S+\s+[3-9] / }],
+          alerts: [
+            { alert: "ProcessRestarting", cause: /-ingest-\S+\s+\d\/\d\s+\S+\s+[3-9] /, outlasts: true },
+          ],
           strike: killAgain,
           heal: async () => {},
         },
@@ -222,9 +292,10 @@ const otherFaults = (trial: Trial): readonly Group[] => {
             alert,
             labels: { topic: "conversations" },
             cause: /^conversations\/\d+\/\d+\s+[a-z]+_[a-z_]+/m,
+            ...(alert === "DeadLetters" && { outlasts: true }),
           })),
-          strike: async () => events.sendBroken(),
-          heal: async () => {},
+          strike: async () => events.sendBroken(true),
+          heal: async () => events.sendBroken(false),
         },
         {
           name: "a customer above its limit",
@@ -252,7 +323,11 @@ const tryGroups = async (trial: Trial, groups: readonly Group[]): Promise<void> 
       });
       await release.ready();
       return told
-        .map(({ alert, after, command }) => `${alert} after ${minutes(after)}, cause by command ${command}`)
+        .map(
+          ({ alert, after, command, over }) =>
+            `${alert} after ${minutes(after)}, cause by command ${command}` +
+            (over === null ? "" : `, over ${minutes(over)} after the repair`),
+        )
         .join("; ");
     });
   }

@@ -82,7 +82,7 @@ const drawRun = async (variables: Variables, program: string): Promise<void> => 
 };
 
 const program = findGoProgram("prometheus");
-if (program === undefined) throw new Error("no prometheus: deploy/check/promtool.sh prometheus builds it");
+if (program === undefined) throw new Error("no prometheus: deploy/check/go-program.sh prometheus builds it");
 const system = createLocalSystem(CLIENTS[0] ?? "", "pictures");
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
   process.once(signal, () => void system.stop().finally(() => process.exit(130)));

@@ -1,0 +1,32 @@
+import { choosePorts } from "@conversation-export/local-stack";
+import type { ScrapeTarget } from "./prometheus.ts";
+import { startServedProgram } from "./served-program.ts";
+
+/**
+ * Starts kube-state-metrics for the Jobs of a namespace.
+ *
+ * @param api address of an API of Kubernetes without TLS and credentials
+ */
+export const startJobMetrics = async (
+  program: string,
+  { api, namespace }: { readonly api: string; readonly namespace: string },
+): Promise<{ readonly target: ScrapeTarget; stop(): Promise<void> }> => {
+  const { port, telemetry } = await choosePorts({ names: ["port", "telemetry"], fixed: {} });
+  const address = `127.0.0.1:${port}`;
+  const stop = await startServedProgram(
+    program,
+    [
+      `--apiserver=http://${api}`,
+      `--namespaces=${namespace}`,
+      "--resources=jobs",
+      "--host=127.0.0.1",
+      `--port=${port}`,
+      "--telemetry-host=127.0.0.1",
+      `--telemetry-port=${telemetry}`,
+      "--logtostderr=false",
+      "--stderrthreshold=FATAL",
+    ],
+    `http://${address}/healthz`,
+  );
+  return { target: { job: "kube-state-metrics", address, namespace, pod: "kube-state-metrics" }, stop };
+};
