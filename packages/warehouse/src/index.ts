@@ -41,6 +41,7 @@ export {
   type Disk,
   type Inspector,
   type ReplicaCounts,
+  type ReplicaState,
   type UserQuota,
   type ServerClock,
   type StuckMutation,

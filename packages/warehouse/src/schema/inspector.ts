@@ -29,6 +29,17 @@ export type UserQuota = {
 };
 /** Servers of the shard with the fewest, and of that with the most. */
 export type ReplicaCounts = { readonly least: number; readonly most: number };
+/** The replicated tables of one server. */
+export type ReplicaState = {
+  readonly server: string;
+  /** Tables that take no rows, since the server has no session with Keeper. */
+  readonly readOnly: number;
+  /** Replicas that answer, of the table with the fewest, and all of them. */
+  readonly active: number;
+  readonly total: number;
+  /** How far the table furthest behind is behind the other replicas. */
+  readonly behindSeconds: number;
+};
 export type CrowdedPartition = {
   readonly table: string;
   readonly partition: string;
@@ -57,6 +68,8 @@ export type Inspector = {
   looseSettings(names: readonly string[]): Promise<string[]>;
   /** How many servers the shards of the cluster have; 1 for a single server, 0 for a cluster that it does not know. */
   replicas(): Promise<ReplicaCounts>;
+  /** Servers with replicated tables, as each of them sees it; none where nothing replicates. */
+  replicaStates(): Promise<ReplicaState[]>;
   /** Quotas with limits that count for the user. */
   quotas(): Promise<UserQuota[]>;
   /** Views for analysts that are missing or have other columns than this version makes. */
@@ -168,6 +181,21 @@ export function createInspector(
         { parameters: { cluster: topology.cluster } },
       );
       return { least: Number(rows[0]?.least ?? 1), most: Number(rows[0]?.most ?? 1) };
+    },
+    async replicaStates() {
+      const rows = await session.rows<Readonly<Record<keyof ReplicaState, string | number>>>(
+        "inspect.replica_states",
+        `SELECT hostName() AS server, countIf(is_readonly) AS readOnly, min(active_replicas) AS active,
+           max(total_replicas) AS total, max(absolute_delay) AS behindSeconds
+         FROM ${system("replicas")} WHERE database = currentDatabase() GROUP BY server ORDER BY server`,
+      );
+      return rows.map(({ server, readOnly, active, total, behindSeconds }) => ({
+        server: String(server),
+        readOnly: Number(readOnly),
+        active: Number(active),
+        total: Number(total),
+        behindSeconds: Number(behindSeconds),
+      }));
     },
     async quotas() {
       const rows = await session.rows<{ name: string; key: string; timed: boolean | number }>(

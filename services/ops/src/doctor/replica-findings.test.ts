@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { quorumFinding } from "./replica-findings.ts";
+import { quorumFinding, replicaStateFindings } from "./replica-findings.ts";
 
 const same = (count: number) => ({ least: count, most: count });
 
@@ -49,5 +49,28 @@ describe("quorumFinding", () => {
       found: "insert_quorum_parallel is 0",
     });
     expect(quorumFinding("writer", same(2), "0", parallel).state).toBe("warning");
+  });
+});
+
+describe("replicaStateFindings", () => {
+  const well = { server: "ch-1", readOnly: 0, active: 2, total: 2, behindSeconds: 3 };
+  const said = (...changes: readonly Partial<typeof well>[]): string[] =>
+    replicaStateFindings(changes.map((change) => ({ ...well, ...change }))).map(
+      ({ state, name, found }) => `${state} ${name}: ${found}`,
+    );
+
+  it("says nothing where nothing replicates, and one line when all is well", () => {
+    expect(said()).toEqual([]);
+    expect(said({}, { server: "ch-2" })).toEqual(["ok replicas: all answer and keep up"]);
+  });
+
+  it("names each server that takes no rows, misses another or is behind", () => {
+    expect(
+      said({ readOnly: 9 }, { server: "ch-2", active: 1 }, { server: "ch-3", behindSeconds: 61 }, {}),
+    ).toEqual([
+      "problem replicas on ch-1: 9 tables take no rows",
+      "problem replicas on ch-2: 1 of 2 replicas answer",
+      "warning replicas on ch-3: 61 s behind",
+    ]);
   });
 });

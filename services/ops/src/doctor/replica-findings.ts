@@ -1,5 +1,5 @@
-import type { ReplicaCounts } from "@conversation-export/warehouse";
-import { type Finding, findingsOf } from "./finding.ts";
+import type { ReplicaCounts, ReplicaState } from "@conversation-export/warehouse";
+import { type Finding, type Findings, findingsOf } from "./finding.ts";
 
 const { ok, warning, problem } = findingsOf("ClickHouse");
 
@@ -55,6 +55,47 @@ export const quorumFinding = (
         `insert_quorum is ${quorum}, and shards have ${most} replicas`,
         `${adviceFor(replicas)}: readers who meet a replica that is behind miss records`,
       );
+};
+
+/** Replicas that are this far behind are not just busy with the newest rows. */
+const BEHIND_SECONDS = 60;
+
+/** Whether the replicas of each server take rows, answer and keep up; nothing where nothing replicates. */
+export const replicaStateFindings = (states: readonly ReplicaState[]): Findings => {
+  const findings = states.flatMap(({ server, readOnly, active, total, behindSeconds }) => {
+    const name = `replicas on ${server}`;
+    return [
+      ...(readOnly > 0
+        ? [
+            problem(
+              name,
+              `${readOnly} tables take no rows`,
+              "the server has no session with Keeper: see that Keeper runs and that the server reaches it",
+            ),
+          ]
+        : []),
+      ...(active < total
+        ? [
+            problem(
+              name,
+              `${active} of ${total} replicas answer`,
+              "start the missing server, or remove it with SYSTEM DROP REPLICA: INSERTs that wait for all replicas fail",
+            ),
+          ]
+        : []),
+      ...(behindSeconds > BEHIND_SECONDS
+        ? [
+            warning(
+              name,
+              `${behindSeconds} s behind`,
+              "SELECT * FROM system.replication_queue WHERE last_exception != '' on that server says why",
+            ),
+          ]
+        : []),
+    ];
+  });
+  if (findings.length > 0 || states.length === 0) return findings;
+  return [ok("replicas", "all answer and keep up")];
 };
 
 /** A cluster of which the server knows nothing, so that its replicas cannot be counted. */

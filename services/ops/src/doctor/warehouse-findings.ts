@@ -11,7 +11,7 @@ import {
 import type { ServiceUsers, WarehouseConfig } from "../config.ts";
 import { explainStore, requireClickhouse, withWarehouse } from "../connect/connections.ts";
 import { attempt, type Finding, type Findings, findingsOf } from "./finding.ts";
-import { unknownClusterFinding, unreplicatedFinding } from "./replica-findings.ts";
+import { replicaStateFindings, unknownClusterFinding, unreplicatedFinding } from "./replica-findings.ts";
 import { USERS, userFindings } from "./warehouse-users.ts";
 
 const AREA = "ClickHouse";
@@ -246,6 +246,7 @@ export const warehouseFindings = async (
       ["disk", () => diskFindings(inspector)],
       ["parts", () => partFindings(inspector)],
       ["mutations", () => mutationFindings(inspector)],
+      ["replicas", async () => replicaStateFindings(await inspector.replicaStates())],
       ["settings", async () => [await settingFinding(inspector)]],
       ["watermarks", async () => [await watermarkFinding(server)]],
       ["keys", async () => [await keyFinding(server)]],
