@@ -9,9 +9,17 @@ import { CLIENTS, type Events, startEvents } from "./events.ts";
 import { startNodeAgent } from "./node-agent.ts";
 import { createRelease, nameOf } from "./release.ts";
 import { findHost, type Servers, startServers } from "./servers.ts";
-import { type GroupName, readSettings, referenceOf, ROOT, type Settings } from "./settings.ts";
+import {
+  type AlertGroup,
+  type GroupName,
+  isAboutAlerts,
+  readSettings,
+  referenceOf,
+  ROOT,
+  type Settings,
+} from "./settings.ts";
 import { createSteps, TABLE_HEAD } from "./step.ts";
-import { tryLongOutages, tryOtherAlerts } from "./steps/alerts.ts";
+import { tryAlerts } from "./steps/alerts.ts";
 import { compareAll, uninstall } from "./steps/end.ts";
 import { tryDeaths, tryHangs, tryMoves, tryOutage } from "./steps/faults.ts";
 import { CREDENTIALS, install } from "./steps/install.ts";
@@ -29,15 +37,13 @@ const PARTITIONS = 6;
 /** Alerts about many broken events need more of them than usual, and none before their time. */
 const MANY_BROKEN = { poisonShare: 0.02, nullShare: 0 };
 
-const GROUPS: Readonly<Record<GroupName, (trial: Trial) => Promise<void>>> = {
+const USUAL_GROUPS: Readonly<Record<Exclude<GroupName, AlertGroup>, (trial: Trial) => Promise<void>>> = {
   network: tryNetwork,
   upgrades: tryUpgrades,
   deaths: tryDeaths,
   hangs: tryHangs,
   moves: tryMoves,
   outage: tryOutage,
-  "outage-alerts": tryLongOutages,
-  "other-alerts": tryOtherAlerts,
 };
 
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
@@ -125,7 +131,8 @@ const run = async ({ cluster, settings, servers, watchers }: Means): Promise<voi
       customer: asking,
       customers: CUSTOMERS,
     };
-    for (const group of settings.groups) await GROUPS[group](trial);
+    for (const group of settings.groups)
+      await (isAboutAlerts(group) ? tryAlerts(trial, group) : USUAL_GROUPS[group](trial));
     // Its requests would use up what the rate limit gives this client.
     await asking.stop();
     customer = null;
@@ -140,7 +147,7 @@ const run = async ({ cluster, settings, servers, watchers }: Means): Promise<voi
 const findWatchers = ({ groups }: Settings): Watchers | null => {
   const [prometheus, stateMetrics] = (["prometheus", "kube-state-metrics"] as const).map((name) => {
     const program = findGoProgram(name);
-    if (program === undefined && groups.some((group) => group.endsWith("-alerts")))
+    if (program === undefined && groups.some(isAboutAlerts))
       throw new Error(`no ${name}: deploy/check/go-program.sh ${name} builds it`);
     return program;
   });

@@ -22,11 +22,19 @@ export type Settings = {
 
 /** Groups of steps, in their order. */
 const USUAL_GROUPS = ["network", "upgrades", "deaths", "hangs", "moves", "outage"] as const;
-/**
- * Those about alerts take most of an hour, so they have to be named. They come first: bad minutes and restarts of
- * earlier steps would count towards alerts.
- */
-const GROUP_NAMES = ["outage-alerts", "other-alerts", ...USUAL_GROUPS] as const;
+/** They take more than an hour, so they have to be named. */
+const ALERT_GROUPS = [
+  "clickhouse-alerts",
+  "ingest-alerts",
+  "kafka-alerts",
+  "redis-alerts",
+  "other-alerts",
+] as const;
+export type AlertGroup = (typeof ALERT_GROUPS)[number];
+export const isAboutAlerts = (name: GroupName): name is AlertGroup =>
+  (ALERT_GROUPS as readonly string[]).includes(name);
+/** Those about alerts come first: bad minutes and restarts of earlier steps would count towards alerts. */
+const GROUP_NAMES = [...ALERT_GROUPS, ...USUAL_GROUPS] as const;
 export type GroupName = (typeof GROUP_NAMES)[number];
 
 const readGroups = (list: string): readonly GroupName[] => {

@@ -1,6 +1,7 @@
 import { until, within } from "../../system/until.ts";
 import { type AlertWatch, type Firing, INTERVAL_SECONDS } from "../alert-watch.ts";
 import { firstPod, untilRestarted } from "../pods.ts";
+import type { AlertGroup } from "../settings.ts";
 import { isReady, nameOf, RELEASE, type ServiceName } from "../release.ts";
 import { firstCommands } from "../runbook.ts";
 import type { Allowed } from "../step.ts";
@@ -139,107 +140,107 @@ const noProcess = ({ cluster, release }: Trial, service: ServiceName): Fault => 
   };
 };
 
-const outages = (trial: Trial): readonly Group[] => {
-  const { cluster, events, release, servers } = trial;
+const clickhouseAway = ({ servers }: Trial): Group => ({
+  allowed: { away: true, broken: true },
+  faults: [
+    {
+      name: "ClickHouse away",
+      service: "ingest",
+      alerts: [
+        { alert: "IngestInsertsFail", cause: CLICKHOUSE_AWAY },
+        { alert: "IngestBatchStuck", cause: /"will be tried again".*ECONN|ECONN.*"will be tried again"/ },
+        { alert: "WatermarkOld", cause: CLICKHOUSE_AWAY },
+        { alert: "FreshnessBudgetBurning", cause: CLICKHOUSE_AWAY, outlasts: true },
+      ],
+      strike: () => servers.stack.clickhouse.stop(),
+      heal: () => servers.stack.clickhouse.start(),
+    },
+  ],
+});
+
+const noIngest = (trial: Trial): Group => {
+  const { cluster, release } = trial;
   const migrate = (password: string): Promise<void> =>
     release.upgrade({
       "clickhouse.users.migrator.existingSecret.key": JSON.stringify(password),
       "migrations.backoffLimit": "0",
     });
-  return [
-    // First, since bad minutes of earlier faults would count towards budgets.
-    {
-      allowed: { away: true, broken: true },
-      faults: [
-        {
-          name: "ClickHouse away",
-          service: "ingest",
-          alerts: [
-            { alert: "IngestInsertsFail", cause: CLICKHOUSE_AWAY },
-            { alert: "IngestBatchStuck", cause: /"will be tried again".*ECONN|ECONN.*"will be tried again"/ },
-            { alert: "WatermarkOld", cause: CLICKHOUSE_AWAY },
-            { alert: "FreshnessBudgetBurning", cause: CLICKHOUSE_AWAY, outlasts: true },
-          ],
-          strike: () => servers.stack.clickhouse.stop(),
-          heal: () => servers.stack.clickhouse.start(),
-        },
-      ],
-    },
-    {
-      allowed: {},
-      faults: [
-        noProcess(trial, "ingest"),
-        {
-          name: "a client changed",
-          service: "jobs",
-          alerts: [
-            {
-              alert: "OperatorChange",
-              labels: { command: "clients set" },
-              cause: /clients set/,
-              outlasts: true,
-            },
-          ],
-          strike: async () => {
-            await release.ops("clients", "set", "globex", "--rate-limit", "messages=default");
+  return {
+    allowed: {},
+    faults: [
+      noProcess(trial, "ingest"),
+      {
+        name: "a client changed",
+        service: "jobs",
+        alerts: [
+          {
+            alert: "OperatorChange",
+            labels: { command: "clients set" },
+            cause: /clients set/,
+            outlasts: true,
           },
-          heal: async () => {},
+        ],
+        strike: async () => {
+          await release.ops("clients", "set", "globex", "--rate-limit", "messages=default");
         },
-        {
-          name: "a migration that fails",
-          service: "jobs",
-          alerts: [{ alert: "MigrationFailed", cause: /ClickHouse refuses/ }],
-          strike: async () => {
-            await refusalOf("the upgrade", migrate("wrong"));
-          },
-          heal: async () => {
-            const jobs = ["jobs", "--selector=app.kubernetes.io/component=migrate"];
-            await cluster.kubectl(["delete", ...jobs, "--namespace", release.namespace]);
-          },
+        heal: async () => {},
+      },
+      {
+        name: "a migration that fails",
+        service: "jobs",
+        alerts: [{ alert: "MigrationFailed", cause: /ClickHouse refuses/ }],
+        strike: async () => {
+          await refusalOf("the upgrade", migrate("wrong"));
         },
-      ],
-    },
-    {
-      allowed: {},
-      faults: [
-        {
-          name: "Kafka away",
-          service: "ingest",
-          alerts: ["WatermarkOld", "IngestLagUnknown"].map((alert) => ({
-            alert,
-            // The way to the broker takes connections also while it is away.
-            cause: /Kafka does not answer|the broker is restarting/,
-          })),
-          strike: async () => {
-            await events.pause();
-            await servers.stack.kafka.stop();
-          },
-          heal: async () => {
-            await servers.stack.kafka.start();
-            events.resume();
-          },
+        heal: async () => {
+          const jobs = ["jobs", "--selector=app.kubernetes.io/component=migrate"];
+          await cluster.kubectl(["delete", ...jobs, "--namespace", release.namespace]);
         },
-      ],
-    },
-    {
-      allowed: {},
-      faults: [
-        {
-          name: "Redis away",
-          service: "ingest",
-          alerts: ["RedisAway", "WriterLeaseLost", "RateLimitsUnshared"].map((alert) => ({
-            alert,
-            cause: /Redis does not answer/,
-          })),
-          strike: () => servers.stack.redis.stop(),
-          heal: () => servers.stack.redis.start(),
-        },
-      ],
-    },
-  ];
+      },
+    ],
+  };
 };
 
-const otherFaults = (trial: Trial): readonly Group[] => {
+const kafkaAway = ({ events, servers }: Trial): Group => ({
+  allowed: {},
+  faults: [
+    {
+      name: "Kafka away",
+      service: "ingest",
+      alerts: ["WatermarkOld", "IngestLagUnknown"].map((alert) => ({
+        alert,
+        // The way to the broker takes connections also while it is away.
+        cause: /Kafka does not answer|the broker is restarting/,
+      })),
+      strike: async () => {
+        await events.pause();
+        await servers.stack.kafka.stop();
+      },
+      heal: async () => {
+        await servers.stack.kafka.start();
+        events.resume();
+      },
+    },
+  ],
+});
+
+const redisAway = ({ servers }: Trial): Group => ({
+  allowed: {},
+  faults: [
+    {
+      name: "Redis away",
+      service: "ingest",
+      alerts: ["RedisAway", "WriterLeaseLost", "RateLimitsUnshared"].map((alert) => ({
+        alert,
+        cause: /Redis does not answer/,
+      })),
+      strike: () => servers.stack.redis.stop(),
+      heal: () => servers.stack.redis.start(),
+    },
+  ],
+});
+
+const otherFaults = (trial: Trial): Group => {
   const { cluster, release, agent, events } = trial;
   const inNamespace = ["--namespace", release.namespace];
   const apiDeployment = `deployment/${nameOf("export-api")}`;
@@ -260,81 +261,84 @@ const otherFaults = (trial: Trial): readonly Group[] => {
     }
   };
 
-  return [
-    {
-      allowed: {},
-      faults: [
-        noProcess(trial, "jobs"),
-        {
-          name: "an image that is missing",
-          service: "export-api",
-          alerts: [{ alert: "ProcessDown", cause: /ErrImagePull|ImagePullBackOff|ErrImageNeverPull/ }],
-          strike: async () => {
-            await cluster.kubectl(["set", "image", apiDeployment, "*=localhost/missing:0", ...inNamespace]);
-          },
-          heal: async () => {
-            await cluster.kubectl(["rollout", "undo", apiDeployment, ...inNamespace]);
-          },
+  return {
+    allowed: {},
+    faults: [
+      noProcess(trial, "jobs"),
+      {
+        name: "an image that is missing",
+        service: "export-api",
+        alerts: [{ alert: "ProcessDown", cause: /ErrImagePull|ImagePullBackOff|ErrImageNeverPull/ }],
+        strike: async () => {
+          await cluster.kubectl(["set", "image", apiDeployment, "*=localhost/missing:0", ...inNamespace]);
         },
-        {
-          name: "ingest killed three times",
-          service: "ingest",
-          alerts: [
-            { alert: "ProcessRestarting", cause: /-ingest-\S+\s+\d\/\d\s+\S+\s+[3-9] /, outlasts: true },
-          ],
-          strike: killAgain,
-          heal: async () => {},
+        heal: async () => {
+          await cluster.kubectl(["rollout", "undo", apiDeployment, ...inNamespace]);
         },
-        {
-          name: "two of a hundred events broken",
-          service: "ingest",
-          alerts: ["DeadLetters", "DeadLettersMany"].map((alert) => ({
-            alert,
-            labels: { topic: "conversations" },
-            cause: /^conversations\/\d+\/\d+\s+[a-z]+_[a-z_]+/m,
-            ...(alert === "DeadLetters" && { outlasts: true }),
-          })),
-          strike: async () => events.sendBroken(true),
-          heal: async () => events.sendBroken(false),
-        },
-        {
-          name: "a customer above its limit",
-          service: "export-api",
-          alerts: [{ alert: "RequestsThrottled", cause: /"clientId":"acme"/ }],
-          strike: () => limit("1/5s"),
-          heal: () => limit("default"),
-        },
-      ],
-    },
-  ];
+      },
+      {
+        name: "ingest killed three times",
+        service: "ingest",
+        alerts: [
+          { alert: "ProcessRestarting", cause: /-ingest-\S+\s+\d\/\d\s+\S+\s+[3-9] /, outlasts: true },
+        ],
+        strike: killAgain,
+        heal: async () => {},
+      },
+      {
+        name: "two of a hundred events broken",
+        service: "ingest",
+        alerts: ["DeadLetters", "DeadLettersMany"].map((alert) => ({
+          alert,
+          labels: { topic: "conversations" },
+          cause: /^conversations\/\d+\/\d+\s+[a-z]+_[a-z_]+/m,
+          ...(alert === "DeadLetters" && { outlasts: true }),
+        })),
+        strike: async () => events.sendBroken(true),
+        heal: async () => events.sendBroken(false),
+      },
+      {
+        name: "a customer above its limit",
+        service: "export-api",
+        alerts: [{ alert: "RequestsThrottled", cause: /"clientId":"acme"/ }],
+        strike: () => limit("1/5s"),
+        heal: () => limit("default"),
+      },
+    ],
+  };
 };
 
-/** Lets faults last until the alerts of the chart fire and their runbooks show the cause. */
-const tryGroups = async (trial: Trial, groups: readonly Group[]): Promise<void> => {
+/**
+ * Groups of faults by name, in their order: bad minutes of earlier ones would count towards the budgets that
+ * the first burns.
+ */
+const GROUPS = {
+  "clickhouse-alerts": clickhouseAway,
+  "ingest-alerts": noIngest,
+  "kafka-alerts": kafkaAway,
+  "redis-alerts": redisAway,
+  "other-alerts": otherFaults,
+} as const satisfies Readonly<Record<AlertGroup, (trial: Trial) => Group>>;
+
+/** Lets the faults of a group last until the alerts of the chart fire and their runbooks show the cause. */
+export const tryAlerts = async (trial: Trial, group: AlertGroup): Promise<void> => {
   const { release, steps, watch } = trial;
   if (watch === null) throw new Error("nothing watches the alerts");
-  for (const { allowed, faults } of groups) {
-    const names = faults.map(({ name }) => name).join("; ");
-    await steps.step(names, allowed, async () => {
-      const tries = await Promise.allSettled(faults.map((fault) => tryFault(trial, watch, fault)));
-      const told = tries.flatMap((one) => {
-        if (one.status === "rejected") throw one.reason;
-        return one.value;
-      });
-      await release.ready();
-      return told
-        .map(
-          ({ alert, after, command, over }) =>
-            `${alert} after ${minutes(after)}, cause by command ${command}` +
-            (over === null ? "" : `, over ${minutes(over)} after the repair`),
-        )
-        .join("; ");
+  const { allowed, faults } = GROUPS[group](trial);
+  const names = faults.map(({ name }) => name).join("; ");
+  await steps.step(names, allowed, async () => {
+    const tries = await Promise.allSettled(faults.map((fault) => tryFault(trial, watch, fault)));
+    const told = tries.flatMap((one) => {
+      if (one.status === "rejected") throw one.reason;
+      return one.value;
     });
-  }
+    await release.ready();
+    return told
+      .map(
+        ({ alert, after, command, over }) =>
+          `${alert} after ${minutes(after)}, cause by command ${command}` +
+          (over === null ? "" : `, over ${minutes(over)} after the repair`),
+      )
+      .join("; ");
+  });
 };
-
-/** Servers, and all of ingest, that are away for minutes. */
-export const tryLongOutages = (trial: Trial): Promise<void> => tryGroups(trial, outages(trial));
-
-/** What else alerts tell of. */
-export const tryOtherAlerts = (trial: Trial): Promise<void> => tryGroups(trial, otherFaults(trial));
