@@ -61,7 +61,7 @@ export const watchAlerts = async (release: Release, programs: Watchers): Promise
   const { namespace } = release;
   const started: { stop(): Promise<void> }[] = [];
   const stopAll = async (): Promise<void> => {
-    for (const one of started.splice(0).reverse()) await one.stop();
+    await Promise.allSettled(started.splice(0).map((one) => one.stop()));
   };
   const start = async <T extends { stop(): Promise<void> }>(starting: Promise<T>): Promise<T> => {
     try {
@@ -76,8 +76,7 @@ export const watchAlerts = async (release: Release, programs: Watchers): Promise
   const api = await start(proxyApi());
   const address = `127.0.0.1:${api.port}`;
   const { prometheus: program, stateMetrics } = programs;
-  const jobs =
-    stateMetrics && (await start(startJobMetrics(stateMetrics, { api: address, namespace }))).target;
+  const jobs = stateMetrics && (await start(startJobMetrics(stateMetrics, { api: address, namespace })));
   const prometheus = await start(
     startPrometheus(program, { targets: [], interval: INTERVAL_SECONDS, rules: RULES }),
   );
@@ -90,13 +89,14 @@ export const watchAlerts = async (release: Release, programs: Watchers): Promise
     const pods = await release.allPods();
     const placed = pods.filter(({ status }) => status.podIP !== undefined);
     const targets = placed.map((pod) => targetOf(pod, namespace, address));
-    await prometheus.setTargets(jobs ? [...targets, jobs] : targets);
+    await prometheus.setTargets(jobs ? [...targets, jobs.target] : targets);
     noteFirings(seen, await prometheus.alerts(), Date.now());
   };
   const looking = (async (): Promise<void> => {
     for (let failed = 0; !isStopped; await sleep(LOOK_MS)) {
       try {
         if (!api.isServing()) throw new Error("kubectl proxy has ended");
+        if (jobs && !jobs.isServing()) throw new Error("kube-state-metrics has ended");
         await look();
         failed = 0;
       } catch (error) {

@@ -61,9 +61,9 @@ export const startEvents = async (deps: {
       underWay = delivery.send(chunk);
       await underWay;
       chunk = [];
-      if (isDone) return;
       do await sleep(PAUSE_MS);
       while (isPaused && !isDone);
+      if (isDone) return;
     }
     throw new Error("all events of the sample were sent: it is too small for these steps");
   };

@@ -1,6 +1,6 @@
 import { choosePorts } from "@conversation-export/local-stack";
 import type { ScrapeTarget } from "./prometheus.ts";
-import { startServedProgram } from "./served-program.ts";
+import { type ServedProgram, startServedProgram } from "./served-program.ts";
 
 /**
  * Starts kube-state-metrics for the Jobs of a namespace.
@@ -10,10 +10,10 @@ import { startServedProgram } from "./served-program.ts";
 export const startJobMetrics = async (
   program: string,
   { api, namespace }: { readonly api: string; readonly namespace: string },
-): Promise<{ readonly target: ScrapeTarget; stop(): Promise<void> }> => {
+): Promise<ServedProgram & { readonly target: ScrapeTarget }> => {
   const { port, telemetry } = await choosePorts({ names: ["port", "telemetry"], fixed: {} });
   const address = `127.0.0.1:${port}`;
-  const stop = await startServedProgram(
+  const served = await startServedProgram(
     program,
     [
       `--apiserver=http://${api}`,
@@ -28,5 +28,5 @@ export const startJobMetrics = async (
     ],
     `http://${address}/healthz`,
   );
-  return { target: { job: "kube-state-metrics", address, namespace, pod: "kube-state-metrics" }, stop };
+  return { ...served, target: { job: "kube-state-metrics", address, namespace, pod: "kube-state-metrics" } };
 };

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { choosePorts } from "@conversation-export/local-stack";
 import type { TimeRange } from "../pictures/fill-sql.ts";
-import { startServedProgram } from "./served-program.ts";
+import { type ServedProgram, startServedProgram } from "./served-program.ts";
 
 /** A process to scrape, with the labels that the rules and dashboards need. */
 export type ScrapeTarget = {
@@ -90,9 +90,9 @@ export const startPrometheus = async (
     "--log.level=error",
   ];
   const remove = (): Promise<void> => rm(folder, { recursive: true, force: true });
-  let stopProgram: () => Promise<void>;
+  let served: ServedProgram;
   try {
-    stopProgram = await startServedProgram(program, args, `${url}/-/ready`);
+    served = await startServedProgram(program, args, `${url}/-/ready`);
   } catch (error) {
     await remove();
     throw error;
@@ -119,7 +119,7 @@ export const startPrometheus = async (
       return (answer as { readonly data: { readonly alerts: readonly Alert[] } }).data.alerts;
     },
     stop: async () => {
-      await stopProgram();
+      await served.stop();
       await remove();
     },
   };

@@ -3,37 +3,42 @@ import { once } from "node:events";
 import { until } from "../system/until.ts";
 
 const START_MS = 15_000;
+const ANSWER_MS = 2_000;
+/** After which a program that does not end by SIGTERM is killed. */
+const STOP_MS = 20_000;
 
-/**
- * Starts a program that serves HTTP, and waits until `url` answers with 2xx.
- *
- * @returns what ends it and waits for that
- */
+export type ServedProgram = { isServing(): boolean; stop(): Promise<void> };
+
+/** Starts a program that serves HTTP, and waits until `url` answers with 2xx. */
 export const startServedProgram = async (
   program: string,
   args: readonly string[],
   url: string,
-): Promise<() => Promise<void>> => {
+): Promise<ServedProgram> => {
   const child = spawn(program, [...args], { stdio: ["ignore", "inherit", "inherit"] });
+  const isServing = (): boolean => child.exitCode === null && child.signalCode === null;
   const stop = async (): Promise<void> => {
-    if (child.exitCode !== null || child.signalCode !== null) return;
+    if (!isServing()) return;
     const ended = once(child, "exit");
     child.kill("SIGTERM");
+    const late = setTimeout(() => child.kill("SIGKILL"), STOP_MS);
     await ended;
+    clearTimeout(late);
   };
   const answers = async (): Promise<boolean> =>
-    fetch(url).then(
+    fetch(url, { signal: AbortSignal.timeout(ANSWER_MS) }).then(
       ({ ok }) => ok,
       () => false,
     );
   try {
     await Promise.race([
       until(`${program} answers`, START_MS, answers),
-      once(child, "error").then(([error]) => Promise.reject(error as Error)),
+      // An error of the start comes as such, since `once` rejects with it.
+      once(child, "exit").then(([code]) => Promise.reject(new Error(`${program} ended with ${code}`))),
     ]);
   } catch (error) {
     await stop();
     throw error;
   }
-  return stop;
+  return { isServing, stop };
 };

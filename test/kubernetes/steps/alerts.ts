@@ -73,17 +73,19 @@ const findCause = async (
   throw new Error(`the runbook of ${alert} does not show ${cause}:\n${said.join("\n")}`);
 };
 
-const firingOf = (watch: AlertWatch, { alert, labels = {} }: Expected): Firing | undefined =>
+/** Those of an alert, one for each of its series. */
+const firingsOf = (watch: AlertWatch, { alert, labels = {} }: Expected): readonly Firing[] =>
   watch
     .firings()
-    .find(
+    .filter(
       (one) =>
         one.alert === alert && Object.entries(labels).every(([name, value]) => one.labels[name] === value),
     );
 
 /** Strikes, follows the runbook of each alert as it fires, heals, and waits until they fire no more. */
 const tryFault = async (trial: Trial, watch: AlertWatch, fault: Fault): Promise<readonly Told[]> => {
-  const before = fault.alerts.filter((one) => firingOf(watch, one)?.to === null);
+  const isFiring = (one: Expected): boolean => firingsOf(watch, one).some(({ to }) => to === null);
+  const before = fault.alerts.filter(isFiring);
   if (before.length > 0) throw new Error(`${fault.name}: ${before[0]?.alert} fires before the fault`);
   const from = Date.now();
   const found = new Map<Expected, { readonly after: number; readonly command: number }>();
@@ -92,8 +94,8 @@ const tryFault = async (trial: Trial, watch: AlertWatch, fault: Fault): Promise<
     const missing = new Set(fault.alerts);
     const follow = async (): Promise<boolean> => {
       for (const expected of missing) {
-        const firing = firingOf(watch, expected);
-        if (firing === undefined || firing.from < from) continue;
+        const firing = firingsOf(watch, expected).find((one) => one.from >= from);
+        if (firing === undefined) continue;
         const command = await findCause(trial, fault, expected, firing);
         found.set(expected, { after: firing.from - from, command });
         missing.delete(expected);
@@ -102,6 +104,8 @@ const tryFault = async (trial: Trial, watch: AlertWatch, fault: Fault): Promise<
     };
     const names = fault.alerts.map(({ alert }) => alert).join();
     await within(`${fault.name}: ${names}`, DEADLINE_MS, follow, 2_000);
+    const ended = fault.alerts.filter((one) => !isFiring(one));
+    if (ended.length > 0) throw new Error(`${fault.name}: ${ended[0]?.alert} ended before the repair`);
   } finally {
     await fault.heal();
   }
@@ -109,9 +113,8 @@ const tryFault = async (trial: Trial, watch: AlertWatch, fault: Fault): Promise<
   const told = [...found].map(async ([expected, { after, command }]): Promise<Told> => {
     const { alert, outlasts } = expected;
     if (outlasts) return { alert, after, command, over: null };
-    const isOver = async (): Promise<boolean> => firingOf(watch, expected)?.to !== null;
-    await within(`${fault.name}: the end of ${alert}`, END_DEADLINE_MS, isOver, 2_000);
-    return { alert, after, command, over: Math.max(0, Date.now() - healed) };
+    await within(`${fault.name}: the end of ${alert}`, END_DEADLINE_MS, () => !isFiring(expected), 2_000);
+    return { alert, after, command, over: Date.now() - healed };
   });
   return Promise.all(told);
 };

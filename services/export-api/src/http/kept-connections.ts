@@ -1,48 +1,68 @@
 import type { Server, ServerResponse } from "node:http";
-import type { Duplex } from "node:stream";
+import type { Socket } from "node:net";
 
 /** Time for the next request on a kept connection while the server closes. */
 const LAST_REQUEST_MS = 2_000;
 
+type Connection = {
+  /** Responses that have not ended, the one that is being sent first: requests may be pipelined. */
+  readonly open: Set<ServerResponse>;
+  timer?: NodeJS.Timeout;
+};
+
 /**
  * Counts the connections of a server and ends the kept ones when it closes. Node would close them at once, and
  * a request that is on its way would be lost. Here each stays for two seconds after the close or its last
- * answer, in which a request is still served: its answer must say `Connection: close` (RFC 9112, 9.6), as
- * Fastify's do then.
+ * answer, in which a request is still served and answered with `Connection: close` (RFC 9112, 9.6).
  */
 export const createKeptConnections = (server: Server) => {
-  /** The latest response of each open connection. */
-  const responses = new Map<Duplex, ServerResponse | undefined>();
+  const connections = new Map<Socket, Connection>();
   let closing = false;
 
-  const isIdle = (socket: Duplex): boolean => responses.get(socket)?.closed ?? true;
-
-  const closeLater = (socket: Duplex): void => {
-    setTimeout(() => {
-      if (isIdle(socket)) socket.destroy();
-    }, LAST_REQUEST_MS);
+  const closeLater = (socket: Socket, connection: Connection): void => {
+    const { bytesRead } = socket;
+    const closeWhenQuiet = (): void => {
+      if (connection.open.size > 0) return;
+      if (socket.bytesRead === bytesRead) socket.destroy();
+      // A part of a request has come.
+      else closeLater(socket, connection);
+    };
+    clearTimeout(connection.timer);
+    // What has arrived while this process was busy is read before the immediate runs.
+    connection.timer = setTimeout(() => setImmediate(closeWhenQuiet), LAST_REQUEST_MS);
   };
 
   server.on("connection", (socket) => {
-    responses.set(socket, undefined);
-    socket.once("close", () => responses.delete(socket));
+    const connection: Connection = { open: new Set() };
+    connections.set(socket, connection);
+    socket.once("close", () => {
+      connections.delete(socket);
+      clearTimeout(connection.timer);
+    });
   });
   // `close` calls this once.
   server.closeIdleConnections = () => {
     closing = true;
-    for (const socket of responses.keys()) if (isIdle(socket)) closeLater(socket);
+    for (const [socket, connection] of connections)
+      if (connection.open.size === 0) closeLater(socket, connection);
   };
 
   return {
-    count: (): number => responses.size,
-    /** The latest response on a connection, perhaps ended. */
-    responseOn: (socket: Duplex): ServerResponse | undefined => responses.get(socket),
+    count: (): number => connections.size,
+    /** The response that is being sent or made on a connection; undefined: none. */
+    responseOn: (socket: Socket): ServerResponse | undefined =>
+      connections.get(socket)?.open.values().next().value,
     /** Call it at the begin of each request. */
     begin: (response: ServerResponse): void => {
       const { socket } = response.req;
-      if (responses.has(socket)) responses.set(socket, response);
+      const connection = connections.get(socket);
+      if (connection === undefined) return;
+      clearTimeout(connection.timer);
+      connection.open.add(response);
+      if (closing) response.setHeader("connection", "close");
       response.once("close", () => {
-        if (closing && !socket.destroyed) closeLater(socket);
+        connection.open.delete(response);
+        if (closing && connection.open.size === 0 && !socket.destroyed) closeLater(socket, connection);
       });
     },
   };

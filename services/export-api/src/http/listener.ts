@@ -1,3 +1,4 @@
+import { lookup } from "node:dns/promises";
 import type { AddressInfo } from "node:net";
 import type { Logger } from "@conversation-export/runtime";
 import type { FastifyInstance } from "fastify";
@@ -25,7 +26,9 @@ export const createListener = (deps: {
   let state: true | string = "not listening yet";
   return {
     start: async () => {
-      await app.listen({ host, port });
+      // For the name localhost Fastify would make a server for each of its addresses.
+      const { address } = await lookup(host);
+      await app.listen({ host: address, port });
       const bound = (app.server.address() as AddressInfo).port;
       state = true;
       log.info({ host, port: bound }, "export API listens");
@@ -34,7 +37,7 @@ export const createListener = (deps: {
     stop: async () => {
       state = "draining";
       const cut = setTimeout(() => {
-        log.warn({ drainMs }, "answers still running at the deadline are cut");
+        log.warn({ drainMs }, "connections still open at the deadline are cut");
         app.server.closeAllConnections();
       }, drainMs);
       try {

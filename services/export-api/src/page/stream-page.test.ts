@@ -344,6 +344,59 @@ describe("stopping", () => {
     await stopped;
   });
 
+  it("counts the two seconds from the last of several answers", async () => {
+    const pages = [new Readable({ read() {} }), new Readable({ read() {} })];
+    const waiting = [...pages];
+    const { port, listener } = await startApp(() =>
+      Promise.resolve(pageOf(waiting.shift() ?? Readable.from(["c"]))),
+    );
+    const socket = net.connect(port, "127.0.0.1");
+    cleanups.push(async () => socket.destroy());
+    let answers = "";
+    socket.setEncoding("latin1").on("data", (chunk: string) => (answers += chunk));
+    const lines = ["host: x"];
+    socket.write(target(lines) + target(lines));
+    await expect.poll(() => waiting.length).toBe(0);
+    const stopped = listener.stop();
+    pages[0]?.push("a");
+    pages[0]?.push(null);
+    await sleep(1_500);
+    pages[1]?.push("b");
+    pages[1]?.push(null);
+    await expect.poll(() => answers).toContain("\r\nb\r\n");
+    // Two seconds after the first answer have passed then.
+    await sleep(1_000);
+    socket.write(target(lines));
+    await expect.poll(() => answers).toContain("\r\nc\r\n");
+    expect(answers.toLowerCase().split("connection: close")).toHaveLength(2);
+    await stopped;
+  });
+
+  it("waits for a request of which a part has come, and ends connections also after what is no target", async () => {
+    const { port, listener } = await startApp(() => Promise.resolve(pageOf(Readable.from(["abc"]))));
+    const [begin, rest] = [target(["host: x"]).slice(0, 20), target(["host: x"]).slice(20)];
+    const parts = net.connect(port, "127.0.0.1");
+    const wrong = net.connect(port, "127.0.0.1");
+    const ended = [parts, wrong].map(async (socket) => {
+      let answer = "";
+      socket.setEncoding("latin1").on("data", (chunk: string) => (answer += chunk));
+      await once(socket, "close");
+      return answer;
+    });
+    await Promise.all([once(parts, "connect"), once(wrong, "connect")]);
+    await readAll(await request(port));
+    const stopped = listener.stop();
+    await sleep(1_000);
+    parts.write(begin);
+    wrong.write("GET /%zz HTTP/1.1\r\nhost: x\r\n\r\n");
+    await sleep(1_500);
+    parts.write(rest);
+    const [answer, refusal] = await Promise.all(ended);
+    expect(answer).toContain("\r\nabc\r\n");
+    expect(refusal).toMatch(/^HTTP\/1\.1 400 [^]*^connection: close\r$/im);
+    await stopped;
+  });
+
   it("cuts a page that outlives the deadline", async () => {
     const records = new Readable({ read() {} });
     records.push("abc");
