@@ -138,7 +138,7 @@ const run = async ({ cluster, settings, servers, watchers }: Means): Promise<voi
     customer = null;
     await compareAll({ release, steps, events, keys });
   } finally {
-    await Promise.all([events.stop(), watch?.stop()]);
+    await Promise.allSettled([events.stop(), watch?.stop()]);
   }
   await uninstall({ release, steps, registry: settings.image.registry, folder });
 };

@@ -43,6 +43,8 @@ const MINUTE_MS = 60_000;
 /** The slowest of these alerts waits for a quarter of an hour. */
 const DEADLINE_MS = 22 * MINUTE_MS;
 const END_DEADLINE_MS = 15 * MINUTE_MS;
+/** An alert may be silent for a moment, when a pod was not scraped. */
+const SILENT_MS = 3_000 * INTERVAL_SECONDS;
 const KILLS = 3;
 const CLICKHOUSE_AWAY = /ClickHouse does not answer/;
 
@@ -82,10 +84,16 @@ const firingsOf = (watch: AlertWatch, { alert, labels = {} }: Expected): readonl
         one.alert === alert && Object.entries(labels).every(([name, value]) => one.labels[name] === value),
     );
 
+/** When an alert ended, ms since the epoch; null: it fires, or was silent for a moment. */
+const endOf = (watch: AlertWatch, expected: Expected): number | null => {
+  const ends = firingsOf(watch, expected).map(({ to }) => to ?? Infinity);
+  const end = Math.max(...ends);
+  return Date.now() - end > SILENT_MS ? end : null;
+};
+
 /** Strikes, follows the runbook of each alert as it fires, heals, and waits until they fire no more. */
 const tryFault = async (trial: Trial, watch: AlertWatch, fault: Fault): Promise<readonly Told[]> => {
-  const isFiring = (one: Expected): boolean => firingsOf(watch, one).some(({ to }) => to === null);
-  const before = fault.alerts.filter(isFiring);
+  const before = fault.alerts.filter((one) => firingsOf(watch, one).some(({ to }) => to === null));
   if (before.length > 0) throw new Error(`${fault.name}: ${before[0]?.alert} fires before the fault`);
   const from = Date.now();
   const found = new Map<Expected, { readonly after: number; readonly command: number }>();
@@ -104,7 +112,7 @@ const tryFault = async (trial: Trial, watch: AlertWatch, fault: Fault): Promise<
     };
     const names = fault.alerts.map(({ alert }) => alert).join();
     await within(`${fault.name}: ${names}`, DEADLINE_MS, follow, 2_000);
-    const ended = fault.alerts.filter((one) => !isFiring(one));
+    const ended = fault.alerts.filter((one) => endOf(watch, one) !== null);
     if (ended.length > 0) throw new Error(`${fault.name}: ${ended[0]?.alert} ended before the repair`);
   } finally {
     await fault.heal();
@@ -113,8 +121,9 @@ const tryFault = async (trial: Trial, watch: AlertWatch, fault: Fault): Promise<
   const told = [...found].map(async ([expected, { after, command }]): Promise<Told> => {
     const { alert, outlasts } = expected;
     if (outlasts) return { alert, after, command, over: null };
-    await within(`${fault.name}: the end of ${alert}`, END_DEADLINE_MS, () => !isFiring(expected), 2_000);
-    return { alert, after, command, over: Date.now() - healed };
+    const isOver = (): boolean => endOf(watch, expected) !== null;
+    await within(`${fault.name}: the end of ${alert}`, END_DEADLINE_MS, isOver, 2_000);
+    return { alert, after, command, over: Math.max(0, (endOf(watch, expected) ?? healed) - healed) };
   });
   return Promise.all(told);
 };

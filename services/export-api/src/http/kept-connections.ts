@@ -19,13 +19,13 @@ export const createKeptConnections = (server: Server) => {
   const connections = new Map<Socket, Connection>();
   let closing = false;
 
-  const closeLater = (socket: Socket, connection: Connection): void => {
+  /** @param isLast whether a part of a request is not waited for once more */
+  const closeLater = (socket: Socket, connection: Connection, isLast = false): void => {
     const { bytesRead } = socket;
     const closeWhenQuiet = (): void => {
       if (connection.open.size > 0) return;
-      if (socket.bytesRead === bytesRead) socket.destroy();
-      // A part of a request has come.
-      else closeLater(socket, connection);
+      if (isLast || socket.bytesRead === bytesRead) socket.destroy();
+      else closeLater(socket, connection, true);
     };
     clearTimeout(connection.timer);
     // What has arrived while this process was busy is read before the immediate runs.
