@@ -320,17 +320,13 @@ const otherFaults = (trial: Trial): Group => {
   };
 };
 
-/**
- * Groups of faults by name, in their order: bad minutes of earlier ones would count towards the budgets that
- * the first burns.
- */
-const GROUPS = {
+const GROUPS: Readonly<Record<AlertGroup, (trial: Trial) => Group>> = {
   "clickhouse-alerts": clickhouseAway,
   "ingest-alerts": noIngest,
   "kafka-alerts": kafkaAway,
   "redis-alerts": redisAway,
   "other-alerts": otherFaults,
-} as const satisfies Readonly<Record<AlertGroup, (trial: Trial) => Group>>;
+};
 
 /** Lets the faults of a group last until the alerts of the chart fire and their runbooks show the cause. */
 export const tryAlerts = async (trial: Trial, group: AlertGroup): Promise<void> => {

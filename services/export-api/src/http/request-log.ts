@@ -46,9 +46,7 @@ export const createRequestLog = (deps: {
     request.facts = { startedAt: clock(), bytes: 0, span: beginRequestSpan(request) };
     // Later, so that the handler has noted how its page ended.
     reply.raw.once("close", () =>
-      setImmediate(() => {
-        withinSpan(request.facts.span, () => finish(request, reply));
-      }),
+      setImmediate(() => withinSpan(request.facts.span, () => finish(request, reply))),
     );
   };
 };
