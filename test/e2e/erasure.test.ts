@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import {
   backfillJob,
   createJobClient,
@@ -14,6 +15,7 @@ import { createDelivery, type Delivery } from "../system/deliver.ts";
 import { handMade } from "../sample/hand-made.ts";
 import { findInActiveParts } from "../compare/part-bytes.ts";
 import type { ServiceProcess } from "../system/service-process.ts";
+import { redisCommand } from "../system/redis-command.ts";
 import { startSystem, type System } from "../system/system.ts";
 import { until } from "../system/until.ts";
 import { runSql } from "../system/warehouse-sql.ts";
@@ -25,6 +27,7 @@ const ENV = { WRITER_LEASE_MS: "2000", ERASURE_INTERVAL_SECONDS: "1" };
 let system: System;
 let delivery: Delivery;
 let ingest: ServiceProcess;
+let jobs: ServiceProcess;
 let key: string;
 let client: JobClient;
 
@@ -39,7 +42,7 @@ beforeAll(async () => {
   });
   await client.start();
   key = await system.key(CLIENT, ["export", "end_users", "compliance"]);
-  [ingest] = await Promise.all([
+  [ingest, jobs] = await Promise.all([
     system.service("ingest", ENV),
     system.service("jobs", ENV),
     system.service("export-api"),
@@ -113,7 +116,7 @@ const erase = async (body: Record<string, unknown>): Promise<void> => {
     expect(status).not.toBe("failed");
     if (status !== "completed") return false;
     expect(receipt?.deleted_rows).toBeDefined();
-    expect(JSON.stringify(receipt)).not.toMatch(/@|gone|held/);
+    expect(JSON.stringify(receipt)).not.toMatch(/@|gone|held|hung/);
     return true;
   });
   const list = JSON.parse(await get("/v2/data-subject-request")) as { data: { request_id: string }[] };
@@ -180,6 +183,27 @@ it("lets no trace come back with a replay of everything and with late events", a
   await delivery.send([event("conversation", "new", { date_created: later, end_user_id: "gone-user" })]);
   await system.caughtUp("from-the-start", 60_000);
   expect(await readAll()).toContain('"new"');
+});
+
+it("goes on, and no writer ends, when Redis hangs for longer than a lease", async () => {
+  const before = await readAll();
+  await delivery.send(person("hung"));
+  await until("the records are readable", 30_000, async () => (await readAll()).includes("hung asked"));
+  const { pid, url } = system.stack.redis;
+  if (pid === undefined) throw new Error("Redis does not run");
+  process.kill(pid, "SIGSTOP");
+  // What another run announces comes before the renewals of those that have to connect again.
+  const announced = redisCommand(url, "HINCRBY conversation-export:writers generation 1");
+  try {
+    await sleep(3 * Number(ENV.WRITER_LEASE_MS));
+  } finally {
+    process.kill(pid, "SIGCONT");
+  }
+  await announced;
+  await erase({ email: "hung@example.com" });
+  expect(await readAll()).toBe(before);
+  const ended = Promise.race([ingest.exited, jobs.exited]);
+  expect(await Promise.race([ended, Promise.resolve("none")])).toBe("none");
 });
 
 it("is not defeated by a process that was paused with unwritten records", async () => {

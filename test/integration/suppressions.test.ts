@@ -65,7 +65,7 @@ const startWriter = async (
       generation: () => Promise.resolve(world.generation),
       renew: ({ confirmed }) => {
         world.confirmed = confirmed;
-        return Promise.resolve({ generation: world.generation, kept: true, uploadFrom: 0 });
+        return Promise.resolve({ generation: world.generation, heldSince: 1, uploadFrom: 0 });
       },
       release: () => Promise.resolve(),
     },

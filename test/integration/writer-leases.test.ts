@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { createRedis, createWriterLeases, type Redis, type WriterLeases } from "@conversation-export/queue";
 import { createLogger } from "@conversation-export/runtime";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
@@ -92,14 +93,15 @@ it("counts a lease until it expires", async () => {
 });
 
 it("begins a later lease where readers may be, although clocks are behind", async () => {
-  expect(await renew("a", NOON)).toMatchObject({ kept: false, uploadFrom: NOON });
+  expect(await renew("a", NOON)).toMatchObject({ uploadFrom: NOON });
   expect(await leases.settledUntil(0)).toBe(NOON);
   // Its own clock is behind.
-  expect(await renew("late", NOON - 60 * SECOND)).toMatchObject({ kept: false, uploadFrom: NOON });
+  const { heldSince, uploadFrom } = await renew("late", NOON - 60 * SECOND);
+  expect(uploadFrom).toBe(NOON);
   expect(await leases.settledUntil(0)).toBe(NOON);
-  // One that is kept may have had a batch in flight for longer.
+  // One that is held may have had a batch in flight for longer.
   expect(await renew("late", NOON - 60 * SECOND)).toMatchObject({
-    kept: true,
+    heldSince,
     uploadFrom: NOON - 60 * SECOND,
   });
   expect(await leases.settledUntil(0)).toBe(NOON - 60 * SECOND);
@@ -107,20 +109,63 @@ it("begins a later lease where readers may be, although clocks are behind", asyn
   await leases.release("late");
   const ahead = (Date.now() + 86_400_000) * 1_000;
   await leases.settledUntil(ahead);
-  expect(await renew("later", NOON)).toMatchObject({ kept: false, uploadFrom: ahead });
-  expect(await renew("ahead", ahead + 1)).toMatchObject({ kept: false, uploadFrom: ahead + 1 });
+  expect(await renew("later", NOON)).toMatchObject({ uploadFrom: ahead });
+  expect(await renew("ahead", ahead + 1)).toMatchObject({ uploadFrom: ahead + 1 });
+});
+
+/** Stops the server for longer than brief leases last. */
+const hang = async (): Promise<void> => {
+  const { pid } = stack.redis;
+  if (pid === undefined) throw new Error("Redis does not run");
+  process.kill(pid, "SIGSTOP");
+  try {
+    await sleep(2 * BRIEF_MS);
+  } finally {
+    process.kill(pid, "SIGCONT");
+  }
+};
+
+it("counts no time of a lease while the server is away", async () => {
+  const { heldSince } = await renew("a", NOON, brief);
+  await hang();
+  // An erasure may come before the renewal, and waits for it.
+  await brief.announce();
+  expect((await brief.list()).leases).toMatchObject([{ id: "a", confirmed: 0 }]);
+  expect(await renew("a", NOON + SECOND, brief)).toMatchObject({ heldSince, uploadFrom: NOON + SECOND });
+});
+
+it.each(["list", "settledUntil"] as const)("revives no lease that %s has seen run out", async (look) => {
+  const { heldSince } = await renew("a", NOON, brief);
+  await until("the lease has run out", 20_000, async () => {
+    await renew("b", NOON + 5 * SECOND);
+    return look === "list"
+      ? (await brief.list()).leases.length === 1
+      : (await brief.settledUntil(0)) === NOON + 5 * SECOND;
+  });
+  await hang();
+  expect(await brief.settledUntil(0)).toBe(NOON + 5 * SECOND);
+  const again = await renew("a", NOON, brief);
+  expect(again.heldSince).toBeGreaterThan(heldSince);
+  expect(again.uploadFrom).toBe(NOON + 5 * SECOND);
+});
+
+it("revives no lease of a server that may not know all that was seen", async () => {
+  const { heldSince } = await renew("a", NOON, brief);
+  await command(`HSET ${KEY} reign former`);
+  await hang();
+  expect((await renew("a", NOON, brief)).heldSince).toBeGreaterThan(heldSince);
 });
 
 it("settles nothing for the length of a lease after Redis was emptied, and keeps what was given out", async () => {
   const known = NOON + 60 * SECOND;
-  await renew("a", known);
+  const { heldSince } = await renew("a", known);
   expect(await leases.settledUntil(0)).toBe(known);
   await command("FLUSHALL");
   const emptiedAt = performance.now();
   // There may be another writer, whose lease is gone.
-  expect(await renew("a", known + SECOND)).toMatchObject({ kept: false });
+  expect((await renew("a", known + SECOND)).heldSince).toBeGreaterThan(heldSince);
   expect(await leases.settledUntil(known)).toBeNull();
-  expect(await renew("b", NOON)).toMatchObject({ kept: false, uploadFrom: known });
+  expect(await renew("b", NOON)).toMatchObject({ uploadFrom: known });
   await until("leases are known again", 20_000, async () => {
     await renew("a", known + SECOND);
     await renew("b", known + SECOND);

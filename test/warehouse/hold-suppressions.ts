@@ -11,7 +11,7 @@ const metrics = createMetrics({ service: "test" });
 const gate = createSuppressionGate({
   lease: {
     generation: () => Promise.resolve(1),
-    renew: () => Promise.resolve({ generation: 1, kept: true, uploadFrom: 0 }),
+    renew: () => Promise.resolve({ generation: 1, heldSince: 1, uploadFrom: 0 }),
     release: () => Promise.resolve(),
   },
   leaseMs: 30_000,

@@ -49,6 +49,7 @@ const createGate = (secretInUse = hash.ofSecret) => {
     renewals: [] as number[],
     isAway: false,
     keeps: true,
+    heldSince: 1,
     /** What the lease answers; without a number what it was told. */
     uploadFrom: null as number | null,
     told: [] as number[],
@@ -71,9 +72,10 @@ const createGate = (secretInUse = hash.ofSecret) => {
         if (world.isAway) throw new Error("away");
         world.renewals.push(confirmed);
         world.told.push(uploadFrom);
+        if (!world.keeps) world.heldSince += 1;
         return {
           generation: world.generation,
-          kept: world.keeps,
+          heldSince: world.heldSince,
           uploadFrom: world.uploadFrom ?? uploadFrom,
         };
       },
@@ -343,16 +345,28 @@ it("ends the process when an erasure went on without it", async () => {
   expect(world.released).toBe(1);
 });
 
-it("does not trust a lease that may have run out at a renewal whose answer was lost", async () => {
+it("hears of a lease that had run out at a renewal whose answer was lost", async () => {
   const { gate, world } = await startGate();
   const before = (await gate.untilOpen(forever)).uploadFrom;
-  world.time += LEASE_MS;
+  Object.assign(world, { heldSince: world.heldSince + 1, time: world.time + 10 });
+  await someRenewals(world);
   // Uploads begin anew, behind what readers may have passed.
   expect((await gate.untilOpen(forever)).uploadFrom).toBeGreaterThan(before);
-  world.time += LEASE_MS;
-  world.generation = 2;
+  Object.assign(world, { heldSince: world.heldSince + 1, generation: 2 });
   await untilTrue(() => world.lost !== null);
   expect(world.lost).toMatchObject({ code: "writer_lease_lost" });
+});
+
+it("goes on with a lease that is still held after Redis was away for longer, although an erasure has begun", async () => {
+  const { gate, world } = await startGate();
+  world.isAway = true;
+  world.time += 2 * LEASE_MS;
+  expect(gate.isOpen()).toBe("the writer's lease could not be renewed");
+  world.rows = [suppressed("conversation", "c")];
+  Object.assign(world, { isAway: false, generation: 2 });
+  await untilTrue(() => world.renewals.at(-1) === 2);
+  expect(await suppresses(gate, conversation("c"))).toBe(true);
+  expect(world.lost).toBeNull();
 });
 
 it("drops by conversation, message and person, when the record was created before", async () => {

@@ -33,7 +33,7 @@ export type SuppressionGateDeps = {
       readonly confirmed: number;
       readonly oldestUpload: Micros | null;
       readonly uploadFrom: Micros;
-    }): Promise<{ readonly generation: number; readonly kept: boolean; readonly uploadFrom: Micros }>;
+    }): Promise<{ readonly generation: number; readonly heldSince: number; readonly uploadFrom: Micros }>;
     release(id: string): Promise<void>;
   };
   /** The length of a lease, ms. */
@@ -137,8 +137,8 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
   /** The generation that this process follows; null until it has read the suppressions. */
   let confirmed: number | null = null;
   let validUntil = Number.NEGATIVE_INFINITY;
-  /** The lease of which the last answer told runs at least until then. */
-  let heldUntil = Number.NEGATIVE_INFINITY;
+  /** Of the lease of which the last answer told. */
+  let heldSince: number | null = null;
   let lost = false;
   /** Readers may have passed what was uploaded earlier. */
   let uploadFrom: Micros = 0;
@@ -183,9 +183,8 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
       uploadFrom: Math.min(oldestUpload ?? Number.POSITIVE_INFINITY, uploadTime()),
     });
     const { generation } = answer;
-    // The answer to a renewal that found the lease run out may have been lost.
-    const kept = answer.kept && now() < heldUntil;
-    heldUntil = Math.max(heldUntil, askedAt + leaseMs);
+    const kept = answer.heldSince === heldSince;
+    heldSince = answer.heldSince;
     if (!kept) beginLater(answer.uploadFrom);
     if (confirmed !== null && !kept) {
       // An erasure did not wait for this process: records that it holds may have been erased.

@@ -5,18 +5,39 @@ import { createScript, NOW, REIGN } from "../redis/script.ts";
 /** How long a process may write without renewing its lease. */
 export const WRITER_LEASE_MS = 30_000;
 
-/** One hash: `generation`, `reign`, `since`, `settled`, and a field for each lease. */
+/** One hash: `generation`, `reign`, `since`, `seen`, `settled`, and a field for each lease. */
 const KEY = "conversation-export:writers";
 
+/** A server that ran no script for this share of a lease was away: each process renews its own far more often. */
+const AWAY_SHARE = 3;
+
 /**
+ * ARGV[1] of each script: length of a lease in ms.
+ *
  * `since`: when this reign began to keep leases. It is set anew when the server was restarted,
  * emptied or promoted, since leases may be lost then. So is the generation: two servers must not tell the same one.
+ *
+ * `seen`: when a script ran last. While the server is away nobody can renew a lease, and nobody sees one run out, so
+ * leases that ran then have the rest of their time afterwards. Another reign may not know what the former one saw.
  */
 const BEGIN = `${NOW}${REIGN}
 local micros = time[1] * 1000000 + time[2]
+local seen = redis.call('HGET', KEYS[1], 'seen')
 if redis.call('HGET', KEYS[1], 'reign') ~= reign then
   redis.call('HSET', KEYS[1], 'reign', reign, 'since', string.format('%.0f', now))
+elseif seen and now - seen > ARGV[1] / ${AWAY_SHARE} and not string.find(reign, 'hidden') then
+  local fields = redis.call('HGETALL', KEYS[1])
+  for i = 1, #fields, 2 do
+    if string.sub(fields[i], 1, 6) == 'lease:' then
+      local lease = cjson.decode(fields[i + 1])
+      if lease.expires_at > tonumber(seen) then
+        lease.expires_at = lease.expires_at + now - seen
+        redis.call('HSET', KEYS[1], fields[i], cjson.encode(lease))
+      end
+    end
+  end
 end
+redis.call('HSET', KEYS[1], 'seen', string.format('%.0f', now))
 local generation = redis.call('HGET', KEYS[1], 'generation')
 if not generation then
   generation = string.format('%.0f', micros)
@@ -25,20 +46,25 @@ end
 `;
 
 /**
- * ARGV: id, service, length of the lease in ms, confirmed generation, oldest upload in µs or nothing,
- * earliest upload in µs. A lease that was not kept begins at the largest instant that SETTLED has given out.
+ * ARGV: length of a lease in ms, id, service, confirmed generation, oldest upload in µs or nothing, earliest upload in
+ * µs. A lease that was not held begins at the largest instant that SETTLED has given out.
  */
 const RENEW = `${BEGIN}
-local field = 'lease:' .. ARGV[1]
+local field = 'lease:' .. ARGV[2]
 local former = redis.call('HGET', KEYS[1], field)
-local kept = former and cjson.decode(former).expires_at > now
+former = former and cjson.decode(former)
 local settled = redis.call('HGET', KEYS[1], 'settled') or '0'
 local from = ARGV[6]
-if not kept and tonumber(settled) > tonumber(from) then from = settled end
+local held_since = former and former.expires_at > now and former.held_since
+if not held_since then
+  held_since = string.format('%.0f', micros)
+  if tonumber(settled) > tonumber(from) then from = settled end
+end
 redis.call('HSET', KEYS[1], field, cjson.encode({
-  service = ARGV[2], expires_at = now + ARGV[3], confirmed = ARGV[4], oldest_upload = ARGV[5], upload_from = from
+  service = ARGV[3], expires_at = now + ARGV[1], confirmed = ARGV[4], oldest_upload = ARGV[5], upload_from = from,
+  held_since = held_since
 }))
-return {generation, kept and 1 or 0, from}
+return {generation, held_since, from}
 `;
 
 /** ARGV: id. */
@@ -52,12 +78,12 @@ return following
 `;
 
 /**
- * ARGV: an instant in µs that was given out before, length of a lease in ms. Answers 1 and the earliest
+ * ARGV: length of a lease in ms, an instant in µs that was given out before. Answers 1 and the earliest
  * instant that any holder of a lease may still use, or 0 while that is not known.
  */
 const SETTLED = `${BEGIN}
 local earliest
-local known = now - redis.call('HGET', KEYS[1], 'since') > tonumber(ARGV[2])
+local known = now - redis.call('HGET', KEYS[1], 'since') > tonumber(ARGV[1])
 local fields = redis.call('HGETALL', KEYS[1])
 for i = 1, #fields, 2 do
   if string.sub(fields[i], 1, 6) == 'lease:' then
@@ -72,7 +98,7 @@ for i = 1, #fields, 2 do
   end
 end
 local settled = redis.call('HGET', KEYS[1], 'settled') or '0'
-if tonumber(ARGV[1]) > tonumber(settled) then settled = ARGV[1] end
+if tonumber(ARGV[2]) > tonumber(settled) then settled = ARGV[2] end
 if known and earliest and tonumber(earliest) > tonumber(settled) then settled = earliest end
 redis.call('HSET', KEYS[1], 'settled', settled)
 return {known and earliest and 1 or 0, earliest or '0'}
@@ -113,7 +139,7 @@ export type WriterList = {
 
 /** Reported by a process when it renews its lease. */
 export type LeaseState = WriterLease & {
-  /** No batch that is in flight or begins later has an earlier instant of upload, while the lease is kept. */
+  /** No batch that is in flight or begins later has an earlier instant of upload, while the lease is held. */
   readonly uploadFrom: Micros;
 };
 
@@ -125,12 +151,12 @@ export type WriterLeases = {
   /** The generation of suppressions that writers are to follow. */
   generation(): Promise<number>;
   /**
-   * `kept`: the lease had not expired. `uploadFrom`: the one of the lease, which is later than the given one
-   * when the lease was not kept and what lies before has been given out as settled.
+   * `heldSince`: the same at each renewal until the lease has run out. `uploadFrom`: the one of the lease, which is
+   * later than the given one when the lease begins and what lies before has been given out as settled.
    */
   renew(
     state: LeaseState,
-  ): Promise<{ readonly generation: number; readonly kept: boolean; readonly uploadFrom: Micros }>;
+  ): Promise<{ readonly generation: number; readonly heldSince: Micros; readonly uploadFrom: Micros }>;
   release(id: string): Promise<void>;
   /** Tells all writers to read the suppressions again; gives the generation that they are to confirm. */
   announce(): Promise<number>;
@@ -159,7 +185,7 @@ export const createWriterLeases = (deps: {
   const settled = createScript(client, SETTLED);
 
   const listed = async (): Promise<WriterList> => {
-    const answer = (await askRedis(() => list(KEY, []))) as string[];
+    const answer = (await askRedis(() => list(KEY, [leaseMs]))) as string[];
     const [generation, now, since, ...fields] = answer;
     const leases: WriterLease[] = [];
     for (let at = 0; at + 1 < fields.length; at += 2)
@@ -170,16 +196,15 @@ export const createWriterLeases = (deps: {
   return {
     generation: async () => (await listed()).generation,
     renew: async ({ id, service, confirmed, oldestUpload, uploadFrom }) => {
-      const args = [id, service, leaseMs, confirmed, oldestUpload ?? "", uploadFrom];
-      const answer = (await askRedis(() => renew(KEY, args))) as [string, number, string];
-      const [generation, kept, from] = answer;
-      return { generation: Number(generation), kept: kept === 1, uploadFrom: Number(from) };
+      const args = [leaseMs, id, service, confirmed, oldestUpload ?? "", uploadFrom];
+      const [generation, heldSince, from] = (await askRedis(() => renew(KEY, args))) as string[];
+      return { generation: Number(generation), heldSince: Number(heldSince), uploadFrom: Number(from) };
     },
     release: async (id) => void (await askRedis(() => release(KEY, [id]))),
-    announce: async () => Number(await askRedis(() => announce(KEY, []))),
+    announce: async () => Number(await askRedis(() => announce(KEY, [leaseMs]))),
     list: listed,
     settledUntil: async (known) => {
-      const [isKnown, earliest] = (await askRedis(() => settled(KEY, [known, leaseMs]))) as [number, string];
+      const [isKnown, earliest] = (await askRedis(() => settled(KEY, [leaseMs, known]))) as [number, string];
       return isKnown === 1 ? Number(earliest) : null;
     },
   };
