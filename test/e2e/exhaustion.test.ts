@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { get, type IncomingMessage } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { parse } from "yaml";
@@ -37,6 +38,8 @@ const DEADLINE_MS = bySize(180_000, 900_000);
 const ANSWER_MS = 5_000;
 /** Of every answer to a neighbour, also while other work of the machine holds one up: a usual time-out. */
 const PATIENCE_MS = 30_000;
+/** Of pages of neighbours; none is refused on a machine that has nothing else to do. */
+const REFUSED_SHARE = 0.05;
 const DAY_0 = Date.UTC(2026, 0, 1) * 1000;
 const WINDOW = "created_since=2026-01-01T00:00:00Z";
 const ENV = {
@@ -46,7 +49,12 @@ const ENV = {
 };
 
 type Limited = { readonly name: ServiceName; readonly process: ServiceProcess; readonly megabytes: number };
-type Answer = { readonly status: number; readonly ms: number; readonly text: string };
+type Answer = {
+  readonly status: number;
+  readonly ms: number;
+  readonly text: string;
+  readonly retryAfter: string | null;
+};
 
 let system: System;
 let limited: readonly Limited[] = [];
@@ -82,7 +90,8 @@ const ask = async (
     ...(signal !== undefined && { signal }),
   });
   const text = await answer.text();
-  return { status: answer.status, ms: performance.now() - begun, text };
+  const { status, headers } = answer;
+  return { status, ms: performance.now() - begun, text, retryAfter: headers.get("retry-after") };
 };
 
 const page = (key: string, size = 100, signal?: AbortSignal): Promise<Answer> =>
@@ -175,10 +184,25 @@ const median = (answers: readonly Answer[]): number =>
   answers.map(({ ms }) => ms).sort((a, b) => a - b)[Math.floor(answers.length / 2)] ?? 0;
 const slowest = (answers: readonly Answer[]): number => Math.max(...answers.map(({ ms }) => ms));
 
+const refusalsOf = (answers: readonly { readonly refusals: number }[]): number =>
+  answers.reduce((sum, { refusals }) => sum + refusals, 0);
+
+/** A page as clients get it, who are patient: 503 with Retry-After is of an overloaded machine. */
+const patientPage = async (key: string): Promise<Answer & { readonly refusals: number }> => {
+  const begun = performance.now();
+  for (let refusals = 0; ; refusals += 1) {
+    const answer = await page(key);
+    const ms = performance.now() - begun;
+    if (answer.status !== 503 || answer.retryAfter === null || ms > PATIENCE_MS)
+      return { ...answer, ms, refusals };
+    await sleep(Number(answer.retryAfter) * 1_000);
+  }
+};
+
 /** Asks for one page of each neighbour in turn, until the signal aborts. */
-const askNeighbours = async (signal: AbortSignal): Promise<Answer[]> => {
-  const answers: Answer[] = [];
-  while (!signal.aborted) for (const key of neighbours) answers.push(await page(key));
+const askNeighbours = async (signal: AbortSignal) => {
+  const answers = [];
+  while (!signal.aborted) for (const key of neighbours) answers.push(await patientPage(key));
   return answers;
 };
 
@@ -242,6 +266,7 @@ it("no customer's suppressions, requests, streams or pages stop ingest, jobs or 
         pages: beside.length,
         median: Math.round(median(beside)),
         slowest: Math.round(slowest(beside)),
+        refusals: refusalsOf(beside),
       },
       pagesOfAccomplice: Object.fromEntries(statuses),
       memory,
@@ -251,6 +276,7 @@ it("no customer's suppressions, requests, streams or pages stop ingest, jobs or 
   expect(statuses.get(200) ?? 0).toBeGreaterThan(0);
   expect(filled.refused).toMatchObject({ status: 429, text: expect.stringContaining("per 1 day") });
   expect(new Set([...quiet, ...beside].map(({ status }) => status))).toEqual(new Set([200]));
+  expect(refusalsOf(beside)).toBeLessThan(beside.length * REFUSED_SHARE);
   expect(median(beside)).toBeLessThan(ANSWER_MS);
   expect(slowest(beside)).toBeLessThan(PATIENCE_MS);
   expect([...statuses.keys()].filter((status) => ![200, 429, 503].includes(status))).toEqual([]);
