@@ -1,11 +1,14 @@
 import { once } from "node:events";
+import { createRequire } from "node:module";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import kafkajs, { type Admin } from "kafkajs";
 import { afterEach, expect, it } from "vitest";
 import { loginError, mayPass } from "./errors.ts";
 import { tellLostLogins } from "./lost-login.ts";
+import { checkRequestsOnlyWhenNeeded } from "./request-queue.ts";
 import { leaveSilentBrokers } from "./silent-brokers.ts";
 
+checkRequestsOnlyWhenNeeded();
 leaveSilentBrokers({ lookMs: 50, answerMs: 150 });
 tellLostLogins();
 
@@ -59,6 +62,42 @@ const startBroker = async (answered: readonly number[]): Promise<Broker> => {
   const broker = { server, address: `127.0.0.1:${(server.address() as AddressInfo).port}`, sockets };
   brokers.push(broker);
   return broker;
+};
+
+/** The parts of kafkajs that its types leave out. */
+type Connection = {
+  readonly socket: Socket;
+  connect(): Promise<unknown>;
+  disconnect(): Promise<unknown>;
+  send(request: unknown): Promise<unknown>;
+  isConnected(): boolean;
+};
+const require = createRequire(import.meta.url);
+const part = (path: string): unknown => require(`kafkajs/src/${path}`) as unknown;
+
+const quiet = { namespace: () => quiet, debug: () => undefined, error: () => undefined };
+
+/** A connection without a login. */
+const createConnection = ({ server }: Broker): Connection => {
+  const { port } = server.address() as AddressInfo;
+  const createSocketFactory = part("network/socketFactory.js") as () => unknown;
+  const Made = part("network/connection.js") as new (options: object) => Connection;
+  return new Made({
+    host: "127.0.0.1",
+    port,
+    logger: quiet,
+    socketFactory: createSocketFactory(),
+    clientId: "test",
+    connectionTimeout: 10_000,
+    requestTimeout: 60_000,
+  });
+};
+
+const versionsRequest = (): unknown => {
+  const { requests } = part("protocol/requests/index.js") as {
+    requests: { ApiVersions: { protocol(of: { version: number }): () => unknown } };
+  };
+  return requests.ApiVersions.protocol({ version: 0 })();
 };
 
 type Options = { readonly requestTimeout: number; readonly withLogin?: boolean };
@@ -117,6 +156,29 @@ it("keeps the connection to a broker that answers others while a request waits",
   expect(String(error)).toContain("timed out");
   // It was asked on others meanwhile.
   expect(slow.sockets.length).toBeGreaterThan(1);
+});
+
+it("opens a connection anew that was closed while it opened", async () => {
+  const broker = await startBroker([API_VERSIONS]);
+  const connection = createConnection(broker);
+  const opened = connection.connect();
+  void connection.disconnect();
+  await expect(opened).rejects.toThrow("closed while it opened");
+  await expect.poll(() => connection.isConnected()).toBe(false);
+  await connection.connect();
+  await connection.send(versionsRequest());
+  await connection.disconnect();
+});
+
+it("fails a request at once whose connection is closed on this side", async () => {
+  const broker = await startBroker([]);
+  const connection = createConnection(broker);
+  await connection.connect();
+  const answer = connection.send(versionsRequest());
+  await once(broker.sockets[0] as Socket, "data");
+  connection.socket.destroy();
+  await expect(answer).rejects.toThrow("the connection is closed");
+  expect(connection.isConnected()).toBe(false);
 });
 
 it("does not call a login refused that a broker leaves without an answer, and asks another", async () => {

@@ -21,6 +21,8 @@ type Connection = {
   readonly requestQueue: { readonly inflight: ReadonlyMap<number, { readonly sentAt: number | null }> };
   isConnected(): boolean;
   connect(): Promise<unknown>;
+  disconnect(): Promise<unknown>;
+  rejectRequests(error: Error): void;
 };
 
 /** Milliseconds. */
@@ -57,6 +59,19 @@ const hangs = ({ socketFactory, host, port, ssl }: Connection, { answerMs }: Tim
     socket.on("error", () => end(false));
     socket.once("close", () => end(false));
   });
+
+/**
+ * Ends the connection with its socket. kafkajs hears only when the broker ends it: otherwise the connection counts as
+ * open for ever, and each of its requests waits for its time-out.
+ */
+const endWith = (connection: Connection, socket: Socket): void => {
+  socket.once("close", () => {
+    if (connection.socket !== socket) return;
+    const { broker } = connection;
+    connection.rejectRequests(new kafkajs.KafkaJSConnectionError("the connection is closed", { broker }));
+    void connection.disconnect();
+  });
+};
 
 /**
  * Makes kafkajs 2.2.4 take a broker that hangs for one that refuses connections, so that it asks others. By itself it
@@ -104,8 +119,10 @@ export const leaveSilentBrokers = (times: Times = TIMES): void => {
       void ask(connection);
       throw errorOf(connection);
     }
+    const opened = connect.call(connection);
+    if (connection.socket !== undefined) endWith(connection, connection.socket);
     try {
-      await connect.call(connection);
+      await opened;
     } catch (error) {
       // A late event of this socket would end the connection that comes after it.
       connection.socket?.destroy();
