@@ -8,7 +8,7 @@ import { type LocalFolder, localFolder, socketName } from "./supervise/local-fol
 import { lockOwner } from "./process/lock-file.ts";
 import { fileSize, readFrom } from "./process/log-tail.ts";
 import { projectFolder } from "./paths.ts";
-import { isAlive, parseIdentity, waitForEnd } from "./process/process-identity.ts";
+import { isAlive, isStopped, parseIdentity, waitForEnd } from "./process/process-identity.ts";
 import { services } from "./supervise/services.ts";
 import type { SupervisorStatus } from "./supervise/control-socket.ts";
 import { supervise } from "./supervise/supervisor.ts";
@@ -128,7 +128,7 @@ function printSummary(folder: LocalFolder, status: SupervisorStatus): void {
 function printTable(status: SupervisorStatus): void {
   for (const { name, pid, address } of status.processes) {
     print(
-      `${name.padEnd(12)}${pid === null ? "down" : "up"}`.padEnd(20) +
+      `${name.padEnd(12)}${pid === null ? "down" : isStopped(pid) ? "stopped" : "up"}`.padEnd(20) +
         String(pid ?? "-").padEnd(10) +
         address,
     );
@@ -185,6 +185,10 @@ async function downAll(folder: LocalFolder): Promise<number> {
   return 0;
 }
 
+/** Names of the variables on the command line of make, which writes them behind its flags. */
+const givenVariables = (flags = ""): string[] =>
+  [...(/(?:^| )-- (.*)$/.exec(flags)?.[1] ?? "").matchAll(/(?:^| )(\w+)=/g)].map(([, name = ""]) => name);
+
 async function restart(folder: LocalFolder, name: string | undefined): Promise<number> {
   if (name === undefined) {
     print(`which one? ${services.map((service) => service.name).join(", ")} (make restart S=ingest)`);
@@ -194,6 +198,11 @@ async function restart(folder: LocalFolder, name: string | undefined): Promise<n
     print("nothing is up: start with make up");
     return 1;
   }
+  const ignored = givenVariables(process.env["MAKEFLAGS"]).filter((one) => one !== "S");
+  if (ignored.length > 0)
+    print(
+      `ignored: ${ignored.join(", ")}; services keep the variables of make up (make down, then make up with them)`,
+    );
   process.chdir(folder.path);
   const status = await call("POST", `/restart/${name}`);
   print(`${name} is ready (pid ${status.processes.find((process) => process.name === name)?.pid})`);

@@ -217,7 +217,7 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
   const follow = (generation: number): void => {
     confirmed = generation;
     const lookedUp = index.lookedUp().length;
-    log.info({ generation, held: index.size(), lookedUp }, "suppressions read");
+    log.info({ generation, held: index.size(), lookedUp, lease: id }, "suppressions read");
     if (lookedUp > 0)
       log.warn({ lookedUp }, "suppressions of clients are looked up, there is no room for them");
   };

@@ -40,6 +40,11 @@ export function isAlive(identity: ProcessIdentity): boolean {
   return identify(identity.pid)?.startedAt === identity.startedAt;
 }
 
+/** True while a process is stopped, as by SIGSTOP: it lives and does nothing. */
+export function isStopped(pid: number): boolean {
+  return readProcess(pid)?.state.startsWith("T") ?? false;
+}
+
 /** Parses an identity written by `JSON.stringify`; undefined for anything else. */
 export function parseIdentity(text: string): ProcessIdentity | undefined {
   try {

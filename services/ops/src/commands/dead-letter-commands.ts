@@ -139,6 +139,7 @@ export const addDeadLetterCommands = (program: Command, deps: CommandDeps): void
       "after",
       `
 A letter is named TOPIC/PARTITION/OFFSET: the topic of the event, and the letter's place in its dead-letter topic.
+It stays listed when it is replayed: an event that is refused again is a new letter, with one more of REPLAYS BEFORE.
 
 Examples:
   export-ops dead-letters list --since 1d

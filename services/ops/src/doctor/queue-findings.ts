@@ -93,6 +93,12 @@ export const failedFinding = (failed: readonly Pick<JobView, "name" | "reason">[
   return warning(name, `${counts.join(", ")}${most}`, advice.join("; "));
 };
 
+/** What to do when no process of a service may write. */
+const WITHOUT_WRITER: Readonly<Record<string, string>> = {
+  ingest: "start ingest: no new events are stored",
+  jobs: "start jobs, or see why one that runs may not write: nothing is erased or filled in",
+};
+
 const listWriters = (server: RedisServer): Promise<WriterList> =>
   withRedis(server, (redis) => createWriterLeases({ redis }).list());
 
@@ -112,9 +118,13 @@ export const writerFindings = ({ leases, generation }: WriterList): Findings => 
       ),
     ];
   }
-  return leases.some(({ service }) => service === "ingest")
-    ? [ok(name, services.join(", "))]
-    : [warning(name, services.join(", ") || "none", "start ingest: no new events are stored")];
+  const missing = Object.entries(WITHOUT_WRITER).filter(
+    ([wanted]) => !leases.some(({ service }) => service === wanted),
+  );
+  const found = services.join(", ") || "none";
+  return missing.length === 0
+    ? [ok(name, found)]
+    : [warning(name, found, missing.map(([, advice]) => advice).join("; "))];
 };
 
 /** Checks Redis, the jobs processes, schedules, writers and failed jobs. */

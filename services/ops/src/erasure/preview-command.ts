@@ -9,12 +9,15 @@ import {
 import type { Command } from "commander";
 import { clientId } from "../commands/arguments.ts";
 import type { CommandDeps, JsonOption } from "../commands/command-deps.ts";
-import { readWarehouseConfig } from "../config.ts";
+import { readServiceSettings, readWarehouseConfig } from "../config.ts";
 import { withWarehouse } from "../connect/connections.ts";
 import { CommandError } from "../explain/explain.ts";
 import { renderColumns, renderJson } from "../output/print.ts";
 import { storedRequests } from "./stored-requests.ts";
 import { addPersonOptions, requestId, type SubjectOptions, subjectOf } from "./subject.ts";
+
+const HOUR_MS = 3_600_000;
+const iso = (ms: number): string => new Date(ms).toISOString();
 
 type PreviewOptions = { readonly client?: string } & SubjectOptions & JsonOption;
 
@@ -67,12 +70,28 @@ export const addPreviewCommand = (erase: Command, deps: CommandDeps): void => {
           throw new CommandError(`the request ${id ?? ""} is ${request.status}: only open ones are counted`);
         const { found, rows, stored } = await countReach(session, { ...request, subject: request.subject });
         const records = found.conversations + found.messages + found.endUsers;
-        const view = { client_id: request.clientId, found, rows, records, stored_records: stored };
+        const due = request.receivedAt + readServiceSettings().erasureDeadlineHours * HOUR_MS;
+        const view = {
+          client_id: request.clientId,
+          received_at: iso(request.receivedAt),
+          due_at: iso(due),
+          found,
+          rows,
+          records,
+          stored_records: stored,
+        };
         const share = stored === 0 ? 0 : (100 * records) / stored;
         print(
           options.json === true
             ? renderJson(view)
             : renderColumns([
+                ["client", view.client_id],
+                ...(id === undefined
+                  ? []
+                  : [
+                      ["received", view.received_at],
+                      ["due", view.due_at],
+                    ]),
                 ["records", `${records} of about ${stored} (${share.toFixed(2)} %)`],
                 ["conversations", found.conversations],
                 ["messages", found.messages],

@@ -3,6 +3,7 @@ import { CommandError } from "../explain/explain.ts";
 import { wasAskedWrongly } from "./job-failure.ts";
 import { type Print, renderColumns, renderJson, renderTable } from "../output/print.ts";
 import { renderResult } from "../output/render-result.ts";
+import { z } from "zod";
 
 const iso = (instant: Date | null): string | null => instant?.toISOString() ?? null;
 
@@ -41,7 +42,7 @@ const short = (text: string): string => {
 
 export const renderJobs = (jobs: readonly JobView[]): string =>
   renderTable(
-    ["JOB", "QUEUE", "STATE", "PROGRESS", "ATTEMPT", "ADDED", "ENDED", "REASON"],
+    ["JOB", "QUEUE", "STATE", "PROGRESS", "ATTEMPT", "ADDED", "ENDED", "NOTE"],
     jobs.map((job) => [
       job.id,
       job.name,
@@ -50,9 +51,18 @@ export const renderJobs = (jobs: readonly JobView[]): string =>
       job.attempt,
       iso(job.addedAt) ?? "-",
       iso(job.endedAt) ?? "-",
-      short(job.reason ?? "") || "-",
+      short(noteOf(job)),
     ]),
   );
+
+/** Why a job is as it is, or what an erasure has left to an operator. */
+const noteOf = ({ reason, result }: JobView): string => {
+  const { held } = z
+    .object({ held: z.int().default(0) })
+    .catch({ held: 0 })
+    .parse(result ?? {});
+  return reason ?? (held > 0 ? `${held} ${held === 1 ? "request awaits" : "requests await"} approval` : "-");
+};
 
 /** A line for each schedule that is held. */
 export const renderHeld = (held: readonly HeldSchedule[]): string[] =>

@@ -7,6 +7,9 @@ const isoOrNull = (ms: number | null): string | null => (ms === null ? null : ne
 export const letterName = ({ topic, place }: Pick<Letter, "topic" | "place">): string =>
   `${topic}/${place.partition}/${place.offset}`;
 
+/** Where the event was read: partition and offset in its topic. */
+const placeOf = ({ arrival }: Pick<Letter, "arrival">): string => `${arrival.partition}/${arrival.offset}`;
+
 /** A letter as `--json` prints it, without its payload. */
 export const letterFields = (letter: Letter) => ({
   letter: letterName(letter),
@@ -22,11 +25,12 @@ export const letterFields = (letter: Letter) => ({
 
 export const renderLetters = (letters: readonly Letter[]): string =>
   renderTable(
-    ["LETTER", "REASON", "REJECTED", "REPLAYS", "DETAIL"],
+    ["LETTER", "REASON", "REJECTED", "EVENT AT", "REPLAYS BEFORE", "DETAIL"],
     letters.map((letter) => [
       letterName(letter),
       letter.reason,
       isoOrNull(letter.rejectedAt) ?? "-",
+      placeOf(letter),
       letter.replays,
       harmless(letter.detail).replaceAll("\n", " ") || "-",
     ]),
@@ -75,7 +79,7 @@ export const letterContent = (letter: Letter) => {
 };
 
 export const renderLetter = (letter: Letter): string => {
-  const { headers, payload, payload_encoding, arrival, ...fields } = letterContent(letter);
+  const { headers, payload, payload_encoding, arrival: _, ...fields } = letterContent(letter);
   const rows = Object.entries(fields).map(([name, value]) => [
     name.replaceAll("_", " "),
     harmless(String(value ?? "-")),
@@ -85,5 +89,5 @@ export const renderLetter = (letter: Letter): string => {
     payload === null
       ? "no payload"
       : `payload${payload_encoding === "base64" ? " (not text, shown as base64)" : ""}\n${harmless(payload)}`;
-  return `${renderColumns([...rows, ["arrival", `${arrival.partition}/${arrival.offset}`], ...carried])}\n\n${shown}`;
+  return `${renderColumns([...rows, ["event at", placeOf(letter)], ...carried])}\n\n${shown}`;
 };

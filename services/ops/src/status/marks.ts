@@ -84,22 +84,32 @@ const ofQueues = ({ at, queues, held, processes }: Status): Mark[] => {
   return found;
 };
 
-/** What alerts fire on, of a look. Pure. */
-export const marksOf = (status: Status): readonly Mark[] => {
-  const redis = failuresOf(status).some(
-    ({ parts, exitCode }) => exitCode === EXIT.away && parts.some((part) => OF_REDIS.includes(part)),
-  );
-  return [
-    ...(redis
-      ? [{ part: "processes", alert: "RedisAway", found: "it does not answer this command" } as const]
-      : []),
-    ...ofTopics(status),
-    ...ofWarehouse(status),
-    ...ofQueues(status),
-  ];
+/** The alert that a server's absence leads to, and the parts that are asked of it, the first to be named. */
+const SERVERS: readonly {
+  readonly alert: string;
+  readonly name: string;
+  readonly parts: readonly PartName[];
+}[] = [
+  { alert: "RedisAway", name: "Redis", parts: ["processes", "queues", "held"] },
+  { alert: "IngestInsertsFail", name: "ClickHouse", parts: ["tables", "watermarks", "windows", "erasures"] },
+  { alert: "IngestLagUnknown", name: "Kafka", parts: ["lag", "letters", "brokers"] },
+];
+
+const ofServers = (status: Status): Mark[] => {
+  const away = failuresOf(status).flatMap(({ parts, exitCode }) => (exitCode === EXIT.away ? parts : []));
+  return SERVERS.flatMap(({ alert, name, parts }) => {
+    const part = parts.find((one) => away.includes(one));
+    return part === undefined ? [] : [{ part, alert, found: `${name} does not answer this command` }];
+  });
 };
 
-const OF_REDIS: readonly PartName[] = ["queues", "held", "processes"];
+/** What alerts fire on, of a look. Pure. */
+export const marksOf = (status: Status): readonly Mark[] => [
+  ...ofServers(status),
+  ...ofTopics(status),
+  ...ofWarehouse(status),
+  ...ofQueues(status),
+];
 
 /** The page that says what to do. */
 export const runbookOf = (alert: string): string => `docs/runbooks/${alert}.md`;

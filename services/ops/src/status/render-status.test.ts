@@ -79,7 +79,10 @@ it("names what an alert fires on and the page about it, and does not fail for it
 it("shows the other parts when one could not be asked", () => {
   const partly = { ...FINE, lag: away, letters: away, brokers: away };
   const shown = renderStatus(partly);
-  expect(shown).toContain("no alert would fire, 3 parts could not be asked");
+  expect(shown).toContain("1 would alert, 3 parts could not be asked");
+  expect(shown).toContain(
+    "!  IngestLagUnknown  lag: Kafka does not answer this command  docs/runbooks/IngestLagUnknown.md",
+  );
   expect(shown).toContain("messages  ?    2 s        ?             ?          ?");
   expect(shown).toContain("? lag, dead letters, brokers: Kafka does not answer at k:9: check it");
   expect(shown).toContain("ClickHouse  26.7.1");
@@ -95,10 +98,14 @@ it("shows the other parts when one could not be asked", () => {
 it("tells a refusal from a server that is away by its exit code", () => {
   const refused = { value: null, reason: "ClickHouse refuses the user x", exitCode: EXIT.failed } as const;
   expect(exitCodeOfStatus({ ...FINE, windows: refused })).toBe(EXIT.failed);
+  expect(renderStatus({ ...FINE, windows: refused })).toContain(
+    "nothing alerts in what was asked, 1 part could",
+  );
   expect(exitCodeOfStatus({ ...FINE, windows: refused, lag: away })).toBe(EXIT.away);
 });
 
 describe("marks", () => {
+  const unread = { value: null, reason: "ClickHouse refuses the user x", exitCode: EXIT.failed } as const;
   const queue = (more: Partial<QueueBacklog>) => ({ queues: answered([{ ...QUIET, ...more }]) });
   const lag = (more: object) => ({
     lag: answered([{ topic: "messages", lag: 7, filled: true, lost: 0, ...more }]),
@@ -114,8 +121,12 @@ describe("marks", () => {
     ["a lag of many messages", lag({ lag: 10_001 }), ["IngestLag"]],
     ["a lag that is not larger", lag({ lag: 10_000 }), []],
     ["an unknown lag with a young watermark", lag({ lag: null }), []],
-    ["an unknown lag without a watermark", { ...lag({ lag: null }), watermarks: away }, ["IngestLagUnknown"]],
-    ["an unknown lag of an empty topic", { ...lag({ lag: null, filled: false }), watermarks: away }, []],
+    [
+      "an unknown lag without a watermark",
+      { ...lag({ lag: null }), watermarks: unread },
+      ["IngestLagUnknown"],
+    ],
+    ["an unknown lag of an empty topic", { ...lag({ lag: null, filled: false }), watermarks: unread }, []],
     ["messages that were deleted unread", lag({ lost: 5 }), ["BusRecordsLost"]],
     ["an old watermark", { watermarks: answered({ messages: 301 }) }, ["WatermarkOld"]],
     ["no watermark", { watermarks: answered({ messages: null }) }, ["WatermarkOld"]],
@@ -152,7 +163,8 @@ describe("marks", () => {
       [],
     ],
     ["Redis away", { queues: away, held: away, processes: away }, ["RedisAway"]],
-    ["Kafka away", { lag: away, letters: away, brokers: away }, []],
+    ["Kafka away", { lag: away, letters: away, brokers: away }, ["IngestLagUnknown"]],
+    ["ClickHouse away", { watermarks: away, windows: away, tables: away }, ["IngestInsertsFail"]],
   ] satisfies [string, Partial<Status>, string[]][])("%s", (_, change, alerts) => {
     expect(alertsOf(change)).toEqual(alerts);
     for (const alert of alerts)

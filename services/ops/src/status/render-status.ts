@@ -123,7 +123,12 @@ export const renderStatus = (status: Status): string => {
   const marks = marksOf(status);
   const failures = failuresOf(status);
   const unasked = failures.flatMap(({ parts }) => parts).length;
-  const head = `${status.at.toISOString().slice(0, 19)}Z  ${marks.length === 0 ? "no alert would fire" : `${marks.length} would alert`}${unasked === 0 ? "" : `, ${unasked} parts could not be asked`}`;
+  const none = unasked === 0 ? "no alert would fire" : "nothing alerts in what was asked";
+  const found = [
+    marks.length === 0 ? none : `${marks.length} would alert`,
+    ...(unasked === 0 ? [] : [`${unasked} ${unasked === 1 ? "part" : "parts"} could not be asked`]),
+  ];
+  const head = `${status.at.toISOString().slice(0, 19)}Z  ${found.join(", ")}`;
   return [
     head,
     topics(status),
