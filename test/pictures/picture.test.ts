@@ -154,11 +154,10 @@ describe("fillPromql", () => {
 });
 
 describe("an answer", () => {
-  it("has no two series of one name", () => {
+  it("numbers series of one name", () => {
     const one = { metric: { topic: "messages" }, values: [] };
-    expect(() => matrixAnswer([{ matrix: [one, one], legendFormat: "{{topic}}" }])).toThrow(
-      'several series are named "messages"',
-    );
+    const { columns } = matrixAnswer([{ matrix: [one, one], legendFormat: "{{topic}}" }]);
+    expect(columns.map(({ name }) => name)).toEqual(["time", "messages", "messages (2)"]);
   });
 
   it("of Prometheus has a column for each series, with a gap for what is no number", () => {

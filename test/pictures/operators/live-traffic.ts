@@ -59,11 +59,15 @@ export type TrafficDeps = {
   readonly apiUrl: string;
   readonly keys: ReadonlyMap<string, string>;
   readonly seed: string;
+  /** Told that a customer's request failed; the customer asks again after a turn. May throw. */
+  readonly onFailure: (error: unknown) => void;
+  /** Whether nothing is sent now. */
+  readonly isPaused: () => boolean;
 };
 
 /** Sends new conversations of all clients at a steady pace, and reads them as customers do, until `until` (ms). */
 export const runTraffic = async (deps: TrafficDeps, until: number): Promise<void> => {
-  const { producer, keys, apiUrl } = deps;
+  const { producer, keys, apiUrl, onFailure, isPaused } = deps;
   const placeOf = createPlaces(deps.partitions);
   const random = createRandom(deps.seed);
   const clients = [...keys.keys()];
@@ -71,6 +75,10 @@ export const runTraffic = async (deps: TrafficDeps, until: number): Promise<void
   const send = async (): Promise<void> => {
     while (Date.now() < until) {
       const now = Date.now();
+      if (isPaused()) {
+        await sleep(TICK_MS);
+        continue;
+      }
       const wave = 1 + 0.5 * Math.sin((2 * Math.PI * now) / WAVE_MS);
       const count = Math.round(CONVERSATIONS * wave * 2 * random.next());
       const events = Array.from({ length: count }, () => eventsOf(random, random.pick(clients), now)).flat();
@@ -79,16 +87,18 @@ export const runTraffic = async (deps: TrafficDeps, until: number): Promise<void
     }
   };
 
+  const readSince = async (since: number, key: string): Promise<void> => {
+    const from = new Date(since).toISOString();
+    for (const path of [
+      `conversations?updated_since=${from}&page_size=100`,
+      `messages?created_since=${from}&page_size=500`,
+    ])
+      for await (const _ of walkPages(`${apiUrl}/v2/export/${path}`, key)) if (Date.now() > until) return;
+  };
+
   const read = async (key: string): Promise<void> => {
-    let since = Date.now() - 60_000;
-    while (Date.now() < until) {
-      const from = new Date(since).toISOString();
-      since = Date.now() - 30_000;
-      for (const path of [
-        `conversations?updated_since=${from}&page_size=100`,
-        `messages?created_since=${from}&page_size=500`,
-      ])
-        for await (const _ of walkPages(`${apiUrl}/v2/export/${path}`, key)) if (Date.now() > until) return;
+    for (let since = Date.now() - 60_000; Date.now() < until; since = Date.now() - 30_000) {
+      await readSince(since, key).catch(onFailure);
       await sleep(TURN_MS);
     }
   };

@@ -12,9 +12,8 @@ const nameOf = (metric: Readonly<Record<string, string>>, format: string): strin
     : format.replaceAll(/\{\{(\w+)\}\}/g, (_, label: string) => metric[label] ?? "");
 
 /**
- * Makes one answer of what Prometheus says to the expressions of a panel: a column for each series.
- *
- * @throws Error when two series have one name
+ * Makes one answer of what Prometheus says to the expressions of a panel: a column for each series. Those that share a
+ * name, as when two processes tell of one partition, are numbered.
  */
 export const matrixAnswer = (asked: readonly Named[]): Answer => {
   const series = asked.flatMap(({ matrix, legendFormat }) =>
@@ -26,9 +25,10 @@ export const matrixAnswer = (asked: readonly Named[]): Answer => {
       ),
     })),
   );
-  const names = series.map(({ name }) => name);
-  const repeated = names.find((name, at) => names.indexOf(name) !== at);
-  if (repeated !== undefined) throw new Error(`several series are named "${repeated}"`);
+  const names = series.map(({ name }, at) => {
+    const before = series.slice(0, at).filter((other) => other.name === name).length;
+    return before === 0 ? name : `${name} (${before + 1})`;
+  });
   const times = [...new Set(series.flatMap(({ values }) => [...values.keys()]))].sort((a, b) => a - b);
   return {
     columns: [{ name: "time", kind: "time" }, ...names.map((name) => ({ name, kind: "number" as const }))],
