@@ -18,6 +18,7 @@ import type { ServiceProcess } from "../system/service-process.ts";
 import { redisCommand } from "../system/redis-command.ts";
 import { startSystem, type System } from "../system/system.ts";
 import { until } from "../system/until.ts";
+import { whileStopped } from "../system/while-stopped.ts";
 import { runSql } from "../system/warehouse-sql.ts";
 
 const CLIENT = "acme";
@@ -189,17 +190,14 @@ it("goes on, and no writer ends, when Redis hangs for longer than a lease", asyn
   const before = await readAll();
   await delivery.send(person("hung"));
   await until("the records are readable", 30_000, async () => (await readAll()).includes("hung asked"));
-  const { pid, url } = system.stack.redis;
-  if (pid === undefined) throw new Error("Redis does not run");
-  process.kill(pid, "SIGSTOP");
-  // What another run announces comes before the renewals of those that have to connect again.
-  const announced = redisCommand(url, "HINCRBY conversation-export:writers generation 1");
-  try {
+  const { redis } = system.stack;
+  const announced = await whileStopped(redis, async () => {
+    // What another run announces comes before the renewals of those that have to connect again.
+    const answer = redisCommand(redis.url, "HINCRBY conversation-export:writers generation 1");
     await sleep(3 * Number(ENV.WRITER_LEASE_MS));
-  } finally {
-    process.kill(pid, "SIGCONT");
-  }
-  await announced;
+    return { answer };
+  });
+  await announced.answer;
   await erase({ email: "hung@example.com" });
   expect(await readAll()).toBe(before);
   const ended = Promise.race([ingest.exited, jobs.exited]);

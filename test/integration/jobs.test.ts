@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeAll, expect, it, vi } from "vitest";
 import { ops } from "../system/ops.ts";
 import { redisCommand } from "../system/redis-command.ts";
 import { startTestStack, type TestStack } from "../system/test-stack.ts";
+import { whileStopped } from "../system/while-stopped.ts";
 
 const projectFolder = join(import.meta.dirname, "..", "..");
 const main = join(projectFolder, "services", "jobs", "src", "main.ts");
@@ -143,14 +144,9 @@ it("is ready while Redis answers, alive throughout, and stops with 0", async () 
 it("notices a Redis that hangs", async () => {
   const jobs = await startJobs();
   await untilReady(jobs, 200);
-  const { pid } = stack.redis;
-  if (pid === undefined) throw new Error("Redis does not run");
-  process.kill(pid, "SIGSTOP");
-  try {
+  await whileStopped(stack.redis, async () => {
     expect(await untilReady(jobs, 503)).toContain("Redis does not answer");
-  } finally {
-    process.kill(pid, "SIGCONT");
-  }
+  });
   await untilReady(jobs, 200);
 });
 

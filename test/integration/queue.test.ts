@@ -19,6 +19,7 @@ import { until } from "../system/until.ts";
 import type { RacerOrder } from "../processes/queue-racer.ts";
 import { redisCommand } from "../system/redis-command.ts";
 import { startTestStack, type TestStack } from "../system/test-stack.ts";
+import { whileStopped } from "../system/while-stopped.ts";
 
 const log = createLogger({ service: "test", level: "silent" });
 const AWAY = { code: "redis_unavailable", retryable: true };
@@ -374,16 +375,11 @@ describe("erasure queue", () => {
   it("does not hang on a Redis that hangs", async () => {
     const queue = await startQueue();
     await added(queue, "hang");
-    const { pid } = stack.redis;
-    if (pid === undefined) throw new Error("Redis does not run");
-    process.kill(pid, "SIGSTOP");
-    try {
+    await whileStopped(stack.redis, async () => {
       const started = performance.now();
       await expect(queue.add({ clientId: "acme", requestId: "hanging" })).rejects.toMatchObject(AWAY);
       expect(performance.now() - started).toBeLessThan(5_000);
-    } finally {
-      process.kill(pid, "SIGCONT");
-    }
+    });
     await added(queue, "hanging");
   });
 
@@ -391,11 +387,8 @@ describe("erasure queue", () => {
     const [one, other, fresh] = [await startQueue(), await startQueue(), await startQueue()];
     await added(one, "stop");
     await added(other, "stop");
-    const { pid } = stack.redis;
-    if (pid === undefined) throw new Error("Redis does not run");
     const started = performance.now();
-    process.kill(pid, "SIGSTOP");
-    try {
+    await whileStopped(stack.redis, async () => {
       const hanging = one.add({ clientId: "acme", requestId: "never" }).catch((error: unknown) => error);
       const first = fresh.add({ clientId: "acme", requestId: "never" }).catch((error: unknown) => error);
       await Promise.all([one.stop(), fresh.stop()]);
@@ -403,9 +396,7 @@ describe("erasure queue", () => {
         expect.objectContaining(AWAY),
         expect.objectContaining(AWAY),
       ]);
-    } finally {
-      process.kill(pid, "SIGCONT");
-    }
+    });
     await stack.redis.kill();
     try {
       await other.stop();

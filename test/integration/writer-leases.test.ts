@@ -5,6 +5,7 @@ import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { redisCommand } from "../system/redis-command.ts";
 import { startTestStack, type TestStack } from "../system/test-stack.ts";
 import { until } from "../system/until.ts";
+import { whileStopped } from "../system/while-stopped.ts";
 
 const log = createLogger({ service: "test", level: "silent" });
 const LEASE_MS = 10_000;
@@ -114,16 +115,7 @@ it("begins a later lease where readers may be, although clocks are behind", asyn
 });
 
 /** Stops the server for longer than brief leases last. */
-const hang = async (): Promise<void> => {
-  const { pid } = stack.redis;
-  if (pid === undefined) throw new Error("Redis does not run");
-  process.kill(pid, "SIGSTOP");
-  try {
-    await sleep(2 * BRIEF_MS);
-  } finally {
-    process.kill(pid, "SIGCONT");
-  }
-};
+const hang = (): Promise<void> => whileStopped(stack.redis, () => sleep(2 * BRIEF_MS));
 
 it("counts no time of a lease while the server is away", async () => {
   const { heldSince } = await renew("a", NOON, brief);

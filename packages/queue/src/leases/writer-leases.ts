@@ -21,19 +21,25 @@ const AWAY_SHARE = 3;
  * leases that ran then have the rest of their time afterwards. Another reign may not know what the former one saw.
  */
 const BEGIN = `${NOW}${REIGN}
+local function leases()
+  local found = {}
+  local fields = redis.call('HGETALL', KEYS[1])
+  for i = 1, #fields, 2 do
+    if string.sub(fields[i], 1, 6) == 'lease:' then
+      found[#found + 1] = {field = fields[i], text = fields[i + 1], state = cjson.decode(fields[i + 1])}
+    end
+  end
+  return found
+end
 local micros = time[1] * 1000000 + time[2]
 local seen = redis.call('HGET', KEYS[1], 'seen')
 if redis.call('HGET', KEYS[1], 'reign') ~= reign then
   redis.call('HSET', KEYS[1], 'reign', reign, 'since', string.format('%.0f', now))
 elseif seen and now - seen > ARGV[1] / ${AWAY_SHARE} and not string.find(reign, 'hidden') then
-  local fields = redis.call('HGETALL', KEYS[1])
-  for i = 1, #fields, 2 do
-    if string.sub(fields[i], 1, 6) == 'lease:' then
-      local lease = cjson.decode(fields[i + 1])
-      if lease.expires_at > tonumber(seen) then
-        lease.expires_at = lease.expires_at + now - seen
-        redis.call('HSET', KEYS[1], fields[i], cjson.encode(lease))
-      end
+  for _, lease in ipairs(leases()) do
+    if lease.state.expires_at > tonumber(seen) then
+      lease.state.expires_at = lease.state.expires_at + now - seen
+      redis.call('HSET', KEYS[1], lease.field, cjson.encode(lease.state))
     end
   end
 end
@@ -84,16 +90,13 @@ return following
 const SETTLED = `${BEGIN}
 local earliest
 local known = now - redis.call('HGET', KEYS[1], 'since') > tonumber(ARGV[1])
-local fields = redis.call('HGETALL', KEYS[1])
-for i = 1, #fields, 2 do
-  if string.sub(fields[i], 1, 6) == 'lease:' then
-    local lease = cjson.decode(fields[i + 1])
-    if lease.expires_at > now then
-      if not lease.upload_from then
-        known = false
-      elseif not earliest or tonumber(lease.upload_from) < tonumber(earliest) then
-        earliest = lease.upload_from
-      end
+for _, lease in ipairs(leases()) do
+  local from = lease.state.upload_from
+  if lease.state.expires_at > now then
+    if not from then
+      known = false
+    elseif not earliest or tonumber(from) < tonumber(earliest) then
+      earliest = from
     end
   end
 end
@@ -106,15 +109,12 @@ return {known and earliest and 1 or 0, earliest or '0'}
 
 const LIST = `${BEGIN}
 local answer = {generation, tostring(now), redis.call('HGET', KEYS[1], 'since')}
-local fields = redis.call('HGETALL', KEYS[1])
-for i = 1, #fields, 2 do
-  if string.sub(fields[i], 1, 6) == 'lease:' then
-    if cjson.decode(fields[i + 1]).expires_at > now then
-      answer[#answer + 1] = string.sub(fields[i], 7)
-      answer[#answer + 1] = fields[i + 1]
-    else
-      redis.call('HDEL', KEYS[1], fields[i])
-    end
+for _, lease in ipairs(leases()) do
+  if lease.state.expires_at > now then
+    answer[#answer + 1] = string.sub(lease.field, 7)
+    answer[#answer + 1] = lease.text
+  else
+    redis.call('HDEL', KEYS[1], lease.field)
   end
 end
 return answer
