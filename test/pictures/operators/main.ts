@@ -16,8 +16,6 @@ const ROOT = join(import.meta.dirname, "../../..");
 const PICTURES = join(ROOT, "docs/pictures");
 const DASHBOARDS = ["pipeline", "export-api", "warehouse-and-jobs"];
 const CLIENTS = ["acme", "globex", "initech"];
-/** The pods that the services stand for, in the order in which they are started. */
-const PODS = ["ingest-0", "ingest-1", "export-api-0", "jobs-0"];
 /** FAULTS=kafka-away,ingest-hangs draws these alone. */
 const WANTED = (process.env["FAULTS"] ?? "").split(",").filter((name) => name !== "");
 const SCRAPE_SECONDS = 5;
@@ -83,11 +81,17 @@ const drawRun = async (
 const drawAll = async (system: System, program: string): Promise<void> => {
   const { stack, producer, partitions, apiUrl } = system;
   const { process: first } = await system.another("ingest", {});
-  const services = [first, (await system.another("ingest", {})).process];
-  services.push(await system.service("export-api"), await system.service("jobs"));
+  const { process: second } = await system.another("ingest", {});
+  // The pods that the processes stand for.
+  const pods = {
+    "ingest-0": first,
+    "ingest-1": second,
+    "export-api-0": await system.service("export-api"),
+    "jobs-0": await system.service("jobs"),
+  };
   const keys = new Map<string, string>();
   for (const client of CLIENTS) keys.set(client, await system.key(client));
-  const targets = services.map(({ metricsUrl }, index) => targetOf(PODS[index] ?? "", metricsUrl));
+  const targets = Object.entries(pods).map(([pod, { metricsUrl }]) => targetOf(pod, metricsUrl));
   const prometheus = await startPrometheus(program, { targets, interval: SCRAPE_SECONDS });
   let isPaused = false;
   let mayFail = false;

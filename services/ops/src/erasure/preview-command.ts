@@ -9,14 +9,13 @@ import {
 import type { Command } from "commander";
 import { clientId } from "../commands/arguments.ts";
 import type { CommandDeps, JsonOption } from "../commands/command-deps.ts";
-import { readServiceSettings, readWarehouseConfig } from "../config.ts";
+import { erasureDeadlineMs, readServiceSettings, readWarehouseConfig } from "../config.ts";
 import { withWarehouse } from "../connect/connections.ts";
 import { CommandError } from "../explain/explain.ts";
 import { renderColumns, renderJson } from "../output/print.ts";
 import { storedRequests } from "./stored-requests.ts";
 import { addPersonOptions, requestId, type SubjectOptions, subjectOf } from "./subject.ts";
 
-const HOUR_MS = 3_600_000;
 const iso = (ms: number): string => new Date(ms).toISOString();
 
 type PreviewOptions = { readonly client?: string } & SubjectOptions & JsonOption;
@@ -70,11 +69,14 @@ export const addPreviewCommand = (erase: Command, deps: CommandDeps): void => {
           throw new CommandError(`the request ${id ?? ""} is ${request.status}: only open ones are counted`);
         const { found, rows, stored } = await countReach(session, { ...request, subject: request.subject });
         const records = found.conversations + found.messages + found.endUsers;
-        const due = request.receivedAt + readServiceSettings().erasureDeadlineHours * HOUR_MS;
+        // Nobody has asked yet for a person who is named.
+        const asked = id !== undefined && {
+          received: iso(request.receivedAt),
+          due: iso(request.receivedAt + erasureDeadlineMs(readServiceSettings())),
+        };
         const view = {
           client_id: request.clientId,
-          received_at: iso(request.receivedAt),
-          due_at: iso(due),
+          ...(asked && { received_at: asked.received, due_at: asked.due }),
           found,
           rows,
           records,
@@ -86,12 +88,7 @@ export const addPreviewCommand = (erase: Command, deps: CommandDeps): void => {
             ? renderJson(view)
             : renderColumns([
                 ["client", view.client_id],
-                ...(id === undefined
-                  ? []
-                  : [
-                      ["received", view.received_at],
-                      ["due", view.due_at],
-                    ]),
+                ...Object.entries(asked),
                 ["records", `${records} of about ${stored} (${share.toFixed(2)} %)`],
                 ["conversations", found.conversations],
                 ["messages", found.messages],

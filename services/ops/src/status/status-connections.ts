@@ -21,6 +21,7 @@ import {
 } from "@conversation-export/warehouse";
 import {
   type BusConfig,
+  erasureDeadlineMs,
   readBusConfig,
   readQueueConfig,
   readServiceSettings,
@@ -60,7 +61,6 @@ export type StatusConnections = {
   readonly queue: KeptConnection<Queue>;
 };
 
-const HOUR_MS = 3_600_000;
 const STATEMENT_MS = 8_000;
 
 const lateOf = (server: string) => (): CommandError =>
@@ -93,7 +93,7 @@ export const createStatusConnections = (now: () => number): StatusConnections =>
   warehouse: createKeptConnection<Warehouse>({
     open: async () => {
       const config = readWarehouseConfig();
-      const { windowSeconds, erasureDeadlineHours } = readServiceSettings();
+      const settings = readServiceSettings();
       await requireClickhouse(config);
       // One connection, which a ping keeps open between two looks.
       const own = createSession({
@@ -107,10 +107,10 @@ export const createStatusConnections = (now: () => number): StatusConnections =>
         session,
         config,
         watermarks: createWatermarkReader({ session }),
-        windows: createWindowStore({ session, windowSeconds }),
+        windows: createWindowStore({ session, windowSeconds: settings.windowSeconds }),
         requests: createRequestCompletion({ session, now }),
         versions: createVersionReader({ session, topology: config }),
-        deadlineMs: erasureDeadlineHours * HOUR_MS,
+        deadlineMs: erasureDeadlineMs(settings),
       };
       return { client, close: own.close };
     },
