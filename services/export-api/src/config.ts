@@ -122,7 +122,7 @@ const SETTINGS = {
     identifiersPerDay: variable("MAX_DATA_SUBJECT_IDENTIFIERS_PER_DAY", count(5_000, MAX_NAMES)),
   },
   /** When an unfinished request for erasure is overdue. */
-  erasureDeadlineHours: shared.erasureDeadlineHours,
+  erasureDeadlineMs: shared.erasureDeadlineMs,
   /** Limits of failed authentications per address. */
   authFailureLimits: variable("AUTH_FAILURE_LIMITS", rateWindows.prefault("20/1m")),
   /** Limits of look-ups that find no key, of all addresses together. */

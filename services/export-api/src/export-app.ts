@@ -43,8 +43,7 @@ export type ExportAppDeps = {
   readonly bounds: Readonly<Record<"pages" | "streams", ClientBound>>;
   readonly watermark: ReadWatermark;
   readonly settled: ReadSettled;
-  readonly compliance: DataSubjectRequestDeps &
-    Pick<DataSubjectRequestListDeps, "requests" | "deadlineHours">;
+  readonly compliance: DataSubjectRequestDeps & Pick<DataSubjectRequestListDeps, "requests" | "deadlineMs">;
   readonly campaigns: Omit<SmsTriggerDeps, "log" | "now">;
   readonly log: Logger;
   readonly metrics: ExportMetrics;

@@ -154,7 +154,7 @@ const app = createExportApp({
     requests,
     jobs,
     caps: config.requestCaps,
-    deadlineHours: config.erasureDeadlineHours,
+    deadlineMs: config.erasureDeadlineMs,
     now: Date.now,
     onCapped: (cap) => limitMetrics.limited.inc({ limit: cap }),
   },

@@ -85,7 +85,7 @@ const SETTINGS = {
   suppressionSecret: shared.suppressionSecret,
   maxSuppressions: shared.maxSuppressions,
   writerLeaseMs: shared.writerLeaseMs,
-  erasureDeadlineMs: (env: Environment): number => shared.erasureDeadlineHours(env) * 3_600_000,
+  erasureDeadlineMs: shared.erasureDeadlineMs,
   /** A request that reaches more than both waits for an operator. */
   erasureApproval: {
     percent: variable("ERASURE_APPROVAL_PERCENT", z.coerce.number().min(0).max(100).default(1)),

@@ -30,7 +30,7 @@ describe("the environment of the operations command", () => {
       landing: false,
       landingDays: 3,
       windowSeconds: 3_600,
-      erasureDeadlineHours: 72,
+      erasureDeadlineMs: 72 * 3_600_000,
     });
     const reader = "http://reader:x@localhost:8123/conversation_export";
     expect(readServiceUsers({ CLICKHOUSE_READER_URL: reader })).toEqual({

@@ -33,15 +33,11 @@ const SERVICE_SETTINGS = {
   landing: shared.landing,
   landingDays: shared.landingDays,
   windowSeconds: shared.uploadWindowSeconds,
-  erasureDeadlineHours: shared.erasureDeadlineHours,
+  erasureDeadlineMs: shared.erasureDeadlineMs,
 };
 
 /** Settings that must have the same values as for the services. */
 export type ServiceSettings = Settings<typeof SERVICE_SETTINGS>;
-
-/** How long an erasure may take from its request, ms. */
-export const erasureDeadlineMs = (settings: Pick<ServiceSettings, "erasureDeadlineHours">): number =>
-  settings.erasureDeadlineHours * 3_600_000;
 
 const user =
   (name: ClickhouseUser): SettingReader<ClickhouseServer | null> =>

@@ -69,7 +69,10 @@ export const shared = {
   /** How long a process may write after it last renewed its lease. */
   writerLeaseMs: variable("WRITER_LEASE_MS", count(30_000, 1_000)),
   /** A request for erasure that is open for longer is overdue. */
-  erasureDeadlineHours: variable("ERASURE_DEADLINE_HOURS", count(72)),
+  erasureDeadlineMs: variable(
+    "ERASURE_DEADLINE_HOURS",
+    count(72).transform((hours) => hours * 3_600_000),
+  ),
   uploadWindowSeconds: variable("UPLOAD_WINDOW_SECONDS", count(3_600, 1, 86_400)),
 };
 

@@ -269,7 +269,7 @@ export const createTestApp = (reader: Reader, overrides: Partial<ExportAppDeps> 
         open: unused,
         setStatus: unused,
       },
-      deadlineHours: 72,
+      deadlineMs: 72 * 3_600_000,
       jobs: { add: unused },
       caps: { open: 1, identifiersPerDay: 1 },
       now: Date.now,

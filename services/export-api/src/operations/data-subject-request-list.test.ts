@@ -24,7 +24,7 @@ const list = () =>
         return Promise.resolve(own.slice(from, from + limit));
       },
     },
-    deadlineHours: 72,
+    deadlineMs: 72 * 3_600_000,
     addressOf: () => "https://export.example/api",
     secret: "0123456789abcdef0123456789abcdef",
   });

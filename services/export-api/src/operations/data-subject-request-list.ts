@@ -14,7 +14,6 @@ import type { Endpoint } from "./endpoint.ts";
 const VERSIONS = ["v1", "v2"] as const;
 const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 1_000;
-const HOUR_MS = 3_600_000;
 
 const parameters = z.object({
   limit: wholeNumber(1, MAX_LIMIT, DEFAULT_LIMIT)
@@ -69,7 +68,7 @@ const placeOf = (content: string | undefined): RequestPlace => {
 
 export type DataSubjectRequestListDeps = {
   readonly requests: Pick<RequestStore, "list">;
-  readonly deadlineHours: number;
+  readonly deadlineMs: number;
   readonly addressOf: AddressOf;
   readonly secret: string;
   readonly previousSecret?: string | undefined;
@@ -77,7 +76,7 @@ export type DataSubjectRequestListDeps = {
 
 /** Lists the requests of a client by the time of their arrival. */
 export const createDataSubjectRequestList = (deps: DataSubjectRequestListDeps): readonly Endpoint[] => {
-  const { requests, deadlineHours, addressOf } = deps;
+  const { requests, deadlineMs, addressOf } = deps;
   const signer = createCursorSigner(deps);
 
   const view = (request: RequestSummary): z.infer<typeof entry> => ({
@@ -86,7 +85,7 @@ export const createDataSubjectRequestList = (deps: DataSubjectRequestListDeps): 
     status: request.status,
     received_at: formatTimestamp(request.receivedAt * 1000),
     updated_at: formatTimestamp(request.updatedAt * 1000),
-    deadline: formatTimestamp((request.receivedAt + deadlineHours * HOUR_MS) * 1000),
+    deadline: formatTimestamp((request.receivedAt + deadlineMs) * 1000),
   });
 
   return VERSIONS.map((version) => ({

@@ -19,7 +19,7 @@ const { ok, problem } = findingsOf(AREA);
 const ADVICE = "see docs/configuration.md for its values";
 
 /** Deadline of erasures when the settings cannot be read. */
-const DEADLINE_HOURS = 72;
+const DEADLINE_MS = 72 * 3_600_000;
 
 type Read<T> = { readonly value: T | null; readonly findings: Findings };
 
@@ -57,7 +57,7 @@ export const examine = async (): Promise<Findings> => {
     warehouse.value === null
       ? []
       : warehouseFindings(warehouse.value, users.value ?? noUsers, {
-          erasureDeadlineHours: settings.value?.erasureDeadlineHours ?? DEADLINE_HOURS,
+          erasureDeadlineMs: settings.value?.erasureDeadlineMs ?? DEADLINE_MS,
           secret: suppression.value,
         }),
     bus.value === null || settings.value === null ? [] : busFindings(bus.value, settings.value),

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { type TopicFacts, topicFindings } from "./topic-findings.ts";
 
 const DAY = 86_400_000;
-const settings = { landing: true, landingDays: 14, windowSeconds: 3600, erasureDeadlineHours: 72 };
+const settings = { landing: true, landingDays: 14, windowSeconds: 3600, erasureDeadlineMs: 72 * 3_600_000 };
 const healthy: TopicFacts = {
   topic: "messages",
   kind: "events",

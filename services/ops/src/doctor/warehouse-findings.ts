@@ -135,11 +135,11 @@ const settingFinding = async (inspector: Inspector): Promise<Finding> => {
 
 const HOUR_MS = 3_600_000;
 
-const requestFinding = async (inspector: Inspector, deadlineHours: number): Promise<Finding> => {
+const requestFinding = async (inspector: Inspector, deadlineMs: number): Promise<Finding> => {
   const { count, oldestAgeMs } = await inspector.openRequests();
   if (count === 0) return ok("erasure requests", "none is open");
   const found = `${count} open, the oldest for ${(oldestAgeMs / HOUR_MS).toFixed(1)} hours`;
-  return oldestAgeMs > deadlineHours * HOUR_MS
+  return oldestAgeMs > deadlineMs
     ? problem(
         "erasure requests",
         found,
@@ -222,7 +222,7 @@ const watermarkFinding = async (server: WarehouseConfig): Promise<Finding> => {
 export const warehouseFindings = async (
   server: WarehouseConfig,
   users: ServiceUsers,
-  about: { readonly erasureDeadlineHours: number; readonly secret: string | null },
+  about: { readonly erasureDeadlineMs: number; readonly secret: string | null },
 ): Promise<Findings> => {
   const inspector = createInspector({ ...server, application: "export-ops", topology: server });
   const explained = async <T>(work: Promise<T>): Promise<T> => {
@@ -250,7 +250,7 @@ export const warehouseFindings = async (
       ["settings", async () => [await settingFinding(inspector)]],
       ["watermarks", async () => [await watermarkFinding(server)]],
       ["keys", async () => [await keyFinding(server)]],
-      ["erasure requests", async () => [await requestFinding(inspector, about.erasureDeadlineHours)]],
+      ["erasure requests", async () => [await requestFinding(inspector, about.erasureDeadlineMs)]],
       [
         "suppression secret",
         async () => (about.secret === null ? [] : [await secretFinding(inspector, about.secret)]),

@@ -9,7 +9,7 @@ import {
 import type { Command } from "commander";
 import { clientId } from "../commands/arguments.ts";
 import type { CommandDeps, JsonOption } from "../commands/command-deps.ts";
-import { erasureDeadlineMs, readServiceSettings, readWarehouseConfig } from "../config.ts";
+import { readServiceSettings, readWarehouseConfig } from "../config.ts";
 import { withWarehouse } from "../connect/connections.ts";
 import { CommandError } from "../explain/explain.ts";
 import { renderColumns, renderJson } from "../output/print.ts";
@@ -72,7 +72,7 @@ export const addPreviewCommand = (erase: Command, deps: CommandDeps): void => {
         // Nobody has asked yet for a person who is named.
         const asked = id !== undefined && {
           received: iso(request.receivedAt),
-          due: iso(request.receivedAt + erasureDeadlineMs(readServiceSettings())),
+          due: iso(request.receivedAt + readServiceSettings().erasureDeadlineMs),
         };
         const view = {
           client_id: request.clientId,

@@ -21,7 +21,6 @@ import {
 } from "@conversation-export/warehouse";
 import {
   type BusConfig,
-  erasureDeadlineMs,
   readBusConfig,
   readQueueConfig,
   readServiceSettings,
@@ -110,7 +109,7 @@ export const createStatusConnections = (now: () => number): StatusConnections =>
         windows: createWindowStore({ session, windowSeconds: settings.windowSeconds }),
         requests: createRequestCompletion({ session, now }),
         versions: createVersionReader({ session, topology: config }),
-        deadlineMs: erasureDeadlineMs(settings),
+        deadlineMs: settings.erasureDeadlineMs,
       };
       return { client, close: own.close };
     },
