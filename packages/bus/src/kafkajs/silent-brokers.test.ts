@@ -70,6 +70,7 @@ type Connection = {
   connect(): Promise<unknown>;
   disconnect(): Promise<unknown>;
   send(request: unknown): Promise<unknown>;
+  sendAuthRequest(of: { readonly request: { encode(): Buffer } }): Promise<unknown>;
   isConnected(): boolean;
 };
 const require = createRequire(import.meta.url);
@@ -164,7 +165,7 @@ it("opens a connection anew that was closed while it opened", async () => {
   const opened = connection.connect();
   void connection.disconnect();
   await expect(opened).rejects.toThrow("closed while it opened");
-  await expect.poll(() => connection.isConnected()).toBe(false);
+  expect(connection.isConnected()).toBe(false);
   await connection.connect();
   await connection.send(versionsRequest());
   await connection.disconnect();
@@ -179,6 +180,54 @@ it("fails a request at once whose connection is closed on this side", async () =
   connection.socket.destroy();
   await expect(answer).rejects.toThrow("the connection is closed");
   expect(connection.isConnected()).toBe(false);
+});
+
+/** The one that the broker has taken last. */
+const lastSocket = ({ sockets }: Broker): Socket => {
+  const socket = sockets.at(-1);
+  if (socket === undefined) throw new Error("nobody has connected");
+  return socket;
+};
+
+it("reads answers from their beginning after a connection that broke in the middle of one", async () => {
+  const answered: number[] = [];
+  const broker = await startBroker(answered);
+  const connection = createConnection(broker);
+  await connection.connect();
+  const answer = connection.send(versionsRequest());
+  await once(lastSocket(broker), "data");
+  lastSocket(broker).write(Buffer.concat([int32(1_000), int32(0)]));
+  await once(connection.socket, "data");
+  lastSocket(broker).resetAndDestroy();
+  await expect(answer).rejects.toThrow();
+  answered.push(API_VERSIONS);
+  await connection.connect();
+  await connection.send(versionsRequest());
+  await connection.disconnect();
+});
+
+it("keeps a connection when the one before it ends late", async () => {
+  const broker = await startBroker([API_VERSIONS]);
+  const connection = createConnection(broker);
+  await connection.connect();
+  const former = connection.socket;
+  const hears = once(former, "close");
+  await connection.disconnect();
+  await connection.connect();
+  await hears;
+  expect(connection.isConnected()).toBe(true);
+  await connection.send(versionsRequest());
+  await connection.disconnect();
+});
+
+it("fails a login without requests of its own whose connection breaks", async () => {
+  const broker = await startBroker([]);
+  const connection = createConnection(broker);
+  await connection.connect();
+  const login = connection.sendAuthRequest({ request: { encode: () => Buffer.alloc(12) } });
+  await once(lastSocket(broker), "data");
+  lastSocket(broker).resetAndDestroy();
+  await expect(login).rejects.toThrow();
 });
 
 it("does not call a login refused that a broker leaves without an answer, and asks another", async () => {

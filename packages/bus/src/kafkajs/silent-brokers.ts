@@ -18,6 +18,12 @@ type Connection = {
   /** That of the last `connect`. */
   readonly socket: Socket | undefined;
   /** Requests without an answer, the oldest first. `sentAt` in ms since the epoch. */
+  /** Of a login without a request of its own; the next bytes are its answer. */
+  readonly authHandlers: { onError(): void } | undefined;
+  /** What has come of an answer that is not whole. */
+  chunks: Buffer[];
+  bytesBuffered: number;
+  bytesNeeded: number;
   readonly requestQueue: { readonly inflight: ReadonlyMap<number, { readonly sentAt: number | null }> };
   isConnected(): boolean;
   connect(): Promise<unknown>;
@@ -68,9 +74,22 @@ const endWith = (connection: Connection, socket: Socket): void => {
   socket.once("close", () => {
     if (connection.socket !== socket) return;
     const { broker } = connection;
+    connection.authHandlers?.onError();
     connection.rejectRequests(new kafkajs.KafkaJSConnectionError("the connection is closed", { broker }));
     void connection.disconnect();
   });
+};
+
+/** The length of an answer comes in front of it. */
+const LENGTH_BYTES = 4;
+
+/**
+ * Leaves nothing of the former socket: its late events would end the next one, and half an answer would stand in front
+ * of the answers of that one.
+ */
+const forgetSocket = (connection: Connection): void => {
+  connection.socket?.destroy();
+  Object.assign(connection, { chunks: [], bytesBuffered: 0, bytesNeeded: LENGTH_BYTES });
 };
 
 /**
@@ -119,8 +138,11 @@ export const leaveSilentBrokers = (times: Times = TIMES): void => {
       void ask(connection);
       throw errorOf(connection);
     }
+    const former = connection.socket;
+    forgetSocket(connection);
     const opened = connect.call(connection);
-    if (connection.socket !== undefined) endWith(connection, connection.socket);
+    if (connection.socket !== undefined && connection.socket !== former)
+      endWith(connection, connection.socket);
     try {
       await opened;
     } catch (error) {
@@ -131,7 +153,10 @@ export const leaveSilentBrokers = (times: Times = TIMES): void => {
     const { broker, socket } = connection;
     if (socket === undefined || socket.writableEnded) {
       socket?.destroy();
-      throw new kafkajs.KafkaJSConnectionError("closed while it opened", { broker });
+      const error = new kafkajs.KafkaJSConnectionError("closed while it opened", { broker });
+      connection.rejectRequests(error);
+      await connection.disconnect();
+      throw error;
     }
     watch(connection, socket);
     return true;

@@ -18,7 +18,10 @@ const AWAY_SHARE = 3;
  * emptied or promoted, since leases may be lost then. So is the generation: two servers must not tell the same one.
  *
  * `seen`: when a script ran last. While the server is away nobody can renew a lease, and nobody sees one run out, so
- * leases that ran then have the rest of their time afterwards. Another reign may not know what the former one saw.
+ * leases that ran then have the rest of their time afterwards, as they have when the clock is set. Once, until they
+ * are renewed: a process that is gone never renews its own. Another reign may not know what the former one saw.
+ *
+ * A server that takes no writes still answers those who only look.
  */
 const BEGIN = `${NOW}${REIGN}
 local function leases()
@@ -34,16 +37,20 @@ end
 local micros = time[1] * 1000000 + time[2]
 local seen = redis.call('HGET', KEYS[1], 'seen')
 if redis.call('HGET', KEYS[1], 'reign') ~= reign then
-  redis.call('HSET', KEYS[1], 'reign', reign, 'since', string.format('%.0f', now))
-elseif seen and now - seen > ARGV[1] / ${AWAY_SHARE} and not string.find(reign, 'hidden') then
+  redis.pcall('HSET', KEYS[1], 'reign', reign, 'since', string.format('%.0f', now))
+elseif seen and (now < tonumber(seen) or now - seen > ARGV[1] / ${AWAY_SHARE}) and not string.find(reign, 'hidden') then
   for _, lease in ipairs(leases()) do
-    if lease.state.expires_at > tonumber(seen) then
-      lease.state.expires_at = lease.state.expires_at + now - seen
-      redis.call('HSET', KEYS[1], lease.field, cjson.encode(lease.state))
+    local state = lease.state
+    -- Without a length: held by a process of an earlier version, which sees nothing and notes nothing.
+    local isBack = now < tonumber(seen)
+    if state.length and (isBack or not state.extended) and state.expires_at > tonumber(seen) then
+      state.expires_at = math.min(state.expires_at + now - seen, now + state.length)
+      state.extended = state.extended or not isBack
+      redis.pcall('HSET', KEYS[1], lease.field, cjson.encode(state))
     end
   end
 end
-redis.call('HSET', KEYS[1], 'seen', string.format('%.0f', now))
+redis.pcall('HSET', KEYS[1], 'seen', string.format('%.0f', now))
 local generation = redis.call('HGET', KEYS[1], 'generation')
 if not generation then
   generation = string.format('%.0f', micros)
@@ -53,7 +60,8 @@ end
 
 /**
  * ARGV: length of a lease in ms, id, service, confirmed generation, oldest upload in µs or nothing, earliest upload in
- * µs. A lease that was not held begins at the largest instant that SETTLED has given out.
+ * µs. A lease that was not held begins at the largest instant that SETTLED has given out. The answer always tells of
+ * that instant, since the answer to the first renewal may be lost.
  */
 const RENEW = `${BEGIN}
 local field = 'lease:' .. ARGV[2]
@@ -68,8 +76,9 @@ if not held_since then
 end
 redis.call('HSET', KEYS[1], field, cjson.encode({
   service = ARGV[3], expires_at = now + ARGV[1], confirmed = ARGV[4], oldest_upload = ARGV[5], upload_from = from,
-  held_since = held_since
+  held_since = held_since, length = tonumber(ARGV[1])
 }))
+if tonumber(settled) > tonumber(from) then from = settled end
 return {generation, held_since, from}
 `;
 
@@ -98,6 +107,9 @@ for _, lease in ipairs(leases()) do
     elseif not earliest or tonumber(from) < tonumber(earliest) then
       earliest = from
     end
+  else
+    -- What has run out once stays so when the clock is set back.
+    redis.call('HDEL', KEYS[1], lease.field)
   end
 end
 local settled = redis.call('HGET', KEYS[1], 'settled') or '0'
@@ -151,8 +163,8 @@ export type WriterLeases = {
   /** The generation of suppressions that writers are to follow. */
   generation(): Promise<number>;
   /**
-   * `heldSince`: the same at each renewal until the lease has run out. `uploadFrom`: the one of the lease, which is
-   * later than the given one when the lease begins and what lies before has been given out as settled.
+   * `heldSince`: the same at each renewal until the lease has run out. `uploadFrom`: where uploads begin when
+   * `heldSince` is another one than before: later than the given one if what lies before has been given out as settled.
    */
   renew(
     state: LeaseState,
