@@ -1,10 +1,11 @@
 import { createRequire } from "node:module";
-import kafkajs from "kafkajs";
+import kafkajs, { type Mechanism } from "kafkajs";
+import type { TokenMechanism } from "./token-login.ts";
 
 /** The parts of kafkajs that its types leave out. */
 type Connection = {
   readonly broker: string;
-  readonly sasl: { readonly mechanism: string };
+  readonly sasl: Pick<Mechanism, "mechanism"> & Partial<Pick<TokenMechanism, "beforeHandshake">>;
   send(request: unknown): Promise<unknown>;
   sendAuthRequest(request: unknown): Promise<unknown>;
 };
@@ -12,7 +13,8 @@ type Login = { connection: Connection; authenticate(): Promise<void> };
 
 /**
  * Makes a login by PLAIN or SCRAM that stays without an answer an error of the connection, which passes. kafkajs 2.2.4
- * calls it refused credentials, which are final. A second call does nothing.
+ * calls it refused credentials, which are final. A login by tokens asks for one before its handshake. A second call does
+ * nothing.
  */
 export const tellLostLogins = (): void => {
   const require = createRequire(import.meta.url);
@@ -22,7 +24,10 @@ export const tellLostLogins = (): void => {
   prototype.authenticate = async function authenticateOrLose() {
     const { connection } = this;
     // What logs in by tokens throws such an error itself.
-    if (connection.sasl.mechanism.toLowerCase() === "oauthbearer") return authenticate.call(this);
+    if (connection.sasl.mechanism.toLowerCase() === "oauthbearer") {
+      await connection.sasl.beforeHandshake?.(connection.broker);
+      return authenticate.call(this);
+    }
     let lost: Error | undefined;
     this.connection = Object.assign(Object.create(connection) as Connection, {
       send: (request: unknown) =>

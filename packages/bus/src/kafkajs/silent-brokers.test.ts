@@ -1,12 +1,15 @@
 import { once } from "node:events";
 import { createRequire } from "node:module";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
-import kafkajs, { type Admin } from "kafkajs";
+import { createLogger, ServiceError } from "@conversation-export/runtime";
+import kafkajs, { type Admin, type KafkaConfig } from "kafkajs";
 import { afterEach, expect, it } from "vitest";
 import { loginError, mayPass } from "./errors.ts";
 import { tellLostLogins } from "./lost-login.ts";
 import { checkRequestsOnlyWhenNeeded } from "./request-queue.ts";
+import { createTokenSource } from "../login/token-source.ts";
 import { leaveSilentBrokers } from "./silent-brokers.ts";
+import { tokenMechanism } from "./token-login.ts";
 
 checkRequestsOnlyWhenNeeded();
 leaveSilentBrokers({ lookMs: 50, answerMs: 150 });
@@ -35,7 +38,13 @@ const ANSWERS: Readonly<Record<number, Buffer>> = {
   [SASL_HANDSHAKE]: Buffer.concat([int16(0), int32(1), int16(5), Buffer.from("PLAIN")]),
 };
 
-type Broker = { readonly server: Server; readonly address: string; readonly sockets: Socket[] };
+/** `asked`: the keys of the requests that have come. */
+type Broker = {
+  readonly server: Server;
+  readonly address: string;
+  readonly sockets: Socket[];
+  readonly asked: number[];
+};
 const brokers: Broker[] = [];
 afterEach(() => {
   for (const { server, sockets } of brokers.splice(0)) {
@@ -47,11 +56,13 @@ afterEach(() => {
 /** A broker that takes connections and answers no request but these. */
 const startBroker = async (answered: readonly number[]): Promise<Broker> => {
   const sockets: Socket[] = [];
+  const asked: number[] = [];
   const server = createServer((socket) => {
     sockets.push(socket);
     socket.on("error", () => undefined);
     socket.on("data", (request) => {
       const apiKey = request.readInt16BE(4);
+      asked.push(apiKey);
       const answer = answered.includes(apiKey) ? ANSWERS[apiKey] : undefined;
       if (answer === undefined) return;
       socket.write(Buffer.concat([int32(4 + answer.length), request.subarray(8, 12), answer]));
@@ -59,7 +70,7 @@ const startBroker = async (answered: readonly number[]): Promise<Broker> => {
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  const broker = { server, address: `127.0.0.1:${(server.address() as AddressInfo).port}`, sockets };
+  const broker = { server, address: `127.0.0.1:${(server.address() as AddressInfo).port}`, sockets, asked };
   brokers.push(broker);
   return broker;
 };
@@ -101,12 +112,13 @@ const versionsRequest = (): unknown => {
   return requests.ApiVersions.protocol({ version: 0 })();
 };
 
-type Options = { readonly requestTimeout: number; readonly withLogin?: boolean };
+type Options = { readonly requestTimeout: number; readonly sasl?: KafkaConfig["sasl"] };
+const PASSWORD = { mechanism: "plain", username: "u", password: "p" } as const;
 
 /** Resolves to what the work fails with. */
 const using = async (
   servers: readonly Broker[],
-  { requestTimeout, withLogin = false }: Options,
+  { requestTimeout, sasl }: Options,
   work: (admin: Admin) => Promise<unknown>,
 ): Promise<unknown> => {
   const admin = new kafkajs.Kafka({
@@ -116,7 +128,7 @@ const using = async (
     // How long a first question may take as well.
     connectionTimeout: 10_000,
     requestTimeout,
-    ...(withLogin && { sasl: { mechanism: "plain", username: "u", password: "p" } }),
+    ...(sasl !== undefined && { sasl }),
   }).admin();
   try {
     return await work(admin).then(
@@ -233,9 +245,28 @@ it("fails a login without requests of its own whose connection breaks", async ()
 it("does not call a login refused that a broker leaves without an answer, and asks another", async () => {
   const answered = [API_VERSIONS, SASL_HANDSHAKE];
   const hanging = [await startBroker(answered), await startBroker(answered)];
-  const error = await using(hanging, { requestTimeout: 100, withLogin: true }, connect);
+  const error = await using(hanging, { requestTimeout: 100, sasl: PASSWORD }, connect);
   expect(String(error)).toContain("the login broke off");
   expect(loginError("test", error)).toBeUndefined();
   expect(mayPass(error)).toBe(true);
   for (const { sockets } of hanging) expect(sockets.length).toBeGreaterThan(0);
+});
+
+it("begins no login while there is no token for it", async () => {
+  const broker = await startBroker([API_VERSIONS, SASL_HANDSHAKE]);
+  let isThere = false;
+  const source = createTokenSource({
+    fetch: () =>
+      isThere
+        ? Promise.resolve({ value: "a.token", livesMs: 600_000 })
+        : Promise.reject(new ServiceError("token_unavailable", "the endpoint is away", { retryable: true })),
+  });
+  const sasl = tokenMechanism(source, {}, createLogger({ service: "test", level: "silent" }));
+  const connecting = using([broker], { requestTimeout: 1_000, sasl }, connect);
+  await expect.poll(() => broker.asked.length, { timeout: 10_000 }).toBeGreaterThan(1);
+  expect(broker.asked).not.toContain(SASL_HANDSHAKE);
+  isThere = true;
+  // This broker knows no tokens.
+  expect(String(await connecting)).toContain("mechanism is not supported");
+  expect(broker.asked).toContain(SASL_HANDSHAKE);
 });

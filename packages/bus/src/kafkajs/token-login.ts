@@ -54,6 +54,11 @@ const tokenError = (error: unknown, broker: string): Error => {
  */
 const OTHER_PRINCIPAL = /^Cannot change principals during re-authentication/;
 
+export type TokenMechanism = Mechanism & {
+  /** Throws where no token is to be had: a connection is of no use when its login breaks off behind the handshake. */
+  readonly beforeHandshake: (broker: string) => Promise<void>;
+};
+
 /**
  * SASL/OAUTHBEARER with tokens of `source`. Not the one in kafkajs: a broker may refuse a token by a
  * challenge, which that one takes for success.
@@ -62,19 +67,23 @@ export const tokenMechanism = (
   source: TokenSource,
   extensions: Readonly<Record<string, string>>,
   log: Logger,
-): Mechanism => {
+): TokenMechanism => {
   const onLateRenewal = (error: unknown): void =>
     log.warn({ error: String(error) }, "the token of Kafka is not renewed yet");
   const more = Object.entries(extensions).map(([name, value]) => `${name}=${value}${SEPARATOR}`);
 
+  const ask = (broker: string): Promise<string> =>
+    source.ask(onLateRenewal).catch((error: unknown) => {
+      throw tokenError(error, broker);
+    });
+
   return {
     mechanism: "oauthbearer",
+    beforeHandshake: async (broker) => void (await ask(broker)),
     authenticationProvider: ({ host, port, saslAuthenticate }) => ({
       authenticate: async () => {
         const broker = `${host}:${port}`;
-        const token = await source.ask(onLateRenewal).catch((error: unknown) => {
-          throw tokenError(error, broker);
-        });
+        const token = await ask(broker);
         const refused = (reason: string): Error => {
           const mayHelp = source.refused(token);
           const clean = reason.replaceAll(token, "[redacted]").replaceAll(/[\p{Cc}\s]+/gu, " ");
