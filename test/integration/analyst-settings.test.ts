@@ -178,9 +178,9 @@ describe.skipIf(SHARDS > 1)("settings of a query that show what a view leaves ou
   });
 });
 
-/** The server of the tests knows the statement, and carries it out for nobody. */
+/** ClickHouse 26.7 knows the statement, and carries it out for nobody by default; 25.8 does not know it. */
 it.each(["analyst", "migrator", "reader", "customer_globex"])("EXECUTE AS %s is refused", async (user) => {
   for (const sql of [`EXECUTE AS ${user} SELECT 1`, `EXECUTE AS ${user}`])
     for (const asker of ["customer_acme", "analyst"])
-      expect(await ask(asker, sql)).toMatch(/SUPPORT_IS_DISABLED|ACCESS_DENIED/);
+      expect(await ask(asker, sql)).toMatch(/SUPPORT_IS_DISABLED|ACCESS_DENIED|SYNTAX_ERROR/);
 });

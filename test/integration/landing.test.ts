@@ -56,8 +56,8 @@ const micros = (expression: string): string => `toString(toUnixTimestamp64Micro(
 /** The place of an event on the bus to all that was kept of it. */
 const landed = async (): Promise<Map<string, unknown>> => {
   const kept = await rows<Record<string, unknown> & { place: string; headers: [string, string][] }>(
-    `SELECT concat(topic, '/', toString(partition), '/', toString(offset)) AS place, base64Encode(key) AS key,
-       arrayMap(header -> [header.1, base64Encode(header.2)], headers) AS headers, base64Encode(payload) AS payload
+    `SELECT concat(topic, '/', toString(partition), '/', toString(offset)) AS place, hex(key) AS key,
+       arrayMap(header -> [header.1, hex(header.2)], headers) AS headers, hex(payload) AS payload
      FROM landing FINAL`,
   );
   return new Map(
@@ -68,8 +68,8 @@ const landed = async (): Promise<Map<string, unknown>> => {
   );
 };
 
-const base64 = (value: unknown): unknown =>
-  Array.isArray(value) ? value.map(base64) : Buffer.from(String(value)).toString("base64");
+const hexOf = (value: unknown): unknown =>
+  Array.isArray(value) ? value.map(hexOf) : Buffer.from(String(value)).toString("hex").toUpperCase();
 
 const sent = (): Map<string, unknown> =>
   new Map(
@@ -79,10 +79,12 @@ const sent = (): Map<string, unknown> =>
         `${topic}/${partition}/${offset}`,
         {
           headers: Object.fromEntries(
-            Object.entries(event.headers).map(([name, value]) => [name, base64(value)]),
+            Object.entries(event.headers).map(([name, value]) => [name, hexOf(value)]),
           ),
-          key: base64("key" in event ? event.key : ""),
-          payload: Buffer.from(event.value ?? "").toString("base64"),
+          key: hexOf("key" in event ? event.key : ""),
+          payload: Buffer.from(event.value ?? "")
+            .toString("hex")
+            .toUpperCase(),
         },
       ]),
   );

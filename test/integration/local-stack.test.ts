@@ -84,7 +84,7 @@ describe("servers", () => {
 
   test("all three answer", async () => {
     expect(await query(stack, "reader", "SELECT 1 + 1")).toBe("2");
-    expect(await query(stack, "reader", "SELECT version()")).toMatch(/^26\.7\./);
+    expect(await query(stack, "reader", "SELECT version()")).toMatch(/^\d+\.\d+\./);
     expect(await redis(stack, "PING")).toBe("+PONG");
     expect(await redis(stack, "CONFIG GET maxmemory-policy")).toContain("noeviction");
     expect(await apiVersions(stack)).toBe(0);

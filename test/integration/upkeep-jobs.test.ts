@@ -329,7 +329,7 @@ it("finds a record that lacks its place in a list, or a handoff", async () => {
 
   await sql(`DELETE FROM conversation_updates WHERE conversation_id = 'unlisted' AND ${isLatest}`);
   await sql("DELETE FROM handoffs WHERE conversation_id = 'alone' AND target = 'desk'");
-  await sql("DELETE FROM record_dates WHERE id = 'dated'");
+  await sql("DELETE FROM record_dates WHERE endsWith(record, '/dated')");
   const failed = await ended(reconcileJob, window);
   expect(failed).toMatchObject({ state: "failed", attempt: 1 });
   // The export that carried the handoff, and all three of the record that is in no updated window.

@@ -15,6 +15,8 @@ export type ViewTables = {
   readonly table: (name: string) => string;
   /** `GLOBAL ` where tables are spread over servers, so that a subquery reads all of them; else empty. */
   readonly global: "GLOBAL " | "";
+  /** Whether the server tells who logged in. */
+  readonly knowsLogin: boolean;
 };
 
 /** Users with such names see the client whose id stands behind it, and no other. */
@@ -24,11 +26,19 @@ const CUSTOMER = "customer_";
 const isFor = (user: string): string =>
   `(NOT startsWith(${user}, '${CUSTOMER}') OR r.client_id = substring(${user}, ${CUSTOMER.length + 1}))`;
 
+/** What a view says to a customer where the server does not tell who logged in. */
+export const NOT_FOR_CUSTOMERS =
+  "users of customers need a ClickHouse with the function authenticatedUser: update it and run export-ops migrate";
+
 /**
  * SQL condition for the rows `r` that the user who asks may see. Who logged in counts, since a client of the
- * native protocol says itself who the current user is; that one counts too, since it may be impersonated.
+ * native protocol says itself who the current user is; that one counts too, since it may be impersonated. A
+ * server that does not tell who logged in refuses customers.
  */
-const IS_FOR_USER = `(authenticatedUser() != '' AND ${isFor("authenticatedUser()")} AND ${isFor("currentUser()")})`;
+const isForUser = ({ knowsLogin }: ViewTables): string =>
+  knowsLogin
+    ? `(authenticatedUser() != '' AND ${isFor("authenticatedUser()")} AND ${isFor("currentUser()")})`
+    : `throwIf(startsWith(currentUser(), '${CUSTOMER}'), '${NOT_FOR_CUSTOMERS}') = 0`;
 
 const OWN = {
   conversation: { table: "conversations", id: "conversation_id" },
@@ -84,10 +94,10 @@ const hidden = (kind: RecordKind, { table, global }: ViewTables): string => {
 export const isLive = (kind: RecordKind, tables: ViewTables): string => {
   const { table, id } = OWN[kind];
   if (kind === "end_user") {
-    return `${IS_FOR_USER}
+    return `${isForUser(tables)}
   AND (r.client_id, r.${id}) ${tables.global}NOT IN (SELECT client_id, ${id} FROM (${hidden(kind, tables)}))`;
   }
-  return `${IS_FOR_USER}
+  return `${isForUser(tables)}
   AND (r.client_id, r.${id}, r.date_created) ${tables.global}NOT IN (
     ${stale({ kind, table, date: "date_created", keys: id }, tables)}
     UNION ALL ${hidden(kind, tables)})`;
@@ -108,7 +118,7 @@ export const isLiveHandoff = (tables: ViewTables): string => {
   const withoutHandoffId = `SELECT client_id, conversation_id, target FROM ${table("handoffs")}
       WHERE target_kind = 'id' AND (client_id, conversation_id) ${global}IN (${entriesById})
       GROUP BY client_id, conversation_id, target HAVING notEmpty(argMax(entry, (version, uploaded_at)))`;
-  return `${IS_FOR_USER}
+  return `${isForUser(tables)}
     AND notEmpty(r.entry)
     AND (r.client_id, r.conversation_id, r.target, r.target_kind, r.${date}) ${global}NOT IN (
       ${stale({ kind: "conversation", table: "handoffs", date, keys }, tables)})

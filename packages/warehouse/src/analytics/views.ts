@@ -85,14 +85,20 @@ export const analyticsDatabase = (database: string): string => `${database}_anal
  * hold no data, so they are made anew with every run of the migrations.
  *
  * @param database of the tables
+ * @param about `knowsLogin`: whether the server has the function `authenticatedUser`
  */
-export const analyticsStatements = (database: string, topology: Topology): readonly string[] => {
+export const analyticsStatements = (
+  database: string,
+  topology: Topology,
+  { knowsLogin }: Pick<ViewTables, "knowsLogin">,
+): readonly string[] => {
   const own = analyticsDatabase(database);
   const on = onCluster(topology);
   const view = (name: string): string => `${own}.${name}`;
   const tables: ViewTables = {
     table: (name) => `${database}.${name}`,
     global: topology.cluster === null ? "" : "GLOBAL ",
+    knowsLogin,
   };
   return [
     `CREATE DATABASE IF NOT EXISTS ${own} ${on}`,

@@ -42,7 +42,7 @@ export function parseEndUserHead(line: string): EndUserHead {
 }
 
 function fromBase64(text: string | undefined): string {
-  return Buffer.from(text ?? "", "base64").toString();
+  return Buffer.from(text ?? "", "hex").toString();
 }
 
 function brokenMidway(): WarehouseError {

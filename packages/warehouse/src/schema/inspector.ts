@@ -1,4 +1,5 @@
 import { text } from "node:stream/consumers";
+import { NOT_FOR_CUSTOMERS } from "../analytics/left-out-sql.ts";
 import { ANALYTICS_VIEWS, analyticsDatabase } from "../analytics/views.ts";
 import type { WarehouseAccess } from "../session/connection.ts";
 import { serverUrls } from "../session/server-urls.ts";
@@ -72,7 +73,10 @@ export type Inspector = {
   replicaStates(): Promise<ReplicaState[]>;
   /** Quotas with limits that count for the user. */
   quotas(): Promise<UserQuota[]>;
-  /** Views for analysts that are missing or have other columns than this version makes. */
+  /**
+   * Views for analysts that are missing, have other columns than this version makes, or were made for a server that did
+   * not tell who logged in.
+   */
   wrongViews(): Promise<string[]>;
   disks(): Promise<Disk[]>;
   stuckMutations(): Promise<StuckMutation[]>;
@@ -210,8 +214,12 @@ export function createInspector(
       const database = analyticsDatabase(decodeURIComponent(new URL(deps.url).pathname.slice(1)));
       const rows = await session.rows<{ view: string; name: string }>(
         "inspect.views",
-        "SELECT table AS view, name FROM system.columns WHERE database = {database:String} ORDER BY position",
-        { parameters: { database } },
+        `SELECT table AS view, name FROM system.columns WHERE database = {database:String} AND table NOT IN (
+           SELECT name FROM system.tables WHERE database = {database:String}
+             AND position(create_table_query, {old:String}) > 0
+             AND (SELECT count() FROM system.functions WHERE name = 'authenticatedUser') > 0)
+         ORDER BY position`,
+        { parameters: { database, old: NOT_FOR_CUSTOMERS } },
       );
       const found = Map.groupBy(rows, ({ view }) => view);
       const namesOf = (columns: readonly { readonly name: string }[] = []): string =>

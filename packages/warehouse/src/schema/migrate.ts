@@ -143,7 +143,11 @@ async function migrateServer(
         now.add(name);
       }
       await checkPlaceOfViews(session, database);
-      for (const statement of analyticsStatements(database, topology)) {
+      const [about] = await session.rows<{ knowsLogin: boolean }>(
+        "migrate.functions",
+        "SELECT count() > 0 AS knowsLogin FROM system.functions WHERE name = 'authenticatedUser'",
+      );
+      for (const statement of analyticsStatements(database, topology, about ?? { knowsLogin: false })) {
         lock.assertHeld();
         await session.command("migrate.views", statement);
       }

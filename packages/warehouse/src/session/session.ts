@@ -7,6 +7,7 @@ import { unlessAborted } from "@conversation-export/runtime";
 import type { Topology } from "../schema/migration-template.ts";
 import { type ClusterNames, clusterNames } from "./cluster-names.ts";
 import { connect, type WarehouseAccess } from "./connection.ts";
+import { createNewerSettings, type NewerSettings } from "./newer-settings.ts";
 import { serverUrls } from "./server-urls.ts";
 import {
   createStatementSpans,
@@ -88,6 +89,7 @@ type Server = {
   /** Without connections that are kept: for what one of `client` has lost. */
   readonly fresh: ClickHouseClient;
   readonly spans: StatementSpans;
+  readonly newerSettings: NewerSettings;
   /** Named in errors; undefined with a single server. */
   readonly address: string | undefined;
 };
@@ -107,6 +109,7 @@ const openServer = (access: WarehouseAccess, maxConnections: number, address?: s
     client: connect(options),
     fresh: connect({ ...options, keepAlive: false }),
     spans: createStatementSpans(access.url),
+    newerSettings: createNewerSettings(),
     address,
   };
 };
@@ -155,7 +158,9 @@ const run = <T>(
   inTime(server, options, (signal) => {
     const attempt = (client: ClickHouseClient): Promise<T> => {
       const queryId = `${options.queryPrefix ?? ""}${randomUUID()}`;
-      return server.spans.around({ name, queryId }, summarise, (extra) =>
+      // A write ticket replaces the name: constraints of the tables read it from `log_comment`.
+      const settings = server.newerSettings.known({ log_comment: name, ...options.settings });
+      const answer = server.spans.around({ name, queryId }, summarise, (extra) =>
         send(client, {
           ...extra,
           ...(options.quotaKey !== undefined && {
@@ -166,11 +171,14 @@ const run = <T>(
           }),
           query_id: queryId,
           ...(options.parameters !== undefined && { query_params: options.parameters }),
-          // A write ticket replaces the name: constraints of the tables read it from `log_comment`.
-          clickhouse_settings: { log_comment: name, ...options.settings },
+          clickhouse_settings: settings,
           abort_signal: signal,
         }),
       );
+      return answer.catch((error: unknown) => {
+        if (!server.newerSettings.isRefused(error, settings) || signal.aborted) throw error;
+        return attempt(client);
+      });
     };
     const startedAt = performance.now();
     return attempt(server.client).catch((error: unknown) => {

@@ -1,6 +1,6 @@
 import { RECORD_KINDS, type RecordTable, TABLE_FACTS } from "@conversation-export/domain";
 import { CHANGES } from "../tables/changes.ts";
-import { DATED_KINDS, type DatedKind, RECORD_DATES } from "../tables/record-dates.ts";
+import { DATED_KINDS, type DatedKind, RECORD_DATES, recordNameSql } from "../tables/record-dates.ts";
 import { isExpired, isOlder, isStale, SETTLED } from "./expired-records.ts";
 
 /**
@@ -33,9 +33,12 @@ const LANDED = DATED_KINDS.map(
     `(type = '${RECORD_KINDS[kind].type}' AND ${ofKind(kind, { id: "record_id", settled: `uploaded_at < ${SETTLED}` })})`,
 ).join(" OR ");
 // Dates that were added shortly before may belong to rows that are on their way.
-const DATES = DATED_KINDS.map(
-  (kind) => `(kind = '${kind}' AND ${ofKind(kind, { id: "id", settled: "1" })})`,
-).join(" OR ");
+const DATES = DATED_KINDS.map((kind) => {
+  // Not by the alias columns of the table: a mutation of an older ClickHouse (25.8) does not find them.
+  const before = recordNameSql("client_id", kind, "''");
+  const id = `substring(record, length(${before}) + 1)`;
+  return `(startsWith(record, ${before}) AND ${ofKind(kind, { id, settled: "1" })})`;
+}).join(" OR ");
 /** SQL: an entry of changes that told of a record which has expired. */
 export const TOLD = `NOT deleted AND (${[
   ...DATED_KINDS.map((kind) => `(kind = '${kind}' AND ${ofKind(kind, { id: "id", settled: "1" })})`),

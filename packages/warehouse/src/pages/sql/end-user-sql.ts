@@ -37,7 +37,7 @@ export function endUsers({
       ? `end_users FINAL WHERE ${OF_CLIENT} AND ${ofExternalId(selected)} AND ${isShown("end_user", hiding, null)}`
       : `end_users WHERE ${OF_CLIENT} GROUP BY client_id, end_user_id`;
   const head = `concat(toString(least(length(found), {size:UInt32})), ' ',
-      toString(toUInt8(length(found) > {size:UInt32})), ' ', base64Encode(found[{size:UInt32} + 1]), '\\n')`;
+      toString(toUInt8(length(found) > {size:UInt32})), ' ', hex(found[{size:UInt32} + 1]), '\\n')`;
   return `WITH
     (SELECT groupArray(id) FROM (SELECT end_user_id AS id FROM ${source}
       ORDER BY client_id, end_user_id LIMIT {size:UInt32} + 1)) AS found,

@@ -84,7 +84,7 @@ type HeadFacts = {
 
 export const headLine = ({ rows, behind, date, whole, id, needed }: HeadFacts): string =>
   `concat(toString(${rows}), ' ', toString(${behind}), ' ', toString(toUnixTimestamp64Micro(${date})), ' ',
-      toString(${whole}), ' ', base64Encode(${id}), ' ', toString(${needed}), '\\n')`;
+      toString(${whole}), ' ', hex(${id}), ' ', toString(${needed}), '\\n')`;
 
 const headOf = (needed: string): string =>
   headLine({

@@ -1,0 +1,42 @@
+import { ClickHouseError, type ClickHouseSettings } from "@clickhouse/client";
+
+/**
+ * Settings of a newer ClickHouse than the oldest that is supported, which behaves as with the values that are
+ * sent.
+ */
+const NEWER = [
+  // Since 26.4.
+  "query_plan_optimize_lazy_final",
+  // Since 26.5.
+  "max_bytes_ratio_before_external_join",
+] as const;
+
+/** A server may have been updated in the meantime, so it is asked again. */
+const LEFT_OUT_MS = 60_000;
+
+/** What one server has lately said about newer settings. */
+export type NewerSettings = {
+  /** Leaves out what the server does not know. */
+  known(settings: ClickHouseSettings): ClickHouseSettings;
+  /** Notes the setting that an error is about. true: sent again, the statement goes without it. */
+  isRefused(error: unknown, sent: ClickHouseSettings): boolean;
+};
+
+/** @param now ms of a clock that never goes back */
+export const createNewerSettings = (now: () => number = () => performance.now()): NewerSettings => {
+  const leftOutUntil = new Map<string, number>();
+  return {
+    known: (settings) => {
+      if (leftOutUntil.size === 0) return settings;
+      const isKnown = (name: string): boolean => now() >= (leftOutUntil.get(name) ?? 0);
+      return Object.fromEntries(Object.entries(settings).filter(([name]) => isKnown(name)));
+    },
+    isRefused: (error, sent) => {
+      if (!(error instanceof ClickHouseError) || error.type !== "UNKNOWN_SETTING") return false;
+      const name = NEWER.find((one) => one in sent && error.message.includes(`'${one}'`));
+      if (name === undefined) return false;
+      leftOutUntil.set(name, now() + LEFT_OUT_MS);
+      return true;
+    },
+  };
+};
