@@ -4,18 +4,22 @@ import type { Topology } from "@conversation-export/warehouse";
 /** Number of ClickHouse servers of a test; `make test-cluster` sets two. */
 export const SHARDS = Number(process.env["TEST_SHARDS"] ?? 1);
 
-export const topologyOf = ({ clickhouseShards }: Stack): Topology =>
-  clickhouseShards.length === 1
-    ? { cluster: null }
-    : {
-        cluster: clusterName,
-        shards: clickhouseShards.map(({ host, port }) => `http://${host}:${port}`),
-      };
+export const topologyOf = ({ clickhouseShards, hasKeeper }: Stack): Topology => {
+  if (clickhouseShards.length === 1) return { cluster: null };
+  if (hasKeeper) return { cluster: clusterName };
+  return {
+    cluster: clusterName,
+    shards: clickhouseShards.map(({ host, port }) => `http://${host}:${port}`),
+  };
+};
 
 /** The topology as environment variables of services and commands. */
 export const clusterVariables = (stack: Stack): Readonly<Record<string, string>> => {
-  const { cluster, shards = [] } = topologyOf(stack);
-  return cluster === null ? {} : { CLUSTER: cluster, CLICKHOUSE_SHARD_URLS: shards.join(",") };
+  const { cluster, shards } = topologyOf(stack);
+  return {
+    ...(cluster !== null && { CLUSTER: cluster }),
+    ...(shards !== undefined && { CLICKHOUSE_SHARD_URLS: shards.join(",") }),
+  };
 };
 
 /** Addresses of all servers of a cluster, by the address of its first server. */

@@ -47,7 +47,7 @@ export type System = {
 
 export type SystemOptions = Pick<
   StackOptions,
-  "kafkaListeners" | "clickhousePasswords" | "shards" | "areReplicas" | "testRights"
+  "kafkaListeners" | "clickhousePasswords" | "shards" | "areReplicas" | "hasKeeper" | "testRights"
 > & {
   /** Starts what stands for the one broker of the stack; each of its brokers gets a replica of each topic. */
   readonly startKafka?: (dir: string) => Promise<KafkaCluster>;

@@ -14,6 +14,7 @@ import { createKafka, type KafkaListeners } from "./servers/kafka.ts";
 import { acquireLock, type Lock, LockedError } from "./process/lock-file.ts";
 import { choosePorts } from "./process/ports.ts";
 import { createRedis } from "./servers/redis.ts";
+import { createZookeeper } from "./servers/zookeeper.ts";
 import { createRelay, type Relay } from "./servers/relay.ts";
 import { describeEnding, type Ending, type Server } from "./process/server.ts";
 
@@ -27,7 +28,7 @@ export const clusterName = "shards";
 const portNames = ["kafka", "kafkaController", "clickhouseHttp", "clickhouseTcp", "redis"] as const;
 type PortName = (typeof portNames)[number];
 /** Ports of the shards after the first, and of the relay in front of each. */
-type ShardPortName = `clickhouse${"Http" | "Tcp" | "Relay"}${number}`;
+type ShardPortName = `clickhouse${"Http" | "Tcp" | "Relay" | "Interserver"}${number}` | "clickhouseKeeper";
 type AnyPortName = PortName | ShardPortName;
 
 /** Ports of 127.0.0.1; by default those of the last start in the folder, or free ones. */
@@ -44,6 +45,8 @@ export type StackOptions = {
   readonly shards?: number;
   /** These servers are replicas of one shard instead; nothing replicates between them. */
   readonly areReplicas?: boolean;
+  /** ZooKeeper replicates between them. Needs a whole server as `CLICKHOUSE_LIBRARY`. */
+  readonly hasKeeper?: boolean;
   readonly testRights?: TestRights;
   readonly kafkaListeners?: KafkaListeners;
   /** The environment of the servers; absent: that of this process. */
@@ -80,6 +83,8 @@ export type Stack = {
   readonly clickhouse: ClickhouseServer;
   /** All ClickHouse servers, in the order of the shards. */
   readonly clickhouseShards: readonly ClickhouseServer[];
+  /** They replicate by ZooKeeper. */
+  readonly hasKeeper: boolean;
   readonly redis: RedisServer;
   /** Stops all servers and releases the folder. */
   readonly stop: () => Promise<void>;
@@ -176,8 +181,11 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     const portsPath = join(dir, "ports.json");
     const kept = readPorts(portsPath);
     const shardNumbers = Array.from({ length: options.shards ?? 1 }, (_, index) => index + 1);
+    const hasKeeper = options.hasKeeper ?? false;
     const names: AnyPortName[] = [
       ...portNames,
+      ...(hasKeeper ? ["clickhouseKeeper" as const] : []),
+      ...(hasKeeper ? shardNumbers.map((n) => `clickhouseInterserver${n}` as const) : []),
       ...shardNumbers.slice(1).flatMap((n) => [`clickhouseHttp${n}`, `clickhouseTcp${n}`] as const),
       ...(shardNumbers.length === 1 ? [] : shardNumbers.map((n) => `clickhouseRelay${n}` as const)),
     ].filter((name) => wanted.some((server) => name.startsWith(server)));
@@ -205,20 +213,28 @@ export async function startStack(options: StackOptions): Promise<Stack> {
             name: clusterName,
             areReplicas: options.areReplicas ?? false,
             secret: randomUUID(),
-            relayPorts: shardPorts.map((one) => one.relayPort),
+            // Statements `ON CLUSTER` find a server by the port at which it listens itself.
+            ports: shardPorts.map((one) => (hasKeeper ? one.tcpPort : one.relayPort)),
           };
     const startShard = ({ httpPort, tcpPort, relayPort }: (typeof shardPorts)[number], index: number) =>
       start("clickhouse", () => {
         keptPasswords ??= keepPasswords(clickhouseFolder, options.clickhousePasswords ?? {});
         const passwords = keptPasswords;
         const folder = index === 0 ? clickhouseFolder : `${clickhouseFolder}-${index + 1}`;
+        const keeper = hasKeeper
+          ? {
+              port: port("clickhouseKeeper"),
+              interserverPort: port(`clickhouseInterserver${index + 1}`),
+              replica: `replica-${index + 1}`,
+            }
+          : undefined;
         const server = createClickhouse({
           folder,
           httpPort,
           tcpPort,
           env,
           passwords,
-          cluster,
+          cluster: cluster && { ...cluster, keeper },
           testRights: options.testRights,
           onUnexpectedEnd: onUnexpectedEnd("clickhouse"),
         });
@@ -238,6 +254,17 @@ export async function startStack(options: StackOptions): Promise<Stack> {
         });
       });
 
+    if (hasKeeper) {
+      await start("clickhouse", () =>
+        createZookeeper({
+          folder: join(dir, "zookeeper"),
+          port: port("clickhouseKeeper"),
+          env,
+          log,
+          onUnexpectedEnd: onUnexpectedEnd("clickhouse"),
+        }),
+      );
+    }
     const starts = [
       start("kafka", async () => {
         const server = await createKafka({
@@ -285,6 +312,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
         return need(clickhouseShards[0], "clickhouse");
       },
       clickhouseShards,
+      hasKeeper,
       get redis() {
         return need(redis, "redis");
       },

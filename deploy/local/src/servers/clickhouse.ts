@@ -27,8 +27,17 @@ export type ClickhouseCluster = {
   readonly areReplicas: boolean;
   /** Shared by the servers, so that a query runs on each as the user who sent it. */
   readonly secret: string;
-  /** Ports of the relays in front of the servers. */
-  readonly relayPorts: readonly number[];
+  /** The ports by which the servers reach each other. */
+  readonly ports: readonly number[];
+  /** Tables replicate by it; absent: nothing does. */
+  readonly keeper?: ClickhouseKeeper | undefined;
+};
+
+/** What a server of a cluster with Keeper needs: the port of Keeper, and its own for its parts and its name. */
+export type ClickhouseKeeper = {
+  readonly port: number;
+  readonly interserverPort: number;
+  readonly replica: string;
 };
 
 /** `folder` holds the data, passwords and log of the server. */
@@ -78,7 +87,10 @@ export function libraryPackage(platform: string, arch: string): string | undefin
   return known ? `@chdb/lib-${platform}-${arch}${suffix}` : undefined;
 }
 
+/** Other versions are tried with the path of their library. */
 function findLibrary(): string {
+  const given = process.env["CLICKHOUSE_LIBRARY"];
+  if (given !== undefined && given !== "") return given;
   const name = libraryPackage(process.platform, process.arch);
   if (name !== undefined) {
     try {
@@ -120,18 +132,37 @@ function send(
   });
 }
 
-function remoteServers({ name, secret, relayPorts, areReplicas }: ClickhouseCluster): string {
-  const servers = relayPorts.map((port) => `<replica><host>${host}</host><port>${port}</port></replica>`);
+function remoteServers({ name, secret, ports, areReplicas }: ClickhouseCluster): string {
+  const servers = ports.map((port) => `<replica><host>${host}</host><port>${port}</port></replica>`);
   const shards = areReplicas
     ? `<shard><internal_replication>true</internal_replication>${servers.join("")}</shard>`
     : servers.map((server) => `<shard>${server}</shard>`).join("");
   return `<remote_servers><${name}><secret>${secret}</secret>${shards}</${name}></remote_servers>`;
 }
 
+function replication({ port, interserverPort, replica }: ClickhouseKeeper): string {
+  return (
+    `<zookeeper><node><host>${host}</host><port>${port}</port></node><session_timeout_ms>10000</session_timeout_ms></zookeeper>` +
+    `<interserver_http_port>${interserverPort}</interserver_http_port><interserver_http_host>${host}</interserver_http_host>` +
+    `<distributed_ddl><path>/clickhouse/task_queue/ddl</path></distributed_ddl>` +
+    `<macros><shard>1</shard><replica>${replica}</replica></macros>`
+  );
+}
+
+/** The command line without its addresses, and whether the process is a server of its own. */
+function programOf(libraryPath: string): { command: readonly [string, ...string[]]; isWhole: boolean } {
+  const script = (name: string): string => join(import.meta.dirname, name);
+  if (libraryPath.endsWith(".abi3.so")) {
+    return { command: ["python3", script("clickhouse-server.py"), libraryPath], isWhole: true };
+  }
+  const node = [process.execPath, "--disable-warning=ExperimentalWarning"] as const;
+  return { command: [...node, script("clickhouse-process.ts"), libraryPath], isWhole: false };
+}
+
 /** Creates the server, still down. It is ready when the database exists and the migrator can log in. */
 export function createClickhouse(deps: ClickhouseDeps): Server {
   const { folder, httpPort, tcpPort, passwords } = deps;
-  const libraryPath = findLibrary();
+  const { command, isWhole } = programOf(findLibrary());
   const configFolder = join(packageFolder, "clickhouse");
   const dataFolder = join(folder, "data");
   mkdirSync(dataFolder, { recursive: true });
@@ -139,19 +170,32 @@ export function createClickhouse(deps: ClickhouseDeps): Server {
   const config = readFileSync(join(configFolder, "server.xml"), "utf8");
   const usersPath = join(folder, "users.xml");
   const users = readFileSync(join(configFolder, "users.xml"), "utf8");
-  const topology = { cluster: deps.cluster?.name ?? null, shards: [] };
-  writeFileSync(usersPath, withServiceGrants(users, topology, deps.testRights));
+  const keeper = deps.cluster?.keeper;
+  const topology = { cluster: deps.cluster?.name ?? null, ...(keeper === undefined && { shards: [] }) };
+  const granted = withServiceGrants(users, topology, deps.testRights);
+  const quorum = `<insert_quorum>${deps.cluster?.ports.length}</insert_quorum>`;
+  writeFileSync(
+    usersPath,
+    keeper === undefined ? granted : granted.replace("<default>", `<default>${quorum}`),
+  );
   const added = [
     `<users_config>${usersPath}</users_config>`,
     // Where `BACKUP … TO File('name')` writes.
     `<backups><allowed_path>${join(folder, "backups")}</allowed_path></backups>`,
   ];
   if (deps.cluster !== undefined) added.push(remoteServers(deps.cluster));
+  if (keeper !== undefined) added.push(replication(keeper));
   writeFileSync(
     configPath,
     config.replace("</clickhouse>", () => `  ${added.join("\n  ")}\n</clickhouse>`),
     { mode: 0o600 },
   );
+
+  const askToStop = async (): Promise<void> => {
+    const sql = "KILL QUERY WHERE query LIKE 'SELECT sleepEachRow(1)%'";
+    const [status, body] = await send(httpPort, "/", "migrator", passwords.migrator, sql);
+    if (status !== 200) throw new Error(body);
+  };
 
   const passwordEnv = Object.fromEntries(
     clickhouseUsers.map((user) => [`CLICKHOUSE_${user.toUpperCase()}_PASSWORD`, passwords[user]]),
@@ -160,17 +204,14 @@ export function createClickhouse(deps: ClickhouseDeps): Server {
     name: "clickhouse",
     tied: {
       command: [
-        process.execPath,
-        "--disable-warning=ExperimentalWarning",
-        join(import.meta.dirname, "clickhouse-process.ts"),
-        libraryPath,
-        `--path=${dataFolder}`,
+        ...command,
         `--config-file=${configPath}`,
+        ...(isWhole ? ["--"] : []),
+        `--path=${dataFolder}`,
         `--http_port=${httpPort}`,
         `--tcp_port=${tcpPort}`,
         `--listen_host=${host}`,
-        "--multiquery",
-        `--query=${listenForever}`,
+        ...(isWhole ? [] : ["--multiquery", `--query=${listenForever}`]),
       ],
       cwd: folder,
       env: { ...deps.env, ...passwordEnv },
@@ -184,11 +225,7 @@ export function createClickhouse(deps: ClickhouseDeps): Server {
       const [status] = await send(httpPort, "/", "migrator", passwords.migrator, sql);
       return status === 200;
     },
-    async askToStop() {
-      const sql = "KILL QUERY WHERE query LIKE 'SELECT sleepEachRow(1)%'";
-      const [status, body] = await send(httpPort, "/", "migrator", passwords.migrator, sql);
-      if (status !== 200) throw new Error(body);
-    },
+    ...(!isWhole && { askToStop }),
     onUnexpectedEnd: deps.onUnexpectedEnd,
   });
 }

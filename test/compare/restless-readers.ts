@@ -1,0 +1,148 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "vitest";
+import { type Change, createRestless, exportedAt } from "../sample/restless.ts";
+import type { Random } from "../sample/values/random.ts";
+import type { Delivery } from "../system/deliver.ts";
+import type { System } from "../system/system.ts";
+import { until } from "../system/until.ts";
+import { type ChangeFollower, type ChangeList, createChangeFollower } from "./change-follower.ts";
+import { walk } from "./walk.ts";
+
+const LISTS: readonly ChangeList[] = ["conversations", "messages", "end_users"];
+const LIST_OF = { conversation: "conversations", message: "messages", end_user: "end_users" } as const;
+const WALKED = ["conversations", "messages"] as const;
+const DEADLINE_MS = 60_000;
+/** A window that holds every record. */
+export const EVER = "created_since=1970-01-01T00:00:00Z&created_to=2105-12-31T00:00:00Z";
+
+/** `from`, `by`: the bus was given the event, and had it, ms. */
+type Published = { readonly change: Change; readonly from: number; by: number };
+
+/** Readers under load; `compared`: records that they had to hold, over all their looks. */
+export type RestlessReaders = {
+  /** Publishes and reads for so long; fails where a reader lacks what a watermark promises. */
+  load(ms: number): Promise<{ readonly events: number; readonly walks: number; readonly compared: number }>;
+  /** Waits until the lists of changes hold everything, and compares them. */
+  settle(): Promise<void>;
+  /** The watermark of a list by creation, ms. */
+  watermarkOf(list: (typeof WALKED)[number]): Promise<number>;
+};
+
+/** Readers of all lists of one client, and a source of changes of whose every kind they may lack none. */
+export const createRestlessReaders = (deps: {
+  readonly system: Pick<System, "apiUrl">;
+  readonly delivery: Pick<Delivery, "send">;
+  readonly random: Random;
+  readonly seed: string;
+  readonly client: string;
+  readonly key: string;
+  readonly records: number;
+}): RestlessReaders => {
+  const { system, delivery, random, seed, client, key, records } = deps;
+  const published: Published[] = [];
+  let compared = 0;
+  const change = createRestless({ seed, client, records, now: Date.now });
+  const followers = LISTS.map((list) => createChangeFollower({ apiUrl: system.apiUrl, key, list }));
+
+  const publish = async (): Promise<void> => {
+    const changes = Array.from({ length: 1 + random.int(40) }, change);
+    const sent = changes.map((one): Published => ({ change: one, from: Date.now(), by: Infinity }));
+    published.push(...sent);
+    await delivery.send(changes.map(({ event }) => event));
+    const by = Date.now();
+    for (const one of sent) one.by = by;
+  };
+
+  /** What a reader who holds `held` lacks of what had reached the bus before the watermark, ms. */
+  const missingAt = (list: ChangeList, watermark: number, held: ReadonlyMap<string, string>): string[] => {
+    const wanted = new Map<string, number>();
+    for (const { change: one, by } of published)
+      if (by < watermark && LIST_OF[one.kind] === list)
+        wanted.set(one.id, Math.max(one.time, wanted.get(one.id) ?? 0));
+    compared += wanted.size;
+    return [...wanted].flatMap(([id, time]) => {
+      const text = held.get(id);
+      if (text === undefined) return [`${id} is missing`];
+      return exportedAt(text) >= time ? [] : [`${id} of ${time} is older: ${text}`];
+    });
+  };
+
+  /** Ids whose date of creation may change while somebody reads from `since` on, ms. */
+  const restlessSince = (since: number): ReadonlySet<string> =>
+    new Set(published.flatMap(({ change: one, by }) => (by < since ? [] : [one.id])));
+
+  const watermarkOf = async (list: (typeof WALKED)[number]): Promise<number> => {
+    const answer = await fetch(`${system.apiUrl}/v2/export/${list}?${EVER}&page_size=100`, {
+      headers: { authorization: `Bearer ${key}` },
+    });
+    expect(answer.status).toBe(200);
+    await answer.arrayBuffer();
+    return Date.parse(answer.headers.get("x-export-watermark") ?? "1970-01-01T00:00:00Z");
+  };
+
+  /** Reads a list from its beginning to its end, and compares it with what the watermark before it promises. */
+  const readByCreation = async (list: (typeof WALKED)[number]): Promise<number> => {
+    const watermark = await watermarkOf(list);
+    const size = 100 + random.int(random.pick([100, 2_000]));
+    const found = await walk(`${system.apiUrl}/v2/export/${list}?${EVER}&page_size=${size}`, key);
+    const ids = found.map((text) => (JSON.parse(text) as { _id: string })._id);
+    const held = new Map(ids.map((id, at) => [id, found[at] ?? ""]));
+    const moving = restlessSince(watermark);
+    const missing = missingAt(list, watermark, held).filter((text) => !moving.has(text.split(" ")[0] ?? ""));
+    expect(missing, `${list} by creation, pages of ${size}`).toEqual([]);
+    const twice = ids.filter((id, at) => ids.indexOf(id) !== at && !moving.has(id));
+    expect(twice, `${list} by creation, pages of ${size}`).toEqual([]);
+    return found.length;
+  };
+
+  const follow = async (follower: ChangeFollower): Promise<void> => {
+    const { watermark } = await follower.toTheEnd(() =>
+      random.chance(0.2) ? "lines" : 1 + random.int(random.pick([20, 2_000])),
+    );
+    expect(missingAt(follower.list, watermark, follower.held), `changes of ${follower.list}`).toEqual([]);
+  };
+
+  return {
+    watermarkOf,
+    async load(ms) {
+      let isDone = false;
+      let walks = 0;
+      const again = async (work: () => Promise<unknown>, pauseMs: () => number): Promise<void> => {
+        while (!isDone) {
+          await work();
+          await sleep(pauseMs());
+        }
+      };
+      const working = [
+        again(publish, () => random.int(400)),
+        ...followers.map((one) =>
+          again(
+            () => follow(one),
+            () => random.int(500),
+          ),
+        ),
+        ...WALKED.map((list) =>
+          again(
+            async () => {
+              if ((await readByCreation(list)) > 0) walks += 1;
+            },
+            () => random.int(500),
+          ),
+        ),
+      ];
+      await Promise.race([sleep(ms), Promise.all(working)]).finally(() => (isDone = true));
+      await Promise.all(working);
+      return { events: published.length, walks, compared };
+    },
+    async settle() {
+      const now = Date.now();
+      for (const follower of followers) {
+        await until(`${follower.list} are settled`, DEADLINE_MS, async () => {
+          const { watermark } = await follower.toTheEnd(() => 5_000);
+          return watermark > now;
+        });
+        expect(missingAt(follower.list, now, follower.held)).toEqual([]);
+      }
+    },
+  };
+};
