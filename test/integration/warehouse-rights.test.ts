@@ -55,7 +55,8 @@ describe("each user, each table, each kind of statement", () => {
         if ((await refusal(statement(table), user)) === "") may.push(`${privilege} ${table}`);
       }
     }
-    const expected = [...needed].filter((one) => !/ (system\.\w+|\*\.\*)$/.test(one));
+    // ClickHouse 26.7 lets whoever may delete rows hide them, so that right is no limit there.
+    const expected = [...needed].filter((one) => !/^ALTER UPDATE| (system\.\w+|\*\.\*)$/.test(one));
     expect(may.toSorted()).toEqual(expected.toSorted());
   });
 });

@@ -1,5 +1,6 @@
 import { ANALYTICS_VIEWS, analyticsDatabase } from "../analytics/views.ts";
 import { onCluster, type Topology } from "../schema/migration-template.ts";
+import { WITH_PROJECTION } from "../upkeep/deletion.ts";
 
 /** The users that the services log in as. */
 export const SERVICE_USERS = ["writer", "reader", "lookup", "intake", "jobs"] as const;
@@ -64,7 +65,7 @@ const RIGHTS: Readonly<Record<WarehouseUser, Rights>> = {
         "compaction_checks",
       ],
       "SELECT, INSERT, ALTER DELETE, OPTIMIZE": [...RECORDS, ...OF_RECORDS, "landing"],
-      [HIDE]: RECORDS,
+      [HIDE]: RECORDS.filter((table) => !WITH_PROJECTION.has(table)),
     },
     system: ["disks", "mutations", "parts", "processes"],
   },

@@ -27,7 +27,7 @@ export type Deletion = {
 export const WITH_HIDDEN: ClickHouseSettings = { apply_deleted_mask: 0 };
 
 /** Tables with a projection: it still shows rows that a lightweight DELETE has masked in the table. */
-const WITH_PROJECTION: ReadonlySet<string> = new Set(["messages"]);
+export const WITH_PROJECTION: ReadonlySet<string> = new Set(["messages"]);
 
 /**
  * SQL that hides rows of a table from all queries in the cheapest way: a lightweight DELETE, or a mutation
