@@ -50,7 +50,9 @@ export const excessGrants = (
     if (privileges === undefined) return [];
     const place = quoted.replaceAll("`", "");
     const excess = listOf(privileges).filter(
-      (one) => passedOn !== undefined || !allowed.has(`${withoutColumns(one)} ON ${place}`),
+      (one) =>
+        passedOn !== undefined ||
+        ![one, withoutColumns(one)].some((privilege) => allowed.has(`${privilege} ON ${place}`)),
     );
     if (excess.length === 0) return [];
     const grave = passedOn !== undefined || reaches(place, database);
