@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { ANALYTICS_VIEWS, migrate } from "@conversation-export/warehouse";
+import { ANALYTICS_VIEWS, createInspector, migrate } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from "vitest";
 import { readSupportDashboard } from "../documents/watch-files.ts";
 import { preparePythonTools } from "../outside/python-tools.ts";
@@ -150,6 +150,29 @@ it.skipIf(SHARDS > 1)(
     context.skip(await tellsWhoLoggedIn(), "this server does");
     const asked = asCustomer("acme", `SELECT count() FROM ${VIEWS}.conversations`);
     await expect(asked).rejects.toThrow("update it and run export-ops migrate");
+  },
+);
+
+it.skipIf(SHARDS > 1)(
+  "views that were made for another kind of server are told, until migrations run again",
+  async () => {
+    const url = warehouse.stack.clickhouse.url("migrator");
+    const inspector = createInspector({ url, application: "test", topology: warehouse.topology });
+    try {
+      expect(await inspector.wrongViews()).toEqual([]);
+      const made = (await tellsWhoLoggedIn())
+        ? "a ClickHouse with the function authenticatedUser: update"
+        : "authenticatedUser()";
+      await runSql(
+        url,
+        `ALTER TABLE ${VIEWS}.messages MODIFY COMMENT 'users of customers need ${made} it and run export-ops migrate'`,
+      );
+      expect(await inspector.wrongViews()).toEqual(["messages"]);
+      await migrate({ url, topology: warehouse.topology });
+      expect(await inspector.wrongViews()).toEqual([]);
+    } finally {
+      await inspector.close();
+    }
   },
 );
 

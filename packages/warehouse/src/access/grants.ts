@@ -95,7 +95,7 @@ const jobsOnCluster = (topology: Topology): Grant[] => {
   if (onCluster(topology) === "") return [remote];
   // A statement for all servers may meet another default database on each, so ClickHouse asks for all
   // databases.
-  return [remote, { privileges: ["CLUSTER", "ALTER DELETE", "ALTER UPDATE", "OPTIMIZE"], on: "*.*" }];
+  return [remote, { privileges: ["CLUSTER", "ALTER DELETE", "OPTIMIZE"], on: "*.*" }];
 };
 
 /** What a user needs, and all that it may have. */

@@ -26,7 +26,7 @@ export function parsePageHead(line: string): PageHead {
   return {
     rows: Number(rows),
     keysBehind: keysBehind === "1",
-    last: { date: Number(date), id: fromBase64(id) },
+    last: { date: Number(date), id: fromHex(id) },
     lastIsWhole: whole === "1",
     needed: Number(needed),
   };
@@ -38,10 +38,10 @@ export type EndUserHead = { readonly rows: number; readonly next: string | null 
 /** Parses the head line of a page of end users. */
 export function parseEndUserHead(line: string): EndUserHead {
   const [rows, more, next] = line.split(" ");
-  return { rows: Number(rows), next: more === "1" ? fromBase64(next) : null };
+  return { rows: Number(rows), next: more === "1" ? fromHex(next) : null };
 }
 
-function fromBase64(text: string | undefined): string {
+function fromHex(text: string | undefined): string {
   return Buffer.from(text ?? "", "hex").toString();
 }
 

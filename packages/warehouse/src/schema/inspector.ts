@@ -75,7 +75,7 @@ export type Inspector = {
   quotas(): Promise<UserQuota[]>;
   /**
    * Views for analysts that are missing, have other columns than this version makes, or were made for a server that did
-   * not tell who logged in.
+   * not tell who logged in while this one does, or the other way round.
    */
   wrongViews(): Promise<string[]>;
   disks(): Promise<Disk[]>;
@@ -215,11 +215,11 @@ export function createInspector(
       const rows = await session.rows<{ view: string; name: string }>(
         "inspect.views",
         `SELECT table AS view, name FROM system.columns WHERE database = {database:String} AND table NOT IN (
+           WITH (SELECT count() FROM system.functions WHERE name = 'authenticatedUser') AS is_known
            SELECT name FROM system.tables WHERE database = {database:String}
-             AND position(create_table_query, {old:String}) > 0
-             AND (SELECT count() FROM system.functions WHERE name = 'authenticatedUser') > 0)
+             AND position(create_table_query, if(is_known > 0, {older:String}, 'authenticatedUser(')) > 0)
          ORDER BY position`,
-        { parameters: { database, old: NOT_FOR_CUSTOMERS } },
+        { parameters: { database, older: NOT_FOR_CUSTOMERS } },
       );
       const found = Map.groupBy(rows, ({ view }) => view);
       const namesOf = (columns: readonly { readonly name: string }[] = []): string =>

@@ -108,6 +108,43 @@ describe("a session", () => {
     });
   });
 
+  it("leaves out a newer setting that the server does not know, for reads and writes, and sends it no more", async () => {
+    const sent: string[][] = [];
+    const older = createServer((request, response) => {
+      const settings = [...new URL(request.url ?? "", "http://x").searchParams.keys()].filter((name) =>
+        /^(query_plan|max_bytes|max_threads)/.test(name),
+      );
+      sent.push(settings);
+      const unknown = settings.find((name) => name !== "max_threads");
+      request.resume().once("end", () => {
+        if (unknown !== undefined) response.setHeader("x-clickhouse-exception-code", "115");
+        response.writeHead(unknown === undefined ? 200 : 404);
+        response.end(
+          unknown === undefined
+            ? "1\n"
+            : `Code: 115. DB::Exception: Unknown setting '${unknown}': Maybe you meant … (UNKNOWN_SETTING) (version 25.8)`,
+        );
+      });
+    });
+    await new Promise<void>((resolve) => older.listen(0, "127.0.0.1", resolve));
+    const { port } = older.address() as AddressInfo;
+    const session = createSession({ url: `http://me:word@127.0.0.1:${port}/db`, application: "test" });
+    const settings = {
+      max_threads: 1,
+      query_plan_optimize_lazy_final: 0,
+      max_bytes_ratio_before_external_join: 0,
+    };
+    try {
+      expect(await text(await session.stream("test.read", "SELECT 1", { settings }))).toBe("1\n");
+      expect(sent).toHaveLength(3);
+      await session.upload("test.upload", "INSERT INTO a FORMAT TSV", Buffer.from("1"), { settings });
+      expect(sent.slice(2)).toEqual([["max_threads"], ["max_threads"]]);
+    } finally {
+      await session.close();
+      older.close();
+    }
+  });
+
   it("gives up an answer that stops midway, and frees its connection", async () => {
     const session = createSession({ url, application: "test", maxConnections: 1 });
     const late = session.with({ timeoutMs: 50 });

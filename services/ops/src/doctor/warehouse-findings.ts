@@ -80,7 +80,7 @@ const viewFinding = async (inspector: Inspector): Promise<Finding> => {
     ? ok("views", "those for analysts are as this version makes them")
     : problem(
         "views",
-        `not made, or by another version or for an older ClickHouse: ${wrong.join(", ")}`,
+        `not made, or by another version or for another ClickHouse: ${wrong.join(", ")}`,
         "run `export-ops migrate`, or analysts find other columns than docs/data-dictionary.md names, and customers none",
       );
 };
