@@ -39,7 +39,11 @@ export const withServiceGrants = (
   const granted = WAREHOUSE_USERS.reduce((xml, user) => {
     const grants = grantsOf(user, database, topology);
     const everything = new Set(
-      grants.filter(({ on }) => on.startsWith(database)).flatMap(({ privileges }) => privileges),
+      grants
+        .filter(({ on }) => on.startsWith(database))
+        .flatMap(({ privileges }) => privileges)
+        // No right on a column can be given in many databases at once.
+        .map((privilege) => privilege.replace(/\(.*\)$/, "")),
     );
     const others = otherDatabases ? [{ privileges: [...everything], on: `${database}_*.*` }] : [];
     const lines = [...grants, ...others].map(
