@@ -7,6 +7,7 @@ import { isOffsetOutOfRange, levelOf } from "./log-level.ts";
 import type { TopicPartition } from "../message.ts";
 import { isTokenLogin, tokensOf } from "../login/shared-tokens.ts";
 import { tellLostLogins } from "./lost-login.ts";
+import { awaitUnreadyBrokers } from "./unready-brokers.ts";
 import { checkRequestsOnlyWhenNeeded } from "./request-queue.ts";
 import { tokenMechanism } from "./token-login.ts";
 import { leaveSilentBrokers } from "./silent-brokers.ts";
@@ -50,6 +51,7 @@ export const createKafka = (connection: Connection, watch: LogWatch = {}): Kafka
   checkRequestsOnlyWhenNeeded();
   leaveSilentBrokers();
   tellLostLogins();
+  awaitUnreadyBrokers();
   const { brokers, clientId, ssl, log } = connection;
 
   const write = ({ namespace, label, log: entry }: LogEntry): void => {

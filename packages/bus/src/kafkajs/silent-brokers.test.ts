@@ -9,11 +9,13 @@ import { tellLostLogins } from "./lost-login.ts";
 import { checkRequestsOnlyWhenNeeded } from "./request-queue.ts";
 import { createTokenSource } from "../login/token-source.ts";
 import { leaveSilentBrokers } from "./silent-brokers.ts";
+import { awaitUnreadyBrokers } from "./unready-brokers.ts";
 import { tokenMechanism } from "./token-login.ts";
 
 checkRequestsOnlyWhenNeeded();
 leaveSilentBrokers({ lookMs: 50, answerMs: 150 });
 tellLostLogins();
+awaitUnreadyBrokers();
 
 const METADATA = 3;
 const SASL_HANDSHAKE = 17;
@@ -112,13 +114,17 @@ const versionsRequest = (): unknown => {
   return requests.ApiVersions.protocol({ version: 0 })();
 };
 
-type Options = { readonly requestTimeout: number; readonly sasl?: KafkaConfig["sasl"] };
+type Options = {
+  readonly requestTimeout: number;
+  readonly connectionTimeout?: number;
+  readonly sasl?: KafkaConfig["sasl"];
+};
 const PASSWORD = { mechanism: "plain", username: "u", password: "p" } as const;
 
 /** Resolves to what the work fails with. */
 const using = async (
   servers: readonly Broker[],
-  { requestTimeout, sasl }: Options,
+  { requestTimeout, connectionTimeout = 10_000, sasl }: Options,
   work: (admin: Admin) => Promise<unknown>,
 ): Promise<unknown> => {
   const admin = new kafkajs.Kafka({
@@ -126,7 +132,7 @@ const using = async (
     retry: { retries: 20, initialRetryTime: 50, maxRetryTime: 50 },
     logLevel: kafkajs.logLevel.NOTHING,
     // How long a first question may take as well.
-    connectionTimeout: 10_000,
+    connectionTimeout,
     requestTimeout,
     ...(sasl !== undefined && { sasl }),
   }).admin();
@@ -250,6 +256,21 @@ it("does not call a login refused that a broker leaves without an answer, and as
   expect(loginError("test", error)).toBeUndefined();
   expect(mayPass(error)).toBe(true);
   for (const { sockets } of hanging) expect(sockets.length).toBeGreaterThan(0);
+});
+
+it("asks a broker for topics only when it has told which requests it knows", async () => {
+  const answered: number[] = [];
+  const broker = await startBroker(answered);
+  const error = await using([broker], { requestTimeout: 500, connectionTimeout: 500 }, async (admin) => {
+    const connected = admin.connect();
+    await expect.poll(() => broker.asked).toContain(API_VERSIONS);
+    const listed = admin.listTopics();
+    answered.push(API_VERSIONS);
+    await connected;
+    await listed;
+  });
+  // This broker tells no topics.
+  expect(String(error)).toContain("timed out");
 });
 
 it("begins no login while there is no token for it", async () => {
