@@ -57,13 +57,7 @@ beforeAll(async () => {
     CLICKHOUSE_URL: replication.through(stack.clickhouse.url("writer")),
   });
   await Promise.all([system.service("export-api"), system.service("jobs", jobs)]);
-  await until("changes are settled", DEADLINE_MS, async () => {
-    const answer = await fetch(`${system.apiUrl}/v2/export/changes/messages`, {
-      headers: { authorization: `Bearer ${key}` },
-    });
-    await answer.arrayBuffer();
-    return answer.status === 200;
-  });
+  await readers.begin();
 });
 afterAll(async () => {
   await Promise.allSettled([replication?.close()]);

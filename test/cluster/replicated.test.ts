@@ -113,13 +113,7 @@ describe.skipIf(!isWhole)("replicas of ClickHouse with Keeper", () => {
       key,
       records: bySize(1_000, 5_000),
     });
-    await until("changes are settled", DEADLINE_MS, async () => {
-      const answer = await fetch(`${system.apiUrl}/v2/export/changes/messages`, {
-        headers: { authorization: `Bearer ${key}` },
-      });
-      await answer.arrayBuffer();
-      return answer.status === 200;
-    });
+    await readers.begin();
   });
   afterAll(() => system?.stop());
 

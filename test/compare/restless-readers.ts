@@ -15,11 +15,13 @@ const DEADLINE_MS = 60_000;
 /** A window that holds every record. */
 export const EVER = "created_since=1970-01-01T00:00:00Z&created_to=2105-12-31T00:00:00Z";
 
-/** `from`, `by`: the bus was given the event, and had it, ms. */
-type Published = { readonly change: Change; readonly from: number; by: number };
+/** `by`: when the bus had the event, ms. */
+type Published = { readonly change: Change; by: number };
 
 /** Readers under load; `compared`: records that they had to hold, over all their looks. */
 export type RestlessReaders = {
+  /** Waits until changes are given out. */
+  begin(): Promise<void>;
   /** Publishes and reads for so long; fails where a reader lacks what a watermark promises. */
   load(ms: number): Promise<{ readonly events: number; readonly walks: number; readonly compared: number }>;
   /** Waits until the lists of changes hold everything, and compares them. */
@@ -46,7 +48,7 @@ export const createRestlessReaders = (deps: {
 
   const publish = async (): Promise<void> => {
     const changes = Array.from({ length: 1 + random.int(40) }, change);
-    const sent = changes.map((one): Published => ({ change: one, from: Date.now(), by: Infinity }));
+    const sent = changes.map((one): Published => ({ change: one, by: Infinity }));
     published.push(...sent);
     await delivery.send(changes.map(({ event }) => event));
     const by = Date.now();
@@ -104,6 +106,14 @@ export const createRestlessReaders = (deps: {
 
   return {
     watermarkOf,
+    begin: () =>
+      until("changes are settled", DEADLINE_MS, async () => {
+        const answer = await fetch(`${system.apiUrl}/v2/export/changes/messages`, {
+          headers: { authorization: `Bearer ${key}` },
+        });
+        await answer.arrayBuffer();
+        return answer.status === 200;
+      }),
     async load(ms) {
       let isDone = false;
       let walks = 0;

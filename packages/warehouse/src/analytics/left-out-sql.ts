@@ -26,6 +26,9 @@ const CUSTOMER = "customer_";
 const isFor = (user: string): string =>
   `(NOT startsWith(${user}, '${CUSTOMER}') OR r.client_id = substring(${user}, ${CUSTOMER.length + 1}))`;
 
+/** SQL: whether the server tells who logged in. */
+export const KNOWS_LOGIN = "(SELECT count() > 0 FROM system.functions WHERE name = 'authenticatedUser')";
+
 /** What a view says to a customer where the server does not tell who logged in. */
 export const NOT_FOR_CUSTOMERS =
   "users of customers need a ClickHouse with the function authenticatedUser: update it and run export-ops migrate";

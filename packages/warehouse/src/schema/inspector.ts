@@ -1,5 +1,5 @@
 import { text } from "node:stream/consumers";
-import { NOT_FOR_CUSTOMERS } from "../analytics/left-out-sql.ts";
+import { KNOWS_LOGIN, NOT_FOR_CUSTOMERS } from "../analytics/left-out-sql.ts";
 import { ANALYTICS_VIEWS, analyticsDatabase } from "../analytics/views.ts";
 import type { WarehouseAccess } from "../session/connection.ts";
 import { serverUrls } from "../session/server-urls.ts";
@@ -215,9 +215,8 @@ export function createInspector(
       const rows = await session.rows<{ view: string; name: string }>(
         "inspect.views",
         `SELECT table AS view, name FROM system.columns WHERE database = {database:String} AND table NOT IN (
-           WITH (SELECT count() FROM system.functions WHERE name = 'authenticatedUser') AS is_known
            SELECT name FROM system.tables WHERE database = {database:String}
-             AND position(create_table_query, if(is_known > 0, {older:String}, 'authenticatedUser(')) > 0)
+             AND position(create_table_query, if(${KNOWS_LOGIN}, {older:String}, 'authenticatedUser(')) > 0)
          ORDER BY position`,
         { parameters: { database, older: NOT_FOR_CUSTOMERS } },
       );

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { ServiceError } from "@conversation-export/runtime";
+import { KNOWS_LOGIN } from "../analytics/left-out-sql.ts";
 import { ANALYTICS_VIEWS, analyticsDatabase, analyticsStatements } from "../analytics/views.ts";
 import type { WarehouseAccess } from "../session/connection.ts";
 import { serverUrls } from "../session/server-urls.ts";
@@ -145,7 +146,7 @@ async function migrateServer(
       await checkPlaceOfViews(session, database);
       const [about] = await session.rows<{ knowsLogin: boolean }>(
         "migrate.functions",
-        "SELECT count() > 0 AS knowsLogin FROM system.functions WHERE name = 'authenticatedUser'",
+        `SELECT ${KNOWS_LOGIN} AS knowsLogin`,
       );
       for (const statement of analyticsStatements(database, topology, about ?? { knowsLogin: false })) {
         lock.assertHeld();
