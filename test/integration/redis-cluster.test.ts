@@ -8,13 +8,14 @@ import { createLogger } from "@conversation-export/runtime";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ops } from "../system/ops.ts";
 import { redisCommand } from "../system/redis-command.ts";
-import { type OwnRedis, startRedis } from "../system/redis-servers.ts";
+import { chooseClusterPort, type OwnRedis, startRedis } from "../system/redis-servers.ts";
 import { type ServiceName, startService } from "../system/service-process.ts";
 import { startTestStack, type TestStack } from "../system/test-stack.ts";
 import { until } from "../system/until.ts";
 
 const SECRET = "fedcba9876543210fedcba9876543210";
 const NOWHERE = "http://user:any@127.0.0.1:1/export";
+const CLUSTER = ["--cluster-enabled", "yes"];
 const RETENTION = { clientId: null, dryRun: true };
 
 let stack: TestStack;
@@ -22,7 +23,7 @@ let redis: OwnRedis;
 beforeAll(async () => {
   [stack, redis] = await Promise.all([
     startTestStack({ servers: ["kafka"] }),
-    startRedis({ settings: ["--cluster-enabled", "yes"] }),
+    startRedis({ settings: CLUSTER, port: await chooseClusterPort() }),
   ]);
 });
 afterAll(async () => {
@@ -66,14 +67,14 @@ it.each(SERVICES)("%s ends with 1 and says what Redis to use instead", async (na
 });
 
 it("services end with 1 when a Redis in cluster mode takes the place of another", async () => {
-  const former = await startRedis();
+  const former = await startRedis({ port: await chooseClusterPort() });
   const started = await Promise.all(SERVICES.map((name) => startWith(name, former)));
   let latter: OwnRedis | undefined;
   try {
     for (const { text } of started)
       await until("it is connected", 60_000, () => text().includes("connected to Redis"));
     await former.stop();
-    latter = await startRedis({ settings: ["--cluster-enabled", "yes"], port: former.port });
+    latter = await startRedis({ settings: CLUSTER, port: former.port });
     for (const { service, text } of started) {
       expect(await service.exited).toEqual({ code: 1, signal: null });
       expect(text()).toContain('"code":"redis_cluster"');

@@ -7,6 +7,20 @@ import { choosePorts, createRedisServer, type Server } from "@conversation-expor
 export type OwnRedis = Server & { readonly port: number; readonly url: string };
 
 /**
+ * Chooses the port of a server in cluster mode. Its bus listens 10,000 above, and must stay below the range of
+ * source ports of connections, any of which may hold that port when the server starts.
+ */
+export const chooseClusterPort = async (): Promise<number> => {
+  for (;;) {
+    const { redis } = await choosePorts({ names: ["redis"], fixed: {} });
+    const bus = redis + 10_000;
+    if (bus >= 32_000) continue;
+    const chosen = await choosePorts({ names: ["bus"], fixed: {}, preferred: { bus } });
+    if (chosen.bus === bus) return redis;
+  }
+};
+
+/**
  * Starts a server in a temporary folder.
  * @param options.settings further settings, as its command line takes them
  * @param options.port a free one by default
