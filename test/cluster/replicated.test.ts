@@ -24,7 +24,7 @@ const INGEST = { BATCH_MAX_RECORDS: "200", BATCH_MAX_AGE_MS: "100", WATERMARK_IN
 // Only a whole server replicates: the one that other tests take has no port for its parts.
 const isWhole = process.env["CLICKHOUSE_LIBRARY"]?.endsWith(".abi3.so") ?? false;
 if (!isWhole)
-  console.warn("NOT TRIED: replication. Name the module of chdb for Python 3.7 in CLICKHOUSE_LIBRARY");
+  console.warn("NOT TRIED: replication. Name the library of chdb 3.7, _chdb.abi3.so, in CLICKHOUSE_LIBRARY");
 
 let system: System;
 let delivery: Delivery;

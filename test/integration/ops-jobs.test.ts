@@ -126,6 +126,7 @@ describe("doctor", () => {
     expect(out).not.toMatch(/^(problem|away|skipped)/m);
     expect(out).toMatch(/^warning +Redis +jobs processes +none is connected$/m);
     expect(out).toMatch(/^ok +ClickHouse +user jobs +has what it needs/m);
+    expect(out).toMatch(/^ok +ClickHouse +user migrator +has what it needs$/m);
     expect(out).toMatch(/^ok +ClickHouse +user analyst +has what it needs/m);
     expect(out).toMatch(/^ok +ClickHouse +views +those for analysts/m);
     expect(out).toMatch(/^ok +ClickHouse +quota of reader +each client has its own$/m);

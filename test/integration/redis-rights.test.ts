@@ -1,3 +1,6 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import {
   backfillJob,
   createIdempotencyStore,
@@ -14,13 +17,16 @@ import {
   type JobClient,
   type Redis,
   registerQueueMetrics,
+  REDIS_USERS,
   type RedisUser,
   retentionJob,
   runJob,
 } from "@conversation-export/queue";
 import { createLogger, createMetrics } from "@conversation-export/runtime";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { ops } from "../system/ops.ts";
 import { redisCommand } from "../system/redis-command.ts";
+import { startRedis } from "../system/redis-servers.ts";
 import { startTestStack, type TestStack } from "../system/test-stack.ts";
 import { until } from "../system/until.ts";
 
@@ -142,4 +148,17 @@ it("lets jobs work and operators follow, without what concerns the server", asyn
   for (const line of ["FLUSHALL", "CONFIG GET *", "ACL LIST", "SET elsewhere 1", "KEYS *", "SHUTDOWN"]) {
     expect(await redisCommand(url, line), line).toMatch(/NOPERM/);
   }
+});
+
+it("lets nobody in without a password who takes the printed file of users", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "test-users-"));
+  stops.push(() => rm(folder, { recursive: true, force: true }));
+  const file = join(folder, "users.acl");
+  await writeFile(file, await ops({}, "grants", "--redis"));
+  const server = await startRedis({ settings: ["--aclfile", file] });
+  stops.push(server.stop);
+  const as = (user: string): string => server.url.replace("//", `//${user}:PASSWORD-OF-${user}@`);
+  expect(await redisCommand(server.url, "SET foo bar")).toMatch(/^-NOAUTH/);
+  expect(await redisCommand(as("default"), "PING")).toBe("+PONG");
+  for (const user of REDIS_USERS) expect(await redisCommand(as(user), "PING"), user).toBe("+PONG");
 });

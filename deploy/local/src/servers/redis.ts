@@ -59,7 +59,7 @@ function ping(port: number): Promise<boolean> {
       socket.destroy();
       resolve(answered);
     };
-    socket.once("data", (bytes) => finish(bytes.toString().startsWith("+PONG")));
+    socket.once("data", (bytes) => finish(/^(\+PONG|-NOAUTH)/.test(bytes.toString())));
     socket.once("timeout", () => finish(false));
     socket.once("error", () => finish(false));
   });

@@ -5,6 +5,7 @@ import {
   type Grant,
   grantsOf,
   type Inspector,
+  onCluster,
   type ReplicaCounts,
   type Topology,
   WAREHOUSE_USERS,
@@ -23,6 +24,8 @@ const { ok, warning, problem, skipped } = findingsOf(AREA);
 
 const usersAdvice =
   "`export-ops grants` prints what it needs, with --exact also what takes the rest away: docs/operations.md, Users of ClickHouse";
+
+const migratorAdvice = "docs/operations.md, Users of ClickHouse, has the statement that grants it";
 
 const keeperAdvice =
   'ON CLUSTER asks for it: keep other databases off this cluster, see "a process that is taken over" in docs/security.md';
@@ -45,7 +48,9 @@ const neededBy = (user: CheckedUser, database: string, topology: Topology): read
     },
     { privileges: ["SELECT"], on: "system.parts" },
   ];
-  return topology.cluster === null ? needed : [...needed, { privileges: ["REMOTE"], on: "*.*" }];
+  if (topology.cluster === null) return needed;
+  const everywhere = onCluster(topology) === "" ? ["REMOTE"] : ["REMOTE", "CLUSTER"];
+  return [...needed, { privileges: everywhere, on: "*.*" }];
 };
 
 const grantFindings = async (
@@ -63,13 +68,15 @@ const grantFindings = async (
     }),
   );
   const missing = lacking.flat().join("; ");
-  const excess = user === "migrator" ? [] : excessGrants(await inspector.grants(), needed, database);
+  const migrates = user === "migrator";
+  const advice = migrates ? migratorAdvice : usersAdvice;
+  const excess = migrates ? [] : excessGrants(await inspector.grants(), needed, database);
   const told = (grave: boolean): string =>
     excess.flatMap((one) => (one.grave === grave ? [one.text] : [])).join("; ");
   const [grave, other] = [told(true), told(false)];
   const everywhere = rightsEverywhere(needed).join(", ");
   const findings = [
-    ...(missing === "" ? [] : [problem(name, `lacks ${missing}`, usersAdvice)]),
+    ...(missing === "" ? [] : [problem(name, `lacks ${missing}`, advice)]),
     ...(grave === "" ? [] : [problem(name, `must not have ${grave}`, usersAdvice)]),
     ...(other === "" ? [] : [warning(name, `does not need ${other}`, usersAdvice)]),
     ...(everywhere === ""
@@ -82,7 +89,9 @@ const grantFindings = async (
           ),
         ]),
   ];
-  return findings.length === 0 ? [ok(name, "has what it needs, and no more")] : findings;
+  return findings.length === 0
+    ? [ok(name, migrates ? "has what it needs" : "has what it needs, and no more")]
+    : findings;
 };
 
 const readonlyFinding = async (inspector: Inspector, name: string): Promise<Finding> => {

@@ -38,7 +38,11 @@ export const printGrants = (
 
 /** Prints a file of users for Redis, each with a place for its password. */
 export const printRedisUsers = (json: boolean, print: Print): void => {
-  const users = REDIS_USERS.map((user) => ({ user, rules: redisRules(user) }));
+  const users = [
+    // A file that does not name it lets everybody in as this user, whatever `requirepass` says.
+    { user: "default", rules: "~* &* +@all" },
+    ...REDIS_USERS.map((user) => ({ user, rules: redisRules(user) })),
+  ];
   if (json) return print(renderJson(users));
   for (const { user, rules } of users) print(`user ${user} on >PASSWORD-OF-${user} ${rules}`);
 };
