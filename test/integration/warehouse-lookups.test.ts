@@ -221,21 +221,29 @@ describe("the messages of one conversation", () => {
   }
 
   /** The statement of a page that looks at messages up to the one at `place` of the conversation. */
-  const pageOf = (page: ReturnType<typeof query> & { after?: PagePosition }, place: number): PageStatement =>
+  const pageOf = (
+    page: ReturnType<typeof query> & { after?: PagePosition },
+    place: number,
+    spread: boolean,
+  ): PageStatement =>
     pageStatement(PAGED_LISTS.messagesOfConversation, page, {
       bound: DAY_0 + (mine[place] ?? WINDOW_ROWS) * STEP,
+      spread,
     });
 
-  test("costs what a page holds, not what the window holds, at its start, in its middle and at its end", async () => {
+  test.each([
+    ["on one server", false],
+    ["on several", true],
+  ])("costs what a page holds, not what the window holds, at its start, in its middle and at its end, %s", async (_, spread) => {
     const limit = bySize(40_000, 100_000);
     for (const share of [0, 0.5, 0.97]) {
       const number = mine[Math.floor(mine.length * share)] ?? 0;
       const after = { date: DAY_0 + number * STEP, id: idOf(number) };
-      const read = await rowsRead(pageOf({ ...query(100), after }, mine.indexOf(number) + 115));
+      const read = await rowsRead(pageOf({ ...query(100), after }, mine.indexOf(number) + 115, spread));
       expect(read, `at ${share}`).toBeGreaterThan(100);
       expect(read, `at ${share}`).toBeLessThan(limit);
     }
-    const few = await rowsRead(pageOf(query(100, "4711"), mine.length));
+    const few = await rowsRead(pageOf(query(100, "4711"), mine.length, spread));
     expect(few).toBeLessThan(limit);
   });
 });

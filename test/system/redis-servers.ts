@@ -1,7 +1,8 @@
+import { randomInt } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { choosePorts, createRedisServer, type Server } from "@conversation-export/local-stack";
+import { choosePorts, createRedisServer, type Server, takePort } from "@conversation-export/local-stack";
 
 /** A server of Redis beside the local stack, with the users of the services. */
 export type OwnRedis = Server & { readonly port: number; readonly url: string };
@@ -12,11 +13,8 @@ export type OwnRedis = Server & { readonly port: number; readonly url: string };
  */
 export const chooseClusterPort = async (): Promise<number> => {
   for (;;) {
-    const { redis } = await choosePorts({ names: ["redis"], fixed: {} });
-    const bus = redis + 10_000;
-    if (bus >= 32_000) continue;
-    const chosen = await choosePorts({ names: ["bus"], fixed: {}, preferred: { bus } });
-    if (chosen.bus === bus) return redis;
+    const port = randomInt(20_000, 22_000);
+    if ((await takePort(port)) && (await takePort(port + 10_000))) return port;
   }
 };
 

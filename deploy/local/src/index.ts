@@ -1,5 +1,5 @@
 export type { ClickhousePasswords, ClickhouseUser } from "./servers/clickhouse.ts";
-export { choosePorts } from "./process/ports.ts";
+export { choosePorts, takePort } from "./process/ports.ts";
 export { createKafka } from "./servers/kafka.ts";
 export { createRedis as createRedisServer, createSentinel } from "./servers/redis.ts";
 export type { Server } from "./process/server.ts";

@@ -34,6 +34,9 @@ function reserve(port: number): boolean {
   }
 }
 
+/** Takes a port until this process ends. False when something listens on it or has taken it. */
+export const takePort = async (port: number): Promise<boolean> => (await isPortFree(port)) && reserve(port);
+
 /** Wishes for ports by name: `fixed` must be free, `preferred` is taken when it is. */
 export type PortWishes<Name extends string> = {
   readonly names: readonly Name[];
@@ -79,7 +82,7 @@ export async function choosePorts<Name extends string>(
 async function randomFreePort(taken: ReadonlySet<number>): Promise<number> {
   for (let attempt = 0; attempt < 200; attempt += 1) {
     const port = randomInt(firstPort, lastPort);
-    if (!taken.has(port) && (await isPortFree(port)) && reserve(port)) return port;
+    if (!taken.has(port) && (await takePort(port))) return port;
   }
   throw new Error(`no free port of ${host} between ${firstPort} and ${lastPort}`);
 }

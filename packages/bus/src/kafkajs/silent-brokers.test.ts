@@ -273,6 +273,58 @@ it("asks a broker for topics only when it has told which requests it knows", asy
   expect(String(error)).toContain("timed out");
 });
 
+/** A broker as kafkajs sees it, without a login. */
+const createKafkajsBroker = ({ server }: Broker, times: { requestTimeout: number; patience: number }) => {
+  const { port } = server.address() as AddressInfo;
+  const createSocketFactory = part("network/socketFactory.js") as () => unknown;
+  const Pool = part("network/connectionPool.js") as new (options: object) => { destroy(): Promise<void> };
+  const Made = part("broker/index.js") as new (
+    options: object,
+  ) => {
+    connect(): Promise<void>;
+    disconnect(): Promise<void>;
+    isConnected(): boolean;
+    metadata(): Promise<unknown>;
+  };
+  const connectionPool = new Pool({
+    host: "127.0.0.1",
+    port,
+    logger: quiet,
+    socketFactory: createSocketFactory(),
+    clientId: "test",
+    connectionTimeout: times.patience,
+    requestTimeout: times.requestTimeout,
+  });
+  return new Made({ connectionPool, logger: quiet, authenticationTimeout: times.patience });
+};
+
+it("is connected with a broker only when that has told which requests it knows", async () => {
+  const answered: number[] = [];
+  const broker = await startBroker(answered);
+  const seen = createKafkajsBroker(broker, { requestTimeout: 300, patience: 300 });
+  const first = seen.connect();
+  const second = first.catch(() => seen.connect());
+  await expect.poll(() => broker.asked).toContain(API_VERSIONS);
+  expect(seen.isConnected()).toBe(false);
+  answered.push(API_VERSIONS);
+  await expect(first).rejects.toThrow("timed out");
+  await second;
+  expect(seen.isConnected()).toBe(true);
+  // This broker tells no topics, but it is asked for them.
+  await expect(seen.metadata()).rejects.toThrow("timed out");
+  await seen.disconnect();
+});
+
+it("lets others try again who have waited too long for a connection", async () => {
+  const broker = await startBroker([]);
+  const seen = createKafkajsBroker(broker, { requestTimeout: 2_000, patience: 50 });
+  const first = seen.connect();
+  const second = seen.connect();
+  await expect(second).rejects.toMatchObject({ name: "KafkaJSConnectionError", retriable: true });
+  await seen.disconnect();
+  await expect(first).rejects.toThrow("onnection");
+});
+
 it("begins no login while there is no token for it", async () => {
   const broker = await startBroker([API_VERSIONS, SASL_HANDSHAKE]);
   let isThere = false;

@@ -38,7 +38,8 @@ export const USERS: readonly { readonly user: CheckedUser; readonly variable: st
   ...WAREHOUSE_USERS.map((user) => ({ user, variable: `CLICKHOUSE_${user.toUpperCase()}_URL` })),
 ];
 
-const neededBy = (user: CheckedUser, database: string, topology: Topology): readonly Grant[] => {
+/** What the user must be allowed; for the migrator what `doctor` can ask about. */
+export const neededBy = (user: CheckedUser, database: string, topology: Topology): readonly Grant[] => {
   if (user !== "migrator") return grantsOf(user, database, topology);
   const needed = [
     { privileges: ["SELECT", "INSERT", "CREATE TABLE", "DROP TABLE", "ALTER TABLE"], on: `${database}.*` },

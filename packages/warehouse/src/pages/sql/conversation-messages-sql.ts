@@ -44,6 +44,7 @@ function liveOnes(
   columns: string,
   all: Candidates,
   { severalDates, hiding }: Omit<LineShape, "spread">,
+  limit = "",
 ): string {
   const { range } = all;
   const candidates = (column: string): string => `(SELECT ${column} FROM messages WHERE ${range})`;
@@ -51,7 +52,7 @@ function liveOnes(
         PREWHERE date_created IN ${candidates("date_created")}
           AND cityHash64(date_created, message_id) IN ${candidates("cityHash64(date_created, message_id)")}
         WHERE ${range} AND ${isNotStale(all, severalDates)} AND ${isShown("message", hiding, { table: "messages", where: range })}
-        ORDER BY client_id, date_created, message_id ${onceOnly(all)}`;
+        ORDER BY client_id, date_created, message_id ${onceOnly(all)} ${limit} ${BY_DATES}`;
 }
 
 /**
@@ -73,7 +74,7 @@ export function messagesOfConversation(shape: PageShape): string {
       WHERE ${range} AND date_created <= page.2 ORDER BY client_id, date_created, message_id ${BY_DATES}`;
   return `WITH
     (SELECT arraySort(groupArray((d, id, v, u))) FROM
-      (${liveOnes("date_created AS d, message_id AS id, version AS v, uploaded_at AS u", all, shape)} LIMIT {reach:UInt32} ${BY_DATES})) AS found,
+      (${liveOnes("date_created AS d, message_id AS id, version AS v, uploaded_at AS u", all, shape, "LIMIT {reach:UInt32}")})) AS found,
     ${pageOfFound(shape.wholeTies)}
     ${outputOfFound("record", shape.spread ? latest : found)}`;
 }
@@ -94,5 +95,5 @@ export const MESSAGES_OF_CONVERSATION: RangedList = {
     columns: "client_id, conversation_id, date_created, message_id",
   },
   candidates: CANDIDATES,
-  records: (shape) => `${liveOnes("record", CANDIDATES, shape)} ${BY_DATES}`,
+  records: (shape) => liveOnes("record", CANDIDATES, shape),
 };
