@@ -40,6 +40,11 @@ const ANSWERS: Readonly<Record<number, Buffer>> = {
   [SASL_HANDSHAKE]: Buffer.concat([int16(0), int32(1), int16(5), Buffer.from("PLAIN")]),
 };
 
+const answerTo = (id: Buffer, apiKey: number): Buffer => {
+  const answer = ANSWERS[apiKey] ?? Buffer.alloc(0);
+  return Buffer.concat([int32(4 + answer.length), id, answer]);
+};
+
 /** `asked`: the keys of the requests that have come. */
 type Broker = {
   readonly server: Server;
@@ -65,9 +70,7 @@ const startBroker = async (answered: readonly number[]): Promise<Broker> => {
     socket.on("data", (request) => {
       const apiKey = request.readInt16BE(4);
       asked.push(apiKey);
-      const answer = answered.includes(apiKey) ? ANSWERS[apiKey] : undefined;
-      if (answer === undefined) return;
-      socket.write(Buffer.concat([int32(4 + answer.length), request.subarray(8, 12), answer]));
+      if (answered.includes(apiKey)) socket.write(answerTo(request.subarray(8, 12), apiKey));
     });
   });
   server.listen(0, "127.0.0.1");
@@ -273,56 +276,74 @@ it("asks a broker for topics only when it has told which requests it knows", asy
   expect(String(error)).toContain("timed out");
 });
 
-/** A broker as kafkajs sees it, without a login. */
-const createKafkajsBroker = ({ server }: Broker, times: { requestTimeout: number; patience: number }) => {
+/** How kafkajs reaches one broker, without a login; times in ms. */
+const createPool = ({ server }: Broker, times: { readonly request: number; readonly connection: number }) => {
   const { port } = server.address() as AddressInfo;
   const createSocketFactory = part("network/socketFactory.js") as () => unknown;
-  const Pool = part("network/connectionPool.js") as new (options: object) => { destroy(): Promise<void> };
-  const Made = part("broker/index.js") as new (
+  const Connections = part("network/connectionPool.js") as new (options: object) => object;
+  const Pool = part("cluster/brokerPool.js") as new (
     options: object,
   ) => {
     connect(): Promise<void>;
     disconnect(): Promise<void>;
-    isConnected(): boolean;
-    metadata(): Promise<unknown>;
+    createSeedBroker(): Promise<void>;
+    connectBroker(broker: unknown): Promise<void>;
+    readonly seedBroker: { isConnected(): boolean; metadata(): Promise<unknown> };
   };
-  const connectionPool = new Pool({
-    host: "127.0.0.1",
-    port,
+  const build = (): Promise<object> =>
+    Promise.resolve(
+      new Connections({
+        host: "127.0.0.1",
+        port,
+        logger: quiet,
+        socketFactory: createSocketFactory(),
+        clientId: "test",
+        connectionTimeout: times.connection,
+        requestTimeout: times.request,
+      }),
+    );
+  return new Pool({
+    connectionPoolBuilder: { build },
     logger: quiet,
-    socketFactory: createSocketFactory(),
-    clientId: "test",
-    connectionTimeout: times.patience,
-    requestTimeout: times.requestTimeout,
+    retry: { initialRetryTime: 10, retries: 2 },
+    authenticationTimeout: times.connection,
   });
-  return new Made({ connectionPool, logger: quiet, authenticationTimeout: times.patience });
 };
 
-it("is connected with a broker only when that has told which requests it knows", async () => {
+it("gives up a connection on which a broker does not tell which requests it knows", async () => {
   const answered: number[] = [];
   const broker = await startBroker(answered);
-  const seen = createKafkajsBroker(broker, { requestTimeout: 300, patience: 300 });
-  const first = seen.connect();
-  const second = first.catch(() => seen.connect());
+  const pool = createPool(broker, { request: 300, connection: 300 });
+  const connected = pool.connect();
   await expect.poll(() => broker.asked).toContain(API_VERSIONS);
-  expect(seen.isConnected()).toBe(false);
+  const [former] = broker.sockets as [Socket];
+  const closed = once(former, "close");
+  expect(pool.seedBroker.isConnected()).toBe(false);
   answered.push(API_VERSIONS);
-  await expect(first).rejects.toThrow("timed out");
-  await second;
-  expect(seen.isConnected()).toBe(true);
+  await connected;
+  await closed;
+  expect(pool.seedBroker.isConnected()).toBe(true);
   // This broker tells no topics, but it is asked for them.
-  await expect(seen.metadata()).rejects.toThrow("timed out");
-  await seen.disconnect();
+  await expect(pool.seedBroker.metadata()).rejects.toThrow("timed out");
+  await pool.disconnect();
 });
 
-it("lets others try again who have waited too long for a connection", async () => {
-  const broker = await startBroker([]);
-  const seen = createKafkajsBroker(broker, { requestTimeout: 2_000, patience: 50 });
-  const first = seen.connect();
-  const second = seen.connect();
+it("lets those try again who have waited too long for a connection, and does not end it", async () => {
+  const answered: number[] = [];
+  const broker = await startBroker(answered);
+  const pool = createPool(broker, { request: 60_000, connection: 100 });
+  await pool.createSeedBroker();
+  const first = pool.connectBroker(pool.seedBroker);
+  const second = pool.connectBroker(pool.seedBroker);
+  await expect.poll(() => broker.asked).toContain(API_VERSIONS);
+  const [socket] = broker.sockets as [Socket];
+  // Others get an answer, so this broker is not silent.
+  answered.push(API_VERSIONS);
   await expect(second).rejects.toMatchObject({ name: "KafkaJSConnectionError", retriable: true });
-  await seen.disconnect();
-  await expect(first).rejects.toThrow("onnection");
+  socket.write(answerTo(int32(0), API_VERSIONS));
+  await first;
+  expect(pool.seedBroker.isConnected()).toBe(true);
+  await pool.disconnect();
 });
 
 it("begins no login while there is no token for it", async () => {

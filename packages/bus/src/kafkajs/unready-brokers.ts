@@ -8,37 +8,59 @@ type Broker = {
   isConnected(): boolean;
   connect(): Promise<void>;
 };
-type BrokerPool = { findConnectedBroker(): Promise<Broker> };
+type BrokerPool = {
+  connect(): Promise<void>;
+  connectBroker(broker: Broker): Promise<void>;
+  findConnectedBroker(): Promise<Broker>;
+};
+
+/** False: it has not told which requests it knows. */
+const isReady = ({ lookupRequest }: Broker): boolean => lookupRequest.name !== "notInitializedLookup";
+
+const isNamed = (error: unknown, name: string): error is Error =>
+  error instanceof kafkajs.KafkaJSError && error.name === name;
+
+/** Who has waited too long for a connection that another makes, which goes on. */
+const laterOn = (error: unknown): never => {
+  if (isNamed(error, "KafkaJSLockTimeout")) throw new kafkajs.KafkaJSConnectionError(error.message);
+  throw error;
+};
 
 /**
  * Makes kafkajs 2.2.4 ask a broker only when it is ready. By itself it takes one for connected whose socket is open while
- * the versions of its requests are not known yet: the question then fails as if no later one could succeed. Who waits too
- * long for a connection that another makes gets an error of the connection, which passes. A second call does nothing.
+ * the versions of its requests are not known yet: the question then fails as if no later one could succeed. A connection
+ * on which a broker does not tell them is given up, and whoever waited for it may try again. A second call does nothing.
  */
 export const awaitUnreadyBrokers = (): void => {
   const require = createRequire(import.meta.url);
   const { prototype } = require("kafkajs/src/broker/index.js") as { prototype: Broker };
   const pool = require("kafkajs/src/cluster/brokerPool.js") as { prototype: BrokerPool };
   const { isConnected, connect } = prototype;
-  if (isConnected.name === "isReady") return;
+  if (isConnected.name === "isConnectedAndReady") return;
 
-  prototype.isConnected = function isReady() {
-    return this.lookupRequest.name !== "notInitializedLookup" && isConnected.call(this);
+  prototype.isConnected = function isConnectedAndReady() {
+    return isReady(this) && isConnected.call(this);
   };
 
-  prototype.connect = function connectInTime() {
-    const { brokerAddress: broker } = this;
+  prototype.connect = function connectOrGiveUp() {
     return connect.call(this).catch((error: unknown) => {
-      if (!(error instanceof kafkajs.KafkaJSError) || error.name !== "KafkaJSLockTimeout") throw error;
-      throw new kafkajs.KafkaJSConnectionError(error.message, { broker });
+      if (isReady(this) || !isNamed(error, "KafkaJSRequestTimeoutError")) throw error;
+      throw new kafkajs.KafkaJSConnectionError(error.message, { broker: this.brokerAddress });
     });
   };
 
-  const { findConnectedBroker } = pool.prototype;
+  // Not in `Broker.connect`: at such an error its pool would end the connection that the other still makes.
+  const { connect: connectSeed, connectBroker, findConnectedBroker } = pool.prototype;
+  pool.prototype.connect = function connectSeedInTime() {
+    return connectSeed.call(this).catch(laterOn);
+  };
+  pool.prototype.connectBroker = function connectBrokerInTime(broker) {
+    return connectBroker.call(this, broker).catch(laterOn);
+  };
   pool.prototype.findConnectedBroker = async function findReadyBroker() {
     const broker = await findConnectedBroker.call(this);
     // It may have taken the place of another in the meantime.
-    await broker.connect();
+    await this.connectBroker(broker);
     return broker;
   };
 };
