@@ -331,7 +331,7 @@ it("gives up a connection on which a broker does not tell which requests it know
 it("lets those try again who have waited too long for a connection, and does not end it", async () => {
   const answered: number[] = [];
   const broker = await startBroker(answered);
-  const pool = createPool(broker, { request: 60_000, connection: 100 });
+  const pool = createPool(broker, { request: 60_000, connection: 500 });
   await pool.createSeedBroker();
   const first = pool.connectBroker(pool.seedBroker);
   const second = pool.connectBroker(pool.seedBroker);
