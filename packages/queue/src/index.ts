@@ -50,4 +50,4 @@ export {
   type WriterLeases,
   type WriterList,
 } from "./leases/writer-leases.ts";
-export { REDIS_USERS, redisRules, type RedisUser } from "./redis/acl.ts";
+export { REDIS_DEFAULT_RULES, REDIS_USERS, redisRules, type RedisUser } from "./redis/acl.ts";

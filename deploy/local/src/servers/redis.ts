@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
-import { REDIS_USERS, redisRules } from "@conversation-export/queue";
+import { REDIS_DEFAULT_RULES, REDIS_USERS, redisRules } from "@conversation-export/queue";
 import { fetchJars } from "./maven.ts";
 import { cacheFolder, packageFolder } from "../paths.ts";
 import { createServer, type Ending, type Server } from "../process/server.ts";
@@ -81,7 +81,7 @@ function listens(port: number): Promise<boolean> {
 /** A file of users without passwords, for a server that only this machine reaches. */
 const redisUsers = (): string =>
   [
-    "user default on nopass ~* &* +@all",
+    `user default on nopass ${REDIS_DEFAULT_RULES}`,
     ...REDIS_USERS.map((user) => `user ${user} on nopass ${redisRules(user)}`),
     "",
   ].join("\n");

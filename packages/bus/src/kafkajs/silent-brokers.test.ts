@@ -94,20 +94,27 @@ const part = (path: string): unknown => require(`kafkajs/src/${path}`) as unknow
 
 const quiet = { namespace: () => quiet, debug: () => undefined, error: () => undefined };
 
-/** A connection without a login. */
-const createConnection = ({ server }: Broker): Connection => {
+/** How a connection without a login is made; times in ms. */
+const connectionOptions = (
+  { server }: Broker,
+  times: { readonly request: number; readonly connection: number },
+): object => {
   const { port } = server.address() as AddressInfo;
   const createSocketFactory = part("network/socketFactory.js") as () => unknown;
-  const Made = part("network/connection.js") as new (options: object) => Connection;
-  return new Made({
+  return {
     host: "127.0.0.1",
     port,
     logger: quiet,
     socketFactory: createSocketFactory(),
     clientId: "test",
-    connectionTimeout: 10_000,
-    requestTimeout: 60_000,
-  });
+    connectionTimeout: times.connection,
+    requestTimeout: times.request,
+  };
+};
+
+const createConnection = (broker: Broker): Connection => {
+  const Made = part("network/connection.js") as new (options: object) => Connection;
+  return new Made(connectionOptions(broker, { request: 60_000, connection: 10_000 }));
 };
 
 const versionsRequest = (): unknown => {
@@ -276,10 +283,8 @@ it("asks a broker for topics only when it has told which requests it knows", asy
   expect(String(error)).toContain("timed out");
 });
 
-/** How kafkajs reaches one broker, without a login; times in ms. */
-const createPool = ({ server }: Broker, times: { readonly request: number; readonly connection: number }) => {
-  const { port } = server.address() as AddressInfo;
-  const createSocketFactory = part("network/socketFactory.js") as () => unknown;
+/** How kafkajs reaches one broker. */
+const createPool = (broker: Broker, times: Parameters<typeof connectionOptions>[1]) => {
   const Connections = part("network/connectionPool.js") as new (options: object) => object;
   const Pool = part("cluster/brokerPool.js") as new (
     options: object,
@@ -290,18 +295,7 @@ const createPool = ({ server }: Broker, times: { readonly request: number; reado
     connectBroker(broker: unknown): Promise<void>;
     readonly seedBroker: { isConnected(): boolean; metadata(): Promise<unknown> };
   };
-  const build = (): Promise<object> =>
-    Promise.resolve(
-      new Connections({
-        host: "127.0.0.1",
-        port,
-        logger: quiet,
-        socketFactory: createSocketFactory(),
-        clientId: "test",
-        connectionTimeout: times.connection,
-        requestTimeout: times.request,
-      }),
-    );
+  const build = (): Promise<object> => Promise.resolve(new Connections(connectionOptions(broker, times)));
   return new Pool({
     connectionPoolBuilder: { build },
     logger: quiet,

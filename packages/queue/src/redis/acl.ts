@@ -4,6 +4,9 @@ import { KEY_PREFIX } from "../contract/job-queues.ts";
 export const REDIS_USERS = ["ingest", "export-api", "jobs", "ops"] as const;
 export type RedisUser = (typeof REDIS_USERS)[number];
 
+/** May do everything: the user `default` of a server. */
+export const REDIS_DEFAULT_RULES = "~* &* +@all";
+
 /** What a connection needs before it does anything. */
 const CONNECTION = ["+ping", "+info", "+select", "+client|setname"];
 const SCRIPTS = ["+eval", "+evalsha", "+time"];

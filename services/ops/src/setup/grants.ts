@@ -1,4 +1,4 @@
-import { REDIS_USERS, redisRules } from "@conversation-export/queue";
+import { REDIS_DEFAULT_RULES, REDIS_USERS, redisRules } from "@conversation-export/queue";
 import {
   FIXED_SETTINGS,
   fixingStatement,
@@ -40,7 +40,7 @@ export const printGrants = (
 export const printRedisUsers = (json: boolean, print: Print): void => {
   const users = [
     // A file that does not name it lets everybody in as this user, whatever `requirepass` says.
-    { user: "default", rules: "~* &* +@all" },
+    { user: "default", rules: REDIS_DEFAULT_RULES },
     ...REDIS_USERS.map((user) => ({ user, rules: redisRules(user) })),
   ];
   if (json) return print(renderJson(users));
