@@ -3,7 +3,7 @@
 # bash, because make starts simple commands without a shell, and then ignores the PATH below
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: alerts pictures operator-pictures image cluster release sbom help setup tools check format test test-cluster chart chart-cluster contract soak bench up down restart status demo
+.PHONY: alerts pictures operator-pictures image cluster release sbom help setup tools check format test test-faults test-full test-cluster chart chart-cluster contract bench up down restart status demo
 
 bin := $(CURDIR)/node_modules/.bin
 machine_path := $(subst $(bin):,,$(PATH))
@@ -30,9 +30,16 @@ check: setup ## format, lint, types, import law, dead code
 format: setup ## format every file as check wants it
 	@node --run format
 
-test: tools check ## check, then unit, integration and end-to-end tests at reduced sizes
+test: tools check ## check, then unit, integration and end-to-end tests: every rule and promise, each once
+	@sh deploy/check/require.sh python3
+	@node deploy/check/run-tests.ts tests unit integration e2e
+
+test-faults: tools setup ## the long tests: faults, brokers, TLS, sentinels, image, chart, foreign programs
 	@sh deploy/check/require.sh python3 openssl
-	@node deploy/check/run-tests.ts unit integration e2e
+	@node deploy/check/run-tests.ts faults faults
+
+test-full: ## both suites at full sizes
+	@$(MAKE) --no-print-directory test test-faults SIZE=full
 
 chart: setup ## the Helm chart: lint, renders, refused values, schemas of Kubernetes; installs helm and kubeconform
 	@sh deploy/check/require.sh python3
@@ -53,16 +60,13 @@ contract: tools setup ## the running interface against its own OpenAPI document 
 	@node test/contract/main.ts
 
 test-cluster: tools setup ## tests on two shards of ClickHouse behind Distributed tables, SIZE=full for larger ones
-	@node deploy/check/run-tests.ts cluster
+	@node deploy/check/run-tests.ts cluster cluster
 
 sbom: setup ## the components of the image with their licences (CycloneDX), in dist
 	@node deploy/release/release.ts sbom
 
 release: setup ## image, chart archive, npm archive of the client, SBOM and checksums in dist, from a clean tree whose versions agree
 	@PATH="$(CURDIR)/.cache/bin:$$PATH" node deploy/release/release.ts
-
-soak: ## the same tests at full sizes
-	@$(MAKE) --no-print-directory test SIZE=full
 
 alerts: setup ## check and test the alert rules of the chart with promtool (built by Go when it is missing)
 	@sh deploy/check/go-program.sh promtool

@@ -66,6 +66,7 @@ export default defineConfig({
         test: { name: "integration", include: ["test/integration/**/*.test.ts"], ...onServers },
       },
       { extends: true, test: { name: "e2e", include: ["test/e2e/**/*.test.ts"], ...onServers } },
+      { extends: true, test: { name: "faults", include: ["test/faults/**/*.test.ts"], ...onServers } },
       {
         extends: true,
         test: {

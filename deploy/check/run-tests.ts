@@ -3,32 +3,39 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { countTests } from "./count-tests.ts";
 
-// usage: node deploy/check/run-tests.ts PROJECT...
-// Runs the named vitest projects in one run and writes the counts to .cache/test-results/summary.txt.
+// usage: node deploy/check/run-tests.ts SUITE PROJECT...
+// Runs the named vitest projects in one run. Writes the counts to .cache/test-results/SUITE.txt and what each file
+// took to .cache/test-results/SUITE-times.md.
+const [suite = "tests", ...projects] = process.argv.slice(2);
 const results = join(".cache", "test-results");
-rmSync(results, { recursive: true, force: true });
 mkdirSync(results, { recursive: true });
+const [report, summaryFile, times] = [".json", ".txt", "-times.md"].map((end) =>
+  join(results, suite + end),
+) as [string, string, string];
+for (const file of [report, summaryFile, times]) rmSync(file, { force: true });
 
-const report = join(results, "report.json");
+const from = performance.now();
 const { status } = spawnSync(
   "vitest",
   [
     "run",
-    ...process.argv.slice(2).map((project) => `--project=${project}`),
+    ...projects.map((project) => `--project=${project}`),
     "--reporter=default",
     "--reporter=json",
+    `--reporter=${join(import.meta.dirname, "time-reporter.ts")}`,
     `--outputFile.json=${report}`,
   ],
-  { stdio: ["ignore", "inherit", "inherit"] },
+  { stdio: ["ignore", "inherit", "inherit"], env: { ...process.env, TEST_TIMES: times } },
 );
 
-const { passed, failed } = countTests(readReport(report), status);
+const { passed, failed } = countTests(read(report), status);
 const summary = `${passed} passed, ${failed} failed`;
-writeFileSync(join(results, "summary.txt"), `${summary}\n`);
-console.log(`\n${summary}`);
+writeFileSync(summaryFile, `${summary}\n`);
+console.log(`\n${read(times) ?? ""}`);
+console.log(`${suite}: ${summary} in ${((performance.now() - from) / 60_000).toFixed(1)} minutes`);
 if (failed > 0) process.exitCode = 1;
 
-function readReport(file: string): string | undefined {
+function read(file: string): string | undefined {
   try {
     return readFileSync(file, "utf8");
   } catch {

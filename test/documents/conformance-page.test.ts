@@ -1,11 +1,11 @@
 import { globSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import ts from "typescript";
 import { describe, expect, it } from "vitest";
 
 const ROOT = join(import.meta.dirname, "../..");
-const E2E = join(ROOT, "test/e2e");
+const TESTS = join(ROOT, "test");
 const SUPPORT = join(ROOT, "test/conformance");
 
 /** Every section of the specification that states a rule, and what is true of all of them. */
@@ -65,9 +65,9 @@ const toRow = (line: string): Row | undefined => {
 const rows = table.map(toRow).filter((row) => row !== undefined);
 
 const files = new Map(
-  globSync("*.test.ts", { cwd: E2E }).map((name) => [
-    name.replace(".test.ts", ""),
-    readFileSync(join(E2E, name), "utf8"),
+  globSync("{e2e,faults}/*.test.ts", { cwd: TESTS }).map((path) => [
+    basename(path, ".test.ts"),
+    readFileSync(join(TESTS, path), "utf8"),
   ]),
 );
 const supportText = globSync("*.ts", { cwd: SUPPORT })

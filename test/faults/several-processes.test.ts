@@ -18,7 +18,7 @@ const KILLS = bySize(1, 5);
 const PATH =
   "v2/export/messages?created_since=1970-01-01T00:00:00Z&created_to=2105-12-31T00:00:00Z&page_size=100";
 const ALLOWED = 30;
-const PATIENT = fileURLToPath(new URL("../faults/patient-server.ts", import.meta.url));
+const PATIENT = fileURLToPath(new URL("./patient-server.ts", import.meta.url));
 
 const ENV: Readonly<Record<ServiceName, Readonly<Record<string, string>>>> = {
   ingest: { BATCH_MAX_RECORDS: "500", BATCH_MAX_AGE_MS: "100", KAFKA_SESSION_TIMEOUT_MS: "3000" },

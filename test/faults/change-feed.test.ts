@@ -15,7 +15,7 @@ import { type ChangeFollower, type ChangeList, createChangeFollower } from "../c
 import { createSettledLedger, type SettledLedger } from "../compare/settled-ledger.ts";
 import { createUpdateFollower, type UpdateFollower } from "../compare/update-follower.ts";
 import { walk } from "../compare/walk.ts";
-import { type SlowNetwork, startSlowNetwork } from "../faults/slow-network.ts";
+import { type SlowNetwork, startSlowNetwork } from "./slow-network.ts";
 import { checksum, fold, normaliseExported } from "../reference/index.ts";
 import { createSample } from "../sample/index.ts";
 import { type Change, createRestless, exportedAt, personOf } from "../sample/restless.ts";
@@ -32,7 +32,7 @@ import { until } from "../system/until.ts";
 import { runSql } from "../system/warehouse-sql.ts";
 
 const GROUP = "conversation-export-ingest";
-const PLANT = fileURLToPath(new URL("../faults/plant.ts", import.meta.url));
+const PLANT = fileURLToPath(new URL("./plant.ts", import.meta.url));
 const LEASE_MS = 3_000;
 /** Clients: of changing records and persons, of a sample that bugs spoil, of records that expire. */
 const [RESTLESS, SPOILT, EXPIRING] = ["acme", "globex", "expiring"] as const;

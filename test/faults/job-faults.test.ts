@@ -11,17 +11,17 @@ import {
 } from "@conversation-export/queue";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { redisCommand } from "../system/redis-command.ts";
-import { type Depth, differencesOf, type EndState, readTables } from "../faults/end-state.ts";
-import { CLIENT, cloneDatabase, fillWithWork, GROUP } from "../faults/fault-data.ts";
-import { type Lane, openLane, type Work, work } from "../faults/lane.ts";
-import { type CatchPoint, SIDES } from "../faults/statement-gate.ts";
+import { type Depth, differencesOf, type EndState, readTables } from "./end-state.ts";
+import { CLIENT, cloneDatabase, fillWithWork, GROUP } from "./fault-data.ts";
+import { type Lane, openLane, type Work, work } from "./lane.ts";
+import { type CatchPoint, SIDES } from "./statement-gate.ts";
 import { closeAllWindows } from "../system/compaction-load.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import { startSystem, type System } from "../system/system.ts";
 import { runSql } from "../system/warehouse-sql.ts";
 import { createRandom } from "../sample/values/random.ts";
 
-const PLANT = fileURLToPath(new URL("../faults/plant.ts", import.meta.url));
+const PLANT = fileURLToPath(new URL("./plant.ts", import.meta.url));
 const SIZES = bySize(
   { conversations: 30, letters: 9, persons: 2, expired: 20, moved: 2, windows: 24 },
   { conversations: 3_000, letters: 600, persons: 30, expired: 5_000, moved: 200, windows: 700 },

@@ -14,7 +14,7 @@ import { createDelivery } from "../system/deliver.ts";
 import { NO_SCHEDULES } from "../system/no-schedules.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import type { ServiceProcess } from "../system/service-process.ts";
-import { type CatchPoint, startStatementGate } from "../faults/statement-gate.ts";
+import { type CatchPoint, startStatementGate } from "./statement-gate.ts";
 import { startSystem, type System } from "../system/system.ts";
 import { readMetric } from "../system/metrics-text.ts";
 import { redisCommand } from "../system/redis-command.ts";
