@@ -32,7 +32,7 @@ format: setup ## format every file as check wants it
 
 test: tools check ## check, then unit, integration and end-to-end tests: every rule and promise, each once
 	@sh deploy/check/require.sh python3
-	@node deploy/check/run-tests.ts tests unit integration e2e
+	@node deploy/check/run-tests.ts tests unit unit-apart integration e2e
 
 test-faults: tools setup ## the long tests: faults, brokers, TLS, sentinels, image, chart, foreign programs
 	@sh deploy/check/require.sh python3 openssl

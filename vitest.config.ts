@@ -11,6 +11,24 @@ console.log(`fast-check: FC_SEED=${seed}`);
  */
 const parallel = { pool: "forks", maxWorkers: Math.min(Math.max(availableParallelism(), 2), 4) } as const;
 
+const UNIT = [
+  "{packages,services,deploy}/**/*.test.ts",
+  "test/{chart,compare,documents,kubernetes,pictures,reference,sample}/**/*.test.ts",
+];
+
+/** Unit tests that need a process of their own: for what they replace in it, or for the memory that they measure. */
+const APART = [
+  "packages/bus/src/login/token-source.test.ts",
+  "packages/client/src/command/targets/tables/table-writing.test.ts",
+  "services/export-api/src/openapi/reference-page.test.ts",
+];
+
+const unit = {
+  ...parallel,
+  testTimeout: full ? 120_000 : 60_000,
+  hookTimeout: 60_000,
+} as const;
+
 /** Tests on real servers: each file has servers, folders and ports of its own. */
 const onServers = {
   ...parallel,
@@ -53,25 +71,34 @@ export default defineConfig({
         extends: true,
         test: {
           name: "unit",
-          ...parallel,
-          include: [
-            "{packages,services,deploy}/**/*.test.ts",
-            "test/{chart,compare,documents,kubernetes,pictures,reference,sample}/**/*.test.ts",
-          ],
-          testTimeout: full ? 120_000 : 60_000,
+          ...unit,
+          include: UNIT,
+          exclude: APART,
+          // A process for each file costs more than half of the time that these tests take.
+          isolate: false,
         },
       },
+      { extends: true, test: { name: "unit-apart", ...unit, include: APART } },
       {
         extends: true,
         test: { name: "integration", include: ["test/integration/**/*.test.ts"], ...onServers },
       },
-      { extends: true, test: { name: "e2e", include: ["test/e2e/**/*.test.ts"], ...onServers } },
+      {
+        extends: true,
+        test: {
+          name: "e2e",
+          include: ["test/e2e/**/*.test.ts"],
+          globalSetup: "./test/system/shared-system.ts",
+          ...onServers,
+        },
+      },
       { extends: true, test: { name: "faults", include: ["test/faults/**/*.test.ts"], ...onServers } },
       {
         extends: true,
         test: {
           name: "cluster",
           include: ["test/cluster/**/*.test.ts", ...ON_TWO_SHARDS.map((name) => `test/${name}.test.ts`)],
+          globalSetup: "./test/system/shared-system.ts",
           ...onServers,
           env: { FC_SEED: seed, TEST_SHARDS: "2" },
         },

@@ -1,4 +1,4 @@
-import type { System } from "../system/system.ts";
+import type { RunningSystem } from "../system/system.ts";
 
 /** Consumer group of ingest. */
 const GROUP = "conversation-export-ingest";
@@ -73,9 +73,5 @@ export const read = async (url: string, key: string, options: CallOptions = {}):
   return answer;
 };
 
-/** Runs ingest until it has read all that was sent. */
-export const ingestAll = async (system: System): Promise<void> => {
-  const ingest = await system.service("ingest");
-  await system.caughtUp(GROUP, 120_000);
-  await ingest.kill("SIGTERM");
-};
+/** Waits until ingest has read all that was sent. */
+export const ingestAll = (system: RunningSystem): Promise<void> => system.caughtUp(GROUP, 120_000);

@@ -5,7 +5,8 @@ import { type Answer, call, ingestAll, read } from "../conformance/call.ts";
 import { LEGACY_PATHS, WHOLE } from "../conformance/operations.ts";
 import { createDelivery } from "../system/deliver.ts";
 import { handMade } from "../sample/hand-made.ts";
-import { startSystem, type System } from "../system/system.ts";
+import { joinSystem } from "../system/join-system.ts";
+import type { RunningSystem } from "../system/system.ts";
 import type { BusEvent } from "../sample/index.ts";
 
 const HOUR = 3_600_000;
@@ -61,16 +62,17 @@ const events = function* (): Generator<BusEvent> {
   }
 };
 
-let system: System;
+let system: RunningSystem;
 let host = "";
 const keys = new Map<string, string>();
 
 beforeAll(async () => {
-  system = await startSystem("test-conformance-export");
+  system = await joinSystem();
   host = new URL(system.apiUrl).origin;
   for (const client of ["acme", "many"]) keys.set(client, await system.key(client, ["export", "end_users"]));
   const sending = createDelivery(system).send(events());
-  await Promise.all([system.service("export-api"), sending.then(() => ingestAll(system))]);
+  await sending;
+  await ingestAll(system);
 });
 afterAll(() => system?.stop());
 

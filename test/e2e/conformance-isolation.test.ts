@@ -5,7 +5,8 @@ import { readParquet } from "../outside/parquet-file.ts";
 import { createDelivery } from "../system/deliver.ts";
 import { handMade } from "../sample/hand-made.ts";
 import { ops } from "../system/ops.ts";
-import { startSystem, type System } from "../system/system.ts";
+import { joinSystem } from "../system/join-system.ts";
+import type { RunningSystem } from "../system/system.ts";
 import { until } from "../system/until.ts";
 import type { BusEvent } from "../sample/index.ts";
 
@@ -61,23 +62,22 @@ const files: readonly (readonly [name: string, path: string])[] = [
   ["end users", "/api/v2/end-users"],
 ];
 
-let system: System;
+let system: RunningSystem;
 let host = "";
 const keys = new Map<Client, string>();
 const keyOf = (client: Client): string => keys.get(client) ?? "";
 
 beforeAll(async () => {
-  system = await startSystem("test-conformance-isolation");
+  system = await joinSystem();
   host = new URL(system.apiUrl).origin;
   const delivery = createDelivery(system);
   for (const client of CLIENTS) {
     await delivery.send(events(client));
     keys.set(client, await system.key(client, SCOPES));
   }
-  const operator = { CLICKHOUSE_URL: system.stack.clickhouse.url("migrator") };
+  const operator = { CLICKHOUSE_URL: system.clickhouseUrl("migrator") };
   await Promise.all([
     ingestAll(system),
-    system.service("export-api"),
     ops(operator, "campaigns", "create", CAMPAIGN, "--client", "alpha"),
     ops(operator, "campaigns", "create", "common", "--client", "alpha"),
     ops(operator, "campaigns", "create", "common", "--client", "beta"),

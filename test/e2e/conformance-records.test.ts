@@ -19,12 +19,13 @@ import {
 } from "../conformance/record-rows.ts";
 import { createDelivery } from "../system/deliver.ts";
 import { handMade } from "../sample/hand-made.ts";
-import { startSystem, type System } from "../system/system.ts";
+import { joinSystem } from "../system/join-system.ts";
+import type { RunningSystem } from "../system/system.ts";
 import type { BusEvent, RecordKind } from "../sample/index.ts";
 
 type Item = Record<string, unknown>;
 
-const CLIENT = "acme";
+const CLIENT = "fields";
 /** Instants of the first and second export. */
 const INSTANT = "2026-10-07T00:00:00Z";
 const LATER = "2026-10-07T01:00:00Z";
@@ -187,7 +188,7 @@ const endUsers = (): BusEvent[] => [
 
 const names = (rows: readonly FieldRow[]): string[] => rows.map(([name]) => name);
 
-let system: System;
+let system: RunningSystem;
 let key = "";
 let sentAt = 0;
 let byId: { conversations: Map<unknown, Item>; messages: Map<unknown, Item>; endUsers: Map<unknown, Item> };
@@ -198,11 +199,11 @@ const endUser = (id: string): Item => byId.endUsers.get(id) ?? {};
 const handoffsOf = (id: string): Item[] => conversation(id)["handoffs"] as Item[];
 
 beforeAll(async () => {
-  system = await startSystem("test-conformance-records");
+  system = await joinSystem();
   sentAt = Date.now();
   await createDelivery(system).send([...conversations(), ...messages(), ...endUsers()]);
   key = await system.key(CLIENT, ["export", "end_users"]);
-  await Promise.all([ingestAll(system), system.service("export-api")]);
+  await ingestAll(system);
   const records = async (path: string, id: string): Promise<Map<unknown, Item>> => {
     const answer = await read(`${system.apiUrl}${path}`, key);
     return new Map(answer.records.map((record) => [record[id], record]));

@@ -14,7 +14,8 @@ import { createDelivery } from "../system/deliver.ts";
 import { handMade } from "../sample/hand-made.ts";
 import { ops } from "../system/ops.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
-import { startSystem, type System } from "../system/system.ts";
+import { joinSystem } from "../system/join-system.ts";
+import type { RunningSystem } from "../system/system.ts";
 import { splitPage } from "../compare/walk.ts";
 import { type BusEvent, createSample } from "../sample/index.ts";
 
@@ -78,20 +79,19 @@ type Follower = keyof typeof followers;
 type Page = { readonly records: string[]; readonly next: string | null; readonly headers: Headers };
 
 describe("the legacy versions over real servers", () => {
-  let system: System;
+  let system: RunningSystem;
   let expected: Folded;
+  let apiUrl = "";
   let host = "";
   const keys = new Map<string, string>();
 
   beforeAll(async () => {
     const seed = seedOfRun("legacy");
-    system = await startSystem("test-legacy");
-    host = new URL(system.apiUrl).origin;
-    const operator = { CLICKHOUSE_URL: system.stack.clickhouse.url("migrator") };
+    system = await joinSystem();
+    const operator = { CLICKHOUSE_URL: system.clickhouseUrl("migrator") };
     // The service is set to the other style.
-    const [ingest] = await Promise.all([
-      system.service("ingest"),
-      system.service("export-api", {
+    const [api] = await Promise.all([
+      system.anotherApi({
         LINK_BOUNDS: "advancing",
         LEGACY_DEPRECATION: "2026-12-31",
         LEGACY_SUNSET: "2027-06-30",
@@ -99,6 +99,8 @@ describe("the legacy versions over real servers", () => {
       }),
       ops(operator, "clients", "create", "keeps", "--link-bounds", "same"),
     ]);
+    apiUrl = api.apiUrl;
+    host = new URL(apiUrl).origin;
     for (const client of ["keeps", "steps", "recent"]) keys.set(client, await system.key(client));
     const delivery = createDelivery(system);
     await delivery.send(
@@ -129,7 +131,6 @@ describe("the legacy versions over real servers", () => {
       }),
     ]);
     await system.caughtUp(GROUP, 120_000);
-    await ingest.kill("SIGTERM");
     expected = fold(delivery.delivered);
   });
   afterAll(() => system?.stop());
@@ -265,7 +266,7 @@ describe("the legacy versions over real servers", () => {
     const url = listUrl("/data_api/v1.1/messages", "created", 100);
     const page = await get(url);
     const next = (JSON.parse(page.text) as { next_page_uri: string }).next_page_uri;
-    const successor = `<${system.apiUrl}/v2/export/messages>; rel="successor-version"`;
+    const successor = `<${apiUrl}/v2/export/messages>; rel="successor-version"`;
     expect(next).toMatch(/^\/data_api\/v1\.1\/messages\?created_since=2026-10-01T00%3A00%3A00\.000001&/);
     expect(page.headers.get("link")).toBe(`<${next}>; rel="next", ${successor}`);
     const head = await get(url, "keeps", "HEAD");

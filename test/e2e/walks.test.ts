@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createDelivery } from "../system/deliver.ts";
 import { handMade } from "../sample/hand-made.ts";
 import { bySize, isFullSize } from "../system/size.ts";
-import { startSystem, type System } from "../system/system.ts";
+import { joinSystem } from "../system/join-system.ts";
+import type { RunningSystem } from "../system/system.ts";
 import type { BusEvent } from "../sample/index.ts";
 
 const GROUP = "conversation-export-ingest";
@@ -111,24 +112,19 @@ describe.each([100, 1_000, 10_000])("walks over ties in pages of %d", (size) => 
   });
 });
 
-let system: System;
+let system: RunningSystem;
 let key = "";
 let origin = "";
 let advancingOrigin = "";
 
 beforeAll(async () => {
-  system = await startSystem("test-walks");
+  system = await joinSystem();
   key = await system.key("ties");
   origin = new URL(system.apiUrl).origin;
-  const [ingest, advancing] = await Promise.all([
-    system.service("ingest"),
-    system.anotherApi({ LINK_BOUNDS: "advancing" }),
-    system.service("export-api"),
-  ]);
+  const advancing = await system.anotherApi({ LINK_BOUNDS: "advancing" });
   advancingOrigin = new URL(advancing.apiUrl).origin;
   const delivery = createDelivery(system);
   await delivery.send(events());
   await system.caughtUp(GROUP, 120_000);
-  await ingest.kill("SIGTERM");
 });
 afterAll(() => system?.stop());

@@ -1,8 +1,8 @@
-import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { createWriteStream, mkdirSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { spawnTied } from "@conversation-export/local-stack";
 import { until } from "./until.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
@@ -18,9 +18,7 @@ export type ServiceProcess = {
   kill(signal: NodeJS.Signals): Promise<void>;
 };
 
-/**
- * Starts `services/<name>/src/main.ts`; its log goes to `logFile`. It dies with the process that started it.
- */
+/** Starts `services/<name>/src/main.ts`; its log goes to `logFile`. It dies with the process that started it. */
 export const startService = (
   name: ServiceName,
   options: {
@@ -30,8 +28,9 @@ export const startService = (
   },
 ): ServiceProcess => {
   mkdirSync(dirname(options.logFile), { recursive: true });
-  const log = createWriteStream(options.logFile, { flags: "a" });
-  const child: ChildProcess = spawn(process.execPath, [join(ROOT, "services", name, "src/main.ts")], {
+  const child = spawnTied({
+    command: [process.execPath, join(ROOT, "services", name, "src/main.ts")],
+    cwd: ROOT,
     env: {
       PATH: process.env["PATH"],
       NODE_COMPILE_CACHE: join(ROOT, ".cache/compile"),
@@ -39,18 +38,12 @@ export const startService = (
       METRICS_PORT: String(options.metricsPort),
       ...options.env,
     },
-    stdio: ["ignore", "pipe", "pipe"],
+    logPath: options.logFile,
   });
-  child.stdout?.pipe(log, { end: false });
-  child.stderr?.pipe(log, { end: false });
-  const orphan = (): void => {
-    child.kill("SIGKILL");
-  };
-  process.once("exit", orphan);
-  const exited = once(child, "exit").then(([code, signal]: unknown[]) => {
-    process.removeListener("exit", orphan);
-    return { code: code as number | null, signal: signal as NodeJS.Signals | null };
-  });
+  const exited = once(child, "exit").then(([code, signal]: unknown[]) => ({
+    code: code as number | null,
+    signal: signal as NodeJS.Signals | null,
+  }));
   const metricsUrl = `http://127.0.0.1:${options.metricsPort}`;
   return {
     pid: child.pid ?? -1,

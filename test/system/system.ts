@@ -1,9 +1,15 @@
 import { randomUUID } from "node:crypto";
-import { mkdirSync, rmSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Admin, createAdmin, createProducer, type Producer } from "@conversation-export/bus";
-import { choosePorts, type Stack, type StackOptions, startStack } from "@conversation-export/local-stack";
+import {
+  choosePorts,
+  type ClickhouseUser,
+  type Stack,
+  type StackOptions,
+  startStack,
+} from "@conversation-export/local-stack";
 import { createKey, createLogger } from "@conversation-export/runtime";
 import { createClientStore, createSession } from "@conversation-export/warehouse";
 import { ops } from "./ops.ts";
@@ -19,18 +25,27 @@ export const TOPICS = { conversation: "conversations", message: "messages", end_
 
 const CLICKHOUSE_USERS = { ingest: "writer", "export-api": "reader", jobs: "jobs" } as const;
 
-/** Servers, tables, topics and keys, ready for services to be started against them. */
-export type System = {
-  readonly stack: Stack;
+/** How a process reaches a system: plain data, to be passed between processes. */
+export type SystemAddresses = {
+  readonly brokers: readonly string[];
+  readonly clickhouse: Readonly<Record<ClickhouseUser, string>>;
+  readonly environments: Readonly<Record<ServiceName, Readonly<Record<string, string>>>>;
+  /** The address of export-api with its /api prefix. */
+  readonly apiUrl: string;
+  readonly logFolder: string;
+};
+
+/** What a test may do to a system that others use as well: no server and no service of it can be stopped. */
+export type RunningSystem = {
   readonly admin: Admin;
   readonly producer: Producer;
   readonly partitions: number;
   readonly logFolder: string;
-  service(name: ServiceName, env?: Readonly<Record<string, string>>): Promise<ServiceProcess>;
-  /** The environment that `service` passes to a process. */
-  environment(name: ServiceName): Readonly<Record<string, string>>;
   /** The address of export-api with its /api prefix. */
   readonly apiUrl: string;
+  readonly clickhouseUrl: (user: ClickhouseUser) => string;
+  /** The environment that `service` passes to a process. */
+  environment(name: ServiceName): Readonly<Record<string, string>>;
   /** One more process of a service, on ports of its own; `apiUrl` counts for export-api. */
   another(
     name: ServiceName,
@@ -38,11 +53,22 @@ export type System = {
   ): Promise<{ process: ServiceProcess; apiUrl: string }>;
   /** One more export-api on ports of its own; gives its address with the /api prefix. */
   anotherApi(env: Readonly<Record<string, string>>): Promise<{ process: ServiceProcess; apiUrl: string }>;
-  /** Makes the client when it does not exist, and a key; by default one for the export alone. */
+  /**
+   * Makes the client when it does not exist, and a key; by default one for the export alone.
+   * @throws Error when another file of tests has the client
+   */
   key(clientId: string, scopes?: readonly string[]): Promise<string>;
-  /** Waits until a consumer group has committed everything. */
+  /** Waits until a consumer group has committed everything that is on the bus now. */
   caughtUp(groupId: string, deadlineMs: number): Promise<void>;
+  /** Closes connections and ends processes that were started by this object. */
   stop(): Promise<void>;
+};
+
+/** Servers, tables, topics and keys, ready for services to be started against them. */
+export type System = RunningSystem & {
+  readonly stack: Stack;
+  readonly addresses: SystemAddresses;
+  service(name: ServiceName, env?: Readonly<Record<string, string>>): Promise<ServiceProcess>;
 };
 
 export type SystemOptions = Pick<
@@ -81,15 +107,7 @@ export const startSystem = async (
     ops(operator, "migrate"),
     ops(operator, "topics", "create", "--partitions", String(PARTITIONS), ...replication),
   ]);
-  const log = createLogger({ service: "test", level: "error" });
-  const connection = { brokers, clientId: "test", log };
-  const admin = createAdmin(connection);
-  const producer = createProducer(connection);
-  await Promise.all([admin.start(), producer.start()]);
   const ports = await choosePorts({ names: ["api", "ingest", "export-api", "jobs"], fixed: {} });
-  const running = new Set<ServiceProcess>();
-  const session = createSession({ url: operator.CLICKHOUSE_URL, application: "test" });
-  const access = createClientStore({ session, now: Date.now });
 
   const environment = (service: ServiceName): Readonly<Record<string, string>> => ({
     ...cluster,
@@ -110,27 +128,79 @@ export const startSystem = async (
     CLICKHOUSE_INTAKE_URL: stack.clickhouse.url("intake"),
     TOPIC_SMS_TRIGGERS: "sms-triggers",
   });
-
-  const start = async (
-    service: ServiceName,
-    metricsPort: number,
-    logFile: string,
-    env: Readonly<Record<string, string>>,
-  ): Promise<ServiceProcess> => {
-    const started = startService(service, {
-      metricsPort,
-      logFile: join(dir, logFile),
-      env: { ...environment(service), ...env },
-    });
-    running.add(started);
-    void started.exited.then(() => running.delete(started));
-    await started.ready();
-    return started;
+  const addresses: SystemAddresses = {
+    brokers,
+    clickhouse: Object.fromEntries(
+      Object.keys(stack.clickhouse.passwords).map((user) => [
+        user,
+        stack.clickhouse.url(user as ClickhouseUser),
+      ]),
+    ) as Record<ClickhouseUser, string>,
+    environments: {
+      ingest: environment("ingest"),
+      "export-api": environment("export-api"),
+      jobs: environment("jobs"),
+    },
+    apiUrl: `http://127.0.0.1:${ports.api}/api`,
+    logFolder: dir,
   };
+  const processes = createProcesses(addresses);
+  const connected = await connectTo(addresses, processes);
+  return {
+    ...connected,
+    stack,
+    addresses,
+    service: (service, env = {}) => processes.start(service, ports[service], `${service}.log`, env),
+    stop: async () => {
+      await connected.stop();
+      await Promise.all([stack.kill(), kafka?.kill()]);
+    },
+  };
+};
 
-  const another: System["another"] = async (service, env) => {
+/** The processes of services that this process has started. */
+const createProcesses = ({ environments, logFolder }: SystemAddresses) => {
+  const running = new Set<ServiceProcess>();
+  return {
+    start: async (
+      service: ServiceName,
+      metricsPort: number,
+      logFile: string,
+      env: Readonly<Record<string, string>>,
+    ): Promise<ServiceProcess> => {
+      const started = startService(service, {
+        metricsPort,
+        logFile: join(logFolder, logFile),
+        env: { ...environments[service], ...env },
+      });
+      running.add(started);
+      void started.exited.then(() => running.delete(started));
+      await started.ready();
+      return started;
+    },
+    kill: async (): Promise<void> => {
+      await Promise.all([...running].map((process) => process.kill("SIGKILL")));
+    },
+  };
+};
+
+/** Connects to a system that another process may have started. */
+export const connectTo = async (
+  addresses: SystemAddresses,
+  processes = createProcesses(addresses),
+): Promise<RunningSystem> => {
+  const log = createLogger({ service: "test", level: "error" });
+  const connection = { brokers: [...addresses.brokers], clientId: "test", log };
+  const admin = createAdmin(connection);
+  const producer = createProducer(connection);
+  await Promise.all([admin.start(), producer.start()]);
+  const session = createSession({ url: addresses.clickhouse.migrator, application: "test" });
+  const access = createClientStore({ session, now: Date.now });
+  const claim = createClaims(join(addresses.logFolder, "clients"));
+
+  const another: RunningSystem["another"] = async (service, env) => {
     const own = await choosePorts({ names: ["api", "metrics"], fixed: {} });
-    const process = await start(service, own.metrics, `${service}-${own.api}.log`, {
+    const process = await processes.start(service, own.metrics, `${service}-${own.api}.log`, {
       PORT: String(own.api),
       ...env,
     });
@@ -138,17 +208,17 @@ export const startSystem = async (
   };
 
   return {
-    stack,
     admin,
     producer,
     partitions: PARTITIONS,
-    logFolder: dir,
-    environment,
-    apiUrl: `http://127.0.0.1:${ports.api}/api`,
-    service: (service, env = {}) => start(service, ports[service], `${service}.log`, env),
+    logFolder: addresses.logFolder,
+    environment: (service) => addresses.environments[service],
+    apiUrl: addresses.apiUrl,
+    clickhouseUrl: (user) => addresses.clickhouse[user],
     another,
     anotherApi: (env) => another("export-api", env),
     key: async (clientId, scopes = ["export"]) => {
+      claim(clientId);
       const createdAt = new Date().toISOString();
       if ((await access.findClient(clientId)) === null) {
         const settings = { linkBounds: null, rateLimits: {}, retentionDays: null };
@@ -168,16 +238,37 @@ export const startSystem = async (
     },
     caughtUp: async (groupId, deadlineMs) => {
       const topics = Object.values(TOPICS);
+      let ends: readonly number[] | undefined;
       await until(`group ${groupId} has no lag`, deadlineMs, async () => {
         // A new group has no coordinator yet.
-        const lags = await admin.fetchLag(groupId, topics).catch(() => null);
-        return lags?.every(({ lag, end }) => lag === 0 || (lag === null && end === 0)) ?? false;
+        const lags = await admin.fetchLag(groupId, topics).catch(() => undefined);
+        ends ??= lags?.map(({ end }) => end);
+        return (
+          lags?.every(({ end, lag }, at) => {
+            const wanted = ends?.[at] ?? end;
+            return wanted === 0 || (lag !== null && end - lag >= wanted);
+          }) ?? false
+        );
       });
     },
     stop: async () => {
-      await Promise.all([...running].map((process) => process.kill("SIGKILL")));
+      await processes.kill();
       await Promise.all([producer.stop(), admin.stop(), session.close()]);
-      await Promise.all([stack.kill(), kafka?.kill()]);
     },
+  };
+};
+
+/** Lets each client belong to one connection: files of tests that share a system must not see each other. */
+const createClaims = (folder: string): ((clientId: string) => void) => {
+  const owner = randomUUID();
+  return (clientId) => {
+    mkdirSync(folder, { recursive: true });
+    const path = join(folder, encodeURIComponent(clientId));
+    try {
+      writeFileSync(path, owner, { flag: "wx" });
+    } catch {
+      if (readFileSync(path, "utf8") !== owner)
+        throw new Error(`the client ${clientId} belongs to another file of tests: choose another name`);
+    }
   };
 };

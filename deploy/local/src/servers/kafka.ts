@@ -43,6 +43,7 @@ export type KafkaDeps = {
 const version = "4.3.1";
 const oldestJava = 17;
 const host = "127.0.0.1";
+const PROPERTIES = "server.properties";
 
 /** server.properties of a combined broker and controller, or of a further broker; the rest are defaults. */
 export function kafkaProperties(
@@ -108,7 +109,7 @@ async function checkJava(env: NodeJS.ProcessEnv): Promise<number | undefined> {
 }
 
 // Kafka's identifiers are 16 bytes in base64url and may not begin with a dash.
-function createClusterId(): string {
+function createId(): string {
   return randomBytes(16).toString("base64url").replace(/^-/, "A");
 }
 
@@ -162,12 +163,56 @@ export async function createKafka(deps: KafkaDeps): Promise<Server> {
   return createBroker(deps, jars, ...(await loadedClasses(deps, jars, java)));
 }
 
+/**
+ * Formats an empty data folder. What Java takes seconds for is the same each time but for the ids: the first run
+ * keeps it as `checkpoint`.
+ */
+async function format(
+  deps: KafkaDeps,
+  dataFolder: string,
+  checkpoint: string,
+  tool: readonly string[],
+): Promise<void> {
+  const { folder, env, joins } = deps;
+  const clusterId = joins?.id ?? createId();
+  const users = Object.entries(deps.listeners?.scramUsers ?? {});
+  if (users.length === 0 && existsSync(checkpoint)) {
+    mkdirSync(dataFolder, { recursive: true });
+    cpSync(checkpoint, join(dataFolder, "bootstrap.checkpoint"));
+    const ids = { "node.id": joins?.nodeId ?? 1, "directory.id": createId(), "cluster.id": clusterId };
+    const lines = Object.entries({ version: 1, ...ids }).map(([name, value]) => `${name}=${value}\n`);
+    writeFileSync(join(dataFolder, "meta.properties"), lines.join(""));
+    return;
+  }
+  const logPath = join(folder, "format.log");
+  rmSync(logPath, { force: true });
+  const scram = users.flatMap(([name, password]) =>
+    ["SCRAM-SHA-256", "SCRAM-SHA-512"].flatMap((mechanism) => [
+      "--add-scram",
+      `${mechanism}=[name=${name},password=${password}]`,
+    ]),
+  );
+  const options = ["format", "--ignore-formatted", "-t", clusterId, "-c", join(folder, PROPERTIES), ...scram];
+  const finished = await runCommand(
+    { command: ["java", ...tool, ...options], cwd: folder, env, logPath },
+    60_000,
+  );
+  if (finished.code !== 0) {
+    const end = finished.log.trimEnd().split("\n").slice(-10).join("\n");
+    throw new Error(`Kafka could not format its data folder. The end of ${logPath}:\n${end}`);
+  }
+  if (users.length > 0) return;
+  const partial = `${checkpoint}.${process.pid}`;
+  cpSync(join(dataFolder, "bootstrap.checkpoint"), partial);
+  renameSync(partial, checkpoint);
+}
+
 /** @param ofServer options of Java for the server alone */
 async function createBroker(deps: KafkaDeps, jars: string, ...ofServer: readonly string[]): Promise<Server> {
   const { folder, env } = deps;
   mkdirSync(folder, { recursive: true });
   const dataFolder = join(folder, "data");
-  const propertiesPath = join(folder, "server.properties");
+  const propertiesPath = join(folder, PROPERTIES);
   writeFileSync(
     propertiesPath,
     kafkaProperties(deps.port, deps.controllerPort, dataFolder, deps.listeners, deps.joins),
@@ -184,24 +229,7 @@ async function createBroker(deps: KafkaDeps, jars: string, ...ofServer: readonly
   ];
 
   if (!existsSync(join(dataFolder, "meta.properties"))) {
-    const logPath = join(folder, "format.log");
-    rmSync(logPath, { force: true });
-    const format = ["kafka.tools.StorageTool", "format", "--ignore-formatted"];
-    const scram = Object.entries(deps.listeners?.scramUsers ?? {}).flatMap(([name, password]) =>
-      ["SCRAM-SHA-256", "SCRAM-SHA-512"].flatMap((mechanism) => [
-        "--add-scram",
-        `${mechanism}=[name=${name},password=${password}]`,
-      ]),
-    );
-    const options = ["-t", deps.joins?.id ?? createClusterId(), "-c", propertiesPath, ...scram];
-    const finished = await runCommand(
-      { command: ["java", ...classPath, ...format, ...options], cwd: folder, env, logPath },
-      60_000,
-    );
-    if (finished.code !== 0) {
-      const end = finished.log.trimEnd().split("\n").slice(-10).join("\n");
-      throw new Error(`Kafka could not format its data folder. The end of ${logPath}:\n${end}`);
-    }
+    await format(deps, dataFolder, `${jars}.bootstrap.checkpoint`, [...classPath, "kafka.tools.StorageTool"]);
   }
 
   const logPath = join(folder, "server.log");
