@@ -81,7 +81,7 @@ export default defineConfig({
       { extends: true, test: { name: "unit-apart", ...unit, include: APART } },
       {
         extends: true,
-        test: { name: "integration", include: ["test/integration/**/*.test.ts"], ...onServers },
+        test: { name: "integration", include: ["test/integration/**/*.test.ts"], isolate: false, ...onServers },
       },
       {
         extends: true,

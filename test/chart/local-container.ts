@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createWriteStream, mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { tied } from "@conversation-export/local-stack";
 import type { Manifest } from "./helm.ts";
 import type { RenderedContainer } from "./rendered-env.ts";
 
@@ -60,7 +61,8 @@ export const startContainer = (
   const [program, ...before] = container.command;
   if (program !== "node") throw new Error(`${container.workload} starts ${program}`);
   const log = createWriteStream(join(folder, "output.log"));
-  const child = spawn(process.execPath, [...before, ...args], {
+  const [node, ...words] = tied([process.execPath, ...before, ...args]);
+  const child = spawn(node, words, {
     cwd: around.workingFolder,
     // Nothing is inherited: the container has only rendered variables.
     env: { PATH: dirname(process.execPath), ...around.imageEnv, ...env },
@@ -71,13 +73,8 @@ export const startContainer = (
     stream.setEncoding("utf8").on("data", (text: string) => (output += text));
     stream.pipe(log, { end: false });
   }
-  const orphan = (): void => void child.kill("SIGKILL");
-  process.once("exit", orphan);
   const { promise: ended, resolve } = Promise.withResolvers<number | null>();
-  child.once("close", (code) => {
-    process.removeListener("exit", orphan);
-    resolve(code);
-  });
+  child.once("close", resolve);
   return { child, output: () => output, ended };
 };
 

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { choosePorts } from "@conversation-export/local-stack";
+import { choosePorts, tied } from "@conversation-export/local-stack";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { buildImageTree, type ImageTree, readInstructions } from "../outside/image-tree.ts";
 import { startSystem, type System } from "../system/system.ts";
@@ -159,7 +159,8 @@ describe("the image", () => {
     const ports = await choosePorts({ names: SERVICES, fixed: {} });
     await Promise.all(
       SERVICES.map(async (service) => {
-        const [program, ...args] = [...tree.entrypoint, `services/${service}/src/main.ts`];
+        const [first = "", ...words] = tree.entrypoint;
+        const [program, ...args] = tied([first, ...words, `services/${service}/src/main.ts`]);
         const env = {
           ...system.environment(service),
           HOST: "127.0.0.1",

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { request } from "node:http";
 import { join } from "node:path";
+import { tied } from "@conversation-export/local-stack";
 import { afterAll, afterEach, beforeAll, expect, it, vi } from "vitest";
 import { ops } from "../system/ops.ts";
 import { redisCommand } from "../system/redis-command.ts";
@@ -64,7 +65,8 @@ async function startJobs(given: Readonly<Record<string, string>> = {}): Promise<
     ...Object.fromEntries(SCHEDULES.map((name) => [`${name}_INTERVAL_SECONDS`, "0"])),
     ...given,
   };
-  const child = spawn(process.execPath, [main], { env, stdio: ["ignore", "pipe", "inherit"] });
+  const [program, ...args] = tied([process.execPath, main]);
+  const child = spawn(program, args, { env, stdio: ["ignore", "pipe", "inherit"] });
   running.push(child);
   const lines: Line[] = [];
   let rest = "";

@@ -4,6 +4,7 @@ import { readdir, readFile, utimes } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Readable } from "node:stream";
+import { tied } from "@conversation-export/local-stack";
 import {
   BACKFILL_RUN,
   createBackfillRuns,
@@ -80,7 +81,8 @@ function startMigration(url: string, statement: string): ChildProcessByStdio<nul
     const { migrate } = await import(${JSON.stringify(index)});
     const onApplied = (name) => { writeSync(1, name); ${statement}; };
     await migrate({ url: ${JSON.stringify(url)}, onApplied });`;
-  return spawn(process.execPath, ["--input-type=module", "--eval", program], {
+  const [node, ...args] = tied([process.execPath, "--input-type=module", "--eval", program]);
+  return spawn(node, args, {
     stdio: ["ignore", "pipe", "inherit"],
   });
 }

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createWriteStream } from "node:fs";
 import { join } from "node:path";
-import { choosePorts } from "@conversation-export/local-stack";
+import { choosePorts, tied } from "@conversation-export/local-stack";
 import { preparePythonTools } from "./python-tools.ts";
 import { until } from "../system/until.ts";
 
@@ -17,11 +17,8 @@ export type ObjectStore = {
 export const startObjectStore = async (logFile: string): Promise<ObjectStore> => {
   const programs = await preparePythonTools("s3");
   const { s3 } = await choosePorts({ names: ["s3"], fixed: {} });
-  const child = spawn(join(programs, "moto_server"), ["-H", "127.0.0.1", "-p", String(s3)], {
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  const orphan = (): void => void child.kill("SIGKILL");
-  process.once("exit", orphan);
+  const [program, ...args] = tied([join(programs, "moto_server"), "-H", "127.0.0.1", "-p", String(s3)]);
+  const child = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"] });
   const log = createWriteStream(logFile);
   child.stdout.pipe(log);
   child.stderr.pipe(log);
@@ -45,7 +42,6 @@ export const startObjectStore = async (logFile: string): Promise<ObjectStore> =>
       if (!response.ok) throw new Error(`${response.status} for ${place}: ${await response.text()}`);
     },
     stop: async () => {
-      process.removeListener("exit", orphan);
       child.kill("SIGTERM");
       await exited;
     },

@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { tied } from "@conversation-export/local-stack";
 import { until } from "../system/until.ts";
 
 const START_MS = 15_000;
@@ -15,7 +16,8 @@ export const startServedProgram = async (
   args: readonly string[],
   url: string,
 ): Promise<ServedProgram> => {
-  const child = spawn(program, [...args], { stdio: ["ignore", "inherit", "inherit"] });
+  const [first, ...words] = tied([program, ...args]);
+  const child = spawn(first, words, { stdio: ["ignore", "inherit", "inherit"] });
   const isServing = (): boolean => child.exitCode === null && child.signalCode === null;
   const stop = async (): Promise<void> => {
     if (!isServing()) return;

@@ -18,6 +18,8 @@ type Counted = { counted: number; attempts: number };
 type Adding = { parts: number; pauseMs: number; broken: number | null };
 type Added = { sum: number; order: number[] };
 
+process.on("disconnect", () => process.exit());
+
 /** A minimal schema for the queue: these fields are whole numbers. */
 const integers = <T>(...fields: string[]): JobType<T, T>["data"] => {
   const isWrong = (value: unknown, field: string) =>

@@ -238,15 +238,15 @@ export const connectTo = async (
     },
     caughtUp: async (groupId, deadlineMs) => {
       const topics = Object.values(TOPICS);
-      let ends: readonly number[] | undefined;
+      let ends: readonly (number | null)[] | undefined;
       await until(`group ${groupId} has no lag`, deadlineMs, async () => {
         // A new group has no coordinator yet.
         const lags = await admin.fetchLag(groupId, topics).catch(() => undefined);
         ends ??= lags?.map(({ end }) => end);
         return (
-          lags?.every(({ end, lag }, at) => {
-            const wanted = ends?.[at] ?? end;
-            return wanted === 0 || (lag !== null && end - lag >= wanted);
+          lags?.every(({ committed }, at) => {
+            const end = ends?.[at] ?? null;
+            return end === 0 || (end !== null && committed !== null && committed >= end);
           }) ?? false
         );
       });

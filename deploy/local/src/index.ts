@@ -3,7 +3,7 @@ export { choosePorts, takePort } from "./process/ports.ts";
 export { createKafka } from "./servers/kafka.ts";
 export { createRedis as createRedisServer, createSentinel } from "./servers/redis.ts";
 export type { Server } from "./process/server.ts";
-export { spawnTied } from "./process/tied-process.ts";
+export { spawnTied, tied } from "./process/tied-process.ts";
 export {
   type ClickhouseServer,
   clusterName,

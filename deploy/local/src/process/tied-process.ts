@@ -38,30 +38,41 @@ export function findProgram(name: string, env: NodeJS.ProcessEnv): string | unde
   return undefined;
 }
 
+/** The kernel ties a child to the thread that started it, not to its process: a worker thread cannot use this. */
+const canTieBySignal = (): string | undefined =>
+  process.platform === "linux" && isMainThread ? findProgram("setpriv", process.env) : undefined;
+
+/**
+ * The command that kills `command` however this process ends; where the kernel has no such tie, `command` as it is.
+ * For a child whose streams its parent holds; `spawnTied` ties everywhere.
+ */
+export function tied(command: readonly [string, ...string[]]): [string, ...string[]] {
+  const setpriv = canTieBySignal();
+  if (setpriv === undefined) return [...command];
+  return [setpriv, "--pdeathsig", "KILL", "sh", "-c", bySignal, String(process.pid), ...command];
+}
+
 /**
  * Starts a process in its own group (Ctrl-C does not reach it). It is killed however this process ends.
  * The pid is that of the program, not of a wrapper.
  */
-export function spawnTied(tied: TiedCommand, tie?: "signal" | "pipe"): ChildProcess {
-  const setpriv = findProgram("setpriv", process.env);
-  // The kernel ties the child to the thread, not to the process, so a worker thread uses the pipe.
-  const canSignal = process.platform === "linux" && isMainThread && setpriv !== undefined;
-  const way = tie ?? (canSignal ? "signal" : "pipe");
-  const log = openSync(tied.logPath, "a");
-  const output = tied.outputPath === undefined ? log : openSync(tied.outputPath, "w", 0o600);
+export function spawnTied(given: TiedCommand, tie?: "signal" | "pipe"): ChildProcess {
+  const way = tie ?? (canTieBySignal() === undefined ? "pipe" : "signal");
+  const log = openSync(given.logPath, "a");
+  const output = given.outputPath === undefined ? log : openSync(given.outputPath, "w", 0o600);
   try {
     if (way === "signal") {
-      const wrapper = ["--pdeathsig", "KILL", "sh", "-c", bySignal, String(process.pid)];
-      return spawn(setpriv ?? "setpriv", [...wrapper, ...tied.command], {
-        cwd: tied.cwd,
-        env: tied.env,
+      const [program, ...words] = tied(given.command);
+      return spawn(program, words, {
+        cwd: given.cwd,
+        env: given.env,
         detached: true,
         stdio: ["ignore", output, log],
       });
     }
-    const child = spawn("sh", ["-c", byPipe, "sh", ...tied.command], {
-      cwd: tied.cwd,
-      env: tied.env,
+    const child = spawn("sh", ["-c", byPipe, "sh", ...given.command], {
+      cwd: given.cwd,
+      env: given.env,
       detached: true,
       stdio: ["pipe", output, log],
     });
