@@ -6,9 +6,11 @@ import { type Admin, createAdmin, createProducer, type Producer } from "@convers
 import {
   choosePorts,
   type ClickhouseUser,
+  prepareSystem,
+  serviceEnvironment,
+  services,
   type Stack,
   type StackOptions,
-  startStack,
 } from "@conversation-export/local-stack";
 import { createKey, createLogger } from "@conversation-export/runtime";
 import { createClientStore, createSession } from "@conversation-export/warehouse";
@@ -22,8 +24,6 @@ const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const PARTITIONS = 3;
 
 export const TOPICS = { conversation: "conversations", message: "messages", end_user: "end-users" } as const;
-
-const CLICKHOUSE_USERS = { ingest: "writer", "export-api": "reader", jobs: "jobs" } as const;
 
 /** How a process reaches a system: plain data, to be passed between processes. */
 export type SystemAddresses = {
@@ -88,46 +88,43 @@ export const startSystem = async (
   rmSync(dir, { recursive: true, force: true });
   mkdirSync(dir, { recursive: true });
   const kafka = await startKafka?.(join(dir, "kafka"));
-  const stack = await startStack({
-    shards: SHARDS,
-    ...options,
-    ...(kafka !== undefined && { servers: ["clickhouse", "redis"] }),
-    dir: join(dir, "servers"),
-  });
-  const brokers = kafka?.addresses ?? stack.kafka.brokers;
-  rememberShards(stack);
-  const cluster = clusterVariables(stack);
-  const operator = {
-    ...cluster,
-    CLICKHOUSE_URL: stack.clickhouse.url("migrator"),
-    KAFKA_BROKERS: brokers.join(","),
-  };
-  const replication = ["--replication", String(kafka?.brokers.size ?? 1)];
-  await Promise.all([
-    ops(operator, "migrate"),
-    ops(operator, "topics", "create", "--partitions", String(PARTITIONS), ...replication),
-  ]);
-  const ports = await choosePorts({ names: ["api", "ingest", "export-api", "jobs"], fixed: {} });
-
-  const environment = (service: ServiceName): Readonly<Record<string, string>> => ({
-    ...cluster,
-    KAFKA_BROKERS: operator.KAFKA_BROKERS,
-    KAFKA_SESSION_TIMEOUT_MS: "6000",
-    LAG_INTERVAL_MS: "500",
-    REDIS_URL: stack.redis.urlOf(service),
+  const env = {
     // Tests exceed the limits of customers; tests of limits set their own.
     RATE_LIMITS: "off",
     RATE_LIMITS_DATA_SUBJECT_REQUEST: "off",
     RATE_LIMITS_SMS_TRIGGER: "off",
     AUTH_FAILURE_LIMITS: "off",
-    CURSOR_SECRET: "0123456789abcdef0123456789abcdef",
-    SUPPRESSION_SECRET: "fedcba9876543210fedcba9876543210",
-    PORT: String(ports.api),
-    CLICKHOUSE_URL: stack.clickhouse.url(CLICKHOUSE_USERS[service]),
-    CLICKHOUSE_LOOKUP_URL: stack.clickhouse.url("lookup"),
-    CLICKHOUSE_INTAKE_URL: stack.clickhouse.url("intake"),
-    TOPIC_SMS_TRIGGERS: "sms-triggers",
+    KAFKA_SESSION_TIMEOUT_MS: "6000",
+    LAG_INTERVAL_MS: "500",
+  };
+  const replication = String(kafka?.brokers.size ?? 1);
+  let cluster: Readonly<Record<string, string>> = {};
+  const { stack, about } = await prepareSystem({
+    stack: {
+      shards: SHARDS,
+      ...options,
+      ...(kafka !== undefined && { servers: ["clickhouse", "redis"] }),
+      dir: join(dir, "servers"),
+    },
+    ...(kafka !== undefined && { brokers: kafka.addresses }),
+    env,
+    cursorSecret: "0123456789abcdef0123456789abcdef",
+    suppressionSecret: "fedcba9876543210fedcba9876543210",
+    ops: (given, ...words) => ops({ ...(given as Record<string, string>), ...cluster }, ...words),
+    topics: ["--partitions", String(PARTITIONS), "--replication", replication],
+    onServers: (started) => {
+      rememberShards(started);
+      cluster = clusterVariables(started);
+    },
   });
+  const brokers = about.kafkaBrokers.split(",");
+  const ports = await choosePorts({ names: ["api", "ingest", "export-api", "jobs"], fixed: {} });
+  const environment = (name: ServiceName): Readonly<Record<string, string>> => {
+    const spec = services.find((service) => service.name === name);
+    if (spec === undefined) throw new Error(`there is no service ${name}`);
+    const given = serviceEnvironment(spec, env, about, { EXPORT_API_PORT: ports.api });
+    return { ...(given as Record<string, string>), ...cluster, REDIS_URL: stack.redis.urlOf(name) };
+  };
   const addresses: SystemAddresses = {
     brokers,
     clickhouse: Object.fromEntries(

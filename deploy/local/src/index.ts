@@ -1,4 +1,6 @@
 export type { ClickhousePasswords, ClickhouseUser } from "./servers/clickhouse.ts";
+export { type Ops, prepareSystem } from "./prepare-system.ts";
+export { serviceEnvironment, services } from "./supervise/services.ts";
 export { choosePorts, takePort } from "./process/ports.ts";
 export { createKafka } from "./servers/kafka.ts";
 export { createRedis as createRedisServer, createSentinel } from "./servers/redis.ts";

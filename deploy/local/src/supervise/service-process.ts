@@ -4,6 +4,7 @@ import { cacheFolder, projectFolder } from "../paths.ts";
 import { fileSize, tail } from "../process/log-tail.ts";
 import { runCommand } from "../process/run-command.ts";
 import { createServer, describeEnding, type Server } from "../process/server.ts";
+import type { Ops } from "../prepare-system.ts";
 import type { LocalFolder } from "./local-folder.ts";
 import { metricsUrl } from "./public-variables.ts";
 import { serviceEnvironment, type ServiceSpec, type Surroundings } from "./services.ts";
@@ -23,22 +24,19 @@ function mainOf(deps: SupervisorDeps, service: string): string {
   return join(deps.servicesFolder, service, "src", "main.ts");
 }
 
-/** Returns a function that runs export-ops and resolves to its standard output. */
-export function createOps(
-  deps: SupervisorDeps,
-  env: NodeJS.ProcessEnv,
-): (...words: string[]) => Promise<string> {
+/** Returns a function that runs export-ops as a process and resolves to its standard output. */
+export function createOps(deps: SupervisorDeps): Ops {
   const { folder } = deps;
-  return async (...words) => {
+  return async (env, ...words) => {
     const logPath = folder.logPath("ops");
-    const outputPath = join(folder.path, "ops.out");
+    const outputPath = join(folder.path, `ops-${words[0]}.out`);
     const from = fileSize(logPath);
     try {
       const finished = await runCommand(
         {
           command: [process.execPath, mainOf(deps, "ops"), ...words],
           cwd: projectFolder,
-          env: { ...env, NODE_COMPILE_CACHE: join(cacheFolder, "compile") },
+          env: { ...env, OPERATOR: "make up", NODE_COMPILE_CACHE: join(cacheFolder, "compile") },
           logPath,
           outputPath,
         },

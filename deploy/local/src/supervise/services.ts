@@ -69,14 +69,18 @@ export function commonEnvironment(given: NodeJS.ProcessEnv, about: Surroundings)
   };
 }
 
-/** The environment of one service: that of the caller, overridden by the variables of this stack. */
+/** The environment of one service: that of the caller, overridden by the variables of this stack and the ports that are given. */
 export function serviceEnvironment(
   service: ServiceSpec,
   given: NodeJS.ProcessEnv,
   about: Surroundings,
   ports: Readonly<Record<string, number>>,
 ): NodeJS.ProcessEnv {
-  const { portVariable } = service;
+  const { metricsPortVariable, portVariable } = service;
+  const portOf = (name: string, variable: string | undefined): NodeJS.ProcessEnv => {
+    const port = variable === undefined ? undefined : ports[variable];
+    return port === undefined ? {} : { [name]: String(port) };
+  };
   return {
     // A killed ingest holds its partitions until its session ends. Short, since here somebody waits for it.
     KAFKA_SESSION_TIMEOUT_MS: "10000",
@@ -87,8 +91,8 @@ export function serviceEnvironment(
       CLICKHOUSE_LOOKUP_URL: about.lookupUrl,
       CLICKHOUSE_INTAKE_URL: about.intakeUrl,
     }),
-    METRICS_PORT: String(ports[service.metricsPortVariable]),
-    ...(portVariable === undefined ? {} : { PORT: String(ports[portVariable]) }),
+    ...portOf("METRICS_PORT", metricsPortVariable),
+    ...portOf("PORT", portVariable),
   };
 }
 

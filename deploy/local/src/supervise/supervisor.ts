@@ -8,8 +8,8 @@ import { answer, type SupervisorStatus } from "./control-socket.ts";
 import { acquireLock } from "../process/lock-file.ts";
 import { choosePorts } from "../process/ports.ts";
 import type { Server } from "../process/server.ts";
-import { commonEnvironment, servicePortVariables, type Surroundings } from "./services.ts";
-import { startStack } from "../stack.ts";
+import { commonEnvironment, servicePortVariables } from "./services.ts";
+import { prepareSystem } from "../prepare-system.ts";
 import { host, metricsUrl, publicVariables } from "./public-variables.ts";
 import { createOps, createService, type SupervisorDeps } from "./service-process.ts";
 
@@ -133,46 +133,27 @@ async function start(
 ): Promise<void> {
   const { folder, env, log } = deps;
   const state = readState(folder, env);
-  log("starting kafka, clickhouse and redis");
-  const stack = await startStack({ dir: folder.stack, ports: readPorts(env, stackPortVariables), env, log });
-  stops.push(stack.stop);
-  supervised.set("kafka", { server: stack.kafka, address: stack.kafka.brokers.join(",") });
-  supervised.set("clickhouse", {
-    server: stack.clickhouse,
-    address: `http://${host}:${stack.clickhouse.port}`,
+  log("starting kafka, clickhouse and redis, then migrations and topics");
+  const { stack, about, operator } = await prepareSystem({
+    stack: { dir: folder.stack, ports: readPorts(env, stackPortVariables), env, log },
+    env,
+    cursorSecret: state.cursorSecret,
+    suppressionSecret: state.suppressionSecret,
+    ops: createOps(deps),
+    onServers: ({ kafka, clickhouse, redis }) => {
+      supervised.set("kafka", { server: kafka, address: kafka.brokers.join(",") });
+      supervised.set("clickhouse", { server: clickhouse, address: `http://${host}:${clickhouse.port}` });
+      supervised.set("redis", { server: redis, address: redis.url });
+    },
   });
-  supervised.set("redis", { server: stack.redis, address: stack.redis.url });
+  stops.push(stack.stop);
+  const ops = (...words: string[]): Promise<string> => createOps(deps)(operator, ...words);
 
   const names = servicePortVariables(deps.services);
   const fixed = readPorts(env, Object.fromEntries(names.map((name) => [name, name])));
   const ports: Record<string, number> = await choosePorts({ names, fixed, preferred: state.ports });
   state.ports = ports;
   writePrivate(folder.state, JSON.stringify(state));
-
-  const about: Surroundings = {
-    kafkaBrokers: stack.kafka.brokers.join(","),
-    migratorUrl: stack.clickhouse.url("migrator"),
-    writerUrl: stack.clickhouse.url("writer"),
-    readerUrl: stack.clickhouse.url("reader"),
-    lookupUrl: stack.clickhouse.url("lookup"),
-    intakeUrl: stack.clickhouse.url("intake"),
-    jobsUrl: stack.clickhouse.url("jobs"),
-    analystUrl: stack.clickhouse.url("analyst"),
-    redisUrl: stack.redis.url,
-    cursorSecret: state.cursorSecret,
-    suppressionSecret: state.suppressionSecret,
-  };
-  const common = commonEnvironment(env, about);
-  const ops = createOps(deps, {
-    ...env,
-    ...common,
-    CLICKHOUSE_URL: about.migratorUrl,
-    OPERATOR: "make up",
-  });
-  log("applying migrations");
-  await ops("migrate");
-  log("creating topics");
-  await ops("topics", "create");
 
   // In parallel, so that their start times do not add up.
   await Promise.all(
@@ -199,5 +180,8 @@ async function start(
     state.key = key;
     writePrivate(folder.state, JSON.stringify(state));
   }
-  writePrivate(folder.env, renderEnvFile(publicVariables(common, about, ports, clientId, state.key)));
+  writePrivate(
+    folder.env,
+    renderEnvFile(publicVariables(commonEnvironment(env, about), about, ports, clientId, state.key)),
+  );
 }
