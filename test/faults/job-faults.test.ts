@@ -207,6 +207,7 @@ it("does its work undisturbed, every job, and the comparison sees what each has 
       );
     }
     expect(keys.get(name)).toBe("");
+    expect(state["masked rows"] ?? []).toEqual([]);
     expect(state["stopped merges"]).toEqual([]);
     expect(state["changed by merges"]).toEqual([]);
     expect(state["unfinished jobs"]).toEqual([]);
