@@ -17,6 +17,9 @@ import {
 } from "@conversation-export/runtime";
 import { z } from "zod";
 
+/** The variables of this process. */
+export const readEnvironment = (): Environment => process.env;
+
 /** ClickHouse as the user for migrations. */
 export type WarehouseConfig = ClickhouseServer & ClickhouseCluster;
 
@@ -61,7 +64,7 @@ export type ServiceUsers = Settings<typeof SERVICE_USERS>;
  *
  * @throws ConfigError that names every invalid variable
  */
-export const readWarehouseConfig = (env: Environment = process.env): WarehouseConfig => {
+export const readWarehouseConfig = (env: Environment): WarehouseConfig => {
   const { server, cluster } = readSettings(
     { server: serverSettings.clickhouse, cluster: readClickhouseCluster },
     env,
@@ -74,7 +77,7 @@ export const readWarehouseConfig = (env: Environment = process.env): WarehouseCo
  *
  * @throws ConfigError that names every invalid variable
  */
-export const readBusConfig = (env: Environment = process.env): BusConfig => {
+export const readBusConfig = (env: Environment): BusConfig => {
   const { servers, topics, ...names } = readSettings(
     {
       servers: serverSettings.kafka,
@@ -92,7 +95,7 @@ export const readBusConfig = (env: Environment = process.env): BusConfig => {
  *
  * @throws ConfigError that names every invalid variable
  */
-export const readTopics = (env: Environment = process.env): readonly string[] =>
+export const readTopics = (env: Environment): readonly string[] =>
   Object.values(readSettings({ topics: shared.eventTopics }, env).topics);
 
 /**
@@ -100,10 +103,10 @@ export const readTopics = (env: Environment = process.env): readonly string[] =>
  *
  * @throws ConfigError that names every invalid variable
  */
-export const readQueueConfig = (env: Environment = process.env): RedisServer => serverSettings.redis(env);
+export const readQueueConfig = (env: Environment): RedisServer => serverSettings.redis(env);
 
 /** The same, or null where `REDIS_URL` is not set, for what is only told besides. */
-export const readOptionalQueueConfig = (env: Environment = process.env): RedisServer | null =>
+export const readOptionalQueueConfig = (env: Environment): RedisServer | null =>
   (env["REDIS_URL"] ?? "") === "" ? null : readQueueConfig(env);
 
 const operator = variable(
@@ -119,7 +122,7 @@ const operator = variable(
  *
  * @throws ConfigError when nobody says it
  */
-export const readOperator = (env: Environment = process.env): string => {
+export const readOperator = (env: Environment): string => {
   const name = operator(env);
   if (name !== undefined) return name;
   throw new ConfigError([
@@ -134,7 +137,7 @@ const REQUEST_SECRET = { idSecret: shared.cursorSecret };
  *
  * @throws ConfigError that names every invalid variable
  */
-export const readRequestSecret = (env: Environment = process.env): Settings<typeof REQUEST_SECRET> =>
+export const readRequestSecret = (env: Environment): Settings<typeof REQUEST_SECRET> =>
   readSettings(REQUEST_SECRET, env);
 
 /**
@@ -142,21 +145,18 @@ export const readRequestSecret = (env: Environment = process.env): Settings<type
  *
  * @throws ConfigError that names every invalid variable
  */
-export const readSuppressionSecret = (env: Environment = process.env): string =>
-  shared.suppressionSecret(env);
+export const readSuppressionSecret = (env: Environment): string => shared.suppressionSecret(env);
 
 /**
  * Reads the settings that must have the same values as for the services.
  *
  * @throws ConfigError that names every invalid variable
  */
-export const readServiceSettings = (env: Environment = process.env): ServiceSettings =>
-  readSettings(SERVICE_SETTINGS, env);
+export const readServiceSettings = (env: Environment): ServiceSettings => readSettings(SERVICE_SETTINGS, env);
 
 /**
  * Reads the configured users of the services.
  *
  * @throws ConfigError that names every invalid variable
  */
-export const readServiceUsers = (env: Environment = process.env): ServiceUsers =>
-  readSettings(SERVICE_USERS, env);
+export const readServiceUsers = (env: Environment): ServiceUsers => readSettings(SERVICE_USERS, env);

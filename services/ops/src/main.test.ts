@@ -1,27 +1,64 @@
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
 import { EXIT } from "./explain/exit-code.ts";
 
+// What only a process shows; test/integration/ops.test.ts has one that is done, ops-jobs.test.ts one that is interrupted.
+
 /** Takes connections and never answers. */
 const silent = createServer();
 afterAll(() => void silent.close());
+
+type Started = { readonly child: ChildProcess; readonly ended: Promise<object> };
+
+const start = (words: readonly string[], env: Readonly<Record<string, string>> = {}): Started => {
+  const child = spawn(process.execPath, [join(import.meta.dirname, "main.ts"), ...words], {
+    env: { NODE_COMPILE_CACHE: join(import.meta.dirname, "../../../.cache/compile"), ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let [out, err] = ["", ""];
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (out += text));
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (err += text));
+  const ended = once(child, "close").then(([code, signal]: unknown[]) => ({ code, signal, out, err }));
+  return { child, ended };
+};
+
+it("ends with 2 and the usage after wrong words", async () => {
+  expect(await start(["migrate", "again"]).ended).toEqual({
+    code: EXIT.usage,
+    signal: null,
+    out: "",
+    err: expect.stringMatching(/^error: too many arguments.*\n\(--help shows the usage\)\n$/s),
+  });
+});
+
+it("ends with the code of what failed and one line", async () => {
+  const env = { CLICKHOUSE_URL: "http://migrator:secret@127.0.0.1:9/export" };
+  expect(await start(["clients", "list"], env).ended).toEqual({
+    code: EXIT.away,
+    signal: null,
+    out: "",
+    err: expect.stringMatching(/^export-ops: ClickHouse does not answer at 127\.0\.0\.1:9 [^\n]*\n$/),
+  });
+});
+
+it("ends with 0 and without a word when its reader closes the pipe", async () => {
+  const { child, ended } = start(["schemas"]);
+  child.stdout?.destroy();
+  expect(await ended).toEqual({ code: EXIT.done, signal: null, out: "", err: "" });
+});
 
 it("says in its log that SIGTERM ended it", async () => {
   silent.listen(0, "127.0.0.1");
   await once(silent, "listening");
   const { port } = silent.address() as AddressInfo;
-  const child = spawn(process.execPath, [join(import.meta.dirname, "main.ts"), "migrate"], {
-    env: { OPERATOR: "test", CLICKHOUSE_URL: `http://migrator:secret@127.0.0.1:${port}/export` },
-    stdio: ["ignore", "inherit", "pipe"],
-  });
-  let errors = "";
-  child.stderr.setEncoding("utf8").on("data", (chunk: string) => (errors += chunk));
+  const url = `http://migrator:secret@127.0.0.1:${port}/export`;
+  const { child, ended } = start(["migrate"], { OPERATOR: "test", CLICKHOUSE_URL: url });
   const [socket] = (await once(silent, "connection")) as [{ destroy(): void }];
   child.kill("SIGTERM");
-  expect(await once(child, "close")).toEqual([EXIT.terminated, null]);
-  expect(errors).toBe("export-ops: ended by SIGTERM\n");
+  const err = "export-ops: ended by SIGTERM\n";
+  expect(await ended).toEqual({ code: EXIT.terminated, signal: null, out: "", err });
   socket.destroy();
 });

@@ -1,28 +1,25 @@
 #!/usr/bin/env node
 import { clearScreenDown, cursorTo } from "node:readline";
-import { inspect } from "node:util";
-import { CommanderError } from "commander";
-import { exitCodeOf, explain } from "./explain/explain.ts";
+import { readEnvironment } from "./config.ts";
 import { EXIT } from "./explain/exit-code.ts";
-import { createProgram } from "./program.ts";
+import { complaint, runCommand } from "./run-command.ts";
 
 const print = (text: string): void => void process.stdout.write(`${text}\n`);
 const say = (text: string): void => void process.stderr.write(`${text}\n`);
-const complain = (text: string): void => say(`export-ops: ${text}`);
 
 // One line in the form of the command's other messages.
 process.removeAllListeners("warning");
-process.on("warning", (warning) => complain(String(warning)));
+process.on("warning", (warning) => say(complaint(String(warning))));
 
 // The reader may close the pipe, as `| head` does.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code === "EPIPE") process.exit(0);
+  if (error.code === "EPIPE") process.exit(EXIT.done);
   throw error;
 });
 
 // The first process of a container ignores a signal that it does not handle, and would leave no word in the log.
 process.once("SIGTERM", () => {
-  complain("ended by SIGTERM");
+  say(complaint("ended by SIGTERM"));
   process.exit(EXIT.terminated);
 });
 
@@ -39,23 +36,14 @@ const catchInterrupt = () => {
   return { signal: abort.signal, release: () => void process.off("SIGINT", onInterrupt) };
 };
 
-try {
-  await createProgram({
-    print,
-    say,
-    terminal: process.stderr.isTTY ? process.stderr : null,
-    screen: process.stdout.isTTY ? { clear: clearScreen } : null,
-    now: () => new Date(),
-    catchInterrupt,
-    // Open attempts to connect would keep the process alive; the empty write flushes the output first.
-    end: (code) => void process.stdout.write("", () => process.exit(code)),
-  }).parseAsync();
-} catch (error) {
-  if (error instanceof CommanderError) {
-    process.exitCode = error.exitCode === 0 ? EXIT.done : EXIT.usage;
-  } else {
-    complain(explain(error) ?? inspect(error));
-    // An open attempt to connect would keep the process alive.
-    process.exit(exitCodeOf(error));
-  }
-}
+const code = await runCommand(process.argv.slice(2), {
+  env: readEnvironment(),
+  print,
+  say,
+  terminal: process.stderr.isTTY ? process.stderr : null,
+  screen: process.stdout.isTTY ? { clear: clearScreen } : null,
+  now: () => new Date(),
+  catchInterrupt,
+});
+// Open attempts to connect would keep the process alive; the empty write flushes the output first.
+process.stdout.write("", () => process.exit(code));

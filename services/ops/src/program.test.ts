@@ -1,10 +1,11 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { type Command, CommanderError } from "commander";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { exitCodeOf, explain } from "./explain/explain.ts";
+import type { Environment } from "@conversation-export/runtime";
+import type { Command } from "commander";
+import { describe, expect, it } from "vitest";
 import { EXIT } from "./explain/exit-code.ts";
 import { createProgram } from "./program.ts";
+import { runCommand } from "./run-command.ts";
 
 /** Addresses at which nothing listens. */
 const CLOSED = "127.0.0.1:9";
@@ -27,42 +28,21 @@ const SILENT = {
   screen: null,
   now: () => new Date("2026-11-21T12:00:00Z"),
   catchInterrupt: () => ({ signal: new AbortController().signal, release: () => undefined }),
-  end: () => undefined,
 };
 
 /** Runs the command in this process and returns its exit code and output. */
-const run = async (words: readonly string[]): Promise<Ending> => {
+const run = async (words: readonly string[], env: Environment = {}): Promise<Ending> => {
   const [out, err]: [string[], string[]] = [[], []];
-  let code: number = EXIT.done;
-  const program = createProgram({
+  const code = await runCommand(words, {
     ...SILENT,
+    env,
     print: (text) => out.push(text),
     say: (text) => err.push(text),
-    end: (given) => {
-      code = given;
-    },
   });
-  try {
-    await program.parseAsync(words, { from: "user" });
-  } catch (error) {
-    if (error instanceof CommanderError) code = error.exitCode === 0 ? EXIT.done : EXIT.usage;
-    else {
-      code = exitCodeOf(error);
-      err.push(explain(error) ?? `a bug: ${String(error)}`);
-    }
-  }
   return { code, out: out.join("\n"), err: err.join("\n") };
 };
 
-const setAll = (variables: Readonly<Record<string, string>>): void => {
-  for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
-};
-
-afterEach(() => vi.unstubAllEnvs());
-
 describe("wrong usage", () => {
-  beforeEach(() => setAll({ CLICKHOUSE_URL: "", KAFKA_BROKERS: "", REDIS_URL: "", CURSOR_SECRET: "" }));
-
   it.each([
     ["frobnicate", "unknown command"],
     ["help frobnicate", "unknown command 'frobnicate'"],
@@ -265,13 +245,14 @@ const CHANGING = [
 
 describe("servers that are away", () => {
   it("are named with the variable to check, by every command, without passwords", async () => {
-    setAll(AWAY);
     const endings = await Promise.all(
-      COMMANDS.map(async ([line, name]) => ({ line, name, ...(await run(line.split(" "))) })),
+      COMMANDS.map(async ([line, name]) => ({ line, name, ...(await run(line.split(" "), AWAY)) })),
     );
     for (const { line, name, code, out, err } of endings) {
       expect({ line, code, out }).toEqual({ line, code: EXIT.away, out: "" });
-      expect(err, line).toMatch(/^(ClickHouse|Kafka|Redis) does not answer at 127\.0\.0\.1:9\b.*: check /);
+      expect(err, line).toMatch(
+        /^export-ops: (ClickHouse|Kafka|Redis) does not answer at 127\.0\.0\.1:9\b.*: check /,
+      );
       expect(err, line).toContain(name);
       expect(err, line).not.toContain("hunter2");
       expect(err.split("\n"), line).toHaveLength(1);
@@ -279,8 +260,7 @@ describe("servers that are away", () => {
   });
 
   it("are all in what the doctor says", async () => {
-    setAll(AWAY);
-    const { code, out } = await run(["doctor", "--json"]);
+    const { code, out } = await run(["doctor", "--json"], AWAY);
     expect(code).toBe(EXIT.away);
     const findings = JSON.parse(out) as { area: string; state: string }[];
     const away = findings.filter(({ state }) => state === "away").map(({ area }) => area);
@@ -291,8 +271,7 @@ describe("servers that are away", () => {
 
 describe("status", () => {
   it("says of each server that it is away, without passwords", async () => {
-    setAll(AWAY);
-    const { code, out } = await run(["status"]);
+    const { code, out } = await run(["status"], AWAY);
     expect(code).toBe(EXIT.away);
     expect(out).toContain("10 parts could not be asked");
     expect(out).toMatch(/^\? lag, dead letters, brokers: Kafka does not answer at 127\.0\.0\.1:9 /m);
@@ -303,7 +282,6 @@ describe("status", () => {
   });
 
   it("names the variables that are missing", async () => {
-    setAll({ CLICKHOUSE_URL: "", KAFKA_BROKERS: "", REDIS_URL: "" });
     const { code, out } = await run(["status", "--json"]);
     expect(code).toBe(EXIT.usage);
     const { failed } = JSON.parse(out) as { failed: { reason: string }[] };
@@ -326,7 +304,7 @@ describe("the audit", () => {
     });
 
   it("has a note of every command, but for those that are known to change nothing", () => {
-    const names = namesBelow(createProgram(SILENT));
+    const names = namesBelow(createProgram({ ...SILENT, env: {}, setExitCode: () => undefined }));
     const longestFirst = names.toSorted((a, b) => b.length - a.length);
     const nameOf = (line: string) => longestFirst.find((name) => `${line} `.startsWith(`${name} `)) ?? line;
     const changing = CHANGING.map(nameOf);
@@ -334,18 +312,16 @@ describe("the audit", () => {
   });
 
   it.each(CHANGING)("is written to before anything else by %s", async (line) => {
-    setAll(AWAY);
-    const { code, out, err } = await run(line.split(" "));
+    const { code, out, err } = await run(line.split(" "), AWAY);
     expect({ code, out }).toEqual({ code: EXIT.away, out: "" });
-    expect(err).toMatch(/^ClickHouse does not answer/);
+    expect(err).toMatch(/^export-ops: ClickHouse does not answer/);
   });
 });
 
 describe("a backfill by offsets", () => {
   it("of Kafka is not begun for a topic that has no events", async () => {
-    setAll(AWAY);
     const line = "backfill --all-clients --source kafka --topic nope --offsets 0=1-2 --dry-run";
-    const { code, out, err } = await run(line.split(" "));
+    const { code, out, err } = await run(line.split(" "), AWAY);
     expect({ code, out }).toEqual({ code: EXIT.usage, out: "" });
     expect(err).toContain("nope is none of the topics of events (conversations, messages, end-users)");
   });
@@ -353,15 +329,13 @@ describe("a backfill by offsets", () => {
 
 describe("variables that are missing", () => {
   it.each(COMMANDS)("%s names %s", async (line, name) => {
-    setAll({ ...AWAY, [name]: "" });
-    const { code, out, err } = await run(line.split(" "));
+    const { code, out, err } = await run(line.split(" "), { ...AWAY, [name]: "" });
     expect({ code, out }).toEqual({ code: EXIT.usage, out: "" });
     expect(err).toContain(`${name}: is required`);
   });
 
   it.each(CHANGING)("%s names OPERATOR before it does anything", async (line) => {
-    setAll({ ...AWAY, OPERATOR: "" });
-    const { code, out, err } = await run(line.split(" "));
+    const { code, out, err } = await run(line.split(" "), { ...AWAY, OPERATOR: "" });
     expect({ code, out }).toEqual({ code: EXIT.usage, out: "" });
     expect(err).toContain("OPERATOR: is required: who runs this command");
   });
@@ -371,22 +345,14 @@ describe("variables that are missing", () => {
     ["lag", "KAFKA_BROKERS"],
     ["erase --client a --email x@example.com --yes", "REDIS_URL"],
   ])("%s needs %s too", async (line, name) => {
-    setAll({ ...AWAY, [name]: "" });
-    expect(await run(line.split(" "))).toMatchObject({
+    expect(await run(line.split(" "), { ...AWAY, [name]: "" })).toMatchObject({
       code: EXIT.usage,
       err: expect.stringContaining(name),
     });
   });
 
   it("are findings of the doctor", async () => {
-    setAll({
-      CLICKHOUSE_URL: "",
-      KAFKA_BROKERS: "",
-      REDIS_URL: "",
-      CURSOR_SECRET: "short",
-      SUPPRESSION_SECRET: "",
-    });
-    const { code, out } = await run(["doctor"]);
+    const { code, out } = await run(["doctor"], { CURSOR_SECRET: "short" });
     expect(code).toBe(EXIT.failed);
     for (const name of [
       "CLICKHOUSE_URL",
@@ -414,11 +380,10 @@ describe("the help", () => {
   });
 
   it("refuses a person that is not described as the interface wants it", async () => {
-    setAll(AWAY);
-    const { code, err } = await run(["erase", "--client", "a", "--email", "nobody", "--yes"]);
+    const { code, err } = await run(["erase", "--client", "a", "--email", "nobody", "--yes"], AWAY);
     expect({ code, err }).toEqual({
       code: EXIT.usage,
-      err: "this is no data-subject request: email must be an e-mail address",
+      err: "export-ops: this is no data-subject request: email must be an e-mail address",
     });
   });
 
@@ -440,8 +405,7 @@ describe("files", () => {
     ["/tmp", "/tmp cannot be read: "],
     [import.meta.filename, "holds no JSON: "],
   ])("are named when they cannot be used: %s", async (path, text) => {
-    setAll(AWAY);
-    const { code, out, err } = await run(["erase", "--client", "a", "--file", path, "--yes"]);
+    const { code, out, err } = await run(["erase", "--client", "a", "--file", path, "--yes"], AWAY);
     expect({ code, out }).toEqual({ code: EXIT.usage, out: "" });
     expect(err).toContain(text);
   });

@@ -43,7 +43,12 @@ const helpOf = (program: Command, words: readonly string[]): void => {
  *
  * @throws CommanderError on parsing, for wrong usage; commands throw errors that `explain` explains.
  */
-export const createProgram = (deps: CommandDeps & { readonly end: (code: ExitCode) => void }): Command => {
+export const createProgram = (
+  deps: CommandDeps & {
+    /** For a command that prints its answer and ends with another code than 0. */
+    readonly setExitCode: (code: ExitCode) => void;
+  },
+): Command => {
   const program = new Command("export-ops")
     .description("Operate the conversation export: tables, topics, clients, keys, campaigns and jobs.")
     .exitOverride()
@@ -62,8 +67,8 @@ export const createProgram = (deps: CommandDeps & { readonly end: (code: ExitCod
   addKeyCommands(program, deps);
   addCampaignCommands(program, deps);
   program.commandsGroup("Watch:");
-  addStatusCommand(program, deps, deps.end);
-  addDoctorCommand(program, deps, deps.end);
+  addStatusCommand(program, deps, deps.setExitCode);
+  addDoctorCommand(program, deps, deps.setExitCode);
   addLagCommand(program, deps);
   addWindowsCommand(program, deps);
   addAuditCommand(program, deps);

@@ -41,13 +41,14 @@ it("there are commands in the runbooks", () => {
 it.each([...commands])("%s (%s)", async (command) => {
   const said: string[] = [];
   const program = createProgram({
+    env: {},
     print: () => undefined,
     say: (text) => said.push(text),
     terminal: null,
     screen: null,
     now: () => new Date("2026-11-21T12:00:00Z"),
     catchInterrupt: () => ({ signal: new AbortController().signal, release: () => undefined }),
-    end: () => undefined,
+    setExitCode: () => undefined,
   });
   const ended = program.parseAsync(wordsOf(command), { from: "user" }).then(
     () => "done",

@@ -9,9 +9,9 @@ import { createCampaigns } from "./campaigns.ts";
 
 /** Adds the command `campaigns`. */
 export const addCampaignCommands = (program: Command, deps: CommandDeps): void => {
-  const { print, now } = deps;
+  const { env, print, now } = deps;
   const withCampaigns = (work: (campaigns: ReturnType<typeof createCampaigns>) => Promise<void>) =>
-    withWarehouse(readWarehouseConfig(), (session) => {
+    withWarehouse(readWarehouseConfig(env), (session) => {
       const stores = { session, now: () => now().getTime() };
       const clients = createClientStore(stores);
       return work(createCampaigns({ store: createCampaignStore(stores), clients, print, now }));

@@ -9,9 +9,9 @@ import { withWarehouse } from "../connect/connections.ts";
  * @throws CommandError when ClickHouse does not answer.
  */
 export const withClientStore = <T>(
-  { now }: Pick<CommandDeps, "now">,
+  { env, now }: Pick<CommandDeps, "env" | "now">,
   work: (store: ClientStore) => Promise<T>,
 ): Promise<T> =>
-  withWarehouse(readWarehouseConfig(), (session) =>
+  withWarehouse(readWarehouseConfig(env), (session) =>
     work(createClientStore({ session, now: () => now().getTime() })),
   );

@@ -22,7 +22,7 @@ type CreateOptions = {
 /** Adds the command `keys`. */
 export const addKeyCommands = (program: Command, deps: CommandDeps): void => {
   const lastUses = async () => {
-    const redis = readOptionalQueueConfig();
+    const redis = readOptionalQueueConfig(deps.env);
     if (redis === null) return null;
     try {
       return await withRedis(redis, (one) => createKeyUses({ redis: one }).list());

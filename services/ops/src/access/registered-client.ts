@@ -7,13 +7,13 @@ import { withClientStore } from "./client-store.ts";
  *
  * @throws CommandError when ClickHouse does not answer.
  */
-export const findClient = (id: string, deps: Pick<CommandDeps, "now">): Promise<ClientRow | null> =>
+export const findClient = (id: string, deps: Pick<CommandDeps, "env" | "now">): Promise<ClientRow | null> =>
   withClientStore(deps, (store) => store.findClient(id));
 
 /** Warns when the client is not registered; its events may exist nevertheless. */
 export const warnUnlessRegistered = async (
   id: string | undefined,
-  deps: Pick<CommandDeps, "now" | "say">,
+  deps: Pick<CommandDeps, "env" | "now" | "say">,
 ): Promise<void> => {
   if (id === undefined || (await findClient(id, deps)) !== null) return;
   deps.say(

@@ -40,7 +40,7 @@ const render = (entries: readonly AuditEntry[]): string =>
   );
 
 /** Adds the command `audit`. */
-export const addAuditCommand = (program: Command, { print, now }: CommandDeps): void => {
+export const addAuditCommand = (program: Command, { env, print, now }: CommandDeps): void => {
   program
     .command("audit")
     .description("list who changed what: commands of operators, and erasures")
@@ -59,7 +59,7 @@ Examples:
   export-ops audit --actor jane@example.com --json`,
     )
     .action(async ({ json, ...filter }: AuditOptions) => {
-      const entries = await withWarehouse(readWarehouseConfig(), (session) =>
+      const entries = await withWarehouse(readWarehouseConfig(env), (session) =>
         createAuditStore({ session }).list(filter),
       );
       print(json === true ? renderJson(entries.map(fields)) : render(entries));

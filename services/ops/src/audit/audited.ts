@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { type AuditNote, createAuditStore, isSetupError } from "@conversation-export/warehouse";
 import type { Command } from "commander";
+import type { CommandDeps } from "../commands/command-deps.ts";
 import { readOperator, readWarehouseConfig, type WarehouseConfig } from "../config.ts";
 import { withWarehouse } from "../connect/connections.ts";
 import { explain } from "../explain/explain.ts";
-import type { Print } from "../output/print.ts";
 
 /** Options that name a person. */
 const PERSONAL: ReadonlySet<string> = new Set(["email", "chatterId", "endUserId"]);
@@ -39,7 +39,11 @@ const write = (server: WarehouseConfig, note: AuditNote): Promise<void> =>
  */
 export const audited = async <T>(
   command: Command,
-  { say, tablesMayBeMissing = false }: { readonly say: Print; readonly tablesMayBeMissing?: boolean },
+  {
+    env,
+    say,
+    tablesMayBeMissing = false,
+  }: Pick<CommandDeps, "env" | "say"> & { readonly tablesMayBeMissing?: boolean },
   work: (tell: (found: Readonly<Record<string, unknown>>) => void) => Promise<T>,
 ): Promise<T> => {
   let found: Readonly<Record<string, unknown>> = {};
@@ -48,8 +52,8 @@ export const audited = async <T>(
       found = facts;
     });
   if (command.opts()["dryRun"] === true) return doWork();
-  const actor = readOperator();
-  const server = readWarehouseConfig();
+  const actor = readOperator(env);
+  const server = readWarehouseConfig(env);
   const begun: AuditNote = {
     runId: randomUUID(),
     state: "begun",

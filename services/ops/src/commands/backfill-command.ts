@@ -5,6 +5,7 @@ import {
   type BackfillWindow,
   backfillJob,
 } from "@conversation-export/queue";
+import type { Environment } from "@conversation-export/runtime";
 import { type Command, Option } from "commander";
 import { clientId, instant, offsetRange, type OffsetRange, topicName, wholeNumber } from "./arguments.ts";
 import type { CommandDeps, JsonOption } from "./command-deps.ts";
@@ -79,11 +80,11 @@ const dataOf = (options: BackfillOptions): BackfillData | string => {
  *
  * @throws CommandError when the topic or a partition does not exist.
  */
-const requirePlaces = async ({ window, source }: BackfillData): Promise<void> => {
+const requirePlaces = async ({ window, source }: BackfillData, env: Environment): Promise<void> => {
   if (window?.by !== "offsets") return;
   // Other sources need no brokers, and may name topics that no longer exist.
   if (source.kind !== "kafka") return;
-  const bus = readBusConfig();
+  const bus = readBusConfig(env);
   const { topic, ranges } = window;
   const wrong = (message: string) => new CommandError(message, { exitCode: EXIT.usage });
   if (!bus.topics.includes(topic)) {
@@ -185,7 +186,7 @@ Examples:
       if (!data.dryRun) {
         requireYes(options, "this changes stored records; --dry-run shows what it would change");
       }
-      await requirePlaces(data);
+      await requirePlaces(data, deps.env);
       await warnUnlessRegistered(options.client, deps);
       return audited(command, deps, () => startJob(backfillJob, data, options, deps, refuseUncovered));
     });

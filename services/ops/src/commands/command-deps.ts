@@ -1,7 +1,9 @@
+import type { Environment } from "@conversation-export/runtime";
 import type { Print } from "../output/print.ts";
 
 /** What every command is given. */
 export type CommandDeps = {
+  readonly env: Environment;
   /** Writes to standard output, which holds only the result. */
   readonly print: Print;
   /** Writes a line of progress or warning to standard error. */

@@ -110,7 +110,7 @@ export const nothingReplayed = (
 
 /** Adds the command `dead-letters`. */
 export const addDeadLetterCommands = (program: Command, deps: CommandDeps): void => {
-  const { print } = deps;
+  const { env, print } = deps;
   const at = instant(deps.now);
   const addFilter = (command: Command): Command =>
     command
@@ -154,7 +154,7 @@ Examples:
     .option("--json", "print JSON")
     .action(async (options: FilterOptions & { limit: number } & JsonOption, command: Command) => {
       checkSpan(options, command);
-      const bus = readBusConfig();
+      const bus = readBusConfig(env);
       if (options.topic !== undefined) requireTopic(options.topic, bus);
       const topics = options.topic === undefined ? bus.topics : [options.topic];
       const { kept, counts } = await withLetters(bus, (all) => newest(all, topics, options, options.limit));
@@ -172,7 +172,7 @@ Examples:
     .argument("<letter>", "TOPIC/PARTITION/OFFSET", letterPlace)
     .option("--json", "print JSON")
     .action(async (place: LetterPlace, { json }: JsonOption) => {
-      const bus = readBusConfig();
+      const bus = readBusConfig(env);
       requireTopic(place.topic, bus);
       const letter = await withLetters(bus, (all) => all.find(place.topic, place));
       if (letter === null) {
@@ -220,7 +220,7 @@ again becomes a new letter whose count of replays is one higher.`,
           requireYes(options, "this replays all dead letters of all topics; --dry-run shows how many");
         }
         const wanted = place?.topic ?? topic;
-        if (wanted !== undefined) requireTopic(wanted, readBusConfig());
+        if (wanted !== undefined) requireTopic(wanted, readBusConfig(env));
         const data = {
           topic: wanted ?? null,
           reasons: reason === undefined ? null : [...reason],

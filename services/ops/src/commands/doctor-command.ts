@@ -8,8 +8,8 @@ import { renderJson } from "../output/print.ts";
 /** Adds the command `doctor`. */
 export const addDoctorCommand = (
   program: Command,
-  { print }: CommandDeps,
-  end: (code: ExitCode) => void,
+  { env, print }: CommandDeps,
+  setExitCode: (code: ExitCode) => void,
 ): void => {
   program
     .command("doctor")
@@ -30,8 +30,8 @@ Examples:
   export-ops doctor --json`,
     )
     .action(async ({ json = false }: { json?: boolean }) => {
-      const findings = await examine();
+      const findings = await examine(env);
       print(json ? renderJson(findings) : renderFindings(findings));
-      end(exitCodeOfFindings(findings));
+      setExitCode(exitCodeOfFindings(findings));
     });
 };

@@ -26,12 +26,11 @@ const found = async (jobs: JobClient, id: string): Promise<JobView> => {
   );
 };
 
-const withJobs = (work: (jobs: JobClient) => Promise<void>): Promise<void> =>
-  withJobClient(readQueueConfig(), work);
-
 /** Adds the command `jobs`. */
 export const addJobCommands = (program: Command, deps: CommandDeps): void => {
   const { print } = deps;
+  const withJobs = (work: (jobs: JobClient) => Promise<void>): Promise<void> =>
+    withJobClient(readQueueConfig(deps.env), work);
   const changing = (
     command: Command,
     id: string,

@@ -8,7 +8,7 @@ import { lagOf, readLag } from "../connect/read-lag.ts";
 import { renderJson, renderTable } from "../output/print.ts";
 
 /** Adds the command `lag`. */
-export const addLagCommand = (program: Command, { print, now }: CommandDeps): void => {
+export const addLagCommand = (program: Command, { env, print, now }: CommandDeps): void => {
   program
     .command("lag")
     .description("show how far ingest lags behind the bus, and up to when lists are complete")
@@ -25,8 +25,8 @@ Examples:
   export-ops lag --json`,
     )
     .action(async ({ json = false }: { json?: boolean }) => {
-      const bus = readBusConfig();
-      const warehouse = readWarehouseConfig();
+      const bus = readBusConfig(env);
+      const warehouse = readWarehouseConfig(env);
       const watermarks = await withWarehouse(warehouse, (session) =>
         createWatermarkReader({ session }).load(),
       );

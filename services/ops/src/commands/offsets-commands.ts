@@ -52,7 +52,7 @@ Examples:
           `this makes ingest read the bus again since ${to}; --dry-run shows the new offsets`,
         );
       }
-      const bus = readBusConfig();
+      const bus = readBusConfig(deps.env);
       const move = async (admin: Admin): Promise<Move[]> => {
         const known = await fetchLag(admin, bus);
         const found = await withRangeReader(bus, (reader) =>

@@ -11,7 +11,7 @@ import { createTopics } from "../setup/topics.ts";
 
 /** Adds the commands that an installation needs before the services start. */
 export const addSetupCommands = (program: Command, deps: CommandDeps): void => {
-  const { print } = deps;
+  const { env, print } = deps;
 
   program
     .command("migrate")
@@ -30,7 +30,7 @@ Examples:
   export-ops migrate --cluster main`,
     )
     .action(async ({ cluster, json = false }: { cluster?: string; json?: boolean }, command: Command) => {
-      const config = readWarehouseConfig();
+      const config = readWarehouseConfig(env);
       await audited(command, { ...deps, tablesMayBeMissing: true }, () =>
         applyMigrations({ ...config, cluster: cluster ?? config.cluster }, json, deps),
       );
@@ -71,7 +71,7 @@ Examples:
     .action((options: { cluster?: string; exact?: true; analyst?: true; redis?: true } & JsonOption) => {
       const { cluster, exact = false, analyst = false, redis = false, json = false } = options;
       if (redis) return printRedisUsers(json, print);
-      const config = readWarehouseConfig();
+      const config = readWarehouseConfig(env);
       const users = analyst ? (["analyst"] as const) : SERVICE_USERS;
       printGrants({ ...config, cluster: cluster ?? config.cluster }, users, { exact, json }, print);
     });
@@ -104,7 +104,7 @@ Examples:
           replication: given("replication") ? replication : null,
         };
         const wanted = { partitions, replication, asked, timeoutMs: timeout * 1000, json };
-        const bus = readBusConfig();
+        const bus = readBusConfig(env);
         await audited(command, { ...deps, tablesMayBeMissing: true }, () => createTopics(bus, wanted, deps));
       },
     );

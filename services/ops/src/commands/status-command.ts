@@ -7,7 +7,11 @@ import { renderJson } from "../output/print.ts";
 import { look } from "../status/look.ts";
 import { renderStatus, statusFields } from "../status/render-status.ts";
 import { exitCodeOfStatus, type Status } from "../status/status.ts";
-import { createStatusConnections, type StatusConnections } from "../status/status-connections.ts";
+import {
+  closeConnections,
+  createStatusConnections,
+  type StatusConnections,
+} from "../status/status-connections.ts";
 import { wholeNumber } from "./arguments.ts";
 import type { CommandDeps, JsonOption } from "./command-deps.ts";
 
@@ -26,23 +30,20 @@ const keepOpen = ({ warehouse }: StatusConnections): (() => void) => {
 export const addStatusCommand = (
   program: Command,
   deps: CommandDeps,
-  end: (code: ExitCode) => void,
+  setExitCode: (code: ExitCode) => void,
 ): void => {
-  const { print, screen, now } = deps;
+  const { env, print, screen, now } = deps;
 
   const watch = async (
+    lookOnce: () => Promise<ExitCode>,
     connections: StatusConnections,
-    topics: readonly string[],
     seconds: number,
-    show: (status: Status) => void,
   ): Promise<ExitCode> => {
     const interrupt = deps.catchInterrupt();
     let code: ExitCode = EXIT.done;
     try {
       while (!interrupt.signal.aborted) {
-        const status = await look(connections, topics, now());
-        show(status);
-        code = exitCodeOfStatus(status);
+        code = await lookOnce();
         const letGo = keepOpen(connections);
         await sleep(seconds * 1000, undefined, { signal: interrupt.signal }).catch(() => undefined);
         letGo();
@@ -74,8 +75,8 @@ Examples:
   export-ops status --watch --every 10`,
     )
     .action(async (options: { readonly watch?: true; readonly every: number } & JsonOption) => {
-      const topics = readTopics();
-      const connections = createStatusConnections(() => now().getTime());
+      const topics = readTopics(env);
+      const connections = createStatusConnections(env, () => now().getTime());
       const show = (status: Status): void => {
         if (options.json === true) {
           const fields = statusFields(status);
@@ -87,10 +88,17 @@ Examples:
         screen.clear();
         print(text);
       };
-      if (options.watch === true) return end(await watch(connections, topics, options.every, show));
-      const status = await look(connections, topics, now());
-      show(status);
-      // The process ends with the answers; connections that are still being made would keep it alive.
-      end(exitCodeOfStatus(status));
+      const lookOnce = async (): Promise<ExitCode> => {
+        const status = await look(connections, topics, now());
+        show(status);
+        return exitCodeOfStatus(status);
+      };
+      try {
+        setExitCode(
+          await (options.watch === true ? watch(lookOnce, connections, options.every) : lookOnce()),
+        );
+      } finally {
+        await closeConnections(connections);
+      }
     });
 };

@@ -68,10 +68,10 @@ export const otherLengths = (windowSeconds: number, lengths: readonly number[]):
 
 /** Adds the command `windows`. */
 export const addWindowsCommand = (program: Command, deps: CommandDeps): void => {
-  const { print } = deps;
+  const { env, print } = deps;
 
   const recount = (since: string | undefined): Promise<void> =>
-    withJobClient(readQueueConfig(), async (jobs) => {
+    withJobClient(readQueueConfig(env), async (jobs) => {
       const { id } = await jobs.add(windowsJob, { since: since ?? null });
       const { state, reason } = await followJob(jobs, { name: windowsJob.name, id }, deps);
       if (state !== "completed") throw new CommandError(`the windows were not counted: ${reason ?? state}`);
@@ -110,8 +110,8 @@ Examples:
       if (since !== undefined && until !== undefined && since >= until) {
         return command.error("error: --since must be earlier than --until");
       }
-      const warehouse = readWarehouseConfig();
-      const { windowSeconds } = readServiceSettings();
+      const warehouse = readWarehouseConfig(env);
+      const { windowSeconds } = readServiceSettings(env);
       if (options.recount === true) await audited(command, deps, () => recount(since));
       const from = since === undefined ? undefined : parseTimestamp(since);
       const to = until === undefined ? undefined : parseTimestamp(until);

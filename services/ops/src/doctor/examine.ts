@@ -1,4 +1,4 @@
-import { ConfigError } from "@conversation-export/runtime";
+import { ConfigError, type Environment } from "@conversation-export/runtime";
 import {
   readBusConfig,
   readQueueConfig,
@@ -24,9 +24,9 @@ const DEADLINE_MS = 72 * 3_600_000;
 type Read<T> = { readonly value: T | null; readonly findings: Findings };
 
 /** Reads a part of the configuration; problems become findings. */
-const tried = <T>(read: () => T): Read<T> => {
+const tried = <T>(read: (env: Environment) => T, env: Environment): Read<T> => {
   try {
-    return { value: read(), findings: [] };
+    return { value: read(env), findings: [] };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     return { value: null, findings: error.problems.map((line): Finding => toFinding(line)) };
@@ -39,14 +39,14 @@ const toFinding = (line: string): Finding => {
 };
 
 /** Runs all checks of `doctor`; a check that fails is a finding too. */
-export const examine = async (): Promise<Findings> => {
-  const warehouse = tried(readWarehouseConfig);
-  const bus = tried(readBusConfig);
-  const queue = tried(readQueueConfig);
-  const settings = tried(readServiceSettings);
-  const users = tried(readServiceUsers);
-  const suppression = tried(readSuppressionSecret);
-  const secrets = [tried(readRequestSecret), suppression];
+export const examine = async (env: Environment): Promise<Findings> => {
+  const warehouse = tried(readWarehouseConfig, env);
+  const bus = tried(readBusConfig, env);
+  const queue = tried(readQueueConfig, env);
+  const settings = tried(readServiceSettings, env);
+  const users = tried(readServiceUsers, env);
+  const suppression = tried(readSuppressionSecret, env);
+  const secrets = [tried(readRequestSecret, env), suppression];
   const every = [warehouse, bus, queue, settings, users, ...secrets].flatMap(({ findings }) => findings);
   // Several readers need the address of ClickHouse and report the same problem.
   const wrong = every.filter(

@@ -22,9 +22,9 @@ const findWaiting = async (requests: RequestStore, id: string): Promise<DataSubj
 
 /** Adds `approve` and `refuse`, which decide about requests that would erase very much. */
 export const addApprovalCommands = (erase: Command, deps: CommandDeps): void => {
-  const { print, now } = deps;
+  const { env, print, now } = deps;
   const withRequests = (work: (requests: RequestStore) => Promise<void>): Promise<void> =>
-    withWarehouse(readWarehouseConfig(), (session) => work(storedRequests(session, now)));
+    withWarehouse(readWarehouseConfig(env), (session) => work(storedRequests(session, now)));
 
   erase
     .command("approve")
@@ -36,7 +36,7 @@ export const addApprovalCommands = (erase: Command, deps: CommandDeps): void => 
     .addHelpText("after", "\nLook first: export-ops erase preview <request-id>")
     .action(async (id: string, options: YesOption & DetachOption & JsonOption, command: Command) => {
       requireYes(options, `this erases all records that ${id} reaches, which cannot be undone`);
-      const redis = readQueueConfig();
+      const redis = readQueueConfig(env);
       const approve = (requests: RequestStore): Promise<void> =>
         withJobClient(redis, async (jobs) => {
           await jobs.counts();

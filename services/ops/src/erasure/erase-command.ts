@@ -26,7 +26,7 @@ type EraseOptions = {
 
 /** Adds `erase`, which makes a data-subject request as a customer would, or continues one. */
 export const addEraseCommand = (program: Command, deps: CommandDeps): void => {
-  const { print, now } = deps;
+  const { env, print, now } = deps;
 
   const requireClient = async (id: string): Promise<void> => {
     // Records of a deleted client still exist.
@@ -76,9 +76,9 @@ Examples:
       if (id === undefined) {
         requireYes(options, `this erases all records of a person at ${client}, which cannot be undone`);
       }
-      const warehouse = readWarehouseConfig();
-      const redis = readQueueConfig();
-      const secret = id === undefined ? readRequestSecret() : undefined;
+      const warehouse = readWarehouseConfig(env);
+      const redis = readQueueConfig(env);
+      const secret = id === undefined ? readRequestSecret(env) : undefined;
       const subject = id === undefined ? await subjectOf(options) : undefined;
       const erase = async () => {
         await requireClient(client);

@@ -36,7 +36,7 @@ const countReach = async (session: Session, request: DueRequest) => {
 
 /** Adds `preview`, which counts what a request would erase. */
 export const addPreviewCommand = (erase: Command, deps: CommandDeps): void => {
-  const { print, now } = deps;
+  const { env, print, now } = deps;
   const preview = erase
     .command("preview")
     .description("count what a request would erase; changes nothing")
@@ -54,7 +54,7 @@ export const addPreviewCommand = (erase: Command, deps: CommandDeps): void => {
         return command.error("error: required option '--client <id>' not specified");
       }
       const subject = id === undefined ? await subjectOf(options) : undefined;
-      await withWarehouse(readWarehouseConfig(), async (session) => {
+      await withWarehouse(readWarehouseConfig(env), async (session) => {
         const requests = storedRequests(session, now);
         const given = {
           clientId: client ?? "",
@@ -72,7 +72,7 @@ export const addPreviewCommand = (erase: Command, deps: CommandDeps): void => {
         // Nobody has asked yet for a person who is named.
         const asked = id !== undefined && {
           received: iso(request.receivedAt),
-          due: iso(request.receivedAt + readServiceSettings().erasureDeadlineMs),
+          due: iso(request.receivedAt + readServiceSettings(env).erasureDeadlineMs),
         };
         const view = {
           client_id: request.clientId,

@@ -26,6 +26,7 @@ afterEach(() => vi.useRealTimers());
 const follow = (jobs: Pick<JobClient, "follow" | "workers">) => {
   const [out, err]: [string[], string[]] = [[], []];
   const deps: CommandDeps = {
+    env: {},
     print: (text) => out.push(text),
     say: (text) => err.push(text),
     terminal: null,

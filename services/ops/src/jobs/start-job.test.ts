@@ -17,6 +17,7 @@ const ended = (state: "completed" | "failed"): JobView =>
 const run = async (job: JobView): Promise<{ out: string[]; err: string[]; thrown: unknown }> => {
   const [out, err]: [string[], string[]] = [[], []];
   const deps: CommandDeps = {
+    env: {},
     print: (text) => out.push(text),
     say: (text) => err.push(text),
     terminal: null,

@@ -25,7 +25,7 @@ export const startJob = async <Data, Result>(
   deps: CommandDeps,
   hint: Hint<Result> = () => null,
 ): Promise<void> =>
-  withJobClient(readQueueConfig(), async (jobs) => {
+  withJobClient(readQueueConfig(deps.env), async (jobs) => {
     const { id } = await jobs.add(type, data);
     await attend(jobs, { name: type.name, id }, options, deps, (result) => {
       // The result of another version gets no hint.

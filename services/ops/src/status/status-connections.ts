@@ -6,7 +6,13 @@ import {
   type JobClient,
   type WriterLeases,
 } from "@conversation-export/queue";
-import { isRetryable, type RedisServer, ServiceError, within } from "@conversation-export/runtime";
+import {
+  type Environment,
+  isRetryable,
+  type RedisServer,
+  ServiceError,
+  within,
+} from "@conversation-export/runtime";
 import {
   createRequestCompletion,
   createSession,
@@ -61,6 +67,7 @@ export type StatusConnections = {
 };
 
 const STATEMENT_MS = 8_000;
+const CLOSE_MS = 1_000;
 
 const lateOf = (server: string) => (): CommandError =>
   new CommandError(
@@ -71,11 +78,15 @@ const lateOf = (server: string) => (): CommandError =>
     { exitCode: EXIT.away },
   );
 
+/** Closes what is open; an attempt to connect may go on after this. */
+export const closeConnections = ({ bus, warehouse, queue }: StatusConnections): Promise<unknown> =>
+  within(Promise.all([bus, warehouse, queue].map((one) => one.close())), CLOSE_MS, () => undefined);
+
 /** Opens nothing before it is used. Each reads its own variables, and throws ConfigError when it is used. */
-export const createStatusConnections = (now: () => number): StatusConnections => ({
+export const createStatusConnections = (env: Environment, now: () => number): StatusConnections => ({
   bus: createKeptConnection<Bus>({
     open: async () => {
-      const config = readBusConfig();
+      const config = readBusConfig(env);
       await requireBrokers(config);
       const admin = createAdmin(connectionOf(config));
       await startPart(admin, config);
@@ -91,8 +102,8 @@ export const createStatusConnections = (now: () => number): StatusConnections =>
   }),
   warehouse: createKeptConnection<Warehouse>({
     open: async () => {
-      const config = readWarehouseConfig();
-      const settings = readServiceSettings();
+      const config = readWarehouseConfig(env);
+      const settings = readServiceSettings(env);
       await requireClickhouse(config);
       // One connection, which a ping keeps open between two looks.
       const own = createSession({
@@ -118,7 +129,7 @@ export const createStatusConnections = (now: () => number): StatusConnections =>
   }),
   queue: createKeptConnection<Queue>({
     open: async () => {
-      const server = readQueueConfig();
+      const server = readQueueConfig(env);
       await requireRedis(server);
       const jobs = createJobClient({ ...server, log: silentLog() });
       const redis = createRedis({ ...server, log: silentLog() });
