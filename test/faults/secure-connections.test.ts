@@ -1,8 +1,7 @@
-import { execFile } from "node:child_process";
 import { readFileSync, rmSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
-import { inspect, promisify } from "node:util";
+import { inspect } from "node:util";
 import {
   type Connection,
   type Consumer,
@@ -22,6 +21,7 @@ import {
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Authority, createAuthority, type Identity } from "../outside/certificates.ts";
 import { handMade } from "../sample/hand-made.ts";
+import { ops, startOps } from "../system/ops.ts";
 import { type ServiceName, startService } from "../system/service-process.ts";
 import { isFullSize } from "../system/size.ts";
 import { startSystem, type System, TOPICS } from "../system/system.ts";
@@ -262,21 +262,11 @@ describe("servers with TLS and credentials", () => {
   type Doctor = { readonly code: number; readonly text: string; found(area: string, name?: string): string };
 
   const doctor = async (env: Env): Promise<Doctor> => {
-    const { code, stdout, stderr } = await promisify(execFile)(
-      process.execPath,
-      [join(ROOT, "services/ops/src/main.ts"), "doctor", "--json"],
-      {
-        env: {
-          PATH: process.env["PATH"],
-          CURSOR_SECRET: "0123456789abcdef0123456789abcdef",
-          SUPPRESSION_SECRET: "fedcba9876543210fedcba9876543210",
-          ...env,
-        },
-      },
-    ).then(
-      (output) => ({ code: 0, ...output }),
-      (error: unknown) => error as { code: number; stdout: string; stderr: string },
-    );
+    const secrets = {
+      CURSOR_SECRET: "0123456789abcdef0123456789abcdef",
+      SUPPRESSION_SECRET: "fedcba9876543210fedcba9876543210",
+    };
+    const { code, stdout, stderr } = await startOps({ ...secrets, ...env }, "doctor", "--json").ended;
     const findings = JSON.parse(stdout) as { area: string; name: string; state: string; found: string }[];
     return {
       code,
@@ -416,10 +406,11 @@ describe("servers with TLS and credentials", () => {
       );
     };
     await store("secure-1");
-    const { stdout } = await promisify(execFile)(
-      process.execPath,
-      [join(ROOT, "services/ops/src/main.ts"), "windows", "--recount", "--json"],
-      { env: { PATH: process.env["PATH"], OPERATOR: "test", ...clickhouseEnv("migrator"), ...redisEnv() } },
+    const stdout = await ops(
+      { ...clickhouseEnv("migrator"), ...redisEnv() },
+      "windows",
+      "--recount",
+      "--json",
     );
     expect(JSON.parse(stdout)).toContainEqual(expect.objectContaining({ rows: 1 }));
     // Waits for the jobs of the start, which would wait for the lock of the interrupted attempt.

@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { join } from "node:path";
 import { createProducer } from "@conversation-export/bus";
 import {
@@ -12,17 +13,15 @@ import {
 import { createLogger, createMetrics, ServiceError } from "@conversation-export/runtime";
 import { createRequestStore, createSession } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type OpsEnding, type RunningOps, startOps } from "../system/ops.ts";
+import { startTestStack, type TestStack } from "../system/test-stack.ts";
 import { until } from "../system/until.ts";
 import { runSql } from "../system/warehouse-sql.ts";
-import { startTestStack, type TestStack } from "../system/test-stack.ts";
 
 const projectFolder = join(import.meta.dirname, "..", "..");
 const main = join(projectFolder, "services", "ops", "src", "main.ts");
 const log = createLogger({ service: "test", level: "silent" });
 const idSecret = "0123456789abcdef0123456789abcdef";
-
-type Ending = { readonly code: number | null; readonly out: string; readonly err: string };
-type Running = { readonly seen: () => string; interrupt(): void; readonly ended: Promise<Ending> };
 
 let stack: TestStack;
 let workers: JobWorkers | undefined;
@@ -31,8 +30,6 @@ const gate = Promise.withResolvers<void>();
 const erased: { clientId: string | null; requestId: string | null }[] = [];
 
 const variables = () => ({
-  PATH: process.env["PATH"],
-  NODE_COMPILE_CACHE: join(projectFolder, ".cache", "compile"),
   OPERATOR: "jane@example.com",
   CLICKHOUSE_URL: stack.clickhouse.url("migrator"),
   CLICKHOUSE_WRITER_URL: stack.clickhouse.url("writer"),
@@ -47,23 +44,26 @@ const variables = () => ({
   SUPPRESSION_SECRET: "fedcba9876543210fedcba9876543210",
 });
 
-const start = (words: readonly string[], env: Readonly<Record<string, string>> = {}): Running => {
+const start = (words: readonly string[], env: Readonly<Record<string, string>> = {}): RunningOps =>
+  startOps({ ...variables(), ...env }, ...words);
+/** The command as a process, which takes signals. */
+const startProcess = (...words: string[]) => {
   const child = spawn(process.execPath, [main, ...words], {
-    env: { ...variables(), ...env },
+    env: { NODE_COMPILE_CACHE: join(projectFolder, ".cache", "compile"), ...variables() },
     stdio: ["ignore", "pipe", "pipe"],
   });
-  let [out, err] = ["", ""];
-  child.stdout.setEncoding("utf8").on("data", (text: string) => (out += text));
-  child.stderr.setEncoding("utf8").on("data", (text: string) => (err += text));
+  let [stdout, stderr] = ["", ""];
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
   return {
-    seen: () => err,
+    stderr: () => stderr,
     interrupt: () => void child.kill("SIGINT"),
-    ended: new Promise((resolve) => child.once("close", (code) => resolve({ code, out, err }))),
+    ended: once(child, "close").then(([code]: unknown[]) => ({ code, stdout, stderr })),
   };
 };
-const ops = (...words: string[]): Promise<Ending> => start(words).ended;
+const ops = (...words: string[]): Promise<OpsEnding> => start(words).ended;
 const jsonOf = async (...words: string[]): Promise<unknown> =>
-  JSON.parse((await ops(...words, "--json")).out) as unknown;
+  JSON.parse((await ops(...words, "--json")).stdout) as unknown;
 
 /** Jobs that do nothing but end as the test wants it. */
 const startWorkers = async (): Promise<void> => {
@@ -122,20 +122,20 @@ afterAll(async () => {
 
 describe("doctor", () => {
   it("finds an installation right, but for the services that do not run", async () => {
-    const { code, out } = await ops("doctor");
-    expect(out).not.toMatch(/^(problem|away|skipped)/m);
-    expect(out).toMatch(/^warning +Redis +jobs processes +none is connected$/m);
-    expect(out).toMatch(/^ok +ClickHouse +user jobs +has what it needs/m);
-    expect(out).toMatch(/^ok +ClickHouse +user migrator +has what it needs$/m);
-    expect(out).toMatch(/^ok +ClickHouse +user analyst +has what it needs/m);
-    expect(out).toMatch(/^ok +ClickHouse +views +those for analysts/m);
-    expect(out).toMatch(/^ok +ClickHouse +quota of reader +each client has its own$/m);
-    expect(out).toMatch(/^warning +Redis +schedules/m);
+    const { code, stdout } = await ops("doctor");
+    expect(stdout).not.toMatch(/^(problem|away|skipped)/m);
+    expect(stdout).toMatch(/^warning +Redis +jobs processes +none is connected$/m);
+    expect(stdout).toMatch(/^ok +ClickHouse +user jobs +has what it needs/m);
+    expect(stdout).toMatch(/^ok +ClickHouse +user migrator +has what it needs$/m);
+    expect(stdout).toMatch(/^ok +ClickHouse +user analyst +has what it needs/m);
+    expect(stdout).toMatch(/^ok +ClickHouse +views +those for analysts/m);
+    expect(stdout).toMatch(/^ok +ClickHouse +quota of reader +each client has its own$/m);
+    expect(stdout).toMatch(/^warning +Redis +schedules/m);
     expect(code).toBe(0);
   });
 
   it("says what is wrong with users and topics, and what to do", async () => {
-    const { code, out } = await start(["doctor", "--json"], {
+    const { code, stdout } = await start(["doctor", "--json"], {
       // A user that may write where one that only reads belongs, and one that may not do the work of the
       // jobs.
       CLICKHOUSE_READER_URL: stack.clickhouse.url("writer"),
@@ -144,7 +144,7 @@ describe("doctor", () => {
       TOPIC_MESSAGES: "chat.messages",
     }).ended;
     expect(code).toBe(1);
-    const findings = JSON.parse(out) as { name: string; state: string; found: string; advice: string }[];
+    const findings = JSON.parse(stdout) as { name: string; state: string; found: string; advice: string }[];
     const problems = findings.filter(({ state }) => state === "problem");
     expect(problems).toMatchObject([
       { name: "user reader", found: expect.stringContaining("lacks SELECT on") },
@@ -176,9 +176,9 @@ const expectHungClickhouse = async (): Promise<void> => {
     // About 8 of them; the machine may be busy.
     expect(performance.now() - begun).toBeLessThan(30_000);
     for (const ending of [list, migrated])
-      expect(ending).toEqual({ code: 3, out: "", err: `export-ops: ${text}: ${advice}\n` });
+      expect(ending).toEqual({ code: 3, stdout: "", stderr: `export-ops: ${text}: ${advice}\n` });
     expect(doctor.code).toBe(3);
-    expect(JSON.parse(doctor.out)).toContainEqual({
+    expect(JSON.parse(doctor.stdout)).toContainEqual({
       area: "ClickHouse",
       name: "server",
       state: "away",
@@ -192,20 +192,19 @@ const expectHungClickhouse = async (): Promise<void> => {
 
 describe("jobs", () => {
   it("wait for a worker, are followed, left alone with Ctrl-C, and cancelled", async () => {
-    const followed = start(["retention", "--yes", "--json"]);
-    await until("it waits", 10_000, () => followed.seen().includes("waits for a worker"));
+    const followed = startProcess("retention", "--yes", "--json");
+    await until("it waits", 10_000, () => followed.stderr().includes("waits for a worker"));
     await expectHungClickhouse();
-    await until("it says why", 20_000, () => followed.seen().includes("no jobs process is connected"));
+    await until("it says why", 20_000, () => followed.stderr().includes("no jobs process is connected"));
     await stack.redis.kill();
-    await until("it says so", 5_000, () => /Redis does not answer.* until 2/.test(followed.seen()));
+    await until("it says so", 5_000, () => /Redis does not answer.* until 2/.test(followed.stderr()));
     await stack.redis.start();
-    await until("it goes on", 10_000, () => followed.seen().includes("Redis is back"));
+    await until("it goes on", 10_000, () => followed.stderr().includes("Redis is back"));
     await startWorkers();
-    await until("it runs", 10_000, () => followed.seen().includes("25 %, 1,500 of 6,000 rows"));
+    await until("it runs", 10_000, () => followed.stderr().includes("25 %, 1,500 of 6,000 rows"));
     followed.interrupt();
-    const { code, out, err } = await followed.ended;
-    expect({ code, out }).toEqual({ code: 130, out: "" });
-    const [, id = ""] = /export-ops jobs follow (\S+?)`/.exec(err) ?? [];
+    expect(await followed.ended).toMatchObject({ code: 130, stdout: "" });
+    const [, id = ""] = /export-ops jobs follow (\S+?)`/.exec(followed.stderr()) ?? [];
 
     expect(await jsonOf("jobs", "show", id)).toMatchObject({ id, queue: "retention", state: "active" });
     expect((await ops("jobs", "cancel", id, "--yes")).code).toBe(0);
@@ -216,7 +215,7 @@ describe("jobs", () => {
       state: "done",
     });
     const cancelled = await ops("jobs", "follow", id);
-    expect(cancelled).toMatchObject({ code: 1, err: expect.stringContaining(`${id} was cancelled`) });
+    expect(cancelled).toMatchObject({ code: 1, stderr: expect.stringContaining(`${id} was cancelled`) });
 
     gate.resolve();
     expect((await ops("jobs", "retry", id)).code).toBe(0);
@@ -224,33 +223,36 @@ describe("jobs", () => {
     expect(another).not.toBe(id);
     expect(await ops("jobs", "follow", id)).toMatchObject({
       code: 0,
-      out: expect.stringMatching(/^dry run +no$/m),
+      stdout: expect.stringMatching(/^dry run +no$/m),
     });
-    expect((await ops("jobs", "retry", id)).err).toContain("is done");
+    expect((await ops("jobs", "retry", id)).stderr).toContain("is done");
     const [list, unknown] = await Promise.all([
       ops("jobs", "list", "--queue", "retention"),
       ops("jobs", "show", "nothing"),
     ]);
-    expect(list.out).toContain(id);
-    expect(list.out).toContain(another);
-    expect(unknown.err).toContain("there is no job nothing");
+    expect(list.stdout).toContain(id);
+    expect(list.stdout).toContain(another);
+    expect(unknown.stderr).toContain("there is no job nothing");
   });
 
   it("are added for a client that is not registered, with a warning", async () => {
     const words = ["backfill", "--dry-run", "--detach", "--json", "--client"];
     const [nobody, acme] = await Promise.all([ops(...words, "nobody"), ops(...words, "acme")]);
-    expect(nobody).toMatchObject({ code: 0, err: expect.stringContaining("no client nobody is registered") });
-    expect(JSON.parse(nobody.out)).toMatchObject({ queue: "backfill" });
-    expect(acme).toMatchObject({ code: 0, err: "" });
+    expect(nobody).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining("no client nobody is registered"),
+    });
+    expect(JSON.parse(nobody.stdout)).toMatchObject({ queue: "backfill" });
+    expect(acme).toMatchObject({ code: 0, stderr: "" });
   });
 
   it("end with 1 and their reason when they fail", async () => {
     const failed = await ops("reconcile", "--json");
-    expect(failed).toMatchObject({ code: 1, err: expect.stringContaining("3 records are missing") });
-    expect(JSON.parse(failed.out)).toMatchObject({ state: "failed", queue: "reconcile" });
-    const { id } = JSON.parse(failed.out) as { id: string };
+    expect(failed).toMatchObject({ code: 1, stderr: expect.stringContaining("3 records are missing") });
+    expect(JSON.parse(failed.stdout)).toMatchObject({ state: "failed", queue: "reconcile" });
+    const { id } = JSON.parse(failed.stdout) as { id: string };
     expect(await jsonOf("jobs", "remove", id, "--yes")).toEqual({ id, queue: "reconcile", removed: true });
-    expect((await ops("jobs", "show", id)).err).toContain(`there is no job ${id}`);
+    expect((await ops("jobs", "show", id)).stderr).toContain(`there is no job ${id}`);
   });
 });
 
@@ -261,13 +263,13 @@ describe("erase", () => {
     try {
       const done = await ops("erase", "--client", "acme", "--email", "Jane@Example.com", "--yes");
       expect(done.code).toBe(0);
-      const [, id = ""] = /([0-9a-f]{32}-0)/.exec(done.out) ?? [];
+      const [, id = ""] = /([0-9a-f]{32}-0)/.exec(done.stdout) ?? [];
       expect(await requests.find("acme", id)).toMatchObject({
         status: "queued",
         subject: { email: "jane@example.com" },
       });
       expect(erased).toEqual([{ clientId: "acme", requestId: id }]);
-      expect(done.out + done.err).not.toMatch(/jane/i);
+      expect(done.stdout + done.stderr).not.toMatch(/jane/i);
 
       expect(await jsonOf("erase", id, "--client", "acme")).toMatchObject({
         request_id: id,
@@ -304,12 +306,12 @@ describe("erase preview, approve and refuse", () => {
       expect(await jsonOf("erase", "preview", yes)).toMatchObject(counts);
       const named = ["--client", "acme", "--chatter-id", "Agent Smith"];
       expect(await jsonOf("erase", "preview", ...named)).toMatchObject(counts);
-      expect((await ops("erase", "preview", yes)).out).toContain("3 of about 10 (30.00 %)");
+      expect((await ops("erase", "preview", yes)).stdout).toContain("3 of about 10 (30.00 %)");
       expect(await runSql(stack.clickhouse.url("migrator"), "SELECT count() FROM job_keys")).toBe("0\n");
-      expect((await ops("erase", yes, "--client", "acme", "--yes")).err).toContain("waits for approval");
+      expect((await ops("erase", yes, "--client", "acme", "--yes")).stderr).toContain("waits for approval");
 
       const before = erased.length;
-      expect((await ops("erase", "refuse", no, "--yes")).out).toContain(`${no} is refused`);
+      expect((await ops("erase", "refuse", no, "--yes")).stdout).toContain(`${no} is refused`);
       expect(await requests.find("acme", no)).toMatchObject({
         status: "refused",
         subject: { identifiers: [] },
@@ -319,14 +321,14 @@ describe("erase preview, approve and refuse", () => {
       expect(await statusOf(yes)).toBe("approved");
       expect(erased.slice(before)).toEqual([{ clientId: "acme", requestId: yes }]);
       for (const id of [yes, no]) {
-        expect((await ops("erase", "approve", id, "--yes")).err).toContain("does not wait for approval");
+        expect((await ops("erase", "approve", id, "--yes")).stderr).toContain("does not wait for approval");
       }
-      expect((await ops("erase", "preview", no)).err).toContain(`the request ${no} is refused`);
+      expect((await ops("erase", "preview", no)).stderr).toContain(`the request ${no} is refused`);
       // The same call within a second, however long the command takes to start.
       const ahead = createRequestStore({ session, now: () => Date.now() + 60_000, idSecret });
       const open = await waiting("third", ahead);
       const again = ["--client", "acme", "--chatter-id", "third", "--detach", "--yes"];
-      expect((await ops("erase", ...again)).out).toContain(`${open} is awaiting_approval`);
+      expect((await ops("erase", ...again)).stdout).toContain(`${open} is awaiting_approval`);
     } finally {
       await session.close();
     }
@@ -363,15 +365,15 @@ describe("dead-letters and lag", () => {
       { letter: "messages/0/1", reason: "invalid_envelope" },
       { letter: "messages/0/0", reason: "invalid_record" },
     ]);
-    expect(one.out).toContain("all of 1: 1 messages invalid_record");
-    expect(one.out).not.toContain("m1");
+    expect(one.stdout).toContain("all of 1: 1 messages invalid_record");
+    expect(one.stdout).not.toContain("m1");
     const [shown, unknown, lag] = await Promise.all([
       ops("dead-letters", "show", "messages/0/0"),
       ops("dead-letters", "show", "messages/0/7"),
       jsonOf("lag"),
     ]);
-    expect(shown.out).toContain('{"_id":"m1"}');
-    expect(unknown.err).toContain("there is no letter messages/0/7");
+    expect(shown.stdout).toContain('{"_id":"m1"}');
+    expect(unknown.stderr).toContain("there is no letter messages/0/7");
     expect(lag).toMatchObject({
       topics: [{ lag: 0 }, { topic: "messages", list: "messages", lag: 1, watermark: null }, { lag: 0 }],
     });
@@ -379,13 +381,13 @@ describe("dead-letters and lag", () => {
 
   it("say it when Redis stops, and when a topic is not there", async () => {
     const missing = await start(["lag"], { TOPIC_MESSAGES: "chat.messages" }).ended;
-    expect(missing).toMatchObject({ code: 1, err: expect.stringContaining("topics create") });
+    expect(missing).toMatchObject({ code: 1, stderr: expect.stringContaining("topics create") });
     await workers?.stop();
     workers = undefined;
     await stack.redis.stop();
     expect(await ops("jobs", "list")).toMatchObject({
       code: 3,
-      err: expect.stringMatching(/Redis does not answer at .*ECONNREFUSED.*REDIS_URL/),
+      stderr: expect.stringMatching(/Redis does not answer at .*ECONNREFUSED.*REDIS_URL/),
     });
   });
 });

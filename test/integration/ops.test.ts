@@ -1,13 +1,15 @@
-import { execFile, spawn } from "node:child_process";
-import { once } from "node:events";
+import { execFile } from "node:child_process";
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { type Admin, createAdmin, createProducer } from "@conversation-export/bus";
 import { createLogger, parseKey } from "@conversation-export/runtime";
 import { createReader, type Reader } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { runSql } from "../system/warehouse-sql.ts";
+import { type OpsEnding, type RunningOps, startOps } from "../system/ops.ts";
 import { startTestStack, type TestStack } from "../system/test-stack.ts";
+import { until } from "../system/until.ts";
+import { runSql } from "../system/warehouse-sql.ts";
 import { createSessions } from "../system/warehouse-sessions.ts";
 
 const projectFolder = join(import.meta.dirname, "..", "..");
@@ -15,27 +17,14 @@ const main = join(projectFolder, "services", "ops", "src", "main.ts");
 const TOPICS = ["conversations", "messages", "end-users"];
 const CLOSED_PORT = "127.0.0.1:9";
 
-type Result = { readonly code: number; readonly stdout: string; readonly stderr: string };
-
 let stack: TestStack;
 let reader: Reader;
 let admin: Admin;
+const runs: RunningOps[] = [];
 
-function execute(command: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<Result> {
-  return new Promise((resolve, reject) => {
-    execFile(command, args, { env, cwd: projectFolder, timeout: 60_000 }, (error, stdout, stderr) => {
-      if (error !== null && typeof error.code !== "number") {
-        reject(new Error(`${command} did not end by itself`, { cause: error }));
-      } else resolve({ code: Number(error?.code ?? 0), stdout, stderr });
-    });
-  });
-}
-
-/** Runs the command as a person would, in an environment of its own. */
-function ops(words: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Result> {
+/** Runs the command in an environment of its own. */
+function ops(words: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<OpsEnding> {
   const common = {
-    PATH: process.env["PATH"],
-    NODE_COMPILE_CACHE: join(projectFolder, ".cache", "compile"),
     OPERATOR: "jane@example.com",
     CLICKHOUSE_URL: stack.clickhouse.url("migrator"),
     KAFKA_BROKERS: stack.kafka.brokers.join(","),
@@ -43,7 +32,9 @@ function ops(words: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Res
     CURSOR_SECRET: "0123456789abcdef0123456789abcdef",
     SUPPRESSION_SECRET: "fedcba9876543210fedcba9876543210",
   };
-  return execute(process.execPath, [main, ...words], { ...common, ...env });
+  const run = startOps({ ...common, ...env }, ...words);
+  runs.push(run);
+  return run.ended;
 }
 
 async function output(words: readonly string[]): Promise<string> {
@@ -54,7 +45,11 @@ async function output(words: readonly string[]): Promise<string> {
 }
 
 /** The one line on stderr of a command that fails with this code. */
-async function complaint(words: readonly string[], env?: NodeJS.ProcessEnv, expected = 1): Promise<string> {
+async function complaint(
+  words: readonly string[],
+  env?: Readonly<Record<string, string>>,
+  expected = 1,
+): Promise<string> {
   const { code, stdout, stderr } = await ops(words, env);
   expect(stdout).toBe("");
   expect(code).toBe(expected);
@@ -104,16 +99,11 @@ describe("migrate", () => {
   it("waits for a run that holds the lock", async () => {
     const url = stack.clickhouse.url("migrator");
     await runSql(url, "CREATE TABLE schema_lock (owner String) ENGINE = Memory");
-    const child = spawn(process.execPath, [main, "migrate"], {
-      cwd: projectFolder,
-      env: { PATH: process.env["PATH"], CLICKHOUSE_URL: url, OPERATOR: "jane" },
-      stdio: ["ignore", "ignore", "pipe"],
-    });
-    const [told] = (await once(child.stderr, "data")) as [Buffer];
-    expect(told.toString()).toContain("another migration runs");
-    expect(child.exitCode).toBeNull();
+    const run = startOps({ CLICKHOUSE_URL: url, OPERATOR: "jane" }, "migrate");
+    await until("it waits", 10_000, () => run.stderr().includes("another migration runs"));
+    expect(run.stdout()).toBe("");
     await runSql(url, "DROP TABLE schema_lock");
-    expect(await once(child, "exit")).toEqual([0, null]);
+    expect(await run.ended).toMatchObject({ code: 0 });
   });
 });
 
@@ -505,14 +495,20 @@ describe("audit", () => {
   });
 });
 
+it("no connection is left by a command that has ended", async () => {
+  const sockets = () => runs.flatMap((run) => run.sockets);
+  expect(sockets().length).toBeGreaterThan(100);
+  // An attempt to connect that was given up may still go on.
+  await until("all are closed", 20_000, () => sockets().every(({ destroyed }) => destroyed));
+});
+
 describe("the command itself", () => {
   const installed = join(projectFolder, "node_modules", ".bin", "export-ops");
 
   it("is executable and installed under its name", async () => {
     expect((await stat(main)).mode & 0o111).toBe(0o111);
     expect((await readFile(main, "utf8")).split("\n")[0]).toBe("#!/usr/bin/env node");
-    const { code, stdout } = await execute(installed, ["--help"], { PATH: process.env["PATH"] });
-    expect(code).toBe(0);
+    const { stdout } = await promisify(execFile)(installed, ["--help"]);
     for (const name of [
       "migrate",
       "topics",

@@ -1,20 +1,59 @@
-import { execFile } from "node:child_process";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
+import { AsyncLocalStorage } from "node:async_hooks";
+import { subscribe } from "node:diagnostics_channel";
+import type { Socket } from "node:net";
+import { runCommand } from "@conversation-export/ops";
 
-const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-const MAIN = join(ROOT, "services/ops/src/main.ts");
+type Variables = Readonly<Record<string, string | undefined>>;
 
-/** Runs the operations command; rejects with its message when it fails. */
-export const ops = async (env: Readonly<Record<string, string>>, ...args: string[]): Promise<string> => {
-  const { stdout } = await promisify(execFile)(process.execPath, [MAIN, ...args], {
-    env: {
-      PATH: process.env["PATH"],
-      NODE_COMPILE_CACHE: join(ROOT, ".cache/compile"),
-      OPERATOR: "test",
-      ...env,
-    },
-  });
-  return stdout;
+export type OpsEnding = { readonly code: number; readonly stdout: string; readonly stderr: string };
+
+/** A command that runs in this process. */
+export type RunningOps = {
+  readonly stdout: () => string;
+  readonly stderr: () => string;
+  /** The connections that it has made; also those that are closed. */
+  readonly sockets: readonly Socket[];
+  /** Ctrl-C; only a command that follows a job or watches takes it. */
+  interrupt(): void;
+  readonly ended: Promise<OpsEnding>;
+};
+
+/** The sockets of the command on whose behalf code runs. */
+const socketsOfCommand = new AsyncLocalStorage<Socket[]>();
+subscribe("net.client.socket", (message) => {
+  socketsOfCommand.getStore()?.push((message as { readonly socket: Socket }).socket);
+});
+
+/** Starts the operations command with these variables and no others. */
+export const startOps = (env: Variables, ...args: string[]): RunningOps => {
+  let [stdout, stderr] = ["", ""];
+  const sockets: Socket[] = [];
+  const interrupt = new AbortController();
+  const deps = {
+    env,
+    print: (text: string) => void (stdout += `${text}\n`),
+    say: (text: string) => void (stderr += `${text}\n`),
+    terminal: null,
+    screen: null,
+    now: () => new Date(),
+    catchInterrupt: () => ({ signal: interrupt.signal, release: () => undefined }),
+  };
+  const run = async (): Promise<OpsEnding> => ({ code: await runCommand(args, deps), stdout, stderr });
+  return {
+    stdout: () => stdout,
+    stderr: () => stderr,
+    sockets,
+    interrupt: () => interrupt.abort(),
+    ended: socketsOfCommand.run(sockets, run),
+  };
+};
+
+/** Runs the operations command and returns what it printed; rejects with its ending when it fails. */
+export const ops = async (env: Variables, ...args: string[]): Promise<string> => {
+  const ending = await startOps({ OPERATOR: "test", ...env }, ...args).ended;
+  if (ending.code === 0) return ending.stdout;
+  throw Object.assign(
+    new Error(`export-ops ${args.join(" ")} ended with ${ending.code}: ${ending.stderr}`),
+    ending,
+  );
 };
