@@ -110,7 +110,7 @@ export const startSystem = async (
     env,
     cursorSecret: "0123456789abcdef0123456789abcdef",
     suppressionSecret: "fedcba9876543210fedcba9876543210",
-    ops: (given, ...words) => ops({ ...(given as Record<string, string>), ...cluster }, ...words),
+    ops: (given, ...words) => ops({ ...given, ...cluster }, ...words),
     topics: ["--partitions", String(PARTITIONS), "--replication", replication],
     onServers: (started) => {
       rememberShards(started);
