@@ -20,6 +20,28 @@ const KINDS = {
   },
 };
 
+type Served = { readonly app: ReturnType<typeof createTestApp>["app"]; readonly records: StoredRecord[] };
+const served = new Map<string, Served>();
+
+/** One service for each kind of link: making it takes longer than a walk. Its records are those of the walk. */
+const serve = (
+  records: readonly StoredRecord[],
+  linkBounds: LinkBounds,
+  extension: number | undefined,
+): Served["app"] => {
+  const name = `${linkBounds} ${extension}`;
+  let found = served.get(name);
+  if (found === undefined) {
+    const own: StoredRecord[] = [];
+    const { reader } = createListReader({ records: own, ...(extension !== undefined && { extension }) });
+    const { app } = createTestApp(reader, { linkBounds, keyCacheMs: 60_000 });
+    found = { app, records: own };
+    served.set(name, found);
+  }
+  found.records.splice(0, Infinity, ...records);
+  return found.app;
+};
+
 const walk = async (options: {
   records: readonly StoredRecord[];
   first: string;
@@ -28,8 +50,7 @@ const walk = async (options: {
   extension?: number;
 }) => {
   const { records, first, linkBounds, nextTarget, extension } = options;
-  const { reader } = createListReader({ records, ...(extension !== undefined && { extension }) });
-  const { app } = createTestApp(reader, { linkBounds, keyCacheMs: 60_000 });
+  const app = serve(records, linkBounds, extension);
   const pages: StoredRecord[][] = [];
   const read = async (target: string): Promise<string | null> => {
     const response = await app.inject({ url: target, headers: { ...AUTHORIZED, host: "export.example" } });
