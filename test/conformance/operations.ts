@@ -14,10 +14,16 @@ export const WHOLE = { since: "1970-01-01T00:00:00Z", to: "2105-12-31T00:00:00Z"
 /** The campaign that has to be registered for `trigger`. */
 export const CAMPAIGN = "spring";
 
-export const LEGACY_PATHS = ["", "/api"].flatMap((prefix) =>
-  ["v1", "v1.1", "v1.2"].flatMap((version) =>
-    ["conversations", "messages"].map((list) => `${prefix}/data_api/${version}/${list}`),
-  ),
+const LEGACY_VERSIONS = ["v1", "v1.1", "v1.2"];
+const LEGACY_LISTS = ["conversations", "messages"];
+const LEGACY_PREFIXES = ["", "/api"];
+
+export const LEGACY_PATHS = LEGACY_PREFIXES.flatMap((prefix) =>
+  LEGACY_VERSIONS.flatMap((version) => LEGACY_LISTS.map((list) => `${prefix}/data_api/${version}/${list}`)),
+);
+/** Half of them: every two of prefix, version and list meet. */
+export const LEGACY_PAIRS = LEGACY_VERSIONS.flatMap((version, row) =>
+  LEGACY_LISTS.map((list, column) => `${LEGACY_PREFIXES[(row + column) % 2]}/data_api/${version}/${list}`),
 );
 
 const READ_WINDOW = `created_since=${WHOLE.since}&created_to=${WHOLE.to}`;
@@ -45,13 +51,13 @@ export const EXPORT_OPERATIONS: readonly Operation[] = [
   get("messages", `/api/v2/export/messages?${READ_WINDOW}`, "export"),
 ];
 
-export const LEGACY_OPERATIONS: readonly Operation[] = LEGACY_PATHS.map((path) =>
-  get(path, `${path}?${READ_WINDOW}`, "export"),
-);
+const legacy = (path: string): Operation => get(path, `${path}?${READ_WINDOW}`, "export");
+export const LEGACY_OPERATIONS: readonly Operation[] = LEGACY_PAIRS.map(legacy);
+export const ALL_LEGACY_OPERATIONS: readonly Operation[] = LEGACY_PATHS.map(legacy);
 
 const ERASURE = { type: "ERASURE", email: "noor@example.com" };
 
-/** Every operation of the interface that answers 200 without any record being there. */
+/** Every operation of the interface, legacy ones in pairs, that answers 200 without any record being there. */
 export const OPERATIONS: readonly Operation[] = [
   ...EXPORT_OPERATIONS,
   get("end users", "/api/v2/end-users", "end_users"),

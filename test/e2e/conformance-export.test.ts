@@ -2,7 +2,7 @@ import { request as httpRequest } from "node:http";
 import { json } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Answer, call, ingestAll, read } from "../conformance/call.ts";
-import { LEGACY_PATHS, WHOLE } from "../conformance/operations.ts";
+import { LEGACY_PAIRS, LEGACY_PATHS, WHOLE } from "../conformance/operations.ts";
 import { createDelivery } from "../system/deliver.ts";
 import { handMade } from "../sample/hand-made.ts";
 import { joinSystem } from "../system/join-system.ts";
@@ -472,7 +472,7 @@ describe("4.6 Legacy versions", () => {
     expect(ids(await read(urlOf(path, window), keyOf("acme")))).toEqual(range(0, 5).map(idOf));
   });
 
-  it.each(LEGACY_PATHS)("%s has pages of 1 to 10000, by default 10000", async (path) => {
+  it.each(LEGACY_PAIRS)("%s has pages of 1 to 10000, by default 10000", async (path) => {
     const hundred = await read(urlOf(path, { created_since: created(0), page_size: 100 }), keyOf("acme"));
     expect(ids(hundred)).toEqual(range(0, 100).map(idOf));
     const one = await read(urlOf(path, { ...window, page_size: 1 }), keyOf("acme"));
@@ -487,7 +487,7 @@ describe("4.6 Legacy versions", () => {
   });
 
   it.each(
-    LEGACY_PATHS,
+    LEGACY_PAIRS,
   )("%s: timestamps may lack the Z and mean UTC, with a fraction and URL-encoded", async (path) => {
     for (const since of ["2026-10-01T03:00:00", "2026-10-01T03:00:00.000000", "2026-10-01T03:00:00.000Z"]) {
       for (const text of [since, encodeURIComponent(since)]) {
@@ -498,7 +498,7 @@ describe("4.6 Legacy versions", () => {
   });
 
   it.each(
-    LEGACY_PATHS.filter((path) => path.endsWith("messages")),
+    LEGACY_PAIRS.filter((path) => path.endsWith("messages")),
   )("%s: created_since is required, and a week is read without created_to", async (path) => {
     await expectBadRequest(urlOf(path, { created_to: created(4) }), "created_since: is required");
     const page = await read(urlOf(path, { created_since: created(1) }), keyOf("acme"));
@@ -506,7 +506,7 @@ describe("4.6 Legacy versions", () => {
   });
 
   it.each(
-    LEGACY_PATHS.filter((path) => path.endsWith("messages")),
+    LEGACY_PAIRS.filter((path) => path.endsWith("messages")),
   )("%s: conversation_id selects the messages of one conversation, and the link keeps it", async (path) => {
     const query = { created_since: WHOLE.since, created_to: WHOLE.to, conversation_id: "c-3", page_size: 50 };
     const wanted = range(0, RECORDS).filter((index) => index % CONVERSATIONS === 3);
@@ -521,7 +521,7 @@ describe("4.6 Legacy versions", () => {
     await expectBadRequest(urlOf(others, query), "conversation_id: unknown parameter");
   });
 
-  it.each(LEGACY_PATHS)("%s: the link is relative to the host and null at the end", async (path) => {
+  it.each(LEGACY_PAIRS)("%s: the link is relative to the host and null at the end", async (path) => {
     const first = await read(urlOf(path, { created_since: created(0), page_size: 100 }), keyOf("acme"));
     expect(first.next?.startsWith(`${path}?created_since=`)).toBe(true);
     const second = await read(host + (first.next ?? ""), keyOf("acme"));
