@@ -7,11 +7,9 @@ import { expectError } from "../conformance/expect-error.ts";
 import { CAMPAIGN, EXPORT_OPERATIONS, type Operation, OPERATIONS } from "../conformance/operations.ts";
 import { ops } from "../system/ops.ts";
 import { startSystem, type System } from "../system/system.ts";
-import { until } from "../system/until.ts";
-import { runSql } from "../system/warehouse-sql.ts";
+import { until, within } from "../system/until.ts";
 
 const SCOPES = ["export", "end_users", "compliance", "campaigns"] as const;
-const MAX = { limit: 1_000_000, reset: 99_999_999_999, retryAfter: 86_400 };
 const ERROR_ID = /^error_id: ([0-9a-f-]{36})$/;
 
 const rows = OPERATIONS.map((operation) => [operation.name, operation] as const);
@@ -20,27 +18,17 @@ const [CONVERSATIONS = OPERATIONS[0]] = EXPORT_OPERATIONS;
 let system: System;
 let operator: Record<string, string> = {};
 let host = "";
-/** Key of a client with the default limit: ten requests a second. */
-let limitedHost = "";
 let key = "";
-/** Key of another client, which rarely asks. */
-let calm = "";
 
 beforeAll(async () => {
   system = await startSystem("test-conformance-errors");
   host = new URL(system.apiUrl).origin;
   operator = { CLICKHOUSE_URL: system.stack.clickhouse.url("migrator") };
-  [key, calm] = await Promise.all([system.key("acme", SCOPES), system.key("calm", SCOPES)]);
-  const [limited] = await Promise.all([
-    system.anotherApi({
-      RATE_LIMITS: "10/1s,100/1m,15000/1d",
-      RATE_LIMITS_DATA_SUBJECT_REQUEST: "10/1s,100/1m,15000/1d",
-      RATE_LIMITS_SMS_TRIGGER: "10/1s,100/1m,15000/1d",
-    }),
-    system.service("export-api"),
-    ...["acme", "calm"].map((client) => ops(operator, "campaigns", "create", CAMPAIGN, "--client", client)),
+  key = await system.key("acme", SCOPES);
+  await Promise.all([
+    system.service("export-api", { KEY_CACHE_SECONDS: "2" }),
+    ops(operator, "campaigns", "create", CAMPAIGN, "--client", "acme"),
   ]);
-  limitedHost = new URL(limited.apiUrl).origin;
   await until("triggers are taken", 30_000, async () => {
     const answers = await Promise.all(OPERATIONS.map((operation) => ask(operation)));
     return answers.every(({ status }) => status === 200);
@@ -103,6 +91,43 @@ describe("5. Authentication", () => {
 
   it("the document of the interface alone needs no key", async () => {
     expect((await call(`${host}/api/openapi.json`)).status).toBe(200);
+  });
+
+  it("keys come from the operators, tell when they were used, and end within seconds", async () => {
+    await ops(operator, "clients", "create", "brief");
+    const create = async (): Promise<{ key: string; key_id: string }> =>
+      JSON.parse(await ops(operator, "keys", "create", "--client", "brief", "--json")) as {
+        key: string;
+        key_id: string;
+      };
+    const statusFor = async ({ key }: { readonly key: string }): Promise<number> =>
+      (await ask(CONVERSATIONS, { key })).status;
+    const [first, second] = [await create(), await create()];
+    expect([await statusFor(first), await statusFor(second)]).toEqual([200, 200]);
+
+    const redis = { REDIS_URL: system.stack.redis.urlOf("ops") };
+    // Once more when Redis was too slow for the note, which nobody waits for.
+    await until("the use of the key is told", 20_000, async () => {
+      const other = await system.anotherApi({});
+      const usedFrom = Date.now();
+      expect((await ask(CONVERSATIONS, { key: second.key, base: new URL(other.apiUrl).origin })).status).toBe(
+        200,
+      );
+      // What it would store within a minute is stored when it stops.
+      await other.process.kill("SIGTERM");
+      const listed = await ops({ ...operator, ...redis }, "keys", "list", "--client", "brief", "--json");
+      const used = (JSON.parse(listed) as { key_id: string; last_used_at: string }[]).find(
+        ({ key_id: id }) => id === second.key_id,
+      );
+      return Date.parse(used?.last_used_at ?? "") >= usedFrom;
+    });
+
+    await ops(operator, "keys", "revoke", first.key_id);
+    await within("the revoked key is refused", 30_000, async () => (await statusFor(first)) === 401);
+    expect(await statusFor(second)).toBe(200);
+    await ops(operator, "clients", "delete", "brief");
+    await within("the client is missing", 30_000, async () => (await statusFor(second)) === 404);
+    expect(await statusFor(first)).toBe(401);
   });
 });
 
@@ -178,26 +203,6 @@ describe("7. Errors", () => {
     }
   });
 
-  it("rate_limit_exceeded, 429, tells the allowed rate and when to come again", async () => {
-    const limited = await system.key("hasty", SCOPES);
-    const answers = await Promise.all(
-      Array.from({ length: 40 }, () => ask(CONVERSATIONS, { key: limited, base: limitedHost })),
-    );
-    const refused = answers.filter(({ status }) => status === 429);
-    expect(answers.filter(({ status }) => status === 200).length).toBeGreaterThanOrEqual(10);
-    expect(refused.length).toBeGreaterThan(0);
-    for (const answer of refused) {
-      expect(expectError(answer, "rate_limit_exceeded").details).toBe("allowed: 10 requests per 1 second");
-      const retryAfter = answer.headers.get("retry-after") ?? "";
-      expect(retryAfter).toMatch(/^[1-9]\d*$/);
-      expect(Number(retryAfter)).toBeLessThanOrEqual(MAX.retryAfter);
-      expect(answer.headers.get("x-ratelimit-remaining")).toBe("0");
-    }
-    await until("the window is over", 10_000, async () => {
-      return (await ask(CONVERSATIONS, { key: limited, base: limitedHost })).status === 200;
-    });
-  });
-
   it.each(rows)("%s: content_too_large, 413, for a request above 4.0 MB", async (_name, operation) => {
     const { path, method } = operation;
     // fetch sends no body with GET, so the request announces a length.
@@ -239,23 +244,6 @@ describe("7. Errors", () => {
     expect(answer.status).toBe(422);
     expect(expectError(answer, "unprocessable_content").details).toContain("email");
   });
-
-  it("internal_server_error, 500, carries an error_id that stands in the log", async () => {
-    const clickhouse = system.stack.clickhouse.url("migrator");
-    await runSql(clickhouse, "ALTER TABLE end_users RENAME COLUMN record TO record_away");
-    try {
-      const answer = await call(`${host}/api/v2/end-users/`, { key });
-      expect(answer.status).toBe(500);
-      expect(answer.headers.has("retry-after")).toBe(false);
-      const { details } = expectError(answer, "internal_server_error");
-      const [, errorId = ""] = ERROR_ID.exec(details ?? "") ?? [];
-      await until("it stands in the log", 5_000, () => errorId !== "" && logged(errorId));
-      expect(answer.text).not.toMatch(/record|clickhouse|SELECT|end_users|127\.0\.0\.1/i);
-    } finally {
-      await runSql(clickhouse, "ALTER TABLE end_users RENAME COLUMN record_away TO record");
-    }
-    expect((await call(`${host}/api/v2/end-users/`, { key })).status).toBe(200);
-  });
 });
 
 describe("8. Limits", () => {
@@ -265,24 +253,6 @@ describe("8. Limits", () => {
     const { status, headers } = await ask(operation);
     expect(status).toBe(200);
     expect([...headers.keys()].filter((name) => name.startsWith("x-ratelimit"))).toEqual([]);
-  });
-
-  it.each(rows)("%s: a success carries the rate-limit headers, in their ranges", async (_name, operation) => {
-    const started = Math.floor(Date.now() / 1000);
-    const answer = await ask(operation, { key: calm, base: limitedHost });
-    expect(answer.status).toBe(200);
-    const number = (name: string): number => {
-      const text = answer.headers.get(name) ?? "";
-      expect(text, name).toMatch(/^\d+$/);
-      return Number(text);
-    };
-    expect(number("x-ratelimit-limit")).toBe(10);
-    expect(number("x-ratelimit-remaining")).toBeLessThan(10);
-    expect(number("x-ratelimit-reset")).toBeGreaterThanOrEqual(started);
-    expect(number("x-ratelimit-reset")).toBeLessThanOrEqual(Date.now() / 1000 + 2);
-    expect(number("x-ratelimit-reset")).toBeLessThanOrEqual(MAX.reset);
-    expect(number("x-ratelimit-limit")).toBeLessThanOrEqual(MAX.limit);
-    expect(answer.headers.has("retry-after")).toBe(false);
   });
 
   it("each list has an allowance of its own, which the legacy versions share", async () => {
@@ -305,7 +275,11 @@ describe("7. Errors while the database is away", () => {
     const known = await Promise.all(OPERATIONS.map((operation) => ask(operation)));
     expect(known.map(({ status }) => status)).toEqual(OPERATIONS.map(() => 200));
     await system.stack.clickhouse.kill();
-    const reading = OPERATIONS.filter(({ scope }) => scope !== "campaigns");
+    const status = `/api/v2/data-subject-request/${"0".repeat(32)}-0`;
+    const reading: Operation[] = [
+      ...OPERATIONS.filter(({ scope }) => scope !== "campaigns"),
+      { name: "status of a data-subject request", method: "GET", path: status, scope: "compliance" },
+    ];
     for (const operation of reading) {
       const answer = await ask(operation);
       expect(answer.status, operation.name).toBe(503);

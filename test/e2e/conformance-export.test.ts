@@ -382,6 +382,15 @@ describe("4.3 Pagination", () => {
     expect(second.next).toBeNull();
   });
 
+  it("the link has its bounds in UTC with Z, also when they were given with an offset", async () => {
+    const given = { created_since: "2026-10-05T02:00:00+02:00", created_to: "2026-10-10T00:00:00.5-00:00" };
+    const { next } = await list("messages", { ...given, page_size: 100 });
+    const query = new URL(next ?? "").searchParams;
+    expect(query.get("created_since")).toBe("2026-10-05T00:00:00.000000Z");
+    expect(query.get("created_to")).toBe("2026-10-10T00:00:00.500000Z");
+    expect((await read(next ?? "", keyOf("acme"))).records).toHaveLength(21);
+  });
+
   it("the link keeps conversation_id", async () => {
     const query = {
       created_since: created(0),

@@ -94,19 +94,23 @@ const bytesOf = async (response: IncomingMessage): Promise<Buffer> => {
   return Buffer.concat(chunks);
 };
 
-/** Reads a response while ClickHouse is killed: its bytes, and whether it ended cleanly. */
-const readThroughKill = async (response: IncomingMessage): Promise<{ bytes: Buffer; clean: boolean }> => {
-  const chunks: Buffer[] = [];
-  const ended = new Promise<boolean>((resolve) => {
-    response.once("end", () => resolve(true));
-    response.once("error", () => resolve(false));
-  });
+type Received = { readonly bytes: Buffer; readonly clean: boolean };
+
+/** Reads responses while ClickHouse is killed: their bytes, and whether they ended cleanly. */
+const readThroughKill = async (responses: readonly IncomingMessage[]): Promise<Received[]> => {
+  const read = async (response: IncomingMessage): Promise<Received> => {
+    const chunks: Buffer[] = [];
+    response.on("data", (chunk: Buffer) => chunks.push(chunk));
+    const clean = await new Promise<boolean>((resolve) => {
+      response.once("end", () => resolve(true));
+      response.once("error", () => resolve(false));
+      response.resume();
+    });
+    return { bytes: Buffer.concat(chunks), clean };
+  };
   await system.stack.clickhouse.kill();
   try {
-    response.on("data", (chunk: Buffer) => chunks.push(chunk));
-    response.resume();
-    const clean = await ended;
-    return { bytes: Buffer.concat(chunks), clean };
+    return await Promise.all(responses.map(read));
   } finally {
     await system.stack.clickhouse.start();
     await until("ClickHouse answers again", 20_000, async () => {
@@ -155,25 +159,33 @@ describe("a window as lines", () => {
     expect(splitLines(text)).toMatchObject({ records: [], trailer: { trailer: { count: 0 } } });
   });
 
-  it("that breaks has no trailer, and goes on at the date of its last whole line", async () => {
-    const response = await open(`/v2/export/conversations?${BULK_WINDOW}`, "bulk", LINES);
-    expect(response.statusCode).toBe(200);
-    const { bytes, clean } = await readThroughKill(response);
-    expect(clean).toBe(false);
-    const whole = bytes.toString().split("\n").slice(0, -1);
+  it("that breaks has no trailer, and goes on at the date of its last whole line; nor has a page or gzip an end", async () => {
+    const path = `/v2/export/conversations?${BULK_WINDOW}`;
+    const [lines, page, coded] = await Promise.all([
+      open(path, "bulk", LINES),
+      open(path, "bulk"),
+      open(path, "bulk", { ...LINES, "accept-encoding": "gzip" }),
+    ]);
+    for (const { statusCode } of [lines, page, coded]) expect(statusCode).toBe(200);
+    const received = await readThroughKill([lines, page, coded]);
+    expect(received.map(({ clean }) => clean)).toEqual([false, false, false]);
+    const [ofLines, ofPage, ofCoded] = received.map(({ bytes }) => bytes);
+    expect(() => JSON.parse(String(ofPage)) as unknown).toThrow(SyntaxError);
+    expect(() => gunzipSync(ofCoded ?? "")).toThrow("unexpected end of file");
+    const whole = String(ofLines).split("\n").slice(0, -1);
     expect(whole.length).toBeGreaterThan(0);
     expect(whole.length).toBeLessThan(BULKY);
-    const received = whole.map((line) => JSON.parse(line) as { _id: string; date_created: string });
-    const resumeAt = (received.at(-1)?.date_created ?? "").replace("+00:00", "Z");
+    const records = whole.map((line) => JSON.parse(line) as { _id: string; date_created: string });
+    const resumeAt = (records.at(-1)?.date_created ?? "").replace("+00:00", "Z");
     const resumed = BULK_WINDOW.replace(/created_since=[^&]*/, `created_since=${resumeAt}`);
     const rest = splitLines((await ask(`/v2/export/conversations?${resumed}`, "bulk", LINES)).text);
-    const ids = [...received, ...rest.records.map((line) => JSON.parse(line) as { _id: string })];
+    const ids = [...records, ...rest.records.map((line) => JSON.parse(line) as { _id: string })];
     expect(new Set(ids.map(({ _id }) => _id)).size).toBe(BULKY);
     // Only records of that instant are repeated.
     expect(ids.length - BULKY).toBeLessThanOrEqual(3);
   });
 
-  it("waits in ClickHouse and not in memory for a reader who does not read", async () => {
+  it("waits in ClickHouse and not in memory for a reader who does not read, and is cancelled there when he goes", async () => {
     const memory = async (): Promise<number> =>
       (await readMetric(api.metricsUrl, "process_resident_memory_bytes")) ?? 0;
     await ask(`/v2/export/conversations?${BULK_WINDOW}`, "bulk", LINES);
@@ -202,6 +214,7 @@ describe("a window as lines", () => {
     await until("none is sent any more", 20_000, async () => {
       return (await readMetric(api.metricsUrl, "export_api_pages_in_flight")) === 0;
     });
+    await until("ClickHouse has given them up", 10_000, async () => (await sent()).startsWith("0\t"));
     // The whole window four times is more than 150 MB.
     expect(during - before).toBeLessThan(64 * 1024 * 1024);
   });
@@ -239,16 +252,6 @@ describe("compression", () => {
       // The position in a link is signed anew, but with the same secret.
       expect(decode(body).equals(expected)).toBe(true);
     }
-  });
-
-  it("is no way around the idle reader: a page that breaks has no end", async () => {
-    const response = await open(`/v2/export/conversations?${BULK_WINDOW}`, "bulk", {
-      ...LINES,
-      "accept-encoding": "gzip",
-    });
-    const { bytes, clean } = await readThroughKill(response);
-    expect(clean).toBe(false);
-    expect(() => gunzipSync(bytes)).toThrow("unexpected end of file");
   });
 });
 

@@ -1,9 +1,11 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { createDelivery } from "../system/deliver.ts";
 import { handMade } from "../sample/hand-made.ts";
+import { ops } from "../system/ops.ts";
 import { bySize, isFullSize } from "../system/size.ts";
 import { joinSystem } from "../system/join-system.ts";
 import type { RunningSystem } from "../system/system.ts";
+import { runSql } from "../system/warehouse-sql.ts";
 import type { BusEvent } from "../sample/index.ts";
 
 const GROUP = "conversation-export-ingest";
@@ -83,33 +85,83 @@ const LISTS = {
   "legacy messages": { path: "/data_api/v1.2/messages", filter: "created", date: dateOf },
 } as const;
 
-describe.each([100, 1_000, 10_000])("walks over ties in pages of %d", (size) => {
-  const to = size === 100 ? END_OF_SMALL_PAGES : TO;
+/** Every list in every size and from every client; pages of a hundred, which ties exceed, in both styles of links. */
+const CASES = [
+  ["v2 conversations by creation", 100, "follows the link"],
+  ["v2 conversations by creation", 100, "takes the lower bound alone"],
+  ["v2 conversations by creation", 1_000, "prefixes its host to the link"],
+  ["v2 conversations by creation", 10_000, "follows the link"],
+  ["v2 conversations by update", 100, "prefixes its host to the link"],
+  ["v2 conversations by update", 100, "takes the lower bound alone"],
+  ["v2 conversations by update", 1_000, "follows the link"],
+  ["v2 conversations by update", 10_000, "prefixes its host to the link"],
+  ["v2 conversations by update", 1_000, "takes the lower bound alone"],
+  ["v2 messages", 100, "follows the link"],
+  ["v2 messages", 100, "takes the lower bound alone"],
+  ["v2 messages", 1_000, "prefixes its host to the link"],
+  ["v2 messages", 10_000, "takes the lower bound alone"],
+  ["legacy conversations", 100, "prefixes its host to the link"],
+  ["legacy conversations", 100, "takes the lower bound alone"],
+  ["legacy conversations", 1_000, "follows the link"],
+  ["legacy conversations", 10_000, "follows the link"],
+  ["legacy messages", 100, "follows the link"],
+  ["legacy messages", 100, "takes the lower bound alone"],
+  ["legacy messages", 1_000, "prefixes its host to the link"],
+  ["legacy messages", 10_000, "prefixes its host to the link"],
+] as const;
 
-  describe.each(Object.entries(LISTS))("%s", (_name, { path, filter, date }) => {
-    it.each(Object.entries(CLIENTS))("a client that %s gets everything once", async (kind, next) => {
-      const base = kind === "takes the lower bound alone" ? advancingOrigin : origin;
-      const first = `${base}${path}?${filter}_since=${SINCE}&${filter}_to=${to}&page_size=${size}`;
-      const ids: string[] = [];
-      let pages = 0;
-      for (let url: string | null = first; url !== null; ) {
-        const response = await fetch(url, { headers: { authorization: `Bearer ${key}` } });
-        const text = await response.text();
-        if (response.status !== 200) throw new Error(`${response.status} for ${url}: ${text}`);
-        const body = JSON.parse(text) as Body;
-        ids.push(...body.data.map(({ _id }) => _id));
-        const link: string | null =
-          body.meta === undefined ? (body.next_page_uri ?? null) : body.meta.next_page_uri;
-        pages += 1;
-        if (pages > RECORDS) throw new Error("the walk does not end");
-        url = link === null ? null : next(first, link);
-      }
-      const expected = expectedIds(date, to);
-      expect(expected.length).toBeGreaterThan(isFullSize ? 20_000 : size > 100 ? 10_000 : 1_500);
-      expect(ids).toEqual(expected);
-      if (size < 10_000) expect(pages).toBeGreaterThan(10);
-    });
-  });
+/** Reads from `first` to the end; the ids of each page, and the links between them. */
+const walk = async (
+  first: string,
+  key: string,
+  next: (first: string, link: string) => string,
+): Promise<{ pages: string[][]; links: string[] }> => {
+  const [pages, links]: [string[][], string[]] = [[], []];
+  for (let url: string | null = first; url !== null; ) {
+    const response = await fetch(url, { headers: { authorization: `Bearer ${key}` } });
+    const text = await response.text();
+    if (response.status !== 200) throw new Error(`${response.status} for ${url}: ${text}`);
+    const body = JSON.parse(text) as Body;
+    pages.push(body.data.map(({ _id }) => _id));
+    const link: string | null =
+      body.meta === undefined ? (body.next_page_uri ?? null) : body.meta.next_page_uri;
+    if (link !== null) links.push(link);
+    if (pages.length > RECORDS) throw new Error("the walk does not end");
+    url = link === null ? null : next(first, link);
+  }
+  return { pages, links };
+};
+
+it.each(CASES)("%s in pages of %d: a client that %s gets everything once", async (list, size, kind) => {
+  const { path, filter, date } = LISTS[list];
+  const to = size === 100 ? END_OF_SMALL_PAGES : TO;
+  const base = kind === "takes the lower bound alone" ? advancingOrigin : origin;
+  const first = `${base}${path}?${filter}_since=${SINCE}&${filter}_to=${to}&page_size=${size}`;
+  const { pages } = await walk(first, key, CLIENTS[kind]);
+  const expected = expectedIds(date, to);
+  expect(expected.length).toBeGreaterThan(isFullSize ? 20_000 : size > 100 ? 10_000 : 1_500);
+  expect(pages.flat()).toEqual(expected);
+  if (size < 10_000) expect(pages.length).toBeGreaterThan(10);
+});
+
+it("the style of a client goes before that of the service, and a cursor splits a tie larger than a page may grow", async () => {
+  const url = system.clickhouseUrl("migrator");
+  await ops({ CLICKHOUSE_URL: url }, "clients", "create", "stepping", "--link-bounds", "advancing");
+  const stepping = await system.key("stepping");
+  await runSql(
+    url,
+    `INSERT INTO messages (client_id, date_created, message_id, version, record)
+      SELECT 'stepping', toDateTime64('${MILLISECOND}000', 6, 'UTC') + toIntervalMicrosecond(least(number, 150)),
+        leftPad(toString(number), 6, '0') AS id, 1, concat('{"_id":"', id, '"}') FROM numbers(10400)`,
+  );
+  const first = `${origin}/api/v2/export/messages?created_since=${SINCE}&created_to=${TO}&page_size=100`;
+  const { pages, links } = await walk(first, stepping, CLIENTS["follows the link"]);
+  expect(pages.map(({ length }) => length)).toEqual([100, 50, 10_100, 150]);
+  expect(pages.flat()).toEqual(Array.from({ length: 10_400 }, (_, at) => String(at).padStart(6, "0")));
+  const queries = links.map((link) => new URL(link).searchParams);
+  expect(queries.map((query) => query.get("created_since"))).not.toContain(SINCE);
+  for (const query of queries) expect(query.get("created_to")).toBe(TO);
+  expect(queries.map((query) => query.has("cursor"))).toEqual([false, false, true]);
 });
 
 let system: RunningSystem;
