@@ -152,20 +152,6 @@ describe("requests that write", () => {
       [TRIGGER, triggerBody()],
     ];
 
-    it.each(bodies)("%s needs a key with its scope", async (path, body) => {
-      const answer = await post(path, body, { key: "ce_unknown" });
-      expect(answer).toMatchObject({ status: 401, type: "unauthorized" });
-      expect(await post(path, body, { key: exportOnly })).toMatchObject({
-        status: 403,
-        type: "authorization_error",
-      });
-      const method = await get(path);
-      if (path === TRIGGER) {
-        expect(method).toMatchObject({ status: 405, type: "bad_request" });
-        expect(method.headers.get("allow")).toBe("POST");
-      } else expect(method.status).toBe(200);
-    });
-
     it.each(bodies)("%s answers with the headers of a success", async (path, body) => {
       const answer = await post(path, body, { headers: { "x-request-id": "posts-1" } });
       expect(answer.status).toBe(200);
@@ -339,17 +325,6 @@ describe("requests that write", () => {
       expect(all.at(-1)?.id).toBe(id);
       for (const [index, { at }] of all.slice(1).entries())
         expect(at - (all[index]?.at ?? Number.NaN)).toBeGreaterThanOrEqual(1_000);
-    });
-
-    it("are 503 while ClickHouse is away", async () => {
-      await system.stack.clickhouse.stop();
-      try {
-        expect(await erase("clickhouse")).toMatchObject({ status: 503 });
-        expect(await get(`${V2}/${"0".repeat(32)}-0`)).toMatchObject({ status: 503 });
-      } finally {
-        await system.stack.clickhouse.start();
-      }
-      await until("it is back", 20_000, async () => (await erase("clickhouse")).status === 200);
     });
   });
 
