@@ -176,21 +176,6 @@ test.each([
   }
 });
 
-test("messages of one conversation are those of the reference fold", async () => {
-  for (const client of CLIENTS) {
-    const all = windowCreated(folded.messages, client, BigInt(from), BigInt(to));
-    const ids = [...new Set(all.map(({ conversationId }) => conversationId ?? ""))].slice(0, 8);
-    for (const conversationId of ids) {
-      const expected = all.filter((one) => one.conversationId === conversationId);
-      const { records } = await walk(warehouse.reader.messagesByCreation, {
-        ...query(client, 3, { since: from, to }),
-        conversationId,
-      });
-      expect(records.map((text) => normaliseExported(text).json)).toEqual(expected.map(({ json }) => json));
-    }
-  }
-});
-
 test("end users are stored as the reference fold says", async () => {
   const rows = await warehouse.sql(
     "SELECT client_id, end_user_id, record FROM end_users FINAL ORDER BY client_id, end_user_id FORMAT JSONCompactEachRow",
