@@ -125,7 +125,7 @@ function aboutRedis(jobs: Jobs): Line[] {
   return jobs.lines.filter(({ level, msg }) => level !== "info" && msg.includes("Redis"));
 }
 
-it("is ready while Redis answers, alive throughout, and stops with 0", async () => {
+it("is ready while Redis and ClickHouse answer, alive throughout, and stops with 0", async () => {
   const jobs = await startJobs();
   await untilReady(jobs, 200);
   expect(aboutRedis(jobs)).toEqual([]);
@@ -135,21 +135,24 @@ it("is ready while Redis answers, alive throughout, and stops with 0", async () 
   expect(await untilReady(jobs, 503)).toContain("Redis does not answer");
   expect((await jobs.get("/live")).status).toBe(200);
   await untilMetric(jobs, 'redis_up{service="jobs"} 0');
-
   await stack.redis.start();
   await untilReady(jobs, 200);
-  jobs.child.kill("SIGTERM");
-  expect(await once(jobs.child, "exit")).toEqual([0, null]);
   expect(aboutRedis(jobs)).toMatchObject([{ level: "warn", msg: "Redis is away, connecting again" }]);
-});
 
-it("notices a Redis that hangs", async () => {
-  const jobs = await startJobs();
-  await untilReady(jobs, 200);
   await whileStopped(stack.redis, async () => {
     expect(await untilReady(jobs, 503)).toContain("Redis does not answer");
   });
   await untilReady(jobs, 200);
+
+  await stack.clickhouse.kill();
+  try {
+    expect(await untilReady(jobs, 503)).toMatch(/^warehouse_unavailable: /);
+  } finally {
+    await stack.clickhouse.start();
+  }
+  await untilReady(jobs, 200);
+  jobs.child.kill("SIGTERM");
+  expect(await once(jobs.child, "exit")).toEqual([0, null]);
 });
 
 it("waits for a Redis that comes later, and can be stopped meanwhile", async () => {
@@ -175,18 +178,6 @@ it("warns of a Redis that may evict jobs", async () => {
   } finally {
     await redisCommand(stack.redis.url, "CONFIG SET maxmemory-policy noeviction");
   }
-});
-
-it("is not ready while ClickHouse is away", async () => {
-  const jobs = await startJobs();
-  await untilReady(jobs, 200);
-  await stack.clickhouse.kill();
-  try {
-    expect(await untilReady(jobs, 503)).toMatch(/^warehouse_unavailable: /);
-  } finally {
-    await stack.clickhouse.start();
-  }
-  await untilReady(jobs, 200);
 });
 
 it("notes what the schedule deletes before and after, and tells in metrics what was changed", async () => {

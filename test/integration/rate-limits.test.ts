@@ -218,21 +218,6 @@ it("notices a Redis that hangs within 100 ms, once a second and not on every req
   await until("Redis is asked again", 10_000, async () => (await limiter.consume(newKey(), [MINUTE])).shared);
 });
 
-it("starts without Redis and finds it when it comes", async () => {
-  await stack.redis.stop();
-  const redis = createRedis({ url: stack.redis.url, log });
-  connections.push(redis);
-  const limiter = createRateLimiter({ redis, log });
-  try {
-    redis.connect();
-    expect(await limiter.consume(newKey(), [MINUTE])).toMatchObject({ allowed: true, shared: false });
-    await expect(redis.ping()).rejects.toMatchObject({ code: "redis_unavailable", retryable: true });
-  } finally {
-    await stack.redis.start();
-  }
-  await until("Redis is used", 10_000, async () => (await limiter.consume(newKey(), [MINUTE])).shared);
-});
-
 it("gives the slots of a key to all processes together, frees those of a dead one, and all without Redis", async () => {
   const process = async (leaseMs = 10_000) => {
     const redis = createRedis({ url: stack.redis.url, log });
