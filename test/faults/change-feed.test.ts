@@ -305,11 +305,12 @@ type Load = { stop(): Promise<void> };
 
 /** Publishes and reads until it is stopped. */
 const startLoad = (): Load => {
-  let isDone = false;
+  const end = new AbortController();
   const again = async (work: () => Promise<unknown>, pauseMs: () => number): Promise<void> => {
-    while (!isDone) {
+    while (!end.signal.aborted) {
       await work();
-      await sleep(pauseMs());
+      // Ends with the load.
+      await sleep(pauseMs(), undefined, { signal: end.signal }).catch(() => undefined);
     }
   };
   const read = async (one: (typeof followers)[number]): Promise<void> => {
@@ -334,12 +335,10 @@ const startLoad = (): Load => {
   ];
   const all = Promise.all(working);
   // The first failure ends the test when the load is stopped.
-  all.catch(() => {
-    isDone = true;
-  });
+  all.catch(() => end.abort());
   return {
     stop: async () => {
-      isDone = true;
+      end.abort();
       await all;
     },
   };

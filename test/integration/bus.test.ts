@@ -391,9 +391,12 @@ it("outlives a broker that is killed: nothing lost, nothing written twice, commi
     })();
     const before = sent;
     await until("a flow", DEADLINE_MS, () => sent > before + 200);
+    const told = lines.length;
     await stack.kafka.kill();
     const pending = member.commitAll();
-    await sleep(1500);
+    await until("connections are refused", DEADLINE_MS, () =>
+      lines.slice(told).some(({ msg }) => msg.includes("ECONNREFUSED")),
+    );
     await stack.kafka.start();
     const restartedAt = sent;
     await until("the flow again", DEADLINE_MS, () => sent > restartedAt + 50);
@@ -523,7 +526,10 @@ it("surfaces a bug in the handler as a crash, once, and does not go on", async (
   });
   await until("the crash", DEADLINE_MS, () => member.crashes.length > 0);
   expect(String(member.crashes[0])).toContain("bug");
-  await sleep(1000);
+  // One that went on would take part in this join.
+  const other = await startMember(topic);
+  await until("another member has all messages", DEADLINE_MS, () => other.seen.length === 10);
+  expect(other.consumer.assigned()).toEqual([{ topic, partition: 0 }]);
   expect([calls, member.crashes.length]).toEqual([1, 1]);
 });
 
