@@ -1,5 +1,10 @@
 import type { ConversationRecord } from "@conversation-export/domain";
-import { createBatch, type PageQuery } from "@conversation-export/warehouse";
+import {
+  createBatch,
+  createWatermarkWriter,
+  type PageQuery,
+  type WatermarkWriter,
+} from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ROWS_WITHOUT_DATE } from "../system/record-dates.ts";
 import { bySize } from "../system/size.ts";
@@ -259,6 +264,89 @@ describe("records that change while a window is read", () => {
   });
 });
 
+// What docs/export-api.md, "Pages", promises for records that change while a reader walks through them.
+describe("promises to a reader who walks while records change", () => {
+  const COUNT = 30;
+  const PAGE = 10;
+  const LATER = { time: DAY_0 + 10 * DAY };
+  const createdOf = (index: number): number => DAY_0 + index * SECOND;
+  const updatedOf = (index: number): number => DAY_0 + DAY + index * SECOND;
+  const nameOf = (index: number): string => `c-${String(index).padStart(2, "0")}`;
+
+  const prepare = (client: string): Promise<void> =>
+    warehouse.write(
+      Array.from({ length: COUNT }, (_, index) =>
+        conversation({ client, time: DAY_0 + DAY }, nameOf(index), createdOf(index), updatedOf(index)),
+      ),
+    );
+
+  /** Walks through the window; after the first page the change is stored. Gives `id browser` in order. */
+  const seen = async (
+    client: string,
+    list: "conversationsByCreation" | "conversationsByUpdate",
+    change: () => Promise<void>,
+  ): Promise<string[]> => {
+    const query = { clientId: client, since: DAY_0, to: DAY_0 + 5 * DAY, pageSize: PAGE, wholeTies: false };
+    let changed = false;
+    const { records } = await walk(
+      (wanted: PageQuery) => warehouse.reader[list](wanted),
+      query,
+      async () => {
+        if (!changed) await change();
+        changed = true;
+      },
+    );
+    return records.map((text) => {
+      const { _id, browser } = JSON.parse(text) as { _id: string; browser: string | null };
+      return `${_id} ${browser ?? "first"}`;
+    });
+  };
+
+  const export2 = (client: string, index: number, date_updated: number | null): Promise<void> => {
+    const record = conversation({ client, ...LATER }, nameOf(index), createdOf(index), date_updated ?? 0, {
+      browser: "second",
+      ...(date_updated === null && { date_updated: null }),
+    });
+    return warehouse.write([record]);
+  };
+  const all = (changes: Readonly<Record<number, string>> = {}): string[] =>
+    Array.from({ length: COUNT }, (_, index) => `${nameOf(index)} ${changes[index] ?? "first"}`);
+
+  test("by creation each record comes once, whatever its date_updated does", async () => {
+    await prepare("w1");
+    const walked = await seen("w1", "conversationsByCreation", async () => {
+      await export2("w1", 3, updatedOf(50));
+      await export2("w1", 20, DAY_0);
+      await export2("w1", 25, null);
+    });
+    expect(walked).toEqual(all({ 20: "second", 25: "second" }));
+  });
+
+  test("by update a record that moves on comes again in its newer version", async () => {
+    await prepare("w2");
+    const walked = await seen("w2", "conversationsByUpdate", () => export2("w2", 3, updatedOf(50)));
+    expect(walked).toEqual([...all(), `${nameOf(3)} second`]);
+  });
+
+  test("by update a record that keeps its date comes once, as it is", async () => {
+    await prepare("w3");
+    const walked = await seen("w3", "conversationsByUpdate", () => export2("w3", 20, updatedOf(20)));
+    expect(walked).toEqual(all({ 20: "second" }));
+  });
+
+  test.each([
+    ["moves back", updatedOf(0) - 1],
+    ["is left out, and becomes the date_created", null],
+  ])("by update a record whose date_updated %s behind the reader is missed, and no other", async (_, date) => {
+    const client = date === null ? "w5" : "w4";
+    await prepare(client);
+    const walked = await seen(client, "conversationsByUpdate", () => export2(client, 20, date));
+    expect(walked).toEqual(all().filter((one) => !one.startsWith(nameOf(20))));
+    const again = await seen(client, "conversationsByUpdate", () => Promise.resolve());
+    expect(again.toSorted()).toEqual(all({ 20: "second" }).toSorted());
+  });
+});
+
 describe("what a batch may hold", () => {
   test.skipIf(SHARDS > 1)("20,000 records of three months make one part per partition", async () => {
     const handoffs = [1, 2].map((n) => ({
@@ -355,5 +443,34 @@ describe("what a batch may hold", () => {
       (await walk(warehouse.reader[name], query("split", 100))).records;
     expect(await read("conversationsByCreation")).toEqual(expected);
     expect(await read("conversationsByUpdate")).toEqual(expected);
+  });
+});
+
+describe("watermarks", () => {
+  /** Of the machine that ClickHouse runs on as well. */
+  const nowMicros = (): number => Date.now() * 1000;
+  let store: WatermarkWriter;
+  beforeAll(() => {
+    store = createWatermarkWriter({ session: warehouse.session("writer") });
+  });
+
+  test("keeps the largest instant of each list", async () => {
+    const later = nowMicros();
+    expect(await store.save("conversations", later)).toBe(true);
+    expect(await store.save("conversations", later - SECOND)).toBe(true);
+    expect(await store.save("end_users", later - SECOND)).toBe(true);
+    expect(await store.load()).toEqual({ conversations: later, end_users: later - SECOND });
+  });
+
+  test("never stores an instant that ClickHouse's clock has not reached", async () => {
+    const before = await store.load();
+    expect(await store.save("messages", nowMicros() + 3_600 * SECOND)).toBe(false);
+    expect(await store.load()).toEqual(before);
+    const soon = nowMicros() + 0.6 * SECOND;
+    const saved = store.save("messages", soon);
+    while (nowMicros() < soon - 0.1 * SECOND) expect(await store.load()).toEqual(before);
+    expect(await saved).toBe(true);
+    expect(nowMicros()).toBeGreaterThanOrEqual(soon);
+    expect((await store.load()).messages).toBe(soon);
   });
 });
