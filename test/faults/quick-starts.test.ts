@@ -87,6 +87,15 @@ describe("an event is published as docs/events.md says", () => {
   });
 });
 
+it("the first request of README.md answers with the conversation that is published there", async () => {
+  const [, publish = "", read = ""] = blocksOf("../README.md", "A first request");
+  const env = { ...brokers(), EXPORT_API_URL: system.apiUrl, EXPORT_API_KEY: key };
+  await runCommands(env, publish);
+  await until("the conversation is read", 20_000, async () =>
+    (await runCommands(env, read)).includes('"_id":"first-conversation"'),
+  );
+});
+
 it("an event behind the id of a schema is read and kept without it, a refused one with it", async () => {
   const idOfSchema = Buffer.from([0, 0, 0, 1, 200]);
   const event = (id: string, type: string): string => {
