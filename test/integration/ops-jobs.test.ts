@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { createProducer } from "@conversation-export/bus";
+import { tied } from "@conversation-export/local-stack";
 import {
   createJobWorkers,
   erasureJob,
@@ -48,7 +49,8 @@ const start = (words: readonly string[], env: Readonly<Record<string, string>> =
   startOps({ ...variables(), ...env }, ...words);
 /** The command as a process, which takes signals. */
 const startProcess = (...words: string[]) => {
-  const child = spawn(process.execPath, [main, ...words], {
+  const [program, ...args] = tied([process.execPath, main, ...words]);
+  const child = spawn(program, args, {
     env: { NODE_COMPILE_CACHE: join(projectFolder, ".cache", "compile"), ...variables() },
     stdio: ["ignore", "pipe", "pipe"],
   });
