@@ -30,6 +30,13 @@ check: setup ## format, lint, types, import law, dead code
 format: setup ## format every file as check wants it
 	@node --run format
 
+# the tests that compare these files, or write them
+made_files = $(shell grep -rl --include='*.test.ts' toMatchFileSnapshot packages services deploy test)
+
+generate: setup ## write every file that is made from code: client types, schemas, data dictionary, users.xml, chart values, goldens (CHECK=1: only compare)
+	@vitest run --project unit --update=$(if $(CHECK),none,all) $(made_files)
+	@command -v helm >/dev/null || test -x .cache/bin/helm || echo "left out: the goldens of the chart, since there is no helm ('make chart' builds it)"
+
 test: tools check ## check, then unit, integration and end-to-end tests: every rule and promise, each once
 	@sh deploy/check/require.sh python3
 	@node deploy/check/run-tests.ts tests unit unit-apart integration e2e

@@ -58,7 +58,7 @@ export const renderValuesTable = (values: readonly ChartValue[], credentials: re
   return [
     "# Values of the chart",
     "",
-    "Made from the comments in `deploy/charts/conversation-export/values.yaml` by `node test/chart/generate.ts`.",
+    "Made from the comments in `deploy/charts/conversation-export/values.yaml` by `make generate`.",
     "",
     "Keys of `externalSecret.data`, which are those of a Secret that the chart makes too:",
     "",

@@ -18,7 +18,7 @@ const section = ({ name, comment, columns, key }: AnalyticsView): string =>
 export const renderDictionary = (): string => `# Data dictionary
 
 The views for analysts ([analytics.md](analytics.md)), made from the descriptions of the fields by
-\`UPDATE=1 vitest run --project unit test/documents/data-dictionary.test.ts\`. ClickHouse has the same as comments of the columns.
+\`make generate\`. ClickHouse has the same as comments of the columns.
 
 ${ANALYTICS_VIEWS.map(section).join("\n\n")}
 `;
@@ -48,5 +48,5 @@ export const renderDbtSources = (): string => {
       },
     ],
   };
-  return `# Made by: UPDATE=1 vitest run --project unit test/documents/data-dictionary.test.ts\n${stringify(sources, { lineWidth: 0 })}`;
+  return `# Made by: make generate\n${stringify(sources, { lineWidth: 0 })}`;
 };

@@ -1,5 +1,4 @@
 import { execFileSync } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 import { createListReader, createTestApp } from "../http/app.fixture.ts";
@@ -7,11 +6,10 @@ import { clientFields, clientTypes, type OpenApi } from "./client-types.fixture.
 
 const FOLDER = new URL("../../../../packages/client/src/interface/", import.meta.url);
 
-// UPDATE=1 writes the files.
 it.each([
   ["types.ts", clientTypes],
   ["fields.ts", clientFields],
-])("gives the client its %s", async (name, make) => {
+])("gives the client its %s, as make generate writes it", async (name, make) => {
   const { app } = createTestApp(createListReader({}).reader, {});
   const document = (await app.inject({ url: "/api/openapi.json", headers: { host: "x" } })).json<OpenApi>();
   const file = fileURLToPath(new URL(name, FOLDER));
@@ -19,6 +17,5 @@ it.each([
     input: make(document),
     encoding: "utf8",
   });
-  if (process.env["UPDATE"] === "1") writeFileSync(file, formatted);
-  expect(readFileSync(file, "utf8")).toBe(formatted);
+  await expect(formatted).toMatchFileSnapshot(file);
 });

@@ -1,9 +1,6 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { CHART, readChartValues, renderValuesTable } from "./values-table.ts";
-
-const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 /** The names of all credentials in _credentials.tpl. */
 const readCredentials = (): string[] => {
@@ -18,5 +15,3 @@ const readCredentials = (): string[] => {
 
 /** The expected text of docs/chart-values.md. */
 export const renderValuesPage = (): string => renderValuesTable(readChartValues(), readCredentials());
-
-if (import.meta.main) writeFileSync(join(ROOT, "docs/chart-values.md"), renderValuesPage());
