@@ -121,7 +121,7 @@ function printSummary(folder: LocalFolder, status: SupervisorStatus): void {
   printTable(status);
   const url = /^EXPORT_API_URL=(.*)$/m.exec(readFileSync(folder.env, "utf8"))?.[1];
   print(`export API: ${url}`);
-  print(`variables:  set -a; . ${folder.env}; set +a`);
+  print(`variables:  . ${folder.env}`);
   print(`logs:       ${join(folder.path, "*.log")} and ${join(folder.stack, "*", "server.log")}`);
 }
 

@@ -10,14 +10,16 @@ import { publicVariables } from "./public-variables.ts";
 
 test("leaves URLs as they are and quotes the rest", () => {
   const rendered = renderEnvFile({ URL: "http://a:b%40@127.0.0.1:1/c", ODD: "it's $HOME", EMPTY: "" });
-  expect(rendered).toBe("URL=http://a:b%40@127.0.0.1:1/c\nODD='it'\\''s $HOME'\nEMPTY=''\n");
+  expect(rendered).toBe(
+    "URL=http://a:b%40@127.0.0.1:1/c\nODD='it'\\''s $HOME'\nEMPTY=''\nexport URL ODD EMPTY\n",
+  );
 });
 
-test("a shell reads back every value", () => {
+test("a shell reads back every value and gives it to its commands", () => {
   const value = fc.string({ unit: "grapheme", maxLength: 30 }).filter((text) => !text.includes("\0"));
   fc.assert(
     fc.property(value, (text) => {
-      const script = `${renderEnvFile({ VALUE: text })}printf %s "$VALUE"`;
+      const script = `${renderEnvFile({ VALUE: text })}sh -c 'printf %s "$VALUE"'`;
       expect(execFileSync("sh", ["-c", script], { encoding: "utf8" })).toBe(text);
     }),
     { numRuns: 50 },

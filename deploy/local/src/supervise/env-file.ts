@@ -1,8 +1,8 @@
-/** Renders variables for a shell to source: one `NAME=value` a line, quoted where needed. */
+/** Renders variables for a shell to source and export: one `NAME=value` a line, quoted where needed. */
 export function renderEnvFile(variables: Readonly<Record<string, string>>): string {
-  return Object.entries(variables)
-    .map(([name, value]) => `${name}=${quote(value)}\n`)
-    .join("");
+  const lines = Object.entries(variables).map(([name, value]) => `${name}=${quote(value)}`);
+  // At the end, so that readers of plain NAME=value lines keep working.
+  return [...lines, `export ${Object.keys(variables).join(" ")}`, ""].join("\n");
 }
 
 function quote(value: string): string {
