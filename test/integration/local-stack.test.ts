@@ -11,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 const projectFolder = join(import.meta.dirname, "..", "..");
 const stackModule = join(projectFolder, "deploy", "local", "src", "index.ts");
 const commandLine = join(projectFolder, "deploy", "local", "src", "cli.ts");
-const deadlineMs = 40_000;
+const deadlineMs = 180_000;
 
 let folder = "";
 beforeAll(() => {
@@ -176,14 +176,15 @@ test(
 );
 
 describe("the command line", () => {
-  const run = async (...words: string[]): Promise<string> => {
+  const runToEnd = async (...words: string[]): Promise<{ stdout: string; code: number }> => {
     const options = ["--folder", join(folder, "local"), "--services", join(folder, "services")];
     const env = { ...process.env, LINK_BOUNDS: "advancing" };
-    const finished = await promisify(execFile)(process.execPath, [commandLine, ...words, ...options], {
-      env,
-    }).catch((error: { stdout: string }) => error);
-    return finished.stdout;
+    return promisify(execFile)(process.execPath, [commandLine, ...words, ...options], { env }).then(
+      ({ stdout }) => ({ stdout, code: 0 }),
+      (error: { stdout: string; code: number }) => error,
+    );
   };
+  const run = async (...words: string[]): Promise<string> => (await runToEnd(...words)).stdout;
   const local = (name: string): string => join(folder, "local", name);
   const pidOf = (name: string): number => Number(readFileSync(local(`${name}.pid`), "utf8"));
   const readEnv = (): Record<string, string> =>
@@ -224,7 +225,9 @@ describe("the command line", () => {
   test(
     "up, a killed service, restart, down",
     async () => {
+      expect(await runToEnd("status")).toMatchObject({ code: 3 });
       expect(await run("up")).toContain("export API: http://127.0.0.1:");
+      expect(await runToEnd("status")).toMatchObject({ code: 0, stdout: expect.stringContaining("all up") });
       const env = readEnv();
       expect(statSync(local("env")).mode & 0o777).toBe(0o600);
       expect(env).toMatchObject({
@@ -241,7 +244,9 @@ describe("the command line", () => {
       const ingest = pidOf("ingest");
       process.kill(ingest, "SIGKILL");
       await vi.waitUntil(() => !existsSync(local("ingest.pid")), { timeout: 20_000 });
-      expect(await run("status")).toMatch(/^ingest +down/m);
+      const { stdout, code } = await runToEnd("status");
+      expect(stdout).toMatch(/^ingest +down[^]*^down: ingest /m);
+      expect(code).toBe(1);
       expect(await run("restart", "ingest")).toContain("ingest is ready");
       expect(pidOf("ingest")).not.toBe(ingest);
       const told = (await (await fetch(env["INGEST_METRICS_URL"] ?? "")).json()) as Record<string, string>;

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { request } from "node:http";
-import { join, resolve } from "node:path";
+import { join, relative, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { type LocalFolder, localFolder, socketName } from "./supervise/local-folder.ts";
@@ -11,15 +11,22 @@ import { projectFolder } from "./paths.ts";
 import { isAlive, isStopped, parseIdentity, waitForEnd } from "./process/process-identity.ts";
 import { services } from "./supervise/services.ts";
 import type { SupervisorStatus } from "./supervise/control-socket.ts";
+import {
+  describeProcesses,
+  describeSystems,
+  exitCodes,
+  type SystemStatus,
+} from "./supervise/status-report.ts";
 import { supervise } from "./supervise/supervisor.ts";
 
 const usage = `usage: node deploy/local/src/cli.ts <command>
   up               start servers and services in the background (FRESH=1: from empty folders)
   down             stop them
   restart <name>   stop one service or server and start it again
-  status           what runs
+  status           what runs; exits with ${exitCodes.allUp}: all up, ${exitCodes.someDown}: something is down, ${exitCodes.nothingUp}: nothing is up
 options: --folder DIR (default .local), --services DIR (default services)`;
 
+const answerDeadlineMs = 10_000;
 // Services get 15 s to stop, then each server gets as long.
 const stopDeadlineMs = 70_000;
 
@@ -27,10 +34,16 @@ function print(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-/** Sends a request to the supervisor, in whose folder this process runs: the socket's name is relative. */
-function call(method: string, path: string): Promise<SupervisorStatus> {
+/** Sends a request to the supervisor of a folder, where this process then runs: the socket's name is relative. */
+function call(
+  folder: LocalFolder,
+  method: string,
+  path: string,
+  signal?: AbortSignal,
+): Promise<SupervisorStatus> {
+  process.chdir(folder.path);
   return new Promise((resolve, reject) => {
-    const sent = request({ socketPath: socketName, method, path, agent: false }, (response) => {
+    const sent = request({ socketPath: socketName, method, path, agent: false, signal }, (response) => {
       const chunks: Buffer[] = [];
       response.on("data", (chunk: Buffer) => chunks.push(chunk));
       response.on("error", reject);
@@ -70,7 +83,6 @@ function spawnSupervisor(folder: LocalFolder, servicesFolder: string): ChildProc
 
 async function up(folder: LocalFolder, servicesFolder: string, fresh: boolean): Promise<number> {
   mkdirSync(folder.path, { recursive: true });
-  process.chdir(folder.path);
   if (fresh) {
     await down(folder);
     rmSync(folder.stack, { recursive: true, force: true });
@@ -80,7 +92,7 @@ async function up(folder: LocalFolder, servicesFolder: string, fresh: boolean): 
   }
   const running = lockOwner(folder.supervisorLock);
   let from = fileSize(folder.supervisorLog);
-  if (running && (await call("GET", "/status").catch(() => undefined))?.phase === "ready") {
+  if (running && (await call(folder, "GET", "/status").catch(() => undefined))?.phase === "ready") {
     print(`already up (supervisor pid ${running.pid}); variables in ${folder.env}`);
     return 0;
   }
@@ -106,7 +118,7 @@ async function up(folder: LocalFolder, servicesFolder: string, fresh: boolean): 
       );
       return interrupted ? 130 : 1;
     }
-    const status = await call("GET", "/status").catch(() => undefined);
+    const status = await call(folder, "GET", "/status").catch(() => undefined);
     if (status?.phase === "ready" && !interrupted) {
       follow(folder, from);
       printSummary(folder, status);
@@ -118,21 +130,26 @@ async function up(folder: LocalFolder, servicesFolder: string, fresh: boolean): 
 }
 
 function printSummary(folder: LocalFolder, status: SupervisorStatus): void {
-  printTable(status);
+  for (const line of describeProcesses(status, isStopped)) print(line);
   const url = /^EXPORT_API_URL=(.*)$/m.exec(readFileSync(folder.env, "utf8"))?.[1];
   print(`export API: ${url}`);
   print(`variables:  . ${folder.env}`);
   print(`logs:       ${join(folder.path, "*.log")} and ${join(folder.stack, "*", "server.log")}`);
 }
 
-function printTable(status: SupervisorStatus): void {
-  for (const { name, pid, address } of status.processes) {
-    print(
-      `${name.padEnd(12)}${pid === null ? "down" : isStopped(pid) ? "stopped" : "up"}`.padEnd(20) +
-        String(pid ?? "-").padEnd(10) +
-        address,
-    );
+/** The folder of `make up` and that of the demo, as far as their supervisors run. */
+const runningSystems = (folder: LocalFolder): LocalFolder[] =>
+  [folder, localFolder(join(folder.path, "demo"))].filter((one) => lockOwner(one.supervisorLock));
+
+async function askSystems(folder: LocalFolder): Promise<(SystemStatus & { readonly system: LocalFolder })[]> {
+  const cwd = process.cwd();
+  const asked: (SystemStatus & { readonly system: LocalFolder })[] = [];
+  for (const system of runningSystems(folder)) {
+    const answered = call(system, "GET", "/status", AbortSignal.timeout(answerDeadlineMs));
+    const status = await answered.catch(() => undefined);
+    asked.push({ system, folder: relative(cwd, system.path) || ".", status });
   }
+  return asked;
 }
 
 /** Kills processes and removes files that a dead supervisor left behind. */
@@ -177,11 +194,10 @@ async function down(folder: LocalFolder): Promise<void> {
 
 /** Stops the stack of the folder and that of a demo left running in it. */
 async function downAll(folder: LocalFolder): Promise<number> {
-  const demo = localFolder(join(folder.path, "demo"));
-  const running = [folder, demo].filter((one) => lockOwner(one.supervisorLock));
+  const running = runningSystems(folder);
   if (running.length === 0) print("nothing was up");
   await down(folder);
-  if (running.includes(demo)) await down(demo);
+  for (const one of running) if (one.path !== folder.path) await down(one);
   return 0;
 }
 
@@ -194,31 +210,25 @@ async function restart(folder: LocalFolder, name: string | undefined): Promise<n
     print(`which one? ${services.map((service) => service.name).join(", ")} (make restart S=ingest)`);
     return 1;
   }
-  if (!lockOwner(folder.supervisorLock)) {
-    print("nothing is up: start with make up");
-    return 1;
-  }
+  const asked = await askSystems(folder);
+  const isDownIn = ({ status }: SystemStatus): boolean =>
+    status?.processes.some((process) => process.name === name && process.pid === null) ?? false;
+  const target = asked.find(isDownIn) ?? asked[0];
+  if (target === undefined) return status(folder);
   const ignored = givenVariables(process.env["MAKEFLAGS"]).filter((one) => one !== "S");
   if (ignored.length > 0)
     print(
       `ignored: ${ignored.join(", ")}; services keep the variables of make up (make down, then make up with them)`,
     );
-  process.chdir(folder.path);
-  const status = await call("POST", `/restart/${name}`);
-  print(`${name} is ready (pid ${status.processes.find((process) => process.name === name)?.pid})`);
+  const { processes } = await call(target.system, "POST", `/restart/${name}`);
+  print(`${name} is ready (pid ${processes.find((process) => process.name === name)?.pid})`);
   return 0;
 }
 
 async function status(folder: LocalFolder): Promise<number> {
-  if (!lockOwner(folder.supervisorLock)) {
-    print("nothing is up");
-    return 1;
-  }
-  process.chdir(folder.path);
-  const answered = await call("GET", "/status");
-  printTable(answered);
-  if (answered.phase !== "ready") print(`the stack is ${answered.phase}`);
-  return 0;
+  const { lines, exitCode } = describeSystems(await askSystems(folder), isStopped);
+  for (const line of lines) print(line);
+  return exitCode;
 }
 
 async function runSupervisor(folder: LocalFolder, servicesFolder: string): Promise<number> {
