@@ -35,6 +35,7 @@ export type KafkaDeps = {
   readonly listeners?: KafkaListeners | undefined;
   /** Absent: the first broker of a cluster of its own, which is its controller. */
   readonly joins?: KafkaCluster;
+  readonly stopDeadlineMs?: number;
   readonly env: NodeJS.ProcessEnv;
   readonly log: (line: string) => void;
   readonly onUnexpectedEnd: (ending: Ending) => void;
@@ -44,6 +45,8 @@ const version = "4.3.1";
 const oldestJava = 17;
 const host = "127.0.0.1";
 const PROPERTIES = "server.properties";
+/** Java writes its classes when it stops, which takes a minute on a busy machine. */
+const writeClassesDeadlineMs = 120_000;
 
 /** server.properties of a combined broker and controller, or of a further broker; the rest are defaults. */
 export function kafkaProperties(
@@ -115,21 +118,29 @@ function createId(): string {
 
 /** Fills `archive` with Kafka's classes as Java has loaded them. */
 async function writeArchive(deps: KafkaDeps, jars: string, archive: string): Promise<void> {
-  const lock = await waitForLock(`${archive}.lock`, 180_000);
+  const lock = await waitForLock(`${archive}.lock`, 240_000);
   const folder = mkdtempSync(join(tmpdir(), "kafka-classes-"));
   try {
     if (existsSync(archive)) return;
     deps.log("preparing Kafka's classes");
     const { broker, controller } = await choosePorts({ names: ["broker", "controller"], fixed: {} });
     const written = join(folder, "classes.jsa");
-    const ours = { env: deps.env, log: deps.log, onUnexpectedEnd: () => undefined };
     const server = await createBroker(
-      { ...ours, folder, port: broker, controllerPort: controller },
+      {
+        env: deps.env,
+        log: deps.log,
+        onUnexpectedEnd: () => undefined,
+        folder,
+        port: broker,
+        controllerPort: controller,
+        stopDeadlineMs: writeClassesDeadlineMs,
+      },
       jars,
       `-XX:ArchiveClassesAtExit=${written}`,
     );
     await server.start();
     await server.stop();
+    if (!existsSync(written)) throw new Error("Java wrote none");
     cpSync(written, `${archive}.partial`);
     renameSync(`${archive}.partial`, archive);
   } finally {
@@ -148,7 +159,7 @@ async function loadedClasses(deps: KafkaDeps, jars: string, java: number | undef
     if (!existsSync(archive)) await writeArchive(deps, jars, archive);
   } catch (error) {
     deps.log(
-      `Kafka starts without prepared classes: ${error instanceof Error ? error.message : String(error)}`,
+      `Kafka starts more slowly this time, without prepared classes (${error instanceof Error ? error.message : String(error)})`,
     );
     return [];
   }
@@ -243,7 +254,7 @@ async function createBroker(deps: KafkaDeps, jars: string, ...ofServer: readonly
     },
     identityPath: join(folder, "server.identity"),
     startDeadlineMs: 60_000,
-    stopDeadlineMs: 15_000,
+    stopDeadlineMs: deps.stopDeadlineMs ?? 15_000,
     ready: (logFrom) => Promise.resolve(readFrom(logPath, logFrom).includes("Kafka Server started")),
     onUnexpectedEnd: deps.onUnexpectedEnd,
   });
