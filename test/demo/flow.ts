@@ -12,9 +12,6 @@ import type { Reference } from "./reference.ts";
 const STALLED_MS = 60_000;
 const POLL_MS = 200;
 
-/** `bytes` of all values; milliseconds from the first event. */
-export type Flow = { readonly bytes: number; readonly producedMs: number; readonly ingestedMs: number };
-
 export type FlowDeps = {
   readonly connection: Connection;
   readonly admin: Admin;
@@ -24,8 +21,12 @@ export type FlowDeps = {
   readonly ingestPidFile: string;
 };
 
-/** Sends the sample and waits until ingest and the reference have all `total` events. */
-export const carry = async (deps: FlowDeps, sample: Sample, total: number): Promise<Flow> => {
+/**
+ * Sends the sample and waits until ingest and the reference have all `total` events.
+ *
+ * @returns the bytes of all values
+ */
+export const carry = async (deps: FlowDeps, sample: Sample, total: number): Promise<number> => {
   const { connection, admin, reference } = deps;
   const progress = createProgress(process.stdout, {
     names: ["produced", "ingested", "reference"],
@@ -33,7 +34,6 @@ export const carry = async (deps: FlowDeps, sample: Sample, total: number): Prom
     unit: "events",
   });
   const producer = createProducer(connection);
-  const from = performance.now();
   let bytes = 0;
 
   const counted = function* (): Generator<BusEvent> {
@@ -43,15 +43,14 @@ export const carry = async (deps: FlowDeps, sample: Sample, total: number): Prom
     }
   };
 
-  const produce = async (): Promise<number> => {
+  const produce = async (): Promise<void> => {
     await producer.start();
     await sendEvents({ producer, placeOf: createPlaces(deps.partitions) }, counted(), (sent) =>
       progress.update("produced", sent),
     );
-    return performance.now() - from;
   };
 
-  const followIngest = async (): Promise<number> => {
+  const followIngest = async (): Promise<void> => {
     let last = 0;
     let movedAt = performance.now();
     while (last < total) {
@@ -65,7 +64,6 @@ export const carry = async (deps: FlowDeps, sample: Sample, total: number): Prom
       if (now - movedAt > STALLED_MS) throw new Error(`ingest stands still at ${count(last)} events`);
       await sleep(POLL_MS);
     }
-    return performance.now() - from;
   };
 
   const followReference = async (): Promise<void> => {
@@ -77,8 +75,8 @@ export const carry = async (deps: FlowDeps, sample: Sample, total: number): Prom
   };
 
   try {
-    const [producedMs, ingestedMs] = await Promise.all([produce(), followIngest(), followReference()]);
-    return { bytes, producedMs, ingestedMs };
+    await Promise.all([produce(), followIngest(), followReference()]);
+    return bytes;
   } finally {
     progress.stop();
     await producer.stop();

@@ -12,10 +12,9 @@ export type Progress = {
 const LINE_EVERY_MS = 5_000;
 
 const createBars = (out: NodeJS.WriteStream, { names, total, unit }: Tasks): Progress => {
-  const started = performance.now();
   const width = Math.max(...names.map((name) => name.length));
   const all = new MultiBar({
-    format: "  {name} {bar} {percentage}%  {done}  {rate}",
+    format: "  {name} {bar} {percentage}%  {done}",
     stream: out,
     barsize: 30,
     barCompleteChar: "█",
@@ -27,30 +26,25 @@ const createBars = (out: NodeJS.WriteStream, { names, total, unit }: Tasks): Pro
   const bars = new Map(
     names.map((name) => [
       name,
-      all.create(total, 0, { name: name.padEnd(width), done: `0 of ${count(total)}`, rate: "" }),
+      all.create(total, 0, { name: name.padEnd(width), done: `0 of ${count(total)} ${unit}` }),
     ]),
   );
-  const ended = new Set<string>();
   return {
-    update: (name, value) => {
-      // Keeps the final rate of a finished task.
-      if (ended.has(name)) return;
-      if (value >= total) ended.add(name);
-      const rate = value / Math.max((performance.now() - started) / 1000, 0.1);
-      bars.get(name)?.update(value, {
-        done: `${count(value)} of ${count(total)}`,
-        rate: `${count(rate)} ${unit}/s`,
-      });
-    },
+    update: (name, value) =>
+      bars.get(name)?.update(value, { done: `${count(value)} of ${count(total)} ${unit}` }),
     stop: () => all.stop(),
   };
 };
 
 const createLines = (out: NodeJS.WriteStream, { names, total, unit }: Tasks): Progress => {
   const values = new Map(names.map((name) => [name, 0]));
+  const describe = (): string => [...values].map(([name, value]) => `${name} ${count(value)}`).join(", ");
+  let printed = describe();
   const print = (): void => {
-    const parts = [...values].map(([name, value]) => `${name} ${count(value)}`);
-    out.write(`  ${parts.join(", ")} of ${count(total)} ${unit}\n`);
+    const line = describe();
+    if (line === printed) return;
+    printed = line;
+    out.write(`  ${line} of ${count(total)} ${unit}\n`);
   };
   const timer = setInterval(print, LINE_EVERY_MS);
   return {
@@ -62,6 +56,6 @@ const createLines = (out: NodeJS.WriteStream, { names, total, unit }: Tasks): Pr
   };
 };
 
-/** Bars on a terminal, else a line every few seconds. */
+/** Bars on a terminal, else a line every few seconds in which something moved. */
 export const createProgress = (out: NodeJS.WriteStream, tasks: Tasks): Progress =>
   out.isTTY ? createBars(out, tasks) : createLines(out, tasks);

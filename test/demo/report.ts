@@ -1,7 +1,6 @@
 import type { SampleTotals } from "../sample/index.ts";
 import type { ReadLetters } from "./dead-letters.ts";
-import type { Flow } from "./flow.ts";
-import { count, megabytes, seconds, table } from "./print.ts";
+import { count, megabytes, table } from "./print.ts";
 import type { CompareAnswer } from "./reference.ts";
 
 /** Bytes in ClickHouse: on disk, and before compression. */
@@ -59,49 +58,24 @@ export const describeLetters = ({ byReason, problems }: ReadLetters, expected: n
     ...problems.slice(0, 5).map((problem) => `  DIFFERENT: ${problem}`),
   ].join("\n");
 
-const perSecond = (n: number, ms: number): string => `${count((n / ms) * 1000)} a second`;
-
-/** The amounts and times of this run. */
+/** The amounts of this run. Its times say nothing: producer, reference and all servers share the machine. */
 export const describeRun = (
   totals: SampleTotals,
-  run: { flow: Flow; answer: CompareAnswer; readMs: number; stored: Stored },
+  run: { producedBytes: number; answer: CompareAnswer; stored: Stored },
 ): string => {
-  const { flow, answer, readMs, stored } = run;
+  const { producedBytes, answer, stored } = run;
   const read = answer.lists.reduce((sum, list) => sum + list.read.records, 0);
   const { conversation, message, end_user } = totals.records;
-  return [
-    table([
-      [
-        "produced",
-        totals.events,
-        "events",
-        megabytes(flow.bytes),
-        `${seconds(flow.producedMs)}, ${perSecond(totals.events, flow.producedMs)}`,
-      ],
-      [
-        "ingested",
-        totals.events,
-        "events",
-        "",
-        `${seconds(flow.ingestedMs)}, ${perSecond(totals.events, flow.ingestedMs)}`,
-      ],
-      [
-        "stored",
-        conversation + message + end_user,
-        "records",
-        megabytes(stored.disk),
-        `on disk, ${megabytes(stored.raw)} before compression`,
-      ],
-      [
-        "read",
-        read,
-        "records",
-        megabytes(answer.bytes),
-        `${seconds(readMs)} in ${count(answer.pages)} pages, comparing included`,
-      ],
-    ]),
-    "  Producer, reference and all servers shared this machine; `make bench` measures.",
-  ].join("\n");
+  return table([
+    ["produced", totals.events, "events", megabytes(producedBytes)],
+    [
+      "stored",
+      conversation + message + end_user,
+      "records",
+      `${megabytes(stored.disk)} on disk, ${megabytes(stored.raw)} before compression`,
+    ],
+    ["read", read, "records", `${megabytes(answer.bytes)} in ${count(answer.pages)} pages`],
+  ]);
 };
 
 /** Lines to paste into a shell. */
