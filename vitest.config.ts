@@ -32,10 +32,11 @@ const unit = {
 /** Tests on real servers: each file has servers, folders and ports of its own. */
 const onServers = {
   ...parallel,
+  setupFiles: ["./test/system/failed-logs.ts"],
   testTimeout: full ? 30 * 60_000 : 10 * 60_000,
   hookTimeout: 10 * 60_000,
   teardownTimeout: 60_000,
-} as const;
+};
 
 /** Tests of one server that also hold on two shards. */
 const ON_TWO_SHARDS = [

@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { type Admin, createAdmin, createProducer, type Producer } from "@conversation-export/bus";
 import {
   choosePorts,
@@ -14,13 +13,13 @@ import {
 } from "@conversation-export/local-stack";
 import { createKey, createLogger } from "@conversation-export/runtime";
 import { createClientStore, createSession } from "@conversation-export/warehouse";
+import { logFolders, systemFolder } from "./log-folders.ts";
 import { ops } from "./ops.ts";
 import { type ServiceName, type ServiceProcess, startService } from "./service-process.ts";
 import type { KafkaCluster } from "./kafka-cluster.ts";
 import { clusterVariables, rememberShards, SHARDS } from "./shards.ts";
 import { until } from "./until.ts";
 
-const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const PARTITIONS = 3;
 
 export const TOPICS = { conversation: "conversations", message: "messages", end_user: "end-users" } as const;
@@ -79,14 +78,15 @@ export type SystemOptions = Pick<
   readonly startKafka?: (dir: string) => Promise<KafkaCluster>;
 };
 
-/** Starts servers in an empty folder `.local/<name>`, applies the migrations and creates the topics. */
+/** Starts servers in an empty folder, applies the migrations and creates the topics. */
 export const startSystem = async (
   name: string,
   { startKafka, ...options }: SystemOptions = {},
 ): Promise<System> => {
-  const dir = join(ROOT, ".local", name);
+  const dir = systemFolder(name);
   rmSync(dir, { recursive: true, force: true });
   mkdirSync(dir, { recursive: true });
+  logFolders.set(dir, "own");
   const kafka = await startKafka?.(join(dir, "kafka"));
   const env = {
     // Tests exceed the limits of customers; tests of limits set their own.
