@@ -3,7 +3,7 @@
 # bash, because make starts simple commands without a shell, and then ignores the PATH below
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: alerts pictures operator-pictures image cluster release sbom help setup tools check format test test-faults test-full test-cluster chart chart-cluster contract bench up down restart status demo
+.PHONY: $(shell sed -n 's/^\([a-z0-9-]*\):.*/\1/p' Makefile)
 
 bin := $(CURDIR)/node_modules/.bin
 machine_path := $(subst $(bin):,,$(PATH))
@@ -13,16 +13,30 @@ export PATH := $(bin):$(machine_path)
 SIZE ?= reduced
 export TEST_SIZE := $(SIZE)
 
+##@ Everyday
+
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
+	@echo "make TARGET [NAME=value]"
+	@awk -F ':.*## ' '/^##@ / { print "\n" substr($$0, 5) } /^[a-z0-9-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' Makefile
 
 setup: ## install the packages of package-lock.json, Node 24 included
 	@PATH="$(machine_path)" sh deploy/check/require.sh node npm
 	@PATH="$(machine_path)" sh deploy/check/setup.sh
 
-# checks what the local stack needs
-tools:
-	@sh deploy/check/require.sh linux-x64 java mvn
+up: tools setup ## start servers and services in the background, write .local/env (FRESH=1: from empty folders)
+	@node deploy/local/src/cli.ts up
+
+status: setup ## show what runs and its addresses; fails and names what is down
+	@node deploy/local/src/cli.ts status
+
+restart: setup ## restart one process: make restart S=ingest
+	@node deploy/local/src/cli.ts restart $(S)
+
+down: setup ## stop what up and demo left running
+	@node deploy/local/src/cli.ts down
+
+demo: tools setup ## send a sample through everything and compare (SMALL=1: a tenth of it, KEEP=1: leave it running)
+	@node test/demo/main.ts
 
 check: setup ## format, lint, types, import law, dead code
 	@node deploy/check/check.ts
@@ -30,12 +44,30 @@ check: setup ## format, lint, types, import law, dead code
 format: setup ## format every file as check wants it
 	@node --run format
 
+unit: setup ## unit tests of a folder or file: make unit T=packages/bus
+	@vitest run --project 'unit*' $(T)
+
+it: tools setup ## integration tests whose path has a word: make it T=queue (KEEP=1 keeps logs of a failure)
+	@vitest run --project integration $(T)
+
+e2e: tools setup ## the same of end-to-end tests: make e2e T=walks
+	@vitest run --project e2e $(T)
+
+faults: tools setup ## the same of long tests of faults: make faults T=brokers
+	@vitest run --project faults $(T)
+
 # the tests that compare these files, or write them
 made_files = $(shell grep -rl --include='*.test.ts' toMatchFileSnapshot packages services deploy test)
 
-generate: setup ## write every file that is made from code: client types, schemas, data dictionary, users.xml, chart values, goldens (CHECK=1: only compare)
-	@vitest run --project unit --update=$(if $(CHECK),none,all) $(made_files)
+generate: setup ## write the files that are made from code (CHECK=1: only compare)
+	@vitest run --project 'unit*' --update=$(if $(CHECK),none,all) $(made_files)
 	@command -v helm >/dev/null || test -x .cache/bin/helm || echo "left out: the goldens of the chart, since there is no helm ('make chart' builds it)"
+
+##@ Verify
+
+# checks what the local stack needs
+tools:
+	@sh deploy/check/require.sh linux-x64 java mvn
 
 test: tools check ## check, then unit, integration and end-to-end tests: every rule and promise, each once
 	@sh deploy/check/require.sh python3
@@ -48,58 +80,47 @@ test-faults: tools setup ## the long tests: faults, brokers, TLS, sentinels, ima
 test-full: ## both suites at full sizes
 	@$(MAKE) --no-print-directory test test-faults SIZE=full
 
-chart: setup ## the Helm chart: lint, renders, refused values, schemas of Kubernetes; installs helm and kubeconform
+contract: tools setup ## compare the running API with its OpenAPI document (schemathesis, spectral)
+	@sh deploy/check/require.sh python3
+	@node test/contract/main.ts
+
+test-cluster: tools setup ## run tests on two shards of ClickHouse
+	@node deploy/check/run-tests.ts cluster cluster
+
+chart: setup ## check the Helm chart: lint, renders, refused values, schemas; builds helm and kubeconform when missing
 	@sh deploy/check/require.sh python3
 	@sh deploy/charts/install-tools.sh
 	@CHART=required vitest run --project unit test/chart
 
-chart-cluster: setup ## install, upgrade, roll back and remove every chart example in the cluster of KUBECONFIG (nodes that run nothing)
+chart-cluster: setup ## install, upgrade and remove every chart example in the cluster of KUBECONFIG (nodes that run nothing)
 	@node test/chart-cluster/main.ts
 
-image: setup ## the image, with buildah, podman or docker, as an archive in .local/image
-	@node deploy/image/main.ts
-
-cluster: tools setup ## the image on real pods in the cluster of KUBECONFIG: install, upgrade, faults and uninstall under load
+cluster: tools setup ## try the image on real pods of the cluster of KUBECONFIG: install, upgrade, faults, uninstall under load
 	@node test/kubernetes/main.ts
 
-contract: tools setup ## the running interface against its own OpenAPI document (schemathesis, spectral)
-	@sh deploy/check/require.sh python3
-	@node test/contract/main.ts
-
-test-cluster: tools setup ## tests on two shards of ClickHouse behind Distributed tables, SIZE=full for larger ones
-	@node deploy/check/run-tests.ts cluster cluster
-
-sbom: setup ## the components of the image with their licences (CycloneDX), in dist
-	@node deploy/release/release.ts sbom
-
-release: setup ## image, chart archive, npm archive of the client, SBOM and checksums in dist, from a clean tree whose versions agree
-	@PATH="$(CURDIR)/.cache/bin:$$PATH" node deploy/release/release.ts
-
-alerts: setup ## check and test the alert rules of the chart with promtool (built by Go when it is missing)
+alerts: setup ## check and test the alert rules with promtool, built by Go when missing
 	@sh deploy/check/go-program.sh promtool
 	@TEST_SIZE=full vitest run --project unit test/documents/promtool.test.ts
 
-pictures: tools setup ## draw the picture of the dashboard for support anew
-	@node test/pictures/main.ts
-
-operator-pictures: tools setup ## draw the pictures of the operators' dashboards anew, from minutes of work under Prometheus (built by Go when it is missing)
-	@sh deploy/check/go-program.sh prometheus
-	@node test/pictures/operators/main.ts
-
-bench: tools setup ## benchmarks, one line per result
+bench: tools setup ## measure, one line for each result
 	@node test/bench/main.ts
 
-up: tools setup ## start servers and services in the background, write .local/env (FRESH=1: from empty folders)
-	@node deploy/local/src/cli.ts up
+##@ Release
 
-down: setup ## stop everything that up started
-	@node deploy/local/src/cli.ts down
+image: setup ## build the image with buildah, podman or docker, into .local/image
+	@node deploy/image/main.ts
 
-restart: setup ## restart one service: make restart S=ingest
-	@node deploy/local/src/cli.ts restart $(S)
+sbom: setup ## write the components of the image with their licences (CycloneDX) to dist
+	@node deploy/release/release.ts sbom
 
-status: setup ## show what runs, and its addresses
-	@node deploy/local/src/cli.ts status
+release: setup ## write image, chart, client, SBOM and checksums to dist (PARTIAL=1: without what lacks its tool)
+	@PATH="$(CURDIR)/.cache/bin:$$PATH" node deploy/release/release.ts
 
-demo: tools setup ## send a sample through the whole pipeline and compare the result (KEEP=1: leave it running)
-	@node test/demo/main.ts
+##@ Pictures
+
+pictures: tools setup ## draw the dashboard for support anew
+	@node test/pictures/main.ts
+
+operator-pictures: tools setup ## draw the dashboards of operators anew, from minutes of work under Prometheus
+	@sh deploy/check/go-program.sh prometheus
+	@node test/pictures/operators/main.ts

@@ -36,6 +36,6 @@ it("goes on to the programs on Linux x64", () => {
 it("is asked by every target of make that starts servers", () => {
   const makefile = readFileSync(join(ROOT, "Makefile"), "utf8");
   expect(makefile).toMatch(/^tools:\n\t@sh deploy\/check\/require\.sh linux-x64 /m);
-  for (const target of ["test", "test-cluster", "contract", "bench", "up", "demo"])
+  for (const target of ["test", "it", "e2e", "faults", "test-cluster", "contract", "bench", "up", "demo"])
     expect(makefile, target).toMatch(new RegExp(`^${target}: tools `, "m"));
 });
