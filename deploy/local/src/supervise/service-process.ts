@@ -65,7 +65,7 @@ export function createService(
   return createServer({
     name,
     tied: {
-      command: [process.execPath, mainOf(deps, name)],
+      command: [process.execPath, `--inspect-port=${service.inspectPort}`, mainOf(deps, name)],
       cwd: projectFolder,
       env: {
         ...serviceEnvironment(service, env, about, ports),

@@ -21,21 +21,29 @@ export type ServiceSpec = {
   readonly answersRequests?: true;
   /** The variable with the port of health and metrics. */
   readonly metricsPortVariable: string;
+  /** Where Node's inspector listens after SIGUSR1; in .vscode/launch.json too. */
+  readonly inspectPort: number;
   /** The variable with the port of its own interface, when it has one. */
   readonly portVariable?: string;
 };
 
 /** The services in the order of their start. */
 export const services = [
-  { name: "ingest", clickhouseUser: "writerUrl", metricsPortVariable: "INGEST_METRICS_PORT" },
+  {
+    name: "ingest",
+    clickhouseUser: "writerUrl",
+    metricsPortVariable: "INGEST_METRICS_PORT",
+    inspectPort: 9229,
+  },
   {
     name: "export-api",
     clickhouseUser: "readerUrl",
     answersRequests: true,
     metricsPortVariable: "EXPORT_API_METRICS_PORT",
+    inspectPort: 9230,
     portVariable: "EXPORT_API_PORT",
   },
-  { name: "jobs", clickhouseUser: "jobsUrl", metricsPortVariable: "JOBS_METRICS_PORT" },
+  { name: "jobs", clickhouseUser: "jobsUrl", metricsPortVariable: "JOBS_METRICS_PORT", inspectPort: 9231 },
 ] as const satisfies readonly ServiceSpec[];
 
 /** Variables that several processes must share, without a default here. */
