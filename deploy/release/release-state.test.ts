@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { isPinned, releaseProblems } from "./release-state.ts";
+import { isPinned, releaseProblems, reportLeftOut } from "./release-state.ts";
 
 const good = {
   changes: "",
@@ -21,6 +21,14 @@ it.each([
   const problems = releaseProblems({ ...good, ...change });
   expect(problems).toHaveLength(1);
   expect(problems[0]).toContain(said);
+});
+
+it("fails when a part is left out, unless the release may be partial", () => {
+  const image = { part: "the image", reason: "no builder" };
+  const line = "left out: the image (no builder)";
+  expect(reportLeftOut([], false)).toEqual({ lines: [], exitCode: 0 });
+  expect(reportLeftOut([image], true)).toEqual({ lines: [line], exitCode: 0 });
+  expect(reportLeftOut([image], false)).toMatchObject({ lines: [line, expect.any(String)], exitCode: 1 });
 });
 
 it("tells a digest from a tag", () => {

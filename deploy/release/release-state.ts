@@ -19,5 +19,18 @@ export const releaseProblems = ({ changes, version, chart, changelog }: ReleaseS
   return problems;
 };
 
+/** A part of the release whose tool is missing. */
+export type LeftOut = { readonly part: string; readonly reason: string };
+
+/** The last lines of a release and its exit code: one that lacks a part fails unless it may be partial. */
+export const reportLeftOut = (
+  leftOut: readonly LeftOut[],
+  mayBePartial: boolean,
+): { readonly lines: readonly string[]; readonly exitCode: 0 | 1 } => {
+  const lines = leftOut.map(({ part, reason }) => `left out: ${part} (${reason})`);
+  if (lines.length === 0 || mayBePartial) return { lines, exitCode: 0 };
+  return { lines: [...lines, "not a whole release: install what is missing, or set PARTIAL=1"], exitCode: 1 };
+};
+
 /** A tag can be moved to another image; a digest cannot. */
 export const isPinned = (image: string): boolean => /@sha256:[0-9a-f]{64}$/.test(image);

@@ -6,10 +6,11 @@ import { fileURLToPath } from "node:url";
 import { buildImage } from "../image/build-image.ts";
 import { type Builder, findBuilder, probeBuilder } from "../image/builder.ts";
 import { readBillOfMaterials, repeatable } from "./bill-of-materials.ts";
-import { isPinned, releaseProblems } from "./release-state.ts";
+import { isPinned, type LeftOut, releaseProblems, reportLeftOut } from "./release-state.ts";
 
 // usage: node deploy/release/release.ts [sbom]
-// Writes image, chart archive, npm archive of the client, SBOM and checksums to dist; with `sbom` that file alone, from any tree.
+// Writes image, chart archive, npm archive of the client, SBOM and checksums to dist; with `sbom` only that file, from any tree.
+// Parts whose tools are missing are left out, which is an error unless PARTIAL=1.
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const CHART = join(ROOT, "deploy/charts/conversation-export");
 const dist = join(ROOT, "dist");
@@ -28,9 +29,7 @@ const { name, version } = JSON.parse(textOf(join(ROOT, "package.json"))) as Reco
 const chartValue = (key: string): string =>
   new RegExp(`^${key}: "?([^"\\n]*)"?$`, "m").exec(textOf(join(CHART, "Chart.yaml")))?.[1] ?? "";
 
-const skipped = (part: string, reason: string): void => {
-  console.error(`\n*** SKIPPED: ${part}. ${reason} ***\n`);
-};
+const leftOut: LeftOut[] = [];
 
 const at = new Date(Number(output("git", ["log", "-1", "--format=%ct"])) * 1000).toISOString();
 const revision = output("git", ["rev-parse", "HEAD"]);
@@ -42,7 +41,10 @@ const writeSbom = (): void => {
 };
 
 const packChart = (): void => {
-  if (!works("helm", ["version"])) return skipped("the chart archive", "No helm; `make chart` builds it.");
+  if (!works("helm", ["version"])) {
+    leftOut.push({ part: "the chart archive", reason: "there is no helm; `make chart` builds it" });
+    return;
+  }
   console.log(output("helm", ["package", CHART, "--destination", dist]));
 };
 
@@ -71,7 +73,8 @@ const packImage = (): void => {
   try {
     builder = findBuilder(process.env["BUILDER"] || undefined, probeBuilder);
   } catch (error) {
-    return skipped("the image", error instanceof Error ? error.message : String(error));
+    leftOut.push({ part: "the image", reason: error instanceof Error ? error.message : String(error) });
+    return;
   }
   writeImage(builder);
 };
@@ -109,5 +112,8 @@ if (!isSbomOnly && problems.length > 0) {
     packClient();
     packImage();
     writeChecksums();
+    const { lines, exitCode } = reportLeftOut(leftOut, process.env["PARTIAL"] === "1");
+    for (const line of lines) console.error(line);
+    process.exitCode = exitCode;
   }
 }
