@@ -48,7 +48,7 @@ const ON_TWO_SHARDS = [
   "integration/record-identity",
   "integration/changes",
   "integration/retention",
-  "integration/erasure",
+  "faults/erasure-runs",
   "faults/hidden-records",
   "integration/analytics",
   "integration/upkeep-jobs",
