@@ -352,10 +352,6 @@ describe("limits of the reading user", () => {
   });
 
   test.each([
-    "INSERT INTO clients (client_id, version) VALUES ('x', 1)",
-    "ALTER TABLE clients DELETE WHERE true",
-    "TRUNCATE TABLE clients",
-    "DROP TABLE clients",
     "CREATE TABLE mine (x UInt8) ENGINE = Memory",
     "KILL QUERY WHERE true",
   ])("it cannot write: %s", async (statement) => {
