@@ -26,7 +26,8 @@ afterAll(async () => {
   await warehouse?.stop();
 });
 beforeEach(async () => {
-  for (const table of [...RETENTION_TABLES, "job_keys"]) await warehouse.sql(`TRUNCATE TABLE ${table}`);
+  const tables = [...RETENTION_TABLES, "job_keys"];
+  await Promise.all(tables.map((table) => warehouse.sql(`TRUNCATE TABLE ${table}`)));
 });
 
 const handoffs = (created: number) => [
