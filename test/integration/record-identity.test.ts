@@ -253,18 +253,23 @@ const PLACES = {
   "behind the window": 20 * DAY,
 } as const;
 
+/** Clients of these tests begin with the name of the list that they read. */
+const isOfMessages = (client: string): boolean => client.startsWith("messages");
+const isOfConversations = (client: string): boolean => !isOfMessages(client);
+
 /** A record of a list as it stands under a date of creation; the later `time`, the newer. */
 type Written = { readonly client: string; readonly time: number; readonly created: number };
 
 /** Writes one export of a record for each client, in a part of its own for each list. */
 const writeAll = async (id: string, exports: readonly Written[], uploadedAt?: number): Promise<void> => {
-  const isMessage = ({ client }: Written): boolean => client.startsWith("messages");
   await warehouse.write(
-    exports.filter(isMessage).map((at) => message(at, id, at.created, "c")),
+    exports.filter(({ client }) => isOfMessages(client)).map((at) => message(at, id, at.created, "c")),
     uploadedAt,
   );
   await warehouse.write(
-    exports.filter((at) => !isMessage(at)).map((at) => conversation(at, id, at.created, at.created)),
+    exports
+      .filter(({ client }) => isOfConversations(client))
+      .map((at) => conversation(at, id, at.created, at.created)),
     uploadedAt,
   );
 };
@@ -392,13 +397,21 @@ it("a record that has moved is given out as it is, whether its dates are noted o
   const write = async (id: string, created: number): Promise<void> => {
     offset += 1;
     uploadedAt += SECOND / 100;
-    for (const client of clients) {
-      const at = { client, time: DAY_0, offset };
-      const record = client.startsWith("messages")
-        ? message(at, id, created, "c", { message: `export ${offset}` })
-        : conversation(at, id, created, CREATED, { inquiry_summary: `export ${offset}` });
-      await warehouse.write([record], uploadedAt);
-    }
+    const at = (client: string) => ({ client, time: DAY_0, offset });
+    await warehouse.write(
+      clients
+        .filter(isOfMessages)
+        .map((client) => message(at(client), id, created, "c", { message: `export ${offset}` })),
+      uploadedAt,
+    );
+    await warehouse.write(
+      clients
+        .filter(isOfConversations)
+        .map((client) =>
+          conversation(at(client), id, created, CREATED, { inquiry_summary: `export ${offset}` }),
+        ),
+      uploadedAt,
+    );
   };
   const writeMoves = async (part: number): Promise<void> => {
     for (const { id, from, by, noted } of moves) {
