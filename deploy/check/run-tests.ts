@@ -17,7 +17,7 @@ for (const file of [report, summaryFile, times]) rmSync(file, { force: true });
 const from = performance.now();
 // On Linux the kernel ends vitest with this process, however that ends; its workers and their servers follow it.
 const tie = process.platform === "linux" ? ["setpriv", "--pdeathsig", "KILL"] : [];
-const [program = "", ...words] = [...tie, "vitest", "run"];
+const [program, ...words] = [...tie, "vitest", "run"] as [string, ...string[]];
 const { status } = spawnSync(
   program,
   [
