@@ -82,7 +82,7 @@ test-faults: tools setup ## the long tests: faults, brokers, TLS, sentinels, ima
 	@node deploy/check/run-tests.ts faults faults
 
 test-full: ## both suites at full sizes
-	@$(MAKE) --no-print-directory test test-faults SIZE=full
+	@$(MAKE) --no-print-directory --keep-going test test-faults SIZE=full
 
 contract: tools setup ## compare the running API with its OpenAPI document (schemathesis, spectral)
 	@sh deploy/check/require.sh python3

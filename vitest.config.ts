@@ -1,5 +1,5 @@
 import { availableParallelism } from "node:os";
-import { defineConfig } from "vitest/config";
+import { configDefaults, defineConfig } from "vitest/config";
 
 const full = process.env["TEST_SIZE"] === "full";
 const seed = process.env["FC_SEED"] ?? String(Math.floor(Math.random() * 2 ** 31));
@@ -29,7 +29,7 @@ const unit = {
   hookTimeout: 60_000,
 } as const;
 
-/** Tests on real servers: each file has servers, folders and ports of its own. */
+/** Tests on real servers, of the file itself or shared. */
 const onServers = {
   ...parallel,
   setupFiles: ["./test/system/failed-logs.ts"],
@@ -76,7 +76,7 @@ export default defineConfig({
           name: "unit",
           ...unit,
           include: UNIT,
-          exclude: APART,
+          exclude: [...configDefaults.exclude, ...APART],
           // A process for each file costs more than half of the time that these tests take.
           isolate: false,
         },

@@ -26,7 +26,7 @@ beforeAll(async () => {
   operator = { CLICKHOUSE_URL: system.stack.clickhouse.url("migrator") };
   key = await system.key("acme", SCOPES);
   await Promise.all([
-    system.service("export-api", { KEY_CACHE_SECONDS: "2" }),
+    system.service("export-api"),
     ops(operator, "campaigns", "create", CAMPAIGN, "--client", "acme"),
   ]);
   await until("triggers are taken", 30_000, async () => {
@@ -94,6 +94,8 @@ describe("5. Authentication", () => {
   });
 
   it("keys come from the operators, tell when they were used, and end within seconds", async () => {
+    const { apiUrl } = await system.anotherApi({ KEY_CACHE_SECONDS: "2" });
+    const base = new URL(apiUrl).origin;
     await ops(operator, "clients", "create", "brief");
     const create = async (): Promise<{ key: string; key_id: string }> =>
       JSON.parse(await ops(operator, "keys", "create", "--client", "brief", "--json")) as {
@@ -101,7 +103,7 @@ describe("5. Authentication", () => {
         key_id: string;
       };
     const statusFor = async ({ key }: { readonly key: string }): Promise<number> =>
-      (await ask(CONVERSATIONS, { key })).status;
+      (await ask(CONVERSATIONS, { key, base })).status;
     const [first, second] = [await create(), await create()];
     expect([await statusFor(first), await statusFor(second)]).toEqual([200, 200]);
 

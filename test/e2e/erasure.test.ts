@@ -13,6 +13,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import type { BusEvent } from "../sample/index.ts";
 import { createDelivery, type Delivery } from "../system/deliver.ts";
 import { handMade } from "../sample/hand-made.ts";
+import { createChangeFollower } from "../compare/change-follower.ts";
 import { findInActiveParts } from "../compare/part-bytes.ts";
 import type { ServiceProcess } from "../system/service-process.ts";
 import { redisCommand } from "../system/redis-command.ts";
@@ -22,6 +23,7 @@ import { whileStopped } from "../system/while-stopped.ts";
 import { runSql } from "../system/warehouse-sql.ts";
 
 const CLIENT = "acme";
+const LISTS = ["conversations", "messages", "end_users"] as const;
 const CREATED = "2026-10-04T00:00:00Z";
 const ENV = { WRITER_LEASE_MS: "2000", ERASURE_INTERVAL_SECONDS: "1" };
 
@@ -103,23 +105,34 @@ const readAll = async (): Promise<string> => {
 
 type Receipt = { readonly deleted_rows: Readonly<Record<string, number>> };
 
-/** Sends a request and waits until it is completed. */
-const erase = async (body: Record<string, unknown>): Promise<void> => {
+/** Sends a request; returns the address of its status. */
+const request = async (body: Record<string, unknown>): Promise<string> => {
   const answer = await fetch(`${system.apiUrl}/v2/data-subject-request`, {
     method: "POST",
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
     body: JSON.stringify({ type: "ERASURE", ...body }),
   });
   expect(answer.status).toBe(200);
-  const address = new URL(answer.headers.get("location") ?? "", system.apiUrl).pathname.replace(/^\/api/, "");
-  await until("the request is completed", 60_000, async () => {
-    const { status, receipt } = JSON.parse(await get(address)) as { status: string; receipt?: Receipt };
+  return new URL(answer.headers.get("location") ?? "", system.apiUrl).pathname.replace(/^\/api/, "");
+};
+
+const statusAt = async (address: string): Promise<{ readonly status: string; readonly receipt?: Receipt }> =>
+  JSON.parse(await get(address)) as { status: string; receipt?: Receipt };
+
+const completed = (address: string): Promise<void> =>
+  until("the request is completed", 60_000, async () => {
+    const { status, receipt } = await statusAt(address);
     expect(status).not.toBe("failed");
     if (status !== "completed") return false;
     expect(receipt?.deleted_rows).toBeDefined();
-    expect(JSON.stringify(receipt)).not.toMatch(/@|gone|held|hung/);
+    expect(JSON.stringify(receipt)).not.toMatch(/@|gone|held|hung|hidden/);
     return true;
   });
+
+/** Sends a request and waits until it is completed. */
+const erase = async (body: Record<string, unknown>): Promise<void> => {
+  const address = await request(body);
+  await completed(address);
   const list = JSON.parse(await get("/v2/data-subject-request")) as { data: { request_id: string }[] };
   expect(list.data[0]?.request_id).toBe(address.split("/").at(-1));
   const id = address.split("/").at(-1) ?? "";
@@ -141,6 +154,35 @@ const ingestAgain = async (groupId: string): Promise<void> => {
   ingest = await system.service("ingest", { ...ENV, KAFKA_GROUP_ID: groupId });
   await system.caughtUp(groupId, 60_000);
 };
+
+it("hides a person from every list before the rows are gone, and tells readers of changes when they are", async () => {
+  const before = await readAll();
+  await delivery.send(person("hidden"));
+  await system.caughtUp("conversation-export-ingest", 60_000);
+  const followers = LISTS.map((list) => createChangeFollower({ apiUrl: system.apiUrl, key, list }));
+  const heldOfPerson = async (): Promise<number> => {
+    for (const follower of followers) await follower.toTheEnd(() => 100).catch(() => undefined);
+    return followers.flatMap(({ held }) => [...held.keys()]).filter((id) => id.startsWith("hidden")).length;
+  };
+  await until("readers of changes hold the records", 30_000, async () => (await heldOfPerson()) === 4);
+
+  // No row is deleted until merges go on.
+  await sql("SYSTEM STOP MERGES");
+  let address: string;
+  try {
+    address = await request({ email: "hidden@example.com" });
+    await until("no list has the person", 30_000, async () => (await readAll()) === before);
+    expect(await sql("SELECT uniqExact(message_id) FROM messages WHERE message_id LIKE 'hidden%'")).toBe(
+      "2\n",
+    );
+    expect((await statusAt(address)).status).not.toBe("completed");
+  } finally {
+    await sql("SYSTEM START MERGES");
+  }
+  await completed(address);
+  expect(await sql("SELECT count() FROM messages WHERE message_id LIKE 'hidden%'")).toBe("0\n");
+  await until("readers of changes hold none of them", 60_000, async () => (await heldOfPerson()) === 0);
+});
 
 it("lets no trace come back with a replay of everything and with late events", async () => {
   await delivery.send(person("kept"));

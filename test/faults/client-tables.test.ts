@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { createClient } from "@conversation-export/client";
+import { tied } from "@conversation-export/local-stack";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { walk } from "../compare/walk.ts";
@@ -106,7 +107,8 @@ const start = (
   args: readonly string[],
   apiUrl = system.apiUrl,
 ): { child: ChildProcess; ended: Promise<Ended> } => {
-  const child = spawn(process.execPath, [COMMAND, ...args], {
+  const [program, ...words] = tied([process.execPath, COMMAND, ...args]);
+  const child = spawn(program, words, {
     env: {
       PATH: process.env["PATH"],
       NODE_COMPILE_CACHE: COMPILE_CACHE,

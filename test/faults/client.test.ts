@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { zstdDecompressSync } from "node:zlib";
 import { createClient } from "@conversation-export/client";
+import { tied } from "@conversation-export/local-stack";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { walk } from "../compare/walk.ts";
 import { createSample } from "../sample/index.ts";
@@ -68,7 +69,8 @@ afterAll(async () => {
 type Ended = { readonly code: number | null; readonly out: string; readonly err: string };
 
 const start = (args: readonly string[]): { child: ChildProcess; ended: Promise<Ended> } => {
-  const child = spawn(process.execPath, [COMMAND, ...args], {
+  const [program, ...words] = tied([process.execPath, COMMAND, ...args]);
+  const child = spawn(program, words, {
     env: {
       PATH: process.env["PATH"],
       NODE_COMPILE_CACHE: COMPILE_CACHE,

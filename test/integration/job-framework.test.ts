@@ -415,7 +415,9 @@ describe("the client", () => {
   it("says within seconds that Redis is away", async () => {
     const lost = createJobClient({ url: "redis://127.0.0.1:1", log });
     await lost.start();
+    const askedAt = performance.now();
     await expect(lost.find("any")).rejects.toMatchObject({ code: "redis_unavailable", retryable: true });
+    expect(performance.now() - askedAt).toBeLessThan(8_000);
     await lost.stop();
   });
 });

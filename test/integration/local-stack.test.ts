@@ -159,6 +159,7 @@ test(
       `import { startStack } from ${JSON.stringify(stackModule)};
        const stack = await startStack({ dir: ${JSON.stringify(dir)} });
        process.send?.([stack.kafka.pid, stack.clickhouse.pid, stack.redis.pid]);
+       process.on("disconnect", () => process.exit());
        setInterval(() => undefined, 1000);`,
     );
     const parent = spawn(process.execPath, [parentPath], { stdio: ["ignore", "inherit", "inherit", "ipc"] });

@@ -61,7 +61,10 @@ export const sendEvents = async (
 };
 
 export type Delivery = {
-  /** Every event with its place on the bus, in the order in which it was sent. */
+  /**
+   * Every event with its place on the bus, in the order in which it was sent. Where others produce as well, as in a
+   * shared system, offsets are wrong, but keep their order for each record.
+   */
   readonly delivered: Delivered[];
   /** Sends events; the only producer of these topics, so it knows the offsets that they get. */
   send(events: Iterable<BusEvent>, onSent?: (count: number) => void): Promise<void>;

@@ -26,7 +26,10 @@ export const setup = async (project: TestProject): Promise<() => Promise<void>> 
     starting ??= start();
     starting.then(
       ({ addresses }) => response.end(JSON.stringify(addresses)),
-      (error: unknown) => response.writeHead(500).end(String(error)),
+      (error: unknown) => {
+        starting = undefined;
+        response.writeHead(500).end(String(error));
+      },
     );
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

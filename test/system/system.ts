@@ -116,6 +116,9 @@ export const startSystem = async (
       rememberShards(started);
       cluster = clusterVariables(started);
     },
+  }).catch(async (error: unknown) => {
+    await kafka?.kill();
+    throw error;
   });
   const brokers = about.kafkaBrokers.split(",");
   const ports = await choosePorts({ names: ["api", "ingest", "export-api", "jobs"], fixed: {} });

@@ -15,6 +15,8 @@ const startProcess = (body: string) => {
     const say = (word) => process.stdout.write(word + "\\n");
     const hang = () => new Promise(() => {});
     setInterval(() => {}, 1000);
+    // Ends with the test, however that ends.
+    process.stdin.on("end", () => process.exit()).resume();
     const part = (name, start, stop) => ({
       name,
       start: async () => { say("start " + name); await start?.(); },
@@ -24,7 +26,7 @@ const startProcess = (body: string) => {
     ${body}
   `;
   const child = spawn(process.execPath, ["--input-type=module", "--eval", source], {
-    stdio: ["ignore", "pipe", "pipe"],
+    stdio: ["pipe", "pipe", "pipe"],
   });
   children.push(child);
   let output = "";

@@ -35,9 +35,10 @@ test.each(
        const child = spawnTied(${JSON.stringify(tied)}, ${JSON.stringify(way)});
        writeFileSync(${JSON.stringify(`${pidPath}.new`)}, String(child.pid));
        (await import("node:fs")).renameSync(${JSON.stringify(`${pidPath}.new`)}, ${JSON.stringify(pidPath)});
+       process.stdin.on("end", () => process.exit()).resume();
        setInterval(() => {}, 1000);`,
   );
-  const parent = spawn(process.execPath, [parentPath], { stdio: "inherit" });
+  const parent = spawn(process.execPath, [parentPath], { stdio: ["pipe", "inherit", "inherit"] });
   await vi.waitUntil(() => existsSync(pidPath), { timeout: 5_000 });
   const pid = Number(readFileSync(pidPath, "utf8"));
   // The pid is that of the program itself once the wrapper has given way.
