@@ -17,8 +17,10 @@ for (const file of [report, summaryFile, times]) rmSync(file, { force: true });
 const from = performance.now();
 // Where it can, the kernel ends vitest with this process, however that ends; its workers and their servers follow it.
 const canTie = process.platform === "linux" && spawnSync("setpriv", ["--version"]).status === 0;
-const tie = canTie ? ["setpriv", "--pdeathsig", "KILL"] : [];
-const [program, ...words] = [...tie, "vitest", "run"] as [string, ...string[]];
+const command: [string, ...string[]] = canTie
+  ? ["setpriv", "--pdeathsig", "KILL", "vitest", "run"]
+  : ["vitest", "run"];
+const [program, ...words] = command;
 const { status, error } = spawnSync(
   program,
   [
