@@ -11,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 const projectFolder = join(import.meta.dirname, "..", "..");
 const stackModule = join(projectFolder, "deploy", "local", "src", "index.ts");
 const commandLine = join(projectFolder, "deploy", "local", "src", "cli.ts");
-const deadlineMs = 180_000;
+const deadlineMs = 300_000;
 
 let folder = "";
 beforeAll(() => {
