@@ -74,7 +74,7 @@ describe("idempotency store", () => {
   it("gives each key to one of two processes that claim at once", async () => {
     const [one, other] = await Promise.all([startRacer(), startRacer()]);
     const keys = Array.from({ length: 200 }, (_, index) => `race-${index}`);
-    const order: RacerOrder = { do: "claim", keys, fingerprint: "same" };
+    const order: RacerOrder = { keys, fingerprint: "same" };
     const [first, second] = await Promise.all([one(order), other(order)]);
     for (const index of keys.keys()) {
       const states = new Set([first[index]?.state, second[index]?.state]);

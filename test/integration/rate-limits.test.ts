@@ -1,6 +1,3 @@
-import { type ChildProcess, fork } from "node:child_process";
-import { once } from "node:events";
-import { join } from "node:path";
 import {
   type Allowance,
   createRateLimiter,
@@ -11,7 +8,6 @@ import {
 import { createLogger } from "@conversation-export/runtime";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { until } from "../system/until.ts";
-import type { RacerOrder } from "../processes/queue-racer.ts";
 import { redisCommand } from "../system/redis-command.ts";
 import { startTestStack, type TestStack } from "../system/test-stack.ts";
 import { whileStopped } from "../system/while-stopped.ts";
@@ -21,7 +17,6 @@ const MINUTE = { requests: 20, seconds: 60 };
 
 let stack: TestStack;
 let keys = 0;
-const racers: ChildProcess[] = [];
 const connections: Redis[] = [];
 
 beforeAll(async () => {
@@ -30,10 +25,6 @@ beforeAll(async () => {
 
 afterEach(async () => {
   await Promise.all(connections.splice(0).map((redis) => redis.stop()));
-  for (const racer of racers.splice(0)) {
-    racer.disconnect();
-    await once(racer, "exit");
-  }
 });
 
 afterAll(async () => {
@@ -41,19 +32,6 @@ afterAll(async () => {
 });
 
 const newKey = (): string => `client-${++keys}:conversations`;
-
-const startRacer = async (): Promise<(order: RacerOrder) => Promise<Allowance[]>> => {
-  const child = fork(join(import.meta.dirname, "../processes/queue-racer.ts"), [stack.redis.url], {
-    execArgv: [],
-  });
-  racers.push(child);
-  await once(child, "message");
-  return async (order) => {
-    child.send(order);
-    const [answers] = (await once(child, "message")) as [Allowance[]];
-    return answers;
-  };
-};
 
 /** A long deadline by default, so that a busy machine does not look like an absent Redis. */
 const startLimiter = async (answerWithinMs = 2_000) => {
@@ -66,27 +44,6 @@ const startLimiter = async (answerWithinMs = 2_000) => {
 };
 
 const allowedOf = (answers: readonly Allowance[]): number => answers.filter(({ allowed }) => allowed).length;
-
-it("admits exactly 20 of 50 requests that two processes make at once", async () => {
-  const [one, other] = await Promise.all([startRacer(), startRacer()]);
-  for (let round = 0; round < 10; round++) {
-    const order: RacerOrder = { do: "consume", key: newKey(), windows: [MINUTE], times: 25 };
-    const before = Math.floor(Date.now() / 1000);
-    const answers = (await Promise.all([one(order), other(order)])).flat();
-    expect(answers).toHaveLength(50);
-    expect(answers.every(({ shared }) => shared)).toBe(true);
-    const admitted = answers.filter(({ allowed }) => allowed);
-    expect(admitted.map(({ remaining }) => remaining).sort((a, b) => a - b)).toEqual([...Array(20).keys()]);
-    for (const { limit, resetAt, retryAfter, remaining, allowed } of answers) {
-      expect(limit).toBe(20);
-      if (!allowed) expect(remaining).toBe(0);
-      expect(retryAfter).toBeGreaterThanOrEqual(55);
-      expect(retryAfter).toBeLessThanOrEqual(60);
-      expect(resetAt - before).toBeGreaterThanOrEqual(60);
-      expect(resetAt - before).toBeLessThanOrEqual(66);
-    }
-  }
-});
 
 it("uses up nothing when one of several windows refuses", async () => {
   const { limiter } = await startLimiter();
