@@ -4,8 +4,10 @@ import { until } from "../system/until.ts";
 import type { ExpectedLetter } from "./reference.ts";
 
 export type ReadLetters = {
-  /** Letters by reason, most frequent first. */
+  /** Letters by reason, most frequent first; repeated ones once. */
   readonly byReason: ReadonlyMap<string, number>;
+  /** Letters that came again: a batch that is delivered again sends its letters again. */
+  readonly repeated: number;
   /** One line for each letter that is missing, unexpected, changed or has another reason. */
   readonly problems: readonly string[];
 };
@@ -49,17 +51,18 @@ export const readDeadLetters = async (
     await consumer.stop();
   }
 
-  const waiting = new Map(expected.map((one) => [`${one.topic}/${one.partition}/${one.offset}`, one]));
+  const wantedAt = new Map(expected.map((one) => [`${one.topic}/${one.partition}/${one.offset}`, one]));
+  const found = new Set<string>();
   const problems: string[] = [];
   const byReason = new Map<string, number>();
   for (const letter of letters) {
     const reason = headerOf(letter, "dl-reason");
     const place = ["dl-topic", "dl-partition", "dl-offset"].map((name) => headerOf(letter, name)).join("/");
-    byReason.set(reason, (byReason.get(reason) ?? 0) + 1);
-    const wanted = waiting.get(place);
-    waiting.delete(place);
+    if (!found.has(place)) byReason.set(reason, (byReason.get(reason) ?? 0) + 1);
+    found.add(place);
+    const wanted = wantedAt.get(place);
     if (wanted === undefined) {
-      problems.push(`unexpected or repeated: ${place} (${reason}: ${headerOf(letter, "dl-detail")})`);
+      problems.push(`unexpected: ${place} (${reason}: ${headerOf(letter, "dl-detail")})`);
       continue;
     }
     if (reason !== wanted.reason) problems.push(`${place} has reason ${reason} instead of ${wanted.reason}`);
@@ -69,6 +72,11 @@ export const readDeadLetters = async (
       .digest("hex");
     if (digest !== wanted.digest) problems.push(`${place} has another payload`);
   }
-  for (const [place, { reason }] of waiting) problems.push(`missing: ${place} (${reason})`);
-  return { byReason: new Map([...byReason].sort(([, a], [, b]) => b - a)), problems };
+  for (const [place, { reason }] of wantedAt)
+    if (!found.has(place)) problems.push(`missing: ${place} (${reason})`);
+  return {
+    byReason: new Map([...byReason].sort(([, a], [, b]) => b - a)),
+    repeated: letters.length - found.size,
+    problems,
+  };
 };

@@ -51,12 +51,15 @@ export const describeComparison = ({ lists, endUsers }: CompareAnswer): string =
   return [lines, ...differences].join("\n");
 };
 
-export const describeLetters = ({ byReason, problems }: ReadLetters, expected: number): string =>
-  [
-    `  ${count(expected)} sent, ${count([...byReason.values()].reduce((sum, n) => sum + n, 0))} found:`,
+export const describeLetters = ({ byReason, repeated, problems }: ReadLetters, expected: number): string => {
+  const found = [...byReason.values()].reduce((sum, n) => sum + n, 0);
+  return [
+    `  ${count(expected)} sent, ${count(found)} found:`,
     table([...byReason].map(([reason, letters]) => [`  ${reason}`, letters])),
+    ...(repeated === 0 ? [] : [`  ${count(repeated)} came twice, since a batch was delivered again.`]),
     ...problems.slice(0, 5).map((problem) => `  DIFFERENT: ${problem}`),
   ].join("\n");
+};
 
 /** The amounts of this run. Its times say nothing: producer, reference and all servers share the machine. */
 export const describeRun = (
