@@ -10,7 +10,9 @@ const hasFailed = ({ result, tasks = [] }: Task): boolean =>
 const describe = (folder: string): string => {
   if (!existsSync(folder)) return "the logs were removed; KEEP=1 keeps them";
   const until = keepsLogs ? "" : ", until the next run (KEEP=1 keeps them)";
-  return [`logs in ${folder}${until}:`, ...globSync("**/*.log", { cwd: folder }).toSorted()].join("\n  ");
+  // Kafka's data are files *.log too.
+  const logs = globSync("**/*.log", { cwd: folder, exclude: ["**/data"] });
+  return [`logs in ${folder}${until}:`, ...logs.toSorted()].join("\n  ");
 };
 
 // A set-up file of vitest runs before each file of tests, so this hook is the last of that file.
