@@ -46,6 +46,7 @@ const ON_TWO_SHARDS = [
   "integration/compaction-stores",
   "faults/backfill-landing",
   "integration/record-identity",
+  "faults/moving-records",
   "integration/changes",
   "integration/retention",
   "faults/erasure-runs",
