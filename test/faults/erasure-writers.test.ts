@@ -1,0 +1,67 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { findInActiveParts } from "../compare/part-bytes.ts";
+import { ENV, type ErasureTrial, startErasureTrial } from "../system/erasure-trial.ts";
+import { redisCommand } from "../system/redis-command.ts";
+import { until } from "../system/until.ts";
+import { whileStopped } from "../system/while-stopped.ts";
+
+let trial: ErasureTrial;
+beforeAll(async () => {
+  trial = await startErasureTrial("erasure-writers");
+});
+afterAll(() => trial?.system.stop());
+
+it("goes on, and no writer ends, when Redis hangs for longer than a lease", async () => {
+  const before = await trial.readAll();
+  await trial.delivery.send(trial.person("hung"));
+  await until("the records are readable", 30_000, async () => (await trial.readAll()).includes("hung asked"));
+  const { redis } = trial.system.stack;
+  const announced = await whileStopped(redis, async () => {
+    // What another run announces comes before the renewals of those that have to connect again.
+    const answer = redisCommand(redis.url, "HINCRBY conversation-export:writers generation 1");
+    await sleep(3 * Number(ENV.WRITER_LEASE_MS));
+    return { answer };
+  });
+  await announced.answer;
+  await trial.erase({ email: "hung@example.com" });
+  expect(await trial.readAll()).toBe(before);
+  const ended = Promise.race([trial.ingest.exited, trial.jobs.exited]);
+  expect(await Promise.race([ended, Promise.resolve("none")])).toBe("none");
+});
+
+it("is not defeated by a process that was paused with unwritten records", async () => {
+  await trial.ingest.kill("SIGTERM");
+  const slow = {
+    ...ENV,
+    KAFKA_GROUP_ID: "from-the-start",
+    BATCH_MAX_AGE_MS: "600000",
+    KAFKA_SESSION_TIMEOUT_MS: "60000",
+  };
+  trial.ingest = await trial.system.service("ingest", slow);
+  await trial.delivery.send(trial.person("held"));
+  await until("the records are held", 30_000, async () => {
+    const text = await (await fetch(`${trial.ingest.metricsUrl}/metrics`)).text();
+    const counts = [...text.matchAll(/^ingest_records_consumed_total\{.*\} (\d+)$/gm)].map((match) =>
+      Number(match[1]),
+    );
+    return counts.reduce((sum, count) => sum + count, 0) === 4;
+  });
+  process.kill(trial.ingest.pid, "SIGSTOP");
+  await trial.erase({ email: "held@example.com" });
+  const before = await trial.readAll();
+  process.kill(trial.ingest.pid, "SIGCONT");
+  expect(await trial.ingest.exited).toEqual({ code: 1, signal: null });
+  expect(await trial.sql("SELECT count() FROM landing WHERE record_id LIKE 'held%'")).toBe("0\n");
+  await trial.ingestAgain("from-the-start");
+  // The conversation names an end user of whom nobody knew that he has the address, before his own event did.
+  await until("nothing of the person is left", 30_000, async () => (await trial.readAll()) === before);
+  await until("no writer's finding is left", 30_000, async () => {
+    const { found } = await findInActiveParts(trial.system.stack.clickhouse.url("migrator"), [
+      "held-chatter",
+    ]);
+    const findings = await trial.sql("SELECT count() FROM suppressions WHERE kind = 'end_user'");
+    return Object.keys(found).length === 0 && findings === "0\n";
+  });
+  expect(await trial.sql("SELECT count() FROM end_users WHERE end_user_id LIKE 'held%'")).toBe("0\n");
+});
