@@ -75,7 +75,7 @@ tools:
 
 test: tools check ## check, then unit, integration and end-to-end tests: every rule and promise, each once
 	@sh deploy/check/require.sh python3
-	@TEST_WORKERS=$${TEST_WORKERS:-3} node deploy/check/run-tests.ts tests unit unit-apart integration e2e
+	@node deploy/check/run-tests.ts tests unit unit-apart integration e2e
 
 test-faults: tools setup ## the long tests: faults, brokers, TLS, sentinels, image, chart, foreign programs
 	@sh deploy/check/require.sh python3 openssl

@@ -6,14 +6,11 @@ const seed = process.env["FC_SEED"] ?? String(Math.floor(Math.random() * 2 ** 31
 console.log(`fast-check: FC_SEED=${seed}`);
 
 /**
- * As many files at a time as processors, two to four, each in a process of its own: with one more, tests of
- * faults failed now and then. Without them TEST_WORKERS may ask for more. One number for all projects, so that
- * their files share the workers.
+ * As many files at a time as processors, two to four, each in a process of its own. With three on two processors,
+ * which are busy all the time, every file takes half as long again, and tests of faults failed now and then. One
+ * number for all projects, so that their files share the workers.
  */
-const parallel = {
-  pool: "forks",
-  maxWorkers: Number(process.env["TEST_WORKERS"] ?? Math.min(Math.max(availableParallelism(), 2), 4)),
-} as const;
+const parallel = { pool: "forks", maxWorkers: Math.min(Math.max(availableParallelism(), 2), 4) } as const;
 
 const UNIT = [
   "{packages,services,deploy}/**/*.test.ts",
