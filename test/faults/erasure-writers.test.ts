@@ -34,7 +34,6 @@ it("is not defeated by a process that was paused with unwritten records", async 
   await trial.ingest.kill("SIGTERM");
   const slow = {
     ...ENV,
-    KAFKA_GROUP_ID: "from-the-start",
     BATCH_MAX_AGE_MS: "600000",
     KAFKA_SESSION_TIMEOUT_MS: "60000",
   };
@@ -53,7 +52,7 @@ it("is not defeated by a process that was paused with unwritten records", async 
   process.kill(trial.ingest.pid, "SIGCONT");
   expect(await trial.ingest.exited).toEqual({ code: 1, signal: null });
   expect(await trial.sql("SELECT count() FROM landing WHERE record_id LIKE 'held%'")).toBe("0\n");
-  await trial.ingestAgain("from-the-start");
+  await trial.ingestAgain("conversation-export-ingest");
   // The conversation names an end user of whom nobody knew that he has the address, before his own event did.
   await until("nothing of the person is left", 30_000, async () => (await trial.readAll()) === before);
   await until("no writer's finding is left", 30_000, async () => {
