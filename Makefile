@@ -106,7 +106,7 @@ alerts: setup ## check and test the alert rules with promtool, built by Go when 
 	@sh deploy/check/go-program.sh promtool
 	@TEST_SIZE=full vitest run --project unit test/documents/promtool.test.ts
 
-bench: tools setup ## measure, one line for each result
+bench: tools setup ## measure, one line for each result (BENCH=name[,name]: only these)
 	@node test/bench/main.ts
 
 ##@ Release

@@ -1,13 +1,6 @@
+import { createHash } from "node:crypto";
 import { request } from "node:http";
 import type { Readable } from "node:stream";
-import { formatTimestampZ } from "@conversation-export/domain";
-import { WINDOW_END, WINDOW_MICROS, WINDOW_START } from "./window-data.ts";
-
-/** The query of a page of the measured window from a place on, 0 to 1. */
-export const windowQuery = (place: number, pageSize: number): string => {
-  const since = formatTimestampZ(WINDOW_START + Math.floor(WINDOW_MICROS * place));
-  return `created_since=${since}&created_to=${formatTimestampZ(WINDOW_END)}&page_size=${pageSize}`;
-};
 
 /** Opens the body of an answer, still encoded. */
 export const open = (url: string, headers: Readonly<Record<string, string>>): Promise<Readable> =>
@@ -33,4 +26,18 @@ export const drain = async (
     onBytes(chunk);
   }
   return { bytes, end: last.subarray(-500).toString() };
+};
+
+/** Reads to the end and hashes the first `most` bytes. */
+export const hashed = async (
+  body: Readable,
+  most = Infinity,
+): Promise<{ readonly bytes: number; readonly digest: string; readonly end: string }> => {
+  const hash = createHash("sha1");
+  let left = most;
+  const { bytes, end } = await drain(body, (chunk) => {
+    hash.update(chunk.subarray(0, left));
+    left -= Math.min(left, chunk.length);
+  });
+  return { bytes, digest: hash.digest("hex"), end };
 };

@@ -2,15 +2,13 @@ import type { Readable } from "node:stream";
 import { DAY_0 } from "../warehouse/records.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 import { createdOf, type Dimension, dimensionsOf, fillShape, type Shape } from "./growth-shapes.ts";
-import { median, type Result } from "./report.ts";
+import { median, plainResult, type Result } from "./report.ts";
 import { type Cost, createMeter } from "./server-cost.ts";
 
 const CLIENT = "client-0";
 const ROUNDS = 9;
 const SMALL_PAGE = 100;
 const PAGE = 5_000;
-/** How much more the largest size may take than the smallest and still be flat. */
-export const FLAT = 1.3;
 
 /** As jobs does it every few seconds. */
 const noteDates = async ({ sql }: Warehouse): Promise<void> => {
@@ -163,14 +161,9 @@ export const measureGrowth = async (records: number, log: (line: string) => void
   return [...lines.values()];
 };
 
-/** Flat is the goal for records and clients; with the number of parts pages may grow in proportion. */
-const mostOf = ({ by, sizes }: GrowthLine): number => (by === "parts" ? (sizes.at(-1) ?? Number.NaN) : FLAT);
-
-/** `ours` and `peer`: ms at the largest and the smallest size. */
-export const growthResult = (line: GrowthLine, most = mostOf(line)): Result => {
-  const { read, by, ms } = line;
-  const [peer = Number.NaN, ours = Number.NaN] = [ms[0], ms.at(-1)];
-  const name = `growth_by_${by}_of_${read.replaceAll(/[ ,]+/g, "_")}_exponent_${exponentOf(line).toFixed(2)}`;
-  const ratio = ours / peer;
-  return { name, ours, peer, ratio, goal: `<=${most}`, reached: ratio <= most };
+/** ms at the largest size beside the smallest. */
+export const growthResult = (line: GrowthLine): Result => {
+  const [smallest = Number.NaN, largest = Number.NaN] = [line.ms[0], line.ms.at(-1)];
+  const name = `growth_by_${line.by}_of_${line.read.replaceAll(/[ ,]+/g, "_")}`;
+  return plainResult(name, "ms", largest, smallest, { exponent: exponentOf(line) });
 };

@@ -1,10 +1,8 @@
-import { readMetric } from "../system/metrics-text.ts";
 import type { ServiceName } from "../system/service-process.ts";
 import { startSystem, type System } from "../system/system.ts";
 import type { GrowthLine } from "./growth-reads.ts";
 import { dimensionsOf, fillShape } from "./growth-shapes.ts";
-import { ingestCost } from "./ingest-rate.ts";
-import { fillBus, plainConversations, serverSeconds } from "./ingest-run.ts";
+import { fillBus, measureIngest, plainConversations } from "./ingest.ts";
 import { median } from "./report.ts";
 import { runSql } from "./warehouse-http.ts";
 
@@ -22,23 +20,6 @@ const startOf = async (system: System, name: ServiceName): Promise<number> => {
     await service.kill("SIGTERM");
   }
   return median(times);
-};
-
-/** Milliseconds of processor time, of the process and of ClickHouse, for 1,000 conversations that arrive. */
-const ingestOf = async (system: System, total: number): Promise<number> => {
-  const { spent } = await ingestCost(total, async () => {
-    const ingest = await system.service("ingest", { LOG_LEVEL: "warn", KAFKA_GROUP_ID: "growth" });
-    const table = { table: "conversations" };
-    return {
-      stop: () => ingest.kill("SIGTERM"),
-      rows: async () => (await readMetric(ingest.metricsUrl, "ingest_rows_written_total", table)) ?? 0,
-      spent: async () => [
-        (await readMetric(ingest.metricsUrl, "process_cpu_seconds_total")) ?? Number.NaN,
-        await serverSeconds(system.stack.clickhouse.url("migrator")),
-      ],
-    };
-  });
-  return spent.reduce((sum, micros) => sum + micros, 0);
 };
 
 /** The start of each process and what ingest costs, beside tables that grow in records, clients or parts. */
@@ -63,7 +44,8 @@ export const measureServices = async (
         // A partition of 500 parts stays as it is: merging them is not what events cost.
         if (by !== "parts") await runSql(operator, "SYSTEM START MERGES");
         const { total } = await fillBus(system, plainConversations(EVENTS), log);
-        note("1,000 conversations by ingest", await ingestOf(system, total));
+        // As many ms for 1,000 events as µs for one.
+        note("1,000 conversations by ingest", (await measureIngest(system, total, {})).processor);
       } finally {
         await system.stop();
       }

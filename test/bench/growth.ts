@@ -12,7 +12,7 @@ import { uploadNow } from "../warehouse/upload-now.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 import { insertsOf, instantOf, mergeAll } from "./growth-data.ts";
 import { createPeakMemory } from "./peak-memory.ts";
-import type { Result } from "./report.ts";
+import { plainResult, type Result } from "./report.ts";
 import { createMeter } from "./server-cost.ts";
 
 const HOUR_SECONDS = 3_600;
@@ -155,7 +155,6 @@ export const benchGrowth = async (records: number, log: (line: string) => void):
     }
   }
   return [...reads].map(([name, [small = Number.NaN, , large = Number.NaN]]) => {
-    const ratio = large / small;
-    return { name: `growth of ${name}`, ours: large, peer: small, ratio, goal: "<=16", reached: ratio <= 16 };
+    return plainResult(`growth_of_${name.replaceAll(/[ ,]+/g, "_")}`, "rows", large, small);
   });
 };

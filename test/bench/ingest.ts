@@ -1,15 +1,49 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { migrate } from "@conversation-export/warehouse";
+import { type BusEvent, createSample } from "../sample/index.ts";
+import { createDelivery } from "../system/deliver.ts";
 import { type System, TOPICS } from "../system/system.ts";
-import type { BusEvent } from "../sample/index.ts";
-import { readMetric } from "../system/metrics-text.ts";
-import { ingestCost, ingestRate } from "./ingest-rate.ts";
-import { fillBus, plainConversations, serverSeconds, STORED } from "./ingest-run.ts";
-import { kafkaEngineStatements } from "./kafka-engine.ts";
-import { median, type Result, speedResult } from "./report.ts";
+import { kafkaEngine } from "./kafka-engine.ts";
+import type { Cost, Pair } from "./pairs.ts";
+import { processorMs } from "./processor-time.ts";
+import { resultOf, type Result } from "./report.ts";
 import { runSql } from "./warehouse-http.ts";
+import { mergesIdle } from "./window-data.ts";
 
-const ROUNDS = 3;
+const ROUNDS = 7;
+const DEADLINE_MS = 600_000;
+const POLL_MS = 50;
+/** Shares of the topic between which a running consumer is measured: warm, and never short of messages. */
+const WARM = 0.25;
+const FULL = 0.85;
+const PEER = "conversation_export_peer";
 const ATTRIBUTES = ["specversion", "id", "source", "type", "time", "subject", "clientid"] as const;
+/** All tables that events are written to. */
+export const STORED = [
+  "conversations",
+  "messages",
+  "conversation_updates",
+  "handoffs",
+  "record_dates",
+  "changes",
+  "landing",
+] as const;
+
+/** A sample without end users in which nothing is late, sent twice or odd. */
+export const PLAIN_SAMPLE = {
+  seed: "bench",
+  endUsers: 0,
+  clients: ["acme", "globex", "initech"],
+  lateShare: 0,
+  duplicateShare: 0,
+  poisonShare: 0,
+  nullShare: 0,
+  unusualShare: 0,
+} as const;
+
+/** Conversations of 2.3 kB, each exported once. */
+export const plainConversations = (conversations: number): Iterable<BusEvent> =>
+  createSample({ ...PLAIN_SAMPLE, conversations, messagesPerConversation: 0, exportsPerConversation: 1 });
 
 /** The same event in structured mode, the only one that the peer can read. */
 const toStructured = (event: BusEvent): BusEvent => {
@@ -23,118 +57,141 @@ const toStructured = (event: BusEvent): BusEvent => {
   return { ...event, headers: { "content-type": "application/cloudevents+json" }, value: Buffer.from(text) };
 };
 
-const conversationsOnly = function* (events: Iterable<BusEvent>): Iterable<BusEvent> {
+const structured = function* (events: Iterable<BusEvent>): Iterable<BusEvent> {
   for (const event of events) if (event.kind === "conversation") yield toStructured(event);
 };
 
-/** Counts rows from the metadata of parts, cheap enough to be polled. */
-const rowsIn = (url: string) => async (): Promise<number> =>
-  Number((await runSql(url, "SELECT count() FROM conversations")).text);
-
-/** µs of processor time that an event may take. */
-const NODE_GOAL = 40;
-const CPU_GOAL = 65;
-
-const cpuResult = (name: string, ours: number, most: number): Result => ({
-  name,
-  ours,
-  peer: most,
-  ratio: ours / most,
-  goal: `ours<=${most}`,
-  reached: ours <= most,
-});
-
-/**
- * Without landing: events a second, and µs of processor time of the ingest process and of ClickHouse for an
- * event.
- */
-const ingestCpu = async (
+/** Fills empty topics. @returns the number of events, and their mean size */
+export const fillBus = async (
   system: System,
-  total: number,
-  group: string,
-): Promise<{ readonly rate: number; readonly node: number; readonly server: number }> => {
-  const operator = system.stack.clickhouse.url("migrator");
-  const { rate, spent } = await ingestCost(total, async () => {
-    const ingest = await system.service("ingest", {
-      KAFKA_GROUP_ID: group,
-      LOG_LEVEL: "warn",
-      LANDING: "off",
-    });
-    const node = async (): Promise<number> =>
-      (await readMetric(ingest.metricsUrl, "process_cpu_seconds_total")) ?? Number.NaN;
-    return {
-      stop: () => ingest.kill("SIGTERM"),
-      rows: rowsIn(operator),
-      spent: () => Promise.all([node(), serverSeconds(operator)]),
-    };
-  });
-  const [node = Number.NaN, server = Number.NaN] = spent;
-  return { rate, node, server };
+  sample: Iterable<BusEvent>,
+  log: (line: string) => void,
+): Promise<{ readonly total: number; readonly eventBytes: number }> => {
+  const delivery = createDelivery(system);
+  await delivery.send(sample);
+  const total = delivery.delivered.length;
+  const bytes = delivery.delivered.reduce((sum, { event }) => sum + (event.value?.length ?? 0), 0);
+  log(`${total} events of ${(bytes / total).toFixed(0)} bytes are on the bus`);
+  return { total, eventBytes: bytes / total };
 };
 
-/** Reads one topic of conversations with our ingest and with ClickHouse's Kafka engine in turn. */
+/** How far a group had come at an instant, and what had been spent by then, in ms. */
+type Sample = { readonly wall: number; readonly done: number; readonly processor: number };
+
+/** Follows the commits of a group, which come after the rows, until it has read the topics. */
+const follow = async (
+  system: System,
+  group: string,
+  total: number,
+  spent: () => number,
+): Promise<Sample[]> => {
+  const samples: Sample[] = [];
+  const deadline = performance.now() + DEADLINE_MS;
+  for (let done = 0; done < total; ) {
+    if (performance.now() > deadline) throw new Error(`only ${done} of ${total} events were read`);
+    await sleep(POLL_MS);
+    // A new group has no coordinator yet.
+    const committed = await system.admin.fetchCommitted(group, Object.values(TOPICS)).catch(() => []);
+    const now = committed.reduce((sum, { offset }) => sum + (offset ?? 0), 0);
+    if (now > done) samples.push({ wall: performance.now(), done: now, processor: spent() });
+    done = now;
+  }
+  return samples;
+};
+
+/** ms of the clock and of processor time for an event, in the middle of the topics. */
+const steady = (samples: readonly Sample[], total: number): Cost => {
+  const from = samples.find(({ done }) => done >= WARM * total);
+  const to = samples.find(({ done }) => done >= FULL * total);
+  const events = (to?.done ?? 0) - (from?.done ?? 0);
+  if (from === undefined || to === undefined || events <= 0) throw new Error("more events are needed");
+  return { wall: (to.wall - from.wall) / events, processor: (to.processor - from.processor) / events };
+};
+
+const clickhouseOf = ({ stack }: System): readonly number[] => [stack.clickhouse.pid ?? -1];
+
+/** Empties the tables. */
+export const truncate = async (url: string): Promise<void> => {
+  for (const table of STORED) await runSql(url, `TRUNCATE TABLE ${table} SYNC`);
+  await mergesIdle(url);
+};
+
+/** µs for an event; those of ClickHouse count the merges that follow. */
+type IngestCost = Cost & { readonly node: number; readonly clickhouse: number };
+
+/** Measures a reader of the topics, from `start` until everything is in the tables and merged. */
+const measure = async (
+  system: System,
+  deps: { readonly url: string; readonly group: string; readonly total: number },
+  start: () => Promise<{ readonly pids: readonly number[]; stop(): Promise<void> }>,
+): Promise<IngestCost> => {
+  const { url, group, total } = deps;
+  const server = clickhouseOf(system);
+  const before = processorMs(server);
+  const { pids, stop } = await start();
+  const samples = await follow(system, group, total, () => processorMs(pids));
+  await stop();
+  await mergesIdle(url);
+  const clickhouse = ((processorMs(server) - before) / total) * 1_000;
+  const middle = steady(samples, total);
+  const node = middle.processor * 1_000;
+  return { processor: node + clickhouse, wall: middle.wall * 1_000, node, clickhouse };
+};
+
+let groups = 0;
+
+/** The cost of ingest from its second batches on: neither the start of the process nor cold code count. */
+export const measureIngest = (
+  system: System,
+  total: number,
+  env: Readonly<Record<string, string>>,
+): Promise<IngestCost> => {
+  groups += 1;
+  const group = `bench-${groups}`;
+  return measure(system, { url: system.stack.clickhouse.url("migrator"), group, total }, async () => {
+    const ingest = await system.service("ingest", { ...env, LOG_LEVEL: "warn", KAFKA_GROUP_ID: group });
+    return { pids: [ingest.pid], stop: () => ingest.kill("SIGTERM") };
+  });
+};
+
+const measureEngine = (system: System, url: string, total: number): Promise<IngestCost> => {
+  groups += 1;
+  const group = `bench-${groups}`;
+  return measure(system, { url, group, total }, async () => {
+    const { create, drop } = kafkaEngine(system.stack.kafka.brokers.join(","), TOPICS.conversation, group);
+    for (const statement of create) await runSql(url, statement);
+    const stop = async (): Promise<void> => {
+      for (const statement of drop) await runSql(url, statement);
+    };
+    return { pids: [], stop };
+  });
+};
+
+/** Reads one topic without landing, by ClickHouse's Kafka engine, and with landing, in turn. */
 export const benchIngest = async (
   system: System,
   events: number,
   log: (line: string) => void,
 ): Promise<Result[]> => {
-  const { total } = await fillBus(system, conversationsOnly(plainConversations(events)), log);
-
-  const operator = system.stack.clickhouse.url("migrator");
-  const truncate = async (url: string): Promise<void> => {
-    for (const table of STORED) await runSql(url, `TRUNCATE TABLE ${table} SYNC`);
-  };
-  const ours: number[] = [];
-  const peers: number[] = [];
-  const costs: Awaited<ReturnType<typeof ingestCpu>>[] = [];
+  const { total } = await fillBus(system, structured(plainConversations(events)), log);
+  const url = system.stack.clickhouse.url("migrator");
+  const peerUrl = system.stack.clickhouse.url("migrator", PEER);
+  await migrate({ url: peerUrl });
+  const engine: Pair[] = [];
+  const landing: Pair[] = [];
   for (let round = 0; round < ROUNDS; round += 1) {
-    await truncate(operator);
-    ours.push(
-      await ingestRate(total, async () => {
-        const ingest = await system.service("ingest", {
-          KAFKA_GROUP_ID: `bench-${round}`,
-          LOG_LEVEL: "warn",
-        });
-        return { stop: () => ingest.kill("SIGTERM"), rows: rowsIn(operator) };
-      }),
+    await truncate(url);
+    const without = await measureIngest(system, total, { LANDING: "off" });
+    await truncate(peerUrl);
+    const peer = await measureEngine(system, peerUrl, total);
+    await truncate(url);
+    const landed = await measureIngest(system, total, { LANDING: "on" });
+    engine.push({ ours: without, peer });
+    landing.push({ ours: landed, peer: without });
+    const each = [without, peer, landed].map(
+      ({ node, clickhouse }) => `${node.toFixed(1)} + ${clickhouse.toFixed(1)}`,
     );
-    log(`round ${round + 1}: our ingest ${ours.at(-1)?.toFixed(0)} events/s`);
-    await truncate(operator);
-    const cost = await ingestCpu(system, total, `bench-cpu-${round}`);
-    costs.push(cost);
-    log(
-      `round ${round + 1}: without landing ${cost.rate.toFixed(0)} events/s, ${cost.node.toFixed(1)} µs of Node, ` +
-        `${cost.server.toFixed(1)} µs of ClickHouse`,
-    );
-    await truncate(operator);
-
-    const peer = system.stack.clickhouse.url("migrator", `conversation_export_peer${round}`);
-    await migrate({ url: peer });
-    const statements = kafkaEngineStatements(
-      system.stack.kafka.brokers.join(","),
-      TOPICS.conversation,
-      `peer-${round}`,
-    );
-    peers.push(
-      await ingestRate(total, async () => {
-        for (const statement of statements) await runSql(peer, statement);
-        const stop = async (): Promise<void> => {
-          for (const view of ["peer_consumer", "peer_handoffs", "peer_updates", "peer_conversations"]) {
-            await runSql(peer, `DROP VIEW ${view} SYNC`);
-          }
-          await runSql(peer, "DROP TABLE peer_queue SYNC");
-        };
-        return { stop, rows: rowsIn(peer) };
-      }),
-    );
-    log(`round ${round + 1}: Kafka engine ${peers.at(-1)?.toFixed(0)} events/s`);
-    await runSql(operator, `DROP DATABASE conversation_export_peer${round} SYNC`);
+    log(`µs of Node + ClickHouse an event: without landing, engine, with landing: ${each.join(", ")}`);
   }
-  const rates = costs.map(({ rate }) => rate);
-  return [
-    speedResult("ingest_vs_kafka_engine", median(ours), median(peers), 1.2),
-    speedResult("ingest_without_landing_vs_kafka_engine", median(rates), median(peers), 1.2),
-    cpuResult("ingest_cpu_us_node", median(costs.map(({ node }) => node)), NODE_GOAL),
-    cpuResult("ingest_cpu_us", median(costs.map(({ node, server }) => node + server)), CPU_GOAL),
-  ];
+  return [resultOf("ingest", "us", engine), resultOf("landing", "us", landing)];
 };

@@ -3,7 +3,22 @@
  * table, from which materialised views fill the same tables, versions included. It neither validates nor
  * normalises dates and records.
  */
-export const kafkaEngineStatements = (brokers: string, topic: string, group: string): string[] => [
+export const kafkaEngine = (
+  brokers: string,
+  topic: string,
+  group: string,
+): { readonly create: readonly string[]; readonly drop: readonly string[] } => ({
+  create: createStatements(brokers, topic, group),
+  drop: [
+    ...VIEWS.map((view) => `DROP VIEW ${view} SYNC`),
+    ...TABLES.map((table) => `DROP TABLE ${table} SYNC`),
+  ],
+});
+
+const VIEWS = ["peer_consumer", "peer_handoffs", "peer_updates", "peer_conversations"];
+const TABLES = ["peer_queue", "peer_parsed"];
+
+const createStatements = (brokers: string, topic: string, group: string): readonly string[] => [
   `CREATE TABLE peer_queue (raw String) ENGINE = Kafka SETTINGS
     kafka_broker_list = '${brokers}', kafka_topic_list = '${topic}', kafka_group_name = '${group}',
     kafka_format = 'JSONAsString', kafka_num_consumers = 1, kafka_max_block_size = 65536,

@@ -1,96 +1,94 @@
 import { writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { startSystem } from "../system/system.ts";
+import { startSystem, type System } from "../system/system.ts";
 import { figureLine, measureCapacity } from "./capacity.ts";
-import { benchAnalytics } from "./analytics.ts";
-import { benchBackfill } from "./backfill.ts";
-import { benchCompaction } from "./compaction.ts";
-import { benchErasure } from "./erasure.ts";
-import { benchFeed } from "./feed.ts";
 import { benchGrowth } from "./growth.ts";
 import { drawGrowth } from "./growth-chart.ts";
-import { FLAT, growthResult, measureGrowth } from "./growth-reads.ts";
+import { growthResult, measureGrowth } from "./growth-reads.ts";
 import { measureServices } from "./growth-services.ts";
-import { benchHttp } from "./http.ts";
-import { benchIdentity } from "./identity.ts";
 import { benchIngest } from "./ingest.ts";
-import { benchLanding } from "./landing.ts";
-import { benchPages } from "./pages.ts";
-import { benchReaders } from "./readers.ts";
+import { benchLines, benchParquet } from "./lines.ts";
+import { benchMemory } from "./memory.ts";
+import { benchMerge } from "./merge.ts";
+import { benchChanges, benchCreated, benchEmpty, benchUpdated } from "./pages.ts";
+import { benchPull } from "./pull.ts";
+import { type Reading, startReading } from "./reading.ts";
 import { reportLine, type Result } from "./report.ts";
+import { benchViews } from "./views.ts";
 
-/**
- * Runs all parts, or one: BENCH=ingest, landing, pages, feed, http, readers, compaction, identity, backfill,
- * growth, erasure or capacity.
- * CONVERSATIONS and EVENTS set the sizes; with UPDATE=1 growth draws its picture anew.
- */
+/** What reads one filled system, in this order. */
+const READING: Readonly<Record<string, (reading: Reading) => Promise<Result[]>>> = {
+  created: benchCreated,
+  updated: benchUpdated,
+  empty: benchEmpty,
+  changes: benchChanges,
+  lines: benchLines,
+  parquet: benchParquet,
+  views: benchViews,
+  pull: benchPull,
+  memory: benchMemory,
+  merge: benchMerge,
+};
+
+/** What runs only by its name. */
+const APART = ["merge", "growth", "capacity"];
 const GROWTH_PICTURE = fileURLToPath(new URL("../../docs/pictures/growth.svg", import.meta.url));
-const only = process.env["BENCH"] ?? "";
+const NAMES = ["ingest", ...Object.keys(READING), "growth", "capacity"];
+
 const conversations = Number(process.env["CONVERSATIONS"] ?? 1_000_000);
-const events = Number(process.env["EVENTS"] ?? 200_000);
+const events = Number(process.env["EVENTS"] ?? 100_000);
+const chosen = process.env["BENCH"]?.split(",") ?? NAMES.filter((name) => !APART.includes(name));
+const unknown = chosen.filter((name) => !NAMES.includes(name));
+if (unknown.length > 0) throw new Error(`BENCH names ${unknown.join(", ")}; there are ${NAMES.join(", ")}`);
+const isChosen = (name: string): boolean => chosen.includes(name);
 
 const started = performance.now();
 const log = (line: string): void => {
   console.error(`[${((performance.now() - started) / 1000).toFixed(0).padStart(4)} s] ${line}`);
 };
 
-/** Prints the lines of a part as soon as they are there: others may still fail. */
-const report = (results: readonly Result[]): void => {
-  for (const result of results) console.log(reportLine(result));
+const run = async (name: string, work: () => Promise<Result[]>): Promise<void> => {
+  try {
+    for (const result of await work()) console.log(reportLine(result));
+    log(`${name} is done`);
+  } catch (error) {
+    console.error(`${name} failed:`, error);
+    process.exitCode = 1;
+  }
 };
 
-const inSystem = async (
-  part: string,
-  work: (system: Awaited<ReturnType<typeof startSystem>>) => Promise<Result[]>,
-): Promise<void> => {
-  if (only !== "" && only !== part) return;
-  log(`${part}: starting servers`);
-  const system = await startSystem(`bench-${part}`);
+const inSystem = async (name: string, work: (system: System) => Promise<void>): Promise<void> => {
+  log(`starting servers for ${name}`);
+  const system = await startSystem(`bench-${name}`);
   try {
-    report(await work(system));
-  } catch (error) {
-    console.error(`${part} failed:`, error);
-    process.exitCode = 1;
+    await work(system);
   } finally {
     await system.stop();
   }
 };
 
-await inSystem("ingest", (system) => benchIngest(system, events, log));
-await inSystem("landing", (system) => benchLanding(system, events, log));
-await inSystem("pages", (system) => benchPages(system, conversations, log));
-await inSystem("feed", (system) => benchFeed(system, conversations, log));
-await inSystem("http", (system) => benchHttp(system, conversations, log));
-await inSystem("readers", (system) => benchReaders(system, conversations, log));
-await inSystem("readers", (system) => benchAnalytics(system, conversations, log));
-// 2,000,000 rows: four exports of each conversation.
-await inSystem("compaction", (system) => benchCompaction(system, Math.min(conversations, 500_000), log));
-await inSystem("identity", async (system) => {
-  // 300,000 conversations of each of two clients, exported three times.
-  const sizes = { conversations: Math.min(conversations, 300_000), events: Math.min(events, 100_000) };
-  const { results: compared, figures } = await benchIdentity(system, sizes, log);
-  for (const figure of figures) console.log(figureLine(figure));
-  return compared;
-});
-// A million records of each kind at most, at three sizes.
-if (only === "growth") {
-  report(await benchGrowth(conversations, log));
+if (isChosen("ingest"))
+  await inSystem("ingest", (system) => run("ingest", () => benchIngest(system, events, log)));
+const reading = Object.entries(READING).filter(([name]) => isChosen(name));
+if (reading.length > 0)
+  await inSystem("reading", async (system) => {
+    const filled = await startReading(system, conversations, log);
+    for (const [name, bench] of reading) await run(name, () => bench(filled));
+  });
+
+/** A million records of each kind at most, at three sizes. UPDATE=1 draws the picture anew. */
+const growth = async (): Promise<Result[]> => {
+  const jobs = await benchGrowth(conversations, log);
   const lines = await measureGrowth(conversations, log);
-  report(lines.map((line) => growthResult(line)));
   if (process.env["UPDATE"] === "1") writeFileSync(GROWTH_PICTURE, drawGrowth(lines));
-  report((await measureServices(conversations, log)).map((line) => growthResult(line, FLAT)));
-}
-if (only === "backfill") report(await benchBackfill(events, log));
-if (only === "erasure") {
-  await inSystem("erasure", async (system) => {
-    for (const figure of await benchErasure(system, Math.min(conversations, 700_000), log))
-      console.log(figureLine(figure));
-    return [];
-  });
-}
-if (only === "capacity") {
-  await inSystem("capacity", async (system) => {
-    for (const figure of await measureCapacity(system, events, log)) console.log(figureLine(figure));
-    return [];
-  });
-}
+  const services = await measureServices(conversations, log);
+  return [...jobs, ...[...lines, ...services].map(growthResult)];
+};
+if (isChosen("growth")) await run("growth", growth);
+if (isChosen("capacity"))
+  await inSystem("capacity", (system) =>
+    run("capacity", async () => {
+      for (const figure of await measureCapacity(system, events, log)) console.log(figureLine(figure));
+      return [];
+    }),
+  );

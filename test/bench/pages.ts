@@ -1,131 +1,119 @@
 import { formatTimestampZ } from "@conversation-export/domain";
-import type { System } from "../system/system.ts";
-import { peakMegabytes } from "../system/process-memory.ts";
-import { jobsBeside } from "./jobs-beside.ts";
-import { median, type Result } from "./report.ts";
-import { interleaved } from "./rounds.ts";
-import { getBytes, runSql } from "./warehouse-http.ts";
-import { fillWindow, mergesIdle, WINDOW_END, WINDOW_MICROS, WINDOW_START } from "./window-data.ts";
+import { drain } from "./answers.ts";
+import { costOf, inPairs } from "./pairs.ts";
+import { openPlain, type Range } from "./plain-query.ts";
+import { at, get, pagePath, pathOf, type Reading } from "./reading.ts";
+import { resultOf, type Result } from "./report.ts";
+import { openSql, runSql } from "./warehouse-http.ts";
+import { LATE, PROMPT, WINDOW_END } from "./window-data.ts";
 
-const PAGE = 10_000;
-const ROUNDS = { rounds: 15, warm: 2 };
-/** Positions in the window at which pages are read: start, middle, and the last that has a whole page behind it. */
-const placesOf = (conversations: number): number[] => [0, 0.5, 1 - (1.05 * PAGE) / conversations];
+/** Positions in the week at which pages begin; calls go round. */
+const PLACES = [0.08, 0.2, 0.33, 0.45, 0.58, 0.7, 0.83, 0.95];
+const placeOf = (call: number): number => PLACES[call % PLACES.length] ?? 0;
+const LARGE = 10_000;
+const SMALL = 100;
+/** Calls between two readings of the processor time, each about half a second. */
+const callsOf = (size: number): number => (size === LARGE ? 1 : 4) * PLACES.length;
+const EMPTY_CALLS = 200;
 
-const at = (name: string): string => `fromUnixTimestamp64Micro({${name}:Int64}, 'UTC')`;
-/**
- * What somebody would write who knows where the page ends: the records in order, each with its handoffs. It looks
- * neither for other dates of a record nor for hidden ones, and does not tell whether more follow.
- */
-const PLAIN_PAGE = `SELECT concat(r.head, if(empty(h.entries), '[]', h.entries), r.tail)
-  FROM (SELECT date_created, conversation_id, head, tail FROM conversations FINAL
-    WHERE client_id = {client:String} AND date_created >= ${at("start")} AND date_created <= ${at("bound")}) AS r
-  LEFT JOIN (SELECT conversation_date_created, conversation_id,
-      concat('[', arrayStringConcat(groupArray(entry), ','), ']') AS entries
-    FROM handoffs FINAL
-    WHERE client_id = {client:String} AND notEmpty(entry)
-      AND conversation_date_created >= ${at("start")} AND conversation_date_created <= ${at("bound")}
-    GROUP BY conversation_date_created, conversation_id) AS h
-  ON h.conversation_date_created = r.date_created AND h.conversation_id = r.conversation_id
-  ORDER BY r.date_created, r.conversation_id LIMIT {size:UInt32} FORMAT CustomSeparated`;
-const PLAIN_SETTINGS = {
-  format_custom_escaping_rule: "Raw",
-  format_custom_field_delimiter: "",
-  format_custom_row_before_delimiter: "",
-  format_custom_row_after_delimiter: "",
-  format_custom_row_between_delimiter: ",",
-  do_not_merge_across_partitions_select_final: 1,
+type Page = (call: number) => Promise<{ readonly bytes: number }>;
+
+const created = (reading: Reading, client: string, size: number): Page => {
+  return (call) => get(reading, client, pagePath("created", at(placeOf(call)), size));
+};
+const updated = (reading: Reading, client: string, size: number): Page => {
+  return (call) => get(reading, client, pagePath("updated", at(placeOf(call)), size));
+};
+const changes = (reading: Reading, client: string, size: number): Page => {
+  return (call) =>
+    get(
+      reading,
+      client,
+      pathOf("changes/conversations", {
+        stored_since: formatTimestampZ(at(placeOf(call))),
+        page_size: size,
+      }),
+    );
 };
 
-/** The URL of the page at a position, reached by the lower bound of the window. */
-const pageUrl = (apiUrl: string, by: "created" | "updated", place: number): string => {
-  const since = formatTimestampZ(WINDOW_START + Math.floor(WINDOW_MICROS * place));
-  const to = formatTimestampZ(WINDOW_END + 4 * 86_400_000_000);
-  return `${apiUrl}/v2/export/conversations?${by}_since=${since}&${by}_to=${to}&page_size=${PAGE}`;
+/** The plain statement for the same records, in exactly their bounds. */
+const plain = async (reading: Reading, client: string, size: number): Promise<Page> => {
+  const url = reading.system.stack.clickhouse.url("reader");
+  const boundOf = async (since: number): Promise<Range> => {
+    const { text } = await runSql(
+      url,
+      `SELECT toUnixTimestamp64Micro(max(date_created)) + 1 FROM (SELECT DISTINCT date_created, conversation_id FROM conversations
+        WHERE client_id = '${client}' AND date_created >= fromUnixTimestamp64Micro(toInt64(${since}), 'UTC')
+        ORDER BY date_created, conversation_id LIMIT ${size})`,
+    );
+    return { client, since, to: Number(text) };
+  };
+  const ranges = await Promise.all(PLACES.map((place) => boundOf(at(place))));
+  return async (call) => drain(await openPlain(url, ranges[call % PLACES.length] as Range));
 };
 
-export const benchPages = async (
-  system: System,
-  conversations: number,
-  log: (line: string) => void,
-): Promise<Result[]> => {
-  const operator = system.stack.clickhouse.url("migrator");
-  const readerUrl = system.stack.clickhouse.url("reader");
-  await fillWindow(operator, { conversations, exports: 4 }, log);
-  await jobsBeside(system);
-  await mergesIdle(operator);
-  const api = await system.service("export-api", { LOG_LEVEL: "warn" });
-  const key = await system.key("bench");
-  const results: Result[] = [];
-
-  const start = WINDOW_START + WINDOW_MICROS / 2;
-  const bound = WINDOW_START + Math.ceil(WINDOW_MICROS * (0.5 + (1.1 * PAGE) / conversations));
-  const straight = (): Promise<unknown> =>
-    runSql(readerUrl, PLAIN_PAGE, {
-      parameters: { client: "bench", start, bound, size: PAGE },
-      settings: PLAIN_SETTINGS,
-      keep: false,
-    });
-  const middle = pageUrl(system.apiUrl, "created", 0.5);
-  const [throughApi = Number.NaN, fromClickhouse = Number.NaN] = await interleaved(
-    [() => getBytes(middle, key), straight],
-    ROUNDS,
-  );
-  const speed = fromClickhouse / throughApi;
-  results.push({
-    name: "page_vs_clickhouse",
-    ours: throughApi,
-    peer: fromClickhouse,
-    ratio: speed,
-    goal: ">=0.85",
-    reached: speed >= 0.85,
-  });
-  log(`page_vs_clickhouse: ${throughApi.toFixed(0)} ms against ${fromClickhouse.toFixed(0)} ms`);
-
-  const places = placesOf(conversations);
-  const created = places.map((place) => () => getBytes(pageUrl(system.apiUrl, "created", place), key));
-  const updated = places.map((place) => () => getBytes(pageUrl(system.apiUrl, "updated", place), key));
-  const times = await interleaved([...created, ...updated], ROUNDS);
-  const createdTimes = times.slice(0, places.length);
-  const updatedTimes = times.slice(places.length);
-  log(`created page at start, middle, end: ${createdTimes.map((ms) => ms.toFixed(0)).join(", ")} ms`);
-  log(`updated page at start, middle, end: ${updatedTimes.map((ms) => ms.toFixed(0)).join(", ")} ms`);
-  const slowest = Math.max(...createdTimes);
-  const fastest = Math.min(...createdTimes);
-  results.push({
-    name: "created_page_flatness",
-    ours: slowest,
-    peer: fastest,
-    ratio: slowest / fastest,
-    goal: "<=1.3",
-    reached: slowest / fastest <= 1.3,
-  });
-  const slowestUpdated = Math.max(...updatedTimes);
-  const typicalCreated = median(createdTimes);
-  results.push({
-    name: "updated_page_vs_created",
-    ours: slowestUpdated,
-    peer: typicalCreated,
-    ratio: slowestUpdated / typicalCreated,
-    goal: "<=3",
-    reached: slowestUpdated / typicalCreated <= 3,
-  });
-
-  await api.kill("SIGTERM");
-  const fresh = await system.service("export-api", { LOG_LEVEL: "warn", MAX_PAGES_PER_CLIENT: "8" });
-  const idle = peakMegabytes(fresh.pid);
-  for (let round = 0; round < 3; round += 1) {
-    await Promise.all(Array.from({ length: 8 }, () => getBytes(middle, key)));
+/** Envelope of a page: what its body has besides the records. */
+const ENVELOPE = 1_000;
+const checkSame = async (ours: Page, peer: Page): Promise<void> => {
+  for (const call of PLACES.keys()) {
+    const [sent, made] = [await ours(call), await peer(call)];
+    const more = sent.bytes - made.bytes;
+    if (more < 0 || more > ENVELOPE) throw new Error(`${sent.bytes} bytes against ${made.bytes} of the peer`);
   }
-  const peak = peakMegabytes(fresh.pid);
-  results.push({
-    name: "export_api_peak_mb",
-    ours: peak,
-    peer: idle,
-    ratio: peak / idle,
-    goal: "ours<300",
-    reached: peak < 300,
-  });
-  await fresh.kill("SIGTERM");
+};
+
+export const benchCreated = async (reading: Reading): Promise<Result[]> => {
+  const results: Result[] = [];
+  for (const size of [LARGE, SMALL]) {
+    const calls = callsOf(size);
+    const [ours, peer] = [created(reading, LATE, size), await plain(reading, LATE, size)];
+    await checkSame(ours, peer);
+    const pairs = await inPairs(
+      costOf({ pids: reading.both, calls }, ours),
+      costOf({ pids: reading.server, calls }, peer),
+    );
+    results.push(resultOf(`created_page_${size}`, "ms", pairs));
+  }
   return results;
+};
+
+/** Pages of another kind beside pages by creation of the same client. */
+const besideCreated = async (
+  reading: Reading,
+  works: readonly (readonly [name: string, page: typeof updated, client: string, size: number])[],
+): Promise<Result[]> => {
+  const results: Result[] = [];
+  for (const [name, page, client, size] of works) {
+    const deps = { pids: reading.both, calls: callsOf(size) };
+    const pairs = await inPairs(
+      costOf(deps, page(reading, client, size)),
+      costOf(deps, created(reading, client, size)),
+    );
+    results.push(resultOf(name, "ms", pairs));
+  }
+  return results;
+};
+
+export const benchUpdated = (reading: Reading): Promise<Result[]> =>
+  besideCreated(reading, [
+    [`updated_page_${LARGE}`, updated, LATE, LARGE],
+    [`updated_page_${SMALL}`, updated, LATE, SMALL],
+  ]);
+
+export const benchChanges = (reading: Reading): Promise<Result[]> =>
+  besideCreated(reading, [
+    [`changes_page_${LARGE}`, changes, PROMPT, LARGE],
+    [`changes_page_${SMALL}`, changes, PROMPT, SMALL],
+    [`changes_page_${LARGE}_late`, changes, LATE, LARGE],
+  ]);
+
+/** A window in which there is nothing yet, beside the smallest question to ClickHouse. */
+export const benchEmpty = async (reading: Reading): Promise<Result[]> => {
+  const path = pagePath("created", WINDOW_END, SMALL);
+  const url = reading.system.stack.clickhouse.url("reader");
+  const pairs = await inPairs(
+    costOf({ pids: reading.both, calls: EMPTY_CALLS }, () => get(reading, LATE, path)),
+    costOf({ pids: reading.server, calls: EMPTY_CALLS }, async () => drain(await openSql(url, "SELECT 1"))),
+  );
+  return [resultOf("empty_page", "ms", pairs)];
 };

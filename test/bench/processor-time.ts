@@ -1,25 +1,22 @@
-import { median } from "./report.ts";
-import { serverSeconds } from "./ingest-run.ts";
+import { readFileSync } from "node:fs";
 
-/**
- * Processor time of ClickHouse for each work, in ms per call. Works take turns, so that other load affects
- * all of them; merges must be idle. The first `warm` rounds only fill caches and do not count.
- *
- * @param deps.calls calls between two readings of the clock
- */
-export const processorTimes = async (
-  deps: { readonly url: string; readonly rounds: number; readonly warm: number; readonly calls: number },
-  works: readonly ((call: number) => Promise<unknown>)[],
-): Promise<number[]> => {
-  const { url, rounds, warm, calls } = deps;
-  const times: number[][] = works.map(() => []);
-  for (let round = 0; round < warm + rounds; round += 1) {
-    for (const [index, work] of works.entries()) {
-      const before = await serverSeconds(url);
-      for (let call = 0; call < calls; call += 1) await work(call);
-      const used = ((await serverSeconds(url)) - before) * 1_000;
-      if (round >= warm) times[index]?.push(used / calls);
-    }
-  }
-  return times.map(median);
+/** A tick of the kernel's accounts, which Linux fixes at 100 a second. */
+const TICK_MS = 10;
+const USER = 11;
+const SYSTEM = 12;
+const ENDED_USER = 13;
+const ENDED_SYSTEM = 14;
+
+const read = (pid: number | "self", fields: readonly number[]): number => {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  // The name of the program, in brackets, may hold spaces.
+  const values = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return fields.reduce((sum, field) => sum + Number(values[field]) * TICK_MS, 0);
 };
+
+/** Milliseconds of processor time of these processes so far, all threads, in steps of 10. */
+export const processorMs = (pids: readonly number[]): number =>
+  pids.reduce((sum, pid) => sum + read(pid, [USER, SYSTEM]), 0);
+
+/** The same of all children of this process that have ended. */
+export const endedChildrenMs = (): number => read("self", [ENDED_USER, ENDED_SYSTEM]);

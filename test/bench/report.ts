@@ -1,37 +1,96 @@
-/** One line of the report. `ours` and `peer` are in the unit that the name's explanation gives. */
+import type { Cost, Pair } from "./pairs.ts";
+
+/** One line of the report. */
 export type Result = {
   readonly name: string;
+  readonly unit: string;
   readonly ours: number;
   readonly peer: number;
   readonly ratio: number;
-  /** Such as `>=0.8` or `<=3`. */
-  readonly goal: string;
-  readonly reached: boolean;
+  /** The quartiles of the ratios. */
+  readonly spread?: readonly [number, number];
+  readonly pairs?: number;
+  /** Medians by the clock. */
+  readonly wall?: { readonly ours: number; readonly peer: number; readonly ratio: number };
+  /** Further figures by their names. */
+  readonly more?: Readonly<Record<string, number>>;
 };
 
-const short = (value: number): string => (value >= 100 ? value.toFixed(0) : value.toFixed(2));
-
-/** A result of two speeds, of which ours must be at least `least` times the peer's. */
-export const speedResult = (name: string, ours: number, peer: number, least: number): Result => {
-  const ratio = ours / peer;
-  return { name, ours, peer, ratio, goal: `>=${least}`, reached: ratio >= least };
-};
-
-/** `name=… ours=… peer=… ratio=… goal=… reached=…` */
-export const reportLine = (result: Result): string =>
-  [
-    `name=${result.name}`,
-    `ours=${short(result.ours)}`,
-    `peer=${short(result.peer)}`,
-    `ratio=${result.ratio.toFixed(2)}`,
-    `goal=${result.goal}`,
-    `reached=${result.reached ? "yes" : "no"}`,
-  ].join(" ");
-
-/** The median; of an even number of values the mean of the middle two. */
-export const median = (values: readonly number[]): number => {
+/** The value below which a share of the values lies, between two of them in proportion. */
+const quantile = (values: readonly number[], share: number): number => {
   const sorted = values.toSorted((a, b) => a - b);
-  const half = Math.floor(sorted.length / 2);
-  const upper = sorted[half] ?? Number.NaN;
-  return sorted.length % 2 === 1 ? upper : ((sorted[half - 1] ?? Number.NaN) + upper) / 2;
+  const place = (sorted.length - 1) * share;
+  const [below = Number.NaN, above = below] = sorted.slice(Math.floor(place), Math.floor(place) + 2);
+  return below + (above - below) * (place % 1);
 };
+
+export const median = (values: readonly number[]): number => quantile(values, 0.5);
+
+const sidesOf = (pairs: readonly Pair[], by: keyof Cost) => ({
+  ours: median(pairs.map(({ ours }) => ours[by])),
+  peer: median(pairs.map(({ peer }) => peer[by])),
+  ratios: pairs.map(({ ours, peer }) => ours[by] / peer[by]),
+});
+
+/** The medians of pairs, and of the ratios within each pair. */
+export const resultOf = (
+  name: string,
+  unit: string,
+  pairs: readonly Pair[],
+  more?: Readonly<Record<string, number>>,
+): Result => {
+  const { ratios, ...sides } = sidesOf(pairs, "processor");
+  const { ratios: wallRatios, ...wall } = sidesOf(pairs, "wall");
+  return {
+    name,
+    unit,
+    ...sides,
+    ratio: median(ratios),
+    spread: [quantile(ratios, 0.25), quantile(ratios, 0.75)],
+    pairs: pairs.length,
+    wall: { ...wall, ratio: median(wallRatios) },
+    ...(more !== undefined && { more }),
+  };
+};
+
+/** A result of two figures without pairs. */
+export const plainResult = (
+  name: string,
+  unit: string,
+  ours: number,
+  peer: number,
+  more?: Readonly<Record<string, number>>,
+): Result => ({ name, unit, ours, peer, ratio: ours / peer, ...(more !== undefined && { more }) });
+
+const short = (value: number): string =>
+  value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
+
+/** `created_page_100 ours=… peer=… unit=ms ratio=… spread=…to… pairs=… wall_ours=… wall_peer=… wall_ratio=…` */
+export const reportLine = ({
+  name,
+  unit,
+  ours,
+  peer,
+  ratio,
+  spread,
+  pairs,
+  wall,
+  more = {},
+}: Result): string =>
+  [
+    name,
+    `ours=${short(ours)}`,
+    `peer=${short(peer)}`,
+    `unit=${unit}`,
+    `ratio=${ratio.toFixed(2)}`,
+    ...(spread === undefined ? [] : [`spread=${spread.map((one) => one.toFixed(2)).join("to")}`]),
+    ...(pairs === undefined ? [] : [`pairs=${pairs}`]),
+    ...(wall === undefined
+      ? []
+      : [
+          `wall_ours=${short(wall.ours)}`,
+          `wall_peer=${short(wall.peer)}`,
+          `wall_ratio=${wall.ratio.toFixed(2)}`,
+        ]),
+    ...Object.entries(more).map(([key, value]) => `${key}=${short(value)}`),
+  ].join(" ");

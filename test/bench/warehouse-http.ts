@@ -56,26 +56,3 @@ export const runSql = async (
   }
   return { bytes, text: Buffer.concat(kept).toString() };
 };
-
-/** Reads a page of the export API without keeping it. `next` is null on the last page. */
-export const getBytes = (url: string, key: string): Promise<{ bytes: number; next: string | null }> =>
-  new Promise((resolve, reject) => {
-    const sent = request(url, { headers: { authorization: `Bearer ${key}` } }, (response) => {
-      let bytes = 0;
-      let tail: Buffer = Buffer.alloc(0);
-      response.on("data", (chunk: Buffer) => {
-        bytes += chunk.length;
-        tail = chunk.length >= 4096 ? chunk.subarray(-4096) : Buffer.concat([tail, chunk]).subarray(-4096);
-      });
-      response.on("error", reject);
-      response.on("end", () => {
-        if (response.statusCode !== 200)
-          return reject(new Error(`${response.statusCode}: ${tail.toString()}`));
-        const next = /"next_page_uri":(null|"[^"]*")\}\}$/.exec(tail.toString())?.[1];
-        if (next === undefined) return reject(new Error(`no link at the end of ${url}`));
-        resolve({ bytes, next: JSON.parse(next) as string | null });
-      });
-    });
-    sent.on("error", reject);
-    sent.end();
-  });

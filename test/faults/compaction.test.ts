@@ -109,11 +109,11 @@ it(
       "conversation_updates",
       "handoffs",
     ]);
-    await fillWindow(
-      system.stack.clickhouse.url("migrator"),
-      { conversations: CONVERSATIONS, exports: EXPORTS, blockRows: BLOCK_ROWS },
-      () => {},
-    );
+    await fillWindow(system.stack.clickhouse.url("migrator"), {
+      conversations: CONVERSATIONS,
+      exports: EXPORTS,
+      blockRows: BLOCK_ROWS,
+    });
     expect(Number(await partsOf("conversations"))).toBeGreaterThanOrEqual(
       (CONVERSATIONS * EXPORTS) / BLOCK_ROWS,
     );
@@ -211,7 +211,7 @@ it.each([
   async ({ client, flush }) => {
     const conversations = 300;
     const url = system.stack.clickhouse.url("migrator");
-    await fillWindow(url, { client, conversations, exports: 2, blockRows: 1_000 }, () => {});
+    await fillWindow(url, { client, conversations, exports: 2, blockRows: 1_000 });
     await closeAllWindows(system.stack.clickhouse.url("jobs"));
     const startCaught = async () => {
       const { gate, env, caught } = await startGate("before");

@@ -1,0 +1,98 @@
+import type { Readable } from "node:stream";
+import { createGunzip, createZstdDecompress } from "node:zlib";
+import { formatTimestampZ, RECORD_COLUMNS } from "@conversation-export/domain";
+import { PARQUET_SETTINGS, typedColumns } from "@conversation-export/warehouse";
+import { drain, hashed } from "./answers.ts";
+import { costOf, inPairs } from "./pairs.ts";
+import { IN_ORDER, openPlain, PLAIN_RECORDS, type Range } from "./plain-query.ts";
+import { at, openPath, pathOf, type Reading } from "./reading.ts";
+import { resultOf, type Result } from "./report.ts";
+import { LATE, WINDOW_END } from "./window-data.ts";
+
+/** Shares of the week that are read, from its end back. */
+const LINES_SHARE = 0.125;
+const PARQUET_SHARE = 0.05;
+
+const rangeOf = (share: number): Range => ({ client: LATE, since: at(1 - share), to: WINDOW_END });
+
+const openRange = (
+  reading: Reading,
+  { client, since, to }: Range,
+  headers: Readonly<Record<string, string>>,
+): Promise<Readable> =>
+  openPath(
+    reading,
+    client,
+    pathOf("conversations", { created_since: formatTimestampZ(since), created_to: formatTimestampZ(to) }),
+    headers,
+  );
+
+/** Records in lines, and what is checked of both sides before they are measured. */
+const sameLines = async (made: Readable, sent: Readable): Promise<{ bytes: number; records: number }> => {
+  const { bytes, digest } = await hashed(made);
+  const { digest: ours, end } = await hashed(sent, bytes);
+  const records = Number(/"count":(\d+)/.exec(end)?.[1]);
+  if (ours !== digest || Number.isNaN(records))
+    throw new Error(`other lines than the peer's, ending with ${end}`);
+  return { bytes, records };
+};
+
+const CODINGS = { plain: "identity", gzip: "gzip", zstd: "zstd" } as const;
+
+/** A range as lines, beside one query of ClickHouse for the same bytes in the same coding. */
+export const benchLines = async (reading: Reading): Promise<Result[]> => {
+  const url = reading.system.stack.clickhouse.url("reader");
+  const range = rangeOf(LINES_SHARE);
+  const results: Result[] = [];
+  for (const [name, coding] of Object.entries(CODINGS)) {
+    const ours = (): Promise<Readable> =>
+      openRange(reading, range, { accept: "application/x-ndjson", "accept-encoding": coding });
+    const peer = (): Promise<Readable> =>
+      openPlain(url, range, {
+        settings: { ...IN_ORDER, enable_http_compression: coding === "identity" ? 0 : 1 },
+        headers: { "accept-encoding": coding },
+      });
+    const decoded = async (body: Promise<Readable>): Promise<Readable> => {
+      if (coding === "identity") return body;
+      return (await body).pipe(coding === "gzip" ? createGunzip() : createZstdDecompress());
+    };
+    const { bytes, records } = await sameLines(await decoded(peer()), await decoded(ours()));
+    const sizes = [await drain(await ours()), await drain(await peer())].map((one) => one.bytes / bytes);
+    const units = records / 1_000;
+    const pairs = await inPairs(
+      costOf({ pids: reading.both, units }, async () => drain(await ours())),
+      costOf({ pids: reading.server, units }, async () => drain(await peer())),
+      { warm: 1 },
+    );
+    const [size = Number.NaN, peerSize = Number.NaN] = sizes;
+    results.push(resultOf(`lines_${name}`, "ms/1000", pairs, { records, size, peer_size: peerSize }));
+  }
+  return results;
+};
+
+/** A range as Parquet, beside one query that makes the same columns. */
+export const benchParquet = async (reading: Reading): Promise<Result[]> => {
+  const range = rangeOf(PARQUET_SHARE);
+  const columns = typedColumns(RECORD_COLUMNS.conversation, PLAIN_RECORDS, false);
+  const ours = async () =>
+    drain(await openRange(reading, range, { accept: "application/vnd.apache.parquet" }));
+  const peer = async () =>
+    drain(
+      await openPlain(
+        reading.system.stack.clickhouse.url("reader"),
+        range,
+        { settings: { ...PARQUET_SETTINGS, ...IN_ORDER } },
+        `${columns} FORMAT Parquet`,
+      ),
+    );
+  for (const { end } of [await ours(), await peer()])
+    if (!end.endsWith("PAR1")) throw new Error("no whole file");
+  const records = Math.round(reading.conversations * PARQUET_SHARE);
+  const units = records / 1_000;
+  const pairs = await inPairs(
+    costOf({ pids: reading.both, units }, ours),
+    costOf({ pids: reading.server, units }, peer),
+    { warm: 1 },
+  );
+  return [resultOf("parquet", "ms/1000", pairs, { records })];
+};

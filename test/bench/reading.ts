@@ -1,0 +1,77 @@
+import { createClient } from "@conversation-export/client";
+import { formatTimestampZ } from "@conversation-export/domain";
+import { NO_SCHEDULES } from "../system/no-schedules.ts";
+import type { System } from "../system/system.ts";
+import { until } from "../system/until.ts";
+import { drain, open } from "./answers.ts";
+import { runSql } from "./warehouse-http.ts";
+import { fillMeasured, LATE, mergesIdle, PROMPT, WINDOW_MICROS, WINDOW_START } from "./window-data.ts";
+
+/** A filled system that is read: all services run, jobs without its schedules. */
+export type Reading = {
+  readonly system: System;
+  readonly conversations: number;
+  /** ClickHouse, and with export-api. */
+  readonly server: readonly number[];
+  readonly both: readonly number[];
+  /** Keys by the name of the client. */
+  readonly keys: Readonly<Record<string, string>>;
+  readonly log: (line: string) => void;
+};
+
+/** The instant at a share of the measured week, in µs. */
+export const at = (place: number): number => WINDOW_START + Math.floor(WINDOW_MICROS * place);
+
+/** A path with its query, for `get`. */
+export const pathOf = (list: string, query: Readonly<Record<string, string | number>>): string =>
+  `/v2/export/${list}?${Object.entries(query)
+    .map(([name, value]) => `${name}=${value}`)
+    .join("&")}`;
+
+/** A page of a list from an instant on, by creation or update. */
+export const pagePath = (by: "created" | "updated", since: number, pageSize: number): string =>
+  pathOf("conversations", {
+    [`${by}_since`]: formatTimestampZ(since),
+    [`${by}_to`]: formatTimestampZ(at(2)),
+    page_size: pageSize,
+  });
+
+/** Opens an answer of the export API. */
+export const openPath = (
+  { system, keys }: Pick<Reading, "system" | "keys">,
+  client: string,
+  path: string,
+  headers: Readonly<Record<string, string>> = {},
+): ReturnType<typeof open> =>
+  open(`${system.apiUrl}${path}`, { authorization: `Bearer ${keys[client]}`, ...headers });
+
+/** Reads an answer of the export API to its end. */
+export const get = async (reading: Pick<Reading, "system" | "keys">, client: string, path: string) =>
+  drain(await openPath(reading, client, path));
+
+export const startReading = async (
+  system: System,
+  conversations: number,
+  log: (line: string) => void,
+): Promise<Reading> => {
+  const operator = system.stack.clickhouse.url("migrator");
+  await fillMeasured(operator, conversations);
+  log(`${conversations} conversations are in the warehouse`);
+  await mergesIdle(operator);
+  const keys = { [LATE]: await system.key(LATE), [PROMPT]: await system.key(PROMPT) };
+  const api = await system.service("export-api", { LOG_LEVEL: "warn", MAX_PAGES_PER_CLIENT: "8" });
+  await system.service("ingest", { LOG_LEVEL: "warn" });
+  await system.service("jobs", { LOG_LEVEL: "warn", ...NO_SCHEDULES });
+  await until("dates are noted", 300_000, async () => {
+    const noted = "SELECT count() FROM watermarks WHERE list = 'changes with dates noted'";
+    return Number((await runSql(operator, noted)).text) > 0;
+  });
+  const client = createClient({ baseUrl: system.apiUrl, apiKey: keys[PROMPT] ?? "" });
+  await until("there is a watermark", 120_000, async () => {
+    const page = await client.changes("conversations", { pageSize: 1 }).next();
+    return page.done !== true && page.value.watermark !== null;
+  });
+  const pid = system.stack.clickhouse.pid;
+  if (pid === undefined) throw new Error("ClickHouse is down");
+  return { system, conversations, server: [pid], both: [pid, api.pid], keys, log };
+};
