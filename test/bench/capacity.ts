@@ -2,7 +2,7 @@ import { formatTimestampZ } from "@conversation-export/domain";
 import { createSample } from "../sample/index.ts";
 import type { System } from "../system/system.ts";
 import { drain, open } from "./answers.ts";
-import { fillBus, measureIngest, PLAIN_SAMPLE, STORED, truncate } from "./ingest.ts";
+import { fillBus, idleServer, measureIngest, PLAIN_SAMPLE, STORED, truncate } from "./ingest.ts";
 import { processorMs } from "./processor-time.ts";
 import { runSql } from "./warehouse-http.ts";
 import { mergesIdle } from "./window-data.ts";
@@ -34,7 +34,7 @@ export const measureCapacity = async (
   });
   const { total, eventBytes } = await fillBus(system, sample, log);
   await truncate(operator);
-  const { node, clickhouse } = await measureIngest(system, total, {});
+  const { node, clickhouse } = await measureIngest(system, { total, server: await idleServer(system) }, {});
   const figures: Figure[] = [
     { name: "event_bytes", value: eventBytes, unit: "B" },
     { name: "ingest", value: node, unit: "us/event" },

@@ -60,8 +60,8 @@ export const benchLines = async (reading: Reading): Promise<Result[]> => {
     const sizes = [await drain(await ours()), await drain(await peer())].map((one) => one.bytes / bytes);
     const units = records / 1_000;
     const pairs = await inPairs(
-      costOf({ pids: reading.both, units }, async () => drain(await ours())),
-      costOf({ pids: reading.server, units }, async () => drain(await peer())),
+      costOf({ processes: reading.both, units }, async () => drain(await ours())),
+      costOf({ processes: reading.server, units }, async () => drain(await peer())),
       { warm: 1 },
     );
     const [size = Number.NaN, peerSize = Number.NaN] = sizes;
@@ -90,8 +90,8 @@ export const benchParquet = async (reading: Reading): Promise<Result[]> => {
   const records = Math.round(reading.conversations * PARQUET_SHARE);
   const units = records / 1_000;
   const pairs = await inPairs(
-    costOf({ pids: reading.both, units }, ours),
-    costOf({ pids: reading.server, units }, peer),
+    costOf({ processes: reading.both, units }, ours),
+    costOf({ processes: reading.server, units }, peer),
     { warm: 1 },
   );
   return [resultOf("parquet", "ms/1000", pairs, { records })];

@@ -11,6 +11,7 @@ const TIMES = 3;
 export const benchMemory = async ({ system, keys }: Reading): Promise<Result[]> => {
   const { process: api, apiUrl } = await system.anotherApi({
     LOG_LEVEL: "warn",
+    MAX_EVENT_LOOP_DELAY_MS: "0",
     MAX_PAGES_PER_CLIENT: String(PAGES_AT_ONCE),
   });
   const idle = peakMegabytes(api.pid);

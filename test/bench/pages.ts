@@ -69,8 +69,8 @@ export const benchCreated = async (reading: Reading): Promise<Result[]> => {
     const [ours, peer] = [created(reading, LATE, size), await plain(reading, LATE, size)];
     await checkSame(ours, peer);
     const pairs = await inPairs(
-      costOf({ pids: reading.both, calls }, ours),
-      costOf({ pids: reading.server, calls }, peer),
+      costOf({ processes: reading.both, calls }, ours),
+      costOf({ processes: reading.server, calls }, peer),
     );
     results.push(resultOf(`created_page_${size}`, "ms", pairs));
   }
@@ -84,7 +84,7 @@ const besideCreated = async (
 ): Promise<Result[]> => {
   const results: Result[] = [];
   for (const [name, page, client, size] of works) {
-    const deps = { pids: reading.both, calls: callsOf(size) };
+    const deps = { processes: reading.both, calls: callsOf(size) };
     const pairs = await inPairs(
       costOf(deps, page(reading, client, size)),
       costOf(deps, created(reading, client, size)),
@@ -112,8 +112,10 @@ export const benchEmpty = async (reading: Reading): Promise<Result[]> => {
   const path = pagePath("created", WINDOW_END, SMALL);
   const url = reading.system.stack.clickhouse.url("reader");
   const pairs = await inPairs(
-    costOf({ pids: reading.both, calls: EMPTY_CALLS }, () => get(reading, LATE, path)),
-    costOf({ pids: reading.server, calls: EMPTY_CALLS }, async () => drain(await openSql(url, "SELECT 1"))),
+    costOf({ processes: reading.both, calls: EMPTY_CALLS }, () => get(reading, LATE, path)),
+    costOf({ processes: reading.server, calls: EMPTY_CALLS }, async () =>
+      drain(await openSql(url, "SELECT 1")),
+    ),
   );
   return [resultOf("empty_page", "ms", pairs)];
 };

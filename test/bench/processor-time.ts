@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 
 /** A tick of the kernel's accounts, which Linux fixes at 100 a second. */
 const TICK_MS = 10;
@@ -20,3 +21,16 @@ export const processorMs = (pids: readonly number[]): number =>
 
 /** The same of all children of this process that have ended. */
 export const endedChildrenMs = (): number => read("self", [ENDED_USER, ENDED_SYSTEM]);
+
+const IDLE_MS = 4_000;
+
+/** Processes, and the processor time that they take in a ms of the clock while nothing is asked of them. */
+export type Processes = { readonly pids: readonly number[]; readonly idle: number };
+
+/** Watches idle processes for some seconds. */
+export const watchIdle = async (pids: readonly number[]): Promise<Processes> => {
+  const started = performance.now();
+  const before = processorMs(pids);
+  await sleep(IDLE_MS);
+  return { pids, idle: (processorMs(pids) - before) / (performance.now() - started) };
+};

@@ -77,8 +77,8 @@ export const benchPull = async (reading: Reading): Promise<Result[]> => {
     const run = pull(to);
     let peak = 0;
     const measured = await inPairs(
-      costOf({ pids: both, units }, async () => (peak = Math.max(peak, await run()))),
-      costOf({ pids: both, units }, curl),
+      costOf({ processes: both, units }, async () => (peak = Math.max(peak, await run()))),
+      costOf({ processes: both, units }, curl),
       { pairs, warm: 1 },
     );
     results.push(resultOf(`pull_${name}`, "ms/1000", measured, { records: units * 1_000, peak_mb: peak }));

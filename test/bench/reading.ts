@@ -4,6 +4,7 @@ import { NO_SCHEDULES } from "../system/no-schedules.ts";
 import type { System } from "../system/system.ts";
 import { until } from "../system/until.ts";
 import { drain, open } from "./answers.ts";
+import { type Processes, watchIdle } from "./processor-time.ts";
 import { runSql } from "./warehouse-http.ts";
 import { fillMeasured, LATE, mergesIdle, PROMPT, WINDOW_MICROS, WINDOW_START } from "./window-data.ts";
 
@@ -12,11 +13,10 @@ export type Reading = {
   readonly system: System;
   readonly conversations: number;
   /** ClickHouse, and with export-api. */
-  readonly server: readonly number[];
-  readonly both: readonly number[];
+  readonly server: Processes;
+  readonly both: Processes;
   /** Keys by the name of the client. */
   readonly keys: Readonly<Record<string, string>>;
-  readonly log: (line: string) => void;
 };
 
 /** The instant at a share of the measured week, in µs. */
@@ -49,6 +49,9 @@ export const openPath = (
 export const get = async (reading: Pick<Reading, "system" | "keys">, client: string, path: string) =>
   drain(await openPath(reading, client, path));
 
+/** export-api as it is by default, but that no reader is refused on a busy machine. */
+const API = { LOG_LEVEL: "warn", MAX_EVENT_LOOP_DELAY_MS: "0" };
+
 export const startReading = async (
   system: System,
   conversations: number,
@@ -59,8 +62,8 @@ export const startReading = async (
   log(`${conversations} conversations are in the warehouse`);
   await mergesIdle(operator);
   const keys = { [LATE]: await system.key(LATE), [PROMPT]: await system.key(PROMPT) };
-  const api = await system.service("export-api", { LOG_LEVEL: "warn", MAX_PAGES_PER_CLIENT: "8" });
-  await system.service("ingest", { LOG_LEVEL: "warn" });
+  const api = await system.service("export-api", API);
+  await system.service("ingest", { LOG_LEVEL: "warn", LAG_INTERVAL_MS: "5000" });
   await system.service("jobs", { LOG_LEVEL: "warn", ...NO_SCHEDULES });
   await until("dates are noted", 300_000, async () => {
     const noted = "SELECT count() FROM watermarks WHERE list = 'changes with dates noted'";
@@ -73,5 +76,9 @@ export const startReading = async (
   });
   const pid = system.stack.clickhouse.pid;
   if (pid === undefined) throw new Error("ClickHouse is down");
-  return { system, conversations, server: [pid], both: [pid, api.pid], keys, log };
+  const [server, both] = await Promise.all([watchIdle([pid]), watchIdle([pid, api.pid])]);
+  log(
+    `idle, ClickHouse takes ${(server.idle * 100).toFixed(1)} % of a core, with export-api ${(both.idle * 100).toFixed(1)} %`,
+  );
+  return { system, conversations, server, both, keys };
 };

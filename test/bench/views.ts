@@ -37,7 +37,7 @@ const questions = ({ conversations, handoffs }: Sources): readonly string[] => [
 export const benchViews = async ({ system, server }: Reading): Promise<Result[]> => {
   const { clickhouse } = system.stack;
   const ask = (user: "analyst" | "reader", from: Sources) =>
-    costOf({ pids: server }, async () => {
+    costOf({ processes: server }, async () => {
       for (const question of questions(from)) await runSql(clickhouse.url(user), question);
     });
   return [
