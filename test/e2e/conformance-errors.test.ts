@@ -109,7 +109,7 @@ describe("5. Authentication", () => {
 
     const redis = { REDIS_URL: system.stack.redis.urlOf("ops") };
     // Once more when Redis was too slow for the note, which nobody waits for.
-    await until("the use of the key is told", 20_000, async () => {
+    await until("the use of the key is listed", 20_000, async () => {
       const other = await system.anotherApi({});
       const usedFrom = Date.now();
       expect((await ask(CONVERSATIONS, { key: second.key, base: new URL(other.apiUrl).origin })).status).toBe(

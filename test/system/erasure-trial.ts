@@ -128,7 +128,7 @@ export const startErasureTrial = async (name: string): Promise<ErasureTrial> => 
     expect(list.data[0]?.request_id).toBe(address.split("/").at(-1));
     const id = address.split("/").at(-1) ?? "";
     const noted = `SELECT state FROM audit WHERE command = 'erasure' AND arguments LIKE '%${id}%' ORDER BY at FORMAT TSV`;
-    await until("the audit tells of it", 10_000, async () => (await sql(noted)).trim() === "begun\ndone");
+    await until("the audit has it", 10_000, async () => (await sql(noted)).trim() === "begun\ndone");
   };
 
   const trial: ErasureTrial = {

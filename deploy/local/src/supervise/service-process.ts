@@ -29,7 +29,7 @@ export function createOps(deps: SupervisorDeps): Ops {
   const { folder } = deps;
   return async (env, ...words) => {
     const logPath = folder.logPath("ops");
-    const outputPath = join(folder.path, `ops-${words[0]}.out`);
+    const outputPath = join(folder.path, "ops.out");
     const from = fileSize(logPath);
     try {
       const finished = await runCommand(

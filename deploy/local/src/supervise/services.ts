@@ -77,7 +77,7 @@ export function commonEnvironment(given: NodeJS.ProcessEnv, about: Surroundings)
   };
 }
 
-/** The environment of one service: that of the caller, overridden by the variables of this stack and the ports that are given. */
+/** The environment of one service: that of the caller, overridden by the stack's variables and the given ports. */
 export function serviceEnvironment(
   service: ServiceSpec,
   given: NodeJS.ProcessEnv,

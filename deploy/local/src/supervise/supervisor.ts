@@ -134,12 +134,13 @@ async function start(
   const { folder, env, log } = deps;
   const state = readState(folder, env);
   log("starting kafka, clickhouse and redis, then migrations and topics");
+  const runOps = createOps(deps);
   const { stack, about, operator } = await prepareSystem({
     stack: { dir: folder.stack, ports: readPorts(env, stackPortVariables), env, log },
     env,
     cursorSecret: state.cursorSecret,
     suppressionSecret: state.suppressionSecret,
-    ops: createOps(deps),
+    ops: runOps,
     onServers: ({ kafka, clickhouse, redis }) => {
       supervised.set("kafka", { server: kafka, address: kafka.brokers.join(",") });
       supervised.set("clickhouse", { server: clickhouse, address: `http://${host}:${clickhouse.port}` });
@@ -147,7 +148,7 @@ async function start(
     },
   });
   stops.push(stack.stop);
-  const ops = (...words: string[]): Promise<string> => createOps(deps)(operator, ...words);
+  const ops = (...words: string[]): Promise<string> => runOps(operator, ...words);
 
   const names = servicePortVariables(deps.services);
   const fixed = readPorts(env, Object.fromEntries(names.map((name) => [name, name])));
