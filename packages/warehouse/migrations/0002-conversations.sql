@@ -1,5 +1,8 @@
 -- The public record is head + handoffs array + tail. Columns beside it are for analysts and for erasure.
 -- Of equal versions the later insert wins, so the same export written again replaces its rendering.
+-- Rows of an upload window are found by `by_upload`. What is older than a year is read seldom and takes less room. A
+-- partition in which nothing was written for a day becomes one part, unless that would be larger than what ClickHouse
+-- merges anyway (max_bytes_to_merge_at_max_space_in_pool, 150 GB).
 CREATE TABLE IF NOT EXISTS {{local conversations}} {{on cluster}} (
   client_id LowCardinality(String),
   date_created DateTime64(6, 'UTC'),
@@ -24,16 +27,24 @@ CREATE TABLE IF NOT EXISTS {{local conversations}} {{on cluster}} (
   bot_handle_time Nullable(Float64),
   csat_score Nullable(Float64),
   head String COMMENT 'public JSON up to and with "handoffs":',
-  tail String COMMENT 'public JSON behind the handoffs array'
+  tail String COMMENT 'public JSON behind the handoffs array',
+  INDEX by_upload uploaded_at TYPE minmax GRANULARITY 1,
+  {{begins in time}}
 ) ENGINE = {{engine ReplacingMergeTree(version)}}
 PARTITION BY toYYYYMM(date_created)
 ORDER BY (client_id, date_created, conversation_id)
-SETTINGS index_granularity = 1024;
+TTL toDateTime(date_created) + INTERVAL 365 DAY RECOMPRESS CODEC(ZSTD(3))
+SETTINGS
+  index_granularity = 1024,
+  min_age_to_force_merge_seconds = 86400,
+  min_age_to_force_merge_on_partition_only = 1,
+  enable_max_bytes_limit_for_min_age_to_force_merge = 1;
 
 {{distributed conversations by cityHash64(client_id, conversation_id)}};
 
 -- The same records in the order of their update. The version is part of the key: a newer export never hides
--- the row that is still live; which row is live is decided by the table above.
+-- the row that is still live; which row is live is decided by the table above. Compaction deletes entries every hour,
+-- and each deletion makes all parts of the table young again.
 CREATE TABLE IF NOT EXISTS {{local conversation_updates}} {{on cluster}} (
   client_id LowCardinality(String),
   date_updated DateTime64(6, 'UTC'),
@@ -41,12 +52,21 @@ CREATE TABLE IF NOT EXISTS {{local conversation_updates}} {{on cluster}} (
   version UInt128,
   date_created DateTime64(6, 'UTC'),
   uploaded_at DateTime64(6, 'UTC'),
+  chatter_id String COMMENT 'so that an erasure need not read the text',
+  end_user_id String,
   head String,
-  tail String
+  tail String,
+  INDEX by_upload uploaded_at TYPE minmax GRANULARITY 1,
+  {{begins in time}}
 ) ENGINE = {{engine ReplacingMergeTree}}
 PARTITION BY toYYYYMM(date_updated)
 ORDER BY (client_id, date_updated, conversation_id, version)
-SETTINGS index_granularity = 1024;
+TTL toDateTime(date_updated) + INTERVAL 365 DAY RECOMPRESS CODEC(ZSTD(3))
+SETTINGS
+  index_granularity = 1024,
+  min_age_to_force_merge_seconds = 2400,
+  min_age_to_force_merge_on_partition_only = 1,
+  enable_max_bytes_limit_for_min_age_to_force_merge = 1;
 
 {{distributed conversation_updates by cityHash64(client_id, conversation_id)}};
 
@@ -64,10 +84,17 @@ CREATE TABLE IF NOT EXISTS {{local handoffs}} {{on cluster}} (
   name String,
   outcome_status LowCardinality(String),
   reason_code LowCardinality(Nullable(String)),
-  entry String COMMENT 'public JSON of the entry'
+  entry String COMMENT 'public JSON of the entry',
+  INDEX by_upload uploaded_at TYPE minmax GRANULARITY 1,
+  {{begins in time}}
 ) ENGINE = {{engine ReplacingMergeTree(version)}}
 PARTITION BY toYYYYMM(conversation_date_created)
 ORDER BY (client_id, conversation_date_created, conversation_id, target, target_kind)
-SETTINGS index_granularity = 1024;
+TTL toDateTime(conversation_date_created) + INTERVAL 365 DAY RECOMPRESS CODEC(ZSTD(3))
+SETTINGS
+  index_granularity = 1024,
+  min_age_to_force_merge_seconds = 86400,
+  min_age_to_force_merge_on_partition_only = 1,
+  enable_max_bytes_limit_for_min_age_to_force_merge = 1;
 
 {{distributed handoffs by cityHash64(client_id, conversation_id)}};

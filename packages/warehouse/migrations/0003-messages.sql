@@ -1,4 +1,6 @@
--- conversation_id is no part of the key: a corrected one is then an ordinary newer version.
+-- conversation_id is no part of the key: a corrected one is then an ordinary newer version. The projection holds the
+-- messages of a conversation side by side, in the order in which they are paged; what merges or deletes rows does so
+-- there too. The ratio keeps the date in the index that is in memory.
 CREATE TABLE IF NOT EXISTS {{local messages}} {{on cluster}} (
   client_id LowCardinality(String),
   date_created DateTime64(6, 'UTC'),
@@ -16,10 +18,24 @@ CREATE TABLE IF NOT EXISTS {{local messages}} {{on cluster}} (
   link_was_clicked Nullable(Bool),
   review Nullable(UInt8),
   record String COMMENT 'public JSON',
-  INDEX by_conversation conversation_id TYPE bloom_filter(0.01) GRANULARITY 1
+  INDEX by_conversation conversation_id TYPE bloom_filter(0.01) GRANULARITY 1,
+  INDEX by_upload uploaded_at TYPE minmax GRANULARITY 1,
+  {{begins in time}},
+  PROJECTION of_conversation (
+    SELECT client_id, conversation_id, date_created, message_id, version, uploaded_at, record
+    ORDER BY client_id, conversation_id, date_created, message_id
+  )
 ) ENGINE = {{engine ReplacingMergeTree(version)}}
 PARTITION BY toYYYYMM(date_created)
 ORDER BY (client_id, date_created, message_id)
-SETTINGS index_granularity = 2048;
+TTL toDateTime(date_created) + INTERVAL 365 DAY RECOMPRESS CODEC(ZSTD(3))
+SETTINGS
+  index_granularity = 2048,
+  deduplicate_merge_projection_mode = 'rebuild',
+  lightweight_mutation_projection_mode = 'rebuild',
+  primary_key_ratio_of_unique_prefix_values_to_skip_suffix_columns = 1,
+  min_age_to_force_merge_seconds = 86400,
+  min_age_to_force_merge_on_partition_only = 1,
+  enable_max_bytes_limit_for_min_age_to_force_merge = 1;
 
 {{distributed messages by cityHash64(client_id, message_id)}};

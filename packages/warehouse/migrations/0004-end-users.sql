@@ -8,7 +8,10 @@ CREATE TABLE IF NOT EXISTS {{local end_users}} {{on cluster}} (
   date_updated DateTime64(6, 'UTC'),
   email String,
   external_ids Array(String),
-  record String COMMENT 'public JSON'
+  record String COMMENT 'public JSON',
+  INDEX by_external_id external_ids TYPE bloom_filter(0.01) GRANULARITY 1,
+  INDEX by_upload uploaded_at TYPE minmax GRANULARITY 1,
+  {{begins in time}}
 ) ENGINE = {{engine ReplacingMergeTree(version)}}
 ORDER BY (client_id, end_user_id)
 SETTINGS index_granularity = 2048;

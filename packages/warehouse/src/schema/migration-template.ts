@@ -17,6 +17,15 @@ export type Topology = {
 export const onCluster = ({ cluster, shards }: Topology): string =>
   cluster === null || shards !== undefined ? "" : `ON CLUSTER '${cluster}'`;
 
+/**
+ * A writer that was paused must not write what was erased meanwhile: its INSERT says until when it may begin, and
+ * is refused later. The comment of a query is the one setting with free text that every server knows.
+ */
+const BEGINS_IN_TIME = `CONSTRAINT begins_in_time CHECK NOT throwIf(
+    startsWith(getSetting('log_comment'), 'not after ')
+      AND toUnixTimestamp64Milli(now64(3)) > toInt64OrZero(substring(getSetting('log_comment'), 11)),
+    'the INSERT begins later than its writer may write')`;
+
 function renderTag(tag: string, topology: Topology): string {
   const { cluster, shards } = topology;
   const [word, ...rest] = tag.trim().split(/\s+/);
@@ -25,8 +34,6 @@ function renderTag(tag: string, topology: Topology): string {
   switch (word) {
     case "local":
       return cluster === null ? argument : `${argument}_local`;
-    case "reached":
-      return cluster === null || shards === undefined ? argument : `${argument}_local`;
     case "on":
       return onCluster(topology);
     case "engine":
@@ -36,13 +43,8 @@ function renderTag(tag: string, topology: Topology): string {
       const tables = cluster === null ? [table] : [`${table}_local`, table];
       return tables.map((name) => `ALTER TABLE ${name}${on} ${action.join(" ")}`).join(";\n");
     }
-    case "drop": {
-      const tables = cluster === null ? [argument] : [argument, `${argument}_local`];
-      // Servers refuse to drop large tables otherwise.
-      return tables
-        .map((name) => `DROP TABLE IF EXISTS ${name}${on} SYNC SETTINGS max_table_size_to_drop = 0`)
-        .join(";\n");
-    }
+    case "begins":
+      return BEGINS_IN_TIME;
     case "distributed": {
       if (cluster === null) return "";
       const [table = "", key = ""] = argument.split(/ by /);
@@ -56,11 +58,9 @@ function renderTag(tag: string, topology: Topology): string {
 /**
  * Renders a migration file to statements. A statement ends with `;` at the end of a line. Tags:
  * `{{local T}}` the table that holds the rows, `{{on cluster}}` the clause `ON CLUSTER`,
- * `{{reached T}}` the table to fill: where each shard gets every statement itself, the rows of that shard,
- * else all rows,
  * `{{engine E}}` the engine, replicated where there is Keeper,
  * `{{distributed T by EXPRESSION}}` a statement that creates the distributed table, on a cluster only,
- * `{{drop T}}` a statement that drops a table, on a cluster both,
+ * `{{begins in time}}` the constraint by which a table refuses writers that were paused,
  * `{{alter T ACTION}}` a change of columns, on a cluster of the distributed table too.
  *
  * @throws Error for an unknown tag

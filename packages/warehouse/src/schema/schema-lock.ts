@@ -3,7 +3,6 @@ import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ServiceError } from "@conversation-export/runtime";
 import type { Session } from "../session/session.ts";
-import { WarehouseError } from "../session/warehouse-error.ts";
 import { onCluster, type Topology } from "./migration-template.ts";
 
 /** The right to change the schema, held by one migration at a time. */
@@ -18,17 +17,18 @@ export type SchemaLock = {
  */
 const LEASE_SECONDS = 30;
 const RENEWAL_MS = 5_000;
-/** Lease of locks that name none: older releases created these and never renewed them. */
-const UNRENEWED_LEASE_SECONDS = 600;
-/** Time for another migration that found the same expired lock to drop ours, and for us to see it. */
-const SETTLE_MS = 500;
+/** How often migrations that begin at the same moment try again. */
+const ATTEMPTS = 5;
 
 const locked = (holder: string): ServiceError =>
   new ServiceError("migration_locked", `another migration runs (${holder}); try again`, { retryable: true });
 
+type Lock = { readonly table: string; readonly holder: string; readonly expired: boolean };
+
 /**
- * Takes the lock: a table that exists while a migration runs. Its comment names the holder, and the holder
- * renews the modification time of its definition.
+ * Takes the lock: a table of its own, which exists while a migration runs. Its comment names the holder, and the
+ * holder renews the modification time of its definition. Who finds another live one beside its own gives way, so
+ * of two that begin at once at most one goes on; nobody drops a lock that may be held.
  *
  * @throws ServiceError `migration_locked` when another migration holds it.
  */
@@ -38,52 +38,46 @@ export async function acquireSchemaLock(deps: {
   readonly topology: Topology;
 }): Promise<SchemaLock> {
   const { session, topology } = deps;
-  // With Keeper, statements for the cluster run in one order on all servers: the lock is everywhere or
-  // nowhere.
   const on = onCluster(topology);
-  const drop = () => session.command("migrate.drop_lock", `DROP TABLE IF EXISTS schema_lock ${on}`);
-
-  const old = await readLock(deps);
-  if (old !== null && !old.expired) throw locked(old.holder);
-  if (old !== null) {
-    // Another migration may have taken over the expired lock since.
-    const found = await readLock(deps);
-    if (found !== null && (!found.expired || found.holder !== old.holder)) throw locked(found.holder);
-    await drop();
-  }
+  const drop = (name: string) => session.command("migrate.drop_lock", `DROP TABLE IF EXISTS ${name} ${on}`);
+  const refuseFor = (locks: readonly Lock[]): void => {
+    const live = locks.find(({ expired }) => !expired);
+    if (live !== undefined) throw locked(live.holder);
+  };
 
   const id = randomUUID();
+  const table = `schema_lock_${id.replaceAll("-", "_")}`;
   const host = hostname().replaceAll(/[^\w.-]/g, "_");
   const since = new Date().toISOString();
   const holder = `pid ${process.pid} on ${host} since ${since}, lease ${LEASE_SECONDS} s, ${id}`;
-  let renewedAt = Date.now();
-  try {
-    // Without IF NOT EXISTS, CREATE TABLE succeeds for one of several migrations that start at once.
+  let renewedAt = 0;
+
+  const isAlone = async (last: boolean): Promise<boolean> => {
+    refuseFor(await readLocks(deps));
+    renewedAt = Date.now();
     await session.command(
       "migrate.lock",
-      `CREATE TABLE schema_lock ${on} (owner String) ENGINE = Memory COMMENT '${holder}'`,
+      `CREATE TABLE ${table} ${on} (owner String) ENGINE = Memory COMMENT '${holder}'`,
     );
-  } catch (error) {
-    if (error instanceof WarehouseError && error.causeName === "TABLE_ALREADY_EXISTS") {
-      throw locked((await readLock(deps))?.holder ?? "just ended");
+    const others = (await readLocks(deps)).filter((lock) => lock.table !== table);
+    if (others.every(({ expired }) => expired)) {
+      for (const dead of others) await drop(dead.table);
+      return true;
     }
-    throw error;
-  }
-
-  if (old !== null) {
-    await sleep(SETTLE_MS);
-    const found = await readLock(deps);
-    if (found?.holder !== holder) throw locked(found?.holder ?? "just ended");
-  }
+    await drop(table);
+    if (last) refuseFor(others);
+    return false;
+  };
+  for (let attempt = 1; !(await isAlone(attempt === ATTEMPTS)); attempt += 1)
+    await sleep(Math.random() * 500);
 
   let lost = false;
   const renew = async (): Promise<void> => {
     const startedAt = Date.now();
-    const found = await readLock(deps);
-    lost = found?.holder !== holder;
+    lost = !(await readLocks(deps)).some((lock) => lock.table === table);
     if (lost) return;
     // Not ON CLUSTER: those statements wait in line behind the migration's own. One renewed server is enough.
-    await session.command("migrate.renew_lock", `ALTER TABLE schema_lock MODIFY COMMENT '${holder}'`);
+    await session.command("migrate.renew_lock", `ALTER TABLE ${table} MODIFY COMMENT '${holder}'`);
     renewedAt = startedAt;
   };
   let renewal = Promise.resolve();
@@ -108,25 +102,29 @@ export async function acquireSchemaLock(deps: {
     release: async () => {
       clearInterval(timer);
       await renewal;
-      if (isHeld()) await drop();
+      if (isHeld()) await drop(table);
     },
   };
 }
 
-/** Reads the lock; null: there is none. The latest renewal on any server counts. */
-async function readLock({ session, database, topology }: Parameters<typeof acquireSchemaLock>[0]): Promise<{
-  readonly holder: string;
-  readonly expired: boolean;
-} | null> {
+/** Reads all locks. Of one that several servers have, the latest renewal counts. */
+async function readLocks({
+  session,
+  database,
+  topology,
+}: Parameters<typeof acquireSchemaLock>[0]): Promise<Lock[]> {
   const tables =
     onCluster(topology) === "" ? "system.tables" : `clusterAllReplicas('${topology.cluster}', system.tables)`;
-  const [lock] = await session.rows<{ holder: string; age: number | string }>(
-    "migrate.lock_age",
-    `SELECT comment AS holder, dateDiff('second', metadata_modification_time, now()) AS age
-      FROM ${tables} WHERE database = {database:String} AND name = 'schema_lock' ORDER BY age LIMIT 1`,
+  const locks = await session.rows<{ table: string; holder: string; age: number | string }>(
+    "migrate.locks",
+    `SELECT name AS table, any(comment) AS holder, min(dateDiff('second', metadata_modification_time, now())) AS age
+      FROM ${tables} WHERE database = {database:String} AND startsWith(name, 'schema_lock') GROUP BY name ORDER BY age`,
     { parameters: { database } },
   );
-  if (lock === undefined) return null;
-  const lease = Number(/lease (\d+) s/.exec(lock.holder)?.[1] ?? UNRENEWED_LEASE_SECONDS);
-  return { holder: lock.holder === "" ? "holder unknown" : lock.holder, expired: Number(lock.age) >= lease };
+  return locks.map(({ table, holder, age }) => ({
+    table,
+    holder: holder === "" ? "holder unknown" : holder,
+    // The holder's own lease, which another version may have made longer.
+    expired: Number(age) >= Number(/lease (\d+) s/.exec(holder)?.[1] ?? LEASE_SECONDS),
+  }));
 }

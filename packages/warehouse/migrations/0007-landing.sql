@@ -1,5 +1,7 @@
--- Every accepted event as it came. Written before the tables that readers see, so what stands there stands here too.
--- Compact parts are cheaper to write, and small ones are merged less often and rewritten sooner when a row is erased.
+-- Every accepted event as it came, written before the tables that readers see: what stands there stands here too. In
+-- the order of a hash of the record, so that a backfill reads the events of a share of the records by themselves; an
+-- event has one record, so equal events still meet. Compact parts are cheaper to write, and small ones are merged less
+-- often and rewritten sooner when a row is erased.
 CREATE TABLE IF NOT EXISTS {{local landing}} {{on cluster}} (
   topic LowCardinality(String) COMMENT 'of the bus, or file: and the name of a file',
   partition UInt16,
@@ -15,14 +17,15 @@ CREATE TABLE IF NOT EXISTS {{local landing}} {{on cluster}} (
   payload String CODEC(ZSTD(1)),
   bus_time DateTime64(3, 'UTC'),
   uploaded_at DateTime64(6, 'UTC'),
-  expires_on Date
+  expires_on Date,
+  {{begins in time}}
 ) ENGINE = {{engine ReplacingMergeTree(uploaded_at)}}
 PARTITION BY toYYYYMMDD(uploaded_at)
-ORDER BY (topic, partition, offset)
+ORDER BY (cityHash64(client_id, record_id), topic, partition, offset)
 TTL expires_on
 SETTINGS
   ttl_only_drop_parts = 1,
-  index_granularity = 2048,
+  index_granularity = 512,
   min_bytes_for_wide_part = 268435456,
   max_bytes_to_merge_at_max_space_in_pool = 1073741824;
 

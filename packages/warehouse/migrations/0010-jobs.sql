@@ -1,0 +1,131 @@
+-- Keys that a job works on, so that its queries and deletions need not carry them. A run drops its partition at its end;
+-- readers of changes are told of end users that retention deletes from its keys, however long that takes.
+CREATE TABLE IF NOT EXISTS {{local job_keys}} {{on cluster}} (
+  run_id String,
+  kind LowCardinality(String),
+  client_id LowCardinality(String),
+  id String,
+  date_created DateTime64(6, 'UTC'),
+  target String,
+  target_kind UInt8,
+  version UInt256,
+  added_at DateTime DEFAULT now()
+) ENGINE = {{engine MergeTree}}
+PARTITION BY run_id
+ORDER BY (run_id, kind, client_id, id)
+TTL added_at + toIntervalDay(if(startsWith(run_id, 'retention-'), 90, 3))
+SETTINGS ttl_only_drop_parts = 1;
+
+{{distributed job_keys by cityHash64(client_id, id)}};
+
+-- What was uploaded when. A row tells of one table and one interval of upload; the version is the instant at which it
+-- was written, by the clock of ClickHouse. Numbers are counted from the tables, never added up.
+CREATE TABLE IF NOT EXISTS {{local upload_windows}} {{on cluster}} (
+  seconds UInt32 COMMENT 'length of the window',
+  window_start DateTime('UTC'),
+  table LowCardinality(String),
+  version UInt64,
+  state Enum8('open' = 1, 'closed' = 2, 'compacted' = 3, 'backfilled' = 4),
+  rows UInt64 COMMENT 'readable rows that carry an instant of upload in this window',
+  partitions Array(String) COMMENT 'in which they lie',
+  pending Array(String) COMMENT 'of these, in which a merge is still due',
+  offsets Map(UInt16, UInt64) COMMENT 'highest offset of each partition of the bus',
+  reopened UInt32 COMMENT 'how often',
+  opened_at DateTime('UTC'),
+  closed_at Nullable(DateTime('UTC')),
+  compacted_at Nullable(DateTime('UTC')),
+  backfilled_at Nullable(DateTime('UTC')),
+  result String COMMENT 'JSON: what the last compaction did'
+) ENGINE = {{engine ReplacingMergeTree(version)}} ORDER BY (seconds, window_start, table)
+TTL window_start + INTERVAL 400 DAY;
+
+{{distributed upload_windows by cityHash64(window_start, table)}};
+
+-- Keys that a compaction works on. A run drops its own, which are partitions of their own.
+CREATE TABLE IF NOT EXISTS {{local compaction_keys}} {{on cluster}} (
+  run_id String,
+  kind LowCardinality(String),
+  client_id LowCardinality(String),
+  id String,
+  key_date DateTime64(6, 'UTC') COMMENT 'in the key of the row',
+  record_date DateTime64(6, 'UTC') COMMENT 'date_created of the record that stays',
+  target String,
+  target_kind UInt8,
+  version UInt256,
+  added_at DateTime DEFAULT now()
+) ENGINE = {{engine MergeTree}}
+PARTITION BY run_id
+ORDER BY (kind, client_id, id)
+TTL added_at + INTERVAL 3 DAY
+SETTINGS ttl_only_drop_parts = 1;
+
+{{distributed compaction_keys by cityHash64(client_id, id)}};
+
+-- Keys and hashes of readable records before a merge, to be compared with those behind it. Hashes only.
+CREATE TABLE IF NOT EXISTS {{local compaction_checks}} {{on cluster}} (
+  run_id String,
+  bucket UInt16,
+  key UInt128,
+  version UInt256,
+  hash UInt64 COMMENT 'without the instant of upload',
+  uploaded_at DateTime64(6, 'UTC'),
+  added_at DateTime DEFAULT now()
+) ENGINE = {{engine MergeTree}}
+PARTITION BY run_id
+ORDER BY (bucket, key)
+TTL added_at + INTERVAL 3 DAY
+SETTINGS ttl_only_drop_parts = 1;
+
+{{distributed compaction_checks by cityHash64(key)}};
+
+-- The rows of the records that a backfill looks at, as they were when it began. Hashes instead of ids.
+CREATE TABLE IF NOT EXISTS {{local backfill_rows}} {{on cluster}} (
+  run_id String,
+  record UInt64 COMMENT 'hash of client and id',
+  kind LowCardinality(String) COMMENT 'the table of a row; or landed, wrong and the type of a record; or begun',
+  key_date Int64 COMMENT 'in the key of the row, µs',
+  target String,
+  target_kind UInt8,
+  version UInt256,
+  uploaded_at DateTime64(6, 'UTC'),
+  block UInt64 COMMENT 'with the place in it: the order of insertion',
+  place UInt64,
+  digest String,
+  added_at DateTime DEFAULT now()
+) ENGINE = {{engine MergeTree}}
+PARTITION BY run_id
+ORDER BY record
+TTL added_at + INTERVAL 3 DAY
+SETTINGS ttl_only_drop_parts = 1, index_granularity = 1024;
+
+{{distributed backfill_rows by record}};
+
+-- Dead letters that were sent to their topic again. A letter is known by the first arrival of its record and by how
+-- often that was replayed before, so a letter that was written twice is one letter.
+CREATE TABLE IF NOT EXISTS {{local replayed_letters}} {{on cluster}} (
+  topic LowCardinality(String) COMMENT 'that the record came from',
+  partition UInt16 COMMENT 'of the first arrival',
+  offset UInt64 COMMENT 'of the first arrival',
+  arrived_at DateTime64(3, 'UTC') COMMENT 'bus time of the first arrival; 1970 when it is unknown',
+  replays UInt16 COMMENT 'before this one',
+  version UInt64 COMMENT 'milliseconds',
+  run_id String,
+  letter_partition UInt16 COMMENT 'where the letter stands among the dead letters',
+  letter_offset UInt64,
+  replayed_at DateTime64(3, 'UTC')
+) ENGINE = {{engine ReplacingMergeTree(version)}}
+ORDER BY (topic, partition, offset, arrived_at, replays)
+TTL toDateTime(replayed_at) + INTERVAL 400 DAY;
+
+{{distributed replayed_letters by cityHash64(topic, partition, offset)}};
+
+-- Where the scheduled comparison of the bus with the tables goes on.
+CREATE TABLE IF NOT EXISTS {{local reconciled}} {{on cluster}} (
+  topic LowCardinality(String),
+  partition UInt16,
+  version UInt64 COMMENT 'milliseconds',
+  next_offset UInt64,
+  until DateTime64(3, 'UTC') COMMENT 'end of the hour that was compared last'
+) ENGINE = {{engine ReplacingMergeTree(version)}} ORDER BY (topic, partition);
+
+{{distributed reconciled by cityHash64(topic)}};
