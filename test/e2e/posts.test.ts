@@ -2,22 +2,20 @@ import { readFileSync } from "node:fs";
 import { request as httpRequest } from "node:http";
 import { join } from "node:path";
 import { json } from "node:stream/consumers";
-import { type SmsTriggerEvent, smsTriggerEventSchema } from "@conversation-export/domain";
+import { smsTriggerEventSchema } from "@conversation-export/domain";
 import { createJobClient, erasureJobId, type JobClient, type JobState } from "@conversation-export/queue";
-import { createLogger, retry } from "@conversation-export/runtime";
+import { createLogger } from "@conversation-export/runtime";
 import { createRequestStore, type RequestStore } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { redisCommand } from "../system/redis-command.ts";
-import { readTopics } from "../system/letters.ts";
 import { ops } from "../system/ops.ts";
+import { type Answer, sendRequest } from "../system/send-request.ts";
 import type { ServiceProcess } from "../system/service-process.ts";
-import { isFullSize } from "../system/size.ts";
 import { startSystem, type System } from "../system/system.ts";
+import { createTriggerEvents } from "../system/trigger-events.ts";
 import { until, within } from "../system/until.ts";
 import { runSql } from "../system/warehouse-sql.ts";
 import { createSessions } from "../system/warehouse-sessions.ts";
 
-const TOPIC = "sms-triggers";
 const TRIGGER = "/campaigns/sms/trigger";
 const V1 = "/v1/data-subject-request";
 const V2 = "/v2/data-subject-request";
@@ -26,16 +24,9 @@ const LIMIT = 4_000_000;
 const EMAIL_PART = "noor-of-posts";
 const NUMBER_PART = "5550199";
 
-const log = createLogger({ service: "test", level: "error" });
-
-type Answer = {
-  readonly status: number;
-  readonly headers: Headers;
-  readonly body: Record<string, unknown>;
-  readonly type: string | undefined;
-  readonly details: string;
-};
 type Options = { key?: string; api?: string; idempotencyKey?: string; headers?: Record<string, string> };
+
+const log = createLogger({ service: "test", level: "error" });
 
 describe("requests that write", () => {
   let system: System;
@@ -78,30 +69,12 @@ describe("requests that write", () => {
     await system?.stop();
   });
 
-  const toAnswer = async (response: Response): Promise<Answer> => {
-    const body = (await response.json()) as Record<string, unknown>;
-    const [error] = (body["errors"] ?? []) as { type: string; details: string | null }[];
-    return {
-      status: response.status,
-      headers: response.headers,
-      body,
-      type: error?.type,
-      details: error?.details ?? "",
-    };
-  };
-  const send = async (method: string, path: string, body: unknown, options: Options = {}) =>
-    toAnswer(
-      await fetch((options.api ?? system.apiUrl) + path, {
-        method,
-        ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
-        headers: {
-          authorization: `Bearer ${options.key ?? acme}`,
-          ...(body !== undefined && { "content-type": "application/json" }),
-          ...(options.idempotencyKey !== undefined && { "idempotency-key": options.idempotencyKey }),
-          ...options.headers,
-        },
-      }),
-    );
+  const send = (
+    method: string,
+    path: string,
+    body: unknown,
+    { key = acme, api = system.apiUrl, ...more }: Options = {},
+  ) => sendRequest({ api, key, method, path, body, ...more });
   const post = (path: string, body: unknown, options?: Options) => send("POST", path, body, options);
   const get = (path: string, options?: Options) => send("GET", path, undefined, options);
 
@@ -117,25 +90,9 @@ describe("requests that write", () => {
     post(TRIGGER, triggerBody(fields), options);
   const idOf = ({ headers }: Answer): string => headers.get("location")?.replace(`/api${V2}/`, "") ?? "";
 
-  const eventCount = async (): Promise<number> =>
-    // A restarted broker takes a moment to lead again.
-    (await retry(() => system.admin.fetchOffsets(TOPIC), { deadlineMs: 30_000 })).reduce(
-      (sum, { start, end }) => sum + end - start,
-      0,
-    );
-  const readEvents = async () => {
-    const connection = { brokers: system.stack.kafka.brokers, clientId: "posts", log };
-    const messages = await readTopics(connection, [TOPIC], await eventCount());
-    return messages.map((message) => ({
-      message,
-      event: JSON.parse(String(message.value)) as SmsTriggerEvent,
-    }));
-  };
-  /** Expires the claims of idempotency keys, one of which is held. */
-  const endClaims = async (): Promise<void> => {
-    const script = `local ended = 0 for _, key in ipairs(redis.call('KEYS', 'conversation-export:idempotency:*')) do if redis.call('HEXISTS', key, 'token') == 1 then redis.call('HSET', key, 'leased_until', 0) ended = ended + 1 end end return ended`;
-    expect(await redisCommand(system.stack.redis.url, `EVAL "${script}" 0`)).toBe(":1");
-  };
+  const events = () => createTriggerEvents(system);
+  const eventCount = () => events().count();
+  const readEvents = () => events().read();
   const rowsOf = async (id: string): Promise<number> =>
     Number(
       await runSql(
@@ -441,103 +398,6 @@ describe("requests that write", () => {
       await until("keys are taken again", 20_000, async () => {
         return (await trigger({}, { idempotencyKey: "redis-1" })).status === 200;
       });
-    });
-
-    it("are 503 within 10 seconds while Kafka hangs, and happen once all the same", async () => {
-      const { pid } = system.stack.kafka;
-      if (pid === undefined) throw new Error("Kafka is down");
-      const idempotencyKey = "frozen-1";
-      const before = await eventCount();
-      const timed = async (options?: Options): Promise<{ answer: Answer; ms: number }> => {
-        const from = performance.now();
-        const answer = await trigger({ name: "frozen" }, options);
-        return { answer, ms: performance.now() - from };
-      };
-      process.kill(pid, "SIGSTOP");
-      try {
-        for (const options of [{ idempotencyKey }, { idempotencyKey }, {}]) {
-          const { answer, ms } = await timed(options);
-          expect(answer).toMatchObject({ status: 503, type: "internal_server_error" });
-          expect(answer.headers.get("retry-after")).toMatch(/^[1-9]\d*$/);
-          expect(ms).toBeLessThan(10_000);
-        }
-        // No request queues behind one that hangs.
-        expect((await timed()).ms).toBeLessThan(4_000);
-        expect(await erase("kafka-frozen")).toMatchObject({ status: 200 });
-      } finally {
-        process.kill(pid, "SIGCONT");
-      }
-      let id: unknown;
-      await until("the trigger is taken", 60_000, async () => {
-        const { answer } = await timed({ idempotencyKey });
-        id = answer.body["id"];
-        return answer.status === 200;
-      });
-      const frozen = (await readEvents()).filter(
-        ({ event }) => event.data.recipient.meta_fields["name"] === "frozen",
-      );
-      expect(frozen.map(({ event }) => event.id)).toEqual([id]);
-      expect(await eventCount()).toBe(before + 1);
-    });
-
-    it("keep the body of their key when Kafka hangs longer than a claim holds", async () => {
-      const { pid } = system.stack.kafka;
-      if (pid === undefined) throw new Error("Kafka is down");
-      const idempotencyKey = "frozen-2";
-      const fields = { name: "frozen for long" };
-      const other = { name: "another" };
-      process.kill(pid, "SIGSTOP");
-      try {
-        expect(await trigger(fields, { idempotencyKey })).toMatchObject({ status: 503 });
-        // Reduced size does not wait until the claim expires by itself.
-        if (!isFullSize) await endClaims();
-        // A repetition waits for the running request; once the claim has expired, it is refused at once.
-        await within("the claim is taken over", 40_000, async () => {
-          const from = performance.now();
-          expect(await trigger(fields, { idempotencyKey })).toMatchObject({ status: 503 });
-          return performance.now() - from < 1_000;
-        });
-        expect(await trigger(other, { idempotencyKey })).toMatchObject({ status: 409 });
-      } finally {
-        process.kill(pid, "SIGCONT");
-      }
-      let id: unknown;
-      await until("the trigger is taken", 60_000, async () => {
-        const answer = await trigger(fields, { idempotencyKey });
-        id = answer.body["id"];
-        return answer.status === 200;
-      });
-      expect(await trigger(other, { idempotencyKey })).toMatchObject({ status: 409 });
-      const frozen = (await readEvents()).filter(
-        ({ event }) => event.data.recipient.meta_fields["name"] === fields.name,
-      );
-      expect(new Set(frozen.map(({ event }) => event.id))).toEqual(new Set([id]));
-    });
-
-    it("are 503 while there is no Kafka, whose absence hinders neither start nor end of the service", async () => {
-      await system.stack.kafka.kill();
-      const other = await system.anotherApi({});
-      try {
-        for (const options of [{ api: other.apiUrl }, { api: other.apiUrl, idempotencyKey: "gone-1" }]) {
-          const from = performance.now();
-          expect(await trigger({}, options)).toMatchObject({ status: 503 });
-          expect(performance.now() - from).toBeLessThan(10_000);
-        }
-        expect(await erase("kafka-gone", { api: other.apiUrl })).toMatchObject({ status: 200 });
-        const second = await system.anotherApi({});
-        const leaving = performance.now();
-        await second.process.kill("SIGTERM");
-        expect(await second.process.exited).toEqual({ code: 0, signal: null });
-        expect(performance.now() - leaving).toBeLessThan(10_000);
-      } finally {
-        await system.stack.kafka.start();
-      }
-      for (const apiUrl of [other.apiUrl, system.apiUrl]) {
-        await until("triggers are taken again", 60_000, async () => {
-          return (await trigger({}, { api: apiUrl, idempotencyKey: "gone-1" })).status === 200;
-        });
-      }
-      await other.process.kill("SIGTERM");
     });
   });
 

@@ -1,0 +1,26 @@
+import type { SmsTriggerEvent } from "@conversation-export/domain";
+import { createLogger, retry } from "@conversation-export/runtime";
+import { readTopics } from "./letters.ts";
+import type { System } from "./system.ts";
+
+const TOPIC = "sms-triggers";
+const log = createLogger({ service: "test", level: "error" });
+
+/** The events of SMS triggers on the bus of a system. */
+export const createTriggerEvents = (system: System) => {
+  const count = async (): Promise<number> =>
+    // A restarted broker takes a moment to lead again.
+    (await retry(() => system.admin.fetchOffsets(TOPIC), { deadlineMs: 30_000 })).reduce(
+      (sum, { start, end }) => sum + end - start,
+      0,
+    );
+  const read = async () => {
+    const connection = { brokers: system.stack.kafka.brokers, clientId: "trigger-events", log };
+    const messages = await readTopics(connection, [TOPIC], await count());
+    return messages.map((message) => ({
+      message,
+      event: JSON.parse(String(message.value)) as SmsTriggerEvent,
+    }));
+  };
+  return { count, read };
+};
