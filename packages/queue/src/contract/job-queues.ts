@@ -1,7 +1,7 @@
 import { ServiceError } from "@conversation-export/runtime";
 import { Queue, QueueKeys } from "bullmq";
 import type { Redis as Client } from "ioredis";
-import { JOB_NAMES, type JobName } from "./job.ts";
+import { JOB_NAMES, type JobName, SPLIT_JOB_NAMES } from "./job.ts";
 import type { StoredData } from "./stored-data.ts";
 
 /** Prefix of every queue key in Redis. */
@@ -45,6 +45,9 @@ export const isReservedId = (id: string): boolean => OF_QUEUES.has(id);
 
 /** The queue of the parts of split jobs. */
 export const partQueueOf = (name: JobName): string => `${name}-part`;
+/** The queues of a kind of job: its own, and that of its parts where it has some. */
+export const queuesOf = (name: JobName): string[] =>
+  SPLIT_JOB_NAMES.includes(name) ? [name, partQueueOf(name)] : [name];
 
 /** Opens queues on demand, on a connection that it does not close. */
 export type JobQueues = {

@@ -13,6 +13,9 @@ export const JOB_NAMES = [
 ] as const;
 export type JobName = (typeof JOB_NAMES)[number];
 
+/** Those that run in parts, which have a queue of their own. */
+export const SPLIT_JOB_NAMES: readonly JobName[] = ["backfill"];
+
 /** The contract of a queue: its name, and the schemas of data and result. */
 export type JobType<Data, Result> = {
   readonly name: JobName;

@@ -4,7 +4,7 @@ import { BullMQAdapter } from "@bull-board/api/bullMQAdapter";
 import { FastifyAdapter } from "@bull-board/fastify";
 import { fastifyBasicAuth } from "@fastify/basic-auth";
 import { fastify, type FastifyInstance } from "fastify";
-import { type JobQueues, partQueueOf } from "../contract/job-queues.ts";
+import { type JobQueues, queuesOf } from "../contract/job-queues.ts";
 import { JOB_NAMES } from "../contract/job.ts";
 import { createMemoryLimiter } from "../limits/memory-limiter.ts";
 
@@ -55,9 +55,10 @@ export const buildJobBoard = async (deps: {
   });
   const serverAdapter = new FastifyAdapter();
   serverAdapter.setBasePath(prefix);
-  const names = JOB_NAMES.flatMap((name) => [name, partQueueOf(name)]);
   createBullBoard({
-    queues: names.map((name) => new BullMQAdapter(queues.of(name), { readOnlyMode: true })),
+    queues: JOB_NAMES.flatMap(queuesOf).map(
+      (name) => new BullMQAdapter(queues.of(name), { readOnlyMode: true }),
+    ),
     serverAdapter,
     options: { uiConfig: { boardTitle: "Jobs" } },
   });

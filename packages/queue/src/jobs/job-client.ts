@@ -7,7 +7,7 @@ import {
   createJobQueues,
   isReservedId,
   partProgressKeyOf,
-  partQueueOf,
+  queuesOf,
 } from "../contract/job-queues.ts";
 import { JOB_NAMES, type JobName, type JobType } from "../contract/job.ts";
 import { readStoredData } from "../contract/stored-data.ts";
@@ -121,7 +121,8 @@ export const createJobClient = (
   /** Ends the delay of a cancelled job and its parts, so that they stop at once. */
   const hasten = async (name: JobName, id: string): Promise<void> => {
     const own = await queues.of(name).getJob(id);
-    const parts = await queues.of(partQueueOf(name)).getJobs(["delayed"]);
+    const [, partQueue] = queuesOf(name);
+    const parts = partQueue === undefined ? [] : await queues.of(partQueue).getJobs(["delayed"]);
     // A job may be removed between the reading of its id and of its fields.
     const jobs = [own, ...parts.filter((part) => readStoredData(part?.data).parent?.id === id)];
     // BullMQ refuses to promote a job that is not delayed.

@@ -1,5 +1,5 @@
 import type { Logger, Metrics } from "@conversation-export/runtime";
-import { createJobQueues, type JobQueue, partQueueOf } from "../contract/job-queues.ts";
+import { createJobQueues, type JobQueue, queuesOf } from "../contract/job-queues.ts";
 import { JOB_NAMES } from "../contract/job.ts";
 import { clientOf, type Redis } from "../redis/redis.ts";
 
@@ -24,7 +24,7 @@ export const registerQueueMetrics = (deps: {
 }): void => {
   const { redis, metrics, log, now } = deps;
   const queues = createJobQueues(clientOf(redis));
-  const names = JOB_NAMES.flatMap((name) => [name, partQueueOf(name)]);
+  const names = JOB_NAMES.flatMap(queuesOf);
 
   const forEach = async (visit: (queue: JobQueue, name: string) => Promise<void>): Promise<void> => {
     try {

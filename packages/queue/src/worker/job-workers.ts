@@ -10,7 +10,7 @@ import type { Worker } from "bullmq";
 import { createActiveJobs } from "./active-jobs.ts";
 import { createFencedWrite } from "./fenced-write.ts";
 import { createAttemptMetrics } from "./job-metrics.ts";
-import { createJobQueues, partProgressKeyOf, partQueueOf } from "../contract/job-queues.ts";
+import { createJobQueues, partProgressKeyOf, partQueueOf, queuesOf } from "../contract/job-queues.ts";
 import { createJobWorker } from "./job-worker.ts";
 import { clientOf, createRedis } from "../redis/redis.ts";
 import { createHeldSchedules } from "../jobs/held-schedules.ts";
@@ -65,9 +65,7 @@ export const createJobWorkers = (
   let state: true | string = "the workers have not started yet";
 
   deps.metrics.gauge("job_running", "jobs that this process runs", ["queue"], (gauge) => {
-    for (const name of names) {
-      for (const queue of [name, partQueueOf(name)]) gauge.set({ queue }, active.count(queue));
-    }
+    for (const queue of names.flatMap(queuesOf)) gauge.set({ queue }, active.count(queue));
   });
 
   const notePart = async (

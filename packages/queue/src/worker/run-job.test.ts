@@ -5,7 +5,7 @@ import type { JobContext, JobType } from "../contract/job.ts";
 import { type JobWork, runJob, runSplitJob } from "./run-job.ts";
 
 const type: JobType<{ n: number }, { sum: number }> = {
-  name: "windows",
+  name: "backfill",
   data: z.object({ n: z.int() }),
   result: z.object({ sum: z.int() }),
 };
@@ -35,6 +35,14 @@ it("checks what a job is given and what it gives, and quotes neither", async () 
   await expect(run(context({ n: "jane" }))).rejects.toMatchObject({ code: "bad_data", message: "wrong: n" });
   await expect(run(context(null))).rejects.toMatchObject({ code: "bad_data", message: "wrong: (all)" });
   await expect(run(context({ n: 3 }))).rejects.toMatchObject({ code: "bad_result", message: "wrong: sum" });
+});
+
+it("runs no job in parts whose queue of parts the board and the metrics do not know", () => {
+  const nothing = () => Promise.reject(new Error("not called"));
+  const handler = { part: z.int(), partResult: z.int(), split: nothing, runPart: nothing, finish: nothing };
+  expect(() => runSplitJob({ ...handler, type: { ...type, name: "windows" } })).toThrow(
+    "windows is no job in parts",
+  );
 });
 
 it("checks the parts too", async () => {

@@ -1,5 +1,11 @@
 import { check } from "../contract/check.ts";
-import type { JobContext, JobHandler, JobName, SplitJobHandler } from "../contract/job.ts";
+import {
+  type JobContext,
+  type JobHandler,
+  type JobName,
+  SPLIT_JOB_NAMES,
+  type SplitJobHandler,
+} from "../contract/job.ts";
 
 export type RunOptions = {
   /** Runs at a time in all processes together; of a split job its parts. Absent: one in each process. */
@@ -51,12 +57,13 @@ export const runJob = <Data, Result, State = never>(
   };
 };
 
-/** Makes a job in parts runnable; data and results of the job and of its parts are checked. */
+/** Makes a job of `SPLIT_JOB_NAMES` runnable; data and results of the job and of its parts are checked. */
 export const runSplitJob = <Data, Part, PartResult, Result>(
   handler: SplitJobHandler<Data, Part, PartResult, Result>,
   options: RunOptions = {},
 ): RunnableJob => {
   const { type, part, partResult } = handler;
+  if (!SPLIT_JOB_NAMES.includes(type.name)) throw new TypeError(`${type.name} is no job in parts`);
   const typed = (context: Context): JobContext<Data> =>
     ({ ...context, data: check("bad_data", type.data, context.data) }) as JobContext<Data>;
   return {
