@@ -252,7 +252,7 @@ describe("servers with TLS and credentials", () => {
     });
     asked.connect();
     await until(`the log says ${said}`, 30_000, () => lines.length > 0);
-    const refusal = await asked.ping().catch((error: unknown) => error);
+    const refusal = await asked.tryWrite().catch((error: unknown) => error);
     await asked.stop();
     expect(lines.join()).toContain(said);
     expect(refusal).toMatchObject({ code: "redis_unavailable" });

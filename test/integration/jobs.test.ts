@@ -145,6 +145,12 @@ it("is ready while Redis and ClickHouse answer, alive throughout, and stops with
   });
   await untilReady(jobs, 200);
 
+  expect(await redisCommand(stack.redis.url, "CONFIG SET maxmemory 1")).toBe("+OK");
+  expect(await untilReady(jobs, 503)).toMatch(/^Redis refuses: OOM command not allowed/);
+  await untilMetric(jobs, 'redis_up{service="jobs"} 0');
+  expect(await redisCommand(stack.redis.url, "CONFIG SET maxmemory 0")).toBe("+OK");
+  await untilReady(jobs, 200);
+
   await stack.clickhouse.kill();
   try {
     expect(await untilReady(jobs, 503)).toMatch(/^warehouse_unavailable: /);

@@ -15,6 +15,7 @@ import { createLogger, createMetrics, ServiceError } from "@conversation-export/
 import { createRequestStore, createSession } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type OpsEnding, type RunningOps, startOps } from "../system/ops.ts";
+import { redisCommand } from "../system/redis-command.ts";
 import { startTestStack, type TestStack } from "../system/test-stack.ts";
 import { until } from "../system/until.ts";
 import { runSql } from "../system/warehouse-sql.ts";
@@ -158,6 +159,38 @@ describe("doctor", () => {
       { name: "topics", advice: expect.stringContaining("topics create") },
     ]);
     expect(problems[6]?.found).toContain("chat.messages, chat.messages.dead-letter");
+  });
+});
+
+describe("a Redis that answers and takes no writes", () => {
+  it.each([
+    ["maxmemory", "1", "0", /OOM command not allowed/, "raise maxmemory"],
+    ["min-replicas-to-write", "3", "0", /NOREPLICAS Not enough good replicas/, "bring them back"],
+  ])("for its %s is quoted by doctor, status and commands", async (setting, full, free, words, advice) => {
+    const set = (value: string) => redisCommand(stack.redis.url, `CONFIG SET ${setting} ${value}`);
+    expect(await set(full)).toBe("+OK");
+    try {
+      const [doctor, status, retention] = await Promise.all([
+        ops("doctor", "--json"),
+        ops("status", "--json"),
+        ops("retention", "--detach", "--yes"),
+      ]);
+      const findings = (JSON.parse(doctor.stdout) as { area: string }[]).filter(
+        ({ area }) => area === "Redis",
+      );
+      const said = expect.stringMatching(words) as string;
+      const refused = { state: "problem", name: "server", found: said };
+      // Nothing else: ingest would be found to have no lease, although it runs.
+      expect(findings).toMatchObject([{ ...refused, advice: expect.stringContaining(advice) }]);
+      expect(doctor.code).toBe(1);
+      const { failed, marks } = JSON.parse(status.stdout) as Record<"failed" | "marks", unknown[]>;
+      expect(failed).toMatchObject([{ reason: said }]);
+      expect(marks).toContainEqual(expect.objectContaining({ alert: "RedisAway" }));
+      expect(retention).toMatchObject({ code: 1, stderr: said });
+      expect(retention.stderr).toContain(`Redis refuses writes at ${new URL(stack.redis.url).host} (`);
+    } finally {
+      expect(await set(free)).toBe("+OK");
+    }
   });
 });
 

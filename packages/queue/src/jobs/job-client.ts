@@ -11,7 +11,7 @@ import {
 } from "../contract/job-queues.ts";
 import { JOB_NAMES, type JobName, type JobType } from "../contract/job.ts";
 import { readStoredData } from "../contract/stored-data.ts";
-import { askRedis, clientOf, createRedis, redisUnavailable } from "../redis/redis.ts";
+import { askRedis, clientOf, createRedis, redisUnavailable, writeOnce } from "../redis/redis.ts";
 import { problemsOf, readServerFacts } from "../redis/server-facts.ts";
 import { followJob, type FollowOptions } from "./follow-job.ts";
 import { createHeldSchedules, type HeldSchedule } from "./held-schedules.ts";
@@ -75,7 +75,10 @@ export type JobClient = {
   counts(): Promise<JobCounts>;
   /** How much each queue holds, without the data of any job. `failedSince`: ms since the epoch */
   backlog(failedSince: number): Promise<readonly QueueBacklog[]>;
-  /** `problems`: a sentence for each setting of the server by which jobs are lost. */
+  /**
+   * `problems`: a sentence for each setting of the server by which jobs are lost.
+   * @throws ServiceError `redis_unavailable` also when the server takes no writes
+   */
   checkServer(): Promise<{
     readonly version: string | null;
     readonly maxmemoryPolicy: string | null;
@@ -230,6 +233,7 @@ export const createJobClient = (
     backlog: (failedSince) => ask(() => readBacklog(client, failedSince)),
     checkServer: () =>
       ask(async () => {
+        await writeOnce(client);
         const facts = readServerFacts(await client.info());
         return { ...facts, problems: problemsOf(facts) };
       }),

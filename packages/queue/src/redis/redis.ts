@@ -29,8 +29,11 @@ export type Redis = {
   /** Why there is no connection, by an error of its client. */
   reasonOf(error: Error): string;
   stop(): Promise<void>;
-  /** Resolves when the server answers. @throws ServiceError `redis_unavailable` */
-  ping(): Promise<void>;
+  /**
+   * Resolves when the server has taken a write, of a key that lasts for a second.
+   * @throws ServiceError `redis_unavailable`: it does not answer, or refuses
+   */
+  tryWrite(): Promise<void>;
   /**
    * Logs a warning for each setting of the server by which jobs are lost.
    * @throws ServiceError `redis_unavailable`
@@ -56,11 +59,18 @@ export const askRedis = async <T>(operation: () => Promise<T>): Promise<T> => {
   }
 };
 
-export const redisUnavailable = (error: unknown): ServiceError =>
-  new ServiceError("redis_unavailable", `Redis does not answer: ${String(error)}`, {
-    retryable: true,
-    cause: error,
-  });
+/** An answer that refuses, such as that of a server whose memory is full, is told in its own words. */
+export const redisUnavailable = (error: unknown): ServiceError => {
+  const trouble =
+    error instanceof Error && error.name === "ReplyError"
+      ? `refuses: ${error.message}`
+      : `does not answer: ${String(error)}`;
+  return new ServiceError("redis_unavailable", `Redis ${trouble}`, { retryable: true, cause: error });
+};
+
+/** A server may answer all that reads and take no writes. Nothing reads this key, which lasts for a second. */
+export const writeOnce = async (client: Client): Promise<void> =>
+  void (await client.set("conversation-export:write-check", "1", "PX", 1_000));
 
 const inClusterMode = (): ServiceError =>
   new ServiceError(
@@ -204,7 +214,7 @@ export const createRedis = (
     },
     suits: () => suited,
     reasonOf: sentinels.reasonOf,
-    ping: () => askRedis(async () => void (await client.ping())),
+    tryWrite: () => askRedis(() => writeOnce(client)),
     checkServer: () =>
       askRedis(async () => {
         const facts = readServerFacts(await client.info());

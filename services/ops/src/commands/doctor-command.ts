@@ -19,7 +19,8 @@ export const addDoctorCommand = (
       "after",
       `
 States: ok; warning (works, but may cause trouble); problem; away (a server does not answer); skipped (not checked).
-Exit code: 0 no problem, 1 a problem, 3 a server does not answer. It changes nothing.
+Exit code: 0 no problem, 1 a problem, 3 a server does not answer. It changes nothing;
+Redis gets a key that lasts for a second.
 
 It also checks the users of the services that are given by CLICKHOUSE_WRITER_URL, CLICKHOUSE_READER_URL,
 CLICKHOUSE_LOOKUP_URL, CLICKHOUSE_INTAKE_URL, CLICKHOUSE_JOBS_URL and CLICKHOUSE_ANALYST_URL, or by _USER and _PASSWORD

@@ -127,7 +127,10 @@ export const writerFindings = ({ leases, generation }: WriterList): Findings => 
     : [warning(name, found, missing.map(([, advice]) => advice).join("; "))];
 };
 
-/** Checks Redis, the jobs processes, schedules, writers and failed jobs. */
+/**
+ * Checks Redis, the jobs processes, schedules, writers and failed jobs. Of a server that takes no writes only that:
+ * its leases and schedules run out although the processes run.
+ */
 export const queueFindings = (server: RedisServer): Promise<Findings> =>
   attempt(AREA, "server", () =>
     withJobClient(server, async (jobs) => [

@@ -181,7 +181,41 @@ export const redisPlace = ({ url }: RedisServer): string =>
 /** Errors of Redis about credentials. */
 const REFUSED_BY_REDIS = /WRONGPASS|NOAUTH|invalid (username-)?password|without any password configured/i;
 
-/** Explains that Redis does not answer, not over TLS, or refuses the credentials; never with the password. */
+/** What the message of a server says that answers and takes no writes. */
+export const REFUSES_WRITES = "refuses writes";
+
+/** Answers of a Redis that takes no writes, and what to do. */
+const NO_WRITES: readonly (readonly [word: RegExp, advice: string])[] = [
+  [/\bOOM\b/, "its memory is full: raise maxmemory, and do not let it evict"],
+  [/\bNOREPLICAS\b/, "fewer replicas are connected than min-replicas-to-write wants: bring them back"],
+  [/\bMISCONF\b/, "it cannot write to its disk: make room there, its log says where"],
+  [/\bREADONLY\b/, "it is a replica: name the primary, or the sentinels, in REDIS_URL"],
+];
+
+/** What Redis 6 puts before the answer to a command of a script. */
+const IN_SCRIPT = /^ERR Error running script .*: -(?=[A-Z]+ )/;
+
+/** Explains an answer of Redis that is an error, in its own words. */
+const redisRefuses = (where: string, answer: string, cause: unknown): CommandError => {
+  const problem = answer.replace(IN_SCRIPT, "");
+  const advice = NO_WRITES.find(([word]) => word.test(problem))?.[1];
+  return new CommandError(
+    {
+      found: `Redis ${advice === undefined ? "refuses the request" : REFUSES_WRITES} at ${where} (${oneLine(problem)})`,
+      advice:
+        advice ??
+        (problem.startsWith("NOPERM")
+          ? "give its user the rights that `export-ops grants --redis` prints"
+          : "see its log"),
+    },
+    { cause },
+  );
+};
+
+/**
+ * Explains that Redis does not answer, not over TLS, or refuses the credentials or the request; never with the
+ * password.
+ */
 export const redisAway = (
   server: RedisServer,
   problem: string | null = null,
@@ -196,6 +230,9 @@ export const redisAway = (
       { cause },
     );
   }
+  const answer = cause instanceof ServiceError ? cause.cause : undefined;
+  if (answer instanceof Error && answer.name === "ReplyError")
+    return redisRefuses(where, answer.message, cause);
   return awayError("Redis", where, "REDIS_URL", problem, cause);
 };
 

@@ -1,3 +1,4 @@
+import { REFUSES_WRITES } from "../explain/explain.ts";
 import { EXIT } from "../explain/exit-code.ts";
 import { failuresOf, type PartName, type Status } from "./status.ts";
 import { patienceOf, THRESHOLDS } from "./thresholds.ts";
@@ -96,10 +97,15 @@ const SERVERS: readonly {
 ];
 
 const ofServers = (status: Status): Mark[] => {
-  const away = failuresOf(status).flatMap(({ parts, exitCode }) => (exitCode === EXIT.away ? parts : []));
+  const failed = failuresOf(status);
+  const troubleOf = (part: PartName): string | undefined => {
+    const failure = failed.find(({ parts }) => parts.includes(part));
+    if (failure?.exitCode === EXIT.away) return "does not answer this command";
+    return failure?.reason.includes(REFUSES_WRITES) === true ? REFUSES_WRITES : undefined;
+  };
   return SERVERS.flatMap(({ alert, name, parts }) => {
-    const part = parts.find((one) => away.includes(one));
-    return part === undefined ? [] : [{ part, alert, found: `${name} does not answer this command` }];
+    const part = parts.find((one) => troubleOf(one) !== undefined);
+    return part === undefined ? [] : [{ part, alert, found: `${name} ${troubleOf(part)}` }];
   });
 };
 

@@ -95,6 +95,14 @@ it("shows the other parts when one could not be asked", () => {
   });
 });
 
+it("marks a Redis that answers and takes no writes as its alert does", () => {
+  const reason = "Redis refuses writes at r:6379 (OOM command not allowed): raise maxmemory";
+  const refused = { value: null, reason, exitCode: EXIT.failed } as const;
+  expect(marksOf({ ...FINE, processes: refused })).toEqual([
+    { part: "processes", alert: "RedisAway", found: "Redis refuses writes" },
+  ]);
+});
+
 it("tells a refusal from a server that is away by its exit code", () => {
   const refused = { value: null, reason: "ClickHouse refuses the user x", exitCode: EXIT.failed } as const;
   expect(exitCodeOfStatus({ ...FINE, windows: refused })).toBe(EXIT.failed);
