@@ -2,6 +2,7 @@ import { execFile, execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { choosePorts } from "@conversation-export/local-stack";
 import { createLogger } from "@conversation-export/runtime";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { blocksOf, runCommands } from "../documents/guide-commands.ts";
@@ -31,7 +32,7 @@ const hasKcat = ((): boolean => {
   }
 })();
 
-const browserPath = findBrowser("the reference page is not opened in a browser");
+const browserPath = findBrowser("the reference page and the board are not opened in a browser");
 
 let system: System;
 let ingest: ServiceProcess;
@@ -163,3 +164,41 @@ describe("the reference in a browser", () => {
     },
   );
 });
+
+it.skipIf(browserPath === undefined)(
+  "the board asks no other host, and shows a worker of each queue",
+  async () => {
+    const { board } = await choosePorts({ names: ["board"], fixed: {} });
+    const password = "correct horse battery";
+    await system.service("jobs", { BOARD_PASSWORD: password, BOARD_PORT: String(board) });
+    const origin = `http://127.0.0.1:${board}`;
+    const browser = await startBrowser(browserPath ?? "");
+    try {
+      const context = await browser.newContext({ httpCredentials: { username: "operator", password } });
+      const page = await context.newPage();
+      const troubles: string[] = [];
+      page.on("pageerror", ({ message }) => troubles.push(message));
+      page.on("console", (message) => {
+        if (message.type() === "error") troubles.push(message.text());
+      });
+      await page.route(
+        (url) => url.origin !== origin,
+        (route) => {
+          troubles.push(route.request().url());
+          return route.abort();
+        },
+      );
+      await page.goto(`${origin}/board`);
+      await page.getByText("backfill-part").first().waitFor();
+      await page.getByText("compact").first().waitFor();
+      // The scripts of a queue's own page are loaded apart.
+      await page.getByText("erasure").first().click();
+      await page.waitForURL(/\/queue\/erasure/);
+      await page.waitForLoadState("networkidle");
+      expect(await page.getByText("No workers").count()).toBe(0);
+      expect(troubles).toEqual([]);
+    } finally {
+      await browser.close();
+    }
+  },
+);

@@ -19,7 +19,7 @@ const POLL = { timeout: 80_000, interval: 50 };
 const SCHEDULES = ["WINDOWS", "COMPACT", "ERASURE", "RETENTION", "RECONCILE"];
 
 type Line = { level: string; msg: string; port?: number; maxmemoryPolicy?: string };
-type Answer = { readonly status: number; readonly body: string };
+type Answer = { readonly status: number; readonly body: string; readonly headers: Headers };
 type Jobs = {
   readonly child: ChildProcess;
   readonly lines: Line[];
@@ -85,7 +85,7 @@ async function startJobs(given: Readonly<Record<string, string>> = {}): Promise<
   const ask = async (port: number, path: string, init: RequestInit = {}): Promise<Answer> => {
     const headers = { connection: "close", ...(init.headers as Record<string, string> | undefined) };
     const answered = await fetch(`http://127.0.0.1:${port}${path}`, { ...init, headers });
-    return { status: answered.status, body: await answered.text() };
+    return { status: answered.status, body: await answered.text(), headers: answered.headers };
   };
   const port = await portOf("health server listens");
   return {
@@ -232,6 +232,11 @@ it("shows the queues to who knows the password, on a port of their own, and chan
   for (const password of [BOARD_PASSWORD, BOARD_PASSWORD_PREVIOUS]) {
     const page = await jobs.board("/board", basic("operator", password));
     expect(page.body).toContain("<title>Jobs</title>");
+    const sources = [...page.body.matchAll(/\b(?:src|href)="([^"]*)"/g)].map(([, source = ""]) => source);
+    const origins = sources.map((source) => new URL(source, "http://board").origin);
+    expect(new Set(origins)).toEqual(new Set(["http://board"]));
+    // Also of what scripts and styles ask for.
+    expect(page.headers.get("content-security-policy")).toContain("default-src 'self';");
   }
   const shown = await jobs.board("/board/api/queues", right);
   const { queues } = JSON.parse(shown.body) as { queues: { name: string; readOnlyMode: boolean }[] };
