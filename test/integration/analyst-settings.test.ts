@@ -1,4 +1,4 @@
-import { FIXED_SETTINGS } from "@conversation-export/warehouse";
+import { FIXED_SETTINGS, VIEW_LIMITS, viewProfile } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ops } from "../system/ops.ts";
 import { SHARDS } from "../system/shards.ts";
@@ -27,7 +27,12 @@ beforeAll(async () => {
   warehouse = await startWarehouse({
     testRights: {
       customers: ["acme", "globex"],
-      analysts: { loose: { readonly: "2" }, opened: { readonly: "2", apply_deleted_mask: "0" } },
+      analysts: {
+        loose: { readonly: "2" },
+        opened: { readonly: "2", apply_deleted_mask: "0" },
+        customer_unbounded: { readonly: "1", query_plan_enable_optimizations: "0" },
+        Customer_acme: { readonly: "1" },
+      },
     },
   });
   // Each export is a part of its own; some have moved their record to another date.
@@ -107,8 +112,8 @@ const REVEALING: Readonly<Record<string, Readonly<Record<string, string>> | null
 
 type Finding = { readonly name: string; readonly state: string; readonly found: string };
 
-/** What doctor says about this user as the analyst. */
-const findingsOf = async (user: string): Promise<Finding[]> => {
+/** What doctor says with this user as the analyst. */
+const findingsWith = async (user: string): Promise<Finding[]> => {
   const env = {
     CLICKHOUSE_URL: warehouse.stack.clickhouse.url("migrator"),
     CLICKHOUSE_ANALYST_URL: urlOf(user).href,
@@ -118,8 +123,10 @@ const findingsOf = async (user: string): Promise<Finding[]> => {
     (text) => ({ stdout: text }),
     (error: unknown) => error as { stdout: string },
   );
-  return (JSON.parse(stdout) as Finding[]).filter(({ name }) => name === "user analyst");
+  return JSON.parse(stdout) as Finding[];
 };
+const findingsOf = async (user: string): Promise<Finding[]> =>
+  (await findingsWith(user)).filter(({ name }) => name === "user analyst");
 const WARNED = "may change settings by which a view shows erased and hidden records: ";
 
 describe.skipIf(SHARDS > 1)("settings of a query that show what a view leaves out", () => {
@@ -152,8 +159,9 @@ describe.skipIf(SHARDS > 1)("settings of a query that show what a view leaves ou
   });
 
   it("are named by doctor where the user may change them", async () => {
-    const [warned] = (await findingsOf("loose")).filter(({ state }) => state === "warning");
+    const [warned, unbounded] = (await findingsOf("loose")).filter(({ state }) => state === "warning");
     expect(warned?.found).toBe(WARNED + Object.keys(FIXED_SETTINGS).toSorted().join(", "));
+    expect(unbounded?.found).toContain("has no limit of max_execution_time, ");
     expect(await findingsOf("analyst")).toContainEqual(
       expect.objectContaining({ state: "ok", found: "cannot show what the views leave out by a setting" }),
     );
@@ -175,6 +183,43 @@ describe.skipIf(SHARDS > 1)("settings of a query that show what a view leaves ou
     expect(read).not.toMatch(/DROP/);
     for (const [name, value] of Object.entries(FIXED_SETTINGS))
       expect(read).toMatch(new RegExp(`\\b${name}${value === null ? "" : ` = '?${value}'?`} CONST`));
+  });
+});
+
+const BOOLEANS: Readonly<Record<string, string>> = { false: "0", true: "1" };
+
+describe.skipIf(SHARDS > 1)("users of customers", () => {
+  it("are found by doctor where they are not bounded, or take another name", async () => {
+    const found = (await findingsWith("analyst")).filter(({ name }) => /customer_/i.test(name));
+    const limits = Object.keys(VIEW_LIMITS).join(", ");
+    // Neither acme nor globex, which have the profile.
+    expect(found).toMatchObject([
+      { name: "user Customer_acme", state: "problem", found: expect.stringContaining("sees all clients") },
+      { name: "user customer_unbounded", state: "problem", found: `has no limit of ${limits}` },
+    ]);
+  });
+
+  it("have in users.xml what grants prints, which ClickHouse reads", async () => {
+    const migrator = { CLICKHOUSE_URL: warehouse.stack.clickhouse.url("migrator") };
+    const printed = (await ops(migrator, "grants", "--customer", "acme"))
+      .split(";\n")
+      .filter((one) => one.trim());
+    const read = await Promise.all(
+      printed.map((one) => warehouse.sql(`SELECT formatQuerySingleLine($$${one}$$) FORMAT TSVRaw`)),
+    );
+    expect(read.map((one) => /^[A-Z]+(?: SETTINGS PROFILE| USER)?/.exec(one)?.[0])).toEqual([
+      "CREATE SETTINGS PROFILE",
+      "ALTER SETTINGS PROFILE",
+      "ALTER USER",
+      "GRANT",
+    ]);
+    const [, profile = ""] = read;
+    for (const { name, value } of viewProfile("customer")) {
+      expect(profile).toMatch(new RegExp(`\\b${name}${value === null ? "" : ` = '?${value}'?`}`));
+      const [inEffect = ""] = await ask("customer_acme", `SELECT toString(getSetting('${name}'))`);
+      expect(BOOLEANS[inEffect] ?? inEffect, name).toBe(value ?? "{}");
+      if (name !== "readonly") expect(profile).toMatch(new RegExp(`\\b${name}(?: = \\S+)? CONST`));
+    }
   });
 });
 

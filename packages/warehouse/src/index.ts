@@ -13,7 +13,16 @@ export {
   WAREHOUSE_USERS,
   type WarehouseUser,
 } from "./access/grants.ts";
-export { FIXED_SETTINGS, fixingStatement } from "./analytics/fixed-settings.ts";
+export { FIXED_SETTINGS } from "./analytics/fixed-settings.ts";
+export type { CustomerUser } from "./analytics/customer-users.ts";
+export { CUSTOMER } from "./analytics/left-out-sql.ts";
+export {
+  UNOPTIMIZED,
+  VIEW_LIMITS,
+  viewProfile,
+  viewProfileSql,
+  viewProfileXml,
+} from "./analytics/view-profiles.ts";
 export { ANALYTICS_VIEWS, analyticsDatabase, type AnalyticsView } from "./analytics/views.ts";
 export type { ViewColumn } from "./analytics/view-columns.ts";
 export { type Batch, createBatch, type TableInsert } from "./write/batch.ts";

@@ -1,4 +1,4 @@
-import { grantsOf, type Topology, WAREHOUSE_USERS } from "@conversation-export/warehouse";
+import { grantsOf, type Topology, viewProfileXml, WAREHOUSE_USERS } from "@conversation-export/warehouse";
 
 /** The database that all users of `users.xml` may use. */
 export const database = "conversation_export";
@@ -30,7 +30,14 @@ const withProfiles = (usersXml: string, profiles: NonNullable<TestRights["analys
   return usersXml.replace("</profiles>", () => `${written.join("\n")}</profiles>`);
 };
 
-/** `users.xml` with the rights of the services and of analysts. */
+const withViewProfiles = (usersXml: string): string =>
+  (["analyst", "customer"] as const).reduce(
+    (xml, reader) =>
+      xml.replace(new RegExp(`<${reader}>\\s*<readonly>[^]*?</${reader}>`), () => viewProfileXml(reader)),
+    usersXml,
+  );
+
+/** `users.xml` with the rights of the services and of analysts, and the profiles of those who read the views. */
 export const withServiceGrants = (
   usersXml: string,
   topology: Topology,
@@ -51,7 +58,7 @@ export const withServiceGrants = (
     );
     const block = new RegExp(`(CLICKHOUSE_${user.toUpperCase()}_PASSWORD[^]*?<grants>)[^]*?(\\n *</grants>)`);
     return xml.replace(block, (_, before: string, after: string) => `${before}${lines.join("")}${after}`);
-  }, usersXml);
+  }, withViewProfiles(usersXml));
   const added = new Map([
     ...customers.map((client) => [`customer_${client}`, "customer"] as const),
     ...Object.keys(analysts).map((name) => [name, name] as const),

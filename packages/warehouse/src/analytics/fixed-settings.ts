@@ -17,16 +17,3 @@ export const FIXED_SETTINGS: Readonly<Record<string, string | null>> = {
   timeout_overflow_mode_leaf: "throw",
   transfer_overflow_mode: "throw",
 };
-
-/**
- * The statement that fixes the settings for a user, who keeps every other setting and profile.
- *
- * @param on the `ON CLUSTER` clause, or nothing
- */
-export const fixingStatement = (user: string, on: string): string => {
-  const settings = Object.entries(FIXED_SETTINGS).map(([name, value]) => {
-    const set = value === null ? "" : ` = ${/^\d+$/.test(value) ? value : `'${value}'`}`;
-    return `  ${name}${set} CONST`;
-  });
-  return `ALTER USER ${user} ${on} MODIFY SETTINGS\n${settings.join(",\n")}`;
-};

@@ -20,7 +20,7 @@ export type ViewTables = {
 };
 
 /** Users with such names see the client whose id stands behind it, and no other. */
-const CUSTOMER = "customer_";
+export const CUSTOMER = "customer_";
 
 /** SQL condition for the rows `r` that a user of this name may see. */
 const isFor = (user: string): string =>

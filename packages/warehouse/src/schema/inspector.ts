@@ -1,4 +1,5 @@
 import { text } from "node:stream/consumers";
+import { type CustomerUser, readCustomerUsers } from "../analytics/customer-users.ts";
 import { KNOWS_LOGIN, NOT_FOR_CUSTOMERS } from "../analytics/left-out-sql.ts";
 import { ANALYTICS_VIEWS, analyticsDatabase } from "../analytics/views.ts";
 import type { WarehouseAccess } from "../session/connection.ts";
@@ -78,6 +79,8 @@ export type Inspector = {
    * not tell who logged in while this one does, or the other way round.
    */
   wrongViews(): Promise<string[]>;
+  /** Users of customers; null: the user may not see other users. */
+  customers(): Promise<CustomerUser[] | null>;
   disks(): Promise<Disk[]>;
   stuckMutations(): Promise<StuckMutation[]>;
   /** Hash of the secret that the stored suppressions were hashed with; null: none is stored. */
@@ -210,6 +213,7 @@ export function createInspector(
       );
       return rows.map(({ name, key, timed }) => ({ name, byKey: key === QUOTA_KEY, ofTime: Boolean(timed) }));
     },
+    customers: () => readCustomerUsers(session),
     async wrongViews() {
       const database = analyticsDatabase(decodeURIComponent(new URL(deps.url).pathname.slice(1)));
       const rows = await session.rows<{ view: string; name: string }>(

@@ -1,13 +1,21 @@
 import { SERVICE_USERS } from "@conversation-export/warehouse";
 import { audited } from "../audit/audited.ts";
 import type { Command } from "commander";
-import { clusterName, wholeNumber } from "./arguments.ts";
+import { clientId, clusterName, wholeNumber } from "./arguments.ts";
 import type { CommandDeps, JsonOption } from "./command-deps.ts";
 import { readBusConfig, readWarehouseConfig } from "../config.ts";
-import { printGrants, printRedisUsers } from "../setup/grants.ts";
+import { printCustomer, printGrants, printRedisUsers } from "../setup/grants.ts";
 import { applyMigrations } from "../setup/migrate.ts";
 import { putSchemas } from "../setup/schemas.ts";
 import { createTopics } from "../setup/topics.ts";
+
+type GrantOptions = JsonOption & {
+  readonly cluster?: string;
+  readonly exact?: true;
+  readonly analyst?: true;
+  readonly customer?: string;
+  readonly redis?: true;
+};
 
 /** Adds the commands that an installation needs before the services start. */
 export const addSetupCommands = (program: Command, deps: CommandDeps): void => {
@@ -52,6 +60,11 @@ Examples:
       "--analyst",
       "print the rights of the user for analysts instead, with the settings that are fixed for it",
     )
+    .option(
+      "--customer <id>",
+      "print the rights and the profile of the user customer_ID, who sees the rows of this client alone",
+      clientId,
+    )
     .option("--redis", "print the users of Redis instead, as its file of users (aclfile) takes them")
     .option("--json", "print JSON")
     .addHelpText(
@@ -64,16 +77,18 @@ nobody needs any more are taken away with --exact when no process of the older v
 Examples:
   export-ops grants
   export-ops grants --analyst
+  export-ops grants --customer acme
   export-ops grants --redis > users.acl
   export-ops grants | clickhouse-client --host clickhouse --user admin --multiquery
   export-ops grants --exact | clickhouse-client --host clickhouse --user admin --multiquery`,
     )
-    .action((options: { cluster?: string; exact?: true; analyst?: true; redis?: true } & JsonOption) => {
-      const { cluster, exact = false, analyst = false, redis = false, json = false } = options;
+    .action((options: GrantOptions) => {
+      const { exact = false, analyst = false, redis = false, customer, json = false } = options;
       if (redis) return printRedisUsers(json, print);
       const config = readWarehouseConfig(env);
-      const users = analyst ? (["analyst"] as const) : SERVICE_USERS;
-      printGrants({ ...config, cluster: cluster ?? config.cluster }, users, { exact, json }, print);
+      const server = { ...config, cluster: options.cluster ?? config.cluster };
+      if (customer !== undefined) return printCustomer(server, customer, { exact, json }, print);
+      printGrants(server, analyst ? ["analyst"] : SERVICE_USERS, { exact, json }, print);
     });
 
   program

@@ -10,6 +10,7 @@ import {
 } from "@conversation-export/warehouse";
 import type { ServiceUsers, WarehouseConfig } from "../config.ts";
 import { explainStore, requireClickhouse, withWarehouse } from "../connect/connections.ts";
+import { customerFindings } from "./customer-findings.ts";
 import { attempt, type Finding, type Findings, findingsOf } from "./finding.ts";
 import { replicaStateFindings, unknownClusterFinding, unreplicatedFinding } from "./replica-findings.ts";
 import { USERS, userFindings } from "./warehouse-users.ts";
@@ -243,6 +244,7 @@ export const warehouseFindings = async (
     const checks: [string, () => Promise<Findings>][] = [
       ["schema", async () => [await schemaFinding(inspector)]],
       ["views", async () => [await viewFinding(inspector)]],
+      ["customers", async () => customerFindings(await inspector.customers())],
       ["disk", () => diskFindings(inspector)],
       ["parts", () => partFindings(inspector)],
       ["mutations", () => mutationFindings(inspector)],

@@ -8,6 +8,7 @@ import {
   onCluster,
   type ReplicaCounts,
   type Topology,
+  VIEW_LIMITS,
   WAREHOUSE_USERS,
   type WarehouseUser,
 } from "@conversation-export/warehouse";
@@ -106,16 +107,26 @@ const readonlyFinding = async (inspector: Inspector, name: string): Promise<Find
       );
 };
 
-/** Whether queries of analysts can show what the views leave out. */
-const viewFinding = async (inspector: Inspector, name: string): Promise<Finding> => {
+const analystAdvice =
+  "`export-ops grants --analyst` prints the statement that sets them; every user who reads the views needs it";
+
+/** Whether queries of analysts can show what the views leave out, or take the whole server. */
+const viewFindings = async (inspector: Inspector, name: string): Promise<Findings> => {
   const loose = await inspector.looseSettings(Object.keys(FIXED_SETTINGS));
-  return loose.length === 0
-    ? ok(name, "cannot show what the views leave out by a setting")
-    : warning(
-        name,
-        `may change settings by which a view shows erased and hidden records: ${loose.join(", ")}`,
-        "`export-ops grants --analyst` prints the statement that fixes them; every user who reads the views needs it",
-      );
+  const limits = await inspector.settings(Object.keys(VIEW_LIMITS));
+  const unbounded = Object.entries(limits).flatMap(([limit, value]) => (Number(value) === 0 ? [limit] : []));
+  return [
+    loose.length === 0
+      ? ok(name, "cannot show what the views leave out by a setting")
+      : warning(
+          name,
+          `may change settings by which a view shows erased and hidden records: ${loose.join(", ")}`,
+          analystAdvice,
+        ),
+    ...(unbounded.length === 0
+      ? []
+      : [warning(name, `has no limit of ${unbounded.join(", ")}`, analystAdvice)]),
+  ];
 };
 
 /** Whether what the user writes is on all replicas before readers are told of it. */
@@ -161,7 +172,7 @@ export const userFindings = async (
           ...grants,
           ...(onlyReads ? [await readonlyFinding(inspector, name)] : []),
           ...(writes && replicas !== null ? await quorumFindings(inspector, user, replicas) : []),
-          ...(user === "analyst" ? [await viewFinding(inspector, name)] : []),
+          ...(user === "analyst" ? await viewFindings(inspector, name) : []),
           ...(user === "reader" ? [quotaFinding(await inspector.quotas())] : []),
         ];
       } catch (error) {

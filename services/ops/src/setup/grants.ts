@@ -1,16 +1,25 @@
 import { REDIS_DEFAULT_RULES, REDIS_USERS, redisRules } from "@conversation-export/queue";
 import {
-  FIXED_SETTINGS,
-  fixingStatement,
+  CUSTOMER,
+  type Grant,
   grantsOf,
   onCluster,
+  viewProfile,
+  viewProfileSql,
   type WarehouseUser,
 } from "@conversation-export/warehouse";
 import type { WarehouseConfig } from "../config.ts";
+import { CommandError } from "../explain/explain.ts";
+import { EXIT } from "../explain/exit-code.ts";
 import { type Print, renderJson } from "../output/print.ts";
 
+const databaseOf = ({ url }: WarehouseConfig): string => decodeURIComponent(new URL(url).pathname.slice(1));
+
+const listed = (grants: readonly Grant[]): string =>
+  grants.map(({ privileges, on: place }) => `  ${privileges.join(", ")} ON ${place}`).join(",\n");
+
 /**
- * Prints a statement for each of the users; for analysts also one that fixes settings.
+ * Prints a statement for each of the users; for analysts also one that bounds and fixes settings.
  *
  * @param server its address names the database
  * @param options.exact the statements also take away every other right of the user
@@ -21,19 +30,44 @@ export const printGrants = (
   { exact, json }: { readonly exact: boolean; readonly json: boolean },
   print: Print,
 ): void => {
-  const database = decodeURIComponent(new URL(server.url).pathname.slice(1));
+  const database = databaseOf(server);
   const granted = users.map((user) => ({
     user,
     grants: grantsOf(user, database, server),
-    ...(user === "analyst" && { fixed_settings: FIXED_SETTINGS }),
+    ...(user === "analyst" && { settings: viewProfile(user) }),
   }));
   if (json) return print(renderJson(granted));
   const on = onCluster(server);
   for (const { user, grants } of granted) {
-    const listed = grants.map(({ privileges, on: place }) => `  ${privileges.join(", ")} ON ${place}`);
-    print(`GRANT ${on}\n${listed.join(",\n")}\n  TO ${user}${exact ? " WITH REPLACE OPTION" : ""};\n`);
-    if (user === "analyst") print(`${fixingStatement(user, on)};\n`);
+    print(`GRANT ${on}\n${listed(grants)}\n  TO ${user}${exact ? " WITH REPLACE OPTION" : ""};\n`);
+    if (user === "analyst") print(`ALTER USER ${user} ${on} MODIFY SETTINGS\n${viewProfileSql(user)};\n`);
   }
+};
+
+/**
+ * Prints the statements that make the profile of customers, and give it and the views to the user of a client.
+ *
+ * @throws CommandError on a cluster, where readers of the views see the tables behind them too
+ */
+export const printCustomer = (
+  server: WarehouseConfig,
+  clientId: string,
+  { exact, json }: { readonly exact: boolean; readonly json: boolean },
+  print: Print,
+): void => {
+  if (server.cluster !== null) {
+    throw new CommandError(
+      "on a cluster customers get no user: it would have to read the tables behind the views, which hold the rows of all clients",
+      { exitCode: EXIT.usage },
+    );
+  }
+  const user = `${CUSTOMER}${clientId}`;
+  const grants = grantsOf("analyst", databaseOf(server), server);
+  if (json) return print(renderJson({ user, grants, settings: viewProfile("customer") }));
+  print("CREATE SETTINGS PROFILE IF NOT EXISTS customer;\n");
+  print(`ALTER SETTINGS PROFILE customer SETTINGS\n${viewProfileSql("customer")};\n`);
+  print(`ALTER USER \`${user}\` SETTINGS PROFILE 'customer';\n`);
+  print(`GRANT\n${listed(grants)}\n  TO \`${user}\`${exact ? " WITH REPLACE OPTION" : ""};\n`);
 };
 
 /** Prints a file of users for Redis, each with a place for its password. */

@@ -1,0 +1,44 @@
+import { viewProfile } from "@conversation-export/warehouse";
+import { expect, it } from "vitest";
+import { customerFindings } from "./customer-findings.ts";
+
+const PROFILE = Object.fromEntries(viewProfile("customer").map(({ name, value }) => [name, value ?? ""]));
+const acme = (settings: Readonly<Record<string, string>>) => ({ name: "customer_acme", settings });
+
+it("is content with the profile that grants prints, and with none of them", () => {
+  expect(customerFindings([acme(PROFILE)])).toMatchObject([{ state: "ok", name: "customers" }]);
+  expect(customerFindings([])).toEqual([]);
+});
+
+it.each([
+  // The statement that was printed once.
+  [
+    {
+      readonly: "1",
+      query_plan_enable_optimizations: "0",
+      max_threads: "2",
+      max_memory_usage: "2147483648",
+      max_execution_time: "600",
+    },
+    "has no limit of max_memory_usage_for_user, max_temporary_data_on_disk_size_for_user, max_concurrent_queries_for_user",
+  ],
+  [{ ...PROFILE, max_memory_usage: "0" }, "has no limit of max_memory_usage"],
+  [{ ...PROFILE, readonly: "2" }, "may change settings"],
+  [{ ...PROFILE, query_plan_enable_optimizations: "1" }, "query_plan_enable_optimizations is not 0"],
+])("finds fault with %j", (settings, found) => {
+  expect(customerFindings([acme(settings)])).toMatchObject([
+    { state: "problem", name: "user customer_acme", found: expect.stringContaining(found) },
+  ]);
+});
+
+it("finds a name that a view takes for no customer's", () => {
+  expect(customerFindings([{ name: "Customer_acme", settings: PROFILE }])).toMatchObject([
+    { state: "problem", name: "user Customer_acme", found: expect.stringContaining("sees all clients") },
+  ]);
+});
+
+it("says when it may not look", () => {
+  expect(customerFindings(null)).toMatchObject([
+    { state: "skipped", advice: expect.stringContaining("SHOW USERS") },
+  ]);
+});

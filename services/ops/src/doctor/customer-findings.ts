@@ -1,0 +1,41 @@
+import { CUSTOMER, type CustomerUser, UNOPTIMIZED, VIEW_LIMITS } from "@conversation-export/warehouse";
+import { type Findings, findingsOf } from "./finding.ts";
+
+const NAME = "customers";
+const { ok, problem, skipped } = findingsOf("ClickHouse");
+
+/** What is wrong with the user; an empty text when nothing is. */
+const faultsOf = ({ name, settings }: CustomerUser): string => {
+  if (!name.startsWith(CUSTOMER)) return `sees all clients, since its name does not begin with ${CUSTOMER}`;
+  const unbounded = Object.keys(VIEW_LIMITS).filter((limit) => Number(settings[limit] ?? 0) === 0);
+  return [
+    ...(settings["readonly"] === "1"
+      ? []
+      : ["may change settings, so it may learn of rows of other clients"]),
+    ...(settings[UNOPTIMIZED] === "0"
+      ? []
+      : [`${UNOPTIMIZED} is not 0, so errors tell of rows of other clients`]),
+    ...(unbounded.length === 0 ? [] : [`has no limit of ${unbounded.join(", ")}`]),
+  ].join("; ");
+};
+
+/** Whether users of customers see what they may, and leave room for others. null: they cannot be seen. */
+export const customerFindings = (users: readonly CustomerUser[] | null): Findings => {
+  if (users === null) {
+    return [
+      skipped(
+        NAME,
+        "their users are not looked at",
+        "GRANT SHOW USERS, SHOW SETTINGS PROFILES ON *.* to the user for migrations",
+      ),
+    ];
+  }
+  const wrong = users.flatMap((user) => {
+    const faults = faultsOf(user);
+    return faults === ""
+      ? []
+      : [problem(`user ${user.name}`, faults, "`export-ops grants --customer ID` prints what it needs")];
+  });
+  if (wrong.length > 0 || users.length === 0) return wrong;
+  return [ok(NAME, `${users.length} users, each with its limits`)];
+};
