@@ -1,5 +1,6 @@
+import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
-import { isPinned, releaseProblems, reportLeftOut } from "./release-state.ts";
+import { baseImageProblem, releaseProblems, reportLeftOut } from "./release-state.ts";
 
 const good = {
   changes: "",
@@ -31,8 +32,20 @@ it("fails when a part is left out, unless the release may be partial", () => {
   expect(reportLeftOut([image], false)).toMatchObject({ lines: [line, expect.any(String)], exitCode: 1 });
 });
 
-it("tells a digest from a tag", () => {
-  expect(isPinned(`node:24-slim@sha256:${"0".repeat(64)}`)).toBe(true);
-  expect(isPinned("node:24-slim")).toBe(false);
-  expect(isPinned("node:24-slim@sha256:0")).toBe(false);
+it("builds on no base image that is named by a tag alone, and says how to name it", () => {
+  expect(baseImageProblem(`node:24-slim@sha256:${"0".repeat(64)}`)).toBeNull();
+  for (const image of ["node:24-slim", "node:24-slim@sha256:0"]) {
+    expect(baseImageProblem(image)).toContain(`the base image ${image} has no digest`);
+    expect(baseImageProblem(image)).toContain("`docker buildx imagetools inspect node:24-slim` shows it");
+    expect(baseImageProblem(image)).toContain("NODE_IMAGE=node:24-slim@sha256:…");
+  }
+});
+
+it("checks every base of the image: there is one besides the empty one", () => {
+  const dockerfile = readFileSync(new URL("../Dockerfile", import.meta.url), "utf8");
+  const stages = [...dockerfile.matchAll(/^FROM (\S+)(?: AS (\S+))?$/gm)];
+  const named = new Set(stages.map(([, , name]) => name));
+  const bases = stages.map(([, base = ""]) => base).filter((base) => !named.has(base) && base !== "scratch");
+  expect(bases).toEqual([`\${NODE_IMAGE}`]);
+  expect(dockerfile).not.toMatch(/--from=(?!build\b|runtime\b)/);
 });

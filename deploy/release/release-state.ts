@@ -32,5 +32,9 @@ export const reportLeftOut = (
   return { lines: [...lines, "not a whole release: install what is missing, or set PARTIAL=1"], exitCode: 1 };
 };
 
-/** A tag can be moved to another image; a digest cannot. */
-export const isPinned = (image: string): boolean => /@sha256:[0-9a-f]{64}$/.test(image);
+/** Why a release is not built on this image, and how to name it; null: it may be. A tag moves, a digest does not. */
+export const baseImageProblem = (image: string): string | null => {
+  if (/@sha256:[0-9a-f]{64}$/.test(image)) return null;
+  const [named = ""] = image.split("@");
+  return `the base image ${image} has no digest: \`docker buildx imagetools inspect ${named}\` shows it; write it into deploy/Dockerfile, or set NODE_IMAGE=${named}@sha256:…`;
+};

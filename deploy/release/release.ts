@@ -6,11 +6,11 @@ import { fileURLToPath } from "node:url";
 import { buildImage } from "../image/build-image.ts";
 import { type Builder, findBuilder, probeBuilder } from "../image/builder.ts";
 import { readBillOfMaterials, repeatable } from "./bill-of-materials.ts";
-import { isPinned, type LeftOut, releaseProblems, reportLeftOut } from "./release-state.ts";
+import { baseImageProblem, type LeftOut, releaseProblems, reportLeftOut } from "./release-state.ts";
 
 // usage: node deploy/release/release.ts [sbom]
 // Writes image, chart archive, npm archive of the client, SBOM and checksums to dist; with `sbom` only that file, from any tree.
-// Parts whose tools are missing are left out, which is an error unless PARTIAL=1.
+// Parts whose tools are missing are left out, and an image without a digest of its base, which is an error unless PARTIAL=1.
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const CHART = join(ROOT, "deploy/charts/conversation-export");
 const dist = join(ROOT, "dist");
@@ -55,20 +55,22 @@ const packClient = (): void => {
   });
 };
 
+const base =
+  process.env["NODE_IMAGE"] ||
+  (/^ARG NODE_IMAGE=(.*)$/m.exec(textOf(join(ROOT, "deploy/Dockerfile")))?.[1] ?? "");
+
 const writeImage = (builder: Builder): void => {
-  const said = /^ARG NODE_IMAGE=(.*)$/m.exec(textOf(join(ROOT, "deploy/Dockerfile")))?.[1] ?? "";
-  const base = process.env["NODE_IMAGE"] ?? said;
-  if (!isPinned(base)) {
-    throw new Error(
-      `the base image ${base} has no digest: add it in deploy/Dockerfile, or set NODE_IMAGE=${said}@sha256:…`,
-    );
-  }
   const file = join(dist, `${name}-${version}.image.tar`);
   const values = { NODE_IMAGE: base, VERSION: version, REVISION: revision, CREATED: at };
   buildImage(builder, { tag: `docker.io/library/${name}:${version}`, file, values });
 };
 
 const packImage = (): void => {
+  const problem = baseImageProblem(base);
+  if (problem !== null) {
+    leftOut.push({ part: "the image", reason: problem });
+    return;
+  }
   let builder: Builder;
   try {
     builder = findBuilder(process.env["BUILDER"] || undefined, probeBuilder);
