@@ -1,3 +1,4 @@
+import { realpath } from "node:fs/promises";
 import { resolve } from "node:path";
 import { ServiceError } from "@conversation-export/runtime";
 import type { FileStore } from "./file-store.ts";
@@ -16,29 +17,46 @@ const isWithin = (location: string, place: string): boolean => {
   return one === allowed || one.startsWith(`${allowed}/`);
 };
 
+/** Where a path leads by symbolic links; null: nowhere, as the store will say. */
+const realPath = (path: string): Promise<string | null> => realpath(path).catch(() => null);
+
 /**
- * A store that reads nothing outside of the allowed places: jobs and their parts come from Redis, and files
- * become records of any client.
+ * A store that reads nothing outside of the allowed places, by symbolic links neither: jobs and their parts come
+ * from Redis, and files become records of any client. A place may itself be a link.
  *
  * @param places folders and `s3://bucket/prefix`
- * @throws ServiceError `source_not_allowed` from both methods
+ * @throws ServiceError `source_not_allowed` from both methods, of a folder also when a link in it leads elsewhere
  */
 export const withinPlaces = (store: FileStore, places: readonly string[]): FileStore => {
-  const require = (location: string): void => {
-    if (places.some((place) => isWithin(location, place))) return;
+  const refuse = (what: string): never => {
     throw new ServiceError(
       "source_not_allowed",
-      `${location} lies in none of the places that BACKFILL_LOCATIONS of jobs names`,
+      `${what} none of the places that BACKFILL_LOCATIONS of jobs names`,
     );
+  };
+  const require = async (location: string): Promise<void> => {
+    if (!places.some((place) => isWithin(location, place))) refuse(`${location} lies in`);
+    if (location.startsWith(OBJECTS)) return;
+    const target = await realPath(resolve(location));
+    if (target === null) return;
+    const folders = places.filter((place) => !place.startsWith(OBJECTS));
+    const real = await Promise.all(folders.map((place) => realPath(resolve(place))));
+    if (!real.some((place) => place !== null && isWithin(target, place)))
+      refuse(`${location} is a symbolic link that leads to`);
   };
   return {
     list: async (location, signal) => {
-      require(location);
-      return store.list(location, signal);
+      await require(location);
+      const files = await store.list(location, signal);
+      for (const file of files) {
+        signal.throwIfAborted();
+        if (file.location !== location) await require(file.location);
+      }
+      return files;
     },
-    open: (file, signal) => {
-      require(file.location);
-      return store.open(file, signal);
+    open: async function* (file, signal) {
+      await require(file.location);
+      yield* store.open(file, signal);
     },
   };
 };
