@@ -7,6 +7,7 @@ import {
   dataSubjectRequestSchema,
   subjectText,
 } from "./data-subject-request.ts";
+import { MAX_ID_LENGTH } from "../record/schemas.ts";
 
 const subjectOf = (body: unknown): DataSubject | undefined =>
   dataSubjectOf(dataSubjectRequestSchema.parse(body));
@@ -64,7 +65,10 @@ describe("a data-subject request", () => {
     ["identifiers.0.value", { ...erasure, identifiers: [{ type: "end_user_id", value: "" }] }],
     ["identifiers.0.value", { ...erasure, identifiers: [{ type: "end_user_id", value: " \t" }] }],
     ["identifiers.0.value", { ...erasure, identifiers: [{ type: "chatter_id", value: "a\u0000b" }] }],
-    ["identifiers.0.value", { ...erasure, identifiers: [{ type: "chatter_id", value: "a".repeat(257) }] }],
+    [
+      "identifiers.0.value",
+      { ...erasure, identifiers: [{ type: "chatter_id", value: "a".repeat(MAX_ID_LENGTH + 1) }] },
+    ],
     ["identifiers.0.value", { ...erasure, identifiers: [{ type: "email", value: `${"a".repeat(65)}@b` }] }],
     ["identifiers.0.value", { ...erasure, identifiers: [{ type: "email", value: "a" }] }],
     ["identifiers.0", { ...erasure, identifiers: [{ type: "email", value: "a@b", more: 1 }] }],
@@ -92,12 +96,12 @@ describe("a data-subject request", () => {
     }
   });
 
-  it("takes ids of 256 characters and addresses of 320", () => {
+  it("takes ids as long as those of records, and addresses of 320", () => {
     const longest = `${"a".repeat(64)}@${"b".repeat(255)}`;
     const body = {
       ...erasure,
       email: longest,
-      identifiers: [{ type: "chatter_id", value: "a".repeat(256) }],
+      identifiers: [{ type: "chatter_id", value: "a".repeat(MAX_ID_LENGTH) }],
     };
     expect(subjectOf(body)).toMatchObject({ email: longest });
   });

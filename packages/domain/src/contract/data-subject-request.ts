@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { MAX_ID_LENGTH } from "../record/schemas.ts";
 import { emailForm } from "./email-form.ts";
 
 /** States of a request in their order; a request never goes back to an earlier one. */
@@ -19,7 +20,6 @@ export const FINISHED_STATUSES: readonly RequestStatus[] = ["refused", "failed",
 const MAX_IDENTIFIERS = 100;
 /** Names in one request at most: the address and the identifiers. */
 export const MAX_NAMES = MAX_IDENTIFIERS + 1;
-const MAX_ID_LENGTH = 256;
 
 // Permissive: only the mail system knows which addresses are valid. Lengths are those of RFC 5321.
 const CONTROL = String.raw`\u0000-\u001f\u007f-\u009f`;

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { dataSubjectRequestSchema } from "../contract/data-subject-request.ts";
 import type { ConversationRecord, ExportRecord } from "../record/export-record.ts";
 import type { EventType } from "../record/record-kinds.ts";
 import type { RejectionReason } from "./outcome.ts";
@@ -382,6 +383,27 @@ describe("rejections", () => {
   it("data that is no object", () => {
     for (const data of [undefined, null, [], "text", 5]) {
       expect(reasonOf(structured("conversation.exported", data))).toBe("invalid_envelope");
+    }
+  });
+
+  it("takes every id of a person that a request for erasure can name, and none that it cannot", () => {
+    const persons = {
+      "conversation.exported": [conversationData, "chatter_id", "end_user_id"],
+      "message.exported": [messageData, "chatter_id", "sender", "recipient"],
+      "end_user.exported": [endUserData, "end_user_id"],
+    } as const;
+    const [longest, longer] = ["é".repeat(1_000), "é".repeat(1_001)];
+    for (const type of ["chatter_id", "end_user_id"]) {
+      const request = (value: string) => ({ type: "ERASURE", identifiers: [{ type, value }] });
+      expect(dataSubjectRequestSchema.safeParse(request(longest)).success).toBe(true);
+      expect(dataSubjectRequestSchema.safeParse(request(longer)).success).toBe(false);
+    }
+    for (const type of ["conversation.exported", "message.exported", "end_user.exported"] as const) {
+      const [data, ...fields] = persons[type];
+      for (const field of fields) {
+        expect(structured(type, { ...data, [field]: longest }).kind, field).toBe("accepted");
+        expect(reasonOf(structured(type, { ...data, [field]: longer })), field).toBe("invalid_record");
+      }
     }
   });
 

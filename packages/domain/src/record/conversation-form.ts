@@ -7,6 +7,7 @@ import {
   CONVERSATION_BEFORE_UPLOAD,
   CONVERSATION_FIELDS,
 } from "./record-fields.ts";
+import { unnameable } from "./person-ids.ts";
 import type { RecordForm } from "./record-form.ts";
 import { RECORD_KINDS } from "./record-kinds.ts";
 import { type FieldGroup, fieldGroup } from "./render.ts";
@@ -67,6 +68,8 @@ export const conversationForm: RecordForm<ConversationData, Read> = {
   finish(data, draft) {
     const handoffs = mergeHandoffs(data.handoffs);
     if (handoffs.kind === "rejected") return handoffs;
+    const refused = unnameable("chatter_id", data.chatter_id) ?? unnameable("end_user_id", data.end_user_id);
+    if (refused !== null) return refused;
     const dates = {
       date_created: formatTimestamp(draft.dateCreated),
       date_updated: formatTimestamp(draft.dateUpdated),

@@ -1,6 +1,7 @@
 import { formatTimestamp } from "../event/timestamp.ts";
 import { hasKnownShape } from "./message-shape.ts";
 import { MESSAGE_AFTER_UPLOAD, MESSAGE_BEFORE_UPLOAD, MESSAGE_FIELDS } from "./record-fields.ts";
+import { unnameable } from "./person-ids.ts";
 import type { RecordForm } from "./record-form.ts";
 import { RECORD_KINDS } from "./record-kinds.ts";
 import { fieldGroup } from "./render.ts";
@@ -44,6 +45,11 @@ export const messageForm: RecordForm<MessageData, Read> = {
   created: { name: "date_created", of: (data) => data.date_created },
   updated: null,
   finish(data, draft) {
+    const refused =
+      unnameable("chatter_id", data.chatter_id) ??
+      unnameable("sender", data.sender) ??
+      unnameable("recipient", data.recipient);
+    if (refused !== null) return refused;
     const dates = { date_created: formatTimestamp(draft.dateCreated) };
     const messageType = data.message_data?.["_type"];
     const record = {

@@ -20,11 +20,14 @@ const freeForm = anyObject().nullish();
 const variables = anyObject().register(FIELD_FORMS, { form: "object" }).nullish();
 const listOf = <Item extends z.ZodObject>(item: Item) => z.array(item).nullish();
 
+/** Characters of an id of a record, and of a person in a request for erasure. */
+export const MAX_ID_LENGTH = 1_000;
+
 // Ids stand in keys, links and cursors: bounded, and without halves of surrogate pairs, which have no UTF-8.
 const identifier = z
   .string()
   .min(1)
-  .max(1_000)
+  .max(MAX_ID_LENGTH)
   .refine((id) => id.isWellFormed(), "holds half a surrogate pair");
 
 export const REASON_CODES = [

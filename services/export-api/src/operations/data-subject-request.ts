@@ -23,7 +23,7 @@ const pathOf = (version: Version): string => `/api/${version}/data-subject-reque
 /** The form of the ids that the store makes. */
 const REQUEST_ID = /^[0-9a-f]{32}-\d{1,9}$/;
 
-/** Holds a hundred identifiers of any length in one-byte letters. */
+/** Holds a hundred identifiers of 500 characters, or sixty of the longest, in one-byte letters. */
 const MAX_REQUEST_BYTES = 65_536;
 /** An erasure takes minutes. */
 const RETRY_WHEN_FULL_SECONDS = 300;
