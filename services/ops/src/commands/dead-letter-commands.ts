@@ -94,7 +94,7 @@ const newest = async (
 /** Explains that nothing was replayed because all letters were replayed before; null otherwise. */
 export const nothingReplayed = (
   { replayed, skipped }: Pick<ReplayResult, "replayed" | "skipped">,
-  { again, maxReplays }: Pick<ReplayData, "again" | "maxReplays">,
+  { again, maxReplays, dryRun }: Pick<ReplayData, "again" | "maxReplays" | "dryRun">,
 ): string | null => {
   if (replayed > 0) return null;
   const before = again ? 0 : skipped.replayedBefore;
@@ -105,7 +105,9 @@ export const nothingReplayed = (
       ? [`${often} replayed ${maxReplays} times: a larger --max-replays replays them again`]
       : []),
   ];
-  return reasons.length === 0 ? null : `nothing is replayed; ${reasons.join("; ")}`;
+  return reasons.length === 0
+    ? null
+    : `nothing ${dryRun ? "would be" : "is"} replayed; ${reasons.join("; ")}`;
 };
 
 /** Adds the command `dead-letters`. */

@@ -5,40 +5,63 @@ const MOST_ENTRIES = 20;
 
 const words = (key: string): string => key.replace(/([a-z\d])([A-Z])/g, "$1 $2").toLowerCase();
 
+/** What a dry run counts, in place of what was done. */
+const WOULD: Readonly<Record<string, string>> = {
+  replayed: "would replay",
+  deleted: "would delete",
+  inserted: "would insert",
+  renewed: "would renew",
+  rowsDropped: "would drop rows",
+};
+
 const isFields = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-const plain = (value: unknown): string => {
+/** The words of a field behind those of the field that holds it. */
+type Label = (key: string, within?: string) => string;
+
+const asDone: Label = (key, within = "") => `${within} ${words(key)}`.trim();
+const asDryRun: Label = (key, within = "") => {
+  const would = WOULD[key];
+  return would === undefined ? asDone(key, within) : `${would} ${within}`.trim();
+};
+
+const isDryRun = (result: unknown): boolean =>
+  isFields(result) && (result["dryRun"] === true || isDryRun(result["again"]));
+
+const plain = (value: unknown, label: Label): string => {
   if (value === null || value === undefined) return "-";
   if (typeof value === "number") return value.toLocaleString("en-US");
   if (typeof value === "boolean") return value ? "yes" : "no";
   if (typeof value === "string") return value;
-  if (Array.isArray(value)) return value.length === 0 ? "-" : `(${value.map(plain).join("; ")})`;
-  return isFields(value) ? inline(value) : JSON.stringify(value);
+  if (Array.isArray(value))
+    return value.length === 0 ? "-" : `(${value.map((entry) => plain(entry, label)).join("; ")})`;
+  return isFields(value) ? inline(value, label) : JSON.stringify(value);
 };
 
 /** Fields on one line, without counts of 0. */
-const inline = (fields: Record<string, unknown>): string => {
+const inline = (fields: Record<string, unknown>, label: Label): string => {
   const entries = Object.entries(fields);
   const told = entries.filter(([, value]) => value !== 0);
   if (told.length === 0) return entries.length === 0 ? "-" : "0";
-  return told.map(([key, value]) => `${words(key)} ${plain(value)}`).join(", ");
+  return told.map(([key, value]) => `${label(key)} ${plain(value, label)}`).join(", ");
 };
 
-const rowsOf = (name: string, value: unknown): (readonly [string, string])[] => {
+const rowsOf = (name: string, value: unknown, label: Label): (readonly [string, string])[] => {
   if (Array.isArray(value)) {
     if (value.length === 0) return [[name, "-"]];
     const shown = value
       .slice(0, MOST_ENTRIES)
-      .map((entry: unknown, at): readonly [string, string] => [at === 0 ? name : "", plain(entry)]);
+      .map((entry: unknown, at): readonly [string, string] => [at === 0 ? name : "", plain(entry, label)]);
     const left = value.length - shown.length;
     return left === 0 ? shown : [...shown, ["", `and ${left} more: --json shows all`]];
   }
-  if (!isFields(value)) return [[name, plain(value)]];
+  if (!isFields(value)) return [[name, plain(value, label)]];
   const flat = Object.values(value).every((entry) => typeof entry !== "object" || entry === null);
-  if (flat && name !== "") return [[name, inline(value)]];
-  return Object.entries(value).flatMap(([key, entry]) => rowsOf(`${name} ${words(key)}`.trim(), entry));
+  if (flat && name !== "") return [[name, inline(value, label)]];
+  return Object.entries(value).flatMap(([key, entry]) => rowsOf(label(key, name), entry, label));
 };
 
-/** Renders the result of a job, a line for each field. */
-export const renderResult = (result: unknown): string => renderColumns(rowsOf("", result));
+/** Renders the result of a job, a line for each field; of a dry run what would be done. */
+export const renderResult = (result: unknown): string =>
+  renderColumns(rowsOf("", result, isDryRun(result) ? asDryRun : asDone));
