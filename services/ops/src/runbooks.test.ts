@@ -56,3 +56,25 @@ it.each([...commands])("%s (%s)", async (command) => {
   );
   expect(["done", "asks for variables"]).toContain(await ended);
 });
+
+it("each command of kubectl in the runbooks has one for a machine without Kubernetes", () => {
+  const pages = globSync("docs/runbooks/*.md", { cwd: ROOT }).map((file) =>
+    readFileSync(join(ROOT, file), "utf8"),
+  );
+  const given = pages.flatMap((text) =>
+    [...text.matchAll(/kubectl -n "\$NS" (get|rollout|[a-z-]+)(?: ([a-z]+))?/g)].map(
+      ([, verb = "", what = ""]) => ({
+        verb,
+        what,
+      }),
+    ),
+  );
+  expect(given.length).toBeGreaterThan(50);
+  const readme = readFileSync(join(ROOT, "docs/runbooks/README.md"), "utf8");
+  const table = /^### Without Kubernetes$[^]*?^Logs are/m.exec(readme)?.[0] ?? "";
+  const named = [...table.matchAll(/^\| (`[^|]+) \|/gm)].map(([, cell]) => cell).join(" ");
+  // What concerns Jobs of the cluster itself has none.
+  const missing = given.filter(({ verb, what }) => !named.includes(`\`${verb}`) && !what.startsWith("job"));
+  expect(missing).toEqual([]);
+  expect(readFileSync(join(ROOT, "docs/runbooks/ComponentDown.md"), "utf8")).toContain("Without Kubernetes:");
+});
