@@ -42,7 +42,12 @@ beforeAll(async () => {
   // While there is one broker, so that it keeps the offsets of groups.
   await admin.createTopics([{ topic: "one-replica", partitions: 1 }]);
   await admin.setCommitted(GROUP, [{ topic: "one-replica", partition: 0, offset: 0 }]);
+  // Two replicas are asked for before there are two brokers.
+  const early = admin.createTopics([{ topic: "early", partitions: 1, replicationFactor: 2 }], DEADLINE_MS);
+  early.catch(() => undefined);
   second = await startSecondBroker(stack);
+  await early;
+  expect(await admin.fetchReplicas("early")).toBe(2);
   const raw = kafka.admin();
   await raw.connect();
   const replicaAssignment = [{ partition: 0, replicas: [1, 2] }];

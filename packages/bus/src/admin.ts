@@ -3,7 +3,7 @@ import kafkajs from "kafkajs";
 import { askCoordinator } from "./kafkajs/ask-coordinator.ts";
 import { createCluster } from "./kafkajs/cluster.ts";
 import { type Connection, connectTo, createKafka, RETRY } from "./kafkajs/connection.ts";
-import { busError, mayPass, protocolErrorType } from "./kafkajs/errors.ts";
+import { busError, mayBeCreatedLater, mayPass, protocolErrorType } from "./kafkajs/errors.ts";
 import { lagOf } from "./lag.ts";
 import type { PartitionOffset } from "./message.ts";
 import { toOffset } from "./records/offset.ts";
@@ -34,8 +34,9 @@ export type Admin = {
   stop(): Promise<void>;
   /**
    * Creates the topics that do not exist, leaves the others as they are, and resolves when all have leaders.
+   * @param deadlineMs how long to try again what may pass, such as too few brokers for the replicas; default: 30 s
    */
-  createTopics(topics: readonly NewTopic[]): Promise<void>;
+  createTopics(topics: readonly NewTopic[], deadlineMs?: number): Promise<void>;
   /** The names of all topics. */
   listTopics(): Promise<string[]>;
   /** The number of replicas of the partition that has the fewest. */
@@ -73,11 +74,11 @@ export const createAdmin = (deps: Connection): Admin => {
   const { log } = deps;
   const abort = new AbortController();
   const admin = createKafka(deps).admin({ retry: { ...RETRY, retries: 4 } });
-  const waiting = {
+  const waitingFor = (deadlineMs: number) => ({
     signal: abort.signal,
-    deadlineMs: TOPIC_DEADLINE_MS,
-    retryable: (error: unknown) => isPropagating(error) || mayPass(error),
-  };
+    deadlineMs,
+    retryable: (error: unknown) => isPropagating(error) || mayPass(error) || mayBeCreatedLater(error),
+  });
 
   const call = async <T>(code: string, operation: () => Promise<T>): Promise<T> => {
     try {
@@ -107,8 +108,9 @@ export const createAdmin = (deps: Connection): Admin => {
       abort.abort();
       await admin.disconnect();
     },
-    createTopics: (topics) =>
+    createTopics: (topics, deadlineMs = TOPIC_DEADLINE_MS) =>
       call("create_topics", async () => {
+        const waiting = waitingFor(deadlineMs);
         await retry(
           () =>
             admin.createTopics({

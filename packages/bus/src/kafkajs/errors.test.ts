@@ -1,34 +1,22 @@
 import kafkajs from "kafkajs";
-import { describe, expect, it } from "vitest";
-import { busError, mayPass } from "./errors.ts";
+import { expect, it } from "vitest";
+import { mayBeCreatedLater } from "./errors.ts";
 
-const { KafkaJSConnectionError, KafkaJSNonRetriableError, KafkaJSNumberOfRetriesExceeded } = kafkajs;
-const away = new KafkaJSConnectionError("connect ECONNREFUSED 127.0.0.1:9092");
+const refusal = (type: string, retriable = false) =>
+  Object.assign(new kafkajs.KafkaJSError(type, { retriable }), { type });
+const aggregate = (...errors: Error[]) => new kafkajs.KafkaJSAggregateError("Topic creation errors", errors);
 
-describe("an error of kafkajs", () => {
-  it.each([
-    ["a broker that is away", away],
-    [
-      "one that was away for all retries",
-      new KafkaJSNumberOfRetriesExceeded(away, { retryCount: 8, retryTime: 3_000 }),
-    ],
-    [
-      "the same behind a retry around the retries",
-      Object.assign(new KafkaJSNonRetriableError(away), { cause: away }),
-    ],
-    [
-      "a lock that a request to a hanging broker holds",
-      Object.assign(new KafkaJSNonRetriableError("Timeout"), { name: "KafkaJSLockTimeout" }),
-    ],
-  ])("may pass: %s", (_name, error) => {
-    expect(mayPass(error)).toBe(true);
-    expect(busError("produce", "cannot write", error)).toMatchObject({ code: "produce", retryable: true });
-  });
+it.each([
+  [["INVALID_REPLICATION_FACTOR"], true],
+  [["TOPIC_ALREADY_EXISTS", "INVALID_REPLICATION_FACTOR"], true],
+  [["INVALID_REPLICATION_FACTOR", "POLICY_VIOLATION"], false],
+  [["INVALID_TOPIC_EXCEPTION"], false],
+  [["TOPIC_AUTHORIZATION_FAILED"], false],
+])("topics that are refused with %j may be created later: %s", (types, later) => {
+  expect(mayBeCreatedLater(aggregate(...types.map((type) => refusal(type))))).toBe(later);
+});
 
-  it.each([
-    ["what kafkajs gives up", new KafkaJSNonRetriableError("credentials refused")],
-    ["what is not of kafkajs", new TypeError("no such property")],
-  ])("stays: %s", (_name, error) => {
-    expect(mayPass(error)).toBe(false);
-  });
+it("takes what kafkajs repeats by itself for passing, and a single error for none of topics", () => {
+  expect(mayBeCreatedLater(aggregate(refusal("REQUEST_TIMED_OUT", true)))).toBe(true);
+  expect(mayBeCreatedLater(refusal("INVALID_REPLICATION_FACTOR"))).toBe(false);
 });

@@ -13,6 +13,16 @@ export const mayPass = (error: unknown): boolean => {
   return false;
 };
 
+/**
+ * True if a refusal to create topics may pass: those that are not there yet wait for a controller, or for brokers that
+ * are not registered yet and shall keep replicas.
+ */
+export const mayBeCreatedLater = (error: unknown): boolean => {
+  if (!(error instanceof kafkajs.KafkaJSAggregateError)) return false;
+  const open = error.errors.filter((one) => protocolErrorType(one) !== "TOPIC_ALREADY_EXISTS");
+  return open.every((one) => protocolErrorType(one) === "INVALID_REPLICATION_FACTOR" || mayPass(one));
+};
+
 /** The type of a protocol error (`ILLEGAL_GENERATION`, …), also when kafkajs has wrapped it. */
 export const protocolErrorType = (error: unknown): string | undefined => {
   for (let current = error; current instanceof Error; current = current.cause) {

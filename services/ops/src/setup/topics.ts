@@ -1,5 +1,6 @@
-import type { NewTopic } from "@conversation-export/bus";
+import type { Admin, NewTopic } from "@conversation-export/bus";
 import { deadLetterTopic } from "@conversation-export/domain";
+import { isRetryable, retry } from "@conversation-export/runtime";
 import type { CommandDeps } from "../commands/command-deps.ts";
 import type { BusConfig } from "../config.ts";
 import { withAdmin } from "../connect/connections.ts";
@@ -58,6 +59,17 @@ export const topicDifference = (
   return differences.length === 0 ? null : `warning: ${topic} stays as it is: ${differences.join(", ")}`;
 };
 
+const describeTopic = async (admin: Admin, topic: string) => {
+  const settings = await admin.topicConfig(topic);
+  return {
+    topic,
+    partitions: (await admin.fetchOffsets(topic)).length,
+    timestamps: settings["message.timestamp.type"] ?? "",
+    max_message_bytes: Number(settings["max.message.bytes"]),
+    replicas: await admin.fetchReplicas(topic),
+  };
+};
+
 /**
  * Creates missing topics and prints all of them; warns about existing ones that differ.
  *
@@ -76,10 +88,13 @@ export const createTopics = async (
     config,
     async (admin) => {
       const rows = [];
-      const before = new Set(await admin.listTopics());
+      // Right after the start of a broker not each of them knows its part of the cluster yet.
+      const patiently = <T>(ask: () => Promise<T>): Promise<T> =>
+        retry(ask, { deadlineMs: options.timeoutMs, retryable: isRetryable });
+      const before = new Set(await patiently(() => admin.listTopics()));
       for (const wanted of wantedTopics(config, options)) {
         try {
-          await admin.createTopics([wanted]);
+          await admin.createTopics([wanted], options.timeoutMs);
         } catch (error) {
           throw new CommandError(
             `Kafka does not create the topic ${wanted.topic}: ${innermostMessage(error)}`,
@@ -88,15 +103,8 @@ export const createTopics = async (
             },
           );
         }
-        const settings = await admin.topicConfig(wanted.topic);
-        rows.push({
-          topic: wanted.topic,
-          partitions: (await admin.fetchOffsets(wanted.topic)).length,
-          timestamps: settings["message.timestamp.type"] ?? "",
-          max_message_bytes: Number(settings["max.message.bytes"]),
-          replicas: await admin.fetchReplicas(wanted.topic),
-          state: before.has(wanted.topic) ? "unchanged" : "created",
-        });
+        const made = await patiently(() => describeTopic(admin, wanted.topic));
+        rows.push({ ...made, state: before.has(wanted.topic) ? "unchanged" : "created" });
       }
       print(
         options.json
