@@ -17,9 +17,6 @@ import {
 } from "@conversation-export/runtime";
 import { z } from "zod";
 
-/** The variables of this process. */
-export const readEnvironment = (): Environment => process.env;
-
 /** ClickHouse as the user for migrations. */
 export type WarehouseConfig = ClickhouseServer & ClickhouseCluster;
 

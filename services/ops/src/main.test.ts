@@ -34,6 +34,20 @@ it("ends with 2 and the usage after wrong words", async () => {
   });
 });
 
+it("takes little processor time to show its help, which loads no command", async () => {
+  const told = 'process.on("exit", () => console.error(JSON.stringify(process.cpuUsage())))';
+  const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(told)}` };
+  const { code, out, err } = (await start(["--help"], env).ended) as {
+    code: number;
+    out: string;
+    err: string;
+  };
+  expect(code).toBe(EXIT.done);
+  expect(out).toMatch(/^ {2}backfill {2,}compute the records of a window again/m);
+  const { user, system } = JSON.parse(err) as { user: number; system: number };
+  expect((user + system) / 1e6).toBeLessThan(0.5);
+});
+
 it("ends with the code of what failed and one line", async () => {
   const env = { CLICKHOUSE_URL: "http://migrator:secret@127.0.0.1:9/export" };
   expect(await start(["clients", "list"], env).ended).toEqual({

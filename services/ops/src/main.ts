@@ -1,8 +1,12 @@
 #!/usr/bin/env node
+import { enableCompileCache } from "node:module";
+import { join } from "node:path";
 import { clearScreenDown, cursorTo } from "node:readline";
-import { readEnvironment } from "./config.ts";
 import { EXIT } from "./explain/exit-code.ts";
-import { complaint, runCommand } from "./run-command.ts";
+
+// In the folder of the project, not in that for temporary files, where others could put code. An image has its own.
+enableCompileCache(join(import.meta.dirname, "../../../.cache/compile"));
+const { complaint, runCommand } = await import("./run-command.ts");
 
 const print = (text: string): void => void process.stdout.write(`${text}\n`);
 const say = (text: string): void => void process.stderr.write(`${text}\n`);
@@ -37,7 +41,7 @@ const catchInterrupt = () => {
 };
 
 const code = await runCommand(process.argv.slice(2), {
-  env: readEnvironment(),
+  env: process.env,
   print,
   say,
   terminal: process.stderr.isTTY ? process.stderr : null,

@@ -1,22 +1,6 @@
 import { Command } from "commander";
-import { addAuditCommand } from "./audit/audit-command.ts";
-import { addCampaignCommands } from "./access/campaign-commands.ts";
-import { addClientCommands } from "./access/client-commands.ts";
-import { addKeyCommands } from "./access/key-commands.ts";
-import { addBackfillCommand } from "./commands/backfill-command.ts";
-import type { CommandDeps } from "./commands/command-deps.ts";
-import { addDeadLetterCommands } from "./commands/dead-letter-commands.ts";
-import { addDoctorCommand } from "./commands/doctor-command.ts";
-import { addEraseAgainCommand } from "./erasure/erase-again-command.ts";
-import { addEraseCommand } from "./erasure/erase-command.ts";
-import type { ExitCode } from "./explain/exit-code.ts";
-import { addJobCommands } from "./commands/job-commands.ts";
-import { addLagCommand } from "./commands/lag-command.ts";
-import { addOffsetsCommands } from "./commands/offsets-commands.ts";
-import { addSetupCommands } from "./commands/setup-commands.ts";
-import { addStatusCommand } from "./commands/status-command.ts";
-import { addUpkeepCommands } from "./commands/upkeep-commands.ts";
-import { addWindowsCommand } from "./commands/windows-command.ts";
+import { COMMAND_GROUPS, type CommandSet } from "./command-groups.ts";
+import type { ProgramDeps } from "./commands/command-deps.ts";
 
 const HELP = `
 Every command has --help with examples and --json for scripts. docs/configuration.md lists the variables under ops;
@@ -38,17 +22,39 @@ const helpOf = (program: Command, words: readonly string[]): void => {
   command.help();
 };
 
+const isOf = ({ descriptions }: CommandSet, word: string | undefined): boolean =>
+  word !== undefined && Object.hasOwn(descriptions, word);
+
+/** The command that the words name, also behind `help`; undefined: none. */
+const wantedOf = (words: readonly string[]): string | undefined => {
+  const [first, second] = words.filter((word) => !word.startsWith("-"));
+  return first === "help" ? second : first;
+};
+
+/** Adds the command of `wanted` with the others of its file, and of all others the names. */
+const addCommands = async (
+  program: Command,
+  deps: ProgramDeps,
+  isWanted: (set: CommandSet) => boolean,
+): Promise<void> => {
+  for (const [heading, sets] of Object.entries(COMMAND_GROUPS)) {
+    for (const set of sets) {
+      const names = Object.keys(set.descriptions);
+      if (isWanted(set)) (await set.load())(program, deps);
+      else for (const name of names) program.command(name);
+      for (const command of program.commands.filter((one) => names.includes(one.name())))
+        command.description(set.descriptions[command.name()] ?? "").helpGroup(heading);
+    }
+  }
+};
+
 /**
  * Creates the commands of `export-ops`. Each reads only the variables that it needs.
  *
+ * @param words what it is to parse: only that command can be run; absent: all can
  * @throws CommanderError on parsing, for wrong usage; commands throw errors that `explain` explains.
  */
-export const createProgram = (
-  deps: CommandDeps & {
-    /** For a command that prints its answer and ends with another code than 0. */
-    readonly setExitCode: (code: ExitCode) => void;
-  },
-): Command => {
+export const createProgram = async (deps: ProgramDeps, words?: readonly string[]): Promise<Command> => {
   const program = new Command("export-ops")
     .description("Operate the conversation export: tables, topics, clients, keys, campaigns and jobs.")
     .exitOverride()
@@ -60,31 +66,14 @@ export const createProgram = (
     })
     .showHelpAfterError("(--help shows the usage)")
     .addHelpText("after", HELP);
-  program.commandsGroup("Set up:");
-  addSetupCommands(program, deps);
-  program.commandsGroup("Access:");
-  addClientCommands(program, deps);
-  addKeyCommands(program, deps);
-  addCampaignCommands(program, deps);
-  program.commandsGroup("Watch:");
-  addStatusCommand(program, deps, deps.setExitCode);
-  addDoctorCommand(program, deps, deps.setExitCode);
-  addLagCommand(program, deps);
-  addWindowsCommand(program, deps);
-  addAuditCommand(program, deps);
-  addJobCommands(program, deps);
-  program.commandsGroup("Maintain records:");
-  addBackfillCommand(program, deps);
-  addOffsetsCommands(program, deps);
-  addDeadLetterCommands(program, deps);
-  addEraseCommand(program, deps);
-  addEraseAgainCommand(program, deps);
-  addUpkeepCommands(program, deps);
+  const wanted = words === undefined ? undefined : wantedOf(words);
+  await addCommands(program, deps, (set) => words === undefined || isOf(set, wanted));
   program
     .command("help")
     .helpGroup("Watch:")
     .description("show the help of a command")
     .argument("[command...]")
-    .action((words: string[]) => helpOf(program, words));
-  return program;
+    .action((given: string[]) => helpOf(program, given));
+  // Here alone: of a command that is not loaded neither options nor arguments are known.
+  return program.configureHelp({ subcommandTerm: (command) => command.name() });
 };

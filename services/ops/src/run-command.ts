@@ -1,7 +1,6 @@
 import { inspect } from "node:util";
 import { CommanderError } from "commander";
 import type { CommandDeps } from "./commands/command-deps.ts";
-import { exitCodeOf, explain } from "./explain/explain.ts";
 import { EXIT, type ExitCode } from "./explain/exit-code.ts";
 import { createProgram } from "./program.ts";
 
@@ -18,10 +17,13 @@ export const runCommand = async (words: readonly string[], deps: CommandDeps): P
     code = given;
   };
   try {
-    await createProgram({ ...deps, setExitCode }).parseAsync(words, { from: "user" });
+    const program = await createProgram({ ...deps, setExitCode }, words);
+    await program.parseAsync(words, { from: "user" });
     return code;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
+    // It knows the errors of all servers, so it takes longer to load than a command without an error does.
+    const { exitCodeOf, explain } = await import("./explain/explain.ts");
     deps.say(complaint(explain(error) ?? inspect(error)));
     return exitCodeOf(error);
   }

@@ -40,7 +40,7 @@ it("there are commands in the runbooks", () => {
 // Without variables a correct command gets as far as asking for them.
 it.each([...commands])("%s (%s)", async (command) => {
   const said: string[] = [];
-  const program = createProgram({
+  const program = await createProgram({
     env: {},
     print: () => undefined,
     say: (text) => said.push(text),

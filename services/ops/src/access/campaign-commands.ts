@@ -17,17 +17,14 @@ export const addCampaignCommands = (program: Command, deps: CommandDeps): void =
       return work(createCampaigns({ store: createCampaignStore(stores), clients, print, now }));
     });
 
-  const campaigns = program
-    .command("campaigns")
-    .description("the campaigns that clients may trigger by SMS")
-    .addHelpText(
-      "after",
-      `
+  const campaigns = program.command("campaigns").addHelpText(
+    "after",
+    `
 Examples:
   export-ops campaigns create welcome --client acme --languages en,fr
   export-ops campaigns list --client acme
   export-ops campaigns delete welcome --client acme`,
-    );
+  );
   campaigns
     .command("create")
     .description("register a campaign, or bring a deleted one back")

@@ -12,19 +12,16 @@ export const addClientCommands = (program: Command, deps: CommandDeps): void => 
   const withClients = (work: (clients: ReturnType<typeof createClients>) => Promise<void>) =>
     withClientStore(deps, (store) => work(createClients({ ...deps, store })));
 
-  const clients = program
-    .command("clients")
-    .description("the customers whose records may be read")
-    .addHelpText(
-      "after",
-      `
+  const clients = program.command("clients").addHelpText(
+    "after",
+    `
 Examples:
   export-ops clients create acme
   export-ops clients create globex --link-bounds advancing --rate-limit conversations=20/1s,500/1m
   export-ops clients set globex --rate-limit conversations=default --retention-days 365
   export-ops clients list --json
   export-ops clients delete globex`,
-    );
+  );
   addSettings(
     clients
       .command("create")

@@ -1,5 +1,4 @@
 import { audited } from "../audit/audited.ts";
-import { createKeyUses } from "@conversation-export/queue";
 import { SCOPES } from "@conversation-export/warehouse";
 import type { Command } from "commander";
 import { clientId, future, labelText, listOf, secretName } from "../commands/arguments.ts";
@@ -25,6 +24,7 @@ export const addKeyCommands = (program: Command, deps: CommandDeps): void => {
     const redis = readOptionalQueueConfig(deps.env);
     if (redis === null) return null;
     try {
+      const { createKeyUses } = await import("@conversation-export/queue");
       return await withRedis(redis, (one) => createKeyUses({ redis: one }).list());
     } catch (error) {
       deps.say(`warning: nobody tells when keys were used: ${explain(error) ?? String(error)}`);
@@ -34,19 +34,16 @@ export const addKeyCommands = (program: Command, deps: CommandDeps): void => {
   const withKeys = (work: (keys: ReturnType<typeof createKeys>) => Promise<void>) =>
     withClientStore(deps, (store) => work(createKeys({ ...deps, store, lastUses })));
 
-  const keys = program
-    .command("keys")
-    .description("the API keys of clients")
-    .addHelpText(
-      "after",
-      `
+  const keys = program.command("keys").addHelpText(
+    "after",
+    `
 Examples:
   export-ops keys create --client acme --scopes export,end_users --label "nightly copy"
   export-ops keys create --client acme --expires 90d --out acme.key
   export-ops keys create --client acme --secret acme-key | kubectl apply -f -
   export-ops keys list --client acme
   export-ops keys revoke key_0123456789abcdef`,
-    );
+  );
   keys
     .command("create")
     .description("create a key and print it; it cannot be shown again")

@@ -43,7 +43,6 @@ const render = (entries: readonly AuditEntry[]): string =>
 export const addAuditCommand = (program: Command, { env, print, now }: CommandDeps): void => {
   program
     .command("audit")
-    .description("list who changed what: commands of operators, and erasures")
     .option("--since <instant>", "begun at or after it: 2026-11-01, or 3d ago", instant(now))
     .option("--until <instant>", "begun before it", instant(now))
     .option("--actor <name>", "only of this operator")

@@ -122,7 +122,6 @@ export const refuseUncovered = ({ uncovered }: BackfillResult): null => {
 export const addBackfillCommand = (program: Command, deps: CommandDeps): void => {
   program
     .command("backfill")
-    .description("compute the records of a window again from stored events, with the current code")
     .option("--client <id>", "the records of this client", clientId)
     .option("--all-clients", "the records of all clients")
     .addOption(

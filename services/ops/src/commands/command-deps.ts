@@ -1,4 +1,5 @@
 import type { Environment } from "@conversation-export/runtime";
+import type { ExitCode } from "../explain/exit-code.ts";
 import type { Print } from "../output/print.ts";
 
 /** What every command is given. */
@@ -15,6 +16,12 @@ export type CommandDeps = {
   readonly now: () => Date;
   /** Until `release`, Ctrl-C aborts the signal instead of ending the process. */
   readonly catchInterrupt: () => { readonly signal: AbortSignal; release(): void };
+};
+
+/** What the program is given besides. */
+export type ProgramDeps = CommandDeps & {
+  /** For a command that prints its answer and ends with another code than 0. */
+  readonly setExitCode: (code: ExitCode) => void;
 };
 
 export type JsonOption = { readonly json?: true };

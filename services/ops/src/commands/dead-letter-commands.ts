@@ -134,12 +134,9 @@ export const addDeadLetterCommands = (program: Command, deps: CommandDeps): void
     }
   };
 
-  const letters = program
-    .command("dead-letters")
-    .description("events that were refused: list, show and replay them")
-    .addHelpText(
-      "after",
-      `
+  const letters = program.command("dead-letters").addHelpText(
+    "after",
+    `
 A letter is named TOPIC/PARTITION/OFFSET: the topic of the event, and the letter's place in its dead-letter topic.
 It stays listed when it is replayed: an event that is refused again is a new letter, with one more of REPLAYS BEFORE.
 
@@ -149,7 +146,7 @@ Examples:
   export-ops dead-letters show messages/0/12
   export-ops dead-letters replay --topic messages --reason invalid --dry-run
   export-ops dead-letters replay messages/0/12`,
-    );
+  );
 
   addFilter(letters.command("list").description("list the newest letters, without their payload"))
     .option("--limit <count>", "list at most this many", wholeNumber(1, 10_000), 50)

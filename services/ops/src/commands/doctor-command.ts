@@ -13,7 +13,6 @@ export const addDoctorCommand = (
 ): void => {
   program
     .command("doctor")
-    .description("check every server, setting, grant and topic, and say what to do")
     .option("--json", "print JSON")
     .addHelpText(
       "after",

@@ -44,12 +44,9 @@ export const addJobCommands = (program: Command, deps: CommandDeps): void => {
         await work(client, job);
       }),
     );
-  const jobs = program
-    .command("jobs")
-    .description("the jobs of the queues: running, waiting and ended")
-    .addHelpText(
-      "after",
-      `
+  const jobs = program.command("jobs").addHelpText(
+    "after",
+    `
 Examples:
   export-ops jobs list --state active,waiting
   export-ops jobs list --queue backfill --json
@@ -58,7 +55,7 @@ Examples:
   export-ops jobs cancel backfill-20261101T060000-1a2b3c --yes
   export-ops jobs retry backfill-20261101T060000-1a2b3c
   export-ops jobs remove backfill-20261101T060000-1a2b3c --yes`,
-    );
+  );
 
   jobs
     .command("list")

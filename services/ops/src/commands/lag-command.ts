@@ -11,7 +11,6 @@ import { renderJson, renderTable } from "../output/print.ts";
 export const addLagCommand = (program: Command, { env, print, now }: CommandDeps): void => {
   program
     .command("lag")
-    .description("show how far ingest lags behind the bus, and up to when lists are complete")
     .option("--json", "print JSON")
     .addHelpText(
       "after",

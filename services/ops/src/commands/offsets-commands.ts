@@ -26,7 +26,6 @@ export const addOffsetsCommands = (program: Command, deps: CommandDeps): void =>
   const { print, say } = deps;
   program
     .command("offsets")
-    .description("the offsets from which ingest reads the bus")
     .command("move")
     .description("make ingest read the bus again since an instant, such as after a restore")
     .requiredOption("--to <instant>", "the arrival on the bus to read from again", instant(deps.now))

@@ -23,7 +23,6 @@ export const addSetupCommands = (program: Command, deps: CommandDeps): void => {
 
   program
     .command("migrate")
-    .description("apply the pending migrations of the warehouse")
     .option(
       "--cluster <name>",
       "the ClickHouse cluster (default: CLUSTER, else a single server)",
@@ -46,7 +45,6 @@ Examples:
 
   program
     .command("grants")
-    .description("print the statements that give the users of the services their rights")
     .option(
       "--cluster <name>",
       "the ClickHouse cluster (default: CLUSTER, else a single server)",
@@ -82,7 +80,7 @@ Examples:
   export-ops grants | clickhouse-client --host clickhouse --user admin --multiquery
   export-ops grants --exact | clickhouse-client --host clickhouse --user admin --multiquery`,
     )
-    .action((options: GrantOptions) => {
+    .action(async (options: GrantOptions) => {
       const { exact = false, analyst = false, redis = false, customer, json = false } = options;
       if (redis) return printRedisUsers(json, print);
       const config = readWarehouseConfig(env);
@@ -93,7 +91,6 @@ Examples:
 
   program
     .command("topics")
-    .description("the topics of events and dead letters")
     .command("create")
     .description("create missing topics; existing ones stay as they are")
     .option("--partitions <count>", "partitions of each topic", wholeNumber(1, 65_535), 6)
@@ -126,9 +123,6 @@ Examples:
 
   program
     .command("schemas")
-    .description(
-      "print the JSON Schema of the events and the AsyncAPI document of the topics, or write them to files",
-    )
     .option("--out <folder>", "the folder to write to")
     .option("--json", "print JSON (without --out always)")
     .addHelpText(

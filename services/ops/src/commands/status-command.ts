@@ -56,7 +56,6 @@ export const addStatusCommand = (
 
   program
     .command("status")
-    .description("show on one screen how everything is, with a mark where an alert would fire")
     .option("--watch", "look again and again until Ctrl-C, with the same connections")
     .option("--every <seconds>", "how long to wait between two looks of --watch", wholeNumber(1, 3600), 5)
     .option("--json", "print JSON; with --watch one line a look")

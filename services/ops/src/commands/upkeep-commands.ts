@@ -28,7 +28,6 @@ export const addUpkeepCommands = (program: Command, deps: CommandDeps): void => 
 
   program
     .command("compact")
-    .description("drop superseded entries of closed upload windows")
     .option("--since <instant>", "windows that begin at or after it (default: all that are due)", at)
     .option("--until <instant>", "windows that end at or before it", at)
     .option("--force", "also windows that were compacted before")
@@ -59,7 +58,6 @@ Examples:
 
   program
     .command("reconcile")
-    .description("compare the events of the bus with the readable records; fails when records are missing")
     .option("--client <id>", "only this client's records", clientId)
     .option("--since <instant>", "from this hour of arrival on (default: as below)", at)
     .option("--until <instant>", "up to this hour (default: the last one that has ended)", at)
@@ -90,7 +88,6 @@ Examples:
 
   program
     .command("retention")
-    .description("delete the records that are older than the retention of their client")
     .option("--client <id>", "only this client's records", clientId)
     .option("--dry-run", "only report what would be deleted")
     .option(...DETACH_FLAG)

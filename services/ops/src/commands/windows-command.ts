@@ -79,7 +79,6 @@ export const addWindowsCommand = (program: Command, deps: CommandDeps): void => 
 
   program
     .command("windows")
-    .description("list the upload windows: rows uploaded, and which are closed, compacted or backfilled")
     .option(
       "--since <instant>",
       "windows that begin at or after it: 2026-11-01, or 3d ago",

@@ -1,12 +1,5 @@
-import {
-  type Admin,
-  createAdmin,
-  createRangeReader,
-  type PartitionLag,
-  type RangeReader,
-  requireToken,
-} from "@conversation-export/bus";
-import { createJobClient, createRedis, type JobClient, type Redis } from "@conversation-export/queue";
+import type { Admin, PartitionLag, RangeReader } from "@conversation-export/bus";
+import type { JobClient, Redis } from "@conversation-export/queue";
 import {
   type ClickhouseServer,
   createLogger,
@@ -42,6 +35,10 @@ const CLICKHOUSE_TIMEOUT_MS = 7_000;
 const REDIS_TIMEOUT_MS = 5_000;
 const HTTP_PORT = 80;
 const LAG_DEADLINE_MS = 5_000;
+
+// Loaded when they are needed: most commands ask one server, and each of these takes a third of a second.
+const loadBus = () => import("@conversation-export/bus");
+const loadQueue = () => import("@conversation-export/queue");
 
 /** A logger that writes nothing: commands report errors themselves. */
 export const silentLog = (): Logger => createLogger({ service: "ops", level: "silent" });
@@ -104,6 +101,7 @@ export const requireBrokers = async (servers: KafkaServers, patient = false): Pr
     throw kafkaAway(servers, problem);
   }
   try {
+    const { requireToken } = await loadBus();
     await requireToken(servers);
   } catch (error) {
     if (!(patient && isRetryable(error))) throw explainBus(error, servers);
@@ -129,6 +127,7 @@ export const withAdmin = async <T>(
   waitMs?: number,
 ): Promise<T> => {
   await requireBrokers(servers, waitMs !== undefined);
+  const { createAdmin } = await loadBus();
   return withBus(createAdmin(connectionOf(servers)), servers, waitMs ?? BUS_TIMEOUT_MS, work);
 };
 
@@ -142,6 +141,7 @@ export const withRangeReader = async <T>(
   work: (reader: RangeReader) => Promise<T>,
 ): Promise<T> => {
   await requireBrokers(servers);
+  const { createRangeReader } = await loadBus();
   return withBus(createRangeReader(connectionOf(servers)), servers, BUS_TIMEOUT_MS, work);
 };
 
@@ -165,6 +165,7 @@ export const withJobClient = async <T>(
   work: (jobs: JobClient) => Promise<T>,
 ): Promise<T> => {
   await requireRedis(server);
+  const { createJobClient } = await loadQueue();
   const jobs = createJobClient({ ...server, log: silentLog() });
   try {
     await jobs.start();
@@ -183,6 +184,7 @@ export const withJobClient = async <T>(
  */
 export const withRedis = async <T>(server: RedisServer, work: (redis: Redis) => Promise<T>): Promise<T> => {
   await requireRedis(server);
+  const { createRedis } = await loadQueue();
   const redis = createRedis({ ...server, log: silentLog() });
   try {
     await within(redis.start(), REDIS_TIMEOUT_MS, () => {

@@ -10,7 +10,6 @@ import { requireYes, YES_FLAG, type YesOption } from "../output/confirm.ts";
 export const addEraseAgainCommand = (program: Command, deps: CommandDeps): void => {
   program
     .command("erase-again")
-    .description("after a restore: erase again what was erased since the backup")
     .requiredOption("--since <instant>", "when the backup of the records began", instant(deps.now))
     .option("--dry-run", "only report what would be erased")
     .option(...DETACH_FLAG)

@@ -36,7 +36,6 @@ export const addEraseCommand = (program: Command, deps: CommandDeps): void => {
 
   const erase = program
     .command("erase")
-    .description("erase all records of a person, or continue a request")
     // A subcommand has options of its own, also where they have the same names.
     .enablePositionalOptions()
     .argument("[request-id]", "an existing request: show its status, with --yes continue it", requestId)

@@ -1,4 +1,3 @@
-import { REDIS_DEFAULT_RULES, REDIS_USERS, redisRules } from "@conversation-export/queue";
 import {
   CUSTOMER,
   type Grant,
@@ -71,7 +70,8 @@ export const printCustomer = (
 };
 
 /** Prints a file of users for Redis, each with a place for its password. */
-export const printRedisUsers = (json: boolean, print: Print): void => {
+export const printRedisUsers = async (json: boolean, print: Print): Promise<void> => {
+  const { REDIS_DEFAULT_RULES, REDIS_USERS, redisRules } = await import("@conversation-export/queue");
   const users = [
     // A file that does not name it lets everybody in as this user, whatever `requirepass` says.
     { user: "default", rules: REDIS_DEFAULT_RULES },
