@@ -39,6 +39,16 @@ class CursorExpired(Exception):
     """The last run is more than 30 days ago, so deletions may have been forgotten: load the table afresh."""
 
 
+def hint_of(response):
+    """What the service says about an error, in one line of visible characters; nothing when it was another server."""
+    try:
+        error = response.json()["errors"][0]
+        said = f"{error['message']} ({error['details']})" if error["details"] else str(error["message"])
+    except (ValueError, LookupError, TypeError):
+        return "not an answer of the export interface: is base_url its address with the /api prefix?"
+    return "".join(char if char.isprintable() else "?" for char in said[:500])
+
+
 def number(digits):
     """dlt takes no integers beyond 64 bits: those become doubles."""
     fits = len(digits) <= 20 and -(2**63) <= int(digits) < 2**63
@@ -63,7 +73,7 @@ def row_of(change, page):
 
 
 def resource_of(name, base_url, api_key, page_size):
-    url = f"{base_url}/v2/export/changes/{name}"
+    url = f"{base_url.rstrip('/')}/v2/export/changes/{name}"
     headers = {"Authorization": f"Bearer {api_key}"}
 
     @dlt.resource(name=name, primary_key=IDS[name], write_disposition="merge", columns=columns_of(name))
@@ -77,7 +87,8 @@ def resource_of(name, base_url, api_key, page_size):
             except requests.HTTPError as error:
                 if error.response.status_code == 410:
                     raise CursorExpired(f"{name}: {CursorExpired.__doc__}") from error
-                raise
+                message = f"{error}: {hint_of(error.response)}"
+                raise requests.HTTPError(message, response=error.response) from error
             yield [row_of(change, page) for change in body["data"]]
             state["cursor"] = body["meta"]["next_cursor"]
             if body["meta"]["end_of_stream"]:

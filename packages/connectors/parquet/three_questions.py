@@ -9,6 +9,7 @@ notebook write them into the first cell: there the arguments are those of the ke
 import os
 import shutil
 import sys
+import urllib.error
 import urllib.parse
 import urllib.request
 
@@ -21,14 +22,18 @@ if sys.argv[0].endswith("three_questions.py"):
     since, to = sys.argv[1:]
 window = urllib.parse.urlencode({"created_since": f"{since}T00:00:00Z", "created_to": f"{to}T00:00:00Z"})
 request = urllib.request.Request(
-    f"{os.environ['EXPORT_API_URL']}/v2/export/conversations?{window}",
+    f"{os.environ['EXPORT_API_URL'].rstrip('/')}/v2/export/conversations?{window}",
     headers={
         "Authorization": f"Bearer {os.environ['EXPORT_API_KEY']}",
         "Accept": "application/vnd.apache.parquet",
     },
 )
-with urllib.request.urlopen(request) as answer, open("conversations.parquet", "wb") as file:
-    shutil.copyfileobj(answer, file)
+try:
+    with urllib.request.urlopen(request) as answer, open("conversations.parquet", "wb") as file:
+        shutil.copyfileobj(answer, file)
+except urllib.error.HTTPError as error:
+    # What the service says about it.
+    sys.exit(f"{error}: {ascii(error.read(500).decode(errors='replace'))}")
 
 connection = duckdb.connect()
 connection.execute("SET TimeZone = 'UTC'")

@@ -129,7 +129,7 @@ const addressOf = (text: string): string => {
   if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "") {
     throw new UsageError("--url: must have no user, no password and nothing behind the path");
   }
-  return url.href.replace(/\/$/, "");
+  return url.href.replace(/\/+$/, "");
 };
 
 /** @throws UsageError */

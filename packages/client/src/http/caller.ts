@@ -126,7 +126,7 @@ const parse = (text: string): unknown => {
   }
 };
 
-/** The address with a last slash, so that paths are appended to it. */
+/** The address with one last slash, so that paths are appended to it. */
 const baseOf = (baseUrl: string | URL): URL => {
   const base = new URL(baseUrl);
   if (base.protocol !== "http:" && base.protocol !== "https:") {
@@ -134,7 +134,7 @@ const baseOf = (baseUrl: string | URL): URL => {
   }
   base.search = "";
   base.hash = "";
-  if (!base.pathname.endsWith("/")) base.pathname += "/";
+  base.pathname = `${base.pathname.replace(/\/+$/, "")}/`;
   return base;
 };
 
