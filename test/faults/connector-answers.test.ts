@@ -1,0 +1,92 @@
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import {
+  createAirbyte,
+  createDlt,
+  ID_OF,
+  type List,
+  LISTS,
+  prepareConnectors,
+} from "../outside/connectors.ts";
+
+/** The clock of the service is ahead of this machine's by so much. */
+const AHEAD_MS = 600_000;
+
+let root: string;
+let url: string;
+let asked: URL[];
+let answer: (list: List, response: ServerResponse) => void;
+const server = createServer((request, response) => {
+  const address = new URL(request.url ?? "", url);
+  asked.push(address);
+  response.setHeader("content-type", "application/json");
+  answer(address.pathname.split("/").at(-1) as List, response);
+});
+
+beforeEach(async () => {
+  root = mkdtempSync(join(tmpdir(), "connectors-"));
+  asked = [];
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/api`;
+  answer = (list, response) => {
+    const since = `${new Date(Date.now() + AHEAD_MS).toISOString().slice(0, -1)}000Z`;
+    const meta = { next_cursor: "c", next_stored_since: since, end_of_stream: true };
+    response.end(JSON.stringify({ data: [{ [ID_OF[list]]: `r${asked.length}` }], meta }));
+  };
+});
+afterEach(async () => {
+  server.closeAllConnections();
+  server.close();
+  await once(server, "close");
+  rmSync(root, { recursive: true });
+});
+
+const options = (apiUrl: string) => ({ apiUrl, key: "k", pageSize: 10 });
+
+it("the source for Airbyte reads on when the clock is behind that of the service", async () => {
+  const place = await prepareConnectors();
+  const airbyte = createAirbyte(place(root), options(url));
+  expect(await airbyte.read("incremental")).toHaveLength(LISTS.length);
+  const before = asked.length;
+  expect(await airbyte.read("incremental")).toHaveLength(LISTS.length);
+  for (const address of asked.slice(before))
+    expect(Date.parse(address.searchParams.get("stored_since") ?? "")).toBeGreaterThan(Date.now());
+});
+
+it("the source for Airbyte takes an address with a slash at its end", async () => {
+  const place = await prepareConnectors();
+  expect(await createAirbyte(place(root), options(`${url}/`)).check()).toBe("SUCCEEDED");
+  expect(asked.map(({ pathname }) => pathname)).toContain("/api/v2/export/changes/conversations");
+});
+
+it("the source for dlt takes an address with a slash at its end, and shows what the service says", async () => {
+  const place = await prepareConnectors();
+  await createDlt(place(root), options(`${url}/`)).load();
+  expect(asked.map(({ pathname }) => pathname).toSorted()).toEqual(
+    LISTS.map((list) => `/api/v2/export/changes/${list}`).toSorted(),
+  );
+  const dlt = createDlt(place(join(root, "refused")), options(url));
+  answer = (_, response) => {
+    const details = "the address ends with \u001b[31m/api";
+    response.statusCode = 404;
+    response.end(
+      JSON.stringify({ errors: [{ type: "resource_not_found", message: "No such path", details }] }),
+    );
+  };
+  await expect(dlt.load()).rejects.toMatchObject({
+    stderr: expect.stringContaining("No such path (the address ends with ?[31m/api)"),
+  });
+  answer = (_, response) => {
+    response.statusCode = 404;
+    response.end("<html>");
+  };
+  await expect(dlt.load()).rejects.toMatchObject({
+    stderr: expect.stringContaining("not an answer of the export interface"),
+  });
+});
