@@ -150,7 +150,9 @@ describe("pull into a folder", () => {
       '{"_id":"b","csat":2}\n',
     );
     expect(await command(["verify", "--to", folder()])).toMatchObject({ code: 0 });
-    expect(await pull("--since", "2026-10-01", "--list", "conversations")).toMatchObject({ code: 2 });
+    expect(await pull("--since", "2026-10-01T00:00:00Z", "--list", "conversations")).toMatchObject({
+      code: 2,
+    });
     expect(await pull("--select", "conversations=date_created")).toMatchObject({ code: 2 });
   });
 
@@ -262,7 +264,16 @@ describe("the command", () => {
     [["push", "--to", "x"], "command: must be one of pull, verify, compact"],
     [["pull", "--to", "x", "--list", "users"], "--list: must be one of"],
     [["pull", "--to", "x", "--compress", "br"], "--compress: must be one of plain, gz, zst"],
-    [["pull", "--to", "x", "--since", "yesterday"], "--since: must be an ISO 8601 date"],
+    [["pull", "--to", "x", "--since", "yesterday"], "--since: must be an existing ISO 8601 instant"],
+    [
+      ["pull", "--to", "x", "--since", "2026-10-01T00:00:00"],
+      "--since: must be an existing ISO 8601 instant",
+    ],
+    [
+      ["pull", "--to", "x", "--since", "2026-02-30T00:00:00Z"],
+      "--since: must be an existing ISO 8601 instant",
+    ],
+    [["pull", "--to", "x", "--since", FUTURE], "is to come"],
     [["pull", "--to", "x", "--select", "csat"], "--select: must be LIST=FIELD,FIELD"],
     [["pull", "--to", "x", "--key", "secret"], "Unknown option '--key'"],
     [["pull", "--to", "-"], "standard output takes the pull of one list"],

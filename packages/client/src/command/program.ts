@@ -172,7 +172,7 @@ const compact = async ({ settings, deps }: Run): Promise<number> => {
 };
 
 const execute = async (args: readonly string[], io: Io): Promise<number> => {
-  const settings = readSettings(args, io.env);
+  const settings = readSettings(args, io.env, Date.now());
   const { json, plainTransfer } = settings;
   const service = settings.url;
   const apiKey = await readKey(settings, io.env);

@@ -1,7 +1,8 @@
 import { type Client, createClient } from "../client.ts";
 import { callerOf, type ClientOptions } from "../client-options.ts";
-import { ExportApiError } from "../http/errors.ts";
+import { ExportAnswerError, ExportApiError } from "../http/errors.ts";
 import type { ListName } from "../lists/changes.ts";
+import { readInstant } from "../lists/instant.ts";
 import { textsOf } from "../lists/line-blocks.ts";
 import { createStreams, type Streams } from "../lists/streams.ts";
 import { selectFields } from "./line.ts";
@@ -65,7 +66,9 @@ const presentCursor = async ({ client }: PullDeps, list: ListName): Promise<stri
     break;
   }
   if (watermark === null) return null;
-  const storedSince = new Date(Date.parse(watermark) - MARGIN_MS);
+  const known = readInstant(watermark);
+  if (known === undefined) throw new ExportAnswerError("X-Export-Watermark is no instant");
+  const storedSince = new Date(known.ms - MARGIN_MS);
   let cursor: string | null = null;
   for await (const page of client.changes(list, { storedSince, pageSize: 10_000 })) ({ cursor } = page);
   return cursor;
@@ -105,7 +108,8 @@ const createTally = (list: ListName, { onNote, now }: PullDeps) => {
     deleted: (deletions: number): void => tell({ deletions: note.deletions + deletions }),
     /** The first pass has reached this date. */
     reached: (date: string): void => {
-      const at = Date.parse(date);
+      const at = readInstant(date)?.ms;
+      if (at === undefined) return tell({ isFirstPass: true, done: null });
       first ??= at;
       const whole = now() - first;
       tell({ isFirstPass: true, done: whole > 0 ? Math.min(1, Math.max(0, (at - first) / whole)) : null });

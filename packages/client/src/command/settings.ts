@@ -1,6 +1,7 @@
 import { parseArgs } from "node:util";
 import { FIELDS } from "../interface/fields.ts";
 import type { ListName } from "../lists/changes.ts";
+import { instantText, readInstant } from "../lists/instant.ts";
 import { UsageError } from "./exit-code.ts";
 import { ID_FIELD } from "./line.ts";
 import { type Coding, CODINGS } from "./targets/coding.ts";
@@ -101,11 +102,16 @@ const fieldsOf = (selections: readonly string[]): Settings["fields"] => {
   return selected;
 };
 
-const instantOf = (text: string | undefined): string | undefined => {
+const sinceOf = (text: string | undefined, now: number): string | undefined => {
   if (text === undefined) return undefined;
-  const at = new Date(text);
-  if (Number.isNaN(at.getTime())) throw new UsageError(`--since: must be an ISO 8601 date, is ${text}`);
-  return at.toISOString();
+  const at = readInstant(text);
+  if (at === undefined)
+    throw new UsageError(
+      `--since: must be an existing ISO 8601 instant with Z or an offset, such as 2026-10-01T00:00:00Z, is ${text}`,
+    );
+  if (at.ms > now)
+    throw new UsageError(`--since: ${text} is to come: it is ${new Date(now).toISOString()} on this machine`);
+  return instantText(at);
 };
 
 /** Compaction holds the ids of one file in memory. */
@@ -132,8 +138,8 @@ const addressOf = (text: string): string => {
   return url.href.replace(/\/+$/, "");
 };
 
-/** @throws UsageError */
-export const readSettings = (args: readonly string[], env: Environment): Settings => {
+/** `now`: ms since the epoch. @throws UsageError */
+export const readSettings = (args: readonly string[], env: Environment, now: number): Settings => {
   const { values, positionals } = parse(args);
   const [name, ...others] = positionals;
   if (name === undefined) throw new UsageError(`which command? ${COMMANDS.join(", ")}`);
@@ -158,7 +164,7 @@ export const readSettings = (args: readonly string[], env: Environment): Setting
     keyFile: values["key-file"],
     lists: [...new Set(lists)],
     isListed: values.list !== undefined,
-    since: instantOf(values.since),
+    since: sinceOf(values.since, now),
     fields: fieldsOf(values.select ?? []),
     compress: values.compress === undefined ? undefined : oneOf("--compress", values.compress, CODINGS),
     fileBytes: bytesOf(values["file-bytes"]),

@@ -1,5 +1,6 @@
 import type { ListName } from "../lists/changes.ts";
-import { textsOf } from "../lists/line-blocks.ts";
+import { readInstant } from "../lists/instant.ts";
+import { parseLine, textsOf } from "../lists/line-blocks.ts";
 import { BUCKETS, bucketOf, createSums, entryOf, type Sums } from "./digests.ts";
 import { idOf, isDeletion, recordOf } from "./line.ts";
 import { BEGINNING, type PullDeps } from "./pull.ts";
@@ -153,7 +154,7 @@ const leaveOutChanged = async (
         for (const set of Object.values(differences)) set.delete(id);
       }
       from = page.cursor;
-      reached = Date.parse(page.watermark ?? "") || 0;
+      reached = readInstant(page.watermark ?? "")?.ms ?? 0;
     }
     if (reached >= until) break;
     await deps.sleep(POLL_MS);

@@ -57,6 +57,15 @@ export const textsOf = (bytes: Uint8Array): string[] => {
   return lines;
 };
 
+/** The JSON of a line. @throws ExportAnswerError, which does not quote it */
+export const parseLine = (text: string): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new ExportAnswerError(`a line of ${text.length} characters is not JSON`);
+  }
+};
+
 /**
  * Cuts a stream of lines into blocks and returns its trailer, which must be there and name the number of
  * lines that came.
