@@ -50,33 +50,23 @@ const readKey = async ({ keyFile }: Settings, env: Environment): Promise<string>
   return key;
 };
 
-/** Where the copy is, and its kind. */
-const placeOf = (to: string) => {
-  const [, kind, path] = /^(duckdb|parquet|csv):(.*)$/s.exec(to) ?? [];
-  if (kind === undefined || path === undefined)
-    return { kind: to === "-" ? "output" : "folder", path: to } as const;
-  if (path === "") throw new UsageError(`--to: ${to} names no ${kind === "duckdb" ? "file" : "folder"}`);
-  return { kind: kind as "duckdb" | "parquet" | "csv", path } as const;
-};
-
-const segmentBytesOf = ({ to, fileBytes }: Settings): number =>
-  fileBytes ?? (["folder", "output"].includes(placeOf(to).kind) ? SEGMENT_BYTES : DUCKDB_SEGMENT_BYTES);
+const segmentBytesOf = ({ target, fileBytes }: Settings): number =>
+  fileBytes ?? (["folder", "output"].includes(target.kind) ? SEGMENT_BYTES : DUCKDB_SEGMENT_BYTES);
 
 const openTarget = (settings: Settings, service: string, { stdout }: Io): Promise<Target> => {
-  const { command, to, lists, compress, stateFile, takeOver } = settings;
+  const { command, target, lists, compress, stateFile, takeOver } = settings;
   const lock = { takeOver };
-  const { kind, path } = placeOf(to);
-  const made = kind === "parquet" || kind === "csv" ? join(path, TABLES_FILE) : path;
-  if (command !== "pull" && !existsSync(made)) throw new UsageError(`--to: ${to} has no copy`);
+  const { kind } = target;
   if (kind === "output")
     return openOutput({ output: stdout, service, list: lists[0] ?? "conversations", stateFile, lock });
-  if (kind !== "folder" && compress !== undefined)
-    throw new UsageError("--compress: only for the files of a folder");
+  const { path } = target;
+  const made = kind === "parquet" || kind === "csv" ? join(path, TABLES_FILE) : path;
+  if (command !== "pull" && !existsSync(made)) throw new UsageError(`--to: ${path} has no copy`);
   if (kind === "duckdb") return openDuckDb({ file: path, service, lists });
   if (kind !== "folder") return openTableFiles({ root: path, format: kind, service, lists });
   if (existsSync(join(path, TABLES_FILE)))
     throw new UsageError(`--to: ${path} is a copy of tables: parquet:FOLDER or csv:FOLDER`);
-  return openFolder({ root: to, service, lists, compress, segmentBytes: segmentBytesOf(settings), lock });
+  return openFolder({ root: path, service, lists, compress, segmentBytes: segmentBytesOf(settings), lock });
 };
 
 const isSame = (one: readonly string[] | null, other: readonly string[] | null): boolean =>
@@ -157,7 +147,7 @@ const pull = async ({ settings, deps, progress, tell }: Run): Promise<number> =>
 const verify = async ({ settings, deps, tell }: Run, signal: AbortSignal): Promise<number> => {
   let code: number = EXIT.ok;
   const pulled = settings.lists.filter((list) => settings.isListed || deps.target.state(list) !== undefined);
-  if (pulled.length === 0) throw new UsageError(`--to: ${settings.to} has no copy`);
+  if (pulled.length === 0) throw new UsageError("--to: there is no copy of these lists");
   for (const list of pulled) {
     const verified = await verifyList({ ...deps, sleep: (ms) => sleep(ms, undefined, { signal }) }, list);
     tell({ verified, equal: isEqual(verified) }, verifiedLine(verified));
@@ -184,7 +174,7 @@ const execute = async (args: readonly string[], io: Io): Promise<number> => {
   });
   const progress = createProgress({ output: io.stderr, json, clock: () => performance.now() });
   // Standard output may be the copy.
-  const results = settings.to === "-" ? io.stderr : io.stdout;
+  const results = settings.target.kind === "output" ? io.stderr : io.stdout;
   const tell: Run["tell"] = (value, text) => {
     results.write(json ? `${JSON.stringify(value)}\n` : `${text}\n`);
   };

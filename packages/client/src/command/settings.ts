@@ -4,7 +4,9 @@ import type { ListName } from "../lists/changes.ts";
 import { instantText, readInstant } from "../lists/instant.ts";
 import { UsageError } from "./exit-code.ts";
 import { ID_FIELD } from "./line.ts";
+import { localPath } from "./local-path.ts";
 import { type Coding, CODINGS } from "./targets/coding.ts";
+import { type TargetPlace, targetPlace } from "./targets/target-place.ts";
 
 export const LISTS = ["conversations", "messages", "end_users"] as const satisfies readonly ListName[];
 const COMMANDS = ["pull", "verify", "compact"] as const;
@@ -13,7 +15,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 export type Settings = {
   readonly command: (typeof COMMANDS)[number];
-  readonly to: string;
+  readonly target: TargetPlace;
   readonly url: string;
   readonly keyFile: string | undefined;
   readonly lists: readonly ListName[];
@@ -153,22 +155,26 @@ export const readSettings = (args: readonly string[], env: Environment, now: num
     throw new UsageError("--url, or EXPORT_API_URL: the address of the service is required");
   const address = addressOf(url);
   const lists = values.list?.map((one) => oneOf("--list", one, LISTS)) ?? LISTS;
-  if (to === "-" && (command !== "pull" || lists.length !== 1)) {
+  const target = targetPlace(to);
+  const { kind } = target;
+  if (kind === "output" && (command !== "pull" || lists.length !== 1)) {
     throw new UsageError("--to -: standard output takes the pull of one list, such as --list messages");
   }
-  if (values.state !== undefined && to !== "-") throw new UsageError("--state: only with --to -");
+  if (values.compress !== undefined && kind !== "folder")
+    throw new UsageError("--compress: only for the files of a folder");
+  if (values.state !== undefined && kind !== "output") throw new UsageError("--state: only with --to -");
   return {
     command,
-    to,
+    target,
     url: address,
-    keyFile: values["key-file"],
+    keyFile: values["key-file"] === undefined ? undefined : localPath("--key-file", values["key-file"]),
     lists: [...new Set(lists)],
     isListed: values.list !== undefined,
     since: sinceOf(values.since, now),
     fields: fieldsOf(values.select ?? []),
     compress: values.compress === undefined ? undefined : oneOf("--compress", values.compress, CODINGS),
     fileBytes: bytesOf(values["file-bytes"]),
-    stateFile: values.state,
+    stateFile: values.state === undefined ? undefined : localPath("--state", values.state),
     json: values.json === true,
     plainTransfer: values["no-transfer-compression"] === true,
     compact: values["no-compact"] !== true,

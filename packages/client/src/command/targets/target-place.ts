@@ -1,0 +1,22 @@
+import { UsageError } from "../exit-code.ts";
+import { localPath } from "../local-path.ts";
+
+/** Where a copy is, and its kind; paths are absolute. */
+export type TargetPlace =
+  | { readonly kind: "output" }
+  | { readonly kind: "folder" | "duckdb" | "parquet" | "csv"; readonly path: string };
+
+const WITH_KIND = /^(duckdb|parquet|csv):(.*)$/s;
+/** DuckDB reads files by patterns. */
+const PATTERN = /[*?[\]{}]/;
+
+/** Reads `--to`. @throws UsageError for what is no local place */
+export const targetPlace = (to: string): TargetPlace => {
+  if (to === "-") return { kind: "output" };
+  const [, kind, named] = WITH_KIND.exec(to) ?? [];
+  const path = localPath("--to", named ?? to);
+  if (kind === undefined) return { kind: "folder", path };
+  if (kind === "duckdb") return { kind, path };
+  if (PATTERN.test(path)) throw new UsageError(`--to: ${kind}: takes no path with * ? [ ] { or }: ${path}`);
+  return { kind: kind as "parquet" | "csv", path };
+};
