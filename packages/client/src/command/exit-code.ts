@@ -38,6 +38,18 @@ const SYSTEM_ERROR = /^E[A-Z]+$/;
 export const isSystemError = (error: unknown): error is Error =>
   error instanceof Error && "code" in error && SYSTEM_ERROR.test(String(error.code));
 
+/** True for an error of the system with this code. */
+export const isCode = (error: unknown, code: string): boolean =>
+  error instanceof Error && "code" in error && error.code === code;
+
+/** Where a bug is. The message about a text that is no JSON quotes it. */
+const stackOf = (error: Error): string => {
+  const stack = error.stack ?? error.message;
+  if (!(error instanceof SyntaxError)) return stack;
+  const frames = stack.split("\n").filter((line) => /^\s+at /.test(line));
+  return ["SyntaxError: a text is not what it should be", ...frames].join("\n");
+};
+
 /** The exit code for an error and what to print; bugs are printed with their stack. */
 export const explain = (error: unknown): { readonly code: number; readonly text: string } => {
   if (error instanceof UsageError) return { code: EXIT.usage, text: `${error.message}\ntry --help` };

@@ -54,7 +54,7 @@ const segmentBytesOf = ({ target, fileBytes }: Settings): number =>
   fileBytes ?? (["folder", "output"].includes(target.kind) ? SEGMENT_BYTES : DUCKDB_SEGMENT_BYTES);
 
 const openTarget = (settings: Settings, service: string, { stdout }: Io): Promise<Target> => {
-  const { command, target, lists, compress, stateFile, takeOver } = settings;
+  const { command, target, lists, compress, stateFile, takeOver, replace } = settings;
   const lock = { takeOver };
   const { kind } = target;
   if (kind === "output")
@@ -62,11 +62,12 @@ const openTarget = (settings: Settings, service: string, { stdout }: Io): Promis
   const { path } = target;
   const made = kind === "parquet" || kind === "csv" ? join(path, TABLES_FILE) : path;
   if (command !== "pull" && !existsSync(made)) throw new UsageError(`--to: ${path} has no copy`);
-  if (kind === "duckdb") return openDuckDb({ file: path, service, lists });
+  if (kind === "duckdb") return openDuckDb({ file: path, service, lists, replace });
   if (kind !== "folder") return openTableFiles({ root: path, format: kind, service, lists });
   if (existsSync(join(path, TABLES_FILE)))
     throw new UsageError(`--to: ${path} is a copy of tables: parquet:FOLDER or csv:FOLDER`);
-  return openFolder({ root: path, service, lists, compress, segmentBytes: segmentBytesOf(settings), lock });
+  const segmentBytes = segmentBytesOf(settings);
+  return openFolder({ root: path, service, lists, compress, segmentBytes, replace, lock });
 };
 
 const isSame = (one: readonly string[] | null, other: readonly string[] | null): boolean =>

@@ -177,13 +177,16 @@ const takeChanges = async (deps: PullDeps, list: ListName, begun: ListState, tal
   const { target, streams, segmentBytes } = deps;
   const { since, fields } = begun;
   let state = begun;
-  let writer = await target.begin(list);
+  let writer: SegmentWriter | undefined;
   try {
     for (;;) {
       const { cursor } = state;
       const begin = since === null ? {} : { stored_since: since };
       const query = cursor === null ? begin : { cursor };
       const page = await streams.changesPage(list, { ...query, page_size: PAGE_SIZE });
+      // A file of a list that no state names could be anybody's.
+      if (target.state(list) === undefined) await target.commit(list, [], begun);
+      writer ??= await target.begin(list);
       if (page.lines > 0) await writeTo(writer, page, { list, fields });
       tally.came(page.bytes.byteLength, page.lines);
       const { endOfStream, watermark } = page;
@@ -191,13 +194,13 @@ const takeChanges = async (deps: PullDeps, list: ListName, begun: ListState, tal
       if (endOfStream) state = { ...state, watermark };
       else if (writer.bytes() < segmentBytes) continue;
       const segments = await segmentsOf(writer);
+      writer = undefined;
       await target.commit(list, segments, state);
       for (const { deletions } of segments) tally.deleted(deletions);
       if (endOfStream) return tally.tell({ watermark, isFirstPass: false, done: null });
-      writer = await target.begin(list);
     }
   } catch (error) {
-    await writer.abort();
+    await writer?.abort();
     throw error;
   }
 };

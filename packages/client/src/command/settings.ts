@@ -31,6 +31,8 @@ export type Settings = {
   readonly plainTransfer: boolean;
   readonly compact: boolean;
   readonly takeOver: boolean;
+  /** Begin anew; what is there stays until the new copy is complete. */
+  readonly replace: boolean;
 };
 
 export const USAGE = `usage: conversation-export-client <command> --to TARGET [options]
@@ -51,6 +53,7 @@ TARGET is a folder, duckdb:FILE, parquet:FOLDER, csv:FOLDER, or - for lines on s
   --state FILE       with -: keeps the cursor, so that the next pull goes on
   --no-compact       leaves superseded and deleted lines in the files
   --no-transfer-compression  asks for lines as they are: quicker in the same network
+  --replace          begins anew; what is there stays until the new copy of a list is complete (folder, duckdb:FILE)
   --take-over        stops another process that writes this copy
   --json             one JSON document a line instead of text
 `;
@@ -73,6 +76,7 @@ const parse = (args: readonly string[]) => {
         "no-compact": { type: "boolean" },
         "no-transfer-compression": { type: "boolean" },
         "take-over": { type: "boolean" },
+        replace: { type: "boolean" },
         json: { type: "boolean" },
       },
     });
@@ -160,6 +164,10 @@ export const readSettings = (args: readonly string[], env: Environment, now: num
   if (kind === "output" && (command !== "pull" || lists.length !== 1)) {
     throw new UsageError("--to -: standard output takes the pull of one list, such as --list messages");
   }
+  if (values.replace === true && (command !== "pull" || !["folder", "duckdb"].includes(kind)))
+    throw new UsageError(
+      "--replace: only to pull into a folder or duckdb:FILE; pull into a new place instead",
+    );
   if (values.compress !== undefined && kind !== "folder")
     throw new UsageError("--compress: only for the files of a folder");
   if (values.state !== undefined && kind !== "output") throw new UsageError("--state: only with --to -");
@@ -179,5 +187,6 @@ export const readSettings = (args: readonly string[], env: Environment, now: num
     plainTransfer: values["no-transfer-compression"] === true,
     compact: values["no-compact"] !== true,
     takeOver: values["take-over"] === true,
+    replace: values.replace === true,
   };
 };

@@ -1,27 +1,36 @@
 import { readFile } from "node:fs/promises";
 import type { Writable } from "node:stream";
 import type { ListName } from "../../lists/changes.ts";
-import { CopyError, ExpiredError, UsageError } from "../exit-code.ts";
+import { CopyError, ExpiredError, isCode, UsageError } from "../exit-code.ts";
 import { countDeletions } from "../line.ts";
 import { replaceFile } from "./durable-file.ts";
+import { isListState, isObject } from "./list-state.ts";
 import type { ListState, Target } from "./target.ts";
 import { type LockOptions, lockForWriting } from "./writer-lock.ts";
 
 type Kept = { readonly service: string; readonly list: ListName; readonly state: ListState };
 
+const isKept = (value: unknown): value is Kept =>
+  isObject(value) &&
+  typeof value["service"] === "string" &&
+  typeof value["list"] === "string" &&
+  isListState(value["state"]);
+
 const readKept = async (file: string): Promise<Kept | undefined> => {
   const text = await readFile(file, "utf8").catch((error: unknown) => {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    if (isCode(error, "ENOENT")) return undefined;
     throw error;
   });
   if (text === undefined) return undefined;
   try {
-    const kept = JSON.parse(text) as Kept | null;
-    if (typeof kept?.state === "object") return kept;
+    const kept: unknown = JSON.parse(text);
+    if (isKept(kept)) return kept;
   } catch {
-    // It is told below.
+    // The error below names the file.
   }
-  throw new CopyError(`${file} is no state of this command`);
+  throw new CopyError(
+    `${file} is no whole state of this command: put it back, or empty what you keep, remove the file, and pull again`,
+  );
 };
 
 /**

@@ -20,8 +20,8 @@ export const createSegmentWriter = (
   root: string,
   file: string,
   coding: Coding,
-  /** Rejects when the file must not have its name: another process may have one of this name by now. */
-  beforePublish: () => Promise<void> = () => Promise.resolve(),
+  /** Rejects when the names are no longer this process's: another one may have files of them by now. */
+  requireLock: () => Promise<void> = () => Promise.resolve(),
 ): SegmentWriter => {
   const temporary = join(root, temporaryOf(file));
   const output = createWriteStream(temporary, { highWaterMark: WAITING_BYTES });
@@ -56,7 +56,7 @@ export const createSegmentWriter = (
       } finally {
         await handle.close();
       }
-      await beforePublish();
+      await requireLock();
       await publishFile(temporary, join(root, file));
       return { file, lines, deletions, bytes };
     },
@@ -64,7 +64,10 @@ export const createSegmentWriter = (
       input.destroy();
       output.destroy();
       await written.catch(() => undefined);
-      await rm(temporary, { force: true });
+      await requireLock().then(
+        () => rm(temporary, { force: true }),
+        () => undefined,
+      );
     },
   };
 };

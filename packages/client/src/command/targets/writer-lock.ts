@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { link, readFile, readlink, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { CopyError } from "../exit-code.ts";
+import { CopyError, isCode } from "../exit-code.ts";
 
 /** ms between the signs of life of the process that writes. */
 const BEAT_MS = 5_000;
@@ -30,9 +30,6 @@ type Holder = {
   readonly host: string;
 };
 
-const isCode = (error: unknown, code: string): boolean =>
-  error instanceof Error && "code" in error && error.code === code;
-
 /** Where the ids of processes mean the same: containers with one host name have ids of their own. */
 const machineOf = async (): Promise<string> => {
   if (process.platform !== "linux") return hostname();
@@ -50,12 +47,14 @@ const isAlive = (pid: number): boolean => {
   }
 };
 
-const isDead = (text: string, machine: string): boolean => {
+/** Undefined: the file is something else. */
+const holderOf = (text: string): Holder | undefined => {
   try {
-    const holder = JSON.parse(text) as Holder;
-    return holder.machine === machine && !isAlive(holder.pid);
+    const { token, pid, machine, host } = JSON.parse(text) as Partial<Record<keyof Holder, unknown>>;
+    if (typeof token !== "string" || typeof pid !== "number" || !Number.isSafeInteger(pid)) return undefined;
+    return { token, pid, machine: String(machine), host: String(host) };
   } catch {
-    return false;
+    return undefined;
   }
 };
 
@@ -115,12 +114,16 @@ export const lockForWriting = async (file: string, options: LockOptions = {}): P
     );
   if (!(await take())) {
     const text = (await readIfThere(file)) ?? "";
-    const isFree = takeOver || isDead(text, machine) || (await isAbandoned(file, abandonedMs));
+    const holder = holderOf(text);
+    // One that died before it wrote its name leaves an empty file.
+    if (text !== "" && holder === undefined)
+      throw new CopyError(`${file} is no lock of this command: move it away`);
+    const isDead = holder?.machine === machine && !isAlive(holder.pid);
+    const isFree = takeOver || isDead || (await isAbandoned(file, abandonedMs));
     if (isFree) await removeLock(file, text, token);
     if (!isFree || !(await take())) {
-      throw new CopyError(
-        `another process writes this copy: ${file} is ${text.trim()}; --take-over stops it`,
-      );
+      const by = holder === undefined ? "" : ` by process ${holder.pid} on ${holder.host}`;
+      throw new CopyError(`another process writes this copy: ${file} is held${by}; --take-over stops it`);
     }
   }
   const isOwn = async (): Promise<boolean> => (await readIfThere(file)) === own;

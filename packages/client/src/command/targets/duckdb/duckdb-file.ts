@@ -1,4 +1,5 @@
-import { mkdir, rm } from "node:fs/promises";
+import { mkdir, readdir, rm, rmdir } from "node:fs/promises";
+import { join } from "node:path";
 import type { DuckDBAppender, DuckDBValue } from "@duckdb/node-api";
 import type { ListName } from "../../../lists/changes.ts";
 import { CopyError, isSystemError, UsageError } from "../../exit-code.ts";
@@ -54,6 +55,18 @@ const telling = async <T>(work: () => Promise<T>): Promise<T> => {
   }
 };
 
+/** What this command and DuckDB put there. */
+const OWN_PART =
+  /^(?:(?:conversations|messages|end_users)[-.\w]*\.(?:ndjson|parquet|csv)(?:\.tmp)?|duckdb_temp_.*)$/;
+
+/** Removes what is in work, and the folder when it has nothing else. */
+const sweepParts = async (parts: string): Promise<void> => {
+  for (const name of await readdir(parts).catch((): string[] => []))
+    if (OWN_PART.test(name)) await rm(join(parts, name), { recursive: true, force: true });
+  // Anything else is not this command's, and keeps the folder.
+  await rmdir(parts).catch(() => undefined);
+};
+
 /** @throws CopyError, UsageError when the file cannot be used */
 export const openDuckDbFile = async (
   file: string,
@@ -69,11 +82,15 @@ export const openDuckDbFile = async (
     (error: unknown) => {
       const known = told(error);
       if (isSystemError(known)) throw known;
-      throw new CopyError(`${file}: ${error instanceof Error ? error.message : String(error)}`);
+      const [said = ""] = (error instanceof Error ? error.message : String(error)).split("\n");
+      const remedy = /lock/i.test(said)
+        ? ""
+        : ". Put its last whole copy back, or move it away and pull again";
+      throw new CopyError(`opening ${file} failed: ${said}${remedy}`);
     },
   );
   // An open instance is the lock: only now are these files nobody else's.
-  await rm(parts, { recursive: true, force: true });
+  await sweepParts(parts);
   await mkdir(parts, { recursive: true });
   const connection = await instance.connect();
   const rows = (sql: string, values: DuckDBValue[] = []): Promise<DuckDBValue[][]> =>
@@ -107,7 +124,7 @@ export const openDuckDbFile = async (
     close: async () => {
       connection.closeSync();
       instance.closeSync();
-      await rm(parts, { recursive: true, force: true });
+      await sweepParts(parts);
     },
   };
 };

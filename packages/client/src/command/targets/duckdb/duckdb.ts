@@ -1,11 +1,12 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { ListName } from "../../../lists/changes.ts";
-import { UsageError } from "../../exit-code.ts";
+import { CopyError, UsageError } from "../../exit-code.ts";
 import { type DuckDbFile, type Layout, openDuckDbFile } from "./duckdb-file.ts";
 import { DUCKDB_LAYOUT } from "./duckdb-layout.ts";
 import { makeDuckDbFile, sweepDuckDbFile } from "./new-duckdb-file.ts";
 import { createSegmentWriter } from "../segment-file.ts";
+import { isListState } from "../list-state.ts";
 import type { ListState, Target } from "../target.ts";
 
 /** The limit counts its buffers alone: reading JSON takes several times as much besides. */
@@ -17,12 +18,19 @@ const SETTINGS = {
   checkpoint_threshold: "256MB",
 };
 
+const REMEDY =
+  "put its last whole copy back, or pull with --replace: that begins anew, and the old table stays until the new one is complete";
+
 type TablesOptions = {
   /** What to call the copy in errors. */
   readonly name: string;
   readonly service: string;
   readonly lists: readonly ListName[];
   readonly layout: Layout;
+  /** What to do about a copy without a usable state. */
+  readonly remedy: string;
+  /** Begins the lists anew; the old tables stay until each is complete. */
+  readonly replace?: boolean;
   /** Records of the list changed; runs in the transaction that changes them. */
   readonly onChange?: (list: ListName) => Promise<void>;
 };
@@ -32,24 +40,79 @@ export type Tables = Target & {
   tableOf(list: ListName): string;
 };
 
-/** @throws UsageError for a copy of another kind or service */
-const readStates = async (
+const STATE_TABLES = ["pull_format", "pull_state"];
+
+/** The names of tables and views, which have no case. */
+const tablesIn = async ({ rows }: DuckDbFile): Promise<ReadonlySet<string>> => {
+  const found = await rows(
+    "SELECT lower(table_name) FROM information_schema.tables WHERE table_catalog = current_database() AND table_schema = 'main'",
+  );
+  return new Set(found.map(([name]) => String(name)));
+};
+
+const parsed = (text: string): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+};
+
+/** @throws CopyError for tables of something else, UsageError for a copy of another kind or service */
+const readStateRows = async (
   { rows }: DuckDbFile,
   { name, service, layout }: TablesOptions,
-): Promise<Map<string, ListState>> => {
-  const [[known] = []] = await rows("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'pull_state'");
-  await rows("CREATE TABLE IF NOT EXISTS pull_format (format VARCHAR)");
-  const [[format] = []] = await rows("SELECT format FROM pull_format");
-  const kind = format ?? (Number(known) > 0 ? "duckdb" : layout.name);
-  if (kind !== layout.name) throw new UsageError(`${name} is a copy of the kind ${String(kind)}:`);
-  if (format === undefined) await rows("INSERT INTO pull_format VALUES ($1)", [layout.name]);
-  await rows("CREATE TABLE IF NOT EXISTS pull_state (list VARCHAR, service VARCHAR, state VARCHAR)");
-  const states = new Map<string, ListState>();
-  for (const [table, of, state] of await rows("SELECT list, service, state FROM pull_state")) {
+): Promise<readonly (readonly [table: string, state: unknown])[]> => {
+  const unusable = (): never => {
+    throw new CopyError(
+      `${name}: its tables ${STATE_TABLES.join(" and ")} are not those of this command: move it away and pull again`,
+    );
+  };
+  const formats = await rows("SELECT format FROM pull_format").catch(unusable);
+  const states = await rows("SELECT list, service, state FROM pull_state").catch(unusable);
+  const [[kind] = []] = formats;
+  if (formats.length !== 1 || typeof kind !== "string") return unusable();
+  if (kind !== layout.name) throw new UsageError(`${name} is a copy of the kind ${kind}:`);
+  return states.map(([table, of, state]) => {
     if (of !== service) throw new UsageError(`${name} is a copy of ${String(of)}, not of ${service}`);
-    states.set(String(table), JSON.parse(String(state)) as ListState);
+    return [String(table), parsed(String(state))];
+  });
+};
+
+const renewalOf = (list: ListName): string => `${list}_renewal`;
+
+type Kept = { readonly states: Map<string, ListState>; readonly renewing: Set<ListName> };
+
+/**
+ * The states by table, and the lists that are being made afresh.
+ *
+ * @throws CopyError for tables without a usable state, and for a state without its tables
+ */
+const readStates = async (file: DuckDbFile, options: TablesOptions): Promise<Kept> => {
+  const { name, lists, layout, remedy, replace = false } = options;
+  const there = await tablesIn(file);
+  const states = new Map<string, ListState>();
+  const unusable = new Set<string>();
+  if (STATE_TABLES.some((table) => there.has(table)))
+    for (const [table, state] of await readStateRows(file, options)) {
+      if (isListState(state)) states.set(table, state);
+      else unusable.add(table);
+    }
+  const isThere = (table: string): boolean => there.has(table);
+  const renewing = new Set<ListName>();
+  for (const list of lists) {
+    const renewal = renewalOf(list);
+    if (replace || states.has(renewal) || unusable.has(renewal)) renewing.add(list);
+    const table = renewing.has(list) ? renewal : list;
+    const state = states.get(table);
+    const tables = layout.tablesOf(table);
+    if (state !== undefined && tables.every(isThere)) continue;
+    if (replace) states.delete(table);
+    else if (state !== undefined) throw new CopyError(`${name} lacks a table of ${list}: ${remedy}`);
+    else if (unusable.has(table) || tables.some(isThere))
+      throw new CopyError(`${name} has ${list}, but no whole state of them: ${remedy}`);
   }
-  return states;
+  return { states, renewing };
 };
 
 /** A copy as tables in an open file of DuckDB; rows and state are stored in one transaction. */
@@ -57,21 +120,23 @@ export const keepTables = async (file: DuckDbFile, options: TablesOptions): Prom
   const { service, lists, layout, onChange } = options;
   const { rows, parts, inTransaction } = file;
   /** By table: a copy that is made afresh has one of its own until it is complete. */
-  let states = new Map<string, ListState>();
-  await inTransaction(async () => {
-    states = await readStates(file, options);
-  });
+  const { states, renewing } = await readStates(file, options);
   const counts = new Map<ListName, number>();
-  const renewing = new Set<ListName>();
-  const tableOf = (list: ListName): string => (renewing.has(list) ? `${list}_renewal` : list);
+  const tableOf = (list: ListName): string => (renewing.has(list) ? renewalOf(list) : list);
   const countNow = async (list: ListName): Promise<void> => {
     counts.set(list, Number((await rows(layout.countSql(tableOf(list))))[0]?.[0] ?? 0));
   };
-  for (const list of lists) {
-    if (states.has(`${list}_renewal`)) renewing.add(list);
-    if (states.has(tableOf(list))) await countNow(list);
-  }
+  for (const list of lists) if (states.has(tableOf(list))) await countNow(list);
 
+  /** Makes what the first state of a table needs. */
+  const beginStates = async (list: ListName): Promise<void> => {
+    await rows("CREATE TABLE IF NOT EXISTS pull_format (format VARCHAR)");
+    await rows("CREATE TABLE IF NOT EXISTS pull_state (list VARCHAR, service VARCHAR, state VARCHAR)");
+    await rows("INSERT INTO pull_format SELECT $1 WHERE NOT EXISTS (FROM pull_format)", [layout.name]);
+    if (!renewing.has(list)) return;
+    // What a run left that broke off before it had a state.
+    for (const one of layout.tablesOf(renewalOf(list))) await rows(`DROP TABLE IF EXISTS ${one}`);
+  };
   const storeState = async (table: string, state: ListState): Promise<void> => {
     await rows("DELETE FROM pull_state WHERE list = $1", [table]);
     await rows("INSERT INTO pull_state VALUES ($1, $2, $3)", [table, service, JSON.stringify(state)]);
@@ -91,6 +156,7 @@ export const keepTables = async (file: DuckDbFile, options: TablesOptions): Prom
       const table = tableOf(list);
       const of = { list, table, fields: state.fields };
       await inTransaction(async () => {
+        if (!states.has(table)) await beginStates(list);
         if (!prepared.has(table)) await layout.prepare(file, of);
         let changed = 0;
         for (const segment of segments)
@@ -108,10 +174,7 @@ export const keepTables = async (file: DuckDbFile, options: TablesOptions): Prom
       renewing.add(list);
       const table = tableOf(list);
       prepared.delete(table);
-      await inTransaction(async () => {
-        for (const one of layout.tablesOf(table)) await rows(`DROP TABLE IF EXISTS ${one}`);
-        await rows("DELETE FROM pull_state WHERE list = $1", [table]);
-      });
+      await rows("DELETE FROM pull_state WHERE list = $1", [table]);
       states.delete(table);
     },
     complete: async (list) => {
@@ -152,13 +215,15 @@ export const openDuckDb = async (options: {
   readonly file: string;
   readonly service: string;
   readonly lists: readonly ListName[];
+  /** Begins the lists anew; the old tables stay until each is complete. */
+  readonly replace?: boolean;
 }): Promise<Target> => {
-  const { file: name, service, lists } = options;
+  const { file: name, ...others } = options;
   await makeDuckDbFile(name, SETTINGS, []);
   const file = await openDuckDbFile(name, SETTINGS);
   const keep = async (): Promise<Tables> => {
     await sweepDuckDbFile(name);
-    return keepTables(file, { name, service, lists, layout: DUCKDB_LAYOUT });
+    return keepTables(file, { name, layout: DUCKDB_LAYOUT, remedy: REMEDY, ...others });
   };
   return keep().catch(async (error: unknown) => {
     await file.close();

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { existsSync, rmSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { link, readdir, rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { isSystemError } from "../../exit-code.ts";
+import { CopyError, isSystemError } from "../../exit-code.ts";
 import { openDuckDbFile } from "./duckdb-file.ts";
 import { syncFolder } from "../durable-file.ts";
 import { lockForWriting } from "../writer-lock.ts";
@@ -13,7 +13,10 @@ const NO_LINKS = ["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK"];
 
 const prefixOf = (file: string): string => `${basename(file)}.new-`;
 
-/** True for the name of what `makeDuckDbFile` has in work. */
+/** A new name beside the file for one that will take its place. */
+export const inMaking = (file: string): string => join(dirname(file), `${prefixOf(file)}${randomUUID()}`);
+
+/** True for the name of what is in work. */
 export const isInMaking = (file: string, name: string): boolean =>
   name === `${basename(file)}.lock` ||
   (name.startsWith(prefixOf(file)) && UUID.test(name.slice(prefixOf(file).length)));
@@ -41,7 +44,7 @@ const giveName = async (made: string, file: string, linkFile: typeof link): Prom
 /**
  * Makes a file of DuckDB under another name, if there is none: one that was left half made could never be opened.
  *
- * @throws CopyError when it cannot be made
+ * @throws CopyError when it cannot be made, or its log is there without it
  */
 export const makeDuckDbFile = async (
   file: string,
@@ -50,9 +53,12 @@ export const makeDuckDbFile = async (
   linkFile: typeof link = link,
 ): Promise<void> => {
   if (existsSync(file)) return;
-  // That of a file that was removed; at once, so that no other process has made a file and its log meanwhile.
-  rmSync(`${file}.wal`, { force: true });
-  const made = join(dirname(file), `${prefixOf(file)}${randomUUID()}`);
+  // A log holds what came last, and may be all that is left of a copy; another process may just have made both.
+  if (existsSync(`${file}.wal`) && !existsSync(file))
+    throw new CopyError(
+      `${file}.wal is there without ${file}, which it belongs to: put that file back, or move the log away to begin anew`,
+    );
+  const made = inMaking(file);
   try {
     const opened = await openDuckDbFile(made, settings);
     try {

@@ -1,15 +1,17 @@
-import { readFile } from "node:fs/promises";
+import { copyFile, link, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { ListName } from "../../../lists/changes.ts";
-import { CopyError } from "../../exit-code.ts";
+import { isCode } from "../../exit-code.ts";
 import { type Coding, CODINGS } from "../coding.ts";
 import { replaceFile } from "../durable-file.ts";
+import { isListState, isObject } from "../list-state.ts";
 import type { ListState, Segment } from "../target.ts";
 
 export const STATE_FILE = "state.json";
 const VERSION = 1;
 
 export type ListFiles = ListState & { readonly segments: readonly Segment[] };
+type Lists = Readonly<Partial<Record<ListName, ListFiles>>>;
 
 /** What `state.json` says: only files that it names belong to the copy. */
 export type FolderState = {
@@ -17,10 +19,13 @@ export type FolderState = {
   /** The base address that the copy is of. */
   readonly service: string;
   readonly compress: Coding;
-  readonly lists: Readonly<Partial<Record<ListName, ListFiles>>>;
+  readonly lists: Lists;
   /** Copies that will take the place of those in `lists` when they are complete. */
-  readonly renewals?: Readonly<Partial<Record<ListName, ListFiles>>>;
+  readonly renewals?: Lists;
 };
+
+/** The name of a file of lines: its number, and how often it was rewritten. */
+export const SEGMENT = /^(\d{8})(?:\.(\d+))?\.ndjson(?:\.gz|\.zst)?$/;
 
 export const emptyState = (service: string, compress: Coding): FolderState => ({
   version: VERSION,
@@ -29,25 +34,61 @@ export const emptyState = (service: string, compress: Coding): FolderState => ({
   lists: {},
 });
 
-/** The state of a folder; undefined when it has none. @throws CopyError when it cannot be used */
-export const readState = async (root: string): Promise<FolderState | undefined> => {
-  const file = join(root, STATE_FILE);
-  const text = await readFile(file, "utf8").catch((error: unknown) => {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
-    throw error;
-  });
-  if (text === undefined) return undefined;
-  let state: FolderState | null;
+const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && Number(value) >= 0;
+
+const isSegment = (value: unknown, list: string): boolean =>
+  isObject(value) &&
+  typeof value["file"] === "string" &&
+  value["file"].startsWith(`${list}/`) &&
+  SEGMENT.test(value["file"].slice(list.length + 1)) &&
+  [value["lines"], value["deletions"], value["bytes"]].every(isCount);
+
+const isLists = (value: unknown): value is Lists =>
+  isObject(value) &&
+  Object.entries(value).every(
+    ([list, files]) =>
+      isListState(files) &&
+      "segments" in files &&
+      Array.isArray(files.segments) &&
+      files.segments.every((one) => isSegment(one, list)),
+  );
+
+const isFolderState = (value: unknown): value is FolderState =>
+  isObject(value) &&
+  value["version"] === VERSION &&
+  typeof value["service"] === "string" &&
+  CODINGS.some((coding) => coding === value["compress"]) &&
+  isLists(value["lists"]) &&
+  (value["renewals"] === undefined || isLists(value["renewals"]));
+
+/** The state of a folder: undefined when it has none, "unusable" when its file is not a whole one. */
+export const readState = async (root: string): Promise<FolderState | "unusable" | undefined> => {
+  let text: string;
   try {
-    state = JSON.parse(text) as FolderState | null;
+    text = await readFile(join(root, STATE_FILE), "utf8");
+  } catch (error) {
+    if (isCode(error, "ENOENT")) return undefined;
+    throw error;
+  }
+  try {
+    const state: unknown = JSON.parse(text);
+    return isFolderState(state) ? state : "unusable";
   } catch {
-    throw new CopyError(`${file} is not JSON`);
+    return "unusable";
   }
-  if (state?.version !== VERSION || !CODINGS.includes(state.compress)) {
-    throw new CopyError(`${file} was written by another version of this command`);
-  }
-  return state;
 };
 
 export const writeState = (root: string, state: FolderState): Promise<void> =>
   replaceFile(join(root, STATE_FILE), `${JSON.stringify(state, null, 1)}\n`);
+
+/** Keeps an unusable state for whoever wants to repair it, the first of several. */
+export const keepUnusableState = async (root: string): Promise<void> => {
+  const file = join(root, STATE_FILE);
+  const kept = `${file}.unusable`;
+  try {
+    await link(file, kept);
+  } catch (error) {
+    // Some file systems have no hard links.
+    if (!isCode(error, "EEXIST")) await copyFile(file, kept);
+  }
+};

@@ -1,24 +1,45 @@
 import { mkdir, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { ListName } from "../../../lists/changes.ts";
-import { CopyError, UsageError } from "../../exit-code.ts";
+import { CopyError, isCode, UsageError } from "../../exit-code.ts";
+import { ID_FIELD } from "../../line.ts";
 import type { Coding } from "../coding.ts";
 import { suffixOf } from "../coding.ts";
 import { compactSegments, MAX_IDS } from "./compaction.ts";
 import { syncFolder } from "../durable-file.ts";
-import { emptyState, type FolderState, type ListFiles, readState, writeState } from "./folder-state.ts";
+import {
+  emptyState,
+  type FolderState,
+  keepUnusableState,
+  type ListFiles,
+  readState,
+  SEGMENT,
+  STATE_FILE,
+  writeState,
+} from "./folder-state.ts";
 import { removeDeleted } from "./removal.ts";
-import { createSegmentWriter, readSegment } from "../segment-file.ts";
-import type { ListState, Segment, Target } from "../target.ts";
+import { createSegmentWriter, readSegment, temporaryOf } from "../segment-file.ts";
+import type { ListState, Segment, SegmentWriter, Target } from "../target.ts";
 import { type LockOptions, lockForWriting } from "../writer-lock.ts";
 
-/** Files of a copy, whole or unfinished; nothing else in the folder is touched. */
+/** Files that a copy may have, whole or unfinished. */
 const OWN_FILE = /^\d{8}(?:\.\d+)?\.ndjson(?:\.gz|\.zst)?(?:\.tmp)?$/;
 const LOCK_FILE = "pull.lock";
 /** More files than this beyond what their size asks for are put together. */
 const SPARE_FILES = 32;
+const LISTS = Object.keys(ID_FIELD) as ListName[];
 
-const numberOf = (file: string): number => Number(/(\d{8})(?:\.\d+)?\.ndjson/.exec(file)?.[1] ?? 0);
+const REMEDY =
+  "put it back, or pull with --replace: that begins anew, and removes the old files when the new copy is complete";
+
+const ownFilesIn = async (root: string, list: ListName): Promise<string[]> => {
+  try {
+    return (await readdir(join(root, list))).filter((file) => OWN_FILE.test(file));
+  } catch (error) {
+    if (isCode(error, "ENOENT")) return [];
+    throw error;
+  }
+};
 
 /** The files of the copy of a list, and of the one that will take its place. */
 const namedFiles = ({ lists, renewals }: FolderState, list: ListName): readonly Segment[] => [
@@ -26,70 +47,114 @@ const namedFiles = ({ lists, renewals }: FolderState, list: ListName): readonly 
   ...(renewals?.[list]?.segments ?? []),
 ];
 
-/** The next name of a file that is rewritten: it stays in its place when files are sorted by name. */
-const revisionOf = (file: string): string =>
-  file.replace(
-    /(\d{8})(?:\.(\d+))?\.ndjson/,
-    (_, number: string, revision = "0") => `${number}.${Number(revision) + 1}.ndjson`,
-  );
+const withoutRenewal = ({ renewals }: FolderState, list: ListName): NonNullable<FolderState["renewals"]> => {
+  const { [list]: _, ...others } = renewals ?? {};
+  return others;
+};
 
-/** Removes what a process that died has left: files that the state does not name. */
-const sweep = async (root: string, list: ListName, segments: readonly Segment[]): Promise<void> => {
-  const named = new Set(segments.map(({ file }) => file));
-  const found = await readdir(join(root, list));
-  for (const { file } of segments) {
-    if (!found.includes(file.slice(list.length + 1))) throw new CopyError(`${join(root, file)} is missing`);
-  }
-  for (const file of found) {
-    if (OWN_FILE.test(file) && !named.has(`${list}/${file}`)) await rm(join(root, list, file));
+/** The next free name of a file that is rewritten: it stays in its place when files are sorted by name. */
+const revisionOf = (file: string, taken: readonly string[]): string => {
+  const [, number = "", revision = "0"] = SEGMENT.exec(file) ?? [];
+  const end = file.slice(file.indexOf(".ndjson"));
+  for (let next = Number(revision) + 1; ; next += 1) {
+    const name = `${number}.${next}${end}`;
+    if (!taken.includes(name)) return name;
   }
 };
 
-/**
- * A copy as files of lines in a folder. A segment is written whole, then named; then the state names it. So
- * a process may die at any instant: what the state does not name is removed by the next one.
- *
- * @throws CopyError, UsageError when the folder cannot be used
- */
-export const openFolder = async (options: {
+type FolderOptions = {
   readonly root: string;
   readonly service: string;
   readonly lists: readonly ListName[];
   /** Undefined: as the folder has it. */
   readonly compress: Coding | undefined;
   readonly segmentBytes: number;
+  /** Begins the lists anew; the old files stay until each is complete. */
+  readonly replace?: boolean;
   readonly lock?: LockOptions;
-}): Promise<Target> => {
-  const { root, service, lists, segmentBytes } = options;
+};
+
+/** @throws CopyError for a folder that has files and no state that names their list */
+const stateOf = async (options: FolderOptions): Promise<FolderState> => {
+  const { root, service, lists, compress, replace = false } = options;
+  const file = join(root, STATE_FILE);
+  const found = await readState(root);
+  if (found === "unusable" && !replace)
+    throw new CopyError(`${file} is no whole state of this command: ${REMEDY}`);
+  if (found === "unusable") await keepUnusableState(root);
+  const state =
+    found === "unusable" || found === undefined ? emptyState(service, compress ?? "plain") : found;
+  if (state.service !== service)
+    throw new UsageError(`${root} is a copy of ${state.service}, not of ${service}`);
+  if (compress !== undefined && compress !== state.compress)
+    throw new UsageError(`--compress: ${root} has ${state.compress}`);
+  if (replace) return state;
+  for (const list of found === undefined ? LISTS : lists) {
+    if (state.lists[list] !== undefined || state.renewals?.[list] !== undefined) continue;
+    const [unnamed] = await ownFilesIn(root, list);
+    if (unnamed !== undefined)
+      throw new CopyError(
+        `${join(root, list, unnamed)}: no state in ${file} is about the files of ${list}: ${REMEDY}`,
+      );
+  }
+  return state;
+};
+
+/** @throws CopyError when the folder lacks a file that its state names */
+const requireFiles = async ({ root, lists, replace = false }: FolderOptions, state: FolderState) => {
+  let left = state;
+  for (const list of lists) {
+    const there = new Set((await ownFilesIn(root, list)).map((file) => `${list}/${file}`));
+    const named = replace ? (state.renewals?.[list]?.segments ?? []) : namedFiles(state, list);
+    const missing = named.find(({ file }) => !there.has(file));
+    if (missing === undefined) continue;
+    if (!replace) throw new CopyError(`${join(root, missing.file)} is missing: ${REMEDY}`);
+    left = { ...left, renewals: withoutRenewal(left, list) };
+  }
+  return left;
+};
+
+/**
+ * A copy as files of lines in a folder. A segment is written whole, then named; then the state names it. So
+ * a process may die at any instant: what the state does not name is removed when a pull of the list has ended.
+ *
+ * @throws CopyError, UsageError when the folder cannot be used
+ */
+export const openFolder = async (options: FolderOptions): Promise<Target> => {
+  const { root, lists, segmentBytes } = options;
   await mkdir(root, { recursive: true });
   const lock = await lockForWriting(join(root, LOCK_FILE), options.lock);
+  /** The largest number that a whole file of each list has: an unfinished one is written anew. */
+  const last = new Map<ListName, number>();
   const open = async (): Promise<FolderState> => {
-    const found = await readState(root);
-    const state = found ?? emptyState(service, options.compress ?? "plain");
-    if (state.service !== service)
-      throw new UsageError(`${root} is a copy of ${state.service}, not of ${service}`);
-    if (options.compress !== undefined && options.compress !== state.compress) {
-      throw new UsageError(`--compress: ${root} has ${state.compress}`);
-    }
+    const found = await requireFiles(options, await stateOf(options));
     for (const list of lists) {
-      await mkdir(join(root, list), { recursive: true });
-      await sweep(root, list, namedFiles(state, list));
+      const numbers = (await ownFilesIn(root, list)).map((file) => Number(SEGMENT.exec(file)?.[1] ?? 0));
+      last.set(list, Math.max(0, ...numbers));
     }
-    await syncFolder(root);
-    return state;
+    return found;
   };
   let state = await open().catch(async (error: unknown) => {
     await lock.release();
     throw error;
   });
   const { compress } = state;
-  const renewing = new Set(Object.keys(state.renewals ?? {}));
+  const renewing = new Set<string>([
+    ...Object.keys(state.renewals ?? {}),
+    ...(options.replace === true ? lists : []),
+  ]);
   const currentOf = (list: ListName): ListFiles | undefined =>
     (renewing.has(list) ? state.renewals : state.lists)?.[list];
   const filesOf = (list: ListName): readonly Segment[] => currentOf(list)?.segments ?? [];
-  const last = new Map(
-    lists.map((list) => [list, Math.max(0, ...namedFiles(state, list).map((one) => numberOf(one.file)))]),
-  );
+
+  /** Removes files that the state does not name, once those that it names are a whole copy. */
+  const sweep = async (list: ListName): Promise<void> => {
+    if (renewing.has(list)) return;
+    await lock.check();
+    const named = new Set(namedFiles(state, list).map(({ file }) => file));
+    for (const file of await ownFilesIn(root, list))
+      if (!named.has(`${list}/${file}`)) await rm(join(root, list, file));
+  };
 
   const write = async (change: Partial<FolderState>): Promise<void> => {
     const next = { ...state, ...change };
@@ -103,19 +168,22 @@ export const openFolder = async (options: {
         ? { renewals: { ...state.renewals, [list]: files } }
         : { lists: { ...state.lists, [list]: files } },
     );
-  const withoutRenewal = (list: ListName): NonNullable<FolderState["renewals"]> => {
-    const { [list]: _, ...others } = state.renewals ?? {};
-    return others;
-  };
 
-  const begin: Target["begin"] = (list) => {
+  const writerOf = async (file: string): Promise<SegmentWriter> => {
+    // A process whose lock was taken over may still write the old one.
+    await rm(join(root, temporaryOf(file)), { force: true });
+    return createSegmentWriter(root, file, compress, lock.check);
+  };
+  const begin: Target["begin"] = async (list) => {
+    if ((await mkdir(join(root, list), { recursive: true })) !== undefined) await syncFolder(root);
     const number = (last.get(list) ?? 0) + 1;
     last.set(list, number);
-    const file = `${list}/${String(number).padStart(8, "0")}${suffixOf(compress)}`;
-    return Promise.resolve(createSegmentWriter(root, file, compress, lock.check));
+    return writerOf(`${list}/${String(number).padStart(8, "0")}${suffixOf(compress)}`);
   };
-  const beginInstead = ({ file }: Segment) =>
-    Promise.resolve(createSegmentWriter(root, revisionOf(file), compress, lock.check));
+  const beginInstead = async (list: ListName, { file }: Segment) => {
+    const name = revisionOf(file.slice(list.length + 1), await ownFilesIn(root, list));
+    return writerOf(`${list}/${name}`);
+  };
   const read = (segment: Segment) => readSegment(join(root, segment.file), compress);
 
   /** What is left of the segments; the same when nothing needs to be done. */
@@ -129,7 +197,9 @@ export const openFolder = async (options: {
     if (force || deletions > MAX_IDS || segments.length > (2 * bytes) / segmentBytes + SPARE_FILES) {
       return compactSegments(segments, { read, begin: () => begin(list), segmentBytes });
     }
-    return deletions > 0 ? removeDeleted(segments, { read, beginInstead }) : Promise.resolve(segments);
+    return deletions > 0
+      ? removeDeleted(segments, { read, beginInstead: (segment) => beginInstead(list, segment) })
+      : Promise.resolve(segments);
   };
 
   return {
@@ -144,15 +214,15 @@ export const openFolder = async (options: {
       store(list, { ...own, segments: [...filesOf(list), ...segments.filter(({ lines }) => lines > 0)] }),
     renew: async (list) => {
       renewing.add(list);
-      await write({ renewals: withoutRenewal(list) });
-      await sweep(root, list, namedFiles(state, list));
+      await write({ renewals: withoutRenewal(state, list) });
     },
     complete: async (list) => {
       const files = currentOf(list);
-      if (!renewing.has(list) || files === undefined) return;
-      await write({ lists: { ...state.lists, [list]: files }, renewals: withoutRenewal(list) });
-      renewing.delete(list);
-      await sweep(root, list, files.segments);
+      if (renewing.has(list) && files !== undefined) {
+        await write({ lists: { ...state.lists, [list]: files }, renewals: withoutRenewal(state, list) });
+        renewing.delete(list);
+      }
+      await sweep(list);
     },
     lines: async function* (list) {
       for (const segment of filesOf(list)) yield* read(segment);
@@ -164,7 +234,7 @@ export const openFolder = async (options: {
       const segments = await compacted(list, files.segments, force);
       if (segments === files.segments) return;
       await store(list, { ...files, segments });
-      await sweep(root, list, namedFiles(state, list));
+      await sweep(list);
     },
     close: lock.release,
   };

@@ -1,7 +1,8 @@
+import { existsSync } from "node:fs";
 import { mkdir, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { ListName } from "../../../lists/changes.ts";
-import { CopyError, UsageError } from "../../exit-code.ts";
+import { CopyError, isCode, UsageError } from "../../exit-code.ts";
 import { ID_FIELD } from "../../line.ts";
 import { keepTables, type Tables } from "../duckdb/duckdb.ts";
 import { type DuckDbFile, openDuckDbFile } from "../duckdb/duckdb-file.ts";
@@ -23,11 +24,10 @@ const SETTINGS = {
   checkpoint_threshold: "128MB",
 };
 
+const REMEDY = "put the folder's last whole copy back, or pull into a new folder";
+
 const FILES_TABLE =
   "CREATE TABLE pull_files (list VARCHAR, changes BIGINT, written BIGINT, rows BIGINT, bytes BIGINT, sha256 VARCHAR)";
-
-const isMissing = (error: unknown): boolean =>
-  error instanceof Error && "code" in error && error.code === "ENOENT";
 
 /** @throws UsageError for a folder of something else */
 const prepareFolder = async (root: string, file: string): Promise<void> => {
@@ -68,6 +68,7 @@ export const openTableFiles = async (options: {
   await makeDuckDbFile(name, SETTINGS, [FILES_TABLE]);
   const file = await openDuckDbFile(name, SETTINGS);
   const { rows } = file;
+  const pathOf = (list: ListName): string => join(root, `${list}.${format}`);
   const onChange = async (list: ListName): Promise<void> => {
     const [[count] = []] = await rows("UPDATE pull_files SET changes = changes + 1 WHERE list = $1", [list]);
     if (Number(count) === 0) await rows("INSERT INTO pull_files (list, changes) VALUES ($1, 1)", [list]);
@@ -75,13 +76,27 @@ export const openTableFiles = async (options: {
   const keep = async (): Promise<Tables> => {
     await sweepDuckDbFile(name);
     await rows("SET TimeZone = 'UTC'");
-    return keepTables(file, { name: root, service, lists, layout: tableLayout(format), onChange });
+    const kept = await keepTables(file, {
+      name: root,
+      service,
+      lists,
+      layout: tableLayout(format),
+      remedy: REMEDY,
+      onChange,
+    });
+    await rows("SELECT list, changes, written, rows, bytes, sha256 FROM pull_files LIMIT 0").catch(() => {
+      throw new CopyError(`${name} has no whole table pull_files: ${REMEDY}`);
+    });
+    // A file is written when its list has a state.
+    for (const list of lists)
+      if (kept.state(list) === undefined && existsSync(pathOf(list)))
+        throw new CopyError(`${pathOf(list)}: ${name} has no state of it: ${REMEDY}`);
+    return kept;
   };
   const tables = await keep().catch(async (error: unknown) => {
     await file.close();
     throw error;
   });
-  const pathOf = (list: ListName): string => join(root, `${list}.${format}`);
   const tableOf = (list: ListName): TableToWrite => ({
     list,
     format,
@@ -91,7 +106,7 @@ export const openTableFiles = async (options: {
     stat(pathOf(list)).then(
       ({ size }) => size,
       (error: unknown) => {
-        if (isMissing(error)) return undefined;
+        if (isCode(error, "ENOENT")) return undefined;
         throw error;
       },
     );
