@@ -11,7 +11,7 @@ import type {
   SmsTrigger,
 } from "./interface/types.ts";
 import { type Changes, type DeletionOf, type ListName, type RecordOf, walkChanges } from "./lists/changes.ts";
-import { type Block, type ChangesTrailer, textsOf, type Trailer } from "./lists/line-blocks.ts";
+import { type Block, type ChangesTrailer, parseLine, textsOf, type Trailer } from "./lists/line-blocks.ts";
 import { walkPages } from "./lists/pages.ts";
 import { createStreams, type WindowOf } from "./lists/streams.ts";
 import {
@@ -90,14 +90,6 @@ const changesQuery = ({ cursor, storedSince, pageSize }: ChangesOptions): Change
   }),
   ...(pageSize !== undefined && { page_size: pageSize }),
 });
-
-const parseLine = (text: string): unknown => {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new ExportAnswerError(`a line is not JSON: ${text.slice(0, 200)}`);
-  }
-};
 
 async function* recordsOf<T, Last>(blocks: AsyncGenerator<Block, Last>): AsyncGenerator<T, Last> {
   try {

@@ -1,4 +1,5 @@
 import { ExportAnswerError, ExportApiError, ExportConnectionError, isTransient } from "../http/errors.ts";
+import { visibleText } from "../http/visible-text.ts";
 
 export const EXIT = {
   ok: 0,
@@ -11,23 +12,30 @@ export const EXIT = {
   forbidden: 7,
 } as const;
 
+/** An error whose message may quote others. */
+class CommandError extends Error {
+  constructor(message: string) {
+    super(visibleText(message));
+  }
+}
+
 /** Wrong arguments. */
-export class UsageError extends Error {
+export class UsageError extends CommandError {
   override readonly name = "UsageError";
 }
 
 /** The copy cannot be used: another process writes it, or it is not what its state says. */
-export class CopyError extends Error {
+export class CopyError extends CommandError {
   override readonly name = "CopyError";
 }
 
 /** A signal ends the command. */
-export class StoppedError extends Error {
+export class StoppedError extends CommandError {
   override readonly name = "StoppedError";
 }
 
 /** The cursor is too old, and what was given out cannot be replaced. */
-export class ExpiredError extends Error {
+export class ExpiredError extends CommandError {
   override readonly name = "ExpiredError";
 }
 
@@ -64,5 +72,5 @@ export const explain = (error: unknown): { readonly code: number; readonly text:
     return { code: EXIT.refused, text: error.message };
   if (isSystemError(error) || error instanceof StoppedError)
     return { code: EXIT.failed, text: error.message };
-  return { code: EXIT.failed, text: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+  return { code: EXIT.failed, text: error instanceof Error ? stackOf(error) : String(error) };
 };

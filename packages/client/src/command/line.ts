@@ -15,9 +15,13 @@ const DELETED = ',"deleted":true,"deleted_at":"';
 
 type Identified = Partial<Record<"_id" | "end_user_id", string>>;
 
+/** Where a line stands; its text is in no error. */
+type Where = () => string;
+const SOMEWHERE: Where = () => "a line of the copy";
+
 /** The record of a line of a copy. @throws CopyError for a line that is none */
-export const recordOf = (line: string): Identified => {
-  const broken = (): CopyError => new CopyError(`a line of the copy is no record: ${line.slice(0, 200)}`);
+export const recordOf = (line: string, where: Where = SOMEWHERE): Identified => {
+  const broken = (): CopyError => new CopyError(`${where()}, of ${line.length} characters, is no record`);
   let record: unknown;
   try {
     record = JSON.parse(line);
@@ -29,12 +33,12 @@ export const recordOf = (line: string): Identified => {
 };
 
 /** The id of a line, which the interface puts first. @throws CopyError for a line that is no record */
-export const idOf = (line: string): string => {
+export const idOf = (line: string, where: Where = SOMEWHERE): string => {
   const [, id] = ID.exec(line) ?? [];
-  if (id !== undefined) return JSON.parse(id) as string;
-  const record = recordOf(line);
+  // An escape that JSON does not have makes it no record.
+  const record = id === undefined || id.includes("\\") ? recordOf(line, where) : { _id: id.slice(1, -1) };
   const found = record._id ?? record.end_user_id;
-  if (found === undefined) throw new CopyError(`a line of the copy has no id: ${line.slice(0, 200)}`);
+  if (found === undefined) throw new CopyError(`${where()}, of ${line.length} characters, has no id`);
   return found;
 };
 

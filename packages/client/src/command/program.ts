@@ -5,10 +5,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Readable, Writable } from "node:stream";
 import { isKey } from "../http/caller.ts";
 import { ExportApiError } from "../http/errors.ts";
+import { visibleText } from "../http/visible-text.ts";
 import type { ListName } from "../lists/changes.ts";
 import { EXIT, explain, UsageError } from "./exit-code.ts";
 import { createProgress, type Progress } from "./progress.ts";
 import { createReading, type Note, type PullDeps, pullList, type Wanted } from "./pull.ts";
+import { say } from "./say.ts";
 import { type Environment, readSettings, type Settings, USAGE } from "./settings.ts";
 import { openDuckDb } from "./targets/duckdb/duckdb.ts";
 import { openFolder } from "./targets/folder/folder.ts";
@@ -97,12 +99,15 @@ const isForbidden = (error: unknown): boolean =>
 const noteLine = ({ list, lines, deletions, watermark, isRenewed }: Note): string =>
   `${list}: ${isRenewed ? "made afresh, since its cursor had expired; " : ""}${lines.toLocaleString("en-US")} records came, ${deletions} of them deletions; complete up to ${watermark ?? "an unknown instant"}`;
 
+/** Characters. */
+const MAX_ID = 200;
+
 const verifiedLine = (one: Verified): string =>
   isEqual(one)
     ? `${one.list}: equal, ${one.local.toLocaleString("en-US")} records, checksum ${one.localChecksum}` +
       (one.changed > 0 ? `, besides ${one.changed} that changed since the pull` : "")
     : `${one.list}: different: ${one.missing} missing, ${one.extra} extra, ${one.different} with other values` +
-      `${one.isWhole ? "" : " or more"}, such as ${one.examples.join(", ")}`;
+      `${one.isWhole ? "" : " or more"}, such as ${one.examples.map((id) => visibleText(id, MAX_ID)).join(", ")}`;
 
 type Run = {
   readonly settings: Settings;
@@ -167,17 +172,17 @@ const execute = async (args: readonly string[], io: Io): Promise<number> => {
   const { json, plainTransfer } = settings;
   const service = settings.url;
   const apiKey = await readKey(settings, io.env);
+  const progress = createProgress({ output: io.stderr, json, clock: () => performance.now() });
   const reading = createReading({
     baseUrl: service,
     apiKey,
     signal: io.signal,
     ...(plainTransfer && { headers: { "accept-encoding": "identity" } }),
   });
-  const progress = createProgress({ output: io.stderr, json, clock: () => performance.now() });
   // Standard output may be the copy.
   const results = settings.target.kind === "output" ? io.stderr : io.stdout;
   const tell: Run["tell"] = (value, text) => {
-    results.write(json ? `${JSON.stringify(value)}\n` : `${text}\n`);
+    say(results, json ? JSON.stringify(value) : text);
   };
   const target = await openTarget(settings, service, io);
   try {
@@ -207,7 +212,7 @@ export const run = async (args: readonly string[], io: Io): Promise<number> => {
     return await execute(args, io);
   } catch (error) {
     const { code, text } = explain(error);
-    io.stderr.write(args.includes("--json") ? `${JSON.stringify({ error: text, code })}\n` : `${text}\n`);
+    say(io.stderr, args.includes("--json") ? JSON.stringify({ error: text, code }) : text);
     return code;
   }
 };

@@ -1,5 +1,7 @@
 import type { Writable } from "node:stream";
+import { visibleText } from "../http/visible-text.ts";
 import type { Note } from "./pull.ts";
+import { say } from "./say.ts";
 
 const EVERY_MS = 5_000;
 const ON_TERMINAL_MS = 200;
@@ -55,8 +57,8 @@ export const createProgress = (deps: {
       if (clock() - told < everyMs) return;
       told = clock();
       const line = progressLine(note, (told - started) / 1_000);
-      if (isTerminal) output.write(`\r\u001b[2K${line}`);
-      else output.write(json ? `${JSON.stringify({ progress: note })}\n` : `${line}\n`);
+      if (isTerminal) output.write(`\r\u001b[2K${visibleText(line)}`);
+      else say(output, json ? JSON.stringify({ progress: note }) : line);
     },
     end: () => {
       if (isTerminal) output.write("\r\u001b[2K");

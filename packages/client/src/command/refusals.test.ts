@@ -102,9 +102,9 @@ describe("a file of the copy that", () => {
     await expectOneLine(`${await spoil(coding, () => "something else\n")} is broken: `);
   });
 
-  it("has a line that is no record tells that line", async () => {
-    await spoil("plain", (bytes) => `${bytes.toString()}something else\n`);
-    await expectOneLine("a line of the copy is no record: something else");
+  it("has a line that is no record is named with its place", async () => {
+    const file = await spoil("plain", (bytes) => `${bytes.toString()}something else\n`);
+    await expectOneLine(`${file}: line 101, of 14 characters, is no record`);
   });
 });
 

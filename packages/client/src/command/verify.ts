@@ -47,7 +47,7 @@ async function* remoteRecords({ streams }: Deps, list: ListName): AsyncGenerator
     return;
   }
   for await (const { bytes } of streams.window(list, { createdSince: BEGINNING })) {
-    for (const text of textsOf(bytes)) yield JSON.parse(text);
+    for (const text of textsOf(bytes)) yield parseLine(text);
   }
 }
 
@@ -64,11 +64,14 @@ const localDigests = async (
       if (isWanted(bucketOf(id))) found.set(id, digest);
     return found;
   }
+  let number = 0;
+  const where = (): string => `line ${number} of the copy of ${list}`;
   for await (const line of target.lines(list)) {
+    number += 1;
     const id = idOf(line);
     if (!isWanted(bucketOf(id))) continue;
     if (isDeletion(line)) found.delete(id);
-    else found.set(id, entryOf(recordOf(line), list, fields).digest);
+    else found.set(id, entryOf(recordOf(line, where), list, fields).digest);
   }
   return found;
 };

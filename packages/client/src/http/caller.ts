@@ -1,5 +1,6 @@
 import { apiError, ExportAnswerError, ExportConnectionError, hadNoEffect } from "./errors.ts";
 import { createRetry, reasonOf, type Retry, type RetryDeps, type RetryOptions } from "./retry.ts";
+import { visibleText } from "./visible-text.ts";
 import { createWatch, type Watch } from "./watch.ts";
 
 export type Query = Readonly<Record<string, string | number | null | undefined>>;
@@ -77,12 +78,15 @@ const connectionError = (error: unknown, signal: AbortSignal, host: string): Err
 
 const ok = (response: Response): boolean => response.status >= 200 && response.status < 300;
 
+/** Characters. */
+const MAX_ADDRESS = 200;
+
 /** A redirect could lead the key to another host, so it is never followed. */
 const refuseRedirect = (response: Response): void => {
   if (response.type !== "opaqueredirect" && (response.status < 300 || response.status > 399)) return;
   const to = response.headers.get("location");
   throw new ExportAnswerError(
-    `the service redirects${to === null ? "" : ` to ${to}`}: give the address that it has as base address`,
+    `the service redirects${to === null ? "" : ` to ${visibleText(to, MAX_ADDRESS)}`}: give the address that it has as base address`,
   );
 };
 
@@ -118,11 +122,12 @@ const textOf = async (chunks: AsyncGenerator<Uint8Array, void>): Promise<string>
   return text + decoder.decode();
 };
 
-const parse = (text: string): unknown => {
+const parse = (text: string, headers: Headers): unknown => {
   try {
     return JSON.parse(text);
   } catch {
-    throw new ExportAnswerError(`the answer is not JSON: ${text.slice(0, 200)}`);
+    const type = headers.get("content-type") ?? "no type";
+    throw new ExportAnswerError(`the answer is not JSON, but ${text.length} characters of ${type}`);
   }
 };
 
@@ -145,7 +150,7 @@ export const createCaller = (options: CallerOptions, deps: RetryDeps & { now: ()
 
   const addressOf: Caller["addressOf"] = (path, query = {}) => {
     const isLink = /^https?:/i.test(path);
-    if (isLink && !URL.canParse(path)) throw new ExportAnswerError(`the link ${path} is no address`);
+    if (isLink && !URL.canParse(path)) throw new ExportAnswerError("a link is no address");
     const url = isLink ? new URL(path) : new URL(path.replace(/^\//, ""), base);
     if (url.host !== base.host) {
       throw new ExportAnswerError(`the link ${url.origin} leads away from ${base.host}: it is not followed`);
@@ -209,7 +214,7 @@ export const createCaller = (options: CallerOptions, deps: RetryDeps & { now: ()
       repeat(call, async () => {
         const { headers, chunks } = await send(call);
         const text = await textOf(chunks);
-        return { headers, value: parse(text), text };
+        return { headers, value: parse(text, headers), text };
       }),
   };
 };

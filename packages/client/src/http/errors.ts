@@ -1,4 +1,5 @@
 import type { Error as ErrorBody } from "../interface/types.ts";
+import { visibleText } from "./visible-text.ts";
 
 /** The types of errors that the interface has. */
 export type ErrorType = ErrorBody["errors"][number]["type"];
@@ -20,7 +21,7 @@ export class ExportApiError extends Error {
     message: string,
     answer: Pick<ExportApiError, "status" | "type" | "details" | "requestId" | "retryAfterMs">,
   ) {
-    super(message);
+    super(visibleText(message));
     this.status = answer.status;
     this.type = answer.type;
     this.details = answer.details;
@@ -36,7 +37,7 @@ export class ExportConnectionError extends Error {
   readonly isUnsent: boolean;
 
   constructor(message: string, options: { readonly isUnsent: boolean; readonly cause?: unknown }) {
-    super(message, { cause: options.cause });
+    super(visibleText(message), { cause: options.cause });
     this.isUnsent = options.isUnsent;
   }
 }
@@ -44,6 +45,10 @@ export class ExportConnectionError extends Error {
 /** An answer that the interface does not give: another form, another count, a link or redirect elsewhere. */
 export class ExportAnswerError extends Error {
   override readonly name = "ExportAnswerError";
+
+  constructor(message: string) {
+    super(visibleText(message));
+  }
 }
 
 const RETRYABLE: ReadonlySet<number> = new Set([408, 425, 429, 500, 502, 503, 504]);
@@ -58,12 +63,14 @@ export const hadNoEffect = (error: unknown): boolean =>
     ? error.isUnsent
     : error instanceof ExportApiError && error.status === 429;
 
-const MAX_EXCERPT = 200;
+/** Characters of what the service says. */
+const MAX_SAID = 1_000;
 
-const parseBody = (text: string): ErrorBody["errors"][number] | undefined => {
+const parseBody = (text: string): Partial<ErrorBody["errors"][number]> | undefined => {
   try {
-    const { errors } = JSON.parse(text) as Partial<ErrorBody>;
-    return Array.isArray(errors) ? errors[0] : undefined;
+    const { errors } = JSON.parse(text) as { errors?: Partial<ErrorBody["errors"][number]>[] };
+    const [error] = Array.isArray(errors) ? errors : [];
+    return typeof error?.message === "string" ? error : undefined;
   } catch {
     return undefined;
   }
@@ -76,9 +83,11 @@ export const apiError = (
   now: number,
 ): ExportApiError => {
   const error = parseBody(text);
-  const details = error?.details ?? null;
-  const said = error?.message ?? text.slice(0, MAX_EXCERPT);
-  const message = `${answer.status}: ${said}${details === null ? "" : ` (${details})`}`;
+  const details = typeof error?.details === "string" ? error.details : null;
+  // Another server's page may repeat whatever was sent.
+  const other = `another server answered, with ${text.length} characters of ${answer.headers.get("content-type") ?? "no type"}`;
+  const said = error === undefined ? other : `${error.message}${details === null ? "" : ` (${details})`}`;
+  const message = `${answer.status}: ${visibleText(said, MAX_SAID)}`;
   return new ExportApiError(message, {
     status: answer.status,
     type: error?.type ?? null,

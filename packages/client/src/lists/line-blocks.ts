@@ -42,7 +42,7 @@ const readTrailer = (line: string): Trailer | undefined => {
   try {
     ({ trailer } = JSON.parse(line) as { trailer?: Partial<Trailer> | null });
   } catch {
-    throw new ExportAnswerError(`the trailer is not JSON: ${line.slice(0, 200)}`);
+    throw new ExportAnswerError(`the trailer, of ${line.length} characters, is not JSON`);
   }
   return typeof trailer?.count === "number" ? (trailer as Trailer) : undefined;
 };

@@ -46,7 +46,7 @@ export async function* walkPages<T>(
     yield* page.data;
     const next = textOfMeta(page.meta, link);
     if (next === null) return;
-    if (seen.has(next)) throw new ExportAnswerError(`the link repeats itself: ${next}`);
+    if (seen.has(next)) throw new ExportAnswerError("the link to the next page repeats itself");
     seen.add(next);
     page = await readPage<T>(caller, next);
   }

@@ -1,6 +1,6 @@
 import type { Retry } from "../http/retry.ts";
 import { ExportAnswerError } from "../http/errors.ts";
-import { type Block, lineBlocks, textsOf, type Trailer } from "./line-blocks.ts";
+import { type Block, lineBlocks, parseLine, textsOf, type Trailer } from "./line-blocks.ts";
 
 /** The date by which a window is sorted. */
 export type DateField = "date_created" | "date_updated";
@@ -24,15 +24,10 @@ const NEWLINE = 10;
 const decoder = new TextDecoder();
 
 const readLine = (line: string, field: DateField): Dated => {
-  let record: Partial<Record<DateField | "_id", unknown>>;
-  try {
-    record = JSON.parse(line) as typeof record;
-  } catch {
-    throw new ExportAnswerError(`a line is not JSON: ${line.slice(0, 200)}`);
-  }
-  const { _id: id, [field]: date } = record;
+  const record = parseLine(line) as Partial<Record<DateField | "_id", unknown>> | null;
+  const { _id: id, [field]: date } = record ?? {};
   if (typeof id !== "string" || typeof date !== "string") {
-    throw new ExportAnswerError(`a line has no _id or ${field}: ${line.slice(0, 200)}`);
+    throw new ExportAnswerError(`a line of ${line.length} characters has no _id or ${field}`);
   }
   return { id, date };
 };

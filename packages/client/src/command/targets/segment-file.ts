@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { finished, pipeline } from "node:stream/promises";
 import { StringDecoder } from "node:string_decoder";
 import { CopyError, isSystemError } from "../exit-code.ts";
-import { countDeletions } from "../line.ts";
+import { countDeletions, idOf } from "../line.ts";
 import { type Coding, createDecoder, createEncoder } from "./coding.ts";
 import { publishFile } from "./durable-file.ts";
 import type { SegmentWriter } from "./target.ts";
@@ -83,14 +83,21 @@ export async function* readSegment(path: string, coding: Coding): AsyncGenerator
   file.once("error", (error) => source.destroy(error));
   const text = new StringDecoder("utf8");
   let rest = "";
+  let number = 0;
+  const where = (): string => `${path}: line ${number}`;
   try {
     for await (const chunk of source as AsyncIterable<Buffer>) {
       const lines = (rest + text.write(chunk)).split("\n");
       rest = lines.pop() ?? "";
-      yield* lines;
+      for (const line of lines) {
+        number += 1;
+        // Whoever takes the line does not know where it stands.
+        idOf(line, where);
+        yield line;
+      }
     }
   } catch (error) {
-    if (isSystemError(error)) throw error;
+    if (isSystemError(error) || error instanceof CopyError) throw error;
     throw new CopyError(`${path} is broken: ${error instanceof Error ? error.message : String(error)}`);
   }
   if (rest !== "") throw new CopyError(`${path} is broken: it ends within a line`);
