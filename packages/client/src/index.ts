@@ -3,7 +3,7 @@ export type { ChangesOptions, Client, EndUsersOptions } from "./client.ts";
 export type { ClientOptions } from "./client-options.ts";
 export { ExportAnswerError, ExportApiError, ExportConnectionError } from "./http/errors.ts";
 export type { ErrorType } from "./http/errors.ts";
-export type { RetryOptions } from "./http/retry.ts";
+export type { RetryNote, RetryOptions } from "./http/retry.ts";
 export type { Changes, DeletionOf, ListName, RecordOf } from "./lists/changes.ts";
 export type { WindowOf } from "./lists/streams.ts";
 export type { ChangesTrailer, Trailer } from "./lists/line-blocks.ts";

@@ -1,7 +1,9 @@
 #!/usr/bin/env node
 import { constants } from "node:os";
-import { StoppedError } from "./exit-code.ts";
+import { EXIT, StoppedError } from "./exit-code.ts";
 import { run } from "./program.ts";
+import { useProxy } from "./proxy.ts";
+import { say } from "./say.ts";
 
 const stop = new AbortController();
 let signalled: "SIGINT" | "SIGTERM" | undefined;
@@ -17,10 +19,16 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   else throw error;
 });
 
-const code = await run(process.argv.slice(2), {
-  env: process.env,
-  stdout: process.stdout,
-  stderr: process.stderr,
-  signal: stop.signal,
-});
+const start = async (): Promise<number> => {
+  try {
+    useProxy(process.env);
+  } catch (error) {
+    say(process.stderr, `http_proxy, https_proxy: ${error instanceof Error ? error.message : String(error)}`);
+    return EXIT.usage;
+  }
+  const { env, stdout, stderr } = process;
+  return run(process.argv.slice(2), { env, stdout, stderr, signal: stop.signal });
+};
+
+const code = await start();
 process.exitCode = signalled === undefined ? code : 128 + constants.signals[signalled];

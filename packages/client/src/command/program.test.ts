@@ -1,12 +1,10 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { PassThrough } from "node:stream";
 import { gunzipSync, zstdDecompressSync } from "node:zlib";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { describe, expect, it } from "vitest";
 import { error, json, lines } from "../http/test-server.fixture.ts";
 import { usePlace } from "./command.fixture.ts";
-import { run } from "./program.ts";
 import { lockForWriting } from "./targets/writer-lock.ts";
 import { FUTURE, type Stored, WATERMARK } from "./service.fixture.ts";
 
@@ -306,12 +304,8 @@ describe("the command", () => {
   });
 
   it("tells that the service is away", async () => {
-    const url = "http://127.0.0.1:1/api";
-    const signal = AbortSignal.timeout(300);
-    const stderr = new PassThrough();
-    const env = { EXPORT_API_KEY: "k" };
-    const args = ["pull", "--to", folder(), "--url", url];
-    expect(await run(args, { env, stdout: new PassThrough(), stderr, signal })).not.toBe(0);
+    const url = "http://no-such-host.invalid/api";
+    expect(await command(["pull", "--to", folder()], { EXPORT_API_URL: url })).toMatchObject({ code: 4 });
   });
 
   it("shows how it is used", async () => {

@@ -4,11 +4,12 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Readable, Writable } from "node:stream";
 import { isKey } from "../http/caller.ts";
-import { ExportApiError } from "../http/errors.ts";
+import { ExportApiError, ExportConnectionError } from "../http/errors.ts";
 import { visibleText } from "../http/visible-text.ts";
 import type { ListName } from "../lists/changes.ts";
 import { EXIT, explain, UsageError } from "./exit-code.ts";
 import { createProgress, type Progress } from "./progress.ts";
+import { proxyNote } from "./proxy.ts";
 import { createReading, type Note, type PullDeps, pullList, type Wanted } from "./pull.ts";
 import { say } from "./say.ts";
 import { type Environment, readSettings, type Settings, USAGE } from "./settings.ts";
@@ -173,10 +174,23 @@ const execute = async (args: readonly string[], io: Io): Promise<number> => {
   const service = settings.url;
   const apiKey = await readKey(settings, io.env);
   const progress = createProgress({ output: io.stderr, json, clock: () => performance.now() });
+  let note = proxyNote(io.env, service);
+  const noteProxy = (error: unknown): void => {
+    if (note === null || !(error instanceof ExportConnectionError)) return;
+    progress.end();
+    say(io.stderr, json ? JSON.stringify({ note }) : note);
+    note = null;
+  };
   const reading = createReading({
     baseUrl: service,
     apiKey,
     signal: io.signal,
+    retry: {
+      onRetry: (retry) => {
+        noteProxy(retry.error);
+        progress.retry(retry);
+      },
+    },
     ...(plainTransfer && { headers: { "accept-encoding": "identity" } }),
   });
   // Standard output may be the copy.
@@ -196,6 +210,9 @@ const execute = async (args: readonly string[], io: Io): Promise<number> => {
     const run: Run = { settings, deps, progress, tell };
     if (settings.command === "verify") return await verify(run, io.signal);
     return settings.command === "compact" ? await compact(run) : await pull(run);
+  } catch (error) {
+    noteProxy(error);
+    throw error;
   } finally {
     progress.end();
     await target.close();

@@ -1,4 +1,5 @@
 import type { Writable } from "node:stream";
+import type { RetryNote } from "../http/retry.ts";
 import { visibleText } from "../http/visible-text.ts";
 import type { Note } from "./pull.ts";
 import { say } from "./say.ts";
@@ -9,6 +10,8 @@ const BAR = 24;
 
 export type Progress = {
   update(note: Note): void;
+  /** Prints what went wrong and when it is tried again. */
+  retry(note: RetryNote): void;
   /** Ends the line of a list. */
   end(): void;
 };
@@ -59,6 +62,12 @@ export const createProgress = (deps: {
       const line = progressLine(note, (told - started) / 1_000);
       if (isTerminal) output.write(`\r\u001b[2K${visibleText(line)}`);
       else say(output, json ? JSON.stringify({ progress: note }) : line);
+    },
+    retry: ({ error, attempt, attempts, waitMs }) => {
+      if (isTerminal) output.write("\r\u001b[2K");
+      const text = `${error.message}; attempt ${attempt} of ${attempts} in ${(waitMs / 1_000).toFixed(1)} s`;
+      const value = { retry: { error: error.message, attempt, attempts, waitMs: Math.round(waitMs) } };
+      say(output, json ? JSON.stringify(value) : text);
     },
     end: () => {
       if (isTerminal) output.write("\r\u001b[2K");

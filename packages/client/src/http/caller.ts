@@ -1,4 +1,5 @@
 import { apiError, ExportAnswerError, ExportConnectionError, hadNoEffect } from "./errors.ts";
+import { troubleOf } from "./connection-trouble.ts";
 import { createRetry, reasonOf, type Retry, type RetryDeps, type RetryOptions } from "./retry.ts";
 import { visibleText } from "./visible-text.ts";
 import { createWatch, type Watch } from "./watch.ts";
@@ -52,28 +53,15 @@ const requireKey = (apiKey: string): void => {
   }
 };
 
-/** Failures of Node's fetch that happen before anything is sent. */
-const UNSENT: ReadonlySet<unknown> = new Set([
-  "ECONNREFUSED",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "UND_ERR_CONNECT_TIMEOUT",
-]);
-
-const codeOf = (error: unknown): unknown => {
-  const cause = error instanceof Error ? error.cause : undefined;
-  return cause instanceof Error && "code" in cause ? cause.code : undefined;
-};
-
 /** What fetch or its body threw: the reason of an abort, else a broken connection. */
-const connectionError = (error: unknown, signal: AbortSignal, host: string): Error => {
+const connectionError = (
+  error: unknown,
+  { signal, host, hasAnswered }: { signal: AbortSignal; host: string; hasAnswered: boolean },
+): Error => {
   if (signal.aborted) return reasonOf(signal);
-  const code = codeOf(error);
-  const said = code ?? (error instanceof Error ? error.message : error);
-  const message = `the connection to ${host} failed: ${String(said)}`;
-  return new ExportConnectionError(message, { isUnsent: UNSENT.has(code), cause: error });
+  const { said, hint, isUnsent, isLasting } = troubleOf(error);
+  const message = `the connection to ${host} failed: ${said}${hint === null ? "" : `, ${hint}`}`;
+  return new ExportConnectionError(message, { isUnsent, isLasting: isLasting && !hasAnswered, cause: error });
 };
 
 const ok = (response: Response): boolean => response.status >= 200 && response.status < 300;
@@ -101,7 +89,7 @@ async function* chunksOf(response: Response, watch: Watch, host: string): AsyncG
       yield value as Uint8Array;
     }
   } catch (error) {
-    throw connectionError(error, watch.signal, host);
+    throw connectionError(error, { signal: watch.signal, host, hasAnswered: true });
   } finally {
     watch.end();
     // Tells the service that nobody reads any more.
@@ -163,6 +151,8 @@ export const createCaller = (options: CallerOptions, deps: RetryDeps & { now: ()
     return own;
   };
 
+  /** What has answered before may do so again. */
+  let hasAnswered = false;
   const send = async (call: Call): Promise<Opened> => {
     const watch = createWatch(options.idleMs, deps.signal);
     const { path, query, accept = "application/json", body, idempotencyKey } = call;
@@ -185,8 +175,9 @@ export const createCaller = (options: CallerOptions, deps: RetryDeps & { now: ()
       });
     } catch (error) {
       watch.end();
-      throw connectionError(error, watch.signal, base.host);
+      throw connectionError(error, { signal: watch.signal, host: base.host, hasAnswered });
     }
+    hasAnswered = true;
     const chunks = chunksOf(response, watch, base.host);
     if (ok(response)) return { headers: response.headers, chunks };
     const text = await textOf(chunks);

@@ -35,10 +35,16 @@ export class ExportConnectionError extends Error {
   override readonly name = "ExportConnectionError";
   /** True when the request certainly never arrived. */
   readonly isUnsent: boolean;
+  /** True when the next attempt would end in the same way, as with a certificate that is not trusted. */
+  readonly isLasting: boolean;
 
-  constructor(message: string, options: { readonly isUnsent: boolean; readonly cause?: unknown }) {
+  constructor(
+    message: string,
+    options: { readonly isUnsent: boolean; readonly isLasting?: boolean; readonly cause?: unknown },
+  ) {
     super(visibleText(message), { cause: options.cause });
     this.isUnsent = options.isUnsent;
+    this.isLasting = options.isLasting ?? false;
   }
 }
 
@@ -55,7 +61,8 @@ const RETRYABLE: ReadonlySet<number> = new Set([408, 425, 429, 500, 502, 503, 50
 
 /** True when the same request may succeed later. */
 export const isTransient = (error: unknown): boolean =>
-  error instanceof ExportConnectionError || (error instanceof ExportApiError && RETRYABLE.has(error.status));
+  (error instanceof ExportConnectionError && !error.isLasting) ||
+  (error instanceof ExportApiError && RETRYABLE.has(error.status));
 
 /** True when the request certainly had no effect, so that repeating it cannot double one. */
 export const hadNoEffect = (error: unknown): boolean =>

@@ -7,6 +7,16 @@ export type RetryOptions = {
   readonly maxWaitMs?: number;
   /** The bound of the first random wait, ms; 500 by default. It doubles with each attempt. */
   readonly firstWaitMs?: number;
+  /** Called before each wait. */
+  readonly onRetry?: (retry: RetryNote) => void;
+};
+
+export type RetryNote = {
+  readonly error: Error;
+  /** The number of the next attempt, of so many. */
+  readonly attempt: number;
+  readonly attempts: number;
+  readonly waitMs: number;
 };
 
 export type Retry = {
@@ -27,7 +37,7 @@ const JITTER_AFTER_MS = 1_000;
 
 /** Decides how long to wait after an error: as told, else with full jitter (a random part of a doubling bound). */
 export const createRetry = (
-  { attempts = 8, maxWaitMs = 300_000, firstWaitMs = 500 }: RetryOptions,
+  { attempts = 8, maxWaitMs = 300_000, firstWaitMs = 500, onRetry }: RetryOptions,
   { random, sleep, signal }: RetryDeps,
 ): Retry => ({
   wait: async (error, failures) => {
@@ -35,7 +45,9 @@ export const createRetry = (
     const told = error instanceof ExportApiError ? error.retryAfterMs : null;
     if (told !== null && told > maxWaitMs) throw error;
     const bound = Math.min(maxWaitMs, firstWaitMs * 2 ** (failures - 1));
-    await sleep(told === null ? random() * bound : told + random() * JITTER_AFTER_MS, signal);
+    const waitMs = told === null ? random() * bound : told + random() * JITTER_AFTER_MS;
+    onRetry?.({ error: error as Error, attempt: failures + 1, attempts, waitMs });
+    await sleep(waitMs, signal);
   },
 });
 
