@@ -13,11 +13,25 @@ for (const name of ["SIGINT", "SIGTERM"] as const) {
     stop.abort(new StoppedError(`stopped by ${name}`));
   });
 }
-// A reader of the pipe that ends early ends the command.
-process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code === "EPIPE") stop.abort(error);
-  else throw error;
+/** The exit code of the command, and what went wrong with its output. */
+let code: number | undefined;
+let lost: Error | undefined;
+const end = (): void => {
+  if (code === undefined) return;
+  if (lost !== undefined && code === EXIT.ok) {
+    say(process.stderr, `writing to standard output failed: ${lost.message}`);
+    code = EXIT.failed;
+  }
+  process.exitCode = signalled === undefined ? code : 128 + constants.signals[signalled];
+};
+// Output that nobody gets ends the command; the error may come when it has ended.
+process.stdout.on("error", (error) => {
+  lost = error;
+  stop.abort(error);
+  end();
 });
+// Where progress and errors cannot be told the exit code still can.
+process.stderr.on("error", () => undefined);
 
 const start = async (): Promise<number> => {
   try {
@@ -30,5 +44,5 @@ const start = async (): Promise<number> => {
   return run(process.argv.slice(2), { env, stdout, stderr, signal: stop.signal });
 };
 
-const code = await start();
-process.exitCode = signalled === undefined ? code : 128 + constants.signals[signalled];
+code = await start();
+end();
