@@ -165,6 +165,7 @@ const verify = async ({ settings, deps, tell }: Run, signal: AbortSignal): Promi
 
 const compact = async ({ settings, deps }: Run): Promise<number> => {
   for (const list of settings.lists) await deps.target.compact(list, true);
+  await deps.target.rewrite?.();
   return EXIT.ok;
 };
 

@@ -39,7 +39,7 @@ export const USAGE = `usage: conversation-export-client <command> --to TARGET [o
 
   pull     makes a copy, or brings it up to date
   verify   compares a copy with the service: counts and checksums
-  compact  leaves one line a record in the files of a folder
+  compact  leaves one line a record in the files of a folder, and nothing of deleted ones in those of DuckDB
 
 TARGET is a folder, duckdb:FILE, parquet:FOLDER, csv:FOLDER, or - for lines on standard output (pull of one list).
 

@@ -58,5 +58,7 @@ export type Target = {
   publish?(list: ListName): Promise<void>;
   /** Looks whether what readers open is the copy. @throws CopyError */
   check?(list: ListName): Promise<void>;
+  /** Writes the place anew without the bytes of what was removed; only `close` may follow. */
+  rewrite?(): Promise<void>;
   close(): Promise<void>;
 };

@@ -6,6 +6,7 @@ import { CopyError, isSystemError, UsageError } from "../../exit-code.ts";
 
 /** A file of DuckDB that this process alone has open. */
 export type DuckDbFile = {
+  readonly path: string;
   /** The folder of what is in work: lines that were not loaded yet, what DuckDB spills. */
   readonly parts: string;
   rows(sql: string, values?: DuckDBValue[]): Promise<DuckDBValue[][]>;
@@ -96,6 +97,7 @@ export const openDuckDbFile = async (
   const rows = (sql: string, values: DuckDBValue[] = []): Promise<DuckDBValue[][]> =>
     telling(async () => (await connection.runAndReadAll(sql, values)).getRows());
   return {
+    path: file,
     parts,
     rows,
     stream: async function* (sql) {

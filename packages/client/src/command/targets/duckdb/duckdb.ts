@@ -5,6 +5,7 @@ import { CopyError, UsageError } from "../../exit-code.ts";
 import { type DuckDbFile, type Layout, openDuckDbFile } from "./duckdb-file.ts";
 import { DUCKDB_LAYOUT } from "./duckdb-layout.ts";
 import { makeDuckDbFile, sweepDuckDbFile } from "./new-duckdb-file.ts";
+import { rewriteDuckDbFile } from "./rewrite-duckdb-file.ts";
 import { createSegmentWriter } from "../segment-file.ts";
 import { isListState } from "../list-state.ts";
 import type { ListState, Target } from "../target.ts";
@@ -118,7 +119,7 @@ const readStates = async (file: DuckDbFile, options: TablesOptions): Promise<Kep
 /** A copy as tables in an open file of DuckDB; rows and state are stored in one transaction. */
 export const keepTables = async (file: DuckDbFile, options: TablesOptions): Promise<Tables> => {
   const { service, lists, layout, onChange } = options;
-  const { rows, parts, inTransaction } = file;
+  const { path, rows, parts, inTransaction } = file;
   /** By table: a copy that is made afresh has one of its own until it is complete. */
   const { states, renewing } = await readStates(file, options);
   const counts = new Map<ListName, number>();
@@ -200,8 +201,9 @@ export const keepTables = async (file: DuckDbFile, options: TablesOptions): Prom
         yield String(record);
     },
     count: (list) => counts.get(list) ?? 0,
-    // Deleted and replaced rows are gone already.
+    // Deleted and replaced rows are gone already; their bytes are not.
     compact: () => Promise.resolve(),
+    rewrite: () => rewriteDuckDbFile(file, path),
     close: file.close,
   };
 };

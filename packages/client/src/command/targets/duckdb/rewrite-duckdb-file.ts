@@ -1,0 +1,47 @@
+import { randomUUID } from "node:crypto";
+import { open, rm } from "node:fs/promises";
+import type { DuckDbFile } from "./duckdb-file.ts";
+import { inMaking } from "./new-duckdb-file.ts";
+import { publishFile } from "../durable-file.ts";
+
+const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+
+const sync = async (path: string): Promise<void> => {
+  const handle = await open(path, "r+");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+};
+
+/**
+ * Writes a file of DuckDB anew, whole before it has the name, since what was deleted stays in the free blocks of the
+ * old one. The file that is open is the old one then: close it, and write nothing more.
+ */
+export const rewriteDuckDbFile = async ({ rows }: DuckDbFile, file: string): Promise<void> => {
+  const made = inMaking(file);
+  const name = quoted(`new ${randomUUID()}`);
+  try {
+    await rows("CHECKPOINT");
+    const [[own] = []] = await rows("SELECT current_database()");
+    const old = quoted(String(own));
+    await rows(`ATTACH '${made.replaceAll("'", "''")}' AS ${name}`);
+    await rows(`COPY FROM DATABASE ${old} TO ${name}`);
+    for (const [schema, table] of await rows(
+      "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = current_database()",
+    )) {
+      const of = `${quoted(String(schema))}.${quoted(String(table))}`;
+      const sql = `SELECT (SELECT count(*) FROM ${old}.${of}) = (SELECT count(*) FROM ${name}.${of})`;
+      if ((await rows(sql))[0]?.[0] !== true) throw new Error(`${made} has not the rows of ${of}`);
+    }
+    await rows(`CHECKPOINT ${name}`);
+    await rows(`DETACH ${name}`);
+    await sync(made);
+    // Closing must not touch the log, which from here on is the new file's.
+    await rows("PRAGMA disable_checkpoint_on_shutdown");
+    await publishFile(made, file);
+  } finally {
+    for (const rest of ["", ".wal"]) await rm(`${made}${rest}`, { force: true });
+  }
+};
