@@ -26,13 +26,17 @@ const barOf = (done: number): string => {
   return `[${"#".repeat(full)}${".".repeat(BAR - full)}]`;
 };
 
+/** What came within less has no rate yet. */
+const RATED_SECONDS = 1;
+
 /** A line about a list: records, rate, and the time left or the watermark. */
 export const progressLine = (note: Note, seconds: number): string => {
-  const rate = seconds > 0 ? note.lines / seconds : 0;
-  const parts = [`${note.list}: ${count(note.lines)} records`, `${count(Math.round(rate))}/s`];
+  const isRated = seconds >= RATED_SECONDS;
+  const parts = [`${note.list}: ${count(note.lines)} records`];
+  if (isRated) parts.push(`${count(Math.round(note.lines / seconds))}/s`);
   if (note.isFirstPass && note.done !== null) {
     parts.push(`${barOf(note.done)} ${Math.floor(note.done * 100)} %`);
-    if (note.done > 0.01) parts.push(`${duration((seconds / note.done) * (1 - note.done))} left`);
+    if (isRated && note.done > 0.01) parts.push(`${duration((seconds / note.done) * (1 - note.done))} left`);
   }
   if (note.watermark !== null) parts.push(`complete up to ${note.watermark}`);
   return parts.join(", ");
