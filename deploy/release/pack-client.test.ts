@@ -1,10 +1,15 @@
-import { execFileSync } from "node:child_process";
-import { globSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { execFile, execFileSync } from "node:child_process";
+import { once } from "node:events";
+import { cpSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const PACK = fileURLToPath(new URL("pack-client.ts", import.meta.url));
 
 let folder = "";
@@ -35,4 +40,38 @@ it("names what it has, and has no tests and no sources", () => {
     expect(readFileSync(inPackage(path), "utf8"), path).not.toBe("");
   const files = globSync("**/*.*", { cwd: inPackage("") });
   expect(files.filter((file) => /\.(test|fixture)\.|(?<!\.d)\.ts$/.test(file))).toEqual([]);
+});
+
+it.each([
+  "docs/client.md",
+  "packages/client/README.md",
+])("runs the first example of %s as it stands", async (page) => {
+  const [, example = ""] = /^```js\n(.*?)^```$/ms.exec(readFileSync(join(ROOT, page), "utf8")) ?? [];
+  const project = join(folder, "project");
+  mkdirSync(join(project, "node_modules/@conversation-export"), { recursive: true });
+  cpSync(inPackage(""), join(project, "node_modules/@conversation-export/client"), { recursive: true });
+  writeFileSync(join(project, "package.json"), '{"type":"module"}');
+  writeFileSync(join(project, "read.js"), example);
+  const server = createServer((_, response) => {
+    response.setHeader("content-type", "application/json");
+    response.end('{"data":[{"_id":"c-1","csat":null}],"meta":{"next_page_uri":null}}');
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  try {
+    const { port } = server.address() as AddressInfo;
+    // Plain JavaScript, as every Node.js runs it that the page promises.
+    const { stdout } = await promisify(execFile)(
+      process.execPath,
+      ["--no-experimental-strip-types", "read.js"],
+      {
+        cwd: project,
+        env: { EXPORT_API_URL: `http://127.0.0.1:${port}/api`, EXPORT_API_KEY: "k" },
+      },
+    );
+    expect(stdout).toContain("c-1");
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
 });
