@@ -225,3 +225,29 @@ test("a deletion is told though an entry behind it has no row and lies on a late
   }
   expect(seen).toEqual(["gone true", "kept false"]);
 });
+
+test("a deletion has the id as escapes where programs would end a line", async () => {
+  const ids = [
+    "\u2028",
+    "\u2029",
+    "\u0085",
+    "a\u0085b\u2028c\u2029d",
+    "\n\r\v\f\u001c\u001e\u0000\u007f",
+    'é😀"\\/',
+  ];
+  const rows = ids.flatMap((_, at) =>
+    KINDS.map(
+      (kind) =>
+        `('lines', '${kind}', fromUnixTimestamp64Micro(${START + at}), unhex('${Buffer.from(ids[at] ?? "").toString("hex")}'), fromUnixTimestamp64Micro(${START - DAY}), true)`,
+    ),
+  );
+  await warehouse.sql(
+    `INSERT INTO changes (client_id, kind, stored_at, id, date_created, deleted) VALUES ${rows.join(", ")}`,
+  );
+  for (const kind of KINDS) {
+    const query = { clientId: "lines", kind, after: BEGIN, pageSize: 10 } as const;
+    const records = await changesOf(await warehouse.reader.changes({ ...query, settled: START + SECOND }));
+    expect(records.map(idOf)).toEqual(ids);
+    for (const record of records) expect(record).not.toMatch(/[^\P{Cc}\u007f]|[\u2028\u2029]/u);
+  }
+});

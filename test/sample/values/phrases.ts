@@ -332,7 +332,7 @@ export const UNUSUAL_ENDINGS = [
   " <b>bold</b> &amp; <script>alert('x')</script>",
   " مرحبا بالعالم ‏(RTL)",
   " नमस्ते, हिन्दी में भी",
-  " \u2028line separator\u2029paragraph",
+  " \u2028line separator\u2029paragraph\u0085next line",
   " \u0001\u001f control",
   " e\u0301 combining, \u{1F3F4}\u{E0067}\u{E0062}\u{E007F} tags",
   " ',\"]}[{ \\u0041 \\n",

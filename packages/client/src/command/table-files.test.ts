@@ -76,6 +76,23 @@ describe.each(["parquet", "csv"])("pull into %s files", (format) => {
     }
   });
 
+  it("keeps the meaning of characters that stand as escapes in lines", async () => {
+    place.service.put("a", 1);
+    await pull(format);
+    const escapes = String.raw`\u2028 \u2029 \u0085 \u0000 \ufeff \u001e \r\n \u000b \ufffd`;
+    const text = JSON.parse(`"${escapes}"`) as string;
+    place.service.next((response) => {
+      response.writeHead(200, { "content-type": "application/json", ...WATERMARKED });
+      response.end(
+        `{"data":[{"_id":"a${escapes}","language":"${escapes}","csat":{"${escapes}":"${escapes}"}}],"meta":{"next_cursor":"1","end_of_stream":true}}`,
+      );
+    });
+    expect(await pull(format)).toMatchObject({ code: 0 });
+    const [, row] = await query(`SELECT _id, language, csat FROM '${fileOf(format)}' ORDER BY length(_id)`);
+    expect(row?.slice(0, 2)).toEqual([`a${text}`, text]);
+    expect(JSON.parse(String(row?.[2]))).toEqual({ [text]: text });
+  });
+
   it("writes a file without rows for an empty list, and one again that is gone or was cut", async () => {
     expect(await pull(format)).toMatchObject({ code: 0 });
     expect(await ids(format)).toEqual([]);

@@ -10,6 +10,13 @@ import {
   withoutRepeatedKeys,
 } from "./json-text.ts";
 
+/** The form in which strings leave. */
+const asLeaving = (value: string): string =>
+  JSON.stringify(value)
+    .replaceAll("\u0085", "\\u0085")
+    .replaceAll("\u2028", "\\u2028")
+    .replaceAll("\u2029", "\\u2029");
+
 /** JSON as somebody may write it, and as it has to leave. */
 type Written = { readonly text: string; readonly compacted: string };
 type Member = { readonly key: Written; readonly name: string; readonly value: Written };
@@ -30,7 +37,9 @@ const piece = fc.constantFrom<[raw: string, value: string]>(
     " ",
     "é",
     "😀",
+    "\u0085",
     "\u2028",
+    "\u2029",
     "\u007f",
     "/",
     "-0",
@@ -47,11 +56,12 @@ const piece = fc.constantFrom<[raw: string, value: string]>(
   ["\\ud83d", "\ud83d"],
   ["\\uDE00", "\ude00"],
   ["\\u0000", "\0"],
+  ["\\u2028", "\u2028"],
 );
 
 const stringLiteral = fc.array(piece, { maxLength: 6 }).map((pieces) => {
   const value = pieces.map(([, one]) => one).join("");
-  return { text: `"${pieces.map(([raw]) => raw).join("")}"`, compacted: JSON.stringify(value), value };
+  return { text: `"${pieces.map(([raw]) => raw).join("")}"`, compacted: asLeaving(value), value };
 });
 
 const numberText = fc.oneof(

@@ -117,8 +117,16 @@ export function withoutRepeatedKeys(text: string): string {
   return `{${members.join(",")}}`;
 }
 
+// JSON allows them in strings; httpx, Node's readline and Python's splitlines end a line there.
+const LINE_END = /[\u0085\u2028\u2029]/g;
+const escapeOf = (char: string): string => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`;
+
+/** The same JSON with an escape for each line end of Unicode. Assumes valid JSON. */
+export const escapeLineEnds = (text: string): string => text.replace(LINE_END, escapeOf);
+
 /**
- * The same JSON without white space between tokens, every string in the form that `JSON.stringify` gives it.
+ * The same JSON without white space between tokens, every string in the form that `JSON.stringify` gives it, but
+ * without line ends of Unicode.
  */
 export function compact(text: string): string {
   let out = "";
@@ -144,7 +152,7 @@ export function compact(text: string): string {
       out += text.slice(start, at);
     }
   }
-  return out;
+  return escapeLineEnds(out);
 }
 
 const MAYBE_HALF = /\\u[dD][89a-fA-F]/;

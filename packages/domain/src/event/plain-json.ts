@@ -1,7 +1,7 @@
 /**
  * Finds the ends of JSON values in one pass, without making values of them. "Plain" is JSON as programs print
- * it. What is not (invalid JSON, control characters, a repeated or escaped key, half a surrogate pair, deep
- * nesting) ends as `NOT_PLAIN`: its text has to be parsed.
+ * it. What is not (invalid JSON, control characters, line ends of Unicode, a repeated or escaped key, half a surrogate
+ * pair, deep nesting) ends as `NOT_PLAIN`: its text has to be parsed.
  */
 
 /** Answer in place of an index. */
@@ -41,7 +41,7 @@ const MAX_LEVELS = 32;
 /** With more keys, comparing each with each costs more than parsing. */
 const MOST_KEYS = 64;
 
-const CONTROL = /[^ -\uffff]/;
+const CONTROL_OR_LINE_END = /[^ -\u0084\u0086-\u2027\u202a-\uffff]/;
 /** Characters behind the backslash of an escape that prints as it stands. */
 const SHORT_ESCAPES = new Set(Array.from('"\\bfnrt', (char) => char.charCodeAt(0)));
 const UNIT = /^[\da-fA-F]{4}/;
@@ -55,7 +55,7 @@ const escapeFrom = (text: string, start: number): number => {
 
 /** Begins a pass; null for a text that is not plain. */
 export function beginPass(text: string): Pass | null {
-  if (CONTROL.test(text) || !text.isWellFormed()) return null;
+  if (CONTROL_OR_LINE_END.test(text) || !text.isWellFormed()) return null;
   const escape = escapeFrom(text, 0);
   return { text, hasEscapes: escape < text.length, escape, loose: false };
 }

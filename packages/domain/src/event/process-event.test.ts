@@ -323,6 +323,116 @@ describe("free-form parts", () => {
   });
 });
 
+describe("text that readers of lines would cut", () => {
+  const HOSTILE = [
+    "\u0085",
+    "\u2028",
+    "\u2029",
+    "\n",
+    "\r",
+    "\v",
+    "\f",
+    "\u001c",
+    "\u001d",
+    "\u001e",
+    "\u0000",
+    "\u007f",
+    "\ufeff",
+    "\r\n",
+    '"',
+    "\\",
+    "\\u2028",
+    "\ud800",
+    "\udc00",
+    "😀",
+    "a",
+  ];
+  const hostile = fc
+    .array(fc.constantFrom(...HOSTILE), { minLength: 1, maxLength: 6 })
+    .map((parts) => parts.join(""));
+  /** What httpx, Node's readline and Python's splitlines take for the end of a line, and what JSON forbids. */
+  const CUT = /[^\P{Cc}\u007f]|[\u2028\u2029]/u;
+  /** The same JSON with an escape for each character that is not ASCII, as Python prints it. */
+  const ascii = (json: string): string =>
+    json.replace(/[^ -~]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  const wellFormed = (value: unknown): unknown =>
+    JSON.parse(JSON.stringify(value), (_, one: unknown) =>
+      typeof one === "string" ? one.toWellFormed() : one,
+    ) as unknown;
+
+  it("stands as escapes in keys and values of every field, however the event was printed", () => {
+    fc.assert(
+      fc.property(hostile, hostile, (text, key) => {
+        const id = `i${text.toWellFormed()}`;
+        const free = { [key.toWellFormed()]: text, list: [{ [`${key.toWellFormed()}2`]: [text] }] };
+        const events = [
+          [
+            "conversation.exported",
+            {
+              ...conversationData,
+              _id: id,
+              agent_id: [text],
+              csat: free,
+              inquiry_summary: text,
+              variables: free,
+              classifications: [{ topic_name: text, intents: [{ intent_name: text, status: text }] }],
+              handoffs: [
+                { id, date_created: "2026-10-04T00:00:00Z", name: text, reason_code: text, reasoning: text },
+              ],
+              used_mcp: [{ tool_name: text }],
+            },
+          ],
+          [
+            "message.exported",
+            { ...messageData, _id: id, conversation_id: id, message_data: free, sender: text },
+          ],
+          [
+            "end_user.exported",
+            { ...endUserData, end_user_id: id, profile: { first_name: text, metadata: free } },
+          ],
+        ] as const;
+        for (const [type, data] of events) {
+          const json = JSON.stringify(data);
+          // The unknown field in capitals is dropped; its key alone asks for the slow way.
+          const slow = json.replace(/\}$/, ',"\\u0058":1}');
+          const [first = "", ...others] = [json, ascii(json), slow, ascii(slow)].flatMap((one) =>
+            (["structured", "binary"] as const).map((mode) => rendered(exact(type, one, mode))),
+          );
+          expect(first).not.toMatch(CUT);
+          for (const other of others) expect(other).toBe(first);
+          const record = JSON.parse(first) as Record<string, unknown>;
+          for (const [name, value] of Object.entries(data)) {
+            if (name.startsWith("date_") || name.endsWith("_at")) continue;
+            expect(record).toHaveProperty([name]);
+            const kept = wellFormed(value);
+            if (name === "handoffs" || name === "used_mcp" || name === "profile")
+              expect(record[name]).toMatchObject(
+                name === "handoffs"
+                  ? [{ name: text.toWellFormed(), reasoning: text.toWellFormed() }]
+                  : (kept as object),
+              );
+            else
+              expect(record[name]).toEqual(
+                name === "classifications"
+                  ? [
+                      {
+                        topic_id: null,
+                        topic_name: text.toWellFormed(),
+                        intents: [
+                          { intent_id: null, intent_name: text.toWellFormed(), status: text.toWellFormed() },
+                        ],
+                      },
+                    ]
+                  : kept,
+              );
+          }
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
+
 describe("rejections", () => {
   const reasonOf = (outcome: ReturnType<typeof processEvent>): RejectionReason | "accepted" | "ignored" =>
     outcome.kind === "rejected" ? outcome.reason : outcome.kind;

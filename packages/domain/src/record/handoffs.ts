@@ -1,4 +1,5 @@
 import { badTimestamp } from "../event/envelope.ts";
+import { escapeLineEnds } from "../event/json-text.ts";
 import { note } from "../event/noted-names.ts";
 import { type Rejected, rejected } from "../event/outcome.ts";
 import { type HandoffData, REASON_CODES } from "./schemas.ts";
@@ -79,7 +80,7 @@ export function mergeHandoffs(list: readonly HandoffData[] | null | undefined): 
     if (outcomeStatus !== null && !KNOWN_OUTCOMES.has(outcomeStatus))
       note(unusual, "handoffs.outcome_status");
     const name = handoff.name ?? null;
-    const entry = JSON.stringify({
+    const json = JSON.stringify({
       name,
       handoff_id: handoff.handoff_id ?? null,
       id: handoff.id,
@@ -88,6 +89,7 @@ export function mergeHandoffs(list: readonly HandoffData[] | null | undefined): 
       reason_code: reasonCode,
       reasoning: handoff.reasoning ?? null,
     });
+    const entry = escapeLineEnds(json);
     take({ target, targetKind, dateCreated, name, outcomeStatus, reasonCode, entry });
     if (targetKind === "handoff_id") take(referenceTo(handoff.id, dateCreated));
   }

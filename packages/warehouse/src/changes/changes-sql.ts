@@ -97,10 +97,13 @@ function liveRecords(kind: RecordKind, shape: ChangeShape): string {
   return `SELECT r.conversation_id AS id, r.uploaded_at AS u, ${CONVERSATION} AS record FROM ${withHandoffs(rows, handoffs, shape)}`;
 }
 
+/** An id as it stands in records; ClickHouse itself escapes the other line ends of Unicode. */
+const ID = String.raw`replaceAll(toJSONString(e.id), '\xC2\x85', '\\u0085')`;
+
 /** A record that is gone, under the name that its id has in records of its kind. */
 const deletedOf = (
   kind: RecordKind,
-): string => `concat('{"${kind === "end_user" ? "end_user_id" : "_id"}":', toJSONString(e.id), ',"deleted":true,"deleted_at":"',
+): string => `concat('{"${kind === "end_user" ? "end_user_id" : "_id"}":', ${ID}, ',"deleted":true,"deleted_at":"',
       formatDateTime(e.gone, '%Y-%m-%dT%H:%i:%S.%f', 'UTC'), '+00:00"}')`;
 
 /** SELECT of the changes of the range: `d` (instant of storing, or of deletion), `id`, `record`. */
