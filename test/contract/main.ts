@@ -9,6 +9,7 @@ import { seedOfRun } from "../system/size.ts";
 import { startSystem } from "../system/system.ts";
 import { until } from "../system/until.ts";
 import { createSample } from "../sample/index.ts";
+import { HOSTILE_TEXTS, hostileEvents } from "./hostile-texts.ts";
 import { prepareTools } from "./tools.ts";
 
 // Starts the whole system with a sample of data, tests the running interface against its own OpenAPI document
@@ -18,6 +19,8 @@ const here = import.meta.dirname;
 const GROUP = "conversation-export-ingest";
 const CLIENT = "acme";
 const PEER = "globex";
+/** Has texts that readers of lines stumble over. */
+const HOSTILE = "initech";
 const SCOPES = ["export", "end_users", "compliance", "campaigns"];
 /** The campaign of the example in the document. */
 const CAMPAIGN = "order-shipped";
@@ -73,6 +76,7 @@ const system = await startSystem("contract");
 try {
   const key = await system.key(CLIENT, SCOPES);
   const peerKey = await system.key(PEER, SCOPES);
+  const hostileKey = await system.key(HOSTILE, SCOPES);
   const operator = { CLICKHOUSE_URL: system.stack.clickhouse.url("migrator") };
   await ops(operator, "campaigns", "create", CAMPAIGN, "--client", CLIENT);
   await system.service("ingest");
@@ -84,7 +88,7 @@ try {
   });
   // No unusual values: lone surrogates, which JSON allows, stop the tool.
   const sample = createSample({ seed, conversations: 300, clients: [CLIENT, PEER], unusualShare: 0 });
-  await createDelivery(system).send(sample);
+  await createDelivery(system).send([...sample, ...hostileEvents(HOSTILE)]);
   await system.caughtUp(GROUP, 120_000);
   // Readers of changes are given what jobs has settled.
   await system.service("jobs");
@@ -131,6 +135,23 @@ try {
     });
     clients &&= read;
   }
+  console.log("\n== line-readers ==");
+  const expected = join(system.logFolder, "hostile-texts.json");
+  writeFileSync(expected, JSON.stringify(HOSTILE_TEXTS));
+  const whole = await passes(
+    join(tools.readers, "python"),
+    [join(here, "clients/line-readers.py"), system.apiUrl],
+    {
+      cwd: system.logFolder,
+      env: {
+        API_KEY: hostileKey,
+        EXPECTED: expected,
+        NODE: process.execPath,
+        PYTHONDONTWRITEBYTECODE: "1",
+      },
+      timeout: CLIENT_DEADLINE_MS,
+    },
+  );
   console.log("\n== schemathesis ==");
   const config = join(here, "schemathesis.toml");
   // From the file: given the URL of the document, the tool skips the operation that serves it.
@@ -149,7 +170,7 @@ try {
     ],
     { cwd: system.logFolder, env: { AUTH_FILE: authFile } },
   );
-  const good = clean && clients && kept;
+  const good = clean && clients && whole && kept;
   console.log(`\ncontract: ${good ? "kept" : "BROKEN"} (repeat with TEST_SEED=${seed})`);
   if (!good) process.exitCode = 1;
 } finally {
