@@ -35,17 +35,32 @@ export type Export = {
   readonly handoffs: readonly Entry[];
 };
 
+const INT32 = 2 ** 31;
+const isDouble = (value: Exact): boolean => isNumber(value) && Number.isFinite(Number(value.text));
+const isInt32 = (value: Exact): boolean =>
+  isNumber(value) &&
+  Number.isInteger(Number(value.text)) &&
+  Number(value.text) >= -INT32 &&
+  Number(value.text) < INT32;
+/** Whether every number in it is one that a double holds. */
+const holdsDoubles = (value: Exact): boolean => {
+  if (isNumber(value)) return isDouble(value);
+  if (isList(value)) return value.every(holdsDoubles);
+  // Of a repeated name only the last value is read.
+  return !isObject(value) || [...new Map(value.members).values()].every(holdsDoubles);
+};
+
 const FITS: Readonly<Record<FieldKind, (value: Exact) => boolean>> = {
   text: (value) => typeof value === "string",
-  number: isNumber,
-  integer: (value) => isNumber(value) && Number.isInteger(Number(value.text)),
+  number: isDouble,
+  integer: isInt32,
   flag: (value) => typeof value === "boolean",
   texts: (value) => isList(value) && value.every((item) => item === null || typeof item === "string"),
   objects: (value) => isList(value) && value.every(isObject),
   handoffs: (value) => isList(value) && value.every(isObject),
   members: isObject,
-  given: isObject,
-  object: isObject,
+  given: (value) => isObject(value) && holdsDoubles(value),
+  object: (value) => isObject(value) && holdsDoubles(value),
   id: (value) => typeof value === "string" && value !== "",
   created: (value) => typeof value === "string",
   updated: (value) => typeof value === "string",

@@ -22,3 +22,13 @@ export function countKeys(value: object, levels: number = MAX_DEPTH): number | u
   }
   return count;
 }
+
+/** false when a parsed value holds a number that no double holds, such as 1e400, which parses to Infinity. */
+export function holdsDoubles(value: unknown): boolean {
+  if (typeof value === "number") return Number.isFinite(value);
+  if (typeof value !== "object" || value === null) return true;
+  for (const key in value) {
+    if (!holdsDoubles((value as Readonly<Record<string, unknown>>)[key])) return false;
+  }
+  return true;
+}

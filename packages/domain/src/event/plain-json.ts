@@ -1,7 +1,7 @@
 /**
  * Finds the ends of JSON values in one pass, without making values of them. "Plain" is JSON as programs print
  * it. What is not (invalid JSON, control characters, line ends of Unicode, a repeated or escaped key, half a surrogate
- * pair, deep nesting) ends as `NOT_PLAIN`: its text has to be parsed.
+ * pair, a number beyond a double, deep nesting) ends as `NOT_PLAIN`: its text has to be parsed.
  */
 
 /** Answer in place of an index. */
@@ -111,16 +111,26 @@ function afterDigits(text: string, start: number): number {
   return at === start ? NOT_PLAIN : at;
 }
 
-/** The index after the number that starts at `start`. */
+/** Any number with fewer characters and no exponent fits into a double. */
+const LONG_NUMBER = 300;
+
+const isFiniteNumber = (text: string, start: number, end: number): boolean =>
+  Number.isFinite(Number(text.slice(start, end)));
+
+/** The index after the number that starts at `start`; one beyond a double is not plain. */
 export function plainNumber({ text }: Pass, start: number): number {
   let at = text.charCodeAt(start) === MINUS ? start + 1 : start;
   at = text.charCodeAt(at) === ZERO ? at + 1 : afterDigits(text, at);
   if (at !== NOT_PLAIN && text.charCodeAt(at) === DOT) at = afterDigits(text, at + 1);
   if (at === NOT_PLAIN) return NOT_PLAIN;
   const code = text.charCodeAt(at);
-  if (code !== CAPITAL_E && code !== SMALL_E) return at;
-  const sign = text.charCodeAt(at + 1);
-  return afterDigits(text, sign === PLUS || sign === MINUS ? at + 2 : at + 1);
+  const hasExponent = code === CAPITAL_E || code === SMALL_E;
+  if (!hasExponent && at - start < LONG_NUMBER) return at;
+  if (hasExponent) {
+    const sign = text.charCodeAt(at + 1);
+    at = afterDigits(text, sign === PLUS || sign === MINUS ? at + 2 : at + 1);
+  }
+  return at !== NOT_PLAIN && isFiniteNumber(text, start, at) ? at : NOT_PLAIN;
 }
 
 const afterWord = ({ text }: Pass, start: number, word: string): number =>

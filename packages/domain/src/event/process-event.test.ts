@@ -433,6 +433,73 @@ describe("text that readers of lines would cut", () => {
   });
 });
 
+describe("numbers that readers refuse", () => {
+  const reasonsOf = (type: EventType, data: string) =>
+    (["structured", "binary"] as const).flatMap((mode) =>
+      // The second time the slow way, which an escaped key asks for.
+      [data, data.replace(/\}$/, ',"\\u0058":1}')].map((text) => {
+        const outcome = exact(type, text, mode);
+        return outcome.kind === "rejected" ? `${outcome.reason} ${outcome.detail}` : outcome.kind;
+      }),
+    );
+  const CONVERSATION = '{"_id":"c","date_created":"2026-10-04T00:00:00Z"';
+  const MESSAGE = '{"_id":"m","conversation_id":"c","date_created":"2026-10-04T00:00:00Z"';
+  const USER = '{"end_user_id":"u","created_at":"2026-10-04T00:00:00Z"';
+  const LONG = `1${"0".repeat(309)}`;
+
+  it.each([
+    "1e400",
+    "-1E+400",
+    "1.5e309",
+    LONG,
+    `-${LONG}.5`,
+  ])("are rejected wherever they stand: %s", (number) => {
+    for (const [path, type, data] of [
+      ["agent_handle_time", "conversation.exported", `${CONVERSATION},"agent_handle_time":${number}}`],
+      ["csat", "conversation.exported", `${CONVERSATION},"csat":{"score":${number}}}`],
+      ["variables", "conversation.exported", `${CONVERSATION},"variables":{"a":[0,{"b":${number}}]}}`],
+      ["metavariables", "conversation.exported", `${CONVERSATION},"metavariables":{"x":${number}}}`],
+      ["message_data", "message.exported", `${MESSAGE},"message_data":{"n":[${number}]}}`],
+      ["review", "message.exported", `${MESSAGE},"review":${number}}`],
+      ["profile.metadata", "end_user.exported", `${USER},"profile":{"metadata":{"n":${number}}}}`],
+      [
+        "profile.system_properties",
+        "end_user.exported",
+        `${USER},"profile":{"system_properties":{"n":${number}}}}`,
+      ],
+    ] as const) {
+      for (const reason of reasonsOf(type, data)) expect(reason).toContain(`invalid_record ${path}`);
+    }
+  });
+
+  it("are the rating beyond 32 bits too", () => {
+    for (const number of ["2147483648", "-2147483649", "1e10", "9007199254740993"]) {
+      for (const reason of reasonsOf("message.exported", `${MESSAGE},"review":${number}}`))
+        expect(reason).toContain("invalid_record review");
+    }
+    for (const number of ["2147483647", "-2147483648"])
+      expect(new Set(reasonsOf("message.exported", `${MESSAGE},"review":${number}}`))).toEqual(
+        new Set(["accepted"]),
+      );
+  });
+
+  it("are none that a double holds, or that are dropped", () => {
+    for (const number of [
+      "1.7976931348623157e308",
+      "1e-400",
+      "12345678901234567890.5",
+      `0.${"1".repeat(400)}`,
+      "9".repeat(300),
+    ])
+      expect(
+        new Set(reasonsOf("conversation.exported", `${CONVERSATION},"csat":{"score":${number}}}`)),
+      ).toEqual(new Set(["accepted"]));
+    expect(new Set(reasonsOf("conversation.exported", `${CONVERSATION},"zzz":{"a":1e400}}`))).toEqual(
+      new Set(["accepted"]),
+    );
+  });
+});
+
 describe("rejections", () => {
   const reasonOf = (outcome: ReturnType<typeof processEvent>): RejectionReason | "accepted" | "ignored" =>
     outcome.kind === "rejected" ? outcome.reason : outcome.kind;

@@ -33,13 +33,6 @@ const checked = (schema: z.ZodType, read: Reader): Reader =>
       }
     : read;
 
-/** A number that zod takes: any but those that are too large for one. */
-const finiteNumber: Reader = (pass, start) => {
-  const end = plainNumber(pass, start);
-  if (end === NOT_PLAIN) return NOT_PLAIN;
-  return Number.isFinite(Number(pass.text.slice(start, end))) ? end : NOT_PLAIN;
-};
-
 const orNull =
   (read: Reader, leavesAsNull: boolean): Reader =>
   (pass, start) => {
@@ -57,7 +50,7 @@ const readerOf = (given: unknown): Reader => {
   if (given instanceof z.ZodOptional) return readerOf(given.unwrap());
   if (given instanceof z.ZodNullable) return orNull(readerOf(given.unwrap()), leavesAsNull(given.unwrap()));
   if (given instanceof z.ZodString) return checked(given, plainString);
-  if (given instanceof z.ZodNumber) return checked(given, finiteNumber);
+  if (given instanceof z.ZodNumber) return checked(given, plainNumber);
   if (given instanceof z.ZodBoolean) return plainFlag;
   if (given instanceof z.ZodCustom) return (pass, start) => plainObject(pass, start);
   if (given instanceof z.ZodArray) {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isObject } from "../event/json-object.ts";
+import { holdsDoubles, isObject } from "../event/json-object.ts";
 
 // Every field but the identifying ones may be null or absent: the documented example data is not consistent,
 // and refusing a record for a missing label would lose it.
@@ -15,7 +15,10 @@ const date = instant.nullish();
 
 // z.record would walk and copy values that are only kept as they came.
 const anyObject = () =>
-  z.custom<Record<string, unknown>>(isObject, "expected an object").meta({ type: "object" });
+  z
+    .custom<Record<string, unknown>>(isObject, "expected an object")
+    .refine(holdsDoubles, "holds a number beyond a double")
+    .meta({ type: "object" });
 const freeForm = anyObject().nullish();
 const variables = anyObject().register(FIELD_FORMS, { form: "object" }).nullish();
 const listOf = <Item extends z.ZodObject>(item: Item) => z.array(item).nullish();
@@ -176,7 +179,7 @@ export const messageSchema = z.object({
     "Content of the message. Its form depends on `_type`: greeting, text, picture, quick_replies, trigger, meta, link, web_window, csat_shown or csat; the text is in `body`",
   ),
   recipient: text.describe("ID of the chatter, or a word for the agent, the bot or the platform"),
-  review: z.number().int().nullish().describe("Rating of the answer by the chatter, 0 to 5"),
+  review: z.int32().nullish().describe("Rating of the answer by the chatter, 0 to 5"),
   sender: text.describe("As for recipient"),
   in_response_to: text.describe(
     "ID of the message that this one answers; the text None when it answers none",
