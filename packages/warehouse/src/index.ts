@@ -23,6 +23,7 @@ export {
   viewProfileSql,
   viewProfileXml,
 } from "./analytics/view-profiles.ts";
+export { PINNED_SETTINGS } from "./session/pinned-settings.ts";
 export { ANALYTICS_VIEWS, analyticsDatabase, type AnalyticsView } from "./analytics/views.ts";
 export type { ViewColumn } from "./analytics/view-columns.ts";
 export { type Batch, createBatch, type TableInsert } from "./write/batch.ts";
@@ -45,6 +46,7 @@ export {
   type LandingStore,
 } from "./upkeep/backfill/landing-store.ts";
 export {
+  type ChangedSetting,
   createInspector,
   type CrowdedPartition,
   type Disk,

@@ -9,6 +9,8 @@ export type TestRights = {
   readonly otherDatabases?: boolean | undefined;
   /** Clients with a user `customer_…` for the views, who has the password of the analyst. */
   readonly customers?: readonly string[] | undefined;
+  /** Settings that the profiles of `users.xml` get besides. */
+  readonly profiles?: Readonly<Record<string, Readonly<Record<string, string>>>> | undefined;
   /** Further analysts, who have the password of the first one, with the settings of each in place of its profile. */
   readonly analysts?: Readonly<Record<string, Readonly<Record<string, string>>>> | undefined;
 };
@@ -22,11 +24,20 @@ const withAnalysts = (usersXml: string, profiles: ReadonlyMap<string, string>): 
   return usersXml.replace("</users>", () => `${users.join("\n")}</users>`);
 };
 
+const asXml = (settings: Readonly<Record<string, string>>): string =>
+  Object.entries(settings)
+    .map(([setting, value]) => `<${setting}>${value}</${setting}>`)
+    .join("");
+
+const withSettings = (usersXml: string, profiles: NonNullable<TestRights["profiles"]>): string =>
+  Object.entries(profiles).reduce(
+    (xml, [name, settings]) =>
+      xml.replace(new RegExp(`<profiles>[^]*?<${name}>`), (begin) => begin + asXml(settings)),
+    usersXml,
+  );
+
 const withProfiles = (usersXml: string, profiles: NonNullable<TestRights["analysts"]>): string => {
-  const written = Object.entries(profiles).map(([name, settings]) => {
-    const lines = Object.entries(settings).map(([setting, value]) => `<${setting}>${value}</${setting}>`);
-    return `<${name}>${lines.join("")}</${name}>`;
-  });
+  const written = Object.entries(profiles).map(([name, settings]) => `<${name}>${asXml(settings)}</${name}>`);
   return usersXml.replace("</profiles>", () => `${written.join("\n")}</profiles>`);
 };
 
@@ -41,24 +52,29 @@ const withViewProfiles = (usersXml: string): string =>
 export const withServiceGrants = (
   usersXml: string,
   topology: Topology,
-  { otherDatabases = false, customers = [], analysts = {} }: TestRights = {},
+  { otherDatabases = false, customers = [], profiles = {}, analysts = {} }: TestRights = {},
 ): string => {
-  const granted = WAREHOUSE_USERS.reduce((xml, user) => {
-    const grants = grantsOf(user, database, topology);
-    const everything = new Set(
-      grants
-        .filter(({ on }) => on.startsWith(database))
-        .flatMap(({ privileges }) => privileges)
-        // No right on a column can be given in many databases at once.
-        .map((privilege) => privilege.replace(/\(.*\)$/, "")),
-    );
-    const others = otherDatabases ? [{ privileges: [...everything], on: `${database}_*.*` }] : [];
-    const lines = [...grants, ...others].map(
-      ({ privileges, on }) => `\n        <query>GRANT ${privileges.join(", ")} ON ${on}</query>`,
-    );
-    const block = new RegExp(`(CLICKHOUSE_${user.toUpperCase()}_PASSWORD[^]*?<grants>)[^]*?(\\n *</grants>)`);
-    return xml.replace(block, (_, before: string, after: string) => `${before}${lines.join("")}${after}`);
-  }, withViewProfiles(usersXml));
+  const granted = WAREHOUSE_USERS.reduce(
+    (xml, user) => {
+      const grants = grantsOf(user, database, topology);
+      const everything = new Set(
+        grants
+          .filter(({ on }) => on.startsWith(database))
+          .flatMap(({ privileges }) => privileges)
+          // No right on a column can be given in many databases at once.
+          .map((privilege) => privilege.replace(/\(.*\)$/, "")),
+      );
+      const others = otherDatabases ? [{ privileges: [...everything], on: `${database}_*.*` }] : [];
+      const lines = [...grants, ...others].map(
+        ({ privileges, on }) => `\n        <query>GRANT ${privileges.join(", ")} ON ${on}</query>`,
+      );
+      const block = new RegExp(
+        `(CLICKHOUSE_${user.toUpperCase()}_PASSWORD[^]*?<grants>)[^]*?(\\n *</grants>)`,
+      );
+      return xml.replace(block, (_, before: string, after: string) => `${before}${lines.join("")}${after}`);
+    },
+    withViewProfiles(withSettings(usersXml, profiles)),
+  );
   const added = new Map([
     ...customers.map((client) => [`customer_${client}`, "customer"] as const),
     ...Object.keys(analysts).map((name) => [name, name] as const),

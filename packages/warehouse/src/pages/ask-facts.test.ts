@@ -12,8 +12,11 @@ const CANDIDATES: Candidates = {
   dates: "true",
 };
 
+/** The last row of each whole answer. */
+const WHOLE = '["whole",""]\n';
+
 const entries = (count: number): string =>
-  Array.from({ length: count }, (_, number) => `["since","4\\/acme\\/c\\/\\"${number}"]\n`).join("");
+  Array.from({ length: count }, (_, number) => `["since","4\\/acme\\/c\\/\\"${number}"]\n`).join("") + WHOLE;
 
 /** The facts by these answers, and the statements that were asked. */
 const ask = async (
@@ -34,8 +37,8 @@ const ask = async (
 
 it("is content with one question where there is nothing, hidden records or not", async () => {
   for (const [answer, hiding] of [
-    ["", false],
-    ['["hidden",""]\n', true],
+    [WHOLE, false],
+    [`["hidden",""]\n${WHOLE}`, true],
   ] as const) {
     expect(await ask({ "pages.doubts": answer })).toMatchObject({
       facts: { several: 0, hiding },
@@ -45,20 +48,27 @@ it("is content with one question where there is nothing, hidden records or not",
 });
 
 it("asks about the records with entries since, unless they are many", async () => {
-  const few = await ask({ "pages.doubts": entries(2) });
+  const few = await ask({ "pages.doubts": entries(2), "pages.several": "0\n" });
   expect(few).toEqual({
     facts: { several: 0, hiding: false },
     asked: ["pages.doubts", "pages.several"],
     names: [['4/acme/c/"0', '4/acme/c/"1']],
   });
-  expect((await ask({ "pages.doubts": entries(50) })).asked).toEqual(["pages.doubts", "pages.several"]);
+  expect((await ask({ "pages.doubts": entries(50), "pages.several": "0\n" })).asked).toEqual([
+    "pages.doubts",
+    "pages.several",
+  ]);
   const many = await ask({ "pages.doubts": entries(51), "pages.facts": "0\t0\n" });
   expect(many.asked).toEqual(["pages.doubts", "pages.facts"]);
 });
 
 it("puts no long names into an address", async () => {
   const named = (id: string): Promise<{ readonly asked: readonly string[] }> =>
-    ask({ "pages.doubts": `["since","4\\/acme\\/c\\/${id}"]\n`, "pages.facts": "0\t0\n" });
+    ask({
+      "pages.doubts": `["since","4\\/acme\\/c\\/${id}"]\n${WHOLE}`,
+      "pages.several": "0\n",
+      "pages.facts": "0\t0\n",
+    });
   expect((await named("x".repeat(3_900))).asked).toEqual(["pages.doubts", "pages.several"]);
   expect((await named("x".repeat(4_000))).asked).toEqual(["pages.doubts", "pages.facts"]);
   expect((await named("é".repeat(700))).asked).toEqual(["pages.doubts", "pages.facts"]);
@@ -67,7 +77,7 @@ it("puts no long names into an address", async () => {
 it("looks at the candidates where one may have several dates", async () => {
   const facts = { several: 3, hiding: true };
   const answer = { "pages.facts": "3\t1\n" };
-  expect(await ask({ "pages.doubts": '["moved",""]\n', ...answer })).toMatchObject({
+  expect(await ask({ "pages.doubts": `["moved",""]\n${WHOLE}`, ...answer })).toMatchObject({
     facts,
     asked: ["pages.doubts", "pages.facts"],
   });
@@ -80,4 +90,18 @@ it("looks at the candidates where one may have several dates", async () => {
 it("has one question where no dates are noted lately, and without candidates", async () => {
   for (const options of [{ noted: 0 }, { candidates: null }])
     expect((await ask({ "pages.facts": "0\t1\n" }, options)).asked).toEqual(["pages.facts"]);
+});
+
+it("takes no answer that is cut off for one without rows", async () => {
+  for (const answers of [
+    {},
+    { "pages.doubts": '["hidden",""]\n' },
+    { "pages.doubts": entries(2) },
+    { "pages.doubts": entries(2), "pages.several": "\n" },
+    { "pages.doubts": `["moved",""]\n${WHOLE}` },
+    { "pages.doubts": `["moved",""]\n${WHOLE}`, "pages.facts": "0\n" },
+    { "pages.doubts": `["moved",""]\n${WHOLE}`, "pages.facts": "\\N\t0\n" },
+    { "pages.doubts": `["moved",""]\n${WHOLE}`, "pages.facts": "1\t0\n\n1\t0\n1\t0\n" },
+  ])
+    await expect(ask(answers)).rejects.toMatchObject({ causeName: "UNEXPECTED_ANSWER", retryable: true });
 });

@@ -1,5 +1,11 @@
 import { text } from "node:stream/consumers";
-import { type Candidates, doubtsOfAnswer, type Facts, factsOfAnswer } from "./sql/identity-sql.ts";
+import {
+  type Candidates,
+  doubtsOfAnswer,
+  type Facts,
+  factsOfAnswer,
+  someHasSeveral as someOfAnswer,
+} from "./sql/identity-sql.ts";
 import { doubtsStatement, factsStatement, type Parameters, severalStatement } from "./page-statements.ts";
 import type { SendStatement } from "./send-statement.ts";
 
@@ -29,7 +35,7 @@ export const createAskForFacts = (deps: {
     /** The dates of a record are stored before its entries, so those of all `names` are there by now. */
     const someHasSeveral = async (names: readonly string[]): Promise<boolean> =>
       names.length > 0 &&
-      (await send(severalStatement(String(parameters["client"]), names, spread), text, signal)) !== "";
+      someOfAnswer(await send(severalStatement(String(parameters["client"]), names, spread), text, signal));
 
     if (candidates !== null && Number(parameters["noted"]) > 0) {
       const doubts = await send(doubtsStatement(candidates, parameters, spread), text, signal);

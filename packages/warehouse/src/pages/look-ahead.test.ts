@@ -30,3 +30,21 @@ it("forgets the client that was updated longest ago", () => {
   expect(lookAhead.candidates("0", 100)).toBe(unknown);
   expect(lookAhead.candidates("1", 100)).toBeLessThan(unknown);
 });
+
+it("learns from positive numbers only", () => {
+  const lookAhead = createLookAhead({ initial: 5, spare: 200 });
+  const unknown = lookAhead.candidates("a", 1_000);
+  for (const [records, needed] of [
+    [1_000, Number.NaN],
+    [Number.NaN, 1_000],
+    [Number.NaN, Number.NaN],
+    [1_000, 0],
+    [1_000, -1],
+    [1_000, Infinity],
+    [Infinity, 1_000],
+    [Infinity, Infinity],
+  ] as const) {
+    lookAhead.learn("a", records, needed);
+    expect(lookAhead.candidates("a", 1_000), `${needed} for ${records}`).toBe(unknown);
+  }
+});

@@ -4,7 +4,10 @@ import { LRUCache } from "lru-cache";
 export type LookAhead = {
   /** How many rows a page of `pageSize` records of this client looks at first. */
   candidates(clientId: string, pageSize: number): number;
-  /** Learns that a page of `records` records, which was not the last one, needed `needed` rows. */
+  /**
+   * Learns that a page of `records` records, which was not the last one, needed `needed` rows; nothing of what are
+   * no positive numbers.
+   */
   learn(clientId: string, records: number, needed: number): void;
 };
 
@@ -35,7 +38,8 @@ export function createLookAhead(deps: { readonly initial: number; readonly spare
       return Math.ceil((pageSize + 1) * (perRecord.peek(clientId) ?? initial) * MARGIN) + spare;
     },
     learn(clientId, records, needed) {
-      if (records < MIN_RECORDS) return;
+      // Neither holds for NaN.
+      if (!(records >= MIN_RECORDS && records < Infinity && needed > 0 && needed < Infinity)) return;
       perRecord.set(clientId, Math.min(Math.max(1, needed / records), MAX_PER_RECORD));
     },
   };

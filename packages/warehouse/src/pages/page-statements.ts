@@ -16,6 +16,7 @@ import {
 } from "./sql/created-sql.ts";
 import { type Candidates, doubtsAbout, factsOf, SOME_HAS_SEVERAL } from "./sql/identity-sql.ts";
 import { boundOf, type PageShape, type RangeShape, type RowOrder } from "./sql/page-sql.ts";
+import { END_MARK } from "./page-stream.ts";
 import { conversationsByUpdate, updateCandidates, updateOrder } from "./sql/updated-sql.ts";
 
 /** Records by which a page may grow when a single instant exceeds it. */
@@ -27,6 +28,8 @@ const READ_SETTINGS: ClickHouseSettings = {
   format_custom_row_before_delimiter: "",
   format_custom_row_after_delimiter: "",
   format_custom_row_between_delimiter: ",",
+  format_custom_result_before_delimiter: "",
+  format_custom_result_after_delimiter: END_MARK,
   // All rows of a key lie in one partition, because the partition is computed from a column of the key.
   do_not_merge_across_partitions_select_final: 1,
   // A skip index must not hide the newest version of a row.

@@ -3,6 +3,7 @@ import { PassThrough, Readable } from "node:stream";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, test } from "vitest";
 import {
+  END_MARK,
   parseEndUserHead,
   parsePageHead,
   passBytes,
@@ -12,7 +13,7 @@ import {
 import { WarehouseError } from "../session/warehouse-error.ts";
 
 const splitHead = (source: Readable) => splitAnyHead(source, parsePageHead);
-const HEAD = `2 1 1791072000000001 0 ${Buffer.from("ï d").toString("hex")} 3`;
+const HEAD = `2 1 1791072000000001 0 ${Buffer.from("ï d").toString("hex").toUpperCase()} 3`;
 const PARSED = {
   rows: 2,
   keysBehind: true,
@@ -54,12 +55,22 @@ describe("passLines", () => {
   const open = (text: string, at: readonly number[]): Readable =>
     passLines(Readable.from(chunked(text, at), { objectMode: false }));
 
-  it("passes lines as they stand, however the bytes are cut", async () => {
+  it("passes lines as they stand, without the mark of the end, however the bytes are cut", async () => {
     await fc.assert(
       fc.asyncProperty(cuts, async (at) => {
-        expect(await textOf(open(lines, at))).toBe(lines);
+        expect(await textOf(open(lines + END_MARK, at))).toBe(lines);
       }),
     );
+    expect(await textOf(open(END_MARK, []))).toBe("");
+  });
+
+  it.each([
+    "",
+    lines,
+    `${lines}${END_MARK}x`,
+    `${lines}${END_MARK}${END_MARK}`,
+  ])("fails without the mark at the end: %j", async (answer) => {
+    await expect(textOf(open(answer, [30, 60]))).rejects.toBeInstanceOf(WarehouseError);
   });
 
   it("fails for an exception behind whole lines, however the bytes are cut", async () => {
@@ -102,7 +113,7 @@ describe("splitHead", () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.nat({ max: 500 }), { maxLength: 12 }), async (cuts) => {
         const { head, records } = await splitHead(
-          Readable.from(chunked(`${HEAD}\n${RECORDS}`, cuts), { objectMode: false }),
+          Readable.from(chunked(`${HEAD}\n${RECORDS}${END_MARK}`, cuts), { objectMode: false }),
         );
         expect(head).toEqual(PARSED);
         expect(await textOf(records)).toBe(RECORDS);
@@ -110,15 +121,15 @@ describe("splitHead", () => {
     );
   });
 
-  it("gives an empty page for an empty answer", async () => {
-    const { head, records } = await splitHead(Readable.from([], { objectMode: false }));
+  it("gives an empty page for nothing but the mark of the end", async () => {
+    const { head, records } = await splitHead(Readable.from([END_MARK], { objectMode: false }));
     expect(head).toBeNull();
     expect(await textOf(records)).toBe("");
   });
 
   it("reads a long id", async () => {
     const id = "é".repeat(30_000);
-    const line = `1 0 5 1 ${Buffer.from(id).toString("hex")}\n{}`;
+    const line = `1 0 5 1 ${Buffer.from(id).toString("hex").toUpperCase()} 1\n{}${END_MARK}`;
     const { head } = await splitHead(
       Readable.from(chunked(line, [1000, 20_000, 60_000]), { objectMode: false }),
     );
@@ -144,6 +155,11 @@ describe("splitHead", () => {
   it.each([
     ["an exception instead of the head", (source: PassThrough) => source.end("\r\n__exception__\r\n")],
     ["an end within the head", (source: PassThrough) => source.end(HEAD)],
+    ["nothing at all", (source: PassThrough) => source.end()],
+    ["records without a head", (source: PassThrough) => source.end(`{}\n${END_MARK}`)],
+    ["a head without numbers", (source: PassThrough) => source.end(`2 1 nan 0  3\n{}${END_MARK}`)],
+    ["a head of null values", (source: PassThrough) => source.end(`\\N 1 5 0  \\N\n{}${END_MARK}`)],
+    ["a head of another list", (source: PassThrough) => source.end(`2 1 \n{}${END_MARK}`)],
     ["an error before the head", (source: PassThrough) => source.destroy(new Error("reset"))],
     ["a close before the head", (source: PassThrough) => source.destroy()],
     ["a head without end", (source: PassThrough) => source.end(Buffer.alloc(2 << 20, 97))],
@@ -154,6 +170,11 @@ describe("splitHead", () => {
     await expect(splitting).rejects.toBeInstanceOf(WarehouseError);
     await nextTurns();
     expect(source.destroyed).toBe(true);
+  });
+
+  it("ends with an error when the mark of the end is missing behind the records", async () => {
+    const { records } = await splitHead(Readable.from([`${HEAD}\n${RECORDS}`], { objectMode: false }));
+    await expect(textOf(records)).rejects.toBeInstanceOf(WarehouseError);
   });
 
   it.each([
@@ -184,7 +205,10 @@ describe("splitHead", () => {
       read() {
         produced += 1;
         this.push(produced === 1 ? `${HEAD}\n` : Buffer.alloc(64 * 1024, 97));
-        if (produced > 10_000) this.push(null);
+        if (produced > 10_000) {
+          this.push(END_MARK);
+          this.push(null);
+        }
       },
     });
     const { records } = await splitHead(source);
@@ -202,7 +226,11 @@ describe("splitHead", () => {
 
 test.each([
   ["the last page", "3 0 ", { rows: 3, next: null }],
-  ["a page before an id with spaces", `1 1 ${Buffer.from(" é ").toString("hex")}`, { rows: 1, next: " é " }],
+  [
+    "a page before an id with spaces",
+    `1 1 ${Buffer.from(" é ").toString("hex").toUpperCase()}`,
+    { rows: 1, next: " é " },
+  ],
   ["a page before an empty id", "1 1 ", { rows: 1, next: "" }],
 ])("the head of end users: %s", (_, line, head) => {
   expect(parseEndUserHead(line)).toEqual(head);

@@ -1,10 +1,13 @@
 import { Readable } from "node:stream";
 import type { PagePosition } from "./page.ts";
-import { toWarehouseError, WarehouseError } from "../session/warehouse-error.ts";
+import { toWarehouseError, unexpectedAnswer, WarehouseError } from "../session/warehouse-error.ts";
 
 // Marks an exception that ClickHouse appends to a running response. Records are compact JSON, which contains
 // no raw carriage return.
 const CARRIAGE_RETURN = 13;
+/** The last character of each whole answer of records, which hold it as an escape only. */
+export const END_MARK = "\u0003";
+const END = 3;
 const NEWLINE = 10;
 const MAX_HEAD_BYTES = 1 << 20;
 
@@ -20,9 +23,11 @@ export type PageHead = {
 
 export type HeadAndRecords<H> = { readonly head: H | null; readonly records: Readable };
 
-/** Parses the head line of a page of a window. */
+/** Parses the head line of a page of a window. @throws WarehouseError when it is none */
 export function parsePageHead(line: string): PageHead {
-  const [rows, keysBehind, date, whole, id, needed] = line.split(" ");
+  const [, rows, keysBehind, date, whole, id, needed] =
+    /^(\d+) ([01]) (\d+) ([01]) ([\dA-F]*) (\d+)$/.exec(line) ?? [];
+  if (needed === undefined) throw unexpectedAnswer();
   return {
     rows: Number(rows),
     keysBehind: keysBehind === "1",
@@ -35,9 +40,10 @@ export function parsePageHead(line: string): PageHead {
 /** `next`: id of the first record of the next page; null: there is none. */
 export type EndUserHead = { readonly rows: number; readonly next: string | null };
 
-/** Parses the head line of a page of end users. */
+/** Parses the head line of a page of end users. @throws WarehouseError when it is none */
 export function parseEndUserHead(line: string): EndUserHead {
-  const [rows, more, next] = line.split(" ");
+  const [, rows, more, next] = /^(\d+) ([01]) ([\dA-F]*)$/.exec(line) ?? [];
+  if (next === undefined) throw unexpectedAnswer();
   return { rows: Number(rows), next: more === "1" ? fromHex(next) : null };
 }
 
@@ -70,16 +76,32 @@ function readableBehind(source: Readable): Readable {
   return readable.on("error", () => {});
 }
 
+/** What passes of a chunk; null: the answer is broken. */
+type PassChunk = (chunk: Buffer) => Buffer | null;
+
+/** Passes chunks without the mark of the end. */
+const createUnmark = (): { readonly unmark: PassChunk; readonly isWhole: () => boolean } => {
+  let ended = false;
+  return {
+    unmark: (chunk) => {
+      if (ended || chunk.indexOf(CARRIAGE_RETURN) !== -1) return null;
+      const mark = chunk.indexOf(END);
+      if (mark === -1) return chunk;
+      ended = true;
+      return mark === chunk.length - 1 ? chunk.subarray(0, -1) : null;
+    },
+    isWhole: () => ended,
+  };
+};
+
 /** @param isWhole whether the end is that of a whole answer */
-const pass = (
-  source: Readable,
-  isBroken: (chunk: Buffer) => boolean,
-  isWhole: () => boolean = () => true,
-): Readable => {
+const pass = (source: Readable, passChunk: PassChunk, isWhole: () => boolean): Readable => {
   const passed = readableBehind(source);
   source.on("data", (chunk: Buffer) => {
-    if (isBroken(chunk)) passed.destroy(brokenMidway());
-    else if (!passed.push(chunk)) source.pause();
+    const passing = passChunk(chunk);
+    if (passing === null) passed.destroy(brokenMidway());
+    // To push nothing would stop a stream that is waited for.
+    else if (passing.length > 0 && !passed.push(passing)) source.pause();
   });
   source.on("end", () => {
     if (isWhole()) passed.push(null);
@@ -92,9 +114,11 @@ const pass = (
   return passed;
 };
 
-/** Streams a response of lines. Fails, and never ends cleanly, when ClickHouse fails midway. */
-export const passLines = (source: Readable): Readable =>
-  pass(source, (chunk) => chunk.indexOf(CARRIAGE_RETURN) !== -1);
+/** Streams a response of lines. Fails, and never ends cleanly, when ClickHouse fails midway or without the mark. */
+export const passLines = (source: Readable): Readable => {
+  const { unmark, isWhole } = createUnmark();
+  return pass(source, unmark, isWhole);
+};
 
 /**
  * Streams a response in a binary format that ends with `mark`. Fails, and never ends cleanly, when ClickHouse
@@ -102,25 +126,26 @@ export const passLines = (source: Readable): Readable =>
  */
 export const passBytes = (source: Readable, mark: Buffer): Readable => {
   let last: Buffer = Buffer.alloc(0);
-  const keep = (chunk: Buffer): boolean => {
+  const keep = (chunk: Buffer): Buffer => {
     last = (chunk.length < mark.length ? Buffer.concat([last, chunk]) : chunk).subarray(-mark.length);
-    return false;
+    return chunk;
   };
   return pass(source, keep, () => last.equals(mark));
 };
 
 /**
- * Splits the response of a page query into its head line, parsed by `parse` (null without rows), and the
- * stream of the records. The stream fails, and never ends cleanly, when ClickHouse fails midway or the
- * connection breaks.
+ * Splits the response of a page query into its head line, parsed by `parse` (null: nothing but the mark of the
+ * end came), and the stream of the records. The stream fails, and never ends cleanly, when ClickHouse fails midway,
+ * the connection breaks or the mark is missing.
  *
- * @throws WarehouseError when ClickHouse fails before the head line is complete
+ * @throws WarehouseError when ClickHouse fails before the head line is complete, or it cannot be parsed
  */
 export function splitHead<H>(source: Readable, parse: (line: string) => H): Promise<HeadAndRecords<H>> {
   return new Promise((resolve, reject) => {
     let settled = false;
     let pending: Buffer = Buffer.alloc(0);
     const records = readableBehind(source);
+    const { unmark, isWhole } = createUnmark();
 
     function fail(cause: Error): void {
       const error = toWarehouseError(cause);
@@ -137,8 +162,9 @@ export function splitHead<H>(source: Readable, parse: (line: string) => H): Prom
       if (chunk.length > 0 && !records.push(chunk)) source.pause();
     }
 
-    source.on("data", (chunk: Buffer) => {
-      if (chunk.indexOf(CARRIAGE_RETURN) !== -1) return fail(brokenMidway());
+    source.on("data", (given: Buffer) => {
+      const chunk = unmark(given);
+      if (chunk === null) return fail(brokenMidway());
       if (settled) return passOn(chunk);
       pending = pending.length === 0 ? chunk : Buffer.concat([pending, chunk]);
       const end = pending.indexOf(NEWLINE);
@@ -146,18 +172,24 @@ export function splitHead<H>(source: Readable, parse: (line: string) => H): Prom
         if (pending.length > MAX_HEAD_BYTES) fail(brokenMidway());
         return;
       }
+      let head: H;
+      try {
+        head = parse(pending.toString("latin1", 0, end));
+      } catch (error) {
+        return fail(error as Error);
+      }
       settled = true;
-      const head = parse(pending.toString("latin1", 0, end));
       source.pause();
       passOn(pending.subarray(end + 1));
       resolve({ head, records });
     });
     source.on("end", () => {
+      if (!isWhole()) return fail(brokenMidway());
       if (settled) {
         records.push(null);
         return;
       }
-      if (pending.length > 0) return fail(brokenMidway());
+      if (pending.length > 0) return fail(unexpectedAnswer());
       settled = true;
       records.push(null);
       resolve({ head: null, records });

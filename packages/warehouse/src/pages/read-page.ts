@@ -7,6 +7,7 @@ import type { MessagePageQuery, Page } from "./page.ts";
 import { boundStatement, candidatesOfPage, type PagedList, pageStatement } from "./page-statements.ts";
 import type { SendStatement } from "./send-statement.ts";
 import { type HeadAndRecords, type PageHead, parsePageHead, splitHead } from "./page-stream.ts";
+import { unexpectedAnswer } from "../session/warehouse-error.ts";
 
 /** A page that finds too few records looks at this many times more rows. */
 const ROWS_FACTOR = 4;
@@ -14,10 +15,11 @@ const ROWS_FACTOR = 4;
 /** The first rows of a window behind a position. */
 export type Bound = { readonly date: number; readonly rows: number; readonly keys: number };
 
-/** Parses the answer to the statement of `boundOf`. */
+/** Parses the answer to the statement of `boundOf`. @throws WarehouseError when it is none */
 export const boundOfAnswer = (answer: string): Bound => {
-  const [date, rows, keys] = answer.trim().split(" ").map(Number);
-  return { date: date ?? 0, rows: rows ?? 0, keys: keys ?? 0 };
+  const [, date, rows, keys] = /^(\d+) (\d+) (\d+)\n$/.exec(answer) ?? [];
+  if (keys === undefined) throw unexpectedAnswer();
+  return { date: Number(date), rows: Number(rows), keys: Number(keys) };
 };
 
 const openPage = (stream: Readable): Promise<HeadAndRecords<PageHead>> => splitHead(stream, parsePageHead);

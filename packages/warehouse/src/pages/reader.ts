@@ -3,7 +3,7 @@ import { text } from "node:stream/consumers";
 import { createReadChanges } from "../changes/read-changes.ts";
 import { endUsers } from "./sql/end-user-sql.ts";
 import { findKey, validKeys } from "./key-lookup.ts";
-import { LINE_LISTS, type LineList, stepEnd } from "./sql/line-sql.ts";
+import { LINE_LISTS, type LineList, stepEnd, stepEndOfAnswer } from "./sql/line-sql.ts";
 import type { Reader, WindowLines } from "./page.ts";
 import { COUNT_HIDDEN } from "./sql/hidden-sql.ts";
 import { COUNT_MOVED } from "./sql/identity-sql.ts";
@@ -93,13 +93,15 @@ export function createReader(deps: {
   const linesOf = (list: LineList): WindowLines => ({
     async stepEnd({ clientId, since, to, signal }) {
       const sql = `${stepEnd(list)} FORMAT TabSeparated`;
-      const ask = (before: number): Promise<string> => {
+      const ask = async (before: number): Promise<number | null> => {
         const parameters = { client: clientId, since, to: before, rows: stepRows };
-        return send({ name: "pages.step_end", sql, parameters, settings: {} }, text, signal);
+        return stepEndOfAnswer(
+          await send({ name: "pages.step_end", sql, parameters, settings: {} }, text, signal),
+        );
       };
-      const answer = await askNearFirst(since, to, ask, (end) => end !== "");
+      const end = await askNearFirst(since, to, ask, (found) => found !== null);
       // An instant with more rows than a step becomes a step of its own.
-      return answer === "" ? to : Math.max(Number(answer), since + 1);
+      return end === null ? to : Math.max(end, since + 1);
     },
     async read({ clientId, since, to, signal }) {
       const parameters = { client: clientId, since, to, noted: await notedDates() };

@@ -7,7 +7,7 @@ import { MESSAGES_OF_CONVERSATION } from "../pages/sql/conversation-messages-sql
 import { END_USER_STEP, endUsersInRange } from "../pages/sql/end-user-sql.ts";
 import type { Candidates } from "../pages/sql/identity-sql.ts";
 import { askNearFirst } from "../pages/near-part.ts";
-import { LINE_LISTS, type RangedList, stepEnd } from "../pages/sql/line-sql.ts";
+import { LINE_LISTS, type RangedList, stepEnd, stepEndOfAnswer } from "../pages/sql/line-sql.ts";
 import type { OpenParquet, PagePosition, ParquetLists } from "../pages/page.ts";
 import { boundOf } from "../pages/sql/page-sql.ts";
 import { PARQUET_SETTINGS, type Parameters, spreadSettings } from "../pages/page-statements.ts";
@@ -85,14 +85,17 @@ export const createParquetLists = (deps: {
       (start: number): OpenParquet =>
       async (signal) => {
         const range = { ...own, client: clientId, since: start, to };
-        const answer = await askNearFirst(
+        const stepped = await askNearFirst(
           start,
           to,
-          (before) => ask("parquet.step_end", stepEnd(list), { ...range, to: before, rows: of.rows }, signal),
-          (end) => end !== "",
+          async (before) =>
+            stepEndOfAnswer(
+              await ask("parquet.step_end", stepEnd(list), { ...range, to: before, rows: of.rows }, signal),
+            ),
+          (found) => found !== null,
         );
         // An instant with more rows than a step becomes a step of its own.
-        const end = answer === "" ? to : Math.max(Number(answer), start + 1);
+        const end = stepped === null ? to : Math.max(stepped, start + 1);
         const bytes = await open({ ...of, candidates, records, parameters: { ...range, to: end } }, signal);
         return { bytes, next: end < to ? from(end) : null };
       };

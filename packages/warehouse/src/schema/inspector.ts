@@ -29,6 +29,8 @@ export type UserQuota = {
   /** It limits the time of queries. */
   readonly ofTime: boolean;
 };
+/** `isFixed`: no query may change it. */
+export type ChangedSetting = { readonly name: string; readonly value: string; readonly isFixed: boolean };
 /** Servers of the shard with the fewest, and of that with the most. */
 export type ReplicaCounts = { readonly least: number; readonly most: number };
 /** The replicated tables of one server. */
@@ -66,6 +68,8 @@ export type Inspector = {
   grants(): Promise<string[]>;
   /** Values of settings in effect for the user. */
   settings(names: readonly string[]): Promise<Readonly<Record<string, string>>>;
+  /** Of these settings, those to which the user's profile gives another value than ClickHouse does. */
+  changedSettings(names: readonly string[]): Promise<ChangedSetting[]>;
   /** Of these settings, those that a query of the user may change, or that have another value than by default. */
   looseSettings(names: readonly string[]): Promise<string[]>;
   /** How many servers the shards of the cluster have; 1 for a single server, 0 for a cluster that it does not know. */
@@ -95,6 +99,8 @@ export type Inspector = {
 const TIMEOUT_MS = 10_000;
 /** Rows of one answer. */
 const MAX_ROWS = 10;
+/** More than any statement of export-api answers with. */
+const COUNTED_ROWS = 50_000;
 /** Shown by quotas that count by the key of a query. */
 const QUOTA_KEY = "export-ops-doctor";
 
@@ -106,6 +112,12 @@ export function createInspector(
 ): Inspector {
   const { topology } = deps;
   const own = createSession({ ...deps, maxConnections: 4 });
+  // Without it a profile that caches answers refuses questions about tables of the system.
+  const profiled = createSession({
+    ...deps,
+    settings: { query_cache_system_table_handling: "ignore" },
+    maxConnections: 1,
+  });
   const session = own.with({ timeoutMs: TIMEOUT_MS });
   const { system } = session.names;
 
@@ -170,8 +182,32 @@ export function createInspector(
       );
       return Object.fromEntries(entries);
     },
+    async changedSettings(names) {
+      const asked = profiled.with({ timeoutMs: TIMEOUT_MS });
+      const [row] = await asked.rows<{ changed: [name: string, value: string, fixed: number][] }>(
+        "inspect.changed_settings",
+        `SELECT arraySort(groupArray((name, value, readonly))) AS changed FROM system.settings
+         WHERE name IN {names:Array(String)} AND value != default`,
+        { parameters: { names }, settings: { limit: "0", offset: "0" } },
+      );
+      const changed = (row?.changed ?? []).map(([name, value, fixed]) => {
+        return { name, value, isFixed: Boolean(fixed) };
+      });
+      // No statement can read these two, which it takes for its own.
+      const counted = await asked.rows<{ n: number }>(
+        "inspect.limits",
+        `SELECT toUInt32(number) AS n FROM numbers(${COUNTED_ROWS})`,
+      );
+      const offset = counted[0]?.n ?? COUNTED_ROWS;
+      const isCut = counted.length < COUNTED_ROWS - offset;
+      return [
+        ...changed,
+        ...(isCut ? [{ name: "limit", value: String(counted.length), isFixed: false }] : []),
+        ...(offset > 0 ? [{ name: "offset", value: String(offset), isFixed: false }] : []),
+      ];
+    },
     async looseSettings(names) {
-      const rows = await session.rows<{ name: string }>(
+      const rows = await profiled.with({ timeoutMs: TIMEOUT_MS }).rows<{ name: string }>(
         "inspect.loose_settings",
         `SELECT name FROM system.settings WHERE name IN {names:Array(String)} AND (readonly = 0 OR value != default)
          ORDER BY name`,
@@ -272,6 +308,8 @@ export function createInspector(
       );
       return { count: Number(rows[0]?.requests ?? 0), oldestAgeMs: Number(rows[0]?.age ?? 0) };
     },
-    close: own.close,
+    close: async () => {
+      await Promise.all([own.close(), profiled.close()]);
+    },
   };
 }

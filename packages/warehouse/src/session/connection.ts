@@ -1,5 +1,6 @@
 import { Agent } from "node:https";
 import { type ClickHouseClient, type ClickHouseSettings, createClient } from "@clickhouse/client";
+import { pinned } from "./pinned-settings.ts";
 import { isAwayError, toWarehouseError } from "./warehouse-error.ts";
 
 /** Address of ClickHouse, the user and the name of the application. */
@@ -10,6 +11,8 @@ export type WarehouseAccess = {
   readonly ca?: string | undefined;
   /** Shown in ClickHouse's query log. */
   readonly application: string;
+  /** Sent with every statement; default: those that statements rely on. */
+  readonly settings?: ClickHouseSettings | undefined;
 };
 
 type ConnectionOptions = WarehouseAccess & {
@@ -20,6 +23,7 @@ type ConnectionOptions = WarehouseAccess & {
 };
 
 const EVERYWHERE: ClickHouseSettings = {
+  ...pinned,
   date_time_input_format: "best_effort",
   // On a cluster: an INSERT is acknowledged when the shards have written it, the sharding key decides where
   // every row goes, subqueries read all shards, and a shard that does not answer makes the query fail instead
@@ -57,7 +61,7 @@ export function connect(options: ConnectionOptions): ClickHouseClient {
     // Below the server's keep-alive of 10 s, so that no request uses a socket that the server is closing, not
     // even in a process that was too busy to close it in time.
     keep_alive: { enabled: keepAlive, idle_socket_ttl: 5_000, eagerly_destroy_stale_sockets: true },
-    clickhouse_settings: EVERYWHERE,
+    clickhouse_settings: options.settings ?? EVERYWHERE,
     log: { level: 127 },
   });
 }

@@ -334,14 +334,14 @@ export const createSession = (
     readonly address?: string | undefined;
   },
 ): OpenSession => {
-  const { url, ca, application, topology = { cluster: null } } = deps;
+  const { url, ca, application, settings, topology = { cluster: null } } = deps;
   const { maxConnections = DEFAULT_CONNECTIONS } = deps;
-  const main = openServer({ url, ca, application }, maxConnections, deps.address);
+  const main = openServer({ url, ca, application, settings }, maxConnections, deps.address);
   const shards =
     topology.shards === undefined
       ? [main]
       : serverUrls(url, topology).map((shard, index) =>
-          openServer({ url: shard, ca, application }, maxConnections, topology.shards?.[index]),
+          openServer({ url: shard, ca, application, settings }, maxConnections, topology.shards?.[index]),
         );
   return {
     ...viewOf(main, shards, clusterNames(topology), {}),

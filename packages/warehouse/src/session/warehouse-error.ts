@@ -99,6 +99,10 @@ const AWAY_ERRORS: ReadonlySet<string> = new Set([
 export const timedOut = (server?: string): WarehouseError =>
   new WarehouseError("warehouse_unavailable", "TimeoutError", true, undefined, server);
 
+/** The error for an answer that is not what its statement gives. */
+export const unexpectedAnswer = (): WarehouseError =>
+  new WarehouseError("warehouse_unavailable", "UNEXPECTED_ANSWER", true, undefined);
+
 /** true: no server answers at the address, or not in time. */
 export const isAwayError = (error: unknown): boolean =>
   error instanceof WarehouseError && AWAY_ERRORS.has(error.causeName);

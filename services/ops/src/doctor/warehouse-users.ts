@@ -6,6 +6,7 @@ import {
   grantsOf,
   type Inspector,
   onCluster,
+  PINNED_SETTINGS,
   type ReplicaCounts,
   type Topology,
   VIEW_LIMITS,
@@ -17,6 +18,7 @@ import { explainStore } from "../connect/connections.ts";
 import { credentialsBeside } from "../explain/explain.ts";
 import { excessGrants, rightsEverywhere } from "./excess-grants.ts";
 import { attempt, type Finding, type Findings, findingsOf } from "./finding.ts";
+import { profileFindings } from "./profile-findings.ts";
 import { quotaFinding } from "./quota-finding.ts";
 import { quorumFinding } from "./replica-findings.ts";
 
@@ -172,7 +174,9 @@ export const userFindings = async (
           ...grants,
           ...(onlyReads ? [await readonlyFinding(inspector, name)] : []),
           ...(writes && replicas !== null ? await quorumFindings(inspector, user, replicas) : []),
-          ...(user === "analyst" ? await viewFindings(inspector, name) : []),
+          ...(user === "analyst"
+            ? await viewFindings(inspector, name)
+            : profileFindings(name, await inspector.changedSettings(Object.keys(PINNED_SETTINGS)))),
           ...(user === "reader" ? [quotaFinding(await inspector.quotas())] : []),
         ];
       } catch (error) {

@@ -5,6 +5,7 @@
  * question whether there are any is asked only about those that may have several.
  */
 import { micros } from "../../session/micros-sql.ts";
+import { unexpectedAnswer } from "../../session/warehouse-error.ts";
 import { type DatedKind, recordNameSql } from "../../tables/record-dates.ts";
 import { COUNT_HIDDEN, isShown, selectHidden } from "./hidden-sql.ts";
 
@@ -98,16 +99,21 @@ export function doubtsAbout({ kind, dates }: Candidates): string {
   const name = recordNameSql("{client:String}", kind, "id");
   return `${selectHidden("'hidden', ''")}
     UNION ALL SELECT 'moved', '' FROM moved_dates WHERE ${ofKind(kind)} AND ${dates} LIMIT 1
-    UNION ALL SELECT 'since', ${name} FROM ${entriesSince(kind)} LIMIT ${FEW_ENTRIES + 1}`;
+    UNION ALL SELECT 'since', ${name} FROM ${entriesSince(kind)} LIMIT ${FEW_ENTRIES + 1}
+    UNION ALL SELECT 'whole', ''`;
 }
 
-/** Parses the answer to the statement of `doubtsAbout` in JSONCompactEachRow. */
+/**
+ * Parses the answer to the statement of `doubtsAbout` in JSONCompactEachRow.
+ * @throws WarehouseError when it is none
+ */
 export function doubtsOfAnswer(answer: string): Doubts {
   const rows = answer
     .split("\n")
     .filter(Boolean)
     .map((line) => JSON.parse(line) as readonly [what: string, name: string]);
   const of = (wanted: string): string[] => rows.flatMap(([what, name]) => (what === wanted ? [name] : []));
+  if (of("whole").length !== 1) throw unexpectedAnswer();
   const since = of("since");
   const areFew =
     since.length <= FEW_ENTRIES && encodeURIComponent(since.join("")).length <= MOST_NAME_CHARACTERS;
@@ -118,14 +124,21 @@ export function doubtsOfAnswer(answer: string): Doubts {
   };
 }
 
-/** SQL for a row when one of the records with these `names` has several dates. */
-export const SOME_HAS_SEVERAL = `SELECT 1 FROM record_dates WHERE record IN {names:Array(String)}
-    GROUP BY record HAVING min(date_created) != max(date_created) LIMIT 1`;
+/** SQL for whether one of the records with these `names` has several dates: 1 or 0. */
+export const SOME_HAS_SEVERAL = `SELECT count() FROM (SELECT 1 FROM record_dates WHERE record IN {names:Array(String)}
+    GROUP BY record HAVING min(date_created) != max(date_created) LIMIT 1)`;
 
-/** Parses the answer to the statement of `factsOf`. */
+/** Parses the answer to `SOME_HAS_SEVERAL`. @throws WarehouseError when it is none */
+export const someHasSeveral = (answer: string): boolean => {
+  if (answer !== "0\n" && answer !== "1\n") throw unexpectedAnswer();
+  return answer === "1\n";
+};
+
+/** Parses the answer to the statement of `factsOf`. @throws WarehouseError when it is none */
 export const factsOfAnswer = (answer: string): Facts => {
-  const [several, hidden] = answer.split("\t").map(Number);
-  return { several: several ?? 0, hiding: hidden !== 0 };
+  const [, several, hidden] = /^(\d+)\t(\d+)\n$/.exec(answer) ?? [];
+  if (hidden === undefined) throw unexpectedAnswer();
+  return { several: Number(several), hiding: hidden !== "0" };
 };
 
 /** A set of all dates of the candidates with several dates. */

@@ -5,6 +5,7 @@
  * Parameters: `client`; `since` and `to` (µs); for the end of a step `rows`, how many rows it may span.
  */
 import { micros } from "../../session/micros-sql.ts";
+import { unexpectedAnswer } from "../../session/warehouse-error.ts";
 import {
   CONVERSATION,
   createdCandidates,
@@ -39,6 +40,16 @@ export type RangedList = {
 
 /** A list that is read as lines. */
 export type LineList = RangedList & { readonly table: "conversations" | "messages" };
+
+/**
+ * The date of an answer to `stepEnd`, µs; null when there are fewer rows.
+ * @throws WarehouseError when it is none
+ */
+export const stepEndOfAnswer = (answer: string): number | null => {
+  if (answer === "") return null;
+  if (!/^\d+\n$/.test(answer)) throw unexpectedAnswer();
+  return Number(answer);
+};
 
 /** SQL for the date of the row behind the first `rows` rows of all versions; no row when there are fewer. */
 export function stepEnd({ rows: { table, range, date, columns } }: RangedList): string {
