@@ -72,7 +72,7 @@ export type ExportAppDeps = {
 /** Assembles the whole HTTP interface from its stores, limits and settings. */
 export const createExportApp = (deps: ExportAppDeps): FastifyInstance => {
   const { reader, watermark, metrics, log, clock, now } = deps;
-  const authenticate = createAuthenticate({
+  const keys = createAuthenticate({
     reader,
     cacheMs: deps.keyCacheMs,
     clock,
@@ -81,7 +81,8 @@ export const createExportApp = (deps: ExportAppDeps): FastifyInstance => {
     onLookup: (result) => metrics.keyLookups.inc({ result }),
   });
   const admit = createAdmission({
-    authenticate,
+    ...keys,
+    askAgainMs: deps.keyCacheMs,
     authThrottle: deps.authThrottle,
     usedKeys: deps.usedKeys,
     rateLimit: deps.rateLimit,

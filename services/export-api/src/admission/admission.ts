@@ -3,9 +3,10 @@ import { inSpan, withinSpan } from "@conversation-export/runtime";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { notAcceptable, notAuthorized } from "../http/api-error.ts";
 import type { AuthThrottle } from "./auth-throttle.ts";
-import type { Authenticate } from "./authenticate.ts";
+import { watchAccess } from "./access-watch.ts";
+import type { Authenticate, FindAgain } from "./authenticate.ts";
 import type { ClientBound } from "./client-bound.ts";
-import type { Endpoint } from "../operations/endpoint.ts";
+import type { Call, Endpoint } from "../operations/endpoint.ts";
 import type { ExportMetrics } from "../export-metrics.ts";
 import type { RateLimit } from "./rate-limit.ts";
 import { PARQUET_TYPE, streamTypeOf, wantsParquetOnly } from "../page/stream-type.ts";
@@ -22,9 +23,15 @@ const closeSignal = (response: ServerResponse): AbortSignal => {
   return controller.signal;
 };
 
-/** Admits a request to its operation: key, scope, rate limit, slot, then the operation. */
+/**
+ * Admits a request to its operation: key, scope, rate limit, slot, then the operation.
+ *
+ * @param deps.askAgainMs how often it is asked whether the key may still do what its request began with
+ */
 export const createAdmission = (deps: {
   readonly authenticate: Authenticate;
+  readonly findAgain: FindAgain;
+  readonly askAgainMs: number;
   readonly authThrottle: AuthThrottle;
   readonly usedKeys: Pick<UsedKeys, "use">;
   readonly rateLimit: RateLimit;
@@ -32,7 +39,8 @@ export const createAdmission = (deps: {
   readonly bounds: Readonly<Record<"pages" | "streams", ClientBound>>;
   readonly metrics: ExportMetrics;
 }) => {
-  const { authenticate, authThrottle, usedKeys, rateLimit, slots, bounds, metrics } = deps;
+  const { authenticate, findAgain, askAgainMs, authThrottle, usedKeys, rateLimit, slots, bounds, metrics } =
+    deps;
 
   const serve = async (endpoint: Endpoint, request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     if (endpoint.headers !== undefined) reply.headers(endpoint.headers(request));
@@ -47,8 +55,29 @@ export const createAdmission = (deps: {
     await inSpan("rate limit", {}, () => rateLimit.admit(client, endpoint.limit, reply));
     const { streams = [] } = endpoint;
     if (!streams.includes(PARQUET_TYPE) && wantsParquetOnly(request.raw)) throw notAcceptable();
-    const signal = closeSignal(reply.raw);
-    const call = { request, reply, client, signal };
+    const access = watchAccess({
+      ask: async (fresh) => {
+        const { scopes } = await findAgain(request.headers, fresh);
+        if (!scopes.includes(endpoint.scope)) throw notAuthorized(endpoint.scope);
+      },
+      everyMs: askAgainMs,
+    });
+    try {
+      await serveWatched(endpoint, { request, reply, client, access });
+    } catch (error) {
+      // What it has cancelled fails with errors of its own.
+      access.lost.throwIfAborted();
+      throw error;
+    } finally {
+      access.end();
+    }
+  };
+
+  const serveWatched = async (endpoint: Endpoint, admitted: Omit<Call, "signal">): Promise<void> => {
+    const { request, reply, client, access } = admitted;
+    const { streams = [] } = endpoint;
+    const signal = AbortSignal.any([closeSignal(reply.raw), access.lost]);
+    const call = { ...admitted, signal };
     const release = await inSpan("slot", {}, () => slots[endpoint.slot].take(client.clientId, signal));
     const isPage = endpoint.slot === "page";
     if (isPage) metrics.pagesInFlight.inc();

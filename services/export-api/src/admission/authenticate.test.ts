@@ -14,7 +14,7 @@ const setUp = (answer: (hash: string) => Promise<ApiClient | null>, windows = "o
     log: createLogger({ service: "test", level: "silent" }),
   });
   const seen = { lookups: 0, results: [] as string[], now: 1_000 };
-  const check = createAuthenticate({
+  const { authenticate: check, findAgain } = createAuthenticate({
     reader: {
       findKey: (hash) => {
         seen.lookups += 1;
@@ -32,7 +32,7 @@ const setUp = (answer: (hash: string) => Promise<ApiClient | null>, windows = "o
   });
   const authenticate = (authorization: string | undefined, address = "192.0.2.1") =>
     check({ authorization }, address);
-  return { authenticate, check, known, seen };
+  return { authenticate, check, findAgain, known, seen };
 };
 
 const statusOf = async (result: Promise<unknown>): Promise<number> => {
@@ -263,4 +263,24 @@ it("counts neither a good key nor a warehouse that does not answer as a failure"
   for (let n = 0; n < 5; n += 1) {
     await expect(authenticate(`Bearer ${createKey().key}`)).rejects.toMatchObject({ retryable: true });
   }
+});
+
+it("finds a key again, from the warehouse when asked for it", async () => {
+  let answer: ApiClient | null = CLIENT;
+  const { authenticate, findAgain, seen } = setUp(() => Promise.resolve(answer));
+  const headers = { authorization: `Bearer ${KEY}` };
+  await authenticate(headers.authorization);
+  answer = { ...CLIENT, scopes: [] };
+  expect(await findAgain(headers, false)).toEqual(CLIENT);
+  expect(seen.lookups).toBe(1);
+  expect(await findAgain(headers, true)).toEqual(answer);
+  expect(seen.lookups).toBe(2);
+  // What it was told counts for new requests too.
+  expect(await authenticate(headers.authorization)).toEqual(answer);
+  answer = { ...CLIENT, clientDeleted: true };
+  expect(await statusOf(findAgain(headers, true))).toBe(404);
+  answer = null;
+  expect(await statusOf(findAgain(headers, true))).toBe(401);
+  expect(await statusOf(findAgain(headers, false))).toBe(401);
+  expect(await statusOf(authenticate(headers.authorization))).toBe(401);
 });

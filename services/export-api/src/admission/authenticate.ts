@@ -18,6 +18,13 @@ export type KeyHeaders = {
 export type Authenticate = (headers: KeyHeaders, address: string) => Promise<ApiClient>;
 
 /**
+ * Finds the client of a key that was found before, for as long as its request lasts.
+ * @param fresh the warehouse is asked, even if an answer is cached
+ * @throws ApiError 401 or 404 when the key is no longer valid; the reader's error when the warehouse does not answer
+ */
+export type FindAgain = (headers: KeyHeaders, fresh: boolean) => Promise<ApiClient>;
+
+/**
  * Finds the client of an Authorization header. A known key is accepted from any address.
  * @throws ApiError 401 for a missing, malformed, unknown or revoked key, 429 after too many failures of the
  * address or when too many unknown keys are looked up, 404 for a key of a deleted client; the reader's
@@ -32,7 +39,7 @@ export const createAuthenticate = (deps: {
   throttle: AuthThrottle;
   known: KnownKeys;
   onLookup: (result: "cached" | "asked" | "malformed") => void;
-}): Authenticate => {
+}): { readonly authenticate: Authenticate; readonly findAgain: FindAgain } => {
   const { reader, cacheMs, clock, throttle, known, onLookup } = deps;
   // fetch coalesces concurrent look-ups of one key; values are wrapped because the cache holds no null.
   const keys = new LRUCache<string, { client: ApiClient | null }>({
@@ -41,6 +48,8 @@ export const createAuthenticate = (deps: {
     ttlResolution: 0,
     perf: { now: clock },
     ignoreFetchAbort: true,
+    // An answer that is not old stays good when an earlier look fails.
+    noDeleteOnFetchRejection: true,
     fetchMethod: async (hash, _stale, { options }) => {
       onLookup("asked");
       const client = await reader.findKey(hash);
@@ -98,19 +107,36 @@ export const createAuthenticate = (deps: {
     return client;
   };
 
-  return async (headers, address) => {
-    const [scheme, token, ...rest] = headers.authorization?.trim().split(/ +/) ?? [];
-    if (scheme === undefined || scheme === "") {
-      throw refuse(address, headers["x-api-key"] === undefined ? "missing" : "elsewhere");
-    }
-    const key = scheme.toLowerCase() === "bearer" && rest.length === 0 ? parseKey(token ?? "") : undefined;
-    if (key === undefined) {
-      onLookup("malformed");
-      throw refuse(address, "malformed");
-    }
-    const client = await findClient(key.hash, address);
+  const live = (client: ApiClient | null): ApiClient => {
     if (client === null) throw unauthorized("unknown");
     if (client.clientDeleted) throw clientMissing(client.clientId);
     return client;
   };
+
+  return {
+    authenticate: async (headers, address) => {
+      const { scheme, key } = readHeader(headers);
+      if (scheme === "") {
+        throw refuse(address, headers["x-api-key"] === undefined ? "missing" : "elsewhere");
+      }
+      if (key === undefined) {
+        onLookup("malformed");
+        throw refuse(address, "malformed");
+      }
+      return live(await findClient(key.hash, address));
+    },
+    findAgain: async (headers, fresh) => {
+      const { key } = readHeader(headers);
+      if (key === undefined) throw unauthorized("malformed");
+      const { client } = await keys.forceFetch(key.hash, { forceRefresh: fresh });
+      if (client === null) known.remove(key.hash);
+      return live(client);
+    },
+  };
+};
+
+const readHeader = ({ authorization = "" }: KeyHeaders) => {
+  const [scheme = "", token = "", ...rest] = authorization.trim().split(/ +/);
+  const isBearer = scheme.toLowerCase() === "bearer" && rest.length === 0;
+  return { scheme, key: isBearer ? parseKey(token) : undefined };
 };

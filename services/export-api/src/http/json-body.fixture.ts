@@ -57,7 +57,9 @@ export const serve = async (endpoints: readonly Endpoint[]): Promise<Served> => 
           const clientId = String(request.headers["x-client"] ?? "acme");
           // The endpoints use nothing else of a client.
           const client = { clientId } as ApiClient;
-          await endpoint.serve({ request, reply, client, signal: new AbortController().signal });
+          const { signal } = new AbortController();
+          const access = { lost: signal, check: () => Promise.resolve(), end: () => undefined };
+          await endpoint.serve({ request, reply, client, access, signal });
         },
       });
     }

@@ -80,11 +80,12 @@ export const createChangeEndpoints = (deps: ChangeEndpointsDeps): readonly Endpo
     const { write, read } = createChangeCursors(deps, list);
 
     const sendOnePage = async (
-      { client, signal, ...call }: Call,
+      call: Call,
       from: ChangePosition,
       pageSize: number,
       { until, headers }: Answered,
     ): Promise<void> => {
+      const { client, signal } = call;
       const query = { clientId: client.clientId, kind, after: from, settled: until, pageSize, signal };
       const page = await reader.changes(query);
       const meta = {
@@ -92,17 +93,14 @@ export const createChangeEndpoints = (deps: ChangeEndpointsDeps): readonly Endpo
         next_stored_since: formatTimestampZ(page.next.date),
         end_of_stream: page.isLast,
       };
-      await sendPage(
-        { client, signal, ...call },
-        {
-          contentType: JSON_TYPE,
-          head: '{"data":[',
-          records: page.records,
-          rows: () => page.rows,
-          tail: () => `],"meta":${JSON.stringify(meta)}}`,
-          headers,
-        },
-      );
+      await sendPage(call, {
+        contentType: JSON_TYPE,
+        head: '{"data":[',
+        records: page.records,
+        rows: () => page.rows,
+        tail: () => `],"meta":${JSON.stringify(meta)}}`,
+        headers,
+      });
     };
 
     const sendLines = async (
@@ -131,7 +129,7 @@ export const createChangeEndpoints = (deps: ChangeEndpointsDeps): readonly Endpo
             next: page.isLast ? null : behind(page.next),
           };
         };
-      const lines = await openWindow(behind(from), call.signal);
+      const lines = await openWindow(behind(from), call);
       const tail = (): string => {
         const trailer = {
           count: lines.count(),

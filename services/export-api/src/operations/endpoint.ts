@@ -1,12 +1,17 @@
 import type { ApiClient, LimitName, Scope } from "@conversation-export/warehouse";
+import type { AccessWatch } from "../admission/access-watch.ts";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Description } from "../openapi/description.ts";
 
-/** An authenticated and admitted request. `signal` aborts when the caller disconnects before the end. */
+/**
+ * An authenticated and admitted request. `signal` aborts when the caller disconnects before the end, or its key is no
+ * longer allowed.
+ */
 export type Call = {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
   readonly client: ApiClient;
+  readonly access: AccessWatch;
   readonly signal: AbortSignal;
 };
 

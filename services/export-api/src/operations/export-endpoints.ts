@@ -145,7 +145,7 @@ export const createExportEndpoints = (deps: ExportEndpointsDeps): readonly Endpo
     const steps = inOrder
       ? rangeSteps(reader.lines[list.name], query)
       : pageSteps((page) => list.readPage(reader, wanted.filter, page), query);
-    const window = wanted.since < wanted.to ? await openWindow(steps, call.signal) : null;
+    const window = wanted.since < wanted.to ? await openWindow(steps, call) : null;
     const count = (): number => window?.count() ?? 0;
     await sendPage(call, {
       contentType,

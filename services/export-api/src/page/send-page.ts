@@ -45,7 +45,7 @@ export const createSendPage = (deps: {
     facts.pageEnd = outcome.end;
     if (outcome.end === "complete") return;
     metrics.brokenPages.inc({ reason: outcome.end });
-    if (outcome.end === "client_gone") return;
+    if (outcome.end === "client_gone" || outcome.end === "client_not_allowed") return;
     facts.errorId = randomUUID();
     log.error(
       { err: outcome.error, errorId: facts.errorId, requestId, reason: outcome.end, bytes: outcome.bytes },
@@ -53,7 +53,7 @@ export const createSendPage = (deps: {
     );
   };
 
-  return async ({ request, reply }, answer) => {
+  return async ({ request, reply, access }, answer) => {
     const { facts } = request;
     const response = reply.raw;
     const { head, records, tail } = answer;
@@ -91,6 +91,7 @@ export const createSendPage = (deps: {
       tail,
       encoder: coding === null ? undefined : createEncoder(coding),
       idleMs,
+      lost: access.lost,
       sweep,
       begin,
     });

@@ -424,6 +424,7 @@ describe("a client that takes a byte now and then", () => {
       head: "a head that fills the buffer",
       tail: () => "",
       idleMs: 50,
+      lost: new AbortController().signal,
       sweep: () => {},
       begin: () => {},
     });

@@ -1,18 +1,20 @@
 import type { ServerResponse } from "node:http";
 import type { Readable, Transform } from "node:stream";
 import { ServiceError } from "@conversation-export/runtime";
+import { ApiError } from "../http/api-error.ts";
 import type { SweepBuffers } from "./buffer-sweep.ts";
 import { endEncoder } from "./compression.ts";
 
 /**
  * How a page ended after its first byte. Unless it is `complete`, the connection is reset, so that no client
  * takes the page for whole. `client_stalled`, `warehouse_stalled`: one side made no progress for the idle
- * time.
+ * time. `client_not_allowed`: the key was revoked or has expired meanwhile, or the like.
  */
 export type PageEnd =
   | "complete"
   | "client_gone"
   | "client_stalled"
+  | "client_not_allowed"
   | "warehouse_stalled"
   | "warehouse_failed"
   | "encoding_failed";
@@ -32,6 +34,7 @@ const LEAST_BYTES = 16 * 1024;
  * @param deps.encoder compresses the body
  * @param deps.sweep called with the length of each chunk of the records
  * @param deps.idleMs milliseconds without progress, or with hardly any by the client, that end the page
+ * @param deps.lost ends the page when it aborts
  */
 export const streamPage = (deps: {
   response: ServerResponse;
@@ -40,11 +43,12 @@ export const streamPage = (deps: {
   tail: () => string;
   encoder?: Transform | undefined;
   idleMs: number;
+  lost: AbortSignal;
   sweep: SweepBuffers;
   begin: () => void;
 }): Promise<PageOutcome> =>
   new Promise((resolve, reject) => {
-    const { response, records, head, tail, encoder, idleMs, sweep, begin } = deps;
+    const { response, records, head, tail, encoder, idleMs, lost, sweep, begin } = deps;
     const sink = encoder ?? response;
     let begun = false;
     let ended = false;
@@ -56,6 +60,7 @@ export const streamPage = (deps: {
       settled = true;
       clearInterval(pace);
       sink.off("drain", resume);
+      lost.removeEventListener("abort", lose);
       records.destroy();
       encoder?.destroy();
       resolve(error === undefined ? { end, bytes } : { end, bytes, error });
@@ -99,6 +104,8 @@ export const streamPage = (deps: {
     const resume = (): void => {
       records.resume();
     };
+    const lose = (): void =>
+      fail(lost.reason instanceof ApiError ? "client_not_allowed" : "warehouse_failed", lost.reason as Error);
 
     records.on("data", (chunk: Buffer) => {
       if (settled) return;
@@ -134,7 +141,9 @@ export const streamPage = (deps: {
           : "warehouse_stalled";
       fail(side, new ServiceError(side, `no progress for ${idleMs} ms`, { retryable: true }));
     });
+    lost.addEventListener("abort", lose, { once: true });
     if (response.destroyed) settle("client_gone");
+    else if (lost.aborted) lose();
   });
 
 // A reset: HTTP/1.0 clients take a closed connection for the end of the body.

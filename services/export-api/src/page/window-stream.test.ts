@@ -7,6 +7,8 @@ import { type OpenStep, openWindow, pageSteps, rangeSteps } from "./window-strea
 
 const WINDOW = { clientId: "acme", since: 0, to: 1_000 };
 const NEVER = new AbortController().signal;
+/** A caller who stays allowed and connected. */
+const CALL = { signal: NEVER, access: { check: () => Promise.resolve() } };
 const LINES = '{"_id":"a"}\n{"_id":"b"}\n{"_id":"c"}\n{"_id":"d"}\n{"_id":"e"}\n';
 const lineOf = (id: string): string => `{"_id":"${id}"}`;
 
@@ -28,7 +30,7 @@ const stepsOf = (parts: readonly string[]) => {
 describe("a window", () => {
   it("is its steps in a row, with its lines counted", async () => {
     const { first } = stepsOf([LINES.slice(0, 24), "", LINES.slice(24)]);
-    const window = await openWindow(first, NEVER);
+    const window = await openWindow(first, CALL);
     expect(await text(window.records)).toBe(LINES);
     expect(window.count()).toBe(5);
   });
@@ -36,7 +38,7 @@ describe("a window", () => {
   it("counts lines that are cut anywhere", async () => {
     const chunks = [LINES.slice(0, 5), LINES.slice(5, 12), LINES.slice(12, 13), LINES.slice(13)];
     const lines = Readable.from(chunks.map((chunk) => Buffer.from(chunk)));
-    const window = await openWindow(() => Promise.resolve({ bytes: lines, next: null }), NEVER);
+    const window = await openWindow(() => Promise.resolve({ bytes: lines, next: null }), CALL);
     expect(await text(window.records)).toBe(LINES);
     expect(window.count()).toBe(5);
   });
@@ -50,7 +52,7 @@ describe("a window", () => {
         : last(signal);
     const window = await openWindow(
       () => Promise.resolve({ bytes: Readable.from([Buffer.from(LINES.slice(0, 12))]), next: flaky }),
-      NEVER,
+      CALL,
     );
     expect(await text(window.records)).toBe(LINES);
   });
@@ -63,7 +65,7 @@ describe("a window", () => {
       opened.push(lines);
       return Promise.resolve({ bytes: lines, next: null });
     };
-    const window = await openWindow(() => Promise.resolve({ bytes: first, next: second }), NEVER);
+    const window = await openWindow(() => Promise.resolve({ bytes: first, next: second }), CALL);
     const all = text(window.records);
     await expect.poll(() => opened.length).toBe(1);
     opened[0]?.on("error", () => {}).destroy(new Error("timed out while nobody read"));
@@ -76,9 +78,9 @@ describe("a window", () => {
   it("rejects when the first step fails, and breaks when a later one does for good", async () => {
     const bug = new Error("a bug");
     const broken: OpenStep = () => Promise.reject(bug);
-    await expect(openWindow(broken, NEVER)).rejects.toBe(bug);
+    await expect(openWindow(broken, CALL)).rejects.toBe(bug);
     const lines = Readable.from([Buffer.from(LINES)]);
-    const window = await openWindow(() => Promise.resolve({ bytes: lines, next: broken }), NEVER);
+    const window = await openWindow(() => Promise.resolve({ bytes: lines, next: broken }), CALL);
     await expect(text(window.records)).rejects.toBe(bug);
   });
 
@@ -88,13 +90,28 @@ describe("a window", () => {
         this.destroy(new Error("midway"));
       },
     });
-    const window = await openWindow(() => Promise.resolve({ bytes: lines, next: null }), NEVER);
+    const window = await openWindow(() => Promise.resolve({ bytes: lines, next: null }), CALL);
     await expect(text(window.records)).rejects.toThrow("midway");
+  });
+
+  it("opens no step that the caller may no longer read", async () => {
+    const { first, opened } = stepsOf([LINES, LINES, LINES, LINES]);
+    const refused = new Error("the key was revoked");
+    let checks = 0;
+    const check = async (): Promise<void> => {
+      checks += 1;
+      if (checks > 2) throw refused;
+    };
+    const window = await openWindow(first, { signal: NEVER, access: { check } });
+    await expect(text(window.records)).rejects.toBe(refused);
+    expect(opened).toHaveLength(2);
+    await expect(openWindow(first, { signal: NEVER, access: { check } })).rejects.toBe(refused);
+    expect(opened).toHaveLength(2);
   });
 
   it("cancels the step that is read and the one that was opened when nobody reads on", async () => {
     const { first, opened, signals } = stepsOf([LINES, LINES, LINES]);
-    const window = await openWindow(first, NEVER);
+    const window = await openWindow(first, CALL);
     const reading = window.records[Symbol.asyncIterator]();
     await reading.next();
     await reading.return?.();
@@ -114,7 +131,7 @@ describe("steps of dates", () => {
         return Promise.resolve(Readable.from([Buffer.from(`${lineOf(String(query.since))}\n`)]));
       },
     };
-    const window = await openWindow(rangeSteps(lines, WINDOW), NEVER);
+    const window = await openWindow(rangeSteps(lines, WINDOW), CALL);
     expect(await text(window.records)).toBe('{"_id":"0"}\n{"_id":"400"}\n{"_id":"800"}\n');
     expect(queries.map(({ since, to }) => [since, to])).toEqual([
       [0, 400],
@@ -145,7 +162,7 @@ describe("steps of pages", () => {
 
   it("are joined to one record a line", async () => {
     const { queries, readPage } = setUp(["a", "b", "c", "d", "e"]);
-    const window = await openWindow(pageSteps(readPage, WINDOW), NEVER);
+    const window = await openWindow(pageSteps(readPage, WINDOW), CALL);
     expect(await text(window.records)).toBe(LINES);
     expect(window.count()).toBe(5);
     expect(queries.map(({ after }) => after?.id)).toEqual([undefined, "b", "d"]);
@@ -154,14 +171,14 @@ describe("steps of pages", () => {
   });
 
   it("are none for an empty window", async () => {
-    const window = await openWindow(pageSteps(setUp([]).readPage, WINDOW), NEVER);
+    const window = await openWindow(pageSteps(setUp([]).readPage, WINDOW), CALL);
     expect(await text(window.records)).toBe("");
     expect(window.count()).toBe(0);
   });
 
   it("start behind a position", async () => {
     const { readPage } = setUp(["a", "b", "c"]);
-    const window = await openWindow(pageSteps(readPage, { ...WINDOW, after: { date: 1, id: "b" } }), NEVER);
+    const window = await openWindow(pageSteps(readPage, { ...WINDOW, after: { date: 1, id: "b" } }), CALL);
     expect(await text(window.records)).toBe('{"_id":"c"}\n');
   });
 });

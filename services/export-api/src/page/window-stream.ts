@@ -2,6 +2,8 @@ import { Readable } from "node:stream";
 import { retry } from "@conversation-export/runtime";
 import type { MessagePageQuery, Page, PagePosition, WindowLines } from "@conversation-export/warehouse";
 
+import type { AccessWatch } from "../admission/access-watch.ts";
+
 /** A part of a list, and how to open the next part. */
 export type Step = { readonly bytes: Readable; readonly next: OpenStep | null };
 /** When the signal aborts, it rejects or its bytes end with an error. */
@@ -103,19 +105,20 @@ export const joinLines = (): Join => {
 };
 
 /**
- * Streams a whole list step by step; the next step is opened while one is sent. Destroying `records` or
- * aborting `signal` cancels the running queries.
+ * Streams a whole list step by step; the next step is opened while one is sent, each after it was asked whether the
+ * caller is still allowed. Destroying `records` or aborting the signal of `call` cancels the running queries.
  * @throws the error of the first step when it cannot be opened
  */
 export const openWindow = async (
   open: OpenStep,
-  signal: AbortSignal,
+  { signal, access }: { readonly signal: AbortSignal; readonly access: Pick<AccessWatch, "check"> },
   join: Join = joinLines(),
 ): Promise<WindowStream> => {
   const ended = new AbortController();
   const either = AbortSignal.any([signal, ended.signal]);
 
   const openUnlessEnded = async (step: OpenStep): Promise<Step> => {
+    await access.check();
     const opened = await step(either);
     // The caller may have gone while it was opened.
     if (either.aborted) opened.bytes.destroy();

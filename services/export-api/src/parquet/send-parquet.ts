@@ -23,7 +23,7 @@ export const sendParquet = async (
     Object.entries(facts).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
   );
   const join = joinFiles(() => ({ count: String(join.count()), ...known }));
-  const file = await openWindow(open, call.signal, join);
+  const file = await openWindow(open, call, join);
   await sendPage(call, {
     contentType: PARQUET_TYPE,
     isCompressed: true,
