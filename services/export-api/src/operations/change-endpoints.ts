@@ -189,9 +189,13 @@ export const createChangeEndpoints = (deps: ChangeEndpointsDeps): readonly Endpo
         // Before the records: they hold everything that was stored before.
         const { until, watermark } = await settled(list);
         if (until === undefined) {
-          throw new ServiceError("changes_unsettled", "no process has settled changes yet: jobs must run", {
-            retryable: true,
-          });
+          throw new ServiceError(
+            "changes_unsettled",
+            "the settled instant is unknown: jobs must run, and ClickHouse answer",
+            {
+              retryable: true,
+            },
+          );
         }
         const answered = { until, watermark, headers: watermarkHeader(watermark) };
         const contentType = streamTypeOf(call.request.raw, CHANGE_STREAMS);

@@ -1,11 +1,15 @@
 import { within } from "@conversation-export/runtime";
 
-/** An answer waits no longer for fresh instants: older ones are still true. */
+/** An answer waits no longer for fresh instants while those that are known are not old: they are still true. */
 const PATIENCE_MS = 250;
+/** Older instants, such as those from before a quiet time, are no longer given out. */
+const MOST_AGE_MS = 10_000;
+/** As long as for a look-up of a key. */
+const LONG_PATIENCE_MS = 5_000;
 
 /**
  * Caches instants that only advance, by name, for `maxAgeMs`. One load runs at a time; while it fails or is
- * slow, the known instants stay in use. undefined while unknown; it never rejects and never goes back.
+ * slow, the known instants stay in use for ten seconds. undefined while unknown; it never rejects and never goes back.
  * @param deps.clock milliseconds, from any origin
  * @param deps.isValid instants that are not are ignored
  */
@@ -18,15 +22,20 @@ export const createInstantCache = <Name extends string>(deps: {
   const { load, maxAgeMs, clock, isValid = () => true } = deps;
   const known = new Map<string, number>();
   let askedAt = -Infinity;
+  let loadedAt = -Infinity;
   let loading: Promise<void> | undefined;
 
+  const isOld = (): boolean => clock() - loadedAt > MOST_AGE_MS;
+
   const refresh = async (): Promise<void> => {
+    const begunAt = clock();
     try {
       for (const [name, instant] of Object.entries<number | undefined>(await load())) {
         if (instant === undefined || !isValid(instant)) continue;
         // Another replica may answer, and be behind.
         known.set(name, Math.max(instant, known.get(name) ?? instant));
       }
+      loadedAt = begunAt;
     } catch {
       // Ignored: reading the records will show the fault.
     } finally {
@@ -39,7 +48,9 @@ export const createInstantCache = <Name extends string>(deps: {
       askedAt = clock();
       loading = refresh();
     }
-    if (loading !== undefined) await within(loading, PATIENCE_MS, () => undefined);
-    return known.get(name);
+    if (loading !== undefined) {
+      await within(loading, isOld() ? LONG_PATIENCE_MS : PATIENCE_MS, () => undefined);
+    }
+    return isOld() ? undefined : known.get(name);
   };
 };

@@ -16,8 +16,8 @@ const setUp = () => {
       answer = async () => ({ until, watermarks: messages === undefined ? {} : { messages } });
       return read("messages");
     },
-    fails: () => {
-      clock += 1_000;
+    fails: (ms = 1_000) => {
+      clock += ms;
       answer = () => Promise.reject(new Error("away"));
     },
   };
@@ -42,4 +42,12 @@ it("keeps what it knows while ClickHouse does not answer, or a replica is behind
   fails();
   expect(await read("messages")).toEqual(known);
   expect(await readLater(5 * SECOND, 3 * SECOND)).toEqual(known);
+});
+
+it("tells of nothing that was settled minutes ago", async () => {
+  const { read, readLater, fails } = setUp();
+  const known = await readLater(6 * SECOND, 4 * SECOND);
+  fails(60_000);
+  expect(await read("messages")).toEqual({ until: undefined, watermark: undefined });
+  expect(await readLater(6 * SECOND, 4 * SECOND)).toEqual(known);
 });

@@ -78,11 +78,38 @@ it("does not wait long for a load, and takes its answer when it comes", async ()
   const startedAt = performance.now();
   expect(await read("conversations")).toBe(FIRST);
   expect(performance.now() - startedAt).toBeLessThan(1_500);
-  pass(10_000);
+  pass(8_000);
   expect(await read("conversations")).toBe(FIRST);
   expect(loads()).toBe(2);
   resolve({ conversations: microsOf(LATER) });
   expect(await read("conversations")).toBe(LATER);
+});
+
+it("waits for a fresh one after a quiet time, in place of one that is minutes old", async () => {
+  const { read, pass, knows, answers } = setUp();
+  knows(FIRST);
+  await read("conversations");
+  pass(12 * 60_000);
+  const { promise, resolve } = Promise.withResolvers<Watermarks>();
+  answers(() => promise);
+  const [first, second] = [read("conversations"), read("conversations")];
+  // Longer than a page waits while it knows a young one.
+  setTimeout(() => resolve({ conversations: microsOf(LATER) }), 400);
+  expect([await first, await second]).toEqual([LATER, LATER]);
+});
+
+it("is unknown when no load has succeeded for ten seconds", async () => {
+  const { read, pass, knows, answers } = setUp();
+  knows(FIRST);
+  await read("conversations");
+  answers(() => Promise.reject(new Error("away")));
+  pass(10_000);
+  expect(await read("conversations")).toBe(FIRST);
+  pass(1);
+  expect(await read("conversations")).toBeUndefined();
+  pass(2_000);
+  knows(FIRST);
+  expect(await read("conversations")).toBe(FIRST);
 });
 
 it("does not fall when a server is behind the others", async () => {
