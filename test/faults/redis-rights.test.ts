@@ -70,7 +70,12 @@ it("lets export-api limit, remember and add erasures, and add no other job", asy
   const slots = createSharedSlots({ redis, log, most: 1, leaseMs: 60_000, onUnshared: fail });
   expect(await slots.take("a")).not.toBeNull();
   expect(await slots.take("a")).toBeNull();
-  const idempotency = createIdempotencyStore({ redis, ttlSeconds: 60, leaseMs: 1_000 });
+  const idempotency = createIdempotencyStore({
+    redis,
+    secrets: ["a secret"],
+    ttlSeconds: 60,
+    leaseMs: 1_000,
+  });
   const claim = await idempotency.claim("acme", "key", "work");
   if (claim.state !== "claimed") throw new Error(claim.state);
   expect(await idempotency.complete("acme", "key", claim.token, "done")).toBe(true);

@@ -489,7 +489,12 @@ describe("servers with TLS and credentials", () => {
     });
     stops.push(asked.stop);
     await asked.start();
-    const store = createIdempotencyStore({ redis: asked, ttlSeconds: 60, leaseMs: 1_000 });
+    const store = createIdempotencyStore({
+      redis: asked,
+      secrets: ["a secret"],
+      ttlSeconds: 60,
+      leaseMs: 1_000,
+    });
     const claim = (key: string) => store.claim("acme", key, "x");
     expect(await claim("before")).toMatchObject({ state: "claimed" });
     expect(await ask(first, "DBSIZE")).toBe(":1\r\n");

@@ -118,7 +118,7 @@ describe.skipIf(program === undefined)("on Valkey", () => {
     const slots = createSharedSlots({ redis, log, most: 1, leaseMs: 60_000, onUnshared: () => undefined });
     expect(await slots.take("a")).not.toBeNull();
     expect(await slots.take("a")).toBeNull();
-    const keys = createIdempotencyStore({ redis, ttlSeconds: 60, leaseMs: 1_000 });
+    const keys = createIdempotencyStore({ redis, secrets: ["a secret"], ttlSeconds: 60, leaseMs: 1_000 });
     const claim = await keys.claim("acme", "key", "work");
     if (claim.state !== "claimed") throw new Error(claim.state);
     expect(await keys.complete("acme", "key", claim.token, "done")).toBe(true);

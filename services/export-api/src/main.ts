@@ -163,6 +163,7 @@ const app = createExportApp({
     publisher,
     idempotency: createIdempotencyStore({
       redis,
+      secrets: [config.cursorSecret, config.previousCursorSecret].filter((secret) => secret !== undefined),
       ttlSeconds: IDEMPOTENCY_SECONDS,
       leaseMs: IDEMPOTENCY_LEASE_MS,
     }),

@@ -19,18 +19,22 @@ end
 local reign = told('server', 'run_id:(%w+)') .. ':' .. told('replication', 'master_replid:(%w+)')
 `;
 
-/** Runs a Lua script on one key, atomically. */
-export type Script = (key: string, args: readonly (string | number)[]) => Promise<unknown>;
+/** Runs a Lua script on one key or a few, atomically. */
+export type Script = (
+  keys: string | readonly string[],
+  args: readonly (string | number)[],
+) => Promise<unknown>;
 
 /** Sends the digest of `lua`, and its text when the server does not know the script. */
 export const createScript = (client: Client, lua: string): Script => {
   const digest = createHash("sha1").update(lua).digest("hex");
-  return async (key, args) => {
+  return async (keys, args) => {
+    const names = [keys].flat();
     try {
-      return await client.evalsha(digest, 1, key, ...args);
+      return await client.evalsha(digest, names.length, ...names, ...args);
     } catch (error) {
       if (!(error instanceof Error) || !error.message.startsWith("NOSCRIPT")) throw error;
-      return client.eval(lua, 1, key, ...args);
+      return client.eval(lua, names.length, ...names, ...args);
     }
   };
 };

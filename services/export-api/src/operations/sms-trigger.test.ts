@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import type { SmsTriggerEvent } from "@conversation-export/domain";
 import type { Claim, IdempotencyStore } from "@conversation-export/queue";
 import { createLogger, ServiceError } from "@conversation-export/runtime";
@@ -8,7 +9,7 @@ import { serve } from "../http/json-body.fixture.ts";
 import { createSmsTrigger, type SmsTriggerDeps } from "./sms-trigger.ts";
 
 const PATH = "/api/campaigns/sms/trigger";
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[48][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const BODY = {
   campaign_key: "spring",
   language: "en",
@@ -17,12 +18,12 @@ const BODY = {
 const log = createLogger({ service: "test", level: "silent" });
 const away = (code: string) => new ServiceError(code, "away", { retryable: true });
 
-type Kept = { fingerprint: string; token: string; since: number; leased: boolean; result?: string };
+type Kept = { work: string; token: string; id: string; leased: boolean; result?: string };
 
-/** Claims in memory. A test ends their leases and sets their clock. */
+/** Claims in memory. A test ends their leases. */
 const createClaims = () => {
   const claims = new Map<string, Kept>();
-  const state: { trouble?: Error; now: number } = { now: 1_791_072_000_000 };
+  const state: { trouble?: Error } = {};
   let taken = 0;
   const guard = async <T>(work: () => T): Promise<T> => {
     await Promise.resolve();
@@ -30,16 +31,16 @@ const createClaims = () => {
     return work();
   };
   const store: IdempotencyStore = {
-    claim: (scope, key, fingerprint) =>
+    claim: (scope, key, work) =>
       guard((): Claim => {
         const found = claims.get(scope + key);
-        if (found !== undefined && found.fingerprint !== fingerprint) return { state: "other" };
+        if (found !== undefined && found.work !== work) return { state: "other" };
         if (found?.result !== undefined) return { state: "done", result: found.result };
         if (found?.leased === true) return { state: "running" };
         const token = String((taken += 1));
-        const since = found?.since ?? state.now;
-        claims.set(scope + key, { fingerprint, token, since, leased: true });
-        return { state: "claimed", token, fresh: found === undefined, since };
+        const id = found?.id ?? randomUUID();
+        claims.set(scope + key, { work, token, id, leased: true });
+        return { state: "claimed", token, fresh: found === undefined, id };
       }),
     complete: (scope, key, token, result) =>
       guard(() => {
@@ -206,7 +207,6 @@ describe("POST campaigns/sms/trigger", () => {
     await trigger(BODY, "k");
     for (const claim of claims.claims.values()) delete claim.result;
     claims.endLeases();
-    claims.state.now += 3_600_000;
     expect(await trigger(BODY, "k")).toMatchObject({ status: 200, body: { id: events[0]?.id } });
     expect(events.map(({ id }) => id)).toEqual([events[0]?.id, events[0]?.id]);
   });
@@ -215,7 +215,6 @@ describe("POST campaigns/sms/trigger", () => {
     const { trigger, events, claims } = await serveTrigger();
     await trigger(BODY, "k");
     claims.claims.clear();
-    claims.state.now += 86_400_000;
     await trigger(BODY, "k");
     expect(events[1]?.id).not.toBe(events[0]?.id);
   });

@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type SmsTrigger, smsTriggerEvent, smsTriggerSchema } from "@conversation-export/domain";
@@ -82,7 +82,7 @@ const description: Description = {
         schema: z.object({
           id: z.string().describe("The id of the event; a repeated request gets the same"),
         }),
-        example: { id: "7d0f1c9e-52b4-8a61-9e0d-3c5b7a9f1e24" },
+        example: { id: "7d0f1c9e-52b4-4a61-9e0d-3c5b7a9f1e24" },
       },
     },
   },
@@ -100,25 +100,10 @@ const readKey = (headers: IncomingMessage["headers"]): string | undefined => {
   throw badRequest(["Idempotency-Key: must be 1 to 255 visible ASCII characters, given once"]);
 };
 
-const digest = (parts: readonly string[]): string =>
-  createHash("sha256").update(JSON.stringify(parts)).digest("hex");
-
 /** Equal for bodies with equal fields, in any order. */
-const fingerprintOf = ({ campaign_key, language, recipient }: SmsTrigger): string => {
+const workOf = ({ campaign_key, language, recipient }: SmsTrigger): string => {
   const fields = Object.entries(recipient.meta_fields).sort(([a], [b]) => (a < b ? -1 : 1));
-  return digest([campaign_key, language, JSON.stringify(fields)]);
-};
-
-/** A UUID made from a digest (RFC 9562, version 8), so that a repeated request has the same event id. */
-const uuidOf = (hex: string): string => {
-  const variant = ((Number.parseInt(hex.charAt(16), 16) & 0x3) | 0x8).toString(16);
-  return [
-    hex.slice(0, 8),
-    hex.slice(8, 12),
-    `8${hex.slice(13, 16)}`,
-    variant + hex.slice(17, 20),
-    hex.slice(20, 32),
-  ].join("-");
+  return JSON.stringify([campaign_key, language, fields]);
 };
 
 const unavailable = (code: string, message: string): ServiceError =>
@@ -176,10 +161,9 @@ export const createSmsTrigger = (deps: SmsTriggerDeps): Endpoint => {
   const publishClaimed = async (
     claim: Claimed & { readonly scope: string; readonly key: string },
     clientId: string,
-    id: string,
     trigger: SmsTrigger,
   ): Promise<void> => {
-    const { scope, key, token, fresh } = claim;
+    const { scope, key, token, fresh, id } = claim;
     const notSettled = (error: unknown): void =>
       log.warn({ err: error }, "an idempotency key is not settled");
     let begun = false;
@@ -203,22 +187,17 @@ export const createSmsTrigger = (deps: SmsTriggerDeps): Endpoint => {
   /** The id of the event for this key, published by this request or an earlier one. */
   const publishOnce = async (clientId: string, key: string, trigger: SmsTrigger): Promise<string> => {
     const scope = `sms_trigger:${clientId}`;
-    const fingerprint = fingerprintOf(trigger);
+    const work = workOf(trigger);
     const deadline = performance.now() + waitMs;
     for (;;) {
-      const claim = await idempotency.claim(scope, key, fingerprint);
+      const claim = await idempotency.claim(scope, key, work);
       if (claim.state === "done") return claim.result;
       if (claim.state === "other") {
         throw duplicateResource("Idempotency-Key: was used with another body within the last 24 hours");
       }
       if (claim.state === "claimed") {
-        const id = uuidOf(digest([clientId, key, fingerprint, String(claim.since)]));
-        await within(
-          publishClaimed({ ...claim, scope, key }, clientId, id, trigger),
-          publishMs,
-          notAcknowledged,
-        );
-        return id;
+        await within(publishClaimed({ ...claim, scope, key }, clientId, trigger), publishMs, notAcknowledged);
+        return claim.id;
       }
       if (performance.now() > deadline) {
         throw unavailable("idempotency_running", "an earlier request with this key is still running");
