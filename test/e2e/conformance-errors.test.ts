@@ -161,8 +161,7 @@ describe("7. Errors", () => {
   };
 
   it.each([
-    ["/", null],
-    ["/api", null],
+    ["/api/v2", null],
     ["/api/v2/export/nothing", null],
     ["/api/v2/export/conversations/1", /^did you mean \/api\/v2\/export\/conversations\?$/],
     ["/api/v1/export/messages", /^did you mean \/api\/v2\/export\/messages\?$/],

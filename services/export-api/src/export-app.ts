@@ -25,7 +25,7 @@ import type { RateLimit } from "./admission/rate-limit.ts";
 import { createSendPage } from "./page/send-page.ts";
 import { transportSecurity } from "./http/security-headers.ts";
 import { createAddressOf } from "./http/service-address.ts";
-import { registerDocument, registerReference } from "./openapi/reference-page.ts";
+import { registerDocument, registerEntrance, registerReference } from "./openapi/reference-page.ts";
 import type { Slots } from "./admission/slots.ts";
 import type { ClientBound } from "./admission/client-bound.ts";
 import type { UsedKeys } from "./admission/used-keys.ts";
@@ -128,6 +128,7 @@ export const createExportApp = (deps: ExportAppDeps): FastifyInstance => {
     callerOf: createCallerOf(deps.cursorSecret),
   });
   registerDocument(app, { endpoints, publicBaseUrl: deps.publicBaseUrl });
+  registerEntrance(app, deps);
   if (deps.reference) registerReference(app);
   return app;
 };

@@ -441,8 +441,7 @@ describe("errors", () => {
   it("404 for unknown paths, with or without a key, whatever the body", async () => {
     const { app, get } = setUp();
     for (const url of [
-      "/",
-      "/api",
+      "/api/v2",
       "/api/v2/export",
       "/api/v2/export/conversations/x",
       "/api/v3/export/messages",
@@ -468,12 +467,38 @@ describe("errors", () => {
     ["/data_api/v1.3/messages", "/data_api/v1.1/messages"],
     ["/v2/data-subject-request/17", "/api/v2/data-subject-request/{id}"],
     ["/v2/export/nothing", undefined],
-    ["/", undefined],
+    ["/api/v2/", undefined],
   ])("404 for %s names %s", async (url, meant) => {
     const { get } = setUp();
     const response = await get(url, {});
     expect(response.statusCode).toBe(404);
     expect(errorOf(response)?.details).toBe(meant === undefined ? null : `did you mean ${meant}?`);
+  });
+
+  it.each([
+    ["/", "http://h/api/"],
+    ["/api", "http://h/api/"],
+    ["/api/", "http://h/api/"],
+    ["/?x=1", "http://h/api/"],
+  ])("leads from %s to the reference, without a key", async (url, folder) => {
+    for (const [reference, page] of [
+      [true, "reference"],
+      [false, "openapi.json"],
+    ] as const) {
+      const { app } = createTestApp(createListReader({}).reader, { reference });
+      const response = await app.inject({ method: "GET", url, headers: { host: "h" } });
+      expect(response.statusCode).toBe(302);
+      const location = new URL(String(response.headers["location"]), `http://h${url}`).href;
+      expect(location).toBe(folder + page);
+      const led = await app.inject({
+        method: "GET",
+        url: new URL(location).pathname,
+        headers: { host: "h" },
+      });
+      expect(led.statusCode).toBe(200);
+      // Also behind a proxy that adds to the path.
+      expect(response.headers["location"]).not.toMatch(/^\//);
+    }
   });
 
   it("404 for an id of any length", async () => {

@@ -13,6 +13,9 @@ export type PathMethods = {
   closest(target: string): string | undefined;
 };
 
+/** Not an entrance such as `/api`, nor a wildcard. */
+const OF_OPERATION = /^\/[^/*]+\/[^*]+$/;
+
 const pathnameOf = (target: string): string => {
   const path = target.split("?", 1)[0] ?? "";
   try {
@@ -38,7 +41,7 @@ export const createPathMethods = (): PathMethods => {
       return [...entries.values()].find(({ pattern }) => pattern.test(pathname))?.methods;
     },
     closest: (target) => {
-      const paths = [...entries].filter(([path]) => !path.includes("*"));
+      const paths = [...entries].filter(([path]) => OF_OPERATION.test(path));
       const pathname = pathnameOf(target)
         .replaceAll(/\/{2,}/g, "/")
         .replace(/(?<=.)\/$/, "");

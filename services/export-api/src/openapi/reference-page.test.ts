@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { runInNewContext } from "node:vm";
 import { gunzipSync } from "node:zlib";
 import { describe, expect, it, vi } from "vitest";
 import { createListReader, createTestApp } from "../http/app.fixture.ts";
@@ -47,12 +48,32 @@ describe("the reference page", () => {
     expect((await get(PAGE, {}, "HEAD")).statusCode).toBe(200);
   });
 
-  it("shows the document of this service", async () => {
-    const { body } = await get(PAGE);
-    const document = /"url": "([^"]+)"/.exec(body)?.[1] ?? "";
-    expect(new URL(document, `http://export.example${PAGE}`).href).toBe(
-      "http://export.example/api/openapi.json",
-    );
+  it("shows the document of this service, with dates as dates and not as patterns", async () => {
+    const inline =
+      /<script type="text\/javascript">([^]*?)<\/script>/.exec((await get(PAGE)).body)?.[1] ?? "";
+    const asked: string[] = [];
+    const { promise: shown, resolve: show } = Promise.withResolvers<string>();
+    runInNewContext(inline, {
+      fetch: async (address: string) => {
+        const { href, pathname } = new URL(address, `http://export.example${PAGE}`);
+        asked.push(href);
+        const { body } = await get(pathname);
+        return { text: () => Promise.resolve(body) };
+      },
+      Scalar: {
+        createApiReference: (_: string, options: { sources: [{ content: object }] }) =>
+          show(JSON.stringify(options.sources[0].content)),
+      },
+    });
+    const text = await shown;
+    expect(asked).toEqual(["http://export.example/api/openapi.json"]);
+    const patterns = (document: string): string[] =>
+      [...document.matchAll(/"pattern":"((?:[^"\\]|\\.)*)"/g)].map(([, pattern = ""]) => pattern);
+    const given = patterns((await get("/api/openapi.json")).body);
+    const kept = given.filter((pattern) => !pattern.includes(String.raw`\\d{4}-`));
+    expect(kept.length).toBeLessThan(given.length);
+    expect(patterns(text)).toEqual(kept);
+    expect(text).toContain('"format":"date-time"');
   });
 
   it("names no other host", async () => {

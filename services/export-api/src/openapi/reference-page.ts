@@ -28,8 +28,6 @@ const toAsset = async (bytes: Buffer): Promise<Asset> => ({
 
 /** All features that contact another host are off. */
 const OPTIONS = {
-  // Relative to the page, so that it also works behind a proxy that adds to the path.
-  sources: [{ url: "openapi.json", title: "Conversation export" }],
   withDefaultFonts: false,
   telemetry: false,
   hideClientButton: true,
@@ -39,7 +37,22 @@ const OPTIONS = {
   authentication: { preferredSecurityScheme: "bearer" },
 };
 
-const START = `Scalar.createApiReference("#app", ${JSON.stringify(OPTIONS, null, 2)})`;
+// The address is relative to the page, so that it also works behind a proxy that adds to the path. Of a date the page
+// would show its pattern, cut off, in place of the type.
+const START = `
+const withoutDatePattern = (_, value) => {
+  if (typeof value?.pattern === "string" && value.pattern.includes(String.raw\`\\d{4}-\`)) delete value.pattern;
+  return value;
+};
+fetch("openapi.json")
+  .then((answer) => answer.text())
+  .then((text) =>
+    Scalar.createApiReference("#app", {
+      sources: [{ content: JSON.parse(text, withoutDatePattern), title: "Conversation export" }],
+      ...${JSON.stringify(OPTIONS)},
+    }),
+  );
+`;
 
 const HTML = `<!doctype html>
 <html>
@@ -117,6 +130,16 @@ export const registerDocument = (
         .headers({ "content-type": "application/json", "cache-control": "public, no-cache" })
         .send(document),
   });
+};
+
+/** Leads from the addresses that newcomers try to the reference, or to the document where there is none. */
+export const registerEntrance = (app: FastifyInstance, deps: { readonly reference: boolean }): void => {
+  const target = deps.reference ? PAGE : DOCUMENT;
+  for (const url of ["/", API_PREFIX, `${API_PREFIX}/`]) {
+    // Relative, so that it also works behind a proxy that adds to the path.
+    const location = url.endsWith("/") && url !== "/" ? target.slice(url.length) : target.slice(1);
+    app.route({ method, url, handler: (_request, reply) => reply.redirect(location, 302) });
+  }
 };
 
 /**
