@@ -19,7 +19,8 @@ export {
   MESSAGE_DESCRIBED,
 } from "./record/described-fields.ts";
 export { type DeadLetterFacts, deadLetterOf, deadLetterTopic, replayHeaders } from "./event/dead-letter.ts";
-export { type BusHeader, type BusHeaders, envelopeSchema } from "./event/envelope.ts";
+export { envelopeSchema } from "./event/envelope.ts";
+export { type BusHeader, type BusHeaders, headerText } from "./event/headers.ts";
 export { busPositionOf } from "./event/bus-position.ts";
 export {
   type ConversationRecord,

@@ -57,6 +57,14 @@ describe("a dead letter", () => {
     expect(letterOf({ timestamp }).headers).toMatchObject({ "dl-reason": "invalid_record" });
   });
 
+  it("takes nothing from headers with several values", () => {
+    const headers = { "dl-time": ["2026-01-01T00:00:00Z", ""], "dl-replays": ["1", "2"] };
+    expect(letterOf({ headers }).headers).toMatchObject({
+      "dl-time": letterOf({}).headers?.["dl-time"],
+      "dl-replays": "0",
+    });
+  });
+
   it("can be made of a message without a key", () => {
     expect(letterOf({ key: null })).toMatchObject({ key: null, headers: { "dl-key": "" } });
   });

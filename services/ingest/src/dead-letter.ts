@@ -1,5 +1,5 @@
 import type { BusMessage, OutgoingMessage, Producer } from "@conversation-export/bus";
-import { busPositionOf, deadLetterTopic, type Rejected } from "@conversation-export/domain";
+import { busPositionOf, deadLetterTopic, headerText, type Rejected } from "@conversation-export/domain";
 import { type Logger, ServiceError } from "@conversation-export/runtime";
 import { sendInSpan } from "./event-traces.ts";
 import type { IngestMetrics } from "./ingest-metrics.ts";
@@ -11,11 +11,6 @@ export type DeadLetter = {
   readonly rejection: Rejected;
   /** Replace headers of the message with the same names. */
   readonly headers?: Readonly<Record<string, string>>;
-};
-
-const firstText = (header: BusMessage["headers"][string]): string | undefined => {
-  const first = Array.isArray(header) ? header[0] : header;
-  return first?.toString();
 };
 
 /**
@@ -44,9 +39,9 @@ export const toDeadLetter = ({ source, rejection, headers }: DeadLetter, now: Da
       "dl-partition": String(position.partition),
       "dl-offset": String(position.offset),
       "dl-key": source.key?.toString("base64") ?? "",
-      "dl-time": firstText(source.headers["dl-time"]) ?? isoTime(source.timestamp),
+      "dl-time": headerText(source.headers["dl-time"]) ?? isoTime(source.timestamp),
       "dl-rejected-at": now.toISOString(),
-      "dl-replays": firstText(source.headers["dl-replays"]) ?? "0",
+      "dl-replays": headerText(source.headers["dl-replays"]) ?? "0",
       ...(source.unreadable !== undefined && {
         "dl-last-offset": String(source.unreadable.lastOffset),
         "dl-payload": "left out",

@@ -1,5 +1,5 @@
 import type { BusMessage } from "@conversation-export/bus";
-import { type Outcome, withoutSchemaPrefix } from "@conversation-export/domain";
+import { headerText, type Outcome, withoutSchemaPrefix } from "@conversation-export/domain";
 import {
   failSpan,
   inSpan,
@@ -44,8 +44,7 @@ const COMES_AGAIN = "comes_again";
 
 const SYSTEM = { "messaging.system": "kafka" } as const;
 
-const textOf = (header: BusMessage["headers"][string]): string | undefined =>
-  (Array.isArray(header) ? header[0] : header)?.toString();
+const textOf = (header: BusMessage["headers"][string]): string | undefined => headerText(header) ?? undefined;
 
 /** The trace attributes of a structured event; none when the value is no JSON. */
 const structuredOf = (value: Buffer | null): { traceparent?: unknown; tracestate?: unknown } => {

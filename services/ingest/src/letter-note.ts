@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { BusHeaders, OutgoingMessage } from "@conversation-export/bus";
+import { headerText } from "@conversation-export/domain";
 
 /** Of a key or a header a note keeps at most so many bytes: any topic takes it. */
 const KEPT_BYTES = 1024;
@@ -48,8 +49,7 @@ export const noteOf = (letter: OutgoingMessage): OutgoingMessage => {
   const headers = letter.headers ?? {};
   const own: BusHeaders = {};
   for (const name of OWN) {
-    const value = headers[name];
-    const text = String(value ?? "");
+    const text = headerText(headers[name]) ?? "";
     if (text !== "") own[name] = text.length > KEPT_BYTES ? text.slice(0, KEPT_BYTES) : text;
   }
   const others = Object.fromEntries(Object.entries(headers).filter(([name]) => !name.startsWith("dl-")));

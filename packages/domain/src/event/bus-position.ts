@@ -1,9 +1,11 @@
-import type { BusHeader, BusHeaders } from "./envelope.ts";
+import { type BusHeader, type BusHeaders, headerText } from "./headers.ts";
 import type { BusPosition } from "./version.ts";
 
-const firstText = (header: BusHeader): string | undefined => {
-  const first = Array.isArray(header) ? (header as readonly BusHeader[])[0] : header;
-  const text = first?.toString() ?? "";
+/** The headers that tell the place of a replayed dead letter. */
+export const PLACE_HEADERS = ["dl-topic", "dl-partition", "dl-offset"] as const;
+
+const textOf = (header: BusHeader): string | undefined => {
+  const text = headerText(header) ?? "";
   return text === "" ? undefined : text;
 };
 
@@ -25,10 +27,10 @@ export const busPositionOf = (message: {
   const { headers } = message;
   const own = { partition: message.partition, offset: message.offset };
   // A letter of another topic has no place in this one.
-  const topic = firstText(headers["dl-topic"]);
+  const topic = textOf(headers["dl-topic"]);
   if (topic !== undefined && topic !== message.topic) return own;
-  const partition = wholeNumber(firstText(headers["dl-partition"]));
-  const offset = wholeNumber(firstText(headers["dl-offset"]));
+  const partition = wholeNumber(textOf(headers["dl-partition"]));
+  const offset = wholeNumber(textOf(headers["dl-offset"]));
   if (partition === undefined || partition > 0xffff || offset === undefined || offset >= 2 ** 48) return own;
   return { partition, offset };
 };

@@ -1,4 +1,4 @@
-import type { BusHeader, BusHeaders } from "./envelope.ts";
+import { type BusHeader, type BusHeaders, headerText } from "./headers.ts";
 import type { BusPosition } from "./version.ts";
 
 const SUFFIX = ".dead-letter";
@@ -24,10 +24,7 @@ export type DeadLetterFacts = {
   readonly leftOut: boolean;
 };
 
-const textOf = (header: BusHeader): string | undefined => {
-  const first = (Array.isArray(header) ? header[0] : header) as BusHeader;
-  return first?.toString();
-};
+const textOf = (header: BusHeader): string | undefined => headerText(header) ?? undefined;
 
 const numberOf = (header: BusHeader, max: number): number | undefined => {
   const text = textOf(header);

@@ -1,14 +1,20 @@
 import { z } from "zod";
+import { type BusHeaders, headersRejected, headerText } from "./headers.ts";
 import { isObject } from "./json-object.ts";
 import { memberTexts } from "./json-text.ts";
-import { type Rejected, type RejectionReason, rejected } from "./outcome.ts";
-import { isAcceptedInstant, isTimestampForm, type Micros, parseTimestamp } from "./timestamp.ts";
+import { type Rejected, rejected } from "./outcome.ts";
+import { detailOf, problemsOf } from "./problems.ts";
+import { readInstant } from "./read-instant.ts";
+import type { Micros } from "./timestamp.ts";
 
 const attribute = z
   .string()
   .min(1)
   .max(1_000)
   .refine((text) => text.isWellFormed(), "holds half a surrogate pair");
+
+/** The type of a content in small letters, without its parameters. */
+const mediaTypeOf = (contentType: string): string => contentType.split(";", 1)[0]?.trim().toLowerCase() ?? "";
 
 /** CloudEvents 1.0 attributes of every event, with the extension `clientid`. */
 export const envelopeSchema = z.object({
@@ -19,12 +25,12 @@ export const envelopeSchema = z.object({
   time: attribute.describe("Instant of the export, ISO 8601: the version of the record"),
   subject: z.string().nullish().describe("The record's id; when it is given it must be equal"),
   clientid: attribute.describe("The client whose data it is"),
-  datacontenttype: z.string().nullish().describe("application/json"),
+  datacontenttype: z
+    .string()
+    .refine((type) => mediaTypeOf(type) === "application/json", "is not application/json")
+    .nullish()
+    .describe("application/json"),
 });
-
-/** A header of the bus: absent, without a value, one value, or several. */
-export type BusHeader = { toString(): string } | null | undefined;
-export type BusHeaders = Readonly<Record<string, BusHeader>>;
 
 /** What the attributes of an event tell. */
 export type Attributes = {
@@ -44,25 +50,14 @@ export type Envelope = {
 
 const BINARY_ATTRIBUTES = ["specversion", "id", "source", "type", "time", "subject", "clientid"] as const;
 
-/** The first problem that zod found, as `field: what is wrong`. */
-export function firstProblem(error: z.ZodError): string {
-  const issue = error.issues[0];
-  if (issue === undefined) return "invalid";
-  const path = issue.path.map(String).join(".");
-  return path === "" ? issue.message : `${path}: ${issue.message}`;
-}
-
-/** The rejection of a text that is no instant: a date that does not exist has a reason of its own. */
-export function badTimestamp(text: string, field: string, malformed: RejectionReason): Rejected {
-  if (isTimestampForm(text)) return rejected("date_out_of_range", `${field}: there is no such date or time`);
-  return rejected(malformed, `${field} is not an ISO 8601 date-time`);
-}
+type HeaderAttributes = {
+  [name in (typeof BINARY_ATTRIBUTES)[number] | "datacontenttype"]?: string | null | undefined;
+};
 
 /** Reads the instant among the attributes of an event. */
 function instantOf({ type, clientid, subject, time }: z.infer<typeof envelopeSchema>): Attributes | Rejected {
-  const exportedAt = parseTimestamp(time);
-  if (exportedAt === undefined) return badTimestamp(time, "time", "invalid_time");
-  if (!isAcceptedInstant(exportedAt)) return rejected("date_out_of_range", "time");
+  const exportedAt = readInstant(time, "time", "invalid_time");
+  if (typeof exportedAt !== "number") return exportedAt;
   return { type, clientId: clientid, subject: subject ?? null, exportedAt };
 }
 
@@ -75,11 +70,21 @@ export function validAttributes(given: Readonly<Record<string, unknown>>): Attri
 }
 
 /** The attributes in the headers of an event in binary mode; null: it is structured. */
-export function binaryAttributes(headers: BusHeaders): Readonly<Record<string, unknown>> | null {
-  if (headers["ce_specversion"] === undefined) return null;
-  const contentType = headers["content-type"]?.toString() ?? "";
-  if (contentType.startsWith("application/cloudevents")) return null;
-  return Object.fromEntries(BINARY_ATTRIBUTES.map((name) => [name, headers[`ce_${name}`]?.toString()]));
+export function binaryAttributes(headers: BusHeaders): Readonly<HeaderAttributes> | null | Rejected {
+  const contentType = headerText(headers["content-type"]);
+  const bad = contentType === undefined ? ["content-type"] : [];
+  const isStructured =
+    headers["ce_specversion"] === undefined ||
+    mediaTypeOf(contentType ?? "").startsWith("application/cloudevents");
+  const attributes: HeaderAttributes = { datacontenttype: contentType === "" ? null : contentType };
+  for (const name of isStructured ? [] : BINARY_ATTRIBUTES) {
+    const text = headerText(headers[`ce_${name}`]);
+    if (text === undefined) bad.push(`ce_${name}`);
+    else if (text !== null) attributes[name] = text;
+  }
+  if (bad.length > 0) return headersRejected(bad);
+  if (isStructured) return null;
+  return attributes;
 }
 
 /**
@@ -96,12 +101,19 @@ export function readEnvelope(text: string, headers: BusHeaders): Envelope | Reje
   }
   if (!isObject(parsed)) return rejected("invalid_envelope", "the value is not a JSON object");
   const inHeaders = binaryAttributes(headers);
-  const checked = envelopeSchema.safeParse(inHeaders ?? parsed);
-  if (!checked.success) return rejected("invalid_envelope", firstProblem(checked.error));
+  if (inHeaders !== null && "kind" in inHeaders) return inHeaders;
+  const given: Readonly<Record<string, unknown>> = inHeaders ?? parsed;
+  const checked = envelopeSchema.safeParse(given);
   const data = inHeaders === null ? parsed["data"] : parsed;
-  if (!isObject(data)) {
-    const hint = "data_base64" in parsed ? "data_base64 is not supported, data must be" : "data is not";
-    return rejected("invalid_envelope", `${hint} a JSON object`);
+  if (!checked.success || !isObject(data)) {
+    const problems = checked.success ? [] : problemsOf(checked.error, given);
+    const time = typeof given["time"] === "string" ? readInstant(given["time"], "time", "invalid_time") : 0;
+    if (typeof time !== "number" && given["time"] !== "") problems.push(time.detail);
+    if (!isObject(data)) {
+      const hint = "data_base64" in parsed ? "data_base64 is not supported, data must be" : "data is not";
+      problems.push(`${hint} a JSON object`);
+    }
+    return rejected("invalid_envelope", detailOf(problems));
   }
   const attributes = instantOf(checked.data);
   if ("kind" in attributes) return attributes;

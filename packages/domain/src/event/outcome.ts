@@ -19,7 +19,7 @@ export type RejectionReason = (typeof REJECTION_REASONS)[number];
 export type Rejected = {
   readonly kind: "rejected";
   readonly reason: RejectionReason;
-  /** What exactly was wrong, for readers of the dead letter. Names fields, never their values. */
+  /** Each fault that was found, for readers of the dead letter. Names fields, never their values. */
   readonly detail: string;
 };
 

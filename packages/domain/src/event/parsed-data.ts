@@ -1,11 +1,12 @@
 import type { Field } from "../record/record-fields.ts";
 import type { RecordForm } from "../record/record-form.ts";
 import { fieldTexts } from "../record/render.ts";
-import { type Envelope, firstProblem } from "./envelope.ts";
+import type { Envelope } from "./envelope.ts";
 import type { EventData } from "./event-data.ts";
 import { countKeys, MAX_DEPTH } from "./json-object.ts";
 import { countKeyTexts, replaceHalfPairs, withoutRepeatedKeys } from "./json-text.ts";
 import { type Rejected, rejected } from "./outcome.ts";
+import { detailOf, problemsOf } from "./problems.ts";
 import { unknownFieldsBeside } from "./unknown-fields.ts";
 
 const NOTHING: readonly string[] = [];
@@ -35,7 +36,8 @@ export function parsedDataReader<Data, Read extends keyof Data & string>(form: R
     const keys = countKeys(envelope.data);
     if (keys === undefined) return TOO_DEEP;
     const checked = schema.safeParse(envelope.data);
-    if (!checked.success) return rejected("invalid_record", firstProblem(checked.error));
+    if (!checked.success)
+      return rejected("invalid_record", detailOf(problemsOf(checked.error, envelope.data)));
     // Only now: an id with half a pair is refused above.
     const { given, text, repaired } = withoutHalfPairs(envelope, fields);
     const parsedKeys = given === envelope.data ? keys : countKeys(given);

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { dataSubjectRequestSchema } from "../contract/data-subject-request.ts";
 import type { ConversationRecord, ExportRecord } from "../record/export-record.ts";
 import type { EventType } from "../record/record-kinds.ts";
+import type { BusHeader } from "./headers.ts";
 import type { RejectionReason } from "./outcome.ts";
 import { type Accepted, processEvent } from "./process-event.ts";
 import { compareVersions } from "./version.ts";
@@ -26,7 +27,7 @@ function attributesOf(type: EventType): Record<string, unknown> {
 }
 
 function structured(type: EventType, data: unknown, attributes: Record<string, unknown> = {}) {
-  const text = JSON.stringify({ ...attributesOf(type), ...attributes, data });
+  const text = JSON.stringify({ ...attributesOf(type), data, ...attributes });
   return processEvent({ text, headers: { "content-type": "application/cloudevents+json" }, position }, type);
 }
 
@@ -551,6 +552,63 @@ describe("rejections", () => {
     expect(reasonOf(structured("conversation.exported", conversationData, attributes))).toBe(reason);
   });
 
+  it.each<[string, Record<string, BusHeader>]>([
+    ["ce_clientid", { ce_clientid: ["a", "b"] }],
+    ["ce_clientid", { ce_clientid: [Buffer.from("acme"), Buffer.from("acme")] }],
+    ["ce_clientid", { ce_clientid: Buffer.from("Zürich", "latin1") }],
+    ["ce_specversion", { ce_specversion: ["1.0", "1.0"] }],
+    ["ce_time", { ce_time: [Buffer.from("2026-10-05T00:00:00Z"), null] }],
+    ["ce_subject", { ce_subject: ["c", "d"] }],
+    ["content-type", { "content-type": ["application/json", "application/cloudevents+json"] }],
+    ["content-type, ce_id", { "content-type": Buffer.from([0xff]), ce_id: Buffer.from([0xc3]) }],
+  ])("header %s with several values or no UTF-8", (names, change) => {
+    const headers: Record<string, BusHeader> = Object.fromEntries(
+      Object.entries(attributesOf("conversation.exported")).map(([name, value]) => [
+        `ce_${name}`,
+        Buffer.from(String(value)),
+      ]),
+    );
+    const text = JSON.stringify(conversationData);
+    const of = (given: Record<string, BusHeader>) =>
+      processEvent({ text, headers: given, position }, "conversation.exported");
+    expect(of(headers).kind).toBe("accepted");
+    expect(of({ ...headers, ...change })).toEqual({
+      kind: "rejected",
+      reason: "invalid_envelope",
+      detail: `${names}: a header has one value, in valid UTF-8`,
+    });
+  });
+
+  it.each([
+    "application/cloudevents+json",
+    " Application/CloudEvents+JSON; charset=UTF-8",
+  ])("nothing of a structured event whose content type is %j", (type) => {
+    const text = JSON.stringify({ ...attributesOf("conversation.exported"), data: conversationData });
+    const headers = { "content-type": type, ce_specversion: "1.0", ce_clientid: ["a", "b"] };
+    expect(reasonOf(processEvent({ text, headers, position }, "conversation.exported"))).toBe("accepted");
+  });
+
+  it.each([
+    ["application/json", "accepted"],
+    ["Application/JSON; charset=utf-8", "accepted"],
+    [null, "accepted"],
+    ["text/xml", "invalid_envelope"],
+    ["application/xml", "invalid_envelope"],
+    ["application/jsonx", "invalid_envelope"],
+  ])("content of the type %j in both modes", (type, reason) => {
+    const attributes = { ...attributesOf("conversation.exported"), datacontenttype: type };
+    expect(reasonOf(structured("conversation.exported", conversationData, attributes))).toBe(reason);
+    const headers: Record<string, BusHeader> = Object.fromEntries(
+      Object.entries(attributesOf("conversation.exported")).map(([name, value]) => [
+        `ce_${name}`,
+        String(value),
+      ]),
+    );
+    const text = JSON.stringify(conversationData);
+    const binary = { ...headers, "content-type": type };
+    expect(reasonOf(processEvent({ text, headers: binary, position }, "conversation.exported"))).toBe(reason);
+  });
+
   it("takes a subject that is equal or absent", () => {
     for (const subject of ["c", null, undefined]) {
       expect(reasonOf(structured("conversation.exported", conversationData, { subject }))).toBe("accepted");
@@ -658,6 +716,55 @@ describe("rejections", () => {
       reasonOf(processEvent({ text, headers: {}, position, latestTime }, "message.exported"));
     expect(at(1_791_158_400_123_456)).toBe("accepted");
     expect(at(1_791_158_400_123_455)).toBe("time_in_future");
+  });
+
+  it.each<[string, Record<string, unknown>, Record<string, unknown>]>([
+    [
+      'specversion is not "1.0"; id is empty; clientid is missing; time is not an ISO 8601 date-time',
+      { specversion: "2", id: "", clientid: undefined, time: "x" },
+      {},
+    ],
+    [
+      "datacontenttype is not application/json; data is not a JSON object",
+      { datacontenttype: "x", data: 5 },
+      {},
+    ],
+    [
+      "agent_handle_time is not a number; csat is not an object; handoffs.0.id is missing; handoffs.1.date_created is null",
+      {},
+      {
+        agent_handle_time: "5",
+        csat: [],
+        handoffs: [{ date_created: "x" }, { id: "1", date_created: null }],
+      },
+    ],
+    [
+      `_id has more than 1000 characters; agent_id is not a list; is_engaged is not true or false`,
+      {},
+      { _id: "x".repeat(1_001), agent_id: 5, is_engaged: 5 },
+    ],
+    [
+      "date_created does not exist; date_updated is not an ISO 8601 date-time; handoffs.1.date_created is not within 1970-01-01 to 2105-12-31",
+      {},
+      {
+        date_created: "2026-02-30T00:00:00Z",
+        date_updated: "x",
+        handoffs: [
+          { id: "1", date_created: "2026-02-03T00:00:00Z" },
+          { id: "2", date_created: "2200-01-01T00:00:00Z" },
+        ],
+      },
+    ],
+  ])("name every fault: %s", (detail, attributes, fields) => {
+    const data = { ...conversationData, ...fields };
+    expect(structured("conversation.exported", data, { data, ...attributes })).toMatchObject({ detail });
+  });
+
+  it("name twenty faults and count the others", () => {
+    const outcome = structured("conversation.exported", { ...conversationData, used_mcp: Array(25).fill(1) });
+    if (outcome.kind !== "rejected") throw new Error("accepted");
+    expect(outcome.detail.split("; ")).toHaveLength(21);
+    expect(outcome.detail).toMatch(/^used_mcp\.0 is not an object; .*; and 5 more$/);
   });
 
   it("name fields, never their values", () => {

@@ -4,13 +4,16 @@ import type { ExportRecord } from "../record/export-record.ts";
 import { messageForm } from "../record/message-form.ts";
 import type { RecordForm } from "../record/record-form.ts";
 import { byEventType, type EventType, RECORD_KINDS, type RecordKind } from "../record/record-kinds.ts";
-import { type Attributes, badTimestamp, type BusHeaders, readEnvelope } from "./envelope.ts";
+import { type Attributes, readEnvelope } from "./envelope.ts";
 import type { EventData } from "./event-data.ts";
+import type { BusHeaders } from "./headers.ts";
 import { note } from "./noted-names.ts";
 import { type Ignored, type Rejected, rejected } from "./outcome.ts";
 import { parsedDataReader } from "./parsed-data.ts";
 import { plainDataReader } from "./plain-data.ts";
-import { isAcceptedInstant, type Micros, parseTimestamp } from "./timestamp.ts";
+import { detailOf } from "./problems.ts";
+import { readInstant } from "./read-instant.ts";
+import type { Micros } from "./timestamp.ts";
 import type { BusPosition, Version } from "./version.ts";
 
 export type Accepted = {
@@ -33,12 +36,6 @@ export type BusEvent = {
   readonly latestTime?: Micros;
 };
 
-function readDate(value: string, field: string): Micros | Rejected {
-  const instant = parseTimestamp(value);
-  if (instant === undefined) return badTimestamp(value, field, "invalid_timestamp");
-  return isAcceptedInstant(instant) ? instant : rejected("date_out_of_range", field);
-}
-
 /** The steps from an event's data to a record that all kinds share: compare the subject, read the dates. */
 function finisherOf<Data, Read extends keyof Data & string>(form: RecordForm<Data, Read>) {
   const { idOf, created, updated, finish } = form;
@@ -51,15 +48,23 @@ function finisherOf<Data, Read extends keyof Data & string>(form: RecordForm<Dat
     if (attributes.subject !== null && attributes.subject !== id) {
       return rejected("subject_mismatch", "subject is not the id of the record");
     }
-    const dateCreated = readDate(created.of(data), created.name);
-    if (typeof dateCreated !== "number") return dateCreated;
+    const faults: Rejected[] = [];
+    const dateOf = (text: string, field: string): Micros => {
+      const date = readInstant(text, field, "invalid_timestamp");
+      if (typeof date === "number") return date;
+      faults.push(date);
+      return 0;
+    };
+    const dateCreated = dateOf(created.of(data), created.name);
     const updatedText = updated?.of(data) ?? null;
     const dateUpdated =
-      updated === null || updatedText === null ? dateCreated : readDate(updatedText, updated.name);
-    if (typeof dateUpdated !== "number") return dateUpdated;
+      updated === null || updatedText === null ? dateCreated : dateOf(updatedText, updated.name);
     const { clientId, exportedAt } = attributes;
     const version: Version = { exportedAt, partition: position.partition, offset: position.offset };
     const finished = finish(data, { clientId, id, dateCreated, dateUpdated, version, render });
+    if (finished.kind === "rejected") faults.push(finished);
+    const [fault] = faults;
+    if (fault !== undefined) return rejected(fault.reason, detailOf(faults.map(({ detail }) => detail)));
     if (finished.kind === "rejected") return finished;
     const { record } = finished;
     if (repaired.length === 0) return { kind: "accepted", record, unknownFields, unusual: finished.unusual };

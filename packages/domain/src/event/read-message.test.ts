@@ -94,6 +94,14 @@ it("trusts the broker's time, however slow the clock here is", () => {
   expect(of("2026-10-20T10:06:00Z", false)).toMatchObject({ reason: "time_in_future" });
 });
 
+it("refuses a message whose place has several values or no UTF-8", () => {
+  const headers = { "dl-partition": ["0", "1"], "dl-offset": Buffer.from([0xff]) };
+  expect(read(message("2026-10-20T09:59:00Z", { headers }))).toMatchObject({
+    reason: "invalid_envelope",
+    detail: "dl-partition, dl-offset: a header has one value, in valid UTF-8",
+  });
+});
+
 it("refuses what cannot be read, with its range", () => {
   const unreadable = { lastOffset: 9, why: "cut off" };
   expect(read(message("", { value: null, unreadable }))).toEqual({

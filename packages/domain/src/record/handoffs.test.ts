@@ -139,6 +139,11 @@ describe("mergeHandoffs", () => {
     expect(mergeHandoffs(list as never)).toMatchObject({ kind: "rejected", reason });
   });
 
+  it("takes an empty handoff_id for none", () => {
+    const given = { handoff_id: null, id: "1", date_created: at(1) };
+    expect(merged([{ ...given, handoff_id: "" }])).toEqual(merged([given]));
+  });
+
   it("takes null and an empty list as no handoffs", () => {
     expect(merged(null).entries).toEqual([]);
     expect(merged([]).entries).toEqual([]);

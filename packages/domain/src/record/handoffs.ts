@@ -1,9 +1,10 @@
-import { badTimestamp } from "../event/envelope.ts";
 import { escapeLineEnds } from "../event/json-text.ts";
 import { note } from "../event/noted-names.ts";
 import { type Rejected, rejected } from "../event/outcome.ts";
 import { type HandoffData, REASON_CODES } from "./schemas.ts";
-import { formatTimestamp, isAcceptedInstant, type Micros, parseTimestamp } from "../event/timestamp.ts";
+import { detailOf } from "../event/problems.ts";
+import { readInstant } from "../event/read-instant.ts";
+import { formatTimestamp, type Micros } from "../event/timestamp.ts";
 
 export type TargetKind = "handoff_id" | "id";
 
@@ -65,15 +66,20 @@ export function mergeHandoffs(list: readonly HandoffData[] | null | undefined): 
     if (seen === undefined || seen.dateCreated <= entry.dateCreated) latest.set(key, entry);
   };
   const unusual: string[] = [];
+  const faults: Rejected[] = [];
   for (const [index, handoff] of list.entries()) {
-    const targetKind: TargetKind = typeof handoff.handoff_id === "string" ? "handoff_id" : "id";
-    const target = handoff.handoff_id ?? handoff.id;
-    const dateCreated = parseTimestamp(handoff.date_created);
-    if (dateCreated === undefined) {
-      return badTimestamp(handoff.date_created, `handoffs.${index}.date_created`, "invalid_timestamp");
+    const handoffId = handoff.handoff_id === "" ? null : (handoff.handoff_id ?? null);
+    const targetKind: TargetKind = handoffId === null ? "id" : "handoff_id";
+    const target = handoffId ?? handoff.id;
+    const dateCreated = readInstant(
+      handoff.date_created,
+      `handoffs.${index}.date_created`,
+      "invalid_timestamp",
+    );
+    if (typeof dateCreated !== "number") {
+      faults.push(dateCreated);
+      continue;
     }
-    if (!isAcceptedInstant(dateCreated))
-      return rejected("date_out_of_range", `handoffs.${index}.date_created`);
     const outcomeStatus = handoff.outcome_status ?? null;
     const reasonCode = handoff.reason_code ?? null;
     if (reasonCode !== null && !KNOWN_REASON_CODES.has(reasonCode)) note(unusual, "handoffs.reason_code");
@@ -82,7 +88,7 @@ export function mergeHandoffs(list: readonly HandoffData[] | null | undefined): 
     const name = handoff.name ?? null;
     const json = JSON.stringify({
       name,
-      handoff_id: handoff.handoff_id ?? null,
+      handoff_id: handoffId,
       id: handoff.id,
       date_created: formatTimestamp(dateCreated),
       outcome_status: outcomeStatus,
@@ -93,6 +99,8 @@ export function mergeHandoffs(list: readonly HandoffData[] | null | undefined): 
     take({ target, targetKind, dateCreated, name, outcomeStatus, reasonCode, entry });
     if (targetKind === "handoff_id") take(referenceTo(handoff.id, dateCreated));
   }
+  const [fault] = faults;
+  if (fault !== undefined) return rejected(fault.reason, detailOf(faults.map(({ detail }) => detail)));
   const entries = [...latest.values()].sort(compareEntries);
   return { kind: "handoffs", entries, unusual };
 }

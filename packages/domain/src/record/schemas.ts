@@ -16,7 +16,7 @@ const date = instant.nullish();
 // z.record would walk and copy values that are only kept as they came.
 const anyObject = () =>
   z
-    .custom<Record<string, unknown>>(isObject, "expected an object")
+    .custom<Record<string, unknown>>(isObject, "is not an object")
     .refine(holdsDoubles, "holds a number beyond a double")
     .meta({ type: "object" });
 const freeForm = anyObject().nullish();
@@ -27,11 +27,11 @@ const listOf = <Item extends z.ZodObject>(item: Item) => z.array(item).nullish()
 export const MAX_ID_LENGTH = 1_000;
 
 // Ids stand in keys, links and cursors: bounded, and without halves of surrogate pairs, which have no UTF-8.
-const identifier = z
+const identifierOrEmpty = z
   .string()
-  .min(1)
   .max(MAX_ID_LENGTH)
   .refine((id) => id.isWellFormed(), "holds half a surrogate pair");
+const identifier = identifierOrEmpty.min(1);
 
 export const REASON_CODES = [
   "tool_failed",
@@ -49,7 +49,7 @@ export const REASON_CODES = [
 /** An attempt to hand a conversation over; `reason_code` outside `REASON_CODES` is kept and counted. */
 const handoffSchema = z.object({
   name: text.describe("Name of the handoff"),
-  handoff_id: identifier
+  handoff_id: identifierOrEmpty
     .nullish()
     .describe("ID of the handoff: what attempts are told apart by; it need not match a configured one"),
   id: identifier.describe("ID of the attempt; it stays the same in later exports"),
