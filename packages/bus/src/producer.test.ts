@@ -46,7 +46,10 @@ describe("requests", () => {
   const setup = (failures: Error[]) => {
     const sent: string[] = [];
     const abort = new AbortController();
-    const deps = { signal: abort.signal, log, pauseMs: 1 };
+    const lines: unknown[] = [];
+    log.warn = (...line: unknown[]) => void lines.push(line);
+    const topicOf = (request: string): string => `topic of ${request}`;
+    const deps = { topicOf, signal: abort.signal, log, pauseMs: 1 };
     const send = createSending<string>({
       ...deps,
       send: async (request) => {
@@ -57,13 +60,26 @@ describe("requests", () => {
         sent.push(`${request} is written`);
       },
     });
-    return { send, sent, abort };
+    return { send, sent, lines, abort };
   };
 
   it("are sent again when kafkajs has given up a broker that is away", async () => {
     const { send, sent } = setup([givenUp, givenUp]);
     await send(["a"]);
     expect(sent).toEqual(["a begins", "a begins", "a begins", "a is written"]);
+  });
+
+  it("that wait say once for which topic, and again when another error comes", async () => {
+    const missing = Object.assign(
+      new kafkajs.KafkaJSProtocolError(new Error("This server does not host this topic-partition")),
+      { retriable: true },
+    );
+    const { send, lines } = setup([missing, missing, missing, away]);
+    await send(["a"]);
+    const message = "writing to the topic failed, it is tried again";
+    expect(lines).toEqual(
+      [missing, away].map((error) => [{ topic: "topic of a", error: String(error) }, message]),
+    );
   });
 
   it("wait for those before them, whose sequence numbers they would get", async () => {

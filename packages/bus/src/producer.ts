@@ -44,6 +44,7 @@ const COMPRESSION = {
 
 /** The messages of one send are split into requests of about this size: brokers refuse batches over 1 MiB. */
 const MAX_REQUEST_BYTES = 900_000;
+const SAME_LINE_MS = 30_000;
 /** Offsets, lengths and other fields of one record, at most. */
 const RECORD_OVERHEAD = 64;
 
@@ -103,12 +104,22 @@ const toMessage = ({ key, value, headers, partition, timestamp }: OutgoingMessag
  */
 export const createSending = <Request>(deps: {
   readonly send: (request: Request) => Promise<unknown>;
+  readonly topicOf: (request: Request) => string;
   readonly signal: AbortSignal;
   readonly log: Logger;
   readonly pauseMs?: number;
 }): ((requests: readonly Request[]) => Promise<void>) => {
-  const { send, signal, log, pauseMs = 500 } = deps;
+  const { send, topicOf, signal, log, pauseMs = 500 } = deps;
   let before: Promise<void> = Promise.resolve();
+  let last = { line: "", at: 0 };
+  /** Logs a failure: the same one again after half a minute only. */
+  const noteFailure = (topic: string, error: unknown): void => {
+    const line = `${topic} ${String(error)}`;
+    const at = performance.now();
+    if (line === last.line && at - last.at < SAME_LINE_MS) return;
+    last = { line, at };
+    log.warn({ topic, error: String(error) }, "writing to the topic failed, it is tried again");
+  };
   const sendAll = async (requests: readonly Request[]): Promise<void> => {
     for (const request of requests) {
       // kafkajs' own retries are endless, but end when retries within them are used up.
@@ -116,7 +127,7 @@ export const createSending = <Request>(deps: {
         signal,
         initialMs: pauseMs,
         retryable: mayPass,
-        onRetry: (error) => log.warn({ error: String(error) }, "waiting for Kafka"),
+        onRetry: (error) => noteFailure(topicOf(request), error),
       });
     }
   };
@@ -167,6 +178,7 @@ export const createProducer = (deps: ProducerDeps): Producer => {
   });
   const send = createSending<ProducerRecord>({
     send: createAnsweredSend((request) => producer.send(request)),
+    topicOf: ({ topic }) => topic,
     signal: abort.signal,
     log,
   });

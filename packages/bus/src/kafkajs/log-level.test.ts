@@ -24,6 +24,13 @@ it.each([
   ],
   ["WARN", "The group is rebalancing, re-joining", "x", "debug"],
   ["INFO", "Pausing fetching from 1 topics", undefined, "debug"],
+  // What a missing topic looks like.
+  [
+    "ERROR",
+    "[Connection] Response Metadata(key: 3, version: 6)",
+    "This server does not host this topic-partition",
+    "debug",
+  ],
   // What a restarting broker looks like.
   ["ERROR", "[Connection] Connection error: connect ECONNREFUSED 127.0.0.1:1", undefined, "warn"],
   ["ERROR", "Crash: KafkaJSNumberOfRetriesExceeded: connect ECONNREFUSED", undefined, "warn"],

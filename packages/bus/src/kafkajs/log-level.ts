@@ -14,6 +14,9 @@ const GROUP_LIFE =
 /** True for the line that tells of a partition started again from its first offset. */
 export const isOffsetOutOfRange = (message: string): boolean => LOST_OFFSET.test(message);
 
+/** Answered to everyone who asks for a missing topic; the caller says which one. */
+const MISSING_TOPIC = /does not host this topic-partition/;
+
 /**
  * kafkajs writes ERROR also for trouble that it retries; here only trouble that is not retried is an error.
  */
@@ -21,5 +24,5 @@ export const levelOf = (label: string, message: string, error: unknown): BusLogL
   if (label !== "ERROR" && label !== "WARN") return "debug";
   const text = typeof error === "string" ? `${message} ${error}` : message;
   if (ERROR.test(text)) return label === "ERROR" ? "error" : "warn";
-  return GROUP_LIFE.test(text) ? "debug" : "warn";
+  return GROUP_LIFE.test(text) || MISSING_TOPIC.test(text) ? "debug" : "warn";
 };
