@@ -193,7 +193,7 @@ describe("every alert", () => {
       alerts
         .filter(({ expr }) => !metricsOf(expr).some((metric) => shown.has(metric)))
         .map(({ alert }) => alert),
-    ).toEqual(["BusRecordsLost"]);
+    ).toEqual(["BusRecordsLost", "TopicCreatedAnew"]);
   });
 });
 

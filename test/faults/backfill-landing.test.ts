@@ -136,7 +136,7 @@ const write = async (taken: readonly Taken[], uploadedAt: Micros): Promise<void>
         offset,
         key: null,
         value: Buffer.from(event.value ?? []),
-        headers: event.headers as Record<string, string>,
+        headers: event.headers,
         timestamp: Date.now(),
       });
     }

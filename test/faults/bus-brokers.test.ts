@@ -66,7 +66,7 @@ afterAll(async () => {
   await stack?.stop();
 });
 
-const end = async (): Promise<number | undefined> => (await progress.fetch(TOPIC))[0]?.end;
+const end = async (): Promise<number | undefined> => (await progress.fetch(TOPIC)).partitions[0]?.end;
 
 it("counts a message as arrived when every replica in sync has it, which is when acks=all is answered", async () => {
   await until("the topic", DEADLINE_MS, () =>

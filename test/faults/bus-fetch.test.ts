@@ -126,7 +126,7 @@ it("gives the group no message of an aborted transaction, wherever a fetch begin
   const reaches = (end: number) =>
     until(`the end ${end}`, DEADLINE_MS, async () => {
       // The coordinator of the first group of all may still be loading.
-      const partitions = await progress.fetch(topic).catch(() => []);
+      const { partitions } = await progress.fetch(topic).catch(() => ({ partitions: [] }));
       return partitions[0]?.end === end;
     });
   await two.abort();

@@ -560,6 +560,27 @@ it("reports an offset that is out of range, and starts that partition again from
   ]);
 });
 
+it("says once which topic is missing, and writes when it is there", async () => {
+  const topic = `topic-${++names}`;
+  let isWritten = false;
+  const sent = producer.send(topic, numbered(1)).then(() => {
+    isWritten = true;
+  });
+  const told = () => lines.filter(({ level }) => level !== "debug" && level !== "info");
+  await until("it is tried again", DEADLINE_MS, () => told().length > 0);
+  // Behind several attempts.
+  await until("kafkajs has asked some times", DEADLINE_MS, () => {
+    const asked = lines.filter((line) => JSON.stringify(line).includes("does not host this topic"));
+    return asked.length >= 4;
+  });
+  expect(isWritten).toBe(false);
+  expect(told()).toEqual([
+    expect.objectContaining({ topic, msg: "writing to the topic failed, it is tried again" }),
+  ]);
+  await admin.createTopics([{ topic, partitions: 1 }]);
+  await sent;
+});
+
 it("administers topics: making twice, configuration, deleting, offsets and lag", async () => {
   const topic = await newTopic(2);
   const config = { "message.timestamp.type": "LogAppendTime" };

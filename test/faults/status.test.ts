@@ -27,6 +27,7 @@ import { runSql } from "../system/warehouse-sql.ts";
 const log = createLogger({ service: "test", level: "silent" });
 const SECRET = "0123456789abcdef0123456789abcdef";
 const GROUP = "conversation-export-ingest";
+const NO_TOPIC = { topicId: null, createdAnew: null };
 const LISTS = ["conversations", "messages", "end_users"] as const;
 
 type Look = {
@@ -98,7 +99,7 @@ const watchRedis = async (url: string) => {
 };
 
 const freshWatermarks = async (): Promise<void> => {
-  for (const list of LISTS) await watermarks.save(list, (Date.now() - 1_000) * 1_000);
+  for (const list of LISTS) await watermarks.save(list, (Date.now() - 1_000) * 1_000, NO_TOPIC);
 };
 
 beforeAll(async () => {
@@ -189,7 +190,7 @@ it("marks a lagging group, an old watermark, dead letters, a failed job and an e
   await sql(`INSERT INTO replayed_letters (topic, partition, offset, letter_partition, letter_offset, replayed_at)
     VALUES ('messages', 0, 8, 0, 1, now64(3)), ('conversations', 0, 8, 0, 1, now64(3))`);
   await sql("TRUNCATE TABLE watermarks");
-  for (const list of LISTS) await watermarks.save(list, (Date.now() - 400_000) * 1_000);
+  for (const list of LISTS) await watermarks.save(list, (Date.now() - 400_000) * 1_000, NO_TOPIC);
   await sql(`INSERT INTO upload_windows (seconds, window_start, table, version, state)
     SELECT 3600, toDateTime('2026-10-01 00:00:00', 'UTC') + INTERVAL number HOUR, 'messages', 1, 'closed' FROM numbers(31)`);
 

@@ -3,6 +3,7 @@ import {
   type BusMessage,
   type BusRange,
   createAdmin,
+  createGroupProgress,
   createProducer,
   createRangeReader,
   type Producer,
@@ -49,6 +50,26 @@ const newTopic = async (partitions: number, config: Record<string, string> = {})
   const topic = `ranges-${++names}`;
   await admin.createTopics([{ topic, partitions, config }]);
   return topic;
+};
+
+/** Commits offset 7 as a tool would. */
+const commitWith = async (groupId: string, topic: string, metadata: string | null): Promise<void> => {
+  const member = kafka.consumer({ groupId });
+  await member.connect();
+  await member.subscribe({ topics: [topic] });
+  // It only commits: what it would fetch is made for the project's own reader.
+  member.on(member.events.GROUP_JOIN, () => member.pause([{ topic }]));
+  await member.run({ autoCommit: false, eachMessage: async () => {} });
+  try {
+    await until("the member has joined", 30_000, () =>
+      member.commitOffsets([{ topic, partition: 0, offset: "7", metadata }]).then(
+        () => true,
+        () => false,
+      ),
+    );
+  } finally {
+    await member.disconnect();
+  }
 };
 
 const numbers = (from: number, to: number): number[] =>
@@ -107,6 +128,50 @@ it("reads exactly a range, also from the middle of compressed batches and over m
     { partition: 0, start: 0, end: 120 },
     { partition: 1, start: 0, end: 200 },
   ]);
+});
+
+it("tells a topic from one of the same name that was deleted, and reads nothing of it by a former range", async () => {
+  const topic = await newTopic(1);
+  await send(topic, numbers(0, 10));
+  const topicId = await reader.topicId(topic);
+  expect(topicId).toMatch(/^[\da-f]{32}$/);
+  expect(await admin.fetchTopicId(topic)).toBe(topicId);
+  const range = { topic, topicId, partition: 0, from: 3, to: 6 };
+  expect(valuesOf(await readAll(range))).toEqual([3, 4, 5]);
+  await admin.deleteTopics([topic]);
+  await until("the topic is created anew", 30_000, async () => {
+    await admin.createTopics([{ topic, partitions: 1 }]);
+    return (await admin.fetchTopicId(topic).catch(() => topicId)) !== topicId;
+  });
+  await send(topic, numbers(20, 40));
+  expect(await reader.topicId(topic)).not.toBe(topicId);
+  await expect(readAll(range)).rejects.toMatchObject({ code: "topic_created_anew", retryable: false });
+});
+
+it("counts an offset only in the topic in which it was committed, and one of a tool in any", async () => {
+  const topic = await newTopic(1);
+  const groupId = `group-${topic}`;
+  await send(topic, numbers(0, 10));
+  const progress = createGroupProgress({ ...connection(), groupId });
+  await progress.start();
+  stops.push(progress.stop);
+  const committed = async () => [
+    (await progress.fetch(topic)).partitions[0]?.committed,
+    (await admin.fetchLag(groupId, [topic]))[0]?.committed,
+  ];
+  await admin.setCommitted(groupId, [{ topic, partition: 0, offset: 5 }]);
+  expect(await committed()).toEqual([5, 5]);
+  const own = kafka.admin();
+  await own.connect();
+  stops.push(() => own.disconnect());
+  const [before] = await own.fetchOffsets({ groupId, topics: [topic] });
+  const metadata = before?.partitions[0]?.metadata ?? "";
+  expect(metadata).toBe(`topic-id=${await reader.topicId(topic)}`);
+  // As a member commits that has not noticed that the topic is another one.
+  await commitWith(groupId, topic, "topic-id=00000000000000000000000000000001");
+  expect(await committed()).toEqual([null, null]);
+  await commitWith(groupId, topic, null);
+  expect(await committed()).toEqual([7, 7]);
 });
 
 it("finds places by bus time", async () => {

@@ -449,6 +449,7 @@ describe("what a batch may hold", () => {
 describe("watermarks", () => {
   /** Of the machine that ClickHouse runs on as well. */
   const nowMicros = (): number => Date.now() * 1000;
+  const TOPIC = { topicId: "one", createdAnew: null };
   let store: WatermarkWriter;
   beforeAll(() => {
     store = createWatermarkWriter({ session: warehouse.session("writer") });
@@ -456,18 +457,26 @@ describe("watermarks", () => {
 
   test("keeps the largest instant of each list", async () => {
     const later = nowMicros();
-    expect(await store.save("conversations", later)).toBe(true);
-    expect(await store.save("conversations", later - SECOND)).toBe(true);
-    expect(await store.save("end_users", later - SECOND)).toBe(true);
+    expect(await store.save("conversations", later, TOPIC)).toBe(true);
+    expect(await store.save("conversations", later - SECOND, TOPIC)).toBe(true);
+    expect(await store.save("end_users", later - SECOND, TOPIC)).toBe(true);
     expect(await store.load()).toEqual({ conversations: later, end_users: later - SECOND });
+  });
+
+  test("keeps what was known of the topic with the newest watermark", async () => {
+    const now = nowMicros();
+    const anew = { topicId: "two", createdAnew: Math.floor(now / 1000) };
+    await store.save("end_users", now, anew);
+    await store.save("end_users", now - SECOND, TOPIC);
+    expect(await store.loadTopics()).toMatchObject({ conversations: TOPIC, end_users: anew });
   });
 
   test("never stores an instant that ClickHouse's clock has not reached", async () => {
     const before = await store.load();
-    expect(await store.save("messages", nowMicros() + 3_600 * SECOND)).toBe(false);
+    expect(await store.save("messages", nowMicros() + 3_600 * SECOND, TOPIC)).toBe(false);
     expect(await store.load()).toEqual(before);
     const soon = nowMicros() + 0.6 * SECOND;
-    const saved = store.save("messages", soon);
+    const saved = store.save("messages", soon, TOPIC);
     while (nowMicros() < soon - 0.1 * SECOND) expect(await store.load()).toEqual(before);
     expect(await saved).toBe(true);
     expect(nowMicros()).toBeGreaterThanOrEqual(soon);

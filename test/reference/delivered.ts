@@ -1,5 +1,5 @@
-/** A Kafka header: text, bytes, several of them, or none. */
-export type HeaderValue = { toString(): string } | undefined;
+/** A Kafka header: text, bytes, or none. */
+export type HeaderValue = Buffer | string | undefined;
 
 /** A message on the bus. */
 export type Delivered = {

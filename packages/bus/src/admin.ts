@@ -1,12 +1,13 @@
 import { retry } from "@conversation-export/runtime";
 import kafkajs from "kafkajs";
 import { askCoordinator } from "./kafkajs/ask-coordinator.ts";
-import { createCluster } from "./kafkajs/cluster.ts";
+import { createCluster, fetchLeaders, fetchTopicId, type OpenCluster } from "./kafkajs/cluster.ts";
 import { type Connection, connectTo, createKafka, RETRY } from "./kafkajs/connection.ts";
 import { busError, mayBeCreatedLater, mayPass, protocolErrorType } from "./kafkajs/errors.ts";
 import { lagOf } from "./lag.ts";
 import type { PartitionOffset } from "./message.ts";
 import { toOffset } from "./records/offset.ts";
+import { isOfFormerTopic, stampOf } from "./topic-stamp.ts";
 
 export type NewTopic = {
   topic: string;
@@ -18,7 +19,10 @@ export type NewTopic = {
 /** The offsets of one partition; `end` is the next one to be written. */
 export type PartitionBounds = { partition: number; start: number; end: number };
 
-/** `committed` and `lag` are null when they are unknown. A lag counts messages, control records included. */
+/**
+ * `committed` and `lag` are null when they are unknown; what was committed in a deleted topic of this name does not count.
+ * A lag counts messages, control records included.
+ */
 export type PartitionLag = {
   topic: string;
   partition: number;
@@ -44,6 +48,8 @@ export type Admin = {
   /** Topics that do not exist are no error. */
   deleteTopics(topics: readonly string[]): Promise<void>;
   topicConfig(topic: string): Promise<Record<string, string>>;
+  /** Differs from that of a topic of the same name that was deleted; null: the brokers tell none, as before Kafka 2.8. */
+  fetchTopicId(topic: string): Promise<string | null>;
   fetchOffsets(topic: string): Promise<PartitionBounds[]>;
   /** The first offset of each partition at or after an instant, ms since the epoch; the end when there is none. */
   fetchOffsetsAt(topic: string, instant: number): Promise<PartitionOffset[]>;
@@ -93,12 +99,29 @@ export const createAdmin = (deps: Connection): Admin => {
       .map(({ partition, low, high }) => ({ partition, start: toOffset(low), end: toOffset(high) }))
       .sort((a, b) => a.partition - b.partition);
 
+  // kafkajs' admin client tells no ids, and would join the group to commit, which takes as long as a fetch waits.
+  const ownCluster = createCluster(createKafka(deps));
+  let connected: Promise<void> | undefined;
+  const cluster = async (): Promise<OpenCluster> => {
+    connected ??= ownCluster.connect().catch((error: unknown) => {
+      connected = undefined;
+      throw error;
+    });
+    await connected;
+    return ownCluster;
+  };
+
+  const topicIdOf = async (topic: string): Promise<string | null> => {
+    const open = await cluster();
+    return fetchTopicId(open, topic, await fetchLeaders(open, topic));
+  };
+
   const fetchCommitted = async (groupId: string, topics: readonly string[]) =>
     (await askCoordinator(() => admin.fetchOffsets({ groupId, topics: [...topics] }), abort.signal)).flatMap(
       ({ topic, partitions }) =>
-        partitions.map(({ partition, offset }) => {
+        partitions.map(({ partition, offset, metadata }) => {
           const committed = toOffset(offset);
-          return { topic, partition, offset: committed < 0 ? null : committed };
+          return { topic, partition, offset: committed < 0 ? null : committed, stamp: metadata };
         }),
     );
 
@@ -106,7 +129,7 @@ export const createAdmin = (deps: Connection): Admin => {
     start: () => connectTo(admin, "admin client", abort.signal, log),
     stop: async () => {
       abort.abort();
-      await admin.disconnect();
+      await Promise.all([admin.disconnect(), ownCluster.disconnect()]);
     },
     createTopics: (topics, deadlineMs = TOPIC_DEADLINE_MS) =>
       call("create_topics", async () => {
@@ -156,6 +179,7 @@ export const createAdmin = (deps: Connection): Admin => {
           ),
         );
       }),
+    fetchTopicId: (topic) => call("fetch_topic_id", () => topicIdOf(topic)),
     fetchOffsets: (topic) => call("fetch_offsets", () => fetchOffsets(topic)),
     fetchOffsetsAt: (topic, instant) =>
       call("fetch_offsets", async () =>
@@ -166,15 +190,24 @@ export const createAdmin = (deps: Connection): Admin => {
         })),
       ),
     fetchBrokers: () => call("fetch_brokers", async () => (await admin.describeCluster()).brokers.length),
-    fetchCommitted: (groupId, topics) => call("fetch_committed", () => fetchCommitted(groupId, topics)),
+    fetchCommitted: (groupId, topics) =>
+      call("fetch_committed", async () =>
+        (await fetchCommitted(groupId, topics)).map(({ topic, partition, offset }) => ({
+          topic,
+          partition,
+          offset,
+        })),
+      ),
     fetchLag: (groupId, topics) =>
       call("fetch_lag", async () => {
         const committed = await fetchCommitted(groupId, topics);
         const bounds = await Promise.all(topics.map(fetchOffsets));
+        const ids = await Promise.all(topics.map(topicIdOf));
         return topics.flatMap((topic, index) =>
           (bounds[index] ?? []).map(({ partition, start, end }) => {
             const found = committed.find((entry) => entry.topic === topic && entry.partition === partition);
-            const position = found?.offset ?? null;
+            const isOfFormer = isOfFormerTopic(found?.stamp, ids[index] ?? null);
+            const position = isOfFormer ? null : (found?.offset ?? null);
             return {
               topic,
               partition,
@@ -188,24 +221,24 @@ export const createAdmin = (deps: Connection): Admin => {
       }),
     setCommitted: (groupId, offsets) =>
       call("set_committed", async () => {
-        const topics = Array.from(
-          Map.groupBy(offsets, (entry) => entry.topic),
-          ([topic, entries]) => ({
-            topic,
-            partitions: entries.map(({ partition, offset }) => ({ partition, offset: String(offset) })),
+        const entriesOf = [...Map.groupBy(offsets, (entry) => entry.topic)];
+        const topics = await Promise.all(
+          entriesOf.map(async ([topic, entries]) => {
+            const metadata = stampOf(await topicIdOf(topic));
+            return {
+              topic,
+              partitions: entries.map(({ partition, offset }) => ({
+                partition,
+                offset: String(offset),
+                metadata,
+              })),
+            };
           }),
         );
-        // kafkajs' admin client would join the group for each topic, which takes as long as a fetch waits.
-        const cluster = createCluster(createKafka(deps));
-        try {
-          await cluster.connect();
-          await askCoordinator(async () => {
-            const coordinator = await cluster.findGroupCoordinator({ groupId });
-            await coordinator.offsetCommit({ groupId, groupGenerationId: -1, memberId: "", topics });
-          }, abort.signal);
-        } finally {
-          await cluster.disconnect();
-        }
+        await askCoordinator(async () => {
+          const coordinator = await (await cluster()).findGroupCoordinator({ groupId });
+          await coordinator.offsetCommit({ groupId, groupGenerationId: -1, memberId: "", topics });
+        }, abort.signal);
       }),
   };
 };

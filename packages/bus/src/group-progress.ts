@@ -2,20 +2,25 @@ import {
   createCluster,
   EARLIEST,
   fetchLeaders,
+  fetchTopicId,
   LATEST,
   listOffsets,
-  offsetsOf,
   READ_UNCOMMITTED,
 } from "./kafkajs/cluster.ts";
 import { type Connection, connectTo, createKafka } from "./kafkajs/connection.ts";
 import { busError } from "./kafkajs/errors.ts";
+import { toOffset } from "./records/offset.ts";
+import { isOfFormerTopic } from "./topic-stamp.ts";
 
 /**
  * How far a group is with one partition. `end` lies behind the last message that all replicas in sync have,
  * open transactions included. `committed` is null where nothing usable is committed, as when the topic was
- * made anew.
+ * created anew.
  */
 export type PartitionProgress = { partition: number; start: number; end: number; committed: number | null };
+
+/** `topicId`: differs from that of a topic of the same name that was deleted; null: the brokers tell none. */
+export type TopicProgress = { topicId: string | null; partitions: PartitionProgress[] };
 
 /** Asks the brokers each time, for the partitions too: no part of an answer is older than the question. */
 export type GroupProgress = {
@@ -26,7 +31,7 @@ export type GroupProgress = {
    * Every partition of the topic, by number.
    * @throws ServiceError `group_progress`
    */
-  fetch(topic: string): Promise<PartitionProgress[]>;
+  fetch(topic: string): Promise<TopicProgress>;
 };
 
 export const createGroupProgress = (deps: Connection & { groupId: string }): GroupProgress => {
@@ -34,7 +39,7 @@ export const createGroupProgress = (deps: Connection & { groupId: string }): Gro
   const abort = new AbortController();
   const cluster = createCluster(createKafka(deps));
 
-  const fetch = async (topic: string): Promise<PartitionProgress[]> => {
+  const fetch = async (topic: string): Promise<TopicProgress> => {
     const leaders = await fetchLeaders(cluster, topic);
     const numbers = [...leaders.keys()];
     // Commits are asked for before ends, so a commit beyond the end belongs to a deleted topic of the same
@@ -44,14 +49,23 @@ export const createGroupProgress = (deps: Connection & { groupId: string }): Gro
       groupId,
       topics: [{ topic, partitions: numbers.map((partition) => ({ partition })) }],
     });
-    const committed = offsetsOf(answer.responses, topic);
+    const committed = new Map(
+      answer.responses
+        .filter((one) => one.topic === topic)
+        .flatMap(({ partitions }) => partitions.map((one) => [one.partition, one])),
+    );
     const starts = await listOffsets(cluster, topic, leaders, EARLIEST, READ_UNCOMMITTED);
     const ends = await listOffsets(cluster, topic, leaders, LATEST, READ_UNCOMMITTED);
-    return numbers.map((partition) => {
+    // Last, so that neither commits nor ends can belong to a later topic than this.
+    const topicId = await fetchTopicId(cluster, topic, leaders);
+    const partitions = numbers.map((partition) => {
       const [start, end] = [starts.get(partition) ?? 0, ends.get(partition) ?? 0];
-      const position = committed.get(partition) ?? -1;
-      return { partition, start, end, committed: position < 0 || position > end ? null : position };
+      const { offset = "-1", metadata } = committed.get(partition) ?? {};
+      const position = toOffset(offset);
+      const isUsable = position >= 0 && position <= end && !isOfFormerTopic(metadata, topicId);
+      return { partition, start, end, committed: isUsable ? position : null };
     });
+    return { topicId, partitions };
   };
 
   return {

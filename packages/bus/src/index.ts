@@ -2,7 +2,12 @@ export { type Admin, createAdmin, type NewTopic, type PartitionBounds, type Part
 export type { Connection } from "./kafkajs/connection.ts";
 export { createConsumer } from "./consumer/consumer.ts";
 export type { Consumer, ConsumerDeps, FetchLimits, MessageSlice, Taken } from "./consumer/contract.ts";
-export { createGroupProgress, type GroupProgress, type PartitionProgress } from "./group-progress.ts";
+export {
+  createGroupProgress,
+  type GroupProgress,
+  type PartitionProgress,
+  type TopicProgress,
+} from "./group-progress.ts";
 export { lagOf } from "./lag.ts";
 export {
   createLetterReader,

@@ -31,6 +31,7 @@ function setup() {
   const letters = createLetterReader({
     topics: ["messages"],
     reader: {
+      topicId: () => Promise.resolve("id"),
       bounds: () => Promise.resolve([{ partition: 0, start: 1, end: 4 }]),
       offsetsAt: (topic, at) => {
         asked.push(at);

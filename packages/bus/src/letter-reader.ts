@@ -68,7 +68,7 @@ const lostIsGone = (): void => {};
 
 export const createLetterReader = (deps: {
   /** Started and stopped by the caller. */
-  readonly reader: Pick<RangeReader, "bounds" | "offsetsAt" | "read">;
+  readonly reader: Pick<RangeReader, "bounds" | "offsetsAt" | "read" | "topicId">;
   readonly topics: readonly string[];
 }): LetterReader => {
   const { reader } = deps;
@@ -78,6 +78,7 @@ export const createLetterReader = (deps: {
   const ranges = async (topic: string, filter: LetterFilter = {}): Promise<BusRange[]> => {
     const name = deadLetterTopic(topic);
     const { from } = filter;
+    const topicId = await reader.topicId(name);
     const starts =
       from == null
         ? new Map<number, number>()
@@ -90,6 +91,7 @@ export const createLetterReader = (deps: {
     return (await reader.bounds(name))
       .map(({ partition, start, end }) => ({
         topic: name,
+        topicId,
         partition,
         from: Math.max(start, starts.get(partition) ?? 0),
         to: end,

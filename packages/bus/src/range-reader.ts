@@ -4,6 +4,7 @@ import {
   createCluster,
   EARLIEST,
   fetchLeaders,
+  fetchTopicId,
   LATEST,
   listOffsets,
   READ_COMMITTED,
@@ -17,7 +18,14 @@ import { toOffset } from "./records/offset.ts";
 import { readSlices } from "./records/record-slices.ts";
 
 /** The messages of one partition with `from` <= offset < `to`. */
-export type BusRange = { topic: string; partition: number; from: number; to: number };
+export type BusRange = {
+  topic: string;
+  /** With it nothing else is read of a topic of the same name that is created anew. */
+  topicId?: string | null;
+  partition: number;
+  from: number;
+  to: number;
+};
 
 /** Reads ranges of a topic without a consumer group, so reading changes nothing on the bus. */
 export type RangeReader = {
@@ -32,6 +40,12 @@ export type RangeReader = {
    */
   bounds(topic: string): Promise<PartitionBounds[]>;
   /**
+   * Differs from that of a topic of the same name that was deleted; null: the brokers tell none. Ask before the offsets
+   * that are to count in it.
+   * @throws ServiceError `bus_range`
+   */
+  topicId(topic: string): Promise<string | null>;
+  /**
    * For every partition the first offset whose message has this bus time (ms) or a later one; `end` of
    * `bounds` when there is none. Earlier times may follow it, unless the topic's timestamps are
    * `LogAppendTime`.
@@ -43,13 +57,14 @@ export type RangeReader = {
    * and compacted ones are left out; what cannot be read is a message with `unreadable`. Waits up to a minute
    * for brokers that are away, and without end for a transaction that is open in the range. With `onLost`,
    * reading goes on behind a part that retention has deleted.
-   * @throws the signal's reason, and ServiceError `range_lost` when retention has deleted a part and `onLost`
+   * @throws the signal's reason, and ServiceError `topic_created_anew` at the begin or the end when the topic has another
+   * id than the range, `range_lost` when retention has deleted a part and `onLost`
    * is absent, `range_beyond_end` when the partition ends before `to`, `bus_range` otherwise
    */
-  read(
-    range: BusRange & { signal?: AbortSignal; onLost?: (lost: BusRange) => void },
-  ): AsyncIterable<BusMessage[]>;
+  read(range: ReadRange): AsyncIterable<BusMessage[]>;
 };
+
+type ReadRange = BusRange & { signal?: AbortSignal; onLost?: (lost: BusRange) => void };
 
 const MAX_BYTES = 4 * 1024 * 1024;
 /** kafkajs gives a fetch up soon after this time, so it must cover a slow disk of a broker, too. */
@@ -108,13 +123,30 @@ export const createRangeReader = (deps: Connection): RangeReader => {
       ?.partitions.find((entry) => entry.partition === partition);
   };
 
-  async function* read(
-    range: BusRange & { signal?: AbortSignal; onLost?: (lost: BusRange) => void },
-  ): AsyncGenerator<BusMessage[]> {
+  const topicIdOf = (topic: string, signal: AbortSignal): Promise<string | null> =>
+    ask(`the brokers do not tell the id of ${topic}`, signal, async () =>
+      fetchTopicId(cluster, topic, await fetchLeaders(cluster, topic)),
+    );
+
+  const requireSame = async ({ topic, topicId }: BusRange, signal: AbortSignal): Promise<void> => {
+    if (topicId == null) return;
+    const now = await topicIdOf(topic, signal);
+    if (now !== null && now !== topicId) {
+      throw new ServiceError("topic_created_anew", `${topic} was deleted and created anew: start again`);
+    }
+  };
+
+  async function* read(range: ReadRange): AsyncGenerator<BusMessage[]> {
+    const signal = range.signal === undefined ? abort.signal : AbortSignal.any([abort.signal, range.signal]);
+    await requireSame(range, signal);
+    yield* readOffsets(range, signal);
+    await requireSame(range, signal);
+  }
+
+  async function* readOffsets(range: ReadRange, signal: AbortSignal): AsyncGenerator<BusMessage[]> {
     const { topic, partition, to, onLost } = range;
     const where: BusRange = { topic, partition, from: range.from, to };
     const place = `${topic}/${partition}`;
-    const signal = range.signal === undefined ? abort.signal : AbortSignal.any([abort.signal, range.signal]);
     const isLasting = createDamageCheck({ log });
     let position = range.from;
     let leader: number | undefined;
@@ -181,6 +213,7 @@ export const createRangeReader = (deps: Connection): RangeReader => {
       await cluster.disconnect();
     },
     bounds: (topic) => bounds(topic, abort.signal),
+    topicId: (topic) => topicIdOf(topic, abort.signal),
     offsetsAt: (topic, timestampMs) =>
       ask(`the brokers do not tell offsets of ${topic}`, abort.signal, async () => {
         const leaders = await fetchLeaders(cluster, topic);

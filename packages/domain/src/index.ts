@@ -21,7 +21,7 @@ export {
 export { type DeadLetterFacts, deadLetterOf, deadLetterTopic, replayHeaders } from "./event/dead-letter.ts";
 export { envelopeSchema } from "./event/envelope.ts";
 export { type BusHeader, type BusHeaders, headerText } from "./event/headers.ts";
-export { busPositionOf } from "./event/bus-position.ts";
+export { arrivalTimeOf, busPositionOf } from "./event/bus-position.ts";
 export {
   type ConversationRecord,
   type EndUserRecord,

@@ -125,7 +125,8 @@ CREATE TABLE IF NOT EXISTS {{local reconciled}} {{on cluster}} (
   partition UInt16,
   version UInt64 COMMENT 'milliseconds',
   next_offset UInt64,
-  until DateTime64(3, 'UTC') COMMENT 'end of the hour that was compared last'
+  until DateTime64(3, 'UTC') COMMENT 'end of the hour that was compared last',
+  topic_id String COMMENT 'of the topic in which the offset counts; empty: the brokers told none'
 ) ENGINE = {{engine ReplacingMergeTree(version)}} ORDER BY (topic, partition);
 
 {{distributed reconciled by cityHash64(topic)}};

@@ -104,6 +104,7 @@ export { typedColumns } from "./parquet/column-sql.ts";
 export {
   type CarriedExport,
   createReconcileStore,
+  type ComparedOffset,
   type ReconciledUntil,
   type ReconcileStore,
 } from "./upkeep/reconcile-store.ts";
@@ -141,6 +142,7 @@ export {
 export {
   createWatermarkReader,
   createWatermarkWriter,
+  type TopicIdentity,
   type WatermarkReader,
   type Watermarks,
   type WatermarkWriter,

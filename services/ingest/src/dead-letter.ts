@@ -1,5 +1,11 @@
 import type { BusMessage, OutgoingMessage, Producer } from "@conversation-export/bus";
-import { busPositionOf, deadLetterTopic, headerText, type Rejected } from "@conversation-export/domain";
+import {
+  arrivalTimeOf,
+  busPositionOf,
+  deadLetterTopic,
+  headerText,
+  type Rejected,
+} from "@conversation-export/domain";
 import { type Logger, ServiceError } from "@conversation-export/runtime";
 import { sendInSpan } from "./event-traces.ts";
 import type { IngestMetrics } from "./ingest-metrics.ts";
@@ -14,19 +20,12 @@ export type DeadLetter = {
 };
 
 /**
- * An instant as ISO text; empty when it is beyond what a date holds, since it comes from a producer's clock.
- */
-const isoTime = (ms: number): string => {
-  const time = new Date(ms);
-  return Number.isNaN(time.getTime()) ? "" : time.toISOString();
-};
-
-/**
  * The message for the dead-letter topic: key and payload untouched, with headers for the reason and the
  * origin. What cannot be read has neither key nor payload, only its range of offsets.
  */
 export const toDeadLetter = ({ source, rejection, headers }: DeadLetter, now: Date): OutgoingMessage => {
   const position = busPositionOf(source);
+  const arrivedAt = arrivalTimeOf(source);
   return {
     key: source.key,
     value: source.value,
@@ -39,7 +38,7 @@ export const toDeadLetter = ({ source, rejection, headers }: DeadLetter, now: Da
       "dl-partition": String(position.partition),
       "dl-offset": String(position.offset),
       "dl-key": source.key?.toString("base64") ?? "",
-      "dl-time": headerText(source.headers["dl-time"]) ?? isoTime(source.timestamp),
+      "dl-time": arrivedAt === null ? "" : new Date(arrivedAt).toISOString(),
       "dl-rejected-at": now.toISOString(),
       "dl-replays": headerText(source.headers["dl-replays"]) ?? "0",
       ...(source.unreadable !== undefined && {

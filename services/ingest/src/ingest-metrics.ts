@@ -63,6 +63,11 @@ export const createIngestMetrics = (metrics: Metrics) => ({
     "Requests for the watermarks that failed",
     ["topic", "step"],
   ),
+  createdAnew: metrics.counter(
+    "ingest_topics_created_anew_total",
+    "Topics found to have been deleted and created anew, and read from their beginning",
+    ["topic"],
+  ),
   lagUnknown: metrics.gauge("ingest_lag_unknown", "1 while the lag of a partition cannot be told", [
     "topic",
     "partition",

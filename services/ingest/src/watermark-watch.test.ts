@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { PartitionProgress } from "@conversation-export/bus";
+import type { TopicProgress } from "@conversation-export/bus";
 import type { ListName } from "@conversation-export/domain";
 import { createLogger, createMetrics } from "@conversation-export/runtime";
-import type { Watermarks } from "@conversation-export/warehouse";
+import type { TopicIdentity, Watermarks } from "@conversation-export/warehouse";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { createIngestMetrics } from "./ingest-metrics.ts";
 import { createWatermarkWatch } from "./watermark-watch.ts";
@@ -17,14 +17,17 @@ beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] 
 afterEach(() => void vi.useRealTimers());
 
 const setUp = () => {
-  const topics = new Map<string, PartitionProgress[] | Error>();
+  const topics = new Map<string, TopicProgress | Error>();
   const stored: { list: string; instant: number }[] = [];
   const warnings: unknown[] = [];
+  const errors: unknown[] = [];
   const registry = createMetrics({ service: "test" });
   const log = createLogger({ service: "test", level: "silent" });
   log.warn = (fields: unknown) => void warnings.push(fields);
+  log.error = (fields: unknown) => void errors.push(fields);
   let clock = 1_000;
   let known: Watermarks | Error = {};
+  const identities: Partial<Record<ListName, TopicIdentity>> = {};
   let saving: Promise<void> = Promise.resolve();
   let warehouseClock = Infinity;
   const watch = createWatermarkWatch({
@@ -32,7 +35,7 @@ const setUp = () => {
       start: async () => {},
       stop: async () => {},
       fetch: async (topic) => {
-        const progress = topics.get(topic) ?? [];
+        const progress = topics.get(topic) ?? { topicId: null, partitions: [] };
         await nextTurn();
         // The clock advances while the brokers are asked.
         clock += 500;
@@ -45,10 +48,12 @@ const setUp = () => {
         if (known instanceof Error) throw known;
         return known;
       },
-      save: async (list, instant) => {
+      loadTopics: () => Promise.resolve(identities),
+      save: async (list, instant, { topicId, createdAnew }) => {
         await saving;
         if (instant > warehouseClock) return false;
         stored.push({ list, instant });
+        identities[list] = { topicId, createdAnew };
         return true;
       },
     },
@@ -63,8 +68,10 @@ const setUp = () => {
     watch,
     stored,
     warnings,
-    at: (topic: string, end: number, committed: number) =>
-      void topics.set(topic, [{ partition: 0, start: 0, end, committed }]),
+    errors,
+    identities,
+    at: (topic: string, end: number, committed: number | null, topicId: string | null = "one") =>
+      void topics.set(topic, { topicId, partitions: [{ partition: 0, start: 0, end, committed }] }),
     fail: (topic: string) => void topics.set(topic, new Error("away")),
     knows: (watermarks: Watermarks | Error) => void (known = watermarks),
     warehouseAt: (instant: number) => void (warehouseClock = instant),
@@ -118,12 +125,55 @@ it("warns once about a failing step, counts every failure, and does not affect t
   at("messages", 5, 5);
   await watch.start();
   for (let round = 1; round <= 4; round += 1) await tick(round * 10_000);
-  expect(stored.map(({ list }) => list)).toEqual(Array.from({ length: 5 }, () => "messages"));
+  // A watermark must not replace the id of a topic that is not known yet.
+  expect(stored).toEqual([]);
   expect(warnings).toHaveLength(2);
   expect((await metrics("ingest_watermark_failures_total")).sort()).toEqual([
     expect.stringMatching(/topic="all",step="load".* 5$/),
     expect.stringMatching(/topic="conversations",step="note".* 5$/),
   ]);
+  knows({});
+  await tick(50_000);
+  expect(stored.map(({ list }) => list)).toEqual(["messages"]);
+  await watch.stop();
+});
+
+it.each([
+  "running",
+  "starting",
+])("says that a topic was created anew, once, when it finds another id %s", async (when) => {
+  const { watch, stored, errors, identities, at, tick, metrics } = setUp();
+  if (when === "running") at("messages", 60, 60);
+  else identities.messages = { topicId: "one", createdAnew: null };
+  if (when === "starting") at("messages", 100, null, "two");
+  await watch.start();
+  await tick(10_000);
+  stored.length = 0;
+  // The offset of the former topic is none of this one, though it is as long.
+  at("messages", 60, null, "two");
+  await tick(20_000);
+  expect(stored).toEqual([]);
+  at("messages", 60, 60, "two");
+  await tick(30_000);
+  await tick(40_000);
+  expect(stored.map(({ instant }) => instant)).toEqual([30_000_000, 40_000_000]);
+  expect(identities.messages).toEqual({ topicId: "two", createdAnew: expect.any(Number) });
+  expect(errors).toEqual([{ topic: "messages" }]);
+  expect(await metrics("ingest_topics_created_anew_total")).toEqual([
+    expect.stringMatching(/topic="messages".* 1$/),
+  ]);
+  await watch.stop();
+});
+
+it("says nothing where brokers tell no ids", async () => {
+  const { watch, errors, at, tick } = setUp();
+  at("messages", 5, 5, null);
+  await watch.start();
+  at("messages", 5, 5, "one");
+  await tick(10_000);
+  at("messages", 5, 5, null);
+  await tick(20_000);
+  expect(errors).toEqual([]);
   await watch.stop();
 });
 

@@ -14,6 +14,10 @@ type Topic = {
   /** The largest watermark known to be stored, µs. */
   stored: number | undefined;
   saving: Promise<void> | undefined;
+  /** null: not known yet, or the brokers tell none. */
+  topicId: string | null;
+  /** When it was found to have been created anew, ms; null: not known of. */
+  createdAnew: number | null;
 };
 
 /**
@@ -40,6 +44,8 @@ export const createWatermarkWatch = (deps: {
     notes: [],
     stored: undefined,
     saving: undefined,
+    topicId: null,
+    createdAnew: null,
   }));
   const failing = new Set<string>();
   let loading: Promise<void> | undefined;
@@ -79,28 +85,48 @@ export const createWatermarkWatch = (deps: {
   const load = (): Promise<void> =>
     attempt("load", "all", async () => {
       const known = await store.load();
+      const identities = await store.loadTopics();
       for (const one of topics) {
         const instant = known[one.list];
         if (instant !== undefined) noteStored(one, instant);
+        const { topicId = null, createdAnew = null } = identities[one.list] ?? {};
+        Object.assign(one, { topicId, createdAnew });
       }
       loaded = true;
     });
 
   const save = (one: Topic, watermark: number): Promise<void> =>
     attempt("save", one.topic, async () => {
-      const isStored = await store.save(one.list, watermark);
+      const isStored = await store.save(one.list, watermark, one);
       await attempt("ahead", one.topic, async () => {
         if (!isStored) throw new Error("the clock of this process is ahead of the warehouse's");
         noteStored(one, watermark);
       });
     });
 
+  const compare = (one: Topic, topicId: string): void => {
+    if (one.topicId !== null && one.topicId !== topicId) {
+      one.createdAnew = now();
+      metrics.createdAnew.inc({ topic: one.topic });
+      log.error(
+        { topic: one.topic },
+        "the topic was deleted and created anew: it is read from its beginning, and what was not read before is lost",
+      );
+    }
+    one.topicId = topicId;
+  };
+
   const look = (one: Topic): Promise<void> =>
     attempt("note", one.topic, async () => {
       // Read before asking for the ends, because events that arrive meanwhile may lie behind them.
       const instant = now() * 1000;
-      const { notes, watermark } = advance(one.notes, instant, await progress.fetch(one.topic));
+      const found = await progress.fetch(one.topic);
+      const { notes, watermark } = advance(one.notes, instant, found);
       one.notes = notes;
+      // A watermark is stored with the id of its topic, which must be compared with the one that is stored.
+      await loading;
+      if (!loaded) return;
+      if (found.topicId !== null) compare(one, found.topicId);
       if (watermark === undefined || watermark <= (one.stored ?? -1)) return;
       // One save at a time, while notes continue. A watermark skipped here is covered by the next one.
       one.saving ??= save(one, watermark).finally(() => {

@@ -1,4 +1,4 @@
-import type { PartitionProgress } from "@conversation-export/bus";
+import type { PartitionProgress, TopicProgress } from "@conversation-export/bus";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { advance, type Note } from "./watermark.ts";
@@ -15,6 +15,11 @@ const partition = (
   start,
   end,
   committed,
+});
+
+const topicOf = (partitions: PartitionProgress[], topicId: string | null = "one"): TopicProgress => ({
+  topicId,
+  partitions,
 });
 
 /** A topic in memory that knows when each event arrived and which events have ever been settled. */
@@ -108,7 +113,7 @@ describe("the watermark", () => {
           topic.pass();
           const commits = topic.commits();
           play(during);
-          const answer = advance(notes, instant, topic.progress(commits), MAX_NOTES);
+          const answer = advance(notes, instant, topicOf(topic.progress(commits)), MAX_NOTES);
           notes = answer.notes;
           expect(notes.length).toBeLessThanOrEqual(MAX_NOTES);
           if (answer.watermark === undefined) continue;
@@ -127,13 +132,14 @@ describe("the watermark", () => {
     const hours = 5_000;
     let notes: readonly Note[] = [];
     for (let tick = 1; tick <= hours; tick += 1) {
-      notes = advance(notes, tick, [partition(0, 0, tick * 10, 0)], 50).notes;
+      notes = advance(notes, tick, topicOf([partition(0, 0, tick * 10, 0)]), 50).notes;
     }
     expect(notes).toHaveLength(50);
     const seen: number[] = [];
     for (let tick = hours + 1; seen.at(-1) !== tick - 1; tick += 1) {
       const end = tick * 10;
-      const answer = advance(notes, tick, [partition(0, 0, end, Math.min(end, (tick - hours) * 100))], 50);
+      const progress = topicOf([partition(0, 0, end, Math.min(end, (tick - hours) * 100))]);
+      const answer = advance(notes, tick, progress, 50);
       notes = answer.notes;
       if (answer.watermark !== undefined) seen.push(answer.watermark);
     }
@@ -151,19 +157,25 @@ describe("the watermark", () => {
     ["one record that is not committed", [partition(0, 0, 7, 7), partition(1, 0, 9, 8)], false],
     ["no partitions", [], false],
   ])("with %s", (_, progress, isReached) => {
-    expect(advance([], 5, progress).watermark).toBe(isReached ? 5 : undefined);
+    expect(advance([], 5, topicOf(progress)).watermark).toBe(isReached ? 5 : undefined);
   });
 
   it("ignores notes from before a partition was added", () => {
-    const { notes } = advance([], 1, [partition(0, 0, 5, 0)]);
-    const answer = advance(notes, 2, [partition(0, 0, 6, 5), partition(1, 0, 1, null)]);
+    const { notes } = advance([], 1, topicOf([partition(0, 0, 5, 0)]));
+    const answer = advance(notes, 2, topicOf([partition(0, 0, 6, 5), partition(1, 0, 1, null)]));
+    expect(answer).toMatchObject({ watermark: undefined, notes: [{ instant: 2 }] });
+  });
+
+  it("ignores notes of a topic that was deleted", () => {
+    const { notes } = advance([], 1, topicOf([partition(0, 0, 5, 0)]));
+    const answer = advance(notes, 2, topicOf([partition(0, 0, 6, 5)], "two"));
     expect(answer).toMatchObject({ watermark: undefined, notes: [{ instant: 2 }] });
   });
 
   it("drops notes of a clock that was ahead", () => {
-    const { notes } = advance([], 900, [partition(0, 0, 5, 0)]);
-    const back = advance(notes, 100, [partition(0, 0, 6, 5)]);
+    const { notes } = advance([], 900, topicOf([partition(0, 0, 5, 0)]));
+    const back = advance(notes, 100, topicOf([partition(0, 0, 6, 5)]));
     expect(back.watermark).toBeUndefined();
-    expect(advance(back.notes, 101, [partition(0, 0, 7, 6)]).watermark).toBe(100);
+    expect(advance(back.notes, 101, topicOf([partition(0, 0, 7, 6)])).watermark).toBe(100);
   });
 });

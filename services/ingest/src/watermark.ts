@@ -1,11 +1,15 @@
-import type { PartitionProgress } from "@conversation-export/bus";
+import type { PartitionProgress, TopicProgress } from "@conversation-export/bus";
 import type { Micros } from "@conversation-export/domain";
 
 /**
  * All events that reached the topic, which is when all replicas in sync had them, before `instant` lie before
  * `ends`, the end offset of every partition.
  */
-export type Note = { readonly instant: Micros; readonly ends: ReadonlyMap<number, number> };
+export type Note = {
+  readonly instant: Micros;
+  readonly topicId: string | null;
+  readonly ends: ReadonlyMap<number, number>;
+};
 
 /** `notes`: oldest first. `watermark`: undefined while the group has passed no note. */
 export type Advance = { readonly notes: readonly Note[]; readonly watermark: Micros | undefined };
@@ -43,12 +47,16 @@ const thin = (notes: readonly Note[]): Note[] => {
 export const advance = (
   notes: readonly Note[],
   instant: Micros,
-  progress: readonly PartitionProgress[],
+  { topicId, partitions: progress }: TopicProgress,
   maxNotes: number = MAX_NOTES,
 ): Advance => {
-  const note: Note = { instant, ends: new Map(progress.map(({ partition, end }) => [partition, end])) };
-  // A note from the future is from a wrong clock; one with other partitions does not cover the topic.
-  const valid = notes.filter((one) => one.instant < instant && one.ends.size === note.ends.size);
+  const ends = new Map(progress.map(({ partition, end }) => [partition, end]));
+  const note: Note = { instant, topicId, ends };
+  // A note from the future is from a wrong clock; one with other partitions, or of a topic that was deleted, does not
+  // cover the topic.
+  const valid = notes.filter(
+    (one) => one.instant < instant && one.topicId === topicId && one.ends.size === ends.size,
+  );
   const last = valid.at(-1);
   const kept = last !== undefined && hasEndsOf(last, note) ? valid.slice(0, -1) : valid;
   const all = [...kept, note];

@@ -11,7 +11,11 @@ import { createPauses } from "./pauses.ts";
 const WHERE = { topic: "t", partition: 0 };
 
 /** A member whose position is `position`, and a fetch for it. */
-const start = (position: number, onSlice: (slice: MessageSlice) => Taken = () => "continue") => {
+const start = (
+  position: number,
+  onSlice: (slice: MessageSlice) => Taken = () => "continue",
+  isRecent = (): boolean => true,
+) => {
   const membership = Object.assign(createMembership(), { phase: "joined", epoch: 1 } as const);
   const given: MessageSlice[] = [];
   const resolved: string[] = [];
@@ -20,6 +24,7 @@ const start = (position: number, onSlice: (slice: MessageSlice) => Taken = () =>
   const reader = createBatchReader({
     membership,
     gate: { committedOffset: () => String(position) },
+    topics: { isRecent: () => isRecent() },
     pauses,
     commits: { sendBy: () => {} },
     isLasting: () => Promise.resolve(true),
@@ -55,6 +60,12 @@ it("hands over the end of control records alone", async () => {
   await read(12, CONTROL);
   expect(given).toMatchObject([{ ...WHERE, epoch: 1, messages: [], nextOffset: 13, highWatermark: 20 }]);
   expect(resolved).toEqual(["12"]);
+});
+
+it("hands over nothing that was fetched before the last join, though the position is the same", async () => {
+  const { read, given, resolved } = start(12, undefined, () => false);
+  await read(12, CONTROL);
+  expect([given, resolved]).toEqual([[], []]);
 });
 
 it("does not move past what a rejoin will deliver again, for control records alone either", async () => {

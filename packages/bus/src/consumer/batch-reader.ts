@@ -2,6 +2,7 @@ import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promi
 import kafkajs, { type EachBatchPayload } from "kafkajs";
 import type { PassedBatch } from "../kafkajs/fetch-response.ts";
 import type { JoinGate } from "../kafkajs/join-gate.ts";
+import { rejoinError, type TopicGuard } from "../kafkajs/topic-guard.ts";
 import type { DamageCheck } from "../records/damage-check.ts";
 import { toOffset } from "../records/offset.ts";
 import { lastOffsetOf, readSlices } from "../records/record-slices.ts";
@@ -24,22 +25,17 @@ export type BatchReader = {
   eachBatch(payload: EachBatchPayload): Promise<void>;
 };
 
-/** kafkajs takes an error of this type from eachBatch as the order to rejoin. */
-const rejoinError = (): Error =>
-  Object.assign(new kafkajs.KafkaJSError("the last join did not finish", { retriable: false }), {
-    type: "REBALANCE_IN_PROGRESS",
-  });
-
 /** Cuts the batches of kafkajs into slices that leave the event loop free for heartbeats. */
 export const createBatchReader = (deps: {
   readonly membership: Membership;
   readonly gate: Pick<JoinGate, "committedOffset">;
+  readonly topics: Pick<TopicGuard, "isRecent">;
   readonly pauses: Pauses;
   readonly commits: Pick<Commits, "sendBy">;
   readonly isLasting: DamageCheck;
   readonly onMessages: (slice: MessageSlice) => Taken;
 }): BatchReader => {
-  const { membership, gate, pauses, commits, isLasting } = deps;
+  const { membership, gate, topics, pauses, commits, isLasting } = deps;
   const sizer = createSliceSizer(SLICE_MS);
 
   const handOver = (slice: MessageSlice): Taken => {
@@ -61,13 +57,15 @@ export const createBatchReader = (deps: {
   const isCurrent = (payload: EachBatchPayload): boolean => {
     const { batch } = payload;
     const { topic, partition } = batch;
+    const { fetchedOffset, messages } = batch as unknown as FetchedPart;
+    // A topic that was created anew may have the same position.
+    if (messages[0] !== undefined && !topics.isRecent(messages[0])) return false;
     // kafkajs gives the partition as a string here.
     const resolved = payload
       .uncommittedOffsets()
       .topics.find((entry) => entry.topic === topic)
       ?.partitions.find((entry) => String(entry.partition) === String(partition))?.offset;
     const position = Number(resolved ?? String(gate.committedOffset(topic, partition)));
-    const { fetchedOffset } = batch as unknown as FetchedPart;
     return Math.max(0, position) === Number(fetchedOffset);
   };
 
@@ -91,7 +89,7 @@ export const createBatchReader = (deps: {
   const eachBatch = async (payload: EachBatchPayload): Promise<void> => {
     const { batch } = payload;
     const { topic, partition } = batch;
-    if (membership.phase === "joining") throw rejoinError();
+    if (membership.phase === "joining") throw rejoinError("the last join did not finish");
     if (membership.phase !== "joined" || !isCurrent(payload)) {
       await sleep(STALE_BATCH_MS);
       return;

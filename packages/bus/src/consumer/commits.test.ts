@@ -22,6 +22,7 @@ const start = () => {
       sent.push(`consumer ${offsets.map(({ offset }) => offset).join()}`);
       return Promise.resolve();
     },
+    topics: { stampOf: (topic) => (topic === "unread" ? undefined : `id of ${topic}`) },
     signal: new AbortController().signal,
     metrics: undefined,
     log: createLogger({ service: "test", level: "silent" }),
@@ -45,11 +46,11 @@ it("commits by the consumer until a batch has come, then by the batch", async ()
         {
           topic: "a",
           partitions: [
-            { partition: 0, offset: "5" },
-            { partition: 2, offset: "9" },
+            { partition: 0, offset: "5", metadata: "id of a" },
+            { partition: 2, offset: "9", metadata: "id of a" },
           ],
         },
-        { topic: "b", partitions: [{ partition: 1, offset: "7" }] },
+        { topic: "b", partitions: [{ partition: 1, offset: "7", metadata: "id of b" }] },
       ],
     },
   ]);
@@ -93,4 +94,10 @@ it("sends one commit after the other, also behind one that failed", async () => 
   await expect(one).rejects.toMatchObject({ code: "commit" });
   expect(await two).toBe("committed");
   expect(order).toEqual(["1", "2"]);
+});
+
+it("commits nothing without the id of the topic in which it was read", async () => {
+  const { commits, sent } = start();
+  expect(await commits.commit(2, [{ topic: "unread", partition: 0, offset: 5 }])).toBe("fenced");
+  expect(sent).toEqual([]);
 });

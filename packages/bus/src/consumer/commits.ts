@@ -1,6 +1,7 @@
 import { type Logger, type Metrics, retry } from "@conversation-export/runtime";
 import type { OffsetsByTopicPartition } from "kafkajs";
 import { busError, mayPass, protocolErrorType } from "../kafkajs/errors.ts";
+import type { TopicGuard } from "../kafkajs/topic-guard.ts";
 import type { PartitionOffset } from "../message.ts";
 import type { Consumer } from "./contract.ts";
 import { type Membership, mayCommit } from "./membership.ts";
@@ -25,12 +26,18 @@ const FENCED: ReadonlySet<string> = new Set([
 
 const isFenced = (error: unknown): boolean => FENCED.has(protocolErrorType(error) ?? "");
 
-const toRequest = (offsets: readonly PartitionOffset[]): OffsetsByTopicPartition => ({
+type StampedOffset = PartitionOffset & { readonly metadata: string | null };
+
+const toRequest = (offsets: readonly StampedOffset[]): OffsetsByTopicPartition => ({
   topics: Array.from(
     Map.groupBy(offsets, ({ topic }) => topic),
     ([topic, entries]) => ({
       topic,
-      partitions: entries.map(({ partition, offset }) => ({ partition, offset: String(offset) })),
+      partitions: entries.map(({ partition, offset, metadata }) => ({
+        partition,
+        offset: String(offset),
+        metadata,
+      })),
     }),
   ),
 });
@@ -42,12 +49,15 @@ const toRequest = (offsets: readonly PartitionOffset[]): OffsetsByTopicPartition
  */
 export const createCommits = (deps: {
   readonly membership: Membership;
-  readonly commitOffsets: (offsets: { topic: string; partition: number; offset: string }[]) => Promise<void>;
+  readonly commitOffsets: (
+    offsets: { topic: string; partition: number; offset: string; metadata: string | null }[],
+  ) => Promise<void>;
+  readonly topics: Pick<TopicGuard, "stampOf">;
   readonly signal: AbortSignal;
   readonly metrics: Metrics | undefined;
   readonly log: Logger;
 }): Commits => {
-  const { membership, commitOffsets, signal, log } = deps;
+  const { membership, commitOffsets, topics, signal, log } = deps;
   const commits = deps.metrics?.counter("bus_commits_total", "Commits by result.", ["result"]);
   let sendCommit: SendCommit | undefined;
   let last: Promise<unknown> = Promise.resolve();
@@ -56,15 +66,20 @@ export const createCommits = (deps: {
     epoch: number,
     offsets: readonly PartitionOffset[],
   ): Promise<"committed" | "fenced"> => {
-    const request = toRequest(offsets);
     try {
       return await retry(
         async () => {
           // kafkajs puts the generation into the request in this turn: no join can come between check and
           // use.
           if (!mayCommit(membership, epoch)) return "fenced";
-          if (sendCommit !== undefined) await sendCommit(request);
-          else await commitOffsets(offsets.map((entry) => ({ ...entry, offset: String(entry.offset) })));
+          const stamped = offsets.flatMap((entry) => {
+            const metadata = topics.stampOf(entry.topic);
+            return metadata === undefined ? [] : [{ ...entry, metadata }];
+          });
+          // Nothing was read yet of a topic without a position.
+          if (stamped.length < offsets.length) return "fenced";
+          if (sendCommit !== undefined) await sendCommit(toRequest(stamped));
+          else await commitOffsets(stamped.map((entry) => ({ ...entry, offset: String(entry.offset) })));
           return "committed";
         },
         {

@@ -1,10 +1,11 @@
-import { type Metrics, retry } from "@conversation-export/runtime";
+import { createLoop, type Metrics, retry } from "@conversation-export/runtime";
 import kafkajs, { type Consumer as KafkaConsumer, type Kafka } from "kafkajs";
 import { awaitCoordinator } from "../kafkajs/ask-coordinator.ts";
 import { createCluster } from "../kafkajs/cluster.ts";
 import { createKafka, METADATA_MAX_AGE_MS, RETRY } from "../kafkajs/connection.ts";
 import { loginError, mayPassAtStart, startError } from "../kafkajs/errors.ts";
 import { createJoinGate } from "../kafkajs/join-gate.ts";
+import { createTopicGuard } from "../kafkajs/topic-guard.ts";
 import { createDamageCheck } from "../records/damage-check.ts";
 import { createBatchReader } from "./batch-reader.ts";
 import { createCommits } from "./commits.ts";
@@ -19,6 +20,9 @@ const FETCH: FetchLimits = {
   minBytes: 64 * 1024,
   maxWaitMs: 250,
 };
+
+/** How often the ids of the topics are compared. Until then nothing is lost: offsets are committed with the id. */
+const TOPIC_LOOK_MS = 2_000;
 
 const createCounters = (metrics: Metrics | undefined) => ({
   outOfRange: metrics?.counter(
@@ -128,7 +132,19 @@ export const createConsumer = (deps: ConsumerDeps): Consumer => {
     // Drained first, fenced second: the other order throws finished work away.
     membership.phase = "joining";
   };
-  const gate = createJoinGate({ groupId, beforeJoin });
+  const topics = createTopicGuard((topic, partitions) =>
+    log.warn(
+      { groupId, topic, partitions },
+      "the topic was deleted and created anew: it is read from its beginning",
+    ),
+  );
+  const lookAtTopics = createLoop({
+    turn: () =>
+      topics.look().catch((error: unknown) => log.debug({ error: String(error) }, "topic ids unknown")),
+    pauseMs: TOPIC_LOOK_MS,
+    pauseFirst: true,
+  });
+  const gate = createJoinGate({ groupId, beforeJoin, topics });
   const kafka = createKafka(deps, {
     onLine: () => {
       if (membership.phase !== "joined") membership.lastTick = Date.now();
@@ -159,6 +175,7 @@ export const createConsumer = (deps: ConsumerDeps): Consumer => {
   const commits = createCommits({
     membership,
     commitOffsets: (offsets) => consumer.commitOffsets(offsets),
+    topics,
     signal: abort.signal,
     metrics,
     log,
@@ -166,6 +183,7 @@ export const createConsumer = (deps: ConsumerDeps): Consumer => {
   const reader = createBatchReader({
     membership,
     gate,
+    topics,
     pauses,
     commits,
     isLasting: createDamageCheck({ log }),
@@ -218,12 +236,15 @@ export const createConsumer = (deps: ConsumerDeps): Consumer => {
       };
       await subscribe(consumer, deps, abort.signal, tick);
       await findCoordinator(kafka, deps, abort.signal, tick);
+      lookAtTopics.start();
       running = consumer.run({ autoCommit: false, eachBatchAutoResolve: false, eachBatch: reader.eachBatch });
       await running;
     },
     stop: async () => {
       membership.phase = "stopped";
       abort.abort();
+      // Not awaited: closing the client ends its request.
+      void lookAtTopics.stop();
       await consumer.disconnect();
       await running;
     },

@@ -2,6 +2,7 @@ import kafkajs, { type Broker, type Cluster, type Kafka } from "kafkajs";
 import { toOffset } from "../records/offset.ts";
 import { METADATA_MAX_AGE_MS } from "./connection.ts";
 import type { FetchedPartition } from "./fetch-response.ts";
+import { askTopicIds } from "./topic-ids.ts";
 
 /** Times with a meaning of their own in `ListOffsets`. */
 export const LATEST = -1;
@@ -15,7 +16,11 @@ type ListOffsets = {
   isolationLevel: number;
   topics: { topic: string; partitions: { partition: number; timestamp: number }[] }[];
 };
-type OffsetList = { topic: string; partitions: { partition: number; offset: string }[] }[];
+type OffsetList = {
+  topic: string;
+  /** `metadata`: only of committed offsets. */
+  partitions: { partition: number; offset: string; metadata?: string | null }[];
+}[];
 
 type Fetch = {
   isolationLevel: number;
@@ -37,7 +42,7 @@ export type OpenBroker = Omit<Broker, "offsetFetch" | "offsetCommit" | "fetch"> 
     groupId: string;
     groupGenerationId: number;
     memberId: string;
-    topics: { topic: string; partitions: { partition: number; offset: string }[] }[];
+    topics: { topic: string; partitions: { partition: number; offset: string; metadata: string | null }[] }[];
   }): Promise<unknown>;
   /** Rejects with the error code of a partition. No responses at all: the broker throttles. */
   fetch(
@@ -119,4 +124,23 @@ export const listOffsets = async (
     if (!offsets.has(partition)) throw new kafkajs.KafkaJSError("a partition is left out");
   }
   return offsets;
+};
+
+/**
+ * The id of a topic by each broker that leads a part of it; null: they tell none. Others may not know yet that the topic
+ * was deleted and created anew. Rejects with a retriable error when they disagree.
+ */
+export const fetchTopicId = async (
+  cluster: OpenCluster,
+  topic: string,
+  leaders: Leaders,
+): Promise<string | null> => {
+  const ids = await Promise.all(
+    Array.from(new Set(leaders.values()), async (nodeId) =>
+      (await askTopicIds(await cluster.findBroker({ nodeId }), [topic])).get(topic),
+    ),
+  );
+  const [id = null, ...others] = new Set(ids);
+  if (others.length > 0) throw new kafkajs.KafkaJSError(`the brokers tell different ids of ${topic}`);
+  return id;
 };

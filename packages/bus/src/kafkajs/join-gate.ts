@@ -1,4 +1,5 @@
 import kafkajs, { type Cluster, type PartitionAssigner } from "kafkajs";
+import type { TopicGuard } from "./topic-guard.ts";
 
 /** The part of a consumer's cluster that kafkajs' types leave out. */
 type ConsumerCluster = Cluster & {
@@ -18,14 +19,20 @@ export type JoinGate = {
  * join begins with the search for the coordinator: the gate waits there.
  * @param beforeJoin a rejection ends the join
  */
-export const createJoinGate = (deps: { groupId: string; beforeJoin: () => Promise<void> }): JoinGate => {
+export const createJoinGate = (deps: {
+  groupId: string;
+  beforeJoin: () => Promise<void>;
+  topics: Pick<TopicGuard, "attach" | "begin">;
+}): JoinGate => {
   let cluster: ConsumerCluster | undefined;
   return {
     assigner: (config) => {
       cluster = config.cluster as ConsumerCluster;
+      deps.topics.attach(cluster);
       const find = cluster.findGroupCoordinator.bind(cluster);
       cluster.findGroupCoordinator = async (group) => {
         await deps.beforeJoin();
+        deps.topics.begin();
         return find(group);
       };
       return kafkajs.PartitionAssigners.roundRobin(config);

@@ -14,23 +14,39 @@ const wholeNumber = (text: string | undefined): number | undefined => {
   return Number(text);
 };
 
-/**
- * The place of a message on the bus. A replayed dead letter keeps that of its first arrival, from its `dl-`
- * headers, so that it cannot win over later exports.
- */
-export const busPositionOf = (message: {
+type Placed = {
   readonly topic: string;
   readonly partition: number;
   readonly offset: number;
   readonly headers: BusHeaders;
-}): BusPosition => {
-  const { headers } = message;
-  const own = { partition: message.partition, offset: message.offset };
+};
+
+/** The first arrival of a replayed dead letter of this topic, by its headers; undefined for any other message. */
+const firstPlaceOf = ({ topic, headers }: Placed): BusPosition | undefined => {
   // A letter of another topic has no place in this one.
-  const topic = textOf(headers["dl-topic"]);
-  if (topic !== undefined && topic !== message.topic) return own;
+  if ((textOf(headers["dl-topic"]) ?? topic) !== topic) return undefined;
   const partition = wholeNumber(textOf(headers["dl-partition"]));
   const offset = wholeNumber(textOf(headers["dl-offset"]));
-  if (partition === undefined || partition > 0xffff || offset === undefined || offset >= 2 ** 48) return own;
+  if (partition === undefined || partition > 0xffff || offset === undefined || offset >= 2 ** 48)
+    return undefined;
   return { partition, offset };
+};
+
+/**
+ * The place of a message on the bus. A replayed dead letter keeps that of its first arrival, from its `dl-`
+ * headers, so that it cannot win over later exports.
+ */
+export const busPositionOf = (message: Placed): BusPosition =>
+  firstPlaceOf(message) ?? { partition: message.partition, offset: message.offset };
+
+/**
+ * The bus time of a message's first arrival, ms since the epoch; null when it is unknown. With the place it tells a
+ * message from one at the same place of a topic that was deleted.
+ */
+export const arrivalTimeOf = (message: Placed & { readonly timestamp: number }): number | null => {
+  const isReplay = firstPlaceOf(message) !== undefined;
+  const time = isReplay
+    ? Date.parse(textOf(message.headers["dl-time"]) ?? "")
+    : new Date(message.timestamp).getTime();
+  return Number.isNaN(time) ? null : time;
 };

@@ -5,9 +5,19 @@ import type { Session } from "../session/session.ts";
 /** Watermarks, µs since the epoch; lists without a known watermark are missing. */
 export type Watermarks = Readonly<Partial<Record<ListName, Micros>>>;
 
+/** What was known of the topic of a list when its watermark was stored. */
+export type TopicIdentity = {
+  /** null: the brokers told none. */
+  readonly topicId: string | null;
+  /** When it was found to have been deleted and created anew, ms since the epoch; null: never. */
+  readonly createdAnew: number | null;
+};
+
 /** @throws WarehouseError from every method */
 export type WatermarkReader = {
   load(): Promise<Watermarks>;
+  /** By the newest watermark of each list. */
+  loadTopics(): Promise<Readonly<Partial<Record<ListName, TopicIdentity>>>>;
 };
 
 /** @throws WarehouseError from every method */
@@ -16,7 +26,7 @@ export type WatermarkWriter = WatermarkReader & {
    * Stores a watermark; one below the stored one has no effect. If it is at most a second ahead of
    * ClickHouse's clock, waits until the clock has reached it. false: it is further ahead and was not stored.
    */
-  save(list: ListName, instant: Micros): Promise<boolean>;
+  save(list: ListName, instant: Micros, topic: TopicIdentity): Promise<boolean>;
 };
 
 /** Synchronised clocks differ by less. */
@@ -36,6 +46,23 @@ const loadWith = async (session: Session): Promise<Watermarks> => {
   );
 };
 
+const loadTopicsWith = async (session: Session): Promise<Partial<Record<ListName, TopicIdentity>>> => {
+  const rows = await session.rows<{ list: string; id: string; anew: string }>(
+    "watermarks.topics",
+    `SELECT list, argMax(topic_id, version) AS id,
+        toString(toUnixTimestamp64Milli(argMax(created_anew_at, version))) AS anew
+      FROM watermarks GROUP BY list`,
+  );
+  return Object.fromEntries(
+    rows
+      .filter(({ list }) => isListName(list))
+      .map(({ list, id, anew }) => [
+        list,
+        { topicId: id === "" ? null : id, createdAnew: anew === "0" ? null : Number(anew) },
+      ]),
+  );
+};
+
 /** Microseconds from ClickHouse's clock to the instant; negative when it has passed. */
 const microsUntil = async (session: Session, instant: Micros): Promise<number> => {
   const [row] = await session.rows<{ ahead: string }>(
@@ -48,22 +75,30 @@ const microsUntil = async (session: Session, instant: Micros): Promise<number> =
 
 export function createWatermarkReader(deps: { readonly session: Session }): WatermarkReader {
   const session = deps.session.with({ timeoutMs: TIMEOUT_MS });
-  return { load: () => loadWith(session) };
+  return { load: () => loadWith(session), loadTopics: () => loadTopicsWith(session) };
 }
 
 export function createWatermarkWriter(deps: { readonly session: Session }): WatermarkWriter {
   const session = deps.session.with({ timeoutMs: TIMEOUT_MS });
   return {
     load: () => loadWith(session),
-    async save(list, instant) {
+    loadTopics: () => loadTopicsWith(session),
+    async save(list, instant, { topicId, createdAnew }) {
       const ahead = await microsUntil(session, instant);
       // The largest instant wins for good, so a future one from a wrong clock would be false until its time
       // comes.
       if (ahead > MAX_AHEAD_MICROS) return false;
       if (ahead > 0) await sleep(Math.ceil(ahead / 1000));
+      const row = {
+        list,
+        version: instant,
+        instant: formatTimestampZ(instant),
+        topic_id: topicId ?? "",
+        created_anew_at: new Date(createdAnew ?? 0).toISOString(),
+      };
       await session.insert(
         "watermarks.save",
-        { table: "watermarks", rows: [{ list, version: instant, instant: formatTimestampZ(instant) }] },
+        { table: "watermarks", rows: [row] },
         // Asynchronous: the server combines the rows of all lists and processes, so that few parts arise.
         { settings: { async_insert: 1, wait_for_async_insert: 1 } },
       );

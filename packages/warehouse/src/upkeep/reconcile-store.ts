@@ -31,8 +31,11 @@ export type CarriedExport = {
  */
 export type ReconciledUntil = {
   readonly until: number;
-  readonly offsets: readonly { topic: string; partition: number; offset: number }[];
+  readonly offsets: readonly ComparedOffset[];
 };
+
+/** `topicId`: of the topic in which the offset counts; null: the brokers told none. */
+export type ComparedOffset = { topic: string; topicId: string | null; partition: number; offset: number };
 
 /** @throws WarehouseError from every method */
 export type ReconcileStore = {
@@ -245,24 +248,31 @@ export const createReconcileStore = (deps: {
     loadUntil: async () => {
       const rows = await session.rows<{
         topic: string;
+        topic_id: string;
         partition: number;
         offset: string;
         until_ms: string;
       }>(
         "reconcile.load",
-        `SELECT topic, partition, toString(next_offset) AS offset,
+        `SELECT topic, topic_id, partition, toString(next_offset) AS offset,
             toString(toUnixTimestamp64Milli(until)) AS until_ms FROM reconciled FINAL`,
       );
       if (rows.length === 0) return null;
       return {
         until: Math.max(...rows.map((row) => Number(row.until_ms))),
-        offsets: rows.map(({ topic, partition, offset }) => ({ topic, partition, offset: Number(offset) })),
+        offsets: rows.map(({ topic, topic_id: id, partition, offset }) => ({
+          topic,
+          topicId: id === "" ? null : id,
+          partition,
+          offset: Number(offset),
+        })),
       };
     },
     saveUntil: async ({ until, offsets }) => {
       if (offsets.length === 0) return;
-      const rows = offsets.map(({ topic, partition, offset }) => ({
+      const rows = offsets.map(({ topic, topicId, partition, offset }) => ({
         topic,
+        topic_id: topicId ?? "",
         partition,
         version: deps.now(),
         next_offset: offset,

@@ -11,7 +11,8 @@ export const createIngestLag =
   async (signal: AbortSignal): Promise<number | null> => {
     await deps.connected(signal);
     try {
-      const partitions = (await Promise.all(deps.topics.map(deps.progress.fetch))).flat();
+      const topics = await Promise.all(deps.topics.map(deps.progress.fetch));
+      const partitions = topics.flatMap((topic) => topic.partitions);
       const lags = partitions.map(({ start, end, committed }) => end - Math.max(start, committed ?? start));
       return lags.reduce((sum, lag) => sum + lag, 0);
     } catch {

@@ -1,5 +1,6 @@
 import type { BusMessage, BusRange, LetterReader, RangeReader } from "@conversation-export/bus";
 import {
+  arrivalTimeOf,
   busPositionOf,
   type EventType,
   type ExportRecord,
@@ -21,8 +22,11 @@ const SIDE_BY_SIDE = 4;
 /** Number of missing messages from which on they are counted without looking for a reason. */
 const MAX_UNEXPLAINED = 10_000;
 
-const placeOf = (position: { readonly partition: number; readonly offset: number }): string =>
-  `${position.partition}/${position.offset}`;
+/** With its time, since a topic that was deleted and created anew has other messages at the same places. */
+const arrivalOf = (
+  { partition, offset }: { readonly partition: number; readonly offset: number },
+  time: number | null,
+): string => `${partition}/${offset} ${time}`;
 
 /** Compares the messages of one topic in one hour, given as ranges of partitions, with what is readable. */
 export const reconcileHour = async (
@@ -101,7 +105,7 @@ export const reconcileHour = async (
       if (table === null) count(clientId, "readable");
       else if (unexplainedCount >= MAX_UNEXPLAINED) count(clientId, "missing");
       else {
-        const place = placeOf(busPositionOf(one.message));
+        const place = arrivalOf(busPositionOf(one.message), arrivalTimeOf(one.message));
         unexplained.set(place, [...(unexplained.get(place) ?? []), { ...one, table }]);
         unexplainedCount += 1;
       }
@@ -158,9 +162,10 @@ export const reconcileHour = async (
 
   // Dead letters are read only when a message is missing.
   if (unexplained.size > 0) {
-    for await (const { arrival } of letters.list(topic, {}, signal)) {
-      for (const { record } of unexplained.get(placeOf(arrival)) ?? []) count(record.clientId, "deadLetters");
-      unexplained.delete(placeOf(arrival));
+    for await (const { arrival, arrivedAt } of letters.list(topic, {}, signal)) {
+      const place = arrivalOf(arrival, arrivedAt);
+      for (const { record } of unexplained.get(place) ?? []) count(record.clientId, "deadLetters");
+      unexplained.delete(place);
       if (unexplained.size === 0) break;
     }
   }

@@ -11,6 +11,7 @@ const HOUR = 3_600_000;
 const LAST = Date.parse("2026-10-20T09:00:00Z");
 const NOW = LAST + HOUR + 600_000;
 const log = createLogger({ service: "test", level: "silent" });
+const COMPARED = { topic: "messages", topicId: "one", partition: 0 };
 const iso = (ms: number): string => new Date(ms).toISOString();
 
 const message = (id: string, timestamp: number, client = "acme", created = timestamp) => ({
@@ -46,6 +47,7 @@ function setup(given: readonly { id: string; timestamp: number; value: Buffer | 
   for (const one of given) append(one);
   const world = {
     append,
+    topicId: "one" as string | null,
     start: 0,
     committed: Number.POSITIVE_INFINITY,
     unreadable: new Set<string>(),
@@ -53,7 +55,7 @@ function setup(given: readonly { id: string; timestamp: number; value: Buffer | 
     /** Ids that were asked for in the clear. */
     asked: [] as string[],
     attempt: 1,
-    letters: [] as { partition: number; offset: number }[],
+    letters: [] as { partition: number; offset: number; at: number }[],
     clients: [] as Pick<ClientRow, "clientId" | "retentionDays">[],
     until: null as ReconciledUntil | null,
     state: undefined as ReconcileState | undefined,
@@ -62,6 +64,7 @@ function setup(given: readonly { id: string; timestamp: number; value: Buffer | 
   const reconcile = createReconcile({
     topics: new Map([["messages", "message.exported"]]),
     reader: {
+      topicId: () => Promise.resolve(world.topicId),
       bounds: () => Promise.resolve([{ partition: 0, start: world.start, end: lines.length }]),
       offsetsAt: (topic, ms) => {
         const found = lines.findIndex(({ timestamp }) => timestamp >= ms);
@@ -81,14 +84,19 @@ function setup(given: readonly { id: string; timestamp: number; value: Buffer | 
             "dl-topic": "messages",
             "dl-partition": String(arrival.partition),
             "dl-offset": String(arrival.offset),
+            "dl-time": iso(arrival.at),
           });
-          if (facts !== undefined) yield { ...facts, place: arrival } as Letter;
+          const { partition, offset } = arrival;
+          if (facts !== undefined) yield { ...facts, place: { partition, offset } } as Letter;
         }
       },
     },
     progress: {
       fetch: () =>
-        Promise.resolve([{ partition: 0, start: 0, end: lines.length, committed: world.committed }]),
+        Promise.resolve({
+          topicId: world.topicId,
+          partitions: [{ partition: 0, start: 0, end: lines.length, committed: world.committed }],
+        }),
     },
     store: {
       lacking: (_type, exports) => {
@@ -163,7 +171,7 @@ it("tells apart why something is not readable", async () => {
   world.unreadable = new Set(["erased", "expired", "letter"]);
   world.suppressed = new Set(["erased"]);
   world.clients = [{ clientId: "acme", retentionDays: 30 }];
-  world.letters = [{ partition: 0, offset: 2 }];
+  world.letters = [{ partition: 0, offset: 2, at: LAST }];
   const { hours, missing } = await run();
   expect(missing).toBe(0);
   expect(hours).toMatchObject([
@@ -204,13 +212,26 @@ it("fails when what was erased is readable, for good when no erasure can be goin
   expect(readableOf(await run())).toBe(1);
 });
 
-it("begins at the start of a topic that was made anew, and says so", async () => {
+it("explains nothing by a dead letter of a former topic at the same place", async () => {
+  const { run, world } = setup([message("x", LAST), message("lost", LAST)]);
+  world.unreadable = new Set(["lost"]);
+  world.letters = [{ partition: 0, offset: 1, at: LAST - HOUR }];
+  await expect(run()).rejects.toMatchObject({ code: "records_missing" });
+  world.letters.push({ partition: 0, offset: 1, at: LAST });
+  expect((await run()).hours).toMatchObject([{ clients: [{ readable: 1, deadLetters: 1 }] }]);
+});
+
+it.each([
+  ["is shorter", "one", 50],
+  ["has outgrown what was compared", "two", 1],
+])("begins at the start of a topic that was created anew and %s, and says so", async (_, topicId, offset) => {
   const { run, world } = setup([message("x", LAST - HOUR), message("y", LAST)]);
-  world.until = { until: LAST, offsets: [{ topic: "messages", partition: 0, offset: 50 }] };
+  world.topicId = topicId;
+  world.until = { until: LAST, offsets: [{ ...COMPARED, offset }] };
   const result = await run();
   expect(readableOf(result)).toBe(2);
   expect(result.hours).toMatchObject([{ madeAnew: 1 }]);
-  expect(world.until).toMatchObject({ offsets: [{ offset: 2 }] });
+  expect(world.until).toMatchObject({ offsets: [{ topicId, offset: 2 }] });
 });
 
 it("waits for ingest, without a failure that is for good", async () => {
@@ -229,11 +250,11 @@ it("counts what retention has taken from the bus", async () => {
 
 it("goes on by the clock behind the last message that was compared, whatever their times", async () => {
   const { run, world } = setup([message("x", LAST - 2 * HOUR)]);
-  world.until = { until: LAST - 2 * HOUR, offsets: [{ topic: "messages", partition: 0, offset: 0 }] };
+  world.until = { until: LAST - 2 * HOUR, offsets: [{ ...COMPARED, offset: 0 }] };
   expect(readableOf(await run())).toBe(1);
   expect(world.until).toEqual({
     until: LAST + HOUR,
-    offsets: [{ topic: "messages", partition: 0, offset: 1 }],
+    offsets: [{ ...COMPARED, offset: 1 }],
   });
   world.state = undefined;
   // It comes hours later than its producer says.
@@ -247,7 +268,7 @@ it("goes on by the clock behind the last message that was compared, whatever the
 
 it("never goes back when a producer's clock runs ahead", async () => {
   const { run, world } = setup([message("ahead", LAST + 5 * HOUR), message("x", LAST), message("y", LAST)]);
-  world.until = { until: LAST, offsets: [{ topic: "messages", partition: 0, offset: 2 }] };
+  world.until = { until: LAST, offsets: [{ ...COMPARED, offset: 2 }] };
   await run();
   expect(world.until).toMatchObject({ until: LAST + HOUR, offsets: [{ offset: 2 }] });
 });

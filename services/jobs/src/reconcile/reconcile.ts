@@ -8,7 +8,12 @@ import {
   type ReconcileResult,
 } from "@conversation-export/queue";
 import { ServiceError } from "@conversation-export/runtime";
-import type { ClientStore, ReconciledUntil, ReconcileStore } from "@conversation-export/warehouse";
+import type {
+  ClientStore,
+  ComparedOffset,
+  ReconciledUntil,
+  ReconcileStore,
+} from "@conversation-export/warehouse";
 import { type HourReport, reconcileHour } from "./reconcile-hour.ts";
 
 const HOUR_MS = 3_600_000;
@@ -50,7 +55,7 @@ const isoOf = (ms: number): string => new Date(ms).toISOString();
  */
 export const createReconcile = (deps: {
   readonly topics: ReadonlyMap<string, EventType>;
-  readonly reader: Pick<RangeReader, "bounds" | "offsetsAt" | "read">;
+  readonly reader: Pick<RangeReader, "bounds" | "offsetsAt" | "read" | "topicId">;
   readonly letters: Pick<LetterReader, "list">;
   /** Of the group of ingest. */
   readonly progress: Pick<GroupProgress, "fetch">;
@@ -95,7 +100,7 @@ export const createReconcile = (deps: {
     const deadline = performance.now() + deps.patienceMs;
     for (;;) {
       const committed = new Map(
-        (await progress.fetch(topic)).map((entry) => [entry.partition, entry.committed ?? 0]),
+        (await progress.fetch(topic)).partitions.map((entry) => [entry.partition, entry.committed ?? 0]),
       );
       if (ranges.every(({ partition, from, to }) => from >= to || (committed.get(partition) ?? 0) >= to)) {
         return;
@@ -137,13 +142,13 @@ export const createReconcile = (deps: {
 
       for (let hour = state.next; hour < state.to; hour += HOUR_MS) {
         let report = state.report;
-        const offsets: { topic: string; partition: number; offset: number }[] = [];
+        const offsets: ComparedOffset[] = [];
         const note = isoOf(hour);
         for (const [topic, type] of topics) {
           const { ranges, madeAnew } = await rangesOf(reader, topic, hour, state.starts);
           if (madeAnew.length > 0) {
             const partitions = madeAnew.join(", ");
-            log.warn({ topic, partitions }, "the topic was made anew: it is compared from its start");
+            log.warn({ topic, partitions }, "the topic was created anew: it is compared from its start");
           }
           await settled(topic, ranges, signal);
           const where = { hour: note, topic, type, ranges, madeAnew: madeAnew.length };
@@ -155,7 +160,8 @@ export const createReconcile = (deps: {
           for (const one of compared.differences.slice(0, MAX_NAMED))
             log.error(one, "a difference to the bus");
           report = withHour(report, compared);
-          offsets.push(...ranges.map(({ partition, to }) => ({ topic, partition, offset: to })));
+          for (const { topicId = null, partition, to } of ranges)
+            offsets.push({ topic, topicId, partition, offset: to });
         }
         const until = hour + HOUR_MS;
         state = { ...state, report, next: until, starts: offsets };
@@ -175,24 +181,27 @@ export const createReconcile = (deps: {
 
 /**
  * The messages of an hour in each partition: from where the hour before ended, or from the first of its time.
- * `madeAnew`: partitions that hold less than was compared, so their topic was deleted and made again.
+ * `madeAnew`: partitions whose topic was deleted and created anew: it has another id, or where brokers tell none, less
+ * than was compared.
  */
 const rangesOf = async (
-  reader: Pick<RangeReader, "bounds" | "offsetsAt">,
+  reader: Pick<RangeReader, "bounds" | "offsetsAt" | "topicId">,
   topic: string,
   hour: number,
   behindLast: ReconcileState["starts"],
 ): Promise<{ ranges: BusRange[]; madeAnew: number[] }> => {
+  const topicId = await reader.topicId(topic);
   const starts = new Map(
     (await reader.offsetsAt(topic, hour)).map(({ partition, offset }) => [partition, offset]),
   );
   const madeAnew: number[] = [];
   const bounds = behindLast === null ? [] : await reader.bounds(topic);
-  for (const { topic: of, partition, offset } of behindLast ?? []) {
+  for (const { topic: of, topicId: comparedId, partition, offset } of behindLast ?? []) {
     const bound = bounds.find((one) => one.partition === partition);
     if (of !== topic || bound === undefined) continue;
     // Begins at the last end, so that messages with older times that came late are compared too.
-    if (offset <= bound.end) starts.set(partition, offset);
+    const isSame = comparedId === null || topicId === null || comparedId === topicId;
+    if (isSame && offset <= bound.end) starts.set(partition, offset);
     else {
       starts.set(partition, bound.start);
       madeAnew.push(partition);
@@ -202,7 +211,7 @@ const rangesOf = async (
   const ranges = ends.map(({ partition, offset }) => {
     const from = starts.get(partition) ?? 0;
     // Times set by producers may go back, so the end by time may lie before what was compared.
-    return { topic, partition, from, to: Math.max(from, offset) };
+    return { topic, topicId, partition, from, to: Math.max(from, offset) };
   });
   return { ranges, madeAnew };
 };

@@ -9,6 +9,7 @@ const count = z.int().min(0);
 const kafkaPartSchema = z.object({
   kind: z.literal("kafka"),
   topic: z.string(),
+  topicId: z.string().nullable(),
   partition: count,
   from: count,
   to: count,

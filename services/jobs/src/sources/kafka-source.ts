@@ -27,10 +27,12 @@ export function createKafkaSource(deps: {
   const types = new Map(Object.entries(deps.topics).map(([type, topic]) => [topic, type as EventType]));
 
   async function whole(topic: string): Promise<KafkaPart[]> {
+    const topicId = await reader.topicId(topic);
     const bounds = await reader.bounds(topic);
     return bounds.map(({ partition, start, end }) => ({
       kind: "kafka",
       topic,
+      topicId,
       partition,
       from: start,
       to: end,
@@ -39,10 +41,12 @@ export function createKafkaSource(deps: {
   }
 
   async function startingAt(topic: string, timestampMs: number): Promise<KafkaPart[]> {
+    // First, since it asks for the id of the topic.
+    const ranges = await whole(topic);
     const starts = new Map(
       (await reader.offsetsAt(topic, timestampMs)).map(({ partition, offset }) => [partition, offset]),
     );
-    return (await whole(topic)).map((range) => ({
+    return ranges.map((range) => ({
       ...range,
       from: Math.max(range.from, starts.get(range.partition) ?? 0),
     }));
@@ -88,7 +92,7 @@ export function createKafkaSource(deps: {
   }
 
   async function* read(part: KafkaPart, signal: AbortSignal): AsyncGenerator<SourceBatch> {
-    const { topic, partition, from, to, busTime } = part;
+    const { topic, topicId, partition, from, to, busTime } = part;
     const type = types.get(topic);
     if (type === undefined) throw wrongWindow(`${topic} is no longer a topic of ingest`);
     const problems: SourceProblem[] = [];
@@ -101,7 +105,7 @@ export function createKafkaSource(deps: {
     };
     const isWanted = ({ timestamp }: BusMessage): boolean =>
       busTime === null || (timestamp >= busTime.from && timestamp < busTime.to);
-    for await (const messages of reader.read({ topic, partition, from, to, signal, onLost })) {
+    for await (const messages of reader.read({ topic, topicId, partition, from, to, signal, onLost })) {
       const events = messages.filter(isWanted).map((message) => ({ type, message }));
       for (let at = 0; at < events.length; at += BATCH_MESSAGES) {
         yield { events: events.slice(at, at + BATCH_MESSAGES), problems: problems.splice(0) };

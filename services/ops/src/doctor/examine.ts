@@ -12,6 +12,7 @@ import { busFindings } from "./bus-findings.ts";
 import { cleartextFindings } from "./cleartext-findings.ts";
 import { type Finding, type Findings, findingsOf } from "./finding.ts";
 import { queueFindings } from "./queue-findings.ts";
+import { identityFindings } from "./topic-id-findings.ts";
 import { warehouseFindings } from "./warehouse-findings.ts";
 
 const AREA = "settings";
@@ -61,6 +62,7 @@ export const examine = async (env: Environment): Promise<Findings> => {
           secret: suppression.value,
         }),
     bus.value === null || settings.value === null ? [] : busFindings(bus.value, settings.value),
+    bus.value === null || warehouse.value === null ? [] : identityFindings(bus.value, warehouse.value),
     queue.value === null ? [] : queueFindings(queue.value),
   ]);
   const open = cleartextFindings({ warehouse: warehouse.value, bus: bus.value, queue: queue.value });

@@ -1,0 +1,126 @@
+import type { Cluster } from "kafkajs";
+import { expect, it } from "vitest";
+import { createTopicGuard } from "./topic-guard.ts";
+
+type Committed = { offset: string; metadata: string | null };
+type Batch = { offset: string };
+type Broker = {
+  nodeId: number;
+  offsetFetch(request: {
+    groupId: string;
+    topics: { topic: string; partitions: { partition: number }[] }[];
+  }): Promise<{
+    responses: { topic: string; partitions: ({ partition: number } & Committed)[] }[];
+  }>;
+  fetch(
+    request: object,
+  ): Promise<{ responses: { topicName: string; partitions: { messages: Batch[] }[] }[] }>;
+};
+
+/** A group with one broker and the topic `t` of two partitions. */
+const setUp = (id: string | null) => {
+  const world = { id, committed: [] as Committed[] };
+  const former: unknown[] = [];
+  const broker: Broker = {
+    nodeId: 1,
+    offsetFetch: ({ topics }) =>
+      Promise.resolve({
+        responses: topics.map(({ topic, partitions }) => ({
+          topic,
+          partitions: partitions.map(({ partition }) => ({
+            partition,
+            ...(world.committed[partition] ?? { offset: "-1", metadata: null }),
+          })),
+        })),
+      }),
+    fetch: () =>
+      Promise.resolve({ responses: [{ topicName: "t", partitions: [{ messages: [{ offset: "1" }] }] }] }),
+  };
+  const guard = createTopicGuard(
+    (topic, partitions) => void former.push([topic, partitions]),
+    (_, topics) => Promise.resolve(new Map(topics.map((topic) => [topic, world.id]))),
+  );
+  const cluster = { findBroker: () => Promise.resolve(broker) };
+  guard.attach(cluster as unknown as Cluster);
+  guard.begin();
+  const positions = async (): Promise<string[]> => {
+    const topics = [{ topic: "t", partitions: [{ partition: 0 }, { partition: 1 }] }];
+    const answer = await (await cluster.findBroker()).offsetFetch({ groupId: "g", topics });
+    return answer.responses.flatMap(({ partitions }) => partitions.map(({ offset }) => offset));
+  };
+  return { world, former, guard, cluster, positions };
+};
+
+it("takes offsets of the present topic, and those that tools have committed", async () => {
+  const { world, former, guard, positions } = setUp("one");
+  expect(guard.stampOf("t")).toBeUndefined();
+  world.committed = [
+    { offset: "7", metadata: "topic-id=one" },
+    { offset: "8", metadata: "" },
+  ];
+  expect(await positions()).toEqual(["7", "8"]);
+  expect(guard.stampOf("t")).toBe("topic-id=one");
+  expect(former).toEqual([]);
+});
+
+it("takes no offset of a former topic", async () => {
+  const { world, former, positions } = setUp("two");
+  world.committed = [
+    { offset: "7", metadata: "topic-id=one" },
+    { offset: "8", metadata: "topic-id=two" },
+  ];
+  expect(await positions()).toEqual(["-1", "8"]);
+  expect(former).toEqual([["t", [0]]]);
+});
+
+it("lets the consumer join anew when a topic was created anew, and not before it did", async () => {
+  const { world, guard, cluster, positions } = setUp("one");
+  await positions();
+  await guard.look();
+  await cluster.findBroker();
+  world.id = "two";
+  await cluster.findBroker();
+  await guard.look();
+  const rejoin = { type: "REBALANCE_IN_PROGRESS" };
+  await expect(cluster.findBroker()).rejects.toMatchObject(rejoin);
+  // What is still to be committed counts in the former topic.
+  expect(guard.stampOf("t")).toBe("topic-id=one");
+  guard.begin();
+  expect(guard.stampOf("t")).toBeUndefined();
+  await positions();
+  expect(guard.stampOf("t")).toBe("topic-id=two");
+});
+
+it("lets the consumer join anew when a single position is asked for in another topic", async () => {
+  const { world, guard, positions } = setUp("one");
+  await positions();
+  world.id = "two";
+  await expect(positions()).rejects.toMatchObject({ type: "REBALANCE_IN_PROGRESS" });
+  expect(guard.stampOf("t")).toBe("topic-id=one");
+});
+
+it("knows what was fetched before the last join", async () => {
+  const { guard, cluster } = setUp("one");
+  const fetched = async (): Promise<Batch> => {
+    const { responses } = await (await cluster.findBroker()).fetch({});
+    const batch = responses[0]?.partitions[0]?.messages[0];
+    if (batch === undefined) throw new Error("nothing");
+    return batch;
+  };
+  const before = await fetched();
+  expect(guard.isRecent(before)).toBe(true);
+  guard.begin();
+  expect(guard.isRecent(before)).toBe(false);
+  expect(guard.isRecent(await fetched())).toBe(true);
+});
+
+it("changes nothing where brokers tell no ids", async () => {
+  const { world, guard, cluster, positions } = setUp(null);
+  world.committed = [{ offset: "7", metadata: "topic-id=one" }];
+  expect(await positions()).toEqual(["7", "-1"]);
+  expect(guard.stampOf("t")).toBeNull();
+  world.id = "one";
+  await guard.look();
+  await positions();
+  await cluster.findBroker();
+});

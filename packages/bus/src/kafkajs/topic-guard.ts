@@ -1,0 +1,122 @@
+import kafkajs, { type Cluster } from "kafkajs";
+import { isOfFormerTopic, stampOf } from "../topic-stamp.ts";
+import type { OpenBroker } from "./cluster.ts";
+import { askTopicIds, type TopicIds } from "./topic-ids.ts";
+
+type OffsetFetch = OpenBroker["offsetFetch"];
+/** The parts of a consumer's cluster that kafkajs' types leave out. */
+type GuardedCluster = Omit<Cluster, "findBroker"> & {
+  findBroker(node: { nodeId: number }): Promise<GuardedBroker>;
+};
+type GuardedBroker = { readonly nodeId: number; offsetFetch: OffsetFetch; fetch: OpenBroker["fetch"] };
+
+/**
+ * Keeps a consumer's positions to the topic in which they were reached. A topic that is deleted and created anew has the
+ * same name and other messages at the same offsets, and kafkajs reads on as soon as it is long enough.
+ */
+export type TopicGuard = {
+  /** Puts the guard into the consumer's cluster. */
+  attach(cluster: Cluster): void;
+  /** Before each join: the positions of all partitions will be asked for anew. */
+  begin(): void;
+  /** What to commit beside an offset that was reached since the last join; undefined: there can be none yet. */
+  stampOf(topic: string): string | null | undefined;
+  /** Whether a batch, as kafkajs passes it on, was fetched since the last join. */
+  isRecent(batch: object): boolean;
+  /** Asks for the ids again. When one has changed the consumer joins anew, and reads that topic from its beginning. */
+  look(): Promise<void>;
+};
+
+/** kafkajs takes an error of this type as the order to rejoin. */
+export const rejoinError = (message: string): Error =>
+  Object.assign(new kafkajs.KafkaJSError(message, { retriable: false }), { type: "REBALANCE_IN_PROGRESS" });
+
+/** @param onFormer called with the partitions whose committed offsets belong to a former topic */
+export const createTopicGuard = (
+  onFormer: (topic: string, partitions: readonly number[]) => void,
+  ask: (broker: GuardedBroker, topics: readonly string[]) => Promise<TopicIds> = askTopicIds,
+): TopicGuard => {
+  let ids = new Map<string, string | null>();
+  let isStale = false;
+  const fetchedSince = new WeakMap<object, typeof ids>();
+  let findBroker: GuardedCluster["findBroker"] | undefined;
+  let coordinator: number | undefined;
+
+  /** Takes the ids of topics for the time until the next join. */
+  const settle = (found: TopicIds): void => {
+    for (const [topic, id] of found) {
+      const known = ids.get(topic);
+      if (known === undefined) ids.set(topic, id);
+      // Not all brokers of a cluster that is being upgraded tell ids.
+      else if (known !== null && id !== null && known !== id) isStale = true;
+    }
+  };
+
+  const unlessStale = (): void => {
+    if (isStale) throw rejoinError("a topic was deleted and created anew");
+  };
+
+  const guarded = (broker: GuardedBroker): GuardedBroker => {
+    const { offsetFetch, fetch } = broker;
+    if (offsetFetch.name === "offsetFetchOfTopics") return broker;
+    broker.fetch = async (request) => {
+      const since = ids;
+      const answer = await fetch.call(broker, request);
+      for (const { partitions } of answer.responses)
+        for (const { messages } of partitions) for (const batch of messages) fetchedSince.set(batch, since);
+      return answer;
+    };
+    broker.offsetFetch = async function offsetFetchOfTopics(request) {
+      coordinator = broker.nodeId;
+      const answer = await offsetFetch.call(broker, request);
+      // Asked for behind the offsets, so that none of them can belong to a later topic.
+      settle(
+        await ask(
+          broker,
+          request.topics.map(({ topic }) => topic),
+        ),
+      );
+      unlessStale();
+      const responses = answer.responses.map(({ topic, partitions }) => {
+        const former = partitions.filter(({ metadata }) => isOfFormerTopic(metadata, ids.get(topic) ?? null));
+        const numbers = former.map(({ partition }) => partition);
+        if (numbers.length > 0) onFormer(topic, numbers);
+        // As if nothing was committed.
+        const usable = partitions.map((one) => (former.includes(one) ? { ...one, offset: "-1" } : one));
+        return { topic, partitions: usable };
+      });
+      return { ...answer, responses };
+    };
+    return broker;
+  };
+
+  return {
+    attach: (cluster) => {
+      const open = cluster as unknown as GuardedCluster;
+      const find = open.findBroker.bind(open);
+      findBroker = find;
+      open.findBroker = async (node) => {
+        // kafkajs looks for the broker before each fetch.
+        unlessStale();
+        return guarded(await find(node));
+      };
+    },
+    begin: () => {
+      ids = new Map();
+      isStale = false;
+    },
+    stampOf: (topic) => {
+      const id = ids.get(topic);
+      return id === undefined ? undefined : stampOf(id);
+    },
+    isRecent: (batch) => fetchedSince.get(batch) === ids,
+    look: async () => {
+      const known = ids;
+      const topics = [...known].flatMap(([topic, id]) => (id === null ? [] : [topic]));
+      if (topics.length === 0 || findBroker === undefined || coordinator === undefined) return;
+      const found = await ask(await findBroker({ nodeId: coordinator }), topics);
+      // A join in the meantime has asked by itself.
+      if (known === ids) settle(found);
+    },
+  };
+};

@@ -1,0 +1,77 @@
+import { LIST_NAMES, type ListName } from "@conversation-export/domain";
+import { createWatermarkReader, type TopicIdentity } from "@conversation-export/warehouse";
+import type { BusConfig, WarehouseConfig } from "../config.ts";
+import { withAdmin, withWarehouse } from "../connect/connections.ts";
+import { attempt, type Finding, type Findings, findingsOf } from "./finding.ts";
+
+const AREA = "Kafka";
+const { ok, warning, problem } = findingsOf(AREA);
+
+/** So long after it a topic that was created anew is a warning. */
+const SHOWN_MS = 7 * 86_400_000;
+
+const READ_ANEW =
+  "if that was not intended, find out who deleted it; what ingest had not read must be exported again: docs/runbooks/TopicCreatedAnew.md";
+
+/**
+ * What is known of the ids by which topics are told from deleted ones of the same name.
+ * @param now ms since the epoch
+ */
+export const topicIdFindings = (
+  topics: readonly { readonly topic: string; readonly id: string | null; readonly known: TopicIdentity }[],
+  now: number,
+): Findings => {
+  if (topics.some(({ id }) => id === null)) {
+    return [
+      warning(
+        "topic ids",
+        "these brokers tell none",
+        "update Kafka to 2.8 or later: here a topic that is deleted and created anew is not noticed, and its first messages may not be read",
+      ),
+    ];
+  }
+  const found = topics.flatMap(({ topic, id, known }): Finding[] => {
+    if (known.topicId !== null && known.topicId !== id)
+      return [
+        problem(
+          `topic ${topic}`,
+          "was deleted and created anew, and ingest has not read it since",
+          `start ingest, which reads it from its beginning; ${READ_ANEW}`,
+        ),
+      ];
+    if (known.createdAnew === null || now - known.createdAnew > SHOWN_MS) return [];
+    const at = new Date(known.createdAnew).toISOString();
+    return [
+      warning(
+        `topic ${topic}`,
+        `was deleted and created anew: noticed at ${at}, read from its beginning`,
+        READ_ANEW,
+      ),
+    ];
+  });
+  return found.length > 0 ? found : [ok("topic ids", "those under which ingest has read")];
+};
+
+const UNKNOWN: TopicIdentity = { topicId: null, createdAnew: null };
+
+/** Compares the topics with those that ingest has read. Other checks say that a server is away. */
+export const identityFindings = async (bus: BusConfig, warehouse: WarehouseConfig): Promise<Findings> => {
+  const found = await attempt(AREA, "topic ids", async () => {
+    const [ids, known] = await Promise.all([
+      withAdmin(bus, (admin) => Promise.all(bus.topics.map((topic) => admin.fetchTopicId(topic)))),
+      withWarehouse(warehouse, (session) => createWatermarkReader({ session }).loadTopics()),
+    ]);
+    return topicIdFindings(
+      bus.topics.map((topic, at) => {
+        const list: ListName | undefined = LIST_NAMES[at];
+        return {
+          topic,
+          id: ids[at] ?? null,
+          known: (list === undefined ? undefined : known[list]) ?? UNKNOWN,
+        };
+      }),
+      Date.now(),
+    );
+  });
+  return found.filter(({ state }) => state !== "away");
+};
