@@ -294,7 +294,7 @@ it("tells of each server that is away, beside what the others say, and of its re
     await awaits();
 
     await stack.clickhouse.stop();
-    await awaits("watermarks,windows,erasures,tables");
+    await awaits("watermarks,windows,erasures,tables,clients");
     expect(last()?.failed[0]?.reason).toContain("ClickHouse does not answer at");
     expect(last()?.dead_letters?.[1]).toEqual({
       topic: "messages",

@@ -249,7 +249,7 @@ test("the server parses the statements for a cluster", async () => {
       expect(["CreateQuery", "AlterQuery"]).toContain(kind);
       expect(statement).toMatch(/ON CLUSTER 'main'/);
       if (kind === "CreateQuery") {
-        expect(statement).toMatch(/ENGINE = (Replicated(Replacing)?MergeTree|Distributed)\b/);
+        expect(statement).toMatch(/ENGINE = (Replicated(Replacing|Summing)?MergeTree|Distributed)\b/);
       }
       statements.set(kind, (statements.get(kind) ?? 0) + 1);
     }

@@ -1,6 +1,9 @@
 import type { ConversationRecord } from "@conversation-export/domain";
 import {
   createBatch,
+  createClientStore,
+  createUnregisteredClientReader,
+  createUnregisteredClientWriter,
   createWatermarkWriter,
   type PageQuery,
   type WatermarkWriter,
@@ -443,6 +446,40 @@ describe("what a batch may hold", () => {
       (await walk(warehouse.reader[name], query("split", 100))).records;
     expect(await read("conversationsByCreation")).toEqual(expected);
     expect(await read("conversationsByUpdate")).toEqual(expected);
+  });
+});
+
+describe("clients that are not registered", () => {
+  test("are kept with what came of them, and left out once they are registered", async () => {
+    const writer = createUnregisteredClientWriter({ session: warehouse.session("writer") });
+    const operator = warehouse.session("migrator");
+    const reader = createUnregisteredClientReader({ session: operator });
+    const store = createClientStore({ session: operator, now: Date.now });
+    const register = (clientId: string): Promise<void> =>
+      store.saveClient({
+        clientId,
+        linkBounds: null,
+        rateLimits: {},
+        retentionDays: null,
+        deleted: false,
+        createdAt: new Date().toISOString(),
+      });
+    expect(await reader.list()).toEqual([]);
+    await register("demo-client");
+    expect(await writer.registered()).toEqual(new Set(["demo-client"]));
+    const today = new Date().toISOString().slice(0, 10);
+    const [named, blank] = ["Demo-Client", "demo-client\u200b"];
+    await writer.add(today, [{ clientId: named, records: 2 }]);
+    await writer.add(today, [
+      { clientId: named, records: 3 },
+      { clientId: blank, records: 1 },
+    ]);
+    expect(await reader.list()).toEqual([
+      { clientId: named, records: 5 },
+      { clientId: blank, records: 1 },
+    ]);
+    await register(named);
+    expect(await reader.list()).toEqual([{ clientId: blank, records: 1 }]);
   });
 });
 

@@ -36,3 +36,14 @@ CREATE TABLE IF NOT EXISTS {{local campaigns}} {{on cluster}} (
 ) ENGINE = {{engine ReplacingMergeTree(version)}} ORDER BY (client_id, campaign_key);
 
 {{distributed campaigns by cityHash64(client_id)}};
+
+-- Clients whose events came though they are not registered, by day. Who registers one of them finds its records.
+CREATE TABLE IF NOT EXISTS {{local unregistered_clients}} {{on cluster}} (
+  client_id String,
+  day Date COMMENT 'of ingest, in UTC',
+  records UInt64
+) ENGINE = {{engine SummingMergeTree(records)}}
+ORDER BY (client_id, day)
+TTL day + INTERVAL 30 DAY;
+
+{{distributed unregistered_clients by cityHash64(client_id)}};

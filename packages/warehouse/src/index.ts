@@ -140,6 +140,13 @@ export {
   type WarehouseErrorCode,
 } from "./session/warehouse-error.ts";
 export {
+  createUnregisteredClientReader,
+  createUnregisteredClientWriter,
+  type UnregisteredClient,
+  type UnregisteredClientReader,
+  type UnregisteredClientWriter,
+} from "./access/unregistered-clients.ts";
+export {
   createWatermarkReader,
   createWatermarkWriter,
   type TopicIdentity,

@@ -34,6 +34,7 @@ const LARGE = { maxRecords: 1e9, maxBytes: 1e9, maxAgeMs: 1 };
 
 const startFiller = (suppresses: (record: ExportRecord) => boolean = () => false) => {
   const registry = createMetrics({ service: "test" });
+  const noted: unknown[] = [];
   const budget = createBufferBudget({ maxBytes: 1_000_000, onRoom: () => {} });
   const common = { topic: "messages", type: "message.exported", now: () => NOW } as const;
   const batch = createTopicBatches({ ...common, landingDays: null, traces: null }).open(1);
@@ -42,18 +43,20 @@ const startFiller = (suppresses: (record: ExportRecord) => boolean = () => false
     maxTimeAheadMs: 300_000,
     budget,
     gate: { suspects: suppresses, suppresses: async (records) => records.map(suppresses) },
+    clients: { note: (topic, clientId) => void noted.push([topic, clientId]) },
     metrics: createIngestMetrics(registry),
     log: createLogger({ service: "test", level: "silent" }),
   });
   const lines = async (name: string): Promise<string[]> =>
     (await registry.text()).split("\n").filter((line) => line.startsWith(name));
-  return { filler, batch, budget, lines };
+  return { filler, batch, budget, noted, lines };
 };
 
 it("puts a record into the rows, its message beside it, and the offset behind it", () => {
-  const { filler, batch } = startFiller();
+  const { filler, batch, noted } = startFiller();
   const taken = message(7);
   filler.add(batch, taken);
+  expect(noted).toEqual([["messages", "acme"]]);
   expect(batch.rows.records()).toBe(1);
   expect(batch.sources).toEqual([taken]);
   expect([...batch.offsets]).toEqual([[1, 8]]);

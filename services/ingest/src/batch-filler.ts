@@ -2,6 +2,7 @@ import type { BusMessage } from "@conversation-export/bus";
 import { type Accepted, type EventType, hasSchemaPrefix, readMessage } from "@conversation-export/domain";
 import type { Logger } from "@conversation-export/runtime";
 import type { BufferBudget } from "./buffer-budget.ts";
+import type { ClientWatch } from "./client-watch.ts";
 import type { IngestMetrics } from "./ingest-metrics.ts";
 import type { ErasureGate } from "./erasure-gate.ts";
 import type { TopicBatch } from "./topic-batch.ts";
@@ -39,11 +40,12 @@ export const createBatchFiller = (deps: {
   readonly maxTimeAheadMs: number;
   readonly budget: BufferBudget;
   readonly gate: Pick<ErasureGate, "suspects" | "suppresses">;
+  readonly clients: Pick<ClientWatch, "note">;
   readonly metrics: IngestMetrics;
   readonly log: Logger;
   readonly now: () => number;
 }): BatchFiller => {
-  const { topic, type, maxTimeAheadMs, budget, gate, metrics, log, now } = deps;
+  const { topic, type, maxTimeAheadMs, budget, gate, clients, metrics, log, now } = deps;
   const labelled = new Set<string>();
 
   const noteUnknown = (fields: readonly string[]): void => {
@@ -60,6 +62,7 @@ export const createBatchFiller = (deps: {
   const admit = (batch: TopicBatch, message: BusMessage, outcome: Accepted): void => {
     batch.rows.add(outcome.record, message.timestamp < 0 ? { ...message, timestamp: now() } : message);
     batch.sources.push(message);
+    clients.note(topic, outcome.record.clientId);
     if (outcome.unknownFields.length > 0) noteUnknown(outcome.unknownFields);
     for (const field of outcome.unusual) metrics.unusualValues.inc({ topic, field });
   };

@@ -63,6 +63,11 @@ export const createIngestMetrics = (metrics: Metrics) => ({
     "Requests for the watermarks that failed",
     ["topic", "step"],
   ),
+  unregistered: metrics.counter(
+    "ingest_unregistered_client_records_total",
+    "Records of clients that are not registered, which nobody can read",
+    ["topic"],
+  ),
   createdAnew: metrics.counter(
     "ingest_topics_created_anew_total",
     "Topics found to have been deleted and created anew, and read from their beginning",

@@ -108,6 +108,7 @@ const startLane = (
     },
     budget,
     landingDays: options.landingDays ?? null,
+    clients: { note: () => {} },
     gate: {
       suspects: options.suspects ?? isErased,
       forget: (records) => forgotten.push(...records.map(({ id }) => id)),

@@ -3,6 +3,7 @@ import type { EventType } from "@conversation-export/domain";
 import type { Logger } from "@conversation-export/runtime";
 import { createBatchFiller } from "./batch-filler.ts";
 import type { BufferBudget } from "./buffer-budget.ts";
+import type { ClientWatch } from "./client-watch.ts";
 import type { DeadLetterSink } from "./dead-letter.ts";
 import type { ErasureGate } from "./erasure-gate.ts";
 import type { EventTraces } from "./event-traces.ts";
@@ -54,6 +55,7 @@ export const createLane = (deps: {
   /** For how many days landing keeps the events; null when it is off. */
   readonly landingDays: number | null;
   readonly gate: ErasureGate;
+  readonly clients: Pick<ClientWatch, "note">;
   readonly sink: Pick<Sink, "write">;
   readonly deadLetters: DeadLetterSink;
   /** null when nothing is traced. */

@@ -21,11 +21,13 @@ import {
   createLandingStore,
   createSession,
   createSuppressionStore,
+  createUnregisteredClientWriter,
   createWatermarkWriter,
   createWriter,
   FOUND_LATER,
 } from "@conversation-export/warehouse";
 import { readConfig } from "./config.ts";
+import { createClientWatch } from "./client-watch.ts";
 import { createDeadLetterSink } from "./dead-letter.ts";
 import { createEventTraces } from "./event-traces.ts";
 import { createIngestMetrics } from "./ingest-metrics.ts";
@@ -99,12 +101,19 @@ const keepTrying = createKeepTrying({ metrics, log });
 const uploads = createUploads({ gate, gap, uploadTime: gate.uploadTime });
 const sink = createSink({ writer, uploads, keepTrying, metrics });
 const deadLetters = createDeadLetterSink({ producer, keepTrying, metrics, log, now: () => new Date() });
+const clients = createClientWatch({
+  store: createUnregisteredClientWriter({ session }),
+  metrics,
+  log,
+  now: Date.now,
+});
 const pipeline = createPipeline({
   types,
   limits: config.limits,
   bufferMaxBytes: config.bufferMaxBytes,
   landingDays: config.landingDays,
   gate,
+  clients,
   sink,
   deadLetters,
   traces: isTracing() ? createEventTraces() : null,
@@ -177,6 +186,7 @@ const running = run({
     { name: "producer", start: producer.start, stop: producer.stop },
     { name: "lag", start: lagWatch.start, stop: lagWatch.stop },
     { name: "watermarks", start: watermarks.start, stop: watermarks.stop },
+    { name: "clients", start: clients.start, stop: clients.stop },
     { name: "redis", start: redis.start, stop: redis.stop },
     { name: "suppressions", start: startGate, stop: gate.stop },
     { name: "consumer", start: consumer.start, stop: consumer.stop },

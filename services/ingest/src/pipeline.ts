@@ -2,6 +2,7 @@ import type { Consumer, MessageSlice, Taken, TopicPartition } from "@conversatio
 import type { EventType } from "@conversation-export/domain";
 import type { Logger, Metrics } from "@conversation-export/runtime";
 import { type BufferBudget, createBufferBudget } from "./buffer-budget.ts";
+import type { ClientWatch } from "./client-watch.ts";
 import type { DeadLetterSink } from "./dead-letter.ts";
 import type { ErasureGate } from "./erasure-gate.ts";
 import type { EventTraces } from "./event-traces.ts";
@@ -39,6 +40,7 @@ export const createPipeline = (deps: {
   readonly bufferMaxBytes: number;
   readonly landingDays: number | null;
   readonly gate: ErasureGate;
+  readonly clients: Pick<ClientWatch, "note">;
   readonly sink: Sink;
   readonly deadLetters: DeadLetterSink;
   /** null when nothing is traced. */

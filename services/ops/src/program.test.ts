@@ -273,9 +273,11 @@ describe("status", () => {
   it("says of each server that it is away, without passwords", async () => {
     const { code, out } = await run(["status"], AWAY);
     expect(code).toBe(EXIT.away);
-    expect(out).toContain("10 parts could not be asked");
+    expect(out).toContain("11 parts could not be asked");
     expect(out).toMatch(/^\? lag, dead letters, brokers: Kafka does not answer at 127\.0\.0\.1:9 /m);
-    expect(out).toMatch(/^\? watermarks, windows, erasures, tables: ClickHouse does not answer at /m);
+    expect(out).toMatch(
+      /^\? watermarks, windows, erasures, tables, clients: ClickHouse does not answer at /m,
+    );
     expect(out).toMatch(/^\? queues, held schedules, processes: Redis does not answer at /m);
     expect(out).toMatch(/^! +RedisAway .* docs\/runbooks\/RedisAway\.md$/m);
     expect(out).not.toContain("hunter2");

@@ -35,7 +35,8 @@ const HIDE = "ALTER UPDATE(_row_exists)";
 const RIGHTS: Readonly<Record<WarehouseUser, Rights>> = {
   writer: {
     tables: {
-      INSERT: [...RECORDS, ...OF_RECORDS, "landing", "landing_gaps"],
+      SELECT: ["clients"],
+      INSERT: [...RECORDS, ...OF_RECORDS, "landing", "landing_gaps", "unregistered_clients"],
       "SELECT, INSERT": ["suppressions", "watermarks"],
     },
   },

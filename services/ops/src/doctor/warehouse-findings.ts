@@ -3,6 +3,7 @@ import { createSubjectHash } from "@conversation-export/suppression";
 import {
   createClientStore,
   createInspector,
+  createUnregisteredClientReader,
   createWatermarkReader,
   type Inspector,
   type KeyRow,
@@ -11,6 +12,7 @@ import {
 import type { ServiceUsers, WarehouseConfig } from "../config.ts";
 import { explainStore, requireClickhouse, withWarehouse } from "../connect/connections.ts";
 import { customerFindings } from "./customer-findings.ts";
+import { namedClients } from "../output/client-names.ts";
 import { attempt, type Finding, type Findings, findingsOf } from "./finding.ts";
 import { replicaStateFindings, unknownClusterFinding, unreplicatedFinding } from "./replica-findings.ts";
 import { USERS, userFindings } from "./warehouse-users.ts";
@@ -214,6 +216,19 @@ const watermarkFinding = async (server: WarehouseConfig): Promise<Finding> => {
     : ok("watermarks", text);
 };
 
+const clientFinding = async (server: WarehouseConfig): Promise<Finding> => {
+  const clients = await withWarehouse(server, (session) =>
+    createUnregisteredClientReader({ session }).list(),
+  );
+  return clients.length === 0
+    ? ok("clients", "no events of clients that are not registered")
+    : warning(
+        "clients",
+        namedClients(clients),
+        "register them with `export-ops clients create`, or have the platform correct `clientid` and export the records again: nobody can read these",
+      );
+};
+
 /**
  * Checks the server, its tables and its users.
  *
@@ -251,6 +266,7 @@ export const warehouseFindings = async (
       ["replicas", async () => replicaStateFindings(await inspector.replicaStates())],
       ["settings", async () => [await settingFinding(inspector)]],
       ["watermarks", async () => [await watermarkFinding(server)]],
+      ["clients", async () => [await clientFinding(server)]],
       ["keys", async () => [await keyFinding(server)]],
       ["erasure requests", async () => [await requestFinding(inspector, about.erasureDeadlineMs)]],
       [

@@ -126,7 +126,7 @@ export const look = async (
 ): Promise<Status> => {
   const { bus, warehouse, queue } = connections;
   for (const one of [bus, warehouse, queue]) one.renew();
-  const [lag, letters, brokers, watermarks, windows, erasures, tables, queues, held, processes] =
+  const [lag, letters, brokers, watermarks, windows, erasures, tables, clients, queues, held, processes] =
     await Promise.all([
       asked(readTopicLags(connections)),
       asked(readLetters(connections, at)),
@@ -135,9 +135,23 @@ export const look = async (
       asked(warehouse.use((client) => client.windows.countStates())),
       asked(warehouse.use(({ requests, deadlineMs }) => requests.open(at.getTime() - deadlineMs))),
       asked(readTables(connections)),
+      asked(warehouse.use((client) => client.clients.list())),
       asked(queue.use(({ jobs }) => jobs.backlog(at.getTime() - THRESHOLDS.recentMs))),
       asked(queue.use(({ jobs }) => jobs.heldSchedules())),
       asked(readProcesses(connections)),
     ]);
-  return { at, lag, letters, brokers, watermarks, windows, erasures, tables, queues, held, processes };
+  return {
+    at,
+    lag,
+    letters,
+    brokers,
+    watermarks,
+    windows,
+    erasures,
+    tables,
+    clients,
+    queues,
+    held,
+    processes,
+  };
 };

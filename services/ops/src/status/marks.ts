@@ -92,7 +92,11 @@ const SERVERS: readonly {
   readonly parts: readonly PartName[];
 }[] = [
   { alert: "RedisAway", name: "Redis", parts: ["processes", "queues", "held"] },
-  { alert: "IngestInsertsFail", name: "ClickHouse", parts: ["tables", "watermarks", "windows", "erasures"] },
+  {
+    alert: "IngestInsertsFail",
+    name: "ClickHouse",
+    parts: ["tables", "watermarks", "windows", "erasures", "clients"],
+  },
   { alert: "IngestLagUnknown", name: "Kafka", parts: ["lag", "letters", "brokers"] },
 ];
 

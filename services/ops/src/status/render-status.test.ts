@@ -32,6 +32,7 @@ const FINE: Status = {
   windows: answered({ open: 10, closed: 0, compacted: 70, backfilled: 0 }),
   erasures: answered({ count: 0, awaitingApproval: 0, overdue: 0, oldestReceivedAt: null }),
   tables: answered({ clickhouse: "26.7.1", applied: 20, pending: [], changed: [], later: [] }),
+  clients: answered([]),
   queues: answered([QUIET]),
   held: answered([]),
   processes: answered({ redis: "8.0.1", workers: 2, writers: { ingest: 2, jobs: 2 } }),
@@ -74,6 +75,17 @@ it("names what an alert fires on and the page about it, and does not fail for it
 !  WatermarkOld           watermarks: that of messages is 412 s old  docs/runbooks/WatermarkOld.md
 !  ErasureAwaitsApproval  erasures: 1 wait for an operator           docs/runbooks/ErasureAwaitsApproval.md`);
   expect(exitCodeOfStatus(bad)).toBe(EXIT.done);
+});
+
+it("names clients that are not registered, which no alert is about", () => {
+  const clients = answered([{ clientId: "Demo-Client", records: 7 }]);
+  expect(renderStatus({ ...FINE, clients })).toContain("no alert would fire");
+  expect(renderStatus({ ...FINE, clients })).toContain(
+    'clients     1 not registered, with records: "Demo-Client" (7)',
+  );
+  expect(statusFields({ ...FINE, clients })).toMatchObject({
+    unregistered_clients: [{ client_id: "Demo-Client", records: 7 }],
+  });
 });
 
 it("shows the other parts when one could not be asked", () => {

@@ -1,3 +1,4 @@
+import { namedClients } from "../output/client-names.ts";
 import { renderColumns, renderTable } from "../output/print.ts";
 import { type Mark, marksOf, runbookOf } from "./marks.ts";
 import { failuresOf, type PartName, type Status } from "./status.ts";
@@ -14,6 +15,7 @@ const NAMES: Readonly<Record<PartName, string>> = {
   windows: "windows",
   erasures: "erasures",
   tables: "tables",
+  clients: "clients",
   queues: "queues",
   held: "held schedules",
   processes: "processes",
@@ -78,8 +80,9 @@ const queues = ({ at, queues: asked, held }: Status): string =>
         }),
       );
 
-const facts = ({ at, windows, erasures, tables, brokers, processes }: Status): string => {
+const facts = ({ at, windows, erasures, tables, clients, brokers, processes }: Status): string => {
   const rows: [string, string][] = [];
+  if (clients.value !== null && clients.value.length > 0) rows.push(["clients", namedClients(clients.value)]);
   if (windows.value !== null) {
     const { open, closed } = windows.value;
     rows.push(["windows", `${open} lines open, ${closed} to be compacted`]);
@@ -154,6 +157,7 @@ export const statusFields = (status: Status) => {
     windows,
     erasures,
     tables,
+    clients,
     queues: own,
     held,
     processes,
@@ -170,6 +174,8 @@ export const statusFields = (status: Status) => {
         not_replayed: notReplayed,
       })) ?? null,
     watermark_age_seconds: watermarks.value,
+    unregistered_clients:
+      clients.value?.map(({ clientId, records }) => ({ client_id: clientId, records })) ?? null,
     windows: windows.value,
     erasures:
       erasures.value === null

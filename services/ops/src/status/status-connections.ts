@@ -16,11 +16,13 @@ import {
 import {
   createRequestCompletion,
   createSession,
+  createUnregisteredClientReader,
   createVersionReader,
   createWatermarkReader,
   createWindowStore,
   type RequestCompletion,
   type Session,
+  type UnregisteredClientReader,
   type VersionReader,
   type WatermarkReader,
   type WindowStore,
@@ -55,6 +57,7 @@ type Warehouse = {
   readonly windows: WindowStore;
   readonly requests: RequestCompletion;
   readonly versions: VersionReader;
+  readonly clients: UnregisteredClientReader;
   readonly deadlineMs: number;
 };
 type Queue = { readonly jobs: JobClient; readonly leases: WriterLeases; readonly server: RedisServer };
@@ -120,6 +123,7 @@ export const createStatusConnections = (env: Environment, now: () => number): St
         windows: createWindowStore({ session, windowSeconds: settings.windowSeconds }),
         requests: createRequestCompletion({ session, now }),
         versions: createVersionReader({ session, topology: config }),
+        clients: createUnregisteredClientReader({ session }),
         deadlineMs: settings.erasureDeadlineMs,
       };
       return { client, close: own.close };

@@ -1,5 +1,5 @@
 import type { HeldSchedule, QueueBacklog } from "@conversation-export/queue";
-import type { OpenRequests } from "@conversation-export/warehouse";
+import type { OpenRequests, UnregisteredClient } from "@conversation-export/warehouse";
 import type { WindowState } from "@conversation-export/domain";
 import { EXIT, type ExitCode } from "../explain/exit-code.ts";
 
@@ -59,6 +59,8 @@ export type Status = {
   /** From ClickHouse. */
   readonly erasures: Asked<OpenRequests>;
   readonly tables: Asked<Tables>;
+  /** Whose events came though they are not registered, from ClickHouse. */
+  readonly clients: Asked<readonly UnregisteredClient[]>;
   /** From Redis. */
   readonly queues: Asked<readonly QueueBacklog[]>;
   readonly held: Asked<readonly HeldSchedule[]>;
@@ -75,6 +77,7 @@ export const PARTS: readonly PartName[] = [
   "windows",
   "erasures",
   "tables",
+  "clients",
   "queues",
   "held",
   "processes",

@@ -1,0 +1,62 @@
+import type { Session } from "../session/session.ts";
+
+/** A client that is not registered, with the records that came within 30 days. */
+export type UnregisteredClient = { readonly clientId: string; readonly records: number };
+
+/** @throws WarehouseError from every method */
+export type UnregisteredClientReader = {
+  /** The clients that are not registered by now, those with most records first. */
+  list(): Promise<UnregisteredClient[]>;
+};
+
+/** @throws WarehouseError from every method */
+export type UnregisteredClientWriter = {
+  registered(): Promise<ReadonlySet<string>>;
+  /** @param day YYYY-MM-DD */
+  add(day: string, clients: readonly UnregisteredClient[]): Promise<void>;
+};
+
+const TIMEOUT_MS = 10_000;
+/** A producer could send any number of them. */
+const MAX_READ = 10_000;
+
+const registeredWith = async (session: Session): Promise<ReadonlySet<string>> => {
+  const rows = await session.rows<{ client_id: string }>(
+    "clients.registered",
+    "SELECT client_id FROM clients FINAL WHERE NOT deleted",
+  );
+  return new Set(rows.map(({ client_id: id }) => id));
+};
+
+export const createUnregisteredClientReader = (deps: {
+  readonly session: Session;
+}): UnregisteredClientReader => {
+  const session = deps.session.with({ timeoutMs: TIMEOUT_MS });
+  return {
+    list: async () => {
+      const rows = await session.rows<{ client_id: string; total: string }>(
+        "unregistered_clients.list",
+        `SELECT client_id, toString(sum(records)) AS total FROM unregistered_clients
+          GROUP BY client_id ORDER BY sum(records) DESC, client_id LIMIT ${MAX_READ}`,
+      );
+      if (rows.length === 0) return [];
+      const registered = await registeredWith(session);
+      return rows
+        .filter(({ client_id: id }) => !registered.has(id))
+        .map(({ client_id: clientId, total }) => ({ clientId, records: Number(total) }));
+    },
+  };
+};
+
+export const createUnregisteredClientWriter = (deps: {
+  readonly session: Session;
+}): UnregisteredClientWriter => {
+  const session = deps.session.with({ timeoutMs: TIMEOUT_MS });
+  return {
+    registered: () => registeredWith(session),
+    add: async (day, clients) => {
+      const rows = clients.map(({ clientId, records }) => ({ client_id: clientId, day, records }));
+      await session.insert("unregistered_clients.add", { table: "unregistered_clients", rows });
+    },
+  };
+};

@@ -1,0 +1,72 @@
+import { createLogger, createMetrics } from "@conversation-export/runtime";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { createClientWatch } from "./client-watch.ts";
+import { createIngestMetrics } from "./ingest-metrics.ts";
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+const setUp = () => {
+  const registered = new Set(["demo-client"]);
+  const added: unknown[] = [];
+  const warnings: string[] = [];
+  const registry = createMetrics({ service: "test" });
+  const log = createLogger({ service: "test", level: "silent" });
+  log.warn = (_: unknown, message?: string) => void warnings.push(message ?? "");
+  const world = { isAway: false };
+  const watch = createClientWatch({
+    store: {
+      registered: () =>
+        world.isAway ? Promise.reject(new Error("away")) : Promise.resolve(new Set(registered)),
+      add: (day, clients) => {
+        added.push([day, clients]);
+        return Promise.resolve();
+      },
+    },
+    metrics: createIngestMetrics(registry),
+    log,
+    now: () => Date.parse("2026-10-20T23:59:59Z"),
+  });
+  const count = async (): Promise<string[]> =>
+    (await registry.text()).split("\n").filter((line) => line.startsWith("ingest_unregistered_client"));
+  return { watch, world, registered, added, warnings, count };
+};
+
+it("counts what comes of clients that are not registered, and stores their names", async () => {
+  const { watch, registered, added, count } = setUp();
+  await watch.start();
+  await vi.advanceTimersByTimeAsync(0);
+  for (const id of ["demo-client", "Demo-Client", "demo-client ", "demo-client\u200b", "Demo-Client", "soon"])
+    watch.note("messages", id);
+  registered.add("soon");
+  await vi.advanceTimersByTimeAsync(30_000);
+  expect(await count()).toEqual([expect.stringMatching(/topic="messages".* 5$/)]);
+  expect(added).toEqual([
+    [
+      "2026-10-20",
+      [
+        { clientId: "Demo-Client", records: 2 },
+        { clientId: "demo-client ", records: 1 },
+        { clientId: "demo-client\u200b", records: 1 },
+      ],
+    ],
+  ]);
+  await vi.advanceTimersByTimeAsync(30_000);
+  expect(added).toHaveLength(1);
+  await watch.stop();
+});
+
+it("counts nothing before it knows who is registered, and warns once while it cannot ask", async () => {
+  const { watch, world, warnings, count } = setUp();
+  world.isAway = true;
+  await watch.start();
+  await vi.advanceTimersByTimeAsync(30_000);
+  watch.note("messages", "Demo-Client");
+  expect(await count()).toEqual([]);
+  expect(warnings).toHaveLength(1);
+  world.isAway = false;
+  await vi.advanceTimersByTimeAsync(30_000);
+  watch.note("messages", "Demo-Client");
+  expect(await count()).toHaveLength(1);
+  await watch.stop();
+});
