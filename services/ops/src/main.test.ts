@@ -34,6 +34,11 @@ it("ends with 2 and the usage after wrong words", async () => {
   });
 });
 
+it("lets no text of others act on the terminal", async () => {
+  const { err } = (await start(["no\u001b]0;title\u0007\u202esuch"]).ended) as { err: string };
+  expect(err).toContain("'no\\u001b]0;title\\u0007\\u202esuch'");
+});
+
 it("takes little processor time to show its help, which loads no command", async () => {
   const told = 'process.on("exit", () => console.error(JSON.stringify(process.cpuUsage())))';
   const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(told)}` };

@@ -7,9 +7,10 @@ import { EXIT } from "./explain/exit-code.ts";
 // In the folder of the project, not in that for temporary files, where others could put code. An image has its own.
 enableCompileCache(join(import.meta.dirname, "../../../.cache/compile"));
 const { complaint, runCommand } = await import("./run-command.ts");
+const { visibleLines } = await import("./output/visible-lines.ts");
 
-const print = (text: string): void => void process.stdout.write(`${text}\n`);
-const say = (text: string): void => void process.stderr.write(`${text}\n`);
+const print = (text: string): void => void process.stdout.write(`${visibleLines(text)}\n`);
+const say = (text: string): void => void process.stderr.write(`${visibleLines(text)}\n`);
 
 // One line in the form of the command's other messages.
 process.removeAllListeners("warning");

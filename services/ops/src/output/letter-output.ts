@@ -1,5 +1,6 @@
 import type { Letter } from "@conversation-export/bus";
 import { renderColumns, renderTable } from "./print.ts";
+import { visibleLines } from "./visible-lines.ts";
 
 const isoOrNull = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());
 
@@ -32,15 +33,8 @@ export const renderLetters = (letters: readonly Letter[]): string =>
       isoOrNull(letter.rejectedAt) ?? "-",
       placeOf(letter),
       letter.replays,
-      harmless(letter.detail).replaceAll("\n", " ") || "-",
+      visibleLines(letter.detail).replaceAll("\n", " ") || "-",
     ]),
-  );
-
-/** Escapes control characters, so that a terminal does not obey what a producer has sent. */
-export const harmless = (text: string): string =>
-  text.replace(
-    /[^\P{Cc}\n\t]/gu,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
@@ -82,12 +76,12 @@ export const renderLetter = (letter: Letter): string => {
   const { headers, payload, payload_encoding, arrival: _, ...fields } = letterContent(letter);
   const rows = Object.entries(fields).map(([name, value]) => [
     name.replaceAll("_", " "),
-    harmless(String(value ?? "-")),
+    visibleLines(String(value ?? "-")),
   ]);
-  const carried = headers.map(({ name, value }) => ["header", harmless(`${name}: ${value}`)]);
+  const carried = headers.map(({ name, value }) => ["header", visibleLines(`${name}: ${value}`)]);
   const shown =
     payload === null
       ? "no payload"
-      : `payload${payload_encoding === "base64" ? " (not text, shown as base64)" : ""}\n${harmless(payload)}`;
+      : `payload${payload_encoding === "base64" ? " (not text, shown as base64)" : ""}\n${visibleLines(payload)}`;
   return `${renderColumns([...rows, ["event at", placeOf(letter)], ...carried])}\n\n${shown}`;
 };
