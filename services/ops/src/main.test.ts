@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { closeSync, existsSync, openSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
@@ -67,6 +68,18 @@ it("ends with 0 and without a word when its reader closes the pipe", async () =>
   const { child, ended } = start(["schemas"]);
   child.stdout?.destroy();
   expect(await ended).toEqual({ code: EXIT.done, signal: null, out: "", err: "" });
+});
+
+it.skipIf(!existsSync("/dev/full"))("says that its output was lost, and fails", async () => {
+  const full = openSync("/dev/full", "w");
+  const child = spawn(process.execPath, [join(import.meta.dirname, "main.ts"), "schemas"], {
+    stdio: ["ignore", full, "pipe"],
+  });
+  closeSync(full);
+  let err = "";
+  child.stderr?.setEncoding("utf8").on("data", (text: string) => (err += text));
+  expect(await once(child, "close")).toEqual([EXIT.failed, null]);
+  expect(err).toMatch(/^export-ops: writing to standard output failed: ENOSPC[^\n]*\n$/);
 });
 
 it("says in its log that SIGTERM ended it", async () => {

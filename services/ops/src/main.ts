@@ -16,11 +16,15 @@ const say = (text: string): void => void process.stderr.write(`${visibleLines(te
 process.removeAllListeners("warning");
 process.on("warning", (warning) => say(complaint(String(warning))));
 
-// The reader may close the pipe, as `| head` does.
+/** What went wrong with the output. */
+let lost: NodeJS.ErrnoException | undefined;
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code === "EPIPE") process.exit(EXIT.done);
-  throw error;
+  lost ??= error;
+  // Ends what goes on until Ctrl-C; what changes something goes on to its end, and its note in the audit.
+  process.emit("SIGINT");
 });
+// Where complaints cannot be told the exit code still can.
+process.stderr.on("error", () => undefined);
 
 // The first process of a container ignores a signal that it does not handle, and would leave no word in the log.
 process.once("SIGTERM", () => {
@@ -50,5 +54,12 @@ const code = await runCommand(process.argv.slice(2), {
   now: () => new Date(),
   catchInterrupt,
 });
-// Open attempts to connect would keep the process alive; the empty write flushes the output first.
-process.stdout.write("", () => process.exit(code));
+const end = (): never => {
+  // The reader may close the pipe, as `| head` does.
+  if (lost?.code === "EPIPE") process.exit(EXIT.done);
+  if (lost === undefined) process.exit(code);
+  say(complaint(`writing to standard output failed: ${lost.message}`));
+  process.exit(code === EXIT.done ? EXIT.failed : code);
+};
+// Open attempts to connect would keep the process alive. The empty write flushes the output; its errors are told next.
+process.stdout.write("", () => setImmediate(end));

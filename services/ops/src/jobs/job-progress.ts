@@ -1,6 +1,7 @@
 import type { JobView } from "@conversation-export/queue";
 import { SingleBar } from "cli-progress";
 import type { Print } from "../output/print.ts";
+import { visibleLines } from "../output/visible-lines.ts";
 
 const EVERY_MS = 5_000;
 /** An unchanged line is repeated after this many intervals, to show that the command still runs. */
@@ -92,8 +93,10 @@ const bar = (id: string, say: Print, stream: NodeJS.WriteStream): ProgressDispla
       if (latest === undefined) return "";
       const full = Math.round(progress * BAR_WIDTH);
       const line = `${latest.name} [${"=".repeat(full).padEnd(BAR_WIDTH, "-")}] ${old ?? describeProgress(latest)}`;
-      // A line that wraps could not be overwritten.
-      return line.slice(0, Math.max(20, stream.columns - 1));
+      // The bar writes to the terminal itself. A line that wraps could not be overwritten.
+      return visibleLines(line)
+        .replaceAll("\n", " ")
+        .slice(0, Math.max(20, stream.columns - 1));
     },
   });
   const timer = setInterval(() => drawn.updateETA(), 1_000);
