@@ -58,17 +58,23 @@ const UNKNOWN: TopicIdentity = { topicId: null, createdAnew: null };
 export const identityFindings = async (bus: BusConfig, warehouse: WarehouseConfig): Promise<Findings> => {
   const found = await attempt(AREA, "topic ids", async () => {
     const [ids, known] = await Promise.all([
-      withAdmin(bus, (admin) => Promise.all(bus.topics.map((topic) => admin.fetchTopicId(topic)))),
+      withAdmin(bus, async (admin) => {
+        const there = new Set(await admin.listTopics());
+        // Another check says which are missing.
+        const topics = bus.topics.filter((topic) => there.has(topic));
+        return new Map(
+          await Promise.all(topics.map(async (topic) => [topic, await admin.fetchTopicId(topic)] as const)),
+        );
+      }),
       withWarehouse(warehouse, (session) => createWatermarkReader({ session }).loadTopics()),
     ]);
     return topicIdFindings(
-      bus.topics.map((topic, at) => {
+      bus.topics.flatMap((topic, at) => {
         const list: ListName | undefined = LIST_NAMES[at];
-        return {
-          topic,
-          id: ids[at] ?? null,
-          known: (list === undefined ? undefined : known[list]) ?? UNKNOWN,
-        };
+        const id = ids.get(topic);
+        return id === undefined
+          ? []
+          : { topic, id, known: (list === undefined ? undefined : known[list]) ?? UNKNOWN };
       }),
       Date.now(),
     );
