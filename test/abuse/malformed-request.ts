@@ -111,8 +111,8 @@ const CATEGORIES = (pick: Pick, auth: string): Record<string, () => Omit<Malform
     "no HTTP": () => ({
       parts: [
         pick([
-          "GET / HTTP/9.9\r\n\r\n",
-          "GET /\r\n\r\n",
+          "GET /nowhere HTTP/9.9\r\n\r\n",
+          "GET /nowhere\r\n\r\n",
           `GET ${CONVERSATIONS} HTTP/1.1\r\n\r\n`,
           "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
           Buffer.from([0, 1, 2, 3, 255, 254, 13, 10, 13, 10]),
@@ -120,9 +120,9 @@ const CATEGORIES = (pick: Pick, auth: string): Record<string, () => Omit<Malform
           "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef",
           "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
           "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: nonsense\r\n\r\n",
-          "GET / HTTP/1.1\r\nHost: a\r\nBad Header: 1\r\n\r\n",
-          "GET / HTTP/1.1\r\nHost: a\r\nX: a\x00b\r\n\r\n",
-          "GET / HTTP/1.1\nHost: a\nX: 1\n\n",
+          "GET /nowhere HTTP/1.1\r\nHost: a\r\nBad Header: 1\r\n\r\n",
+          "GET /nowhere HTTP/1.1\r\nHost: a\r\nX: a\x00b\r\n\r\n",
+          "GET /nowhere HTTP/1.1\nHost: a\nX: 1\n\n",
         ]),
       ],
       statuses: [400, 404],

@@ -13,15 +13,15 @@ const BUGS: readonly Bug[] = [
   {
     // Attempts at one handoff stand beside each other.
     file: "packages/domain/src/record/handoffs.ts",
-    right: "const target = handoff.handoff_id ?? handoff.id;",
-    wrong: "const target = handoff.id.length % 2 === 0 ? (handoff.handoff_id ?? handoff.id) : handoff.id;",
+    right: "const target = handoffId ?? handoff.id;",
+    wrong: "const target = handoff.id.length % 2 === 0 ? (handoffId ?? handoff.id) : handoff.id;",
   },
   {
     // A later date than the right one wins over it.
     file: "packages/domain/src/record/handoffs.ts",
-    right: "const dateCreated = parseTimestamp(handoff.date_created);",
+    right: "const dateCreated = readInstant(",
     wrong:
-      "const given = parseTimestamp(handoff.date_created); const dateCreated = given === undefined ? given : given + (handoff.id.charCodeAt(0) % 2) * 7_200_000_000;",
+      "const dateCreated = ((...given: Parameters<typeof readInstant>) => { const read = readInstant(...given); return typeof read === 'number' ? read + (handoff.id.charCodeAt(0) % 2) * 7_200_000_000 : read; })(",
   },
 ];
 

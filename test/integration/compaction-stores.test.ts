@@ -201,7 +201,7 @@ describe("the ledger of upload windows", () => {
     expect(await windows.oldestInsert()).toBeNull();
     const before = Date.now() * 1000;
     const insert =
-      "INSERT INTO watermarks SELECT 'x', sleepEachRow(0.5), now() FROM numbers(240) SETTINGS max_block_size = 1, max_threads = 1";
+      "INSERT INTO watermarks (list, version, instant) SELECT 'x', sleepEachRow(0.5), now() FROM numbers(240) SETTINGS max_block_size = 1, max_threads = 1";
     const other = warehouse.sql(insert);
     const running = "SELECT count() FROM system.processes WHERE query_kind = 'Insert'";
     await until("the other INSERT runs", 10_000, async () => (await warehouse.sql(running)) !== "0");

@@ -88,11 +88,19 @@ export function parseExact(text: string): Exact {
 
 /** The canonical text for comparison: no white space, strings by `JSON.stringify`, numbers unchanged. */
 export function printExact(value: Exact): string {
-  if (value === null || typeof value === "boolean" || typeof value === "string") return JSON.stringify(value);
+  if (typeof value === "string") return printText(value);
+  if (value === null || typeof value === "boolean") return JSON.stringify(value);
   if (isList(value)) return `[${value.map(printExact).join(",")}]`;
   if (value.kind === "number") return value.text;
-  return `{${value.members.map(([name, item]) => `${JSON.stringify(name)}:${printExact(item)}`).join(",")}}`;
+  return `{${value.members.map(([name, item]) => `${printText(name)}:${printExact(item)}`).join(",")}}`;
 }
+
+/** No character that a reader of lines takes for the end of one stands raw. */
+const printText = (text: string): string =>
+  JSON.stringify(text).replaceAll(
+    /[\u0085\u2028\u2029]/g,
+    (end) => `\\u${end.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 
 /** What readers get: each name once, at its first place with its last value, and U+FFFD for half pairs. */
 export function readable(value: Exact): Exact {
