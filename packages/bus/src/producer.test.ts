@@ -43,24 +43,26 @@ describe("requests", () => {
   const givenUp = Object.assign(new kafkajs.KafkaJSNonRetriableError(away), { cause: away });
 
   /** Sends fail with what stands in `failures`, one after another, and then succeed. */
-  const setup = (failures: Error[]) => {
+  const setup = (failures: Error[], work: () => Promise<void> = () => Promise.resolve()) => {
     const sent: string[] = [];
     const abort = new AbortController();
     const lines: unknown[] = [];
     log.warn = (...line: unknown[]) => void lines.push(line);
     const topicOf = (request: string): string => `topic of ${request}`;
-    const deps = { topicOf, signal: abort.signal, log, pauseMs: 1 };
+    const hidden: string[] = [];
+    const failure = (): string | undefined => hidden.at(-1);
+    const deps = { topicOf, failure, signal: abort.signal, log, pauseMs: 1, lookMs: 5 };
     const send = createSending<string>({
       ...deps,
       send: async (request) => {
         sent.push(`${request} begins`);
-        await Promise.resolve();
+        await work();
         const failure = failures.shift();
         if (failure !== undefined) throw failure;
         sent.push(`${request} is written`);
       },
     });
-    return { send, sent, lines, abort };
+    return { send, sent, lines, hidden, abort };
   };
 
   it("are sent again when kafkajs has given up a broker that is away", async () => {
@@ -80,6 +82,19 @@ describe("requests", () => {
     expect(lines).toEqual(
       [missing, away].map((error) => [{ topic: "topic of a", error: String(error) }, message]),
     );
+  });
+
+  it("that kafkajs repeats by itself say once for which topic", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const { send, lines, hidden } = setup([], () => promise);
+    const sent = send(["a"]);
+    await expect.poll(() => (hidden.push("no such topic"), lines.length)).toBe(1);
+    for (let look = 0; look < 3; look += 1) await new Promise((done) => setTimeout(done, 10));
+    expect(lines).toEqual([
+      [{ topic: "topic of a", error: "no such topic" }, "writing to the topic failed, it is tried again"],
+    ]);
+    resolve();
+    await sent;
   });
 
   it("wait for those before them, whose sequence numbers they would get", async () => {

@@ -45,6 +45,8 @@ const COMPRESSION = {
 /** The messages of one send are split into requests of about this size: brokers refuse batches over 1 MiB. */
 const MAX_REQUEST_BYTES = 900_000;
 const SAME_LINE_MS = 30_000;
+/** How often what kafkajs repeats is looked at. */
+const LOOK_MS = 2_000;
 /** Offsets, lengths and other fields of one record, at most. */
 const RECORD_OVERHEAD = 64;
 
@@ -105,9 +107,12 @@ const toMessage = ({ key, value, headers, partition, timestamp }: OutgoingMessag
 export const createSending = <Request>(deps: {
   readonly send: (request: Request) => Promise<unknown>;
   readonly topicOf: (request: Request) => string;
+  /** What has failed since the last call and is repeated by kafkajs itself; undefined: nothing. */
+  readonly failure: () => string | undefined;
   readonly signal: AbortSignal;
   readonly log: Logger;
   readonly pauseMs?: number;
+  readonly lookMs?: number;
 }): ((requests: readonly Request[]) => Promise<void>) => {
   const { send, topicOf, signal, log, pauseMs = 500 } = deps;
   let before: Promise<void> = Promise.resolve();
@@ -122,13 +127,20 @@ export const createSending = <Request>(deps: {
   };
   const sendAll = async (requests: readonly Request[]): Promise<void> => {
     for (const request of requests) {
+      const topic = topicOf(request);
+      deps.failure();
+      // kafkajs repeats by itself what a missing topic refuses, for ever.
+      const look = setInterval(() => {
+        const error = deps.failure();
+        if (error !== undefined) noteFailure(topic, error);
+      }, deps.lookMs ?? LOOK_MS);
       // kafkajs' own retries are endless, but end when retries within them are used up.
       await retry(() => send(request), {
         signal,
         initialMs: pauseMs,
         retryable: mayPass,
-        onRetry: (error) => noteFailure(topicOf(request), error),
-      });
+        onRetry: (error) => noteFailure(topic, error),
+      }).finally(() => clearInterval(look));
     }
   };
   return (requests) => {
@@ -168,7 +180,11 @@ export const createProducer = (deps: ProducerDeps): Producer => {
   const { log } = deps;
   const compression = COMPRESSION[deps.compression ?? "none"];
   const abort = new AbortController();
-  const producer = createKafka(deps).producer({
+  let failure: string | undefined;
+  const onFailure = (error: string): void => {
+    failure = error;
+  };
+  const producer = createKafka(deps, { onFailure }).producer({
     createPartitioner,
     allowAutoTopicCreation: false,
     idempotent: true,
@@ -179,6 +195,11 @@ export const createProducer = (deps: ProducerDeps): Producer => {
   const send = createSending<ProducerRecord>({
     send: createAnsweredSend((request) => producer.send(request)),
     topicOf: ({ topic }) => topic,
+    failure: () => {
+      const error = failure;
+      failure = undefined;
+      return error;
+    },
     signal: abort.signal,
     log,
   });

@@ -19,6 +19,8 @@ export type Connection = KafkaServers & { clientId: string; log: Logger };
 export type LogWatch = {
   onLine?: () => void;
   onOffsetOutOfRange?: (where: TopicPartition) => void;
+  /** An error of a request, which kafkajs may repeat. */
+  onFailure?: (error: string) => void;
 };
 
 /**
@@ -58,6 +60,7 @@ export const createKafka = (connection: Connection, watch: LogWatch = {}): Kafka
     const { message, timestamp: _, logger: __, stack, error, ...fields } = entry;
     const level = levelOf(label, message, error);
     watch.onLine?.();
+    if (error !== undefined) watch.onFailure?.(String(error));
     if (isOffsetOutOfRange(message)) {
       watch.onOffsetOutOfRange?.({ topic: String(entry["topic"]), partition: Number(entry["partition"]) });
     }
