@@ -2,13 +2,15 @@ import type { UnregisteredClient } from "@conversation-export/warehouse";
 
 const MAX_NAMED = 3;
 const MAX_LENGTH = 60;
-/** Letters, digits, signs and plain blanks; anything else would not show, or would change the terminal. */
-const UNSEEN = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu;
+/** Blanks that look like the plain one. What does not show at all is escaped where texts leave. */
+const OTHER_BLANK = /[^\P{Zs} ]/gu;
 
-/** A name in quotes in which nothing is invisible. */
 const shown = (name: string): string => {
   const cut = name.length > MAX_LENGTH ? `${name.slice(0, MAX_LENGTH)}…` : name;
-  return JSON.stringify(cut).replaceAll(UNSEEN, (char) => `\\u{${char.codePointAt(0)?.toString(16)}}`);
+  return JSON.stringify(cut).replaceAll(
+    OTHER_BLANK,
+    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 };
 
 /** How many clients are not registered, with the names of a few. */
