@@ -17,6 +17,8 @@ export type SchemaLock = {
  */
 const LEASE_SECONDS = 30;
 const RENEWAL_MS = 5_000;
+/** A holder stops before others may take the lock. */
+const HELD_MS = 20_000;
 /** How often migrations that begin at the same moment try again. */
 const ATTEMPTS = 5;
 
@@ -27,8 +29,9 @@ type Lock = { readonly table: string; readonly holder: string; readonly expired:
 
 /**
  * Takes the lock: a table of its own, which exists while a migration runs. Its comment names the holder, and the
- * holder renews the modification time of its definition. Who finds another live one beside its own gives way, so
- * of two that begin at once at most one goes on; nobody drops a lock that may be held.
+ * holder renews the modification time of its definition. Who finds another live one beside its own gives way, also
+ * when it renews: of two that begin at once, or of which one was paused, at most one goes on. Before an expired one
+ * is dropped, its holder has the time to renew it.
  *
  * @throws ServiceError `migration_locked` when another migration holds it.
  */
@@ -52,6 +55,7 @@ export async function acquireSchemaLock(deps: {
   const holder = `pid ${process.pid} on ${host} since ${since}, lease ${LEASE_SECONDS} s, ${id}`;
   let renewedAt = 0;
 
+  const readOthers = async () => (await readLocks(deps)).filter((lock) => lock.table !== table);
   const isAlone = async (last: boolean): Promise<boolean> => {
     refuseFor(await readLocks(deps));
     renewedAt = Date.now();
@@ -59,7 +63,11 @@ export async function acquireSchemaLock(deps: {
       "migrate.lock",
       `CREATE TABLE ${table} ${on} (owner String) ENGINE = Memory COMMENT '${holder}'`,
     );
-    const others = (await readLocks(deps)).filter((lock) => lock.table !== table);
+    let others = await readOthers();
+    if (others.length > 0 && others.every(({ expired }) => expired)) {
+      await sleep(RENEWAL_MS * 1.2);
+      others = await readOthers();
+    }
     if (others.every(({ expired }) => expired)) {
       for (const dead of others) await drop(dead.table);
       return true;
@@ -74,10 +82,19 @@ export async function acquireSchemaLock(deps: {
   let lost = false;
   const renew = async (): Promise<void> => {
     const startedAt = Date.now();
-    lost = !(await readLocks(deps)).some((lock) => lock.table === table);
-    if (lost) return;
     // Not ON CLUSTER: those statements wait in line behind the migration's own. One renewed server is enough.
-    await session.command("migrate.renew_lock", `ALTER TABLE ${table} MODIFY COMMENT '${holder}'`);
+    const isRenewed = await session
+      .command("migrate.renew_lock", `ALTER TABLE ${table} MODIFY COMMENT '${holder}'`)
+      .then(
+        () => true,
+        () => false,
+      );
+    // After the renewal: who took this lock for an expired one before has a lock by now.
+    const locks = await readLocks(deps);
+    lost =
+      !locks.some((lock) => lock.table === table) ||
+      locks.some((lock) => lock.table !== table && !lock.expired);
+    if (lost || !isRenewed) return;
     renewedAt = startedAt;
   };
   let renewal = Promise.resolve();
@@ -94,7 +111,7 @@ export async function acquireSchemaLock(deps: {
   }, RENEWAL_MS);
   timer.unref();
 
-  const isHeld = (): boolean => !lost && Date.now() - renewedAt < LEASE_SECONDS * 1000;
+  const isHeld = (): boolean => !lost && Date.now() - renewedAt < HELD_MS;
   return {
     assertHeld: () => {
       if (!isHeld()) throw locked("this one did not renew its lock in time");
@@ -102,12 +119,12 @@ export async function acquireSchemaLock(deps: {
     release: async () => {
       clearInterval(timer);
       await renewal;
-      if (isHeld()) await drop(table);
+      await drop(table);
     },
   };
 }
 
-/** Reads all locks. Of one that several servers have, the latest renewal counts. */
+/** Reads all locks. Of one that several servers have, the latest renewal counts, each by the clock of its server. */
 async function readLocks({
   session,
   database,
@@ -117,14 +134,15 @@ async function readLocks({
     onCluster(topology) === "" ? "system.tables" : `clusterAllReplicas('${topology.cluster}', system.tables)`;
   const locks = await session.rows<{ table: string; holder: string; age: number | string }>(
     "migrate.locks",
-    `SELECT name AS table, any(comment) AS holder, min(dateDiff('second', metadata_modification_time, now())) AS age
+    `SELECT name AS table, any(comment) AS holder, min(dateDiff('second', metadata_modification_time, nowInBlock())) AS age
       FROM ${tables} WHERE database = {database:String} AND startsWith(name, 'schema_lock') GROUP BY name ORDER BY age`,
     { parameters: { database } },
   );
   return locks.map(({ table, holder, age }) => ({
     table,
     holder: holder === "" ? "holder unknown" : holder,
-    // The holder's own lease, which another version may have made longer.
-    expired: Number(age) >= Number(/lease (\d+) s/.exec(holder)?.[1] ?? LEASE_SECONDS),
+    // The holder's own lease, which another version may have made longer. Renewed far in the future: by a clock that
+    // was set back since.
+    expired: Math.abs(Number(age)) >= Number(/lease (\d+) s/.exec(holder)?.[1] ?? LEASE_SECONDS),
   }));
 }
