@@ -72,6 +72,8 @@ export type Inspector = {
   changedSettings(names: readonly string[]): Promise<ChangedSetting[]>;
   /** Of these settings, those that a query of the user may change, or that have another value than by default. */
   looseSettings(names: readonly string[]): Promise<string[]>;
+  /** Of these settings, those that a query of the user may raise without bound. */
+  raisableSettings(names: readonly string[]): Promise<string[]>;
   /** How many servers the shards of the cluster have; 1 for a single server, 0 for a cluster that it does not know. */
   replicas(): Promise<ReplicaCounts>;
   /** Servers with replicated tables, as each of them sees it; none where nothing replicates. */
@@ -210,6 +212,15 @@ export function createInspector(
       const rows = await profiled.with({ timeoutMs: TIMEOUT_MS }).rows<{ name: string }>(
         "inspect.loose_settings",
         `SELECT name FROM system.settings WHERE name IN {names:Array(String)} AND (readonly = 0 OR value != default)
+         ORDER BY name`,
+        { parameters: { names } },
+      );
+      return rows.map(({ name }) => name);
+    },
+    async raisableSettings(names) {
+      const rows = await profiled.with({ timeoutMs: TIMEOUT_MS }).rows<{ name: string }>(
+        "inspect.raisable_settings",
+        `SELECT name FROM system.settings WHERE name IN {names:Array(String)} AND readonly = 0 AND max IS NULL
          ORDER BY name`,
         { parameters: { names } },
       );

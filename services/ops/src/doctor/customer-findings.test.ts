@@ -23,6 +23,9 @@ it.each([
     "has no limit of max_memory_usage_for_user, max_temporary_data_on_disk_size_for_user, max_concurrent_queries_for_user",
   ],
   [{ ...PROFILE, max_memory_usage: "0" }, "has no limit of max_memory_usage"],
+  [{ ...PROFILE, max_threads: "64" }, "may use more than one user should: max_threads 64 (2)"],
+  [{ ...PROFILE, apply_deleted_mask: "0" }, "by which a view shows what it leaves out: apply_deleted_mask"],
+  [{ ...PROFILE, additional_table_filters: "{'x': '0'}" }, "leaves out: additional_table_filters"],
   [{ ...PROFILE, readonly: "2" }, "may change settings"],
   [{ ...PROFILE, query_plan_enable_optimizations: "1" }, "query_plan_enable_optimizations is not 0"],
 ])("finds fault with %j", (settings, found) => {

@@ -1,5 +1,6 @@
-import { CUSTOMER, type CustomerUser, UNOPTIMIZED, VIEW_LIMITS } from "@conversation-export/warehouse";
+import { CUSTOMER, type CustomerUser, FIXED_SETTINGS, UNOPTIMIZED } from "@conversation-export/warehouse";
 import { type Findings, findingsOf } from "./finding.ts";
+import { limitFaults } from "./limit-faults.ts";
 
 const NAME = "customers";
 const { ok, problem, skipped } = findingsOf("ClickHouse");
@@ -7,7 +8,10 @@ const { ok, problem, skipped } = findingsOf("ClickHouse");
 /** What is wrong with the user; an empty text when nothing is. */
 const faultsOf = ({ name, settings }: CustomerUser): string => {
   if (!name.startsWith(CUSTOMER)) return `sees all clients, since its name does not begin with ${CUSTOMER}`;
-  const unbounded = Object.keys(VIEW_LIMITS).filter((limit) => Number(settings[limit] ?? 0) === 0);
+  // What a profile sets holds although the user may change nothing.
+  const showing = Object.entries(FIXED_SETTINGS).filter(
+    ([setting, fixed]) => (settings[setting] ?? fixed ?? "") !== (fixed ?? ""),
+  );
   return [
     ...(settings["readonly"] === "1"
       ? []
@@ -15,7 +19,12 @@ const faultsOf = ({ name, settings }: CustomerUser): string => {
     ...(settings[UNOPTIMIZED] === "0"
       ? []
       : [`${UNOPTIMIZED} is not 0, so errors tell of rows of other clients`]),
-    ...(unbounded.length === 0 ? [] : [`has no limit of ${unbounded.join(", ")}`]),
+    ...(showing.length === 0
+      ? []
+      : [
+          `has settings by which a view shows what it leaves out: ${showing.map(([setting]) => setting).join(", ")}`,
+        ]),
+    ...limitFaults(settings),
   ].join("; ");
 };
 

@@ -18,6 +18,7 @@ import { explainStore } from "../connect/connections.ts";
 import { credentialsBeside } from "../explain/explain.ts";
 import { excessGrants, rightsEverywhere } from "./excess-grants.ts";
 import { attempt, type Finding, type Findings, findingsOf } from "./finding.ts";
+import { limitFaults } from "./limit-faults.ts";
 import { profileFindings } from "./profile-findings.ts";
 import { quotaFinding } from "./quota-finding.ts";
 import { quorumFinding } from "./replica-findings.ts";
@@ -116,7 +117,8 @@ const analystAdvice =
 const viewFindings = async (inspector: Inspector, name: string): Promise<Findings> => {
   const loose = await inspector.looseSettings(Object.keys(FIXED_SETTINGS));
   const limits = await inspector.settings(Object.keys(VIEW_LIMITS));
-  const unbounded = Object.entries(limits).flatMap(([limit, value]) => (Number(value) === 0 ? [limit] : []));
+  const faults = limitFaults(limits);
+  const raisable = await inspector.raisableSettings(Object.keys(VIEW_LIMITS));
   return [
     loose.length === 0
       ? ok(name, "cannot show what the views leave out by a setting")
@@ -125,9 +127,10 @@ const viewFindings = async (inspector: Inspector, name: string): Promise<Finding
           `may change settings by which a view shows erased and hidden records: ${loose.join(", ")}`,
           analystAdvice,
         ),
-    ...(unbounded.length === 0
+    ...faults.map((fault) => warning(name, fault, analystAdvice)),
+    ...(raisable.length === 0
       ? []
-      : [warning(name, `has no limit of ${unbounded.join(", ")}`, analystAdvice)]),
+      : [warning(name, `may raise its limits by a setting: ${raisable.join(", ")}`, analystAdvice)]),
   ];
 };
 
