@@ -234,6 +234,26 @@ describe("--replace of a folder", () => {
   });
 });
 
+it.each(["folder", "duckdb"])("--replace forgets what another pull began, in a %s", async (kind) => {
+  const to = kind === "folder" ? folder() : `duckdb:${join(place.root, "copy.duckdb")}`;
+  const pull = (...args: string[]) => command(["pull", "--to", to, ...LIST, "--file-bytes", "1", ...args]);
+  place.service.put("a", 1);
+  place.service.put("b", 1);
+  await pull();
+  for (const answer of [
+    json({ data: [first[0]], meta: { next_cursor: "2", end_of_stream: false } }),
+    error(401, "unauthorized"),
+  ])
+    place.service.next(answer);
+  const others = ["--since", "2026-10-04T12:00:00Z", "--select", "conversations=csat"];
+  expect(await pull("--replace", ...others)).toMatchObject({ code: 3 });
+  expect(await pull("--replace")).toMatchObject({ code: 0, out: expect.stringContaining("2 records came") });
+  expect(await command(["verify", "--to", to])).toMatchObject({
+    code: 0,
+    out: expect.stringContaining("equal, 2 records"),
+  });
+});
+
 it("a folder loses nothing to a pull with a wrong key, whatever its state does not name", async () => {
   await pulledFolder();
   const before = contentOf(folder());

@@ -104,12 +104,16 @@ const readStates = async (file: DuckDbFile, options: TablesOptions): Promise<Kep
   for (const list of lists) {
     const renewal = renewalOf(list);
     if (replace || states.has(renewal) || unusable.has(renewal)) renewing.add(list);
+    // A renewal that another run left may be of another client, or have other fields.
+    if (replace) {
+      states.delete(renewal);
+      continue;
+    }
     const table = renewing.has(list) ? renewal : list;
     const state = states.get(table);
     const tables = layout.tablesOf(table);
     if (state !== undefined && tables.every(isThere)) continue;
-    if (replace) states.delete(table);
-    else if (state !== undefined) throw new CopyError(`${name} lacks a table of ${list}: ${remedy}`);
+    if (state !== undefined) throw new CopyError(`${name} lacks a table of ${list}: ${remedy}`);
     else if (unusable.has(table) || tables.some(isThere))
       throw new CopyError(`${name} has ${list}, but no whole state of them: ${remedy}`);
   }

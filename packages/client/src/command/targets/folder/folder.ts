@@ -47,10 +47,11 @@ const namedFiles = ({ lists, renewals }: FolderState, list: ListName): readonly 
   ...(renewals?.[list]?.segments ?? []),
 ];
 
-const withoutRenewal = ({ renewals }: FolderState, list: ListName): NonNullable<FolderState["renewals"]> => {
-  const { [list]: _, ...others } = renewals ?? {};
-  return others;
-};
+const withoutRenewals = (
+  { renewals }: FolderState,
+  lists: readonly string[],
+): NonNullable<FolderState["renewals"]> =>
+  Object.fromEntries(Object.entries(renewals ?? {}).filter(([list]) => !lists.includes(list)));
 
 /** The next free name of a file that is rewritten: it stays in its place when files are sorted by name. */
 const revisionOf = (file: string, taken: readonly string[]): string => {
@@ -88,7 +89,8 @@ const stateOf = async (options: FolderOptions): Promise<FolderState> => {
     throw new UsageError(`${root} is a copy of ${state.service}, not of ${service}`);
   if (compress !== undefined && compress !== state.compress)
     throw new UsageError(`--compress: ${root} has ${state.compress}`);
-  if (replace) return state;
+  // A renewal that another run left may be of another client, or have other fields.
+  if (replace) return { ...state, renewals: withoutRenewals(state, lists) };
   for (const list of found === undefined ? LISTS : lists) {
     if (state.lists[list] !== undefined || state.renewals?.[list] !== undefined) continue;
     const [unnamed] = await ownFilesIn(root, list);
@@ -101,17 +103,10 @@ const stateOf = async (options: FolderOptions): Promise<FolderState> => {
 };
 
 /** @throws CopyError when the folder lacks a file that its state names */
-const requireFiles = async ({ root, lists, replace = false }: FolderOptions, state: FolderState) => {
-  let left = state;
-  for (const list of lists) {
-    const there = new Set((await ownFilesIn(root, list)).map((file) => `${list}/${file}`));
-    const named = replace ? (state.renewals?.[list]?.segments ?? []) : namedFiles(state, list);
-    const missing = named.find(({ file }) => !there.has(file));
-    if (missing === undefined) continue;
-    if (!replace) throw new CopyError(`${join(root, missing.file)} is missing: ${REMEDY}`);
-    left = { ...left, renewals: withoutRenewal(left, list) };
-  }
-  return left;
+const requireFiles = async (root: string, list: ListName, state: FolderState): Promise<void> => {
+  const there = new Set((await ownFilesIn(root, list)).map((file) => `${list}/${file}`));
+  const missing = namedFiles(state, list).find(({ file }) => !there.has(file));
+  if (missing !== undefined) throw new CopyError(`${join(root, missing.file)} is missing: ${REMEDY}`);
 };
 
 /**
@@ -127,8 +122,9 @@ export const openFolder = async (options: FolderOptions): Promise<Target> => {
   /** The largest number that a whole file of each list has: an unfinished one is written anew. */
   const last = new Map<ListName, number>();
   const open = async (): Promise<FolderState> => {
-    const found = await requireFiles(options, await stateOf(options));
+    const found = await stateOf(options);
     for (const list of lists) {
+      if (options.replace !== true) await requireFiles(root, list, found);
       const numbers = (await ownFilesIn(root, list)).map((file) => Number(SEGMENT.exec(file)?.[1] ?? 0));
       last.set(list, Math.max(0, ...numbers));
     }
@@ -214,12 +210,12 @@ export const openFolder = async (options: FolderOptions): Promise<Target> => {
       store(list, { ...own, segments: [...filesOf(list), ...segments.filter(({ lines }) => lines > 0)] }),
     renew: async (list) => {
       renewing.add(list);
-      await write({ renewals: withoutRenewal(state, list) });
+      await write({ renewals: withoutRenewals(state, [list]) });
     },
     complete: async (list) => {
       const files = currentOf(list);
       if (renewing.has(list) && files !== undefined) {
-        await write({ lists: { ...state.lists, [list]: files }, renewals: withoutRenewal(state, list) });
+        await write({ lists: { ...state.lists, [list]: files }, renewals: withoutRenewals(state, [list]) });
         renewing.delete(list);
       }
       await sweep(list);
