@@ -111,6 +111,7 @@ const DAMAGE: readonly (readonly [string, () => void])[] = [
   ["null as a list", withList(() => null)],
   ["a list without segments", withList(without("segments"))],
   ["a list without cursor", withList(without("cursor"))],
+  ["a complete list without files", withList((list) => ({ ...list, segments: [] }))],
   ["null as segments", withList((list) => ({ ...list, segments: null }))],
   ["segments of another shape", withList((list) => ({ ...list, segments: ["00000001.ndjson"] }))],
   [
@@ -263,6 +264,30 @@ it("a folder loses nothing to a pull with a wrong key, whatever its state does n
   expect(contentOf(folder())).toEqual(before);
   expect(await command(["verify", "--to", folder(), ...LIST])).toMatchObject({ code: 0 });
   expect(contentOf(folder())).toEqual(before);
+});
+
+it("a folder of which nothing is left goes on after a kill, at each instant", async () => {
+  const pull = (...args: string[]) => command(["pull", "--to", folder(), ...LIST, ...args]);
+  const files = (): string[] => readdirSync(join(folder(), "conversations")).toSorted();
+  await pull();
+  expect(files()).toHaveLength(1);
+  // The first change was written, and its state was not.
+  writeFileSync(join(folder(), "conversations/00000009.ndjson"), `${JSON.stringify(first[0])}\n`);
+  place.service.put("b", 1);
+  expect(await pull()).toMatchObject({ code: 0 });
+  expect(files()).toEqual(["00000010.ndjson"]);
+  const old = contentOf(join(folder(), "conversations"));
+  place.service.remove("b");
+  expect(await pull()).toMatchObject({ code: 0, out: expect.stringContaining("1 of them deletions") });
+  expect(files()).toHaveLength(1);
+  // All were deleted, and the files of before were not removed.
+  for (const [file, bytes] of Object.entries(old)) writeFileSync(file, Buffer.from(bytes, "base64"));
+  expect(await pull()).toMatchObject({ code: 0 });
+  expect(files()).toHaveLength(1);
+  expect(await command(["verify", "--to", folder(), ...LIST])).toMatchObject({
+    code: 0,
+    out: expect.stringContaining("equal, 0 records"),
+  });
 });
 
 it("a folder of files that are in the way of no copy is used", async () => {

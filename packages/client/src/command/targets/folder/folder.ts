@@ -92,8 +92,11 @@ const stateOf = async (options: FolderOptions): Promise<FolderState> => {
   // A renewal that another run left may be of another client, or have other fields.
   if (replace) return { ...state, renewals: withoutRenewals(state, lists) };
   for (const list of found === undefined ? LISTS : lists) {
-    if (state.lists[list] !== undefined || state.renewals?.[list] !== undefined) continue;
-    const [unnamed] = await ownFilesIn(root, list);
+    const known = state.renewals?.[list] ?? state.lists[list];
+    // A first pass that was killed leaves whole files; a complete copy names one.
+    if (known !== undefined && (known.watermark === null || known.segments.length > 0)) continue;
+    const files = await ownFilesIn(root, list);
+    const unnamed = files.find((file) => known === undefined || SEGMENT.test(file));
     if (unnamed !== undefined)
       throw new CopyError(
         `${join(root, list, unnamed)}: no state in ${file} is about the files of ${list}: ${REMEDY}`,
@@ -158,13 +161,6 @@ export const openFolder = async (options: FolderOptions): Promise<Target> => {
     await writeState(root, next);
     state = next;
   };
-  const store = (list: ListName, files: ListFiles): Promise<void> =>
-    write(
-      renewing.has(list)
-        ? { renewals: { ...state.renewals, [list]: files } }
-        : { lists: { ...state.lists, [list]: files } },
-    );
-
   const writerOf = async (file: string): Promise<SegmentWriter> => {
     // A process whose lock was taken over may still write the old one.
     await rm(join(root, temporaryOf(file)), { force: true });
@@ -175,6 +171,16 @@ export const openFolder = async (options: FolderOptions): Promise<Target> => {
     const number = (last.get(list) ?? 0) + 1;
     last.set(list, number);
     return writerOf(`${list}/${String(number).padStart(8, "0")}${suffixOf(compress)}`);
+  };
+  /** Stores what a list has; a complete copy names a file, empty or not, so that one without is known as lost. */
+  const store = async (list: ListName, own: ListFiles): Promise<void> => {
+    const isNameless = own.watermark !== null && own.segments.length === 0;
+    const files = isNameless ? { ...own, segments: [await (await begin(list)).finish()] } : own;
+    await write(
+      renewing.has(list)
+        ? { renewals: { ...state.renewals, [list]: files } }
+        : { lists: { ...state.lists, [list]: files } },
+    );
   };
   const beginInstead = async (list: ListName, { file }: Segment) => {
     const name = revisionOf(file.slice(list.length + 1), await ownFilesIn(root, list));
@@ -206,8 +212,10 @@ export const openFolder = async (options: FolderOptions): Promise<Target> => {
       return own satisfies ListState;
     },
     begin,
-    commit: (list, segments, own) =>
-      store(list, { ...own, segments: [...filesOf(list), ...segments.filter(({ lines }) => lines > 0)] }),
+    commit: (list, segments, own) => {
+      const full = [...filesOf(list), ...segments].filter(({ lines }) => lines > 0);
+      return store(list, { ...own, segments: full.length > 0 ? full : filesOf(list) });
+    },
     renew: async (list) => {
       renewing.add(list);
       await write({ renewals: withoutRenewals(state, [list]) });
