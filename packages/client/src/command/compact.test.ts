@@ -1,5 +1,16 @@
+import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import {
+  existsSync,
+  lstatSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { expect, it } from "vitest";
@@ -32,6 +43,44 @@ it.each(["duckdb", "parquet", "csv"])("compact leaves no byte of what was delete
     code: 0,
     out: expect.stringContaining("equal, 2 records"),
   });
+});
+
+it.each([
+  ["duckdb", ["copy.duckdb"]],
+  ["parquet", ["conversations.parquet", "pull.duckdb"]],
+  ["csv", ["conversations.csv"]],
+  ["-", ["cursor.json"]],
+  ["folder", ["state.json"]],
+])("a link stays, and no old byte behind it, of %s: %s", async (kind, names) => {
+  // Where there is one, another disk.
+  const elsewhere = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "client-"));
+  const root = ["duckdb", "-"].includes(kind) ? place.root : folder();
+  const to = { duckdb: `duckdb:${join(root, "copy.duckdb")}`, "-": "-", folder: folder() }[kind];
+  const args = ["--to", to ?? `${kind}:${folder()}`, ...LIST];
+  const pull = () =>
+    command(["pull", ...args, ...(kind === "-" ? ["--state", join(root, "cursor.json")] : [])]);
+  try {
+    place.service.put("a", { text: textOf() });
+    place.service.put("b", 1);
+    await pull();
+    for (const name of names) {
+      execFileSync("mv", [join(root, name), join(elsewhere, `real-${name}`)]);
+      symlinkSync(join(elsewhere, `real-${name}`), join(root, name));
+    }
+    const before = names.map((name) => readFileSync(join(root, name)));
+    place.service.remove("a");
+    expect(await pull()).toMatchObject({ code: 0 });
+    if (kind !== "-") expect(await command(["compact", ...args])).toMatchObject({ code: 0, err: "" });
+    for (const [at, name] of names.entries()) {
+      expect(lstatSync(join(root, name)).isSymbolicLink(), name).toBe(true);
+      const now = readFileSync(join(elsewhere, `real-${name}`));
+      expect(now.equals(before[at] ?? now), name).toBe(false);
+      expect(now.includes(SECRET), name).toBe(false);
+    }
+    expect(readdirSync(elsewhere).toSorted()).toEqual(names.map((name) => `real-${name}`));
+  } finally {
+    rmSync(elsewhere, { recursive: true });
+  }
 });
 
 it("compact keeps what else is in a file of DuckDB", async () => {

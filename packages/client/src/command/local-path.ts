@@ -1,6 +1,7 @@
+import { realpathSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
-import { UsageError } from "./exit-code.ts";
+import { isCode, UsageError } from "./exit-code.ts";
 
 /** What other programs take for another place: addresses, `md:`, `:memory:`; one letter is a disk of Windows. */
 const ELSEWHERE = /^(?:[A-Za-z][\w+.-]+:|:[^/\\]*:)/;
@@ -20,4 +21,14 @@ export const localPath = (option: string, text: string): string => {
   if (text.startsWith("~"))
     throw new UsageError(`${option}: ${text} is no local path; one of this name is written ./${text}`);
   return resolve(text);
+};
+
+/** The path of the file that is replaced under this name: what a link leads to, or itself when nothing is there. */
+export const behindLinks = (path: string): string => {
+  try {
+    return realpathSync(path);
+  } catch (error) {
+    if (isCode(error, "ENOENT") || isCode(error, "ENOTDIR")) return path;
+    throw error;
+  }
 };

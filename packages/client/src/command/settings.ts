@@ -4,7 +4,7 @@ import type { ListName } from "../lists/changes.ts";
 import { instantText, readInstant } from "../lists/instant.ts";
 import { UsageError } from "./exit-code.ts";
 import { ID_FIELD } from "./line.ts";
-import { localPath } from "./local-path.ts";
+import { behindLinks, localPath } from "./local-path.ts";
 import { type Coding, CODINGS } from "./targets/coding.ts";
 import { type TargetPlace, targetPlace } from "./targets/target-place.ts";
 
@@ -182,7 +182,7 @@ export const readSettings = (args: readonly string[], env: Environment, now: num
     fields: fieldsOf(values.select ?? []),
     compress: values.compress === undefined ? undefined : oneOf("--compress", values.compress, CODINGS),
     fileBytes: bytesOf(values["file-bytes"]),
-    stateFile: values.state === undefined ? undefined : localPath("--state", values.state),
+    stateFile: values.state === undefined ? undefined : behindLinks(localPath("--state", values.state)),
     json: values.json === true,
     plainTransfer: values["no-transfer-compression"] === true,
     compact: values["no-compact"] !== true,

@@ -1,12 +1,12 @@
 import { createReadStream, createWriteStream } from "node:fs";
-import { open, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { finished, pipeline } from "node:stream/promises";
 import { StringDecoder } from "node:string_decoder";
 import { CopyError, isSystemError } from "../exit-code.ts";
 import { countDeletions, idOf } from "../line.ts";
 import { type Coding, createDecoder, createEncoder } from "./coding.ts";
-import { publishFile } from "./durable-file.ts";
+import { publishFile, syncFile } from "./durable-file.ts";
 import type { SegmentWriter } from "./target.ts";
 
 /** Bytes that may wait to be written while more are read. */
@@ -50,12 +50,7 @@ export const createSegmentWriter = (
     finish: async () => {
       input.end();
       await written;
-      const handle = await open(temporary, "r+");
-      try {
-        await handle.sync();
-      } finally {
-        await handle.close();
-      }
+      await syncFile(temporary);
       await requireLock();
       await publishFile(temporary, join(root, file));
       return { file, lines, deletions, bytes };

@@ -1,5 +1,5 @@
 import { UsageError } from "../exit-code.ts";
-import { localPath } from "../local-path.ts";
+import { behindLinks, localPath } from "../local-path.ts";
 
 /** Where a copy is, and its kind; paths are absolute. */
 export type TargetPlace =
@@ -16,7 +16,7 @@ export const targetPlace = (to: string): TargetPlace => {
   const [, kind, named] = WITH_KIND.exec(to) ?? [];
   const path = localPath("--to", named ?? to);
   if (kind === undefined) return { kind: "folder", path };
-  if (kind === "duckdb") return { kind, path };
+  if (kind === "duckdb") return { kind, path: behindLinks(path) };
   if (PATTERN.test(path)) throw new UsageError(`--to: ${kind}: takes no path with * ? [ ] { or }: ${path}`);
   return { kind: kind as "parquet" | "csv", path };
 };

@@ -1,19 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { open, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import type { DuckDbFile } from "./duckdb-file.ts";
 import { inMaking } from "./new-duckdb-file.ts";
-import { publishFile } from "../durable-file.ts";
+import { publishFile, syncFile } from "../durable-file.ts";
 
 const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
-
-const sync = async (path: string): Promise<void> => {
-  const handle = await open(path, "r+");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-};
 
 /**
  * Writes a file of DuckDB anew, whole before it has the name, since what was deleted stays in the free blocks of the
@@ -37,7 +28,7 @@ export const rewriteDuckDbFile = async ({ rows }: DuckDbFile, file: string): Pro
     }
     await rows(`CHECKPOINT ${name}`);
     await rows(`DETACH ${name}`);
-    await sync(made);
+    await syncFile(made);
     // Closing must not touch the log, which from here on is the new file's.
     await rows("PRAGMA disable_checkpoint_on_shutdown");
     await publishFile(made, file);

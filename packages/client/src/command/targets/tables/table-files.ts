@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { ListName } from "../../../lists/changes.ts";
 import { CopyError, isCode, UsageError } from "../../exit-code.ts";
 import { ID_FIELD } from "../../line.ts";
+import { behindLinks } from "../../local-path.ts";
 import { keepTables, type Tables } from "../duckdb/duckdb.ts";
 import { type DuckDbFile, openDuckDbFile } from "../duckdb/duckdb-file.ts";
 import { publishFile } from "../durable-file.ts";
@@ -63,7 +64,7 @@ export const openTableFiles = async (options: {
   readonly lists: readonly ListName[];
 }): Promise<Target> => {
   const { root, format, service, lists } = options;
-  const name = join(root, TABLES_FILE);
+  const name = behindLinks(join(root, TABLES_FILE));
   await prepareFolder(root, name);
   await makeDuckDbFile(name, SETTINGS, [FILES_TABLE]);
   const file = await openDuckDbFile(name, SETTINGS);

@@ -1,10 +1,11 @@
 import { createHash } from "node:crypto";
 import { createReadStream, createWriteStream } from "node:fs";
-import { open, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import type { ListName } from "../../../lists/changes.ts";
 import type { DuckDbFile } from "../duckdb/duckdb-file.ts";
+import { syncFile } from "../durable-file.ts";
 import type { TableColumn, TableFormat } from "./table-columns.ts";
 import { columnValues, fillStage, largeGroups, largeLines, makeStage } from "./table-layout.ts";
 
@@ -56,15 +57,6 @@ export const factsOf = async (path: string): Promise<Omit<Written, "rows">> => {
     bytes += chunk.length;
   }
   return { bytes, sha256: hash.digest("hex") };
-};
-
-const sync = async (path: string): Promise<void> => {
-  const handle = await open(path, "r+");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 };
 
 /** The large records as files of their own, each small enough to be read at once. */
@@ -122,6 +114,6 @@ export const writeTable = async (
     await rm(first);
   }
   for (const one of large) await rm(one);
-  await sync(path);
+  await syncFile(path);
   return { path, rows: await rowsIn(file, table, path), ...(await factsOf(path)) };
 };
