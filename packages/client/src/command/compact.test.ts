@@ -3,18 +3,22 @@ import { randomBytes } from "node:crypto";
 import {
   existsSync,
   lstatSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
   statSync,
   symlinkSync,
+  writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { expect, it } from "vitest";
+import { error, json } from "../http/test-server.fixture.ts";
 import { usePlace } from "./command.fixture.ts";
+import { WATERMARK } from "./service.fixture.ts";
 
 const place = usePlace();
 const { folder, command } = place;
@@ -81,6 +85,52 @@ it.each([
   } finally {
     rmSync(elsewhere, { recursive: true });
   }
+});
+
+it.each(["parquet", "csv"])("compact writes what a pull could not, in %s", async (kind) => {
+  const args = ["--to", `${kind}:${folder()}`, ...LIST];
+  const file = join(folder(), `conversations.${kind}`);
+  place.service.put("erased", { text: textOf() });
+  place.service.put("kept", 1);
+  await command(["pull", ...args]);
+  const old = readFileSync(file);
+  place.service.remove("erased");
+  rmSync(file);
+  mkdirSync(join(file, "in the way"), { recursive: true });
+  for (const name of ["pull", "compact"])
+    expect(await command([name, ...args]), name).toMatchObject({ code: 1 });
+  rmSync(file, { recursive: true });
+  writeFileSync(file, old);
+  expect(await command(["compact", "--to", `${kind}:${folder()}`])).toMatchObject({ code: 0, err: "" });
+  expect(await command(["verify", ...args])).toMatchObject({
+    code: 0,
+    out: expect.stringContaining("equal, 1 records"),
+  });
+});
+
+it.each([
+  "folder",
+  "duckdb",
+  "parquet",
+])("compact asks for a pull while a copy is made anew, in %s", async (kind) => {
+  const path = kind === "duckdb" ? join(place.root, "copy.duckdb") : folder();
+  const args = ["--to", kind === "folder" ? path : `${kind}:${path}`, ...LIST];
+  place.service.put("a", 1);
+  await command(["pull", ...args]);
+  place.service.remove("a");
+  const probe = json(
+    { data: [], meta: { next_cursor: "2", end_of_stream: true } },
+    { "x-export-watermark": WATERMARK },
+  );
+  for (const answer of [error(410, "resource_not_found"), probe, probe, error(401, "unauthorized")])
+    place.service.next(answer);
+  expect(await command(["pull", ...args])).toMatchObject({ code: 3 });
+  expect(await command(["compact", ...args])).toMatchObject({
+    code: 6,
+    err: "a new copy of conversations is not complete, and the old one stays: pull first\n",
+  });
+  expect(await command(["pull", ...args])).toMatchObject({ code: 0 });
+  expect(await command(["compact", ...args])).toMatchObject({ code: 0, err: "" });
 });
 
 it("compact keeps what else is in a file of DuckDB", async () => {

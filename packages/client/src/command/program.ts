@@ -7,7 +7,7 @@ import { isKey } from "../http/caller.ts";
 import { ExportApiError, ExportConnectionError } from "../http/errors.ts";
 import { visibleText } from "../http/visible-text.ts";
 import type { ListName } from "../lists/changes.ts";
-import { EXIT, explain, UsageError } from "./exit-code.ts";
+import { CopyError, EXIT, explain, UsageError } from "./exit-code.ts";
 import { createProgress, type Progress } from "./progress.ts";
 import { proxyNote } from "./proxy.ts";
 import { createReading, type Note, type PullDeps, pullList, type Wanted } from "./pull.ts";
@@ -163,9 +163,19 @@ const verify = async ({ settings, deps, tell }: Run, signal: AbortSignal): Promi
   return code;
 };
 
-const compact = async ({ settings, deps }: Run): Promise<number> => {
-  for (const list of settings.lists) await deps.target.compact(list, true);
-  await deps.target.rewrite?.();
+const compact = async ({ settings, deps: { target } }: Run): Promise<number> => {
+  // The old copy has what was erased since, and only a pull learns of that.
+  const renewing = settings.lists.filter(target.isRenewing);
+  if (renewing.length > 0)
+    throw new CopyError(
+      `a new copy of ${renewing.join(", ")} is not complete, and the old one stays: pull first`,
+    );
+  for (const list of settings.lists) {
+    await target.compact(list, true);
+    // A pull may have stored what its files lack yet.
+    if (typeof target.state(list)?.watermark === "string") await target.publish?.(list);
+  }
+  await target.rewrite?.();
   return EXIT.ok;
 };
 

@@ -93,6 +93,7 @@ export const openOutput = async (options: {
           `the cursor of ${list} has expired, and deletions may be forgotten: empty what you keep, remove the state file, and pull again`,
         ),
       ),
+    isRenewing: () => false,
     complete: () => Promise.resolve(),
     lines: async function* () {},
     count: () => 0,

@@ -52,6 +52,8 @@ export type Target = {
   digests?(list: ListName): AsyncGenerator<Entry, void>;
   /** Lines that `lines` will give, superseded ones included. */
   count(list: ListName): number;
+  /** True while a new copy of the list is made beside the old one. */
+  isRenewing(list: ListName): boolean;
   /** Removes what is superseded or deleted, when there is enough of it or `force` is set. */
   compact(list: ListName, force: boolean): Promise<void>;
   /** Writes what readers open, when the list has changed. */

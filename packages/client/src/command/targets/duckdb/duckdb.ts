@@ -182,6 +182,7 @@ export const keepTables = async (file: DuckDbFile, options: TablesOptions): Prom
       await rows("DELETE FROM pull_state WHERE list = $1", [table]);
       states.delete(table);
     },
+    isRenewing: (list) => renewing.has(list),
     complete: async (list) => {
       const table = tableOf(list);
       const state = states.get(table);

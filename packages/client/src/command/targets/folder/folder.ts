@@ -220,6 +220,7 @@ export const openFolder = async (options: FolderOptions): Promise<Target> => {
       renewing.add(list);
       await write({ renewals: withoutRenewals(state, [list]) });
     },
+    isRenewing: (list) => renewing.has(list),
     complete: async (list) => {
       const files = currentOf(list);
       if (renewing.has(list) && files !== undefined) {
