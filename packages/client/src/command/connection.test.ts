@@ -150,10 +150,10 @@ it("the proxy that the environment names is used, and named when the service is 
   const taken = start([...args, "http://export.invalid/api"], { http_proxy });
   expect(await taken.ended).toEqual({ code: 0, err: "" });
   expect(new Set(through)).toEqual(new Set(["export.invalid:80"]));
-  const wrong = start([...args, "http://export.invalid/api"], { http_proxy: "nonsense" });
-  expect(await wrong.ended).toMatchObject({
+  const wrong = start([...args, "http://export.invalid/api"], { http_proxy: "socks5://me:secret@proxy" });
+  expect(await wrong.ended).toEqual({
     code: 2,
-    err: expect.stringContaining("http_proxy, https_proxy: "),
+    err: "http_proxy: must be an address that begins with http:// or https://\ntry --help\n",
   });
   const url = "https://other.invalid/api";
   const refused = start(["pull", "--to", join(place.root, "new"), "--url", url], { HTTPS_PROXY: http_proxy });
@@ -161,4 +161,47 @@ it("the proxy that the environment names is used, and named when the service is 
   refused.child.kill();
   await refused.ended;
   expect(first.toString()).toContain("HTTPS_PROXY is set: requests go through that proxy");
+});
+
+const LISTED = ["--list", "conversations"];
+
+it.each([
+  "me:secret@proxy:3128",
+  "socks5://me:secret@proxy",
+  "http://",
+  "http://me:%secret@proxy",
+  "secret",
+])("the variable of a wrong proxy is named, and its value nowhere: %s", async (proxy) => {
+  const args = ["--to", place.folder(), ...LISTED];
+  for (const name of ["http_proxy", "HTTP_PROXY"]) {
+    const { code, out, err } = await place.command(["pull", ...args], { [name]: proxy });
+    expect({ code, out, err }).toEqual({
+      code: 2,
+      out: "",
+      err: `${name}: must be an address that begins with http:// or https://\ntry --help\n`,
+    });
+  }
+  expect(place.service.server.asked).toEqual([]);
+});
+
+it("a wrong proxy does not matter where no request goes through it", async () => {
+  const wrong = { http_proxy: "proxy:3128", https_proxy: "proxy:3128" };
+  const args = ["--to", place.folder(), ...LISTED];
+  for (const no_proxy of [
+    "*",
+    "other, 127.0.0.1",
+    ".0.0.1",
+    "*.0.1 x",
+    `127.0.0.1:${new URL(place.service.url).port}`,
+  ])
+    expect(await place.command(["pull", ...args], { ...wrong, no_proxy }), no_proxy).toMatchObject({
+      code: 0,
+    });
+  for (const NO_PROXY of ["7.0.0.1", "127.0.0.1:1", ""])
+    expect(await place.command(["pull", ...args], { ...wrong, NO_PROXY }), NO_PROXY).toMatchObject({
+      code: 2,
+    });
+  expect(await place.command(["pull", ...args], { https_proxy: "proxy:3128" })).toMatchObject({ code: 0 });
+  for (const more of [["compact", ...args], ["--help"]])
+    expect(await place.command(more, wrong)).toMatchObject({ code: 0, err: "" });
 });

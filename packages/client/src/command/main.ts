@@ -2,7 +2,6 @@
 import { constants } from "node:os";
 import { EXIT, StoppedError } from "./exit-code.ts";
 import { run } from "./program.ts";
-import { useProxy } from "./proxy.ts";
 import { say } from "./say.ts";
 
 const stop = new AbortController();
@@ -33,16 +32,6 @@ process.stdout.on("error", (error) => {
 // Where progress and errors cannot be told the exit code still can.
 process.stderr.on("error", () => undefined);
 
-const start = async (): Promise<number> => {
-  try {
-    useProxy(process.env);
-  } catch (error) {
-    say(process.stderr, `http_proxy, https_proxy: ${error instanceof Error ? error.message : String(error)}`);
-    return EXIT.usage;
-  }
-  const { env, stdout, stderr } = process;
-  return run(process.argv.slice(2), { env, stdout, stderr, signal: stop.signal });
-};
-
-code = await start();
+const { env, stdout, stderr } = process;
+code = await run(process.argv.slice(2), { env, stdout, stderr, signal: stop.signal });
 end();

@@ -9,7 +9,7 @@ import { visibleText } from "../http/visible-text.ts";
 import type { ListName } from "../lists/changes.ts";
 import { CopyError, EXIT, explain, UsageError } from "./exit-code.ts";
 import { createProgress, type Progress } from "./progress.ts";
-import { proxyNote } from "./proxy.ts";
+import { proxyNote, useProxy } from "./proxy.ts";
 import { createReading, type Note, type PullDeps, pullList, type Wanted } from "./pull.ts";
 import { say } from "./say.ts";
 import { type Environment, readSettings, type Settings, USAGE } from "./settings.ts";
@@ -184,6 +184,8 @@ const execute = async (args: readonly string[], io: Io): Promise<number> => {
   const { json, plainTransfer } = settings;
   const service = settings.url;
   const apiKey = await readKey(settings, io.env);
+  // Nothing else sends a request.
+  if (settings.command !== "compact") useProxy(io.env, service);
   const progress = createProgress({ output: io.stderr, json, clock: () => performance.now() });
   let note = proxyNote(io.env, service);
   const noteProxy = (error: unknown): void => {

@@ -1,18 +1,54 @@
 import * as http from "node:http";
+import { UsageError } from "./exit-code.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 // The types are those of an older Node.js.
 const { setGlobalProxyFromEnv } = http as { setGlobalProxyFromEnv?: (env: Environment) => void };
 
+/** The first of these variables that has a value: as with other programs the one in small letters counts. */
+const firstOf = (env: Environment, name: string): string | undefined =>
+  [name, name.toUpperCase()].find((one) => (env[one] ?? "") !== "");
+
 /** The variable that names a proxy for an address. */
-const variableFor = (env: Environment, url: string): string | undefined => {
-  const name = url.startsWith("https:") ? "https_proxy" : "http_proxy";
-  return [name, name.toUpperCase()].find((one) => (env[one] ?? "") !== "");
+const variableFor = (env: Environment, url: string): string | undefined =>
+  firstOf(env, url.startsWith("https:") ? "https_proxy" : "http_proxy");
+
+/** True when `no_proxy` names the host, by the rules of Node.js. */
+const isDirect = (env: Environment, url: string): boolean => {
+  const text = env[firstOf(env, "no_proxy") ?? ""] ?? "";
+  if (text === "*") return true;
+  const { hostname, port, protocol } = new URL(url);
+  const own = port === "" ? (protocol === "https:" ? "443" : "80") : port;
+  return text
+    .toLowerCase()
+    .split(/[,\s]+/)
+    .filter((entry) => entry !== "")
+    .some((entry) => {
+      const [, named = "", of] = /^(.+?)(?::(\d+))?$/.exec(entry) ?? [];
+      const host = named.replace(/^\*?\./, "");
+      return (of === undefined || of === own) && (hostname === host || hostname.endsWith(`.${host}`));
+    });
 };
 
-/** Sends requests through the proxy that the environment names, where this Node.js can. @throws for a wrong one */
-export const useProxy = (env: Environment): void => setGlobalProxyFromEnv?.(env);
+/**
+ * Sends requests to this address through the proxy that the environment names, where this Node.js can.
+ *
+ * @throws UsageError for a wrong one; its value, which may have a password, is in no error
+ */
+export const useProxy = (env: Environment, url: string): void => {
+  const variable = variableFor(env, url);
+  if (variable === undefined || setGlobalProxyFromEnv === undefined || isDirect(env, url)) return;
+  const proxy = env[variable] ?? "";
+  try {
+    if (!/^https?:\/\//i.test(proxy)) throw new TypeError("another protocol");
+    // Where one of them is missing Node.js looks for it in the environment by itself.
+    const no_proxy = env[firstOf(env, "no_proxy") ?? ""];
+    setGlobalProxyFromEnv({ http_proxy: proxy, https_proxy: proxy, no_proxy });
+  } catch {
+    throw new UsageError(`${variable}: must be an address that begins with http:// or https://`);
+  }
+};
 
 /** What to know about a proxy when the service is not reached; null: none is named. */
 export const proxyNote = (env: Environment, url: string): string | null => {
