@@ -59,9 +59,9 @@ const connectionError = (
   { signal, host, hasAnswered }: { signal: AbortSignal; host: string; hasAnswered: boolean },
 ): Error => {
   if (signal.aborted) return reasonOf(signal);
-  const { said, hint, isUnsent, isLasting } = troubleOf(error);
+  const { said, hint, isUnsent, isLasting } = troubleOf(error, hasAnswered);
   const message = `the connection to ${host} failed: ${said}${hint === null ? "" : `, ${hint}`}`;
-  return new ExportConnectionError(message, { isUnsent, isLasting: isLasting && !hasAnswered, cause: error });
+  return new ExportConnectionError(message, { isUnsent, isLasting, cause: error });
 };
 
 const ok = (response: Response): boolean => response.status >= 200 && response.status < 300;
