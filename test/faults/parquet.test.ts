@@ -1,5 +1,8 @@
 import { execFile } from "node:child_process";
+import { once } from "node:events";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -114,10 +117,10 @@ afterAll(async () => {
   await system?.stop();
 });
 
-const run = async (script: string, args: readonly string[]): Promise<string> => {
+const run = async (script: string, args: readonly string[], url = system.apiUrl): Promise<string> => {
   const { stdout } = await promisify(execFile)(python, [script, ...args], {
     cwd: folder,
-    env: { PATH: process.env["PATH"], HOME: folder, EXPORT_API_URL: system.apiUrl, EXPORT_API_KEY: key },
+    env: { PATH: process.env["PATH"], HOME: folder, EXPORT_API_URL: url, EXPORT_API_KEY: key },
     maxBuffer: 1024 ** 3,
   });
   return stdout;
@@ -325,6 +328,23 @@ it("three questions are answered from one file", async () => {
   const scored = all.filter(({ csat }) => typeof csat?.score === "number");
   const answers = firstTwo(scores).map((line) => Number(line.slice(line.lastIndexOf(" "))));
   expect(answers.reduce((sum, one) => sum + one, 0)).toBe(scored.length);
+
+  const file = join(folder, "conversations.parquet");
+  const whole = readFileSync(file);
+  for (const headers of [{}, { "content-length": String(whole.length) }]) {
+    const breaking = createServer((_, response) => {
+      response.writeHead(200, headers);
+      response.write(whole.subarray(0, 100), () => response.destroy());
+    });
+    breaking.listen(0, "127.0.0.1");
+    await once(breaking, "listening");
+    const { port } = breaking.address() as AddressInfo;
+    await expect(run(QUESTIONS, ["2026-10-04", "2026-10-11"], `http://127.0.0.1:${port}`)).rejects.toThrow(
+      /./,
+    );
+    breaking.close();
+    expect(readFileSync(file).equals(whole)).toBe(true);
+  }
 
   expect(await run(QUESTIONS, ["1990-01-01", "1990-01-02"])).toMatch(/^No conversation began/);
   await expect(run(QUESTIONS, [])).rejects.toThrow("usage: python three_questions.py");

@@ -5,7 +5,7 @@ environment, `pip install duckdb`, `python three_questions.py 2026-10-04 2026-10
 notebook write them into the first cell: there the arguments are those of the kernel.
 """
 
-# %% The file: a download that breaks off raises an error, and leaves nothing that DuckDB would open.
+# %% The file: a download that breaks off is an error, and the file of an earlier run stays.
 import os
 import shutil
 import sys
@@ -29,8 +29,12 @@ request = urllib.request.Request(
     },
 )
 try:
-    with urllib.request.urlopen(request) as answer, open("conversations.parquet", "wb") as file:
+    with urllib.request.urlopen(request) as answer, open("conversations.parquet.part", "wb") as file:
         shutil.copyfileobj(answer, file)
+        # urllib takes an answer that ends too early for whole.
+        if file.tell() != int(answer.headers.get("Content-Length", file.tell())):
+            sys.exit("the answer is not whole: run this again")
+    os.replace("conversations.parquet.part", "conversations.parquet")
 except urllib.error.HTTPError as error:
     # What the service says about it.
     sys.exit(f"{error}: {ascii(error.read(500).decode(errors='replace'))}")
