@@ -8,8 +8,9 @@ const MOST_AGE_MS = 10_000;
 const LONG_PATIENCE_MS = 5_000;
 
 /**
- * Caches instants that only advance, by name, for `maxAgeMs`. One load runs at a time; while it fails or is
- * slow, the known instants stay in use for ten seconds. undefined while unknown; it never rejects and never goes back.
+ * Caches instants that only advance, by name, for `maxAgeMs`. One load runs at a time; while it fails, is slow or
+ * gives no valid instant of a name, the known one stays in use for ten seconds. undefined while unknown; it never
+ * rejects and never goes back.
  * @param deps.clock milliseconds, from any origin
  * @param deps.isValid instants that are not are ignored
  */
@@ -20,12 +21,12 @@ export const createInstantCache = <Name extends string>(deps: {
   readonly isValid?: (instant: number) => boolean;
 }): ((name: Name) => Promise<number | undefined>) => {
   const { load, maxAgeMs, clock, isValid = () => true } = deps;
-  const known = new Map<string, number>();
+  const known = new Map<string, { readonly instant: number; readonly loadedAt: number }>();
   let askedAt = -Infinity;
-  let loadedAt = -Infinity;
+  let answeredAt = -Infinity;
   let loading: Promise<void> | undefined;
 
-  const isOld = (): boolean => clock() - loadedAt > MOST_AGE_MS;
+  const isOld = (at: number): boolean => clock() - at > MOST_AGE_MS;
 
   const refresh = async (): Promise<void> => {
     const begunAt = clock();
@@ -33,9 +34,12 @@ export const createInstantCache = <Name extends string>(deps: {
       for (const [name, instant] of Object.entries<number | undefined>(await load())) {
         if (instant === undefined || !isValid(instant)) continue;
         // Another replica may answer, and be behind.
-        known.set(name, Math.max(instant, known.get(name) ?? instant));
+        known.set(name, {
+          instant: Math.max(instant, known.get(name)?.instant ?? instant),
+          loadedAt: begunAt,
+        });
       }
-      loadedAt = begunAt;
+      answeredAt = begunAt;
     } catch {
       // Ignored: reading the records will show the fault.
     } finally {
@@ -49,8 +53,9 @@ export const createInstantCache = <Name extends string>(deps: {
       loading = refresh();
     }
     if (loading !== undefined) {
-      await within(loading, isOld() ? LONG_PATIENCE_MS : PATIENCE_MS, () => undefined);
+      await within(loading, isOld(answeredAt) ? LONG_PATIENCE_MS : PATIENCE_MS, () => undefined);
     }
-    return isOld() ? undefined : known.get(name);
+    const latest = known.get(name);
+    return latest === undefined || isOld(latest.loadedAt) ? undefined : latest.instant;
   };
 };

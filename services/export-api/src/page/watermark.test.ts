@@ -135,3 +135,26 @@ it("does not take over what lies ahead of the clock", async () => {
     expect(await read("conversations")).toBe(shown);
   }
 });
+
+it.each([
+  ["ahead of the clock", AHEAD],
+  ["missing", undefined],
+])("is unknown after ten seconds in which its instant was %s, though other lists had theirs", async (_, stored) => {
+  const { read, pass, knows, answers } = setUp();
+  knows(FIRST);
+  await read("conversations");
+  answers(async () => ({
+    ...(stored !== undefined && { conversations: microsOf(stored) }),
+    messages: microsOf(LATER),
+  }));
+  for (let seconds = 2; seconds <= 10; seconds += 2) {
+    pass(2_000);
+    expect(await read("conversations"), `after ${seconds} s`).toBe(FIRST);
+  }
+  pass(2_000);
+  expect(await read("conversations")).toBeUndefined();
+  expect(await read("messages")).toBe(LATER);
+  pass(2_000);
+  knows(LATER);
+  expect(await read("conversations")).toBe(LATER);
+});
