@@ -376,7 +376,7 @@ describe("random data in unmerged parts", () => {
           reader.messagesByCreation,
         ]) {
           const walked = await walk(read, query("acme", 100, wholeTies, window));
-          expect(walked).toEqual({ records: [], pages: [{ rows: 0, next: null, whole: false }] });
+          expect(walked).toEqual({ records: [], pages: [{ rows: 0, next: null, whole: true }] });
         }
       }
     }
@@ -521,6 +521,43 @@ describe("many superseded updates", () => {
     await exportOften("gone", "a", SUPERSEDED, created);
     const window = { since: created, to: created + SUPERSEDED - 1 };
     const walked = await walk(warehouse.reader.conversationsByUpdate, query("gone", 1, false, window));
-    expect(walked).toEqual({ records: [], pages: [{ rows: 0, next: null, whole: false }] });
+    expect(walked).toEqual({ records: [], pages: [{ rows: 0, next: null, whole: true }] });
   });
+});
+
+test("all lists of a client whose records are all erased to readers are empty", async () => {
+  const at = { client: "erased", time: DAY_0 };
+  await warehouse.write([conversation(at, "c", DAY_0, DAY_0)]);
+  await warehouse.write([message(at, "m", DAY_0, "c")]);
+  await warehouse.write([endUser(at, "u")]);
+  await warehouse.sql(`INSERT INTO hidden_records (client_id, kind, value, created_before, request_id)
+    SELECT 'erased', arrayJoin(['conversation', 'message', 'end_user_id']), arrayJoin(['c', 'm', 'u']), '2100-01-01', 'r'`);
+  const { reader } = warehouse;
+  const windows = [
+    reader.conversationsByCreation,
+    reader.conversationsByUpdate,
+    reader.messagesByCreation,
+    (one: PageQuery) => reader.messagesByCreation({ ...one, conversationId: "c" }),
+  ];
+  for (const read of windows)
+    for (const wholeTies of [false, true])
+      expect(await walk(read, query("erased", 10, wholeTies))).toEqual({
+        records: [],
+        pages: [{ rows: 0, next: null, whole: true }],
+      });
+  for (const externalId of [undefined, "x"]) {
+    const page = await reader.endUsers({ clientId: "erased", limit: 10, ...(externalId && { externalId }) });
+    expect({ ...page, records: await text(page.records) }).toEqual({ rows: 0, next: null, records: "" });
+  }
+  for (const kind of ["conversation", "message", "end_user"] as const) {
+    const after = { date: 0, id: "" };
+    const settled = DAY_0 + DAY;
+    const page = await reader.changes({ clientId: "erased", kind, after, settled, pageSize: 10 });
+    expect({ ...page, records: await text(page.records) }, kind).toEqual({
+      rows: 0,
+      next: { date: settled, id: "" },
+      isLast: true,
+      records: "",
+    });
+  }
 });

@@ -75,12 +75,12 @@ export const createReadChanges = (deps: {
       },
     };
     const { head, records } = await send(statement, (stream) => splitHead(stream, parsePageHead), signal);
-    lookAhead.learn(clientId, head?.needed ?? 0, bound.rows);
-    if (head?.keysBehind === true) {
+    lookAhead.learn(clientId, head.needed, bound.rows);
+    if (head.keysBehind) {
       return { rows: head.rows, next: head.last, isLast: false, records };
     }
     return {
-      rows: head?.rows ?? 0,
+      rows: head.rows,
       // The range holds all entries of its last instant.
       next: atEnd ? end : { date: bound.date + 1, id: "" },
       isLast: atEnd,

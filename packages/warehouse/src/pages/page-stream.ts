@@ -21,7 +21,7 @@ export type PageHead = {
   readonly needed: number;
 };
 
-export type HeadAndRecords<H> = { readonly head: H | null; readonly records: Readable };
+export type HeadAndRecords<H> = { readonly head: H; readonly records: Readable };
 
 /** Parses the head line of a page of a window. @throws WarehouseError when it is none */
 export function parsePageHead(line: string): PageHead {
@@ -134,11 +134,10 @@ export const passBytes = (source: Readable, mark: Buffer): Readable => {
 };
 
 /**
- * Splits the response of a page query into its head line, parsed by `parse` (null: nothing but the mark of the
- * end came), and the stream of the records. The stream fails, and never ends cleanly, when ClickHouse fails midway,
- * the connection breaks or the mark is missing.
+ * Splits the response of a page query into its head line, parsed by `parse`, and the stream of the records. The
+ * stream fails, and never ends cleanly, when ClickHouse fails midway, the connection breaks or the mark is missing.
  *
- * @throws WarehouseError when ClickHouse fails before the head line is complete, or it cannot be parsed
+ * @throws WarehouseError when ClickHouse fails before the head line is complete, or it is missing or cannot be parsed
  */
 export function splitHead<H>(source: Readable, parse: (line: string) => H): Promise<HeadAndRecords<H>> {
   return new Promise((resolve, reject) => {
@@ -185,14 +184,9 @@ export function splitHead<H>(source: Readable, parse: (line: string) => H): Prom
     });
     source.on("end", () => {
       if (!isWhole()) return fail(brokenMidway());
-      if (settled) {
-        records.push(null);
-        return;
-      }
-      if (pending.length > 0) return fail(unexpectedAnswer());
-      settled = true;
+      // A page without records has a head line too.
+      if (!settled) return fail(unexpectedAnswer());
       records.push(null);
-      resolve({ head: null, records });
     });
     source.on("error", fail);
     source.on("close", () => {

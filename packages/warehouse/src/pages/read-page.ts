@@ -24,8 +24,6 @@ export const boundOfAnswer = (answer: string): Bound => {
 
 const openPage = (stream: Readable): Promise<HeadAndRecords<PageHead>> => splitHead(stream, parsePageHead);
 
-const emptyPage = (): Page => ({ rows: 0, next: null, nextIsWhole: false, records: Readable.from([]) });
-
 /**
  * Reads pages of one list. A page is a range of rows that holds somewhat more records than the page; the
  * range is chosen first, from how many rows the records of this client had before.
@@ -58,7 +56,7 @@ export const createPageReader = (deps: {
         async (to) => boundOfAnswer(await send(boundStatement(list, { ...query, to }, rows), text, signal)),
         (found) => found.rows === rows,
       );
-      if (bound.rows === 0) return emptyPage();
+      if (bound.rows === 0) return { rows: 0, next: null, nextIsWhole: true, records: Readable.from([]) };
       const atEnd = bound.rows < rows;
       if (!atEnd && list.everyKeyIsLive && bound.keys <= pageSize) continue;
       const at = { bound: atEnd ? query.to - 1 : bound.date, noted, spread };
@@ -70,7 +68,7 @@ export const createPageReader = (deps: {
       const statement = pageStatement(list, query, { ...at, severalDates: several > 0, hiding });
       const { head, records } = await send(statement, openPage, signal);
       // A link must never lead to an empty page: a record behind the page is known, or there is none.
-      if (head !== null && (head.keysBehind || atEnd)) {
+      if (head.keysBehind || atEnd) {
         if (!list.everyKeyIsLive && head.keysBehind) lookAhead.learn(clientId, head.rows, head.needed);
         return {
           rows: head.rows,
@@ -80,7 +78,6 @@ export const createPageReader = (deps: {
         };
       }
       records.destroy();
-      if (head === null && atEnd) return emptyPage();
     }
   };
 };

@@ -141,7 +141,7 @@ export function createReader(deps: {
       const settings = { ...PAGE_SETTINGS, ...IN_ORDER, ...spreadSettings(await isSpread(), false) };
       const statement: PageStatement = { name: "pages.end_users", sql, parameters, settings };
       const { head, records } = await send(statement, openEndUsers, signal);
-      return { rows: head?.rows ?? 0, next: head?.next ?? null, records };
+      return { ...head, records };
     },
     changes: createReadChanges({ send, askForFacts, isSpread, notedDates }),
     findKey: (hash) => findKey(lookups, hash),

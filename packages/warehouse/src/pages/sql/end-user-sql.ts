@@ -22,8 +22,8 @@ export const endUsersInRange = (shape: {
     ORDER BY client_id, end_user_id`;
 
 /**
- * End users from an id on, inclusive. Head line: records, 1 when another page follows, base64 of the id at
- * which that one starts. Parameters: client, from, size, external_id.
+ * End users from an id on, inclusive. Head line, also without records: records, 1 when another page follows,
+ * hexadecimal digits of the id at which that one starts. Parameters: client, from, size, external_id.
  */
 export function endUsers({
   selected,
@@ -43,7 +43,7 @@ export function endUsers({
       ORDER BY client_id, end_user_id LIMIT {size:UInt32} + 1)) AS found,
     arraySlice(found, 1, {size:UInt32}) AS ids
     SELECT concat(if(rowNumberInAllBlocks() = 0, ${head}, ''), record)
-    FROM (SELECT record FROM end_users FINAL
+    FROM (SELECT '' AS record WHERE empty(found) UNION ALL SELECT record FROM end_users FINAL
       WHERE ${OF_CLIENT} AND end_user_id <= ids[-1] AND cityHash64(end_user_id) IN (SELECT cityHash64(arrayJoin(ids)))
       ORDER BY client_id, end_user_id)
     FORMAT CustomSeparated`;

@@ -31,7 +31,7 @@ export function keysOfPage(columns: string): string {
 }
 
 /**
- * SELECT of the page.
+ * SELECT of the page; without records a row with the head line only.
  *
  * @param from what follows FROM: the records of the page in order
  * @param needed SQL for the rows up to the end of the page
@@ -47,6 +47,6 @@ export function outputOfFound(record: string, from: string, needed = "page.1"): 
     needed,
   });
   return `SELECT concat(if(rowNumberInAllBlocks() = 0, ${head}, ''), record)
-    FROM (SELECT ${record} AS record FROM ${from})
+    FROM (SELECT '' AS record WHERE page.1 = 0 UNION ALL SELECT ${record} AS record FROM ${from})
     FORMAT CustomSeparated`;
 }

@@ -2,7 +2,7 @@
  * What the SQL of all pages shares. A page is read by one statement that looks at a range of rows: from the
  * position of the page to `bound`, a date that is chosen beforehand so that the range holds somewhat more
  * than a page. The first row starts with a head line that describes the page; the records follow, joined by
- * the separator.
+ * the separator. A page without records is a row with the head line only.
  *
  * Parameters: `client`; `since` and `to` (µs); `after_date` (µs) and `after_id`, the position behind which
  * the page starts; `bound` (µs), inclusive; `size`, records of a page; `reach`, records to look at for its
@@ -114,9 +114,10 @@ export function pageOf(from: string, wholeTies: boolean, needed: "on_page" | "to
     ? ", count() OVER (ORDER BY d RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS through, min(d) OVER () AS first"
     : "";
   return `SELECT concat(if(place = 1, ${headOf(needed)}, ''), record) FROM (
+    SELECT record, place, total, on_page, last, behind FROM (
       SELECT record, place, is_on_page, count() OVER () AS total, countIf(is_on_page) OVER () AS on_page,
         maxIf((d, id), is_on_page) OVER () AS last, minIf(d, NOT is_on_page) OVER () AS behind
       FROM (SELECT d, id, record, place, ${wholeTies ? IS_ON_PAGE_OF_TIES : IS_ON_PAGE} AS is_on_page
         FROM (SELECT d, id, record, row_number() OVER (${order}) AS place${ties} FROM (${from}))))
-    WHERE is_on_page ORDER BY place FORMAT CustomSeparated`;
+    WHERE is_on_page ORDER BY place WITH FILL FROM 1 TO 2) FORMAT CustomSeparated`;
 }
