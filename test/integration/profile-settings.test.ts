@@ -1,9 +1,25 @@
-import { createReader, createSession, PINNED_SETTINGS } from "@conversation-export/warehouse";
+import {
+  createAuditStore,
+  createErasureStore,
+  createReader,
+  createSession,
+  PINNED_SETTINGS,
+} from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ops } from "../system/ops.ts";
 import { WAYS, WINDOW, writeEveryWay } from "../warehouse/every-way-data.ts";
 import { readEverything, waysToRead } from "../warehouse/read-everything.ts";
+import { DAY_0, message } from "../warehouse/records.ts";
+import { uploadNow } from "../warehouse/upload-now.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
+
+/** For all users: what writes, or reads in order to delete, loses rows or their values. */
+const OF_ALL = {
+  input_format_allow_errors_num: "10",
+  input_format_defaults_for_omitted_fields: "0",
+  join_default_strictness: "ANY",
+  wait_for_async_insert: "0",
+};
 
 /** Each changes answers without an error where a statement does not say otherwise. */
 const PROFILE = {
@@ -16,13 +32,32 @@ const PROFILE = {
   empty_result_for_aggregation_by_empty_set: "1",
   final: "1",
   use_query_cache: "1",
+  // The tables have no key for samples, so each but the first replica would read nothing.
+  enable_parallel_replicas: "1",
+  parallel_replicas_mode: "sampling_key",
+  any_join_distinct_right_table_keys: "1",
+  compatibility: "25.7",
+  date_time_64_output_format_cut_trailing_zeros_align_to_groups_of_thousands: "1",
+  date_time_output_format: "iso",
+  distributed_group_by_no_merge: "1",
+  do_not_merge_across_partitions_select_final: "1",
+  enable_named_columns_in_function_tuple: "1",
+  insert_shard_id: "1",
+  output_format_json_array_of_rows: "1",
+  output_format_json_map_as_array_of_tuples: "1",
+  output_format_json_quote_64bit_floats: "1",
+  output_format_json_quote_64bit_integers: "1",
+  output_format_tsv_crlf_end_of_line: "1",
+  prefer_column_name_to_alias: "1",
+  session_timezone: "Asia/Tokyo",
 };
 
 let warehouse: Warehouse;
 /** As a user sees it whose profile is as it comes. */
 let expected: Record<string, unknown>;
 beforeAll(async () => {
-  warehouse = await startWarehouse({ testRights: { profiles: { reader: PROFILE, lookup: PROFILE } } });
+  const profiles = { default: OF_ALL, reader: PROFILE, lookup: PROFILE };
+  warehouse = await startWarehouse({ testRights: { profiles } });
   await writeEveryWay(warehouse);
   const plain = warehouse.session("migrator");
   expected = await readEverything(waysToRead(createReader({ session: plain, lookups: plain }), WINDOW, WAYS));
@@ -33,6 +68,7 @@ describe("settings in the profiles of the users who read", () => {
   it("change nothing of what is read", async () => {
     for (const [way, read] of Object.entries(expected)) expect(read, way).not.toBeInstanceOf(Error);
     expect(expected["key"]).toMatchObject({ clientId: "acme" });
+    expect(expected["messagesByCreation"]).toHaveProperty("length", 151);
     expect(await readEverything(waysToRead(warehouse.reader, WINDOW, WAYS))).toEqual(expected);
   });
 
@@ -46,6 +82,24 @@ describe("settings in the profiles of the users who read", () => {
     } finally {
       await Promise.all([session.close(), lookups.close()]);
     }
+  });
+
+  it("leave out nothing of what an erasure collects", async () => {
+    const store = createErasureStore({ session: warehouse.session("jobs"), runUpload: uploadNow });
+    const at = { client: "erasing", time: DAY_0 };
+    await warehouse.write(
+      Array.from({ length: 20 }, (_, n) => message(at, `m${n}`, DAY_0 + n, "c", { sender: "ann" })),
+    );
+    const ann = { clientId: "erasing", subject: "chatter_id:ann", createdBefore: Date.now() * 1000 };
+    await store.note("run", [{ ...ann, requestId: "r" }]);
+    expect(await store.collect("run")).toEqual({ conversations: 0, messages: 20, endUsers: 0 });
+  });
+
+  it("do not date what is audited otherwise", async () => {
+    const note = { runId: "r", state: "done", actor: "a", command: "c", arguments: {}, result: "" } as const;
+    await createAuditStore({ session: warehouse.session("jobs") }).note([note]);
+    const last = await createAuditStore({ session: warehouse.session("migrator") }).last();
+    expect(last).toEqual([{ command: "c", state: "done", ageSeconds: expect.any(Number) }]);
   });
 
   it("are sent with the values that ClickHouse has by default", async () => {
@@ -74,11 +128,15 @@ describe("settings in the profiles of the users who read", () => {
         name === user && state !== "ok" && !found.startsWith("needs") ? [found] : [],
       );
     const { limit, offset, ...others } = PROFILE;
-    const named = Object.entries(others).map(([name, value]) => `${name} = ${value}`);
+    const sets = (settings: Readonly<Record<string, string>>): string =>
+      `its profile sets ${Object.entries(settings)
+        .map(([name, value]) => `${name} = ${value}`)
+        .toSorted()
+        .join(", ")}`;
     expect(warned("user reader")).toEqual([
-      `its profile sets ${named.toSorted().join(", ")}, limit = ${limit}, offset = ${offset}`,
+      `${sets({ ...OF_ALL, ...others })}, limit = ${limit}, offset = ${offset}`,
     ]);
-    expect(warned("user writer")).toEqual([]);
-    expect(warned("user migrator")).toEqual([]);
+    expect(warned("user writer")).toEqual([sets(OF_ALL)]);
+    expect(warned("user migrator")).toEqual([sets(OF_ALL)]);
   });
 });

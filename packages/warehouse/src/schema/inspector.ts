@@ -186,19 +186,20 @@ export function createInspector(
     },
     async changedSettings(names) {
       const asked = profiled.with({ timeoutMs: TIMEOUT_MS });
-      const [row] = await asked.rows<{ changed: [name: string, value: string, fixed: number][] }>(
+      // As raw text, since the profile may also change how rows are written.
+      const answer = await asked.stream(
         "inspect.changed_settings",
-        `SELECT arraySort(groupArray((name, value, readonly))) AS changed FROM system.settings
-         WHERE name IN {names:Array(String)} AND value != default`,
+        `SELECT toJSONString(arraySort(groupArray([name, value, toString(readonly)]))) FROM system.settings
+         WHERE name IN {names:Array(String)} AND value != default FORMAT RawBLOB`,
         { parameters: { names }, settings: { limit: "0", offset: "0" } },
       );
-      const changed = (row?.changed ?? []).map(([name, value, fixed]) => {
-        return { name, value, isFixed: Boolean(fixed) };
-      });
+      const rows = JSON.parse(await text(answer)) as [name: string, value: string, fixed: string][];
+      const changed = rows.map(([name, value, fixed]) => ({ name, value, isFixed: fixed === "1" }));
       // No statement can read these two, which it takes for its own.
       const counted = await asked.rows<{ n: number }>(
         "inspect.limits",
         `SELECT toUInt32(number) AS n FROM numbers(${COUNTED_ROWS})`,
+        { settings: { output_format_json_array_of_rows: 0 } },
       );
       const offset = counted[0]?.n ?? COUNTED_ROWS;
       const isCut = counted.length < COUNTED_ROWS - offset;
@@ -213,7 +214,7 @@ export function createInspector(
         "inspect.loose_settings",
         `SELECT name FROM system.settings WHERE name IN {names:Array(String)} AND (readonly = 0 OR value != default)
          ORDER BY name`,
-        { parameters: { names } },
+        { parameters: { names }, settings: { output_format_json_array_of_rows: 0 } },
       );
       return rows.map(({ name }) => name);
     },

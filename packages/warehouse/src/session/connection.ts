@@ -25,6 +25,8 @@ type ConnectionOptions = WarehouseAccess & {
 const EVERYWHERE: ClickHouseSettings = {
   ...pinned,
   date_time_input_format: "best_effort",
+  // An error within an answer of JSON must not look like a row, as it does by default before 25.11.
+  http_write_exception_in_output_format: 0,
   // On a cluster: an INSERT is acknowledged when the shards have written it, the sharding key decides where
   // every row goes, subqueries read all shards, and a shard that does not answer makes the query fail instead
   // of losing rows.
