@@ -1,8 +1,8 @@
 import { type BusHeader, type BusHeaders, headerText } from "./headers.ts";
 import type { BusPosition } from "./version.ts";
 
-/** The headers that tell the place of a replayed dead letter. */
-export const PLACE_HEADERS = ["dl-topic", "dl-partition", "dl-offset"] as const;
+/** The headers of a replayed dead letter that are read. */
+export const REPLAY_HEADERS = ["dl-topic", "dl-partition", "dl-offset", "dl-time", "dl-replays"] as const;
 
 const textOf = (header: BusHeader): string | undefined => {
   const text = headerText(header) ?? "";

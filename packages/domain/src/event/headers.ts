@@ -1,5 +1,3 @@
-import { type Rejected, rejected } from "./outcome.ts";
-
 type HeaderValue = Uint8Array | string | null;
 
 /** A header of the bus: absent, without a value, one value, or several. */
@@ -23,7 +21,3 @@ export const headerText = (header: BusHeader): string | null | undefined => {
 /** The names among `names` whose headers cannot be read. */
 export const badHeaders = (headers: BusHeaders, names: readonly string[]): string[] =>
   names.filter((name) => headerText(headers[name]) === undefined);
-
-/** The rejection of an event with headers that cannot be read. */
-export const headersRejected = (names: readonly string[]): Rejected =>
-  rejected("invalid_envelope", `${names.join(", ")}: a header has one value, in valid UTF-8`);

@@ -3,6 +3,15 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** The value of a text; undefined when it is not JSON. */
+export function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
 /** Levels of objects and arrays in a record, itself included; Python's `json` fails at some 995. */
 export const MAX_DEPTH = 200;
 
@@ -23,12 +32,15 @@ export function countKeys(value: object, levels: number = MAX_DEPTH): number | u
   return count;
 }
 
-/** false when a parsed value holds a number that no double holds, such as 1e400, which parses to Infinity. */
-export function holdsDoubles(value: unknown): boolean {
+/**
+ * false when a parsed value holds a number that no double holds, such as 1e400, which parses to Infinity. Looks no
+ * deeper than `levels`: a deeper record is refused for that.
+ */
+export function holdsDoubles(value: unknown, levels: number = MAX_DEPTH): boolean {
   if (typeof value === "number") return Number.isFinite(value);
-  if (typeof value !== "object" || value === null) return true;
+  if (typeof value !== "object" || value === null || levels === 0) return true;
   for (const key in value) {
-    if (!holdsDoubles((value as Readonly<Record<string, unknown>>)[key])) return false;
+    if (!holdsDoubles((value as Readonly<Record<string, unknown>>)[key], levels - 1)) return false;
   }
   return true;
 }

@@ -3,14 +3,11 @@ import type { RecordForm } from "../record/record-form.ts";
 import { fieldTexts } from "../record/render.ts";
 import type { Envelope } from "./envelope.ts";
 import type { EventData } from "./event-data.ts";
-import { countKeys, MAX_DEPTH } from "./json-object.ts";
+import { countKeys } from "./json-object.ts";
 import { countKeyTexts, replaceHalfPairs, withoutRepeatedKeys } from "./json-text.ts";
-import { type Rejected, rejected } from "./outcome.ts";
-import { detailOf, problemsOf } from "./problems.ts";
 import { unknownFieldsBeside } from "./unknown-fields.ts";
 
 const NOTHING: readonly string[] = [];
-const TOO_DEEP = rejected("nested_too_deeply", `data is nested deeper than ${MAX_DEPTH} levels`);
 
 type Given = {
   readonly given: Record<string, unknown>;
@@ -28,16 +25,15 @@ function withoutHalfPairs({ data, dataText }: Envelope, fields: readonly Field[]
   return { given, text, repaired: fields.map(([name]) => name).filter(isChanged) };
 }
 
-/** Reads the parsed data of an event of any form. */
+/** Reads the parsed data of an event of any form; undefined when it breaks a rule. */
 export function parsedDataReader<Data, Read extends keyof Data & string>(form: RecordForm<Data, Read>) {
   const { schema, fields } = form;
   const noteUnknown = unknownFieldsBeside(fields);
-  return (envelope: Envelope): EventData<Pick<Data, Read>> | Rejected => {
+  return (envelope: Envelope): EventData<Pick<Data, Read>> | undefined => {
     const keys = countKeys(envelope.data);
-    if (keys === undefined) return TOO_DEEP;
+    if (keys === undefined) return undefined;
     const checked = schema.safeParse(envelope.data);
-    if (!checked.success)
-      return rejected("invalid_record", detailOf(problemsOf(checked.error, envelope.data)));
+    if (!checked.success) return undefined;
     // Only now: an id with half a pair is refused above.
     const { given, text, repaired } = withoutHalfPairs(envelope, fields);
     const parsedKeys = given === envelope.data ? keys : countKeys(given);

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type PlainFields, plainFields } from "../record/plain-fields.ts";
 import type { RecordForm } from "../record/record-form.ts";
-import { type Attributes, binaryAttributes, envelopeSchema, validAttributes } from "./envelope.ts";
+import { type Attributes, envelopeSchema, readHeaders, validAttributes } from "./envelope.ts";
 import type { EventData } from "./event-data.ts";
 import type { BusHeaders } from "./headers.ts";
 import { beginPass, isNullAt, NOT_PLAIN, type Pass, QUOTE, skipBlanks } from "./plain-json.ts";
@@ -54,8 +54,8 @@ export function plainDataReader<Data, Read extends keyof Data & string>(form: Re
   return (text: string, headers: BusHeaders): PlainEvent<Pick<Data, Read>> | undefined => {
     const pass = beginPass(text);
     if (pass === null) return undefined;
-    const inHeaders = binaryAttributes(headers);
-    if (inHeaders !== null && "kind" in inHeaders) return undefined;
+    const { attributes: inHeaders, problems } = readHeaders(headers);
+    if (problems.length > 0) return undefined;
     const whole = inHeaders === null ? envelope : fields;
     const end = whole.read(pass, skipBlanks(pass, 0));
     if (end === NOT_PLAIN || skipBlanks(pass, end) !== text.length) return undefined;

@@ -39,7 +39,7 @@ const inWords = (issue: Issue, value: unknown): string => {
 };
 
 /** What a schema finds wrong with a value: a path and words for each fault, without the values. */
-export const problemsOf = ({ issues }: z.ZodError, given: unknown): string[] =>
+export const problemsOf = (issues: readonly Issue[], given: unknown): string[] =>
   issues.map((issue) => {
     const path = issue.path.map(String).join(".");
     return `${path === "" ? "it" : path} ${inWords(issue, valueAt(given, issue.path))}`;

@@ -548,6 +548,7 @@ describe("rejections", () => {
     ["date_out_of_range", { time: "2106-01-01T00:00:00Z" }],
     ["subject_mismatch", { subject: "other" }],
     ["subject_mismatch", { subject: "C" }],
+    ["subject_mismatch", { subject: " " }],
   ])("%s: attributes %j", (reason, attributes) => {
     expect(reasonOf(structured("conversation.exported", conversationData, attributes))).toBe(reason);
   });
@@ -561,6 +562,13 @@ describe("rejections", () => {
     ["ce_subject", { ce_subject: ["c", "d"] }],
     ["content-type", { "content-type": ["application/json", "application/cloudevents+json"] }],
     ["content-type, ce_id", { "content-type": Buffer.from([0xff]), ce_id: Buffer.from([0xc3]) }],
+    ["dl-topic", { "dl-topic": ["a", "a"] }],
+    ["dl-time", { "dl-time": Buffer.from([0xff]) }],
+    ["dl-replays", { "dl-replays": ["1", "1"] }],
+    [
+      "ce_source, dl-partition, dl-offset",
+      { ce_source: ["a"], "dl-partition": [], "dl-offset": [null, "1"] },
+    ],
   ])("header %s with several values or no UTF-8", (names, change) => {
     const headers: Record<string, BusHeader> = Object.fromEntries(
       Object.entries(attributesOf("conversation.exported")).map(([name, value]) => [
@@ -592,6 +600,8 @@ describe("rejections", () => {
     ["application/json", "accepted"],
     ["Application/JSON; charset=utf-8", "accepted"],
     [null, "accepted"],
+    ["", "accepted"],
+    [" ", "invalid_envelope"],
     ["text/xml", "invalid_envelope"],
     ["application/xml", "invalid_envelope"],
     ["application/jsonx", "invalid_envelope"],
@@ -609,10 +619,48 @@ describe("rejections", () => {
     expect(reasonOf(processEvent({ text, headers: binary, position }, "conversation.exported"))).toBe(reason);
   });
 
-  it("takes a subject that is equal or absent", () => {
-    for (const subject of ["c", null, undefined]) {
-      expect(reasonOf(structured("conversation.exported", conversationData, { subject }))).toBe("accepted");
+  it.each([
+    [null, "accepted"],
+    ["", "accepted"],
+    ["application/json", "accepted"],
+    ["Application/JSON; charset=utf-8", "accepted"],
+    ["application/cloudevents+json", "accepted"],
+    ["text/xml", "invalid_envelope"],
+    ["application/octet-stream", "invalid_envelope"],
+    ["application/cloudevents", "invalid_envelope"],
+    ["application/cloudevents+avro", "invalid_envelope"],
+    ["application/cloudevents-batch+json", "invalid_envelope"],
+  ])("a structured event whose header says %j", (type, reason) => {
+    const text = JSON.stringify({ ...attributesOf("conversation.exported"), data: conversationData });
+    for (const ce_specversion of [undefined, null]) {
+      const headers = { "content-type": type, ce_specversion };
+      const outcome = processEvent({ text, headers, position }, "conversation.exported");
+      expect(reasonOf(outcome)).toBe(reason);
     }
+  });
+
+  it("takes a subject that is equal, empty or absent", () => {
+    const headers: Record<string, BusHeader> = Object.fromEntries(
+      Object.entries(attributesOf("conversation.exported")).map(([name, value]) => [
+        `ce_${name}`,
+        String(value),
+      ]),
+    );
+    const text = JSON.stringify(conversationData);
+    for (const subject of ["c", "", null, undefined]) {
+      expect(reasonOf(structured("conversation.exported", conversationData, { subject }))).toBe("accepted");
+      const binary = { text, headers: { ...headers, ce_subject: subject }, position };
+      expect(reasonOf(processEvent(binary, "conversation.exported"))).toBe("accepted");
+    }
+  });
+
+  it("takes an empty date of the last update for none", () => {
+    const conversation = { ...conversationData, date_updated: "" };
+    const none = structured("conversation.exported", conversationData);
+    expect(structured("conversation.exported", conversation)).toEqual(none);
+    expect(structured("end_user.exported", { ...endUserData, updated_at: "" })).toEqual(
+      structured("end_user.exported", endUserData),
+    );
   });
 
   it("data that is no object", () => {
@@ -627,17 +675,29 @@ describe("rejections", () => {
       "message.exported": [messageData, "chatter_id", "sender", "recipient"],
       "end_user.exported": [endUserData, "end_user_id"],
     } as const;
-    const [longest, longer] = ["é".repeat(1_000), "é".repeat(1_001)];
-    for (const type of ["chatter_id", "end_user_id"]) {
-      const request = (value: string) => ({ type: "ERASURE", identifiers: [{ type, value }] });
-      expect(dataSubjectRequestSchema.safeParse(request(longest)).success).toBe(true);
-      expect(dataSubjectRequestSchema.safeParse(request(longer)).success).toBe(false);
-    }
-    for (const type of ["conversation.exported", "message.exported", "end_user.exported"] as const) {
-      const [data, ...fields] = persons[type];
-      for (const field of fields) {
-        expect(structured(type, { ...data, [field]: longest }).kind, field).toBe("accepted");
-        expect(reasonOf(structured(type, { ...data, [field]: longer })), field).toBe("invalid_record");
+    const ids = [
+      ["é".repeat(1_000), true],
+      ["\n".repeat(1_000), true],
+      ["é".repeat(1_001), false],
+      [" ", true],
+      ["\t\u00a0", true],
+      ["a\u0000b", true],
+      ["a\u0085", true],
+      ["\u007f", true],
+      ["\u2028", true],
+      ["\u200b", true],
+    ] as const;
+    for (const [id, isGood] of ids) {
+      for (const type of ["chatter_id", "end_user_id"]) {
+        const request = { type: "ERASURE", identifiers: [{ type, value: id }] };
+        expect(dataSubjectRequestSchema.safeParse(request).success, JSON.stringify(id)).toBe(isGood);
+      }
+      for (const type of ["conversation.exported", "message.exported", "end_user.exported"] as const) {
+        const [data, ...fields] = persons[type];
+        for (const field of fields) {
+          const outcome = reasonOf(structured(type, { ...data, [field]: id }));
+          expect(outcome, `${field} ${JSON.stringify(id)}`).toBe(isGood ? "accepted" : "invalid_record");
+        }
       }
     }
   });
@@ -676,7 +736,8 @@ describe("rejections", () => {
     ["invalid_record", { handoffs: [{ id: "1" }] }],
     ["invalid_record", { handoffs: [{ id: "1", date_created: "2026-10-04T00:00:00Z", name: 5 }] }],
     ["invalid_timestamp", { date_created: "4 October 2026" }],
-    ["invalid_timestamp", { date_updated: "" }],
+    ["invalid_timestamp", { date_created: "" }],
+    ["invalid_timestamp", { date_updated: " " }],
     ["invalid_timestamp", { handoffs: [{ id: "1", date_created: "2026-10-04" }] }],
     ["date_out_of_range", { date_created: "2026-02-30T00:00:00Z" }],
     ["date_out_of_range", { date_created: "1969-12-31T23:59:59Z" }],
@@ -730,7 +791,7 @@ describe("rejections", () => {
       {},
     ],
     [
-      "agent_handle_time is not a number; csat is not an object; handoffs.0.id is missing; handoffs.1.date_created is null",
+      "agent_handle_time is not a number; csat is not an object; handoffs.0.id is missing; handoffs.1.date_created is null; handoffs.0.date_created is not an ISO 8601 date-time",
       {},
       {
         agent_handle_time: "5",
@@ -755,9 +816,79 @@ describe("rejections", () => {
         ],
       },
     ],
+    ["csat is not an object; date_created is not an ISO 8601 date-time", {}, { csat: 5, date_created: "x" }],
+    [
+      "csat is not an object; handoffs.0.date_created is not an ISO 8601 date-time; handoffs.2.date_created does not exist",
+      {},
+      {
+        csat: 5,
+        handoffs: [
+          { id: "1", date_created: "x" },
+          { id: "2", date_created: "2026-02-03T00:00:00Z" },
+          { id: "3", date_created: "2026-02-30T00:00:00Z" },
+        ],
+      },
+    ],
+    [
+      "chatter_id has more than 1000 characters; end_user_id has more than 1000 characters",
+      {},
+      { chatter_id: "x".repeat(1_001), end_user_id: "x".repeat(1_001) },
+    ],
+    [
+      "chatter_id has more than 1000 characters; handoffs.0.date_created is not an ISO 8601 date-time",
+      {},
+      { chatter_id: "x".repeat(1_001), handoffs: [{ id: "1", date_created: "x" }] },
+    ],
+    [
+      "subject is not the id of the record; date_created is not an ISO 8601 date-time",
+      { subject: "other" },
+      { date_created: "x" },
+    ],
+    ["clientid is empty; csat is not an object", { clientid: "" }, { csat: 5 }],
+    [
+      "time is not an ISO 8601 date-time; subject is not the id of the record; date_updated is not an ISO 8601 date-time",
+      { time: "x", subject: "other" },
+      { date_updated: "x" },
+    ],
+    [
+      'specversion is not "1.0"; type is not conversation.exported; time does not exist',
+      { specversion: "2", type: "message.exported", time: "2026-02-30T00:00:00Z" },
+      { csat: 5 },
+    ],
+    [
+      "data is nested deeper than 200 levels; csat is not an object; date_created is not an ISO 8601 date-time",
+      {},
+      { csat: 5, variables: JSON.parse(`{"a":${"[".repeat(1_000)}${"]".repeat(1_000)}}`), date_created: "x" },
+    ],
   ])("name every fault: %s", (detail, attributes, fields) => {
     const data = { ...conversationData, ...fields };
     expect(structured("conversation.exported", data, { data, ...attributes })).toMatchObject({ detail });
+  });
+
+  it("name every fault of an event in binary mode, its headers first", () => {
+    const headers: Record<string, BusHeader> = Object.fromEntries(
+      Object.entries(attributesOf("message.exported")).map(([name, value]) => [`ce_${name}`, String(value)]),
+    );
+    const of = (change: Record<string, BusHeader>, data: unknown, latestTime?: number) =>
+      processEvent(
+        {
+          text: typeof data === "string" ? data : JSON.stringify(data),
+          headers: { ...headers, ...change },
+          position,
+          ...(latestTime !== undefined && { latestTime }),
+        },
+        "message.exported",
+      );
+    const ids = { chatter_id: "x".repeat(1_001), sender: "x".repeat(1_001), recipient: "x".repeat(1_001) };
+    expect(
+      of({ ce_id: "", "content-type": "text/xml", ce_clientid: ["a", "b"] }, { ...messageData, ...ids }, 1),
+    ).toEqual({
+      kind: "rejected",
+      reason: "invalid_envelope",
+      detail:
+        "ce_clientid: a header has one value, in valid UTF-8; id is empty; datacontenttype is not application/json; time is later than the bus allows; chatter_id has more than 1000 characters; recipient has more than 1000 characters; sender has more than 1000 characters",
+    });
+    expect(of({ ce_id: "" }, "{")).toMatchObject({ detail: "id is empty; the value is not JSON" });
   });
 
   it("name twenty faults and count the others", () => {

@@ -6,12 +6,12 @@ import type { RecordForm } from "../record/record-form.ts";
 import { byEventType, type EventType, RECORD_KINDS, type RecordKind } from "../record/record-kinds.ts";
 import { type Attributes, readEnvelope } from "./envelope.ts";
 import type { EventData } from "./event-data.ts";
+import { faultFinder } from "./faults.ts";
 import type { BusHeaders } from "./headers.ts";
 import { note } from "./noted-names.ts";
 import { type Ignored, type Rejected, rejected } from "./outcome.ts";
 import { parsedDataReader } from "./parsed-data.ts";
 import { plainDataReader } from "./plain-data.ts";
-import { detailOf } from "./problems.ts";
 import { readInstant } from "./read-instant.ts";
 import type { Micros } from "./timestamp.ts";
 import type { BusPosition, Version } from "./version.ts";
@@ -36,36 +36,24 @@ export type BusEvent = {
   readonly latestTime?: Micros;
 };
 
-/** The steps from an event's data to a record that all kinds share: compare the subject, read the dates. */
+/** The step from an event's data to a record that all kinds share: compare the subject, read the dates. */
 function finisherOf<Data, Read extends keyof Data & string>(form: RecordForm<Data, Read>) {
   const { idOf, created, updated, finish } = form;
   return (
     attributes: Attributes,
     { data, render, unknownFields, repaired }: EventData<Pick<Data, Read>>,
     position: BusPosition,
-  ): Accepted | Rejected => {
+  ): Accepted | undefined => {
     const id = idOf(data);
-    if (attributes.subject !== null && attributes.subject !== id) {
-      return rejected("subject_mismatch", "subject is not the id of the record");
-    }
-    const faults: Rejected[] = [];
-    const dateOf = (text: string, field: string): Micros => {
-      const date = readInstant(text, field, "invalid_timestamp");
-      if (typeof date === "number") return date;
-      faults.push(date);
-      return 0;
-    };
-    const dateCreated = dateOf(created.of(data), created.name);
-    const updatedText = updated?.of(data) ?? null;
-    const dateUpdated =
-      updated === null || updatedText === null ? dateCreated : dateOf(updatedText, updated.name);
-    const { clientId, exportedAt } = attributes;
+    const { clientId, exportedAt, subject } = attributes;
+    if (subject !== null && subject !== id) return undefined;
+    const updatedText = updated?.of(data) ?? "";
+    const dateCreated = readInstant(created.of(data));
+    const dateUpdated = updatedText === "" ? dateCreated : readInstant(updatedText);
+    if (dateCreated === undefined || dateUpdated === undefined) return undefined;
     const version: Version = { exportedAt, partition: position.partition, offset: position.offset };
     const finished = finish(data, { clientId, id, dateCreated, dateUpdated, version, render });
-    if (finished.kind === "rejected") faults.push(finished);
-    const [fault] = faults;
-    if (fault !== undefined) return rejected(fault.reason, detailOf(faults.map(({ detail }) => detail)));
-    if (finished.kind === "rejected") return finished;
+    if (finished === null) return undefined;
     const { record } = finished;
     if (repaired.length === 0) return { kind: "accepted", record, unknownFields, unusual: finished.unusual };
     const unusual = [...finished.unusual];
@@ -79,18 +67,19 @@ function readerOf<Data, Read extends keyof Data & string>(form: RecordForm<Data,
   const plainData = plainDataReader(form);
   const parsedData = parsedDataReader(form);
   const finish = finisherOf(form);
-  return (text: string, { headers, position, latestTime }: BusEvent): Accepted | Rejected => {
-    const plain = plainData(text, headers);
-    const envelope = plain ?? readEnvelope(text, headers);
-    if ("kind" in envelope) return envelope;
+  const rejectionOf = faultFinder(form, expected);
+
+  const accept = (text: string, { headers, position, latestTime }: BusEvent): Accepted | undefined => {
+    const envelope = plainData(text, headers) ?? readEnvelope(text, headers);
+    if (envelope === undefined) return undefined;
     const { attributes } = envelope;
-    if (attributes.type !== expected) return rejected("unexpected_type", `type is not ${expected}`);
-    if (latestTime !== undefined && attributes.exportedAt > latestTime) {
-      return rejected("time_in_future", "time is later than the bus allows");
-    }
+    if (attributes.type !== expected) return undefined;
+    if (latestTime !== undefined && attributes.exportedAt > latestTime) return undefined;
     const read = "render" in envelope ? envelope : parsedData(envelope);
-    return "kind" in read ? read : finish(attributes, read, position);
+    return read && finish(attributes, read, position);
   };
+  return (text: string, event: BusEvent): Accepted | Rejected =>
+    accept(text, event) ?? rejectionOf(text, event.headers, event.latestTime);
 }
 
 const READERS: Readonly<Record<RecordKind, (text: string, event: BusEvent) => Accepted | Rejected>> = {

@@ -102,6 +102,14 @@ it("refuses a message whose place has several values or no UTF-8", () => {
   });
 });
 
+it("names what is wrong with the headers of a replay and with its event", () => {
+  const headers = { "dl-time": ["a", "b"], "dl-replays": ["1", "1"] };
+  expect(read(message("yesterday", { headers }))).toMatchObject({
+    reason: "invalid_envelope",
+    detail: "dl-time, dl-replays: a header has one value, in valid UTF-8; time is not an ISO 8601 date-time",
+  });
+});
+
 it("refuses what cannot be read, with its range", () => {
   const unreadable = { lastOffset: 9, why: "cut off" };
   expect(read(message("", { value: null, unreadable }))).toEqual({

@@ -1,5 +1,5 @@
-import { busPositionOf, PLACE_HEADERS } from "./bus-position.ts";
-import { badHeaders, type BusHeaders, headersRejected } from "./headers.ts";
+import { busPositionOf } from "./bus-position.ts";
+import type { BusHeaders } from "./headers.ts";
 import { rejected } from "./outcome.ts";
 import { type Outcome, processEvent } from "./process-event.ts";
 import type { EventType } from "../record/record-kinds.ts";
@@ -68,8 +68,6 @@ export const readMessage = (
   }
   const text = value === null ? null : textOf(withoutSchemaPrefix(value));
   if (text === undefined) return rejected("invalid_envelope", "the value is not valid UTF-8");
-  const bad = badHeaders(headers, PLACE_HEADERS);
-  if (bad.length > 0) return headersRejected(bad);
   const latestTime = (arrivalOf(message, limits.now) + limits.maxTimeAheadMs) * 1000;
   return processEvent({ text, headers, position: busPositionOf(message), latestTime }, type);
 };

@@ -7,7 +7,6 @@ import {
   CONVERSATION_BEFORE_UPLOAD,
   CONVERSATION_FIELDS,
 } from "./record-fields.ts";
-import { unnameable } from "./person-ids.ts";
 import type { RecordForm } from "./record-form.ts";
 import { RECORD_KINDS } from "./record-kinds.ts";
 import { type FieldGroup, fieldGroup } from "./render.ts";
@@ -67,9 +66,7 @@ export const conversationForm: RecordForm<ConversationData, Read> = {
   updated: { name: "date_updated", of: (data) => data.date_updated },
   finish(data, draft) {
     const handoffs = mergeHandoffs(data.handoffs);
-    if (handoffs.kind === "rejected") return handoffs;
-    const refused = unnameable("chatter_id", data.chatter_id) ?? unnameable("end_user_id", data.end_user_id);
-    if (refused !== null) return refused;
+    if (handoffs === null) return null;
     const dates = {
       date_created: formatTimestamp(draft.dateCreated),
       date_updated: formatTimestamp(draft.dateUpdated),
@@ -105,6 +102,6 @@ export const conversationForm: RecordForm<ConversationData, Read> = {
         csatScore: typeof score === "number" ? score : null,
       },
     };
-    return { kind: "finished", record, unusual: unusualOf(data, handoffs.unusual) };
+    return { record, unusual: unusualOf(data, handoffs.unusual) };
   },
 };

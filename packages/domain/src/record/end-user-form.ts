@@ -40,6 +40,6 @@ export const endUserForm: RecordForm<EndUserData> = {
       externalIds: externalIdsOf(data.profile),
       email: data.profile?.email ?? "",
     };
-    return { kind: "finished", record, unusual: NOTHING_UNUSUAL };
+    return { record, unusual: NOTHING_UNUSUAL };
   },
 };

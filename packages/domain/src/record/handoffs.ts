@@ -1,8 +1,6 @@
 import { escapeLineEnds } from "../event/json-text.ts";
 import { note } from "../event/noted-names.ts";
-import { type Rejected, rejected } from "../event/outcome.ts";
 import { type HandoffData, REASON_CODES } from "./schemas.ts";
-import { detailOf } from "../event/problems.ts";
 import { readInstant } from "../event/read-instant.ts";
 import { formatTimestamp, type Micros } from "../event/timestamp.ts";
 
@@ -25,7 +23,6 @@ export type HandoffEntry = {
 };
 
 export type Handoffs = {
-  readonly kind: "handoffs";
   /** The latest entry of each target, references included, ordered by date, then target. */
   readonly entries: readonly HandoffEntry[];
   /** Fields with a value outside the documented set, once per occurrence, at most 20. */
@@ -34,7 +31,7 @@ export type Handoffs = {
 
 const KNOWN_REASON_CODES: ReadonlySet<string> = new Set(REASON_CODES);
 const KNOWN_OUTCOMES: ReadonlySet<string> = new Set(["succeeded", "failed"]);
-const NONE: Handoffs = { kind: "handoffs", entries: [], unusual: [] };
+const NONE: Handoffs = { entries: [], unusual: [] };
 
 function compareEntries(a: HandoffEntry, b: HandoffEntry): number {
   if (a.dateCreated !== b.dateCreated) return a.dateCreated - b.dateCreated;
@@ -57,7 +54,7 @@ const referenceTo = (id: string, dateCreated: Micros): HandoffEntry => ({
  * Reduces the handoffs of one export to the latest attempt per target; of equal dates the later in the array
  * wins (specification 2.1, handoffs rules 1 and 5).
  */
-export function mergeHandoffs(list: readonly HandoffData[] | null | undefined): Handoffs | Rejected {
+export function mergeHandoffs(list: readonly HandoffData[] | null | undefined): Handoffs | null {
   if (list === null || list === undefined || list.length === 0) return NONE;
   const latest = new Map<string, HandoffEntry>();
   const take = (entry: HandoffEntry): void => {
@@ -66,20 +63,12 @@ export function mergeHandoffs(list: readonly HandoffData[] | null | undefined): 
     if (seen === undefined || seen.dateCreated <= entry.dateCreated) latest.set(key, entry);
   };
   const unusual: string[] = [];
-  const faults: Rejected[] = [];
-  for (const [index, handoff] of list.entries()) {
+  for (const handoff of list) {
     const handoffId = handoff.handoff_id === "" ? null : (handoff.handoff_id ?? null);
     const targetKind: TargetKind = handoffId === null ? "id" : "handoff_id";
     const target = handoffId ?? handoff.id;
-    const dateCreated = readInstant(
-      handoff.date_created,
-      `handoffs.${index}.date_created`,
-      "invalid_timestamp",
-    );
-    if (typeof dateCreated !== "number") {
-      faults.push(dateCreated);
-      continue;
-    }
+    const dateCreated = readInstant(handoff.date_created);
+    if (dateCreated === undefined) return null;
     const outcomeStatus = handoff.outcome_status ?? null;
     const reasonCode = handoff.reason_code ?? null;
     if (reasonCode !== null && !KNOWN_REASON_CODES.has(reasonCode)) note(unusual, "handoffs.reason_code");
@@ -99,8 +88,6 @@ export function mergeHandoffs(list: readonly HandoffData[] | null | undefined): 
     take({ target, targetKind, dateCreated, name, outcomeStatus, reasonCode, entry });
     if (targetKind === "handoff_id") take(referenceTo(handoff.id, dateCreated));
   }
-  const [fault] = faults;
-  if (fault !== undefined) return rejected(fault.reason, detailOf(faults.map(({ detail }) => detail)));
   const entries = [...latest.values()].sort(compareEntries);
-  return { kind: "handoffs", entries, unusual };
+  return { entries, unusual };
 }

@@ -1,7 +1,6 @@
 import { formatTimestamp } from "../event/timestamp.ts";
 import { hasKnownShape } from "./message-shape.ts";
 import { MESSAGE_AFTER_UPLOAD, MESSAGE_BEFORE_UPLOAD, MESSAGE_FIELDS } from "./record-fields.ts";
-import { unnameable } from "./person-ids.ts";
 import type { RecordForm } from "./record-form.ts";
 import { RECORD_KINDS } from "./record-kinds.ts";
 import { fieldGroup } from "./render.ts";
@@ -45,11 +44,6 @@ export const messageForm: RecordForm<MessageData, Read> = {
   created: { name: "date_created", of: (data) => data.date_created },
   updated: null,
   finish(data, draft) {
-    const refused =
-      unnameable("chatter_id", data.chatter_id) ??
-      unnameable("sender", data.sender) ??
-      unnameable("recipient", data.recipient);
-    if (refused !== null) return refused;
     const dates = { date_created: formatTimestamp(draft.dateCreated) };
     const messageType = data.message_data?.["_type"];
     const record = {
@@ -72,6 +66,6 @@ export const messageForm: RecordForm<MessageData, Read> = {
         review: data.review ?? null,
       },
     };
-    return { kind: "finished", record, unusual: unusualOf(data) };
+    return { record, unusual: unusualOf(data) };
   },
 };

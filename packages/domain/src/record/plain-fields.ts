@@ -15,7 +15,7 @@ import {
   plainValue,
   skipBlanks,
 } from "../event/plain-json.ts";
-import { FIELD_FORMS } from "./schemas.ts";
+import { FIELD_FORMS, IDS, MAX_ID_LENGTH } from "./schemas.ts";
 
 /** As many as are counted of one record. */
 const MOST_UNKNOWN = 20;
@@ -23,12 +23,20 @@ const MOST_UNKNOWN = 20;
 /** Reads a value of one field: the index after it, or `NOT_PLAIN`. */
 export type Reader = (pass: Pass, start: number) => number;
 
-const checked = (schema: z.ZodType, read: Reader): Reader =>
+/** A plain literal has no halves of pairs, and no fewer characters than its text. */
+const isPlainId = (length: number): boolean => length > '""'.length && length <= MAX_ID_LENGTH + '""'.length;
+
+/** @param isRight whether a literal of this length needs no check by the schema */
+const checked = (
+  schema: z.ZodType,
+  read: Reader,
+  isRight: (length: number) => boolean = () => false,
+): Reader =>
   // Of formats such as z.int() the definition itself is a check.
   (schema.def.checks ?? []).length > 0 || "check" in schema.def
     ? (pass, start) => {
         const end = read(pass, start);
-        if (end === NOT_PLAIN) return NOT_PLAIN;
+        if (end === NOT_PLAIN || isRight(end - start)) return end;
         return schema.safeParse(JSON.parse(pass.text.slice(start, end))).success ? end : NOT_PLAIN;
       }
     : read;
@@ -49,7 +57,8 @@ const leavesAsNull = (schema: unknown): boolean =>
 const readerOf = (given: unknown): Reader => {
   if (given instanceof z.ZodOptional) return readerOf(given.unwrap());
   if (given instanceof z.ZodNullable) return orNull(readerOf(given.unwrap()), leavesAsNull(given.unwrap()));
-  if (given instanceof z.ZodString) return checked(given, plainString);
+  if (given instanceof z.ZodString)
+    return checked(given, plainString, IDS.get(given) === undefined ? undefined : isPlainId);
   if (given instanceof z.ZodNumber) return checked(given, plainNumber);
   if (given instanceof z.ZodBoolean) return plainFlag;
   if (given instanceof z.ZodCustom) return (pass, start) => plainObject(pass, start);

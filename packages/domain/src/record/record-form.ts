@@ -1,5 +1,4 @@
 import type { z } from "zod";
-import type { Rejected } from "../event/outcome.ts";
 import type { Micros } from "../event/timestamp.ts";
 import type { Version } from "../event/version.ts";
 import type { ExportRecord } from "./export-record.ts";
@@ -29,13 +28,13 @@ export type RecordForm<Data, Read extends keyof Data & string = keyof Data & str
   readonly reads: readonly Read[];
   readonly idOf: (data: Pick<Data, Read>) => string;
   readonly created: DateField<Pick<Data, Read>, string>;
-  /** null: the record has none; one that is not given is that of creation. */
+  /** null: the record has none; one that is not given or empty is that of creation. */
   readonly updated: DateField<Pick<Data, Read>, string | null | undefined> | null;
-  readonly finish: (data: Pick<Data, Read>, draft: Draft) => Finished | Rejected;
+  /** null: a date inside it is none. */
+  readonly finish: (data: Pick<Data, Read>, draft: Draft) => Finished | null;
 };
 
 export type Finished = {
-  readonly kind: "finished";
   readonly record: ExportRecord;
   /** Fields with a value outside the documented set; at most 20. */
   readonly unusual: readonly string[];

@@ -23,15 +23,21 @@ const freeForm = anyObject().nullish();
 const variables = anyObject().register(FIELD_FORMS, { form: "object" }).nullish();
 const listOf = <Item extends z.ZodObject>(item: Item) => z.array(item).nullish();
 
-/** Characters of an id of a record, and of a person in a request for erasure. */
+/** Characters of an id of a record or a person. */
 export const MAX_ID_LENGTH = 1_000;
 
-// Ids stand in keys, links and cursors: bounded, and without halves of surrogate pairs, which have no UTF-8.
-const identifierOrEmpty = z
+/** The schemas of ids. */
+export const IDS = z.registry<{ readonly isId: true }>();
+
+const bounded = z
   .string()
-  .max(MAX_ID_LENGTH)
-  .refine((id) => id.isWellFormed(), "holds half a surrogate pair");
-const identifier = identifierOrEmpty.min(1);
+  .max(MAX_ID_LENGTH, `must have at most ${MAX_ID_LENGTH} characters`)
+  .register(IDS, { isId: true });
+// Ids stand in keys, links and cursors: bounded, and without halves of surrogate pairs, which have no UTF-8.
+const identifierOrEmpty = bounded.refine((id) => id.isWellFormed(), "holds half a surrogate pair");
+/** The id of a record, or of a person in a request for erasure: each id that a record leaves with can be named there. */
+export const identifier = identifierOrEmpty.min(1, "must not be empty");
+const personId = bounded.nullish();
 
 export const REASON_CODES = [
   "tool_failed",
@@ -129,7 +135,7 @@ export const conversationSchema = z.object({
   changeset_id: text.describe(
     "Change set that the conversation ran against; baseline for the published configuration",
   ),
-  chatter_id: text.describe("ID of the chatter"),
+  chatter_id: personId.describe("ID of the chatter"),
   classifications: listOf(classificationSchema).describe("Topics and their Intents"),
   csat: freeForm.describe(
     "Answers of the satisfaction survey. Seen keys: comment, feedback, is_positive, resolved, score, style, survey_type, customer_effort_score, ces_max, net_promoter_score",
@@ -137,7 +143,7 @@ export const conversationSchema = z.object({
   date_created: instant.describe("When the conversation began"),
   date_updated: date.describe("When it last changed"),
   device: text.describe("Device of the chatter"),
-  end_user_id: text.describe("ID of the end user, whose profile the end users' list has"),
+  end_user_id: personId.describe("ID of the end user, whose profile the end users' list has"),
   generated_topic_id: text.describe("ID of the generated topic"),
   generated_topic_label: text.describe("Title of the generated topic"),
   generated_topic_v2_id: text.describe("ID of the generated topic, second generation"),
@@ -171,16 +177,16 @@ export const messageSchema = z.object({
     "ID of the answer that the message came from; null when the bot did not send it, the text None when a generative bot did",
   ),
   answer_title: text.describe("Title of that answer"),
-  chatter_id: text.describe("ID of the chatter"),
+  chatter_id: personId.describe("ID of the chatter"),
   conversation_id: identifier.describe("ID of the conversation that the message belongs to"),
   date_created: instant.describe("When the message was made"),
   link_was_clicked: flag.describe("Whether the link in the answer was followed"),
   message_data: freeForm.describe(
     "Content of the message. Its form depends on `_type`: greeting, text, picture, quick_replies, trigger, meta, link, web_window, csat_shown or csat; the text is in `body`",
   ),
-  recipient: text.describe("ID of the chatter, or a word for the agent, the bot or the platform"),
+  recipient: personId.describe("ID of the chatter, or a word for the agent, the bot or the platform"),
   review: z.int32().nullish().describe("Rating of the answer by the chatter, 0 to 5"),
-  sender: text.describe("As for recipient"),
+  sender: personId.describe("As for recipient"),
   in_response_to: text.describe(
     "ID of the message that this one answers; the text None when it answers none",
   ),
