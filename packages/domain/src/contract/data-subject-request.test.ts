@@ -63,8 +63,7 @@ describe("a data-subject request", () => {
     ["identifiers.0", { ...erasure, identifiers: ["a"] }],
     ["identifiers.0.value", { ...erasure, identifiers: [{ type: "chatter_id", value: "" }] }],
     ["identifiers.0.value", { ...erasure, identifiers: [{ type: "end_user_id", value: "" }] }],
-    ["identifiers.0.value", { ...erasure, identifiers: [{ type: "end_user_id", value: " \t" }] }],
-    ["identifiers.0.value", { ...erasure, identifiers: [{ type: "chatter_id", value: "a\u0000b" }] }],
+    ["identifiers.0.value", { ...erasure, identifiers: [{ type: "chatter_id", value: "a\ud800" }] }],
     [
       "identifiers.0.value",
       { ...erasure, identifiers: [{ type: "chatter_id", value: "a".repeat(MAX_ID_LENGTH + 1) }] },

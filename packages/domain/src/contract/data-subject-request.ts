@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { MAX_ID_LENGTH } from "../record/schemas.ts";
+import { identifier as idOfRecords } from "../record/schemas.ts";
 import { emailForm } from "./email-form.ts";
 
 /** States of a request in their order; a request never goes back to an earlier one. */
@@ -24,7 +24,6 @@ export const MAX_NAMES = MAX_IDENTIFIERS + 1;
 // Permissive: only the mail system knows which addresses are valid. Lengths are those of RFC 5321.
 const CONTROL = String.raw`\u0000-\u001f\u007f-\u009f`;
 const EMAIL = new RegExp(String.raw`^\s*[^\s@${CONTROL}]{1,64}@[^\s@${CONTROL}]{1,255}\s*$`);
-const VISIBLE = new RegExp(String.raw`^[^${CONTROL}]*[^\s${CONTROL}][^${CONTROL}]*$`);
 
 const email = z
   .string()
@@ -39,16 +38,10 @@ const email = z
  */
 const RESERVED = new Set(["agent", "bot", "platform", "none", "null", "undefined", "baseline"]);
 
-const personId = z
-  .string()
-  .min(1, "must not be empty")
-  .max(MAX_ID_LENGTH, `must have at most ${MAX_ID_LENGTH} characters`)
-  .regex(VISIBLE, "must not be blank, and hold no control characters")
-  .refine((text) => text.isWellFormed(), "holds half a surrogate pair")
-  .refine(
-    (text) => !RESERVED.has(text.trim().toLowerCase()),
-    `is a word that stands for no person: ${[...RESERVED].join(", ")}`,
-  );
+const personId = idOfRecords.refine(
+  (text) => !RESERVED.has(text.trim().toLowerCase()),
+  `is a word that stands for no person: ${[...RESERVED].join(", ")}`,
+);
 
 const identifier = z.discriminatedUnion(
   "type",
