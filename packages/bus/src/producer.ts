@@ -83,13 +83,17 @@ export const splitByBytes = (
   return runs;
 };
 
-// kafkajs cannot write a header without a value, so it gets an empty one.
-const filled = (header: BusHeaders[string]): Buffer | string | (Buffer | string)[] | undefined =>
-  header === null ? "" : Array.isArray(header) ? header.map((one) => one ?? "") : header;
-
-/** Headers as kafkajs can write them. */
+/**
+ * Headers as kafkajs can write them: one without a value is left out, since it cannot be written and decoding treats it
+ * as absent. Among several values of one name it gets an empty one, so that they stay several.
+ */
 export const toHeaders = (headers: BusHeaders): IHeaders =>
-  Object.fromEntries(Object.entries(headers).map(([name, header]) => [name, filled(header)]));
+  Object.fromEntries(
+    Object.entries(headers).flatMap(([name, header]) => {
+      if (header === null || header === undefined) return [];
+      return [[name, Array.isArray(header) ? header.map((one) => one ?? "") : header]];
+    }),
+  );
 
 const toMessage = ({ key, value, headers, partition, timestamp }: OutgoingMessage): Message => ({
   key,

@@ -18,7 +18,13 @@ export {
   type FieldType,
   MESSAGE_DESCRIBED,
 } from "./record/described-fields.ts";
-export { type DeadLetterFacts, deadLetterOf, deadLetterTopic, replayHeaders } from "./event/dead-letter.ts";
+export {
+  type DeadLetterFacts,
+  deadLetterOf,
+  deadLetterTopic,
+  replayHeaders,
+  replaysOf,
+} from "./event/dead-letter.ts";
 export { envelopeSchema } from "./event/envelope.ts";
 export { type BusHeader, type BusHeaders, headerText } from "./event/headers.ts";
 export { arrivalTimeOf, busPositionOf } from "./event/bus-position.ts";

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { BusMessage, OutgoingMessage, Producer } from "@conversation-export/bus";
-import { rejected } from "@conversation-export/domain";
+import { deadLetterOf, rejected } from "@conversation-export/domain";
 import { createLogger, createMetrics, ServiceError } from "@conversation-export/runtime";
 import { describe, expect, it } from "vitest";
 import { createDeadLetterSink, type DeadLetter, toDeadLetter } from "./dead-letter.ts";
@@ -57,12 +57,23 @@ describe("a dead letter", () => {
     expect(letterOf({ timestamp }).headers).toMatchObject({ "dl-reason": "invalid_record" });
   });
 
-  it("takes nothing from headers with several values", () => {
-    const headers = { "dl-time": ["2026-01-01T00:00:00Z", ""], "dl-replays": ["1", "2"] };
-    expect(letterOf({ headers }).headers).toMatchObject({
-      "dl-time": letterOf({}).headers?.["dl-time"],
-      "dl-replays": "0",
-    });
+  it("takes no time from a header with several values", () => {
+    const headers = { "dl-time": ["2026-01-01T00:00:00Z", ""] };
+    expect(letterOf({ headers }).headers?.["dl-time"]).toBe(letterOf({}).headers?.["dl-time"]);
+  });
+
+  it.each([
+    [["1", "2"], "2"],
+    [[Buffer.from("7"), null, "x"], "7"],
+    ["x", "0"],
+    ["", "0"],
+    [null, "0"],
+    [Buffer.from([0xff]), "0"],
+    ["70000", "65535"],
+  ])("counts the replays of %j, whatever doubles headers, so that they end", (replays, count) => {
+    const { headers = {} } = letterOf({ headers: { "dl-replays": replays } });
+    expect(headers["dl-replays"]).toBe(count);
+    expect(deadLetterOf(headers)?.replays).toBe(Number(count));
   });
 
   it("can be made of a message without a key", () => {

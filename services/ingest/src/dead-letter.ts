@@ -3,8 +3,8 @@ import {
   arrivalTimeOf,
   busPositionOf,
   deadLetterTopic,
-  headerText,
   type Rejected,
+  replaysOf,
 } from "@conversation-export/domain";
 import { type Logger, ServiceError } from "@conversation-export/runtime";
 import { sendInSpan } from "./event-traces.ts";
@@ -40,7 +40,7 @@ export const toDeadLetter = ({ source, rejection, headers }: DeadLetter, now: Da
       "dl-key": source.key?.toString("base64") ?? "",
       "dl-time": arrivedAt === null ? "" : new Date(arrivedAt).toISOString(),
       "dl-rejected-at": now.toISOString(),
-      "dl-replays": headerText(source.headers["dl-replays"]) ?? "0",
+      "dl-replays": String(replaysOf(source.headers)),
       ...(source.unreadable !== undefined && {
         "dl-last-offset": String(source.unreadable.lastOffset),
         "dl-payload": "left out",

@@ -33,6 +33,14 @@ const numberOf = (header: BusHeader, max: number): number | undefined => {
   return value <= max ? value : undefined;
 };
 
+const MAX_REPLAYS = 0xffff;
+
+/** Replays of a message: of several headers the highest count, 0 when there is none. */
+export const replaysOf = ({ "dl-replays": header }: BusHeaders): number => {
+  const values = Array.isArray(header) ? (header as readonly BusHeader[]) : [header];
+  return Math.max(0, ...values.map((one) => Math.min(numberOf(one, Infinity) ?? 0, MAX_REPLAYS)));
+};
+
 const instantOf = (header: BusHeader): number | null => {
   const text = textOf(header);
   const time = text === undefined || text === "" ? Number.NaN : Date.parse(text);
@@ -45,7 +53,8 @@ export const deadLetterOf = (headers: BusHeaders): DeadLetterFacts | undefined =
   const topic = textOf(headers["dl-topic"]);
   const partition = numberOf(headers["dl-partition"], 0xffff);
   const offset = numberOf(headers["dl-offset"], 2 ** 48 - 1);
-  const replays = headers["dl-replays"] === undefined ? 0 : numberOf(headers["dl-replays"], 0xffff);
+  const replays =
+    headerText(headers["dl-replays"]) === null ? 0 : numberOf(headers["dl-replays"], MAX_REPLAYS);
   if (reason === undefined || topic === undefined || replays === undefined) return undefined;
   if (partition === undefined || offset === undefined) return undefined;
   return {
