@@ -13,12 +13,14 @@ const setUp = () => {
   const registry = createMetrics({ service: "test" });
   const log = createLogger({ service: "test", level: "silent" });
   log.warn = (_: unknown, message?: string) => void warnings.push(message ?? "");
-  const world = { isAway: false };
+  const world = { isAway: false, refusesNames: false, whileAdding: () => {} };
   const watch = createClientWatch({
     store: {
       registered: () =>
         world.isAway ? Promise.reject(new Error("away")) : Promise.resolve(new Set(registered)),
       add: (day, clients) => {
+        world.whileAdding();
+        if (world.refusesNames) return Promise.reject(new Error("full"));
         added.push([day, clients]);
         return Promise.resolve();
       },
@@ -54,6 +56,25 @@ it("counts what comes of clients that are not registered, and stores their names
   await vi.advanceTimersByTimeAsync(30_000);
   expect(added).toHaveLength(1);
   await watch.stop();
+});
+
+it("keeps names until they are stored, and stores the last ones when it stops", async () => {
+  const { watch, world, added, warnings } = setUp();
+  await watch.start();
+  await vi.advanceTimersByTimeAsync(0);
+  world.refusesNames = true;
+  watch.note("messages", "Demo-Client");
+  world.whileAdding = () => watch.note("messages", "meanwhile");
+  await vi.advanceTimersByTimeAsync(30_000);
+  expect(warnings).toHaveLength(1);
+  world.whileAdding = () => {};
+  world.refusesNames = false;
+  await vi.advanceTimersByTimeAsync(30_000);
+  const stored = { clientId: "Demo-Client", records: 1 };
+  expect(added).toEqual([["2026-10-20", [stored, { clientId: "meanwhile", records: 1 }]]]);
+  watch.note("messages", "last");
+  await watch.stop();
+  expect(added.slice(1)).toEqual([["2026-10-20", [{ clientId: "last", records: 1 }]]]);
 });
 
 it("counts nothing before it knows who is registered, and warns once while it cannot ask", async () => {

@@ -5,6 +5,7 @@ import type { IngestMetrics } from "./ingest-metrics.ts";
 /** Counts the records of clients that are not registered: a wrong name looks like a new client. */
 export type ClientWatch = {
   start(): Promise<void>;
+  /** Stores what was counted since the last turn. */
   stop(): Promise<void>;
   note(topic: string, clientId: string): void;
 };
@@ -25,15 +26,33 @@ export const createClientWatch = (deps: {
   let counts = new Map<string, number>();
   let isFailing = false;
 
+  const count = (clientId: string, records: number): void => {
+    const before = counts.get(clientId);
+    if (before !== undefined || counts.size < MAX_NAMES) counts.set(clientId, (before ?? 0) + records);
+  };
+
+  const storeCounts = async (known: ReadonlySet<string>): Promise<void> => {
+    const taken = counts;
+    counts = new Map();
+    const clients = Array.from(taken, ([clientId, records]) => ({ clientId, records })).filter(
+      ({ clientId }) => !known.has(clientId),
+    );
+    if (clients.length === 0) return;
+    try {
+      await store.add(new Date(now()).toISOString().slice(0, 10), clients);
+    } catch (error) {
+      const later = counts;
+      counts = taken;
+      for (const [clientId, records] of later) count(clientId, records);
+      throw error;
+    }
+  };
+
   const turn = async (): Promise<void> => {
     try {
       const known = await store.registered();
       registered = known;
-      const clients = Array.from(counts, ([clientId, records]) => ({ clientId, records })).filter(
-        ({ clientId }) => !known.has(clientId),
-      );
-      counts = new Map();
-      if (clients.length > 0) await store.add(new Date(now()).toISOString().slice(0, 10), clients);
+      await storeCounts(known);
       isFailing = false;
     } catch (error) {
       if (!isFailing)
@@ -48,12 +67,14 @@ export const createClientWatch = (deps: {
       loop.start();
       return Promise.resolve();
     },
-    stop: () => loop.stop(),
+    stop: async () => {
+      await loop.stop();
+      if (counts.size > 0) await turn();
+    },
     note: (topic, clientId) => {
       if (registered === undefined || registered.has(clientId)) return;
       metrics.unregistered.inc({ topic });
-      const count = counts.get(clientId);
-      if (count !== undefined || counts.size < MAX_NAMES) counts.set(clientId, (count ?? 0) + 1);
+      count(clientId, 1);
     },
   };
 };
