@@ -7,7 +7,9 @@ import { messageForm } from "../record/message-form.ts";
 import { bare, type Field } from "../record/record-fields.ts";
 import type { RecordForm } from "../record/record-form.ts";
 import { fieldGroup } from "../record/render.ts";
+import type { EventType } from "../record/record-kinds.ts";
 import { readEnvelope } from "./envelope.ts";
+import { faultFinder } from "./faults.ts";
 import { parsedDataReader } from "./parsed-data.ts";
 import { plainDataReader } from "./plain-data.ts";
 
@@ -160,6 +162,7 @@ const groupsOf = (fields: readonly Field[]): (readonly Field[])[] => {
 const check = <Data, Read extends keyof Data & string>(form: RecordForm<Data, Read>) => {
   const plainData = plainDataReader(form);
   const parsedData = parsedDataReader(form);
+  const rejectionOf = faultFinder(form, "t" as EventType);
   const groups = groupsOf(form.fields).map((fields) => fieldGroup(fields, form.schema));
   const dates = {
     date_created: "2026-10-04T02:00:00.123456+00:00",
@@ -170,6 +173,12 @@ const check = <Data, Read extends keyof Data & string>(form: RecordForm<Data, Re
   const seen = { plain: 0, other: 0 };
   const compare = (text: string, headers: Record<string, string>): void => {
     const plain = plainData(text, headers);
+    const envelope = readEnvelope(text, headers);
+    const parsed = envelope && parsedData(envelope);
+    const { detail } = rejectionOf(text, headers, undefined);
+    if (parsed === undefined) expect(detail).not.toBe("");
+    // The dates of the record itself are read later.
+    else expect(detail.replaceAll(/[\w.]+ is not an ISO 8601 date-time(; )?/g, "")).toBe("");
     if (plain === undefined) {
       seen.other += 1;
       return;
@@ -177,10 +186,8 @@ const check = <Data, Read extends keyof Data & string>(form: RecordForm<Data, Re
     seen.plain += 1;
     const { attributes, data, render, unknownFields, repaired } = plain;
     const printed = groups.map((group) => render(group, dates));
-    const envelope = readEnvelope(text, headers);
     if (envelope === undefined) throw new Error("plain, though no event");
     expect(attributes).toEqual(envelope.attributes);
-    const parsed = parsedData(envelope);
     if (parsed === undefined) throw new Error("plain, though its data breaks a rule");
     expect(printed).toEqual(groups.map((group) => parsed.render(group, dates)));
     expect(repaired).toEqual(parsed.repaired);
