@@ -30,13 +30,14 @@ const message = (id: string, timestamp: number, client = "acme", created = times
   ),
 });
 
-/** One partition of one topic; all that is in it is readable but for `unreadable`. */
+/** One topic, of one partition unless `partitions` has more; all that is in it is readable but for `unreadable`. */
 function setup(given: readonly { id: string; timestamp: number; value: Buffer | null }[]) {
-  const lines: BusMessage[] = [];
-  const append = ({ timestamp, value }: { timestamp: number; value: Buffer | null }): void => {
+  const partitions: BusMessage[][] = [[]];
+  const append = ({ timestamp, value }: { timestamp: number; value: Buffer | null }, partition = 0): void => {
+    const lines = (partitions[partition] ??= []);
     lines.push({
       topic: "messages",
-      partition: 0,
+      partition,
       offset: lines.length,
       key: null,
       value,
@@ -65,14 +66,20 @@ function setup(given: readonly { id: string; timestamp: number; value: Buffer | 
     topics: new Map([["messages", "message.exported"]]),
     reader: {
       topicId: () => Promise.resolve(world.topicId),
-      bounds: () => Promise.resolve([{ partition: 0, start: world.start, end: lines.length }]),
-      offsetsAt: (topic, ms) => {
-        const found = lines.findIndex(({ timestamp }) => timestamp >= ms);
-        return Promise.resolve([{ topic, partition: 0, offset: found < 0 ? lines.length : found }]);
-      },
+      bounds: () =>
+        Promise.resolve(
+          partitions.map((lines, partition) => ({ partition, start: world.start, end: lines.length })),
+        ),
+      offsetsAt: (topic, ms) =>
+        Promise.resolve(
+          partitions.map((lines, partition) => {
+            const found = lines.findIndex(({ timestamp }) => timestamp >= ms);
+            return { topic, partition, offset: found < 0 ? lines.length : found };
+          }),
+        ),
       async *read({ from, to, onLost, ...where }: BusRange & { onLost?: (lost: BusRange) => void }) {
         if (from < world.start) onLost?.({ ...where, from, to: Math.min(world.start, to) });
-        const some = lines.slice(Math.max(from, world.start), to);
+        const some = (partitions[where.partition] ?? []).slice(Math.max(from, world.start), to);
         if (some.length > 0) yield some;
       },
     },
@@ -95,7 +102,12 @@ function setup(given: readonly { id: string; timestamp: number; value: Buffer | 
       fetch: () =>
         Promise.resolve({
           topicId: world.topicId,
-          partitions: [{ partition: 0, start: 0, end: lines.length, committed: world.committed }],
+          partitions: partitions.map((lines, partition) => ({
+            partition,
+            start: 0,
+            end: lines.length,
+            committed: world.committed,
+          })),
         }),
     },
     store: {
@@ -232,6 +244,21 @@ it.each([
   expect(readableOf(result)).toBe(2);
   expect(result.hours).toMatchObject([{ madeAnew: 1 }]);
   expect(world.until).toMatchObject({ offsets: [{ topicId, offset: 2 }] });
+});
+
+it.each([
+  ["of a topic that was created anew with more of them", "two", 2],
+  ["that was added to a topic", "one", 0],
+])("begins at the start of a partition %s", async (_, topicId, madeAnew) => {
+  const { run, world } = setup([message("x", LAST)]);
+  // Their producer sent them with times of hours that were compared.
+  world.append(message("y", LAST - 2 * HOUR), 1);
+  world.append(message("z", LAST), 1);
+  world.topicId = topicId;
+  world.until = { until: LAST, offsets: [{ ...COMPARED, offset: 0 }] };
+  const result = await run();
+  expect(readableOf(result)).toBe(3);
+  expect(result.hours).toMatchObject([{ madeAnew }]);
 });
 
 it("waits for ingest, without a failure that is for good", async () => {

@@ -180,7 +180,8 @@ export const createReconcile = (deps: {
 };
 
 /**
- * The messages of an hour in each partition: from where the hour before ended, or from the first of its time.
+ * The messages of an hour in each partition: from where the hour before ended, or from the first of its time. A partition
+ * that was added since then begins at its start.
  * `madeAnew`: partitions whose topic was deleted and created anew: it has another id, or where brokers tell none, less
  * than was compared.
  */
@@ -194,18 +195,17 @@ const rangesOf = async (
   const starts = new Map(
     (await reader.offsetsAt(topic, hour)).map(({ partition, offset }) => [partition, offset]),
   );
+  const compared = (behindLast ?? []).filter((one) => one.topic === topic);
+  const hasOtherId = compared.some(
+    (one) => one.topicId !== null && topicId !== null && one.topicId !== topicId,
+  );
   const madeAnew: number[] = [];
-  const bounds = behindLast === null ? [] : await reader.bounds(topic);
-  for (const { topic: of, topicId: comparedId, partition, offset } of behindLast ?? []) {
-    const bound = bounds.find((one) => one.partition === partition);
-    if (of !== topic || bound === undefined) continue;
-    // Begins at the last end, so that messages with older times that came late are compared too.
-    const isSame = comparedId === null || topicId === null || comparedId === topicId;
-    if (isSame && offset <= bound.end) starts.set(partition, offset);
-    else {
-      starts.set(partition, bound.start);
-      madeAnew.push(partition);
-    }
+  // Begins at the last end, so that messages with older times that came late are compared too.
+  for (const { partition, start, end } of compared.length === 0 ? [] : await reader.bounds(topic)) {
+    const last = compared.find((one) => one.partition === partition)?.offset;
+    const isAnew = hasOtherId || (last !== undefined && last > end);
+    starts.set(partition, isAnew ? start : (last ?? start));
+    if (isAnew) madeAnew.push(partition);
   }
   const ends = await reader.offsetsAt(topic, hour + HOUR_MS);
   const ranges = ends.map(({ partition, offset }) => {
