@@ -4,8 +4,10 @@ import { createTopicGuard } from "./topic-guard.ts";
 
 type Committed = { offset: string; metadata: string | null };
 type Batch = { offset: string };
+type Topics = { topics: { topic: string; partitions: { partition: number }[] }[] };
 type Broker = {
   nodeId: number;
+  listOffsets(request: Topics): Promise<object>;
   offsetFetch(request: {
     groupId: string;
     topics: { topic: string; partitions: { partition: number }[] }[];
@@ -13,13 +15,15 @@ type Broker = {
     responses: { topic: string; partitions: ({ partition: number } & Committed)[] }[];
   }>;
   fetch(
-    request: object,
+    request: Topics,
   ): Promise<{ responses: { topicName: string; partitions: { messages: Batch[] }[] }[] }>;
 };
 
-/** A group with one broker and the topic `t` of two partitions. */
+const BOTH: Topics = { topics: [{ topic: "t", partitions: [{ partition: 0 }, { partition: 1 }] }] };
+
+/** A group with one broker and the topic `t` of two partitions. `log`: the id of the topic that the broker still reads. */
 const setUp = (id: string | null) => {
-  const world = { id, committed: [] as Committed[] };
+  const world = { id, log: id, asked: [] as number[][], committed: [] as Committed[] };
   const former: unknown[] = [];
   const broker: Broker = {
     nodeId: 1,
@@ -33,13 +37,17 @@ const setUp = (id: string | null) => {
           })),
         })),
       }),
+    listOffsets: () => Promise.resolve({}),
     fetch: () =>
       Promise.resolve({ responses: [{ topicName: "t", partitions: [{ messages: [{ offset: "1" }] }] }] }),
   };
-  const guard = createTopicGuard(
-    (topic, partitions) => void former.push([topic, partitions]),
-    (_, topics) => Promise.resolve(new Map(topics.map((topic) => [topic, world.id]))),
-  );
+  const guard = createTopicGuard((topic, partitions) => void former.push([topic, partitions]), {
+    ids: (_, topics) => Promise.resolve(new Map(topics.map((topic) => [topic, world.id]))),
+    serves: (_, logs) => {
+      world.asked.push(logs.map(({ partition }) => partition));
+      return Promise.resolve(logs.every(({ topicId }) => topicId === world.log));
+    },
+  });
   const cluster = { findBroker: () => Promise.resolve(broker) };
   guard.attach(cluster as unknown as Cluster);
   guard.begin();
@@ -100,18 +108,56 @@ it("lets the consumer join anew when a single position is asked for in another t
 });
 
 it("knows what was fetched before the last join", async () => {
-  const { guard, cluster } = setUp("one");
+  const { guard, cluster, positions } = setUp("one");
   const fetched = async (): Promise<Batch> => {
-    const { responses } = await (await cluster.findBroker()).fetch({});
+    const { responses } = await (await cluster.findBroker()).fetch(BOTH);
     const batch = responses[0]?.partitions[0]?.messages[0];
     if (batch === undefined) throw new Error("nothing");
     return batch;
   };
+  await positions();
   const before = await fetched();
   expect(guard.isRecent(before)).toBe(true);
   guard.begin();
   expect(guard.isRecent(before)).toBe(false);
+  // Before the ids are known nobody can say of which topic it is.
+  const between = await fetched();
+  await positions();
+  expect(guard.isRecent(between)).toBe(false);
   expect(guard.isRecent(await fetched())).toBe(true);
+});
+
+it.each([
+  "fetch",
+  "listOffsets",
+] as const)("takes no answer to %s from a former topic's log", async (request) => {
+  const { world, guard, cluster, positions } = setUp("two");
+  // The coordinator knows the new topic, the leader of its partitions has not changed to it.
+  world.log = "one";
+  await positions();
+  const rejoin = { type: "REBALANCE_IN_PROGRESS" };
+  const broker = await cluster.findBroker();
+  await expect(broker[request](BOTH)).rejects.toMatchObject(rejoin);
+  await expect(cluster.findBroker()).rejects.toMatchObject(rejoin);
+  guard.begin();
+  await positions();
+  world.log = "two";
+  await (await cluster.findBroker())[request](BOTH);
+});
+
+it("asks a broker once in each join of which topic its logs are", async () => {
+  const { world, guard, cluster, positions } = setUp("one");
+  const broker = await cluster.findBroker();
+  const some = (partition: number): Topics => ({ topics: [{ topic: "t", partitions: [{ partition }] }] });
+  await positions();
+  await broker.listOffsets(some(1));
+  await broker.fetch(BOTH);
+  await broker.fetch(BOTH);
+  expect(world.asked).toEqual([[1], [0]]);
+  guard.begin();
+  await positions();
+  await broker.fetch(BOTH);
+  expect(world.asked).toEqual([[1], [0], [0, 1]]);
 });
 
 it("changes nothing where brokers tell no ids", async () => {
@@ -122,5 +168,6 @@ it("changes nothing where brokers tell no ids", async () => {
   world.id = "one";
   await guard.look();
   await positions();
-  await cluster.findBroker();
+  await (await cluster.findBroker()).fetch(BOTH);
+  expect(world.asked).toEqual([]);
 });

@@ -1,14 +1,22 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import kafkajs, { type Cluster } from "kafkajs";
 import { isOfFormerTopic, stampOf } from "../topic-stamp.ts";
 import type { OpenBroker } from "./cluster.ts";
 import { askTopicIds, type TopicIds } from "./topic-ids.ts";
+import { servesLogs, type TopicLog } from "./topic-logs.ts";
 
-type OffsetFetch = OpenBroker["offsetFetch"];
 /** The parts of a consumer's cluster that kafkajs' types leave out. */
 type GuardedCluster = Omit<Cluster, "findBroker"> & {
   findBroker(node: { nodeId: number }): Promise<GuardedBroker>;
 };
-type GuardedBroker = { readonly nodeId: number; offsetFetch: OffsetFetch; fetch: OpenBroker["fetch"] };
+type GuardedBroker = { readonly nodeId: number } & Pick<OpenBroker, "offsetFetch" | "listOffsets" | "fetch">;
+type Topics = readonly {
+  readonly topic: string;
+  readonly partitions: readonly { readonly partition: number }[];
+}[];
+
+/** Before the next join, when a broker has not changed to a new topic yet. */
+const BEHIND_PAUSE_MS = 250;
 
 /**
  * Keeps a consumer's positions to the topic in which they were reached. A topic that is deleted and created anew has the
@@ -34,10 +42,15 @@ export const rejoinError = (message: string): Error =>
 /** @param onFormer called with the partitions whose committed offsets belong to a former topic */
 export const createTopicGuard = (
   onFormer: (topic: string, partitions: readonly number[]) => void,
-  ask: (broker: GuardedBroker, topics: readonly string[]) => Promise<TopicIds> = askTopicIds,
+  ask: {
+    ids(broker: GuardedBroker, topics: readonly string[]): Promise<TopicIds>;
+    serves(broker: GuardedBroker, logs: readonly TopicLog[]): Promise<boolean>;
+  } = { ids: askTopicIds, serves: servesLogs },
 ): TopicGuard => {
   let ids = new Map<string, string | null>();
   let isStale = false;
+  /** What brokers were found to read from the present topics since the last join, by broker and partition. */
+  let proven = new Set<string>();
   const fetchedSince = new WeakMap<object, typeof ids>();
   let findBroker: GuardedCluster["findBroker"] | undefined;
   let coordinator: number | undefined;
@@ -56,12 +69,41 @@ export const createTopicGuard = (
     if (isStale) throw rejoinError("a topic was deleted and created anew");
   };
 
+  /**
+   * Before a broker's answer: another one than the coordinator may still read from the log of a deleted topic. Resolves
+   * with false when the ids are not known yet.
+   */
+  const requireLogs = async (broker: GuardedBroker, topics: Topics): Promise<boolean> => {
+    const [since, known] = [ids, proven];
+    const keyOf = ({ topic, partition }: TopicLog): string => `${broker.nodeId}/${partition}/${topic}`;
+    const logs = topics.flatMap(({ topic, partitions }) => {
+      const topicId = since.get(topic);
+      return topicId == null ? [] : partitions.map(({ partition }) => ({ topic, topicId, partition }));
+    });
+    const unproven = logs.filter((one) => !known.has(keyOf(one)));
+    if (unproven.length > 0) {
+      if (!(await ask.serves(broker, unproven))) {
+        if (since === ids) isStale = true;
+        await sleep(BEHIND_PAUSE_MS);
+        throw rejoinError("a broker still reads from a topic that was deleted and created anew");
+      }
+      for (const one of unproven) known.add(keyOf(one));
+    }
+    return topics.every(({ topic }) => since.has(topic));
+  };
+
   const guarded = (broker: GuardedBroker): GuardedBroker => {
-    const { offsetFetch, fetch } = broker;
+    const { offsetFetch, listOffsets, fetch } = broker;
     if (offsetFetch.name === "offsetFetchOfTopics") return broker;
+    broker.listOffsets = async (request) => {
+      await requireLogs(broker, request.topics);
+      return listOffsets.call(broker, request);
+    };
     broker.fetch = async (request) => {
       const since = ids;
+      const isKnown = await requireLogs(broker, request.topics);
       const answer = await fetch.call(broker, request);
+      if (!isKnown) return answer;
       for (const { partitions } of answer.responses)
         for (const { messages } of partitions) for (const batch of messages) fetchedSince.set(batch, since);
       return answer;
@@ -71,7 +113,7 @@ export const createTopicGuard = (
       const answer = await offsetFetch.call(broker, request);
       // Asked for behind the offsets, so that none of them can belong to a later topic.
       settle(
-        await ask(
+        await ask.ids(
           broker,
           request.topics.map(({ topic }) => topic),
         ),
@@ -104,6 +146,7 @@ export const createTopicGuard = (
     begin: () => {
       ids = new Map();
       isStale = false;
+      proven = new Set();
     },
     stampOf: (topic) => {
       const id = ids.get(topic);
@@ -114,7 +157,7 @@ export const createTopicGuard = (
       const known = ids;
       const topics = [...known].flatMap(([topic, id]) => (id === null ? [] : [topic]));
       if (topics.length === 0 || findBroker === undefined || coordinator === undefined) return;
-      const found = await ask(await findBroker({ nodeId: coordinator }), topics);
+      const found = await ask.ids(await findBroker({ nodeId: coordinator }), topics);
       // A join in the meantime has asked by itself.
       if (known === ids) settle(found);
     },

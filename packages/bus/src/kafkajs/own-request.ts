@@ -1,0 +1,90 @@
+import { createRequire } from "node:module";
+
+/** kafkajs' writer and reader of the binary protocol, which its types leave out. */
+export type Encoder = {
+  writeInt8(value: number): Encoder;
+  writeInt32(value: number): Encoder;
+  writeInt64(value: string): Encoder;
+  writeBoolean(value: boolean): Encoder;
+  writeBuffer(value: Buffer): Encoder;
+  writeUVarInt(value: number): Encoder;
+  writeUVarIntString(value: string): Encoder;
+};
+export type Decoder = {
+  readInt16(): number;
+  readInt32(): number;
+  readInt64(): { toString(): string };
+  readBytes(length: number): Buffer;
+  readBoolean(): boolean;
+  readUVarIntString(): string | null;
+  readUVarIntBytes(): Buffer | null;
+  readUVarIntArray<T>(readOne: (decoder: Decoder) => T): T[] | null;
+  readTaggedFields(): unknown;
+};
+/** The parts of kafkajs' broker that its types leave out. */
+type RequestingBroker = {
+  readonly versions: Readonly<Record<number, { readonly maxVersion: number } | undefined>> | null;
+};
+type SendRequest = (this: unknown, request: object) => Promise<unknown>;
+
+const require = createRequire(import.meta.url);
+const { Encoder: KafkaEncoder, Decoder: KafkaDecoder } = {
+  Encoder: require("kafkajs/src/protocol/encoder.js") as new () => Encoder,
+  Decoder: require("kafkajs/src/protocol/decoder.js") as new (raw: Buffer) => Decoder,
+};
+
+/** The error of the protocol with a code. */
+export const { createErrorFromCode } = require("kafkajs/src/protocol/error.js") as {
+  createErrorFromCode: (code: number) => Error;
+};
+
+/** How many bytes an id of a topic has. */
+export const TOPIC_ID_BYTES = 16;
+
+/** The newest version of a request that a connected broker of kafkajs takes. */
+export const maxVersionOf = (broker: object, apiKey: number): number =>
+  (broker as RequestingBroker).versions?.[apiKey]?.maxVersion ?? 0;
+
+/** The request by kafkajs' private name, which also ends a connection that turns out to be closed. */
+const sendOf = (broker: object): SendRequest => {
+  const members = Object.getPrototypeOf(broker) as Record<symbol, SendRequest | undefined>;
+  const name = Object.getOwnPropertySymbols(members).find(
+    ({ description }) => description === "private:Broker:sendRequest",
+  );
+  const send = name === undefined ? undefined : members[name];
+  if (send === undefined) throw new Error("this version of kafkajs sends requests in another way");
+  return send;
+};
+
+/**
+ * Sends a request in a version with tagged fields, which kafkajs lacks, and reads its answer.
+ * @param request `write` and `read` begin behind the tagged fields of the headers
+ */
+export const sendOwnRequest = async <T>(
+  broker: object,
+  request: {
+    readonly apiKey: number;
+    readonly apiVersion: number;
+    readonly apiName: string;
+    write(encoder: Encoder): Encoder;
+    read(decoder: Decoder): T;
+  },
+): Promise<T> => {
+  const { apiKey, apiVersion, apiName } = request;
+  const parse = (raw: Buffer): T => {
+    const decoder = new KafkaDecoder(raw);
+    decoder.readTaggedFields();
+    return request.read(decoder);
+  };
+  const answer = await sendOf(broker).call(broker, {
+    request: {
+      apiKey,
+      apiVersion,
+      apiName,
+      // kafkajs writes headers without their tagged fields.
+      encode: () => Promise.resolve(request.write(new KafkaEncoder().writeUVarInt(0))),
+    },
+    response: { decode: (raw: Buffer) => Promise.resolve(raw), parse },
+  });
+  return answer as T;
+};

@@ -1,0 +1,60 @@
+import { expect, it } from "vitest";
+import { servesLogs } from "./topic-logs.ts";
+
+const ID = "00112233445566778899aabbccddeeff";
+const LOG = { topic: "t", topicId: ID, partition: 7 };
+const hex = (digits: string): Buffer => Buffer.from(digits.replaceAll(" ", ""), "hex");
+
+/** A broker whose answer to Fetch has one partition with this error; or one that knows no fetch by id. */
+const brokerOf = (errorCode: number, { fetch = 17, metadata = 13 } = {}) => {
+  const answer = Buffer.concat([
+    hex(`00 00000000 0000 00000000 02 ${ID} 02 00000007`),
+    Buffer.from([0, errorCode]),
+    // Ends, one aborted transaction, no replica, no messages.
+    hex(`${"ff".repeat(24)} 02 ${"00".repeat(16)} 00 ffffffff 00 00 00 00`),
+  ]);
+  const sent: Buffer[] = [];
+  const name = Symbol("private:Broker:sendRequest");
+  class Broker {
+    versions = { 1: { maxVersion: fetch }, 3: { maxVersion: metadata } };
+    async [name]({
+      request,
+      response,
+    }: {
+      request: { encode(): Promise<{ buffer: Buffer }> };
+      response: { decode(raw: Buffer): Promise<Buffer>; parse(raw: Buffer): unknown };
+    }) {
+      sent.push((await request.encode()).buffer);
+      return response.parse(await response.decode(answer));
+    }
+  }
+  return { broker: new Broker(), sent };
+};
+
+it("asks for no message of the topic with the id", async () => {
+  const { broker, sent } = brokerOf(1);
+  await servesLogs(broker, [LOG]);
+  const partition = "00000007 ffffffff 7fffffffffffffff ffffffff ffffffffffffffff 00000000 00";
+  const limits = "ffffffff 00000000 00000000 00000000 00 00000000 ffffffff";
+  expect(sent).toEqual([hex(`00 ${limits} 02 ${ID} 02 ${partition} 00 01 01 00`)]);
+});
+
+it.each([
+  ["that the offset is behind the end", 1, true],
+  ["that it does not know the id", 100, false],
+  ["that its log is another topic's", 103, false],
+])("takes the answer %s", async (_, errorCode, isSame) => {
+  expect(await servesLogs(brokerOf(errorCode).broker, [LOG])).toBe(isSame);
+});
+
+it("rejects with the error of a partition whose log is not there to be compared", async () => {
+  await expect(servesLogs(brokerOf(6).broker, [LOG])).rejects.toMatchObject({
+    type: "NOT_LEADER_FOR_PARTITION",
+  });
+});
+
+it("asks a broker nothing that tells no ids", async () => {
+  const { broker, sent } = brokerOf(103, { fetch: 11, metadata: 9 });
+  expect(await servesLogs(broker, [LOG])).toBe(true);
+  expect(sent).toEqual([]);
+});

@@ -1,0 +1,94 @@
+import {
+  createErrorFromCode,
+  type Decoder,
+  type Encoder,
+  maxVersionOf,
+  sendOwnRequest,
+  TOPIC_ID_BYTES,
+} from "./own-request.ts";
+import { askTopicIds } from "./topic-ids.ts";
+
+/** A partition of the topic with an id. */
+export type TopicLog = { readonly topic: string; readonly topicId: string; readonly partition: number };
+
+/** Fetch, whose version 13 is the first one by ids (KIP-516, Kafka 3.1); kafkajs 2.2.4 has version 11. */
+const FETCH = 1;
+const FIRST_VERSION = 13;
+/** NONE and OFFSET_OUT_OF_RANGE, which come behind the comparison of the ids. */
+const SAME_ID = [0, 1];
+/** UNKNOWN_TOPIC_ID and INCONSISTENT_TOPIC_ID: the broker has not heard of the topic, or reads another one's log. */
+const OTHER_ID = [100, 103];
+/** Behind every end, so that no message is sent. */
+const BEYOND = "9223372036854775807";
+
+const write = (encoder: Encoder, logs: readonly TopicLog[]): Encoder => {
+  // For no replica, at once, and no bytes.
+  encoder.writeInt32(-1).writeInt32(0).writeInt32(0).writeInt32(0);
+  // Uncommitted messages too, in no session.
+  encoder.writeInt8(0).writeInt32(0).writeInt32(-1);
+  encoder.writeUVarInt(logs.length + 1);
+  for (const { topicId, partition } of logs) {
+    encoder.writeBuffer(Buffer.from(topicId, "hex")).writeUVarInt(2);
+    // Of any epoch of the leader, and none of a follower's values.
+    encoder.writeInt32(partition).writeInt32(-1).writeInt64(BEYOND).writeInt32(-1).writeInt64("-1");
+    encoder.writeInt32(0).writeUVarInt(0).writeUVarInt(0);
+  }
+  // Ends no session, from no rack.
+  return encoder.writeUVarInt(1).writeUVarIntString("").writeUVarInt(0);
+};
+
+const skipAborted = (decoder: Decoder): void => {
+  decoder.readInt64();
+  decoder.readInt64();
+  decoder.readTaggedFields();
+};
+
+const readPartition = (decoder: Decoder): number => {
+  decoder.readInt32();
+  const errorCode = decoder.readInt16();
+  for (let index = 0; index < 3; index += 1) decoder.readInt64();
+  decoder.readUVarIntArray(skipAborted);
+  decoder.readInt32();
+  decoder.readUVarIntBytes();
+  decoder.readTaggedFields();
+  return errorCode;
+};
+
+const readTopic = (decoder: Decoder): number[] => {
+  decoder.readBytes(TOPIC_ID_BYTES);
+  const errorCodes = decoder.readUVarIntArray(readPartition) ?? [];
+  decoder.readTaggedFields();
+  return errorCodes;
+};
+
+/** The error codes of the answer and its partitions. */
+const read = (decoder: Decoder): number[] => {
+  decoder.readInt32(); // how long the broker throttles
+  const errorCode = decoder.readInt16();
+  decoder.readInt32(); // the session
+  return [errorCode, ...(decoder.readUVarIntArray(readTopic) ?? []).flat()];
+};
+
+/**
+ * Whether a connected broker of kafkajs reads these partitions from the logs of these topics. A broker that hung goes on
+ * with the log of a deleted topic, and knows the new id some time before it changes the log, so this is a fetch by id.
+ * Before Kafka 3.1 the ids that the broker knows must do. Rejects with another error of a partition, as a fetch would.
+ */
+export const servesLogs = async (broker: object, logs: readonly TopicLog[]): Promise<boolean> => {
+  if (maxVersionOf(broker, FETCH) < FIRST_VERSION) {
+    const ids = await askTopicIds(broker, [...new Set(logs.map(({ topic }) => topic))]);
+    // Not all brokers of a cluster that is being upgraded tell ids.
+    return logs.every(({ topic, topicId }) => (ids.get(topic) ?? topicId) === topicId);
+  }
+  const errorCodes = await sendOwnRequest(broker, {
+    apiKey: FETCH,
+    apiVersion: FIRST_VERSION,
+    apiName: "Fetch",
+    write: (encoder) => write(encoder, logs),
+    read,
+  });
+  if (errorCodes.some((code) => OTHER_ID.includes(code))) return false;
+  const error = errorCodes.find((code) => !SAME_ID.includes(code));
+  if (error !== undefined) throw createErrorFromCode(error);
+  return true;
+};
