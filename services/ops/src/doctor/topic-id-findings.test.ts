@@ -11,7 +11,7 @@ it("compares the id of each topic with the one under which ingest has read", () 
   expect(of("one", "one")).toEqual([["ok", "topic ids", "those under which ingest has read"]]);
   expect(of("one", null)).toEqual([["ok", "topic ids", "those under which ingest has read"]]);
   expect(of("two", "one")).toEqual([
-    ["problem", "topic messages", "was deleted and created anew, and ingest has not read it since"],
+    ["problem", "topic messages", "was deleted and created anew, and ingest has stored no watermark since"],
   ]);
 });
 

@@ -35,8 +35,8 @@ export const topicIdFindings = (
       return [
         problem(
           `topic ${topic}`,
-          "was deleted and created anew, and ingest has not read it since",
-          `start ingest, which reads it from its beginning; ${READ_ANEW}`,
+          "was deleted and created anew, and ingest has stored no watermark since",
+          `see that ingest runs, which reads it from its beginning; ${READ_ANEW}`,
         ),
       ];
     if (known.createdAnew === null || now - known.createdAnew > SHOWN_MS) return [];
