@@ -187,8 +187,12 @@ it("marks a lagging group, an old watermark, dead letters, a failed job and an e
   await admin.setCommitted(GROUP, [{ topic: "messages", partition: 0, offset: 3 }]);
   await send("messages.dead-letter", 3);
   const sql = (text: string) => runSql(stack.clickhouse.url("migrator"), text);
-  await sql(`INSERT INTO replayed_letters (topic, partition, offset, letter_partition, letter_offset, replayed_at)
-    VALUES ('messages', 0, 8, 0, 1, now64(3)), ('conversations', 0, 8, 0, 1, now64(3))`);
+  const id = await admin.fetchTopicId("messages.dead-letter");
+  // The second one was a letter of a topic that was deleted and created anew.
+  await sql(`INSERT INTO replayed_letters
+    (topic, partition, offset, letter_partition, letter_offset, letter_topic_id, replayed_at)
+    VALUES ('messages', 0, 8, 0, 1, '${id}', now64(3)), ('messages', 0, 9, 0, 2, 'former', now64(3)),
+      ('conversations', 0, 8, 0, 1, '${id}', now64(3))`);
   await sql("TRUNCATE TABLE watermarks");
   for (const list of LISTS) await watermarks.save(list, (Date.now() - 400_000) * 1_000, NO_TOPIC);
   await sql(`INSERT INTO upload_windows (seconds, window_start, table, version, state)

@@ -112,6 +112,7 @@ CREATE TABLE IF NOT EXISTS {{local replayed_letters}} {{on cluster}} (
   run_id String,
   letter_partition UInt16 COMMENT 'where the letter stands among the dead letters',
   letter_offset UInt64,
+  letter_topic_id LowCardinality(String) COMMENT 'of the topic of dead letters; empty when the brokers told none',
   replayed_at DateTime64(3, 'UTC')
 ) ENGINE = {{engine ReplacingMergeTree(version)}}
 ORDER BY (topic, partition, offset, arrived_at, replays)

@@ -44,11 +44,13 @@ const letter = (
 function setup(letters: readonly Letter[], originals: readonly BusMessage[] = []) {
   const sent: OutgoingMessage[] = [];
   const noted = new Map<string, Replay>();
+  const topicIds = new Set<string | null>();
   let dieAfter = Number.POSITIVE_INFINITY;
   const store = {
     find: (wanted: readonly LetterIdentity[]) =>
       Promise.resolve(new Map([...noted].filter(([key]) => wanted.some((one) => letterKey(one) === key)))),
-    add: (added: readonly LetterIdentity[], runId: string) => {
+    add: (added: readonly LetterIdentity[], runId: string, topicId: string | null) => {
+      topicIds.add(topicId);
       for (const one of added) noted.set(letterKey(one), { runId, place: one.place });
       return Promise.resolve();
     },
@@ -56,7 +58,8 @@ function setup(letters: readonly Letter[], originals: readonly BusMessage[] = []
   const replay = createReplay({
     topics: ["messages"],
     letters: {
-      ranges: () => Promise.resolve([{ topic: DEAD, partition: 0, from: 0, to: letters.length }]),
+      ranges: () =>
+        Promise.resolve([{ topic: DEAD, topicId: "one", partition: 0, from: 0, to: letters.length }]),
       async *read({ from, to }: BusRange) {
         for (let at = from; at < to; at += 3) {
           const some = letters.slice(at, Math.min(at + 3, to));
@@ -101,6 +104,7 @@ function setup(letters: readonly Letter[], originals: readonly BusMessage[] = []
   };
   return {
     sent,
+    topicIds,
     run,
     fresh: () => {
       state = undefined;
@@ -122,12 +126,15 @@ it("sends a letter as it came, with one replay more, to the partition of its fir
 });
 
 it("sends nothing in a dry run, and counts the same", async () => {
-  const { run, sent, fresh } = setup(many(7));
+  const { run, sent, topicIds, fresh } = setup(many(7));
   const dry = await run({ dryRun: true });
   expect(sent).toEqual([]);
+  expect([...topicIds]).toEqual([]);
   fresh();
   expect({ ...(await run()), dryRun: true }).toEqual(dry);
   expect(sent).toHaveLength(7);
+  // Their places count in this topic of dead letters alone.
+  expect([...topicIds]).toEqual(["one"]);
 });
 
 it("leaves out what was replayed before unless it is asked for", async () => {

@@ -116,7 +116,7 @@ export const createReplay = (deps: {
         };
       };
 
-      const replay = async (chosen: readonly Letter[]): Promise<void> => {
+      const replay = async (chosen: readonly Letter[], topicId: string | null): Promise<void> => {
         const bySource = new Map<string, { letters: Letter[]; messages: OutgoingMessage[] }>();
         for (const letter of chosen) {
           const message = await toMessage(letter);
@@ -134,7 +134,7 @@ export const createReplay = (deps: {
           if (!data.dryRun) {
             // The producer waits for brokers for as long as it takes.
             await unlessAborted(producer.send(topic, batch.messages), signal);
-            await store.add(batch.letters, runId);
+            await store.add(batch.letters, runId, topicId);
             for (const [reason, sent] of Map.groupBy(batch.letters, (letter) => letter.reason)) {
               onReplayed(topic, reason, sent.length);
             }
@@ -149,7 +149,7 @@ export const createReplay = (deps: {
         for await (const batch of letters.read({ ...where }, signal)) {
           counts.read += batch.letters.length + batch.unreadable;
           counts.skipped.unreadable += batch.unreadable;
-          await replay(await choose(batch.letters));
+          await replay(await choose(batch.letters), range.topicId ?? null);
           range.from = batch.next;
           await context.save({ runId, ranges, result: resultOf(counts, data.dryRun) });
           await context.progress({ done: counts.read, total, unit: "letters", note: source });

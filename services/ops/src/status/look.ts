@@ -44,12 +44,14 @@ const readLetters = async ({ bus, warehouse }: StatusConnections, at: Date): Pro
         const name = deadLetterTopic(topic);
         const bounds = await admin.fetchOffsets(name);
         const recent = await admin.fetchOffsetsAt(name, at.getTime() - THRESHOLDS.recentMs);
-        return { topic, bounds, recent };
+        return { topic, topicId: await admin.fetchTopicId(name), bounds, recent };
       }),
     ),
   );
-  const kept = topics.flatMap(({ topic, bounds }) =>
-    bounds.flatMap(({ partition, start, end }) => (start < end ? [{ topic, partition, start }] : [])),
+  const kept = topics.flatMap(({ topic, topicId, bounds }) =>
+    bounds.flatMap(({ partition, start, end }) =>
+      start < end ? [{ topic, topicId, partition, start }] : [],
+    ),
   );
   // The part of the watermarks says why ClickHouse does not answer.
   const replayed = await asked(warehouse.use(({ session }) => countReplayed(session, kept)));

@@ -26,7 +26,8 @@ export type Replay = {
 export type ReplayStore = {
   /** The last replay of each replayed letter, by `letterKey`. */
   find(letters: readonly LetterIdentity[]): Promise<ReadonlyMap<string, Replay>>;
-  add(letters: readonly LetterIdentity[], runId: string): Promise<void>;
+  /** @param topicId of the dead-letter topic; null: the brokers tell none */
+  add(letters: readonly LetterIdentity[], runId: string, topicId: string | null): Promise<void>;
 };
 
 /** Key of a dead letter, equal for all its copies. */
@@ -49,8 +50,16 @@ type StoredReplay = {
   letter_offset: string;
 };
 
-/** A partition of the dead letters of `topic`, and the offset of the first that is kept. */
-export type KeptLetters = { readonly topic: string; readonly partition: number; readonly start: number };
+/**
+ * A partition of the dead letters of `topic`, the offset of the first that is kept, and the id of their topic; null: the
+ * brokers tell none.
+ */
+export type KeptLetters = {
+  readonly topic: string;
+  readonly topicId: string | null;
+  readonly partition: number;
+  readonly start: number;
+};
 
 /**
  * How many of the letters that are kept were replayed, by topic.
@@ -67,11 +76,15 @@ export const countReplayed = async (
     `SELECT topic, toString(uniqExact(letter_partition, letter_offset)) AS letters FROM replayed_letters
       WHERE letter_offset >= transform(concat(toString(letter_partition), '/', topic), {places:Array(String)},
         {starts:Array(UInt64)}, toUInt64(18446744073709551615))
+        AND (letter_topic_id = '' OR concat(letter_topic_id, '/', topic) IN {ids:Array(String)}
+          OR topic IN {withoutId:Array(String)})
       GROUP BY topic`,
     {
       parameters: {
         places: kept.map(({ topic, partition }) => `${partition}/${topic}`),
         starts: kept.map(({ start }) => start),
+        ids: kept.map(({ topic, topicId }) => `${topicId}/${topic}`),
+        withoutId: kept.flatMap(({ topic, topicId }) => (topicId === null ? [topic] : [])),
       },
     },
   );
@@ -126,7 +139,7 @@ export const createReplayStore = (deps: {
       }
       return found;
     },
-    add: async (letters, runId) => {
+    add: async (letters, runId, topicId) => {
       if (letters.length === 0) return;
       const now = deps.now();
       const rows = letters.map(({ topic, arrival, arrivedAt, replays, place }) => ({
@@ -139,6 +152,7 @@ export const createReplayStore = (deps: {
         run_id: runId,
         letter_partition: place.partition,
         letter_offset: place.offset,
+        letter_topic_id: topicId ?? "",
         replayed_at: new Date(now).toISOString(),
       }));
       await session.insert(
