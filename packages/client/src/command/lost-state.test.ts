@@ -270,7 +270,7 @@ it("a folder of which nothing is left goes on after a kill, at each instant", as
   const pull = (...args: string[]) => command(["pull", "--to", folder(), ...LIST, ...args]);
   const files = (): string[] => readdirSync(join(folder(), "conversations")).toSorted();
   await pull();
-  expect(files()).toHaveLength(1);
+  expect(files()).toEqual(["00000000.ndjson"]);
   // The first change was written, and its state was not.
   writeFileSync(join(folder(), "conversations/00000009.ndjson"), `${JSON.stringify(first[0])}\n`);
   place.service.put("b", 1);
@@ -279,11 +279,11 @@ it("a folder of which nothing is left goes on after a kill, at each instant", as
   const old = contentOf(join(folder(), "conversations"));
   place.service.remove("b");
   expect(await pull()).toMatchObject({ code: 0, out: expect.stringContaining("1 of them deletions") });
-  expect(files()).toHaveLength(1);
+  expect(files()).toEqual(["00000000.ndjson"]);
   // All were deleted, and the files of before were not removed.
   for (const [file, bytes] of Object.entries(old)) writeFileSync(file, Buffer.from(bytes, "base64"));
   expect(await pull()).toMatchObject({ code: 0 });
-  expect(files()).toHaveLength(1);
+  expect(files()).toEqual(["00000000.ndjson"]);
   expect(await command(["verify", "--to", folder(), ...LIST])).toMatchObject({
     code: 0,
     out: expect.stringContaining("equal, 0 records"),

@@ -166,16 +166,19 @@ export const openFolder = async (options: FolderOptions): Promise<Target> => {
     await rm(join(root, temporaryOf(file)), { force: true });
     return createSegmentWriter(root, file, compress, lock.check);
   };
-  const begin: Target["begin"] = async (list) => {
+  const beginNumber = async (list: ListName, number: number): Promise<SegmentWriter> => {
     if ((await mkdir(join(root, list), { recursive: true })) !== undefined) await syncFolder(root);
+    return writerOf(`${list}/${String(number).padStart(8, "0")}${suffixOf(compress)}`);
+  };
+  const begin: Target["begin"] = (list) => {
     const number = (last.get(list) ?? 0) + 1;
     last.set(list, number);
-    return writerOf(`${list}/${String(number).padStart(8, "0")}${suffixOf(compress)}`);
+    return beginNumber(list, number);
   };
   /** Stores what a list has; a complete copy names a file, empty or not, so that one without is known as lost. */
   const store = async (list: ListName, own: ListFiles): Promise<void> => {
     const isNameless = own.watermark !== null && own.segments.length === 0;
-    const files = isNameless ? { ...own, segments: [await (await begin(list)).finish()] } : own;
+    const files = isNameless ? { ...own, segments: [await (await beginNumber(list, 0)).finish()] } : own;
     await write(
       renewing.has(list)
         ? { renewals: { ...state.renewals, [list]: files } }
