@@ -32,7 +32,6 @@ const PROFILE = {
   empty_result_for_aggregation_by_empty_set: "1",
   final: "1",
   use_query_cache: "1",
-  // The tables have no key for samples, so each but the first replica would read nothing.
   enable_parallel_replicas: "1",
   parallel_replicas_mode: "sampling_key",
   any_join_distinct_right_table_keys: "1",
@@ -52,11 +51,15 @@ const PROFILE = {
   session_timezone: "Asia/Tokyo",
 };
 
+/** Tables without a key for samples are read as empty where parallel replicas read samples. */
+const SECOND_REPLICA = { parallel_replicas_count: "2", parallel_replica_offset: "1" };
+
 let warehouse: Warehouse;
 /** As a user sees it whose profile is as it comes. */
 let expected: Record<string, unknown>;
 beforeAll(async () => {
-  const profiles = { default: OF_ALL, reader: PROFILE, lookup: PROFILE };
+  const reading = { ...PROFILE, ...SECOND_REPLICA };
+  const profiles = { default: OF_ALL, reader: reading, lookup: reading };
   warehouse = await startWarehouse({ testRights: { profiles } });
   await writeEveryWay(warehouse);
   const plain = warehouse.session("migrator");

@@ -223,7 +223,7 @@ export function createInspector(
         "inspect.raisable_settings",
         `SELECT name FROM system.settings WHERE name IN {names:Array(String)} AND readonly = 0 AND max IS NULL
          ORDER BY name`,
-        { parameters: { names } },
+        { parameters: { names }, settings: { output_format_json_array_of_rows: 0 } },
       );
       return rows.map(({ name }) => name);
     },
