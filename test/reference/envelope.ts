@@ -51,8 +51,8 @@ export function readEnvelope({ event, busTime }: Delivered, expectedType: string
   const type = required(attribute("type"));
   const time = required(attribute("time"));
   const client = required(attribute("clientid"));
-  const subject = attribute("subject") ?? null;
-  if (subject !== null) required(subject);
+  const given = attribute("subject") ?? null;
+  const subject = given === null || given === "" ? null : required(given);
   const data = isBinary ? json : member(json, "data");
   if (!isObject(data)) throw new Refusal("invalid_envelope");
 
@@ -61,5 +61,5 @@ export function readEnvelope({ event, busTime }: Delivered, expectedType: string
   if (instant === undefined) throw new Refusal(hasForm(time) ? "date_out_of_range" : "invalid_time");
   if (!isInRange(instant)) throw new Refusal("date_out_of_range");
   if (busTime !== undefined && instant > busTime + FIVE_MINUTES) throw new Refusal("time_in_future");
-  return { client, subject: subject === null ? null : required(subject), time: instant, data };
+  return { client, subject, time: instant, data };
 }

@@ -136,7 +136,7 @@ export function readExport(data: ExactObject, fields: readonly Field[], subject:
   const named = (kind: FieldKind): string => fields.find(([, other]) => other === kind)?.[0] ?? "";
   const dateCreated = readDate(member(data, named("created")));
   const updated = member(data, named("updated")) ?? null;
-  const dateUpdated = updated === null ? dateCreated : readDate(updated);
+  const dateUpdated = updated === null || updated === "" ? dateCreated : readDate(updated);
   const conversationId = fields.some(([name]) => name === "conversation_id")
     ? member(data, "conversation_id")
     : null;
