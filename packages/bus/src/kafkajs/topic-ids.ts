@@ -58,7 +58,8 @@ const read = (decoder: Decoder): [string, string | null][] => {
 };
 
 /**
- * Asks a connected broker of kafkajs for the ids of topics, by which a topic is told from one of the same name that was deleted.
+ * Asks a connected broker of kafkajs for the ids of topics, which distinguish a topic from a deleted one of the same
+ * name.
  * Rejects with the error of the protocol when it does not know one of them.
  */
 export const askTopicIds = async (broker: object, topics: readonly string[]): Promise<TopicIds> => {

@@ -59,7 +59,7 @@ export const askRedis = async <T>(operation: () => Promise<T>): Promise<T> => {
   }
 };
 
-/** An answer that refuses, such as that of a server whose memory is full, is told in its own words. */
+/** An answer that refuses, such as that of a server whose memory is full, is quoted in its own words. */
 export const redisUnavailable = (error: unknown): ServiceError => {
   const trouble =
     error instanceof Error && error.name === "ReplyError"

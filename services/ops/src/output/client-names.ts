@@ -1,4 +1,5 @@
 import type { UnregisteredClient } from "@conversation-export/warehouse";
+import { escapesOf } from "./visible-lines.ts";
 
 const MAX_NAMED = 3;
 const MAX_LENGTH = 60;
@@ -7,10 +8,7 @@ const OTHER_BLANK = /[^\P{Zs} ]/gu;
 
 const shown = (name: string): string => {
   const cut = name.length > MAX_LENGTH ? `${name.slice(0, MAX_LENGTH)}…` : name;
-  return JSON.stringify(cut).replaceAll(
-    OTHER_BLANK,
-    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
+  return JSON.stringify(cut).replaceAll(OTHER_BLANK, (blank) => escapesOf(blank));
 };
 
 /** How many clients are not registered, with the names of a few. */
