@@ -663,6 +663,18 @@ describe("rejections", () => {
     );
   });
 
+  it("takes an empty handoff_id for none, in both modes and both ways of reading", () => {
+    const data = (handoffId: string): string =>
+      `{"_id":"c","date_created":"2026-10-04T00:00:00Z","handoffs":[{"id":"1","handoff_id":${handoffId},"date_created":"2026-10-04T00:00:00Z"}]}`;
+    for (const mode of ["structured", "binary"] as const) {
+      const none = exact("conversation.exported", data("null"), mode);
+      expect(reasonOf(none)).toBe("accepted");
+      // The second time the slow way, which an escaped key asks for.
+      for (const text of [data('""'), data('""').replace('"handoff_id"', '"handoff\\u005fid"')])
+        expect(exact("conversation.exported", text, mode)).toEqual(none);
+    }
+  });
+
   it("data that is no object", () => {
     for (const data of [undefined, null, [], "text", 5]) {
       expect(reasonOf(structured("conversation.exported", data))).toBe("invalid_envelope");
