@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { identifier as idOfRecords } from "../record/schemas.ts";
+import { MAX_ID_LENGTH } from "../record/schemas.ts";
+import { boundedText } from "./bounded-text.ts";
 import { emailForm } from "./email-form.ts";
 
 /** States of a request in their order; a request never goes back to an earlier one. */
@@ -23,25 +24,26 @@ export const MAX_NAMES = MAX_IDENTIFIERS + 1;
 
 // Permissive: only the mail system knows which addresses are valid. Lengths are those of RFC 5321.
 const CONTROL = String.raw`\u0000-\u001f\u007f-\u009f`;
-const EMAIL = new RegExp(String.raw`^\s*[^\s@${CONTROL}]{1,64}@[^\s@${CONTROL}]{1,255}\s*$`);
+const EMAIL = new RegExp(String.raw`^\s*[^\s@${CONTROL}]{1,64}@[^\s@${CONTROL}]{1,255}\s*$`, "u");
 
-const email = z
-  .string()
-  .max(512, "must have at most 64 characters, @, and at most 255 characters")
+const email = boundedText(512, "must have at most 64 characters, @, and at most 255 characters")
   .regex(EMAIL, "must be an e-mail address")
-  .refine((text) => text.isWellFormed(), "holds half a surrogate pair")
   .trim();
 
 /**
  * Words that stand where the id of a person may stand (sections 2.1 and 2.2 of the specification): as an id
  * they would name every person of a client.
  */
-const RESERVED = new Set(["agent", "bot", "platform", "none", "null", "undefined", "baseline"]);
+const RESERVED = ["agent", "bot", "platform", "none", "null", "undefined", "baseline"];
 
-const personId = idOfRecords.refine(
-  (text) => !RESERVED.has(text.trim().toLowerCase()),
-  `is a word that stands for no person: ${[...RESERVED].join(", ")}`,
-);
+// In any case: a pattern of JSON Schema has no flags.
+const ANY_CASE = RESERVED.join("|").replaceAll(/[a-z]/g, (letter) => `[${letter}${letter.toUpperCase()}]`);
+const NO_RESERVED = new RegExp(String.raw`^(?!\s*(?:${ANY_CASE})\s*$)`);
+
+/** Takes the id of every person that a record leaves with. */
+const personId = boundedText(MAX_ID_LENGTH)
+  .min(1, "must not be empty")
+  .regex(NO_RESERVED, `is a word that stands for no person: ${RESERVED.join(", ")}`);
 
 const identifier = z.discriminatedUnion(
   "type",

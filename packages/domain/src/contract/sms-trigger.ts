@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { envelopeSchema } from "../event/envelope.ts";
 import { formatTimestampZ, type Micros } from "../event/timestamp.ts";
+import { boundedText, hasAtMost } from "./bounded-text.ts";
 
 export const SMS_TRIGGER_TYPE = "sms.trigger_requested";
 const SOURCE = "/conversation-export/export-api";
@@ -25,16 +26,15 @@ const exactNumber = z
   .number()
   .min(Number.MIN_SAFE_INTEGER, "is beyond what a number carries exactly: send a string")
   .max(Number.MAX_SAFE_INTEGER, "is beyond what a number carries exactly: send a string");
-const metaText = z
-  .string()
-  .max(MAX_META_TEXT, `must have at most ${MAX_META_TEXT} characters`)
-  .refine((text) => text.isWellFormed(), "holds half a surrogate pair");
-const metaValue = z.union([metaText, exactNumber, z.boolean()], "must be a string, a number or a boolean");
+const metaValue = z.union(
+  [boundedText(MAX_META_TEXT), exactNumber, z.boolean()],
+  "must be a string, a number or a boolean",
+);
 
 const metaNamesRefusal = (value: unknown): string | undefined => {
   const names = typeof value === "object" && value !== null ? Object.keys(value) : [];
   if (names.length > MAX_META_FIELDS) return `must have at most ${MAX_META_FIELDS} fields`;
-  if (names.some((name) => name.length > MAX_META_NAME || !name.isWellFormed())) {
+  if (names.some((name) => !hasAtMost(name, MAX_META_NAME) || !name.isWellFormed())) {
     return `names must be well-formed text of at most ${MAX_META_NAME} characters`;
   }
   return undefined;

@@ -35,8 +35,7 @@ const bounded = z
   .register(IDS, { isId: true });
 // Ids stand in keys, links and cursors: bounded, and without halves of surrogate pairs, which have no UTF-8.
 const identifierOrEmpty = bounded.refine((id) => id.isWellFormed(), "holds half a surrogate pair");
-/** The id of a record, or of a person in a request for erasure: each id that a record leaves with can be named there. */
-export const identifier = identifierOrEmpty.min(1, "must not be empty");
+const identifier = identifierOrEmpty.min(1, "must not be empty");
 const personId = bounded.nullish();
 
 export const REASON_CODES = [

@@ -7,7 +7,11 @@ export type Bound = { readonly micros: number; readonly text: string };
 /** The closest instant in the range of the service, µs since the epoch. */
 export const clampInstant = (micros: number): number => Math.min(Math.max(micros, 0), END_OF_TIME);
 
-const DATE = "\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])";
+const LEAP_YEAR = "(\\d\\d(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)";
+const DAY_OF_YEAR =
+  "((0[13578]|1[02])-(0[1-9]|[12]\\d|3[01])|(0[469]|11)-(0[1-9]|[12]\\d|30)|02-(0[1-9]|1\\d|2[0-8]))";
+/** The days that exist. */
+const DATE = `(\\d{4}-${DAY_OF_YEAR}|${LEAP_YEAR}-02-29)`;
 const TIME = "([01]\\d|2[0-3]):[0-5]\\d(:[0-5]\\d([.,]\\d{1,9})?)?";
 const OFFSET = "[+-]([01]\\d|2[0-3])(:?[0-5]\\d)?";
 /** The forms among these that are a `date-time` of JSON Schema, which knows no others. */
@@ -17,7 +21,7 @@ const DATE_TIME = `${DATE}T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(\\.\\d{1,9})?(Z|[+
 const BLANK_BEFORE_OFFSET = / (?=\d{2}(?::?\d{2})?$)/;
 
 /**
- * A parameter that takes the texts of `pattern` whose date exists.
+ * A parameter that takes the texts of `pattern`.
  * @param options.shown what the reference shows instead of `pattern`
  * @param options.textOf the text for links of an accepted instant
  */
