@@ -87,6 +87,8 @@ function checkKinds(data: ExactObject, fields: readonly Field[]): void {
 function printField(data: ExactObject, [name, kind, inner]: Field): string {
   const value = member(data, name) ?? null;
   if (value === null) return EMPTY[kind] ?? "null";
+  // The specification types it as an integer: without a fraction of zero or an exponent.
+  if (kind === "integer" && isNumber(value)) return String(Number(value.text));
   if (inner === undefined) return printExact(readable(value));
   const print = (one: Exact): string =>
     isObject(one)

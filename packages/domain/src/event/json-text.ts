@@ -155,6 +155,9 @@ export function compact(text: string): string {
   return escapeLineEnds(out);
 }
 
+/** The plain digits of an integer up to 32 bits, of any JSON number that has its value: `1` for `1.0`. */
+export const integerText = (text: string): string => String(Number(text));
+
 const MAYBE_HALF = /\\u[dD][89a-fA-F]/;
 // Every escape is consumed whole, so that the backslash of another is never taken for the start of one.
 const ESCAPE = /\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[dD][89a-fA-F][\da-fA-F]{2}|.)/g;

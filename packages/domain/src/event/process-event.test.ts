@@ -501,6 +501,25 @@ describe("numbers that readers refuse", () => {
   });
 });
 
+describe("a rating", () => {
+  it.each([
+    ["1.0", "1"],
+    ["5.00", "5"],
+    ["2e0", "2"],
+    ["0.5E+1", "5"],
+    ["-0", "0"],
+    ["-0.0", "0"],
+    ["-1.0", "-1"],
+    ["3", "3"],
+    ["2147483647.0", "2147483647"],
+  ])("that comes as %s leaves as the integer %s, read in one pass or parsed", (given, left) => {
+    const data = `{"_id":"m","conversation_id":"c","date_created":"2026-10-04T00:00:00Z","review":${given}}`;
+    for (const mode of ["structured", "binary"] as const)
+      for (const text of [data, data.replace(/\}$/, ',"\\u0058":1}')])
+        expect(rendered(exact("message.exported", text, mode))).toContain(`"review":${left},`);
+  });
+});
+
 describe("rejections", () => {
   const reasonOf = (outcome: ReturnType<typeof processEvent>): RejectionReason | "accepted" | "ignored" =>
     outcome.kind === "rejected" ? outcome.reason : outcome.kind;

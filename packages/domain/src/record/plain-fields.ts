@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { integerText } from "../event/json-text.ts";
 import {
   isNullAt,
   NOT_PLAIN,
@@ -25,6 +26,13 @@ export type Reader = (pass: Pass, start: number) => number;
 
 /** A plain literal has no halves of pairs, and no fewer characters than its text. */
 const isPlainId = (length: number): boolean => length > '""'.length && length <= MAX_ID_LENGTH + '""'.length;
+
+const plainInteger: Reader = (pass, start) => {
+  const end = plainNumber(pass, start);
+  const text = pass.text.slice(start, end);
+  if (end !== NOT_PLAIN && text !== integerText(text)) pass.loose = true;
+  return end;
+};
 
 /** @param isRight whether a literal of this length needs no check by the schema */
 const checked = (
@@ -59,7 +67,7 @@ const readerOf = (given: unknown): Reader => {
   if (given instanceof z.ZodNullable) return orNull(readerOf(given.unwrap()), leavesAsNull(given.unwrap()));
   if (given instanceof z.ZodString)
     return checked(given, plainString, IDS.get(given) === undefined ? undefined : isPlainId);
-  if (given instanceof z.ZodNumber) return checked(given, plainNumber);
+  if (given instanceof z.ZodNumber) return checked(given, given.isInt ? plainInteger : plainNumber);
   if (given instanceof z.ZodBoolean) return plainFlag;
   if (given instanceof z.ZodCustom) return (pass, start) => plainObject(pass, start);
   if (given instanceof z.ZodArray) {

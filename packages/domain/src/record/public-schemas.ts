@@ -20,6 +20,7 @@ const fieldSchema = (kind: Field[1], given: z.ZodType, fields: readonly Field[] 
   const inner = bare(given);
   switch (kind) {
     case "value":
+    case "integer":
       return valueSchema(given);
     case "date":
       return instant;

@@ -65,7 +65,11 @@ describe("the fields that leave", () => {
       "used_mcp items",
       "variables object",
     ]);
-    expect(special(MESSAGE_FIELDS)).toEqual(["date_created date", "record_last_updated date"]);
+    expect(special(MESSAGE_FIELDS)).toEqual([
+      "date_created date",
+      "record_last_updated date",
+      "review integer",
+    ]);
     expect(special(END_USER_FIELDS)).toEqual([
       "profile members",
       "profile.metadata object",

@@ -2,11 +2,11 @@ import { z } from "zod";
 import { conversationSchema, endUserSchema, FIELD_FORMS, messageSchema } from "./schemas.ts";
 
 /**
- * Decides what leaves for null or an absent field: null for a value, [] for a list and for items, {} for an
+ * Decides what leaves for null or an absent field: null for a value and an integer, [] for a list and for items, {} for an
  * object and for members. Items (a list of objects) and members (one object) leave with their known fields
  * only.
  */
-export type FieldKind = "value" | "list" | "object" | "date" | "items" | "members";
+export type FieldKind = "value" | "integer" | "list" | "object" | "date" | "items" | "members";
 export type Field =
   | readonly [name: string, kind: Exclude<FieldKind, "items" | "members">]
   | readonly [name: string, kind: "items" | "members", fields: readonly Field[]];
@@ -22,6 +22,7 @@ const fieldOf = (name: string, given: unknown): Field => {
     const item = bare(schema.element);
     return item instanceof z.ZodObject ? [name, "items", fieldsOf(item)] : [name, "list"];
   }
+  if (schema instanceof z.ZodNumber && schema.isInt) return [name, "integer"];
   return [name, FIELD_FORMS.get(schema)?.form ?? "value"];
 };
 

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { compact, itemTexts, memberTexts } from "../event/json-text.ts";
+import { compact, integerText, itemTexts, memberTexts } from "../event/json-text.ts";
 import type { PlainFields } from "./plain-fields.ts";
 import type { Field, FieldKind } from "./record-fields.ts";
 
@@ -30,6 +30,7 @@ type Part = {
 
 const EMPTY: Readonly<Record<FieldKind, string>> = {
   value: "null",
+  integer: "null",
   date: "null",
   list: "[]",
   items: "[]",
@@ -39,7 +40,7 @@ const EMPTY: Readonly<Record<FieldKind, string>> = {
 
 function partOf([name, kind, fields]: Field): Part {
   const part = { name, label: `"${name}":`, empty: EMPTY[kind], isDate: kind === "date" };
-  if (fields === undefined) return { ...part, text: compact };
+  if (fields === undefined) return { ...part, text: kind === "integer" ? integerText : compact };
   const fromText = textsOf(fields.map(partOf));
   const object = (text: string): string => `{${fromText(memberTexts(text), NO_DATES)}}`;
   if (kind === "members") return { ...part, text: object };
