@@ -108,12 +108,14 @@ export const createAuditStore = ({ session }: { readonly session: Session }): Au
       endedAt: row.state === "begun" ? null : toIso(ended),
     }));
   },
-  last: () =>
-    session.rows<LastChange>(
+  last: async () => {
+    const rows = await session.rows<Omit<LastChange, "ageSeconds"> & { age: string }>(
       "audit.last",
       `SELECT toString(command) AS command, toString(state) AS state,
-         (toUnixTimestamp64Milli(now64(3)) - toUnixTimestamp64Milli(max(at))) / 1000 AS ageSeconds
+         toString(toUnixTimestamp64Milli(now64(3)) - toUnixTimestamp64Milli(max(at))) AS age
        FROM audit WHERE at > now() - INTERVAL 30 DAY
-       GROUP BY command, state ORDER BY ageSeconds LIMIT 200`,
-    ),
+       GROUP BY command, state ORDER BY max(at) DESC LIMIT 200`,
+    );
+    return rows.map(({ age, ...change }) => ({ ...change, ageSeconds: Number(age) / 1000 }));
+  },
 });

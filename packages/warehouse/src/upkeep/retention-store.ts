@@ -216,10 +216,10 @@ export const createRetentionStore = (deps: {
   return {
     sweep: runs.sweep,
     serverTime: async () => {
-      const query = "SELECT toFloat64(toUnixTimestamp64Milli(now64(3))) AS ms";
-      const [row] = await session.rows<{ ms: number }>("retention.clock", query);
+      const query = "SELECT toString(toUnixTimestamp64Milli(now64(3))) AS ms";
+      const [row] = await session.rows<{ ms: string }>("retention.clock", query);
       if (row === undefined) throw new Error("a SELECT without a row");
-      return row.ms;
+      return Number(row.ms);
     },
     expired: async (cutoffs, alive, signal) => {
       const [clock] = await session.rows<{ settled: number }>(

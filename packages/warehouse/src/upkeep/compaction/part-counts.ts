@@ -23,16 +23,20 @@ export function createPartCounts(deps: { readonly session: Session }): PartCount
   const table = cluster === null ? "table" : "replaceRegexpOne(table, '_local$', '')";
   return {
     async read() {
-      const rows = await session.rows<Omit<PartCount, "table"> & { name: string }>(
+      const rows = await session.rows<Record<"name" | "total" | "fullest" | "size", string>>(
         "parts.count",
-        `SELECT ${table} AS name, toFloat64(sum(n)) AS parts, toFloat64(max(n)) AS inFullestPartition,
-              toFloat64(sum(b)) AS bytes
+        `SELECT ${table} AS name, toString(sum(n)) AS total, toString(max(n)) AS fullest, toString(sum(b)) AS size
             FROM (SELECT hostName() AS host, tcpPort() AS port, table, partition_id, count() AS n, sum(bytes_on_disk) AS b
               FROM ${system("parts")}
               WHERE database = currentDatabase() AND active GROUP BY host, port, table, partition_id)
             GROUP BY name ORDER BY name`,
       );
-      return rows.map(({ name, ...counts }) => ({ table: name, ...counts }));
+      return rows.map(({ name, total, fullest, size }) => ({
+        table: name,
+        parts: Number(total),
+        inFullestPartition: Number(fullest),
+        bytes: Number(size),
+      }));
     },
   };
 }
