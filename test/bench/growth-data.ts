@@ -22,8 +22,8 @@ export const insertsOf = (rows: {
       ${select("client, 'conversation', uploaded, id, created")}`,
     `INSERT INTO changes (client_id, kind, stored_at, id, date_created)
       ${select("client, 'message', uploaded, id, created")}`,
-    `INSERT INTO conversation_updates (client_id, date_updated, conversation_id, version, date_created, uploaded_at, head, tail)
-      ${select("client, uploaded, id, version, created, uploaded, text, '}'")}`,
+    `INSERT INTO conversation_updates (client_id, date_updated, conversation_id, version, date_created, uploaded_at)
+      ${select("client, uploaded, id, version, created, uploaded")}`,
     `INSERT INTO conversations (client_id, date_created, conversation_id, version, exported_at, uploaded_at, date_updated, head, tail)
       ${select("client, created, id, version, uploaded, uploaded, uploaded, text, '}'")}`,
     `INSERT INTO messages (client_id, date_created, message_id, version, exported_at, uploaded_at, conversation_id, record)

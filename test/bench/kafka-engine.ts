@@ -46,8 +46,7 @@ const createStatements = (brokers: string, topic: string, group: string): readon
   `CREATE MATERIALIZED VIEW peer_updates TO conversation_updates AS
     SELECT client_id, parseDateTime64BestEffortOrZero(d.date_updated, 6, 'UTC') AS date_updated, d._id AS conversation_id,
       bitShiftLeft(toUInt128(toUnixTimestamp64Micro(exported_at)), 64) + position AS version,
-      parseDateTime64BestEffortOrZero(d.date_created, 6, 'UTC') AS date_created, now64(6) AS uploaded_at,
-      data AS head, '' AS tail
+      parseDateTime64BestEffortOrZero(d.date_created, 6, 'UTC') AS date_created, now64(6) AS uploaded_at
     FROM peer_parsed`,
   `CREATE MATERIALIZED VIEW peer_conversations TO conversations AS
     SELECT client_id, parseDateTime64BestEffortOrZero(d.date_created, 6, 'UTC') AS date_created, d._id AS conversation_id,

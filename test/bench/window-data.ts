@@ -81,8 +81,7 @@ const inserts = (client: string): readonly string[] => [
       concat('{"name":"Desk","handoff_id":"desk","id":"', conversation_id, '","date_created":"', toString(date_updated),
         '","outcome_status":"succeeded","reason_code":"other","reasoning":"The customer asked for a person."}')
     FROM bench_stage WHERE is_escalated ORDER BY n`,
-  `INSERT INTO conversation_updates (${SHARED}, head, tail)
-    SELECT ${SHARED}, head, tail FROM bench_stage ORDER BY n`,
+  `INSERT INTO conversation_updates (${SHARED}) SELECT ${SHARED} FROM bench_stage ORDER BY n`,
   `INSERT INTO conversations (${SHARED}, exported_at, ${ASKED}, head, tail)
     SELECT ${SHARED}, exported_at, ${ASKED}, head, tail FROM bench_stage ORDER BY n`,
 ];

@@ -88,8 +88,8 @@ const insertRows = async (url: string, sizes: Sizes): Promise<void> => {
     ],
     [
       "conversation_updates",
-      "client_id, date_updated, conversation_id, version, date_created, uploaded_at, head, tail",
-      `'${retention}', '2025-03-02 00:00:00', concat('c', toString(number)), ${version}, toDateTime64('2025-03-01 00:00:00', 6, 'UTC') + toIntervalDay(number % 2 * 500), '2026-09-02 00:00:00', '{', '}'`,
+      "client_id, date_updated, conversation_id, version, date_created, uploaded_at",
+      `'${retention}', '2025-03-02 00:00:00', concat('c', toString(number)), ${version}, toDateTime64('2025-03-01 00:00:00', 6, 'UTC') + toIntervalDay(number % 2 * 500), '2026-09-02 00:00:00'`,
     ],
     [
       "messages",

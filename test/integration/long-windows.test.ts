@@ -118,12 +118,14 @@ it("a small page by update does not read the texts of all records of its instant
   const records = 20_000;
   const textBytes = 2_000;
   const at = (micros: string): string => `fromUnixTimestamp64Micro(toInt64(${micros}), 'UTC')`;
-  const rows = `'tied', ${at(`${DAY_0} + number`)}, ${at(String(DAY_0 + DAY))}, toString(number), 1, ${at(String(DAY_0 + DAY))},
-    concat('{"_id":"', toString(number), '","text":"', repeat('x', ${textBytes}), '","handoffs":'), '}' FROM numbers(${records})`;
-  for (const table of ["conversation_updates", "conversations"])
-    await warehouse.sql(
-      `INSERT INTO ${table} (client_id, date_created, date_updated, conversation_id, version, uploaded_at, head, tail) SELECT ${rows}`,
-    );
+  const key = `'tied' AS client_id, ${at(`${DAY_0} + number`)} AS date_created, ${at(String(DAY_0 + DAY))} AS date_updated,
+    toString(number) AS conversation_id, 1 AS version`;
+  const texts = `concat('{"_id":"', toString(number), '","text":"', repeat('x', ${textBytes}), '","handoffs":'), '}'`;
+  const columns = "client_id, date_created, date_updated, conversation_id, version";
+  await warehouse.sql(`INSERT INTO conversation_updates (${columns}) SELECT ${key} FROM numbers(${records})`);
+  await warehouse.sql(
+    `INSERT INTO conversations (${columns}, head, tail) SELECT ${key}, ${texts} FROM numbers(${records})`,
+  );
   await warehouse.sql(noteDates("conversations"));
   const bytes = await countedDuring("SelectedBytes", async () => {
     const page = await warehouse.reader.conversationsByUpdate({

@@ -1,6 +1,6 @@
 import { text } from "node:stream/consumers";
 import type { ConversationRecord, MessageRecord } from "@conversation-export/domain";
-import { createReader, type PageQuery, type WindowLines } from "@conversation-export/warehouse";
+import { createBatch, createReader, type PageQuery, type WindowLines } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { bySize } from "../system/size.ts";
 import { type Arrival, expectConversations, expectMessages, expectPages } from "../warehouse/expected.ts";
@@ -446,8 +446,8 @@ describe("ties", () => {
       FROM numbers(${rows})`);
     await warehouse.sql(`INSERT INTO conversations (client_id, date_created, conversation_id, version, date_updated, head, tail)
       SELECT client_id, date_created, message_id, version, date_created, '{"h":', '}' FROM messages WHERE client_id = 'huge'`);
-    await warehouse.sql(`INSERT INTO conversation_updates (client_id, date_updated, conversation_id, version, date_created, head, tail)
-      SELECT client_id, date_created, conversation_id, version, date_created, head, tail FROM conversations WHERE client_id = 'huge'`);
+    await warehouse.sql(`INSERT INTO conversation_updates (client_id, date_updated, conversation_id, version, date_created)
+      SELECT client_id, date_created, conversation_id, version, date_created FROM conversations WHERE client_id = 'huge'`);
     for (const table of ["conversations", "messages"] as const) await warehouse.sql(noteDates(table));
     const { reader } = warehouse;
     for (const read of [
@@ -474,11 +474,11 @@ describe("many superseded updates", () => {
    * live.
    */
   async function exportOften(client: string, id: string, exports: number, first: number): Promise<void> {
-    await warehouse.sql(`INSERT INTO conversation_updates (client_id, date_updated, conversation_id, version, date_created, head, tail)
-      SELECT '${client}', fromUnixTimestamp64Micro(${first} + number, 'UTC'), '${id}', number + 1, fromUnixTimestamp64Micro(${created}, 'UTC'), concat('{"id":"${id}","v":', toString(number + 1), ',"h":'), '}'
+    await warehouse.sql(`INSERT INTO conversation_updates (client_id, date_updated, conversation_id, version, date_created)
+      SELECT '${client}', fromUnixTimestamp64Micro(${first} + number, 'UTC'), '${id}', number + 1, fromUnixTimestamp64Micro(${created}, 'UTC')
       FROM numbers(${exports})`);
     await warehouse.sql(`INSERT INTO conversations (client_id, date_created, conversation_id, version, date_updated, head, tail)
-      SELECT client_id, date_created, conversation_id, version, date_updated, head, tail
+      SELECT client_id, date_created, conversation_id, version, date_updated, concat('{"id":"${id}","v":', toString(version), ',"h":'), '}'
       FROM conversation_updates WHERE client_id = '${client}' AND conversation_id = '${id}' AND version = ${exports}`);
     await warehouse.sql(noteDates("conversations"));
   }
@@ -522,6 +522,74 @@ describe("many superseded updates", () => {
     const window = { since: created, to: created + SUPERSEDED - 1 };
     const walked = await walk(warehouse.reader.conversationsByUpdate, query("gone", 1, false, window));
     expect(walked).toEqual({ records: [], pages: [{ rows: 0, next: null, whole: true }] });
+  });
+});
+
+// The two reads of a page by update see the update index and the live rows at different states.
+describe("a conversation that is exported again between the two reads", () => {
+  const exported = (client: string, version: number, id: string, updated: number, summary = `${version}`) =>
+    conversation({ client, time: DAY_0 + version, offset: version }, id, DAY_0, DAY_0 + updated, {
+      inquiry_summary: summary,
+    });
+  /** On one page: what a later page reads has its entry by then. */
+  const shown = async (client: string, window = week): Promise<string[]> => {
+    const pages = [false, true].map(async (wholeTies) =>
+      (
+        await readPage(await warehouse.reader.conversationsByUpdate(query(client, 10, wholeTies, window)))
+      ).map((record) => {
+        const { _id: id, inquiry_summary: summary } = JSON.parse(record) as Record<string, string>;
+        return `${id} ${summary}`;
+      }),
+    );
+    const [read = [], other] = await Promise.all(pages);
+    expect(other).toEqual(read);
+    return read;
+  };
+  /** Without its entry of the update index. */
+  const writeLiveRow = async (record: ConversationRecord, uploadedAt = DAY_0): Promise<void> => {
+    const batch = createBatch(record.type, 1024);
+    batch.add(record);
+    batch.fillUpload(uploadedAt);
+    const [live] = batch.inserts(0, 1).slice(-1);
+    expect(live?.table).toBe("conversations");
+    if (live !== undefined) await warehouse.writer.insert(live);
+  };
+  const begin = (client: string): Promise<void> =>
+    warehouse.write([exported(client, 1, "a", 1), exported(client, 1, "b", 2), exported(client, 1, "c", 3)]);
+
+  test.each([
+    ["with an equal date stays", "equal", 2, ["a 1", "b 2", "c 1"]],
+    ["with a later date stands there", "later", 4, ["a 1", "c 1", "b 2"]],
+    ["with an earlier date stands there", "earlier", 0, ["b 2", "a 1", "c 1"]],
+    ["with a date outside of the window is not there", "outside", 8 * DAY, ["a 1", "c 1"]],
+  ])("%s", async (_, client, updated, expected) => {
+    await begin(client);
+    await writeLiveRow(exported(client, 2, "b", updated));
+    expect(await shown(client)).toEqual(expected);
+  });
+
+  test("has its former version while only its entry is there", async () => {
+    await begin("entry");
+    for (const [version, updated] of [
+      [2, 2],
+      [3, 4],
+    ] as const)
+      await warehouse.write([exported("entry", version, "b", updated)], DAY_0, 3);
+    expect(await shown("entry")).toEqual(["a 1", "b 1", "c 1"]);
+  });
+
+  test("has one row, the last that was inserted, where a version was repaired and nothing is merged yet", async () => {
+    for (const updated of [2, 4]) {
+      const client = `repaired-${updated}`;
+      await begin(client);
+      await warehouse.write([exported(client, 1, "b", updated, "right")], DAY_0 + DAY);
+      const expected = updated === 2 ? ["a 1", "b right", "c 1"] : ["a 1", "c 1", "b right"];
+      expect(await shown(client)).toEqual(expected);
+      // Its wrong entry shows nothing.
+      expect(await shown(client, { since: DAY_0 + 2, to: DAY_0 + 3 })).toEqual(
+        updated === 2 ? ["b right"] : [],
+      );
+    }
   });
 });
 

@@ -2,7 +2,8 @@
 -- Of equal versions the later insert wins, so the same export written again replaces its rendering.
 -- Rows of an upload window are found by `by_upload`. What is older than a year is read seldom and takes less room. A
 -- partition in which nothing was written for a day becomes one part, unless that would be larger than what ClickHouse
--- merges anyway (max_bytes_to_merge_at_max_space_in_pool, 150 GB).
+-- merges anyway (max_bytes_to_merge_at_max_space_in_pool, 150 GB). Granules are small because pages by update read
+-- records that lie apart, each with the texts of its granule.
 CREATE TABLE IF NOT EXISTS {{local conversations}} {{on cluster}} (
   client_id LowCardinality(String),
   date_created DateTime64(6, 'UTC'),
@@ -35,16 +36,16 @@ PARTITION BY toYYYYMM(date_created)
 ORDER BY (client_id, date_created, conversation_id)
 TTL toDateTime(date_created) + INTERVAL 365 DAY RECOMPRESS CODEC(ZSTD(3))
 SETTINGS
-  index_granularity = 1024,
+  index_granularity = 256,
   min_age_to_force_merge_seconds = 86400,
   min_age_to_force_merge_on_partition_only = 1,
   enable_max_bytes_limit_for_min_age_to_force_merge = 1;
 
 {{distributed conversations by cityHash64(client_id, conversation_id)}};
 
--- The same records in the order of their update. The version is part of the key: a newer export never hides
--- the row that is still live; which row is live is decided by the table above. Compaction deletes entries every hour,
--- and each deletion makes all parts of the table young again.
+-- Which records were updated when: a page by update takes its candidates here and reads their live rows from the
+-- table above. The version is part of the key: a newer export never hides the entry of the row that is still live.
+-- Compaction deletes entries every hour, and each deletion makes all parts of the table young again.
 CREATE TABLE IF NOT EXISTS {{local conversation_updates}} {{on cluster}} (
   client_id LowCardinality(String),
   date_updated DateTime64(6, 'UTC'),
@@ -52,16 +53,11 @@ CREATE TABLE IF NOT EXISTS {{local conversation_updates}} {{on cluster}} (
   version UInt128,
   date_created DateTime64(6, 'UTC'),
   uploaded_at DateTime64(6, 'UTC'),
-  chatter_id String COMMENT 'so that an erasure need not read the text',
-  end_user_id String,
-  head String,
-  tail String,
   INDEX by_upload uploaded_at TYPE minmax GRANULARITY 1,
   {{begins in time}}
 ) ENGINE = {{engine ReplacingMergeTree}}
 PARTITION BY toYYYYMM(date_updated)
 ORDER BY (client_id, date_updated, conversation_id, version)
-TTL toDateTime(date_updated) + INTERVAL 365 DAY RECOMPRESS CODEC(ZSTD(3))
 SETTINGS
   index_granularity = 1024,
   min_age_to_force_merge_seconds = 2400,

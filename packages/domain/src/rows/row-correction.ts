@@ -157,9 +157,8 @@ export function correctionOf(known: KnownRecord): Correction {
     // Two rows of one key and version go together, so both must be allowed to.
     const kept = new Set(wrong.filter((row) => !isDeletable(row)).map(({ version }) => version));
     for (const row of wrong) if (!kept.has(row.version)) remove.set(`${name}/${row.version}`, row);
-    // An older entry of the update index is not live.
-    const isSeen = ({ table, version }: RowKey): boolean =>
-      table !== "conversation_updates" || latest === undefined || version >= versionNumber(latest.version);
+    // An entry of the update index shows nothing by itself.
+    const isSeen = ({ table }: RowKey): boolean => table !== "conversation_updates";
     undeletable.push(...blocked.filter(isSeen));
     if (top === undefined || blocked.length > 0) continue;
     if (above.length > 0) outranked.add(top.table);

@@ -53,6 +53,9 @@ const TEXT_SETTINGS: ClickHouseSettings = {
 
 export const PAGE_SETTINGS: ClickHouseSettings = { ...READ_SETTINGS, ...TEXT_SETTINGS };
 
+/** ClickHouse reads other columns behind a sort with a LIMIT, however large, of the rows that it leaves. */
+export const TEXTS_LAST: ClickHouseSettings = { query_plan_max_limit_for_lazy_materialization: "0" };
+
 /**
  * For tables distributed over several servers. Every part of a query is sent only when its turn comes, also
  * to the server itself, and reads the current rows, so it finds everything that earlier parts have found.
@@ -67,9 +70,8 @@ const SPREAD_SETTINGS: ClickHouseSettings = {
 };
 
 /**
- * Collects the sets of a statement from all shards before its records are read: live versions before the
- * update index, stale rows before those that replace them. On one shard the records could be read before the
- * set.
+ * Collects the sets of a statement from all shards before its records are read: stale rows before those that
+ * replace them. On one shard the records could be read before the set.
  */
 const SETS_FIRST: ClickHouseSettings = { ...SPREAD_SETTINGS, distributed_product_mode: "global" };
 
@@ -272,7 +274,8 @@ export const pageStatement = (
     parameters: { ...parametersOf(query), bound },
     settings: {
       ...PAGE_SETTINGS,
-      ...spreadSettings(spread, severalDates || list.name === "conversations_by_update"),
+      ...(list.name === "conversations_by_update" && TEXTS_LAST),
+      ...spreadSettings(spread, severalDates),
       format_custom_row_between_delimiter: query.separator ?? ",",
     },
   };

@@ -10,7 +10,7 @@ import { askNearFirst } from "../pages/near-part.ts";
 import { LINE_LISTS, type RangedList, stepEnd, stepEndOfAnswer } from "../pages/sql/line-sql.ts";
 import type { OpenParquet, PagePosition, ParquetLists } from "../pages/page.ts";
 import { boundOf } from "../pages/sql/page-sql.ts";
-import { PARQUET_SETTINGS, type Parameters, spreadSettings } from "../pages/page-statements.ts";
+import { PARQUET_SETTINGS, type Parameters, spreadSettings, TEXTS_LAST } from "../pages/page-statements.ts";
 import { passBytes } from "../pages/page-stream.ts";
 import { boundOfAnswer } from "../pages/read-page.ts";
 import type { SendStatement } from "../pages/send-statement.ts";
@@ -50,19 +50,23 @@ export const createParquetLists = (deps: {
     readonly kind: RecordKind;
     readonly candidates: Candidates | null;
     readonly records: (shape: { spread: boolean; severalDates: boolean; hiding: boolean }) => string;
-    readonly setsFirst?: boolean;
+    readonly settings?: typeof TEXTS_LAST;
     readonly withDeletions?: boolean;
     readonly parameters: Parameters;
   };
   const open = async (statement: Statement, signal: AbortSignal): Promise<Readable> => {
-    const { name, kind, candidates, records, setsFirst = false, withDeletions = false } = statement;
+    const { name, kind, candidates, records, withDeletions = false } = statement;
     const spread = await isSpread();
     const parameters = { ...statement.parameters, noted: await notedDates() };
     const { several, hiding } = await askForFacts(candidates, parameters, signal);
     const severalDates = several > 0;
     const found = records({ spread, severalDates, hiding });
     const sql = `${typedColumns(RECORD_COLUMNS[kind], found, withDeletions)} FORMAT Parquet`;
-    const settings = { ...PARQUET_SETTINGS, ...spreadSettings(spread, severalDates || setsFirst) };
+    const settings = {
+      ...PARQUET_SETTINGS,
+      ...statement.settings,
+      ...spreadSettings(spread, severalDates),
+    };
     return send({ name, sql, parameters, settings }, (answer) => passBytes(answer, MARK), signal).catch(
       (error: unknown) => {
         throw error instanceof WarehouseError && error.causeName === UNREADABLE
@@ -76,7 +80,7 @@ export const createParquetLists = (deps: {
   /** A window of dates, in ranges. */
   const window = (
     list: RangedList,
-    of: Pick<Statement, "name" | "kind" | "setsFirst"> & { readonly rows: number },
+    of: Pick<Statement, "name" | "kind" | "settings"> & { readonly rows: number },
     { clientId, since, to }: Window,
     own: Parameters = {},
   ): OpenParquet => {
@@ -111,7 +115,7 @@ export const createParquetLists = (deps: {
     name: "parquet.conversations_by_update",
     kind: "conversation",
     rows: sortedRows,
-    setsFirst: true,
+    settings: TEXTS_LAST,
   } as const;
   const messagesByCreation = { name: "parquet.messages", kind: "message", rows: stepRows } as const;
   const messagesOfConversation = {

@@ -41,20 +41,14 @@ export const CONVERSATION_COLUMNS: readonly string[] = [
   "tail",
 ];
 
-/** Offsets of the texts in a row, from which the update index copies them. */
-export type TextPlace = { readonly textStart: number; readonly stampStart: number };
-
-export const encodeConversation = (table: TableBuffer, record: ConversationRecord): TextPlace => {
+export const encodeConversation = (table: TableBuffer, record: ConversationRecord): void => {
   const { row } = table;
   startRecordRow(table, record);
   row.uint64(record.dateUpdated);
   writeColumns(row, record.columns);
-  const textStart = row.length;
-  const stampStart = row.stringWithHole(record.beforeUpload, STAMP_LENGTH, record.afterUpload);
-  table.stampAt(stampStart);
+  table.stampAt(row.stringWithHole(record.beforeUpload, STAMP_LENGTH, record.afterUpload));
   row.string(record.tail);
   table.endRow();
-  return { textStart, stampStart };
 };
 
 export const conversationOf = ({ record }: RightRow): ConversationRecord =>

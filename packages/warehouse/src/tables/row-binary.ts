@@ -157,13 +157,6 @@ export class RowBinary {
     return holeAt;
   }
 
-  /** Appends bytes of another buffer. Returns their offset. */
-  copyFrom(other: RowBinary, start: number, end: number): number {
-    const at = this.#reserve(end - start);
-    other.#bytes.copy(this.#bytes, at, start, end);
-    return at;
-  }
-
   fillBytes(at: number, bytes: Uint8Array): void {
     this.#bytes.set(bytes, at);
   }

@@ -29,7 +29,7 @@ const conversationEncoder = (initialBytes: number): RecordEncoder => {
   const dates = createDates(initialBytes);
   const changes = createChanges(initialBytes);
   const handoffs = createTableBuffer("handoffs", HANDOFF_COLUMNS, initialBytes >> 3);
-  const updates = createTableBuffer("conversation_updates", UPDATE_COLUMNS, initialBytes);
+  const updates = createTableBuffer("conversation_updates", UPDATE_COLUMNS, initialBytes >> 3);
   const conversations = createTableBuffer("conversations", CONVERSATION_COLUMNS, initialBytes);
   return {
     tables: [dates, changes, handoffs, updates, conversations],
@@ -38,8 +38,8 @@ const conversationEncoder = (initialBytes: number): RecordEncoder => {
       encodeRecordDate(dates, record);
       encodeChange(changes, "conversation", record);
       encodeHandoffs(handoffs, record);
-      const place = encodeConversation(conversations, record);
-      encodeUpdate(updates, record, conversations, place);
+      encodeUpdate(updates, record);
+      encodeConversation(conversations, record);
     },
   };
 };

@@ -106,9 +106,10 @@ const IS_ON_PAGE_OF_TIES = "through <= {size:UInt32} OR (d = first AND place < {
  *
  * @param from SELECT of `d`, `id` and `record` (the public JSON), at most `reach` rows from the start of the
  * range
- * @param needed what the head line tells as needed: records of the page or of the range
+ * @param needed SQL for what the head line tells as needed, of `on_page` and `total`, the records of the page and of
+ * the range
  */
-export function pageOf(from: string, wholeTies: boolean, needed: "on_page" | "total" = "on_page"): string {
+export function pageOf(from: string, wholeTies: boolean, needed = "on_page"): string {
   const order = "ORDER BY d, id";
   const ties = wholeTies
     ? ", count() OVER (ORDER BY d RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS through, min(d) OVER () AS first"

@@ -68,11 +68,10 @@ const SUPERSEDED = `SELECT u.client_id AS client_id, u.conversation_id AS id, u.
 const keysOfRun = (columns: string, table = "job_keys"): string =>
   `(SELECT ${columns} FROM ${table} WHERE run_id = {run:String} AND kind = 'superseded')`;
 
-const ENTRY =
-  "client_id, date_updated, conversation_id, version, date_created, uploaded_at, head, tail" as const;
 const ENTRY_KEY = "client_id, date_updated, conversation_id, version";
+const ENTRY = `${ENTRY_KEY}, date_created`;
 
-/** The live rows of the conversations of the run, but of those that are being erased. */
+/** The entries of the live rows of the conversations of the run, but of those that are being erased. */
 const LIVE = `SELECT c.* FROM (
     SELECT ${ENTRY} FROM conversations FINAL
     WHERE (client_id, date_created, conversation_id) IN (SELECT client_id, date_created, id FROM record_dates
@@ -126,9 +125,8 @@ export const createSupersededEntries = (deps: {
 
   const restoreMissing = async (run: string): Promise<void> => {
     if ((await countOf("superseded.missing", `(${MISSING})`, { run })) === 0) return;
-    await session.command("superseded.restore", `INSERT INTO conversation_updates (${ENTRY}) ${MISSING}`, {
-      parameters: { run },
-    });
+    const restore = `INSERT INTO conversation_updates (${ENTRY}, uploaded_at) SELECT ${ENTRY}, now64(6) FROM (${MISSING})`;
+    await session.command("superseded.restore", restore, { parameters: { run } });
   };
 
   return {

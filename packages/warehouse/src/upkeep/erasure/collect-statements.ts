@@ -24,8 +24,6 @@ const landed = (
 const CONVERSATIONS = `SELECT client_id, conversation_id AS id, date_created,
   arrayJoin([concat('chatter_id:', chatter_id), concat('end_user_id:', end_user_id)]) AS subject
   FROM conversations WHERE ${CLIENTS}`;
-/** The update index keeps versions that `conversations` may have merged away. */
-const UPDATES = CONVERSATIONS.replace("FROM conversations", "FROM conversation_updates");
 const MESSAGES = `SELECT client_id, message_id AS id, date_created,
   arrayJoin(arrayMap(one -> concat('chatter_id:', one), arrayDistinct([chatter_id, sender, recipient]))) AS subject
   FROM messages WHERE ${CLIENTS}`;
@@ -60,7 +58,6 @@ const rowsOf = (table: string, { kind, id, date, only = "1" }: Table["records"][
 export const STORED_SUBJECTS = `SELECT client_id, subject FROM (${[
   END_USERS,
   CONVERSATIONS,
-  UPDATES,
   MESSAGES,
   ...LANDED.map(landed),
 ]
@@ -74,9 +71,7 @@ export const BY_SUBJECT: readonly (readonly string[])[] = [
     bySubject(source, KIND.subject, "concat('end_user_id:', s.id)"),
   ),
   [
-    ...[CONVERSATIONS, UPDATES, landed("conversation")].map((source) =>
-      bySubject(source, KIND.conversation, "s.id"),
-    ),
+    ...[CONVERSATIONS, landed("conversation")].map((source) => bySubject(source, KIND.conversation, "s.id")),
     ...[MESSAGES, landed("message")].map((source) => bySubject(source, KIND.message, "s.id")),
   ],
 ];
