@@ -87,6 +87,8 @@ const VENDORS = [
   "bullmq",
   "ioredis",
 ];
+/** Packages that a service must do without: ingest needs no Redis. */
+const CLOSED: Readonly<Record<string, readonly string[]>> = { "services/ingest": ["queue"] };
 const TEST_TOOLS = ["vitest", "fast-check"];
 /** Unit tests, and fixtures that only unit tests import. */
 const TEST_CODE = "\\.(test|fixture)\\.ts$";
@@ -94,12 +96,12 @@ const TEST_CODE = "\\.(test|fixture)\\.ts$";
 /**
  * Builds the rules of dependency-cruiser for the repository at `root`. Packages may import what the table
  * above lists. Services, the local stack and the tests may import every package and the npm packages in their
- * own package.json, but services none of the wrapped ones.
+ * own package.json, but services none of the wrapped ones, and none that is closed to them.
  */
 export function importRules(root: string): IForbiddenRuleType[] {
   const services = foldersIn(root, "services").map((folder) => ({
     folder,
-    packages: SERVER_PACKAGES,
+    packages: SERVER_PACKAGES.filter((name) => !CLOSED[folder]?.includes(name)),
     npm: declaredIn(root, folder).filter((name) => !VENDORS.includes(name)),
     node: true,
   }));

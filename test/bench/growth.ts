@@ -110,7 +110,9 @@ const WORKS: readonly Work[] = [
     run: async ({ session }) => {
       const store = createRetentionStore({ session: session("jobs"), runUpload: uploadNow, holder: "bench" });
       const before = DAY_0 - (DAYS - 30) * MICROS_IN_DAY;
-      const expired = await store.expired([{ clientId: "expiring", before }], () => Promise.resolve(null));
+      const expired = await store.expired([{ clientId: "expiring", before }], () =>
+        Promise.resolve(new Set<string>()),
+      );
       let rows = 0;
       for (const table of RETENTION_TABLES) {
         const found = (await expired.count(table)).reduce((sum, one) => sum + one.rows, 0);

@@ -58,7 +58,7 @@ describe.skipIf(helm === null)("network policies", () => {
       },
     };
     expect(Object.fromEntries(egress)).toEqual({
-      ingest: [kafka, clickhouse, redis, traces],
+      ingest: [kafka, clickhouse, traces],
       "export-api": [kafka, clickhouse, redis, traces],
       jobs: [kafka, clickhouse, redis, traces, s3],
       ops: [kafka, clickhouse, redis],

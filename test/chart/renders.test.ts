@@ -119,7 +119,7 @@ const withSecretsOf = (example: string): string[] => {
         Object.entries({ ingest: "ingest", "export-api": "exportApi", jobs: "jobs", ops: "ops" }).flatMap(
           ([component, name]) => [
             [`kafka-${component}-password`, `kafka.sasl.users.${name}`],
-            [`redis-${component}-password`, `redis.users.${name}`],
+            ...(component === "ingest" ? [] : [[`redis-${component}-password`, `redis.users.${name}`]]),
           ],
         ),
       ),

@@ -22,8 +22,7 @@ const GROUP = "conversation-export-ingest";
 const TABLES = ["conversations", "conversation_updates", "handoffs", "messages", "end_users"];
 const PLANT = fileURLToPath(new URL("../faults/plant.ts", import.meta.url));
 const MINUTE = bySize(60_000, 600_000);
-const LEASE = { WRITER_LEASE_MS: "2000" };
-const JOBS = { ...LEASE, BACKFILL_PART_EVENTS: bySize("100", "5000"), JOB_LOCK_MS: "2000" };
+const JOBS = { BACKFILL_PART_EVENTS: bySize("100", "5000"), JOB_LOCK_MS: "2000" };
 const EVERYTHING = backfillJob.data.parse({ source: { kind: "landing" }, maxLag: 1_000 });
 
 let system: System;
@@ -53,8 +52,8 @@ beforeAll(async () => {
     SELECT 'conversations', 9, 0, 'none', 'none', 'none', '', '2026-09-01 00:00:00', today() + 30`);
   const delivery = createDelivery({ producer: system.producer, partitions: system.partitions });
   const [ingest] = await Promise.all([
-    system.service("ingest", { ...LEASE, NODE_OPTIONS: `--import=${PLANT}` }),
-    system.service("export-api", LEASE),
+    system.service("ingest", { NODE_OPTIONS: `--import=${PLANT}` }),
+    system.service("export-api"),
   ]);
   await delivery.send(
     createSample({

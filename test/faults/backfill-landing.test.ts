@@ -33,7 +33,6 @@ import {
   addUp,
   createCorrectRecords,
   createLandingBackfill,
-  createPendingWrites,
   type LandingBackfill,
 } from "@conversation-export/jobs";
 import {
@@ -158,8 +157,9 @@ type Gate = Parameters<typeof createCorrectRecords>[0]["gate"];
 const gateThat = (suppresses: (record: ExportRecord) => boolean): Gate => ({
   suppresses: async (records) => records.map(suppresses),
   wouldSuppress: async (records) => records.map(suppresses),
-  untilOpen: () => Promise.resolve({ notAfter: Date.now() + 60_000, uploadFrom: 0 }),
-  uploadTime: now,
+  ticket: () => Promise.resolve({ stamp: now(), generation: 0 }),
+  judgement: () => 0,
+  foundStored: () => Promise.resolve(),
 });
 
 type Changes = {
@@ -188,7 +188,7 @@ const backfillWith = (changes: Changes): LandingBackfill => {
       runs: own,
       rows: createRightRows({ session: warehouse.session("jobs") }),
       gate: changes.gate ?? gateThat(() => false),
-      pending: createPendingWrites(),
+      inFlight: { begin: () => ({ tell: async () => {}, end: () => {} }) },
       ...(changes.planBytes === undefined ? {} : { planBytes: changes.planBytes }),
     }),
     exclusive: { run: (_, signal, work) => work(signal) },
@@ -528,7 +528,8 @@ test("nothing is deleted when the right rows cannot be written", async () => {
   const before = await allRows();
   const late = {
     ...gateThat(() => false),
-    untilOpen: () => Promise.resolve({ notAfter: Date.now() - 60_000, uploadFrom: 0 }),
+    // ClickHouse refuses it.
+    ticket: () => Promise.resolve({ stamp: 0, generation: 0 }),
   };
   await expect(correctWith({ gate: late })(EVERYTHING)).rejects.toMatchObject({ retryable: true });
   expect(await allRows()).toEqual(before);

@@ -23,6 +23,7 @@ import { createRandom, type Random } from "../sample/values/random.ts";
 import { closeAllWindows } from "../system/compaction-load.ts";
 import { createDelivery, type Delivery } from "../system/deliver.ts";
 import { type KeptProcess, keepRunning } from "../system/kept-process.ts";
+import { type OwnRedis, startRedis } from "../system/redis-servers.ts";
 import { readMetric } from "../system/metrics-text.ts";
 import { NO_SCHEDULES } from "../system/no-schedules.ts";
 import { ops } from "../system/ops.ts";
@@ -33,7 +34,8 @@ import { runSql } from "../system/warehouse-sql.ts";
 
 const GROUP = "conversation-export-ingest";
 const PLANT = fileURLToPath(new URL("./plant.ts", import.meta.url));
-const LEASE_MS = 3_000;
+/** Longer than readers are behind the present. */
+const LONG_MS = 3_000;
 /** Clients: of changing records and persons, of a sample that bugs spoil, of records that expire. */
 const [RESTLESS, SPOILT, EXPIRING] = ["acme", "globex", "expiring"] as const;
 const CLIENTS = [RESTLESS, SPOILT, EXPIRING];
@@ -50,11 +52,9 @@ const INGEST = {
   BATCH_MAX_AGE_MS: "300",
   KAFKA_SESSION_TIMEOUT_MS: "3000",
   WATERMARK_INTERVAL_MS: "500",
-  WRITER_LEASE_MS: String(LEASE_MS),
 };
 const JOBS = {
   JOB_LOCK_MS: "2000",
-  WRITER_LEASE_MS: String(LEASE_MS),
   BACKFILL_PART_EVENTS: bySize("2000", "10000"),
   ...NO_SCHEDULES,
 };
@@ -69,6 +69,8 @@ let network: SlowNetwork;
 let ledger: SettledLedger;
 let oldRecipe: UpdateFollower;
 let jobs: KeptProcess;
+/** Beside the other, as when REDIS_URL was changed while an old process lives on. */
+let secondRedis: OwnRedis;
 let ingests: readonly KeptProcess[];
 /** Events of records that change, of records that will expire and of young ones of the same client. */
 let changes: Readonly<Record<"restless" | "old" | "young", () => Change>>;
@@ -117,14 +119,16 @@ beforeAll(async () => {
   const delays = createRandom(seed, "network");
   network = await startSlowNetwork({
     target: { host, port },
-    // Some bytes take longer than a lease.
-    delayOf: () => delays.int(delays.chance(0.005) ? 2 * LEASE_MS : delays.chance(0.2) ? 300 : 5),
+    // Some bytes take longer than readers wait.
+    delayOf: () => delays.int(delays.chance(0.005) ? 2 * LONG_MS : delays.chance(0.2) ? 300 : 5),
   });
   ledger = createSettledLedger(system.stack.clickhouse.url("migrator"));
   oldRecipe = createUpdateFollower({ apiUrl: system.apiUrl, key: keys.get(RESTLESS) ?? "" });
   await insertOldEndUsers();
   await system.service("export-api");
   jobs = await keepRunning(() => system.service("jobs", JOBS));
+  secondRedis = await startRedis();
+  await system.another("jobs", { ...JOBS, REDIS_URL: secondRedis.url });
   follow();
   await until("changes are settled", DEADLINE_MS, async () => (await ledger.settled()) > 0);
 });
@@ -133,6 +137,7 @@ afterAll(async () => {
   await client?.stop();
   await network?.close();
   await system?.stop();
+  await secondRedis?.stop();
 });
 
 /** Makes landing reach back to before the sample, and end users whose rows are old enough to expire. */
@@ -258,9 +263,13 @@ const ingestFaults: Readonly<Record<string, () => Promise<unknown>>> = {
     const paused = random.pick(ingests);
     const { pid } = paused.current();
     process.kill(pid, "SIGSTOP");
-    const over = (Date.now() + LEASE_MS + 1_000) * 1_000;
+    const over = (Date.now() + LONG_MS) * 1_000;
     // Readers have passed what it may hold.
-    await until("the lease has run out", DEADLINE_MS, async () => (await ledger.settled()) > over);
+    await until(
+      "readers have passed what it holds",
+      DEADLINE_MS,
+      async () => (await ledger.settled()) > over,
+    );
     process.kill(pid, "SIGCONT");
     await paused.ready();
   },

@@ -31,7 +31,6 @@ const FORMATS = ["parquet", "csv"] as const;
 type Format = (typeof FORMATS)[number];
 const KILLS = bySize(4, 60);
 const DEADLINE_MS = bySize(90_000, 600_000);
-const LEASE = { WRITER_LEASE_MS: "3000" };
 
 let system: System;
 let random: Random;
@@ -85,11 +84,11 @@ beforeAll(async () => {
   system = await startSystem("test-client-tables");
   key = await system.key(CLIENT, ["export", "end_users", "compliance"]);
   delivery = createDelivery(system);
-  const ingest = { ...LEASE, BATCH_MAX_AGE_MS: "300", WATERMARK_INTERVAL_MS: "500" };
+  const ingest = { BATCH_MAX_AGE_MS: "300", WATERMARK_INTERVAL_MS: "500" };
   await Promise.all([
     system.service("ingest", ingest),
     system.service("export-api"),
-    system.service("jobs", { ...LEASE, ...NO_SCHEDULES }),
+    system.service("jobs", { ...NO_SCHEDULES }),
   ]);
   const sample = { seed, conversations: bySize(800, 10_000), endUsers: 100, poisonShare: 0 };
   await delivery.send(createSample({ ...sample, clients: [CLIENT] }));

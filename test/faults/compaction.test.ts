@@ -31,10 +31,8 @@ const DEADLINE = bySize(120_000, 1_800_000);
 const GROUP = "conversation-export-ingest";
 const DAY = 86_400_000_000;
 
-const LEASE_MS = 2_000;
 const JOBS_ENV = {
   JOB_LOCK_MS: "2000",
-  WRITER_LEASE_MS: String(LEASE_MS),
   ...NO_SCHEDULES,
 };
 
@@ -156,7 +154,7 @@ it(
     const reading = Promise.all(Array.from({ length: bySize(1, 2) }, readOn));
     // The first failure is the cause of the others.
     reading.catch(() => {});
-    await system.service("ingest", { WRITER_LEASE_MS: String(LEASE_MS) });
+    await system.service("ingest");
     const sending = createDelivery(system).send(
       createSample({
         seed,

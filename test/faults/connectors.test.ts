@@ -32,10 +32,8 @@ const PAGE_SIZE = 100;
 const FEW = 50;
 
 /** Changes settle, and erasures go on, when a lease could have ended. */
-const LEASE = { WRITER_LEASE_MS: "3000" };
-const INGEST = { ...LEASE, BATCH_MAX_AGE_MS: "300", WATERMARK_INTERVAL_MS: "500" };
+const INGEST = { BATCH_MAX_AGE_MS: "300", WATERMARK_INTERVAL_MS: "500" };
 const JOBS = {
-  ...LEASE,
   ...NO_SCHEDULES,
 };
 

@@ -1,44 +1,49 @@
 import { once } from "node:events";
 import { text } from "node:stream/consumers";
-import { setTimeout as sleep } from "node:timers/promises";
 import { type DataSubject, emailForm, type ExportRecord } from "@conversation-export/domain";
 import {
   createApproval,
   createErasure,
-  createWritersConfirmed,
+  createLatestJudgement,
   type ErasureDeps,
 } from "@conversation-export/jobs";
 import {
   createExclusive,
   createRedis,
-  createWriterLeases,
   type ErasureData,
   type ErasureResult,
   type JobContext,
   type Redis,
-  type WriterLeases,
 } from "@conversation-export/queue";
 import { createLogger, createMetrics, ServiceError } from "@conversation-export/runtime";
 import {
   createSubjectHash,
   createSuppressionGate,
   type SuppressionGate,
+  type Ticket,
 } from "@conversation-export/suppression";
 import {
+  createAnnouncements,
   createBatch,
   createDeletion,
   createErasureStore,
+  createGenerations,
   createReader,
   createRequestCompletion,
   createRequestStore,
+  createSettledReader,
+  createStamps,
   createSuppressionStore,
   createWriter,
   emailFormSql,
   type ErasureStore,
   FOUND_LATER,
+  isStaleTicket,
   migrate,
   type RequestCompletion,
   type RequestStore,
+  type Session,
+  type Stamps,
   subjectsOfRequest,
   type SuppressionStore,
   type Topology,
@@ -57,7 +62,6 @@ import { uploadNow } from "../warehouse/upload-now.ts";
 import { readPage, splitRecords } from "../warehouse/walk.ts";
 
 const SECRET = "a secret of the tests of erasure";
-const LEASE_MS = 5_000;
 /** The last call of an erasure that is killed, by its number. */
 const KILLED_AT = bySize([14, 26], [...Array.from({ length: 40 }, (_, at) => at + 1), 99]);
 const PEOPLE = bySize(8, 100);
@@ -77,8 +81,9 @@ const log = createLogger({ service: "test", level: "silent" });
 let stack: TestStack;
 let topology: Topology;
 let redis: Redis;
+let jobsSession: Session;
 let writer: Writer;
-let leases: WriterLeases;
+let stamps: Stamps;
 let store: ErasureStore;
 let suppressions: SuppressionStore;
 let completion: RequestCompletion;
@@ -93,10 +98,11 @@ beforeAll(async () => {
   rememberShards(stack);
   topology = topologyOf(stack);
   await migrate({ url: stack.clickhouse.url("migrator"), topology });
-  const jobs = { session: sessions.open(stack.clickhouse.url("jobs"), topology) };
+  jobsSession = sessions.open(stack.clickhouse.url("jobs"), topology);
+  const jobs = { session: jobsSession };
   redis = createRedis({ url: stack.redis.url, log });
   await redis.start();
-  leases = createWriterLeases({ redis, leaseMs: LEASE_MS });
+  stamps = createStamps(jobs);
   writer = createWriter({ session: sessions.open(stack.clickhouse.url("writer")) });
   store = createErasureStore({ ...jobs, runUpload: uploadNow });
   suppressions = createSuppressionStore(jobs);
@@ -139,22 +145,27 @@ const write = async (records: readonly ExportRecord[], tables: readonly string[]
   }
 };
 
-/** `leaseMs`: how long an erasure waits for what writers have given up; nothing where none writes. */
 const erasureDeps = (
-  leaseMs = 1,
   rule = { percent: 1, records: 1_000 },
-  alive: ErasureDeps["runHolders"]["alive"] = () => Promise.resolve(null),
+  alive: ErasureDeps["runHolders"]["alive"] = () => Promise.resolve(new Set(["own", "dead", "living"])),
 ): ErasureDeps => ({
   requests: completion,
   store,
   approval: createApproval({ requests: completion, store, rule, log }),
   suppressions,
-  writers: createWritersConfirmed({ leases, store, now: Date.now, log }),
+  judgement: createLatestJudgement({
+    generations: createGenerations({ session: jobsSession }),
+    announcements: createAnnouncements({ session: jobsSession }),
+    settled: createSettledReader({ session: jobsSession }),
+    store,
+    patienceMs: 1,
+    now: Date.now,
+    log,
+  }),
   hash: createSubjectHash(SECRET),
   // Two runs at a time, as when Redis has lost the lock.
   exclusive: { run: (_, signal, work) => work(signal), unlessTaken: (_, signal, work) => work(signal) },
-  runHolders: { own: "own", alive },
-  leaseMs,
+  runHolders: { own: "own", alive, part: { name: "alive", start: async () => {}, stop: async () => {} } },
 });
 
 const run = (
@@ -456,7 +467,7 @@ it("lets a request wait that would reach more than its share, and does the other
   await store.note("counted", [{ ...smith, requestId: agent }]);
   expect(await store.collect("counted")).toMatchObject({ messages: 20 });
   // A tenth of 39 records is less than 5 of them.
-  const deps = () => erasureDeps(1, { percent: 10, records: 5 });
+  const deps = () => erasureDeps({ percent: 10, records: 5 });
   expect(await run(deps())).toMatchObject({ requests: 2, held: 3, found: { messages: 4 } });
   for (const id of [agent, again, eve]) expect(await statusOf(id)).toBe("awaiting_approval");
   for (const id of [ada, bob]) expect(await statusOf(id)).toBe("completed");
@@ -534,7 +545,7 @@ it("hides a person while another run deletes, and tells readers of changes when 
   const id = await request(client, subject);
   const large = await request(client, { identifiers: [{ type: "chatter_id", value: "kept-chatter" }] });
   // The one for the kept person waits for an operator.
-  const deps = erasureDeps(1, { percent: 0, records: 0 });
+  const deps = erasureDeps({ percent: 0, records: 0 });
   const approval = {
     screening: (signal: AbortSignal) => {
       const screening = deps.approval.screening(signal);
@@ -563,13 +574,13 @@ it("hides a person while another run deletes, and tells readers of changes when 
   await expect(run(dying)).rejects.toBe(killed);
   expect((await readableOf(client)).ids).toEqual(all.ids);
   expect(await intake.find(client, id)).toMatchObject({ status: "running", hiddenAt: null });
-  const generation = await leases.generation();
+  const generation = await stamps.generation();
   expect(await run({ ...waiting, approval: deps.approval })).toMatchObject({
     hidden: 1,
     requests: 0,
     rounds: 0,
   });
-  expect(await leases.generation()).toBeGreaterThan(generation);
+  expect(await stamps.generation()).toBeGreaterThan(generation);
   // The job of the request is tried again until it is carried out. What erases again does not wait either.
   const isLeft = { code: "erasure_running", retryable: true };
   const own = { clientId: client, requestId: id };
@@ -658,7 +669,7 @@ const dyingAt = (at: number, after: boolean): { deps: ErasureDeps; calls: () => 
       requests: dying(deps.requests),
       store: dying(deps.store),
       suppressions: dying(deps.suppressions),
-      writers: dying(deps.writers),
+      judgement: dying(deps.judgement),
     },
     calls: () => calls,
   };
@@ -712,19 +723,10 @@ it("bears a second run at once", async () => {
 const suppresses = async (gate: SuppressionGate, record: ExportRecord): Promise<boolean> =>
   (await gate.suppresses([record]))[0] === true;
 
-type TestWriter = {
-  readonly gate: SuppressionGate;
-  lostWith(): string | null;
-  hold(work: Promise<unknown>): void;
-};
-
-/** A process that is to write: its gate, its unwritten records, and whether it was told to end. */
-const createGate = (more: Partial<Omit<SuppressionStore, "add">> = {}): TestWriter => {
-  let lost: string | null = null;
-  const open = new Set<Promise<unknown>>();
-  const gate = createSuppressionGate({
-    lease: leases,
-    leaseMs: LEASE_MS,
+/** What keeps a process that writes from storing what was erased. */
+const createGate = (more: Partial<Omit<SuppressionStore, "add">> = {}): SuppressionGate =>
+  createSuppressionGate({
+    stamps,
     store: {
       ...suppressions,
       add: (rows) => suppressions.add(rows.map((row) => ({ ...row, requestId: FOUND_LATER }))),
@@ -732,50 +734,44 @@ const createGate = (more: Partial<Omit<SuppressionStore, "add">> = {}): TestWrit
     },
     secret: SECRET,
     maxHeld: 1_000_000,
-    service: "test",
-    now: () => performance.now(),
-    settled: async () => void (await Promise.allSettled(open)),
-    oldestUpload: () => (open.size === 0 ? null : DAY_0),
     onLost: (error) => {
-      lost = error.code;
+      throw error;
     },
     metrics: createMetrics({ service: "test" }),
     log,
   });
-  return {
-    gate,
-    lostWith: () => lost,
-    hold: (work) => {
-      open.add(work);
-      void work.finally(() => open.delete(work));
-    },
-  };
+
+const startWriter = async (): Promise<SuppressionGate> => {
+  const gate = createGate();
+  await gate.start();
+  return gate;
 };
 
-const startWriter = async (): Promise<TestWriter> => {
-  const made = createGate();
-  await made.gate.start();
-  return made;
+const insertOf = (record: ExportRecord, ticket: Ticket, table: string): Promise<void> => {
+  const batch = createBatch(record.type, 1024);
+  batch.add(record);
+  batch.fillUpload(ticket.stamp);
+  const found = batch.inserts(0, 1).find((one) => one.table === table);
+  if (found === undefined) throw new Error(`no rows of ${table}`);
+  return writer.insert(found, undefined, ticket);
 };
 
-it("waits for what a writer has let through, and deletes that too", async () => {
-  const { gate, hold } = await startWriter();
+it("leaves nothing that a writer has let through before, however long it was paused", async () => {
+  const gate = await startWriter();
   const late = conversation({ client: "late", time: DAY_0 }, "late", DAY_0, DAY_0, { chatter_id: "eve" });
   await request("late", { identifiers: [{ type: "chatter_id", value: "eve" }] });
+  const ticket = await gate.ticket();
   expect(await suppresses(gate, late)).toBe(false);
-  const written = Promise.withResolvers<void>();
-  hold(written.promise);
-  const erased = run(erasureDeps(LEASE_MS));
-  await until("the suppressions are read", 10_000, () => suppresses(gate, late));
-  expect((await leases.list()).leases).toMatchObject([{ service: "test", oldestUpload: DAY_0 }]);
-  // It renews its lease meanwhile and has not confirmed: the time of a lease alone says nothing of its batch.
-  await sleep(1.5 * LEASE_MS);
-  await write([late]);
-  written.resolve();
-  const generationBefore = (await leases.list()).leases[0]?.confirmed ?? 0;
-  expect(await erased).toMatchObject({ requests: 1, found: { conversations: 1 } });
-  expect((await leases.list()).leases[0]?.confirmed).toBeGreaterThan(generationBefore);
+  // One table is written, then the process pauses.
+  await insertOf(late, ticket, "conversations");
+  expect(await run(erasureDeps())).toMatchObject({ requests: 1, found: { conversations: 1 } });
+  for (const table of ["record_dates", "changes", "conversation_updates", "conversations"])
+    await expect(insertOf(late, ticket, table), table).rejects.toSatisfy(isStaleTicket);
   expect((await rowsOf("late"))["conversations"]).toEqual([]);
+  const judgement = gate.judgement();
+  await gate.ticket();
+  expect(gate.judgement()).not.toBe(judgement);
+  expect(await suppresses(gate, late)).toBe(true);
   // Messages of it, whoever wrote them, and a message that was moved elsewhere.
   const child = message({ client: "late", time: DAY_0 }, "child", DAY_0, "late");
   expect(await suppresses(gate, child)).toBe(true);
@@ -786,7 +782,7 @@ it("waits for what a writer has let through, and deletes that too", async () => 
 
 it("waits for no process that may not write yet, and that one leaves out what was erased meanwhile", async () => {
   const world = { refuses: true, asked: 0 };
-  const { gate } = createGate({
+  const gate = createGate({
     clients: async (since) => {
       world.asked += 1;
       if (world.refuses) throw new ServiceError("refused", "wrong password", { retryable: true });
@@ -795,14 +791,12 @@ it("waits for no process that may not write yet, and that one leaves out what wa
   });
   const started = gate.start();
   await until("it has tried to read", 10_000, () => world.asked > 0);
-  expect((await leases.list()).leases).toEqual([]);
   const record = conversation({ client: "early", time: DAY_0 }, "early", DAY_0, DAY_0, { chatter_id: "ida" });
   await write([record]);
   await request("early", { identifiers: [{ type: "chatter_id", value: "ida" }] });
-  expect(await run(erasureDeps(LEASE_MS))).toMatchObject({ requests: 1, found: { conversations: 1 } });
+  expect(await run(erasureDeps())).toMatchObject({ requests: 1, found: { conversations: 1 } });
   world.refuses = false;
   await started;
-  expect((await leases.list()).leases).toMatchObject([{ service: "test" }]);
   expect(await suppresses(gate, record)).toBe(true);
   await gate.stop();
 });
@@ -828,7 +822,7 @@ it("erases what was created until a person asked again, although the first reque
 });
 
 it("erases what a late event shows to be the person's", async () => {
-  const { gate } = await startWriter();
+  const gate = await startWriter();
   const at = (time: number) => ({ client: "shown", time: DAY_0 + time });
   await write([
     endUser(at(0), "fay", { profile: { email: "fay@example.com" } }),
@@ -836,8 +830,9 @@ it("erases what a late event shows to be the person's", async () => {
     message(at(0), "of-unnamed", DAY_0, "unnamed"),
   ]);
   await request("shown", { email: "fay@example.com" });
-  await run(erasureDeps(LEASE_MS));
-  await until("the suppressions are read", 10_000, () => suppresses(gate, endUser(at(1), "fay")));
+  await run(erasureDeps());
+  await gate.ticket();
+  expect(await suppresses(gate, endUser(at(1), "fay"))).toBe(true);
   expect((await rowsOf("shown"))["messages"]).toHaveLength(1);
   expect(await suppresses(gate, conversation(at(1), "unnamed", DAY_0, DAY_0, { end_user_id: "fay" }))).toBe(
     true,
@@ -894,55 +889,6 @@ it("reads only the suppressions that may be new", async () => {
   expect(await suppressions.hashes(() => false, { since: null, clients })).toBe(false);
 });
 
-it("lets a writer that cannot renew its lease wait, and go on when nothing was erased meanwhile", async () => {
-  const gone = await startWriter();
-  const quiet = await startWriter();
-  const state = (await leases.list()).leases;
-  expect(state).toHaveLength(2);
-  const { pid } = stack.redis;
-  if (pid === undefined) throw new Error("Redis does not run");
-  expect([gone.lostWith(), quiet.lostWith()]).toEqual([null, null]);
-  process.kill(pid, "SIGSTOP");
-  await until("nothing may be written", 10_000, () => gone.gate.isOpen() !== true);
-  const waiting = gone.gate
-    .untilOpen(AbortSignal.timeout(60_000))
-    .then(({ notAfter }) => notAfter - Date.now());
-  process.kill(pid, "SIGCONT");
-  // The lease is held again before any erasure: it goes on.
-  await until("it may be written again", 10_000, () => gone.gate.isOpen() === true);
-  expect(await waiting).toBeGreaterThan(-2 * LEASE_MS);
-  expect(gone.lostWith()).toBeNull();
-  await Promise.all([gone.gate.stop(), quiet.gate.stop()]);
-  expect((await leases.list()).leases).toEqual([]);
-});
-
-it("does not trust the leases of a Redis that has just begun to keep them", async () => {
-  expect((await leases.list()).complete).toBe(true);
-  const { generation } = await leases.list();
-  await stack.redis.stop();
-  const since = performance.now();
-  await stack.redis.start();
-  await until("Redis answers", 20_000, () =>
-    leases.list().then(
-      () => true,
-      () => false,
-    ),
-  );
-  await until("the leases are complete", 20_000, async () => (await leases.list()).complete);
-  expect(performance.now() - since).toBeGreaterThan(LEASE_MS);
-  expect(await leases.announce()).toBeGreaterThan(generation);
-});
-
-it("refuses an INSERT that begins later than its writer may write, in every table of records", async () => {
-  for (const table of TABLES) {
-    const insert = { table, columns: ["client_id"], rows: 0, body: Buffer.from([1, 97]), uploadedAt: 0 };
-    const late = writer.insert(insert, undefined, { notAfter: Date.now() - 1_000, uploadFrom: 0 });
-    await expect(late, table).rejects.toMatchObject({ retryable: true, code: "warehouse_unavailable" });
-    await writer.insert(insert, undefined, { notAfter: Date.now() + 10_000, uploadFrom: 0 });
-  }
-  expect(Object.values(await rowsOf("a")).map((rows) => rows.length)).toEqual(TABLES.map(() => 1));
-});
-
 it("refuses to work with another secret than the first", async () => {
   await suppressions.claimSecret(createSubjectHash(SECRET).ofSecret);
   const other = { ...erasureDeps(), hash: createSubjectHash("another secret of the tests of erasure") };
@@ -956,7 +902,7 @@ it("removes the keys of runs whose process is dead, as soon as that is known", a
   const left = () => sql("SELECT DISTINCT run_id FROM job_keys WHERE client_id = 'left' ORDER BY ALL");
   await run(erasureDeps());
   expect(await left()).toBe("job/dead/1\njob/living/1\npreview-1\n");
-  await run(erasureDeps(1, undefined, () => Promise.resolve(new Set(["own", "living"]))));
+  await run(erasureDeps(undefined, () => Promise.resolve(new Set(["own", "living"]))));
   expect(await left()).toBe("job/living/1\npreview-1\n");
   for (const one of runs) await store.end(one, new AbortController().signal);
 });

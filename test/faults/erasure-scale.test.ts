@@ -19,7 +19,7 @@ const PEOPLE = bySize(6, 100);
 /** With five messages each: a million records at full size. */
 const CONVERSATIONS = bySize(200, 170_000);
 const DEADLINE = bySize(60_000, 1_200_000);
-const ENV = { WRITER_LEASE_MS: "2000", ERASURE_INTERVAL_SECONDS: "2" };
+const ENV = { ERASURE_INTERVAL_SECONDS: "2" };
 /**
  * In every text of the people who are to be erased and in the ids by which they are known, and in nothing
  * else. The ids of their records tell nothing of them: suppressions keep those.

@@ -43,7 +43,6 @@ const REFUSED_SHARE = 0.05;
 const DAY_0 = Date.UTC(2026, 0, 1) * 1000;
 const WINDOW = "created_since=2026-01-01T00:00:00Z";
 const ENV = {
-  WRITER_LEASE_MS: "3000",
   ERASURE_INTERVAL_SECONDS: "3",
   SUPPRESSIONS_IN_MEMORY: String(5_000_000 / PART),
 };

@@ -127,7 +127,6 @@ const openFresh = async (name: LaneName): Promise<Lane> => {
     works: works(),
     withIngest: name === "writing",
     // An erasure waits for as long as a lease lasts.
-    leaseMs: name === "deleting" ? 1_000 : 2_000,
     depth,
     group: GROUP,
   });

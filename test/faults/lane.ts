@@ -3,8 +3,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { choosePorts } from "@conversation-export/local-stack";
 import {
   createJobClient,
-  createRedis,
-  createWriterLeases,
   erasureJob,
   hasEnded,
   type JobClient,
@@ -65,7 +63,7 @@ export type Lane = {
    * the gate holds, until it has nothing to do any more.
    */
   takeOver(): Promise<void>;
-  /** Empties Redis while the jobs run, and adds them again when all leases are known again. */
+  /** Empties Redis while the jobs run, and adds them again. */
   emptyRedis(): Promise<void>;
   /**
    * Resolves to the jobs that were caught, when every job has been caught since the gate was armed or has
@@ -87,7 +85,6 @@ type Options = {
   readonly works: readonly Work[];
   /** Ingest writes into the database as well. */
   readonly withIngest: boolean;
-  readonly leaseMs: number;
   readonly depth: Depth;
   /** Consumer group of ingest; jobs ask how far it has read. */
   readonly group: string;
@@ -109,9 +106,6 @@ export const openLane = async (options: Options): Promise<Lane> => {
     for (const one of works) await one.add(client);
   };
   await addWorks();
-  const redisHandle = createRedis({ url: redisUrl, log: createLogger({ service: "test", level: "silent" }) });
-  await redisHandle.start();
-  const leases = createWriterLeases({ redis: redisHandle, leaseMs: options.leaseMs });
 
   const common = {
     KAFKA_BROKERS: kafka.brokers.join(","),
@@ -119,7 +113,6 @@ export const openLane = async (options: Options): Promise<Lane> => {
     KAFKA_SESSION_TIMEOUT_MS: "6000",
     REDIS_URL: redisUrl,
     SUPPRESSION_SECRET: "fedcba9876543210fedcba9876543210",
-    WRITER_LEASE_MS: String(options.leaseMs),
   };
   const envs = {
     ingest: { ...common, CLICKHOUSE_URL: clickhouse.url("writer", database) },
@@ -196,18 +189,16 @@ export const openLane = async (options: Options): Promise<Lane> => {
     });
   };
 
-  /** What jobs leave in Redis while they run, and who still counts as a writer without running. */
+  /** What jobs leave in Redis while they run. */
   const readRedis = async (): Promise<string[]> => {
     const keys = await Promise.all(
       ["exclusive:*", "*:lock", "job-held:*", "schedules-lock"].map((pattern) =>
         redisCommand(redisUrl, `KEYS conversation-export:${pattern}`),
       ),
     );
-    const left = keys.flatMap((answer) =>
+    return keys.flatMap((answer) =>
       answer.split("\r\n").filter((line) => line.startsWith("conversation-export")),
     );
-    const writers = (await leases.list()).leases.length - running.size;
-    return writers > 0 ? [...left, `${writers} leases`] : left;
   };
 
   return {
@@ -244,12 +235,6 @@ export const openLane = async (options: Options): Promise<Lane> => {
     emptyRedis: async () => {
       await redisCommand(redisUrl, "FLUSHDB");
       gate.release();
-      const flushed = Date.now();
-      await until(
-        `${database}: all leases are known`,
-        DEADLINE_MS,
-        async () => Date.now() > flushed + 2 * options.leaseMs && (await leases.list()).complete,
-      );
       await addWorks();
     },
     inTheMiddle: async () => {
@@ -263,6 +248,8 @@ export const openLane = async (options: Options): Promise<Lane> => {
         if ((await runSql(databaseUrl, left)).trim() === "0") return true;
         // It sweeps when it starts, but what erasures left is removed by the next one.
         await stop("jobs", "SIGTERM");
+        // As if dead processes had been silent for long.
+        await runSql(databaseUrl, "DELETE FROM coordination WHERE startsWith(name, 'jobs ')");
         await start("jobs");
         if (jobs.includes("erasure")) await eraseAsScheduled();
         return false;
@@ -292,7 +279,6 @@ export const openLane = async (options: Options): Promise<Lane> => {
     close: async () => {
       await Promise.all([stop("jobs", "SIGKILL"), stop("ingest", "SIGTERM")]);
       await client.stop();
-      await redisHandle.stop();
       await gate.close();
     },
   };

@@ -42,8 +42,7 @@ const READERS = ["duckdb", "pyarrow", "polars"] as const;
 const NO_FILE = /magic bytes|must end with PAR1|too small|smaller than|at least 12 bytes/i;
 
 /** Changes settle when a lease could have ended. */
-const LEASE = { WRITER_LEASE_MS: "3000" };
-const INGEST = { ...LEASE, BATCH_MAX_AGE_MS: "300", WATERMARK_INTERVAL_MS: "500" };
+const INGEST = { BATCH_MAX_AGE_MS: "300", WATERMARK_INTERVAL_MS: "500" };
 
 let system: System;
 let delivery: Delivery;
@@ -101,7 +100,7 @@ beforeAll(async () => {
   await Promise.all([
     system.service("ingest", INGEST),
     system.service("export-api"),
-    system.service("jobs", { ...LEASE, ...NO_SCHEDULES }),
+    system.service("jobs", { ...NO_SCHEDULES }),
   ]);
   const sample = {
     seed: seedOfRun("parquet"),

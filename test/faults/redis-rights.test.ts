@@ -11,7 +11,6 @@ import {
   createSchedules,
   createSharedSlots,
   createKeyUses,
-  createWriterLeases,
   erasureJob,
   erasureJobId,
   type JobClient,
@@ -91,20 +90,10 @@ it("lets export-api limit, remember and add erasures, and add no other job", asy
   );
   expect(await redisCommand(stack.redis.url, "KEYS conversation-export:backfill*")).toBe("*0");
   expect(await redisCommand(stack.redis.url, "KEYS conversation-export:retention*")).toBe("*0");
-  await expect(createWriterLeases({ redis, leaseMs: 1_000 }).list()).rejects.toThrow("NOPERM");
 
   await createKeyUses({ redis }).note(new Map([["key_1", 1]]));
   await createKeyUses({ redis }).note(new Map([["key_1", 2]]));
   expect([...(await createKeyUses({ redis: await redisOf("ops") }).list())]).toEqual([["key_1", 2]]);
-});
-
-it("lets ingest hold its lease and do nothing else", async () => {
-  const leases = createWriterLeases({ redis: await redisOf("ingest"), leaseMs: 1_000 });
-  await leases.renew({ id: "a", service: "ingest", confirmed: 0, oldestUpload: null, uploadFrom: 0 });
-  expect(await leases.generation()).toBeGreaterThan(0);
-  await leases.release("a");
-  const jobs = await clientOf("ingest");
-  await expect(jobs.add(erasureJob, { clientId: "a", requestId: "b" })).rejects.toThrow(/NOPERM|permission/);
 });
 
 it("lets jobs work and operators follow, without what concerns the server", async () => {

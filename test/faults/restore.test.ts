@@ -16,7 +16,6 @@ const CLIENTS = ["acme", "globex"];
 const GROUP = "conversation-export-ingest";
 const CREATED = "2026-10-04T00:00:00Z";
 const ENV = {
-  WRITER_LEASE_MS: "1000",
   WATERMARK_INTERVAL_MS: "200",
   BATCH_MAX_AGE_MS: "200",
   // Only processes that the guide starts run.

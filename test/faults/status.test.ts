@@ -1,10 +1,14 @@
 import { connect } from "node:net";
-import { type Admin, createAdmin, createProducer } from "@conversation-export/bus";
+import {
+  type Admin,
+  type Consumer,
+  createAdmin,
+  createConsumer,
+  createProducer,
+} from "@conversation-export/bus";
 import {
   createJobClient,
   createJobWorkers,
-  createRedis,
-  createWriterLeases,
   reconcileJob,
   replayJob,
   runJob,
@@ -45,6 +49,8 @@ type Look = {
 
 let stack: TestStack;
 let admin: Admin;
+/** In the group of ingest. */
+let member: Consumer;
 let watermarks: WatermarkWriter;
 const stops: (() => Promise<unknown>)[] = [];
 
@@ -109,11 +115,19 @@ beforeAll(async () => {
   await admin.start();
   const writer = createSession({ url: stack.clickhouse.url("writer"), application: "test" });
   watermarks = createWatermarkWriter({ session: writer });
-  const redis = createRedis({ url: stack.redis.url, log });
-  await redis.start();
-  const leases = createWriterLeases({ redis, leaseMs: 600_000 });
-  const lease = { confirmed: 0, oldestUpload: null, uploadFrom: 0 };
-  await leases.renew({ id: "one", service: "ingest", ...lease });
+  member = createConsumer({
+    brokers: stack.kafka.brokers,
+    clientId: "test",
+    log,
+    groupId: GROUP,
+    topics: ["conversations", "messages", "end-users"],
+    onMessages: () => "continue",
+    onAssigned: () => undefined,
+    onRebalancing: () => undefined,
+    onCrash: () => undefined,
+  });
+  await member.start();
+  await until("it is in the group", 30_000, () => member.isJoined());
   const workers = createJobWorkers({
     url: stack.redis.url,
     lockMs: 5_000,
@@ -130,7 +144,12 @@ beforeAll(async () => {
     onFatal: () => undefined,
   });
   await workers.start();
-  stops.push(admin.stop, () => writer.close(), redis.stop, workers.stop);
+  stops.push(
+    admin.stop,
+    () => writer.close(),
+    workers.stop,
+    () => member.stop(),
+  );
 });
 
 afterAll(async () => {
@@ -152,7 +171,7 @@ it("shows that everything is fine", async () => {
     ],
     windows: { open: 0, closed: 0 },
     erasures: { open: 0, awaiting_approval: 0, overdue: 0, oldest_received_at: null },
-    processes: { workers: 1, writers: { ingest: 1 } },
+    processes: { ingest: 1, jobs: 1 },
     versions: { kafka_brokers: 1, migrations: { pending: [], changed: [], later: [] } },
   });
   expect(seen.versions["clickhouse"]).toMatch(/^\d+\.\d+/);
@@ -176,13 +195,14 @@ it("reads no more with more records", async () => {
   const first = await costOfLook();
   await runSql(
     stack.clickhouse.url("migrator"),
-    `INSERT INTO messages (client_id, message_id, date_created, sender)
-      SELECT 'acme', toString(number), '2026-10-04', 'x' FROM numbers(300000)`,
+    `INSERT INTO messages (client_id, message_id, date_created, uploaded_at, sender)
+      SELECT 'acme', toString(number), '2026-10-04', now64(6), 'x' FROM numbers(300000)`,
   );
   expect(Math.abs((await costOfLook()) - first)).toBeLessThan(2_000);
 });
 
-it("marks a lagging group, an old watermark, dead letters, a failed job and an erasure that waits", async () => {
+it("marks a lagging group without members, an old watermark, dead letters, a failed job and an erasure that waits", async () => {
+  await member.stop();
   await send("messages", 10_010);
   await admin.setCommitted(GROUP, [{ topic: "messages", partition: 0, offset: 3 }]);
   await send("messages.dead-letter", 3);
@@ -236,7 +256,9 @@ it("marks a lagging group, an old watermark, dead letters, a failed job and an e
     "UploadWindowsOverdue",
     "ErasureAwaitsApproval",
     "JobFailed",
+    "ComponentDown",
   ]);
+  expect(seen.processes).toEqual({ ingest: 0, jobs: 1 });
   expect(seen.marks[0]?.runbook).toBe("docs/runbooks/IngestLag.md");
 });
 

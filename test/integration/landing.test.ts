@@ -19,7 +19,6 @@ import { conversation, DAY, SECOND } from "../warehouse/records.ts";
 import { createSessions } from "../system/warehouse-sessions.ts";
 
 const RECORD_TABLES = ["conversations", "conversation_updates", "handoffs", "messages", "end_users"];
-const CLOCK = new URL("../faults/leaping-clock.ts", import.meta.url).href;
 
 let system: System;
 let delivery: Delivery;
@@ -161,25 +160,20 @@ describe("what ingest keeps", () => {
     expect(Math.abs((coverage?.asOf ?? 0) - Date.now() * 1000)).toBeLessThan(5_000_000);
   });
 
-  it("gets a new instant, the same in all tables, when ClickHouse was away for more than a minute", async () => {
-    const ingest = await system.service("ingest", {
-      KAFKA_GROUP_ID: "first",
-      NODE_OPTIONS: `--import=${CLOCK}`,
-    });
+  it("gets an instant, the same in all tables, of after ClickHouse was away", async () => {
+    const ingest = await system.service("ingest", { KAFKA_GROUP_ID: "first" });
     await system.stack.clickhouse.kill();
     const data = { _id: "late", date_created: "2026-10-04T00:00:00Z" };
     const place = { client: "acme", id: "late", time: "2026-10-05T00:00:00Z", data };
     await delivery.send([handMade({ kind: "conversation", ...place })]);
     await until("the batch waits", 30_000, async () => {
       return (
-        ((await readMetric(ingest.metricsUrl, "ingest_flush_retries_total", { step: "landing" })) ?? 0) > 0
+        ((await readMetric(ingest.metricsUrl, "ingest_flush_retries_total", { step: "stamp" })) ?? 0) > 0
       );
     });
     const away = Date.now();
-    process.kill(ingest.pid, "SIGUSR2");
     await system.stack.clickhouse.start();
     await system.caughtUp("first", 60_000);
-    expect(await readMetric(ingest.metricsUrl, "ingest_uploads_stamped_anew_total")).toBe(1);
     await ingest.kill("SIGTERM");
     const [instant, ...others] = await rows<{ at: string }>(
       ["landing", "conversation_updates", "conversations"]
@@ -190,7 +184,7 @@ describe("what ingest keeps", () => {
         .join(" UNION DISTINCT "),
     );
     expect(others).toEqual([]);
-    expect(Number(instant?.at) / 1000).toBeGreaterThan(away + 60_000);
+    expect(Number(instant?.at) / 1000).toBeGreaterThan(away);
     const stamp = `formatDateTime(uploaded_at, '%Y-%m-%dT%H:%i:%S.%f+00:00')`;
     const texts = await rows<{ same: number }>(
       `SELECT position(head, concat('"record_last_updated":"', ${stamp})) > 0 AS same FROM conversations

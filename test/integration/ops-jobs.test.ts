@@ -134,7 +134,23 @@ describe("doctor", () => {
     expect(stdout).toMatch(/^ok +ClickHouse +views +those for analysts/m);
     expect(stdout).toMatch(/^ok +ClickHouse +quota of reader +each client has its own$/m);
     expect(stdout).toMatch(/^warning +Redis +schedules/m);
+    expect(stdout).toMatch(/^ok +Redis +redis_other +0 jobs processes use this one$/m);
+    expect(stdout).toMatch(
+      /^warning +Kafka +ingest +no process is in the group conversation-export-ingest$/m,
+    );
     expect(code).toBe(0);
+  });
+
+  it("names another Redis that a jobs process uses", async () => {
+    const sql = (text: string) => runSql(stack.clickhouse.url("jobs"), text);
+    await sql(
+      `INSERT INTO coordination SELECT 'jobs one 00000000-another', toUnixTimestamp64Micro(now64(6)), 0`,
+    );
+    const { code, stdout } = await ops("doctor");
+    expect(stdout).toMatch(/^problem +Redis +redis_other +0 .+ use \S+ at \S+, 1 .+ uses 00000000-another$/m);
+    expect(code).toBe(1);
+    await runSql(stack.clickhouse.url("migrator"), "TRUNCATE TABLE coordination");
+    expect((await ops("doctor")).code).toBe(0);
   });
 
   it("says what is wrong with users and topics, and what to do", async () => {
@@ -180,7 +196,6 @@ describe("a Redis that answers and takes no writes", () => {
       );
       const said = expect.stringMatching(words) as string;
       const refused = { state: "problem", name: "server", found: said };
-      // Nothing else: ingest would be found to have no lease, although it runs.
       expect(findings).toMatchObject([{ ...refused, advice: expect.stringContaining(advice) }]);
       expect(doctor.code).toBe(1);
       const { failed, marks } = JSON.parse(status.stdout) as Record<"failed" | "marks", unknown[]>;
@@ -333,8 +348,8 @@ describe("erase preview, approve and refuse", () => {
     try {
       await runSql(
         stack.clickhouse.url("migrator"),
-        `INSERT INTO messages (client_id, message_id, date_created, sender)
-          SELECT 'acme', toString(number), '2026-10-04', if(number < 3, 'Agent Smith', 'other') FROM numbers(10)`,
+        `INSERT INTO messages (client_id, message_id, date_created, uploaded_at, sender)
+          SELECT 'acme', toString(number), '2026-10-04', now64(6), if(number < 3, 'Agent Smith', 'other') FROM numbers(10)`,
       );
       const [yes, no] = [await waiting("Agent Smith"), await waiting("other")];
       const counts = { client_id: "acme", records: 3, stored_records: 10, rows: { messages: 3 } };

@@ -10,12 +10,7 @@ const BESIDE = (user: string): string =>
 
 /** What each service says about an environment that has only a wrong CLICKHOUSE_URL. */
 const PROBLEMS = {
-  ingest: [
-    "KAFKA_BROKERS: is required",
-    "CLICKHOUSE_URL: must be",
-    "REDIS_URL: is required",
-    "SUPPRESSION_SECRET: is required",
-  ],
+  ingest: ["KAFKA_BROKERS: is required", "CLICKHOUSE_URL: must be", "SUPPRESSION_SECRET: is required"],
   "export-api": [
     "CLICKHOUSE_URL: must be",
     BESIDE("LOOKUP"),

@@ -15,7 +15,6 @@ import {
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { bySize } from "../system/size.ts";
 import { startTestStack, type TestStack } from "../system/test-stack.ts";
-import { until } from "../system/until.ts";
 import { createSessions } from "../system/warehouse-sessions.ts";
 import { runSql } from "../system/warehouse-sql.ts";
 import { conversation, DAY, DAY_0, message } from "../warehouse/records.ts";
@@ -54,22 +53,14 @@ const suppression = (
   requestId: "request",
 });
 
-/** A writer whose lease says that suppressions were added whenever `world.generation` grows. */
+/** A writer who is told that suppressions were added whenever `world.generation` grows. */
 const startWriter = async (
   maxHeld: number,
   more: Partial<Pick<SuppressionStore, "hashes" | "secondsByHash">> = {},
 ) => {
-  const world = { generation: 1, confirmed: 0 };
+  const world = { generation: 1 };
   const gate = createSuppressionGate({
-    lease: {
-      generation: () => Promise.resolve(world.generation),
-      renew: ({ confirmed }) => {
-        world.confirmed = confirmed;
-        return Promise.resolve({ generation: world.generation, heldSince: 1, uploadFrom: 0 });
-      },
-      release: () => Promise.resolve(),
-    },
-    leaseMs: 200,
+    stamps: { take: async () => Date.now() * 1000, generation: async () => world.generation },
     store: {
       ...store,
       add: (rows) => store.add(rows.map((row) => ({ ...row, requestId: FOUND_LATER }))),
@@ -77,10 +68,6 @@ const startWriter = async (
     },
     secret: "a secret of the tests",
     maxHeld,
-    service: "test",
-    now: () => performance.now(),
-    settled: () => Promise.resolve(),
-    oldestUpload: () => null,
     onLost: (error) => {
       throw error;
     },
@@ -90,7 +77,7 @@ const startWriter = async (
   await gate.start();
   const readAgain = async (): Promise<void> => {
     world.generation += 1;
-    await until("the suppressions are read", 60_000, () => world.confirmed === world.generation);
+    await gate.ticket();
   };
   return { gate, readAgain };
 };

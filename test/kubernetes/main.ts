@@ -54,12 +54,10 @@ const valuesFor = ({ ports }: Servers): object => ({
   kafka: { partitions: PARTITIONS },
   redis: {
     users: Object.fromEntries(
-      Object.entries({ ingest: "ingest", exportApi: "export-api", jobs: "jobs", ops: "ops" }).map(
-        ([component, username]) => [
-          component,
-          { username, existingSecret: { name: CREDENTIALS, key: "redis" } },
-        ],
-      ),
+      Object.entries({ exportApi: "export-api", jobs: "jobs", ops: "ops" }).map(([component, username]) => [
+        component,
+        { username, existingSecret: { name: CREDENTIALS, key: "redis" } },
+      ]),
     ),
   },
   networkPolicy: {

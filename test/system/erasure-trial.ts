@@ -9,7 +9,7 @@ import { runSql } from "./warehouse-sql.ts";
 
 export const CLIENT = "acme";
 const CREATED = "2026-10-04T00:00:00Z";
-export const ENV = { WRITER_LEASE_MS: "2000", ERASURE_INTERVAL_SECONDS: "1" };
+export const ENV = { ERASURE_INTERVAL_SECONDS: "1" };
 
 type Receipt = { readonly deleted_rows: Readonly<Record<string, number>> };
 

@@ -126,7 +126,8 @@ export const startSystem = async (
     const spec = services.find((service) => service.name === name);
     if (spec === undefined) throw new Error(`there is no service ${name}`);
     const given = serviceEnvironment(spec, env, about, { EXPORT_API_PORT: ports.api });
-    return { ...(given as Record<string, string>), ...cluster, REDIS_URL: stack.redis.urlOf(name) };
+    const redis = name === "ingest" ? {} : { REDIS_URL: stack.redis.urlOf(name) };
+    return { ...(given as Record<string, string>), ...cluster, ...redis };
   };
   const addresses: SystemAddresses = {
     brokers,

@@ -20,7 +20,12 @@ const runOn = async (
   sql: string,
   parameters: Readonly<Record<string, string>>,
 ): Promise<string> => {
-  const query = new URLSearchParams({ database: pathname.slice(1), distributed_foreground_insert: "1" });
+  const query = new URLSearchParams({
+    database: pathname.slice(1),
+    distributed_foreground_insert: "1",
+    // Tests insert rows of the past as they like.
+    log_comment: "stamped",
+  });
   for (const [name, value] of Object.entries(parameters)) query.set(`param_${name}`, value);
   const response = await fetch(`${origin}/?${query.toString()}`, {
     method: "POST",

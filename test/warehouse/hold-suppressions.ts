@@ -1,6 +1,11 @@
 import { createLogger, createMetrics } from "@conversation-export/runtime";
 import { createSuppressionGate } from "@conversation-export/suppression";
-import { createSession, createSuppressionStore, FOUND_LATER } from "@conversation-export/warehouse";
+import {
+  createSession,
+  createStamps,
+  createSuppressionStore,
+  FOUND_LATER,
+} from "@conversation-export/warehouse";
 import { DAY_0, message } from "./records.ts";
 
 /** A process that reads the suppressions of URL into memory and prints what that took. */
@@ -9,19 +14,10 @@ const session = createSession({ url, application: "test" });
 const store = createSuppressionStore({ session });
 const metrics = createMetrics({ service: "test" });
 const gate = createSuppressionGate({
-  lease: {
-    generation: () => Promise.resolve(1),
-    renew: () => Promise.resolve({ generation: 1, heldSince: 1, uploadFrom: 0 }),
-    release: () => Promise.resolve(),
-  },
-  leaseMs: 30_000,
+  stamps: createStamps({ session }),
   store: { ...store, add: (rows) => store.add(rows.map((row) => ({ ...row, requestId: FOUND_LATER }))) },
   secret: "a secret of the tests",
   maxHeld: Number(max),
-  service: "test",
-  now: () => performance.now(),
-  settled: () => Promise.resolve(),
-  oldestUpload: () => null,
   onLost: (error) => {
     throw error;
   },

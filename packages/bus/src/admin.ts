@@ -55,6 +55,8 @@ export type Admin = {
   fetchOffsetsAt(topic: string, instant: number): Promise<PartitionOffset[]>;
   /** The number of brokers in the cluster. */
   fetchBrokers(): Promise<number>;
+  /** The number of consumers in a group; 0 for a group that nobody has joined. */
+  fetchMembers(groupId: string): Promise<number>;
   /** The committed offsets as the broker holds them; null where nothing usable is committed. */
   fetchCommitted(
     groupId: string,
@@ -190,6 +192,11 @@ export const createAdmin = (deps: Connection): Admin => {
         })),
       ),
     fetchBrokers: () => call("fetch_brokers", async () => (await admin.describeCluster()).brokers.length),
+    fetchMembers: (groupId) =>
+      call("fetch_members", async () => {
+        const { groups } = await askCoordinator(() => admin.describeGroups([groupId]), abort.signal);
+        return groups.reduce((sum, { members }) => sum + members.length, 0);
+      }),
     fetchCommitted: (groupId, topics) =>
       call("fetch_committed", async () =>
         (await fetchCommitted(groupId, topics)).map(({ topic, partition, offset }) => ({

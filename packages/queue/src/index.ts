@@ -44,10 +44,4 @@ export { type RetentionData, retentionJob, type RetentionResult } from "./contra
 export { type CompactData, compactJob, type CompactResult } from "./contract/compact-job.ts";
 export { type WindowsData, windowsJob, type WindowsResult } from "./contract/windows-job.ts";
 export { type ErasureData, erasureJob, erasureJobId, type ErasureResult } from "./contract/erasure-job.ts";
-export {
-  createWriterLeases,
-  WRITER_LEASE_MS,
-  type WriterLeases,
-  type WriterList,
-} from "./leases/writer-leases.ts";
 export { REDIS_DEFAULT_RULES, REDIS_USERS, redisRules, type RedisUser } from "./redis/acl.ts";

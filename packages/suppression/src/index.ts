@@ -3,4 +3,5 @@ export {
   createSuppressionGate,
   type SuppressionGate,
   type SuppressionGateDeps,
+  type Ticket,
 } from "./suppression-gate.ts";

@@ -1,43 +1,26 @@
-import { randomUUID } from "node:crypto";
 import type { ExportRecord, Micros } from "@conversation-export/domain";
 import { createLoop, type Logger, type Metrics, retry, ServiceError } from "@conversation-export/runtime";
 import { createFoundRows } from "./found-rows.ts";
-import { createServerClock } from "./server-clock.ts";
 import { createSubjectHash } from "./subject-hash.ts";
 import { createSuppressionIndex } from "./suppression-index.ts";
 import { createSuppressionJudge, type SuppressionLookUp } from "./suppression-judge.ts";
 import { createKeysOf, keyHash, type SuppressionRow } from "./suppression-key.ts";
 import { createSuppressionReader, type SuppressionSource } from "./suppression-reader.ts";
 
-/**
- * A process may write for this share of its lease after a renewal; the rest allows for clocks that differ.
- */
-const USABLE_SHARE = 2 / 3;
-/** Renewals in the length of a lease. */
-const RENEWALS = 20;
-/**
- * Instants of upload differ at least by this, so that they advance although ClickHouse's clock was set back,
- * µs.
- */
-const UPLOAD_STEP: Micros = 100;
-/** Longer than the clocks of two processes differ, which both follow ClickHouse's, µs. */
-const CLOCKS_DIFFER: Micros = 2_000_000;
+/** Stamps of one process differ at least by this, so that its batches keep their order, µs. */
+const STAMP_STEP: Micros = 100;
+/** Less than a stamp may be ahead of ClickHouse's clock, µs. */
+const MAX_AHEAD: Micros = 5_000_000;
+const STORE_FOUND_EVERY_MS = 1_500;
+const ASK_AGAIN_MS = 1_000;
 
 export type SuppressionGateDeps = {
-  readonly lease: {
-    /** The generation of suppressions that writers are to follow. */
-    generation(): Promise<number>;
-    renew(state: {
-      readonly id: string;
-      readonly service: string;
-      readonly confirmed: number;
-      readonly oldestUpload: Micros | null;
-      readonly uploadFrom: Micros;
-    }): Promise<{ readonly generation: number; readonly heldSince: number; readonly uploadFrom: Micros }>;
-    release(id: string): Promise<void>;
+  readonly stamps: {
+    /** An instant of upload above all that readers may have passed, µs by ClickHouse's clock. */
+    take(signal?: AbortSignal): Promise<Micros>;
+    /** The present generation of suppressions: what was added before it was made is readable. */
+    generation(signal?: AbortSignal): Promise<number>;
   };
-  /** The length of a lease, ms. */
-  readonly leaseMs: number;
   readonly store: SuppressionSource &
     SuppressionLookUp & {
       /** Stores ids that this process has found. */
@@ -50,31 +33,33 @@ export type SuppressionGateDeps = {
   readonly secret: string;
   /** At most as many suppressions are held in memory, at about 16 bytes; clients with more are looked up. */
   readonly maxHeld: number;
-  /** Name of the process in the list of leases. */
-  readonly service: string;
-  /** A clock that never goes back, ms. */
-  readonly now: () => number;
-  /** Resolves when everything read before the call is written or given up. */
-  readonly settled: () => Promise<void>;
-  /** Earliest instant of upload of the batches in flight; null: none is in flight. */
-  readonly oldestUpload: () => Micros | null;
-  /** The process may hold records that were erased meanwhile: it must end without writing them. */
+  /** Another secret than that of the stored suppressions was set: the process must end. */
   readonly onLost: (error: ServiceError) => void;
   readonly metrics: Metrics;
   readonly log: Logger;
 };
 
-/** Decides whether a process may write records, and which ones must not come back. */
+/** Permission to write rows: their stamp, and the generation of suppressions by which they are judged. */
+export type Ticket = { readonly stamp: Micros; readonly generation: number };
+
+/** Decides which records must not come back. */
 export type SuppressionGate = {
-  /** Names this process in the list of leases. */
-  readonly leaseId: string;
   /**
-   * Reads the suppressions and takes the lease, waiting for Redis and ClickHouse as long as it takes.
+   * Reads the suppressions, waiting for ClickHouse as long as it takes.
    * @throws ServiceError `suppression_secret` when the stored suppressions were made with another secret
    */
   start(): Promise<void>;
-  /** Gives the lease back: nothing may be written any more. */
   stop(): Promise<void>;
+  /**
+   * Takes a stamp, and reads the suppressions behind it when there are new ones. What was judged before must be
+   * judged again if `judgement` is another one since.
+   * @throws when ClickHouse does not tell
+   */
+  ticket(signal?: AbortSignal): Promise<Ticket>;
+  /** Changes when more suppressions are known. */
+  judgement(): number;
+  /** Makes all that was judged so far be judged again. */
+  judgeAgain(): void;
   /**
    * false: neither the record nor a person whom it names was erased. true: `suppresses` knows. Until it has
    * told, or the record is forgotten, later records that name this one are suspected too.
@@ -89,36 +74,22 @@ export type SuppressionGate = {
    * @throws when ClickHouse does not tell, TypeError before `start` has resolved
    */
   suppresses(records: readonly ExportRecord[]): Promise<readonly boolean[]>;
-  /** The answers of `suppresses` without noting anything. */
+  /** The answers of `suppresses` without noting anything, by what was known a second ago or later. */
   wouldSuppress(records: readonly ExportRecord[]): Promise<readonly boolean[]>;
   /**
    * Resolves when everything noted before the call is stored.
    * @throws when ClickHouse does not take it
    */
   foundStored(): Promise<void>;
-  /**
-   * Waits until this process may write. An INSERT must begin before `notAfter`, ms by ClickHouse's clock, and
-   * its rows must not have an earlier instant of upload than `uploadFrom`: readers may have passed it.
-   * @throws the reason of `signal` when it aborts
-   */
-  untilOpen(signal: AbortSignal): Promise<{ readonly notAfter: number; readonly uploadFrom: Micros }>;
-  /**
-   * An instant of upload for the next batch: the time by ClickHouse's clock, never less than before nor than
-   * what readers have been told to be settled.
-   */
-  uploadTime(): Micros;
   /** true, or why nothing is written. */
   isOpen(): true | string;
 };
 
 export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGate => {
-  const { lease, store, leaseMs, now, log, metrics } = deps;
-  const id = randomUUID();
+  const { stamps, store, log, metrics } = deps;
   const hash = createSubjectHash(deps.secret);
   const stopping = new AbortController();
   const found = createFoundRows(store);
-  const clock = createServerClock({ serverTime: () => store.serverTime(), now, maxAnswerMs: leaseMs / 10 });
-  const waiting = new Set<() => void>();
   const keysOf = createKeysOf(hash);
   const index = createSuppressionIndex({ max: deps.maxHeld, keysOf, hash: keyHash });
   const reader = createSuppressionReader({ index, source: store, found, max: deps.maxHeld });
@@ -135,69 +106,12 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
     onLookUp: (records) => lookUps.inc(records),
   });
   /** The generation that this process follows; null until it has read the suppressions. */
-  let confirmed: number | null = null;
-  let validUntil = Number.NEGATIVE_INFINITY;
-  /** Of the lease of which the last answer told. */
-  let heldSince: number | null = null;
-  let lost = false;
-  /** Readers may have passed what was uploaded earlier. */
-  let uploadFrom: Micros = 0;
-  let lastUpload: Micros = 0;
-  let refreshing: Promise<void> | undefined;
-  let measuring: Promise<void> | undefined;
-
-  const isOpen = (): true | string => {
-    if (lost) return "the writer's lease was lost";
-    if (confirmed === null) return "the suppressions are not read yet";
-    return now() < validUntil || "the writer's lease could not be renewed";
-  };
-
-  const lose = (message: string, code: string): void => {
-    if (lost) return;
-    lost = true;
-    deps.onLost(new ServiceError(code, message));
-  };
-
-  /** ClickHouse's clock, µs. */
-  const time = (): Micros => Math.floor((now() + clock.offset()) * 1000);
-
-  const uploadTime = (): Micros => {
-    lastUpload = Math.max(lastUpload + UPLOAD_STEP, uploadFrom, time());
-    return lastUpload;
-  };
-
-  /** While the lease was not held, readers may have passed the present: Redis may have forgotten how far. */
-  const beginLater = (told: Micros): void => {
-    uploadFrom = Math.max(uploadFrom, told, time() + CLOCKS_DIFFER);
-  };
-
-  /** Takes or renews the lease of a process that follows this generation. Resolves to the present one. */
-  const renew = async (following: number): Promise<number> => {
-    const askedAt = now();
-    const oldestUpload = deps.oldestUpload();
-    const answer = await lease.renew({
-      id,
-      service: deps.service,
-      confirmed: following,
-      oldestUpload,
-      uploadFrom: Math.min(oldestUpload ?? Number.POSITIVE_INFINITY, uploadTime()),
-    });
-    const { generation } = answer;
-    const kept = answer.heldSince === heldSince;
-    heldSince = answer.heldSince;
-    if (!kept) beginLater(answer.uploadFrom);
-    if (confirmed !== null && !kept) {
-      // An erasure did not wait for this process: records that it holds may have been erased.
-      if (generation !== confirmed) lose("an erasure went on without this process", "writer_lease_lost");
-      else log.warn("the writer's lease had run out and is held again");
-    }
-    validUntil = Math.max(validUntil, askedAt + leaseMs * USABLE_SHARE);
-    if (isOpen() === true) {
-      for (const wake of waiting) wake();
-      waiting.clear();
-    }
-    return generation;
-  };
+  let followed: number | null = null;
+  let judgement = 0;
+  let lastStamp: Micros = 0;
+  let following: Promise<void> | undefined;
+  /** When the generation was asked for that is followed since. */
+  let askedAt = Number.NEGATIVE_INFINITY;
 
   const checkSecret = async (): Promise<void> => {
     if ((await store.claimSecret(hash.ofSecret)) === hash.ofSecret) return;
@@ -207,75 +121,55 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
     );
   };
 
-  const read = async (): Promise<void> => {
+  /** Reads what is new up to a generation that was asked for before. */
+  const follow = async (generation: number): Promise<void> => {
     await checkSecret();
-    await reader.read(now() + clock.offset());
-    // Records that passed the former suppressions are written before the new ones are confirmed.
-    await deps.settled();
-  };
-
-  const follow = (generation: number): void => {
-    confirmed = generation;
+    await reader.read(await store.serverTime());
+    followed = generation;
+    judgement += 1;
     const lookedUp = index.lookedUp().length;
-    log.info({ generation, held: index.size(), lookedUp, lease: id }, "suppressions read");
+    log.info({ generation, held: index.size(), lookedUp }, "suppressions read");
     if (lookedUp > 0)
       log.warn({ lookedUp }, "suppressions of clients are looked up, there is no room for them");
   };
 
-  const warnOf = (message: string) => (error: unknown) => {
-    if (!stopping.signal.aborted) log.warn({ err: error }, message);
-  };
-
-  const tick = async (): Promise<void> => {
-    // An erasure need not wait for a process that writes nothing any more.
-    if (lost || confirmed === null) return;
-    const generation = await renew(confirmed);
-    if (generation === confirmed || refreshing !== undefined || lost) return;
-    refreshing = read()
-      .then(async () => {
-        follow(generation);
-        await renew(generation);
-      })
-      .catch((error: unknown) => {
-        if (error instanceof ServiceError && !error.retryable) lose(error.message, error.code);
-        else warnOf("the suppressions cannot be read, will be tried again")(error);
-      })
-      .finally(() => {
-        refreshing = undefined;
+  /** The present generation, which this process follows. */
+  const upToDate = async (signal: AbortSignal | undefined): Promise<number> => {
+    const now = performance.now();
+    const generation = await stamps.generation(signal);
+    // A reading under way may have begun with an earlier one. A replica that is behind tells one of the past.
+    while (followed === null || followed < generation) {
+      following ??= follow(generation).finally(() => {
+        following = undefined;
       });
-  };
-
-  /** Starts work that may take as long as ClickHouse likes; renewals do not wait for it. */
-  const attend = (): void => {
-    if (confirmed === null) return;
-    if (clock.isDue()) {
-      measuring ??= clock
-        .measure()
-        .catch(warnOf("ClickHouse does not tell its time"))
-        .finally(() => {
-          measuring = undefined;
-        });
+      await following;
     }
-    if (!found.areIdle()) return;
-    found.stored().catch(warnOf("what was found of erased persons is not stored yet"));
+    askedAt = Math.max(askedAt, now);
+    return generation;
   };
 
-  const watch = createLoop({
+  const lose = (error: unknown): never => {
+    if (error instanceof ServiceError && !error.retryable && error.code === "suppression_secret")
+      deps.onLost(error);
+    throw error;
+  };
+
+  const storeFound = createLoop({
     turn: async () => {
-      attend();
-      await tick().catch(warnOf("the writer's lease is not renewed"));
+      if (!found.areIdle()) return;
+      await found.stored().catch((error: unknown) => {
+        if (!stopping.signal.aborted)
+          log.warn({ err: error }, "what was found of erased persons is not stored yet");
+      });
     },
-    pauseMs: leaseMs / RENEWALS,
+    pauseMs: STORE_FOUND_EVERY_MS,
     pauseFirst: true,
   });
 
   const checkRead = (): void => {
-    if (confirmed === null) throw new TypeError("asked before the suppressions were read");
+    if (followed === null) throw new TypeError("asked before the suppressions were read");
   };
 
-  metrics.gauge("writer_lease_held", "1 while this process may write records", [], (gauge) =>
-    gauge.set(isOpen() === true ? 1 : 0),
-  );
   const show = (name: string, help: string, value: () => number): void => {
     metrics.gauge(name, help, [], (gauge) => gauge.set(value()));
   };
@@ -289,37 +183,34 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
   );
 
   return {
-    leaseId: id,
     start: async () => {
-      const first = async (): Promise<void> => {
-        if (!clock.isMeasured()) await clock.measure();
-        let told = await lease.generation();
-        for (;;) {
-          const generation = told;
-          await read();
-          // Erasures wait for whoever has a lease, so it comes last; one that has begun meanwhile did not wait.
-          told = await renew(generation);
-          if (told === generation) return follow(generation);
-        }
-      };
-      watch.start();
+      storeFound.start();
       try {
-        await retry(first, {
+        await retry(() => upToDate(stopping.signal), {
           signal: stopping.signal,
-          onRetry: (error, attempt) => log.warn({ err: error, attempt }, "no leave to write yet"),
+          onRetry: (error, attempt) => log.warn({ err: error, attempt }, "the suppressions are not read yet"),
         });
       } catch (error) {
         stopping.abort(error);
-        void watch.stop();
+        void storeFound.stop();
         throw error;
       }
     },
     stop: async () => {
-      stopping.abort(new ServiceError("stopped", "stopped while waiting for leave to write"));
-      await watch.stop();
-      validUntil = Number.NEGATIVE_INFINITY;
+      stopping.abort(new ServiceError("stopped", "stopped while the suppressions are read"));
+      await storeFound.stop();
       await found.stored().catch(() => undefined);
-      await lease.release(id).catch(() => undefined);
+    },
+    ticket: async (signal) => {
+      const taken = await stamps.take(signal);
+      const generation = await upToDate(signal).catch(lose);
+      // Not above a clock that was set back: ClickHouse would refuse it.
+      lastStamp = lastStamp > taken + MAX_AHEAD ? taken : Math.max(lastStamp + STAMP_STEP, taken);
+      return { stamp: lastStamp, generation };
+    },
+    judgement: () => judgement,
+    judgeAgain: () => {
+      judgement += 1;
     },
     suspects: (record) => {
       checkRead();
@@ -331,23 +222,11 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
       return judge.judge(records, true);
     },
     wouldSuppress: async (records) => {
+      if (performance.now() - askedAt > ASK_AGAIN_MS) await upToDate(undefined).catch(lose);
       checkRead();
       return judge.judge(records, false);
     },
     foundStored: found.stored,
-    untilOpen: async (signal) => {
-      while (isOpen() !== true) {
-        signal.throwIfAborted();
-        const { promise, resolve } = Promise.withResolvers<void>();
-        waiting.add(resolve);
-        signal.addEventListener("abort", () => resolve(), { once: true });
-        await promise;
-        waiting.delete(resolve);
-      }
-      signal.throwIfAborted();
-      return { notAfter: validUntil + clock.offset(), uploadFrom };
-    },
-    uploadTime,
-    isOpen,
+    isOpen: () => (followed === null ? "the suppressions are not read yet" : true),
   };
 };

@@ -49,6 +49,9 @@ export const createSuppressionReader = (deps: {
   const { index, source, found, max } = deps;
   /** Suppressions are read up to here; null: all must be read. */
   let readUpTo: number | null = null;
+  /** The same by a clock that nobody sets, ms. */
+  let readAtElapsed = 0;
+  const elapsed = (): number => performance.now();
 
   const readNew = async (since: number): Promise<boolean> => {
     const clients = await source.clients(since);
@@ -76,12 +79,16 @@ export const createSuppressionReader = (deps: {
 
   return {
     read: async (readAt) => {
-      const since = readUpTo === null ? null : readUpTo - READ_AGAIN_MS;
+      // Of a clock that was set, nothing tells what is new.
+      const wasSet =
+        Math.abs(readAt - (readUpTo ?? readAt) - (elapsed() - readAtElapsed)) > READ_AGAIN_MS / 2;
+      const since = readUpTo === null || wasSet ? null : readUpTo - READ_AGAIN_MS;
       if (since === null || !(await readNew(since))) {
         readUpTo = null;
         await readAll(since === null ? SHARES : SHARES.slice(1));
       }
       readUpTo = readAt;
+      readAtElapsed = elapsed();
     },
   };
 };

@@ -30,7 +30,7 @@ CREATE TABLE IF NOT EXISTS {{local conversations}} {{on cluster}} (
   head String COMMENT 'public JSON up to and with "handoffs":',
   tail String COMMENT 'public JSON behind the handoffs array',
   INDEX by_upload uploaded_at TYPE minmax GRANULARITY 1,
-  {{begins in time}}
+  {{stamped uploaded_at}}
 ) ENGINE = {{engine ReplacingMergeTree(version)}}
 PARTITION BY toYYYYMM(date_created)
 ORDER BY (client_id, date_created, conversation_id)
@@ -54,7 +54,7 @@ CREATE TABLE IF NOT EXISTS {{local conversation_updates}} {{on cluster}} (
   date_created DateTime64(6, 'UTC'),
   uploaded_at DateTime64(6, 'UTC'),
   INDEX by_upload uploaded_at TYPE minmax GRANULARITY 1,
-  {{begins in time}}
+  {{stamped uploaded_at}}
 ) ENGINE = {{engine ReplacingMergeTree}}
 PARTITION BY toYYYYMM(date_updated)
 ORDER BY (client_id, date_updated, conversation_id, version)
@@ -82,7 +82,7 @@ CREATE TABLE IF NOT EXISTS {{local handoffs}} {{on cluster}} (
   reason_code LowCardinality(Nullable(String)),
   entry String COMMENT 'public JSON of the entry',
   INDEX by_upload uploaded_at TYPE minmax GRANULARITY 1,
-  {{begins in time}}
+  {{stamped uploaded_at}}
 ) ENGINE = {{engine ReplacingMergeTree(version)}}
 PARTITION BY toYYYYMM(conversation_date_created)
 ORDER BY (client_id, conversation_date_created, conversation_id, target, target_kind)

@@ -20,7 +20,7 @@ CREATE TABLE IF NOT EXISTS {{local messages}} {{on cluster}} (
   record String COMMENT 'public JSON',
   INDEX by_conversation conversation_id TYPE bloom_filter(0.01) GRANULARITY 1,
   INDEX by_upload uploaded_at TYPE minmax GRANULARITY 1,
-  {{begins in time}},
+  {{stamped uploaded_at}},
   PROJECTION of_conversation (
     SELECT client_id, conversation_id, date_created, message_id, version, uploaded_at, record
     ORDER BY client_id, conversation_id, date_created, message_id

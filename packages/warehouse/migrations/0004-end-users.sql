@@ -11,7 +11,7 @@ CREATE TABLE IF NOT EXISTS {{local end_users}} {{on cluster}} (
   record String COMMENT 'public JSON',
   INDEX by_external_id external_ids TYPE bloom_filter(0.01) GRANULARITY 1,
   INDEX by_upload uploaded_at TYPE minmax GRANULARITY 1,
-  {{begins in time}}
+  {{stamped uploaded_at}}
 ) ENGINE = {{engine ReplacingMergeTree(version)}}
 ORDER BY (client_id, end_user_id)
 SETTINGS index_granularity = 2048;

@@ -7,8 +7,7 @@ CREATE TABLE IF NOT EXISTS {{local record_dates}} {{on cluster}} (
   date_created DateTime64(6, 'UTC'),
   added_at DateTime DEFAULT now() COMMENT 'retention leaves what was added shortly before',
   id String ALIAS substring(record, length(toString(length(client_id))) + length(client_id) + 5),
-  kind String ALIAS if(substring(record, length(toString(length(client_id))) + length(client_id) + 3, 1) = 'c', 'conversation', 'message'),
-  {{begins in time}}
+  kind String ALIAS if(substring(record, length(toString(length(client_id))) + length(client_id) + 3, 1) = 'c', 'conversation', 'message')
 ) ENGINE = {{engine ReplacingMergeTree}}
 ORDER BY (record, date_created)
 SETTINGS index_granularity = 1024;

@@ -7,7 +7,7 @@ CREATE TABLE IF NOT EXISTS {{local changes}} {{on cluster}} (
   id String CODEC(ZSTD(1)),
   date_created DateTime64(6, 'UTC') COMMENT 'in the key of the record; the first of 1970 for end users' CODEC(ZSTD(1)),
   deleted Bool COMMENT 'rows of the record were deleted before this instant',
-  {{begins in time}}
+  {{stamped stored_at}}
 ) ENGINE = {{engine ReplacingMergeTree}}
 PARTITION BY toYYYYMM(stored_at)
 ORDER BY (client_id, kind, stored_at, id, date_created, deleted)

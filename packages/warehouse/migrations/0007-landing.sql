@@ -18,7 +18,7 @@ CREATE TABLE IF NOT EXISTS {{local landing}} {{on cluster}} (
   bus_time DateTime64(3, 'UTC'),
   uploaded_at DateTime64(6, 'UTC'),
   expires_on Date,
-  {{begins in time}}
+  {{stamped uploaded_at}}
 ) ENGINE = {{engine ReplacingMergeTree(uploaded_at)}}
 PARTITION BY toYYYYMMDD(uploaded_at)
 ORDER BY (cityHash64(client_id, record_id), topic, partition, offset)

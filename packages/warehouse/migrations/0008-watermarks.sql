@@ -8,3 +8,15 @@ CREATE TABLE IF NOT EXISTS {{local watermarks}} {{on cluster}} (
 ) ENGINE = {{engine ReplacingMergeTree(version)}} ORDER BY list;
 
 {{distributed watermarks by cityHash64(list)}};
+
+-- Numbers by which the processes that write agree. Every INSERT of records reads them when it begins, and is refused
+-- if its stamp is not above `announced`, or if it was judged by fewer suppressions than `required` says. Besides:
+-- `generation` of the suppressions, `stamp of …` that a slow batch has in flight, `jobs …` that are alive.
+CREATE TABLE IF NOT EXISTS {{local coordination}} {{on cluster}} (
+  name String,
+  version UInt64 COMMENT 'the largest wins: the value itself, or the instant in microseconds at which a process told it',
+  value UInt64
+) ENGINE = {{engine ReplacingMergeTree(version)}} ORDER BY name
+TTL toDateTime(intDiv(version, 1000000)) + INTERVAL 1 DAY DELETE WHERE match(name, '^(stamp of|jobs) ');
+
+{{distributed coordination by cityHash64(name)}};

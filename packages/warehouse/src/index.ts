@@ -90,7 +90,7 @@ export {
   candidatesOfPage,
   factsStatement,
 } from "./pages/page-statements.ts";
-export { noteDeleted, type RunUpload, type Upload } from "./changes/deletion-entries.ts";
+export { noteDeleted, type RunUpload } from "./changes/deletion-entries.ts";
 export { createMovedDates, type MovedDates } from "./changes/moved-dates.ts";
 export {
   createSettledReader,
@@ -169,7 +169,18 @@ export {
   type Suppression,
   type SuppressionStore,
 } from "./upkeep/erasure/suppression-store.ts";
-export { settingsOf, type WriteTicket } from "./write/write-ticket.ts";
+export {
+  type Announcements,
+  createAnnouncements,
+  createGenerations,
+  createProcesses,
+  createStamps,
+  type Generations,
+  type Processes,
+  type Stamps,
+} from "./write/coordination.ts";
+export { createInFlight, type InFlight } from "./write/in-flight.ts";
+export { isStaleTicket, type WriteTicket } from "./write/write-ticket.ts";
 export type { LandingSelection } from "./upkeep/backfill/landing-selection.ts";
 export type { RecordName } from "./tables/record-keys.ts";
 export { createRecordReader, type RecordReader, recordKey } from "./upkeep/backfill/record-reader.ts";

@@ -5,7 +5,7 @@ import { expect, it } from "vitest";
 import { createBatchFiller } from "./batch-filler.ts";
 import { createBufferBudget } from "./buffer-budget.ts";
 import { createIngestMetrics } from "./ingest-metrics.ts";
-import { createTopicBatches, isFull } from "./topic-batch.ts";
+import { createTopicBatches, isFull, type TopicBatch } from "./topic-batch.ts";
 
 const NOW = Date.parse("2026-10-20T10:00:00Z");
 
@@ -32,24 +32,41 @@ const message = (offset: number, data: object = {}, change: Partial<BusMessage> 
 
 const LARGE = { maxRecords: 1e9, maxBytes: 1e9, maxAgeMs: 1 };
 
-const startFiller = (suppresses: (record: ExportRecord) => boolean = () => false) => {
+const startFiller = (
+  suppresses: (record: ExportRecord) => boolean = () => false,
+  world = { judgement: 1, now: NOW },
+) => {
   const registry = createMetrics({ service: "test" });
   const noted: unknown[] = [];
+  const forgotten: string[] = [];
   const budget = createBufferBudget({ maxBytes: 1_000_000, onRoom: () => {} });
-  const common = { topic: "messages", type: "message.exported", now: () => NOW } as const;
-  const batch = createTopicBatches({ ...common, landingDays: null, traces: null }).open(1);
+  const common = { topic: "messages", type: "message.exported", now: () => world.now } as const;
+  const gate = { judgement: () => world.judgement };
+  const batch = createTopicBatches({ ...common, gate, landingDays: null, traces: null }).open(1);
   const filler = createBatchFiller({
     ...common,
+    landingDays: null,
     maxTimeAheadMs: 300_000,
     budget,
-    gate: { suspects: suppresses, suppresses: async (records) => records.map(suppresses) },
+    gate: {
+      ...gate,
+      suspects: suppresses,
+      forget: (records) => forgotten.push(...records.map(({ id }) => id)),
+      suppresses: async (records) => records.map(suppresses),
+    },
     clients: { note: (topic, clientId) => void noted.push([topic, clientId]) },
     metrics: createIngestMetrics(registry),
     log: createLogger({ service: "test", level: "silent" }),
   });
   const lines = async (name: string): Promise<string[]> =>
     (await registry.text()).split("\n").filter((line) => line.startsWith(name));
-  return { filler, batch, budget, noted, lines };
+  return { filler, batch, budget, noted, forgotten, lines };
+};
+
+const rowsOf = ({ rows }: TopicBatch): string[] => {
+  const bodies =
+    rows.records() === 0 ? [] : rows.inserts(0, rows.records()).map(({ body }) => body.toString("latin1"));
+  return [...new Set(bodies.join().match(/m\d+/g))].toSorted();
 };
 
 it("puts a record into the rows, its message beside it, and the offset behind it", () => {
@@ -68,7 +85,7 @@ it("makes a dead letter of what is no event, and nothing of an event without a v
   filler.add(batch, message(1, {}, { value: null }));
   filler.add(batch, message(2));
   expect(batch.suspects).toHaveLength(1);
-  await filler.settleSuspects(batch);
+  expect(await filler.settleSuspects(batch)).toBe(1);
   expect(batch.deadLetters.map(({ source, rejection }) => [source.offset, rejection.reason])).toEqual([
     [0, "invalid_envelope"],
   ]);
@@ -145,4 +162,43 @@ it("sets aside what cannot be read, and goes on behind it", () => {
   filler.add(batch, message(3, {}, { key: null, value: null, unreadable }));
   expect(batch.deadLetters.map(({ rejection }) => rejection.reason)).toEqual(["unreadable_batch"]);
   expect([...batch.offsets]).toEqual([[1, 41]]);
+});
+
+it("judges all records anew, those in the rows and the suspects, and keeps the rest of the batch", async () => {
+  const world = { judgement: 1, now: NOW };
+  let erased = new Set(["m1"]);
+  const { filler, batch, budget, noted, forgotten, lines } = startFiller(({ id }) => erased.has(id), world);
+  for (let offset = 0; offset < 4; offset += 1) filler.add(batch, message(offset));
+  filler.add(batch, message(4, {}, { value: Buffer.from([0xff]) }));
+  world.judgement = 2;
+  erased = new Set(["m0", "m2"]);
+  // A request that has failed may still send it.
+  const sent = batch.rows.inserts(0, 3).map(({ body }) => body);
+  const before = Buffer.concat(sent);
+  filler.fillAnew(batch);
+  expect(batch.judgedBy).toBe(2);
+  expect(Buffer.concat(sent).equals(before)).toBe(true);
+  expect(forgotten).toEqual(["m1"]);
+  expect(rowsOf(batch)).toEqual(["m1", "m3"]);
+  expect(new Set(batch.sources.map(({ offset }) => offset))).toEqual(new Set([1, 3]));
+  expect(batch.suspects.map(({ outcome }) => outcome.record.id)).toEqual(["m0", "m2"]);
+  expect([batch.deadLetters.length, [...batch.offsets]]).toEqual([1, [[1, 5]]]);
+  expect(budget.used()).toBe(batch.messageBytes + batch.suspectBytes + batch.rows.bytes());
+  expect(await filler.settleSuspects(batch)).toBe(2);
+  expect(rowsOf(batch)).toEqual(["m1", "m3"]);
+  expect([batch.suspectBytes, budget.used()]).toEqual([0, batch.messageBytes + batch.rows.bytes()]);
+  expect(await lines("ingest_records_ignored_total")).toEqual([
+    expect.stringMatching(/reason="suppressed".* 2$/),
+  ]);
+  expect(noted).toHaveLength(4);
+});
+
+it("takes a record anew that it has taken, although the clock of this machine was set back", () => {
+  const world = { judgement: 1, now: NOW };
+  const { filler, batch } = startFiller(() => false, world);
+  filler.add(batch, message(0));
+  filler.add(batch, message(1, {}, { timestamp: -1 }));
+  world.now -= 3_600_000;
+  filler.fillAnew(batch);
+  expect(rowsOf(batch)).toEqual(["m0", "m1"]);
 });

@@ -5,16 +5,18 @@ import type { BufferBudget } from "./buffer-budget.ts";
 import type { ClientWatch } from "./client-watch.ts";
 import type { IngestMetrics } from "./ingest-metrics.ts";
 import type { ErasureGate } from "./erasure-gate.ts";
-import type { TopicBatch } from "./topic-batch.ts";
+import { createRows, type TopicBatch } from "./topic-batch.ts";
 
 export type BatchFiller = {
   /** Decodes, normalises and renders a message and puts what becomes of it into a batch. */
   add(batch: TopicBatch, message: BusMessage): void;
+  /** Judges all records of a batch once more, by what is known of suppressions now. */
+  fillAnew(batch: TopicBatch): void;
   /**
-   * Makes rows of the suspects of a batch that are not about erased persons.
+   * Makes rows of the suspects of a batch that are not about erased persons. Resolves to the number of the others.
    * @throws when ClickHouse does not tell; the batch is as before
    */
-  settleSuspects(batch: TopicBatch): Promise<void>;
+  settleSuspects(batch: TopicBatch): Promise<number>;
 };
 
 /** Object, promise and array entries that a message costs beside its bytes, roughly. */
@@ -37,9 +39,11 @@ const bytesOf = ({ bytes, key, value }: BusMessage): number =>
 export const createBatchFiller = (deps: {
   readonly topic: string;
   readonly type: EventType;
+  /** For how many days landing keeps the events; null when it is off. */
+  readonly landingDays: number | null;
   readonly maxTimeAheadMs: number;
   readonly budget: BufferBudget;
-  readonly gate: Pick<ErasureGate, "suspects" | "suppresses">;
+  readonly gate: Pick<ErasureGate, "judgement" | "suspects" | "forget" | "suppresses">;
   readonly clients: Pick<ClientWatch, "note">;
   readonly metrics: IngestMetrics;
   readonly log: Logger;
@@ -59,12 +63,26 @@ export const createBatchFiller = (deps: {
     }
   };
 
-  const admit = (batch: TopicBatch, message: BusMessage, outcome: Accepted): void => {
-    batch.rows.add(outcome.record, message.timestamp < 0 ? { ...message, timestamp: now() } : message);
+  const admit = (batch: TopicBatch, message: BusMessage, { record }: Accepted): void => {
+    batch.rows.add(record, message.timestamp < 0 ? { ...message, timestamp: now() } : message);
     batch.sources.push(message);
+  };
+
+  const note = (outcome: Accepted): void => {
     clients.note(topic, outcome.record.clientId);
     if (outcome.unknownFields.length > 0) noteUnknown(outcome.unknownFields);
     for (const field of outcome.unusual) metrics.unusualValues.inc({ topic, field });
+  };
+
+  const suspect = (batch: TopicBatch, message: BusMessage, outcome: Accepted): void => {
+    batch.suspects.push({ message, outcome });
+    batch.suspectBytes += bytesOf(message);
+    batch.rows.reserve(outcome.record);
+  };
+
+  const judge = (batch: TopicBatch, message: BusMessage, outcome: Accepted): void => {
+    if (gate.suspects(outcome.record)) suspect(batch, message, outcome);
+    else admit(batch, message, outcome);
   };
 
   const account = (batch: TopicBatch): void => {
@@ -83,30 +101,50 @@ export const createBatchFiller = (deps: {
         batch.deadLetters.push({ source: message, rejection: outcome });
       } else if (outcome.kind === "ignored") {
         metrics.ignored.inc({ topic, reason: outcome.reason });
-      } else if (gate.suspects(outcome.record)) {
-        batch.suspects.push({ message, outcome });
-        batch.suspectBytes += bytesOf(message);
-        batch.rows.reserve(outcome.record);
       } else {
-        admit(batch, message, outcome);
+        note(outcome);
+        judge(batch, message, outcome);
       }
       batch.offsets.set(message.partition, (message.unreadable?.lastOffset ?? message.offset) + 1);
+      account(batch);
+    },
+    fillAnew: (batch) => {
+      const { sources, suspects } = batch;
+      gate.forget(suspects.map(({ outcome }) => outcome.record));
+      // Read once more, since their rows cannot be judged; it happens once for each erasure. They were not too far
+      // ahead when they came, whatever this clock shows now.
+      const limits = { maxTimeAheadMs: Infinity, now: now() };
+      const judged = sources.map((message) => ({ message, outcome: readMessage(message, type, limits) }));
+      const before = suspects.slice();
+      // A request that has failed may still read the memory of the former rows.
+      batch.rows = createRows(type, batch.rows, deps.landingDays);
+      sources.length = 0;
+      suspects.length = 0;
+      batch.suspectBytes = 0;
+      batch.judgedBy = gate.judgement();
+      for (const { message, outcome } of [...judged, ...before]) {
+        if (outcome.kind !== "accepted") throw new TypeError("a message that was accepted is not any more");
+        judge(batch, message, outcome);
+      }
       account(batch);
     },
     settleSuspects: async (batch) => {
       const { suspects } = batch;
       const suppressed = await gate.suppresses(suspects.map(({ outcome }) => outcome.record));
+      let dropped = 0;
       for (const [index, { message, outcome }] of suspects.entries()) {
         if (suppressed[index] !== true) {
           admit(batch, message, outcome);
           continue;
         }
+        dropped += 1;
         batch.trace?.ignore(message, "suppressed");
         metrics.ignored.inc({ topic, reason: "suppressed" });
       }
       suspects.length = 0;
       batch.suspectBytes = 0;
       account(batch);
+      return dropped;
     },
   };
 };

@@ -5,7 +5,6 @@ import { readConfig } from "./config.ts";
 const REQUIRED = {
   KAFKA_BROKERS: "a:9092, b:9093",
   CLICKHOUSE_URL: "http://writer:secret@127.0.0.1:8123/export",
-  REDIS_URL: "redis://127.0.0.1:6379",
   SUPPRESSION_SECRET: "0123456789abcdef0123456789abcdef",
 };
 
@@ -20,13 +19,12 @@ const problemsOf = (env: Record<string, string>): string[] => {
 };
 
 it("needs the servers and the secret of suppressions, and has defaults for the rest", () => {
-  expect(problemsOf({})).toEqual(["KAFKA_BROKERS", "CLICKHOUSE_URL", "REDIS_URL", "SUPPRESSION_SECRET"]);
+  expect(problemsOf({})).toEqual(["KAFKA_BROKERS", "CLICKHOUSE_URL", "SUPPRESSION_SECRET"]);
   expect(readConfig(REQUIRED)).toMatchObject({
     kafka: { brokers: ["a:9092", "b:9093"] },
     topics: { conversations: "conversations", messages: "messages", endUsers: "end-users" },
     limits: { maxTimeAheadMs: 300_000 },
     landingDays: 14,
-    writerLeaseMs: 30_000,
   });
 });
 
@@ -35,16 +33,13 @@ it.each([
   ["KAFKA_BROKERS", "localhost"],
   ["KAFKA_SESSION_TIMEOUT_MS", "0"],
   ["CLICKHOUSE_URL", "localhost:8123"],
-  ["REDIS_URL", "localhost:6379"],
   ["SUPPRESSION_SECRET", "short"],
-  ["WRITER_LEASE_MS", "10"],
   ["LANDING", "yes"],
   ["LANDING_DAYS", "0"],
   ["BATCH_MAX_RECORDS", "0"],
   ["BUFFER_MAX_BYTES", "much"],
   ["TOPIC_MESSAGES", "conversations"],
   ["KAFKA_TLS", "yes"],
-  ["REDIS_CA_FILE", "/nowhere/ca.pem"],
 ])("refuses %s=%s", (name, value) => {
   expect(problemsOf({ ...REQUIRED, [name]: value })).toEqual([name]);
 });
@@ -55,23 +50,22 @@ it("takes credentials beside the addresses", () => {
     CLICKHOUSE_URL: "https://clickhouse:8443/export",
     CLICKHOUSE_USER: "writer",
     CLICKHOUSE_PASSWORD: "p@ss/word",
-    REDIS_URL: "redis+sentinel://one:26379,two:26379/main",
-    REDIS_PASSWORD: "hunter2",
-    REDIS_SENTINEL_PASSWORD: "hunter3",
     KAFKA_TLS: "on",
     KAFKA_SASL_MECHANISM: "scram-sha-512",
     KAFKA_SASL_USERNAME: "ingest",
     KAFKA_SASL_PASSWORD: "hunter4",
   });
   expect(config.clickhouse.url).toBe("https://writer:p%40ss%2Fword@clickhouse:8443/export");
-  expect(config.redis).toEqual({
-    url: "redis+sentinel://:hunter2@one:26379,two:26379/main",
-    sentinelPassword: "hunter3",
-  });
   expect(config.kafka).toMatchObject({
     ssl: {},
     sasl: { mechanism: "scram-sha-512", username: "ingest", password: "hunter4" },
   });
+});
+
+it("asks for nothing of Redis", () => {
+  expect(readConfig({ ...REQUIRED, REDIS_URL: "nonsense", REDIS_CA_FILE: "/nowhere/ca.pem" })).toEqual(
+    readConfig(REQUIRED),
+  );
 });
 
 it("keeps no events when it is told so", () => {

@@ -3,20 +3,21 @@ import {
   type Environment,
   processSettings,
   readSettings,
-  serverSettings,
+  readClickhouseServer,
+  readKafkaServers,
   type Settings,
   shared,
   variable,
 } from "@conversation-export/runtime";
 
 const SETTINGS = {
-  ...serverSettings,
+  kafka: readKafkaServers,
+  clickhouse: readClickhouseServer,
   groupId: shared.groupId,
   sessionTimeoutMs: variable("KAFKA_SESSION_TIMEOUT_MS", count(30_000, 1_000)),
   topics: shared.eventTopics,
   suppressionSecret: shared.suppressionSecret,
   maxSuppressions: shared.maxSuppressions,
-  writerLeaseMs: shared.writerLeaseMs,
   /** Days that the landing table keeps events; null: landing is off. */
   landingDays: (env: Environment): number | null => {
     const { on, days } = readSettings({ on: shared.landing, days: shared.landingDays }, env);

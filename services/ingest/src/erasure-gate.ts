@@ -1,4 +1,7 @@
 import type { SuppressionGate } from "@conversation-export/suppression";
 
 /** Keeps the records of erased persons out. */
-export type ErasureGate = Pick<SuppressionGate, "suspects" | "forget" | "suppresses" | "foundStored">;
+export type ErasureGate = Pick<
+  SuppressionGate,
+  "ticket" | "judgement" | "judgeAgain" | "suspects" | "forget" | "suppresses" | "foundStored"
+>;

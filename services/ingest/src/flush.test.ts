@@ -22,6 +22,7 @@ const batchOf = (): TopicBatch => {
     type: "message.exported",
     landingDays: null,
     traces: null,
+    gate: { judgement: () => 1 },
     now: () => 0,
   }).open(4);
   batch.sources.push(message(0), message(1));
@@ -30,22 +31,14 @@ const batchOf = (): TopicBatch => {
   return batch;
 };
 
-const startFlush = (
-  fails: {
-    found?: () => Promise<void>;
-    commit?: () => Promise<"committed">;
-    suspects?: () => Promise<void>;
-  } = {},
-) => {
+const startFlush = (fails: { found?: () => Promise<void>; commit?: () => Promise<"committed"> } = {}) => {
   const steps: string[] = [];
   const registry = createMetrics({ service: "test" });
   const flush = createFlush({
     topic: "messages",
-    sink: {
-      write: () => {
-        steps.push("rows");
-        return Promise.resolve({ refused: [1], reusable: false });
-      },
+    write: () => {
+      steps.push("rows");
+      return Promise.resolve({ refused: [1], reusable: false });
     },
     deadLetters: {
       send: (topic, letters) => {
@@ -53,10 +46,6 @@ const startFlush = (
         steps.push(`${topic}: ${sent.join(", ")}`);
         return Promise.resolve();
       },
-    },
-    settleSuspects: () => {
-      steps.push("suspects");
-      return fails.suspects?.() ?? Promise.reject(new Error("there are none"));
     },
     foundStored: () => {
       steps.push("found");
@@ -111,24 +100,4 @@ it("settles a batch whose offsets could not be committed", async () => {
   const { flush, registry } = startFlush({ commit: () => Promise.reject(new Error("away")) });
   await flush(batchOf(), Promise.resolve(), signal);
   expect(await registry.text()).toMatch(/ingest_commits_total\{.*result="failed".*\} 1/);
-});
-
-const withSuspects = (): TopicBatch => ({ ...batchOf(), suspects: [{} as never] });
-
-it("asks about suspects again while ClickHouse does not tell, and ends on a bug", async () => {
-  let calls = 0;
-  const suspects = (): Promise<void> =>
-    Promise.reject(++calls === 1 ? new Error("away") : new TypeError("a bug"));
-  const { flush, steps } = startFlush({ suspects });
-  await expect(flush(withSuspects(), Promise.resolve(), signal)).rejects.toThrow("a bug");
-  expect(steps).toEqual(["suspects", "suspects"]);
-});
-
-it("gives up suspects that wait for another topic when it is aborted", async () => {
-  const abort = new AbortController();
-  const { flush, steps } = startFlush({ suspects: () => new Promise(() => {}) });
-  const flushed = flush(withSuspects(), Promise.resolve(), abort.signal);
-  await expect.poll(() => steps).toEqual(["suspects"]);
-  abort.abort(new Error("stops"));
-  await expect(flushed).rejects.toThrow("stops");
 });

@@ -7,16 +7,15 @@ import {
   ServiceError,
   unlessAborted,
 } from "@conversation-export/runtime";
-import type { BatchFiller } from "./batch-filler.ts";
 import type { DeadLetter, DeadLetterSink } from "./dead-letter.ts";
 import { isBug } from "./keep-trying.ts";
 import type { IngestMetrics } from "./ingest-metrics.ts";
-import type { Sink } from "./sink.ts";
 import type { TopicBatch } from "./topic-batch.ts";
+import type { WriteBatch } from "./write-batch.ts";
 
 /**
- * Stores a batch and commits its offsets: first its suspects are settled, then rows, dead letters, findings
- * about erased persons, then the commit. Resolves when the batch is settled, which is not before `before` is;
+ * Stores a batch and commits its offsets: first rows, then dead letters, findings about erased persons, then the
+ * commit. Resolves when the batch is settled, which is not before `before` is;
  * `reusable` as in `Sink.write`. A commit that fails is left to the next batch. Rejects when `signal` aborts,
  * when `before` rejects, and on a bug.
  */
@@ -30,22 +29,20 @@ export type Flush = (
 const POISON = rejected("refused_by_warehouse", "the warehouse refuses the row for its data");
 
 /**
- * @param deps.settleSuspects makes rows of those suspects of a batch that may be stored
  * @param deps.foundStored resolves when everything that was found of erased persons so far is stored
  * @param deps.now milliseconds since the epoch
  */
 export const createFlush = (deps: {
   readonly topic: string;
-  readonly sink: Pick<Sink, "write">;
+  readonly write: WriteBatch;
   readonly deadLetters: DeadLetterSink;
-  readonly settleSuspects: BatchFiller["settleSuspects"];
   readonly foundStored: () => Promise<void>;
   readonly commit: Consumer["commit"];
   readonly metrics: IngestMetrics;
   readonly log: Logger;
   readonly now: () => number;
 }): Flush => {
-  const { topic, sink, metrics, log, now } = deps;
+  const { topic, metrics, log, now } = deps;
 
   const untilDone = (
     work: () => Promise<void>,
@@ -66,19 +63,6 @@ export const createFlush = (deps: {
       metrics.retries.inc({ step: "found", code: codeOf(error) });
       log.warn({ err: error, topic, attempt, delayMs }, "what was found of erased persons is not stored");
     });
-
-  const settleSuspects = (batch: TopicBatch, signal: AbortSignal): Promise<void> =>
-    untilDone(
-      () => deps.settleSuspects(batch),
-      signal,
-      (error, attempt, delayMs) => {
-        metrics.retries.inc({ step: "suspects", code: codeOf(error) });
-        log.warn(
-          { err: error, topic, attempt, delayMs },
-          "ClickHouse does not tell which records were erased",
-        );
-      },
-    );
 
   const buryPoison = (batch: TopicBatch, refused: readonly number[]): void => {
     for (const index of refused) {
@@ -106,12 +90,7 @@ export const createFlush = (deps: {
   };
 
   return async (batch, before, signal) => {
-    if (batch.suspects.length > 0) {
-      // What the batch before has found concerns this one too.
-      await before;
-      await settleSuspects(batch, signal);
-    }
-    const { refused, reusable } = await sink.write(batch.rows, signal, before);
+    const { refused, reusable } = await deps.write(batch, before, signal);
     // Without records, or with landing alone, nothing has waited for the batch before.
     await before;
     buryPoison(batch, refused);

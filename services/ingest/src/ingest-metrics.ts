@@ -46,7 +46,7 @@ export const createIngestMetrics = (metrics: Metrics) => ({
   ),
   stampedAnew: metrics.counter(
     "ingest_uploads_stamped_anew_total",
-    "Batches that waited for more than a minute and were begun again with a new instant of upload",
+    "Batches that were begun again with another stamp, since readers had passed it or an erasure was not known",
     [],
   ),
   retries: metrics.counter("ingest_flush_retries_total", "Attempts that failed and are repeated", [

@@ -1,4 +1,5 @@
 import { createLogger, createMetrics, ServiceError } from "@conversation-export/runtime";
+import { WarehouseError } from "@conversation-export/warehouse";
 import { expect, it } from "vitest";
 import { createIngestMetrics } from "./ingest-metrics.ts";
 import { createKeepTrying } from "./keep-trying.ts";
@@ -33,4 +34,17 @@ it("ends with a final error and with the signal's reason", async () => {
   await expect(keepTrying({ ...attempt, signal })).rejects.toBe(final);
   const stopped = AbortSignal.abort(new Error("stop"));
   await expect(keepTrying({ ...attempt, signal: stopped })).rejects.toThrow("stop");
+});
+
+it("ends with a stale ticket, which no other attempt can use", async () => {
+  const { registry, keepTrying } = start();
+  const stale = new WarehouseError(
+    "warehouse_unavailable",
+    "FUNCTION_THROW_IF_VALUE_IS_NON_ZERO",
+    true,
+    undefined,
+  );
+  const operation = () => Promise.reject(stale);
+  await expect(keepTrying({ step: "x", signal, operation, isFinal: () => false })).rejects.toBe(stale);
+  expect(await registry.text()).not.toContain('step="x"');
 });

@@ -1,12 +1,12 @@
 import { activeSpan, isRetryable, type Logger, retry, ServiceError } from "@conversation-export/runtime";
-import { WarehouseError } from "@conversation-export/warehouse";
+import { isStaleTicket, WarehouseError } from "@conversation-export/warehouse";
 import type { IngestMetrics } from "./ingest-metrics.ts";
 
 /**
  * Repeats an operation until it succeeds, counting and logging each failure under the name of its step.
  * Trouble that is no fault of the data passes with time or by an operator's hand, so only an error that
  * `isFinal` ends it.
- * @throws the error that `isFinal`, and the signal's reason
+ * @throws the error that `isFinal` or `isStaleTicket`, and the signal's reason
  */
 export type KeepTrying = <T>(attempt: {
   readonly step: string;
@@ -36,7 +36,7 @@ export const createKeepTrying = (deps: {
     retry(operation, {
       signal,
       maxMs: 10_000,
-      retryable: (error) => isRetryable(error) || !isFinal(error),
+      retryable: (error) => !isStaleTicket(error) && (isRetryable(error) || !isFinal(error)),
       onRetry: (error, attempt, delayMs) => {
         onFailure?.();
         metrics.retries.inc({ step, code: codeOf(error) });

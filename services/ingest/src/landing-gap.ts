@@ -1,31 +1,24 @@
+import type { Micros } from "@conversation-export/domain";
 import type { LandingStore } from "@conversation-export/warehouse";
 
 /** Notes in the warehouse, ahead of time, that rows will lack events in the landing table. */
 export type LandingGap = {
-  /** Resolves when the warehouse has a note that covers uploads up to a minute from now. */
-  cover(signal: AbortSignal): Promise<void>;
+  /** Resolves when the warehouse has a note that covers rows with this stamp, µs. */
+  cover(stamp: Micros, signal: AbortSignal): Promise<void>;
 };
 
 /** How far ahead a note reaches. */
-const LENGTH_MS = 120_000;
-/** Remaining time below which a new note is written. */
-const LEFT_MS = 60_000;
+const LENGTH: Micros = 120_000_000;
 
-/** @param deps.now milliseconds since the epoch */
-export const createLandingGap = (deps: {
-  readonly store: Pick<LandingStore, "markGap">;
-  readonly now: () => number;
-}): LandingGap => {
-  const { store, now } = deps;
+export const createLandingGap = (deps: { readonly store: Pick<LandingStore, "markGap"> }): LandingGap => {
   // Concurrent marks by several lanes are harmless.
-  let until = 0;
+  let until: Micros = 0;
   return {
-    cover: async (signal) => {
-      while (until - now() < LEFT_MS) {
-        const wanted = now() + LENGTH_MS;
-        await store.markGap(wanted * 1000, signal);
-        until = Math.max(until, wanted);
-      }
+    cover: async (stamp, signal) => {
+      if (stamp < until) return;
+      const wanted = stamp + LENGTH;
+      await deps.store.markGap(wanted, signal);
+      until = Math.max(until, wanted);
     },
   };
 };

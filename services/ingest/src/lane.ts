@@ -8,7 +8,10 @@ import type { DeadLetterSink } from "./dead-letter.ts";
 import type { ErasureGate } from "./erasure-gate.ts";
 import type { EventTraces } from "./event-traces.ts";
 import { createFlush } from "./flush.ts";
+import type { InFlight } from "@conversation-export/warehouse";
 import type { IngestMetrics } from "./ingest-metrics.ts";
+import type { KeepTrying } from "./keep-trying.ts";
+import type { LandingGap } from "./landing-gap.ts";
 import { createSettledPrefix } from "./settled-prefix.ts";
 import type { Sink } from "./sink.ts";
 import {
@@ -18,6 +21,7 @@ import {
   isFull,
   type TopicBatch,
 } from "./topic-batch.ts";
+import { createWriteBatch } from "./write-batch.ts";
 
 export type LaneLimits = BatchLimits & {
   /** How much later than its arrival on the bus an event may claim to be. */
@@ -30,11 +34,6 @@ export type Lane = {
   take(slice: MessageSlice): number;
   /** Flushes everything now, and resolves when nothing is unsettled or the lane has given up. */
   drain(): Promise<void>;
-  /**
-   * Flushes everything now, and resolves when all batches of this moment are settled or forgotten. Never
-   * resolves once the lane has given up.
-   */
-  settled(): Promise<void>;
   /** Forgets the batches of an epoch before `epoch` that are not being flushed: their messages come again. */
   fence(epoch: number): void;
   /** When the oldest unsettled batch was opened, ms since the epoch; null when there is none. */
@@ -56,7 +55,10 @@ export const createLane = (deps: {
   readonly landingDays: number | null;
   readonly gate: ErasureGate;
   readonly clients: Pick<ClientWatch, "note">;
-  readonly sink: Pick<Sink, "write">;
+  readonly gap: LandingGap | null;
+  readonly sink: Sink;
+  readonly inFlight: Pick<InFlight, "begin">;
+  readonly keepTrying: KeepTrying;
   readonly deadLetters: DeadLetterSink;
   /** null when nothing is traced. */
   readonly traces: EventTraces | null;
@@ -77,7 +79,11 @@ export const createLane = (deps: {
   const filler = createBatchFiller({ ...deps, maxTimeAheadMs: limits.maxTimeAheadMs });
   const cutter = createBatchCutter({ batches, limits, now: deps.now, onDue: () => pump() });
   const prefix = createSettledPrefix({
-    flush: createFlush({ ...deps, ...filler, foundStored: gate.foundStored }),
+    flush: createFlush({
+      ...deps,
+      write: createWriteBatch({ ...deps, filler }),
+      foundStored: gate.foundStored,
+    }),
     signal: stop.signal,
     onSettled: (batch, reusable) => {
       if (reusable) batches.reuse(batch);
@@ -124,7 +130,6 @@ export const createLane = (deps: {
     batch.trace?.forget();
     gate.forget(batch.suspects.map(({ outcome }) => outcome.record));
     budget.release(batch.budgetedBytes);
-    batch.done.resolve();
   };
 
   const abort = (): void => {
@@ -166,12 +171,6 @@ export const createLane = (deps: {
       idle ??= Promise.withResolvers();
       await idle.promise;
       idle = undefined;
-    },
-    settled: async () => {
-      // An INSERT that was given up may still be on its way into the warehouse.
-      if (stop.signal.aborted) return new Promise(() => {});
-      flushNow();
-      await Promise.all(unsettled().map((batch) => batch.done.promise));
     },
     fence: (epoch) => {
       const current = cutter.current();

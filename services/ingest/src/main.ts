@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import {
   type Consumer,
   createAdmin,
@@ -6,7 +7,6 @@ import {
   createProducer,
 } from "@conversation-export/bus";
 import { listsByTopic, typesByTopic } from "@conversation-export/domain";
-import { createRedis, createWriterLeases } from "@conversation-export/queue";
 import {
   configOrExit,
   createHealthServer,
@@ -18,8 +18,10 @@ import {
 } from "@conversation-export/runtime";
 import { createSuppressionGate } from "@conversation-export/suppression";
 import {
+  createInFlight,
   createLandingStore,
   createSession,
+  createStamps,
   createSuppressionStore,
   createUnregisteredClientWriter,
   createWatermarkWriter,
@@ -36,7 +38,6 @@ import { createLagWatch } from "./lag-watch.ts";
 import { createLandingGap } from "./landing-gap.ts";
 import { createPipeline } from "./pipeline.ts";
 import { createSink } from "./sink.ts";
-import { createUploads } from "./upload-instant.ts";
 import { createWatermarkWatch } from "./watermark-watch.ts";
 
 /** More than three topics use at once, so that no watermark or suppression waits for an INSERT. */
@@ -67,27 +68,18 @@ const session = createSession({
 });
 const writer = createWriter({ session });
 const landing = createLandingStore({ session });
-const gap =
-  config.landingDays === null
-    ? createLandingGap({ store: landing, now: () => gate.uploadTime() / 1000 })
-    : null;
-const redis = createRedis({ ...config.redis, log, onRefused: (error) => running.fatal(error) });
+const gap = config.landingDays === null ? createLandingGap({ store: landing }) : null;
+const stamps = createStamps({ session });
 const suppressions = createSuppressionStore({ session });
 const gate = createSuppressionGate({
-  lease: createWriterLeases({ redis, leaseMs: config.writerLeaseMs }),
-  leaseMs: config.writerLeaseMs,
+  stamps,
   store: {
     ...suppressions,
     add: (rows) => suppressions.add(rows.map((row) => ({ ...row, requestId: FOUND_LATER }))),
   },
   secret: config.suppressionSecret,
   maxHeld: config.maxSuppressions,
-  service: "ingest",
-  now: () => performance.now(),
-  settled: () => pipeline.settled(),
-  oldestUpload: () => uploads.oldest(),
   onLost: (error) => {
-    // Messages read before the erasure must not be written; they come again.
     pipeline.abort();
     running.fatal(error);
   },
@@ -98,8 +90,8 @@ let mayWrite = false;
 // A letter that came compressed might be too large for the bus uncompressed.
 const producer = createProducer({ ...connection, compression: "zstd" });
 const keepTrying = createKeepTrying({ metrics, log });
-const uploads = createUploads({ gate, gap, uploadTime: gate.uploadTime });
-const sink = createSink({ writer, uploads, keepTrying, metrics });
+const inFlight = createInFlight({ stamps, writer: randomUUID(), log, now: () => performance.now() });
+const sink = createSink({ writer, keepTrying, metrics });
 const deadLetters = createDeadLetterSink({ producer, keepTrying, metrics, log, now: () => new Date() });
 const clients = createClientWatch({
   store: createUnregisteredClientWriter({ session }),
@@ -114,7 +106,10 @@ const pipeline = createPipeline({
   landingDays: config.landingDays,
   gate,
   clients,
+  gap,
   sink,
+  inFlight,
+  keepTrying,
   deadLetters,
   traces: isTracing() ? createEventTraces() : null,
   consumer: () => consumer,
@@ -187,8 +182,8 @@ const running = run({
     { name: "lag", start: lagWatch.start, stop: lagWatch.stop },
     { name: "watermarks", start: watermarks.start, stop: watermarks.stop },
     { name: "clients", start: clients.start, stop: clients.stop },
-    { name: "redis", start: redis.start, stop: redis.stop },
     { name: "suppressions", start: startGate, stop: gate.stop },
+    { name: "in flight", start: inFlight.start, stop: inFlight.stop },
     { name: "consumer", start: consumer.start, stop: consumer.stop },
     { name: "pipeline", start: async () => {}, stop: pipeline.drain },
   ],

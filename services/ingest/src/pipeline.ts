@@ -6,7 +6,10 @@ import type { ClientWatch } from "./client-watch.ts";
 import type { DeadLetterSink } from "./dead-letter.ts";
 import type { ErasureGate } from "./erasure-gate.ts";
 import type { EventTraces } from "./event-traces.ts";
+import type { InFlight } from "@conversation-export/warehouse";
 import type { IngestMetrics } from "./ingest-metrics.ts";
+import type { KeepTrying } from "./keep-trying.ts";
+import type { LandingGap } from "./landing-gap.ts";
 import { createLane, type Lane, type LaneLimits } from "./lane.ts";
 import type { Sink } from "./sink.ts";
 
@@ -22,11 +25,6 @@ export type Pipeline = Handlers & {
   isDraining(): boolean;
   /** Gives up everything that was taken; the messages come again. */
   abort(): void;
-  /**
-   * Resolves when everything taken before the call is in the warehouse or forgotten. Never resolves once a
-   * lane has given up.
-   */
-  settled(): Promise<void>;
 };
 
 /**
@@ -41,7 +39,10 @@ export const createPipeline = (deps: {
   readonly landingDays: number | null;
   readonly gate: ErasureGate;
   readonly clients: Pick<ClientWatch, "note">;
+  readonly gap: LandingGap | null;
   readonly sink: Sink;
+  readonly inFlight: Pick<InFlight, "begin">;
+  readonly keepTrying: KeepTrying;
   readonly deadLetters: DeadLetterSink;
   /** null when nothing is traced. */
   readonly traces: EventTraces | null;
@@ -116,9 +117,6 @@ export const createPipeline = (deps: {
     isDraining: () => draining,
     abort: () => {
       for (const lane of lanes.values()) lane.abort();
-    },
-    settled: async () => {
-      await Promise.all([...lanes.values()].map((lane) => lane.settled()));
     },
   };
 };

@@ -44,13 +44,10 @@ export const createSettledPrefix = (deps: {
     flush: (batch) => {
       inFlight.push(batch);
       last = traced(batch, last);
-      last
-        .then(batch.done.resolve)
-        .catch(onFailed)
-        .finally(() => {
-          inFlight.splice(inFlight.indexOf(batch), 1);
-          onEnd(batch);
-        });
+      last.catch(onFailed).finally(() => {
+        inFlight.splice(inFlight.indexOf(batch), 1);
+        onEnd(batch);
+      });
     },
     inFlight: () => inFlight,
   };

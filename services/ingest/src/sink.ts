@@ -1,121 +1,88 @@
-import type { Micros } from "@conversation-export/domain";
 import {
   type Batch,
   isRefusedData,
   refusedInHalves,
   type TableInsert,
   type Writer,
+  type WriteTicket,
 } from "@conversation-export/warehouse";
 import type { IngestMetrics } from "./ingest-metrics.ts";
 import { isBug, type KeepTrying } from "./keep-trying.ts";
-import { staleUpload, type Upload, type Uploads } from "./upload-instant.ts";
+
+/** Records `from` (inclusive) to `to` (exclusive) of a batch. */
+export type RecordRange = { readonly from: number; readonly to: number };
 
 export type Sink = {
   /**
-   * Writes the rows of a batch table by table, as often as it takes. After a minute of waiting the batch is
-   * stamped anew and begins again with its first table, so that all tables have one instant of upload.
+   * Writes the rows of some records of a batch table by table, as often as it takes, with the stamp of the ticket.
    * Landing is written at once, the tables that readers see behind `before`. Rejects only when `signal`
-   * aborts or `before` rejects.
+   * aborts, when `before` rejects, and by `isStaleTicket`: then the records need another ticket, from their first
+   * table on.
    * @returns `refused`: indexes of the poison records, which ClickHouse refuses for their data; all others
    * are acknowledged. `reusable`: no attempt failed, so no request still reads the memory of the batch.
    */
   write(
     batch: Batch,
+    range: RecordRange,
+    ticket: WriteTicket,
     signal: AbortSignal,
     before?: Promise<unknown>,
   ): Promise<{ readonly refused: readonly number[]; readonly reusable: boolean }>;
 };
 
-/** Records `from` (inclusive) to `to` (exclusive) of a batch that are in landing with the instant `at`. */
-type Landed = { readonly from: number; readonly to: number; readonly at: Micros };
-
 const LANDING = "landing";
 
-const isFinal = (error: unknown): boolean => error === staleUpload || isRefusedData(error) || isBug(error);
+const isFinal = (error: unknown): boolean => isRefusedData(error) || isBug(error);
 
 export const createSink = (deps: {
   readonly writer: Pick<Writer, "insert">;
-  readonly uploads: Uploads;
   readonly keepTrying: KeepTrying;
   readonly metrics: IngestMetrics;
 }): Sink => {
-  const { writer, uploads, keepTrying, metrics } = deps;
+  const { writer, keepTrying, metrics } = deps;
+  return {
+    write: async (batch, range, ticket, signal, before) => {
+      let reusable = true;
+      const landed: RecordRange[] = [];
 
-  const writeRows = async (
-    batch: Batch,
-    upload: Upload,
-    before: Promise<unknown> | undefined,
-    signal: AbortSignal,
-  ): Promise<{ refused: number[]; reusable: boolean }> => {
-    let reusable = true;
-    const landed: Landed[] = [];
-    const onFailure = (): void => {
-      reusable = false;
-    };
+      const insert = async (one: TableInsert): Promise<void> => {
+        const started = performance.now();
+        await keepTrying({
+          step: one.table,
+          signal,
+          operation: () => writer.insert(one, signal, ticket),
+          isFinal,
+          onFailure: () => {
+            reusable = false;
+          },
+        });
+        metrics.insert.observe({ table: one.table }, (performance.now() - started) / 1000);
+        metrics.written.inc({ table: one.table }, one.rows);
+      };
 
-    const stamp = (): Promise<void> =>
-      keepTrying({
-        step: "landing_gap",
-        signal,
-        operation: () => upload.stamp(signal),
-        isFinal,
-        onFailure,
-      });
-
-    const insert = async (one: TableInsert): Promise<void> => {
-      const started = performance.now();
-      await keepTrying({
-        step: one.table,
-        signal,
-        operation: async () => writer.insert(one, signal, await upload.ticket(signal)),
-        isFinal,
-        onFailure,
-      });
-      metrics.insert.observe({ table: one.table }, (performance.now() - started) / 1000);
-      metrics.written.inc({ table: one.table }, one.rows);
-    };
-
-    const writeTables = async (from: number, to: number): Promise<void> => {
-      for (const one of batch.inserts(from, to)) {
-        if (one.table !== LANDING) {
-          await before;
+      const writeTables = async (from: number, to: number): Promise<void> => {
+        for (const one of batch.inserts(from, to)) {
+          if (one.table !== LANDING) {
+            await before;
+            await insert(one);
+            continue;
+          }
+          if (landed.some((done) => done.from <= from && to <= done.to)) continue;
           await insert(one);
-          continue;
+          landed.push({ from, to });
         }
-        const at = upload.instant();
-        if (landed.some((done) => done.at === at && done.from <= from && to <= done.to)) continue;
-        await insert(one);
-        landed.push({ from, to, at });
-      }
-    };
+      };
 
-    const writeRange = async (from: number, to: number): Promise<void> => {
-      for (;;) {
+      batch.fillUpload(ticket.stamp);
+      const refused = await refusedInHalves(range.from, range.to, async (from, to) => {
         try {
-          return await writeTables(from, to);
+          await writeTables(from, to);
         } catch (error) {
           reusable = false;
-          if (error !== staleUpload) throw error;
-          metrics.stampedAnew.inc({});
-          await stamp();
+          throw error;
         }
-      }
-    };
-
-    await stamp();
-    const refused = await refusedInHalves(0, batch.records(), writeRange);
-    return { refused, reusable };
-  };
-
-  return {
-    write: async (batch, signal, before) => {
-      if (batch.records() === 0) return { refused: [], reusable: true };
-      const upload = uploads.begin(batch);
-      try {
-        return await writeRows(batch, upload, before, signal);
-      } finally {
-        upload.end();
-      }
+      });
+      return { refused, reusable };
     },
   };
 };

@@ -10,6 +10,7 @@ const createBatches = () =>
     type: "message.exported",
     landingDays: null,
     traces: null,
+    gate: { judgement: () => 3 },
     now: () => 7,
   });
 
@@ -19,9 +20,10 @@ const withRows = (batch: TopicBatch, rows: Partial<Batch>): TopicBatch => ({
   rows: { ...batch.rows, ...rows },
 });
 
-it("opens an empty batch of an epoch", () => {
+it("opens an empty batch of an epoch, judged as of now", () => {
   const batch = createBatches().open(3);
-  expect(batch).toMatchObject({ epoch: 3, openedAt: 7, messageBytes: 0, budgetedBytes: 0, trace: null });
+  expect(batch).toMatchObject({ epoch: 3, openedAt: 7, messageBytes: 0, budgetedBytes: 0, judgedBy: 3 });
+  expect(batch.trace).toBeNull();
   expect([batch.rows.records(), batch.sources, batch.deadLetters, [...batch.offsets]]).toEqual([
     0,
     [],
@@ -100,6 +102,7 @@ describe("createBatchCutter", () => {
       type: "message.exported",
       landingDays: null,
       traces: null,
+      gate: { judgement: () => 3 },
       now: Date.now,
     });
     return { onDue, cutter: createBatchCutter({ batches, limits: { maxAgeMs: 100 }, now: Date.now, onDue }) };

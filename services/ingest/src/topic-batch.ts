@@ -2,6 +2,7 @@ import type { BusMessage } from "@conversation-export/bus";
 import type { Accepted, EventType } from "@conversation-export/domain";
 import { type Batch, createBatch } from "@conversation-export/warehouse";
 import type { DeadLetter } from "./dead-letter.ts";
+import type { ErasureGate } from "./erasure-gate.ts";
 import type { BatchTrace, EventTraces } from "./event-traces.ts";
 
 /** A record that may be about an erased person, and its message. */
@@ -16,7 +17,8 @@ export type TopicBatch = {
   readonly epoch: number;
   /** When it was opened, ms since the epoch. */
   readonly openedAt: number;
-  readonly rows: Batch;
+  /** Others once its records are judged anew. */
+  rows: Batch;
   /** The message of each record of `rows`, by index. */
   readonly sources: BusMessage[];
   readonly deadLetters: DeadLetter[];
@@ -32,8 +34,8 @@ export type TopicBatch = {
   budgetedBytes: number;
   /** null when nothing is traced. */
   readonly trace: BatchTrace | null;
-  /** Resolves when the batch is settled or forgotten. */
-  readonly done: PromiseWithResolvers<void>;
+  /** The judgement by which its records were judged, or an earlier one. */
+  judgedBy: number;
 };
 
 export type BatchLimits = {
@@ -54,9 +56,18 @@ const LEAST_BYTES = 1 << 20;
 /** Batches are cut by records, so their bytes differ a little. */
 const HEADROOM = 1.25;
 
-/** Bytes that a batch has at first, so that it need not copy its rows while it grows to the size of `previous`. */
-const initialBytes = (previous: Batch | undefined): number =>
-  Math.max(LEAST_BYTES, Math.ceil((previous?.largest() ?? 0) * HEADROOM));
+/**
+ * Rows of a batch that begin as large as `previous`, so that they are not copied while they grow to its size.
+ * @param landingDays for how many days landing keeps the events; null when it is off
+ */
+export const createRows = (
+  type: EventType,
+  previous: Batch | undefined,
+  landingDays: number | null,
+): Batch => {
+  const bytes = Math.max(LEAST_BYTES, Math.ceil((previous?.largest() ?? 0) * HEADROOM));
+  return createBatch(type, bytes, { landingDays: landingDays ?? undefined });
+};
 
 /**
  * @param deps.landingDays for how many days landing keeps the events; null when it is off
@@ -67,16 +78,16 @@ export const createTopicBatches = (deps: {
   readonly type: EventType;
   readonly landingDays: number | null;
   readonly traces: EventTraces | null;
+  readonly gate: Pick<ErasureGate, "judgement">;
   readonly now: () => number;
 }): TopicBatches => {
-  const { topic, type, traces, now } = deps;
-  const landingDays = deps.landingDays ?? undefined;
+  const { topic, type, landingDays, traces, now } = deps;
   const spare: Batch[] = [];
   // A batch that nobody uses any longer is outside the budget, so nothing here may keep its memory.
   let previous: WeakRef<Batch> | undefined;
 
   const nextRows = (): Batch => {
-    const rows = spare.pop() ?? createBatch(type, initialBytes(previous?.deref()), { landingDays });
+    const rows = spare.pop() ?? createRows(type, previous?.deref(), landingDays);
     previous = new WeakRef(rows);
     return rows;
   };
@@ -94,7 +105,7 @@ export const createTopicBatches = (deps: {
       messageBytes: 0,
       budgetedBytes: 0,
       trace: traces === null ? null : traces(topic),
-      done: Promise.withResolvers(),
+      judgedBy: deps.gate.judgement(),
     }),
     reuse: ({ rows }) => {
       // A batch far below its capacity follows a rush: its memory is given back instead.

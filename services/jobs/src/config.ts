@@ -84,7 +84,6 @@ const SETTINGS = {
   },
   suppressionSecret: shared.suppressionSecret,
   maxSuppressions: shared.maxSuppressions,
-  writerLeaseMs: shared.writerLeaseMs,
   erasureDeadlineMs: shared.erasureDeadlineMs,
   /** A request that reaches more than both waits for an operator. */
   erasureApproval: {

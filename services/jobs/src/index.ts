@@ -4,5 +4,5 @@ export { createLandingBackfill, type LandingBackfill } from "./backfill/landing-
 export { createCorrectRecords } from "./backfill/correct-records.ts";
 export { createApproval } from "./erasure/approval.ts";
 export { createErasure, type ErasureDeps } from "./erasure/erasure.ts";
-export { createPendingWrites } from "./process/pending-writes.ts";
-export { createWritersConfirmed, type WritersConfirmed } from "./erasure/writers-confirmed.ts";
+export { createLatestJudgement, type LatestJudgement } from "./erasure/latest-judgement.ts";
+export { createSettledWatch } from "./settled/settled-watch.ts";

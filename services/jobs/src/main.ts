@@ -1,10 +1,10 @@
+import { randomUUID } from "node:crypto";
 import {
   createExclusive,
   createJobBoard,
   createJobWorkers,
   createRedis,
   createSchedules,
-  createWriterLeases,
   registerQueueMetrics,
 } from "@conversation-export/queue";
 import {
@@ -18,9 +18,13 @@ import {
 } from "@conversation-export/runtime";
 import { createSuppressionGate } from "@conversation-export/suppression";
 import {
+  createAnnouncements,
   createAuditStore,
+  createInFlight,
   createMovedDates,
+  createProcesses,
   createSettledStore,
+  createStamps,
   createSuppressionStore,
   FOUND_LATER,
 } from "@conversation-export/warehouse";
@@ -31,7 +35,6 @@ import { createErasureJob } from "./erasure/job.ts";
 import { createAuditWatch } from "./process/audit-watch.ts";
 import { createAnswerWatch } from "./process/answer-watch.ts";
 import { createBus } from "./process/bus.ts";
-import { createPendingWrites } from "./process/pending-writes.ts";
 import { createRunHolders } from "./process/run-holders.ts";
 import { createRunUpload } from "./process/run-upload.ts";
 import { schedulesOf } from "./process/schedules.ts";
@@ -73,32 +76,23 @@ metrics.gauge("redis_up", "1 when Redis answers and takes writes", [], (gauge) =
 const warehouse = createWarehouse({ config, application, askEveryMs: ASK_EVERY_MS, metrics, log });
 const { session } = warehouse;
 
-const leaseMs = config.writerLeaseMs;
-const leases = createWriterLeases({ redis, leaseMs });
 const suppressions = createSuppressionStore({ session });
-const pending = createPendingWrites({ foundStored: () => gate.foundStored() });
 const gate = createSuppressionGate({
-  lease: leases,
-  leaseMs,
+  stamps: createStamps({ session }),
   store: {
     ...suppressions,
     add: (rows) => suppressions.add(rows.map((row) => ({ ...row, requestId: FOUND_LATER }))),
   },
   secret: config.suppressionSecret,
   maxHeld: config.maxSuppressions,
-  service: "jobs",
-  now: () => performance.now(),
-  settled: pending.settled,
-  oldestUpload: pending.oldestUpload,
   onLost: (error) => running.fatal(error),
   metrics,
   log,
 });
 const settledStore = createSettledStore({ session });
-const settled = createSettledWatch({
-  leases,
+const settledWatch = createSettledWatch({
+  announcements: createAnnouncements({ session }),
   store: settledStore,
-  uploadTime: () => gate.uploadTime(),
   intervalMs: SETTLE_EVERY_MS,
   metrics,
   log,
@@ -112,8 +106,19 @@ const auditWatch = createAuditWatch({
   log,
 });
 const bus = createBus({ config, application, log, onFatal: (error) => running.fatal(error) });
-const runUpload = createRunUpload({ gate, pending });
+const inFlight = createInFlight({
+  stamps: createStamps({ session }),
+  writer: randomUUID(),
+  log,
+  now: () => performance.now(),
+});
+const runUpload = createRunUpload({ gate, inFlight });
 const exclusive = createExclusive({ redis, lockMs: config.lockMs });
+const runHolders = createRunHolders({
+  processes: createProcesses({ session }),
+  redisId: redis.ownId,
+  log,
+});
 const movedDates = createMovedDatesWatch({
   dates: createMovedDates({ session }),
   settled: settledStore,
@@ -129,12 +134,12 @@ const shared = {
   session,
   redis,
   bus,
-  leases,
   gate,
-  pending,
+  inFlight,
   runUpload,
+  settled: settledStore,
   exclusive,
-  runHolders: createRunHolders({ gate, leases }),
+  runHolders,
   metrics,
   log,
 };
@@ -200,7 +205,9 @@ const running = run({
     { name: "warehouse", start: warehouse.start, stop: warehouse.stop },
     { name: "bus", start: bus.start, stop: bus.stop },
     { name: "suppressions", start: gate.start, stop: gate.stop },
-    { name: "settled", start: settled.start, stop: settled.stop },
+    runHolders.part,
+    { name: "in flight", start: inFlight.start, stop: inFlight.stop },
+    { name: "settled", start: settledWatch.start, stop: settledWatch.stop },
     { name: "moved dates", start: movedDates.start, stop: movedDates.stop },
     { name: "audit watch", start: auditWatch.start, stop: auditWatch.stop },
     ...jobs.flatMap(({ parts = [] }) => parts),

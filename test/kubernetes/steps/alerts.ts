@@ -242,7 +242,7 @@ const redisAway = ({ servers }: Trial): Group => ({
     {
       name: "Redis away",
       service: "ingest",
-      alerts: ["RedisAway", "WriterLeaseLost", "RateLimitsUnshared"].map((alert) => ({
+      alerts: ["RedisAway", "RateLimitsUnshared"].map((alert) => ({
         alert,
         cause: /Redis does not answer/,
       })),

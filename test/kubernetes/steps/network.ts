@@ -32,7 +32,7 @@ export const tryNetwork = async ({ cluster, release, steps, agent, customers }: 
       ["a customer to metrics of ingest", customersPod, ingest?.status.podIP ?? "", 9090, false],
       ["others to a customer", agent.pod, customer, CUSTOMER_PORT, true],
       ["ingest to a customer", ofIngest, customer, CUSTOMER_PORT, false],
-      ["ingest to Redis", ofIngest, "redis", 6379, true],
+      ["ingest to Redis", ofIngest, "redis", 6379, false],
       ["ingest to the API of Kubernetes", ofIngest, "kubernetes.default", 443, false],
     ] as const;
     const wrong: string[] = [];

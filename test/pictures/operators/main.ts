@@ -121,12 +121,6 @@ const drawAll = async (system: System, program: string): Promise<void> => {
       },
     },
     {
-      name: "redis-away",
-      dashboards: ["pipeline"],
-      strike: () => stack.redis.stop(),
-      heal: () => stack.redis.start(),
-    },
-    {
       name: "ingest-hangs",
       dashboards: ["pipeline"],
       strike: async () => process.kill(first.pid, "SIGSTOP"),

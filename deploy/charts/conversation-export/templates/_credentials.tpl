@@ -15,8 +15,11 @@ it comes.
 {{- $name := include "conversation-export.valuesKey" $component -}}
 {{- $of := get $values.kafka.sasl.users $name -}}
 {{- $_ := set $all (printf "kafka-%s-password" $component) (dict "at" (printf "kafka.sasl.users.%s" $name) "field" "password" "value" $of.password "existing" $of.existingSecret) -}}
-{{- $ofRedis := get $values.redis.users $name -}}
-{{- $_ := set $all (printf "redis-%s-password" $component) (dict "at" (printf "redis.users.%s" $name) "field" "password" "value" $ofRedis.password "existing" $ofRedis.existingSecret) -}}
+{{- end -}}
+{{- range $component := list "export-api" "jobs" "ops" -}}
+{{- $name := include "conversation-export.valuesKey" $component -}}
+{{- $of := get $values.redis.users $name -}}
+{{- $_ := set $all (printf "redis-%s-password" $component) (dict "at" (printf "redis.users.%s" $name) "field" "password" "value" $of.password "existing" $of.existingSecret) -}}
 {{- end -}}
 {{- $_ := set $all "redis-password" (dict "at" "redis" "field" "password" "value" $values.redis.password "existing" $values.redis.existingSecret) -}}
 {{- $_ := set $all "redis-sentinel-password" (dict "at" "redis.sentinel" "field" "password" "value" $values.redis.sentinel.password "existing" $values.redis.sentinel.existingSecret) -}}
@@ -44,7 +47,7 @@ no password of its own for comes from Strimzi, or from what all share.
 {{- dict "name" (printf "%s-external%s" (include "conversation-export.fullname" .root) $suffix) "key" .id | toYaml -}}
 {{- else if and .root.Values.secret.create $of.value -}}
 {{- dict "name" (printf "%s%s" (include "conversation-export.fullname" .root) $suffix) "key" .id | toYaml -}}
-{{- else if regexMatch "^redis-(ingest|export-api|jobs|ops)-password$" .id -}}
+{{- else if regexMatch "^redis-(export-api|jobs|ops)-password$" .id -}}
 {{- include "conversation-export.secretRef" (dict "root" .root "id" "redis-password" "hook" .hook) -}}
 {{- else if and (regexMatch "^kafka-.+-password$" .id) (ne .id "kafka-sasl-password") -}}
 {{- if .root.Values.strimzi.users.enabled -}}
@@ -64,7 +67,7 @@ no password of its own for comes from Strimzi, or from what all share.
 {{- $services := concat $common $traces -}}
 {{- $users := list "CLICKHOUSE_WRITER_PASSWORD=clickhouse-writer-password" "CLICKHOUSE_READER_PASSWORD=clickhouse-reader-password" "CLICKHOUSE_LOOKUP_PASSWORD=clickhouse-lookup-password" "CLICKHOUSE_INTAKE_PASSWORD=clickhouse-intake-password" "CLICKHOUSE_JOBS_PASSWORD=clickhouse-jobs-password" "CLICKHOUSE_ANALYST_PASSWORD=clickhouse-analyst-password" -}}
 {{- $of := dict
-  "ingest" (concat (list "CLICKHOUSE_PASSWORD=clickhouse-writer-password") $services (list "SUPPRESSION_SECRET=suppression-secret"))
+  "ingest" (concat (list "CLICKHOUSE_PASSWORD=clickhouse-writer-password") $kafka $traces (list "SUPPRESSION_SECRET=suppression-secret"))
   "export-api" (concat (list "CLICKHOUSE_PASSWORD=clickhouse-reader-password" "CLICKHOUSE_LOOKUP_PASSWORD=clickhouse-lookup-password" "CLICKHOUSE_INTAKE_PASSWORD=clickhouse-intake-password") $services (list "CURSOR_SECRET=cursor-secret" "CURSOR_SECRET_PREVIOUS=cursor-secret-previous"))
   "jobs" (concat (list "CLICKHOUSE_PASSWORD=clickhouse-jobs-password") $services (list "SUPPRESSION_SECRET=suppression-secret" "BOARD_PASSWORD=board-password" "BOARD_PASSWORD_PREVIOUS=board-password-previous" "AWS_ACCESS_KEY_ID=s3-access-key-id" "AWS_SECRET_ACCESS_KEY=s3-secret-access-key"))
   "ops" (concat (list "CLICKHOUSE_PASSWORD=clickhouse-migrator-password") $users $common (list "CURSOR_SECRET=cursor-secret" "SUPPRESSION_SECRET=suppression-secret"))

@@ -2,7 +2,6 @@
 {{- define "conversation-export.sharedConfig" -}}
 LANDING: [ingest, ops]
 LANDING_DAYS: [ingest, jobs, ops]
-WRITER_LEASE_MS: [ingest, jobs]
 MAX_TIME_AHEAD_SECONDS: [ingest, jobs]
 UPLOAD_WINDOW_SECONDS: [jobs, ops]
 ERASURE_DEADLINE_HOURS: [export-api, jobs, ops]
@@ -85,7 +84,7 @@ LOG_LEVEL: [ingest, export-api, jobs]
 {{- end -}}
 {{- end -}}
 
-{{- if or $isService (eq $component "ops") -}}
+{{- if has $component (list "export-api" "jobs" "ops") -}}
 {{- $_ := set $env "REDIS_URL" $values.redis.url -}}
 {{- with default $values.redis.username (get $values.redis.users (include "conversation-export.valuesKey" $component)).username -}}
 {{- $_ := set $env "REDIS_USERNAME" . -}}
@@ -93,6 +92,9 @@ LOG_LEVEL: [ingest, export-api, jobs]
 {{- if or $values.redis.ca.existingSecret $values.redis.ca.existingConfigMap -}}
 {{- $_ := set $env "REDIS_CA_FILE" "/etc/conversation-export/redis-ca/ca.crt" -}}
 {{- end -}}
+{{- end -}}
+
+{{- if or $isService (eq $component "ops") -}}
 {{- range $name, $components := include "conversation-export.sharedConfig" $.root | fromYaml -}}
 {{- if and (hasKey $values.config $name) (has $component $components) -}}
 {{- $_ := set $env $name (get $values.config $name) -}}
@@ -164,7 +166,7 @@ LOG_LEVEL: [ingest, export-api, jobs]
 {{- $all = append $all (dict "name" "kafka-ca" "ca" $values.kafka.tls.ca "wanted" $values.kafka.tls.enabled) -}}
 {{- end -}}
 {{- $all = append $all (dict "name" "clickhouse-ca" "ca" $values.clickhouse.ca "wanted" true) -}}
-{{- if not (has .component (list "migrate" "topics")) -}}
+{{- if has .component (list "export-api" "jobs" "ops") -}}
 {{- $all = append $all (dict "name" "redis-ca" "ca" $values.redis.ca "wanted" true) -}}
 {{- end -}}
 {{- if has .component (list "ingest" "export-api" "jobs") -}}

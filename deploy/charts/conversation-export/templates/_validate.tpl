@@ -42,7 +42,7 @@
 {{- if $values.redis.username -}}
 {{- $required = append $required "redis-password" -}}
 {{- end -}}
-{{- range $component := list "ingest" "export-api" "jobs" "ops" -}}
+{{- range $component := list "export-api" "jobs" "ops" -}}
 {{- $name := include "conversation-export.valuesKey" $component -}}
 {{- $own := get $values.redis.users $name -}}
 {{- if $own.username }}{{ $required = append $required (printf "redis-%s-password" $component) }}{{ end -}}

@@ -19,6 +19,7 @@ export type ServiceSpec = {
   readonly clickhouseUser: "writerUrl" | "readerUrl" | "jobsUrl";
   /** Also gets the ClickHouse users for look-ups and for the intake of data-subject requests. */
   readonly answersRequests?: true;
+  readonly usesRedis?: true;
   /** The variable with the port of health and metrics. */
   readonly metricsPortVariable: string;
   /** Where Node's inspector listens after SIGUSR1; in .vscode/launch.json too. */
@@ -39,11 +40,18 @@ export const services = [
     name: "export-api",
     clickhouseUser: "readerUrl",
     answersRequests: true,
+    usesRedis: true,
     metricsPortVariable: "EXPORT_API_METRICS_PORT",
     inspectPort: 9230,
     portVariable: "EXPORT_API_PORT",
   },
-  { name: "jobs", clickhouseUser: "jobsUrl", metricsPortVariable: "JOBS_METRICS_PORT", inspectPort: 9231 },
+  {
+    name: "jobs",
+    clickhouseUser: "jobsUrl",
+    usesRedis: true,
+    metricsPortVariable: "JOBS_METRICS_PORT",
+    inspectPort: 9231,
+  },
 ] as const satisfies readonly ServiceSpec[];
 
 /** Variables that several processes must share, without a default here. */
@@ -95,6 +103,8 @@ export function serviceEnvironment(
     ...given,
     ...commonEnvironment(given, about),
     CLICKHOUSE_URL: about[service.clickhouseUser],
+    // Nothing is read from it; without it a test would see that it is.
+    REDIS_URL: service.usesRedis === true ? about.redisUrl : undefined,
     ...(service.answersRequests === true && {
       CLICKHOUSE_LOOKUP_URL: about.lookupUrl,
       CLICKHOUSE_INTAKE_URL: about.intakeUrl,

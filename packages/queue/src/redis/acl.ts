@@ -1,7 +1,7 @@
 import { KEY_PREFIX } from "../contract/job-queues.ts";
 
 /** The processes that connect to Redis, each with a user of its own. */
-export const REDIS_USERS = ["ingest", "export-api", "jobs", "ops"] as const;
+export const REDIS_USERS = ["export-api", "jobs", "ops"] as const;
 export type RedisUser = (typeof REDIS_USERS)[number];
 
 /** May do everything: the user `default` of a server. */
@@ -24,7 +24,6 @@ const OF_JOBS = [
 ];
 
 const RULES: Readonly<Record<RedisUser, readonly string[]>> = {
-  ingest: [...keys("writers"), "+@hash", ...SCRIPTS, ...CONNECTION],
   // It limits, remembers and adds erasures: the keys of every other queue are closed to it.
   "export-api": [
     ...keys("rate:*", "idempotency:*", "erasure:*", "job-cancel:erasure:*", "job-parts:erasure:*"),

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { isIP } from "node:net";
 import { type Logger, parseRedisUrl, type RedisServer, ServiceError } from "@conversation-export/runtime";
 // Before ioredis, whose class it replaces.
@@ -11,6 +12,7 @@ const SILENCE_TIMEOUT_MS = 5_000;
 /** Longer than BullMQ blocks, which is 10 s at most. */
 const LONG_SILENCE_TIMEOUT_MS = 15_000;
 const MAX_RECONNECT_MS = 2_000;
+const ID_KEY = "conversation-export:id";
 
 export type Redis = {
   /** Starts connecting and returns at once, for a process that can do without the server. */
@@ -34,6 +36,11 @@ export type Redis = {
    * @throws ServiceError `redis_unavailable`: it does not answer, or refuses
    */
   tryWrite(): Promise<void>;
+  /**
+   * The id that this server keeps, made by whoever asks first: processes with another one use another Redis.
+   * @throws ServiceError `redis_unavailable`
+   */
+  ownId(): Promise<string>;
   /**
    * Logs a warning for each setting of the server by which jobs are lost.
    * @throws ServiceError `redis_unavailable`
@@ -214,6 +221,11 @@ export const createRedis = (
     },
     suits: () => suited,
     reasonOf: sentinels.reasonOf,
+    ownId: () =>
+      askRedis(async () => {
+        await client.set(ID_KEY, randomUUID(), "NX");
+        return (await client.get(ID_KEY)) ?? "";
+      }),
     tryWrite: () => askRedis(() => writeOnce(client)),
     checkServer: () =>
       askRedis(async () => {

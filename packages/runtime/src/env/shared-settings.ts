@@ -66,8 +66,6 @@ export const shared = {
   cursorSecret: variable("CURSOR_SECRET", secret),
   /** What it was before a change, or will be after it: accepted, and used for nothing new. */
   previousCursorSecret: variable("CURSOR_SECRET_PREVIOUS", secret.optional()),
-  /** How long a process may write after it last renewed its lease. */
-  writerLeaseMs: variable("WRITER_LEASE_MS", count(30_000, 1_000)),
   /** A request for erasure that is open for longer is overdue. */
   erasureDeadlineMs: variable(
     "ERASURE_DEADLINE_HOURS",

@@ -37,7 +37,7 @@ const RIGHTS: Readonly<Record<WarehouseUser, Rights>> = {
     tables: {
       SELECT: ["clients"],
       INSERT: [...RECORDS, ...OF_RECORDS, "landing", "landing_gaps", "unregistered_clients"],
-      "SELECT, INSERT": ["suppressions", "watermarks"],
+      "SELECT, INSERT": ["suppressions", "watermarks", "coordination"],
     },
   },
   reader: {
@@ -51,6 +51,7 @@ const RIGHTS: Readonly<Record<WarehouseUser, Rights>> = {
       "SELECT, INSERT": [
         "audit",
         "watermarks",
+        "coordination",
         "moved_dates",
         "upload_windows",
         "replayed_letters",

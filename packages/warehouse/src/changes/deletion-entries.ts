@@ -1,16 +1,12 @@
-import type { Micros } from "@conversation-export/domain";
 import type { Session, StatementName } from "../session/session.ts";
 import { DATED_KINDS, recordNameSql } from "../tables/record-dates.ts";
-import { settingsOf, uploadPrefix, type WriteTicket } from "../write/write-ticket.ts";
-
-/** Permission to begin an INSERT of rows with this instant of upload, µs. */
-export type Upload = WriteTicket & { readonly uploadedAt: Micros };
+import { fence, fenced, uploadPrefix, type WriteTicket } from "../write/write-ticket.ts";
 
 /**
- * Begins an upload, runs `work`, and tells readers of changes to wait for it. `work` is repeated with another
- * upload when ClickHouse was away or the upload came too late.
+ * Takes a ticket and runs `work`, which writes rows with its stamp. `work` is repeated with another ticket when
+ * ClickHouse was away or the ticket has become stale.
  */
-export type RunUpload = (work: (upload: Upload) => Promise<void>, signal?: AbortSignal) => Promise<void>;
+export type RunUpload = (work: (ticket: WriteTicket) => Promise<void>, signal?: AbortSignal) => Promise<void>;
 
 /** Entries of a batch of deletions are spread over so many instants, µs. */
 const SPREAD = 1_000_000;
@@ -36,7 +32,7 @@ export const noteDeleted = (
     readonly parameters?: Readonly<Record<string, unknown>>;
     readonly signal?: AbortSignal | undefined;
   },
-  upload: Upload,
+  ticket: WriteTicket,
 ): Promise<void> => {
   const given = `SELECT client_id, toString(kind) AS kind, id, date_created FROM (${source})`;
   const known = DATED_KINDS.map(
@@ -50,11 +46,12 @@ export const noteDeleted = (
       SELECT client_id, kind,
         fromUnixTimestamp64Micro({uploaded_at:Int64} + toInt64(rowNumberInAllBlocks() % ${SPREAD}), 'UTC'),
         id, date_created, true
-      FROM (SELECT DISTINCT client_id, kind, id, date_created FROM (${[given, ...known].join(" UNION ALL ")}))`,
+      FROM (SELECT DISTINCT client_id, kind, id, date_created FROM (${[given, ...known].join(" UNION ALL ")}))
+      WHERE ${fence(ticket)}`,
     {
-      parameters: { ...parameters, uploaded_at: upload.uploadedAt },
-      settings: { ...settingsOf(upload), async_insert: 0, max_threads: 1 },
-      queryPrefix: uploadPrefix(upload.uploadedAt),
+      parameters: { ...parameters, uploaded_at: ticket.stamp },
+      settings: { ...fenced(name), async_insert: 0, max_threads: 1 },
+      queryPrefix: uploadPrefix(ticket.stamp),
       signal,
     },
   );

@@ -17,8 +17,6 @@ export type SettledReader = { load(): Promise<Settled> };
 export type SettledStore = SettledReader & {
   /** The watermarks of the lists, and ClickHouse's clock when they were read. */
   watermarks(): Promise<{ readonly at: Micros; readonly watermarks: Watermarks }>;
-  /** The earliest instant of upload of the rows that running INSERTs carry; null: none runs. */
-  oldestUpload(): Promise<Micros | null>;
   /** Instants below the stored ones have no effect. */
   save(settled: Settled): Promise<void>;
 };
@@ -69,14 +67,6 @@ export const createSettledStore = (deps: { readonly session: Session }): Settled
     watermarks: async () => {
       const { at, known } = await instants(session);
       return { at, watermarks: watermarksOf(known, (list) => list) };
-    },
-    oldestUpload: async () => {
-      const [row] = await session.rows<{ micros: string | null }>(
-        "changes.oldest_upload",
-        `SELECT toString(min(toInt64OrNull(extract(initial_query_id, '^uploaded-(\\\\d+)-')))) AS micros
-          FROM ${session.names.system("processes")} WHERE query_kind = 'Insert'`,
-      );
-      return row === undefined || row.micros === null ? null : Number(row.micros);
     },
     save: async ({ until, watermarks }) => {
       const rows = [

@@ -55,13 +55,22 @@ describe("renderMigration", () => {
     ]);
   });
 
+  it("lets rows of a hand carry the present only, by the column that is their stamp", () => {
+    const [create = ""] = renderMigration("CREATE TABLE t (a Int8, {{stamped stored_at}}) ENGINE = Null;", {
+      cluster: null,
+    });
+    expect(create.replaceAll(/\s+/g, " ")).toContain(
+      "CONSTRAINT stamped CHECK NOT throwIf( NOT startsWith(getSetting('log_comment'), 'stamped') AND (stored_at < now64(6) - INTERVAL 1 SECOND OR stored_at > now64(6) + INTERVAL 10 SECOND),",
+    );
+  });
+
   it("refuses a tag that it does not know", () => {
     expect(() => renderMigration("SELECT {{nothing}};", { cluster: null })).toThrow("nothing");
   });
 });
 
 describe("the migrations", () => {
-  it("are numbered without gaps, can run twice, and reach the same tables in both topologies", async () => {
+  it("are numbered without gaps, can run twice, reach the same tables in both topologies, and stamp rows of records", async () => {
     const migrations = await readMigrations();
     expect(migrations.map(({ name }) => Number(name.slice(0, 4)))).toEqual(
       migrations.map((_, index) => index + 1),
@@ -75,6 +84,22 @@ describe("the migrations", () => {
         }),
       );
     const single = created(null);
+    const stamped = migrations.flatMap(({ template }) =>
+      renderMigration(template, { cluster: "main" }).flatMap((statement) => {
+        const [, table] = /^CREATE TABLE IF NOT EXISTS (\w+)_local/.exec(statement) ?? [];
+        const [, column] = /CONSTRAINT stamped CHECK[^]*?AND \((\w+) </.exec(statement) ?? [];
+        return table === undefined || column === undefined ? [] : [`${table} ${column}`];
+      }),
+    );
+    expect(stamped.toSorted()).toEqual([
+      "changes stored_at",
+      "conversation_updates uploaded_at",
+      "conversations uploaded_at",
+      "end_users uploaded_at",
+      "handoffs uploaded_at",
+      "landing uploaded_at",
+      "messages uploaded_at",
+    ]);
     expect(single).toEqual(
       expect.arrayContaining(["conversations", "conversation_updates", "handoffs", "messages", "end_users"]),
     );

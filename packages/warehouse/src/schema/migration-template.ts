@@ -1,3 +1,5 @@
+import { BY_HAND_REFUSED, STAMPED } from "../write/stamped.ts";
+
 /** Servers that hold the tables: one server, or a cluster with local tables behind distributed ones. */
 export type Topology = {
   /** Name of the cluster in `remote_servers`; null: a single server. */
@@ -18,13 +20,13 @@ export const onCluster = ({ cluster, shards }: Topology): string =>
   cluster === null || shards !== undefined ? "" : `ON CLUSTER '${cluster}'`;
 
 /**
- * A writer that was paused must not write what was erased meanwhile: its INSERT says until when it may begin, and
- * is refused later. The comment of a query is the one setting with free text that every server knows.
+ * The fence for rows that come by hand, whose INSERT nothing else checks: their stamp is the present. Writers ask
+ * more, in their own statements (`write/write-ticket.ts`), and say so in the comment of the query.
  */
-const BEGINS_IN_TIME = `CONSTRAINT begins_in_time CHECK NOT throwIf(
-    startsWith(getSetting('log_comment'), 'not after ')
-      AND toUnixTimestamp64Milli(now64(3)) > toInt64OrZero(substring(getSetting('log_comment'), 11)),
-    'the INSERT begins later than its writer may write')`;
+const stampedBy = (column: string): string => `CONSTRAINT stamped CHECK NOT throwIf(
+    NOT startsWith(getSetting('log_comment'), '${STAMPED}')
+      AND (${column} < now64(6) - INTERVAL 1 SECOND OR ${column} > now64(6) + INTERVAL 10 SECOND),
+    '${column} ${BY_HAND_REFUSED}: now64(6)')`;
 
 function renderTag(tag: string, topology: Topology): string {
   const { cluster, shards } = topology;
@@ -43,8 +45,8 @@ function renderTag(tag: string, topology: Topology): string {
       const tables = cluster === null ? [table] : [`${table}_local`, table];
       return tables.map((name) => `ALTER TABLE ${name}${on} ${action.join(" ")}`).join(";\n");
     }
-    case "begins":
-      return BEGINS_IN_TIME;
+    case "stamped":
+      return stampedBy(argument);
     case "distributed": {
       if (cluster === null) return "";
       const [table = "", key = ""] = argument.split(/ by /);
@@ -60,7 +62,7 @@ function renderTag(tag: string, topology: Topology): string {
  * `{{local T}}` the table that holds the rows, `{{on cluster}}` the clause `ON CLUSTER`,
  * `{{engine E}}` the engine, replicated where there is Keeper,
  * `{{distributed T by EXPRESSION}}` a statement that creates the distributed table, on a cluster only,
- * `{{begins in time}}` the constraint by which a table refuses writers that were paused,
+ * `{{stamped COLUMN}}` the constraint by which a table refuses rows of a hand that carry another instant than the present,
  * `{{alter T ACTION}}` a change of columns, on a cluster of the distributed table too.
  *
  * @throws Error for an unknown tag

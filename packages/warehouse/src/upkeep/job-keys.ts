@@ -7,8 +7,8 @@ const BEGUN = "begun";
 const BEGUN_ROWS = 64;
 const OF_BEGUN = `job_keys WHERE run_id = {run:String} AND kind = '${BEGUN}'`;
 
-/** Reads which holders of runs are alive; null: it is not known, and no run counts as dead. */
-export type Alive = () => Promise<ReadonlySet<string> | null>;
+/** Reads which holders of runs are alive. */
+export type Alive = () => Promise<ReadonlySet<string>>;
 
 /**
  * The keys of runs in `job_keys`. Every run has its own partition, so dropping it removes the rows at once
@@ -63,7 +63,6 @@ export const createJobKeys = ({ session }: { readonly session: Session }): JobKe
     const found = await listed(prefix);
     // Behind the runs: whoever has begun one meanwhile is not in an older answer.
     const living = await alive();
-    if (living === null) return [];
     const isDead = ({ run, isOld }: (typeof found)[number]): boolean => {
       const [holder = "", id] = run.slice(prefix.length).split("/");
       // Processes of the version before name no holder; while they are replaced, theirs may be alive.

@@ -1,24 +1,45 @@
 import type { ClickHouseSettings } from "@clickhouse/client";
+import { type Micros, RECORD_TABLES } from "@conversation-export/domain";
+import type { StatementName } from "../session/session.ts";
+import { WarehouseError } from "../session/warehouse-error.ts";
+import { BY_HAND_REFUSED, STAMPED } from "./stamped.ts";
 
-/** Permission to begin an INSERT of records. */
+/** What a writer of records has asked before it decided what to write; its INSERTs are checked by it. */
 export type WriteTicket = {
-  /** Latest begin of the INSERT, ms since the epoch by ClickHouse's clock. */
-  readonly notAfter: number;
-  /** Readers may have passed rows with an earlier instant of upload, µs. */
-  readonly uploadFrom: number;
+  /** The instant of upload of all rows, by ClickHouse's clock, µs. */
+  readonly stamp: Micros;
+  /** The generation of the suppressions by which the rows were judged. */
+  readonly generation: number;
 };
 
-/** Begin of the id of a query that inserts rows with this instant of upload. */
-export const uploadPrefix = (uploadedAt: number): string => `uploaded-${uploadedAt}-`;
+/** Begin of the id of a query that inserts rows with this stamp, by which it is seen while it runs. */
+export const uploadPrefix = (stamp: Micros): string => `uploaded-${stamp}-`;
 
-/** SQL condition for system.processes: queries that insert rows of records, and what shards do for them. */
-export const OF_RECORDS = "startsWith(initial_query_id, 'uploaded-')";
+const BY_HAND = `match(query, '(?is)\\\\bINSERT\\\\s+INTO\\\\s+(TABLE\\\\s+)?([\`"]?\\\\w+[\`"]?\\\\s*\\\\.\\\\s*)?[\`"]?(${[...RECORD_TABLES, "conversation_updates", "record_dates", "changes", "landing"].join("|")})(_local)?[\`"]?(\\\\W|$)')`;
+
+/** SQL condition for system.processes: INSERTs of records, those of an operator and what shards do for them too. */
+export const OF_RECORDS = `(query_kind = 'Insert' AND (startsWith(initial_query_id, 'uploaded-') OR ${BY_HAND}))`;
+
+/** So far may a stamp be ahead of ClickHouse's clock, as it is when that was set back, µs. */
+export const MAX_AHEAD: Micros = 10_000_000;
 
 /**
- * Settings that make ClickHouse refuse the INSERT, with a retryable error, if it begins after
- * `ticket.notAfter`, for example because the process was paused for longer than its lease.
+ * SQL condition that is true or makes ClickHouse refuse the statement before it takes a row. A subquery without
+ * columns of the statement is answered once, when the statement begins; by then `system.processes` shows it.
+ * So whoever announces something in `coordination` and then reads the list of running statements knows: one that
+ * is not in the list has ended, or will be refused.
  */
-export const settingsOf = (ticket: WriteTicket): ClickHouseSettings => ({
-  // A constraint of the record tables reads this comment.
-  log_comment: `not after ${Math.floor(ticket.notAfter)}`,
-});
+export const fence = ({ stamp, generation }: WriteTicket): string =>
+  `(SELECT throwIf(maxIf(value, name = 'announced') >= ${stamp}, 'readers have passed the stamp')
+      + throwIf(maxIf(value, name = 'required') > ${generation}, 'judged without the latest suppressions')
+      + throwIf(${stamp} > toUnixTimestamp64Micro(now64(6)) + ${MAX_AHEAD}, 'the stamp is ahead of the clock')
+    FROM coordination) = 0`;
+
+/** Settings of a statement with a fence, by its name. */
+export const fenced = (name: StatementName): ClickHouseSettings => ({ log_comment: `${STAMPED} ${name}` });
+
+/** true: the fence has refused the statement; what it writes needs another ticket. */
+export const isStaleTicket = (error: unknown): boolean =>
+  error instanceof WarehouseError &&
+  error.causeName === "FUNCTION_THROW_IF_VALUE_IS_NON_ZERO" &&
+  !String(error.cause).includes(BY_HAND_REFUSED);

@@ -1,21 +1,19 @@
 import type { Session } from "../session/session.ts";
 import type { TableInsert } from "./batch.ts";
 import { endsTooEarly, toWarehouseError, WarehouseError } from "../session/warehouse-error.ts";
-import { settingsOf, uploadPrefix, type WriteTicket } from "./write-ticket.ts";
+import { fence, fenced, uploadPrefix, type WriteTicket } from "./write-ticket.ts";
 
 /** Inserts encoded rows of records. */
 export type Writer = {
   /**
-   * Resolves when ClickHouse has acknowledged the rows. With a `ticket`, ClickHouse refuses an INSERT that
-   * begins later than the ticket allows.
+   * Resolves when ClickHouse has acknowledged the rows.
    *
-   * @throws WarehouseError; with the cause UPLOAD_TOO_EARLY when the ticket wants a later instant of upload
+   * @param ticket whose stamp is in the rows; absent: of a test, which nothing checks
+   * @throws WarehouseError; `isStaleTicket` when the rows need another ticket
    */
   insert(insert: TableInsert, signal?: AbortSignal, ticket?: WriteTicket): Promise<void>;
   ping(): Promise<void>;
 };
-
-const UPLOAD_TOO_EARLY = "UPLOAD_TOO_EARLY";
 
 export function createWriter(deps: { readonly session: Session }): Writer {
   const session = deps.session.with({
@@ -53,16 +51,13 @@ export function createWriter(deps: { readonly session: Session }): Writer {
   };
   return {
     async insert({ table, columns, body, uploadedAt }, signal, ticket) {
-      if (ticket !== undefined && uploadedAt < ticket.uploadFrom) {
-        throw new WarehouseError("warehouse_unavailable", UPLOAD_TOO_EARLY, true, undefined);
-      }
-      const query = `INSERT INTO ${table} (${columns.join(", ")}) FORMAT RowBinary`;
-      const settings = ticket === undefined ? {} : settingsOf(ticket);
+      const checked = ticket === undefined ? "" : ` SELECT * FROM input() WHERE ${fence(ticket)}`;
+      const query = `INSERT INTO ${table} (${columns.join(", ")})${checked} FORMAT RowBinary`;
       try {
         await session.upload("records.insert", query, body, {
-          settings,
+          settings: fenced("records.insert"),
           signal,
-          queryPrefix: uploadPrefix(uploadedAt),
+          queryPrefix: uploadPrefix(ticket?.stamp ?? uploadedAt),
         });
       } catch (error) {
         signal?.throwIfAborted();

@@ -3,7 +3,6 @@ import { type TableInsert, WarehouseError } from "@conversation-export/warehouse
 import { expect, it } from "vitest";
 import { createAddEvents, type EventFilter, type RowPreview } from "./add-events.ts";
 import type { SourceBatch, SourceEvent } from "../sources/event-source.ts";
-import { createPendingWrites } from "../process/pending-writes.ts";
 
 const NOW = Date.parse("2026-03-01T12:00:00Z");
 const ALL: EventFilter = { clientId: null, window: null, dryRun: false };
@@ -45,6 +44,10 @@ type Fixture = {
   unchanged: Set<string>;
   refused: Set<string>;
   failures: number;
+  /** Stamps that ClickHouse refuses. */
+  stale: Set<number>;
+  /** Called when a ticket is taken. */
+  onTicket: () => void;
   order: string[];
 };
 
@@ -57,17 +60,23 @@ const setUp = () => {
     unchanged: new Set(),
     refused: new Set(),
     failures: 0,
+    stale: new Set(),
+    onTicket: () => {},
     order: [],
   };
-  const pending = createPendingWrites();
+  let stamp = 0;
   const previewOf = (record: ExportRecord): RowPreview[] => [
     { table: "messages", changes: !fixture.unchanged.has(record.id) },
   ];
   const events = createAddEvents({
     writer: {
-      insert: (insert) => {
+      insert: (insert, _signal, ticket) => {
         fixture.order.push(`insert ${insert.table}`);
-        expect(pending.oldestUpload()).toBe(NOW * 1000);
+        expect(ticket?.stamp).toBe(insert.uploadedAt);
+        if (fixture.stale.has(insert.uploadedAt))
+          return Promise.reject(
+            new WarehouseError("warehouse_unavailable", "FUNCTION_THROW_IF_VALUE_IS_NON_ZERO", true, null),
+          );
         if (fixture.failures > 0) {
           fixture.failures -= 1;
           return Promise.reject(new WarehouseError("warehouse_unavailable", "ECONNREFUSED", true, null));
@@ -80,21 +89,28 @@ const setUp = () => {
         return Promise.resolve();
       },
     },
+    inFlight: { begin: () => ({ tell: async () => {}, end: () => {} }) },
     gate: {
-      suppresses: async (records) =>
-        records.map(({ id }) => {
+      suppresses: async (records) => {
+        fixture.order.push("judge");
+        return records.map(({ id }) => {
           if (!fixture.suppressed.has(id)) return false;
           fixture.noted.push(id);
           return true;
-        }),
-      wouldSuppress: async (records) => records.map(({ id }) => fixture.suppressed.has(id)),
-      untilOpen: () => {
-        fixture.order.push("open");
-        return Promise.resolve({ notAfter: NOW, uploadFrom: 0 });
+        });
       },
-      uploadTime: () => NOW * 1_000,
+      wouldSuppress: async (records) => records.map(({ id }) => fixture.suppressed.has(id)),
+      ticket: () => {
+        stamp += 1;
+        fixture.order.push(`ticket ${stamp}`);
+        fixture.onTicket();
+        return Promise.resolve({ stamp, generation: 1 });
+      },
+      foundStored: () => {
+        fixture.order.push("found");
+        return Promise.resolve();
+      },
     },
-    pending,
     preview: (records) => {
       fixture.previewed.push(...records.map(({ id }) => id));
       return Promise.resolve(records.map(previewOf));
@@ -103,22 +119,48 @@ const setUp = () => {
     maxTimeAheadMs: 300_000,
     now: () => NOW,
   });
-  return { fixture, pending, add: (batch: SourceBatch, filter = ALL) => events.add(batch, filter, signal) };
+  return { fixture, add: (batch: SourceBatch, filter = ALL) => events.add(batch, filter, signal) };
 };
 const rowsOf = ({ inserts }: Fixture, table: string): number =>
   inserts.filter((insert) => insert.table === table).reduce((sum, { rows }) => sum + rows, 0);
 
-it("writes records and their landing rows, landing first, each INSERT through the gate", async () => {
-  const { fixture, pending, add } = setUp();
+it("takes a ticket, judges behind it, writes with its stamp, landing first, and stores what was found", async () => {
+  const { fixture, add } = setUp();
   const counts = await add(batchOf(messageOf("m1"), messageOf("m2")));
-  const tables = ["landing", "record_dates", "changes", "messages"];
-  const inserts = tables.flatMap((table) => ["open", `insert ${table}`]);
-  expect(fixture.order).toEqual(["open", ...inserts]);
+  const inserts = ["landing", "record_dates", "changes", "messages"].map((table) => `insert ${table}`);
+  expect(fixture.order).toEqual(["ticket 1", "judge", ...inserts, "found"]);
   expect([rowsOf(fixture, "landing"), rowsOf(fixture, "messages")]).toEqual([2, 2]);
   expect(counts.events).toEqual({ read: 2, suppressed: 0, rejected: 0, ignored: 0 });
   expect(counts.records).toEqual({ examined: 2, different: 2 });
   expect(counts.rows.inserted.messages).toBe(2);
-  expect(pending.oldestUpload()).toBeNull();
+});
+
+it("takes another ticket for a stale one and judges anew: what was erased meanwhile is not written, and counted once", async () => {
+  const { fixture, add } = setUp();
+  fixture.stale.add(1);
+  fixture.onTicket = () => {
+    if (fixture.order.includes("ticket 2")) fixture.suppressed.add("m1");
+  };
+  const counts = await add(batchOf(messageOf("m1"), messageOf("m2")));
+  expect(fixture.order.slice(0, 6)).toEqual([
+    "ticket 1",
+    "judge",
+    "insert landing",
+    "ticket 2",
+    "judge",
+    "insert landing",
+  ]);
+  expect([rowsOf(fixture, "landing"), rowsOf(fixture, "messages")]).toEqual([1, 1]);
+  expect(fixture.inserts.some(({ body }) => body.includes("m1"))).toBe(false);
+  expect(counts.events).toEqual({ read: 2, suppressed: 1, rejected: 0, ignored: 0 });
+  expect(counts.rows.inserted.messages).toBe(1);
+});
+
+it("leaves it to a later attempt of the job when five tickets became stale", async () => {
+  const { fixture, add } = setUp();
+  for (const stamp of [1, 2, 3, 4, 5]) fixture.stale.add(stamp);
+  await expect(add(batchOf(messageOf("m1")))).rejects.toMatchObject({ retryable: true });
+  expect(fixture.order.filter((step) => step.startsWith("ticket"))).toHaveLength(5);
 });
 
 it("counts what it cannot take and names the places", async () => {
@@ -193,11 +235,12 @@ it("tells records that the warehouse refuses, and writes the others", async () =
     expect(written.some((body) => body.includes(`good${index}`))).toBe(true);
 });
 
-it("tries again for a while, and asks the gate each time", async () => {
+it("tries again for a while with the same ticket", async () => {
   const { fixture, add } = setUp();
   fixture.failures = 2;
   await add(batchOf(messageOf("m1")));
-  expect(fixture.order.filter((step) => step === "open")).toHaveLength(7);
+  expect(fixture.order.filter((step) => step.startsWith("ticket"))).toEqual(["ticket 1"]);
+  expect(fixture.order.filter((step) => step === "insert landing")).toHaveLength(3);
   expect(rowsOf(fixture, "messages")).toBe(1);
 });
 
@@ -216,25 +259,4 @@ it("starts another INSERT before one has too many partitions", async () => {
   expect(messages.length).toBeGreaterThan(1);
   expect(Math.max(...messages.map(({ rows }) => rows))).toBeLessThanOrEqual(100);
   expect(rowsOf(fixture, "messages")).toBe(120);
-});
-
-it("lets a suppression wait for what is being written, and not for what begins later", async () => {
-  const pending = createPendingWrites();
-  const [one, two] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const first = pending.run(1000, () => one.promise);
-  let isSettled = false;
-  const settled = pending.settled().then(() => {
-    isSettled = true;
-  });
-  const second = pending.run(2000, () => two.promise);
-  expect(pending.oldestUpload()).toBe(1000);
-  await Promise.resolve();
-  expect(isSettled).toBe(false);
-  one.reject(new Error("failed"));
-  await expect(first).rejects.toThrow("failed");
-  await settled;
-  expect(pending.oldestUpload()).toBe(2000);
-  two.resolve();
-  await second;
-  expect(pending.oldestUpload()).toBeNull();
 });

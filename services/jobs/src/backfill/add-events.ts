@@ -8,16 +8,17 @@ import {
 } from "@conversation-export/domain";
 import type { BackfillCounts, BackfillWindow } from "@conversation-export/queue";
 import { isRetryable, retry } from "@conversation-export/runtime";
+import type { Ticket } from "@conversation-export/suppression";
 import {
   type Batch,
   createBatch,
+  type InFlight,
   insertHalves,
+  isStaleTicket,
   type Writer,
-  type WriteTicket,
 } from "@conversation-export/warehouse";
 import { emptyCounts, noteProblem } from "./backfill-counts.ts";
 import type { SourceBatch } from "../sources/event-source.ts";
-import type { PendingWrites } from "../process/pending-writes.ts";
 
 /** Which events of a source are taken. */
 export type EventFilter = {
@@ -41,9 +42,11 @@ export type AddEvents = {
   add(batch: SourceBatch, filter: EventFilter, signal: AbortSignal): Promise<BackfillCounts>;
 };
 
-/** Shorter than the minute after which rows need a new instant of upload. */
-const RETRY_MS = 45_000;
+/** So long an INSERT is tried with one ticket, for which readers wait about as long. */
+const RETRY_MS = 30_000;
 const FIRST_BYTES = 1 << 16;
+/** A later attempt of the job goes on. */
+const TRIES = 5;
 
 type Accepted = { readonly record: ExportRecord; readonly message: BusMessage };
 
@@ -62,12 +65,11 @@ export function createAddEvents(deps: {
     readonly suppresses: (records: readonly ExportRecord[]) => Promise<readonly boolean[]>;
     /** The same without noting the ids of the records. */
     readonly wouldSuppress: (records: readonly ExportRecord[]) => Promise<readonly boolean[]>;
-    /** Resolves while this process may write. */
-    readonly untilOpen: (signal: AbortSignal) => Promise<WriteTicket>;
-    /** An instant of upload for the next batch, µs. */
-    readonly uploadTime: () => Micros;
+    readonly ticket: (signal: AbortSignal) => Promise<Ticket>;
+    /** Resolves when what was noted of erased persons is stored. */
+    readonly foundStored: () => Promise<void>;
   };
-  readonly pending: PendingWrites;
+  readonly inFlight: Pick<InFlight, "begin">;
   /** The rows of each record, in the order of the records. */
   readonly preview: (
     records: readonly ExportRecord[],
@@ -78,7 +80,7 @@ export function createAddEvents(deps: {
   readonly maxTimeAheadMs: number;
   readonly now: () => number;
 }): AddEvents {
-  const { writer, gate, pending, preview, landingDays, maxTimeAheadMs, now } = deps;
+  const { writer, gate, inFlight, preview, landingDays, maxTimeAheadMs, now } = deps;
 
   /** Batches of one kind each, with the records that they hold. */
   function fill(accepted: readonly Accepted[]): { batch: Batch; records: Accepted[] }[] {
@@ -99,14 +101,13 @@ export function createAddEvents(deps: {
   }
 
   /** Resolves to the indexes of the records that the warehouse refuses for their data. */
-  const write = (batch: Batch, signal: AbortSignal): Promise<number[]> =>
+  const write = (batch: Batch, ticket: Ticket, signal: AbortSignal): Promise<number[]> =>
     insertHalves(batch, 0, batch.records(), (insert) =>
-      retry(
-        async () => {
-          await writer.insert(insert, signal, await gate.untilOpen(signal));
-        },
-        { signal, deadlineMs: RETRY_MS, retryable: isRetryable },
-      ),
+      retry(() => writer.insert(insert, signal, ticket), {
+        signal,
+        deadlineMs: RETRY_MS,
+        retryable: (error) => isRetryable(error) && !isStaleTicket(error),
+      }),
     );
 
   return {
@@ -152,33 +153,37 @@ export function createAddEvents(deps: {
         return counts;
       }
 
-      await gate.untilOpen(signal);
-      const uploadedAt = gate.uploadTime();
-      await pending.run(uploadedAt, async () => {
+      for (let tries = 1; ; tries += 1) {
+        const ticket = await gate.ticket(signal);
         const suppressed = await gate.suppresses(all);
         const kept = accepted.filter((_, index) => suppressed[index] !== true);
-        counts.events.suppressed += accepted.length - kept.length;
         const changing = kept.filter(({ record }) => rowsOf.get(record)?.some(({ changes }) => changes));
         const refused = new Set<Accepted>();
-        for (const { batch, records } of fill(changing)) {
-          batch.fillUpload(uploadedAt);
-          for (const index of await write(batch, signal)) {
-            const one = records[index];
-            if (one !== undefined) refused.add(one);
+        const flight = inFlight.begin(ticket.stamp);
+        try {
+          await flight.tell();
+          for (const { batch, records } of fill(changing)) {
+            batch.fillUpload(ticket.stamp);
+            for (const index of await write(batch, ticket, signal)) {
+              const one = records[index];
+              if (one !== undefined) refused.add(one);
+            }
           }
+        } catch (error) {
+          if (!isStaleTicket(error) || tries === TRIES) throw error;
+          continue;
+        } finally {
+          flight.end();
         }
+        await gate.foundStored();
+        counts.events.suppressed += accepted.length - kept.length;
+        const detail = "the warehouse refuses the row for its data";
         for (const one of kept) {
-          if (!refused.has(one)) count(one);
-          else {
-            reject(
-              placeOf(one.message),
-              "refused_by_warehouse",
-              "the warehouse refuses the row for its data",
-            );
-          }
+          if (refused.has(one)) reject(placeOf(one.message), "refused_by_warehouse", detail);
+          else count(one);
         }
-      });
-      return counts;
+        return counts;
+      }
     },
   };
 }

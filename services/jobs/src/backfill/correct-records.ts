@@ -4,27 +4,31 @@ import {
   type BackfillRuns,
   type HashRange,
   hashKey,
+  type InFlight,
+  isStaleTicket,
   type LandedEvent,
   type LandingCoverage,
   recordKey,
   type RightRows,
-  type WriteTicket,
 } from "@conversation-export/warehouse";
-import type { PendingWrites } from "../process/pending-writes.ts";
+import type { Ticket } from "@conversation-export/suppression";
 import { type GrowingCounts, emptyCounts, noteProblem } from "./backfill-counts.ts";
 import { judgeRecord, newPlan, type Plan } from "./judge-record.ts";
 
 /** Estimated size of the plans from which on they are written. One more record may exceed it. */
 const PLAN_BYTES = 24 * 1024 * 1024;
+/** A later attempt of the job goes on. */
+const TRIES = 5;
 
 /** Keeps erased records from being written. */
 type Gate = {
   readonly suppresses: (records: readonly ExportRecord[]) => Promise<readonly boolean[]>;
   /** The same without noting the ids of the records, for a dry run. */
   readonly wouldSuppress: (records: readonly ExportRecord[]) => Promise<readonly boolean[]>;
-  readonly untilOpen: (signal: AbortSignal) => Promise<WriteTicket>;
-  /** An instant of upload for the next batch, µs. */
-  readonly uploadTime: () => Micros;
+  readonly ticket: (signal: AbortSignal) => Promise<Ticket>;
+  readonly judgement: () => number;
+  /** Resolves when what was noted of erased persons is stored. */
+  readonly foundStored: () => Promise<void>;
 };
 
 /** What a run knows of the stored rows and of landing. */
@@ -60,30 +64,61 @@ export const createCorrectRecords = (deps: {
   readonly runs: Pick<BackfillRuns, "stored" | "landed">;
   readonly rows: RightRows;
   readonly gate: Gate;
-  readonly pending: PendingWrites;
+  readonly inFlight: Pick<InFlight, "begin">;
   readonly planBytes?: number;
 }): CorrectRecords => {
-  const { runs, rows, gate, pending, planBytes = PLAN_BYTES } = deps;
+  const { runs, rows, gate, inFlight, planBytes = PLAN_BYTES } = deps;
 
-  /** Writes the right rows. Refused records count as rejected and leave the plan. */
-  const write = async (plan: Plan, counts: GrowingCounts, signal: AbortSignal): Promise<Plan> => {
-    const uploadedAt = gate.uploadTime();
-    const ticket = () => gate.untilOpen(signal);
-    const refused = await pending.run(uploadedAt, () =>
-      rows.insert(plan.insert, { uploadedAt, ticket, signal }),
-    );
-    if (refused.size === 0) return plan;
-    for (const { place } of plan.different.filter(({ name }) => refused.has(name))) {
-      counts.events.rejected += 1;
-      const detail = "the warehouse refuses the row for its data";
-      noteProblem(counts, { place, reason: "refused_by_warehouse", detail });
+  const without = (plan: Plan, names: { has(name: string): boolean }): Plan => ({
+    ...plan,
+    insert: plan.insert.filter(({ record }) => !names.has(recordKey(record.clientId, record.id))),
+    remove: plan.remove.filter(({ clientId, id }) => !names.has(recordKey(clientId, id))),
+    different: plan.different.filter(({ name }) => !names.has(name)),
+  });
+
+  /** Takes the records out that suppressions drop which are newer than the plan. */
+  const judgedAgain = async (plan: Plan, counts: GrowingCounts): Promise<Plan> => {
+    const records = [...new Set(plan.insert.map(({ record }) => record))];
+    const suppressed = await gate.suppresses(records);
+    const dropped = records.filter((_, at) => suppressed[at] === true);
+    counts.events.suppressed += dropped.length;
+    return without(plan, new Set(dropped.map(({ clientId, id }) => recordKey(clientId, id))));
+  };
+
+  /**
+   * Writes the right rows of a plan that was made by this judgement or later. Refused records count as rejected and
+   * leave the plan.
+   */
+  const write = async (
+    made: Plan,
+    judgement: number,
+    counts: GrowingCounts,
+    signal: AbortSignal,
+  ): Promise<Plan> => {
+    let plan = made;
+    let judgedBy = judgement;
+    for (let tries = 1; ; tries += 1) {
+      const ticket = await gate.ticket(signal);
+      const present = gate.judgement();
+      if (present !== judgedBy) plan = await judgedAgain(plan, counts);
+      judgedBy = present;
+      const flight = inFlight.begin(ticket.stamp);
+      try {
+        await flight.tell();
+        const refused = await rows.insert(plan.insert, { ticket, signal });
+        await gate.foundStored();
+        for (const { place } of plan.different.filter(({ name }) => refused.has(name))) {
+          counts.events.rejected += 1;
+          const detail = "the warehouse refuses the row for its data";
+          noteProblem(counts, { place, reason: "refused_by_warehouse", detail });
+        }
+        return without(plan, refused);
+      } catch (error) {
+        if (!isStaleTicket(error) || tries === TRIES) throw error;
+      } finally {
+        flight.end();
+      }
     }
-    return {
-      ...plan,
-      insert: plan.insert.filter(({ record }) => !refused.has(recordKey(record.clientId, record.id))),
-      remove: plan.remove.filter(({ clientId, id }) => !refused.has(recordKey(clientId, id))),
-      different: plan.different.filter(({ name }) => !refused.has(name)),
-    };
   };
 
   return async (facts, range, options) => {
@@ -91,12 +126,15 @@ export const createCorrectRecords = (deps: {
     const { dryRun, signal, onEvents, onWritten } = options;
     const suppressed = dryRun ? gate.wouldSuppress : gate.suppresses;
     const counts = emptyCounts();
+    // By the suppressions of now.
+    await gate.ticket(signal);
+    const judgement = gate.judgement();
     const stored = await runs.stored(run, range, signal);
     let plans = new Map<EventType, Plan>();
 
     const apply = async (): Promise<void> => {
       for (const plan of plans.values()) {
-        const written = dryRun ? plan : await write(plan, counts, signal);
+        const written = dryRun ? plan : await write(plan, judgement, counts, signal);
         for (const { table } of written.insert) counts.rows.inserted[table] += 1;
         for (const { row } of written.remove) counts.rows.deleted[row.table] += 1;
         await onWritten(written);
@@ -121,25 +159,22 @@ export const createCorrectRecords = (deps: {
       if (bytes >= planBytes) await apply();
     };
 
-    await gate.untilOpen(signal);
-    // Covers the decision about what is suppressed and the writing.
-    await pending.run(null, async () => {
-      // The stored rows were read before landing, which is written first: so every row has its event there.
-      for await (const events of runs.landed(run, range, signal)) {
-        for (const event of events) {
-          const [first] = group;
-          const isSame =
-            first?.recordId === event.recordId &&
-            first.clientId === event.clientId &&
-            first.type === event.type;
-          if (!isSame) await close();
-          group.push(event);
-        }
-        onEvents(events.length);
+    // The stored rows were read before landing, which is written first: so every row has its event there.
+    for await (const events of runs.landed(run, range, signal)) {
+      for (const event of events) {
+        const [first] = group;
+        const isSame =
+          first?.recordId === event.recordId &&
+          first.clientId === event.clientId &&
+          first.type === event.type;
+        if (!isSame) await close();
+        group.push(event);
       }
-      await close();
-      await apply();
-    });
+      onEvents(events.length);
+    }
+    await close();
+    await apply();
+    await gate.foundStored();
     return counts;
   };
 };

@@ -6,7 +6,6 @@ import {
   createLandingStore,
   createRecordReader,
   createRightRows,
-  createSettledReader,
   createWindowStore,
   createWriter,
   createWrongRows,
@@ -28,7 +27,7 @@ import { createThrottle } from "./throttle.ts";
 
 /** Assembles the job that computes a window of records anew. */
 export const createBackfillJob = (shared: Shared): AssembledJob => {
-  const { config, session, redis, bus, gate, pending, runUpload, exclusive, runHolders } = shared;
+  const { config, session, redis, bus, gate, inFlight, runUpload, settled, exclusive, runHolders } = shared;
   const { maxTimeAheadMs } = config;
   const now = Date.now;
   const reader = createRecordReader({ session });
@@ -39,8 +38,8 @@ export const createBackfillJob = (shared: Shared): AssembledJob => {
     runs,
     wrong: createWrongRows({ session, runUpload }),
     landing: createLandingStore({ session }),
-    settled: createSettledReader({ session }),
-    correct: createCorrectRecords({ runs, rows: createRightRows({ session }), gate, pending }),
+    settled,
+    correct: createCorrectRecords({ runs, rows: createRightRows({ session }), gate, inFlight }),
     exclusive,
     isAlive: (job) => states.mayGoOn("backfill", job),
     typeOf: (topic) => typesByTopic(config.topics).get(topic),
@@ -68,7 +67,7 @@ export const createBackfillJob = (shared: Shared): AssembledJob => {
     events: createAddEvents({
       writer: createWriter({ session }),
       gate,
-      pending,
+      inFlight,
       preview: createPreview({ reader, newRun: () => heldRun(PREVIEW_RUN, runHolders.own, randomUUID()) }),
       landingDays: config.landingDays,
       maxTimeAheadMs,

@@ -52,7 +52,7 @@ const entries: SupersededEntries = {
   deletionRuns: () => Promise.resolve(deleting),
   sweep: () => Promise.reject(new Error("not asked for")),
   forgetDead: async (alive) => {
-    calls.push(`forget all but ${[...((await alive()) ?? ["unknown"])].join()}`);
+    calls.push(`forget all but ${[...(await alive())].join()}`);
   },
 };
 

@@ -26,8 +26,8 @@ const RUN_MS = 600_000;
 export type CompactionDeps = {
   readonly windows: Pick<WindowStore, "list" | "save">;
   readonly entries: SupersededEntries;
-  /** Holders of runs that are alive; null while that is not known. */
-  readonly alive: () => Promise<ReadonlySet<string> | null>;
+  /** Holders of runs that are alive. */
+  readonly alive: () => Promise<ReadonlySet<string>>;
   readonly exclusive: Pick<Exclusive, "run">;
   readonly windowSeconds: number;
   /** µs since the epoch */

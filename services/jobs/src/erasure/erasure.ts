@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
 import {
   type ErasureData,
   erasureJob,
@@ -17,7 +16,7 @@ import { disturbed } from "./disturbed.ts";
 import type { FoundNotedStore } from "./found-noted.ts";
 import { createHiding } from "./hiding.ts";
 import { createRunSubjects } from "./run-subjects.ts";
-import type { WritersConfirmed } from "./writers-confirmed.ts";
+import type { LatestJudgement } from "./latest-judgement.ts";
 
 const MAX_ROUNDS = 10;
 // Locks over all processes. They only spare work, so what was begun goes on without them when they are lost.
@@ -36,27 +35,25 @@ export type ErasureDeps = {
   readonly store: Omit<FoundNotedStore, "close">;
   readonly suppressions: Pick<SuppressionStore, "add" | "claimSecret">;
   readonly approval: Approval;
-  readonly writers: WritersConfirmed;
+  readonly judgement: LatestJudgement;
   readonly hash: SubjectHash;
   readonly exclusive: Exclusive;
   readonly runHolders: RunHolders;
-  /** The length of a writer's lease, ms. */
-  readonly leaseMs: number;
 };
 
 /**
  * Hides what new requests are about from readers, and then, unless another run is at it, deletes what is hidden
- * as one batch: suppressions are stored, every writer confirms them, all rows under the collected keys are
+ * as one batch: suppressions are stored, what was judged without them is refused, all rows under the collected keys are
  * deleted until none is left, readers of changes are told, and the requests are stripped of their subjects.
  * Each step may be repeated, and a second run at the same time does no harm.
  *
  * @throws ServiceError `erasure_running` (retryable) while another run deletes and the job is not done without it
  */
 export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, ErasureResult> => {
-  const { requests, store, writers, exclusive, runHolders } = deps;
+  const { requests, store, judgement, exclusive, runHolders } = deps;
   const subjects = createRunSubjects(deps);
   const newRun = (runPrefix: string): string => heldRun(runPrefix, runHolders.own, randomUUID());
-  const hide = createHiding({ requests, store, subjects, approval: deps.approval, writers, newRun });
+  const hide = createHiding({ requests, store, subjects, approval: deps.approval, judgement, newRun });
 
   const checkSecret = async (): Promise<void> => {
     if ((await deps.suppressions.claimSecret(deps.hash.ofSecret)) === deps.hash.ofSecret) return;
@@ -90,14 +87,6 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
     if ((await store.begunWith(runId)) < begunWith) throw disturbed("another erasure has ended this one");
   };
 
-  /** Waits until no row of what is suppressed can be written any more. */
-  const quiesce = async (signal: AbortSignal): Promise<void> => {
-    const generation = await writers.announce(signal);
-    // An INSERT that its writer gave up may still be on its way, for a lease at the longest.
-    await sleep(deps.leaseMs, undefined, { signal });
-    await writers.confirmed(generation, signal);
-  };
-
   const count = async (runPrefix: string, context: JobContext<ErasureData>): Promise<ErasureResult> => {
     const { runId, begun, looked } = await beginRun(runPrefix, context);
     const found = await store.collect(runId);
@@ -126,8 +115,8 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
       // Again when something was found that is not suppressed: writers did not know of it.
       for (let isNew = true; isNew; isNew = await subjects.suppress(runId)) {
         await subjects.suppress(runId);
-        await say("waiting for the writers to confirm the suppressions");
-        await quiesce(signal);
+        await say("waiting for what was judged without the suppressions");
+        await judgement.required(signal);
         await say("looking for records");
         found = await store.collect(runId);
         await store.hide(runId);

@@ -45,7 +45,7 @@ const createDeps = (
         hold: step("screen", () => ({ held: 0, leftOut: 0 })),
       }),
     },
-    writers: { tell: step("tell") },
+    judgement: { tell: step("tell") },
     newRun: (prefix: string) => `${prefix}${(runs += 1)}`,
   } as unknown as HidingDeps;
   return { hide: () => createHiding(deps)("job/", context), steps };

@@ -3,14 +3,14 @@ import { type ErasureStore, isLimitError, type RequestCompletion } from "@conver
 import type { Approval, Screening } from "./approval.ts";
 import { disturbed } from "./disturbed.ts";
 import type { RunSubjects } from "./run-subjects.ts";
-import type { WritersConfirmed } from "./writers-confirmed.ts";
+import type { LatestJudgement } from "./latest-judgement.ts";
 
 export type HidingDeps = {
   readonly requests: Pick<RequestCompletion, "waitingClients" | "begin" | "noteHidden">;
   readonly store: Pick<ErasureStore, "collect" | "hide" | "end">;
   readonly subjects: RunSubjects;
   readonly approval: Approval;
-  readonly writers: Pick<WritersConfirmed, "tell">;
+  readonly judgement: Pick<LatestJudgement, "tell">;
   /** Names a run of this process that begins with a prefix. */
   readonly newRun: (runPrefix: string) => string;
 };
@@ -43,7 +43,7 @@ const sum = (one: Counts, other: Counts): Counts => ({
 });
 
 export const createHiding = (deps: HidingDeps): Hiding => {
-  const { requests, store, subjects, writers } = deps;
+  const { requests, store, subjects, judgement } = deps;
 
   /** Begins the requests of a run, which can be neither refused nor held from then on, and hides them. */
   const begin = async (runId: string, noted: number): Promise<void> => {
@@ -54,7 +54,7 @@ export const createHiding = (deps: HidingDeps): Hiding => {
     if ((await requests.noteHidden(runId)) < noted)
       throw disturbed("another run has carried out its requests meanwhile");
     await subjects.suppressHidden(runId);
-    await writers.tell();
+    await judgement.tell();
   };
 
   const hideOf = async (

@@ -1,8 +1,10 @@
 import { createExclusive, runJob } from "@conversation-export/queue";
 import { createSubjectHash } from "@conversation-export/suppression";
 import {
+  createAnnouncements,
   createAuditStore,
   createErasureStore,
+  createGenerations,
   createRequestCompletion,
   createSuppressionStore,
 } from "@conversation-export/warehouse";
@@ -11,15 +13,16 @@ import { createApproval } from "./approval.ts";
 import { createErasure } from "./erasure.ts";
 import { createErasureDeadline } from "./erasure-deadline.ts";
 import { withFoundNoted } from "./found-noted.ts";
-import { createWritersConfirmed } from "./writers-confirmed.ts";
+import { createLatestJudgement } from "./latest-judgement.ts";
 
 const LOOK_FOR_OVERDUE_EVERY_MS = 15_000;
+const WAIT_FOR_BATCHES_MS = 30_000;
 
 /** Assembles the job that erases persons, and the watch over requests that are overdue. */
 export const createErasureJob = ({
   config,
   session,
-  leases,
+  settled,
   runUpload,
   runHolders,
   redis,
@@ -34,13 +37,20 @@ export const createErasureJob = ({
     store,
     suppressions: createSuppressionStore({ session }),
     approval: createApproval({ requests, store, rule: config.erasureApproval, log }),
-    writers: createWritersConfirmed({ leases, store, now, log }),
+    judgement: createLatestJudgement({
+      generations: createGenerations({ session }),
+      announcements: createAnnouncements({ session }),
+      settled,
+      store,
+      patienceMs: WAIT_FOR_BATCHES_MS,
+      now,
+      log,
+    }),
     hash: createSubjectHash(config.suppressionSecret),
     // Of a dead process the lock is free before its job goes to another worker, which else would leave the rows
     // to the next run.
     exclusive: createExclusive({ redis, lockMs: config.lockMs / 2 }),
     runHolders,
-    leaseMs: config.writerLeaseMs,
   });
   const deadline = createErasureDeadline({
     requests,

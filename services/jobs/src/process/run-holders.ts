@@ -1,23 +1,47 @@
-import type { WriterLeases } from "@conversation-export/queue";
-import type { SuppressionGate } from "@conversation-export/suppression";
+import { randomUUID } from "node:crypto";
+import { createLoop, type Logger, type Part } from "@conversation-export/runtime";
+import type { Processes } from "@conversation-export/warehouse";
 
-/** Whose the runs with keys in ClickHouse are: processes, named by their leases as writers. */
+/** Whose the runs with keys in ClickHouse are: jobs processes, each of which tells ClickHouse that it is alive. */
 export type RunHolders = {
   readonly own: string;
-  /**
-   * Holders that are alive; null while leases may be missing, as after a loss of Redis.
-   * @throws ServiceError `redis_unavailable`
-   */
-  readonly alive: () => Promise<ReadonlySet<string> | null>;
+  /** @throws WarehouseError */
+  readonly alive: () => Promise<ReadonlySet<string>>;
+  /** Tells so before anything runs, and goes on. */
+  readonly part: Part;
 };
 
+const TELL_EVERY_MS = 10_000;
+
+/** @param deps.redisId the id that the Redis of this process keeps */
 export const createRunHolders = (deps: {
-  readonly gate: Pick<SuppressionGate, "leaseId">;
-  readonly leases: Pick<WriterLeases, "list">;
-}): RunHolders => ({
-  own: deps.gate.leaseId,
-  alive: async () => {
-    const { leases, complete } = await deps.leases.list();
-    return complete ? new Set(leases.map(({ id }) => id)) : null;
-  },
-});
+  readonly processes: Processes;
+  readonly redisId: () => Promise<string>;
+  readonly log: Logger;
+}): RunHolders => {
+  const { processes, log } = deps;
+  const own = randomUUID();
+  /** Stays while Redis is away, or the runs of this process would count as dead. */
+  let redis = "unknown";
+  const tell = async (): Promise<void> => {
+    try {
+      redis = await deps.redisId().catch(() => redis);
+      await processes.note({ id: own, redis });
+    } catch (error) {
+      log.warn({ err: error }, "ClickHouse takes no note that this process is alive");
+    }
+  };
+  const loop = createLoop({ turn: tell, pauseMs: TELL_EVERY_MS, pauseFirst: true });
+  return {
+    own,
+    alive: async () => new Set([own, ...(await processes.alive()).map(({ id }) => id)]),
+    part: {
+      name: "alive",
+      start: async () => {
+        await tell();
+        loop.start();
+      },
+      stop: () => loop.stop(),
+    },
+  };
+};

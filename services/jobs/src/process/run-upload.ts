@@ -1,27 +1,31 @@
-import type { Micros } from "@conversation-export/domain";
 import { isRetryable, retry } from "@conversation-export/runtime";
-import type { RunUpload, WriteTicket } from "@conversation-export/warehouse";
-import type { PendingWrites } from "./pending-writes.ts";
+import type { Ticket } from "@conversation-export/suppression";
+import type { InFlight, RunUpload } from "@conversation-export/warehouse";
 
 const RETRY_MS = 60_000;
 
-/** Runs statements that write rows with an instant of upload by themselves. */
+/** Runs statements that write rows with a stamp by themselves. */
 export const createRunUpload = (deps: {
-  readonly gate: {
-    readonly untilOpen: (signal: AbortSignal) => Promise<WriteTicket>;
-    readonly uploadTime: () => Micros;
-  };
-  readonly pending: Pick<PendingWrites, "run">;
+  readonly gate: { readonly ticket: (signal?: AbortSignal) => Promise<Ticket> };
+  readonly inFlight: Pick<InFlight, "begin">;
 }): RunUpload => {
-  const { gate, pending } = deps;
   const never = new AbortController().signal;
   return (work, signal = never) =>
     retry(
       async () => {
-        const ticket = await gate.untilOpen(signal);
-        const uploadedAt = gate.uploadTime();
-        await pending.run(uploadedAt, () => work({ ...ticket, uploadedAt }));
+        const ticket = await deps.gate.ticket(signal);
+        const flight = deps.inFlight.begin(ticket.stamp);
+        try {
+          await flight.tell();
+          await work(ticket);
+        } finally {
+          flight.end();
+        }
       },
-      { signal, deadlineMs: RETRY_MS, retryable: isRetryable },
+      {
+        signal,
+        deadlineMs: RETRY_MS,
+        retryable: isRetryable,
+      },
     );
 };

@@ -1,10 +1,9 @@
-import type { Exclusive, Redis, RunnableJob, WriterLeases } from "@conversation-export/queue";
+import type { Exclusive, Redis, RunnableJob } from "@conversation-export/queue";
 import type { Logger, Metrics, Part } from "@conversation-export/runtime";
 import type { SuppressionGate } from "@conversation-export/suppression";
-import type { RunUpload, Session } from "@conversation-export/warehouse";
+import type { InFlight, RunUpload, Session, SettledReader } from "@conversation-export/warehouse";
 import type { Config } from "../config.ts";
 import type { Bus } from "./bus.ts";
-import type { PendingWrites } from "./pending-writes.ts";
 import type { RunHolders } from "./run-holders.ts";
 
 /** The parts of the process from which each job builds what it needs. */
@@ -14,12 +13,12 @@ export type Shared = {
   readonly session: Session;
   readonly redis: Redis;
   readonly bus: Bus;
-  readonly leases: WriterLeases;
   /** Every job that writes records asks it. */
   readonly gate: SuppressionGate;
-  /** Writes of this process under way; an erasure waits for them. */
-  readonly pending: PendingWrites;
+  /** Readers of changes wait for what is noted here. */
+  readonly inFlight: Pick<InFlight, "begin">;
   readonly runUpload: RunUpload;
+  readonly settled: SettledReader;
   /**
    * Locks over all processes: single rows of records are deleted, and the ledger of windows changed, under
    * one each.

@@ -125,7 +125,7 @@ function setup(given: readonly { id: string; timestamp: number; value: Buffer | 
       },
     },
     clients: { listClients: () => Promise.resolve(world.clients as ClientRow[]) },
-    alive: () => Promise.resolve(null),
+    alive: () => Promise.resolve(new Set()),
     suppresses: async (records: readonly ExportRecord[]) => records.map(({ id }) => world.suppressed.has(id)),
     maxTimeAheadMs: 0,
     patienceMs: 0,

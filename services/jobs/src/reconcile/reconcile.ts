@@ -61,8 +61,8 @@ export const createReconcile = (deps: {
   readonly progress: Pick<GroupProgress, "fetch">;
   readonly store: Omit<ReconcileStore, "close">;
   readonly clients: Pick<ClientStore, "listClients">;
-  /** Holders of runs that are alive; null while that is not known. */
-  readonly alive: () => Promise<ReadonlySet<string> | null>;
+  /** Holders of runs that are alive. */
+  readonly alive: () => Promise<ReadonlySet<string>>;
   /** true: the record was erased. */
   readonly suppresses: (records: readonly ExportRecord[]) => Promise<readonly boolean[]>;
   /** How much later than its arrival an event may claim to be. */

@@ -44,7 +44,7 @@ function setup(serverAheadMs = 0) {
         });
       },
     },
-    alive: () => Promise.resolve(null),
+    alive: () => Promise.resolve(new Set()),
     now: () => NOW,
     onErased: () => {},
   });

@@ -23,8 +23,8 @@ const MAX_CLOCK_DIFFERENCE_MS = 60_000;
 export const createRetention = (deps: {
   readonly clients: Pick<ClientStore, "listClients">;
   readonly store: Pick<RetentionStore, "expired" | "serverTime">;
-  /** Holders of runs that are alive; null while that is not known. */
-  readonly alive: () => Promise<ReadonlySet<string> | null>;
+  /** Holders of runs that are alive. */
+  readonly alive: () => Promise<ReadonlySet<string>>;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   readonly onErased: (table: string, rows: number) => void;

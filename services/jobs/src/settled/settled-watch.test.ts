@@ -14,20 +14,20 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A watch between leases and a store that answer as they are told; each turn is one interval. */
+/** A watch before a ClickHouse that answers as it is told; each turn is one interval. `clock`, all instants: µs. */
 const setUp = (stored: Settled = { until: 0, watermarks: {} }) => {
   const world = {
     stored,
-    byLeases: null as number | null,
-    oldestInsert: null as number | null,
-    /** ClickHouse's clock, µs. */
-    at: 0,
-    /** What this process would upload with, µs. */
-    uploadTime: 0,
+    clock: 0,
+    announced: 0,
+    inFlight: null as number | null,
+    running: null as number | null,
+    /** ClickHouse's clock when the watermarks are read; null: as above. */
+    at: null as number | null,
     watermarks: {} as Watermarks,
     failing: null as string | null,
     asked: [] as string[],
-    known: [] as number[],
+    announcements: [] as number[],
     saved: [] as Settled[],
     warnings: [] as string[],
   };
@@ -37,19 +37,26 @@ const setUp = (stored: Settled = { until: 0, watermarks: {} }) => {
   };
   const metrics = createMetrics({ service: "test" });
   const watch = createSettledWatch({
-    leases: {
-      settledUntil: (known) => {
-        world.known.push(known);
-        return answer("leases", () => world.byLeases);
-      },
+    announcements: {
+      look: () =>
+        answer("look", () => ({
+          clock: world.clock,
+          announced: world.announced,
+          inFlight: world.inFlight,
+        })),
+      announce: (until) =>
+        answer("announce", () => {
+          world.announcements.push(until);
+          world.announced = Math.max(world.announced, until);
+        }),
+      oldestRunning: () => answer("running", () => world.running),
     },
     store: {
       load: () => answer("load", () => world.stored),
-      watermarks: () => answer("watermarks", () => ({ at: world.at, watermarks: world.watermarks })),
-      oldestUpload: () => answer("inserts", () => world.oldestInsert),
+      watermarks: () =>
+        answer("watermarks", () => ({ at: world.at ?? world.clock, watermarks: world.watermarks })),
       save: (settled) => answer("save", () => void world.saved.push(settled)),
     },
-    uploadTime: () => world.uploadTime,
     intervalMs: INTERVAL_MS,
     metrics,
     log: createLogger({
@@ -66,85 +73,143 @@ const setUp = (stored: Settled = { until: 0, watermarks: {} }) => {
   };
   const age = async (): Promise<number> =>
     Number(/^changes_settled_age_seconds\S* (\S+)$/m.exec(await metrics.text())?.[1]);
-  return { world, watch, turn, age, untils: () => world.saved.map(({ until }) => until) };
+  return { world, watch, turn, age, untils: () => world.saved.map(({ until }) => until / SECOND) };
 };
 
-it("stores nothing while leases may be missing, or there is none", async () => {
-  const { world, watch, turn } = setUp();
-  await watch.start();
-  await turn();
-  await turn();
-  expect(world.known.length).toBeGreaterThan(1);
-  expect(world.saved).toEqual([]);
-});
-
-it("stores the earliest instant of the leases and of the INSERTs that run after they were asked", async () => {
+it("announces the present less two seconds, and publishes it once no older INSERT runs", async () => {
   const { world, watch, turn, untils } = setUp();
+  world.clock = 100 * SECOND;
   await watch.start();
-  await turn({ byLeases: 100 * SECOND });
-  await turn({ byLeases: 200 * SECOND, oldestInsert: 150 * SECOND });
-  await turn({ oldestInsert: 300 * SECOND });
-  await turn({ byLeases: 210 * SECOND, oldestInsert: null });
-  expect(untils()).toEqual([100, 150, 200, 210].map((seconds) => seconds * SECOND));
-  const bounds = world.asked.filter((what) => what === "leases" || what === "inserts");
-  expect(bounds.slice(-4)).toEqual(["leases", "inserts", "leases", "inserts"]);
+  await turn({ clock: 102 * SECOND, running: 99 * SECOND });
+  await turn({ clock: 104 * SECOND });
+  await turn({ clock: 106 * SECOND, running: 105 * SECOND });
+  await turn({ clock: 108 * SECOND, running: null });
+  expect(world.announcements).toEqual([98, 100, 102, 104, 106].map((seconds) => seconds * SECOND));
+  expect(untils()).toEqual([98, 99, 104, 106]);
 });
 
-it("never goes back, nor behind what another process has stored, and tells the leases what it knows", async () => {
-  const { world, watch, turn, untils } = setUp({ until: 500, watermarks: {} });
+it("asks which INSERTs run only behind the announcement, and publishes behind both", async () => {
+  const { world, watch, turn } = setUp();
+  world.clock = 100 * SECOND;
   await watch.start();
-  for (const byLeases of [499, 500, 501, 400, 502]) await turn({ byLeases });
-  await turn({ byLeases: 600, oldestInsert: 450 });
-  await turn({ oldestInsert: 502 });
-  expect(untils()).toEqual([501, 502]);
-  expect(world.known.slice(0, 2)).toEqual([500, 500]);
-  expect(world.known.at(-1)).toBe(502);
+  await turn({ clock: 102 * SECOND });
+  const steps = world.asked.filter((what) => !["load", "watermarks"].includes(what));
+  const once = ["look", "announce", "running", "save"];
+  expect(steps).toEqual([...once, ...once]);
+});
+
+it("announces nothing new while ClickHouse's clock is behind, and publishes what other processes have announced", async () => {
+  const { world, watch, turn, untils } = setUp();
+  Object.assign(world, { clock: 100 * SECOND, announced: 160 * SECOND, running: 150 * SECOND });
+  await watch.start();
+  await turn();
+  await turn({ clock: 162 * SECOND, running: null });
+  // Again what another process has announced, which may have failed before every replica had it.
+  expect(new Set(world.announcements)).toEqual(new Set([160 * SECOND]));
+  expect(untils()).toEqual([150, 160]);
+  await turn({ clock: 163 * SECOND });
+  expect(world.announcements.at(-1)).toBe(161 * SECOND);
+});
+
+it("announces nothing more after the clock was set back, and publishes nothing earlier", async () => {
+  const { world, watch, turn, untils } = setUp();
+  world.clock = 500 * SECOND;
+  await watch.start();
+  await turn({ clock: 140 * SECOND });
+  await turn({ clock: 499 * SECOND, running: 400 * SECOND });
+  await turn({ clock: 501 * SECOND, running: 499 * SECOND });
+  expect(world.announcements).toEqual([498 * SECOND, 499 * SECOND]);
+  expect(untils()).toEqual([498, 499]);
+});
+
+it("never publishes less than what is published", async () => {
+  const { world, watch, turn, untils } = setUp({ until: 500 * SECOND, watermarks: {} });
+  world.clock = 502 * SECOND;
+  await watch.start();
+  await turn({ clock: 503 * SECOND, running: 450 * SECOND });
+  expect(untils()).toEqual([]);
+  await turn({ running: null });
+  expect(untils()).toEqual([501]);
+});
+
+it("waits for a slow batch whose stamp is noted", async () => {
+  const { world, watch, turn } = setUp();
+  Object.assign(world, { clock: 100 * SECOND, inFlight: 95 * SECOND });
+  await watch.start();
+  await vi.advanceTimersByTimeAsync(0);
+  // One that is noted below what is announced already is refused whatever happens.
+  for (const seconds of [110, 125]) await turn({ clock: seconds * SECOND });
+  expect(world.announced).toBe(95 * SECOND - 1);
+  await turn({ clock: 125 * SECOND + 1, inFlight: null });
+  expect(world.announced).toBe(123 * SECOND + 1);
+  await turn({ clock: 130 * SECOND, inFlight: 120 * SECOND });
+  expect(world.announced).toBe(123 * SECOND + 1);
+  await turn({ clock: 132 * SECOND, inFlight: null });
+  expect(world.announced).toBe(130 * SECOND);
+});
+
+it("does not wait for a batch that is younger than what it announces", async () => {
+  const { world, watch } = setUp();
+  Object.assign(world, { clock: 100 * SECOND, inFlight: 99 * SECOND });
+  await watch.start();
+  await vi.advanceTimersByTimeAsync(0);
+  expect(world.announcements).toEqual([98 * SECOND]);
 });
 
 it("publishes watermarks when a former turn has settled what was readable with them, clocks allowed for", async () => {
   const { world, watch, turn } = setUp();
   const first = { messages: 90 * SECOND };
-  Object.assign(world, { at: 100 * SECOND, watermarks: first });
+  Object.assign(world, { clock: 100 * SECOND, watermarks: first });
   await watch.start();
-  await turn();
+  await vi.advanceTimersByTimeAsync(0);
+  await turn({ clock: 102 * SECOND });
   // Whatever is known later belongs to a later instant.
   const second = { messages: 95 * SECOND };
-  await turn({ at: 106 * SECOND, watermarks: second, byLeases: 105 * SECOND - 1 });
-  await turn({ byLeases: 105 * SECOND });
-  await turn({ byLeases: 106 * SECOND });
-  await turn({ byLeases: 111 * SECOND });
-  await turn({ byLeases: 112 * SECOND });
-  expect(world.saved.map(({ watermarks }) => watermarks)).toEqual([{}, {}, first, {}, second]);
+  await turn({ watermarks: second, clock: 107 * SECOND - 1 });
+  for (const seconds of [107, 108, 109, 116, 117]) await turn({ clock: seconds * SECOND });
+  expect(world.saved.map(({ watermarks }) => watermarks)).toEqual([{}, {}, {}, {}, first, {}, {}, second]);
 });
 
-it("publishes watermarks no earlier when ClickHouse's clock was set back behind what writers use", async () => {
+it.each<[string, { readonly announced?: number; readonly before?: number }]>([
+  ["what is announced is later", { announced: 160 * SECOND }],
+  ["it had shown a later instant, up to which rows may be stamped", { before: 160 * SECOND }],
+])("publishes watermarks no earlier when ClickHouse's clock was set back: %s", async (_, {
+  announced,
+  before,
+}) => {
   const { world, watch, turn } = setUp();
-  const watermarks = { messages: 90 * SECOND };
-  Object.assign(world, { at: 100 * SECOND, uploadTime: 160 * SECOND, watermarks });
+  world.clock = before ?? 0;
+  if (before !== undefined) Object.assign(world, { inFlight: 131 * SECOND, failing: "watermarks" });
+  else Object.assign(world, { failing: "look" });
   await watch.start();
-  await turn({ byLeases: 106 * SECOND });
-  await turn({ byLeases: 165 * SECOND });
+  await turn();
+  const watermarks = { messages: 90 * SECOND };
+  await turn({ clock: 135 * SECOND, announced: announced ?? 131 * SECOND, failing: null, watermarks });
+  await turn({ clock: 166 * SECOND, inFlight: null });
+  await turn({ clock: 167 * SECOND - 1 });
+  await turn({ clock: 167 * SECOND });
   expect(world.saved.every((settled) => Object.keys(settled.watermarks).length === 0)).toBe(true);
-  await turn({ byLeases: 166 * SECOND });
+  await turn({ clock: 168 * SECOND });
   expect(world.saved.at(-1)?.watermarks).toEqual(watermarks);
 });
 
 it.each([
   "load",
+  "look",
   "watermarks",
-  "leases",
-  "inserts",
+  "announce",
+  "running",
   "save",
 ])("leaves what is settled as it is while it cannot ask for %s, and says so once", async (failing) => {
   const { world, watch, turn, untils, age } = setUp({ until: 10, watermarks: {} });
-  Object.assign(world, { failing, byLeases: BEGUN * 1_000 });
+  Object.assign(world, { failing, clock: BEGUN * 1_000 + 2 * SECOND });
   await watch.start();
   await turn();
   await turn();
   expect(untils()).toEqual([]);
   expect(world.warnings).toEqual(["the settled instant of changes stays as it is"]);
   await turn({ failing: null });
-  expect(untils()).toEqual([BEGUN * 1_000]);
+  expect(untils()).toEqual([BEGUN / 1_000]);
   expect(await age()).toBe((Date.now() - BEGUN) / 1_000);
 });
 
@@ -154,6 +219,25 @@ it("tells the age of what is settled, and its own while nothing is", async () =>
   await turn();
   await turn();
   expect(await age()).toBe(4);
-  await turn({ byLeases: (BEGUN - 60_000) * 1_000 });
+  await turn({ clock: (BEGUN - 60_000) * 1_000 + 2 * SECOND });
   expect(await age()).toBe(66);
+});
+
+it("announces nothing by a clock that is far ahead of its own: all others would be refused", async () => {
+  const { world, watch, turn } = setUp();
+  world.clock = (BEGUN + 70_000) * 1_000;
+  await watch.start();
+  await vi.advanceTimersByTimeAsync(0);
+  expect([world.announcements, world.saved]).toEqual([[], []]);
+  expect(world.warnings).toHaveLength(1);
+  await turn({ clock: (BEGUN + 30_000) * 1_000 });
+  expect(world.announcements).toEqual([(BEGUN + 28_000) * 1_000]);
+});
+
+it("announces what is settled again when the announcements were lost", async () => {
+  const { world, watch } = setUp({ until: 500 * SECOND, watermarks: {} });
+  Object.assign(world, { clock: 400 * SECOND, announced: 0 });
+  await watch.start();
+  await vi.advanceTimersByTimeAsync(0);
+  expect(world.announced).toBe(500 * SECOND);
 });

@@ -1,38 +1,42 @@
 import { type Micros, MICROS_IN_SECOND } from "@conversation-export/domain";
-import type { WriterLeases } from "@conversation-export/queue";
-import { createLoop, type Logger, type Metrics } from "@conversation-export/runtime";
-import type { SettledStore, Watermarks } from "@conversation-export/warehouse";
+import { createLoop, type Logger, type Metrics, ServiceError } from "@conversation-export/runtime";
+import type { Announcements, SettledStore, Watermarks } from "@conversation-export/warehouse";
 
 export type SettledWatch = { start(): Promise<void>; stop(): Promise<void> };
 
-/** Writers read ClickHouse's clock to the second; what was readable at an instant was stored before this. */
+const BEHIND: Micros = 2 * MICROS_IN_SECOND;
+/** A clock of ClickHouse that is further ahead of ours is not announced: for so long all others would be refused. */
+const MAX_AHEAD: Micros = 60 * MICROS_IN_SECOND;
+/** Clocks of replicas differ by less; what was readable at an instant has stamps before this. */
 const CLOCKS_DIFFER: Micros = 5 * MICROS_IN_SECOND;
 
 /** Watermarks as they were read at an instant of ClickHouse's clock. */
 type Note = { readonly at: Micros; readonly watermarks: Watermarks };
 
 /**
- * Advances the instant up to which readers of changes may read: no writer has or will ever have an instant of
- * upload before it that is not readable. Any number of processes may do so. An error leaves it as it is.
+ * Advances the instant up to which readers of changes may read: everything with a stamp before it is readable or
+ * refused. It announces an instant, below which ClickHouse refuses every INSERT that begins, and then asks which
+ * INSERTs run: what is neither refused nor among them has ended. Any number of processes may do so at once, since
+ * both instants only grow. An error leaves them as they are.
  */
 export const createSettledWatch = (deps: {
-  readonly leases: Pick<WriterLeases, "settledUntil">;
+  readonly announcements: Announcements;
   readonly store: SettledStore;
-  /**
-   * An instant of upload that this process would use now, µs: writers keep theirs when a clock is set back.
-   */
-  readonly uploadTime: () => Micros;
   readonly intervalMs: number;
+  /** Stamps up to the present less this are refused, so that most batches end before; µs. */
+  readonly behind?: Micros;
   readonly metrics: Metrics;
   readonly log: Logger;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 }): SettledWatch => {
-  const { leases, store, log } = deps;
+  const { announcements, store, log, behind = BEHIND } = deps;
   const begun: Micros = deps.now() * 1000;
   let stored: Micros = 0;
   let loaded = false;
   let failing = false;
+  /** The latest instant that ClickHouse's clock has shown: rows may be stamped with it although it was set back. */
+  let latest: Micros = 0;
   /** Waits until everything that was readable at its instant is settled. */
   let note: Note | undefined;
 
@@ -48,14 +52,25 @@ export const createSettledWatch = (deps: {
       stored = Math.max(stored, (await store.load()).until);
       loaded = true;
     }
+    const { clock, announced, inFlight } = await announcements.look();
+    latest = Math.max(latest, clock, announced);
     if (note === undefined) {
       const { at, watermarks } = await store.watermarks();
-      note = { at: Math.max(at, deps.uploadTime()), watermarks };
+      note = { at: Math.max(at, latest), watermarks };
     }
-    const byLeases = await leases.settledUntil(stored);
-    if (byLeases === null) return;
-    // Asked after the leases: the INSERTs of a writer whose lease has expired are among those that run.
-    const until = Math.min(byLeases, (await store.oldestUpload()) ?? byLeases);
+    if (clock > deps.now() * 1000 + MAX_AHEAD) {
+      throw new ServiceError(
+        "clocks_differ",
+        "ClickHouse's clock is more than a minute ahead of that of this process",
+      );
+    }
+    // What is settled stays so, also when the announcements were lost with their table.
+    const next = Math.max(Math.min(clock - behind, (inFlight ?? clock) - 1), announced, stored);
+    // Also what is announced already: another process may have failed before every replica had it.
+    if (next > stored || announced < stored) await announcements.announce(next);
+    // Behind the announcement, or an INSERT could begin between both.
+    const running = await announcements.oldestRunning();
+    const until = Math.min(next, running ?? Number.POSITIVE_INFINITY);
     if (until <= stored) return;
     // Of a former turn: whoever reads the watermarks finds at least the instant that they belong to.
     const isCovered = note.at + CLOCKS_DIFFER <= stored;

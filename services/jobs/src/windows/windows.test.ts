@@ -1,5 +1,5 @@
 import type { FoundCount, UploadWindow } from "@conversation-export/domain";
-import type { JobContext, WindowsData, WriterList } from "@conversation-export/queue";
+import type { JobContext, WindowsData } from "@conversation-export/queue";
 import { createLogger } from "@conversation-export/runtime";
 import type { WindowStore } from "@conversation-export/warehouse";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -11,8 +11,9 @@ const HOUR = 3_600 * SECOND;
 let ledger: UploadWindow[] = [];
 let counts: FoundCount[] = [];
 let countedSince: number[] = [];
-let insert: number | null = null;
-let writers: WriterList = { generation: 0, leases: [], complete: true };
+/** Rows had been counted so often when it was asked what is settled. */
+let settledAt: number[] = [];
+let until = 0;
 let now = 0;
 let lock = "";
 
@@ -38,7 +39,6 @@ const store: WindowStore = {
     ledger = [...ledger.filter(isNew), ...lines].toSorted((a, b) => a.start - b.start);
     return Promise.resolve();
   },
-  oldestInsert: () => Promise.resolve(insert),
   markBackfilled: () => Promise.reject(new Error("not asked for")),
   lengths: () => Promise.reject(new Error("not asked for")),
   countStates: () => Promise.reject(new Error("not asked for")),
@@ -58,7 +58,12 @@ const context = (data: WindowsData): JobContext<WindowsData> => ({
 const run = (data: WindowsData = { since: null }) => job.run(context(data));
 const job = createWindows({
   store,
-  leases: { list: () => Promise.resolve(writers) },
+  settled: {
+    load: () => {
+      settledAt.push(countedSince.length);
+      return Promise.resolve({ until, watermarks: {} });
+    },
+  },
   exclusive: {
     run: async (name, signal, work) => {
       lock = name;
@@ -88,9 +93,9 @@ beforeEach(() => {
   ledger = [];
   counts = [countAt(10 * HOUR), countAt(14 * HOUR)];
   countedSince = [];
-  insert = null;
-  writers = { generation: 0, leases: [], complete: true };
+  settledAt = [];
   now = 14.5 * HOUR;
+  until = now - 3 * SECOND;
 });
 
 describe("what is counted", () => {
@@ -98,6 +103,7 @@ describe("what is counted", () => {
     expect(await run()).toEqual({ counted: 2, opened: 2, closed: 1, reopened: 0 });
     expect(await run()).toEqual({ counted: 1, opened: 0, closed: 0, reopened: 0 });
     now = 20 * HOUR;
+    until = now;
     await run();
     await run();
     expect(countedSince).toEqual([0, 12 * HOUR, 12 * HOUR, 12 * HOUR]);
@@ -110,29 +116,17 @@ describe("what is counted", () => {
 });
 
 describe("a window that has ended", () => {
-  const lease = { id: "1", service: "ingest", confirmed: 0 };
-
-  it.each<[string, () => void]>([
-    [
-      "a process has an older batch in flight",
-      () => (writers = { ...writers, leases: [{ ...lease, oldestUpload: 11 * HOUR - 1 }] }),
-    ],
-    ["leases may be missing", () => (writers = { ...writers, complete: false })],
-    ["an INSERT of that time is still running", () => (insert = 10 * HOUR)],
-  ])("stays open while %s", async (_, arrange) => {
-    arrange();
+  it.each([
+    ["rows of it may still come", 11 * HOUR - 1],
+    ["nothing is known to be settled", 0],
+  ])("stays open while %s", async (_, settled) => {
+    until = settled;
     expect(await run()).toMatchObject({ opened: 2, closed: 0 });
   });
 
-  it("closes beside younger batches", async () => {
-    writers = {
-      ...writers,
-      leases: [
-        { ...lease, oldestUpload: null },
-        { ...lease, oldestUpload: 14 * HOUR },
-      ],
-    };
-    insert = 14 * HOUR;
+  it("closes once everything in it is settled, which is asked before its rows are counted", async () => {
+    until = 11 * HOUR;
     expect(await run()).toMatchObject({ opened: 2, closed: 1 });
+    expect(settledAt).toEqual([0]);
   });
 });

@@ -11,16 +11,14 @@ import {
   type WindowsData,
   windowsJob,
   type WindowsResult,
-  type WriterLeases,
-  type WriterList,
 } from "@conversation-export/queue";
 import type { Metrics } from "@conversation-export/runtime";
-import type { WindowStore } from "@conversation-export/warehouse";
+import type { SettledReader, WindowStore } from "@conversation-export/warehouse";
 import { LEDGER } from "../process/locks.ts";
 
 export type WindowsDeps = {
   readonly store: WindowStore;
-  readonly leases: Pick<WriterLeases, "list">;
+  readonly settled: SettledReader;
   readonly exclusive: Pick<Exclusive, "run">;
   readonly windowSeconds: number;
   /** How long after its end a window stays open. */
@@ -30,13 +28,6 @@ export type WindowsDeps = {
   /** µs since the epoch */
   readonly now: () => Micros;
 };
-
-/** The oldest instant of upload of a batch in flight; 0 while leases may be missing. */
-const oldestUploadOf = ({ leases, complete }: WriterList): Micros | null =>
-  complete ? oldest(leases.map(({ oldestUpload }) => oldestUpload)) : 0;
-
-const oldest = (instants: readonly (Micros | null)[]): Micros | null =>
-  instants.reduce((least, at) => (at !== null && (least === null || at < least) ? at : least), null);
 
 /** Keeps the ledger of upload windows. */
 export const createWindows = (deps: WindowsDeps): JobHandler<WindowsData, WindowsResult> => {
@@ -61,8 +52,7 @@ export const createWindows = (deps: WindowsDeps): JobHandler<WindowsData, Window
         const since = await firstWindow(data);
         // Read before the count, which may miss batches that are in flight now.
         const now = deps.now();
-        const upload = oldestUploadOf(await deps.leases.list());
-        const insert = await deps.store.oldestInsert();
+        const { until } = await deps.settled.load();
         const counted = await deps.store.count(since, signal);
         const stored = await deps.store.list({ since });
         const changes = updateWindows({
@@ -71,7 +61,7 @@ export const createWindows = (deps: WindowsDeps): JobHandler<WindowsData, Window
           now,
           length,
           grace: deps.graceSeconds * MICROS_IN_SECOND,
-          oldestUpload: oldest([insert, upload]),
+          oldestUpload: until,
         });
         signal.throwIfAborted();
         await deps.store.save(changes.lines);

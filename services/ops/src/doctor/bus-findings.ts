@@ -5,7 +5,7 @@ import type { BusConfig, ServiceSettings } from "../config.ts";
 import { fetchLag, withAdmin } from "../connect/connections.ts";
 import { innermostMessage } from "../explain/explain.ts";
 import { wantedTopics } from "../setup/topics.ts";
-import { attempt, type Findings, findingsOf } from "./finding.ts";
+import { attempt, type Finding, type Findings, findingsOf } from "./finding.ts";
 import { type TopicFacts, topicFindings, type TopicKind } from "./topic-findings.ts";
 
 const AREA = "Kafka";
@@ -65,6 +65,12 @@ const groupFindings = async (admin: Admin, config: BusConfig): Promise<Findings>
   return [...lost, ok(name, `${lag} messages behind: \`export-ops lag\` shows more`)];
 };
 
+/** Tells whether ingest runs. @param members of its consumer group */
+export const memberFinding = (members: number, groupId: string): Finding =>
+  members === 0
+    ? warning("ingest", `no process is in the group ${groupId}`, "start ingest: no new events are stored")
+    : ok("ingest", `${members} in the group ${groupId}`);
+
 /** Checks the brokers, the topics with their settings, and the group of ingest. */
 export const busFindings = (config: BusConfig, settings: ServiceSettings): Promise<Findings> =>
   attempt(AREA, "brokers", () =>
@@ -91,6 +97,9 @@ export const busFindings = (config: BusConfig, settings: ServiceSettings): Promi
             ]),
         ...topics.flatMap((facts) => topicFindings(facts, settings)),
         ...group,
+        ...(await attempt(AREA, "ingest", async () => [
+          memberFinding(await admin.fetchMembers(config.groupId), config.groupId),
+        ])),
       ];
     }),
   );

@@ -63,7 +63,7 @@ export const examine = async (env: Environment): Promise<Findings> => {
         }),
     bus.value === null || settings.value === null ? [] : busFindings(bus.value, settings.value),
     bus.value === null || warehouse.value === null ? [] : identityFindings(bus.value, warehouse.value),
-    queue.value === null ? [] : queueFindings(queue.value),
+    queue.value === null ? [] : queueFindings(queue.value, warehouse.value),
   ]);
   const open = cleartextFindings({ warehouse: warehouse.value, bus: bus.value, queue: queue.value });
   return [...(wrong.length === 0 ? [ok("variables", "complete")] : wrong), ...open, ...found.flat()];

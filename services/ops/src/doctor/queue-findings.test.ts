@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { failedFinding, processFinding, writerFindings } from "./queue-findings.ts";
+import { failedFinding, processFinding } from "./queue-findings.ts";
 
 const gone = { name: "compact", reason: "warehouse_unavailable: ECONNREFUSED" } as const;
 const wrong = { name: "backfill", reason: "backfill_window: nope is not a topic of ingest" } as const;
@@ -17,18 +17,6 @@ describe("failed jobs", () => {
     expect(both?.advice).toContain("jobs retry ID");
     expect(both?.advice).toContain("1 of them would fail again");
   });
-});
-
-it.each([
-  [["ingest", "jobs", "jobs"], "ok", "1 ingest, 2 jobs", null],
-  [["ingest"], "warning", "1 ingest", "start jobs"],
-  [["jobs"], "warning", "1 jobs", "start ingest"],
-  [[], "warning", "none", "start ingest: no new events are stored; start jobs"],
-] as const)("writers %j: %s, %s", (services, state, found, advice) => {
-  const leases = services.map((service, at) => ({ id: `${at}`, service, confirmed: 1, oldestUpload: null }));
-  const [finding] = writerFindings({ leases, generation: 1, complete: true });
-  expect(finding).toMatchObject({ state, found });
-  expect(finding?.advice ?? "").toContain(advice ?? "");
 });
 
 it.each([

@@ -1,15 +1,11 @@
-import {
-  createWriterLeases,
-  JOB_NAMES,
-  type JobClient,
-  type JobView,
-  type WriterList,
-} from "@conversation-export/queue";
+import { JOB_NAMES, type JobClient, type JobView } from "@conversation-export/queue";
 import type { RedisServer } from "@conversation-export/runtime";
-import { withJobClient, withRedis } from "../connect/connections.ts";
+import type { WarehouseConfig } from "../config.ts";
+import { withJobClient } from "../connect/connections.ts";
 import { redisPlace } from "../explain/explain.ts";
 import { wasAskedWrongly } from "../jobs/job-failure.ts";
 import { attempt, type Finding, type Findings, findingsOf } from "./finding.ts";
+import { redisOtherFindings } from "./redis-other-findings.ts";
 
 const AREA = "Redis";
 const { ok, warning, problem, skipped } = findingsOf(AREA);
@@ -93,45 +89,12 @@ export const failedFinding = (failed: readonly Pick<JobView, "name" | "reason">[
   return warning(name, `${counts.join(", ")}${most}`, advice.join("; "));
 };
 
-/** What to do when no process of a service may write. */
-const WITHOUT_WRITER: Readonly<Record<string, string>> = {
-  ingest: "start ingest: no new events are stored",
-  jobs: "start jobs, or see why one that runs may not write: nothing is erased or filled in",
-};
-
-const listWriters = (server: RedisServer): Promise<WriterList> =>
-  withRedis(server, (redis) => createWriterLeases({ redis }).list());
-
-/** Lists the processes that may write. An erasure waits until each has confirmed it. */
-export const writerFindings = ({ leases, generation }: WriterList): Findings => {
-  const name = "writers";
-  const services = [...Map.groupBy(leases, ({ service }) => service)].map(
-    ([service, own]) => `${own.length} ${service}`,
-  );
-  const behind = leases.filter(({ confirmed }) => confirmed < generation);
-  if (behind.length > 0) {
-    return [
-      warning(
-        name,
-        `have not confirmed the last erasure: ${behind.map(({ service, id }) => `${service} ${id}`).join(", ")}`,
-        "check again in a minute and restart those that remain: the erasure waits for them",
-      ),
-    ];
-  }
-  const missing = Object.entries(WITHOUT_WRITER).filter(
-    ([wanted]) => !leases.some(({ service }) => service === wanted),
-  );
-  const found = services.join(", ") || "none";
-  return missing.length === 0
-    ? [ok(name, found)]
-    : [warning(name, found, missing.map(([, advice]) => advice).join("; "))];
-};
-
 /**
- * Checks Redis, the jobs processes, schedules, writers and failed jobs. Of a server that takes no writes only that:
- * its leases and schedules run out although the processes run.
+ * Checks Redis, the jobs processes, schedules and failed jobs. Of a server that takes no writes only that:
+ * its schedules run late although the processes run.
+ * @param warehouse where the jobs processes say which Redis they use; null: its variables are wrong
  */
-export const queueFindings = (server: RedisServer): Promise<Findings> =>
+export const queueFindings = (server: RedisServer, warehouse: WarehouseConfig | null): Promise<Findings> =>
   attempt(AREA, "server", () =>
     withJobClient(server, async (jobs) => [
       ...(await serverFindings(jobs, redisPlace(server))),
@@ -141,8 +104,8 @@ export const queueFindings = (server: RedisServer): Promise<Findings> =>
           (await jobs.schedules()).length > 0,
         ),
       ])),
+      ...(warehouse === null ? [] : await redisOtherFindings(server, warehouse)),
       ...(await attempt(AREA, "schedules", async () => [await scheduleFinding(jobs)])),
-      ...(await attempt(AREA, "writers", async () => writerFindings(await listWriters(server)))),
       ...(await attempt(AREA, "failed jobs", async () => [
         failedFinding(await jobs.list({ states: ["failed"], limit: MOST_FAILED })),
       ])),

@@ -3,7 +3,7 @@ import { ConfigError } from "@conversation-export/runtime";
 import { countReplayed } from "@conversation-export/warehouse";
 import { lagOf, readLag } from "../connect/read-lag.ts";
 import { exitCodeOf, explain } from "../explain/explain.ts";
-import type { Asked, LetterCount, Processes, Status, Tables, TopicLag } from "./status.ts";
+import type { Asked, Kafka, LetterCount, Processes, Status, Tables, TopicLag } from "./status.ts";
 import type { StatusConnections } from "./status-connections.ts";
 import { THRESHOLDS } from "./thresholds.ts";
 
@@ -88,6 +88,12 @@ const readWatermarks = (
     );
   });
 
+const readBrokers = ({ bus }: StatusConnections): Promise<Kafka> =>
+  bus.use(async ({ admin, config }) => {
+    const [brokers, members] = await Promise.all([admin.fetchBrokers(), admin.fetchMembers(config.groupId)]);
+    return { brokers, members };
+  });
+
 const readTables = ({ warehouse }: StatusConnections): Promise<Tables> =>
   warehouse.use(async ({ versions }) => {
     const { server, migrations } = await versions.load();
@@ -102,17 +108,13 @@ const readTables = ({ warehouse }: StatusConnections): Promise<Tables> =>
   });
 
 const readProcesses = ({ queue }: StatusConnections): Promise<Processes> =>
-  queue.use(async ({ jobs, leases }) => {
-    const [{ version }, workers, { leases: held }] = await Promise.all([
+  queue.use(async ({ jobs }) => {
+    const [{ version }, workers] = await Promise.all([
       jobs.checkServer(),
       // Every process of jobs takes jobs of every kind.
       jobs.workers("windows"),
-      leases.list(),
     ]);
-    const writers = [...Map.groupBy(held, ({ service }) => service)].map(
-      ([service, own]) => [service, own.length] as const,
-    );
-    return { redis: version, workers, writers: Object.fromEntries(writers) };
+    return { redis: version, workers };
   });
 
 /**
@@ -132,7 +134,7 @@ export const look = async (
     await Promise.all([
       asked(readTopicLags(connections)),
       asked(readLetters(connections, at)),
-      asked(bus.use(({ admin }) => admin.fetchBrokers())),
+      asked(readBrokers(connections)),
       asked(readWatermarks(connections, topics, at)),
       asked(warehouse.use((client) => client.windows.countStates())),
       asked(warehouse.use(({ requests, deadlineMs }) => requests.open(at.getTime() - deadlineMs))),

@@ -58,7 +58,16 @@ const ofWarehouse = ({ at, windows, erasures }: Status): Mark[] => {
   return found;
 };
 
-const ofQueues = ({ at, queues, held, processes }: Status): Mark[] => {
+const ofProcesses = ({ brokers, processes }: Status): Mark[] => {
+  const found: Mark[] = [];
+  if (processes.value?.workers === 0)
+    found.push({ part: "processes", alert: "ComponentDown", found: "no process of jobs is connected" });
+  if (brokers.value?.members === 0)
+    found.push({ part: "brokers", alert: "ComponentDown", found: "no process of ingest is in the group" });
+  return found;
+};
+
+const ofQueues = ({ at, queues, held }: Status): Mark[] => {
   const found: Mark[] = [];
   for (const { name, failedSince, oldestWaitingSince, nextRunAt } of queues.value ?? []) {
     const waited = oldestWaitingSince === null ? 0 : secondsSince(at, oldestWaitingSince);
@@ -76,12 +85,6 @@ const ofQueues = ({ at, queues, held, processes }: Status): Mark[] => {
   }
   for (const { name, job } of held.value ?? [])
     found.push({ part: "held", alert: "ScheduleHeld", found: `${name}, since ${job} failed for good` });
-  if (processes.value === null) return found;
-  const { workers, writers } = processes.value;
-  if (workers === 0)
-    found.push({ part: "processes", alert: "ComponentDown", found: "no process of jobs is connected" });
-  if (writers["ingest"] === undefined)
-    found.push({ part: "processes", alert: "ComponentDown", found: "no process of ingest may write" });
   return found;
 };
 
@@ -119,6 +122,7 @@ export const marksOf = (status: Status): readonly Mark[] => [
   ...ofTopics(status),
   ...ofWarehouse(status),
   ...ofQueues(status),
+  ...ofProcesses(status),
 ];
 
 /** The page that says what to do. */

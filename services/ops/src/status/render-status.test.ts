@@ -27,7 +27,7 @@ const FINE: Status = {
   at: AT,
   lag: answered([{ topic: "messages", lag: 7, filled: true, lost: 0 }]),
   letters: answered([{ topic: "messages", kept: 3, lastHour: 0, notReplayed: 1 }]),
-  brokers: answered(3),
+  brokers: answered({ brokers: 3, members: 2 }),
   watermarks: answered({ messages: 2 }),
   windows: answered({ open: 10, closed: 0, compacted: 70, backfilled: 0 }),
   erasures: answered({ count: 0, awaitingApproval: 0, overdue: 0, oldestReceivedAt: null }),
@@ -35,7 +35,7 @@ const FINE: Status = {
   clients: answered([]),
   queues: answered([QUIET]),
   held: answered([]),
-  processes: answered({ redis: "8.0.1", workers: 2, writers: { ingest: 2, jobs: 2 } }),
+  processes: answered({ redis: "8.0.1", workers: 1 }),
 };
 
 /** The alerts that a change of a fine look marks. */
@@ -53,7 +53,7 @@ windows  0        -       0       0      1        4       0          at 2026-11-
 
 windows     10 lines open, 0 to be compacted
 erasures    0 open; 0 await approval, 0 overdue
-processes   2 ingest, 2 jobs may write; 2 take jobs
+processes   2 ingest in the group; 1 jobs connected
 Redis       8.0.1
 ClickHouse  26.7.1
 migrations  20 applied
@@ -174,14 +174,13 @@ describe("marks", () => {
     ],
     [
       "no process",
-      { processes: answered({ redis: "8", workers: 0, writers: {} }) },
+      {
+        brokers: answered({ brokers: 3, members: 0 }),
+        processes: answered({ redis: "8", workers: 0 }),
+      },
       ["ComponentDown", "ComponentDown"],
     ],
-    [
-      "processes that Redis does not list",
-      { processes: answered({ redis: "8", workers: null, writers: { ingest: 1 } }) },
-      [],
-    ],
+    ["processes that Redis does not list", { processes: answered({ redis: "8", workers: null }) }, []],
     ["Redis away", { queues: away, held: away, processes: away }, ["RedisAway"]],
     ["Kafka away", { lag: away, letters: away, brokers: away }, ["IngestLagUnknown"]],
     ["ClickHouse away", { watermarks: away, windows: away, tables: away }, ["IngestInsertsFail"]],

@@ -1,7 +1,7 @@
 import { namedClients } from "../output/client-names.ts";
 import { renderColumns, renderTable } from "../output/print.ts";
 import { type Mark, marksOf, runbookOf } from "./marks.ts";
-import { failuresOf, type PartName, type Status } from "./status.ts";
+import { failuresOf, type Kafka, type PartName, type Processes, type Status } from "./status.ts";
 
 /** Shown for what could not be asked. */
 const UNKNOWN = "?";
@@ -80,6 +80,16 @@ const queues = ({ at, queues: asked, held }: Status): string =>
         }),
       );
 
+const processCounts = (kafka: Kafka | null, redis: Processes | null): string[] => {
+  const takers = redis?.workers ?? null;
+  return [
+    ...(kafka === null ? [] : [`${kafka.members} ingest in the group`]),
+    ...(redis === null
+      ? []
+      : [takers === null ? "jobs: Redis does not list its clients" : `${takers} jobs connected`]),
+  ];
+};
+
 const facts = ({ at, windows, erasures, tables, clients, brokers, processes }: Status): string => {
   const rows: [string, string][] = [];
   if (clients.value !== null && clients.value.length > 0) rows.push(["clients", namedClients(clients.value)]);
@@ -92,13 +102,9 @@ const facts = ({ at, windows, erasures, tables, clients, brokers, processes }: S
     const oldest = oldestReceivedAt === null ? "" : `, the oldest for ${since(at, oldestReceivedAt)}`;
     rows.push(["erasures", `${count} open${oldest}; ${awaitingApproval} await approval, ${overdue} overdue`]);
   }
-  if (processes.value !== null) {
-    const { workers, writers } = processes.value;
-    const leases = Object.entries(writers).map(([service, count]) => `${count} ${service}`);
-    const connected = workers === null ? "Redis does not list its clients" : `${workers} take jobs`;
-    rows.push(["processes", `${leases.join(", ") || "none"} may write; ${connected}`]);
-    rows.push(["Redis", processes.value.redis ?? UNKNOWN]);
-  }
+  const counts = processCounts(brokers.value, processes.value);
+  if (counts.length > 0) rows.push(["processes", counts.join("; ")]);
+  if (processes.value !== null) rows.push(["Redis", processes.value.redis ?? UNKNOWN]);
   if (tables.value !== null) {
     const { clickhouse, applied, pending, changed, later } = tables.value;
     const other = Object.entries({
@@ -112,7 +118,7 @@ const facts = ({ at, windows, erasures, tables, clients, brokers, processes }: S
     rows.push(["ClickHouse", clickhouse]);
     rows.push(["migrations", [`${applied} applied`, ...told].join("; ")]);
   }
-  if (brokers.value !== null) rows.push(["Kafka", `${brokers.value} brokers`]);
+  if (brokers.value !== null) rows.push(["Kafka", `${brokers.value.brokers} brokers`]);
   return rows.length === 0 ? "" : renderColumns(rows);
 };
 
@@ -195,14 +201,11 @@ export const statusFields = (status: Status) => {
         next_run_at: iso(nextRunAt),
       })) ?? null,
     held: held.value?.map(({ name, job, reason, until }) => ({ queue: name, job, reason, until })) ?? null,
-    processes:
-      processes.value === null
-        ? null
-        : { workers: processes.value.workers, writers: processes.value.writers },
+    processes: { ingest: brokers.value?.members ?? null, jobs: processes.value?.workers ?? null },
     versions: {
       clickhouse: tables.value?.clickhouse ?? null,
       redis: processes.value?.redis ?? null,
-      kafka_brokers: brokers.value,
+      kafka_brokers: brokers.value?.brokers ?? null,
       migrations:
         tables.value === null
           ? null

@@ -1,11 +1,5 @@
 import { type Admin, createAdmin } from "@conversation-export/bus";
-import {
-  createJobClient,
-  createRedis,
-  createWriterLeases,
-  type JobClient,
-  type WriterLeases,
-} from "@conversation-export/queue";
+import { createJobClient, type JobClient } from "@conversation-export/queue";
 import {
   type Environment,
   isRetryable,
@@ -46,7 +40,7 @@ import {
   startPart,
 } from "../connect/connections.ts";
 import { createKeptConnection, type KeptConnection, QUESTION_MS } from "../connect/kept-connection.ts";
-import { CommandError, explainBus, innermostMessage, kafkaAway, redisAway } from "../explain/explain.ts";
+import { CommandError, explainBus, innermostMessage, kafkaAway } from "../explain/explain.ts";
 import { EXIT } from "../explain/exit-code.ts";
 
 type Bus = { readonly admin: Admin; readonly config: BusConfig };
@@ -60,7 +54,7 @@ type Warehouse = {
   readonly clients: UnregisteredClientReader;
   readonly deadlineMs: number;
 };
-type Queue = { readonly jobs: JobClient; readonly leases: WriterLeases; readonly server: RedisServer };
+type Queue = { readonly jobs: JobClient; readonly server: RedisServer };
 
 /** Connections to all servers, which are kept over several looks. */
 export type StatusConnections = {
@@ -136,18 +130,8 @@ export const createStatusConnections = (env: Environment, now: () => number): St
       const server = readQueueConfig(env);
       await requireRedis(server);
       const jobs = createJobClient({ ...server, log: silentLog() });
-      const redis = createRedis({ ...server, log: silentLog() });
-      const close = () => Promise.all([jobs.stop(), redis.stop()]);
-      try {
-        await jobs.start();
-        await within(redis.start(), STATEMENT_MS, () => {
-          throw redisAway(server);
-        });
-      } catch (error) {
-        await close();
-        throw await explainRedis(error, server);
-      }
-      return { client: { jobs, leases: createWriterLeases({ redis }), server }, close };
+      await jobs.start();
+      return { client: { jobs, server }, close: jobs.stop };
     },
     explain: (error, { server }) => explainRedis(error, server),
     late: lateOf("Redis"),

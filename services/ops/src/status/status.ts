@@ -26,12 +26,16 @@ export type LetterCount = {
   readonly notReplayed: number | null;
 };
 
+export type Kafka = {
+  readonly brokers: number;
+  /** Processes of ingest that are in its consumer group. */
+  readonly members: number;
+};
+
 export type Processes = {
   readonly redis: string | null;
   /** Processes that take jobs; null: Redis does not list its clients. */
   readonly workers: number | null;
-  /** Processes that may write records, by service. */
-  readonly writers: Readonly<Record<string, number>>;
 };
 
 export type Tables = {
@@ -50,8 +54,7 @@ export type Status = {
   readonly lag: Asked<readonly TopicLag[]>;
   /** From Kafka, and ClickHouse for what was replayed. */
   readonly letters: Asked<readonly LetterCount[]>;
-  /** Number of brokers of Kafka. */
-  readonly brokers: Asked<number>;
+  readonly brokers: Asked<Kafka>;
   /** Age of the watermark of each topic in seconds, from ClickHouse; null: it has none. */
   readonly watermarks: Asked<Readonly<Record<string, number | null>>>;
   /** Lines of the ledger of upload windows, from ClickHouse. */

@@ -1,4 +1,4 @@
-import type { ExportRecord, Micros, RightRow } from "@conversation-export/domain";
+import type { ExportRecord, RightRow } from "@conversation-export/domain";
 import type { Session } from "../../session/session.ts";
 import { insertHalves } from "../../write/insert-halves.ts";
 import { rightInserts } from "../../write/right-inserts.ts";
@@ -9,19 +9,15 @@ import { recordKey } from "./record-reader.ts";
 /** Writes right rows beside wrong ones. */
 export type RightRows = {
   /**
-   * Inserts rows of records of one type. They may be inserted again after an error.
+   * Inserts rows of records of one type. They may be inserted again after an error, with another ticket if that
+   * has become stale.
    *
    * @returns the records that the warehouse refuses for their data, by `recordKey`
    * @throws WarehouseError
    */
   insert(
     rows: readonly RightRow[],
-    options: {
-      readonly uploadedAt: Micros;
-      /** Returns the ticket for an INSERT. */
-      readonly ticket: () => Promise<WriteTicket>;
-      readonly signal: AbortSignal;
-    },
+    options: { readonly ticket: WriteTicket; readonly signal: AbortSignal },
   ): Promise<ReadonlyMap<string, ExportRecord>>;
 };
 
@@ -29,11 +25,11 @@ export type RightRows = {
 export const createRightRows = (deps: { readonly session: Session }): RightRows => {
   const writer = createWriter(deps);
   return {
-    insert: async (rows, { uploadedAt, ticket, signal }) => {
+    insert: async (rows, { ticket, signal }) => {
       const refused = new Map<string, ExportRecord>();
-      for (const batch of rightInserts(rows, uploadedAt)) {
-        const found = await insertHalves(batch, 0, batch.records.length, async (one) =>
-          writer.insert(one, signal, await ticket()),
+      for (const batch of rightInserts(rows, ticket.stamp)) {
+        const found = await insertHalves(batch, 0, batch.records.length, (one) =>
+          writer.insert(one, signal, ticket),
         );
         for (const index of found) {
           const record = batch.records[index];

@@ -10,7 +10,6 @@ import {
   type WindowTable,
 } from "@conversation-export/domain";
 import type { Session } from "../../session/session.ts";
-import { OF_RECORDS } from "../../write/write-ticket.ts";
 
 /** Selects windows that start in the range from `since` inclusive to `to` exclusive, µs. */
 export type WindowFilter = {
@@ -41,8 +40,6 @@ export type WindowStore = {
    * compacted still waits for that. No other process may change the ledger meanwhile.
    */
   markBackfilled(range: { readonly from: Micros; readonly to: Micros }, at: Micros): Promise<void>;
-  /** Begin of the oldest running INSERT of records; null: there is none. */
-  oldestInsert(): Promise<Micros | null>;
   /** Window lengths in the ledger, seconds. */
   lengths(): Promise<readonly number[]>;
   /** Lines of the ledger (a window of a table) by state. */
@@ -226,15 +223,6 @@ export function createWindowStore(deps: {
       const lines = await list({ since: from, to, states: ["closed", "compacted", "backfilled"] });
       const inside = lines.filter(({ start }) => start + windowSeconds * MICROS_IN_SECOND <= to);
       await save(inside.map((line) => ({ ...line, state: "backfilled", backfilledAt: at })));
-    },
-    async oldestInsert() {
-      const [row] = await session.rows<{ inserts: number; micros: number }>(
-        "windows.oldest_insert",
-        `SELECT count() AS inserts, min(toUnixTimestamp64Micro(now64(6)) - toInt64(elapsed * 1000000)) AS micros
-          FROM ${session.names.system("processes")} 
-            WHERE query_kind = 'Insert' AND is_initial_query AND ${OF_RECORDS}`,
-      );
-      return row === undefined || row.inserts === 0 ? null : row.micros;
     },
     async lengths() {
       const rows = await session.rows<{ seconds: number }>(

@@ -35,7 +35,7 @@ export type ErasureDeletion = {
    * far as to suppress or delete. Their rows must be gone.
    */
   tell(signal: AbortSignal): Promise<void>;
-  /** Query ids of the running INSERTs of records and suppressions. */
+  /** Ids of the running INSERTs of records and suppressions; on a cluster a shard may still run what its sender has given up. */
   runningInserts(): Promise<ReadonlySet<string>>;
 };
 
@@ -123,14 +123,11 @@ export const createErasureDeletion = (deps: {
       );
     },
     runningInserts: async () => {
-      const source =
-        cluster === null
-          ? "system.processes WHERE current_database = currentDatabase() AND"
-          : `clusterAllReplicas('${cluster}', system.processes) WHERE`;
+      const here = "(current_database = currentDatabase() OR position(query, currentDatabase()) > 0) AND";
       const rows = await session.rows<{ query_id: string }>(
         "erasure.running_inserts",
-        `SELECT query_id FROM ${source} query_kind = 'Insert'
-          AND (${OF_RECORDS} OR startsWith(query, 'INSERT INTO suppressions'))`,
+        `SELECT DISTINCT initial_query_id AS query_id FROM ${session.names.system("processes")} WHERE ${cluster === null ? here : ""}
+          (${OF_RECORDS} OR startsWith(query, 'INSERT INTO suppressions'))`,
       );
       return new Set(rows.map((row) => row.query_id));
     },

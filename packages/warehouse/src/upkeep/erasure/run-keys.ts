@@ -51,10 +51,10 @@ const countOfRows = ({ table, records }: Table): string => {
     FROM (${found.join(" UNION ALL ")}) WHERE request != '' GROUP BY client, request`;
 };
 
-/** Whether the holder of a run `<job>/<holder>/<id>` is none of the `living`; false while those are not known. */
-const isDead = (run: string, living: ReadonlySet<string> | null): boolean => {
+/** Whether the holder of a run `<job>/<holder>/<id>` is none of the `living`. */
+const isDead = (run: string, living: ReadonlySet<string>): boolean => {
   const [, holder, id] = run.split("/");
-  return id !== undefined && holder !== undefined && living !== null && !living.has(holder);
+  return id !== undefined && holder !== undefined && !living.has(holder);
 };
 
 /** @param deps.session with the settings of erasures */

@@ -32,8 +32,8 @@ export const LOOKED_AT = "looked at";
 export const SUPPRESSION_INSERT_SECONDS = 300;
 
 /**
- * SQL for suppressions that a record may have slipped past: if Redis loses the leases, a writer cut off from
- * it goes on until its lease ends.
+ * SQL for suppressions that a record may have slipped past: an operator may have inserted one by hand, or restored a
+ * table.
  */
 export const SLIPPED = "added_at BETWEEN now64(6) - INTERVAL 1 DAY AND now64(6) - INTERVAL 10 MINUTE";
 

@@ -1,0 +1,114 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { unlessAborted } from "@conversation-export/runtime";
+import { isStaleTicket, type WriteTicket } from "@conversation-export/warehouse";
+import type { BatchFiller } from "./batch-filler.ts";
+import type { InFlight } from "@conversation-export/warehouse";
+import type { IngestMetrics } from "./ingest-metrics.ts";
+import { isBug, type KeepTrying } from "./keep-trying.ts";
+import type { LandingGap } from "./landing-gap.ts";
+import type { RecordRange, Sink } from "./sink.ts";
+import type { TopicBatch } from "./topic-batch.ts";
+import type { ErasureGate } from "./erasure-gate.ts";
+
+/**
+ * Writes a batch with tickets: each is taken first, then the records are judged by the suppressions that are known
+ * by then, then their rows are inserted. Ranges whose ticket became stale begin anew with another one. Rejects
+ * when `signal` aborts, when `before` rejects, and on a bug.
+ * @returns `refused` and `reusable` as of `Sink.write`
+ */
+export type WriteBatch = (
+  batch: TopicBatch,
+  before: Promise<void>,
+  signal: AbortSignal,
+) => Promise<{ readonly refused: readonly number[]; readonly reusable: boolean }>;
+
+/** Between attempts whose tickets became stale. */
+const MAX_PAUSE_MS = 5_000;
+
+const halves = ({ from, to }: RecordRange): RecordRange[] => {
+  const middle = (from + to) >> 1;
+  return [
+    { from, to: middle },
+    { from: middle, to },
+  ];
+};
+
+/** @param deps.gap null when landing keeps every event */
+export const createWriteBatch = (deps: {
+  readonly gate: Pick<ErasureGate, "ticket" | "judgement" | "judgeAgain">;
+  readonly gap: LandingGap | null;
+  readonly filler: Pick<BatchFiller, "fillAnew" | "settleSuspects">;
+  readonly sink: Sink;
+  readonly inFlight: Pick<InFlight, "begin">;
+  readonly keepTrying: KeepTrying;
+  readonly metrics: IngestMetrics;
+}): WriteBatch => {
+  const { gate, gap, filler, sink, inFlight, keepTrying, metrics } = deps;
+  const untilDone = <T>(step: string, operation: () => Promise<T>, signal: AbortSignal): Promise<T> =>
+    keepTrying({ step, signal, operation: () => unlessAborted(operation(), signal), isFinal: isBug });
+
+  const takeTicket = async (signal: AbortSignal): Promise<WriteTicket> => {
+    const ticket = await untilDone("stamp", () => gate.ticket(signal), signal);
+    if (gap !== null) await untilDone("landing_gap", () => gap.cover(ticket.stamp, signal), signal);
+    return ticket;
+  };
+
+  return async (batch, before, signal) => {
+    const refused: number[] = [];
+    let reusable = true;
+    /** What is left to be written; undefined: everything. */
+    let left: RecordRange[] | undefined;
+    let wasStale = false;
+    let timesStale = 0;
+
+    /** Judges all records by what is known now. */
+    const judge = async (): Promise<void> => {
+      const isAnew = batch.judgedBy !== gate.judgement();
+      if (!isAnew && batch.suspects.length === 0) return;
+      if (isAnew) filler.fillAnew(batch);
+      left = undefined;
+      refused.length = 0;
+      if (batch.suspects.length === 0) return;
+      // What the batch before has found concerns this one too.
+      await before;
+      const dropped = await untilDone("suspects", () => filler.settleSuspects(batch), signal);
+      if (!isAnew || dropped === 0) return;
+      // Batches that were filled meanwhile do not know what this one has found; nor does it, what became known meanwhile.
+      const isLatest = batch.judgedBy === gate.judgement();
+      gate.judgeAgain();
+      if (isLatest) batch.judgedBy = gate.judgement();
+    };
+
+    while (batch.suspects.length + batch.rows.records() > 0) {
+      if (timesStale > 1) await sleep(Math.min(25 * 2 ** timesStale, MAX_PAUSE_MS), undefined, { signal });
+      const ticket = await takeTicket(signal);
+      const flight = inFlight.begin(ticket.stamp);
+      try {
+        await judge();
+        if (wasStale) await flight.tell();
+        left ??= [{ from: 0, to: batch.rows.records() }].filter(({ to }) => to > 0);
+        const [range] = left;
+        if (range === undefined) break;
+        const written = await sink.write(batch.rows, range, ticket, signal, before);
+        refused.push(...written.refused);
+        reusable &&= written.reusable;
+        left.shift();
+        timesStale = 0;
+        if (left.length === 0) break;
+      } catch (error) {
+        if (!isStaleTicket(error)) throw error;
+        reusable = false;
+        metrics.stampedAnew.inc({});
+        wasStale = true;
+        timesStale += 1;
+        const range = left?.[0];
+        // Fewer rows may be written before readers pass their stamp.
+        if (timesStale > 1 && range !== undefined && range.to - range.from > 1)
+          left?.splice(0, 1, ...halves(range));
+      } finally {
+        flight.end();
+      }
+    }
+    return { refused, reusable };
+  };
+};

@@ -1,0 +1,123 @@
+import { createLogger } from "@conversation-export/runtime";
+import { expect, it } from "vitest";
+import { createLatestJudgement } from "./latest-judgement.ts";
+
+const PATIENCE_MS = 30_000;
+
+/** Writers and readers that are as the test says; `now` is set by it. */
+const setUp = () => {
+  const steps: string[] = [];
+  const world = {
+    now: 0,
+    clock: 100,
+    announced: 90,
+    /** What is settled, one answer after the other; the last one stays. */
+    until: [101],
+    /** The running INSERTs, in the same way. */
+    running: [[]] as string[][],
+    onSettled: (): void => {},
+    onRunning: (): void => {},
+  };
+  const next = <T>(answers: T[]): T => (answers.length > 1 ? answers.shift() : answers[0]) as T;
+  const warned: unknown[] = [];
+  const judgement = createLatestJudgement({
+    generations: {
+      begin: async () => {
+        steps.push("begin");
+        return 7;
+      },
+      require: async (generation) => void steps.push(`require ${generation}`),
+    },
+    announcements: {
+      look: async () => {
+        steps.push("look");
+        return { clock: world.clock, announced: world.announced, inFlight: null };
+      },
+    },
+    settled: {
+      load: async () => {
+        steps.push("settled?");
+        world.onSettled();
+        return { until: next(world.until), watermarks: {} };
+      },
+    },
+    store: {
+      runningInserts: async () => {
+        steps.push("running?");
+        world.onRunning();
+        return new Set(next(world.running));
+      },
+    },
+    patienceMs: PATIENCE_MS,
+    now: () => world.now,
+    log: createLogger({
+      service: "test",
+      level: "warn",
+      destination: { write: (line) => warned.push((JSON.parse(line) as { awaited: unknown }).awaited) },
+    }),
+  });
+  return { world, steps, warned, judgement };
+};
+const { signal } = new AbortController();
+
+it("tells writers of a new generation without waiting", async () => {
+  const { steps, judgement } = setUp();
+  await judgement.tell();
+  expect(steps).toEqual(["begin"]);
+});
+
+it("requires a new generation once batches that were stamped before it are settled, and then waits for INSERTs", async () => {
+  const { world, steps, judgement } = setUp();
+  Object.assign(world, { until: [99, 100, 101], running: [["a", "b"], ["b", "later"], ["later"]] });
+  await judgement.required(signal);
+  expect(steps).toEqual([
+    "begin",
+    "look",
+    "settled?",
+    "settled?",
+    "settled?",
+    "require 7",
+    "running?",
+    "running?",
+    "running?",
+  ]);
+});
+
+it("waits for what is announced where ClickHouse's clock was set back", async () => {
+  const { world, steps, judgement } = setUp();
+  Object.assign(world, { announced: 160, until: [160, 161] });
+  await judgement.required(signal);
+  expect(steps.filter((step) => step === "settled?")).toHaveLength(2);
+});
+
+it("requires it all the same when batches take too long", async () => {
+  const { world, steps, judgement } = setUp();
+  world.until = [0];
+  world.onSettled = () => {
+    world.now += PATIENCE_MS / 2;
+  };
+  await judgement.required(signal);
+  expect(steps).toEqual(["begin", "look", "settled?", "settled?", "require 7", "running?", "running?"]);
+});
+
+it("says which INSERTs it waits for, twice a minute", async () => {
+  const { world, warned, judgement } = setUp();
+  world.running = [["a"], ["a"], ["a"], []];
+  world.onRunning = () => {
+    world.now += 20_000;
+  };
+  await judgement.required(signal);
+  expect(warned).toEqual([["a"]]);
+});
+
+it("requires nothing when it is told to stop, nor when ClickHouse does not tell what is settled", async () => {
+  const { world, steps, judgement } = setUp();
+  const stop = new AbortController();
+  world.onSettled = () => stop.abort(new Error("stops"));
+  await expect(judgement.required(stop.signal)).rejects.toThrow("stops");
+  world.onSettled = () => {
+    throw new Error("away");
+  };
+  await expect(judgement.required(signal)).rejects.toThrow("away");
+  expect(steps.filter((step) => step.startsWith("require"))).toEqual([]);
+});

@@ -1,0 +1,68 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Micros } from "@conversation-export/domain";
+import type { Logger } from "@conversation-export/runtime";
+import type { Announcements, ErasureStore, Generations, SettledReader } from "@conversation-export/warehouse";
+
+const ASK_EVERY_MS = 250;
+const WARN_EVERY_MS = 30_000;
+
+/** Makes writers judge by new suppressions. */
+export type LatestJudgement = {
+  /** Lets writers judge new batches by the suppressions that are stored, and does not wait for them. */
+  tell(): Promise<void>;
+  /**
+   * Resolves when no row can be stored any more that was judged without the suppressions that are stored now:
+   * ClickHouse refuses it.
+   * @throws WarehouseError, the reason of `signal`
+   */
+  required(signal: AbortSignal): Promise<void>;
+};
+
+/**
+ * @param deps.patienceMs how long to wait for batches that were judged before; ClickHouse refuses what is left of
+ * them, and their writers judge them anew
+ */
+export const createLatestJudgement = (deps: {
+  readonly generations: Generations;
+  readonly announcements: Pick<Announcements, "look">;
+  readonly settled: SettledReader;
+  readonly store: Pick<ErasureStore, "runningInserts">;
+  readonly patienceMs: number;
+  readonly now: () => number;
+  readonly log: Logger;
+}): LatestJudgement => {
+  const { generations, settled, store, now, log } = deps;
+
+  const untilSettled = async (instant: Micros, signal: AbortSignal): Promise<void> => {
+    const end = now() + deps.patienceMs;
+    while (now() < end && (await settled.load()).until <= instant)
+      await sleep(ASK_EVERY_MS, undefined, { signal });
+  };
+
+  const untilEnded = async (inserts: ReadonlySet<string>, signal: AbortSignal): Promise<void> => {
+    let warnAt = now() + WARN_EVERY_MS;
+    for (;;) {
+      const running = await store.runningInserts();
+      const awaited = [...inserts].filter((id) => running.has(id));
+      if (awaited.length === 0) return;
+      if (now() >= warnAt) {
+        log.warn({ awaited }, "an erasure waits for INSERTs that are running");
+        warnAt = now() + WARN_EVERY_MS;
+      }
+      await sleep(ASK_EVERY_MS, undefined, { signal });
+    }
+  };
+
+  return {
+    tell: async () => void (await generations.begin()),
+    required: async (signal) => {
+      const generation = await generations.begin();
+      const { clock, announced } = await deps.announcements.look();
+      await untilSettled(Math.max(clock, announced), signal);
+      signal.throwIfAborted();
+      await generations.require(generation);
+      // Whatever begins behind this is refused; what is not in the list has ended or begins behind this.
+      await untilEnded(await store.runningInserts(), signal);
+    },
+  };
+};

@@ -1,0 +1,34 @@
+import { createLogger } from "@conversation-export/runtime";
+import { afterEach, beforeEach, expect, it, onTestFinished, vi } from "vitest";
+import { createRunHolders } from "./run-holders.ts";
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+it("tells at once, and then every ten seconds, that it is alive and which Redis it uses, although that is away meanwhile", async () => {
+  const told: string[] = [];
+  let redis: () => Promise<string> = () => Promise.resolve("main");
+  const holders = createRunHolders({
+    processes: {
+      note: async (process) => {
+        expect(process.id).toBe(holders.own);
+        told.push(process.redis);
+        if (told.length === 2) throw new Error("away");
+      },
+      alive: async () => [{ id: "other", redis: "main" }],
+    },
+    redisId: () => redis(),
+    log: createLogger({ service: "test", level: "silent" }),
+  });
+  await holders.part.start();
+  onTestFinished(async () => void (await holders.part.stop()));
+  await vi.advanceTimersByTimeAsync(10_000);
+  redis = () => Promise.reject(new Error("away"));
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(told).toEqual(["main", "main", "main"]);
+  expect(await holders.alive()).toEqual(new Set([holders.own, "other"]));
+});
