@@ -208,7 +208,8 @@ it("has readers wait for the oldest stamp that was noted, unless it is withdrawn
 describe("an INSERT that began before the announcement", () => {
   const fencedBy = (stamp: number): string =>
     `INSERT INTO end_users (client_id, end_user_id, version, uploaded_at)
-      SELECT * FROM input() WHERE (SELECT throwIf(maxIf(value, name = 'announced') >= ${stamp}) FROM coordination) = 0
+      SELECT * FROM input('client_id String, end_user_id String, version UInt128, uploaded_at DateTime64(6)')
+        WHERE (SELECT throwIf(maxIf(value, name = 'announced') >= ${stamp}) FROM coordination) = 0
       FORMAT JSONCompactEachRow`;
 
   it("is seen while its body is on its way, and stored however long that takes", async () => {
@@ -218,7 +219,12 @@ describe("an INSERT that began before the announcement", () => {
     await runs(id);
     await announcements.announce(stamp + SECOND);
     expect(await announcements.oldestRunning()).toBe(stamp);
-    const row = ["acme", "dribbles", 1, new Date(stamp / 1000).toISOString()];
+    const row = [
+      "acme",
+      "dribbles",
+      1,
+      new Date(stamp / 1000).toISOString().replace("T", " ").replace("Z", ""),
+    ];
     expect(await insert.end(JSON.stringify(row))).toBe("");
     expect(await announcements.oldestRunning()).toBeNull();
     expect(await warehouse.sql("SELECT count() FROM end_users WHERE end_user_id = 'dribbles'")).toBe("1");

@@ -178,6 +178,7 @@ export {
   type Generations,
   type Processes,
   type Stamps,
+  UNKNOWN_REDIS,
 } from "./write/coordination.ts";
 export { createInFlight, type InFlight } from "./write/in-flight.ts";
 export { isStaleTicket, type WriteTicket } from "./write/write-ticket.ts";

@@ -100,6 +100,10 @@ const jobsOnCluster = (topology: Topology): Grant[] => {
   return [remote, { privileges: ["CLUSTER", "ALTER DELETE", "OPTIMIZE"], on: "*.*" }];
 };
 
+/** An older ClickHouse (25.8) asks for it where an INSERT takes its rows by `input()`. */
+const TAKE_ROWS: Grant = { privileges: ["CREATE TEMPORARY TABLE"], on: "*.*" };
+const INSERTS_RECORDS: ReadonlySet<WarehouseUser> = new Set(["writer", "jobs"]);
+
 /** What a user needs, and all that it may have. */
 export const grantsOf = (user: WarehouseUser, database: string, topology: Topology): Grant[] => {
   const { tables, system = [], views = [], behindViews = [] } = RIGHTS[user];
@@ -121,6 +125,7 @@ export const grantsOf = (user: WarehouseUser, database: string, topology: Topolo
     ...ofSystem,
     ...ofViews,
     ...ofRows,
+    ...(INSERTS_RECORDS.has(user) ? [TAKE_ROWS] : []),
     ...(user === "jobs" ? jobsOnCluster(topology) : []),
   ];
 };

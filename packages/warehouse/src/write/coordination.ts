@@ -165,6 +165,9 @@ export type Processes = {
   alive(): Promise<readonly JobsProcess[]>;
 };
 
+/** Of a process that has not reached its Redis yet. */
+export const UNKNOWN_REDIS = "unknown";
+
 /** `id`: names the process. `redis`: names the Redis that it uses. Neither has a blank. */
 export type JobsProcess = { readonly id: string; readonly redis: string };
 

@@ -18,7 +18,7 @@ export const uploadPrefix = (stamp: Micros): string => `uploaded-${stamp}-`;
 const BY_HAND = `match(query, '(?is)\\\\bINSERT\\\\s+INTO\\\\s+(TABLE\\\\s+)?([\`"]?\\\\w+[\`"]?\\\\s*\\\\.\\\\s*)?[\`"]?(${[...RECORD_TABLES, "conversation_updates", "record_dates", "changes", "landing"].join("|")})(_local)?[\`"]?(\\\\W|$)')`;
 
 /** SQL condition for system.processes: INSERTs of records, those of an operator and what shards do for them too. */
-export const OF_RECORDS = `(query_kind = 'Insert' AND (startsWith(initial_query_id, 'uploaded-') OR ${BY_HAND}))`;
+export const OF_RECORDS = `(query_kind IN ('Insert', 'AsyncInsertFlush') AND (startsWith(initial_query_id, 'uploaded-') OR ${BY_HAND}))`;
 
 /** So far may a stamp be ahead of ClickHouse's clock, as it is when that was set back, µs. */
 export const MAX_AHEAD: Micros = 10_000_000;

@@ -1,5 +1,6 @@
 import type { Session } from "../session/session.ts";
 import type { TableInsert } from "./batch.ts";
+import { createColumnTypes } from "./column-types.ts";
 import { endsTooEarly, toWarehouseError, WarehouseError } from "../session/warehouse-error.ts";
 import { fence, fenced, uploadPrefix, type WriteTicket } from "./write-ticket.ts";
 
@@ -49,11 +50,21 @@ export function createWriter(deps: { readonly session: Session }): Writer {
     }
     return new WarehouseError("warehouse_unavailable", error.causeName, true, error);
   };
+  const typesOf = createColumnTypes({ session });
+
+  const rowsOf = async (table: string, columns: readonly string[], signal?: AbortSignal): Promise<string> => {
+    const types = await typesOf(table, columns, signal);
+    // ClickHouse 25.8 does not take the types from the table.
+    const structure = columns.map((name, at) => `${name} ${types[at]}`).join(", ");
+    return `SELECT * FROM input('${structure.replace(/['\\]/g, "\\$&")}')`;
+  };
+
   return {
     async insert({ table, columns, body, uploadedAt }, signal, ticket) {
-      const checked = ticket === undefined ? "" : ` SELECT * FROM input() WHERE ${fence(ticket)}`;
-      const query = `INSERT INTO ${table} (${columns.join(", ")})${checked} FORMAT RowBinary`;
       try {
+        const checked =
+          ticket === undefined ? "" : ` ${await rowsOf(table, columns, signal)} WHERE ${fence(ticket)}`;
+        const query = `INSERT INTO ${table} (${columns.join(", ")})${checked} FORMAT RowBinary`;
         await session.upload("records.insert", query, body, {
           settings: fenced("records.insert"),
           signal,

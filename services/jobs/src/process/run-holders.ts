@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { createLoop, type Logger, type Part } from "@conversation-export/runtime";
-import type { Processes } from "@conversation-export/warehouse";
+import { type Processes, UNKNOWN_REDIS } from "@conversation-export/warehouse";
 
 /** Whose the runs with keys in ClickHouse are: jobs processes, each of which tells ClickHouse that it is alive. */
 export type RunHolders = {
@@ -22,7 +22,7 @@ export const createRunHolders = (deps: {
   const { processes, log } = deps;
   const own = randomUUID();
   /** Stays while Redis is away, or the runs of this process would count as dead. */
-  let redis = "unknown";
+  let redis = UNKNOWN_REDIS;
   const tell = async (): Promise<void> => {
     try {
       redis = await deps.redisId().catch(() => redis);

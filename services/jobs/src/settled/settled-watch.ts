@@ -4,6 +4,7 @@ import type { Announcements, SettledStore, Watermarks } from "@conversation-expo
 
 export type SettledWatch = { start(): Promise<void>; stop(): Promise<void> };
 
+/** Stamps up to the present less this are announced, so that most batches end before. */
 const BEHIND: Micros = 2 * MICROS_IN_SECOND;
 /** A clock of ClickHouse that is further ahead of ours is not announced: for so long all others would be refused. */
 const MAX_AHEAD: Micros = 60 * MICROS_IN_SECOND;
@@ -23,7 +24,7 @@ export const createSettledWatch = (deps: {
   readonly announcements: Announcements;
   readonly store: SettledStore;
   readonly intervalMs: number;
-  /** Stamps up to the present less this are refused, so that most batches end before; µs. */
+  /** Of tests; µs. */
   readonly behind?: Micros;
   readonly metrics: Metrics;
   readonly log: Logger;

@@ -60,8 +60,11 @@ export const excessGrants = (
   });
 };
 
+/** Rights on all places that reach no stored row. */
+const OF_NO_TABLE: ReadonlySet<string> = new Set(["REMOTE", "CLUSTER", "CREATE TEMPORARY TABLE"]);
+
 /** Rights on the tables of every database among those that a user needs, such as `ON CLUSTER` asks for. */
 export const rightsEverywhere = (needed: readonly Grant[]): string[] =>
   needed.flatMap(({ privileges, on }) =>
-    on === "*.*" ? privileges.filter((one) => one !== "REMOTE" && one !== "CLUSTER") : [],
+    on === "*.*" ? privileges.filter((one) => !OF_NO_TABLE.has(one)) : [],
   );

@@ -1,5 +1,5 @@
 import type { RedisServer } from "@conversation-export/runtime";
-import { createProcesses } from "@conversation-export/warehouse";
+import { createProcesses, UNKNOWN_REDIS } from "@conversation-export/warehouse";
 import type { WarehouseConfig } from "../config.ts";
 import { withRedis, withWarehouse } from "../connect/connections.ts";
 import { redisPlace } from "../explain/explain.ts";
@@ -26,7 +26,8 @@ export const redisOtherFinding = (
 ): Finding => {
   const here = alive.filter(({ redis }) => redis === own).length;
   const others = Map.groupBy(
-    alive.filter(({ redis }) => redis !== own),
+    // One that has not reached its Redis yet knows no id.
+    alive.filter(({ redis }) => redis !== own && redis !== UNKNOWN_REDIS),
     ({ redis }) => redis,
   );
   if (others.size === 0) return ok(NAME, `${counted(here)} this one`);
@@ -34,7 +35,7 @@ export const redisOtherFinding = (
   return problem(
     NAME,
     `${counted(here)} ${own} at ${place}, ${elsewhere.join(", ")}`,
-    "give all jobs processes and this command the same REDIS_URL (`GET conversation-export:id` shows the id of a server), and run doctor again half a minute later: until then backfill, compaction and retention may run twice at a time",
+    "give all jobs processes and this command the same REDIS_URL (`GET conversation-export:id` shows the id of a server), and run doctor again two minutes later: until then backfill, compaction and retention may run twice at a time",
   );
 };
 
