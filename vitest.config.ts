@@ -43,6 +43,7 @@ const onServers = {
 const ON_TWO_SHARDS = [
   "integration/warehouse-pages",
   "integration/warehouse-reference",
+  "integration/stamps",
   "integration/warehouse-writing",
   "integration/compaction-stores",
   "faults/backfill-landing",

@@ -144,9 +144,7 @@ describe("a ticket", () => {
     await announcements.announce(clock + 60 * SECOND);
     await expect(stamps.take()).rejects.toMatchObject({ causeName: "CLOCK_WENT_BACK", retryable: true });
     expect(await everyTable({ stamp: clock + 60 * SECOND + 1, generation: 1_000 })).toEqual(ONLY("refused"));
-    await warehouse.sql(
-      "TRUNCATE TABLE coordination" + (warehouse.topology.cluster === null ? "" : "_local"),
-    );
+    await warehouse.sql("TRUNCATE TABLE coordination");
   });
 });
 
