@@ -283,6 +283,7 @@ describe("random data in unmerged parts", () => {
     const session = warehouse.session("reader");
     const { parquet } = createReader({ session, lookups: session, stepRows });
     const [client = ""] = clients;
+    const steps: number[] = [];
     const shown = (text: string) => {
       const { _id, date_created, inquiry_summary, handoffs } = JSON.parse(text) as Row;
       return { _id, date_created, inquiry_summary, handoffs };
@@ -294,7 +295,7 @@ describe("random data in unmerged parts", () => {
       const expected = expectConversations(arrivals, { client, by, ...week });
       const { rows, parts } = await readParts(parquet.conversations({ clientId: client, filter, ...week }));
       expect(rows.map((row) => shown(JSON.stringify(row)))).toEqual(expected.map(({ text }) => shown(text)));
-      if (stepRows === 15) expect(parts).toBeGreaterThan(1);
+      steps.push(parts);
     }
     for (const conversationId of [undefined, "it's \\ \0 odd", "nobody"]) {
       const only = conversationId === undefined ? {} : { conversationId };
@@ -311,7 +312,9 @@ describe("random data in unmerged parts", () => {
     expect([...places].toReversed()).toEqual(
       splitRecords(await text(page.records)).map((record) => (JSON.parse(record) as Row)["_id"]),
     );
-    if (stepRows === 15) expect(changed.parts).toBeGreaterThan(1);
+    steps.push(changed.parts);
+    // A window of little data has one.
+    if (stepRows === 15) expect(Math.max(...steps)).toBeGreaterThan(1);
   });
 
   test.each([2, 100])("end users as Parquet, in steps of %d rows", async (stepRows) => {
