@@ -34,7 +34,7 @@ afterAll(async () => {
 /** The address for a user, whose password is not asked for. */
 const urlOf = (user: string, server = redis): string => server.url.replace("//", `//${user}:any@`);
 
-const SERVICES = ["ingest", "export-api", "jobs"] satisfies ServiceName[];
+const SERVICES = ["export-api", "jobs"] satisfies ServiceName[];
 
 const startWith = async (name: ServiceName, server: OwnRedis) => {
   const { metrics, http, board } = await choosePorts({ names: ["metrics", "http", "board"], fixed: {} });
