@@ -188,7 +188,7 @@ const backfillWith = (changes: Changes): LandingBackfill => {
       runs: own,
       rows: createRightRows({ session: warehouse.session("jobs") }),
       gate: changes.gate ?? gateThat(() => false),
-      inFlight: { begin: () => ({ tell: async () => {}, end: () => {} }) },
+      inFlight: { during: (_stamp, write) => write() },
       ...(changes.planBytes === undefined ? {} : { planBytes: changes.planBytes }),
     }),
     exclusive: { run: (_, signal, work) => work(signal) },

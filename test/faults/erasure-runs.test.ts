@@ -20,7 +20,6 @@ import {
   createSubjectHash,
   createSuppressionGate,
   type SuppressionGate,
-  type Ticket,
 } from "@conversation-export/suppression";
 import {
   createAnnouncements,
@@ -48,6 +47,7 @@ import {
   type SuppressionStore,
   type Topology,
   type Writer,
+  type WriteTicket,
 } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { findInActiveParts } from "../compare/part-bytes.ts";
@@ -747,7 +747,7 @@ const startWriter = async (): Promise<SuppressionGate> => {
   return gate;
 };
 
-const insertOf = (record: ExportRecord, ticket: Ticket, table: string): Promise<void> => {
+const insertOf = (record: ExportRecord, ticket: WriteTicket, table: string): Promise<void> => {
   const batch = createBatch(record.type, 1024);
   batch.add(record);
   batch.fillUpload(ticket.stamp);

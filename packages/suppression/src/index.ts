@@ -3,5 +3,4 @@ export {
   createSuppressionGate,
   type SuppressionGate,
   type SuppressionGateDeps,
-  type Ticket,
 } from "./suppression-gate.ts";

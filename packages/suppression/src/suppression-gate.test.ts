@@ -38,7 +38,7 @@ const suppressed = (kind: SuppressionRow["kind"], value: string): SuppressionRow
   createdBefore: 20,
 });
 
-/** A gate, not started yet, before a ClickHouse that does as it is told. */
+/** A gate, not started yet, before a ClickHouse that the test sets. */
 const createGate = (secretInUse = hash.ofSecret) => {
   const world = {
     generation: 1,
@@ -204,7 +204,7 @@ describe("a ticket", () => {
     expect(stamps).toEqual([100_000, 100_100, 100_200, 100_300, 200_000]);
   });
 
-  it("is not given when ClickHouse does not tell; the next one reads again", async () => {
+  it("is not given when ClickHouse is away; the next one reads again", async () => {
     const { gate, world } = await startGate();
     world.rows = [suppressed("conversation", "c")];
     world.answers = Promise.reject(new Error("away"));
@@ -243,7 +243,7 @@ it("tells what it would suppress by what was known a second ago or later", async
   expect(await wouldSuppress(gate, conversation("c"))).toBe(true);
 });
 
-it("has another judgement when it knows more, or is told to judge again", async () => {
+it("has another judgement when it knows more, or has to judge again", async () => {
   const { gate, world } = await startGate();
   const seen = [gate.judgement()];
   await gate.ticket();

@@ -47,11 +47,15 @@ export const createSuppressionReader = (deps: {
   readonly max: number;
 }): SuppressionReader => {
   const { index, source, found, max } = deps;
-  /** Suppressions are read up to here; null: all must be read. */
-  let readUpTo: number | null = null;
-  /** The same by a clock that nobody sets, ms. */
-  let readAtElapsed = 0;
-  const elapsed = (): number => performance.now();
+  /** When they were read last, by ClickHouse's clock and by one that nobody sets, ms; null: all must be read. */
+  let last: { readonly at: number; readonly elapsed: number } | null = null;
+
+  /** The instant since which there may be new ones; null: of a clock that was set, nothing tells what is new. */
+  const sinceOf = (readAt: number): number | null => {
+    if (last === null) return null;
+    const drift = readAt - last.at - (performance.now() - last.elapsed);
+    return Math.abs(drift) > READ_AGAIN_MS / 2 ? null : last.at - READ_AGAIN_MS;
+  };
 
   const readNew = async (since: number): Promise<boolean> => {
     const clients = await source.clients(since);
@@ -79,16 +83,12 @@ export const createSuppressionReader = (deps: {
 
   return {
     read: async (readAt) => {
-      // Of a clock that was set, nothing tells what is new.
-      const wasSet =
-        Math.abs(readAt - (readUpTo ?? readAt) - (elapsed() - readAtElapsed)) > READ_AGAIN_MS / 2;
-      const since = readUpTo === null || wasSet ? null : readUpTo - READ_AGAIN_MS;
+      const since = sinceOf(readAt);
       if (since === null || !(await readNew(since))) {
-        readUpTo = null;
+        last = null;
         await readAll(since === null ? SHARES : SHARES.slice(1));
       }
-      readUpTo = readAt;
-      readAtElapsed = elapsed();
+      last = { at: readAt, elapsed: performance.now() };
     },
   };
 };

@@ -4,31 +4,12 @@ import { createLogger, createMetrics } from "@conversation-export/runtime";
 import { expect, it } from "vitest";
 import { createBatchFiller } from "./batch-filler.ts";
 import { createBufferBudget } from "./buffer-budget.ts";
+import { exportedMessage, NOW } from "./exported-message.fixture.ts";
 import { createIngestMetrics } from "./ingest-metrics.ts";
 import { createTopicBatches, isFull, type TopicBatch } from "./topic-batch.ts";
 
-const NOW = Date.parse("2026-10-20T10:00:00Z");
-
-const message = (offset: number, data: object = {}, change: Partial<BusMessage> = {}): BusMessage => ({
-  topic: "messages",
-  partition: 1,
-  offset,
-  key: Buffer.from("key"),
-  value: Buffer.from(
-    JSON.stringify({
-      specversion: "1.0",
-      id: `e${offset}`,
-      source: "/test",
-      type: "message.exported",
-      time: "2026-10-20T09:59:00Z",
-      clientid: "acme",
-      data: { _id: `m${offset}`, conversation_id: "c", date_created: "2026-10-20T09:00:00Z", ...data },
-    }),
-  ),
-  headers: {},
-  timestamp: NOW,
-  ...change,
-});
+const message = (offset: number, data: object = {}, change: Partial<BusMessage> = {}): BusMessage =>
+  exportedMessage(offset, data, { partition: 1, key: Buffer.from("key"), ...change });
 
 const LARGE = { maxRecords: 1e9, maxBytes: 1e9, maxAgeMs: 1 };
 

@@ -5,34 +5,15 @@ import type { Batch } from "@conversation-export/warehouse";
 import { describe, expect, it, vi } from "vitest";
 import { createBufferBudget } from "./buffer-budget.ts";
 import type { EventTraces } from "./event-traces.ts";
+import { exportedMessage, NOW } from "./exported-message.fixture.ts";
 import { createIngestMetrics } from "./ingest-metrics.ts";
 import { createKeepTrying } from "./keep-trying.ts";
 import { createLane } from "./lane.ts";
 import type { DeadLetterSink } from "./dead-letter.ts";
 import type { Sink } from "./sink.ts";
 
-const NOW = Date.parse("2026-10-20T10:00:00Z");
-
-const message = (offset: number, change: Partial<BusMessage> = {}): BusMessage => ({
-  topic: "messages",
-  partition: 0,
-  offset,
-  key: null,
-  value: Buffer.from(
-    JSON.stringify({
-      specversion: "1.0",
-      id: `e${offset}`,
-      source: "/test",
-      type: "message.exported",
-      time: "2026-10-20T09:59:00Z",
-      clientid: "acme",
-      data: { _id: `m${offset}`, conversation_id: "c", date_created: "2026-10-20T09:00:00Z" },
-    }),
-  ),
-  headers: {},
-  timestamp: NOW,
-  ...change,
-});
+const message = (offset: number, change: Partial<BusMessage> = {}): BusMessage =>
+  exportedMessage(offset, {}, change);
 
 const sliceOf = (messages: readonly BusMessage[], epoch = 1): MessageSlice => ({
   epoch,

@@ -155,7 +155,7 @@ describe("a batch", () => {
     expect(attempts).toEqual(["landing"]);
   });
 
-  it("is given up when it is told to while the warehouse is away", async () => {
+  it("is given up when its signal aborts while the warehouse is away", async () => {
     const abort = new AbortController();
     const { write, inserted, attempts } = startSink(() => away());
     const written = expect(write(batchOf(1), { signal: abort.signal })).rejects.toThrow("stop");

@@ -4,34 +4,16 @@ import { type TableInsert, WarehouseError, type WriteTicket } from "@conversatio
 import { describe, expect, it } from "vitest";
 import { createBatchFiller } from "./batch-filler.ts";
 import { createBufferBudget } from "./buffer-budget.ts";
+import { exportedMessage, NOW } from "./exported-message.fixture.ts";
 import { createIngestMetrics } from "./ingest-metrics.ts";
 import { createKeepTrying } from "./keep-trying.ts";
 import { createSink } from "./sink.ts";
 import { createTopicBatches, type TopicBatch } from "./topic-batch.ts";
 import { createWriteBatch } from "./write-batch.ts";
 
-const NOW = Date.parse("2026-10-20T10:00:00Z");
 const TABLES = ["landing", "record_dates", "changes", "messages"];
 
-const message = (offset: number): BusMessage => ({
-  topic: "messages",
-  partition: 0,
-  offset,
-  key: null,
-  value: Buffer.from(
-    JSON.stringify({
-      specversion: "1.0",
-      id: `e${offset}`,
-      source: "/test",
-      type: "message.exported",
-      time: "2026-10-20T09:59:00Z",
-      clientid: "acme",
-      data: { _id: `m${offset}.`, conversation_id: "c", date_created: "2026-10-20T09:00:00Z" },
-    }),
-  ),
-  headers: {},
-  timestamp: NOW,
-});
+const message = (offset: number): BusMessage => exportedMessage(offset, { _id: `m${offset}.` });
 
 const stale = (): Error =>
   new WarehouseError("warehouse_unavailable", "FUNCTION_THROW_IF_VALUE_IS_NON_ZERO", true, undefined);
@@ -40,7 +22,7 @@ const refuses = (): Error =>
 
 type Insert = { readonly table: string; readonly ids: readonly number[]; readonly ticket: WriteTicket };
 
-/** Batches on their way to a warehouse and by a gate that do as they are told; stamps are 1, 2, 3 … */
+/** Batches on their way to a warehouse and by a gate, both set by the test; stamps are 1, 2, 3 … */
 const setUp = () => {
   const steps: string[] = [];
   const inserts: Insert[] = [];
@@ -172,7 +154,7 @@ it("takes no ticket for a batch without records", async () => {
   expect(steps).toEqual([]);
 });
 
-it("asks for a ticket again while ClickHouse does not tell, and ends on a bug and when it is told to stop", async () => {
+it("asks for a ticket again while ClickHouse is away, and ends on a bug and when its signal aborts", async () => {
   const { world, steps, inserts, batchOf, run } = setUp();
   world.onTicket = async (taken) => {
     if (taken === 1) throw new Error("away");
@@ -359,7 +341,7 @@ describe("suspects", () => {
     expect(steps).toContain("insert messages");
   });
 
-  it("are asked about again while ClickHouse does not tell; a bug ends it", async () => {
+  it("are asked about again while ClickHouse is away; a bug ends it", async () => {
     const { world, steps, batchOf, run } = setUp();
     world.suspected = new Set([0]);
     let asked = 0;
@@ -368,7 +350,7 @@ describe("suspects", () => {
     expect(steps).toEqual(["ticket 1", "gap 1", "suppresses 0", "suppresses 0"]);
   });
 
-  it("that wait for another topic are given up when it is told to stop", async () => {
+  it("that wait for another topic are given up when its signal aborts", async () => {
     const { world, steps, batchOf, run } = setUp();
     world.suspected = new Set([0]);
     world.onSuppresses = () => new Promise(() => {});

@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { unlessAborted } from "@conversation-export/runtime";
-import { isStaleTicket, type WriteTicket } from "@conversation-export/warehouse";
+import { type InFlight, isStaleTicket, type WriteTicket } from "@conversation-export/warehouse";
 import type { BatchFiller } from "./batch-filler.ts";
-import type { InFlight } from "@conversation-export/warehouse";
 import type { IngestMetrics } from "./ingest-metrics.ts";
 import { isBug, type KeepTrying } from "./keep-trying.ts";
 import type { LandingGap } from "./landing-gap.ts";
@@ -73,7 +72,7 @@ export const createWriteBatch = (deps: {
       await before;
       const dropped = await untilDone("suspects", () => filler.settleSuspects(batch), signal);
       if (!isAnew || dropped === 0) return;
-      // Batches that were filled meanwhile do not know what this one has found; nor does it, what became known meanwhile.
+      // Batches that were filled meanwhile do not know what this one has found, nor it what came meanwhile.
       const isLatest = batch.judgedBy === gate.judgement();
       gate.judgeAgain();
       if (isLatest) batch.judgedBy = gate.judgement();

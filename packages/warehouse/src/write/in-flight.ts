@@ -12,6 +12,8 @@ export type Flight = {
 /** The stamps with which this process is writing. */
 export type InFlight = {
   begin(stamp: Micros): Flight;
+  /** Runs a write for which readers are asked to wait from its begin. */
+  during<T>(stamp: Micros, write: () => Promise<T>): Promise<T>;
   start(): Promise<void>;
   stop(): Promise<void>;
 };
@@ -55,18 +57,29 @@ export const createInFlight = (deps: {
     }
   };
 
+  const begin = (stamp: Micros): Flight => {
+    const write = { stamp, begunAt: now(), isSlow: false };
+    writes.add(write);
+    return {
+      tell: () => {
+        write.isSlow = true;
+        return tell();
+      },
+      end: () => void writes.delete(write),
+    };
+  };
+
   const loop = createLoop({ turn: tell, pauseMs: LOOK_EVERY_MS });
   return {
-    begin: (stamp) => {
-      const write = { stamp, begunAt: now(), isSlow: false };
-      writes.add(write);
-      return {
-        tell: () => {
-          write.isSlow = true;
-          return tell();
-        },
-        end: () => void writes.delete(write),
-      };
+    begin,
+    during: async (stamp, write) => {
+      const flight = begin(stamp);
+      try {
+        await flight.tell();
+        return await write();
+      } finally {
+        flight.end();
+      }
     },
     start: async () => loop.start(),
     stop: () => loop.stop(),

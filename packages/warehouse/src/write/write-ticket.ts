@@ -1,6 +1,8 @@
 import type { ClickHouseSettings } from "@clickhouse/client";
 import { type Micros, RECORD_TABLES } from "@conversation-export/domain";
 import type { StatementName } from "../session/session.ts";
+import { CHANGES } from "../tables/changes.ts";
+import { RECORD_DATES } from "../tables/record-dates.ts";
 import { WarehouseError } from "../session/warehouse-error.ts";
 import { BY_HAND_REFUSED, STAMPED } from "./stamped.ts";
 
@@ -15,7 +17,8 @@ export type WriteTicket = {
 /** Begin of the id of a query that inserts rows with this stamp, by which it is seen while it runs. */
 export const uploadPrefix = (stamp: Micros): string => `uploaded-${stamp}-`;
 
-const BY_HAND = `match(query, '(?is)\\\\bINSERT\\\\s+INTO\\\\s+(TABLE\\\\s+)?([\`"]?\\\\w+[\`"]?\\\\s*\\\\.\\\\s*)?[\`"]?(${[...RECORD_TABLES, "conversation_updates", "record_dates", "changes", "landing"].join("|")})(_local)?[\`"]?(\\\\W|$)')`;
+const TABLES = [...RECORD_TABLES, RECORD_DATES, CHANGES, "landing"].join("|");
+const BY_HAND = `match(query, '(?is)\\\\bINSERT\\\\s+INTO\\\\s+(TABLE\\\\s+)?([\`"]?\\\\w+[\`"]?\\\\s*\\\\.\\\\s*)?[\`"]?(${TABLES})(_local)?[\`"]?(\\\\W|$)')`;
 
 /** SQL condition for system.processes: INSERTs of records, those of an operator and what shards do for them too. */
 export const OF_RECORDS = `(query_kind IN ('Insert', 'AsyncInsertFlush') AND (startsWith(initial_query_id, 'uploaded-') OR ${BY_HAND}))`;

@@ -89,7 +89,7 @@ const setUp = () => {
         return Promise.resolve();
       },
     },
-    inFlight: { begin: () => ({ tell: async () => {}, end: () => {} }) },
+    inFlight: { during: (_stamp, write) => write() },
     gate: {
       suppresses: async (records) => {
         fixture.order.push("judge");

@@ -8,7 +8,6 @@ import {
 } from "@conversation-export/domain";
 import type { BackfillCounts, BackfillWindow } from "@conversation-export/queue";
 import { isRetryable, retry } from "@conversation-export/runtime";
-import type { Ticket } from "@conversation-export/suppression";
 import {
   type Batch,
   createBatch,
@@ -16,6 +15,7 @@ import {
   insertHalves,
   isStaleTicket,
   type Writer,
+  type WriteTicket,
 } from "@conversation-export/warehouse";
 import { emptyCounts, noteProblem } from "./backfill-counts.ts";
 import type { SourceBatch } from "../sources/event-source.ts";
@@ -65,11 +65,11 @@ export function createAddEvents(deps: {
     readonly suppresses: (records: readonly ExportRecord[]) => Promise<readonly boolean[]>;
     /** The same without noting the ids of the records. */
     readonly wouldSuppress: (records: readonly ExportRecord[]) => Promise<readonly boolean[]>;
-    readonly ticket: (signal: AbortSignal) => Promise<Ticket>;
+    readonly ticket: (signal: AbortSignal) => Promise<WriteTicket>;
     /** Resolves when what was noted of erased persons is stored. */
     readonly foundStored: () => Promise<void>;
   };
-  readonly inFlight: Pick<InFlight, "begin">;
+  readonly inFlight: Pick<InFlight, "during">;
   /** The rows of each record, in the order of the records. */
   readonly preview: (
     records: readonly ExportRecord[],
@@ -101,7 +101,7 @@ export function createAddEvents(deps: {
   }
 
   /** Resolves to the indexes of the records that the warehouse refuses for their data. */
-  const write = (batch: Batch, ticket: Ticket, signal: AbortSignal): Promise<number[]> =>
+  const write = (batch: Batch, ticket: WriteTicket, signal: AbortSignal): Promise<number[]> =>
     insertHalves(batch, 0, batch.records(), (insert) =>
       retry(() => writer.insert(insert, signal, ticket), {
         signal,
@@ -159,21 +159,19 @@ export function createAddEvents(deps: {
         const kept = accepted.filter((_, index) => suppressed[index] !== true);
         const changing = kept.filter(({ record }) => rowsOf.get(record)?.some(({ changes }) => changes));
         const refused = new Set<Accepted>();
-        const flight = inFlight.begin(ticket.stamp);
         try {
-          await flight.tell();
-          for (const { batch, records } of fill(changing)) {
-            batch.fillUpload(ticket.stamp);
-            for (const index of await write(batch, ticket, signal)) {
-              const one = records[index];
-              if (one !== undefined) refused.add(one);
+          await inFlight.during(ticket.stamp, async () => {
+            for (const { batch, records } of fill(changing)) {
+              batch.fillUpload(ticket.stamp);
+              for (const index of await write(batch, ticket, signal)) {
+                const one = records[index];
+                if (one !== undefined) refused.add(one);
+              }
             }
-          }
+          });
         } catch (error) {
           if (!isStaleTicket(error) || tries === TRIES) throw error;
           continue;
-        } finally {
-          flight.end();
         }
         await gate.foundStored();
         counts.events.suppressed += accepted.length - kept.length;

@@ -10,8 +10,8 @@ import {
   type LandingCoverage,
   recordKey,
   type RightRows,
+  type WriteTicket,
 } from "@conversation-export/warehouse";
-import type { Ticket } from "@conversation-export/suppression";
 import { type GrowingCounts, emptyCounts, noteProblem } from "./backfill-counts.ts";
 import { judgeRecord, newPlan, type Plan } from "./judge-record.ts";
 
@@ -25,7 +25,7 @@ type Gate = {
   readonly suppresses: (records: readonly ExportRecord[]) => Promise<readonly boolean[]>;
   /** The same without noting the ids of the records, for a dry run. */
   readonly wouldSuppress: (records: readonly ExportRecord[]) => Promise<readonly boolean[]>;
-  readonly ticket: (signal: AbortSignal) => Promise<Ticket>;
+  readonly ticket: (signal: AbortSignal) => Promise<WriteTicket>;
   readonly judgement: () => number;
   /** Resolves when what was noted of erased persons is stored. */
   readonly foundStored: () => Promise<void>;
@@ -64,7 +64,7 @@ export const createCorrectRecords = (deps: {
   readonly runs: Pick<BackfillRuns, "stored" | "landed">;
   readonly rows: RightRows;
   readonly gate: Gate;
-  readonly inFlight: Pick<InFlight, "begin">;
+  readonly inFlight: Pick<InFlight, "during">;
   readonly planBytes?: number;
 }): CorrectRecords => {
   const { runs, rows, gate, inFlight, planBytes = PLAN_BYTES } = deps;
@@ -102,10 +102,9 @@ export const createCorrectRecords = (deps: {
       const present = gate.judgement();
       if (present !== judgedBy) plan = await judgedAgain(plan, counts);
       judgedBy = present;
-      const flight = inFlight.begin(ticket.stamp);
       try {
-        await flight.tell();
-        const refused = await rows.insert(plan.insert, { ticket, signal });
+        const { insert } = plan;
+        const refused = await inFlight.during(ticket.stamp, () => rows.insert(insert, { ticket, signal }));
         await gate.foundStored();
         for (const { place } of plan.different.filter(({ name }) => refused.has(name))) {
           counts.events.rejected += 1;
@@ -115,8 +114,6 @@ export const createCorrectRecords = (deps: {
         return without(plan, refused);
       } catch (error) {
         if (!isStaleTicket(error) || tries === TRIES) throw error;
-      } finally {
-        flight.end();
       }
     }
   };

@@ -110,7 +110,7 @@ it("says which INSERTs it waits for, twice a minute", async () => {
   expect(warned).toEqual([["a"]]);
 });
 
-it("requires nothing when it is told to stop, nor when ClickHouse does not tell what is settled", async () => {
+it("requires nothing when its signal aborts, nor when the settled instant cannot be read", async () => {
   const { world, steps, judgement } = setUp();
   const stop = new AbortController();
   world.onSettled = () => stop.abort(new Error("stops"));

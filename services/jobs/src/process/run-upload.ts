@@ -1,31 +1,20 @@
 import { isRetryable, retry } from "@conversation-export/runtime";
-import type { Ticket } from "@conversation-export/suppression";
-import type { InFlight, RunUpload } from "@conversation-export/warehouse";
+import type { InFlight, RunUpload, WriteTicket } from "@conversation-export/warehouse";
 
 const RETRY_MS = 60_000;
 
 /** Runs statements that write rows with a stamp by themselves. */
 export const createRunUpload = (deps: {
-  readonly gate: { readonly ticket: (signal?: AbortSignal) => Promise<Ticket> };
-  readonly inFlight: Pick<InFlight, "begin">;
+  readonly gate: { readonly ticket: (signal?: AbortSignal) => Promise<WriteTicket> };
+  readonly inFlight: Pick<InFlight, "during">;
 }): RunUpload => {
   const never = new AbortController().signal;
   return (work, signal = never) =>
     retry(
       async () => {
         const ticket = await deps.gate.ticket(signal);
-        const flight = deps.inFlight.begin(ticket.stamp);
-        try {
-          await flight.tell();
-          await work(ticket);
-        } finally {
-          flight.end();
-        }
+        await deps.inFlight.during(ticket.stamp, () => work(ticket));
       },
-      {
-        signal,
-        deadlineMs: RETRY_MS,
-        retryable: isRetryable,
-      },
+      { signal, deadlineMs: RETRY_MS, retryable: isRetryable },
     );
 };

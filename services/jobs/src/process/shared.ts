@@ -16,7 +16,7 @@ export type Shared = {
   /** Every job that writes records asks it. */
   readonly gate: SuppressionGate;
   /** Readers of changes wait for what is noted here. */
-  readonly inFlight: Pick<InFlight, "begin">;
+  readonly inFlight: Pick<InFlight, "during">;
   readonly runUpload: RunUpload;
   readonly settled: SettledReader;
   /**

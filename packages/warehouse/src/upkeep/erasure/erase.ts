@@ -35,7 +35,10 @@ export type ErasureDeletion = {
    * far as to suppress or delete. Their rows must be gone.
    */
   tell(signal: AbortSignal): Promise<void>;
-  /** Ids of the running INSERTs of records and suppressions; on a cluster a shard may still run what its sender has given up. */
+  /**
+   * Ids of the running INSERTs of records and suppressions. On a cluster a shard may still run what its sender has
+   * given up.
+   */
   runningInserts(): Promise<ReadonlySet<string>>;
 };
 
