@@ -1,4 +1,4 @@
-import type { Readable } from "node:stream";
+import type { Streamed } from "@conversation-export/warehouse";
 import { DAY_0 } from "../warehouse/records.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 import { createdOf, type Dimension, dimensionsOf, fillShape, type Shape } from "./growth-shapes.ts";
@@ -16,12 +16,10 @@ const noteDates = async ({ sql }: Warehouse): Promise<void> => {
     SELECT 'changes with dates noted', toUnixTimestamp64Micro(now64(6)), now64(6)`);
 };
 
-const drain = async (
-  page: Promise<{ readonly rows: number; readonly records: Readable }>,
-): Promise<number> => {
-  const { rows, records } = await page;
+const drain = async (page: Promise<Streamed<{ readonly rows: number }>>): Promise<number> => {
+  const { records, end } = await page;
   for await (const _ of records);
-  return rows;
+  return end()?.rows ?? 0;
 };
 
 type Read = {

@@ -245,7 +245,7 @@ describe("the legacy versions over real servers", () => {
     const next = (JSON.parse(page.text) as { next_page_uri: string }).next_page_uri;
     const successor = `<${apiUrl}/v2/export/messages>; rel="successor-version"`;
     expect(next).toMatch(/^\/data_api\/v1\.1\/messages\?created_since=2026-10-01T00%3A00%3A00\.000001&/);
-    expect(page.headers.get("link")).toBe(`<${next}>; rel="next", ${successor}`);
+    expect(page.headers.get("link")).toBe(successor);
     const head = await get(url, "keeps", "HEAD");
     expect(head).toMatchObject({ status: 200, text: "" });
     expect(head.headers.get("link")).toBe(page.headers.get("link"));

@@ -13,6 +13,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { conversation, DAY, DAY_0, endUser, message, SECOND } from "../warehouse/records.ts";
 import { uploadNow } from "../warehouse/upload-now.ts";
 import { readParts } from "../outside/parquet-file.ts";
+import { linesFrom } from "../warehouse/read-records.ts";
 import { readView } from "../warehouse/view-rows.ts";
 import { splitRecords, walk } from "../warehouse/walk.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
@@ -71,17 +72,20 @@ const readAll = async (
     "messages of c1": await pages((one) => reader.messagesByCreation({ ...one, conversationId: "c1" })),
     "messages of kept": await pages((one) => reader.messagesByCreation({ ...one, conversationId: "kept" })),
   };
-  for (const list of ["conversations", "messages"] as const) {
-    const lines = await text(await reader.lines[list].read(query));
-    seen[`lines of ${list}`] = idsOf(lines.split("\n").filter((line) => line !== ""));
-  }
+  const steps = {
+    conversations: reader.lines.conversations({ ...query, filter: "created" }),
+    "updated conversations": reader.lines.conversations({ ...query, filter: "updated" }),
+    messages: reader.lines.messages(query),
+    "messages of c1": reader.lines.messages({ ...query, conversationId: "c1" }),
+  };
+  for (const [list, open] of Object.entries(steps)) seen[`lines of ${list}`] = idsOf(await linesFrom(open));
   for (const externalId of [undefined, "x1"]) {
     const found: string[] = [];
     for (let from: string | null = ""; from !== null; ) {
       const own = externalId === undefined ? {} : { externalId };
       const page = await reader.endUsers({ clientId: client, from, limit: pageSize, ...own });
       found.push(...splitRecords(await text(page.records)));
-      from = page.next;
+      from = page.end().next;
     }
     seen[externalId === undefined ? "end users" : "end users by external id"] = idsOf(found);
   }
@@ -90,7 +94,7 @@ const readAll = async (
     for (let [after, isLast] = [{ date: 0, id: "" }, false]; !isLast; ) {
       const page = await reader.changes({ clientId: client, kind, after, settled: WINDOW.to, pageSize });
       found.push(...splitRecords(await text(page.records)));
-      [after, isLast] = [page.next, page.isLast];
+      ({ next: after, isLast } = page.end());
     }
     seen[`changes of ${kind}s`] = idsOf(found);
   }

@@ -10,7 +10,7 @@ import {
 } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { conversation, DAY, DAY_0, message, SECOND } from "../warehouse/records.ts";
-import { idsOf, parquetFrom } from "../warehouse/read-records.ts";
+import { idsOf, linesFrom, parquetFrom } from "../warehouse/read-records.ts";
 import { readPage, splitRecords } from "../warehouse/walk.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 
@@ -49,11 +49,6 @@ const inWindow = (window: Window, own: object = {}): MessagePageQuery => ({
   wholeTies: false,
   ...own,
 });
-const linesFrom = async (
-  reader: Reader,
-  list: "conversations" | "messages",
-  window: Window,
-): Promise<string[]> => (await text(await reader.lines[list].read(window))).split("\n").filter(Boolean);
 
 const readsAtOnce: Readonly<Record<string, (reader: Reader, window: Window) => Promise<string[]>>> = {
   "conversations created": async (reader, window) =>
@@ -62,11 +57,16 @@ const readsAtOnce: Readonly<Record<string, (reader: Reader, window: Window) => P
     readPage(await reader.conversationsByCreation(inWindow(window, { wholeTies: true }))),
   "conversations updated": async (reader, window) =>
     readPage(await reader.conversationsByUpdate(inWindow(window))),
-  "conversations lines": (reader, window) => linesFrom(reader, "conversations", window),
+  "conversations lines": (reader, window) =>
+    linesFrom(reader.lines.conversations({ ...window, filter: "created" })),
+  "conversations lines, updated": (reader, window) =>
+    linesFrom(reader.lines.conversations({ ...window, filter: "updated" })),
   "messages created": async (reader, window) => readPage(await reader.messagesByCreation(inWindow(window))),
   "messages of a conversation": async (reader, window) =>
     readPage(await reader.messagesByCreation(inWindow(window, CONVERSATION))),
-  "messages lines": (reader, window) => linesFrom(reader, "messages", window),
+  "messages lines": (reader, window) => linesFrom(reader.lines.messages(window)),
+  "messages lines, of a conversation": (reader, window) =>
+    linesFrom(reader.lines.messages({ ...window, ...CONVERSATION })),
   "conversations as Parquet": (reader, window) =>
     parquetFrom(reader.parquet.conversations({ ...window, filter: "created" })),
   "conversations as Parquet, updated": (reader, window) =>

@@ -7,7 +7,7 @@ import { type Arrival, expectConversations, expectMessages } from "../warehouse/
 import { createRandom } from "../sample/values/random.ts";
 import { conversation, DAY, DAY_0, message, SECOND } from "../warehouse/records.ts";
 import { expectedRow, readView, type Row, VIEWS } from "../warehouse/view-rows.ts";
-import { idsOf, parquetFrom } from "../warehouse/read-records.ts";
+import { idsOf, linesFrom, parquetFrom } from "../warehouse/read-records.ts";
 import { readPage } from "../warehouse/walk.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 
@@ -27,25 +27,19 @@ beforeAll(async () => {
 });
 afterAll(() => warehouse?.stop());
 
-const linesOf = async (list: "conversations" | "messages"): Promise<string[]> => {
-  const chunks: Buffer[] = [];
-  const lines = await warehouse.reader.lines[list].read({ clientId: CLIENT, ...WINDOW });
-  for await (const chunk of lines) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks).toString().split("\n").filter(Boolean);
-};
-
 const conversationReads: Readonly<Record<string, () => Promise<string[]>>> = {
   created: async () => readPage(await warehouse.reader.conversationsByCreation(QUERY)),
   "created, whole ties": async () =>
     readPage(await warehouse.reader.conversationsByCreation({ ...QUERY, wholeTies: true })),
   updated: async () => readPage(await warehouse.reader.conversationsByUpdate(QUERY)),
-  lines: () => linesOf("conversations"),
+  lines: () =>
+    linesFrom(warehouse.reader.lines.conversations({ clientId: CLIENT, filter: "created", ...WINDOW })),
 };
 const updatedAsParquet = (): Promise<string[]> =>
   parquetFrom(warehouse.reader.parquet.conversations({ clientId: CLIENT, filter: "updated", ...WINDOW }));
 const messageReads: Readonly<Record<string, () => Promise<string[]>>> = {
   created: async () => readPage(await warehouse.reader.messagesByCreation(QUERY)),
-  lines: () => linesOf("messages"),
+  lines: () => linesFrom(warehouse.reader.lines.messages({ clientId: CLIENT, ...WINDOW })),
 };
 
 /** What an analyst sees at once: records with nothing but their ids. */

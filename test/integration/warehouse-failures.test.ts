@@ -68,7 +68,6 @@ describe("a page that is on its way", () => {
 
   async function begun(read: (typeof windows)[number]): Promise<Page> {
     const page = await warehouse.reader[read](query("big", 10_000));
-    expect(page.rows).toBe(10_000);
     // The server may still list the statements before and after it.
     await until("only the page", 10_000, async () => (await running()) === 1);
     return page;
@@ -156,7 +155,8 @@ describe("a page that is on its way", () => {
     const sessions = createSessions();
     const session = sessions.open(url("reader"));
     const reader = createReader({ session, lookups: session });
-    const lines = await reader.lines.messages.read(query("big", 10_000));
+    const open = reader.lines.messages(query("big", 10_000));
+    const { bytes: lines } = await open(new AbortController().signal);
     let size = 0;
     lines.on("data", (chunk: Buffer) => {
       size += chunk.length;
@@ -293,7 +293,6 @@ describe("a server that is away", () => {
     const session = createSession({ url: proxy.url, application: "test" });
     const reader = createReader({ session, lookups: session });
     const page = await reader.messagesByCreation(query("big", 10_000));
-    expect(page.rows).toBe(10_000);
     proxy.cut(how);
     expect(await errorOf(readPage(page))).toMatchObject({ code: "warehouse_unavailable", retryable: true });
     await session.close();

@@ -6,7 +6,7 @@ import {
   createSession,
   type EndUserPage,
   type EndUserQuery,
-  PAGED_LISTS,
+  MESSAGES_OF_CONVERSATION,
   pageStatement,
   type PagePosition,
   type PageStatement,
@@ -40,7 +40,7 @@ async function recordsOf(page: EndUserPage): Promise<string[]> {
   const chunks: Buffer[] = [];
   for await (const chunk of page.records) chunks.push(chunk as Buffer);
   const records = splitRecords(Buffer.concat(chunks).toString());
-  expect(records).toHaveLength(page.rows);
+  expect(records).toHaveLength(page.end().rows);
   return records;
 }
 
@@ -57,7 +57,7 @@ describe("end users", () => {
       if (pages.length > 0) expect(found[0]).toBe(next);
       ids.push(...found);
       pages.push(found.length);
-      next = page.next;
+      next = page.end().next;
     }
     return { ids, pages };
   }
@@ -206,8 +206,12 @@ describe("the messages of one conversation", () => {
     const target = new URL(`/?database=${url.pathname.slice(1)}&wait_end_of_query=1`, url.origin);
     for (const [name, value] of Object.entries(parameters))
       target.searchParams.set(`param_${name}`, String(value));
-    // An older server does not know it, and a newer one has 0 by default.
-    const { query_plan_optimize_lazy_final: _, ...known } = settings;
+    // An older server does not know them, and a newer one has these values by default.
+    const {
+      query_plan_optimize_lazy_final: _lazy,
+      max_bytes_ratio_before_external_join: _ratio,
+      ...known
+    } = settings;
     for (const [name, value] of Object.entries(known)) target.searchParams.set(name, String(value));
     const answer = await fetch(target, {
       method: "POST",
@@ -226,10 +230,19 @@ describe("the messages of one conversation", () => {
     place: number,
     spread: boolean,
   ): PageStatement =>
-    pageStatement(PAGED_LISTS.messagesOfConversation, page, {
-      bound: DAY_0 + (mine[place] ?? WINDOW_ROWS) * STEP,
-      spread,
-    });
+    pageStatement(
+      MESSAGES_OF_CONVERSATION,
+      { spread, severalDates: false, hiding: false },
+      {
+        client: page.clientId,
+        conversation: page.conversationId,
+        after_date: page.after?.date ?? page.since,
+        after_id: page.after?.id ?? "",
+        end_date: DAY_0 + (mine[place] ?? WINDOW_ROWS) * STEP,
+        end_id: idOf(mine[place] ?? 0),
+        size: page.pageSize,
+      },
+    );
 
   test.each([
     ["on one server", false],
@@ -306,7 +319,7 @@ describe("corrected conversations in unmerged parts", () => {
     const all = await walk(warehouse.reader.messagesByCreation, { ...query, conversationId: "old" });
     expect(all).toEqual({
       records: [`{"n":${rows - 1}}`],
-      pages: [{ rows: 1, next: null, whole: true }],
+      pages: [{ rows: 1, next: null }],
     });
     const before = { ...query, to: DAY_0 + rows - 1, conversationId: "old" };
     expect((await walk(warehouse.reader.messagesByCreation, before)).records).toEqual([]);
@@ -361,12 +374,16 @@ describe("limits of the reading user", () => {
   test("a query over its memory fails, and a page that meets it may be tried again", async () => {
     const hungry = "SELECT length(range(toUInt64(400000000)))";
     await expect(asReader(hungry)).rejects.toThrow("MEMORY_LIMIT_EXCEEDED");
-    // Records of 400 kB.
-    await warehouse.sql(`INSERT INTO messages (client_id, date_created, message_id, version, record)
-      SELECT 'hungry', fromUnixTimestamp64Micro(${DAY_0} + number, 'UTC'), toString(number), 1, repeat('x', 400000) FROM numbers(5000)
-      SETTINGS max_block_size = 500, min_insert_block_size_rows = 500`);
-    const window = { clientId: "hungry", since: DAY_0, to: DAY_0 + DAY, pageSize: 10_000, wholeTies: false };
-    expect(await errorOf(warehouse.reader.messagesByCreation(window))).toMatchObject({
+    const session = warehouse.session("reader").with({ settings: { max_memory_usage: "2000000" } });
+    const reader = createReader({ session, lookups: session });
+    const window = {
+      clientId: "dense",
+      since: DAY_0,
+      to: DAY_0 + 7 * DAY,
+      pageSize: 10_000,
+      wholeTies: false,
+    };
+    expect(await errorOf(reader.messagesByCreation(window))).toMatchObject({
       code: "warehouse_unavailable",
       causeName: "MEMORY_LIMIT_EXCEEDED",
       retryable: true,

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
-import type { OpenParquet } from "@conversation-export/warehouse";
+import type { OpenStep } from "@conversation-export/warehouse";
 import { DuckDBInstance } from "@duckdb/node-api";
 
 export type Row = Readonly<Record<string, unknown>>;
@@ -45,10 +45,10 @@ export const readParquet = async (bytes: Buffer): Promise<Row[]> => {
 };
 
 /** The rows of all parts of a list. */
-export const readParts = async (open: OpenParquet): Promise<{ rows: Row[]; parts: number }> => {
+export const readParts = async (open: OpenStep): Promise<{ rows: Row[]; parts: number }> => {
   const rows: Row[] = [];
   let parts = 0;
-  for (let next: OpenParquet | null = open; next !== null; parts += 1) {
+  for (let next: OpenStep | null = open; next !== null; parts += 1) {
     const part = await next(new AbortController().signal);
     rows.push(...(await readParquet(await buffer(part.bytes))));
     next = part.next;

@@ -1,28 +1,30 @@
 import { createHash } from "node:crypto";
 import { buffer, text } from "node:stream/consumers";
 import type { RecordKind } from "@conversation-export/domain";
-import type { OpenParquet, Page, PagePosition, PageQuery, Reader } from "@conversation-export/warehouse";
+import type { OpenStep, Page, PagePosition, PageQuery, Reader } from "@conversation-export/warehouse";
 import { readPage } from "./walk.ts";
 
 const MAX_PAGES = 100;
 
-/** The texts of all pages of a list, whatever the head line of each says of their number. */
+/** The texts of all pages of a list, and what each says of their number. */
 const pagesOf = async (read: (query: PageQuery) => Promise<Page>, query: PageQuery): Promise<string[]> => {
   const found: string[] = [];
   let after: PagePosition | undefined;
   for (let pages = 0; pages < MAX_PAGES; pages += 1) {
     const page = await read(after === undefined ? query : { ...query, after });
-    found.push(...(await readPage(page)), `${page.rows} rows, then ${JSON.stringify(page.next)}`);
-    if (page.next === null) return found;
-    after = page.next;
+    found.push(...(await readPage(page)));
+    const { rows, next } = page.end();
+    found.push(`${rows} rows, then ${JSON.stringify(next)}`);
+    if (next === null) return found;
+    after = next;
   }
   return found;
 };
 
-const filesOf = async (open: OpenParquet): Promise<string[]> => {
+const filesOf = async (open: OpenStep): Promise<string[]> => {
   const parts: string[] = [];
-  for (let next: OpenParquet | null = open; next !== null; ) {
-    const part: Awaited<ReturnType<OpenParquet>> = await next(new AbortController().signal);
+  for (let next: OpenStep | null = open; next !== null; ) {
+    const part: Awaited<ReturnType<OpenStep>> = await next(new AbortController().signal);
     parts.push(
       createHash("sha256")
         .update(await buffer(part.bytes))
@@ -45,9 +47,11 @@ export const waysToRead = (
     let from = "";
     for (let pages = 0; pages < MAX_PAGES; pages += 1) {
       const page = await reader.endUsers({ clientId, from, limit: pageSize });
-      found.push(page.rows, page.next, await text(page.records));
-      if (page.next === null) return found;
-      from = page.next;
+      const records = await text(page.records);
+      const { rows, next } = page.end();
+      found.push(rows, next, records);
+      if (next === null) return found;
+      from = next;
     }
     return found;
   };
@@ -56,17 +60,19 @@ export const waysToRead = (
     let after: PagePosition = { date: 0, id: "" };
     for (let pages = 0; pages < MAX_PAGES; pages += 1) {
       const page = await reader.changes({ clientId, kind, after, settled, pageSize });
-      found.push(page.rows, page.next, await text(page.records));
-      if (page.isLast) return found;
-      after = page.next;
+      const records = await text(page.records);
+      const { rows, next, isLast } = page.end();
+      found.push(rows, next, records);
+      if (isLast) return found;
+      after = next;
     }
     return found;
   };
-  const lines = (list: "conversations" | "messages") => async (): Promise<unknown> => {
-    const end = await reader.lines[list].stepEnd({ clientId, since, to });
-    return [end, await text(await reader.lines[list].read({ clientId, since, to }))];
-  };
-  const { parquet } = reader;
+  const { lines, parquet } = reader;
+  const filter = {
+    created: { clientId, since, to, filter: "created" },
+    updated: { clientId, since, to, filter: "updated" },
+  } as const;
   return {
     conversationsByCreation: () => pagesOf(reader.conversationsByCreation, window),
     conversationsByUpdate: () => pagesOf(reader.conversationsByUpdate, window),
@@ -77,10 +83,13 @@ export const waysToRead = (
     changesOfConversations: changes("conversation"),
     changesOfMessages: changes("message"),
     changesOfEndUsers: changes("end_user"),
-    conversationLines: lines("conversations"),
-    messageLines: lines("messages"),
-    conversationFiles: () => filesOf(parquet.conversations({ clientId, since, to, filter: "created" })),
-    updateFiles: () => filesOf(parquet.conversations({ clientId, since, to, filter: "updated" })),
+    conversationLines: () => filesOf(lines.conversations(filter.created)),
+    updateLines: () => filesOf(lines.conversations(filter.updated)),
+    messageLines: () => filesOf(lines.messages({ clientId, since, to })),
+    changeLines: () =>
+      filesOf(lines.changes({ clientId, kind: "message", after: { date: 0, id: "" }, settled })),
+    conversationFiles: () => filesOf(parquet.conversations(filter.created)),
+    updateFiles: () => filesOf(parquet.conversations(filter.updated)),
     messageFiles: () => filesOf(parquet.messages({ clientId, since, to })),
     endUserFiles: () => filesOf(parquet.endUsers({ clientId })),
     changeFiles: () =>

@@ -28,7 +28,7 @@ export function splitRecords(page: string): string[] {
   return records;
 }
 
-export async function readPage(page: Page): Promise<string[]> {
+export async function readPage(page: Pick<Page, "records">): Promise<string[]> {
   const chunks: Buffer[] = [];
   for await (const chunk of page.records) chunks.push(chunk as Buffer);
   return splitRecords(Buffer.concat(chunks).toString());
@@ -36,7 +36,7 @@ export async function readPage(page: Page): Promise<string[]> {
 
 export type Walked = {
   readonly records: string[];
-  readonly pages: { rows: number; next: PagePosition | null; whole: boolean }[];
+  readonly pages: { rows: number; next: PagePosition | null }[];
 };
 
 /** Reads all pages of a window; `between` is called after each. */
@@ -46,17 +46,18 @@ export async function walk<Q extends PageQuery>(
   between: (records: string[]) => Promise<void> = () => Promise.resolve(),
 ): Promise<Walked> {
   const walked: Walked = { records: [], pages: [] };
-  let after = query.after;
+  let behind: Partial<Pick<PageQuery, "after" | "pace">> = {};
   for (;;) {
-    const page = await read(after === undefined ? query : { ...query, after });
+    const page = await read({ ...query, ...behind });
     const records = await readPage(page);
-    if (records.length !== page.rows)
-      throw new Error(`${records.length} records in a page of ${page.rows} rows`);
+    const { rows, next, pace } = page.end();
+    if (records.length !== rows) throw new Error(`${records.length} records in a page of ${rows} rows`);
     walked.records.push(...records);
-    walked.pages.push({ rows: page.rows, next: page.next, whole: page.nextIsWhole });
+    walked.pages.push({ rows, next });
     if (walked.pages.length > 10_000) throw new Error("the walk does not end");
-    if (page.next === null) return walked;
-    after = page.next;
+    if (next === null) return walked;
+    // As a cursor carries it.
+    behind = { after: next, ...(pace !== undefined && { pace }) };
     await between(records);
   }
 }

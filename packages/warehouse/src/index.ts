@@ -70,26 +70,19 @@ export type {
   ChangeQuery,
   EndUserPage,
   EndUserQuery,
-  LineQuery,
+  ListStep,
+  ListSteps,
   MessagePageQuery,
-  OpenParquet,
+  OpenStep,
   Page,
+  PageEnd,
   PagePosition,
   PageQuery,
-  ParquetLists,
-  ParquetStep,
-  ReadChanges,
   Reader,
-  WindowLines,
+  Streamed,
 } from "./pages/page.ts";
-export {
-  PAGED_LISTS,
-  PARQUET_SETTINGS,
-  type PageStatement,
-  pageStatement,
-  candidatesOfPage,
-  factsStatement,
-} from "./pages/page-statements.ts";
+export { PARQUET_SETTINGS, type PageStatement, pageStatement } from "./pages/page-statements.ts";
+export { MESSAGES_OF_CONVERSATION } from "./pages/sql/conversation-messages-sql.ts";
 export { noteDeleted, type RunUpload } from "./changes/deletion-entries.ts";
 export { createMovedDates, type MovedDates } from "./changes/moved-dates.ts";
 export {

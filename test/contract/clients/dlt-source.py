@@ -11,7 +11,7 @@ import shutil
 import dlt
 from dlt.sources.helpers.rest_client import RESTClient
 from dlt.sources.helpers.rest_client.auth import BearerTokenAuth
-from dlt.sources.helpers.rest_client.paginators import HeaderLinkPaginator, JSONLinkPaginator
+from dlt.sources.helpers.rest_client.paginators import JSONLinkPaginator
 from dlt.sources.rest_api import rest_api_source
 
 from lists import (
@@ -33,7 +33,6 @@ from lists import (
 
 PAGINATORS = {
     "the link of the body": lambda: JSONLinkPaginator(next_url_path="meta.next_page_uri"),
-    "the header Link": HeaderLinkPaginator,
     "what dlt finds by itself": lambda: None,
 }
 # The list of conversations by update and that of messages, with a bookmark each.

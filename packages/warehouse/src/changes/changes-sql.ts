@@ -8,7 +8,7 @@
  * later entry gives out: finding the keys of the page first costs more, since ClickHouse plans every subquery
  * anew.
  *
- * Parameters as for other pages; `to` is the settled instant.
+ * Parameters as for other lists, and `settled`, the settled instant.
  */
 import {
   OWN_TABLE_OF,
@@ -20,26 +20,30 @@ import { micros } from "../session/micros-sql.ts";
 import { CONVERSATION, handoffsOf, withHandoffs } from "../pages/sql/conversation-sql.ts";
 import { isShown } from "../pages/sql/hidden-sql.ts";
 import { type Candidates, onceOnly, severalDates } from "../pages/sql/identity-sql.ts";
-import { pageOf, type PageShape, rangeOf, type RowOrder, windowOf } from "../pages/sql/page-sql.ts";
+import {
+  FIRST_ROWS,
+  pageRows,
+  type RangedRows,
+  rangeOf,
+  type ReadShape,
+  RECORD_COLUMN,
+} from "../pages/sql/page-sql.ts";
 import type { DatedKind } from "../tables/record-dates.ts";
 
 /** Longer than entries lie behind the instant of upload of their batch. */
 const PLACES = "INTERVAL 1 SECOND";
 
-const POSITIONED = { positioned: true } as const;
+const entriesOf = (kind: RecordKind): string => `kind = '${kind}' AND ${rangeOf("stored_at", "id")}`;
 
-const ofKind = (kind: RecordKind, condition: string): string => `kind = '${kind}' AND ${condition}`;
-
-/** The order of the entries of a kind. */
-export const changeOrder = (kind: RecordKind): RowOrder => ({
+/** The entries of a kind; a record is one key, however many it has. */
+export const changeRows = (kind: RecordKind): RangedRows => ({
   table: "changes",
-  window: ofKind(kind, windowOf("stored_at", "id", POSITIONED)),
+  range: entriesOf(kind),
   date: "stored_at",
   id: "id",
-  columns: "client_id, kind, stored_at",
+  columns: "client_id, kind, stored_at, id",
+  key: "i",
 });
-
-const entriesOf = (kind: RecordKind): string => ofKind(kind, rangeOf("stored_at", "id", POSITIONED));
 
 /** Records with an entry in the range. */
 export const changeCandidates = (kind: DatedKind): Candidates => ({
@@ -53,8 +57,6 @@ export const changeCandidates = (kind: DatedKind): Candidates => ({
 /** The table whose rows are the live versions of a kind. */
 const ownTableOf = (kind: RecordKind): RecordTableFacts => OWN_TABLE_OF[RECORD_KINDS[kind].type];
 
-type ChangeShape = Pick<PageShape, "severalDates" | "hiding" | "spread">;
-
 /** A set of a column of the entries. */
 const ofEntries = (kind: RecordKind, column: string): string =>
   `(SELECT ${column} FROM changes WHERE ${entriesOf(kind)})`;
@@ -66,7 +68,7 @@ const ofEntries = (kind: RecordKind, column: string): string =>
 function liveRows(
   kind: RecordKind,
   columns: string,
-  { severalDates: several, hiding }: Pick<ChangeShape, "severalDates" | "hiding">,
+  { severalDates: several, hiding }: Pick<ReadShape, "severalDates" | "hiding">,
 ): string {
   const { name: table, id, keyDate: date } = ownTableOf(kind);
   const ids = `client_id = {client:String} AND ${id} IN ${ofEntries(kind, "id")}`;
@@ -87,7 +89,7 @@ function liveRows(
 }
 
 /** SELECT of the live records with entries: `id`, `u` (instant of upload), `record`. */
-function liveRecords(kind: RecordKind, shape: ChangeShape): string {
+function liveRecords(kind: RecordKind, shape: ReadShape): string {
   if (kind !== "conversation") {
     return liveRows(kind, `${ownTableOf(kind).id} AS id, uploaded_at AS u, record`, shape);
   }
@@ -107,11 +109,11 @@ const deletedOf = (
       formatDateTime(e.gone, '%Y-%m-%dT%H:%i:%S.%f', 'UTC'), '+00:00"}')`;
 
 /** SELECT of the changes of the range: `d` (instant of storing, or of deletion), `id`, `record`. */
-function givenOut(kind: RecordKind, shape: ChangeShape): string {
+function givenOut(kind: RecordKind, shape: ReadShape): string {
   const entries = `SELECT id, max(stored_at) AS s, maxIf(stored_at, deleted) AS gone FROM changes
       WHERE ${entriesOf(kind)} GROUP BY id`;
   // A version that was uploaded later may not be settled: then no later entry is read yet.
-  const settled = `${micros("to")} - ${PLACES}`;
+  const settled = `${micros("settled")} - ${PLACES}`;
   // The table of records is named first: its snapshot is then older than that of the handoffs.
   // A record that is gone stands at the place of its deletion: a later entry without a row must not carry it
   // away.
@@ -120,13 +122,13 @@ function givenOut(kind: RecordKind, shape: ChangeShape): string {
     WHERE if(empty(r.record), e.gone > toDateTime64(0, 6, 'UTC'), e.s >= r.u OR r.u > ${settled})`;
 }
 
-/**
- * A page of changes of one kind. Its head line tells, as `needed`, how many records the range gives out,
- * those behind the page included.
- */
-export const changesOf = (kind: RecordKind, shape: ChangeShape): string =>
-  pageOf(givenOut(kind, shape), false, "total");
+/** A page of changes of one kind. */
+export const changesOf = (kind: RecordKind, shape: ReadShape): string =>
+  pageRows(
+    RECORD_COLUMN,
+    `SELECT d, id, record FROM (${givenOut(kind, shape)}) ORDER BY d, id ${FIRST_ROWS}`,
+  );
 
 /** SELECT of all changes of the range in order, as `record`. */
-export const changesInRange = (kind: RecordKind, shape: ChangeShape): string =>
+export const changesInRange = (kind: RecordKind, shape: ReadShape): string =>
   `SELECT record FROM (${givenOut(kind, shape)}) ORDER BY d, id`;

@@ -30,7 +30,7 @@ const ask = async (
     if (name === "pages.several") names.push(parameters["names"]);
     return open(Readable.from([Buffer.from(answers[name] ?? "")]));
   };
-  const askForFacts = createAskForFacts({ send, isSpread: () => Promise.resolve(false) });
+  const { facts: askForFacts } = createAskForFacts({ send, isSpread: () => Promise.resolve(false) });
   const facts = await askForFacts(candidates, { client: "acme", noted }, undefined);
   return { facts, asked, names };
 };

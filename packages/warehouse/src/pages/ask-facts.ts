@@ -10,38 +10,56 @@ import { doubtsStatement, factsStatement, type Parameters, severalStatement } fr
 import type { SendStatement } from "./send-statement.ts";
 
 /**
- * What the statement of a range has to heed about its candidates, or without candidates about the client. To be
- * asked before the range is read: what it does not name has one date by then.
+ * What the statement of a range has to heed. To be asked before the range is read: what it does not name has one date
+ * by then.
  *
- * @param parameters of the candidates; `noted`: see `createNotedDates`
- * @throws WarehouseError
+ * @throws WarehouseError from every method
  */
-export type AskForFacts = (
-  candidates: Candidates | null,
-  parameters: Parameters,
-  signal: AbortSignal | undefined,
-) => Promise<Facts>;
+export type AskForFacts = {
+  /**
+   * About candidates, or without candidates about the client.
+   * @param parameters of the candidates; `noted`: see `createNotedDates`
+   * @param isDoubtful `factsAtOnce` has just found that some of them may have several dates
+   */
+  facts(
+    candidates: Candidates | null,
+    parameters: Parameters,
+    signal: AbortSignal | undefined,
+    isDoubtful?: boolean,
+  ): Promise<Facts>;
+  /** The same without looking at the candidates, however many they are; null: some of them may have several dates. */
+  factsAtOnce(
+    candidates: Candidates,
+    parameters: Parameters,
+    signal: AbortSignal | undefined,
+  ): Promise<Facts | null>;
+};
 
-/** Looks at the candidates only where some of them may have several dates. */
 export const createAskForFacts = (deps: {
   readonly send: SendStatement;
   readonly isSpread: () => Promise<boolean>;
 }): AskForFacts => {
   const { send, isSpread } = deps;
 
-  return async (candidates, parameters, signal) => {
+  const factsAtOnce: AskForFacts["factsAtOnce"] = async (candidates, parameters, signal) => {
+    if (!(Number(parameters["noted"]) > 0)) return null;
     const spread = await isSpread();
-
-    /** The dates of a record are stored before its entries, so those of all `names` are there by now. */
-    const someHasSeveral = async (names: readonly string[]): Promise<boolean> =>
-      names.length > 0 &&
-      someOfAnswer(await send(severalStatement(String(parameters["client"]), names, spread), text, signal));
-
-    if (candidates !== null && Number(parameters["noted"]) > 0) {
-      const doubts = await send(doubtsStatement(candidates, parameters, spread), text, signal);
-      const { hiding, atNotedDate, since } = doubtsOfAnswer(doubts);
-      if (!atNotedDate && since !== null && !(await someHasSeveral(since))) return { several: 0, hiding };
-    }
-    return factsOfAnswer(await send(factsStatement(candidates, parameters, spread), text, signal));
+    const doubts = await send(doubtsStatement(candidates, parameters, spread), text, signal);
+    const { hiding, atNotedDate, since } = doubtsOfAnswer(doubts);
+    if (atNotedDate || since === null) return null;
+    // The dates of a record are stored before its entries, so those of all names are there by now.
+    const statement = severalStatement(String(parameters["client"]), since, spread);
+    if (since.length > 0 && someOfAnswer(await send(statement, text, signal))) return null;
+    return { several: 0, hiding };
   };
+
+  const facts: AskForFacts["facts"] = async (candidates, parameters, signal, isDoubtful = false) => {
+    if (candidates !== null && !isDoubtful) {
+      const atOnce = await factsAtOnce(candidates, parameters, signal);
+      if (atOnce !== null) return atOnce;
+    }
+    const statement = factsStatement(candidates, parameters, await isSpread());
+    return factsOfAnswer(await send(statement, text, signal));
+  };
+  return { facts, factsAtOnce };
 };

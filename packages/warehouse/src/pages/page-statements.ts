@@ -1,35 +1,11 @@
 import type { ClickHouseSettings } from "@clickhouse/client";
 import type { StatementName } from "../session/session.ts";
-import type { MessagePageQuery } from "./page.ts";
-import {
-  conversationMessageCandidates,
-  conversationMessageOrder,
-  messagesOfConversation,
-} from "./sql/conversation-messages-sql.ts";
-import {
-  conversationCandidates,
-  conversationOrder,
-  conversationsByCreation,
-  messageCandidates,
-  messageOrder,
-  messagesByCreation,
-} from "./sql/created-sql.ts";
+import { MARK } from "./page-stream.ts";
 import { type Candidates, doubtsAbout, factsOf, SOME_HAS_SEVERAL } from "./sql/identity-sql.ts";
-import { boundOf, type PageShape, type RangeShape, type RowOrder } from "./sql/page-sql.ts";
-import { END_MARK } from "./page-stream.ts";
-import { conversationsByUpdate, updateCandidates, updateOrder } from "./sql/updated-sql.ts";
-
-/** Records by which a page may grow when a single instant exceeds it. */
-const TIE_EXTENSION = 10_000;
+import type { List } from "./sql/list.ts";
+import { endOf, FIRST_ROWS, type RangedRows, type ReadShape, wholeInstantsOf } from "./sql/page-sql.ts";
 
 const READ_SETTINGS: ClickHouseSettings = {
-  format_custom_escaping_rule: "Raw",
-  format_custom_field_delimiter: "",
-  format_custom_row_before_delimiter: "",
-  format_custom_row_after_delimiter: "",
-  format_custom_row_between_delimiter: ",",
-  format_custom_result_before_delimiter: "",
-  format_custom_result_after_delimiter: END_MARK,
   // All rows of a key lie in one partition, because the partition is computed from a column of the key.
   do_not_merge_across_partitions_select_final: 1,
   // A skip index must not hide the newest version of a row.
@@ -51,10 +27,19 @@ const TEXT_SETTINGS: ClickHouseSettings = {
   output_format_parallel_formatting: 0,
 };
 
-export const PAGE_SETTINGS: ClickHouseSettings = { ...READ_SETTINGS, ...TEXT_SETTINGS };
+/** Keeps the order of the table, so that nothing has to be sorted. */
+const JOIN_IN_ORDER: ClickHouseSettings = { join_algorithm: "hash", max_bytes_ratio_before_external_join: 0 };
 
-/** ClickHouse reads other columns behind a sort with a LIMIT, however large, of the rows that it leaves. */
-export const TEXTS_LAST: ClickHouseSettings = { query_plan_max_limit_for_lazy_materialization: "0" };
+/** For the rows of a page (`pageRows`) with these columns of text. */
+export const pageSettings = (columns: readonly string[], separator = ","): ClickHouseSettings => ({
+  ...READ_SETTINGS,
+  ...TEXT_SETTINGS,
+  ...JOIN_IN_ORDER,
+  format_template_row_format: [...columns, "key"].map((column) => `\${${column}:Raw}`).join(""),
+  format_template_rows_between_delimiter: separator,
+  // How many rows there are.
+  format_template_resultset_format: `\${data}${MARK}\${rows:CSV}\n`,
+});
 
 /**
  * For tables distributed over several servers. Every part of a query is sent only when its turn comes, also
@@ -81,17 +66,20 @@ export const spreadSettings = (spread: boolean, setsFirst: boolean): ClickHouseS
   return setsFirst ? SETS_FIRST : SPREAD_SETTINGS;
 };
 
-const LINE_SETTINGS: ClickHouseSettings = {
-  ...READ_SETTINGS,
-  format_custom_row_between_delimiter: "",
-  format_custom_row_after_delimiter: "\n",
-  // Keeps the order of the table, so that nothing has to be sorted.
-  join_algorithm: "hash",
-  max_bytes_ratio_before_external_join: 0,
-};
+const LINE_SETTINGS: ClickHouseSettings = { ...READ_SETTINGS, ...JOIN_IN_ORDER };
 
 /** For ranges as lines. */
-export const TEXT_LINE_SETTINGS: ClickHouseSettings = { ...LINE_SETTINGS, ...TEXT_SETTINGS };
+export const TEXT_LINE_SETTINGS: ClickHouseSettings = {
+  ...LINE_SETTINGS,
+  ...TEXT_SETTINGS,
+  format_custom_escaping_rule: "Raw",
+  format_custom_field_delimiter: "",
+  format_custom_row_before_delimiter: "",
+  format_custom_row_after_delimiter: "\n",
+  format_custom_row_between_delimiter: "",
+  format_custom_result_before_delimiter: "",
+  format_custom_result_after_delimiter: MARK,
+};
 
 /**
  * Rows of a row group, which ClickHouse and readers hold in memory; a step has a few. ClickHouse closes a
@@ -114,9 +102,6 @@ export const PARQUET_SETTINGS: ClickHouseSettings = {
   precise_float_parsing: 1,
 };
 
-// The table gives the keys of a window in order, so grouping in order is the fastest.
-export const IN_ORDER: ClickHouseSettings = { optimize_aggregation_in_order: 1 };
-
 export type Parameters = Readonly<Record<string, string | number | readonly string[]>>;
 
 /** A query as it is sent. Exported for benchmarks and EXPLAIN. */
@@ -127,72 +112,20 @@ export type PageStatement = {
   readonly settings: ClickHouseSettings;
 };
 
-/** How a list of pages is read. */
-export type PagedList = {
-  readonly name:
-    | "conversations_by_creation"
-    | "conversations_by_update"
-    | "messages_by_creation"
-    | "messages_of_conversation";
-  readonly order: (shape: RangeShape) => RowOrder;
-  readonly candidates: (shape: RangeShape) => Candidates;
-  readonly page: (shape: PageShape) => string;
-  /** true: every key in the range is a record, unless it has several dates. */
-  readonly everyKeyIsLive: boolean;
-};
-
-export const PAGED_LISTS = {
-  conversationsByCreation: {
-    name: "conversations_by_creation",
-    order: conversationOrder,
-    candidates: conversationCandidates,
-    page: conversationsByCreation,
-    everyKeyIsLive: true,
-  },
-  conversationsByUpdate: {
-    name: "conversations_by_update",
-    order: updateOrder,
-    candidates: updateCandidates,
-    page: conversationsByUpdate,
-    everyKeyIsLive: false,
-  },
-  messagesByCreation: {
-    name: "messages_by_creation",
-    order: messageOrder,
-    candidates: messageCandidates,
-    page: messagesByCreation,
-    everyKeyIsLive: true,
-  },
-  messagesOfConversation: {
-    name: "messages_of_conversation",
-    order: conversationMessageOrder,
-    candidates: conversationMessageCandidates,
-    page: messagesOfConversation,
-    everyKeyIsLive: false,
-  },
-} as const satisfies Readonly<Record<string, PagedList>>;
-
-const parametersOf = (query: MessagePageQuery): Parameters => ({
-  client: query.clientId,
-  since: query.since,
-  to: query.to,
-  after_date: query.after?.date ?? -1,
-  after_id: query.after?.id ?? "",
-  size: query.pageSize,
-  reach: query.pageSize + (query.wholeTies ? TIE_EXTENSION : 0) + 1,
-  conversation: query.conversationId ?? "",
-});
-
-const rangeShape = (query: MessagePageQuery): RangeShape => ({ positioned: query.after !== undefined });
-
 const TEXT = " FORMAT TabSeparatedRaw";
 
-/** Reads the end of the first `rows` rows of the window behind the position; see `boundOf`. */
-export const boundStatement = (list: PagedList, query: MessagePageQuery, rows: number): PageStatement => ({
-  name: `pages.bound_of_${list.name}`,
-  sql: boundOf(list.order(rangeShape(query))) + TEXT,
-  parameters: { ...parametersOf(query), rows },
-  settings: { max_threads: 1 },
+/** Reads where the first rows of a range end; see `endOf`. */
+export const endStatement = (
+  name: StatementName,
+  rows: RangedRows,
+  parameters: Parameters,
+  spread: boolean,
+): PageStatement => ({
+  name,
+  sql: endOf(rows) + TEXT,
+  parameters,
+  // A row more than the keys wanted is seldom read.
+  settings: { max_threads: 1, max_block_size: "1024", ...spreadSettings(spread, false) },
 });
 
 /**
@@ -233,50 +166,32 @@ export const severalStatement = (
   settings: { max_threads: 1, ...spreadSettings(spread, false) },
 });
 
-/**
- * The records that a page looks at, and the parameters that the statements about them have; `at` as for
- * `pageStatement`.
- *
- * @param at.noted instant before which `moved_dates` knows all dates of records with several, µs; 0: unknown
- */
-export const candidatesOfPage = (
-  list: PagedList,
-  query: MessagePageQuery,
-  { bound, noted = 0 }: { readonly bound: number; readonly noted?: number },
-): { readonly candidates: Candidates; readonly parameters: Parameters } => ({
-  candidates: list.candidates(rangeShape(query)),
-  parameters: { ...parametersOf(query), bound, noted },
+/** What a statement about the records of a list needs besides the settings of its format. */
+export const listSettings = (
+  { settings }: { readonly settings?: ClickHouseSettings | undefined },
+  { spread, severalDates }: ReadShape,
+): ClickHouseSettings => ({
+  ...settings,
+  ...spreadSettings(spread, severalDates),
 });
 
-/**
- * The query of a page.
- *
- * @param at.bound date up to which rows are looked at, µs
- * @param at.severalDates some of the records in the range have rows under several dates
- * @param at.hiding some records of the client are hidden
- * @param at.spread the tables are on several servers
- */
+/** Reads a page of the records of a range. */
 export const pageStatement = (
-  list: PagedList,
-  query: MessagePageQuery,
-  at: {
-    readonly bound: number;
-    readonly severalDates?: boolean;
-    readonly hiding?: boolean;
-    readonly spread?: boolean;
-  },
-): PageStatement => {
-  const { bound, severalDates = false, hiding = false, spread = false } = at;
-  const shape = { ...rangeShape(query), wholeTies: query.wholeTies, severalDates, hiding, spread };
-  return {
-    name: `pages.${list.name}`,
-    sql: list.page(shape),
-    parameters: { ...parametersOf(query), bound },
-    settings: {
-      ...PAGE_SETTINGS,
-      ...(list.name === "conversations_by_update" && TEXTS_LAST),
-      ...spreadSettings(spread, severalDates),
-      format_custom_row_between_delimiter: query.separator ?? ",",
-    },
-  };
-};
+  list: List,
+  shape: ReadShape,
+  parameters: Parameters,
+  separator?: string,
+): PageStatement => ({
+  name: `pages.${list.name}`,
+  sql: list.page(shape),
+  parameters,
+  settings: { ...pageSettings(list.columns, separator), ...listSettings(list, shape) },
+});
+
+/** Reads where the last instant ends that a page of a range takes whole; see `wholeInstantsOf`. */
+export const instantsStatement = (list: List, shape: ReadShape, parameters: Parameters): PageStatement => ({
+  name: `pages.instants_of_${list.name}`,
+  sql: wholeInstantsOf(`${list.dates(shape)} ${FIRST_ROWS}`) + TEXT,
+  parameters,
+  settings: { ...READ_SETTINGS, max_threads: 1, ...listSettings(list, shape) },
+});

@@ -1,27 +1,9 @@
 import { once } from "node:events";
 import { PassThrough, Readable } from "node:stream";
 import fc from "fast-check";
-import { afterEach, beforeEach, describe, expect, it, test } from "vitest";
-import {
-  END_MARK,
-  parseEndUserHead,
-  parsePageHead,
-  passBytes,
-  passLines,
-  splitHead as splitAnyHead,
-} from "./page-stream.ts";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { MARK, openPage, passBytes, passLines, type RowsEnd } from "./page-stream.ts";
 import { WarehouseError } from "../session/warehouse-error.ts";
-
-const splitHead = (source: Readable) => splitAnyHead(source, parsePageHead);
-const HEAD = `2 1 1791072000000001 0 ${Buffer.from("ï d").toString("hex").toUpperCase()} 3`;
-const PARSED = {
-  rows: 2,
-  keysBehind: true,
-  last: { date: 1_791_072_000_000_001, id: "ï d" },
-  lastIsWhole: false,
-  needed: 3,
-};
-const RECORDS = '{"_id":"a","text":"é 😀 \\r\\n"},{"_id":"ï d"}';
 
 function chunked(text: string, cuts: readonly number[]): Buffer[] {
   const bytes = Buffer.from(text);
@@ -58,17 +40,17 @@ describe("passLines", () => {
   it("passes lines as they stand, without the mark of the end, however the bytes are cut", async () => {
     await fc.assert(
       fc.asyncProperty(cuts, async (at) => {
-        expect(await textOf(open(lines + END_MARK, at))).toBe(lines);
+        expect(await textOf(open(lines + MARK, at))).toBe(lines);
       }),
     );
-    expect(await textOf(open(END_MARK, []))).toBe("");
+    expect(await textOf(open(MARK, []))).toBe("");
   });
 
   it.each([
     "",
     lines,
-    `${lines}${END_MARK}x`,
-    `${lines}${END_MARK}${END_MARK}`,
+    `${lines}${MARK}x`,
+    `${lines}${MARK}${MARK}`,
   ])("fails without the mark at the end: %j", async (answer) => {
     await expect(textOf(open(answer, [30, 60]))).rejects.toBeInstanceOf(WarehouseError);
   });
@@ -108,130 +90,159 @@ describe("passBytes", () => {
   });
 });
 
-describe("splitHead", () => {
-  it("takes the head off and passes the rest on, however the bytes are cut", async () => {
+type Row = readonly [date: number, id: string];
+const recordOf = (id: string): string => `{"_id":${JSON.stringify(id)},"text":"é 😀"}`;
+
+const keyOf = (date: number, id: string): string =>
+  `${MARK}${date} ${Buffer.from(id).toString("hex").toUpperCase()}${MARK}`;
+
+/** The answer of ClickHouse about a page of `size` out of these rows. */
+const answerOf = (rows: readonly Row[], size: number): string => {
+  const found = rows.slice(0, size + 1).map(([date, id], index) => {
+    return recordOf(id) + (index + 1 >= size ? keyOf(date, id) : "");
+  });
+  return `${found.join(",")}${MARK}${found.length}\n`;
+};
+const SIZE = 3;
+const ROWS: readonly Row[] = [
+  [5, "ï d"],
+  [5, "b"],
+  [7, "c\n\u0000"],
+  [7, "d"],
+];
+const ANSWER = answerOf(ROWS, SIZE);
+const RECORDS = ROWS.slice(0, SIZE)
+  .map(([, id]) => recordOf(id))
+  .join(",");
+
+/** The records of a page, and how its rows ended. */
+const readRows = async (answer: Readable, size = SIZE): Promise<{ records: string; end: RowsEnd }> => {
+  const { records, end } = await openPage(answer, size, (rows) => rows);
+  expect(end).toBeInstanceOf(Function);
+  return { records: await textOf(records), end: end() };
+};
+const bytes = (text: string, cuts: readonly number[] = []): Readable =>
+  Readable.from(chunked(text, cuts), { objectMode: false });
+
+describe("a page", () => {
+  const anyCuts = fc.array(fc.nat({ max: 500 }), { maxLength: 12 });
+
+  it("is the records up to its size, and knows where it ended, however the bytes are cut", async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(fc.nat({ max: 500 }), { maxLength: 12 }), async (cuts) => {
-        const { head, records } = await splitHead(
-          Readable.from(chunked(`${HEAD}\n${RECORDS}${END_MARK}`, cuts), { objectMode: false }),
-        );
-        expect(head).toEqual(PARSED);
-        expect(await textOf(records)).toBe(RECORDS);
+      fc.asyncProperty(anyCuts, async (cuts) => {
+        expect(await readRows(bytes(ANSWER, cuts))).toEqual({
+          records: RECORDS,
+          end: { rows: 3, last: { date: 7, id: "c\n\u0000" }, behind: { date: 7, id: "d" } },
+        });
       }),
     );
   });
 
-  it("gives no records for nothing but the head and the mark of the end", async () => {
-    const { records } = await splitHead(Readable.from([`0 0 0 1  0\n${END_MARK}`], { objectMode: false }));
-    expect(await textOf(records)).toBe("");
+  it("has all records where there are no more than its size, and may be empty", async () => {
+    expect((await readRows(bytes(answerOf(ROWS, 4)), 4)).end).toEqual({
+      rows: 4,
+      last: { date: 7, id: "d" },
+      behind: undefined,
+    });
+    expect((await readRows(bytes(answerOf(ROWS, 5)), 5)).end).toMatchObject({ rows: 4, last: undefined });
+    expect(await readRows(bytes(answerOf([], 3)))).toMatchObject({ records: "", end: { rows: 0 } });
   });
 
-  it("reads a long id", async () => {
-    const id = "é".repeat(30_000);
-    const line = `1 0 5 1 ${Buffer.from(id).toString("hex").toUpperCase()} 1\n{}${END_MARK}`;
-    const { head } = await splitHead(
-      Readable.from(chunked(line, [1000, 20_000, 60_000]), { objectMode: false }),
+  it("says how it ended when its records have, and not before", async () => {
+    const long = "x".repeat(3 * 1024 * 1024);
+    const { records, end } = await openPage(bytes(`${long}${MARK}1\n`), SIZE, ({ rows }) =>
+      Promise.resolve(rows),
     );
-    expect(head?.last.id).toBe(id);
+    expect(end).toThrow(WarehouseError);
+    expect(await textOf(records)).toBe(long);
+    expect(end()).toBe(1);
   });
 
   it("fails for an exception behind the records, however the bytes are cut", async () => {
     const exception =
       "\r\n__exception__\r\nTAG\r\nCode: 395. DB::Exception: x\r\n28 TAG\r\n__exception__\r\n";
     await fc.assert(
-      fc.asyncProperty(fc.array(fc.nat({ max: 500 }), { maxLength: 8 }), async (cuts) => {
-        const source = Readable.from(chunked(`${HEAD}\n${RECORDS}${exception}`, cuts), { objectMode: false });
-        const outcome = await splitHead(source)
-          .then(({ records }) => textOf(records))
-          .catch((error: unknown) => error);
-        expect(outcome).toBeInstanceOf(WarehouseError);
-        expect(outcome).toMatchObject({ code: "warehouse_unavailable", retryable: true });
+      fc.asyncProperty(anyCuts, async (cuts) => {
+        const source = bytes(RECORDS + exception, cuts);
+        await expect(readRows(source)).rejects.toMatchObject({
+          code: "warehouse_unavailable",
+          retryable: true,
+          causeName: "EXCEPTION_MIDWAY",
+        });
         expect(source.destroyed).toBe(true);
       }),
     );
   });
 
   it.each([
-    ["an exception instead of the head", (source: PassThrough) => source.end("\r\n__exception__\r\n")],
-    ["an end within the head", (source: PassThrough) => source.end(HEAD)],
-    ["nothing at all", (source: PassThrough) => source.end()],
-    ["nothing but the mark of the end", (source: PassThrough) => source.end(END_MARK)],
-    ["records without a head", (source: PassThrough) => source.end(`{}\n${END_MARK}`)],
-    ["a head without numbers", (source: PassThrough) => source.end(`2 1 nan 0  3\n{}${END_MARK}`)],
-    ["a head of null values", (source: PassThrough) => source.end(`\\N 1 5 0  \\N\n{}${END_MARK}`)],
-    ["a head of another list", (source: PassThrough) => source.end(`2 1 \n{}${END_MARK}`)],
-    ["an error before the head", (source: PassThrough) => source.destroy(new Error("reset"))],
-    ["a close before the head", (source: PassThrough) => source.destroy()],
-    ["a head without end", (source: PassThrough) => source.end(Buffer.alloc(2 << 20, 97))],
-  ])("rejects once, and no more than that: %s", async (_, breakOff) => {
-    const source = new PassThrough();
-    const splitting = splitHead(source);
-    breakOff(source);
-    await expect(splitting).rejects.toBeInstanceOf(WarehouseError);
-    await nextTurns();
-    expect(source.destroyed).toBe(true);
-  });
-
-  it("ends with an error when the mark of the end is missing behind the records", async () => {
-    const { records } = await splitHead(Readable.from([`${HEAD}\n${RECORDS}`], { objectMode: false }));
-    await expect(textOf(records)).rejects.toBeInstanceOf(WarehouseError);
+    ["nothing at all", ""],
+    ["records without an end", RECORDS],
+    ["an end without a number", `${RECORDS}${MARK}`],
+    ["an end that is cut off", ANSWER.slice(0, -1)],
+    ["more behind the end", `${ANSWER}1\n`],
+    ["an end without its rows", `${MARK}4\n`],
+    ["fewer rows than were counted", ANSWER.replace(`${MARK}4`, `${MARK}5`)],
+    ["more rows than were counted", ANSWER.replace(`${MARK}4`, `${MARK}2`)],
+    ["a full page without the row behind", ANSWER.replace(`,${recordOf("d")}${keyOf(7, "d")}`, "")],
+    ["a full page without the key of its end", ANSWER.replace(keyOf(7, "c\n\u0000"), "")],
+    ["a key that is none", `{},{},{}${MARK}nan 61${MARK}${MARK}3\n`],
+    ["a key that is cut off", `{},{},{}${MARK}5 61`],
+  ])("never ends cleanly with %s", async (_, answer) => {
+    await expect(readRows(bytes(answer))).rejects.toBeInstanceOf(WarehouseError);
   });
 
   it.each([
     ["an error", (source: PassThrough) => source.destroy(new Error("reset"))],
     ["a close", (source: PassThrough) => source.destroy()],
-  ])("keeps %s that comes before anybody reads for the one who reads then", async (_, breakOff) => {
+  ])("is refused for %s that comes before it begins", async (_, breakOff) => {
     const source = new PassThrough();
-    source.write(`${HEAD}\n{}`);
-    const { records } = await splitHead(source);
+    source.write("{}");
+    const page = openPage(source, SIZE, (rows) => rows);
+    await nextTurns();
     breakOff(source);
+    await expect(page).rejects.toBeInstanceOf(WarehouseError);
+  });
+
+  it("keeps an error that comes before anybody reads for the one who reads then", async () => {
+    const source = new PassThrough();
+    source.write("x".repeat(3 * 1024 * 1024));
+    const { records } = await openPage(source, SIZE, (rows) => rows);
+    source.destroy(new Error("reset"));
     await nextTurns();
     await expect(textOf(records)).rejects.toBeInstanceOf(WarehouseError);
   });
 
-  it("destroys the source with the records", async () => {
-    const source = new PassThrough();
-    source.write(`${HEAD}\n{}`);
-    const { records } = await splitHead(source);
-    records.destroy();
-    await once(source, "close");
-    await nextTurns();
-    expect(source.errored).toBeNull();
+  it("fails when what lies behind it cannot be found out", async () => {
+    const away = new WarehouseError("warehouse_unavailable", "ECONNREFUSED", true, undefined);
+    await expect(openPage(bytes(ANSWER), SIZE, () => Promise.reject(away))).rejects.toBe(away);
   });
 
-  it("stops the source while nobody reads", async () => {
+  it("destroys the answer with the records", async () => {
+    const source = new PassThrough();
+    source.write("x".repeat(3 * 1024 * 1024));
+    const { records } = await openPage(source, SIZE, (rows) => rows);
+    records.destroy();
+    await once(source, "close");
+    expect(source.destroyed).toBe(true);
+  });
+
+  it("stops the answer while nobody reads", async () => {
     let produced = 0;
     const source = new Readable({
       read() {
         produced += 1;
-        this.push(produced === 1 ? `${HEAD}\n` : Buffer.alloc(64 * 1024, 97));
-        if (produced > 10_000) {
-          this.push(END_MARK);
-          this.push(null);
-        }
+        this.push(Buffer.alloc(64 * 1024, 97));
       },
     });
-    const { records } = await splitHead(source);
+    const { records } = await openPage(source, SIZE, (rows) => rows);
     await nextTurns();
-    expect(produced).toBeLessThan(20);
+    expect(produced).toBeLessThan(60);
     let size = 0;
     for await (const chunk of records) {
       size += (chunk as Buffer).length;
       if (size > 5_000_000) break;
     }
-    expect(produced).toBeLessThan(size / (64 * 1024) + 20);
-    expect(source.destroyed).toBe(true);
+    expect(produced).toBeLessThan(size / (64 * 1024) + 60);
+    await once(source, "close");
   });
-});
-
-test.each([
-  ["the last page", "3 0 ", { rows: 3, next: null }],
-  [
-    "a page before an id with spaces",
-    `1 1 ${Buffer.from(" é ").toString("hex").toUpperCase()}`,
-    { rows: 1, next: " é " },
-  ],
-  ["a page before an empty id", "1 1 ", { rows: 1, next: "" }],
-])("the head of end users: %s", (_, line, head) => {
-  expect(parseEndUserHead(line)).toEqual(head);
 });

@@ -1,55 +1,13 @@
-import { Readable } from "node:stream";
-import type { PagePosition } from "./page.ts";
+import { addAbortSignal, Readable } from "node:stream";
+import type { PagePosition, Streamed } from "./page.ts";
 import { toWarehouseError, unexpectedAnswer, WarehouseError } from "../session/warehouse-error.ts";
 
 // Marks an exception that ClickHouse appends to a running response. Records are compact JSON, which contains
 // no raw carriage return.
 const CARRIAGE_RETURN = 13;
-/** The last character of each whole answer of records, which hold it as an escape only. */
-export const END_MARK = "\u0003";
-const END = 3;
-const NEWLINE = 10;
-const MAX_HEAD_BYTES = 1 << 20;
-
-export type PageHead = {
-  readonly rows: number;
-  /** The query has found records of the next page. */
-  readonly keysBehind: boolean;
-  readonly last: PagePosition;
-  readonly lastIsWhole: boolean;
-  /** Rows up to the end of the page, superseded ones included. */
-  readonly needed: number;
-};
-
-export type HeadAndRecords<H> = { readonly head: H; readonly records: Readable };
-
-/** Parses the head line of a page of a window. @throws WarehouseError when it is none */
-export function parsePageHead(line: string): PageHead {
-  const [, rows, keysBehind, date, whole, id, needed] =
-    /^(\d+) ([01]) (\d+) ([01]) ([\dA-F]*) (\d+)$/.exec(line) ?? [];
-  if (needed === undefined) throw unexpectedAnswer();
-  return {
-    rows: Number(rows),
-    keysBehind: keysBehind === "1",
-    last: { date: Number(date), id: fromHex(id) },
-    lastIsWhole: whole === "1",
-    needed: Number(needed),
-  };
-}
-
-/** `next`: id of the first record of the next page; null: there is none. */
-export type EndUserHead = { readonly rows: number; readonly next: string | null };
-
-/** Parses the head line of a page of end users. @throws WarehouseError when it is none */
-export function parseEndUserHead(line: string): EndUserHead {
-  const [, rows, more, next] = /^(\d+) ([01]) ([\dA-F]*)$/.exec(line) ?? [];
-  if (next === undefined) throw unexpectedAnswer();
-  return { rows: Number(rows), next: more === "1" ? fromHex(next) : null };
-}
-
-function fromHex(text: string | undefined): string {
-  return Buffer.from(text ?? "", "hex").toString();
-}
+/** Around the keys of rows and behind the last one, in each whole answer. Records hold it as an escape only. */
+export const MARK = "\u0003";
+const MARK_BYTE = 3;
 
 function brokenMidway(): WarehouseError {
   return new WarehouseError("warehouse_unavailable", "EXCEPTION_MIDWAY", true, undefined);
@@ -57,13 +15,23 @@ function brokenMidway(): WarehouseError {
 
 /** What waits for a reader costs memory and time of the collector; sockets hold more than this anyway. */
 const WAITING_BYTES = 256 * 1024;
+/** So much of a page is read before it begins: a shorter answer is known to its end by then. */
+const PAGE_BYTES = 2 * 1024 * 1024;
 
-/**
- * Creates the stream that chunks of `source` are pushed to. Reading resumes `source`, destroying destroys it.
- */
-function readableBehind(source: Readable): Readable {
-  const readable = new Readable({
-    highWaterMark: WAITING_BYTES,
+const NOTHING = Buffer.alloc(0);
+
+/** What passes of a chunk; null: the answer is broken. */
+type PassChunk = (chunk: Buffer) => Buffer | null;
+
+/** @param finish called at the end of the answer, before that of the stream; throws when it is not whole */
+const pass = (
+  source: Readable,
+  passChunk: PassChunk,
+  finish: () => void | Promise<void>,
+  highWaterMark = WAITING_BYTES,
+): Readable => {
+  const passed = new Readable({
+    highWaterMark,
     read() {
       source.resume();
     },
@@ -72,52 +40,40 @@ function readableBehind(source: Readable): Readable {
       done(error);
     },
   });
+  const fail = (error: unknown): void => void passed.destroy(toWarehouseError(error));
   // Readers still get the error. Without this listener, an error before the first read would end the process.
-  return readable.on("error", () => {});
-}
-
-/** What passes of a chunk; null: the answer is broken. */
-type PassChunk = (chunk: Buffer) => Buffer | null;
-
-/** Passes chunks without the mark of the end. */
-const createUnmark = (): { readonly unmark: PassChunk; readonly isWhole: () => boolean } => {
-  let ended = false;
-  return {
-    unmark: (chunk) => {
-      if (ended || chunk.indexOf(CARRIAGE_RETURN) !== -1) return null;
-      const mark = chunk.indexOf(END);
-      if (mark === -1) return chunk;
-      ended = true;
-      return mark === chunk.length - 1 ? chunk.subarray(0, -1) : null;
-    },
-    isWhole: () => ended,
-  };
-};
-
-/** @param isWhole whether the end is that of a whole answer */
-const pass = (source: Readable, passChunk: PassChunk, isWhole: () => boolean): Readable => {
-  const passed = readableBehind(source);
+  passed.on("error", () => {});
   source.on("data", (chunk: Buffer) => {
     const passing = passChunk(chunk);
-    if (passing === null) passed.destroy(brokenMidway());
+    if (passing === null) fail(brokenMidway());
     // To push nothing would stop a stream that is waited for.
     else if (passing.length > 0 && !passed.push(passing)) source.pause();
   });
   source.on("end", () => {
-    if (isWhole()) passed.push(null);
-    else passed.destroy(brokenMidway());
+    void Promise.resolve()
+      .then(finish)
+      .then(() => passed.push(null), fail);
   });
-  source.on("error", (error) => passed.destroy(toWarehouseError(error)));
+  source.on("error", fail);
   source.on("close", () => {
-    if (!source.readableEnded) passed.destroy(brokenMidway());
+    if (!source.readableEnded) fail(brokenMidway());
   });
   return passed;
 };
 
 /** Streams a response of lines. Fails, and never ends cleanly, when ClickHouse fails midway or without the mark. */
 export const passLines = (source: Readable): Readable => {
-  const { unmark, isWhole } = createUnmark();
-  return pass(source, unmark, isWhole);
+  let ended = false;
+  const unmark: PassChunk = (chunk) => {
+    if (ended || chunk.indexOf(CARRIAGE_RETURN) !== -1) return null;
+    const mark = chunk.indexOf(MARK_BYTE);
+    if (mark === -1) return chunk;
+    ended = true;
+    return mark === chunk.length - 1 ? chunk.subarray(0, -1) : null;
+  };
+  return pass(source, unmark, () => {
+    if (!ended) throw brokenMidway();
+  });
 };
 
 /**
@@ -125,72 +81,98 @@ export const passLines = (source: Readable): Readable => {
  * fails midway: it may then end with the exception.
  */
 export const passBytes = (source: Readable, mark: Buffer): Readable => {
-  let last: Buffer = Buffer.alloc(0);
-  const keep = (chunk: Buffer): Buffer => {
+  let last: Buffer = NOTHING;
+  const keep: PassChunk = (chunk) => {
     last = (chunk.length < mark.length ? Buffer.concat([last, chunk]) : chunk).subarray(-mark.length);
     return chunk;
   };
-  return pass(source, keep, () => last.equals(mark));
+  return pass(source, keep, () => {
+    if (!last.equals(mark)) throw brokenMidway();
+  });
+};
+
+/** How the rows of a page ended. */
+export type RowsEnd = {
+  /** Records of the page. */
+  readonly rows: number;
+  /** The last record of a full page. */
+  readonly last: PagePosition | undefined;
+  /** The record behind the page. */
+  readonly behind: PagePosition | undefined;
+};
+
+/** Reads the key of a row. @throws WarehouseError when it is none */
+const readKey = (text: string | undefined): PagePosition => {
+  const [, date, id] = /^(\d+) ([\dA-F]*)$/.exec(text ?? "") ?? [];
+  if (id === undefined) throw unexpectedAnswer();
+  return { date: Number(date), id: Buffer.from(id, "hex").toString() };
 };
 
 /**
- * Splits the response of a page query into its head line, parsed by `parse`, and the stream of the records. The
- * stream fails, and never ends cleanly, when ClickHouse fails midway, the connection breaks or the mark is missing.
- *
- * @throws WarehouseError when ClickHouse fails before the head line is complete, or it is missing or cannot be parsed
+ * Reads what stands behind the first mark of an answer: the key of the last record and of the one behind it, as far
+ * as there are any, each between marks and the latter behind its text, and how many rows there are.
  */
-export function splitHead<H>(source: Readable, parse: (line: string) => H): Promise<HeadAndRecords<H>> {
-  return new Promise((resolve, reject) => {
-    let settled = false;
-    let pending: Buffer = Buffer.alloc(0);
-    const records = readableBehind(source);
-    const { unmark, isWhole } = createUnmark();
+const readEnd = (tail: string, size: number): RowsEnd => {
+  const parts = tail.split(MARK);
+  const count = parts.pop() ?? "";
+  if (!/^\d+\n$/.test(count)) throw brokenMidway();
+  const rows = Number(count);
+  // A row has two marks.
+  const keys = parts.length / 2;
+  if (keys !== Math.max(0, rows + 1 - size)) throw unexpectedAnswer();
+  return {
+    rows: Math.min(rows, size),
+    last: keys > 0 ? readKey(parts[0]) : undefined,
+    behind: keys > 1 ? readKey(parts[2]) : undefined,
+  };
+};
 
-    function fail(cause: Error): void {
-      const error = toWarehouseError(cause);
-      if (settled) {
-        records.destroy(error);
-        return;
-      }
-      settled = true;
-      records.destroy();
-      reject(error);
+/**
+ * Streams the records of an answer in the form of `pageRows`, once all of them are there, or so many that nothing more
+ * is waited for. The stream fails, and never ends cleanly, when ClickHouse fails midway or the answer is not whole.
+ *
+ * @param endOf called at the end of the answer, before that of the stream
+ * @param signal destroys the answer
+ * @throws WarehouseError when the answer breaks before
+ */
+export const openPage = async <End>(
+  source: Readable,
+  size: number,
+  endOf: (end: RowsEnd) => End | Promise<End>,
+  signal?: AbortSignal,
+): Promise<Streamed<End>> => {
+  let tail: Buffer[] | undefined;
+  const takeRecords: PassChunk = (chunk) => {
+    if (chunk.indexOf(CARRIAGE_RETURN) !== -1) return null;
+    if (tail !== undefined) {
+      tail.push(chunk);
+      return NOTHING;
     }
+    const mark = chunk.indexOf(MARK_BYTE);
+    if (mark === -1) return chunk;
+    tail = [chunk.subarray(mark + 1)];
+    return chunk.subarray(0, mark);
+  };
+  let ended: { readonly end: End } | undefined;
+  const begun = Promise.withResolvers<void>();
+  const finish = async (): Promise<void> => {
+    if (tail === undefined) throw brokenMidway();
+    ended = { end: await endOf(readEnd(Buffer.concat(tail).toString("latin1"), size)) };
+    begun.resolve();
+  };
+  const records = pass(source, takeRecords, finish, PAGE_BYTES);
+  source.once("pause", begun.resolve);
+  records.once("error", begun.reject);
+  if (signal !== undefined) addAbortSignal(signal, source);
+  await begun.promise;
+  return {
+    records,
+    end: () => {
+      if (ended === undefined) throw unexpectedAnswer();
+      return ended.end;
+    },
+  };
+};
 
-    function passOn(chunk: Buffer): void {
-      if (chunk.length > 0 && !records.push(chunk)) source.pause();
-    }
-
-    source.on("data", (given: Buffer) => {
-      const chunk = unmark(given);
-      if (chunk === null) return fail(brokenMidway());
-      if (settled) return passOn(chunk);
-      pending = pending.length === 0 ? chunk : Buffer.concat([pending, chunk]);
-      const end = pending.indexOf(NEWLINE);
-      if (end === -1) {
-        if (pending.length > MAX_HEAD_BYTES) fail(brokenMidway());
-        return;
-      }
-      let head: H;
-      try {
-        head = parse(pending.toString("latin1", 0, end));
-      } catch (error) {
-        return fail(error as Error);
-      }
-      settled = true;
-      source.pause();
-      passOn(pending.subarray(end + 1));
-      resolve({ head, records });
-    });
-    source.on("end", () => {
-      if (!isWhole()) return fail(brokenMidway());
-      // A page without records has a head line too.
-      if (!settled) return fail(unexpectedAnswer());
-      records.push(null);
-    });
-    source.on("error", fail);
-    source.on("close", () => {
-      if (!source.readableEnded) fail(brokenMidway());
-    });
-  });
-}
+/** A page without records, for which no query runs. */
+export const emptyPage = <End>(end: End): Streamed<End> => ({ records: Readable.from([]), end: () => end });

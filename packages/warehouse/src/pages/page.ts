@@ -2,7 +2,8 @@ import type { Readable } from "node:stream";
 import type { RateWindow, RecordKind } from "@conversation-export/domain";
 
 /**
- * A position in a window: the filtered date of the last record given out, in µs since the epoch, and its id.
+ * A position in a window: the filtered date of the last record given out, in µs since the epoch, and its id; without an
+ * id, in front of all records of that date.
  */
 export type PagePosition = { readonly date: number; readonly id: string };
 
@@ -14,6 +15,8 @@ export type PageQuery = {
   readonly to: number;
   /** Only records behind this position are returned. */
   readonly after?: PagePosition;
+  /** `PageEnd.pace` of the page before in the same walk. */
+  readonly pace?: number;
   readonly pageSize: number;
   /**
    * false: a page holds at most `pageSize` records.
@@ -28,70 +31,49 @@ export type PageQuery = {
 
 export type MessagePageQuery = PageQuery & { readonly conversationId?: string };
 
-/** A page: its end is known before its bytes are streamed. */
-export type Page = {
-  readonly rows: number;
-  /** Position behind which the next page starts; null: this is the last page. */
-  readonly next: PagePosition | null;
+/** Records on their way, and how they ended. */
+export type Streamed<End> = {
   /**
-   * true when no record with the date of `next` is left for the next page, so that it may start 1 µs later.
-   */
-  readonly nextIsWhole: boolean;
-  /**
-   * The records as UTF-8 JSON, joined by the separator. Fails, and never ends cleanly, when the warehouse
-   * fails midway. Destroying it cancels the query.
+   * The records as UTF-8 JSON, with the separator between them. Fails, and never ends cleanly, when the warehouse fails
+   * midway. Destroying it cancels the query.
    */
   readonly records: Readable;
+  /** To be called when the records have ended; throws before. */
+  readonly end: () => End;
 };
 
-/** A range of `date_created`, µs since the epoch: from `since` inclusive to `to` exclusive. */
-export type LineQuery = {
-  readonly clientId: string;
-  readonly since: number;
-  readonly to: number;
-  /** Cancels the query. */
-  readonly signal?: AbortSignal;
+export type PageEnd = {
+  readonly rows: number;
+  /** Position behind which the next page starts, with whole ties in front of a date if it can; null: this is the last page. */
+  readonly next: PagePosition | null;
+  /** How far apart the records of the page lay, whole µs; absent where that says nothing about the next page. */
+  readonly pace?: number;
 };
+export type Page = Streamed<PageEnd>;
 
-/** Reads whole windows of a list in the order of creation, in steps: ranges that are read by one query. */
-export type WindowLines = {
-  /** End of the first step of a range; at most the end of the range. */
-  stepEnd(query: LineQuery): Promise<number>;
+/** A part of a list, and how to open the part behind it. */
+export type ListStep = {
   /**
-   * The records of a range, each followed by a newline. Fails and is destroyed like the records of a page.
-   */
-  read(query: LineQuery): Promise<Readable>;
-};
-
-/** A part of a list as a Parquet file of its own, and how to open the part behind it. */
-export type ParquetStep = {
-  /**
-   * Fails and is destroyed like the records of a page, but may also end cleanly without the end of the format
-   * when the warehouse fails midway.
+   * Fails and is destroyed like the records of a page; as Parquet it may also end cleanly without the end of the
+   * format when the warehouse fails midway.
    */
   readonly bytes: Readable;
   /** null: this is the last part. */
-  readonly next: OpenParquet | null;
+  readonly next: OpenStep | null;
 };
-/** Reads a part. @throws WarehouseError */
-export type OpenParquet = (signal: AbortSignal) => Promise<ParquetStep>;
+/** Opens a part. When the signal aborts, it rejects or its bytes end with an error. @throws WarehouseError */
+export type OpenStep = (signal: AbortSignal) => Promise<ListStep>;
 
-/**
- * Whole lists as Parquet, in the order of their pages, in parts whose files have the same columns: the fields
- * of the records (`RECORD_COLUMNS`), for changes also `deleted` and `deleted_at`. A list without records is
- * one part.
- */
-export type ParquetLists = {
-  conversations(query: {
-    readonly clientId: string;
-    readonly filter: "created" | "updated";
-    /** Bounds of the filtered date as in `PageQuery`. */
-    readonly since: number;
-    readonly to: number;
-  }): OpenParquet;
-  messages(query: Pick<MessagePageQuery, "clientId" | "since" | "to" | "conversationId">): OpenParquet;
-  endUsers(query: Pick<EndUserQuery, "clientId" | "from" | "externalId">): OpenParquet;
-  changes(query: Pick<ChangeQuery, "clientId" | "kind" | "after" | "settled">): OpenParquet;
+/** Whole lists in the order of their pages, in parts that are read by one query each. */
+export type ListSteps = {
+  conversations(
+    query: Pick<PageQuery, "clientId" | "since" | "to" | "after"> & {
+      readonly filter: "created" | "updated";
+    },
+  ): OpenStep;
+  messages(query: Pick<MessagePageQuery, "clientId" | "since" | "to" | "after" | "conversationId">): OpenStep;
+  endUsers(query: Pick<EndUserQuery, "clientId" | "from" | "externalId">): OpenStep;
+  changes(query: Pick<ChangeQuery, "clientId" | "kind" | "after" | "settled">): OpenStep;
 };
 
 export type EndUserQuery = {
@@ -106,14 +88,12 @@ export type EndUserQuery = {
   readonly signal?: AbortSignal;
 };
 
-/** End users in the byte order of their ids. */
-export type EndUserPage = {
+/** End users in the byte order of their ids, with commas between them. */
+export type EndUserPage = Streamed<{
   readonly rows: number;
   /** The id at which the next page starts; null: this is the last page. */
   readonly next: string | null;
-  /** As in `Page`, with commas between the records. */
-  readonly records: Readable;
-};
+}>;
 
 export type ChangeQuery = {
   readonly clientId: string;
@@ -124,26 +104,19 @@ export type ChangeQuery = {
   readonly settled: number;
   /** Largest number of records. */
   readonly pageSize: number;
-  /** Text between two records, "," by default. Records contain no line breaks. */
-  readonly separator?: "," | "\n";
   /** Cancels the query. */
   readonly signal?: AbortSignal;
 };
 
 /** Records in the order of their latest change; deleted ones as `{"_id","deleted":true,"deleted_at"}`. */
-export type ChangePage = {
+export type ChangePage = Streamed<{
   /** May be fewer than the page size, or none, although more follow. */
   readonly rows: number;
   /** Behind this position the next page starts. */
   readonly next: PagePosition;
   /** true: everything that was settled has been read. */
   readonly isLast: boolean;
-  /** As in `Page`. */
-  readonly records: Readable;
-};
-
-/** @throws WarehouseError */
-export type ReadChanges = (query: ChangeQuery) => Promise<ChangePage>;
+}>;
 
 export type ApiClient = {
   readonly clientId: string;
@@ -166,9 +139,14 @@ export type Reader = {
   conversationsByUpdate(query: PageQuery): Promise<Page>;
   messagesByCreation(query: MessagePageQuery): Promise<Page>;
   endUsers(query: EndUserQuery): Promise<EndUserPage>;
-  readonly changes: ReadChanges;
-  readonly lines: Readonly<Record<"conversations" | "messages", WindowLines>>;
-  readonly parquet: ParquetLists;
+  changes(query: ChangeQuery): Promise<ChangePage>;
+  /** Lists as lines of JSON, each followed by a newline. */
+  readonly lines: ListSteps;
+  /**
+   * Lists as Parquet, in parts whose files have the same columns: the fields of the records (`RECORD_COLUMNS`), for
+   * changes also `deleted` and `deleted_at`. A list without records is one part.
+   */
+  readonly parquet: ListSteps;
   /** `hash` is the SHA-256 of the key, 64 lower-case hex digits. null: unknown or revoked. */
   findKey(hash: string): Promise<ApiClient | null>;
   /** Hashes of keys that are neither revoked nor expired, the newest ones when there are more than `most`. */

@@ -1,83 +1,170 @@
-import { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
-import { createLookAhead } from "./look-ahead.ts";
-import { askNearFirst } from "./near-part.ts";
 import type { AskForFacts } from "./ask-facts.ts";
-import type { MessagePageQuery, Page } from "./page.ts";
-import { boundStatement, candidatesOfPage, type PagedList, pageStatement } from "./page-statements.ts";
+import { askNearFirst } from "./near-part.ts";
+import type { MessagePageQuery, Page, PageEnd, PagePosition } from "./page.ts";
+import { endStatement, instantsStatement, pageStatement, type Parameters } from "./page-statements.ts";
+import { emptyPage, openPage, type RowsEnd } from "./page-stream.ts";
 import type { SendStatement } from "./send-statement.ts";
-import { type HeadAndRecords, type PageHead, parsePageHead, splitHead } from "./page-stream.ts";
-import { unexpectedAnswer } from "../session/warehouse-error.ts";
+import type { Facts } from "./sql/identity-sql.ts";
+import type { List } from "./sql/list.ts";
+import { endOfAnswer, instantsOfAnswer, type ReadShape } from "./sql/page-sql.ts";
+import { isAwayError, WarehouseError } from "../session/warehouse-error.ts";
 
-/** A page that finds too few records looks at this many times more rows. */
-const ROWS_FACTOR = 4;
+/** Records by which a page may grow when a single instant exceeds it. */
+const TIE_EXTENSION = 10_000;
+/** Keys beyond the records of a page that it looks at first. */
+const SPARE_KEYS = 10;
+/** A page that finds too few records looks at this many times more keys. */
+const KEYS_FACTOR = 4;
+/** Rows that a guess may make ClickHouse read: some for each record, and granules of all parts. */
+const GUESSED_ROWS_PER_RECORD = 20;
+const GUESSED_ROWS = 300_000;
 
-/** The first rows of a window behind a position. */
-export type Bound = { readonly date: number; readonly rows: number; readonly keys: number };
+/** How far behind `from` a page ends, µs. Numbers of small pages vary more. */
+const lengthOf = (pace: number, pageSize: number): number =>
+  1 + Math.ceil(pace * (pageSize + 1) * (1.2 + 3 / Math.sqrt(pageSize)));
 
-/** Parses the answer to the statement of `boundOf`. @throws WarehouseError when it is none */
-export const boundOfAnswer = (answer: string): Bound => {
-  const [, date, rows, keys] = /^(\d+) (\d+) (\d+)\n$/.exec(answer) ?? [];
-  if (keys === undefined) throw unexpectedAnswer();
-  return { date: Number(date), rows: Number(rows), keys: Number(keys) };
+/** Before this instant, µs. */
+const before = (date: number): PagePosition => ({ date, id: "" });
+
+/** The keys that a page looks at. */
+type Range = {
+  readonly end: PagePosition;
+  /** It ends with the window. */
+  readonly isLast: boolean;
+  /** Date of its first key, µs, or of the position in front of it. */
+  readonly first: number;
 };
 
-const openPage = (stream: Readable): Promise<HeadAndRecords<PageHead>> => splitHead(stream, parsePageHead);
-
 /**
- * Reads pages of one list. A page is a range of rows that holds somewhat more records than the page; the
- * range is chosen first, from how many rows the records of this client had before.
+ * Reads pages of one list. A page is a range of rows that holds somewhat more records than the page. The range is
+ * guessed from the page before, or its end is asked for first.
  *
- * @param deps.initial rows per record that are assumed for a client without a previous page
- * @param deps.spare further rows to look at
  * @param deps.notedDates see `createNotedDates`
  * @throws WarehouseError
  */
 export const createPageReader = (deps: {
-  readonly list: PagedList;
-  readonly initial: number;
-  readonly spare: number;
+  readonly list: List;
   readonly send: SendStatement;
   readonly askForFacts: AskForFacts;
   readonly isSpread: () => Promise<boolean>;
   readonly notedDates: () => Promise<number>;
 }): ((query: MessagePageQuery) => Promise<Page>) => {
   const { list, send, askForFacts, isSpread, notedDates } = deps;
-  const lookAhead = createLookAhead(deps);
 
-  return async (query) => {
-    const { clientId, pageSize, signal } = query;
+  /** @param isProbe only whether there is a record is asked */
+  const readPage = async (query: MessagePageQuery, isProbe = false): Promise<Page> => {
+    const { clientId, pageSize, wholeTies, since, to, after = before(since), pace, signal } = query;
     const spread = await isSpread();
     const noted = await notedDates();
-    for (let rows = lookAhead.candidates(clientId, pageSize); ; rows *= ROWS_FACTOR) {
-      const bound = await askNearFirst(
-        query.after?.date ?? query.since,
-        query.to,
-        async (to) => boundOfAnswer(await send(boundStatement(list, { ...query, to }, rows), text, signal)),
-        (found) => found.rows === rows,
-      );
-      if (bound.rows === 0) return { rows: 0, next: null, nextIsWhole: true, records: Readable.from([]) };
-      const atEnd = bound.rows < rows;
-      if (!atEnd && list.everyKeyIsLive && bound.keys <= pageSize) continue;
-      const at = { bound: atEnd ? query.to - 1 : bound.date, noted, spread };
-      const { candidates, parameters } = candidatesOfPage(list, query, at);
-      // Before the page is read, see `AskForFacts`.
-      const { several, hiding } = await askForFacts(candidates, parameters, signal);
-      // Each record with several dates has at least one key that is not live.
-      if (list.everyKeyIsLive) lookAhead.learn(clientId, Math.max(bound.keys - several, 1), bound.rows);
-      const statement = pageStatement(list, query, { ...at, severalDates: several > 0, hiding });
-      const { head, records } = await send(statement, openPage, signal);
-      // A link must never lead to an empty page: a record behind the page is known, or there is none.
-      if (head.keysBehind || atEnd) {
-        if (!list.everyKeyIsLive && head.keysBehind) lookAhead.learn(clientId, head.rows, head.needed);
-        return {
-          rows: head.rows,
-          next: head.keysBehind ? head.last : null,
-          nextIsWhole: head.lastIsWhole,
-          records,
+
+    const parametersOf = ({ date, id }: PagePosition): Parameters => ({
+      client: clientId,
+      after_date: after.date,
+      after_id: after.id,
+      end_date: date,
+      end_id: id,
+      conversation: query.conversationId ?? "",
+      size: pageSize,
+      noted,
+    });
+
+    const shapeOf = ({ several, hiding }: Facts): ReadShape => ({
+      spread,
+      severalDates: several > 0,
+      hiding,
+    });
+
+    /** The first `keys` keys, of whole instants where these are wanted; null: there are none. */
+    const choose = async (keys: number): Promise<Range | null> => {
+      const ask = async (until: number) => {
+        const parameters = { ...parametersOf(before(until)), keys };
+        const statement = endStatement(`pages.end_of_${list.name}`, list.rows, parameters, spread);
+        return endOfAnswer(await send(statement, text, signal));
+      };
+      const found = await askNearFirst(after.date, to, ask, (answer) => answer.keys === keys);
+      if (found.keys === 0) return null;
+      const end = wholeTies ? before(found.last.date + 1) : found.last;
+      const isLast = found.keys < keys || (wholeTies && end.date === to);
+      return { end: isLast ? before(to) : end, isLast, first: query.after?.date ?? found.first };
+    };
+    /** Where a page of whole instants ends, and how many records it has at most; null: the range has too few. */
+    const takeWholeInstants = async (range: Range, facts: Facts): Promise<[Range, number] | null> => {
+      const statement = instantsStatement(list, shapeOf(facts), parametersOf(range.end));
+      const { rows, last, before: lastWhole } = instantsOfAnswer(await send(statement, text, signal));
+      if (rows <= pageSize) return range.isLast ? [range, pageSize] : null;
+      const [end, size] =
+        lastWhole > 0 ? [before(lastWhole + 1), pageSize] : [before(last + 1), pageSize + TIE_EXTENSION];
+      return [{ ...range, end, isLast: range.isLast && end.date === to }, size];
+    };
+
+    /** Opens the page of a range; null: it has too few records, and others lie behind. */
+    const open = async (range: Range, facts: Facts, size: number, most?: number): Promise<Page | null> => {
+      let isBegun = false;
+      let isShort = false;
+      const endOfRows = async ({ rows, last, behind }: RowsEnd): Promise<PageEnd> => {
+        const withPace = (next: PagePosition): PageEnd => {
+          const pace = Math.ceil(Math.max(next.date - range.first, 0) / Math.max(rows, 1));
+          return { rows, next, ...(rows > 0 && { pace }) };
         };
+        if (last !== undefined && behind !== undefined) return withPace(last);
+        if (isProbe && rows > 0) return { rows, next: null };
+        const next = range.end;
+        isShort = !range.isLast && !wholeTies && !isBegun;
+        if (isShort) return { rows, next };
+        // A link must never lead to an empty page. Only an instant that exceeds a page may be the last one.
+        const isLast = range.isLast || ((!wholeTies || size > pageSize) && !(await isAnyBehind(next)));
+        return isLast ? { rows, next: null } : withPace(next);
+      };
+      const parameters = { ...parametersOf(range.end), size };
+      const statement = pageStatement(list, shapeOf(facts), parameters, query.separator);
+      const settings = { ...statement.settings, ...(most && { max_rows_to_read: String(most) }) };
+      const page = await send(
+        { ...statement, settings },
+        (answer) => openPage(answer, size, endOfRows, signal),
+        signal,
+      );
+      isBegun = true;
+      if (!isShort) return page;
+      page.records.destroy();
+      return null;
+    };
+
+    const isAnyBehind = async (position: PagePosition): Promise<boolean> => {
+      const { pace: _, ...rest } = query;
+      const page = await readPage({ ...rest, after: position, pageSize: 1, wholeTies: false }, true);
+      for await (const _record of page.records) return true;
+      return false;
+    };
+
+    let isDoubtful = false;
+    // Over shards all rows of a range are sorted.
+    if (pace !== undefined && list.isGuessed === true && !wholeTies && !spread) {
+      const end = before(Math.min(after.date + lengthOf(pace, pageSize), to));
+      const facts = await askForFacts.factsAtOnce(list.candidates, parametersOf(end), signal);
+      isDoubtful = facts === null;
+      if (facts !== null) {
+        const most = GUESSED_ROWS + GUESSED_ROWS_PER_RECORD * pageSize;
+        const range = { end, isLast: end.date === to, first: after.date };
+        const page = await open(range, facts, pageSize, most).catch((error: unknown) => {
+          // Whatever it is, the pace in the link would meet it again and again.
+          if (!(error instanceof WarehouseError) || isAwayError(error) || signal?.aborted === true)
+            throw error;
+          return null;
+        });
+        if (page !== null) return page;
       }
-      records.destroy();
+    }
+    const first = Math.ceil(list.keysPerRecord * (pageSize + 1)) + SPARE_KEYS;
+    for (let keys = first; ; keys *= KEYS_FACTOR) {
+      const range = await choose(keys);
+      if (range === null) return emptyPage({ rows: 0, next: null });
+      const parameters = parametersOf(range.end);
+      const facts = await askForFacts.facts(list.candidates, parameters, signal, isDoubtful);
+      const taken = wholeTies ? await takeWholeInstants(range, facts) : ([range, pageSize] as const);
+      const page = taken && (await open(taken[0], facts, taken[1]));
+      if (page !== null) return page;
     }
   };
+  return (query) => readPage(query);
 };

@@ -1,41 +1,28 @@
-import type { Readable } from "node:stream";
-import { text } from "node:stream/consumers";
 import { createReadChanges } from "../changes/read-changes.ts";
-import { endUsers } from "./sql/end-user-sql.ts";
-import { findKey, validKeys } from "./key-lookup.ts";
-import { LINE_LISTS, type LineList, stepEnd, stepEndOfAnswer } from "./sql/line-sql.ts";
-import type { Reader, WindowLines } from "./page.ts";
-import { COUNT_HIDDEN } from "./sql/hidden-sql.ts";
-import { COUNT_MOVED } from "./sql/identity-sql.ts";
-import {
-  IN_ORDER,
-  PAGE_SETTINGS,
-  PAGED_LISTS,
-  type PageStatement,
-  spreadSettings,
-  TEXT_LINE_SETTINGS,
-} from "./page-statements.ts";
-import { parseEndUserHead, passLines, splitHead } from "./page-stream.ts";
-import { createAskForFacts } from "./ask-facts.ts";
-import { askNearFirst } from "./near-part.ts";
-import { createNotedDates } from "./noted-dates.ts";
-import { createParquetLists } from "../parquet/parquet-lists.ts";
-import { createPageReader } from "./read-page.ts";
-import type { SendStatement } from "./send-statement.ts";
 import type { Session } from "../session/session.ts";
 import { toWarehouseError } from "../session/warehouse-error.ts";
+import { createAskForFacts } from "./ask-facts.ts";
+import { findKey, validKeys } from "./key-lookup.ts";
+import { createListSteps, LINES, PARQUET } from "./list-steps.ts";
+import { createNotedDates } from "./noted-dates.ts";
+import type { Reader } from "./page.ts";
+import { pageSettings, type PageStatement, spreadSettings } from "./page-statements.ts";
+import { openPage } from "./page-stream.ts";
+import { createPageReader } from "./read-page.ts";
+import type { SendStatement } from "./send-statement.ts";
+import { MESSAGES_OF_CONVERSATION } from "./sql/conversation-messages-sql.ts";
+import { CONVERSATIONS_BY_CREATION, MESSAGES_BY_CREATION } from "./sql/created-sql.ts";
+import { endUsers } from "./sql/end-user-sql.ts";
+import { COUNT_HIDDEN } from "./sql/hidden-sql.ts";
+import { COUNT_MOVED } from "./sql/identity-sql.ts";
+import type { List } from "./sql/list.ts";
+import { RECORD_COLUMN } from "./sql/page-sql.ts";
+import { CONVERSATIONS_BY_UPDATE } from "./sql/updated-sql.ts";
 
 /** Key look-ups delay every request, so they time out early. */
 const LOOKUP_TIMEOUT_MS = 5_000;
 /** Large enough that the fixed cost of a query per step is negligible. */
-const STEP_ROWS = 40_000;
-
-/** Rows of all versions per record, assumed for a client without a previous page. */
-const INITIAL_ROWS = { created: 2, updated: 5, ofConversation: 1.15 } as const;
-/** Rows that a page looks at beyond the estimate. */
-const SPARE_ROWS = { created: 10, updated: 200, ofConversation: 10 } as const;
-
-const openEndUsers = (stream: Readable) => splitHead(stream, parseEndUserHead);
+const STEP_KEYS = 40_000;
 
 export function createReader(deps: {
   /** For pages, with the reading user. */
@@ -47,10 +34,10 @@ export function createReader(deps: {
   readonly lookups: Session;
   /** Timeout of key look-ups and pings. */
   readonly lookupTimeoutMs?: number;
-  /** Rows of all versions in one step of `lines`, and at most in one of `parquet`. */
-  readonly stepRows?: number;
+  /** Keys in one step of `lines` or `parquet`, at most. */
+  readonly stepKeys?: number;
 }): Reader {
-  const { session, stepRows = STEP_ROWS, lookupTimeoutMs = LOOKUP_TIMEOUT_MS } = deps;
+  const { session, stepKeys = STEP_KEYS, lookupTimeoutMs = LOOKUP_TIMEOUT_MS } = deps;
   const lookups = deps.lookups.with({
     timeoutMs: lookupTimeoutMs,
     settings: { max_execution_time: Math.ceil(lookupTimeoutMs / 1000) },
@@ -90,60 +77,32 @@ export function createReader(deps: {
 
   const askForFacts = createAskForFacts({ send, isSpread });
 
-  const linesOf = (list: LineList): WindowLines => ({
-    async stepEnd({ clientId, since, to, signal }) {
-      const sql = `${stepEnd(list)} FORMAT TabSeparated`;
-      const ask = async (before: number): Promise<number | null> => {
-        const parameters = { client: clientId, since, to: before, rows: stepRows };
-        return stepEndOfAnswer(
-          await send({ name: "pages.step_end", sql, parameters, settings: {} }, text, signal),
-        );
-      };
-      const end = await askNearFirst(since, to, ask, (found) => found !== null);
-      // An instant with more rows than a step becomes a step of its own.
-      return end === null ? to : Math.max(end, since + 1);
-    },
-    async read({ clientId, since, to, signal }) {
-      const parameters = { client: clientId, since, to, noted: await notedDates() };
-      const spread = await isSpread();
-      const { several, hiding } = await askForFacts(list.candidates, parameters, signal);
-      const severalDates = several > 0;
-      const settings = { ...TEXT_LINE_SETTINGS, ...spreadSettings(spread, severalDates) };
-      const sql = `${list.records({ spread, severalDates, hiding })} FORMAT CustomSeparated`;
-      return send({ name: `lines.${list.table}`, sql, parameters, settings }, passLines, signal);
-    },
-  });
-
-  const pagesOf = (list: keyof typeof PAGED_LISTS, kind: keyof typeof INITIAL_ROWS) =>
-    createPageReader({
-      list: PAGED_LISTS[list],
-      initial: INITIAL_ROWS[kind],
-      spare: SPARE_ROWS[kind],
-      send,
-      askForFacts,
-      isSpread,
-      notedDates,
-    });
-  const messagesByCreation = pagesOf("messagesByCreation", "created");
-  const messagesOfConversation = pagesOf("messagesOfConversation", "ofConversation");
+  const read = { send, askForFacts, isSpread, notedDates };
+  const pagesOf = (list: List) => createPageReader({ ...read, list });
+  const messagesByCreation = pagesOf(MESSAGES_BY_CREATION);
+  const messagesOfConversation = pagesOf(MESSAGES_OF_CONVERSATION);
 
   return {
-    lines: { conversations: linesOf(LINE_LISTS.conversations), messages: linesOf(LINE_LISTS.messages) },
-    parquet: createParquetLists({ send, isSpread, notedDates, askForFacts, stepRows }),
-    conversationsByCreation: pagesOf("conversationsByCreation", "created"),
-    conversationsByUpdate: pagesOf("conversationsByUpdate", "updated"),
+    lines: createListSteps({ ...read, format: LINES, stepKeys }),
+    parquet: createListSteps({ ...read, format: PARQUET, stepKeys }),
+    conversationsByCreation: pagesOf(CONVERSATIONS_BY_CREATION),
+    conversationsByUpdate: pagesOf(CONVERSATIONS_BY_UPDATE),
     messagesByCreation: (query) =>
       query.conversationId === undefined ? messagesByCreation(query) : messagesOfConversation(query),
     async endUsers({ clientId, from = "", limit, externalId, signal }) {
       const parameters = { client: clientId, from, size: limit, external_id: externalId ?? "" };
-      const { hiding } = await askForFacts(null, parameters, signal);
+      const { hiding } = await askForFacts.facts(null, parameters, signal);
       const sql = endUsers({ selected: externalId !== undefined, hiding });
-      const settings = { ...PAGE_SETTINGS, ...IN_ORDER, ...spreadSettings(await isSpread(), false) };
+      const settings = { ...pageSettings(RECORD_COLUMN), ...spreadSettings(await isSpread(), false) };
       const statement: PageStatement = { name: "pages.end_users", sql, parameters, settings };
-      const { head, records } = await send(statement, openEndUsers, signal);
-      return { ...head, records };
+      return send(
+        statement,
+        (answer) =>
+          openPage(answer, limit, ({ rows, behind }) => ({ rows, next: behind?.id ?? null }), signal),
+        signal,
+      );
     },
-    changes: createReadChanges({ send, askForFacts, isSpread, notedDates }),
+    changes: createReadChanges(read),
     findKey: (hash) => findKey(lookups, hash),
     validKeys: (most) => validKeys(lookups, most),
     ping: async () => {

@@ -34,20 +34,24 @@ const serve = async () => {
   };
   const page = () => Promise.resolve(pageOf(endless()));
   const open = () => Promise.resolve({ bytes: endless(), next: null });
-  const step = {
-    stepEnd: ({ to }: { to: number }) => Promise.resolve(to),
-    read: () => Promise.resolve(endless()),
+  const notEnded = (): never => {
+    throw new Error("not ended");
+  };
+  const steps = {
+    conversations: () => open,
+    messages: () => open,
+    endUsers: () => open,
+    changes: () => open,
   };
   const endlessReader: Reader = {
     ...reader,
     conversationsByCreation: page,
     conversationsByUpdate: page,
     messagesByCreation: page,
-    endUsers: () => Promise.resolve({ rows: 1, next: null, records: endless() }),
-    changes: ({ settled }) =>
-      Promise.resolve({ rows: 1, next: { date: settled, id: "" }, isLast: true, records: endless() }),
-    lines: { conversations: step, messages: step },
-    parquet: { conversations: () => open, messages: () => open, endUsers: () => open, changes: () => open },
+    endUsers: () => Promise.resolve({ end: notEnded, records: endless() }),
+    changes: () => Promise.resolve({ end: notEnded, records: endless() }),
+    lines: steps,
+    parquet: steps,
     findKey: () => {
       state.asked += 1;
       return state.away ? Promise.reject(away) : Promise.resolve(state.client);

@@ -1,17 +1,17 @@
 import { Readable } from "node:stream";
+import { text } from "node:stream/consumers";
 import { createKey, createLogger, createMetrics, parseKey } from "@conversation-export/runtime";
 import type { RecordKind } from "@conversation-export/domain";
 import type {
   ApiClient,
   ChangeQuery,
-  LineQuery,
+  ListSteps,
   MessagePageQuery,
-  OpenParquet,
+  OpenStep,
   Page,
+  PageEnd,
   PageQuery,
-  ParquetLists,
   Reader,
-  WindowLines,
 } from "@conversation-export/warehouse";
 import type { FastifyInstance } from "fastify";
 import { createAuthThrottle } from "../admission/auth-throttle.ts";
@@ -79,16 +79,18 @@ export const createListReader = (options: {
       client,
     ]),
   );
-  const lineQueries: (LineQuery & { table: string })[] = [];
+  const lineQueries: (Parameters<ListSteps["messages"]>[0] & { filter: string })[] = [];
   const queries: (PageQuery & { conversationId?: string })[] = [];
   const lookups: string[] = [];
   const changeQueries: ChangeQuery[] = [];
   const parquetQueries: object[] = [];
 
-  const page = (query: MessagePageQuery, dateOf: (record: StoredRecord) => number): Promise<Page> => {
-    queries.push(query);
+  const behind = (
+    query: Pick<MessagePageQuery, "clientId" | "since" | "to" | "after" | "conversationId">,
+    dateOf: (record: StoredRecord) => number,
+  ): StoredRecord[] => {
     const { after } = query;
-    const rows = records
+    return records
       .filter(
         (row) =>
           row.clientId === query.clientId &&
@@ -100,6 +102,11 @@ export const createListReader = (options: {
             (dateOf(row) === after.date && row.id > after.id)),
       )
       .sort((a, b) => dateOf(a) - dateOf(b) || (a.id < b.id ? -1 : 1));
+  };
+
+  const page = (query: MessagePageQuery, dateOf: (record: StoredRecord) => number): Promise<Page> => {
+    queries.push(query);
+    const rows = behind(query, dateOf);
     const dateAt = (index: number): number | undefined => {
       const row = rows[index];
       return row && dateOf(row);
@@ -114,11 +121,12 @@ export const createListReader = (options: {
       }
     }
     const last = rows[size - 1];
-    const more = size < rows.length && last !== undefined;
+    const isWhole = query.wholeTies && dateAt(size) !== dateAt(size - 1);
+    const next = last && (isWhole ? { date: dateOf(last) + 1, id: "" } : { date: dateOf(last), id: last.id });
+    const more = size < rows.length && next !== undefined;
+    const end = { rows: size, next: more ? next : null, pace: 1 };
     return Promise.resolve({
-      rows: size,
-      next: more ? { date: dateOf(last), id: last.id } : null,
-      nextIsWhole: dateAt(size) !== dateAt(size - 1),
+      end: () => end,
       records: Readable.from(
         rows
           .slice(0, size)
@@ -135,16 +143,16 @@ export const createListReader = (options: {
       .filter((row) => externalId === undefined || row.externalIds?.includes(externalId) === true)
       .sort((a, b) => (a.id < b.id ? -1 : 1));
     const shown = rows.slice(0, limit).map(({ id }) => JSON.stringify({ end_user_id: id }));
+    const end = { rows: shown.length, next: rows[limit]?.id ?? null };
     return Promise.resolve({
-      rows: shown.length,
-      next: rows[limit]?.id ?? null,
+      end: () => end,
       records: Readable.from([Buffer.from(shown.join(","))], { objectMode: false }),
     });
   };
 
   const changes: Reader["changes"] = (query) => {
     changeQueries.push(query);
-    const { clientId, kind, after, settled, pageSize, separator = "," } = query;
+    const { clientId, kind, after, settled, pageSize } = query;
     const rows = (options.changes ?? [])
       .filter((row) => row.clientId === clientId && row.kind === kind && row.storedAt < settled)
       .filter(({ storedAt, id }) => storedAt > after.date || (storedAt === after.date && id > after.id))
@@ -152,40 +160,48 @@ export const createListReader = (options: {
     const shown = rows.slice(0, pageSize);
     const last = shown.at(-1);
     const isLast = shown.length === rows.length;
-    const end =
+    const place =
       isLast || last === undefined ? { date: settled, id: "" } : { date: last.storedAt, id: last.id };
+    const end = { rows: shown.length, next: after.date >= settled ? after : place, isLast };
     return Promise.resolve({
-      rows: shown.length,
-      next: after.date >= settled ? after : end,
-      isLast,
+      end: () => end,
       records: Readable.from(
         shown.map(({ id, deleted }, index) =>
-          Buffer.from((index > 0 ? separator : "") + JSON.stringify({ _id: id, deleted })),
+          Buffer.from((index > 0 ? "," : "") + JSON.stringify({ _id: id, deleted })),
         ),
       ),
     });
   };
 
+  /** Steps of two changes. */
+  const changeLines: ListSteps["changes"] = (query) => async () => {
+    const { records, end } = await changes({ ...query, pageSize: 2 });
+    const lines = (await text(records)).replaceAll("},{", "}\n{");
+    const { next, isLast } = end();
+    return {
+      bytes: Readable.from(lines === "" ? [] : [Buffer.from(`${lines}\n`)]),
+      next: isLast ? null : changeLines({ ...query, after: next }),
+    };
+  };
+
   /** Steps of a thousand records. */
-  const linesOf = (table: "conversations" | "messages"): WindowLines => ({
-    stepEnd: ({ since, to }) => {
-      const dates = records.map(({ created }) => created).filter((date) => date >= since && date < to);
-      return Promise.resolve(dates.sort((x, y) => x - y)[1_000] ?? to);
-    },
-    read: (query) => {
-      lineQueries.push({ table, ...query });
-      const rows = records.filter(
-        ({ clientId, created }) =>
-          clientId === query.clientId && created >= query.since && created < query.to,
-      );
-      return Promise.resolve(Readable.from(rows.map((row) => Buffer.from(`${JSON.stringify(row)}\n`))));
-    },
-  });
+  const linesOf = (query: Parameters<ListSteps["messages"]>[0], filter: "created" | "updated"): OpenStep => {
+    lineQueries.push({ filter, ...query });
+    const rows = behind(query, (row) => row[filter]);
+    const from =
+      (start: number): OpenStep =>
+      () => {
+        const lines = rows.slice(start, start + 1_000).map((row) => Buffer.from(`${JSON.stringify(row)}\n`));
+        const end = start + 1_000;
+        return Promise.resolve({ bytes: Readable.from(lines), next: end < rows.length ? from(end) : null });
+      };
+    return from(0);
+  };
 
   /** Two steps, of two records and of one. */
   const parquetOf =
-    (list: keyof ParquetLists) =>
-    (query: object): OpenParquet => {
+    (list: keyof ListSteps) =>
+    (query: object): OpenStep => {
       parquetQueries.push({ list, ...query });
       const file = (rows: number): Readable => Readable.from([fileOf([{ rows, columns: [list] }])]);
       return () =>
@@ -202,7 +218,12 @@ export const createListReader = (options: {
       endUsers: parquetOf("endUsers"),
       changes: parquetOf("changes"),
     },
-    lines: { conversations: linesOf("conversations"), messages: linesOf("messages") },
+    lines: {
+      conversations: ({ filter, ...query }) => linesOf(query, filter),
+      messages: (query) => linesOf(query, "created"),
+      endUsers: () => () => Promise.reject(new Error("no operation asks for end users as lines")),
+      changes: changeLines,
+    },
     conversationsByCreation: (query) => page(query, (row) => row.created),
     conversationsByUpdate: (query) => page(query, (row) => row.updated),
     messagesByCreation: (query) => page(query, (row) => row.created),
@@ -297,9 +318,7 @@ export const createTestApp = (reader: Reader, overrides: Partial<ExportAppDeps> 
 };
 
 /** A page of these chunks. */
-export const pageOf = (records: Readable, next: Page["next"] = null): Page => ({
-  rows: 1,
-  next,
-  nextIsWhole: true,
+export const pageOf = (records: Readable, next: PageEnd["next"] = null): Page => ({
+  end: () => ({ rows: 1, next }),
   records,
 });

@@ -63,11 +63,6 @@ export const PAGE_HEADERS = {
     z.string().meta({ format: "date-time" }).optional(),
     "Every event that reached the bus before this instant is readable, dead letters excepted; absent when unknown",
   ),
-  Link: header(
-    "Link",
-    z.string().optional(),
-    'The next page as `rel="next"`, the same as in the body; absent on the last page',
-  ),
 };
 
 /** A header of pages that are read by windows of dates. */

@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import { type EventType, processEvent } from "@conversation-export/domain";
 import { createKey, ServiceError } from "@conversation-export/runtime";
-import type { Reader, WindowLines } from "@conversation-export/warehouse";
+import type { ListSteps, OpenStep, Reader } from "@conversation-export/warehouse";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { ERROR_TYPES, rateLimitExceeded } from "../http/api-error.ts";
@@ -265,21 +265,27 @@ const CHANGES = {
 };
 
 const filled: Partial<Reader> = {
-  changes: ({ kind, separator }) => {
-    const { records } = page(CHANGES[kind].slice(1), separator);
-    return Promise.resolve({ rows: 2, next: { date: 1, id: "x" }, isLast: true, records });
+  changes: ({ kind }) => {
+    const { records } = page(CHANGES[kind].slice(1));
+    return Promise.resolve({ end: () => ({ rows: 2, next: { date: 1, id: "x" }, isLast: true }), records });
   },
   conversationsByCreation: ({ separator }) => Promise.resolve(page(RECORDS.conversation, separator)),
   messagesByCreation: ({ separator }) => Promise.resolve(page(RECORDS.message, separator)),
   endUsers: () =>
-    Promise.resolve({ rows: 2, next: "x", records: Readable.from([Buffer.from(RECORDS.endUser.join(","))]) }),
+    Promise.resolve({
+      end: () => ({ rows: 2, next: "x" }),
+      records: Readable.from([Buffer.from(RECORDS.endUser.join(","))]),
+    }),
 };
 
 /** All records in one step. */
-const stepOf = (kind: "conversation" | "message"): WindowLines => ({
-  stepEnd: ({ to }) => Promise.resolve(to),
-  read: () => Promise.resolve(Readable.from(RECORDS[kind].map((record) => Buffer.from(`${record}\n`)))),
-});
+const stepOf =
+  (records: readonly string[]): OpenStep =>
+  () =>
+    Promise.resolve({
+      bytes: Readable.from(records.map((record) => Buffer.from(`${record}\n`))),
+      next: null,
+    });
 
 describe("a success", () => {
   const lists = secured.filter(({ method, path }) => method === "GET" && !path.includes("{"));
@@ -298,7 +304,12 @@ describe("a success", () => {
     named(lists.filter(({ path }) => path.startsWith("/v2/export"))),
   )("of %s may be lines, as the document says", async (_, { path, operation }) => {
     const headers = { host: "x", ...AUTHORIZED, accept: "application/x-ndjson" };
-    const lines = { conversations: stepOf("conversation"), messages: stepOf("message") };
+    const lines: ListSteps = {
+      conversations: () => stepOf(RECORDS.conversation),
+      messages: () => stepOf(RECORDS.message),
+      endUsers: () => stepOf(RECORDS.endUser),
+      changes: ({ kind }) => stepOf(CHANGES[kind].slice(1)),
+    };
     const answer = await setUp({ ...filled, lines }).inject({ url: urlOf(path) + queryOf(path), headers });
     expect(answer.statusCode).toBe(200);
     expect(Object.keys(responseOf(operation, 200).content)).toContain(answer.headers["content-type"]);

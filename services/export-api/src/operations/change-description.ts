@@ -110,7 +110,7 @@ export const describeChanges = (kind: RecordKind, name: string): Description => 
   requestParams: { query: CHANGE_PARAMETERS },
   success: {
     description: "Changes, or all of them as lines or as Parquet",
-    headers: { "X-Export-Watermark": PAGE_HEADERS["X-Export-Watermark"] },
+    headers: PAGE_HEADERS,
     content: {
       [JSON_TYPE]: {
         schema: z.object({

@@ -1,5 +1,5 @@
 import { createKey, ServiceError } from "@conversation-export/runtime";
-import type { ReadChanges } from "@conversation-export/warehouse";
+import type { Reader } from "@conversation-export/warehouse";
 import { describe, expect, it } from "vitest";
 import {
   AUTHORIZED,
@@ -50,7 +50,7 @@ type Trailer = {
   trailer: { count: number; watermark: string | null; next_cursor: string; end_of_stream: boolean };
 };
 
-const setUp = (wrap: (read: ReadChanges) => ReadChanges = (read) => read) => {
+const setUp = (wrap: (reader: Reader) => Partial<Reader> = () => ({})) => {
   const world = {
     now: NOW,
     until: (NOW * 1_000) as number | undefined,
@@ -59,7 +59,7 @@ const setUp = (wrap: (read: ReadChanges) => ReadChanges = (read) => read) => {
   const changes = [...CHANGES];
   const { reader, changeQueries } = createListReader({ changes, clients });
   const { app, logLines } = createTestApp(
-    { ...reader, changes: wrap(reader.changes) },
+    { ...reader, ...wrap(reader) },
     {
       now: () => world.now,
       settled: () => Promise.resolve({ until: world.until, watermark: world.watermark }),
@@ -161,10 +161,11 @@ describe("pages of changes", () => {
   });
 
   it("may be empty before the end", async () => {
-    const { get } = setUp((read) => async (query) => ({
-      ...(await read({ ...query, settled: 0 })),
-      next: query.after,
-      isLast: false,
+    const { get } = setUp(({ changes }) => ({
+      changes: async (query) => ({
+        ...(await changes({ ...query, settled: 0 })),
+        end: () => ({ rows: 0, next: query.after, isLast: false }),
+      }),
     }));
     const { ids, cursor, end } = await get("");
     expect([ids, end]).toEqual([[], false]);
@@ -261,13 +262,8 @@ it("needs the scope of its list", async () => {
 });
 
 describe("changes as lines", () => {
-  const bySteps =
-    (read: ReadChanges): ReadChanges =>
-    (query) =>
-      read({ ...query, pageSize: 2 });
-
   it("are all changes up to the end, and a trailer with the cursor behind them", async () => {
-    const { get, lines, changeQueries } = setUp(bySteps);
+    const { get, lines, changeQueries } = setUp();
     const { ids, trailer, answer } = await lines("");
     expect(ids).toEqual(["a", "b", "a", "c", "d"]);
     expect(trailer).toEqual({
@@ -286,7 +282,7 @@ describe("changes as lines", () => {
   });
 
   it("are a trailer alone when nothing has changed, without a watermark while none is known", async () => {
-    const { get, lines, world } = setUp(bySteps);
+    const { get, lines, world } = setUp();
     const { cursor } = await get("?stored_since=2026-10-05T00:00:00Z");
     world.watermark = undefined;
     const { ids, trailer } = await lines(`?cursor=${cursor}`);
@@ -296,12 +292,14 @@ describe("changes as lines", () => {
   });
 
   it("have no trailer when ClickHouse fails between two steps", async () => {
-    let steps = 0;
-    const { refusal, app } = setUp((read) => (query) => {
-      steps += 1;
-      if (steps > 1) return Promise.reject(new ServiceError("broken", "not this time"));
-      return read({ ...query, pageSize: 2 });
-    });
+    const broken = () => Promise.reject(new ServiceError("broken", "not this time"));
+    const { refusal, app } = setUp(({ lines }) => ({
+      changes: broken,
+      lines: {
+        ...lines,
+        changes: (query) => async (signal) => ({ ...(await lines.changes(query)(signal)), next: broken }),
+      },
+    }));
     const headers = { host: "h", ...AUTHORIZED, accept: "application/jsonl" };
     const body = await app.inject({ url: CONVERSATIONS, headers }).then(
       (answer) => answer.body,

@@ -21,7 +21,7 @@ import { readParameters } from "../page/parameters.ts";
 import type { SendPage } from "../page/send-page.ts";
 import type { ReadSettled } from "../page/settled.ts";
 import { watermarkHeader } from "../page/watermark.ts";
-import { endLastLine, type OpenStep, openWindow } from "../page/window-stream.ts";
+import { openWindow } from "../page/window-stream.ts";
 import {
   CHANGE_PARAMETERS,
   CHANGE_STREAMS,
@@ -30,11 +30,8 @@ import {
 } from "./change-description.ts";
 import type { Call, Endpoint } from "./endpoint.ts";
 
-/** Records that a stream of lines reads at a time. */
-const STEP = 10_000;
-
 export type ChangeEndpointsDeps = {
-  readonly reader: Pick<Reader, "changes" | "parquet">;
+  readonly reader: Pick<Reader, "changes" | "lines" | "parquet">;
   readonly sendPage: SendPage;
   readonly settled: ReadSettled;
   readonly secret: string;
@@ -71,6 +68,10 @@ const createChangeCursors = ({ now, ...secrets }: ChangeEndpointsDeps, list: str
   };
 };
 
+/** The position behind everything that is settled. */
+const endOf = (from: ChangePosition, until: number): ChangePosition =>
+  from.date >= until ? from : { date: until, id: "", begun: from.begun };
+
 /** The change feed: an extension of the specification's interface. */
 export const createChangeEndpoints = (deps: ChangeEndpointsDeps): readonly Endpoint[] => {
   const { reader, sendPage, settled, now } = deps;
@@ -88,17 +89,22 @@ export const createChangeEndpoints = (deps: ChangeEndpointsDeps): readonly Endpo
       const { client, signal } = call;
       const query = { clientId: client.clientId, kind, after: from, settled: until, pageSize, signal };
       const page = await reader.changes(query);
-      const meta = {
-        next_cursor: write(client, { ...page.next, begun: from.begun }),
-        next_stored_since: formatTimestampZ(page.next.date),
-        end_of_stream: page.isLast,
-      };
+      let rows = 0;
       await sendPage(call, {
         contentType: JSON_TYPE,
         head: '{"data":[',
         records: page.records,
-        rows: () => page.rows,
-        tail: () => `],"meta":${JSON.stringify(meta)}}`,
+        rows: () => rows,
+        tail: () => {
+          const { next, isLast, rows: all } = page.end();
+          rows = all;
+          const meta = {
+            next_cursor: write(client, { ...next, begun: from.begun }),
+            next_stored_since: formatTimestampZ(next.date),
+            end_of_stream: isLast,
+          };
+          return `],"meta":${JSON.stringify(meta)}}`;
+        },
         headers,
       });
     };
@@ -110,26 +116,9 @@ export const createChangeEndpoints = (deps: ChangeEndpointsDeps): readonly Endpo
       contentType: string,
     ): Promise<void> => {
       const { client } = call;
-      let next: ChangePosition = from;
-      const behind =
-        (after: { date: number; id: string }): OpenStep =>
-        async (signal) => {
-          const page = await reader.changes({
-            clientId: client.clientId,
-            kind,
-            after,
-            settled: until,
-            pageSize: STEP,
-            separator: "\n",
-            signal,
-          });
-          if (page.isLast) next = { ...page.next, begun: from.begun };
-          return {
-            bytes: page.rows === 0 ? page.records : endLastLine(page.records),
-            next: page.isLast ? null : behind(page.next),
-          };
-        };
-      const lines = await openWindow(behind(from), call);
+      const query = { clientId: client.clientId, kind, after: from, settled: until };
+      const lines = await openWindow(reader.lines.changes(query), call);
+      const next = endOf(from, until);
       const tail = (): string => {
         const trailer = {
           count: lines.count(),
@@ -157,7 +146,7 @@ export const createChangeEndpoints = (deps: ChangeEndpointsDeps): readonly Endpo
     ): Promise<void> => {
       const { client } = call;
       const open = reader.parquet.changes({ clientId: client.clientId, kind, after: from, settled: until });
-      const next = from.date >= until ? from : { date: until, id: "", begun: from.begun };
+      const next = endOf(from, until);
       const facts = {
         watermark,
         next_cursor: write(client, next),

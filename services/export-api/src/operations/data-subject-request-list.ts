@@ -4,7 +4,7 @@ import { z } from "zod";
 import { badRequest } from "../http/api-error.ts";
 import { sendJson } from "../http/json-body.ts";
 import type { AddressOf } from "../http/service-address.ts";
-import { type Description, linkSchema, PAGE_HEADERS } from "../openapi/description.ts";
+import { type Description, header, linkSchema } from "../openapi/description.ts";
 import { DEADLINE, REQUEST } from "../openapi/examples.ts";
 import { createCursorSigner } from "../page/cursor-signer.ts";
 import { CURSOR, readParameters, wholeNumber } from "../page/parameters.ts";
@@ -42,7 +42,13 @@ const descriptionOf = (version: string): Description => ({
   requestParams: { query: parameters },
   success: {
     description: "A page",
-    headers: { Link: PAGE_HEADERS.Link },
+    headers: {
+      Link: header(
+        "Link",
+        z.string().optional(),
+        'The next page as `rel="next"`, the same as in the body; absent on the last page',
+      ),
+    },
     content: {
       "application/json": {
         schema: z.object({

@@ -31,12 +31,10 @@ it("answers on both paths, and with the headers alone for HEAD", async () => {
     const { answer, ids, link } = await get("", path);
     expect(answer.statusCode).toBe(200);
     expect(answer.headers["content-type"]).toBe("application/json");
-    expect(answer.headers.link).toBeUndefined();
     expect({ ids, link }).toEqual({ ids: IDS, link: null });
   }
   const head = await app.inject({ method: "HEAD", url: "/api/v2/end-users?limit=1", headers: AUTHORIZED });
   expect(head.statusCode).toBe(200);
-  expect(head.headers.link).toContain("limit=1");
   expect(head.body).toBe("");
 });
 
@@ -48,10 +46,9 @@ it.each([
     const seen: string[] = [];
     let query = `?limit=${limit}${filter}`;
     for (;;) {
-      const { answer, ids, link } = await get(query);
+      const { ids, link } = await get(query);
       seen.push(...ids);
       expect(ids.length).toBeLessThanOrEqual(limit);
-      expect(answer.headers.link).toBe(link === null ? undefined : `<${link}>; rel="next"`);
       if (link === null) break;
       const url = new URL(link);
       expect(url.origin + url.pathname).toBe("https://export.example.com/api/v2/end-users/");

@@ -103,15 +103,19 @@ export const createEndUsers = (deps: EndUsersDeps): Endpoint => {
         return;
       }
       const page = await reader.endUsers({ ...query, limit, signal });
-      const link =
-        page.next === null ? null : addressOf(request) + PATH + nextQuery(page.next, limit, externalId);
+      let rows = 0;
       await sendPage(call, {
         contentType: JSON_TYPE,
         head: '{"data":[',
         records: page.records,
-        rows: () => page.rows,
-        tail: () => `],"meta":{"next_page_url":${JSON.stringify(link)}}}`,
-        headers: { ...watermarkHeader(readable), ...(link !== null && { link: `<${link}>; rel="next"` }) },
+        rows: () => rows,
+        tail: () => {
+          const { next, rows: all } = page.end();
+          rows = all;
+          const link = next === null ? null : addressOf(request) + PATH + nextQuery(next, limit, externalId);
+          return `],"meta":{"next_page_url":${JSON.stringify(link)}}}`;
+        },
+        headers: watermarkHeader(readable),
       });
     },
   };

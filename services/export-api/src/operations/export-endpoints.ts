@@ -21,7 +21,7 @@ import type { NoteRepeats } from "../page/repeated-requests.ts";
 import type { SendPage } from "../page/send-page.ts";
 import { API_PREFIX, type AddressOf } from "../http/service-address.ts";
 import { type ReadWatermark, watermarkHeader } from "../page/watermark.ts";
-import { openWindow, pageSteps, rangeSteps } from "../page/window-stream.ts";
+import { openWindow } from "../page/window-stream.ts";
 
 const STREAMS = [...LINES_TYPES, PARQUET_TYPE];
 
@@ -117,19 +117,22 @@ export const createExportEndpoints = (deps: ExportEndpointsDeps): readonly Endpo
     const { client, signal } = call;
     const query = { ...links.query(client, list.name, wanted), signal };
     const page = wanted.since < wanted.to ? await list.readPage(reader, wanted.filter, query) : null;
-    const linkQuery = page === null ? null : links.next(client, list.name, wanted, page);
-    const link = linkQuery === null ? null : `${addressOf(call.request)}${path}?${linkQuery}`;
+    const repeats = noteRepeats(call, list.name, wanted);
+    let rows = 0;
     await sendPage(call, {
       contentType: JSON_TYPE,
       head: '{"data":[',
       records: page?.records ?? null,
-      rows: () => page?.rows ?? 0,
-      tail: () => `],"meta":{"next_page_uri":${JSON.stringify(link)}}}`,
-      headers: {
-        ...headers,
-        ...noteRepeats(call, list.name, wanted, link !== null),
-        ...(link !== null && { link: `<${link}>; rel="next"` }),
+      rows: () => rows,
+      tail: () => {
+        const end = page?.end();
+        rows = end?.rows ?? 0;
+        const next = end === undefined ? null : links.next(client, list.name, wanted, end);
+        const link = next === null ? null : `${addressOf(call.request)}${path}?${next}`;
+        repeats.end(link !== null);
+        return `],"meta":{"next_page_uri":${JSON.stringify(link)}}}`;
       },
+      headers: { ...headers, ...repeats.headers },
     });
   };
 
@@ -140,11 +143,7 @@ export const createExportEndpoints = (deps: ExportEndpointsDeps): readonly Endpo
     readable: string | undefined,
   ): Promise<void> => {
     const query = links.query(call.client, list.name, wanted);
-    const inOrder =
-      wanted.filter === "created" && query.after === undefined && query.conversationId === undefined;
-    const steps = inOrder
-      ? rangeSteps(reader.lines[list.name], query)
-      : pageSteps((page) => list.readPage(reader, wanted.filter, page), query);
+    const steps = list.openSteps(reader.lines, wanted.filter, query);
     const window = wanted.since < wanted.to ? await openWindow(steps, call) : null;
     const count = (): number => window?.count() ?? 0;
     await sendPage(call, {
@@ -173,7 +172,7 @@ export const createExportEndpoints = (deps: ExportEndpointsDeps): readonly Endpo
       to,
       ...(conversationId !== undefined && { conversationId }),
     };
-    const open = list.openParquet(reader, wanted.filter, query);
+    const open = list.openSteps(reader.parquet, wanted.filter, query);
     await sendParquet(sendPage, call, open, { headers, facts: { watermark: readable } });
   };
 

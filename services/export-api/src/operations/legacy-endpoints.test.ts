@@ -75,9 +75,7 @@ describe("a page", () => {
           `^${path}\\?${SINCE}&created_to=2024-03-08T00%3A00%3A00\\.000000&page_size=2&cursor=[\\w-]+$`,
         ),
       );
-      expect(headers["link"]).toBe(
-        `<${link}>; rel="next", <http://${HOST}/api/v2/export/messages>; rel="successor-version"`,
-      );
+      expect(headers["link"]).toBe(`<http://${HOST}/api/v2/export/messages>; rel="successor-version"`);
       const rest = await get(link ?? "");
       expect(rest.json<Body>()).toMatchObject({ next_page_uri: null, data: [{}] });
     }
@@ -138,7 +136,6 @@ describe("headers", () => {
     for (const list of ["conversations", "messages"]) {
       const { headers } = await get(`/data_api/v1.1/${list}?${SINCE}&page_size=1`);
       expect(headers["x-export-watermark"]).toBe(WATERMARK);
-      expect(headers["link"]).toContain('rel="next"');
     }
     expect(asked).toEqual(["conversations after 0 queries", "messages after 1 queries"]);
   });

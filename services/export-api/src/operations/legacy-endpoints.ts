@@ -42,11 +42,7 @@ const HEADERS = {
     z.string().optional(),
     "When this version goes, as an HTTP date; absent when it is not announced",
   ),
-  Link: header(
-    "Legacy-Link",
-    z.string(),
-    'The operation of version 2 as `rel="successor-version"`, and the next page as `rel="next"`',
-  ),
+  Link: header("Legacy-Link", z.string(), 'The operation of version 2 as `rel="successor-version"`'),
 };
 
 const DESCRIBED = {
@@ -143,21 +139,24 @@ export const createLegacyEndpoints = (deps: LegacyEndpointsDeps): readonly Endpo
         // Before the records: they hold every event that the watermark covers.
         const readable = await watermark(list.name);
         const page = wanted.since < wanted.to ? await list.readPage(reader, wanted.filter, query) : null;
-        const linkQuery = page === null ? null : links.next(client, name, wanted, page);
-        const link = linkQuery === null ? null : `${request.routeOptions.url ?? path}?${linkQuery}`;
+        const repeats = noteRepeats(call, name, wanted);
+        let rows = 0;
         // The callback does nothing: the reader of the records gets their error.
         const records = page && pipeline(page.records, createLegacyRecords(view), () => {});
         await sendPage(call, {
           contentType: "application/json",
           head: '{"data":[',
           records,
-          rows: () => page?.rows ?? 0,
-          tail: () => `],"message":"OK","next_page_uri":${JSON.stringify(link)}}`,
-          headers: {
-            ...watermarkHeader(readable),
-            ...noteRepeats(call, name, wanted, link !== null),
-            ...(link !== null && { link: `<${link}>; rel="next", ${successor(request)}` }),
+          rows: () => rows,
+          tail: () => {
+            const end = page?.end();
+            rows = end?.rows ?? 0;
+            const next = end === undefined ? null : links.next(client, name, wanted, end);
+            const link = next === null ? null : `${request.routeOptions.url ?? path}?${next}`;
+            repeats.end(link !== null);
+            return `],"message":"OK","next_page_uri":${JSON.stringify(link)}}`;
           },
+          headers: { ...watermarkHeader(readable), ...repeats.headers },
         });
       },
     };

@@ -181,7 +181,7 @@ describe("the timestamps of links", () => {
       toText: undefined,
     };
     const next = { date: 0, id: "m1" };
-    return links.next(CLIENT, "legacy", request, { next, nextIsWhole: true }) ?? "";
+    return links.next(CLIENT, "legacy", request, { next }) ?? "";
   };
 
   it.each([

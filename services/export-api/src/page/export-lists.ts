@@ -1,5 +1,5 @@
 import type { ListName } from "@conversation-export/domain";
-import type { MessagePageQuery, OpenParquet, Page, Reader } from "@conversation-export/warehouse";
+import type { ListSteps, MessagePageQuery, OpenStep, Page, Reader } from "@conversation-export/warehouse";
 import type { PageRequest } from "./parameters.ts";
 
 /** A list of records that requests read by windows of dates. */
@@ -10,22 +10,22 @@ export type ExportList = {
     filter: PageRequest["filter"],
     query: MessagePageQuery,
   ) => Promise<Page>;
-  readonly openParquet: (
-    reader: Reader,
+  readonly openSteps: (
+    steps: ListSteps,
     filter: PageRequest["filter"],
-    query: Pick<MessagePageQuery, "clientId" | "since" | "to" | "conversationId">,
-  ) => OpenParquet;
+    query: Pick<MessagePageQuery, "clientId" | "since" | "to" | "after" | "conversationId">,
+  ) => OpenStep;
 };
 
 export const CONVERSATIONS: ExportList = {
   name: "conversations",
   readPage: (reader, filter, query) =>
     filter === "created" ? reader.conversationsByCreation(query) : reader.conversationsByUpdate(query),
-  openParquet: (reader, filter, query) => reader.parquet.conversations({ ...query, filter }),
+  openSteps: (steps, filter, query) => steps.conversations({ ...query, filter }),
 };
 
 export const MESSAGES: ExportList = {
   name: "messages",
   readPage: (reader, _filter, query) => reader.messagesByCreation(query),
-  openParquet: (reader, _filter, query) => reader.parquet.messages(query),
+  openSteps: (steps, _filter, query) => steps.messages(query),
 };

@@ -22,7 +22,7 @@ const links = linksWith("x".repeat(32));
 const position = fc.record({ date: fc.nat(), id: fc.string({ minLength: 1, unit: "binary" }) });
 
 const sign = (by: PageLinks, next: { date: number; id: string }): string => {
-  const query = by.next(CLIENT, "messages", wanted, { next, nextIsWhole: true });
+  const query = by.next(CLIENT, "messages", wanted, { next });
   return new URLSearchParams(query ?? "").get("cursor") ?? "";
 };
 
@@ -58,6 +58,16 @@ it("opens a cursor that it signed, for the same request alone", () => {
       expect(() => links.query(other, "messages", { ...wanted, cursor })).toThrow(ApiError);
     }),
   );
+});
+
+it("carries how far apart the records of the page lay", () => {
+  const next = { date: 1_500, id: "7:m:1" };
+  for (const pace of [undefined, 0, 250]) {
+    const end = { next, ...(pace !== undefined && { pace }) };
+    const cursor = new URLSearchParams(links.next(CLIENT, "messages", wanted, end) ?? "").get("cursor") ?? "";
+    const query = links.query(CLIENT, "messages", { ...wanted, cursor });
+    expect([query.after, query.pace]).toEqual([next, pace]);
+  }
 });
 
 it("refuses a cursor with any character changed, added or removed", () => {

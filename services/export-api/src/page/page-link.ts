@@ -8,7 +8,7 @@ import {
   type LinkBounds,
   signedText,
 } from "@conversation-export/domain";
-import type { ApiClient, MessagePageQuery, Page } from "@conversation-export/warehouse";
+import type { ApiClient, MessagePageQuery, PageEnd } from "@conversation-export/warehouse";
 import { badRequest } from "../http/api-error.ts";
 import { createCursorSigner } from "./cursor-signer.ts";
 import type { PageRequest } from "./parameters.ts";
@@ -21,11 +21,13 @@ export type PageLinks = {
    * @throws ApiError 400 when the cursor was not made for this request
    */
   query(client: ApiClient, endpoint: string, wanted: PageRequest): MessagePageQuery;
-  /** The query of the link to the next page; null when there is none. */
-  next(client: ApiClient, endpoint: string, wanted: PageRequest, page: NextOf): string | null;
+  /**
+   * The query of the link to the next page; null when there is none.
+   */
+  next(client: ApiClient, endpoint: string, wanted: PageRequest, end: NextOf): string | null;
 };
 
-type NextOf = Pick<Page, "next" | "nextIsWhole">;
+type NextOf = Pick<PageEnd, "next" | "pace">;
 
 /** How a link is written. */
 type LinkForm = {
@@ -78,8 +80,8 @@ export const createPageLinks = (deps: {
   return {
     query: (client, endpoint, wanted) => {
       const { cursor, conversationId } = wanted;
-      const after = cursor === undefined ? undefined : open(scopeOf(client, endpoint, wanted), cursor);
-      if (cursor !== undefined && after === undefined) {
+      const from = cursor === undefined ? undefined : open(scopeOf(client, endpoint, wanted), cursor);
+      if (cursor !== undefined && from === undefined) {
         throw badRequest(["cursor: does not belong to this request"]);
       }
       return {
@@ -88,15 +90,17 @@ export const createPageLinks = (deps: {
         to: wanted.to,
         pageSize: wanted.pageSize,
         wholeTies: boundsOf(client) === "advancing",
-        ...(after && { after }),
+        ...(from && { after: { date: from.date, id: from.id } }),
+        ...(from?.pace !== undefined && { pace: from.pace }),
         ...(conversationId !== undefined && { conversationId }),
       };
     },
-    next: (client, endpoint, wanted, { next, nextIsWhole }) => {
-      if (next === null) return null;
+    next: (client, endpoint, wanted, end) => {
+      if (end.next === null) return null;
+      const { next, pace } = end;
       const advancing = boundsOf(client) === "advancing";
-      const withCursor = !(advancing && nextIsWhole);
-      const since = advancing ? (nextIsWhole ? next.date + 1 : next.date) : wanted.since;
+      const withCursor = !(advancing && next.id === "");
+      const since = advancing ? next.date : wanted.since;
       if (since >= wanted.to) return null;
       const scope = { ...scopeOf(client, endpoint, wanted), since };
       return form.query([
@@ -104,7 +108,10 @@ export const createPageLinks = (deps: {
         [`${wanted.filter}_to`, wanted.toText ?? form.instant(wanted.to, wanted.sinceText)],
         ...optional("page_size", wanted.pageSizeGiven ? String(wanted.pageSize) : undefined),
         ...optional("conversation_id", wanted.conversationId),
-        ...optional("cursor", withCursor ? sign(scope, next) : undefined),
+        ...optional(
+          "cursor",
+          withCursor ? sign(scope, { ...next, ...(pace !== undefined && { pace }) }) : undefined,
+        ),
       ]);
     },
   };

@@ -15,13 +15,20 @@ const ROW_MS = 3_600_000;
 
 const NOTICE_HEADER = "x-export-notice";
 
+/** What is told to a client that repeats a first page, and the note whether a link stands behind this one. */
+export type Repeats = {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly end: (hasLink: boolean) => void;
+};
+
 /**
- * Notes a first page with a link behind it, or a request that follows one, and returns the header that tells
- * a client which repeats its own request instead of following the link.
+ * Notes a first page with a link behind it, or a request that follows one, and tells a client which repeats its
+ * own request instead of following the link.
  * @param list the operation and its version
  */
-export type NoteRepeats = (call: Call, list: string, wanted: PageRequest, hasLink: boolean) => Headers;
-type Headers = Readonly<Record<string, string>>;
+export type NoteRepeats = (call: Call, list: string, wanted: PageRequest) => Repeats;
+
+const NOTHING: Repeats = { headers: {}, end: () => {} };
 
 /**
  * Recognises clients that would read one page for ever: they take the lower bound from a link, which moves in
@@ -50,28 +57,36 @@ export const createNoteRepeats = (deps: {
     return times;
   };
 
-  return ({ client, request }, list, wanted, hasLink) => {
+  return ({ client, request }, list, wanted) => {
     const { clientId } = client;
-    if ((client.linkBounds ?? linkBounds) !== "same" || request.method !== "GET") return {};
+    if ((client.linkBounds ?? linkBounds) !== "same" || request.method !== "GET") return NOTHING;
     const { filter, since, to, pageSize, conversationId } = wanted;
     // Hashed: a conversation_id may be long.
     const page = hash("sha256", JSON.stringify([list, filter, since, to, pageSize, conversationId]));
-    if (wanted.cursor !== undefined || !hasLink) {
+    if (wanted.cursor !== undefined) {
       clients.peek(clientId)?.delete(page);
-      return {};
+      return NOTHING;
     }
-    const all = timesOf(clientId);
-    const times = (all.get(page) ?? 0) + 1;
-    all.set(page, times);
-    if (times <= USUAL_TIMES) return {};
-    metrics.repeatedPages.inc({ list, client: clientId });
-    if (times === USUAL_TIMES + 1) {
-      log.warn({ clientId, list, requestId: request.id, times }, "client repeats a page and follows no link");
-    }
-    return {
-      [NOTICE_HEADER]:
-        `this first page was sent ${times} times in a row: follow the link to the next page, ` +
-        "or ask the operator for links of the style advancing",
+    const times = (clients.peek(clientId)?.get(page) ?? 0) + 1;
+    const isRepeated = times > USUAL_TIMES;
+    const end = (hasLink: boolean): void => {
+      if (!hasLink) {
+        clients.peek(clientId)?.delete(page);
+        return;
+      }
+      timesOf(clientId).set(page, times);
+      if (!isRepeated) return;
+      metrics.repeatedPages.inc({ list, client: clientId });
+      if (times === USUAL_TIMES + 1) {
+        log.warn(
+          { clientId, list, requestId: request.id, times },
+          "client repeats a page and follows no link",
+        );
+      }
     };
+    const notice =
+      `this first page was sent ${times} times in a row: follow the link to the next page, ` +
+      "or ask the operator for links of the style advancing";
+    return { headers: isRepeated ? { [NOTICE_HEADER]: notice } : {}, end };
   };
 };

@@ -14,12 +14,13 @@ export type PageAnswer = {
   readonly head: string;
   /** null when the window is empty and no query ran. */
   readonly records: Readable | null;
-  /** Called, like `tail`, when the records have ended. */
+  /** Records so far; of a page 0 before its end. */
   readonly rows: () => number;
+  /** Called when the records have ended. */
   readonly tail: () => string;
   /** true: the bytes are compressed already, so no coding is chosen. */
   readonly isCompressed?: boolean;
-  /** Further headers, such as Link. */
+  /** Further headers. */
   readonly headers?: Readonly<Record<string, string>>;
 };
 

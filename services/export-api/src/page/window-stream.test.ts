@@ -1,16 +1,14 @@
 import { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { ServiceError } from "@conversation-export/runtime";
-import type { LineQuery, MessagePageQuery, Page, WindowLines } from "@conversation-export/warehouse";
+import type { OpenStep } from "@conversation-export/warehouse";
 import { describe, expect, it } from "vitest";
-import { type OpenStep, openWindow, pageSteps, rangeSteps } from "./window-stream.ts";
+import { openWindow } from "./window-stream.ts";
 
-const WINDOW = { clientId: "acme", since: 0, to: 1_000 };
 const NEVER = new AbortController().signal;
 /** A caller who stays allowed and connected. */
 const CALL = { signal: NEVER, access: { check: () => Promise.resolve() } };
 const LINES = '{"_id":"a"}\n{"_id":"b"}\n{"_id":"c"}\n{"_id":"d"}\n{"_id":"e"}\n';
-const lineOf = (id: string): string => `{"_id":"${id}"}`;
 
 /** Steps of the lines in `parts`; `opened` and `signals` are what was asked for. */
 const stepsOf = (parts: readonly string[]) => {
@@ -118,67 +116,5 @@ describe("a window", () => {
     await expect.poll(() => opened.every((lines) => lines.destroyed)).toBe(true);
     expect(opened.length).toBeGreaterThan(1);
     expect(signals.every(({ aborted }) => aborted)).toBe(true);
-  });
-});
-
-describe("steps of dates", () => {
-  it("meet each other and end with the window", async () => {
-    const queries: LineQuery[] = [];
-    const lines: WindowLines = {
-      stepEnd: ({ since, to }) => Promise.resolve(Math.min(since + 400, to)),
-      read: (query) => {
-        queries.push(query);
-        return Promise.resolve(Readable.from([Buffer.from(`${lineOf(String(query.since))}\n`)]));
-      },
-    };
-    const window = await openWindow(rangeSteps(lines, WINDOW), CALL);
-    expect(await text(window.records)).toBe('{"_id":"0"}\n{"_id":"400"}\n{"_id":"800"}\n');
-    expect(queries.map(({ since, to }) => [since, to])).toEqual([
-      [0, 400],
-      [400, 800],
-      [800, 1_000],
-    ]);
-    for (const { clientId } of queries) expect(clientId).toBe("acme");
-  });
-});
-
-describe("steps of pages", () => {
-  /** Pages of two records each. */
-  const setUp = (ids: readonly string[]) => {
-    const queries: MessagePageQuery[] = [];
-    const readPage = (query: MessagePageQuery): Promise<Page> => {
-      queries.push(query);
-      const from = query.after === undefined ? 0 : ids.indexOf(query.after.id) + 1;
-      const rows = ids.slice(from, from + 2);
-      return Promise.resolve({
-        rows: rows.length,
-        next: from + 2 < ids.length ? { date: from + 2, id: rows.at(-1) ?? "" } : null,
-        nextIsWhole: true,
-        records: Readable.from([Buffer.from(rows.map(lineOf).join("\n"))]),
-      });
-    };
-    return { queries, readPage };
-  };
-
-  it("are joined to one record a line", async () => {
-    const { queries, readPage } = setUp(["a", "b", "c", "d", "e"]);
-    const window = await openWindow(pageSteps(readPage, WINDOW), CALL);
-    expect(await text(window.records)).toBe(LINES);
-    expect(window.count()).toBe(5);
-    expect(queries.map(({ after }) => after?.id)).toEqual([undefined, "b", "d"]);
-    for (const query of queries)
-      expect(query).toMatchObject({ ...WINDOW, separator: "\n", wholeTies: false });
-  });
-
-  it("are none for an empty window", async () => {
-    const window = await openWindow(pageSteps(setUp([]).readPage, WINDOW), CALL);
-    expect(await text(window.records)).toBe("");
-    expect(window.count()).toBe(0);
-  });
-
-  it("start behind a position", async () => {
-    const { readPage } = setUp(["a", "b", "c"]);
-    const window = await openWindow(pageSteps(readPage, { ...WINDOW, after: { date: 1, id: "b" } }), CALL);
-    expect(await text(window.records)).toBe('{"_id":"c"}\n');
   });
 });

@@ -1,13 +1,7 @@
 import { Readable } from "node:stream";
 import { retry } from "@conversation-export/runtime";
-import type { MessagePageQuery, Page, PagePosition, WindowLines } from "@conversation-export/warehouse";
-
+import type { ListStep, OpenStep } from "@conversation-export/warehouse";
 import type { AccessWatch } from "../admission/access-watch.ts";
-
-/** A part of a list, and how to open the next part. */
-export type Step = { readonly bytes: Readable; readonly next: OpenStep | null };
-/** When the signal aborts, it rejects or its bytes end with an error. */
-export type OpenStep = (signal: AbortSignal) => Promise<Step>;
 
 /** How one answer is made of the steps of a list. */
 export type Join = {
@@ -28,59 +22,8 @@ export type WindowStream = {
   count(): number;
 };
 
-/** Records in a step of `pageSteps`. */
-const PAGE_STEP = 10_000;
 const RETRY_DEADLINE_MS = 15_000;
 const NEWLINE = 10;
-
-/**
- * Reads a window by creation date in ranges of dates. A step resolves as soon as its records begin to flow.
- */
-export const rangeSteps = (
-  lines: WindowLines,
-  { clientId, since, to }: Pick<MessagePageQuery, "clientId" | "since" | "to">,
-): OpenStep => {
-  const from =
-    (start: number): OpenStep =>
-    async (signal) => {
-      const range = { clientId, since: start, to, signal };
-      const end = await lines.stepEnd(range);
-      return { bytes: await lines.read({ ...range, to: end }), next: end < to ? from(end) : null };
-    };
-  return from(since);
-};
-
-/** Reads any window page by page. */
-export const pageSteps = (
-  readPage: (query: MessagePageQuery) => Promise<Page>,
-  query: Omit<MessagePageQuery, "pageSize" | "wholeTies" | "separator" | "signal">,
-): OpenStep => {
-  const behind =
-    (after: PagePosition | undefined): OpenStep =>
-    async (signal) => {
-      const { rows, next, records } = await readPage({
-        ...query,
-        ...(after !== undefined && { after }),
-        pageSize: PAGE_STEP,
-        wholeTies: false,
-        separator: "\n",
-        signal,
-      });
-      return { bytes: rows === 0 ? records : endLastLine(records), next: next && behind(next) };
-    };
-  return behind(query.after);
-};
-
-/** Adds the newline that separates these records from those of the next page. */
-export const endLastLine = (records: Readable): Readable => {
-  const ended = async function* (): AsyncGenerator<Buffer | string> {
-    for await (const chunk of records) yield chunk as Buffer;
-    yield "\n";
-  };
-  const lines = Readable.from(ended(), { objectMode: false });
-  lines.once("close", () => records.destroy());
-  return lines;
-};
 
 const countLines = (chunk: Buffer): number => {
   let count = 0;
@@ -117,22 +60,22 @@ export const openWindow = async (
   const ended = new AbortController();
   const either = AbortSignal.any([signal, ended.signal]);
 
-  const openUnlessEnded = async (step: OpenStep): Promise<Step> => {
+  const openUnlessEnded = async (step: OpenStep): Promise<ListStep> => {
     await access.check();
     const opened = await step(either);
     // The caller may have gone while it was opened.
     if (either.aborted) opened.bytes.destroy();
     return opened;
   };
-  const openAgain = (step: OpenStep): Promise<Step> =>
+  const openAgain = (step: OpenStep): Promise<ListStep> =>
     retry(() => openUnlessEnded(step), { signal: either, deadlineMs: RETRY_DEADLINE_MS });
 
-  const joined = async function* (first: Step): AsyncGenerator<Buffer> {
-    let step: Step | undefined = first;
-    let following: Promise<Step> | undefined;
+  const joined = async function* (first: ListStep): AsyncGenerator<Buffer> {
+    let step: ListStep | undefined = first;
+    let following: Promise<ListStep> | undefined;
     try {
       while (step !== undefined) {
-        const { next }: Step = step;
+        const { next }: ListStep = step;
         following = next === null ? undefined : openAgain(next);
         // It may fail before it is awaited, which would end the process.
         following?.catch(() => undefined);

@@ -1,4 +1,4 @@
-import type { OpenParquet } from "@conversation-export/warehouse";
+import type { OpenStep } from "@conversation-export/warehouse";
 import type { Call } from "../operations/endpoint.ts";
 import type { SendPage } from "../page/send-page.ts";
 import { PARQUET_TYPE } from "../page/stream-type.ts";
@@ -13,7 +13,7 @@ import { joinFiles } from "./join-files.ts";
 export const sendParquet = async (
   sendPage: SendPage,
   call: Call,
-  open: OpenParquet,
+  open: OpenStep,
   {
     headers,
     facts,

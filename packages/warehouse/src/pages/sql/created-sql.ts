@@ -1,69 +1,74 @@
-/** The SQL of pages by date_created. */
-import { micros } from "../../session/micros-sql.ts";
-import { CONVERSATION, createdCandidates, handoffsOf, withHandoffs } from "./conversation-sql.ts";
-import { type Candidates, liveInOrder } from "./identity-sql.ts";
+/** The SQL of lists by date_created. */
+import { CONVERSATION, handoffsOf, JOINED_IN_ORDER, RECORD_TEXTS, withHandoffs } from "./conversation-sql.ts";
+import { type Candidates, liveInOrder, liveRows } from "./identity-sql.ts";
+import type { List } from "./list.ts";
 import {
+  CONVERSATION_COLUMNS,
   datesOf,
-  pageOf,
-  type PageShape,
+  FIRST_ROWS,
+  pageRows,
   rangeOf,
-  type RangeShape,
-  type RowOrder,
-  windowOf,
+  type ReadShape,
+  RECORD_COLUMN,
 } from "./page-sql.ts";
 
-/** The first live records of a range. */
-const firstRecords = (columns: string, candidates: Candidates, shape: PageShape): string =>
-  `${liveInOrder(columns, candidates, shape)} LIMIT {reach:UInt32}`;
-
-/** The order of conversations by creation. */
-export const conversationOrder = (shape: RangeShape): RowOrder => ({
-  table: "conversations",
-  window: windowOf("date_created", "conversation_id", shape),
-  date: "date_created",
+const CONVERSATION_CANDIDATES: Candidates = {
+  kind: "conversation",
   id: "conversation_id",
-  columns: "client_id, date_created",
-});
+  table: "conversations",
+  range: rangeOf("date_created", "conversation_id"),
+  dates: datesOf("date_created"),
+};
 
-/** Conversations that a page by creation looks at. */
-export const conversationCandidates = (shape: RangeShape): Candidates =>
-  createdCandidates(rangeOf("date_created", "conversation_id", shape), datesOf("date_created", shape));
-
-/** Conversations by date_created. */
-export function conversationsByCreation(shape: PageShape): string {
-  const candidates = conversationCandidates(shape);
-  const several = shape.severalDates ? candidates : null;
-  const from = micros(shape.positioned ? "after_date" : "since");
-  const records = firstRecords("date_created, conversation_id, head, tail", candidates, shape);
-  const handoffs = handoffsOf(
-    `conversation_date_created >= ${from} AND conversation_date_created <= ${micros("bound")}`,
-    several,
-  );
-  const joined = `SELECT r.date_created AS d, r.conversation_id AS id, ${CONVERSATION} AS record
-    FROM ${withHandoffs(records, handoffs, shape)}`;
-  return pageOf(joined, shape.wholeTies);
+/** SELECT of columns of the live conversations `r` with their handoffs `h`, in order. */
+function joined(columns: string, shape: ReadShape): string {
+  const records = liveRows("date_created, conversation_id, head, tail", CONVERSATION_CANDIDATES, shape);
+  const several = shape.severalDates ? CONVERSATION_CANDIDATES : null;
+  const handoffs = handoffsOf(datesOf("conversation_date_created"), several);
+  return `SELECT ${columns} FROM ${withHandoffs(records, handoffs, shape)} ${JOINED_IN_ORDER}`;
 }
 
-/** The order of messages by creation. */
-export const messageOrder = (shape: RangeShape): RowOrder => ({
-  table: "messages",
-  window: windowOf("date_created", "message_id", shape),
-  date: "date_created",
-  id: "message_id",
-  columns: "client_id, date_created",
-});
+export const CONVERSATIONS_BY_CREATION: List = {
+  name: "conversations_by_creation",
+  rows: {
+    ...CONVERSATION_CANDIDATES,
+    date: "date_created",
+    columns: "client_id, date_created, conversation_id",
+  },
+  candidates: CONVERSATION_CANDIDATES,
+  page: (shape) => {
+    const columns = `r.date_created AS d, r.conversation_id AS id, ${RECORD_TEXTS}`;
+    return pageRows(CONVERSATION_COLUMNS, `${joined(columns, shape)} ${FIRST_ROWS}`);
+  },
+  records: (shape) => joined(`${CONVERSATION} AS record`, shape),
+  dates: (shape) => liveInOrder("date_created AS d", CONVERSATION_CANDIDATES, shape),
+  columns: CONVERSATION_COLUMNS,
+  keysPerRecord: 1,
+  isGuessed: true,
+};
 
-/** Messages that a page by creation looks at. */
-export const messageCandidates = (shape: RangeShape): Candidates => ({
+const MESSAGE_CANDIDATES: Candidates = {
   kind: "message",
   id: "message_id",
   table: "messages",
-  range: rangeOf("date_created", "message_id", shape),
-  dates: datesOf("date_created", shape),
-});
+  range: rangeOf("date_created", "message_id"),
+  dates: datesOf("date_created"),
+};
 
-/** Messages by date_created. */
-export function messagesByCreation(shape: PageShape): string {
-  const records = firstRecords("date_created, message_id, record", messageCandidates(shape), shape);
-  return pageOf(`SELECT date_created AS d, message_id AS id, record FROM (${records})`, shape.wholeTies);
-}
+const messages = (columns: string, shape: ReadShape): string =>
+  liveInOrder(columns, MESSAGE_CANDIDATES, shape);
+
+export const MESSAGES_BY_CREATION: List = {
+  name: "messages_by_creation",
+  rows: { ...MESSAGE_CANDIDATES, date: "date_created", columns: "client_id, date_created, message_id" },
+  candidates: MESSAGE_CANDIDATES,
+  page: (shape) => {
+    const columns = "date_created AS d, message_id AS id, record";
+    return pageRows(RECORD_COLUMN, `${messages(columns, shape)} ${FIRST_ROWS}`);
+  },
+  records: (shape) => messages("record", shape),
+  dates: (shape) => messages("date_created AS d", shape),
+  columns: RECORD_COLUMN,
+  keysPerRecord: 1,
+  isGuessed: true,
+};

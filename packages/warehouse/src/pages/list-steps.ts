@@ -1,0 +1,196 @@
+import type { Readable } from "node:stream";
+import { text } from "node:stream/consumers";
+import type { ClickHouseSettings } from "@clickhouse/client";
+import { RECORD_COLUMNS, type RecordKind } from "@conversation-export/domain";
+import { changeCandidates, changeRows, changesInRange } from "../changes/changes-sql.ts";
+import { typedColumns, UNREADABLE } from "../parquet/column-sql.ts";
+import type { StatementName } from "../session/session.ts";
+import { WarehouseError } from "../session/warehouse-error.ts";
+import { DATED_KINDS } from "../tables/record-dates.ts";
+import type { AskForFacts } from "./ask-facts.ts";
+import { askNearFirst } from "./near-part.ts";
+import type { ListSteps, OpenStep, PagePosition } from "./page.ts";
+import {
+  endStatement,
+  listSettings,
+  PARQUET_SETTINGS,
+  type Parameters,
+  TEXT_LINE_SETTINGS,
+} from "./page-statements.ts";
+import { passBytes, passLines } from "./page-stream.ts";
+import type { SendStatement } from "./send-statement.ts";
+import { MESSAGES_OF_CONVERSATION } from "./sql/conversation-messages-sql.ts";
+import { CONVERSATIONS_BY_CREATION, MESSAGES_BY_CREATION } from "./sql/created-sql.ts";
+import { END_USER_STEP, endUsersInRange } from "./sql/end-user-sql.ts";
+import type { Candidates } from "./sql/identity-sql.ts";
+import type { List } from "./sql/list.ts";
+import { endOfAnswer, type RangedRows, type ReadShape } from "./sql/page-sql.ts";
+import { CONVERSATIONS_BY_UPDATE } from "./sql/updated-sql.ts";
+
+/** How the records of a step leave. */
+export type StepFormat = {
+  readonly name: "lines" | "parquet";
+  /** The statement for records, which are SELECTs of `record`. */
+  readonly sql: (kind: RecordKind, records: string, withDeletions: boolean) => string;
+  readonly settings: ClickHouseSettings;
+  readonly pass: (answer: Readable) => Readable;
+};
+
+export const LINES: StepFormat = {
+  name: "lines",
+  sql: (_kind, records) => `${records} FORMAT CustomSeparated`,
+  settings: TEXT_LINE_SETTINGS,
+  pass: passLines,
+};
+
+/** The last bytes of a whole file. */
+const PARQUET_END = Buffer.from("PAR1");
+
+export const PARQUET: StepFormat = {
+  name: "parquet",
+  sql: (kind, records, withDeletions) =>
+    `${typedColumns(RECORD_COLUMNS[kind], records, withDeletions)} FORMAT Parquet`,
+  settings: PARQUET_SETTINGS,
+  pass: (answer) => passBytes(answer, PARQUET_END),
+};
+
+/** Keys in a step whose records have to be sorted or joined: they are held in memory, all of a step. */
+const SORTED_KEYS = 10_000;
+
+/** Each list in steps, each of which is one statement. */
+export const createListSteps = (deps: {
+  readonly format: StepFormat;
+  readonly send: SendStatement;
+  readonly isSpread: () => Promise<boolean>;
+  readonly notedDates: () => Promise<number>;
+  readonly askForFacts: AskForFacts;
+  /** Keys in a step, at most. */
+  readonly stepKeys: number;
+}): ListSteps => {
+  const { format, send, isSpread, notedDates, askForFacts, stepKeys } = deps;
+  const sortedKeys = Math.min(stepKeys, SORTED_KEYS);
+
+  type Records = {
+    readonly name: StatementName;
+    readonly kind: RecordKind;
+    readonly candidates: Candidates | null;
+    /** SELECT of `record`. */
+    readonly records: (shape: ReadShape) => string;
+    readonly settings?: ClickHouseSettings | undefined;
+    readonly withDeletions?: boolean;
+  };
+  const open = async (of: Records, given: Parameters, signal: AbortSignal): Promise<Readable> => {
+    const { name, kind, candidates, records, withDeletions = false } = of;
+    const spread = await isSpread();
+    const parameters = { ...given, noted: await notedDates() };
+    const { several, hiding } = await askForFacts.facts(candidates, parameters, signal);
+    const shape = { spread, severalDates: several > 0, hiding };
+    const sql = format.sql(kind, records(shape), withDeletions);
+    const settings = { ...format.settings, ...listSettings(of, shape) };
+    return send({ name, sql, parameters, settings }, format.pass, signal).catch((error: unknown) => {
+      throw error instanceof WarehouseError && error.causeName === UNREADABLE
+        ? new WarehouseError("warehouse_query_failed", "RECORD_UNREADABLE", false, error)
+        : error;
+    });
+  };
+
+  /** Steps of a range that is ordered by a date. */
+  const ranges = (
+    of: Records & { readonly rows: RangedRows; readonly keys: number },
+    own: Parameters,
+    start: PagePosition,
+    to: number,
+  ): OpenStep => {
+    const from =
+      (after: PagePosition): OpenStep =>
+      async (signal) => {
+        const range = { ...own, after_date: after.date, after_id: after.id, end_id: "" };
+        const spread = await isSpread();
+        const found = await askNearFirst(
+          after.date,
+          to,
+          async (until) => {
+            const parameters = { ...range, end_date: until, keys: of.keys };
+            const statement = endStatement(`${format.name}.step_end`, of.rows, parameters, spread);
+            return endOfAnswer(await send(statement, text, signal));
+          },
+          ({ keys }) => keys === of.keys,
+        );
+        const isLast = found.keys < of.keys;
+        const end = isLast ? { date: to, id: "" } : found.last;
+        const bytes = await open(of, { ...range, end_date: end.date, end_id: end.id }, signal);
+        return { bytes, next: isLast ? null : from(end) };
+      };
+    return from(start);
+  };
+
+  type Window = {
+    readonly clientId: string;
+    readonly since: number;
+    readonly to: number;
+    readonly after?: PagePosition;
+  };
+  const window = (
+    list: List,
+    kind: RecordKind,
+    { clientId, since, to, after = { date: since, id: "" } }: Window,
+    own: Parameters = {},
+  ): OpenStep => {
+    const keys = list.isSorted === true ? sortedKeys : stepKeys;
+    const of = { ...list, name: `${format.name}.${list.name}`, kind, keys } as const;
+    return ranges(of, { ...own, client: clientId }, after, to);
+  };
+
+  return {
+    conversations: ({ filter, ...query }) =>
+      window(
+        filter === "created" ? CONVERSATIONS_BY_CREATION : CONVERSATIONS_BY_UPDATE,
+        "conversation",
+        query,
+      ),
+    messages: ({ conversationId: conversation, ...query }) =>
+      conversation === undefined
+        ? window(MESSAGES_BY_CREATION, "message", query)
+        : window(MESSAGES_OF_CONVERSATION, "message", query, { conversation }),
+    endUsers: ({ clientId, from: first = "", externalId }) => {
+      const selected = externalId !== undefined;
+      const from =
+        (start: string): OpenStep =>
+        async (signal) => {
+          const range = { client: clientId, from: start, external_id: externalId ?? "" };
+          const end = {
+            name: `${format.name}.end_users_end`,
+            sql: `${END_USER_STEP} FORMAT TabSeparatedRaw`,
+            parameters: { ...range, rows: stepKeys },
+            settings: {},
+          } as const;
+          const answer = await send(end, text, signal);
+          const bounded = answer !== "";
+          // The least id behind one with more versions than a step.
+          const behind = answer === `${start}\n` ? `${start}\0` : answer.slice(0, -1);
+          const of = {
+            name: `${format.name}.end_users`,
+            kind: "end_user",
+            candidates: null,
+            records: ({ hiding }: ReadShape) => endUsersInRange("record", { selected, hiding, bounded }),
+          } as const;
+          const bytes = await open(of, { ...range, behind }, signal);
+          return { bytes, next: bounded ? from(behind) : null };
+        };
+      return from(first);
+    },
+    changes: ({ clientId, kind, after, settled }) => {
+      const dated = DATED_KINDS.find((one) => one === kind);
+      const of = {
+        name: `${format.name}.changes`,
+        kind,
+        candidates: dated === undefined ? null : changeCandidates(dated),
+        records: (shape: ReadShape) => changesInRange(kind, shape),
+        withDeletions: true,
+        rows: changeRows(kind),
+        keys: sortedKeys,
+      } as const;
+      return ranges(of, { client: clientId, settled }, after, Math.max(after.date, settled));
+    },
+  };
+};
