@@ -243,14 +243,17 @@ it("tells what it would suppress by what was known a second ago or later", async
   expect(await wouldSuppress(gate, conversation("c"))).toBe(true);
 });
 
-it("has another judgement when it knows more, or has to judge again", async () => {
+it("has another judgement when it knows more, also by what it has noted", async () => {
   const { gate, world } = await startGate();
   const seen = [gate.judgement()];
   await gate.ticket();
   expect(gate.judgement()).toBe(seen[0]);
+  world.rows = [suppressed("conversation", "c")];
   await readAnew(gate, world);
   seen.push(gate.judgement());
-  gate.judgeAgain();
+  expect(await suppresses(gate, conversation("c"))).toBe(true);
+  expect(gate.judgement()).toBe(seen[1]);
+  expect(await suppresses(gate, message("m", "c"))).toBe(true);
   seen.push(gate.judgement());
   expect(new Set(seen).size).toBe(3);
 });

@@ -56,18 +56,13 @@ export type SuppressionGate = {
    * @throws when ClickHouse does not tell
    */
   ticket(signal?: AbortSignal): Promise<Ticket>;
-  /** Changes when more suppressions are known. */
+  /** Changes when more suppressions are known, also those that `suppresses` has noted. */
   judgement(): number;
-  /** Makes all that was judged so far be judged again. */
-  judgeAgain(): void;
   /**
-   * false: neither the record nor a person whom it names was erased. true: `suppresses` knows. Until it has
-   * told, or the record is forgotten, later records that name this one are suspected too.
+   * false: neither the record nor a person whom it names was erased. true: `suppresses` knows.
    * @throws TypeError before `start` has resolved
    */
   suspects(record: ExportRecord): boolean;
-  /** Forgets suspected records that nobody will ask `suppresses` about. */
-  forget(records: readonly ExportRecord[]): void;
   /**
    * true: the record, or a person whom it names, was erased, and it is dropped. Notes its id for the next
    * erasure; what the record was read from may be committed only after `foundStored`.
@@ -104,6 +99,9 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
     store,
     found,
     onLookUp: (records) => lookUps.inc(records),
+    onFound: () => {
+      judgement += 1;
+    },
   });
   /** The generation that this process follows; null until it has read the suppressions. */
   let followed: number | null = null;
@@ -209,14 +207,10 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
       return { stamp: lastStamp, generation };
     },
     judgement: () => judgement,
-    judgeAgain: () => {
-      judgement += 1;
-    },
     suspects: (record) => {
       checkRead();
-      return judge.suspect(record);
+      return index.mayDrop(record);
     },
-    forget: judge.forget,
     suppresses: async (records) => {
       checkRead();
       return judge.judge(records, true);

@@ -14,7 +14,7 @@ const subjectHash = createSubjectHash("a secret of the tests");
 const weakHash: KeyHash = (key) => [keyHash(key)[0] % 2, 0];
 
 const start = (given: readonly SuppressionRow[], max = 1_000, hash: KeyHash = keyHash) => {
-  const world = { rows: [...given], isBehind: false, asked: 0, looked: 0, clients: 0 };
+  const world = { rows: [...given], isBehind: false, asked: 0, looked: 0, found: 0 };
   const shown = storeOf(() => (world.isBehind ? [] : world.rows), hash);
   const keysOf = createKeysOf(subjectHash);
   const index = createSuppressionIndex({ max, keysOf, hash });
@@ -32,6 +32,7 @@ const start = (given: readonly SuppressionRow[], max = 1_000, hash: KeyHash = ke
     },
     found,
     onLookUp: (records) => (world.looked += records),
+    onFound: () => (world.found += 1),
   });
   return { world, index, found, reader, judge };
 };
@@ -120,13 +121,13 @@ it("answers as a Map of all suppressions does, with any hash, in much memory and
       fc.constantFrom(0, 1, 3, 8, 1_000),
       fc.boolean(),
       async (first, later, records, max, isWeak) => {
-        const { world, reader, judge } = start(first, max, isWeak ? weakHash : keyHash);
+        const { world, index, reader, judge } = start(first, max, isWeak ? weakHash : keyHash);
         await reader.read(1);
         const answer = async (): Promise<void> => {
           const expected = records.map((record) => isErased(world.rows, record));
           expect(await judge.judge(records, false)).toEqual(expected);
           for (const [at, record] of records.entries())
-            if (expected[at] === true) expect(judge.suspect(record)).toBe(true);
+            if (expected[at] === true) expect(index.mayDrop(record)).toBe(true);
         };
         await answer();
         world.rows.push(...later);
@@ -145,14 +146,14 @@ it("drops nothing for a hash that two values share", async () => {
 });
 
 it("asks ClickHouse about nothing that memory knows to be good", async () => {
-  const { world, reader, judge } = start([suppressed("gone")]);
+  const { world, index, reader, judge } = start([suppressed("gone")]);
   await reader.read(1);
   const good = [
     conversation("good"),
     conversation("gone", {}, 20),
     conversation("gone", { clientId: "globex" }),
   ];
-  expect(good.map(judge.suspect)).toEqual([false, false, false]);
+  expect(good.map(index.mayDrop)).toEqual([false, false, false]);
   expect(await judge.judge(good, true)).toEqual([false, false, false]);
   expect(world.asked).toBe(0);
 });
@@ -186,7 +187,7 @@ it("looks up the largest client when there is no room for all, and holds the oth
     conversation("gone"),
     conversation("good"),
   ];
-  expect(records.map(judge.suspect)).toEqual([true, true, true, true, false]);
+  expect(records.map(index.mayDrop)).toEqual([true, true, true, true, false]);
   expect(await judge.judge(records, true)).toEqual([true, true, false, true, false]);
   // A larger memory after a restart.
   const again = start(world.rows, 20);
@@ -220,53 +221,22 @@ it("reads everything again after a reading that failed midway", async () => {
   expect([index.lookedUp(), index.size()]).toEqual([[], 1]);
 });
 
-it("suspects later exports of a record whose judgement is open, and those that name it", async () => {
-  const { reader, judge } = start([person("p")]);
+it("drops what names a record that it has noted before, and says once that it has found it", async () => {
+  const { world, reader, judge } = start([person("p")]);
   await reader.read(1);
   const named = conversation("c", naming("p"));
   const later = conversation("c");
   const child = messageOf("c");
-  expect(judge.suspect(later)).toBe(false);
-  expect([named, later, child].map(judge.suspect)).toEqual([true, true, true]);
-  expect(judge.suspect(conversation("other"))).toBe(false);
-  // What is noted of the first concerns those behind it.
+  expect(await judge.judge([named], false)).toEqual([true]);
+  expect(world.found).toBe(0);
   expect(await judge.judge([named, later, child], true)).toEqual([true, true, true]);
-  expect(judge.suspect(later)).toBe(true);
-  judge.forget([later]);
-});
-
-it("ends the suspicion when the records are judged or forgotten", async () => {
-  const { reader, judge } = start([person("p")], 100, () => [1, 1]);
-  await reader.read(1);
-  const strong = start([person("p")]);
-  await strong.reader.read(1);
-  const named = conversation("c", naming("p"));
-  expect(strong.judge.suspect(named)).toBe(true);
-  const later = conversation("c");
-  expect(strong.judge.suspect(later)).toBe(true);
-  strong.judge.forget([later]);
-  expect(strong.judge.suspect(later)).toBe(true);
-  strong.judge.forget([named, later]);
-  expect(strong.judge.suspect(conversation("c"))).toBe(false);
-  expect(judge.suspect(conversation("d"))).toBe(true);
-  expect(await judge.judge([conversation("d")], true)).toEqual([false]);
-});
-
-it("judges a record only when the suspected records of other kinds that it names are judged or forgotten", async () => {
-  const { world, reader, judge } = start([person("p")]);
-  await reader.read(1);
-  const named = conversation("c", naming("p"));
-  const forgotten = conversation("d", naming("p"));
-  const children = [messageOf("c"), messageOf("d", { id: "n" })];
-  expect([named, forgotten, ...children].map(judge.suspect)).toEqual([true, true, true, true]);
-  const answers = judge.judge(children, true);
-  judge.forget([forgotten]);
-  await new Promise(setImmediate);
-  expect(world.asked).toBe(0);
-  // An export of the same conversation that comes later waits for itself alone.
-  expect(judge.suspect(conversation("c"))).toBe(true);
-  expect(await judge.judge([named], true)).toEqual([true]);
-  expect(await answers).toEqual([true, false]);
+  expect(world.found).toBe(1);
+  expect(await judge.judge([later, child, messageOf("other", { id: "n" })], true)).toEqual([
+    true,
+    true,
+    false,
+  ]);
+  expect(world.found).toBe(1);
 });
 
 it("keeps what it has noted and not stored yet when everything is read again", async () => {
@@ -277,7 +247,6 @@ it("keeps what it has noted and not stored yet when everything is read again", a
   await reader.read(2);
   expect([index.lookedUp(), found.waiting().length]).toEqual([["globex"], 1]);
   const child = messageOf("c");
-  expect(judge.suspect(child)).toBe(true);
   expect(await judge.judge([child], true)).toEqual([true]);
 });
 

@@ -17,16 +17,8 @@ export type SuppressionLookUp = {
 /** Decides about records: memory says which may be suppressed, ClickHouse which are. */
 export type SuppressionJudge = {
   /**
-   * false: the record is not suppressed. true: `judge` knows; until it has resolved or the record is
-   * forgotten, later records that name this one are suspected too, since it may come to be noted.
-   */
-  suspect(record: ExportRecord): boolean;
-  /** Forgets suspected records that nobody will judge. */
-  forget(records: readonly ExportRecord[]): void;
-  /**
-   * Which records are suppressed. Waits until the suspected records of other kinds that they name are judged
-   * or forgotten: conversations wait for end users, messages for both. `noting`: notes the ids of those that
-   * are for another reason than their own id.
+   * Which records are suppressed. `noting`: notes the ids of those that are for another reason than their own
+   * id.
    * @throws ServiceError `suppressions_behind`, retryable, when ClickHouse does not show what it has shown
    * before
    */
@@ -42,40 +34,10 @@ export const createSuppressionJudge = (deps: {
   readonly found: FoundRows;
   /** Called with the number of records before they are looked up. */
   readonly onLookUp: (records: number) => void;
+  /** Called when ids were noted: what was judged before may name them. */
+  readonly onFound: () => void;
 }): SuppressionJudge => {
   const { index, keysOf, store, found } = deps;
-  /** Suspected records by the names of their ids, each with what ends when it is judged or forgotten. */
-  const suspected = new Map<string, Map<ExportRecord, PromiseWithResolvers<void>>>();
-
-  const namesSuspect = (record: ExportRecord): boolean => {
-    if (suspected.size === 0) return false;
-    for (const key of keysOf(record)) if (suspected.has(nameOf(key))) return true;
-    return false;
-  };
-
-  const forget = (records: readonly ExportRecord[]): void => {
-    for (const record of records) {
-      const name = nameOf(ownKeyOf(record));
-      const same = suspected.get(name);
-      same?.get(record)?.resolve();
-      same?.delete(record);
-      if (same?.size === 0) suspected.delete(name);
-    }
-  };
-
-  const otherSuspectsEnd = async (records: readonly ExportRecord[]): Promise<void> => {
-    if (suspected.size === 0) return;
-    const own = new Set(records);
-    const named = new Set<Promise<void>>();
-    for (const record of records)
-      for (const key of keysOf(record)) {
-        // Others with the same id are in a batch that waits for this one.
-        if (key.byOwnId) continue;
-        for (const [other, { promise }] of suspected.get(nameOf(key)) ?? [])
-          if (!own.has(other)) named.add(promise);
-      }
-    await Promise.all(named);
-  };
 
   const lookUp = async (records: readonly ExportRecord[]): Promise<Map<string, Micros>> => {
     deps.onLookUp(records.length);
@@ -127,16 +89,7 @@ export const createSuppressionJudge = (deps: {
   };
 
   return {
-    suspect: (record) => {
-      if (!index.mayDrop(record) && !namesSuspect(record)) return false;
-      const name = nameOf(ownKeyOf(record));
-      const same = suspected.get(name) ?? new Map();
-      suspected.set(name, same.set(record, Promise.withResolvers<void>()));
-      return true;
-    },
-    forget,
     judge: async (records, noting) => {
-      await otherSuspectsEnd(records);
       const suspects = new Set(records.filter(index.mayDrop));
       const noted = new Map<string, Micros>();
       const stored = suspects.size === 0 ? noted : await lookUp([...suspects]);
@@ -156,7 +109,7 @@ export const createSuppressionJudge = (deps: {
         }
         return true;
       });
-      if (noting) forget(records);
+      if (noted.size > 0) deps.onFound();
       return answers;
     },
   };

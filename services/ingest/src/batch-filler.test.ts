@@ -6,12 +6,10 @@ import { createBatchFiller } from "./batch-filler.ts";
 import { createBufferBudget } from "./buffer-budget.ts";
 import { exportedMessage, NOW } from "./exported-message.fixture.ts";
 import { createIngestMetrics } from "./ingest-metrics.ts";
-import { createTopicBatches, isFull, type TopicBatch } from "./topic-batch.ts";
+import { createTopicBatches, type TopicBatch } from "./topic-batch.ts";
 
 const message = (offset: number, data: object = {}, change: Partial<BusMessage> = {}): BusMessage =>
   exportedMessage(offset, data, { partition: 1, key: Buffer.from("key"), ...change });
-
-const LARGE = { maxRecords: 1e9, maxBytes: 1e9, maxAgeMs: 1 };
 
 const startFiller = (
   suppresses: (record: ExportRecord) => boolean = () => false,
@@ -19,7 +17,6 @@ const startFiller = (
 ) => {
   const registry = createMetrics({ service: "test" });
   const noted: unknown[] = [];
-  const forgotten: string[] = [];
   const budget = createBufferBudget({ maxBytes: 1_000_000, onRoom: () => {} });
   const common = { topic: "messages", type: "message.exported", now: () => world.now } as const;
   const gate = { judgement: () => world.judgement };
@@ -32,7 +29,6 @@ const startFiller = (
     gate: {
       ...gate,
       suspects: suppresses,
-      forget: (records) => forgotten.push(...records.map(({ id }) => id)),
       suppresses: async (records) => records.map(suppresses),
     },
     clients: { note: (topic, clientId) => void noted.push([topic, clientId]) },
@@ -41,7 +37,7 @@ const startFiller = (
   });
   const lines = async (name: string): Promise<string[]> =>
     (await registry.text()).split("\n").filter((line) => line.startsWith(name));
-  return { filler, batch, budget, noted, forgotten, lines };
+  return { filler, batch, budget, noted, lines };
 };
 
 const rowsOf = ({ rows }: TopicBatch): string[] => {
@@ -65,8 +61,8 @@ it("makes a dead letter of what is no event, and nothing of an event without a v
   filler.add(batch, message(0, {}, { value: Buffer.from([0xff]) }));
   filler.add(batch, message(1, {}, { value: null }));
   filler.add(batch, message(2));
-  expect(batch.suspects).toHaveLength(1);
-  expect(await filler.settleSuspects(batch)).toBe(1);
+  expect(batch.judgedBy).toBeNull();
+  await filler.judge(batch);
   expect(batch.deadLetters.map(({ source, rejection }) => [source.offset, rejection.reason])).toEqual([
     [0, "invalid_envelope"],
   ]);
@@ -89,24 +85,6 @@ it("counts values behind the id of a schema, and leaves it in a dead letter", as
   expect(batch.deadLetters.map(({ source }) => source.value)).toEqual([refused]);
   const counted = await lines("ingest_schema_prefixes_total");
   expect(counted).toEqual([expect.stringMatching(/topic="messages".* 2$/)]);
-});
-
-it("counts a suspect and its months before it becomes a row", async () => {
-  const { filler, batch, budget } = startFiller(() => true);
-  for (let at = 0; at < 90; at += 1) {
-    const date = new Date(Date.UTC(2015, at, 2)).toISOString();
-    filler.add(batch, message(at, { date_created: date }));
-  }
-  expect(batch.rows.spansTooManyPartitions()).toBe(true);
-  expect(batch.budgetedBytes).toBe(2 * batch.messageBytes);
-  expect(isFull(batch, { maxRecords: 90, maxBytes: 1e9, maxAgeMs: 1 })).toBe(true);
-  expect(isFull({ ...batch, rows: { ...batch.rows, spansTooManyPartitions: () => false } }, LARGE)).toBe(
-    false,
-  );
-  expect(isFull({ ...batch, suspects: [] }, { ...LARGE, maxBytes: batch.suspectBytes })).toBe(true);
-  await filler.settleSuspects(batch);
-  expect([batch.rows.records(), batch.suspects.length, batch.suspectBytes]).toEqual([0, 0, 0]);
-  expect(budget.used()).toBe(batch.messageBytes);
 });
 
 it("counts messages and rows in the budget", () => {
@@ -145,41 +123,59 @@ it("sets aside what cannot be read, and goes on behind it", () => {
   expect([...batch.offsets]).toEqual([[1, 41]]);
 });
 
-it("judges all records anew, those in the rows and the suspects, and keeps the rest of the batch", async () => {
+it("takes those out that are found to be erased, and keeps the rest of the batch", async () => {
   const world = { judgement: 1, now: NOW };
-  let erased = new Set(["m1"]);
-  const { filler, batch, budget, noted, forgotten, lines } = startFiller(({ id }) => erased.has(id), world);
+  let erased = new Set<string>();
+  const { filler, batch, budget, noted, lines } = startFiller(({ id }) => erased.has(id), world);
   for (let offset = 0; offset < 4; offset += 1) filler.add(batch, message(offset));
   filler.add(batch, message(4, {}, { value: Buffer.from([0xff]) }));
   world.judgement = 2;
+  const { rows } = batch;
+  await filler.judge(batch);
+  // With nothing to take out the rows stay as they are.
+  expect([batch.judgedBy, batch.rows === rows]).toEqual([2, true]);
   erased = new Set(["m0", "m2"]);
   // A request that has failed may still send it.
   const sent = batch.rows.inserts(0, 3).map(({ body }) => body);
   const before = Buffer.concat(sent);
-  filler.fillAnew(batch);
-  expect(batch.judgedBy).toBe(2);
+  await filler.judge(batch);
   expect(Buffer.concat(sent).equals(before)).toBe(true);
-  expect(forgotten).toEqual(["m1"]);
   expect(rowsOf(batch)).toEqual(["m1", "m3"]);
-  expect(new Set(batch.sources.map(({ offset }) => offset))).toEqual(new Set([1, 3]));
-  expect(batch.suspects.map(({ outcome }) => outcome.record.id)).toEqual(["m0", "m2"]);
+  expect(batch.sources.map(({ offset }) => offset)).toEqual([1, 3]);
   expect([batch.deadLetters.length, [...batch.offsets]]).toEqual([1, [[1, 5]]]);
-  expect(budget.used()).toBe(batch.messageBytes + batch.suspectBytes + batch.rows.bytes());
-  expect(await filler.settleSuspects(batch)).toBe(2);
-  expect(rowsOf(batch)).toEqual(["m1", "m3"]);
-  expect([batch.suspectBytes, budget.used()]).toEqual([0, batch.messageBytes + batch.rows.bytes()]);
+  expect(budget.used()).toBe(batch.messageBytes + batch.rows.bytes());
   expect(await lines("ingest_records_ignored_total")).toEqual([
     expect.stringMatching(/reason="suppressed".* 2$/),
   ]);
   expect(noted).toHaveLength(4);
 });
 
-it("takes a record anew that it has taken, although the clock of this machine was set back", () => {
+it("is judged as of before when more becomes known while ClickHouse is asked, and not when it does not tell", async () => {
   const world = { judgement: 1, now: NOW };
-  const { filler, batch } = startFiller(() => false, world);
+  let answer = (): boolean => {
+    world.judgement = 2;
+    return false;
+  };
+  const { filler, batch } = startFiller(() => answer(), world);
   filler.add(batch, message(0));
-  filler.add(batch, message(1, {}, { timestamp: -1 }));
+  world.judgement = 1;
+  await filler.judge(batch);
+  expect([batch.judgedBy, world.judgement]).toEqual([1, 2]);
+  answer = () => {
+    throw new Error("away");
+  };
+  await expect(filler.judge(batch)).rejects.toThrow("away");
+  expect([batch.judgedBy, rowsOf(batch)]).toEqual([1, ["m0"]]);
+});
+
+it("takes a record anew that it has taken, although the clock of this machine was set back", async () => {
+  const world = { judgement: 1, now: NOW };
+  const erased = new Set<string>();
+  const { filler, batch } = startFiller(({ id }) => erased.has(id), world);
+  for (const offset of [0, 1]) filler.add(batch, message(offset, {}, offset === 1 ? { timestamp: -1 } : {}));
+  filler.add(batch, message(2));
   world.now -= 3_600_000;
-  filler.fillAnew(batch);
+  erased.add("m2");
+  await filler.judge(batch);
   expect(rowsOf(batch)).toEqual(["m0", "m1"]);
 });

@@ -1,5 +1,11 @@
 import type { BusMessage } from "@conversation-export/bus";
-import { type Accepted, type EventType, hasSchemaPrefix, readMessage } from "@conversation-export/domain";
+import {
+  type Accepted,
+  type EventType,
+  type ExportRecord,
+  hasSchemaPrefix,
+  readMessage,
+} from "@conversation-export/domain";
 import type { Logger } from "@conversation-export/runtime";
 import type { BufferBudget } from "./buffer-budget.ts";
 import type { ClientWatch } from "./client-watch.ts";
@@ -10,13 +16,12 @@ import { createRows, type TopicBatch } from "./topic-batch.ts";
 export type BatchFiller = {
   /** Decodes, normalises and renders a message and puts what becomes of it into a batch. */
   add(batch: TopicBatch, message: BusMessage): void;
-  /** Judges all records of a batch once more, by what is known of suppressions now. */
-  fillAnew(batch: TopicBatch): void;
   /**
-   * Makes rows of the suspects of a batch that are not about erased persons. Resolves to the number of the others.
+   * Judges all records of a batch by what is known of suppressions now. The batch has other rows when some are
+   * about erased persons.
    * @throws when ClickHouse does not tell; the batch is as before
    */
-  settleSuspects(batch: TopicBatch): Promise<number>;
+  judge(batch: TopicBatch): Promise<void>;
 };
 
 /** Object, promise and array entries that a message costs beside its bytes, roughly. */
@@ -43,7 +48,7 @@ export const createBatchFiller = (deps: {
   readonly landingDays: number | null;
   readonly maxTimeAheadMs: number;
   readonly budget: BufferBudget;
-  readonly gate: Pick<ErasureGate, "judgement" | "suspects" | "forget" | "suppresses">;
+  readonly gate: Pick<ErasureGate, "judgement" | "suspects" | "suppresses">;
   readonly clients: Pick<ClientWatch, "note">;
   readonly metrics: IngestMetrics;
   readonly log: Logger;
@@ -63,7 +68,7 @@ export const createBatchFiller = (deps: {
     }
   };
 
-  const admit = (batch: TopicBatch, message: BusMessage, { record }: Accepted): void => {
+  const admit = (batch: TopicBatch, message: BusMessage, record: ExportRecord): void => {
     batch.rows.add(record, message.timestamp < 0 ? { ...message, timestamp: now() } : message);
     batch.sources.push(message);
   };
@@ -74,19 +79,8 @@ export const createBatchFiller = (deps: {
     for (const field of outcome.unusual) metrics.unusualValues.inc({ topic, field });
   };
 
-  const suspect = (batch: TopicBatch, message: BusMessage, outcome: Accepted): void => {
-    batch.suspects.push({ message, outcome });
-    batch.suspectBytes += bytesOf(message);
-    batch.rows.reserve(outcome.record);
-  };
-
-  const judge = (batch: TopicBatch, message: BusMessage, outcome: Accepted): void => {
-    if (gate.suspects(outcome.record)) suspect(batch, message, outcome);
-    else admit(batch, message, outcome);
-  };
-
   const account = (batch: TopicBatch): void => {
-    const total = batch.messageBytes + batch.suspectBytes + batch.rows.bytes();
+    const total = batch.messageBytes + batch.rows.bytes();
     budget.add(total - batch.budgetedBytes);
     batch.budgetedBytes = total;
   };
@@ -103,48 +97,38 @@ export const createBatchFiller = (deps: {
         metrics.ignored.inc({ topic, reason: outcome.reason });
       } else {
         note(outcome);
-        judge(batch, message, outcome);
+        admit(batch, message, outcome.record);
+        if (gate.suspects(outcome.record)) batch.judgedBy = null;
       }
       batch.offsets.set(message.partition, (message.unreadable?.lastOffset ?? message.offset) + 1);
       account(batch);
     },
-    fillAnew: (batch) => {
-      const { sources, suspects } = batch;
-      gate.forget(suspects.map(({ outcome }) => outcome.record));
-      // Read once more, since their rows cannot be judged; it happens once for each erasure. They were not too far
-      // ahead when they came, whatever this clock shows now.
+    judge: async (batch) => {
+      // Read once more, since their rows cannot be judged. They were not too far ahead when they came, whatever this
+      // clock shows now.
       const limits = { maxTimeAheadMs: Infinity, now: now() };
-      const judged = sources.map((message) => ({ message, outcome: readMessage(message, type, limits) }));
-      const before = suspects.slice();
+      const records = batch.sources.map((message) => {
+        const outcome = readMessage(message, type, limits);
+        if (outcome.kind !== "accepted") throw new TypeError("a message that was accepted is not any more");
+        return outcome.record;
+      });
+      const judgement = gate.judgement();
+      const erased = await gate.suppresses(records);
+      batch.judgedBy = judgement;
+      if (!erased.includes(true)) return;
       // A request that has failed may still read the memory of the former rows.
       batch.rows = createRows(type, batch.rows, deps.landingDays);
-      sources.length = 0;
-      suspects.length = 0;
-      batch.suspectBytes = 0;
-      batch.judgedBy = gate.judgement();
-      for (const { message, outcome } of [...judged, ...before]) {
-        if (outcome.kind !== "accepted") throw new TypeError("a message that was accepted is not any more");
-        judge(batch, message, outcome);
-      }
-      account(batch);
-    },
-    settleSuspects: async (batch) => {
-      const { suspects } = batch;
-      const suppressed = await gate.suppresses(suspects.map(({ outcome }) => outcome.record));
-      let dropped = 0;
-      for (const [index, { message, outcome }] of suspects.entries()) {
-        if (suppressed[index] !== true) {
-          admit(batch, message, outcome);
+      const messages = batch.sources.splice(0);
+      for (const [at, record] of records.entries()) {
+        const message = messages[at] as BusMessage;
+        if (erased[at] !== true) {
+          admit(batch, message, record);
           continue;
         }
-        dropped += 1;
         batch.trace?.ignore(message, "suppressed");
         metrics.ignored.inc({ topic, reason: "suppressed" });
       }
-      suspects.length = 0;
-      batch.suspectBytes = 0;
       account(batch);
-      return dropped;
     },
   };
 };

@@ -3,5 +3,5 @@ import type { SuppressionGate } from "@conversation-export/suppression";
 /** Keeps the records of erased persons out. */
 export type ErasureGate = Pick<
   SuppressionGate,
-  "ticket" | "judgement" | "judgeAgain" | "suspects" | "forget" | "suppresses" | "foundStored"
+  "ticket" | "judgement" | "suspects" | "suppresses" | "foundStored"
 >;

@@ -33,9 +33,6 @@ const startLane = (
     maxBytes?: number;
     landingDays?: number;
     suppresses?: (record: ExportRecord) => boolean;
-    /** Records that are looked up; without it those that are suppressed. */
-    suspects?: (record: ExportRecord) => boolean;
-    judged?: (records: readonly ExportRecord[]) => Promise<readonly boolean[]>;
     foundStored?: () => Promise<void>;
     traces?: EventTraces;
   } = {},
@@ -50,7 +47,6 @@ const startLane = (
   const commits: { epoch: number; offsets: readonly PartitionOffset[] }[] = [];
   const buried: { reason: string; offset: number; headers?: unknown }[] = [];
   const fatal: unknown[] = [];
-  const forgotten: string[] = [];
   const isErased = options.suppresses ?? ((): boolean => false);
   const onRoom = vi.fn<() => void>();
   const budget = createBufferBudget({ maxBytes: options.maxBytes ?? 1_000_000, onRoom });
@@ -99,10 +95,8 @@ const startLane = (
     gate: {
       ticket: () => Promise.resolve({ stamp: NOW * 1_000, generation: 1 }),
       judgement: () => 1,
-      judgeAgain: () => {},
-      suspects: options.suspects ?? isErased,
-      forget: (records) => forgotten.push(...records.map(({ id }) => id)),
-      suppresses: options.judged ?? (async (records) => records.map(isErased)),
+      suspects: isErased,
+      suppresses: async (records) => records.map(isErased),
       foundStored: options.foundStored ?? (() => Promise.resolve()),
     },
     sink,
@@ -129,7 +123,7 @@ const startLane = (
       .split("\n")
       .filter((line) => line.startsWith("ingest_records_ignored_total"))
       .join("\n");
-  return { lane, ignored, budget, writes, write, commits, offsets, buried, fatal, onRoom, forgotten };
+  return { lane, ignored, budget, writes, write, commits, offsets, buried, fatal, onRoom };
 };
 
 describe("createLane", () => {
@@ -194,7 +188,7 @@ describe("createLane", () => {
       "take messages 1 accepted",
       "take messages 2 accepted",
       "take messages 3 rejected",
-      "flush 3",
+      "flush 4",
       "ignore 1 suppressed",
       "take messages 4 accepted",
       "forget",
@@ -275,40 +269,6 @@ describe("createLane", () => {
     await lane.drain();
     expect(offsets()).toEqual([2]);
     expect(await ignored()).toMatch(/topic="messages",reason="suppressed".* 1$/m);
-  });
-
-  it("stores a suspect that turns out to be good, behind the batch before, as often as it takes to know", async () => {
-    const asked: string[][] = [];
-    const { lane, write, writes, offsets, budget } = startLane({
-      landingDays: 14,
-      suspects: ({ id }) => id !== "m0",
-      judged: (records) => {
-        asked.push(records.map(({ id }) => id));
-        if (asked.length === 1) return Promise.reject(new Error("away"));
-        return Promise.resolve(records.map(({ id }) => id === "m2"));
-      },
-    });
-    lane.take(sliceOf(range(0, 4)));
-    const first = await write(0);
-    await expect.poll(() => asked).toEqual([["m1"], ["m1"]]);
-    expect([first.records, writes.length, offsets()]).toEqual([2, 1, []]);
-    expect(asked).toHaveLength(2);
-    first.end();
-    const second = await write(1);
-    expect(asked.at(-1)).toEqual(["m2", "m3"]);
-    expect(second.records).toBe(1);
-    expect(second.batch.inserts(0, 1).at(-1)?.body.toString("latin1")).toContain("m3");
-    second.end();
-    await lane.drain();
-    expect([offsets(), budget.used()]).toEqual([[2, 4], 0]);
-  });
-
-  it("forgets the suspects of what comes again", async () => {
-    const { lane, forgotten } = startLane({ suspects: () => true });
-    lane.take(sliceOf([message(0)]));
-    lane.fence(2);
-    await lane.drain();
-    expect(forgotten).toEqual(["m0"]);
   });
 
   it("commits past a suppressed record only when what was noted of it is stored", async () => {

@@ -128,7 +128,6 @@ export const createLane = (deps: {
 
   const forget = (batch: TopicBatch): void => {
     batch.trace?.forget();
-    gate.forget(batch.suspects.map(({ outcome }) => outcome.record));
     budget.release(batch.budgetedBytes);
   };
 

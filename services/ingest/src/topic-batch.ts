@@ -1,31 +1,21 @@
 import type { BusMessage } from "@conversation-export/bus";
-import type { Accepted, EventType } from "@conversation-export/domain";
+import type { EventType } from "@conversation-export/domain";
 import { type Batch, createBatch } from "@conversation-export/warehouse";
 import type { DeadLetter } from "./dead-letter.ts";
 import type { ErasureGate } from "./erasure-gate.ts";
 import type { BatchTrace, EventTraces } from "./event-traces.ts";
 
-/** A record that may be about an erased person, and its message. */
-export type Suspect = { readonly message: BusMessage; readonly outcome: Accepted };
-
-/**
- * One batch of a topic: rows, suspects, dead letters, and the offsets that may be committed once both are
- * stored.
- */
+/** One batch of a topic: rows, dead letters, and the offsets that may be committed once both are stored. */
 export type TopicBatch = {
   /** The assignment of partitions under which its messages came. */
   readonly epoch: number;
   /** When it was opened, ms since the epoch. */
   readonly openedAt: number;
-  /** Others once its records are judged anew. */
+  /** Others once some of its records are found to be erased. */
   rows: Batch;
   /** The message of each record of `rows`, by index. */
   readonly sources: BusMessage[];
   readonly deadLetters: DeadLetter[];
-  /** They become rows, or nothing, before the batch is written. */
-  readonly suspects: Suspect[];
-  /** Bytes of the messages of suspects, about what their rows will take. */
-  suspectBytes: number;
   /** The next offset of each partition behind this batch. */
   readonly offsets: Map<number, number>;
   /** Bytes of all messages taken into it. */
@@ -34,8 +24,8 @@ export type TopicBatch = {
   budgetedBytes: number;
   /** null when nothing is traced. */
   readonly trace: BatchTrace | null;
-  /** The judgement by which its records were judged, or an earlier one. */
-  judgedBy: number;
+  /** The judgement by which its records were judged, or an earlier one; null: some are not judged yet. */
+  judgedBy: number | null;
 };
 
 export type BatchLimits = {
@@ -99,8 +89,6 @@ export const createTopicBatches = (deps: {
       rows: nextRows(),
       sources: [],
       deadLetters: [],
-      suspects: [],
-      suspectBytes: 0,
       offsets: new Map(),
       messageBytes: 0,
       budgetedBytes: 0,
@@ -117,12 +105,9 @@ export const createTopicBatches = (deps: {
 };
 
 /** True when the batch must be cut: by messages, by bytes of rows, or by partitions of a table. */
-export const isFull = (
-  { rows, sources, deadLetters, suspects, suspectBytes }: TopicBatch,
-  limits: BatchLimits,
-): boolean =>
-  sources.length + deadLetters.length + suspects.length >= limits.maxRecords ||
-  rows.bytes() + suspectBytes >= limits.maxBytes ||
+export const isFull = ({ rows, sources, deadLetters }: TopicBatch, limits: BatchLimits): boolean =>
+  sources.length + deadLetters.length >= limits.maxRecords ||
+  rows.bytes() >= limits.maxBytes ||
   rows.spansTooManyPartitions();
 
 /** Holds the batch that is being filled and tells when it is due by age. */

@@ -38,7 +38,6 @@ const setUp = () => {
     /** What ClickHouse answers to an INSERT. */
     fail: (_insert: Insert): Error | undefined => undefined,
     flights: [] as string[],
-    judgedAgain: 0,
   };
   const idOf = ({ id }: { readonly id: string }): number => Number.parseInt(id.slice(1), 10);
   const gate = {
@@ -50,18 +49,14 @@ const setUp = () => {
       return { stamp, generation: world.generation };
     },
     judgement: () => world.judgement,
-    judgeAgain: () => {
-      world.judgement += 1;
-      world.judgedAgain += 1;
-    },
     suspects: (record: { readonly id: string }) =>
       world.suspected.has(idOf(record)) || world.erased.has(idOf(record)),
-    forget: () => {},
     suppresses: async (records: readonly { readonly id: string }[]) => {
       const ids = records.map(idOf);
       steps.push(`suppresses ${ids.join()}`);
+      const answers = ids.map((id) => world.erased.has(id));
       await world.onSuppresses(ids);
-      return ids.map((id) => world.erased.has(id));
+      return answers;
     },
   };
   const registry = createMetrics({ service: "test" });
@@ -236,7 +231,7 @@ describe("a new judgement between filling and writing", () => {
       Object.assign(world, { judgement: 2, generation: 2, erased: new Set([1]) });
     };
     await run(batch);
-    expect(steps.slice(0, 4)).toEqual(["ticket 1", "gap 1", "suppresses 1", "insert landing"]);
+    expect(steps.slice(0, 4)).toEqual(["ticket 1", "gap 1", "suppresses 0,1,2", "insert landing"]);
     expect(inserts.map(({ table, ids, ticket }) => [table, ids, ticket.generation])).toEqual(
       TABLES.map((table) => [table, [0, 2], 2]),
     );
@@ -275,21 +270,6 @@ describe("a new judgement between filling and writing", () => {
     expect([inserts, batch.sources]).toEqual([[], []]);
   });
 
-  it("makes later batches be judged again when it has found something, since they do not know of it", async () => {
-    const { world, batchOf, run, into } = setUp();
-    const [first, second] = [batchOf(0, 1), batchOf(2, 3)];
-    Object.assign(world, { judgement: 2, erased: new Set([1]) });
-    // Whoever is found to be erased drops what names it.
-    world.onSuppresses = async () => void world.erased.add(3);
-    await run(first);
-    expect(world.judgedAgain).toBe(1);
-    await run(second);
-    expect(into("landing").map(([ids]) => ids)).toEqual([[0], [2]]);
-    // A third one finds nothing that is new.
-    await run(batchOf(4));
-    expect(world.judgedAgain).toBe(2);
-  });
-
   it("is not lost when another one comes while its suspects are settled", async () => {
     const { world, inserts, batchOf, run } = setUp();
     const batch = batchOf(0, 1, 2);
@@ -303,34 +283,32 @@ describe("a new judgement between filling and writing", () => {
     await run(batch);
     expect(new Set(inserts.flatMap(({ ids }) => ids))).toEqual(new Set([0]));
   });
-
-  it("ends the judging when nothing more is found", async () => {
-    const { world, batchOf, run } = setUp();
-    const batches = [batchOf(0), batchOf(1), batchOf(2)];
-    Object.assign(world, { judgement: 2, suspected: new Set([0, 1, 2]) });
-    for (const batch of batches) await run(batch);
-    expect(world.judgedAgain).toBe(0);
-  });
 });
 
 describe("suspects", () => {
-  it("are judged behind the batch before, and only what is not erased is written", async () => {
+  it("are looked up before the batch is written, and only what is not erased is written", async () => {
     const { world, steps, batchOf, run, into } = setUp();
     Object.assign(world, { suspected: new Set([0]), erased: new Set([1]) });
-    const before = Promise.withResolvers<void>();
-    const written = run(batchOf(0, 1, 2), before.promise);
-    await expect.poll(() => steps).toContain("gap 1");
-    await new Promise((resolve) => setImmediate(resolve));
-    expect(steps).toEqual(["ticket 1", "gap 1"]);
-    before.resolve();
-    await written;
-    expect(steps).toContain("suppresses 0,1");
+    await run(batchOf(0, 1, 2));
+    expect(steps.slice(0, 4)).toEqual(["ticket 1", "gap 1", "suppresses 0,1,2", "insert landing"]);
     expect(into("messages")).toEqual([[[0, 2], 1]]);
-    // Found by the first judgement of the batch: others that name them were suspects too.
-    expect(world.judgedAgain).toBe(0);
   });
 
-  it("hold up nothing of a batch without them: it lands at once", async () => {
+  it("are looked up again while more is found, and what that names is not written", async () => {
+    const { world, steps, batchOf, run, into } = setUp();
+    Object.assign(world, { erased: new Set([1]) });
+    world.onSuppresses = async () => {
+      if (world.erased.size === 1) Object.assign(world, { judgement: 2, erased: new Set([1, 2]) });
+    };
+    await run(batchOf(0, 1, 2));
+    expect(steps.filter((step) => step.startsWith("suppresses"))).toEqual([
+      "suppresses 0,1,2",
+      "suppresses 0,2",
+    ]);
+    expect(into("landing")).toEqual([[[0], 1]]);
+  });
+
+  it("are not asked about in a batch without them: it lands at once", async () => {
     const { steps, batchOf, run } = setUp();
     const before = Promise.withResolvers<void>();
     const written = run(batchOf(0), before.promise);
@@ -339,6 +317,23 @@ describe("suspects", () => {
     before.resolve();
     await written;
     expect(steps).toContain("insert messages");
+    expect(steps.join()).not.toContain("suppresses");
+  });
+
+  it("found in the batch before have the batch judged that has landed, and named ones are not written", async () => {
+    const { world, steps, batchOf, run, into, lines } = setUp();
+    const before = Promise.withResolvers<void>();
+    const written = run(batchOf(0, 1), before.promise);
+    await expect.poll(() => steps).toContain("insert landing");
+    Object.assign(world, { judgement: 2, erased: new Set([1]) });
+    before.resolve();
+    await written;
+    expect(into("landing")).toEqual([
+      [[0, 1], 1],
+      [[0], 2],
+    ]);
+    expect(into("record_dates")).toEqual([[[0], 2]]);
+    expect(await lines("ingest_uploads_stamped_anew_total")).toEqual([expect.stringMatching(/ 0$/)]);
   });
 
   it("are asked about again while ClickHouse is away; a bug ends it", async () => {
@@ -350,7 +345,7 @@ describe("suspects", () => {
     expect(steps).toEqual(["ticket 1", "gap 1", "suppresses 0", "suppresses 0"]);
   });
 
-  it("that wait for another topic are given up when its signal aborts", async () => {
+  it("are given up when its signal aborts", async () => {
     const { world, steps, batchOf, run } = setUp();
     world.suspected = new Set([0]);
     world.onSuppresses = () => new Promise(() => {});
@@ -361,10 +356,9 @@ describe("suspects", () => {
     await expect(written).rejects.toThrow("stops");
   });
 
-  it("are not judged when the batch before was not settled", async () => {
-    const { world, steps, batchOf, run } = setUp();
-    world.suspected = new Set([0]);
+  it("write nothing that readers see when the batch before was not settled", async () => {
+    const { batchOf, run, into } = setUp();
     await expect(run(batchOf(0), Promise.reject(new Error("not settled")))).rejects.toThrow("not settled");
-    expect(steps).toEqual(["ticket 1", "gap 1"]);
+    expect(into("record_dates")).toEqual([]);
   });
 });

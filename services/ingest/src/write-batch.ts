@@ -24,6 +24,8 @@ export type WriteBatch = (
 /** Between attempts whose tickets became stale. */
 const MAX_PAUSE_MS = 5_000;
 
+const judgedAnew = new Error("more suppressions are known than the batch was judged by");
+
 const halves = ({ from, to }: RecordRange): RecordRange[] => {
   const middle = (from + to) >> 1;
   return [
@@ -34,9 +36,9 @@ const halves = ({ from, to }: RecordRange): RecordRange[] => {
 
 /** @param deps.gap null when landing keeps every event */
 export const createWriteBatch = (deps: {
-  readonly gate: Pick<ErasureGate, "ticket" | "judgement" | "judgeAgain">;
+  readonly gate: Pick<ErasureGate, "ticket" | "judgement">;
   readonly gap: LandingGap | null;
-  readonly filler: Pick<BatchFiller, "fillAnew" | "settleSuspects">;
+  readonly filler: Pick<BatchFiller, "judge">;
   readonly sink: Sink;
   readonly inFlight: Pick<InFlight, "begin">;
   readonly keepTrying: KeepTrying;
@@ -60,25 +62,17 @@ export const createWriteBatch = (deps: {
     let wasStale = false;
     let timesStale = 0;
 
-    /** Judges all records by what is known now. */
+    /** Judges all records by what is known now. It ends, since what it finds is noted once. */
     const judge = async (): Promise<void> => {
-      const isAnew = batch.judgedBy !== gate.judgement();
-      if (!isAnew && batch.suspects.length === 0) return;
-      if (isAnew) filler.fillAnew(batch);
+      const { rows } = batch;
+      while (batch.judgedBy !== gate.judgement())
+        await untilDone("suspects", () => filler.judge(batch), signal);
+      if (batch.rows === rows) return;
       left = undefined;
       refused.length = 0;
-      if (batch.suspects.length === 0) return;
-      // What the batch before has found concerns this one too.
-      await before;
-      const dropped = await untilDone("suspects", () => filler.settleSuspects(batch), signal);
-      if (!isAnew || dropped === 0) return;
-      // Batches that were filled meanwhile do not know what this one has found, nor it what came meanwhile.
-      const isLatest = batch.judgedBy === gate.judgement();
-      gate.judgeAgain();
-      if (isLatest) batch.judgedBy = gate.judgement();
     };
 
-    while (batch.suspects.length + batch.rows.records() > 0) {
+    while (batch.rows.records() > 0) {
       if (timesStale > 1) await sleep(Math.min(25 * 2 ** timesStale, MAX_PAUSE_MS), undefined, { signal });
       const ticket = await takeTicket(signal);
       const flight = inFlight.begin(ticket.stamp);
@@ -88,15 +82,21 @@ export const createWriteBatch = (deps: {
         left ??= [{ from: 0, to: batch.rows.records() }].filter(({ to }) => to > 0);
         const [range] = left;
         if (range === undefined) break;
-        const written = await sink.write(batch.rows, range, ticket, signal, before);
+        // Landing does not wait for the batch before, whose records may name persons whom these belong to.
+        const behind = before.then(() => {
+          if (batch.judgedBy !== gate.judgement()) throw judgedAnew;
+        });
+        behind.catch(() => undefined);
+        const written = await sink.write(batch.rows, range, ticket, signal, behind);
         refused.push(...written.refused);
         reusable &&= written.reusable;
         left.shift();
         timesStale = 0;
         if (left.length === 0) break;
       } catch (error) {
-        if (!isStaleTicket(error)) throw error;
+        if (error !== judgedAnew && !isStaleTicket(error)) throw error;
         reusable = false;
+        if (error === judgedAnew) continue;
         metrics.stampedAnew.inc({});
         wasStale = true;
         timesStale += 1;

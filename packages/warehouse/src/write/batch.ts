@@ -16,8 +16,6 @@ export type Batch = {
   readonly type: EventType;
   /** Appends the rows of one record. A batch with landing also keeps `event`, which it requires. */
   add(record: ExportRecord, event?: LandingEvent): void;
-  /** Counts the months of a record that may be added later. */
-  reserve(record: ExportRecord): void;
   /** Records added. */
   records(): number;
   /** Rows of all tables together. */
@@ -68,10 +66,6 @@ export function createBatch(
   const rowsBefore: number[][] = tables.map(() => [0]);
   const createdMonths = new Set<number>();
   const updatedMonths = new Set<number>();
-  const reserve = (record: ExportRecord): void => {
-    createdMonths.add(monthOf(record.dateCreated));
-    if (record.type === RECORD_KINDS.conversation.type) updatedMonths.add(monthOf(record.dateUpdated));
-  };
   let records = 0;
   let uploadedAt = 0;
   return {
@@ -84,9 +78,9 @@ export function createBatch(
       }
       records += 1;
       for (let t = 0; t < tables.length; t += 1) rowsBefore[t]?.push(tables[t]?.rows() ?? 0);
-      reserve(record);
+      createdMonths.add(monthOf(record.dateCreated));
+      if (record.type === RECORD_KINDS.conversation.type) updatedMonths.add(monthOf(record.dateUpdated));
     },
-    reserve,
     records: () => records,
     rows: () => tables.reduce((sum, table) => sum + table.rows(), 0),
     bytes: () => tables.reduce((sum, table) => sum + table.row.length, 0),
