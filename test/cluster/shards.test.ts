@@ -16,6 +16,7 @@ import { startSystem, type System } from "../system/system.ts";
 import { until } from "../system/until.ts";
 import { getPage } from "../compare/walk.ts";
 import { createSample } from "../sample/index.ts";
+import { ticketNow } from "../warehouse/upload-now.ts";
 
 const CLIENTS = ["acme", "globex"];
 const GROUP = "conversation-export-ingest";
@@ -143,9 +144,11 @@ describe("a shard that is away", () => {
 test("data that ends too early is no fault of the rows, for a shard that dies says the same", async () => {
   const session = createSession({ url: system.stack.clickhouse.url("writer"), application: "test" });
   const writer = createWriter({ session });
-  const insert = { columns: ["client_id", "message_id"], rows: 1, body: Buffer.from([3, 97]), uploadedAt: 0 };
+  const insert = { columns: ["client_id", "message_id"], rows: 1, body: Buffer.from([3, 97]) };
   const codeOf = (table: string) =>
-    writer.insert({ ...insert, table }).catch((error: WarehouseError) => `${error.code} ${error.retryable}`);
+    writer
+      .insert({ ...insert, table }, ticketNow())
+      .catch((error: WarehouseError) => `${error.code} ${error.retryable}`);
   expect(await codeOf("messages")).toBe("warehouse_unavailable true");
   expect(await codeOf("messages_local")).toBe("warehouse_refused_data false");
   await session.close();

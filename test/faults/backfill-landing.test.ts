@@ -51,7 +51,7 @@ import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 import { ROWS_WITHOUT_DATE } from "../system/record-dates.ts";
 import { SHARDS } from "../system/shards.ts";
 import { until } from "../system/until.ts";
-import { uploadNow } from "../warehouse/upload-now.ts";
+import { ticketNow, uploadNow } from "../warehouse/upload-now.ts";
 
 const CLIENTS = ["acme", "globex"];
 const HOUR = 3_600_000_000;
@@ -140,7 +140,8 @@ const write = async (taken: readonly Taken[], uploadedAt: Micros): Promise<void>
       });
     }
     batch.fillUpload(uploadedAt);
-    for (const insert of batch.inserts(0, batch.records())) await warehouse.writer.insert(insert);
+    for (const insert of batch.inserts(0, batch.records()))
+      await warehouse.writer.insert(insert, ticketNow());
   }
 };
 

@@ -58,7 +58,7 @@ import { runSql } from "../system/warehouse-sql.ts";
 import { conversation, DAY, DAY_0, endUser, message } from "../warehouse/records.ts";
 import { startTestStack, type TestStack } from "../system/test-stack.ts";
 import { createSessions } from "../system/warehouse-sessions.ts";
-import { uploadNow } from "../warehouse/upload-now.ts";
+import { ticketNow, uploadNow } from "../warehouse/upload-now.ts";
 import { readPage, splitRecords } from "../warehouse/walk.ts";
 
 const SECRET = "a secret of the tests of erasure";
@@ -140,7 +140,7 @@ const write = async (records: readonly ExportRecord[], tables: readonly string[]
     }
     batch.fillUpload(Date.now() * 1000);
     for (const insert of batch.inserts(0, batch.records())) {
-      if (tables.includes(insert.table)) await writer.insert(insert);
+      if (tables.includes(insert.table)) await writer.insert(insert, ticketNow());
     }
   }
 };
@@ -157,7 +157,6 @@ const erasureDeps = (
     generations: createGenerations({ session: jobsSession }),
     announcements: createAnnouncements({ session: jobsSession }),
     settled: createSettledReader({ session: jobsSession }),
-    store,
     patienceMs: 1,
     now: Date.now,
     log,
@@ -574,13 +573,13 @@ it("hides a person while another run deletes, and tells readers of changes when 
   await expect(run(dying)).rejects.toBe(killed);
   expect((await readableOf(client)).ids).toEqual(all.ids);
   expect(await intake.find(client, id)).toMatchObject({ status: "running", hiddenAt: null });
-  const generation = await stamps.generation();
+  const { generation } = await stamps.look();
   expect(await run({ ...waiting, approval: deps.approval })).toMatchObject({
     hidden: 1,
     requests: 0,
     rounds: 0,
   });
-  expect(await stamps.generation()).toBeGreaterThan(generation);
+  expect((await stamps.look()).generation).toBeGreaterThan(generation);
   // The job of the request is tried again until it is carried out. What erases again does not wait either.
   const isLeft = { code: "erasure_running", retryable: true };
   const own = { clientId: client, requestId: id };
@@ -753,7 +752,7 @@ const insertOf = (record: ExportRecord, ticket: WriteTicket, table: string): Pro
   batch.fillUpload(ticket.stamp);
   const found = batch.inserts(0, 1).find((one) => one.table === table);
   if (found === undefined) throw new Error(`no rows of ${table}`);
-  return writer.insert(found, undefined, ticket);
+  return writer.insert(found, ticket);
 };
 
 it("leaves nothing that a writer has let through before, however long it was paused", async () => {

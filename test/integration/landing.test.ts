@@ -17,6 +17,7 @@ import { runSql } from "../system/warehouse-sql.ts";
 import { createSample } from "../sample/index.ts";
 import { conversation, DAY, SECOND } from "../warehouse/records.ts";
 import { createSessions } from "../system/warehouse-sessions.ts";
+import { ticketNow } from "../warehouse/upload-now.ts";
 
 const RECORD_TABLES = ["conversations", "conversation_updates", "handoffs", "messages", "end_users"];
 
@@ -227,7 +228,7 @@ describe("coverage", () => {
       timestamp: 0,
     });
     batch.fillUpload(at);
-    for (const insert of batch.inserts(0, 1)) await writer.insert(insert);
+    for (const insert of batch.inserts(0, 1)) await writer.insert(insert, ticketNow());
   };
   const noonOf = (day: number): number => (Math.floor((Date.now() * 1000) / DAY) + day) * DAY + DAY / 2;
   const dropDay = async (at: number): Promise<void> => {

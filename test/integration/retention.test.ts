@@ -460,13 +460,6 @@ describe("end users whose deletion outlives its run", () => {
     expect(await warehouse.sql("SELECT count() FROM job_keys")).toBe("0");
   });
 
-  it("are left to the process of the version before while it may be alive: its runs name nobody", async () => {
-    await warehouse.sql(`INSERT INTO job_keys (run_id, kind, added_at)
-      VALUES ('retention-new', 'begun', now()), ('retention-old', 'begun', now() - INTERVAL 2 HOUR)`);
-    await store.sweep(own);
-    expect(await warehouse.sql("SELECT run_id FROM job_keys")).toBe("retention-new");
-  });
-
   it("are left to a process that begins while it is asked who is alive", async () => {
     const other = createRetentionStore({
       session: warehouse.session("jobs"),

@@ -60,7 +60,7 @@ const startWriter = async (
 ) => {
   const world = { generation: 1 };
   const gate = createSuppressionGate({
-    stamps: { take: async () => Date.now() * 1000, generation: async () => world.generation },
+    stamps: { take: async () => ({ stamp: Date.now() * 1000, ...world }), look: async () => world },
     store: {
       ...store,
       add: (rows) => store.add(rows.map((row) => ({ ...row, requestId: FOUND_LATER }))),

@@ -17,6 +17,7 @@ import { readPage, walk } from "../warehouse/walk.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 import { createSessions } from "../system/warehouse-sessions.ts";
 import { noteDates } from "../system/record-dates.ts";
+import { ticketNow } from "../warehouse/upload-now.ts";
 
 let warehouse: Warehouse;
 beforeAll(async () => {
@@ -197,7 +198,7 @@ describe("refused rows", () => {
     const bad: number[] = [];
     const write = async (from: number, to: number): Promise<void> => {
       try {
-        for (const insert of batch.inserts(from, to)) await warehouse.writer.insert(insert);
+        for (const insert of batch.inserts(from, to)) await warehouse.writer.insert(insert, ticketNow());
       } catch (error) {
         expect(error).toMatchObject({
           code: "warehouse_refused_data",
@@ -229,9 +230,8 @@ describe("refused rows", () => {
       columns: ["client_id", "message_id"],
       rows: 1,
       body: Buffer.from([3, 97]),
-      uploadedAt: 0,
     };
-    expect(await errorOf(writer.insert(insert))).toMatchObject({
+    expect(await errorOf(writer.insert(insert, ticketNow()))).toMatchObject({
       code: "warehouse_refused_data",
       retryable: false,
     });
@@ -239,16 +239,16 @@ describe("refused rows", () => {
 
   test("a missing table or right is not the data's fault", async () => {
     const { writer } = warehouse;
-    const insert = { table: "nowhere", columns: ["a"], rows: 1, body: Buffer.from([0]), uploadedAt: 0 };
-    expect(await errorOf(writer.insert(insert))).toMatchObject({
+    const insert = { table: "nowhere", columns: ["a"], rows: 1, body: Buffer.from([0]) };
+    expect(await errorOf(writer.insert(insert, ticketNow()))).toMatchObject({
       code: "warehouse_unavailable",
-      causeName: "UNKNOWN_TABLE",
+      causeName: "NO_SUCH_COLUMN_IN_TABLE",
     });
     const reading = createWriter({ session: warehouse.session("reader") });
     const batch = createBatch("message.exported", 1);
     batch.add(message({ client: "right", time: DAY_0 }, "m", created, "c"));
     for (const one of batch.inserts(0, 1)) {
-      expect(await errorOf(reading.insert(one))).toMatchObject({
+      expect(await errorOf(reading.insert(one, ticketNow()))).toMatchObject({
         code: "warehouse_unavailable",
         causeName: "ACCESS_DENIED",
       });
@@ -315,13 +315,13 @@ describe("a server that is away", () => {
       reader.conversationsByUpdate(query("big", 10)),
       reader.findKey("0".repeat(64)),
       reader.ping(),
-      writer.insert(insert),
+      writer.insert(insert, ticketNow()),
       writer.ping(),
     ].map((promise: Promise<unknown>) => errorOf(promise))) {
       expect(await failing).toMatchObject({ code: "warehouse_unavailable", retryable: true });
     }
     await stack.clickhouse.start();
-    await writer.insert(insert);
+    await writer.insert(insert, ticketNow());
     expect((await walk(reader.messagesByCreation, query("down", 10))).records).toHaveLength(1);
     expect((await walk(reader.messagesByCreation, query("big", 10_000))).records).toHaveLength(10_000);
   });

@@ -18,6 +18,7 @@ import { readPage, splitRecords, walk } from "../warehouse/walk.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 import { noteDates } from "../system/record-dates.ts";
 import { readParts, type Row } from "../outside/parquet-file.ts";
+import { ticketNow } from "../warehouse/upload-now.ts";
 
 let warehouse: Warehouse;
 beforeAll(async () => {
@@ -594,7 +595,7 @@ describe("a conversation that is exported again between the two reads", () => {
     batch.fillUpload(uploadedAt);
     const [live] = batch.inserts(0, 1).slice(-1);
     expect(live?.table).toBe("conversations");
-    if (live !== undefined) await warehouse.writer.insert(live);
+    if (live !== undefined) await warehouse.writer.insert(live, ticketNow());
   };
   const begin = (client: string): Promise<void> =>
     warehouse.write([exported(client, 1, "a", 1), exported(client, 1, "b", 2), exported(client, 1, "c", 3)]);

@@ -15,6 +15,7 @@ import { DAY } from "../warehouse/records.ts";
 import { expectedRow, readView, type Row } from "../warehouse/view-rows.ts";
 import { walk } from "../warehouse/walk.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
+import { ticketNow } from "../warehouse/upload-now.ts";
 
 const full = process.env["TEST_SIZE"] === "full";
 const CLIENTS = ["acme", "globex"];
@@ -111,7 +112,7 @@ beforeAll(async () => {
     batch.fillUpload(random.int(1e9));
     for (let from = 0; from < batch.records(); ) {
       const to = random.chance(0.5) ? batch.records() : Math.min(batch.records(), from + 1 + random.int(500));
-      for (const insert of batch.inserts(from, to)) await warehouse.writer.insert(insert);
+      for (const insert of batch.inserts(from, to)) await warehouse.writer.insert(insert, ticketNow());
       from = to;
     }
   };

@@ -17,6 +17,7 @@ import { conversation, DAY, DAY_0, message, publicText, SECOND } from "../wareho
 import { walk } from "../warehouse/walk.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 import { SHARDS } from "../system/shards.ts";
+import { ticketNow } from "../warehouse/upload-now.ts";
 
 let warehouse: Warehouse;
 beforeAll(async () => {
@@ -374,7 +375,8 @@ describe("what a batch may hold", () => {
         GROUP BY table, partition ORDER BY table, partition FORMAT JSONCompactEachRow`);
     for (const table of ["handoffs", "conversations", "conversation_updates"])
       await warehouse.sql(`TRUNCATE TABLE ${table}`);
-    for (const insert of batch.inserts(0, batch.records())) await warehouse.writer.insert(insert);
+    for (const insert of batch.inserts(0, batch.records()))
+      await warehouse.writer.insert(insert, ticketNow());
     const rows = (await count())
       .split("\n")
       .map((line) => JSON.parse(line) as [string, string, string | number, string | number]);
@@ -395,7 +397,8 @@ describe("what a batch may hold", () => {
       batch.add(message({ client: "months", time: DAY_0 }, `n${count}`, months(count), "c"));
     }
     expect(count).toBe(90);
-    for (const insert of batch.inserts(0, batch.records())) await warehouse.writer.insert(insert);
+    for (const insert of batch.inserts(0, batch.records()))
+      await warehouse.writer.insert(insert, ticketNow());
     const window = { since: months(0), to: months(count) };
     const { records } = await walk(warehouse.reader.messagesByCreation, query("months", 100, window));
     expect(records).toHaveLength(180);
@@ -439,7 +442,7 @@ describe("what a batch may hold", () => {
     batch.fillUpload(DAY_0 + 5);
     for (let from = 0; from < 30; ) {
       const to = Math.min(30, from + 1 + random.int(8));
-      for (const insert of batch.inserts(from, to)) await warehouse.writer.insert(insert);
+      for (const insert of batch.inserts(from, to)) await warehouse.writer.insert(insert, ticketNow());
       from = to;
     }
     const read = async (name: "conversationsByCreation" | "conversationsByUpdate") =>

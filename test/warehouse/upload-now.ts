@@ -1,5 +1,10 @@
-import type { RunUpload } from "@conversation-export/warehouse";
+import type { RunUpload, WriteTicket } from "@conversation-export/warehouse";
 
-/** Uploads with the present as the stamp, judged by whatever. */
-export const uploadNow: RunUpload = (work) =>
-  work({ stamp: Date.now() * 1000, generation: Number.MAX_SAFE_INTEGER });
+/** A ticket of the present, judged by whatever. */
+export const ticketNow = (): WriteTicket => ({
+  stamp: Date.now() * 1000,
+  generation: Number.MAX_SAFE_INTEGER,
+});
+
+/** Uploads with such a ticket. */
+export const uploadNow: RunUpload = (work) => work(ticketNow());

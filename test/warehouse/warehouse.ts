@@ -15,6 +15,7 @@ import { startTestStack, type TestStack } from "../system/test-stack.ts";
 import { runSql } from "../system/warehouse-sql.ts";
 import { DAY_0 } from "./records.ts";
 import { createSessions } from "../system/warehouse-sessions.ts";
+import { ticketNow } from "./upload-now.ts";
 
 export type Warehouse = {
   readonly stack: TestStack;
@@ -59,7 +60,7 @@ export async function startWarehouse(options: Pick<StackOptions, "testRights"> =
       for (const record of records) batch.add(record);
       batch.fillUpload(uploadedAt);
       for (const insert of batch.inserts(0, batch.records()).slice(0, statements))
-        await writer.insert(insert);
+        await writer.insert(insert, ticketNow());
     },
     async stop() {
       await sessions.close();

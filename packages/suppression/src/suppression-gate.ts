@@ -16,10 +16,9 @@ const ASK_AGAIN_MS = 1_000;
 
 export type SuppressionGateDeps = {
   readonly stamps: {
-    /** An instant of upload above all that readers may have passed, µs by ClickHouse's clock. */
-    take(signal?: AbortSignal): Promise<Micros>;
-    /** The present generation of suppressions: what was added before it was made is readable. */
-    generation(signal?: AbortSignal): Promise<number>;
+    /** `stamp`: above all that readers may have passed, µs by ClickHouse's clock. */
+    take(signal?: AbortSignal): Promise<Ticket>;
+    look(signal?: AbortSignal): Promise<Pick<Ticket, "generation">>;
   };
   readonly store: SuppressionSource &
     SuppressionLookUp & {
@@ -39,7 +38,10 @@ export type SuppressionGateDeps = {
   readonly log: Logger;
 };
 
-/** Permission to write rows: their stamp, and the generation of suppressions by which they are judged. */
+/**
+ * Permission to write rows: their stamp, and the generation of suppressions by which they are judged. What was added
+ * before it was made is readable.
+ */
 export type Ticket = { readonly stamp: Micros; readonly generation: number };
 
 /** Decides which records must not come back. */
@@ -131,10 +133,11 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
       log.warn({ lookedUp }, "suppressions of clients are looked up, there is no room for them");
   };
 
-  /** The present generation, which this process follows. */
-  const upToDate = async (signal: AbortSignal | undefined): Promise<number> => {
+  /** Reads what is new up to a generation that is being asked for. */
+  const upTo = async <T extends Pick<Ticket, "generation">>(ask: Promise<T>): Promise<T> => {
     const now = performance.now();
-    const generation = await stamps.generation(signal);
+    const asked = await ask;
+    const { generation } = asked;
     // A reading under way may have begun with an earlier one. A replica that is behind tells one of the past.
     while (followed === null || followed < generation) {
       following ??= follow(generation).finally(() => {
@@ -143,7 +146,7 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
       await following;
     }
     askedAt = Math.max(askedAt, now);
-    return generation;
+    return asked;
   };
 
   const lose = (error: unknown): never => {
@@ -184,7 +187,7 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
     start: async () => {
       storeFound.start();
       try {
-        await retry(() => upToDate(stopping.signal), {
+        await retry(() => upTo(stamps.look(stopping.signal)), {
           signal: stopping.signal,
           onRetry: (error, attempt) => log.warn({ err: error, attempt }, "the suppressions are not read yet"),
         });
@@ -200,10 +203,9 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
       await found.stored().catch(() => undefined);
     },
     ticket: async (signal) => {
-      const taken = await stamps.take(signal);
-      const generation = await upToDate(signal).catch(lose);
+      const { stamp, generation } = await upTo(stamps.take(signal)).catch(lose);
       // Not above a clock that was set back: ClickHouse would refuse it.
-      lastStamp = lastStamp > taken + MAX_AHEAD ? taken : Math.max(lastStamp + STAMP_STEP, taken);
+      lastStamp = lastStamp > stamp + MAX_AHEAD ? stamp : Math.max(lastStamp + STAMP_STEP, stamp);
       return { stamp: lastStamp, generation };
     },
     judgement: () => judgement,
@@ -216,7 +218,7 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
       return judge.judge(records, true);
     },
     wouldSuppress: async (records) => {
-      if (performance.now() - askedAt > ASK_AGAIN_MS) await upToDate(undefined).catch(lose);
+      if (performance.now() - askedAt > ASK_AGAIN_MS) await upTo(stamps.look()).catch(lose);
       checkRead();
       return judge.judge(records, false);
     },

@@ -50,7 +50,7 @@ export const createSink = (deps: {
         await keepTrying({
           step: one.table,
           signal,
-          operation: () => writer.insert(one, signal, ticket),
+          operation: () => writer.insert(one, ticket, signal),
           isFinal,
           onFailure: () => {
             reusable = false;

@@ -27,8 +27,7 @@ export type JobKeys = {
   /** Names of the runs that begin with `prefix`. */
   runs(prefix: string): Promise<readonly string[]>;
   /**
-   * Names of the runs `<prefix><holder>/…` whose holder is not alive, and of those of `own`; a run that names no
-   * holder is dead an hour after its last key.
+   * Names of the runs `<prefix><holder>/…` whose holder is not alive, and of those of `own`.
    * @param own whose runs are all over; null: nobody's
    */
   dead(prefix: string, own: string | null, alive: Alive): Promise<readonly string[]>;
@@ -50,26 +49,23 @@ export const createJobKeys = ({ session }: { readonly session: Session }): JobKe
       parameters: { run },
     });
 
-  /** Runs that begin with `prefix`; `isOld`: an hour after their last key. */
-  const listed = (prefix: string): Promise<{ run: string; isOld: 0 | 1 }[]> =>
-    session.rows(
+  const runs = async (prefix: string): Promise<string[]> => {
+    const rows = await session.rows<{ run: string }>(
       "job_keys.runs",
-      `SELECT run_id AS run, max(added_at) < now() - INTERVAL 1 HOUR AS isOld FROM job_keys
-        WHERE startsWith(run_id, {prefix:String}) GROUP BY run_id`,
+      "SELECT DISTINCT run_id AS run FROM job_keys WHERE startsWith(run_id, {prefix:String})",
       { parameters: { prefix } },
     );
+    return rows.map(({ run }) => run);
+  };
 
   const dead: JobKeys["dead"] = async (prefix, own, alive) => {
-    const found = await listed(prefix);
+    const found = await runs(prefix);
     // Behind the runs: whoever has begun one meanwhile is not in an older answer.
     const living = await alive();
-    const isDead = ({ run, isOld }: (typeof found)[number]): boolean => {
-      const [holder = "", id] = run.slice(prefix.length).split("/");
-      // Processes of the version before name no holder; while they are replaced, theirs may be alive.
-      if (id === undefined) return isOld === 1;
+    return found.filter((run) => {
+      const [holder = ""] = run.slice(prefix.length).split("/");
       return holder === own || !living.has(holder);
-    };
-    return found.filter(isDead).map(({ run }) => run);
+    });
   };
 
   return {
@@ -94,7 +90,7 @@ export const createJobKeys = ({ session }: { readonly session: Session }): JobKe
         retryable: true,
       });
     },
-    runs: async (prefix) => (await listed(prefix)).map(({ run }) => run),
+    runs,
     dead,
     forgetDead: async (prefix, own, alive) => {
       for (const run of await dead(prefix, own, alive)) await forget(run);

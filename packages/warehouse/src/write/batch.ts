@@ -43,8 +43,6 @@ export type TableInsert = {
   readonly columns: readonly string[];
   readonly rows: number;
   readonly body: Buffer;
-  /** The instant of upload in its rows, µs. */
-  readonly uploadedAt: Micros;
 };
 
 /**
@@ -67,7 +65,6 @@ export function createBatch(
   const createdMonths = new Set<number>();
   const updatedMonths = new Set<number>();
   let records = 0;
-  let uploadedAt = 0;
   return {
     type,
     add(record, event) {
@@ -97,7 +94,6 @@ export function createBatch(
     spansTooManyPartitions: () =>
       createdMonths.size >= MAX_PARTITIONS || updatedMonths.size >= MAX_PARTITIONS,
     fillUpload(instant) {
-      uploadedAt = instant;
       landing?.fillUpload(instant);
       for (const table of ownTables) table.fillUpload(instant);
     },
@@ -112,7 +108,6 @@ export function createBatch(
           columns: table.columns,
           rows: end - first,
           body: table.row.view(table.startOf(first), table.startOf(end)),
-          uploadedAt,
         });
       }
       return inserts;

@@ -5,17 +5,16 @@
 import type { Micros } from "@conversation-export/domain";
 import { WarehouseError } from "../session/warehouse-error.ts";
 import type { Session } from "../session/session.ts";
-import { MAX_AHEAD, OF_RECORDS } from "./write-ticket.ts";
+import { MAX_AHEAD, OF_RECORDS, type WriteTicket } from "./write-ticket.ts";
 
 /** What a ticket consists of. @throws WarehouseError from every method */
 export type Stamps = {
   /**
-   * An instant of upload: ClickHouse's clock, or what was announced and 1 µs.
+   * The generation, and an instant of upload: ClickHouse's clock, or what was announced and 1 µs.
    * @throws WarehouseError CLOCK_WENT_BACK, retryable, while ClickHouse's clock is far behind what was announced
    */
-  take(signal?: AbortSignal): Promise<Micros>;
-  /** The generation of the suppressions: what was added before it was made is readable. */
-  generation(signal?: AbortSignal): Promise<number>;
+  take(signal?: AbortSignal): Promise<WriteTicket>;
+  look(signal?: AbortSignal): Promise<Numbers>;
   /**
    * Asks that readers wait for this stamp, since its batch takes long; null: that they need not any more.
    * `writer`: names the process.
@@ -23,15 +22,31 @@ export type Stamps = {
   noteInFlight(writer: string, stamp: Micros | null): Promise<void>;
 };
 
+/**
+ * `clock`: of ClickHouse, µs. `announced`: up to it stamps are refused. `generation`: of the suppressions; what was
+ * added before it was made is readable. `inFlight`: the earliest stamp for which readers are to wait.
+ */
+export type Numbers = {
+  readonly clock: Micros;
+  readonly announced: Micros;
+  readonly generation: number;
+  readonly inFlight: Micros | null;
+};
+
 /** How far readers of changes may come. @throws WarehouseError from every method */
 export type Announcements = {
-  /** ClickHouse's clock, what is announced, and the earliest stamp for which readers are to wait; µs. */
-  look(): Promise<{ readonly clock: Micros; readonly announced: Micros; readonly inFlight: Micros | null }>;
+  look(): Promise<Numbers>;
   /** From now on stamps up to this instant are refused. */
   announce(until: Micros): Promise<void>;
-  /** The earliest stamp of a running INSERT of records; null: none runs. */
-  oldestRunning(): Promise<Micros | null>;
+  /**
+   * The running INSERTs of records and suppressions. On a cluster a shard may still run what its sender has given
+   * up.
+   */
+  running(): Promise<readonly RunningInsert[]>;
 };
+
+/** `id`: of its query. `stamp`: of its rows, or as early as they may have; null: of suppressions. */
+export type RunningInsert = { readonly id: string; readonly stamp: Micros | null };
 
 /** By which suppressions writers judge. @throws WarehouseError from every method */
 export type Generations = {
@@ -57,24 +72,36 @@ const saveNumber = async (session: Session, name: string, value: number): Promis
   );
 };
 
-const runningOn = async (session: Session): Promise<Micros | null> => {
-  const [row] = await session.rows<{ stamp: string | null }>(
+const running = async (session: Session): Promise<RunningInsert[]> => {
+  const here = "current_database = currentDatabase() OR position(query, currentDatabase()) > 0";
+  const rows = await session.rows<{ id: string; stamp: string | null }>(
     "coordination.running",
-    `SELECT toString(minOrNull(ifNull(toInt64OrNull(extract(initial_query_id, '^uploaded-(\\\\d+)-')),
-        toUnixTimestamp64Micro(now64(6)) - toInt64(elapsed * 1000000) - ${HAND_IS_LATE}))) AS stamp
+    `SELECT initial_query_id AS id, if(${OF_RECORDS},
+        toString(ifNull(toInt64OrNull(extract(initial_query_id, '^uploaded-(\\\\d+)-')),
+          toUnixTimestamp64Micro(now64(6)) - toInt64(elapsed * 1000000) - ${HAND_IS_LATE})), NULL) AS stamp
       FROM ${session.names.system("processes")}
-      WHERE ${OF_RECORDS}`,
+      WHERE (${session.names.cluster === null ? here : "1"}) AND (${OF_RECORDS} OR startsWith(query, 'INSERT INTO suppressions'))`,
   );
-  const stamp = row?.stamp ?? null;
-  return stamp === null ? null : Number(stamp);
+  return rows.map(({ id, stamp }) => ({ id, stamp: stamp === null ? null : Number(stamp) }));
 };
 
-const clockOf = async (session: Session): Promise<Micros> => {
-  const [row] = await session.rows<{ clock: string }>(
-    "coordination.clock",
-    "SELECT toString(toUnixTimestamp64Micro(now64(6))) AS clock",
+const numbersOf = async (session: Session, signal?: AbortSignal): Promise<Numbers> => {
+  const [row] = await session.rows<Record<keyof Numbers, string>>(
+    "coordination.numbers",
+    `SELECT toString(toUnixTimestamp64Micro(now64(6)) AS now) AS clock,
+        toString(maxIf(largest, name = 'announced') AS passed) AS announced,
+        toString(maxIf(largest, name = 'generation')) AS generation,
+        toString(arrayMin(arrayFilter(one -> one > passed AND one > now - ${PATIENCE},
+          groupArrayIf(last, startsWith(name, 'stamp of '))))) AS inFlight
+      FROM (SELECT name, max(value) AS largest, argMax(value, version) AS last FROM coordination GROUP BY name)`,
+    { signal },
   );
-  return Number(row?.clock);
+  return {
+    clock: Number(row?.clock),
+    announced: Number(row?.announced),
+    generation: Number(row?.generation),
+    inFlight: Number(row?.inFlight) || null,
+  };
 };
 
 /** @param deps.session of a user who writes records */
@@ -82,25 +109,12 @@ export const createStamps = (deps: { readonly session: Session }): Stamps => {
   const session = deps.session.with({ timeoutMs: TIMEOUT_MS });
   return {
     take: async (signal) => {
-      const [row] = await session.rows<{ clock: string; announced: string }>(
-        "coordination.stamp",
-        `SELECT toString(toUnixTimestamp64Micro(now64(6))) AS clock, toString(maxIf(value, name = 'announced')) AS announced
-          FROM coordination`,
-        { signal },
-      );
-      const clock = Number(row?.clock);
-      const stamp = Math.max(clock, Number(row?.announced) + 1);
-      if (stamp <= clock + MAX_AHEAD) return stamp;
+      const { clock, announced, generation } = await numbersOf(session, signal);
+      const stamp = Math.max(clock, announced + 1);
+      if (stamp <= clock + MAX_AHEAD) return { stamp, generation };
       throw new WarehouseError("warehouse_unavailable", "CLOCK_WENT_BACK", true, undefined);
     },
-    generation: async (signal) => {
-      const [row] = await session.rows<{ generation: string }>(
-        "coordination.generation",
-        "SELECT toString(maxIf(value, name = 'generation')) AS generation FROM coordination",
-        { signal },
-      );
-      return Number(row?.generation);
-    },
+    look: (signal) => numbersOf(session, signal),
     noteInFlight: (writer, stamp) =>
       session.command(
         "coordination.in_flight",
@@ -115,42 +129,25 @@ export const createStamps = (deps: { readonly session: Session }): Stamps => {
 export const createAnnouncements = (deps: { readonly session: Session }): Announcements => {
   const session = deps.session.with({ timeoutMs: TIMEOUT_MS });
   return {
-    look: async () => {
-      const [row] = await session.rows<{ clock: string; announced: string; inFlight: string | null }>(
-        "coordination.look",
-        `SELECT toString(toUnixTimestamp64Micro(now64(6)) AS now) AS clock,
-            toString(maxIf(last, name = 'announced')) AS announced,
-            toString(minOrNullIf(last, startsWith(name, 'stamp of ') AND last > now - ${PATIENCE}
-              AND last > (SELECT maxIf(value, name = 'announced') FROM coordination))) AS inFlight
-          FROM (SELECT name, argMax(value, version) AS last FROM coordination GROUP BY name)`,
-      );
-      const inFlight = row?.inFlight ?? null;
-      return {
-        clock: Number(row?.clock),
-        announced: Number(row?.announced),
-        inFlight: inFlight === null ? null : Number(inFlight),
-      };
-    },
+    look: () => numbersOf(session),
     announce: (until) => saveNumber(session, "announced", until),
-    oldestRunning: async () => {
+    running: async () => [
+      ...(await running(session)),
       // A server of a cluster may be asked before another begins what a third one has already given up.
-      const first = await runningOn(session);
-      if (session.names.cluster === null) return first;
-      const second = await runningOn(session);
-      return first === null || second === null ? (first ?? second) : Math.min(first, second);
-    },
+      ...(session.names.cluster === null ? [] : await running(session)),
+    ],
   };
 };
 
 /** @param deps.session of the user for jobs */
 export const createGenerations = (deps: { readonly session: Session }): Generations => {
   const session = deps.session.with({ timeoutMs: TIMEOUT_MS });
-  const stamps = createStamps(deps);
   return {
     begin: async () => {
       // Whoever has read the one before may not have seen the suppressions; who reads this one does. The clock only
       // keeps the number above all former ones when the table was put back to an earlier state.
-      const generation = Math.max((await stamps.generation()) + 1, await clockOf(session));
+      const { clock, generation: last } = await numbersOf(session);
+      const generation = Math.max(last + 1, clock);
       await saveNumber(session, "generation", generation);
       return generation;
     },

@@ -5,7 +5,7 @@ import { WarehouseError } from "../session/warehouse-error.ts";
 
 const batch = {
   inserts: (from: number, to: number): TableInsert[] => [
-    { table: `${from}-${to}`, columns: [], rows: to - from, body: Buffer.alloc(0), uploadedAt: 0 },
+    { table: `${from}-${to}`, columns: [], rows: to - from, body: Buffer.alloc(0) },
   ],
 };
 

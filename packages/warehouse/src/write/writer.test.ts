@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import type { Session } from "../session/session.ts";
 import { createWriter } from "./writer.ts";
 
-const INSERT = { table: "changes", columns: ["id", "kind"], rows: 1, body: Buffer.from("x"), uploadedAt: 5 };
+const INSERT = { table: "changes", columns: ["id", "kind"], rows: 1, body: Buffer.from("x") };
 
 const setUp = () => {
   const sent: { query: string; options: unknown }[] = [];
@@ -24,7 +24,7 @@ const setUp = () => {
 it("has the stamp and the generation of the ticket checked, and names the stamp in the id of the query", async () => {
   const { writer, sent, world } = setUp();
   world.types = { id: "String", kind: "Enum8('a' = 1)", more: "UInt8" };
-  await writer.insert(INSERT, undefined, { stamp: 7, generation: 3 });
+  await writer.insert(INSERT, { stamp: 7, generation: 3 });
   const [insert] = sent;
   expect(insert?.query).toMatch(
     /^INSERT INTO changes \(id, kind\) SELECT \* FROM input\('id String, kind Enum8\(\\'a\\' = 1\)'\) WHERE \(SELECT .* FORMAT RowBinary$/,
@@ -38,22 +38,14 @@ it("has the stamp and the generation of the ticket checked, and names the stamp 
   });
 });
 
-it("has nothing checked without a ticket", async () => {
-  const { writer, sent } = setUp();
-  await writer.insert(INSERT);
-  expect(sent).toMatchObject([
-    { query: "INSERT INTO changes (id, kind) FORMAT RowBinary", options: { queryPrefix: "uploaded-5-" } },
-  ]);
-});
-
 it("asks for the types of a table once, and again while it lacks a column", async () => {
   const { writer, sent, world } = setUp();
   const ticket = { stamp: 7, generation: 3 };
   for (const asked of [1, 2]) {
-    await expect(writer.insert(INSERT, undefined, ticket)).rejects.toMatchObject({ retryable: true });
+    await expect(writer.insert(INSERT, ticket)).rejects.toMatchObject({ retryable: true });
     expect([world.asked, sent]).toEqual([asked, []]);
   }
   world.types = { ...world.types, kind: "String" };
-  for (let at = 0; at < 2; at += 1) await writer.insert(INSERT, undefined, ticket);
+  for (let at = 0; at < 2; at += 1) await writer.insert(INSERT, ticket);
   expect([world.asked, sent.length]).toEqual([3, 2]);
 });

@@ -9,10 +9,10 @@ export type Writer = {
   /**
    * Resolves when ClickHouse has acknowledged the rows.
    *
-   * @param ticket whose stamp is in the rows; absent: of a test, which nothing checks
+   * @param ticket whose stamp is in the rows
    * @throws WarehouseError; `isStaleTicket` when the rows need another ticket
    */
-  insert(insert: TableInsert, signal?: AbortSignal, ticket?: WriteTicket): Promise<void>;
+  insert(insert: TableInsert, ticket: WriteTicket, signal?: AbortSignal): Promise<void>;
   ping(): Promise<void>;
 };
 
@@ -60,15 +60,14 @@ export function createWriter(deps: { readonly session: Session }): Writer {
   };
 
   return {
-    async insert({ table, columns, body, uploadedAt }, signal, ticket) {
+    async insert({ table, columns, body }, ticket, signal) {
       try {
-        const checked =
-          ticket === undefined ? "" : ` ${await rowsOf(table, columns, signal)} WHERE ${fence(ticket)}`;
-        const query = `INSERT INTO ${table} (${columns.join(", ")})${checked} FORMAT RowBinary`;
+        const rows = await rowsOf(table, columns, signal);
+        const query = `INSERT INTO ${table} (${columns.join(", ")}) ${rows} WHERE ${fence(ticket)} FORMAT RowBinary`;
         await session.upload("records.insert", query, body, {
           settings: fenced("records.insert"),
           signal,
-          queryPrefix: uploadPrefix(ticket?.stamp ?? uploadedAt),
+          queryPrefix: uploadPrefix(ticket.stamp),
         });
       } catch (error) {
         signal?.throwIfAborted();

@@ -70,10 +70,11 @@ const setUp = () => {
   ];
   const events = createAddEvents({
     writer: {
-      insert: (insert, _signal, ticket) => {
+      insert: (insert, ticket) => {
         fixture.order.push(`insert ${insert.table}`);
-        expect(ticket?.stamp).toBe(insert.uploadedAt);
-        if (fixture.stale.has(insert.uploadedAt))
+        const stamp = Buffer.from(BigInt64Array.of(BigInt(ticket.stamp)).buffer);
+        if (insert.table === "messages") expect(insert.body.includes(stamp)).toBe(true);
+        if (fixture.stale.has(ticket.stamp))
           return Promise.reject(
             new WarehouseError("warehouse_unavailable", "FUNCTION_THROW_IF_VALUE_IS_NON_ZERO", true, null),
           );

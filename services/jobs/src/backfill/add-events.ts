@@ -103,7 +103,7 @@ export function createAddEvents(deps: {
   /** Resolves to the indexes of the records that the warehouse refuses for their data. */
   const write = (batch: Batch, ticket: WriteTicket, signal: AbortSignal): Promise<number[]> =>
     insertHalves(batch, 0, batch.records(), (insert) =>
-      retry(() => writer.insert(insert, signal, ticket), {
+      retry(() => writer.insert(insert, ticket, signal), {
         signal,
         deadlineMs: RETRY_MS,
         retryable: (error) => isRetryable(error) && !isStaleTicket(error),

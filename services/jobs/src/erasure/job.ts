@@ -41,7 +41,6 @@ export const createErasureJob = ({
       generations: createGenerations({ session }),
       announcements: createAnnouncements({ session }),
       settled,
-      store,
       patienceMs: WAIT_FOR_BATCHES_MS,
       now,
       log,

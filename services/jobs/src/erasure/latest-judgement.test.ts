@@ -31,7 +31,12 @@ const setUp = () => {
     announcements: {
       look: async () => {
         steps.push("look");
-        return { clock: world.clock, announced: world.announced, inFlight: null };
+        return { clock: world.clock, announced: world.announced, generation: 6, inFlight: null };
+      },
+      running: async () => {
+        steps.push("running?");
+        world.onRunning();
+        return next(world.running).map((id) => ({ id, stamp: null }));
       },
     },
     settled: {
@@ -39,13 +44,6 @@ const setUp = () => {
         steps.push("settled?");
         world.onSettled();
         return { until: next(world.until), watermarks: {} };
-      },
-    },
-    store: {
-      runningInserts: async () => {
-        steps.push("running?");
-        world.onRunning();
-        return new Set(next(world.running));
       },
     },
     patienceMs: PATIENCE_MS,

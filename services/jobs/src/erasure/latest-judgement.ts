@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Micros } from "@conversation-export/domain";
 import type { Logger } from "@conversation-export/runtime";
-import type { Announcements, ErasureStore, Generations, SettledReader } from "@conversation-export/warehouse";
+import type { Announcements, Generations, SettledReader } from "@conversation-export/warehouse";
 
 const ASK_EVERY_MS = 250;
 const WARN_EVERY_MS = 30_000;
@@ -24,14 +24,16 @@ export type LatestJudgement = {
  */
 export const createLatestJudgement = (deps: {
   readonly generations: Generations;
-  readonly announcements: Pick<Announcements, "look">;
+  readonly announcements: Pick<Announcements, "look" | "running">;
   readonly settled: SettledReader;
-  readonly store: Pick<ErasureStore, "runningInserts">;
   readonly patienceMs: number;
   readonly now: () => number;
   readonly log: Logger;
 }): LatestJudgement => {
-  const { generations, settled, store, now, log } = deps;
+  const { generations, announcements, settled, now, log } = deps;
+
+  const running = async (): Promise<ReadonlySet<string>> =>
+    new Set((await announcements.running()).map(({ id }) => id));
 
   const untilSettled = async (instant: Micros, signal: AbortSignal): Promise<void> => {
     const end = now() + deps.patienceMs;
@@ -42,8 +44,8 @@ export const createLatestJudgement = (deps: {
   const untilEnded = async (inserts: ReadonlySet<string>, signal: AbortSignal): Promise<void> => {
     let warnAt = now() + WARN_EVERY_MS;
     for (;;) {
-      const running = await store.runningInserts();
-      const awaited = [...inserts].filter((id) => running.has(id));
+      const present = await running();
+      const awaited = [...inserts].filter((id) => present.has(id));
       if (awaited.length === 0) return;
       if (now() >= warnAt) {
         log.warn({ awaited }, "an erasure waits for INSERTs that are running");
@@ -57,12 +59,12 @@ export const createLatestJudgement = (deps: {
     tell: async () => void (await generations.begin()),
     required: async (signal) => {
       const generation = await generations.begin();
-      const { clock, announced } = await deps.announcements.look();
+      const { clock, announced } = await announcements.look();
       await untilSettled(Math.max(clock, announced), signal);
       signal.throwIfAborted();
       await generations.require(generation);
       // Whatever begins behind this is refused; what is not in the list has ended or begins behind this.
-      await untilEnded(await store.runningInserts(), signal);
+      await untilEnded(await running(), signal);
     },
   };
 };

@@ -42,6 +42,7 @@ const setUp = (stored: Settled = { until: 0, watermarks: {} }) => {
         answer("look", () => ({
           clock: world.clock,
           announced: world.announced,
+          generation: 0,
           inFlight: world.inFlight,
         })),
       announce: (until) =>
@@ -49,7 +50,7 @@ const setUp = (stored: Settled = { until: 0, watermarks: {} }) => {
           world.announcements.push(until);
           world.announced = Math.max(world.announced, until);
         }),
-      oldestRunning: () => answer("running", () => world.running),
+      running: () => answer("running", () => [{ id: "i", stamp: world.running }]),
     },
     store: {
       load: () => answer("load", () => world.stored),

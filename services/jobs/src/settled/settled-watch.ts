@@ -70,8 +70,8 @@ export const createSettledWatch = (deps: {
     // Also what is announced already: another process may have failed before every replica had it.
     if (next > stored || announced < stored) await announcements.announce(next);
     // Behind the announcement, or an INSERT could begin between both.
-    const running = await announcements.oldestRunning();
-    const until = Math.min(next, running ?? Number.POSITIVE_INFINITY);
+    const running = await announcements.running();
+    const until = Math.min(next, ...running.map(({ stamp }) => stamp ?? next));
     if (until <= stored) return;
     // Of a former turn: whoever reads the watermarks finds at least the instant that they belong to.
     const isCovered = note.at + CLOCKS_DIFFER <= stored;

@@ -29,7 +29,7 @@ export const createRightRows = (deps: { readonly session: Session }): RightRows 
       const refused = new Map<string, ExportRecord>();
       for (const batch of rightInserts(rows, ticket.stamp)) {
         const found = await insertHalves(batch, 0, batch.records.length, (one) =>
-          writer.insert(one, signal, ticket),
+          writer.insert(one, ticket, signal),
         );
         for (const index of found) {
           const record = batch.records[index];

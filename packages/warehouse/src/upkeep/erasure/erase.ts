@@ -1,7 +1,6 @@
 import type { Session } from "../../session/session.ts";
 import { type Deletion, WITH_HIDDEN } from "../deletion.ts";
 import { noteDeleted, type RunUpload } from "../../changes/deletion-entries.ts";
-import { OF_RECORDS } from "../../write/write-ticket.ts";
 import { createLongDeletion } from "./long-deletion.ts";
 import { rowsLeft } from "./run-keys.ts";
 import {
@@ -35,11 +34,6 @@ export type ErasureDeletion = {
    * far as to suppress or delete. Their rows must be gone.
    */
   tell(signal: AbortSignal): Promise<void>;
-  /**
-   * Ids of the running INSERTs of records and suppressions. On a cluster a shard may still run what its sender has
-   * given up.
-   */
-  runningInserts(): Promise<ReadonlySet<string>>;
 };
 
 /**
@@ -52,7 +46,6 @@ export const createErasureDeletion = (deps: {
   readonly runUpload: RunUpload;
 }): ErasureDeletion => {
   const { session, deletion, runUpload } = deps;
-  const { cluster } = session.names;
   const long = createLongDeletion({ session });
 
   /** A deletion does not find masked rows, so their parts are rewritten without them. */
@@ -124,15 +117,6 @@ export const createErasureDeletion = (deps: {
         (upload) => noteDeleted(session, { name: "erasure.tell", source, signal }, upload),
         signal,
       );
-    },
-    runningInserts: async () => {
-      const here = "(current_database = currentDatabase() OR position(query, currentDatabase()) > 0) AND";
-      const rows = await session.rows<{ query_id: string }>(
-        "erasure.running_inserts",
-        `SELECT DISTINCT initial_query_id AS query_id FROM ${session.names.system("processes")} WHERE ${cluster === null ? here : ""}
-          (${OF_RECORDS} OR startsWith(query, 'INSERT INTO suppressions'))`,
-      );
-      return new Set(rows.map((row) => row.query_id));
     },
   };
 };
