@@ -1,6 +1,7 @@
 /** Something that is done again and again until it is stopped. */
 export type Loop = {
-  start(): void;
+  /** Resolves at once. */
+  start(): Promise<void>;
   /** Ends the pause, or waits for the turn under way. No turn begins afterwards. */
   stop(): Promise<void>;
 };
@@ -38,7 +39,7 @@ export const createLoop = (deps: {
   };
 
   return {
-    start: () => {
+    start: async () => {
       running = run();
     },
     stop: () => {

@@ -63,10 +63,7 @@ export const createClientWatch = (deps: {
   const loop = createLoop({ turn, pauseMs: PAUSE_MS });
 
   return {
-    start: () => {
-      loop.start();
-      return Promise.resolve();
-    },
+    start: loop.start,
     stop: async () => {
       await loop.stop();
       if (counts.size > 0) await turn();

@@ -1,8 +1,6 @@
 import type { Admin, TopicPartition } from "@conversation-export/bus";
-import { createLoop, type Logger } from "@conversation-export/runtime";
+import { createLoop, type Logger, type Loop } from "@conversation-export/runtime";
 import type { IngestMetrics } from "./ingest-metrics.ts";
-
-export type LagWatch = { start(): Promise<void>; stop(): Promise<void> };
 
 /**
  * Keeps the lag of the partitions that this process owns. An unknown lag is marked as unknown, never as 0.
@@ -15,7 +13,7 @@ export const createLagWatch = (deps: {
   readonly intervalMs: number;
   readonly metrics: IngestMetrics;
   readonly log: Logger;
-}): LagWatch => {
+}): Loop => {
   const { admin, groupId, topics, assigned, intervalMs, metrics, log } = deps;
 
   const setLags = async (): Promise<void> => {
@@ -45,7 +43,7 @@ export const createLagWatch = (deps: {
   return {
     start: async () => {
       await admin.start();
-      watch.start();
+      await watch.start();
     },
     stop: async () => {
       const stopped = watch.stop();

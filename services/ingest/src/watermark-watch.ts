@@ -1,11 +1,9 @@
 import type { GroupProgress } from "@conversation-export/bus";
 import { type ListName, MICROS_IN_SECOND } from "@conversation-export/domain";
-import { createLoop, type Logger, type Metrics } from "@conversation-export/runtime";
+import { createLoop, type Logger, type Loop, type Metrics } from "@conversation-export/runtime";
 import type { WatermarkWriter } from "@conversation-export/warehouse";
 import type { IngestMetrics } from "./ingest-metrics.ts";
 import { advance, type Note } from "./watermark.ts";
-
-export type WatermarkWatch = { start(): Promise<void>; stop(): Promise<void> };
 
 type Topic = {
   readonly topic: string;
@@ -36,7 +34,7 @@ export const createWatermarkWatch = (deps: {
   readonly registry: Metrics;
   readonly log: Logger;
   readonly now: () => number;
-}): WatermarkWatch => {
+}): Loop => {
   const { progress, store, intervalMs, metrics, log, now } = deps;
   const topics: Topic[] = Array.from(deps.lists, ([topic, list]) => ({
     topic,
@@ -148,7 +146,7 @@ export const createWatermarkWatch = (deps: {
   return {
     start: async () => {
       await progress.start();
-      watch.start();
+      await watch.start();
     },
     stop: async () => {
       stopped = true;

@@ -153,7 +153,7 @@ export const createSchedules = (
   return {
     start: async () => {
       await redis.start();
-      watch.start();
+      await watch.start();
     },
     stop: async () => {
       // Before the connection closes, so that a check under way releases its lock.

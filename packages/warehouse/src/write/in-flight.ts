@@ -81,7 +81,7 @@ export const createInFlight = (deps: {
         flight.end();
       }
     },
-    start: async () => loop.start(),
-    stop: () => loop.stop(),
+    start: loop.start,
+    stop: loop.stop,
   };
 };

@@ -1,11 +1,11 @@
-import { createLoop, type Logger, type Metrics } from "@conversation-export/runtime";
+import { createLoop, type Logger, type Loop, type Metrics } from "@conversation-export/runtime";
 import type { OpenRequests, RequestCompletion } from "@conversation-export/warehouse";
 
-/** Watches the age of unfinished requests for erasure. */
-export type ErasureDeadline = { start(): Promise<void>; stop(): Promise<void> };
-
-/** @param deps.deadlineMs age from which a request is overdue
- * @param deps.now ms since the epoch */
+/**
+ * Watches the age of unfinished requests for erasure.
+ * @param deps.deadlineMs age from which a request is overdue
+ * @param deps.now ms since the epoch
+ */
 export const createErasureDeadline = (deps: {
   readonly requests: Pick<RequestCompletion, "open">;
   readonly deadlineMs: number;
@@ -13,7 +13,7 @@ export const createErasureDeadline = (deps: {
   readonly metrics: Metrics;
   readonly log: Logger;
   readonly now: () => number;
-}): ErasureDeadline => {
+}): Loop => {
   const { requests, deadlineMs, metrics, log, now } = deps;
   let known: OpenRequests | undefined;
   let overdueBefore = 0;
@@ -51,10 +51,5 @@ export const createErasureDeadline = (deps: {
     }
   };
 
-  const watch = createLoop({ turn: ask, pauseMs: deps.everyMs });
-
-  return {
-    start: async () => watch.start(),
-    stop: watch.stop,
-  };
+  return createLoop({ turn: ask, pauseMs: deps.everyMs });
 };

@@ -62,6 +62,6 @@ export const createErasureJob = ({
   return {
     // Two, so that new requests are hidden while another run deletes: one at a time does so.
     job: runJob(erasure, { globalConcurrency: 2, concurrency: 2 }),
-    parts: [{ name: "erasure deadline", start: deadline.start, stop: deadline.stop }],
+    parts: [{ name: "erasure deadline", ...deadline }],
   };
 };

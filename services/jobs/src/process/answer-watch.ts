@@ -30,7 +30,7 @@ export const createAnswerWatch = (deps: {
   return {
     start: async () => {
       await ask();
-      watch.start();
+      await watch.start();
     },
     stop: async () => {
       const stopped = watch.stop();

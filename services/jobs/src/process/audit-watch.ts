@@ -1,9 +1,7 @@
-import { createLoop, type Logger, type Metrics } from "@conversation-export/runtime";
+import { createLoop, type Logger, type Loop, type Metrics } from "@conversation-export/runtime";
 import type { AuditStore, LastChange } from "@conversation-export/warehouse";
 
 /** Shows in metrics what operators change, so that an alert can tell of it. */
-export type AuditWatch = { start(): Promise<void>; stop(): Promise<void> };
-
 export const createAuditWatch = (deps: {
   readonly store: Pick<AuditStore, "last">;
   readonly everyMs: number;
@@ -11,7 +9,7 @@ export const createAuditWatch = (deps: {
   readonly elapsed: () => number;
   readonly metrics: Metrics;
   readonly log: Logger;
-}): AuditWatch => {
+}): Loop => {
   const { store, everyMs, elapsed, metrics, log } = deps;
   let known: readonly LastChange[] = [];
   let askedAt = elapsed();
@@ -35,6 +33,5 @@ export const createAuditWatch = (deps: {
       log.warn({ err: error }, "the audit cannot be read");
     }
   };
-  const watch = createLoop({ turn: ask, pauseMs: everyMs });
-  return { start: async () => watch.start(), stop: watch.stop };
+  return createLoop({ turn: ask, pauseMs: everyMs });
 };

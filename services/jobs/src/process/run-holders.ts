@@ -39,9 +39,9 @@ export const createRunHolders = (deps: {
       name: "alive",
       start: async () => {
         await tell();
-        loop.start();
+        await loop.start();
       },
-      stop: () => loop.stop(),
+      stop: loop.stop,
     },
   };
 };

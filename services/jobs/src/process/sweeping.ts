@@ -14,10 +14,10 @@ export const createSweeping = (deps: {
         deps.log.warn({ err: error, queue: job.name }, "what jobs left is not removed");
       });
   };
-  const loop = createLoop({ turn, pauseMs: () => EVERY_MS });
+  const loop = createLoop({ turn, pauseMs: EVERY_MS });
   return {
     name: "sweep",
-    start: async () => loop.start(),
+    start: loop.start,
     // Not awaited: while ClickHouse hangs, a sweep would hold up the end of the process.
     stop: async () => void loop.stop(),
   };

@@ -1,9 +1,7 @@
 import { type Micros, MICROS_IN_SECOND } from "@conversation-export/domain";
 import type { Exclusive } from "@conversation-export/queue";
-import { createLoop, type Logger, type Metrics } from "@conversation-export/runtime";
+import { createLoop, type Logger, type Loop, type Metrics } from "@conversation-export/runtime";
 import type { MovedDates, SettledReader } from "@conversation-export/warehouse";
-
-export type MovedDatesWatch = { start(): Promise<void>; stop(): Promise<void> };
 
 /** Name of the lock: what one process notes, others need not look up. */
 const NOTING = "moved-dates";
@@ -21,7 +19,7 @@ export const createMovedDatesWatch = (deps: {
   readonly log: Logger;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
-}): MovedDatesWatch => {
+}): Loop => {
   const { dates, settled, exclusive, log, now } = deps;
   const begun: Micros = now() * 1_000;
   let noted: Micros = 0;
@@ -47,7 +45,7 @@ export const createMovedDatesWatch = (deps: {
 
   const loop = createLoop({ turn, pauseMs: deps.intervalMs });
   return {
-    start: async () => loop.start(),
+    start: loop.start,
     stop: () => {
       stopping.abort();
       return loop.stop();

@@ -1,8 +1,6 @@
 import { type Micros, MICROS_IN_SECOND } from "@conversation-export/domain";
-import { createLoop, type Logger, type Metrics, ServiceError } from "@conversation-export/runtime";
+import { createLoop, type Logger, type Loop, type Metrics, ServiceError } from "@conversation-export/runtime";
 import type { Announcements, SettledStore, Watermarks } from "@conversation-export/warehouse";
-
-export type SettledWatch = { start(): Promise<void>; stop(): Promise<void> };
 
 /** Stamps up to the present less this are announced, so that most batches end before. */
 const BEHIND: Micros = 2 * MICROS_IN_SECOND;
@@ -30,7 +28,7 @@ export const createSettledWatch = (deps: {
   readonly log: Logger;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
-}): SettledWatch => {
+}): Loop => {
   const { announcements, store, log, behind = BEHIND } = deps;
   const begun: Micros = deps.now() * 1000;
   let stored: Micros = 0;
@@ -90,9 +88,5 @@ export const createSettledWatch = (deps: {
     }
   };
 
-  const loop = createLoop({ turn, pauseMs: deps.intervalMs });
-  return {
-    start: async () => loop.start(),
-    stop: () => loop.stop(),
-  };
+  return createLoop({ turn, pauseMs: deps.intervalMs });
 };
