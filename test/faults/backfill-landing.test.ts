@@ -160,7 +160,6 @@ const gateThat = (suppresses: (record: ExportRecord) => boolean): Gate => ({
   wouldSuppress: async (records) => records.map(suppresses),
   ticket: () => Promise.resolve({ stamp: now(), generation: 0 }),
   judgement: () => 0,
-  foundStored: () => Promise.resolve(),
 });
 
 type Changes = {
@@ -189,7 +188,7 @@ const backfillWith = (changes: Changes): LandingBackfill => {
       runs: own,
       rows: createRightRows({ session: warehouse.session("jobs") }),
       gate: changes.gate ?? gateThat(() => false),
-      inFlight: { during: (_stamp, write) => write() },
+      runUpload: uploadNow,
       ...(changes.planBytes === undefined ? {} : { planBytes: changes.planBytes }),
     }),
     exclusive: { run: (_, signal, work) => work(signal) },

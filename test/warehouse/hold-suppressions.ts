@@ -1,21 +1,15 @@
 import { createLogger, createMetrics } from "@conversation-export/runtime";
 import { createSuppressionGate } from "@conversation-export/suppression";
-import {
-  createSession,
-  createStamps,
-  createSuppressionStore,
-  FOUND_LATER,
-} from "@conversation-export/warehouse";
+import { createSession, createStamps, createSuppressionStore } from "@conversation-export/warehouse";
 import { DAY_0, message } from "./records.ts";
 
 /** A process that reads the suppressions of URL into memory and prints what that took. */
 const [url = "", max = ""] = process.argv.slice(2);
 const session = createSession({ url, application: "test" });
-const store = createSuppressionStore({ session });
 const metrics = createMetrics({ service: "test" });
 const gate = createSuppressionGate({
   stamps: createStamps({ session }),
-  store: { ...store, add: (rows) => store.add(rows.map((row) => ({ ...row, requestId: FOUND_LATER }))) },
+  store: createSuppressionStore({ session }),
   secret: "a secret of the tests",
   maxHeld: Number(max),
   onLost: (error) => {

@@ -55,7 +55,6 @@ const createGate = (secretInUse = hash.ofSecret) => {
     secretInUse,
     /** Answers to readings are on their way until then; they show what was stored when they were asked for. */
     answers: Promise.resolve(),
-    storing: Promise.resolve(),
   };
   const gate = createSuppressionGate({
     stamps: {
@@ -80,8 +79,7 @@ const createGate = (secretInUse = hash.ofSecret) => {
         await world.answers;
         return storeOf(() => rows).hashes(take, options);
       },
-      add: async (rows) => {
-        await world.storing;
+      addFound: async (rows) => {
         world.found.push(...rows);
       },
       claimSecret: async () => world.secretInUse,
@@ -94,10 +92,7 @@ const createGate = (secretInUse = hash.ofSecret) => {
     metrics: createMetrics({ service: "test" }),
     log: createLogger({ service: "test", level: "silent" }),
   });
-  onTestFinished(() => {
-    world.storing = Promise.resolve();
-    return gate.stop();
-  });
+  onTestFinished(() => gate.stop());
   return { gate, world };
 };
 
@@ -268,30 +263,15 @@ it("has its former judgement until all that is new is known", async () => {
   expect(gate.judgement()).not.toBe(before);
 });
 
-it("tells when what it has found is stored, and drops nothing of it", async () => {
+it("notes nothing of what it would suppress, and stores many findings at once", async () => {
   const { gate, world } = await startGate();
   world.rows = [suppressed("conversation", "c")];
   await readAnew(gate, world);
-  expect(await wouldSuppress(gate, conversation("c"))).toBe(true);
-  await gate.foundStored();
   expect(await wouldSuppress(gate, message("looked-at", "c"))).toBe(true);
-  const first = Promise.withResolvers<void>();
-  world.storing = first.promise;
+  expect(world.found).toEqual([]);
   const children = Array.from({ length: 12_000 }, (_, at) => message(`m${at}`, "c"));
   expect(new Set(await gate.suppresses(children))).toEqual(new Set([true]));
-  const stored = gate.foundStored();
-  expect(await isWaiting(stored)).toBe(true);
-  world.storing = Promise.reject(new Error("away"));
-  world.storing.catch(() => undefined);
-  first.resolve();
-  await stored;
   expect(world.found).toHaveLength(12_000);
-  expect(await suppresses(gate, message("later", "c"))).toBe(true);
-  await expect(gate.foundStored()).rejects.toThrow("away");
-  world.storing = Promise.resolve();
-  await gate.foundStored();
-  expect(world.found.at(-1)).toMatchObject({ kind: "message", value: "later" });
-  expect(world.found).toHaveLength(12_001);
 });
 
 it("drops by conversation, message and person, when the record was created before", async () => {
@@ -317,7 +297,6 @@ it("drops by conversation, message and person, when the record was created befor
   expect(await suppresses(gate, message("of-e", "e"))).toBe(true);
   expect(await suppresses(gate, endUser("u", "other@example.com"))).toBe(true);
   expect(await suppresses(gate, conversation("e"))).toBe(true);
-  await gate.foundStored();
   expect(world.found.map(({ kind, value }) => `${kind} ${value}`)).toEqual([
     "conversation e",
     "message n",

@@ -1,17 +1,15 @@
 import type { ExportRecord, Micros } from "@conversation-export/domain";
-import { createLoop, type Logger, type Metrics, retry, ServiceError } from "@conversation-export/runtime";
-import { createFoundRows } from "./found-rows.ts";
+import { type Logger, type Metrics, retry, ServiceError } from "@conversation-export/runtime";
 import { createSubjectHash } from "./subject-hash.ts";
 import { createSuppressionIndex } from "./suppression-index.ts";
 import { createSuppressionJudge, type SuppressionLookUp } from "./suppression-judge.ts";
-import { createKeysOf, keyHash, type SuppressionRow } from "./suppression-key.ts";
+import { createKeysOf, keyHash } from "./suppression-key.ts";
 import { createSuppressionReader, type SuppressionSource } from "./suppression-reader.ts";
 
 /** Stamps of one process differ at least by this, so that its batches keep their order, µs. */
 const STAMP_STEP: Micros = 100;
 /** Less than a stamp may be ahead of ClickHouse's clock, µs. */
 const MAX_AHEAD: Micros = 5_000_000;
-const STORE_FOUND_EVERY_MS = 1_500;
 const ASK_AGAIN_MS = 1_000;
 
 export type SuppressionGateDeps = {
@@ -22,8 +20,6 @@ export type SuppressionGateDeps = {
   };
   readonly store: SuppressionSource &
     SuppressionLookUp & {
-      /** Stores ids that this process has found. */
-      add(rows: readonly SuppressionRow[]): Promise<void>;
       /** The hash of the secret that was stored first; `hash` when there was none. */
       claimSecret(hash: string): Promise<string>;
       /** ms since the epoch by ClickHouse's clock. */
@@ -58,7 +54,7 @@ export type SuppressionGate = {
    * @throws when ClickHouse does not tell
    */
   ticket(signal?: AbortSignal): Promise<Ticket>;
-  /** Changes when more suppressions are known, also those that `suppresses` has noted. */
+  /** Changes when more suppressions are known, also those that `suppresses` has stored. */
   judgement(): number;
   /**
    * false: neither the record nor a person whom it names was erased. true: `suppresses` knows.
@@ -66,18 +62,13 @@ export type SuppressionGate = {
    */
   suspects(record: ExportRecord): boolean;
   /**
-   * true: the record, or a person whom it names, was erased, and it is dropped. Notes its id for the next
-   * erasure; what the record was read from may be committed only after `foundStored`.
-   * @throws when ClickHouse does not tell, TypeError before `start` has resolved
+   * true: the record, or a person whom it names, was erased, and it is dropped. Stores its id for the next
+   * erasure.
+   * @throws when ClickHouse does not tell or take it, TypeError before `start` has resolved
    */
   suppresses(records: readonly ExportRecord[]): Promise<readonly boolean[]>;
   /** The answers of `suppresses` without noting anything, by what was known a second ago or later. */
   wouldSuppress(records: readonly ExportRecord[]): Promise<readonly boolean[]>;
-  /**
-   * Resolves when everything noted before the call is stored.
-   * @throws when ClickHouse does not take it
-   */
-  foundStored(): Promise<void>;
   /** true, or why nothing is written. */
   isOpen(): true | string;
 };
@@ -86,10 +77,9 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
   const { stamps, store, log, metrics } = deps;
   const hash = createSubjectHash(deps.secret);
   const stopping = new AbortController();
-  const found = createFoundRows(store);
   const keysOf = createKeysOf(hash);
   const index = createSuppressionIndex({ max: deps.maxHeld, keysOf, hash: keyHash });
-  const reader = createSuppressionReader({ index, source: store, found, max: deps.maxHeld });
+  const reader = createSuppressionReader({ index, source: store, max: deps.maxHeld });
   const lookUps = metrics.counter(
     "suppression_look_ups_total",
     "Records of which ClickHouse was asked whether they were erased",
@@ -99,7 +89,6 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
     index,
     keysOf,
     store,
-    found,
     onLookUp: (records) => lookUps.inc(records),
     onFound: () => {
       judgement += 1;
@@ -155,18 +144,6 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
     throw error;
   };
 
-  const storeFound = createLoop({
-    turn: async () => {
-      if (!found.areIdle()) return;
-      await found.stored().catch((error: unknown) => {
-        if (!stopping.signal.aborted)
-          log.warn({ err: error }, "what was found of erased persons is not stored yet");
-      });
-    },
-    pauseMs: STORE_FOUND_EVERY_MS,
-    pauseFirst: true,
-  });
-
   const checkRead = (): void => {
     if (followed === null) throw new TypeError("asked before the suppressions were read");
   };
@@ -185,22 +162,13 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
 
   return {
     start: async () => {
-      storeFound.start();
-      try {
-        await retry(() => upTo(stamps.look(stopping.signal)), {
-          signal: stopping.signal,
-          onRetry: (error, attempt) => log.warn({ err: error, attempt }, "the suppressions are not read yet"),
-        });
-      } catch (error) {
-        stopping.abort(error);
-        void storeFound.stop();
-        throw error;
-      }
+      await retry(() => upTo(stamps.look(stopping.signal)), {
+        signal: stopping.signal,
+        onRetry: (error, attempt) => log.warn({ err: error, attempt }, "the suppressions are not read yet"),
+      });
     },
     stop: async () => {
       stopping.abort(new ServiceError("stopped", "stopped while the suppressions are read"));
-      await storeFound.stop();
-      await found.stored().catch(() => undefined);
     },
     ticket: async (signal) => {
       const { stamp, generation } = await upTo(stamps.take(signal)).catch(lose);
@@ -222,7 +190,6 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
       checkRead();
       return judge.judge(records, false);
     },
-    foundStored: found.stored,
     isOpen: () => (followed === null ? "the suppressions are not read yet" : true),
   };
 };

@@ -1,10 +1,17 @@
 import type { ExportRecord, Micros } from "@conversation-export/domain";
 import { ServiceError } from "@conversation-export/runtime";
-import type { FoundRows } from "./found-rows.ts";
 import { secondsOf, type SuppressionIndex } from "./suppression-index.ts";
-import { type KeysOf, ownKeyOf, type RecordKey, type SuppressionKey } from "./suppression-key.ts";
+import {
+  type KeysOf,
+  ownKeyOf,
+  type RecordKey,
+  type SuppressionKey,
+  type SuppressionRow,
+} from "./suppression-key.ts";
 
 export type SuppressionLookUp = {
+  /** Stores ids that this process has found. */
+  addFound(rows: readonly SuppressionRow[]): Promise<void>;
   /** `createdBefore` of each key's suppression; 0: there is none. */
   lookUp(keys: readonly SuppressionKey[]): Promise<readonly Micros[]>;
   /**
@@ -17,7 +24,7 @@ export type SuppressionLookUp = {
 /** Decides about records: memory says which may be suppressed, ClickHouse which are. */
 export type SuppressionJudge = {
   /**
-   * Which records are suppressed. `noting`: notes the ids of those that are for another reason than their own
+   * Which records are suppressed. `noting`: stores the ids of those that are for another reason than their own
    * id.
    * @throws ServiceError `suppressions_behind`, retryable, when ClickHouse does not show what it has shown
    * before
@@ -31,18 +38,15 @@ export const createSuppressionJudge = (deps: {
   readonly index: SuppressionIndex;
   readonly keysOf: KeysOf;
   readonly store: SuppressionLookUp;
-  readonly found: FoundRows;
   /** Called with the number of records before they are looked up. */
   readonly onLookUp: (records: number) => void;
-  /** Called when ids were noted: what was judged before may name them. */
+  /** Called when ids were stored: what was judged before may name them. */
   readonly onFound: () => void;
 }): SuppressionJudge => {
-  const { index, keysOf, store, found } = deps;
+  const { index, keysOf, store } = deps;
 
   const lookUp = async (records: readonly ExportRecord[]): Promise<Map<string, Micros>> => {
     deps.onLookUp(records.length);
-    // So that ClickHouse shows what this process knows.
-    await found.stored();
     const keys = new Map<string, SuppressionKey>();
     for (const record of records) for (const key of keysOf(record)) keys.set(nameOf(key), key);
     const instants = await store.lookUp([...keys.values()]);
@@ -91,25 +95,27 @@ export const createSuppressionJudge = (deps: {
   return {
     judge: async (records, noting) => {
       const suspects = new Set(records.filter(index.mayDrop));
-      const noted = new Map<string, Micros>();
-      const stored = suspects.size === 0 ? noted : await lookUp([...suspects]);
-      const storedBefore = (name: string): Micros => stored.get(name) ?? 0;
-      await checkWhole([...suspects], storedBefore);
+      if (suspects.size === 0) return records.map(() => false);
+      const stored = await lookUp([...suspects]);
+      await checkWhole([...suspects], (name) => stored.get(name) ?? 0);
+      const found = new Map<string, SuppressionRow>();
+      const before = (name: string): Micros =>
+        Math.max(stored.get(name) ?? 0, found.get(name)?.createdBefore ?? 0);
       const answers = records.map((record) => {
-        if (!suspects.has(record) && noted.size === 0) return false;
-        const drop = dropping(record, (name) => Math.max(storedBefore(name), noted.get(name) ?? 0));
+        if (!suspects.has(record) && found.size === 0) return false;
+        const drop = dropping(record, before);
         if (drop === undefined) return false;
         const [{ byOwnId }, createdBefore] = drop;
         // An older version that did not name the person may be stored, or records that name only this id.
-        if (noting && !byOwnId) {
-          const row = { ...ownKeyOf(record), createdBefore };
-          index.add(row);
-          found.add(row);
-          noted.set(nameOf(row), createdBefore);
-        }
+        const own = ownKeyOf(record);
+        if (noting && !byOwnId) found.set(nameOf(own), { ...own, createdBefore });
         return true;
       });
-      if (noted.size > 0) deps.onFound();
+      if (found.size === 0) return answers;
+      const rows = [...found.values()];
+      await store.addFound(rows);
+      for (const row of rows) index.add(row);
+      deps.onFound();
       return answers;
     },
   };

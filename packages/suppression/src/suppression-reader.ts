@@ -1,4 +1,3 @@
-import type { FoundRows } from "./found-rows.ts";
 import type { ClientCount, SuppressionIndex } from "./suppression-index.ts";
 
 /** How suppressions are read. `since`: only those added at or after, ms by ClickHouse's clock; null: all. */
@@ -43,10 +42,9 @@ const smallest = (clients: readonly ClientCount[], room: number): string[] => {
 export const createSuppressionReader = (deps: {
   readonly index: SuppressionIndex;
   readonly source: SuppressionSource;
-  readonly found: Pick<FoundRows, "waiting">;
   readonly max: number;
 }): SuppressionReader => {
-  const { index, source, found, max } = deps;
+  const { index, source, max } = deps;
   /** When they were read last, by ClickHouse's clock and by one that nobody sets, ms; null: all must be read. */
   let last: { readonly at: number; readonly elapsed: number } | null = null;
 
@@ -72,8 +70,6 @@ export const createSuppressionReader = (deps: {
       const clients = await source.clients(null);
       index.noteClients(clients);
       index.clear();
-      // ClickHouse may not show these yet.
-      for (const row of found.waiting()) index.add(row);
       const held = smallest(clients, max * share);
       if (!(await source.hashes(index.addHash, { since: null, clients: held }))) continue;
       index.hold(held);

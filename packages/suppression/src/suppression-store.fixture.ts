@@ -22,6 +22,7 @@ export const storeOf = (
     rows()
       .filter(({ clientId }) => clients.includes(clientId))
       .every((row) => take(...hash(row), secondsOf(row.createdBefore))),
+  addFound: async () => {},
   lookUp: async (keys) => {
     const latest = new Map<string, number>();
     for (const row of rows())

@@ -158,7 +158,6 @@ export { createPartCounts, type PartCount, type PartCounts } from "./upkeep/comp
 export { createWindowStore, type WindowFilter, type WindowStore } from "./upkeep/compaction/window-store.ts";
 export {
   createSuppressionStore,
-  FOUND_LATER,
   type Suppression,
   type SuppressionStore,
 } from "./upkeep/erasure/suppression-store.ts";

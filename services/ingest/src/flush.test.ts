@@ -31,7 +31,7 @@ const batchOf = (): TopicBatch => {
   return batch;
 };
 
-const startFlush = (fails: { found?: () => Promise<void>; commit?: () => Promise<"committed"> } = {}) => {
+const startFlush = (fails: { commit?: () => Promise<"committed"> } = {}) => {
   const steps: string[] = [];
   const registry = createMetrics({ service: "test" });
   const flush = createFlush({
@@ -46,10 +46,6 @@ const startFlush = (fails: { found?: () => Promise<void>; commit?: () => Promise
         steps.push(`${topic}: ${sent.join(", ")}`);
         return Promise.resolve();
       },
-    },
-    foundStored: () => {
-      steps.push("found");
-      return fails.found?.() ?? Promise.resolve();
     },
     commit: (epoch, offsets) => {
       steps.push(`commit ${epoch} ${JSON.stringify(offsets)}`);
@@ -66,10 +62,10 @@ const { signal } = new AbortController();
 const COMMIT = 'commit 4 [{"topic":"messages","partition":0,"offset":3}]';
 const LETTERS = "messages: 2 invalid_record, 1 refused_by_warehouse";
 
-it("stores rows, dead letters with the poison record, and findings, then commits", async () => {
+it("stores rows and dead letters with the poison record, then commits", async () => {
   const { flush, steps } = startFlush();
   expect(await flush(batchOf(), Promise.resolve(), signal)).toEqual({ reusable: false });
-  expect(steps).toEqual(["rows", LETTERS, "found", COMMIT]);
+  expect(steps).toEqual(["rows", LETTERS, COMMIT]);
 });
 
 it("sends and commits nothing until the batch before is settled", async () => {
@@ -86,14 +82,6 @@ it("commits nothing behind a batch that is not settled", async () => {
   const { flush, steps } = startFlush();
   await expect(flush(batchOf(), Promise.reject(new Error("a bug")), signal)).rejects.toThrow("a bug");
   expect(steps).toEqual(["rows"]);
-});
-
-it("tries to store findings again before it commits", async () => {
-  let calls = 0;
-  const found = (): Promise<void> => (++calls === 1 ? Promise.reject(new Error("away")) : Promise.resolve());
-  const { flush, steps } = startFlush({ found });
-  await flush(batchOf(), Promise.resolve(), signal);
-  expect(steps).toEqual(["rows", LETTERS, "found", "found", COMMIT]);
 });
 
 it("settles a batch whose offsets could not be committed", async () => {

@@ -1,21 +1,13 @@
 import type { Consumer } from "@conversation-export/bus";
 import { rejected } from "@conversation-export/domain";
-import {
-  type Logger,
-  retry,
-  type RetryOptions,
-  ServiceError,
-  unlessAborted,
-} from "@conversation-export/runtime";
+import type { Logger } from "@conversation-export/runtime";
 import type { DeadLetter, DeadLetterSink } from "./dead-letter.ts";
-import { isBug } from "./keep-trying.ts";
 import type { IngestMetrics } from "./ingest-metrics.ts";
 import type { TopicBatch } from "./topic-batch.ts";
 import type { WriteBatch } from "./write-batch.ts";
 
 /**
- * Stores a batch and commits its offsets: first rows, then dead letters, findings about erased persons, then the
- * commit. Resolves when the batch is settled, which is not before `before` is;
+ * Stores a batch and commits its offsets: first rows, then dead letters, then the commit. Resolves when the batch is settled, which is not before `before` is;
  * `reusable` as in `Sink.write`. A commit that fails is left to the next batch. Rejects when `signal` aborts,
  * when `before` rejects, and on a bug.
  */
@@ -28,41 +20,17 @@ export type Flush = (
 /** A poison record: ClickHouse refuses its row for its data. */
 const POISON = rejected("refused_by_warehouse", "the warehouse refuses the row for its data");
 
-/**
- * @param deps.foundStored resolves when everything that was found of erased persons so far is stored
- * @param deps.now milliseconds since the epoch
- */
+/** @param deps.now milliseconds since the epoch */
 export const createFlush = (deps: {
   readonly topic: string;
   readonly write: WriteBatch;
   readonly deadLetters: DeadLetterSink;
-  readonly foundStored: () => Promise<void>;
   readonly commit: Consumer["commit"];
   readonly metrics: IngestMetrics;
   readonly log: Logger;
   readonly now: () => number;
 }): Flush => {
   const { topic, metrics, log, now } = deps;
-
-  const untilDone = (
-    work: () => Promise<void>,
-    signal: AbortSignal,
-    onRetry: NonNullable<RetryOptions["onRetry"]>,
-  ): Promise<void> =>
-    retry(() => unlessAborted(work(), signal), {
-      signal,
-      maxMs: 10_000,
-      retryable: (error) => !isBug(error),
-      onRetry,
-    });
-  const codeOf = (error: unknown): string => (error instanceof ServiceError ? error.code : "unknown");
-
-  /** Committed messages do not come again, so what they have told must be stored before. */
-  const storeFound = (signal: AbortSignal): Promise<void> =>
-    untilDone(deps.foundStored, signal, (error, attempt, delayMs) => {
-      metrics.retries.inc({ step: "found", code: codeOf(error) });
-      log.warn({ err: error, topic, attempt, delayMs }, "what was found of erased persons is not stored");
-    });
 
   const buryPoison = (batch: TopicBatch, refused: readonly number[]): void => {
     for (const index of refused) {
@@ -95,7 +63,6 @@ export const createFlush = (deps: {
     await before;
     buryPoison(batch, refused);
     await deps.deadLetters.send(topic, withTrace(batch), signal);
-    await storeFound(signal);
     await commit(batch);
     metrics.batchRecords.observe({ topic }, batch.sources.length);
     metrics.batchAge.observe({ topic }, (now() - batch.openedAt) / 1000);

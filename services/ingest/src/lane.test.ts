@@ -33,7 +33,7 @@ const startLane = (
     maxBytes?: number;
     landingDays?: number;
     suppresses?: (record: ExportRecord) => boolean;
-    foundStored?: () => Promise<void>;
+    judged?: () => Promise<readonly boolean[]>;
     traces?: EventTraces;
   } = {},
 ) => {
@@ -96,8 +96,7 @@ const startLane = (
       ticket: () => Promise.resolve({ stamp: NOW * 1_000, generation: 1 }),
       judgement: () => 1,
       suspects: isErased,
-      suppresses: async (records) => records.map(isErased),
-      foundStored: options.foundStored ?? (() => Promise.resolve()),
+      suppresses: options.judged ?? (async (records) => records.map(isErased)),
     },
     sink,
     deadLetters,
@@ -271,18 +270,18 @@ describe("createLane", () => {
     expect(await ignored()).toMatch(/topic="messages",reason="suppressed".* 1$/m);
   });
 
-  it("commits past a suppressed record only when what was noted of it is stored", async () => {
-    const stored = Promise.withResolvers<void>();
+  it("commits past a suppressed record only when what was found of it is stored", async () => {
+    const stored = Promise.withResolvers<readonly boolean[]>();
     let asked = 0;
-    const foundStored = (): Promise<void> => {
+    const judged = (): Promise<readonly boolean[]> => {
       asked += 1;
       return asked === 1 ? Promise.reject(new Error("away")) : stored.promise;
     };
-    const { lane, offsets } = startLane({ suppresses: () => true, foundStored });
+    const { lane, offsets } = startLane({ suppresses: () => true, judged });
     lane.take(sliceOf(range(0, 2)));
     await expect.poll(() => asked).toBe(2);
     expect(offsets()).toEqual([]);
-    stored.resolve();
+    stored.resolve([true, true]);
     await lane.drain();
     expect(offsets()).toEqual([2]);
   });

@@ -68,7 +68,7 @@ export const createLane = (deps: {
   readonly now: () => number;
   readonly onFatal: (error: unknown) => void;
 }): Lane => {
-  const { topic, limits, budget, gate, metrics, onFatal } = deps;
+  const { topic, limits, budget, metrics, onFatal } = deps;
   const stop = new AbortController();
   const maxInFlight = deps.landingDays === null ? 1 : MAX_IN_FLIGHT_WITH_LANDING;
   /** Cut and not yet flushed. */
@@ -82,7 +82,6 @@ export const createLane = (deps: {
     flush: createFlush({
       ...deps,
       write: createWriteBatch({ ...deps, filler }),
-      foundStored: gate.foundStored,
     }),
     signal: stop.signal,
     onSettled: (batch, reusable) => {

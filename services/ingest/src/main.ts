@@ -26,7 +26,6 @@ import {
   createUnregisteredClientWriter,
   createWatermarkWriter,
   createWriter,
-  FOUND_LATER,
 } from "@conversation-export/warehouse";
 import { readConfig } from "./config.ts";
 import { createClientWatch } from "./client-watch.ts";
@@ -70,13 +69,9 @@ const writer = createWriter({ session });
 const landing = createLandingStore({ session });
 const gap = config.landingDays === null ? createLandingGap({ store: landing }) : null;
 const stamps = createStamps({ session });
-const suppressions = createSuppressionStore({ session });
 const gate = createSuppressionGate({
   stamps,
-  store: {
-    ...suppressions,
-    add: (rows) => suppressions.add(rows.map((row) => ({ ...row, requestId: FOUND_LATER }))),
-  },
+  store: createSuppressionStore({ session }),
   secret: config.suppressionSecret,
   maxHeld: config.maxSuppressions,
   onLost: (error) => {

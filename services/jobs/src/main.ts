@@ -26,7 +26,6 @@ import {
   createSettledStore,
   createStamps,
   createSuppressionStore,
-  FOUND_LATER,
 } from "@conversation-export/warehouse";
 import { createBackfillJob } from "./backfill/job.ts";
 import { createCompactJob } from "./compaction/job.ts";
@@ -76,13 +75,9 @@ metrics.gauge("redis_up", "1 when Redis answers and takes writes", [], (gauge) =
 const warehouse = createWarehouse({ config, application, askEveryMs: ASK_EVERY_MS, metrics, log });
 const { session } = warehouse;
 
-const suppressions = createSuppressionStore({ session });
 const gate = createSuppressionGate({
   stamps: createStamps({ session }),
-  store: {
-    ...suppressions,
-    add: (rows) => suppressions.add(rows.map((row) => ({ ...row, requestId: FOUND_LATER }))),
-  },
+  store: createSuppressionStore({ session }),
   secret: config.suppressionSecret,
   maxHeld: config.maxSuppressions,
   onLost: (error) => running.fatal(error),
@@ -135,7 +130,6 @@ const shared = {
   redis,
   bus,
   gate,
-  inFlight,
   runUpload,
   settled: settledStore,
   exclusive,

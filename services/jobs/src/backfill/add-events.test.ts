@@ -1,6 +1,7 @@
 import type { ExportRecord } from "@conversation-export/domain";
 import { type TableInsert, WarehouseError } from "@conversation-export/warehouse";
 import { expect, it } from "vitest";
+import { createRunUpload } from "../process/run-upload.ts";
 import { createAddEvents, type EventFilter, type RowPreview } from "./add-events.ts";
 import type { SourceBatch, SourceEvent } from "../sources/event-source.ts";
 
@@ -90,7 +91,17 @@ const setUp = () => {
         return Promise.resolve();
       },
     },
-    inFlight: { during: (_stamp, write) => write() },
+    runUpload: createRunUpload({
+      inFlight: { during: (_stamp, write) => write() },
+      gate: {
+        ticket: () => {
+          stamp += 1;
+          fixture.order.push(`ticket ${stamp}`);
+          fixture.onTicket();
+          return Promise.resolve({ stamp, generation: 1 });
+        },
+      },
+    }),
     gate: {
       suppresses: async (records) => {
         fixture.order.push("judge");
@@ -101,16 +112,6 @@ const setUp = () => {
         });
       },
       wouldSuppress: async (records) => records.map(({ id }) => fixture.suppressed.has(id)),
-      ticket: () => {
-        stamp += 1;
-        fixture.order.push(`ticket ${stamp}`);
-        fixture.onTicket();
-        return Promise.resolve({ stamp, generation: 1 });
-      },
-      foundStored: () => {
-        fixture.order.push("found");
-        return Promise.resolve();
-      },
     },
     preview: (records) => {
       fixture.previewed.push(...records.map(({ id }) => id));
@@ -125,11 +126,11 @@ const setUp = () => {
 const rowsOf = ({ inserts }: Fixture, table: string): number =>
   inserts.filter((insert) => insert.table === table).reduce((sum, { rows }) => sum + rows, 0);
 
-it("takes a ticket, judges behind it, writes with its stamp, landing first, and stores what was found", async () => {
+it("takes a ticket, judges behind it, writes with its stamp, landing first", async () => {
   const { fixture, add } = setUp();
   const counts = await add(batchOf(messageOf("m1"), messageOf("m2")));
   const inserts = ["landing", "record_dates", "changes", "messages"].map((table) => `insert ${table}`);
-  expect(fixture.order).toEqual(["ticket 1", "judge", ...inserts, "found"]);
+  expect(fixture.order).toEqual(["ticket 1", "judge", ...inserts]);
   expect([rowsOf(fixture, "landing"), rowsOf(fixture, "messages")]).toEqual([2, 2]);
   expect(counts.events).toEqual({ read: 2, suppressed: 0, rejected: 0, ignored: 0 });
   expect(counts.records).toEqual({ examined: 2, different: 2 });
@@ -155,13 +156,6 @@ it("takes another ticket for a stale one and judges anew: what was erased meanwh
   expect(fixture.inserts.some(({ body }) => body.includes("m1"))).toBe(false);
   expect(counts.events).toEqual({ read: 2, suppressed: 1, rejected: 0, ignored: 0 });
   expect(counts.rows.inserted.messages).toBe(1);
-});
-
-it("leaves it to a later attempt of the job when five tickets became stale", async () => {
-  const { fixture, add } = setUp();
-  for (const stamp of [1, 2, 3, 4, 5]) fixture.stale.add(stamp);
-  await expect(add(batchOf(messageOf("m1")))).rejects.toMatchObject({ retryable: true });
-  expect(fixture.order.filter((step) => step.startsWith("ticket"))).toHaveLength(5);
 });
 
 it("counts what it cannot take and names the places", async () => {

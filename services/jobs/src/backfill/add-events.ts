@@ -8,12 +8,13 @@ import {
 } from "@conversation-export/domain";
 import type { BackfillCounts, BackfillWindow } from "@conversation-export/queue";
 import { isRetryable, retry } from "@conversation-export/runtime";
+import type { SuppressionGate } from "@conversation-export/suppression";
 import {
   type Batch,
   createBatch,
-  type InFlight,
   insertHalves,
   isStaleTicket,
+  type RunUpload,
   type Writer,
   type WriteTicket,
 } from "@conversation-export/warehouse";
@@ -45,8 +46,6 @@ export type AddEvents = {
 /** So long an INSERT is tried with one ticket, for which readers wait about as long. */
 const RETRY_MS = 30_000;
 const FIRST_BYTES = 1 << 16;
-/** A later attempt of the job goes on. */
-const TRIES = 5;
 
 type Accepted = { readonly record: ExportRecord; readonly message: BusMessage };
 
@@ -61,15 +60,8 @@ const isInside = (exportedAt: Micros, window: BackfillWindow | null): boolean =>
 
 export function createAddEvents(deps: {
   readonly writer: Pick<Writer, "insert">;
-  readonly gate: {
-    readonly suppresses: (records: readonly ExportRecord[]) => Promise<readonly boolean[]>;
-    /** The same without noting the ids of the records. */
-    readonly wouldSuppress: (records: readonly ExportRecord[]) => Promise<readonly boolean[]>;
-    readonly ticket: (signal: AbortSignal) => Promise<WriteTicket>;
-    /** Resolves when what was noted of erased persons is stored. */
-    readonly foundStored: () => Promise<void>;
-  };
-  readonly inFlight: Pick<InFlight, "during">;
+  readonly gate: Pick<SuppressionGate, "suppresses" | "wouldSuppress">;
+  readonly runUpload: RunUpload;
   /** The rows of each record, in the order of the records. */
   readonly preview: (
     records: readonly ExportRecord[],
@@ -80,7 +72,7 @@ export function createAddEvents(deps: {
   readonly maxTimeAheadMs: number;
   readonly now: () => number;
 }): AddEvents {
-  const { writer, gate, inFlight, preview, landingDays, maxTimeAheadMs, now } = deps;
+  const { writer, gate, runUpload, preview, landingDays, maxTimeAheadMs, now } = deps;
 
   /** Batches of one kind each, with the records that they hold. */
   function fill(accepted: readonly Accepted[]): { batch: Batch; records: Accepted[] }[] {
@@ -153,35 +145,26 @@ export function createAddEvents(deps: {
         return counts;
       }
 
-      for (let tries = 1; ; tries += 1) {
-        const ticket = await gate.ticket(signal);
+      await runUpload(async (ticket) => {
         const suppressed = await gate.suppresses(all);
         const kept = accepted.filter((_, index) => suppressed[index] !== true);
         const changing = kept.filter(({ record }) => rowsOf.get(record)?.some(({ changes }) => changes));
         const refused = new Set<Accepted>();
-        try {
-          await inFlight.during(ticket.stamp, async () => {
-            for (const { batch, records } of fill(changing)) {
-              batch.fillUpload(ticket.stamp);
-              for (const index of await write(batch, ticket, signal)) {
-                const one = records[index];
-                if (one !== undefined) refused.add(one);
-              }
-            }
-          });
-        } catch (error) {
-          if (!isStaleTicket(error) || tries === TRIES) throw error;
-          continue;
+        for (const { batch, records } of fill(changing)) {
+          batch.fillUpload(ticket.stamp);
+          for (const index of await write(batch, ticket, signal)) {
+            const one = records[index];
+            if (one !== undefined) refused.add(one);
+          }
         }
-        await gate.foundStored();
         counts.events.suppressed += accepted.length - kept.length;
         const detail = "the warehouse refuses the row for its data";
         for (const one of kept) {
           if (refused.has(one)) reject(placeOf(one.message), "refused_by_warehouse", detail);
           else count(one);
         }
-        return counts;
-      }
+      }, signal);
+      return counts;
     },
   };
 }

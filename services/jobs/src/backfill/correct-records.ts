@@ -1,35 +1,24 @@
-import { type EventType, type ExportRecord, type Micros } from "@conversation-export/domain";
+import type { EventType, Micros } from "@conversation-export/domain";
 import type { BackfillCounts } from "@conversation-export/queue";
+import type { SuppressionGate } from "@conversation-export/suppression";
 import {
   type BackfillRuns,
   type HashRange,
   hashKey,
-  type InFlight,
-  isStaleTicket,
   type LandedEvent,
   type LandingCoverage,
   recordKey,
   type RightRows,
-  type WriteTicket,
+  type RunUpload,
 } from "@conversation-export/warehouse";
 import { type GrowingCounts, emptyCounts, noteProblem } from "./backfill-counts.ts";
 import { judgeRecord, newPlan, type Plan } from "./judge-record.ts";
 
 /** Estimated size of the plans from which on they are written. One more record may exceed it. */
 const PLAN_BYTES = 24 * 1024 * 1024;
-/** A later attempt of the job goes on. */
-const TRIES = 5;
 
 /** Keeps erased records from being written. */
-type Gate = {
-  readonly suppresses: (records: readonly ExportRecord[]) => Promise<readonly boolean[]>;
-  /** The same without noting the ids of the records, for a dry run. */
-  readonly wouldSuppress: (records: readonly ExportRecord[]) => Promise<readonly boolean[]>;
-  readonly ticket: (signal: AbortSignal) => Promise<WriteTicket>;
-  readonly judgement: () => number;
-  /** Resolves when what was noted of erased persons is stored. */
-  readonly foundStored: () => Promise<void>;
-};
+type Gate = Pick<SuppressionGate, "suppresses" | "wouldSuppress" | "ticket" | "judgement">;
 
 /** What a run knows of the stored rows and of landing. */
 export type RunFacts = {
@@ -64,10 +53,10 @@ export const createCorrectRecords = (deps: {
   readonly runs: Pick<BackfillRuns, "stored" | "landed">;
   readonly rows: RightRows;
   readonly gate: Gate;
-  readonly inFlight: Pick<InFlight, "during">;
+  readonly runUpload: RunUpload;
   readonly planBytes?: number;
 }): CorrectRecords => {
-  const { runs, rows, gate, inFlight, planBytes = PLAN_BYTES } = deps;
+  const { runs, rows, gate, runUpload, planBytes = PLAN_BYTES } = deps;
 
   const without = (plan: Plan, names: { has(name: string): boolean }): Plan => ({
     ...plan,
@@ -97,25 +86,19 @@ export const createCorrectRecords = (deps: {
   ): Promise<Plan> => {
     let plan = made;
     let judgedBy = judgement;
-    for (let tries = 1; ; tries += 1) {
-      const ticket = await gate.ticket(signal);
+    await runUpload(async (ticket) => {
       const present = gate.judgement();
       if (present !== judgedBy) plan = await judgedAgain(plan, counts);
       judgedBy = present;
-      try {
-        const { insert } = plan;
-        const refused = await inFlight.during(ticket.stamp, () => rows.insert(insert, { ticket, signal }));
-        await gate.foundStored();
-        for (const { place } of plan.different.filter(({ name }) => refused.has(name))) {
-          counts.events.rejected += 1;
-          const detail = "the warehouse refuses the row for its data";
-          noteProblem(counts, { place, reason: "refused_by_warehouse", detail });
-        }
-        return without(plan, refused);
-      } catch (error) {
-        if (!isStaleTicket(error) || tries === TRIES) throw error;
+      const refused = await rows.insert(plan.insert, { ticket, signal });
+      for (const { place } of plan.different.filter(({ name }) => refused.has(name))) {
+        counts.events.rejected += 1;
+        const detail = "the warehouse refuses the row for its data";
+        noteProblem(counts, { place, reason: "refused_by_warehouse", detail });
       }
-    }
+      plan = without(plan, refused);
+    }, signal);
+    return plan;
   };
 
   return async (facts, range, options) => {
@@ -171,7 +154,6 @@ export const createCorrectRecords = (deps: {
     }
     await close();
     await apply();
-    await gate.foundStored();
     return counts;
   };
 };

@@ -27,7 +27,7 @@ import { createThrottle } from "./throttle.ts";
 
 /** Assembles the job that computes a window of records anew. */
 export const createBackfillJob = (shared: Shared): AssembledJob => {
-  const { config, session, redis, bus, gate, inFlight, runUpload, settled, exclusive, runHolders } = shared;
+  const { config, session, redis, bus, gate, runUpload, settled, exclusive, runHolders } = shared;
   const { maxTimeAheadMs } = config;
   const now = Date.now;
   const reader = createRecordReader({ session });
@@ -39,7 +39,7 @@ export const createBackfillJob = (shared: Shared): AssembledJob => {
     wrong: createWrongRows({ session, runUpload }),
     landing: createLandingStore({ session }),
     settled,
-    correct: createCorrectRecords({ runs, rows: createRightRows({ session }), gate, inFlight }),
+    correct: createCorrectRecords({ runs, rows: createRightRows({ session }), gate, runUpload }),
     exclusive,
     isAlive: (job) => states.mayGoOn("backfill", job),
     typeOf: (topic) => typesByTopic(config.topics).get(topic),
@@ -67,7 +67,7 @@ export const createBackfillJob = (shared: Shared): AssembledJob => {
     events: createAddEvents({
       writer: createWriter({ session }),
       gate,
-      inFlight,
+      runUpload,
       preview: createPreview({ reader, newRun: () => heldRun(PREVIEW_RUN, runHolders.own, randomUUID()) }),
       landingDays: config.landingDays,
       maxTimeAheadMs,

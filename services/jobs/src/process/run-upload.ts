@@ -1,11 +1,12 @@
 import { isRetryable, retry } from "@conversation-export/runtime";
-import type { InFlight, RunUpload, WriteTicket } from "@conversation-export/warehouse";
+import type { SuppressionGate } from "@conversation-export/suppression";
+import type { InFlight, RunUpload } from "@conversation-export/warehouse";
 
 const RETRY_MS = 60_000;
 
 /** Runs statements that write rows with a stamp by themselves. */
 export const createRunUpload = (deps: {
-  readonly gate: { readonly ticket: (signal?: AbortSignal) => Promise<WriteTicket> };
+  readonly gate: Pick<SuppressionGate, "ticket">;
   readonly inFlight: Pick<InFlight, "during">;
 }): RunUpload => {
   const never = new AbortController().signal;

@@ -1,7 +1,7 @@
 import type { Exclusive, Redis, RunnableJob } from "@conversation-export/queue";
 import type { Logger, Metrics, Part } from "@conversation-export/runtime";
 import type { SuppressionGate } from "@conversation-export/suppression";
-import type { InFlight, RunUpload, Session, SettledReader } from "@conversation-export/warehouse";
+import type { RunUpload, Session, SettledReader } from "@conversation-export/warehouse";
 import type { Config } from "../config.ts";
 import type { Bus } from "./bus.ts";
 import type { RunHolders } from "./run-holders.ts";
@@ -15,8 +15,6 @@ export type Shared = {
   readonly bus: Bus;
   /** Every job that writes records asks it. */
   readonly gate: SuppressionGate;
-  /** Readers of changes wait for what is noted here. */
-  readonly inFlight: Pick<InFlight, "during">;
   readonly runUpload: RunUpload;
   readonly settled: SettledReader;
   /**

@@ -15,6 +15,8 @@ export type Suppression = SuppressionName & {
 export type SuppressionStore = SuppressionReads & {
   /** Resolves when ClickHouse has acknowledged the rows. `requestId`: the reason of a suppression. */
   add(suppressions: readonly (Suppression & { readonly requestId: string })[]): Promise<void>;
+  /** Adds ids that a writer has found; the next erasure looks at them. */
+  addFound(suppressions: readonly Suppression[]): Promise<void>;
   /**
    * Stores `hash`, the hash of the suppression secret, unless one is stored. Returns the stored one; if it
    * differs from `hash`, the hashes of subjects were made with another secret and cannot be compared.
@@ -57,20 +59,23 @@ export function createSuppressionStore(deps: { readonly session: Session }): Sup
     return rows[0]?.value;
   };
 
+  const add: SuppressionStore["add"] = async (suppressions) => {
+    if (suppressions.length === 0) return;
+    const rows = suppressions.map(({ clientId, kind, value, createdBefore, requestId }) => ({
+      client_id: clientId,
+      kind,
+      value,
+      version: String(createdBefore),
+      created_before: formatTimestampZ(createdBefore),
+      request_id: requestId,
+    }));
+    await session.insert("suppressions.add", { table: "suppressions", rows });
+  };
+
   return {
     ...createSuppressionReads(session),
-    add: async (suppressions) => {
-      if (suppressions.length === 0) return;
-      const rows = suppressions.map(({ clientId, kind, value, createdBefore, requestId }) => ({
-        client_id: clientId,
-        kind,
-        value,
-        version: String(createdBefore),
-        created_before: formatTimestampZ(createdBefore),
-        request_id: requestId,
-      }));
-      await session.insert("suppressions.add", { table: "suppressions", rows });
-    },
+    add,
+    addFound: (found) => add(found.map((one) => ({ ...one, requestId: FOUND_LATER }))),
     claimSecret: async (hash) => {
       const stored = await firstSecret();
       if (stored !== undefined) return stored;
