@@ -1,6 +1,11 @@
 import { once } from "node:events";
 import { text } from "node:stream/consumers";
-import { type DataSubject, emailForm, type ExportRecord } from "@conversation-export/domain";
+import {
+  type DataSubject,
+  emailForm,
+  type ExportRecord,
+  type WriteTicket,
+} from "@conversation-export/domain";
 import {
   createApproval,
   createErasure,
@@ -46,7 +51,6 @@ import {
   type SuppressionStore,
   type Topology,
   type Writer,
-  type WriteTicket,
 } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { findInActiveParts } from "../compare/part-bytes.ts";

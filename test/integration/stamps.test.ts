@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ExportRecord } from "@conversation-export/domain";
+import type { ExportRecord, WriteTicket } from "@conversation-export/domain";
 import { createSettledWatch } from "@conversation-export/jobs";
 import { createLogger, createMetrics } from "@conversation-export/runtime";
 import {
@@ -16,7 +16,6 @@ import {
   noteDeleted,
   type Stamps,
   type Writer,
-  type WriteTicket,
 } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createSettledLedger } from "../compare/settled-ledger.ts";

@@ -2,15 +2,10 @@ import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import type { ExportRecord } from "@conversation-export/domain";
+import type { ExportRecord, Suppression } from "@conversation-export/domain";
 import { createLogger, createMetrics } from "@conversation-export/runtime";
 import { createSuppressionGate, type SuppressionGate } from "@conversation-export/suppression";
-import {
-  createSuppressionStore,
-  migrate,
-  type Suppression,
-  type SuppressionStore,
-} from "@conversation-export/warehouse";
+import { createSuppressionStore, migrate, type SuppressionStore } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { bySize } from "../system/size.ts";
 import { startTestStack, type TestStack } from "../system/test-stack.ts";

@@ -1,4 +1,5 @@
-import type { RunUpload, WriteTicket } from "@conversation-export/warehouse";
+import type { WriteTicket } from "@conversation-export/domain";
+import type { RunUpload } from "@conversation-export/warehouse";
 
 /** A ticket of the present, judged by whatever. */
 export const ticketNow = (): WriteTicket => ({

@@ -136,6 +136,14 @@ export {
   parseTimestamp,
 } from "./event/timestamp.ts";
 export { type BusPosition, compareVersions, type Version } from "./event/version.ts";
+export type {
+  SuppressedClient,
+  Suppression,
+  SuppressionKey,
+  SuppressionReads,
+  TakeHash,
+  WriteTicket,
+} from "./rows/suppressions.ts";
 export {
   type FoundCount,
   type UploadWindow,

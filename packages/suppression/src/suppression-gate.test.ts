@@ -1,9 +1,8 @@
-import type { ExportRecord } from "@conversation-export/domain";
+import type { ExportRecord, Suppression, WriteTicket } from "@conversation-export/domain";
 import { createLogger, createMetrics, type ServiceError } from "@conversation-export/runtime";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { createSubjectHash } from "./subject-hash.ts";
-import { createSuppressionGate, type SuppressionGate, type Ticket } from "./suppression-gate.ts";
-import type { SuppressionRow } from "./suppression-key.ts";
+import { createSuppressionGate, type SuppressionGate } from "./suppression-gate.ts";
 import { storeOf } from "./suppression-store.fixture.ts";
 
 const SECRET = "a secret of the tests";
@@ -31,7 +30,7 @@ const message = (id: string, conversationId: string): ExportRecord =>
     columns: { chatterId: "" },
   }) as never;
 
-const suppressed = (kind: SuppressionRow["kind"], value: string): SuppressionRow => ({
+const suppressed = (kind: Suppression["kind"], value: string): Suppression => ({
   clientId: "acme",
   kind,
   value,
@@ -46,8 +45,8 @@ const createGate = (secretInUse = hash.ofSecret) => {
     stamp: START * 1_000,
     /** ms */
     time: START,
-    rows: [] as SuppressionRow[],
-    found: [] as SuppressionRow[],
+    rows: [] as Suppression[],
+    found: [] as Suppression[],
     lost: null as ServiceError | null,
     /** From where each reading has begun, ms; null: from the start. */
     loads: [] as (number | null)[],
@@ -105,7 +104,7 @@ const startGate = async (secretInUse = hash.ofSecret) => {
 };
 
 /** Takes a ticket behind a new generation. */
-const readAnew = (gate: SuppressionGate, world: World): Promise<Ticket> => {
+const readAnew = (gate: SuppressionGate, world: World): Promise<WriteTicket> => {
   world.generation += 1;
   return gate.ticket();
 };

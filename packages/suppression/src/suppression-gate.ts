@@ -1,10 +1,16 @@
-import type { ExportRecord, Micros } from "@conversation-export/domain";
+import type {
+  ExportRecord,
+  Micros,
+  Suppression,
+  SuppressionReads,
+  WriteTicket,
+} from "@conversation-export/domain";
 import { type Logger, type Metrics, retry, ServiceError } from "@conversation-export/runtime";
 import { createSubjectHash } from "./subject-hash.ts";
 import { createSuppressionIndex } from "./suppression-index.ts";
-import { createSuppressionJudge, type SuppressionLookUp } from "./suppression-judge.ts";
+import { createSuppressionJudge } from "./suppression-judge.ts";
 import { createKeysOf, keyHash } from "./suppression-key.ts";
-import { createSuppressionReader, type SuppressionSource } from "./suppression-reader.ts";
+import { createSuppressionReader } from "./suppression-reader.ts";
 
 /** Stamps of one process differ at least by this, so that its batches keep their order, µs. */
 const STAMP_STEP: Micros = 100;
@@ -15,16 +21,17 @@ const ASK_AGAIN_MS = 1_000;
 export type SuppressionGateDeps = {
   readonly stamps: {
     /** `stamp`: above all that readers may have passed, µs by ClickHouse's clock. */
-    take(signal?: AbortSignal): Promise<Ticket>;
-    look(signal?: AbortSignal): Promise<Pick<Ticket, "generation">>;
+    take(signal?: AbortSignal): Promise<WriteTicket>;
+    look(signal?: AbortSignal): Promise<Pick<WriteTicket, "generation">>;
   };
-  readonly store: SuppressionSource &
-    SuppressionLookUp & {
-      /** The hash of the secret that was stored first; `hash` when there was none. */
-      claimSecret(hash: string): Promise<string>;
-      /** ms since the epoch by ClickHouse's clock. */
-      serverTime(): Promise<number>;
-    };
+  readonly store: SuppressionReads & {
+    /** Stores ids that this process has found. */
+    addFound(found: readonly Suppression[]): Promise<void>;
+    /** The hash of the secret that was stored first; `hash` when there was none. */
+    claimSecret(hash: string): Promise<string>;
+    /** ms since the epoch by ClickHouse's clock. */
+    serverTime(): Promise<number>;
+  };
   readonly secret: string;
   /** At most as many suppressions are held in memory, at about 16 bytes; clients with more are looked up. */
   readonly maxHeld: number;
@@ -33,12 +40,6 @@ export type SuppressionGateDeps = {
   readonly metrics: Metrics;
   readonly log: Logger;
 };
-
-/**
- * Permission to write rows: their stamp, and the generation of suppressions by which they are judged. What was added
- * before it was made is readable.
- */
-export type Ticket = { readonly stamp: Micros; readonly generation: number };
 
 /** Decides which records must not come back. */
 export type SuppressionGate = {
@@ -53,7 +54,7 @@ export type SuppressionGate = {
    * judged again if `judgement` is another one since.
    * @throws when ClickHouse does not tell
    */
-  ticket(signal?: AbortSignal): Promise<Ticket>;
+  ticket(signal?: AbortSignal): Promise<WriteTicket>;
   /** Changes when more suppressions are known, also those that `suppresses` has stored. */
   judgement(): number;
   /**
@@ -123,7 +124,7 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
   };
 
   /** Reads what is new up to a generation that is being asked for. */
-  const upTo = async <T extends Pick<Ticket, "generation">>(ask: Promise<T>): Promise<T> => {
+  const upTo = async <T extends Pick<WriteTicket, "generation">>(ask: Promise<T>): Promise<T> => {
     const now = performance.now();
     const asked = await ask;
     const { generation } = asked;
@@ -183,12 +184,12 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
     },
     suppresses: async (records) => {
       checkRead();
-      return judge.judge(records, true);
+      return judge(records, true);
     },
     wouldSuppress: async (records) => {
       if (performance.now() - askedAt > ASK_AGAIN_MS) await upTo(stamps.look()).catch(lose);
       checkRead();
-      return judge.judge(records, false);
+      return judge(records, false);
     },
     isOpen: () => (followed === null ? "the suppressions are not read yet" : true),
   };

@@ -1,15 +1,12 @@
-import type { ExportRecord, Micros } from "@conversation-export/domain";
+import type {
+  ExportRecord,
+  Micros,
+  SuppressedClient,
+  Suppression,
+  SuppressionKey,
+} from "@conversation-export/domain";
 import { createKeyTable } from "./key-table.ts";
-import type { KeyHash, KeysOf, SuppressionKey, SuppressionRow } from "./suppression-key.ts";
-
-/** The suppressions of one client as ClickHouse counts them. */
-export type ClientCount = {
-  readonly clientId: string;
-  /** Stored rows: at least as many as suppressions. */
-  readonly rows: number;
-  /** The latest `createdBefore`. */
-  readonly latest: Micros;
-};
+import type { KeyHash, KeysOf } from "./suppression-key.ts";
 
 /**
  * Which records may be suppressed, by hashes in memory. A client is either held, with all its suppressions,
@@ -20,13 +17,13 @@ export type SuppressionIndex = {
    * Adds a suppression unless its client is looked up; without room for it the client is looked up from now
    * on.
    */
-  add(row: SuppressionRow): void;
+  add(row: Suppression): void;
   /**
    * Adds the hash of a suppression and its instant in seconds, rounded up. false: there is no room for it.
    */
   addHash(high: number, low: number, seconds: number): boolean;
   /** Notes clients with suppressions, those that are new as held. */
-  noteClients(clients: readonly ClientCount[]): void;
+  noteClients(clients: readonly SuppressedClient[]): void;
   /** Forgets all suppressions and makes all clients looked up until `hold`. */
   clear(): void;
   /** Makes these clients held, but for those of which a suppression could not be added. */

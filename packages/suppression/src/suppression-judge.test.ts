@@ -1,10 +1,10 @@
-import { type ExportRecord, subjectOf, subjectsOf } from "@conversation-export/domain";
+import { type ExportRecord, subjectOf, subjectsOf, type Suppression } from "@conversation-export/domain";
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { createSubjectHash } from "./subject-hash.ts";
 import { createSuppressionIndex } from "./suppression-index.ts";
 import { createSuppressionJudge } from "./suppression-judge.ts";
-import { createKeysOf, type KeyHash, keyHash, type SuppressionRow } from "./suppression-key.ts";
+import { createKeysOf, type KeyHash, keyHash } from "./suppression-key.ts";
 import { createSuppressionReader } from "./suppression-reader.ts";
 import { storeOf } from "./suppression-store.fixture.ts";
 
@@ -12,7 +12,7 @@ const subjectHash = createSubjectHash("a secret of the tests");
 /** Nearly every pair of keys has the same hash. */
 const weakHash: KeyHash = (key) => [keyHash(key)[0] % 2, 0];
 
-const start = (given: readonly SuppressionRow[], max = 1_000, hash: KeyHash = keyHash) => {
+const start = (given: readonly Suppression[], max = 1_000, hash: KeyHash = keyHash) => {
   const world = { rows: [...given], isBehind: false, isAway: false, asked: 0, looked: 0, found: 0 };
   const shown = storeOf(() => (world.isBehind ? [] : world.rows), hash);
   const keysOf = createKeysOf(subjectHash);
@@ -56,14 +56,14 @@ const messageOf = (conversationId: string, more: object = {}): ExportRecord =>
     ...more,
   }) as never;
 const naming = (chatterId: string) => ({ columns: { chatterId, endUserId: "" } });
-const suppressed = (value: string, more: Partial<SuppressionRow> = {}): SuppressionRow => ({
+const suppressed = (value: string, more: Partial<Suppression> = {}): Suppression => ({
   clientId: "acme",
   kind: "conversation",
   value,
   createdBefore: 20,
   ...more,
 });
-const person = (chatterId: string): SuppressionRow =>
+const person = (chatterId: string): Suppression =>
   suppressed(subjectHash.of("acme", subjectOf("chatter_id", chatterId)), { kind: "subject" });
 
 const ids = fc.constantFrom("a", "b", "c");
@@ -94,7 +94,7 @@ const anyRecord = fc
   );
 
 /** What drops a record, from all suppressions in a Map. */
-const isErased = (rows: readonly SuppressionRow[], record: ExportRecord): boolean => {
+const isErased = (rows: readonly Suppression[], record: ExportRecord): boolean => {
   const before = new Map<string, number>();
   for (const { clientId, kind, value, createdBefore } of rows) {
     const name = `${clientId} ${kind} ${value}`;
@@ -109,7 +109,7 @@ const isErased = (rows: readonly SuppressionRow[], record: ExportRecord): boolea
 };
 
 it("answers as a Map of all suppressions does, with any hash, in much memory and in little", async () => {
-  const hashed = (row: SuppressionRow): SuppressionRow =>
+  const hashed = (row: Suppression): Suppression =>
     row.kind === "subject"
       ? { ...row, value: subjectHash.of(row.clientId, subjectOf("chatter_id", row.value)) }
       : row;
@@ -126,7 +126,7 @@ it("answers as a Map of all suppressions does, with any hash, in much memory and
         await reader.read(1);
         const answer = async (): Promise<void> => {
           const expected = records.map((record) => isErased(world.rows, record));
-          expect(await judge.judge(records, false)).toEqual(expected);
+          expect(await judge(records, false)).toEqual(expected);
           for (const [at, record] of records.entries())
             if (expected[at] === true) expect(index.mayDrop(record)).toBe(true);
         };
@@ -142,7 +142,7 @@ it("answers as a Map of all suppressions does, with any hash, in much memory and
 it("drops nothing for a hash that two values share", async () => {
   const { world, reader, judge } = start([suppressed("gone")], 10, () => [1, 1]);
   await reader.read(1);
-  expect(await judge.judge([conversation("good"), conversation("gone")], true)).toEqual([false, true]);
+  expect(await judge([conversation("good"), conversation("gone")], true)).toEqual([false, true]);
   expect([world.asked, world.looked]).toEqual([1, 2]);
 });
 
@@ -155,7 +155,7 @@ it("asks ClickHouse about nothing that memory knows to be good", async () => {
     conversation("gone", { clientId: "globex" }),
   ];
   expect(good.map(index.mayDrop)).toEqual([false, false, false]);
-  expect(await judge.judge(good, true)).toEqual([false, false, false]);
+  expect(await judge(good, true)).toEqual([false, false, false]);
   expect(world.asked).toBe(0);
 });
 
@@ -163,13 +163,13 @@ it("lets nothing in while ClickHouse shows less than it has shown before", async
   const { world, reader, judge } = start([suppressed("gone")]);
   await reader.read(1);
   world.isBehind = true;
-  await expect(judge.judge([conversation("gone")], true)).rejects.toMatchObject({
+  await expect(judge([conversation("gone")], true)).rejects.toMatchObject({
     code: "suppressions_behind",
     retryable: true,
   });
-  expect(await judge.judge([conversation("good")], true)).toEqual([false]);
+  expect(await judge([conversation("good")], true)).toEqual([false]);
   world.isBehind = false;
-  expect(await judge.judge([conversation("gone")], true)).toEqual([true]);
+  expect(await judge([conversation("gone")], true)).toEqual([true]);
 });
 
 it("looks up the largest client when there is no room for all, and holds the others", async () => {
@@ -189,7 +189,7 @@ it("looks up the largest client when there is no room for all, and holds the oth
     conversation("good"),
   ];
   expect(records.map(index.mayDrop)).toEqual([true, true, true, true, false]);
-  expect(await judge.judge(records, true)).toEqual([true, true, false, true, false]);
+  expect(await judge(records, true)).toEqual([true, true, false, true, false]);
   // A larger memory after a restart.
   const again = start(world.rows, 20);
   await again.reader.read(1);
@@ -214,7 +214,7 @@ it("reads everything again after a reading that failed midway", async () => {
   fails = true;
   await expect(reader.read(2)).rejects.toThrow("away");
   expect(index.lookedUp()).toEqual(["acme"]);
-  expect(await judge.judge([conversation("gone"), conversation("good")], true)).toEqual([true, false]);
+  expect(await judge([conversation("gone"), conversation("good")], true)).toEqual([true, false]);
   fails = false;
   world.rows = [suppressed("gone")];
   await reader.read(3);
@@ -227,15 +227,11 @@ it("drops what names a record that it has noted before, and says once that it ha
   const named = conversation("c", naming("p"));
   const later = conversation("c");
   const child = messageOf("c");
-  expect(await judge.judge([named], false)).toEqual([true]);
+  expect(await judge([named], false)).toEqual([true]);
   expect(world.found).toBe(0);
-  expect(await judge.judge([named, later, child], true)).toEqual([true, true, true]);
+  expect(await judge([named, later, child], true)).toEqual([true, true, true]);
   expect(world.found).toBe(1);
-  expect(await judge.judge([later, child, messageOf("other", { id: "n" })], true)).toEqual([
-    true,
-    true,
-    false,
-  ]);
+  expect(await judge([later, child, messageOf("other", { id: "n" })], true)).toEqual([true, true, false]);
   expect(world.found).toBe(1);
 });
 
@@ -243,10 +239,10 @@ it("answers only when what it has found is stored, and knows it then", async () 
   const { world, index, reader, judge } = start([person("p")]);
   await reader.read(1);
   world.isAway = true;
-  await expect(judge.judge([conversation("c", naming("p"))], true)).rejects.toThrow("away");
+  await expect(judge([conversation("c", naming("p"))], true)).rejects.toThrow("away");
   expect([world.found, index.mayDrop(messageOf("c"))]).toEqual([0, false]);
   world.isAway = false;
-  expect(await judge.judge([conversation("c", naming("p"))], true)).toEqual([true]);
+  expect(await judge([conversation("c", naming("p"))], true)).toEqual([true]);
   expect(world.rows.at(-1)).toMatchObject({ kind: "conversation", value: "c" });
   expect(index.mayDrop(messageOf("c"))).toBe(true);
 });
@@ -256,7 +252,7 @@ it("leaves the room to clients that are held when it notes records of one that i
   const { index, reader, judge } = start([person("p"), ...many], 10);
   await reader.read(1);
   const children = many.map(({ value, clientId }) => messageOf(value, { clientId, id: value }));
-  expect(new Set(await judge.judge(children, true))).toEqual(new Set([true]));
-  expect(await judge.judge([conversation("noted", naming("p"))], true)).toEqual([true]);
+  expect(new Set(await judge(children, true))).toEqual(new Set([true]));
+  expect(await judge([conversation("noted", naming("p"))], true)).toEqual([true]);
   expect([index.lookedUp(), index.size()]).toEqual([["globex"], 2]);
 });

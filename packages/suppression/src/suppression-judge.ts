@@ -1,43 +1,29 @@
-import type { ExportRecord, Micros } from "@conversation-export/domain";
+import type {
+  ExportRecord,
+  Micros,
+  Suppression,
+  SuppressionKey,
+  SuppressionReads,
+} from "@conversation-export/domain";
 import { ServiceError } from "@conversation-export/runtime";
 import { secondsOf, type SuppressionIndex } from "./suppression-index.ts";
-import {
-  type KeysOf,
-  ownKeyOf,
-  type RecordKey,
-  type SuppressionKey,
-  type SuppressionRow,
-} from "./suppression-key.ts";
+import { type KeysOf, ownKeyOf, type RecordKey } from "./suppression-key.ts";
 
-export type SuppressionLookUp = {
-  /** Stores ids that this process has found. */
-  addFound(rows: readonly SuppressionRow[]): Promise<void>;
-  /** `createdBefore` of each key's suppression; 0: there is none. */
-  lookUp(keys: readonly SuppressionKey[]): Promise<readonly Micros[]>;
-  /**
-   * For each key the latest instant of all suppressions with its hash, in seconds rounded up; 0: there is
-   * none.
-   */
-  secondsByHash(keys: readonly SuppressionKey[]): Promise<readonly number[]>;
-};
-
-/** Decides about records: memory says which may be suppressed, ClickHouse which are. */
-export type SuppressionJudge = {
-  /**
-   * Which records are suppressed. `noting`: stores the ids of those that are for another reason than their own
-   * id.
-   * @throws ServiceError `suppressions_behind`, retryable, when ClickHouse does not show what it has shown
-   * before
-   */
-  judge(records: readonly ExportRecord[], noting: boolean): Promise<boolean[]>;
-};
+/**
+ * Which records are suppressed: memory says which may be, ClickHouse which are. `noting`: stores the ids of those that
+ * are for another reason than their own id.
+ * @throws ServiceError `suppressions_behind`, retryable, when ClickHouse does not show what it has shown before
+ */
+export type SuppressionJudge = (records: readonly ExportRecord[], noting: boolean) => Promise<boolean[]>;
 
 const nameOf = ({ clientId, kind, value }: SuppressionKey): string => `${clientId}\0${kind}\0${value}`;
 
 export const createSuppressionJudge = (deps: {
   readonly index: SuppressionIndex;
   readonly keysOf: KeysOf;
-  readonly store: SuppressionLookUp;
+  readonly store: Pick<SuppressionReads, "lookUp" | "secondsByHash"> & {
+    addFound(found: readonly Suppression[]): Promise<void>;
+  };
   /** Called with the number of records before they are looked up. */
   readonly onLookUp: (records: number) => void;
   /** Called when ids were stored: what was judged before may name them. */
@@ -92,31 +78,29 @@ export const createSuppressionJudge = (deps: {
     );
   };
 
-  return {
-    judge: async (records, noting) => {
-      const suspects = new Set(records.filter(index.mayDrop));
-      if (suspects.size === 0) return records.map(() => false);
-      const stored = await lookUp([...suspects]);
-      await checkWhole([...suspects], (name) => stored.get(name) ?? 0);
-      const found = new Map<string, SuppressionRow>();
-      const before = (name: string): Micros =>
-        Math.max(stored.get(name) ?? 0, found.get(name)?.createdBefore ?? 0);
-      const answers = records.map((record) => {
-        if (!suspects.has(record) && found.size === 0) return false;
-        const drop = dropping(record, before);
-        if (drop === undefined) return false;
-        const [{ byOwnId }, createdBefore] = drop;
-        // An older version that did not name the person may be stored, or records that name only this id.
-        const own = ownKeyOf(record);
-        if (noting && !byOwnId) found.set(nameOf(own), { ...own, createdBefore });
-        return true;
-      });
-      if (found.size === 0) return answers;
-      const rows = [...found.values()];
-      await store.addFound(rows);
-      for (const row of rows) index.add(row);
-      deps.onFound();
-      return answers;
-    },
+  return async (records, noting) => {
+    const suspects = new Set(records.filter(index.mayDrop));
+    if (suspects.size === 0) return records.map(() => false);
+    const stored = await lookUp([...suspects]);
+    await checkWhole([...suspects], (name) => stored.get(name) ?? 0);
+    const found = new Map<string, Suppression>();
+    const before = (name: string): Micros =>
+      Math.max(stored.get(name) ?? 0, found.get(name)?.createdBefore ?? 0);
+    const answers = records.map((record) => {
+      if (!suspects.has(record) && found.size === 0) return false;
+      const drop = dropping(record, before);
+      if (drop === undefined) return false;
+      const [{ byOwnId }, createdBefore] = drop;
+      // An older version that did not name the person may be stored, or records that name only this id.
+      const own = ownKeyOf(record);
+      if (noting && !byOwnId) found.set(nameOf(own), { ...own, createdBefore });
+      return true;
+    });
+    if (found.size === 0) return answers;
+    const rows = [...found.values()];
+    await store.addFound(rows);
+    for (const row of rows) index.add(row);
+    deps.onFound();
+    return answers;
   };
 };

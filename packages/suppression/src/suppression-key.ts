@@ -2,26 +2,12 @@ import { hash as digest } from "node:crypto";
 import {
   type ExportRecord,
   KIND_OF,
-  type Micros,
   RECORD_KINDS,
   subjectOf,
   subjectsOf,
+  type SuppressionKey,
 } from "@conversation-export/domain";
 import type { SubjectHash } from "./subject-hash.ts";
-
-/** What a suppression names; `end_user` is the id of an end user whose hash is not stored yet. */
-export type SuppressionKey = {
-  readonly clientId: string;
-  readonly kind: "conversation" | "message" | "subject" | "end_user";
-  /** The id of a record, or the keyed hash of an identifier of a person. */
-  readonly value: string;
-};
-
-/** One suppression. */
-export type SuppressionRow = SuppressionKey & {
-  /** Records created earlier are dropped, µs since the epoch. */
-  readonly createdBefore: Micros;
-};
 
 /** The 64 bits by which a suppression is held in memory, as two words. */
 export type KeyHash = (key: SuppressionKey) => readonly [high: number, low: number];

@@ -1,17 +1,5 @@
-import type { ClientCount, SuppressionIndex } from "./suppression-index.ts";
-
-/** How suppressions are read. `since`: only those added at or after, ms by ClickHouse's clock; null: all. */
-export type SuppressionSource = {
-  clients(since: number | null): Promise<readonly ClientCount[]>;
-  /**
-   * Passes the hash and the instant in seconds of every suppression of `clients` to `take`. Resolves to false
-   * as soon as `take` does.
-   */
-  hashes(
-    take: SuppressionIndex["addHash"],
-    options: { readonly since: number | null; readonly clients: readonly string[] },
-  ): Promise<boolean>;
-};
+import type { SuppressedClient, SuppressionReads } from "@conversation-export/domain";
+import type { SuppressionIndex } from "./suppression-index.ts";
 
 /**
  * Suppressions are read again from so long before the last reading: longer than an INSERT of them may run.
@@ -27,7 +15,7 @@ export type SuppressionReader = {
 };
 
 /** The clients to hold, smallest first, while all their suppressions are at most `room`. */
-const smallest = (clients: readonly ClientCount[], room: number): string[] => {
+const smallest = (clients: readonly SuppressedClient[], room: number): string[] => {
   const held: string[] = [];
   let left = room;
   for (const { clientId, rows } of [...clients].sort((one, other) => one.rows - other.rows)) {
@@ -41,7 +29,7 @@ const smallest = (clients: readonly ClientCount[], room: number): string[] => {
 /** @param deps.max suppressions in memory */
 export const createSuppressionReader = (deps: {
   readonly index: SuppressionIndex;
-  readonly source: SuppressionSource;
+  readonly source: Pick<SuppressionReads, "clients" | "hashes">;
   readonly max: number;
 }): SuppressionReader => {
   const { index, source, max } = deps;

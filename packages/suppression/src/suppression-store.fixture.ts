@@ -1,15 +1,11 @@
+import type { Suppression, SuppressionKey, SuppressionReads } from "@conversation-export/domain";
 import { secondsOf } from "./suppression-index.ts";
-import type { SuppressionLookUp } from "./suppression-judge.ts";
-import { type KeyHash, keyHash, type SuppressionKey, type SuppressionRow } from "./suppression-key.ts";
-import type { SuppressionSource } from "./suppression-reader.ts";
+import { type KeyHash, keyHash } from "./suppression-key.ts";
 
 const nameOf = ({ clientId, kind, value }: SuppressionKey): string => `${kind} ${clientId} ${value}`;
 
 /** What ClickHouse answers when it holds `rows`; all of them are new for every reader. */
-export const storeOf = (
-  rows: () => readonly SuppressionRow[],
-  hash: KeyHash = keyHash,
-): SuppressionSource & SuppressionLookUp => ({
+export const storeOf = (rows: () => readonly Suppression[], hash: KeyHash = keyHash): SuppressionReads => ({
   clients: async () => {
     const clients = Map.groupBy(rows(), ({ clientId }) => clientId);
     return Array.from(clients, ([clientId, own]) => ({
@@ -22,7 +18,6 @@ export const storeOf = (
     rows()
       .filter(({ clientId }) => clients.includes(clientId))
       .every((row) => take(...hash(row), secondsOf(row.createdBefore))),
-  addFound: async () => {},
   lookUp: async (keys) => {
     const latest = new Map<string, number>();
     for (const row of rows())

@@ -158,7 +158,6 @@ export { createPartCounts, type PartCount, type PartCounts } from "./upkeep/comp
 export { createWindowStore, type WindowFilter, type WindowStore } from "./upkeep/compaction/window-store.ts";
 export {
   createSuppressionStore,
-  type Suppression,
   type SuppressionStore,
 } from "./upkeep/erasure/suppression-store.ts";
 export {
@@ -173,7 +172,7 @@ export {
   UNKNOWN_REDIS,
 } from "./write/coordination.ts";
 export { createInFlight, type InFlight } from "./write/in-flight.ts";
-export { isStaleTicket, type WriteTicket } from "./write/write-ticket.ts";
+export { isStaleTicket } from "./write/write-ticket.ts";
 export type { LandingSelection } from "./upkeep/backfill/landing-selection.ts";
 export type { RecordName } from "./tables/record-keys.ts";
 export { createRecordReader, type RecordReader, recordKey } from "./upkeep/backfill/record-reader.ts";

@@ -1,4 +1,4 @@
-import { processEvent } from "@conversation-export/domain";
+import { processEvent, type WriteTicket } from "@conversation-export/domain";
 import { createLogger, createMetrics } from "@conversation-export/runtime";
 import {
   type Batch,
@@ -6,7 +6,6 @@ import {
   isStaleTicket,
   type TableInsert,
   WarehouseError,
-  type WriteTicket,
 } from "@conversation-export/warehouse";
 import { describe, expect, it } from "vitest";
 import { createIngestMetrics } from "./ingest-metrics.ts";

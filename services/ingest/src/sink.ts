@@ -1,10 +1,10 @@
+import type { WriteTicket } from "@conversation-export/domain";
 import {
   type Batch,
   isRefusedData,
   refusedInHalves,
   type TableInsert,
   type Writer,
-  type WriteTicket,
 } from "@conversation-export/warehouse";
 import type { IngestMetrics } from "./ingest-metrics.ts";
 import { isBug, type KeepTrying } from "./keep-trying.ts";

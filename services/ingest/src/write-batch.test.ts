@@ -1,6 +1,7 @@
+import type { WriteTicket } from "@conversation-export/domain";
 import type { BusMessage } from "@conversation-export/bus";
 import { createLogger, createMetrics } from "@conversation-export/runtime";
-import { type TableInsert, WarehouseError, type WriteTicket } from "@conversation-export/warehouse";
+import { type TableInsert, WarehouseError } from "@conversation-export/warehouse";
 import { describe, expect, it } from "vitest";
 import { createBatchFiller } from "./batch-filler.ts";
 import { createBufferBudget } from "./buffer-budget.ts";

@@ -1,6 +1,7 @@
+import type { WriteTicket } from "@conversation-export/domain";
 import { setTimeout as sleep } from "node:timers/promises";
 import { unlessAborted } from "@conversation-export/runtime";
-import { type InFlight, isStaleTicket, type WriteTicket } from "@conversation-export/warehouse";
+import { type InFlight, isStaleTicket } from "@conversation-export/warehouse";
 import type { BatchFiller } from "./batch-filler.ts";
 import type { IngestMetrics } from "./ingest-metrics.ts";
 import { isBug, type KeepTrying } from "./keep-trying.ts";

@@ -1,6 +1,7 @@
+import type { WriteTicket } from "@conversation-export/domain";
 import type { Session, StatementName } from "../session/session.ts";
 import { DATED_KINDS, recordNameSql } from "../tables/record-dates.ts";
-import { fence, fenced, uploadPrefix, type WriteTicket } from "../write/write-ticket.ts";
+import { fence, fenced, uploadPrefix } from "../write/write-ticket.ts";
 
 /**
  * Takes a ticket and runs `work`, which writes rows with its stamp. `work` is repeated with another ticket when

@@ -2,10 +2,10 @@
  * The numbers in ClickHouse by which the processes that write agree. They outlive every process, and there is one of
  * each for all processes that write to the same tables.
  */
-import type { Micros } from "@conversation-export/domain";
+import type { Micros, WriteTicket } from "@conversation-export/domain";
 import { WarehouseError } from "../session/warehouse-error.ts";
 import type { Session } from "../session/session.ts";
-import { MAX_AHEAD, OF_RECORDS, type WriteTicket } from "./write-ticket.ts";
+import { MAX_AHEAD, OF_RECORDS } from "./write-ticket.ts";
 
 /** What a ticket consists of. @throws WarehouseError from every method */
 export type Stamps = {

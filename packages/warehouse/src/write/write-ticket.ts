@@ -1,18 +1,10 @@
 import type { ClickHouseSettings } from "@clickhouse/client";
-import { type Micros, RECORD_TABLES } from "@conversation-export/domain";
+import { type Micros, RECORD_TABLES, type WriteTicket } from "@conversation-export/domain";
 import type { StatementName } from "../session/session.ts";
 import { CHANGES } from "../tables/changes.ts";
 import { RECORD_DATES } from "../tables/record-dates.ts";
 import { WarehouseError } from "../session/warehouse-error.ts";
 import { BY_HAND_REFUSED, STAMPED } from "./stamped.ts";
-
-/** What a writer of records has asked before it decided what to write; its INSERTs are checked by it. */
-export type WriteTicket = {
-  /** The instant of upload of all rows, by ClickHouse's clock, µs. */
-  readonly stamp: Micros;
-  /** The generation of the suppressions by which the rows were judged. */
-  readonly generation: number;
-};
 
 /** Begin of the id of a query that inserts rows with this stamp, by which it is seen while it runs. */
 export const uploadPrefix = (stamp: Micros): string => `uploaded-${stamp}-`;

@@ -1,8 +1,9 @@
+import type { WriteTicket } from "@conversation-export/domain";
 import type { Session } from "../session/session.ts";
 import type { TableInsert } from "./batch.ts";
 import { createColumnTypes } from "./column-types.ts";
 import { endsTooEarly, toWarehouseError, WarehouseError } from "../session/warehouse-error.ts";
-import { fence, fenced, uploadPrefix, type WriteTicket } from "./write-ticket.ts";
+import { fence, fenced, uploadPrefix } from "./write-ticket.ts";
 
 /** Inserts encoded rows of records. */
 export type Writer = {

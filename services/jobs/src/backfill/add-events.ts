@@ -5,6 +5,7 @@ import {
   type Micros,
   readMessage,
   type RecordTable,
+  type WriteTicket,
 } from "@conversation-export/domain";
 import type { BackfillCounts, BackfillWindow } from "@conversation-export/queue";
 import { isRetryable, retry } from "@conversation-export/runtime";
@@ -16,7 +17,6 @@ import {
   isStaleTicket,
   type RunUpload,
   type Writer,
-  type WriteTicket,
 } from "@conversation-export/warehouse";
 import { emptyCounts, noteProblem } from "./backfill-counts.ts";
 import type { SourceBatch } from "../sources/event-source.ts";

@@ -1,8 +1,7 @@
-import type { ExportRecord, RightRow } from "@conversation-export/domain";
+import type { ExportRecord, RightRow, WriteTicket } from "@conversation-export/domain";
 import type { Session } from "../../session/session.ts";
 import { insertHalves } from "../../write/insert-halves.ts";
 import { rightInserts } from "../../write/right-inserts.ts";
-import type { WriteTicket } from "../../write/write-ticket.ts";
 import { createWriter } from "../../write/writer.ts";
 import { recordKey } from "./record-reader.ts";
 

@@ -1,7 +1,8 @@
 import { Readable } from "node:stream";
+import type { SuppressionKey } from "@conversation-export/domain";
 import { expect, it } from "vitest";
 import type { Session } from "../../session/session.ts";
-import { createSuppressionReads, type SuppressionKind } from "./suppression-reads.ts";
+import { createSuppressionReads } from "./suppression-reads.ts";
 
 /** ClickHouse refuses a longer value of a parameter. */
 const MAX_PARAMETER = 131_072;
@@ -30,7 +31,7 @@ const startReads = () => {
   return { reads: createSuppressionReads(session as Session), sent };
 };
 
-const keysOf = (kind: SuppressionKind, values: readonly string[]) =>
+const keysOf = (kind: SuppressionKey["kind"], values: readonly string[]) =>
   values.map((value) => ({ clientId: "acme", kind, value }));
 const many = (count: number, text: string) =>
   Array.from({ length: count }, (_, at) => `${at}${text.repeat(1_000)}`.slice(0, 1_000));

@@ -1,56 +1,8 @@
 import { createHash } from "node:crypto";
-import type { Micros } from "@conversation-export/domain";
+import type { Micros, SuppressionKey, SuppressionReads, TakeHash } from "@conversation-export/domain";
 import type { Session } from "../../session/session.ts";
 import { toWarehouseError, WarehouseError } from "../../session/warehouse-error.ts";
 import { all } from "./erasure-keys.ts";
-
-/**
- * Meaning of `value`. `conversation` and `message`: the id of a record. `subject`: the keyed hash of an
- * identifier of a person. `end_user`: the id of an end user that a writer has found; the next erasure
- * replaces it by a hash.
- */
-export type SuppressionKind = "conversation" | "message" | "subject" | "end_user";
-
-export type SuppressionName = {
-  readonly clientId: string;
-  readonly kind: SuppressionKind;
-  readonly value: string;
-};
-
-/** The suppressions of a client: stored rows, and the latest instant. */
-export type SuppressedClient = { readonly clientId: string; readonly rows: number; readonly latest: Micros };
-
-/** The first 64 bits of a suppression's hash and its instant in seconds, rounded up. false: take no more. */
-export type TakeHash = (high: number, low: number, seconds: number) => boolean;
-
-/**
- * How suppressions are read.
- *
- * @throws WarehouseError from every method
- */
-export type SuppressionReads = {
-  /**
-   * Clients with suppressions, the number of their rows and their latest instant. `since`: only rows added at
-   * or after this instant, ms by ClickHouse's clock.
-   */
-  clients(since: number | null): Promise<SuppressedClient[]>;
-  /**
-   * Passes 64 bits of hash and the instant of every suppression of `clients` to `take`, possibly more than
-   * once. Resolves to false as soon as `take` does. An INSERT takes up to five minutes to become visible, so
-   * subtract that from the last reading for `since`.
-   */
-  hashes(
-    take: TakeHash,
-    options: { readonly since: number | null; readonly clients: readonly string[] },
-  ): Promise<boolean>;
-  /** The instants of suppressions in the order of `keys`; 0: there is none. */
-  lookUp(keys: readonly SuppressionName[]): Promise<Micros[]>;
-  /**
-   * For each key the latest instant of all suppressions with its hash, in seconds rounded up; 0: there is
-   * none.
-   */
-  secondsByHash(keys: readonly SuppressionName[]): Promise<number[]>;
-};
 
 const HASH = "SHA256(concat(toString(kind), char(0), client_id, char(0), value))";
 /** Seconds of an instant, rounded up. */
@@ -68,7 +20,7 @@ const MAX_BYTES = 10_000;
 const EXCEPTION = "__exception__\r\n";
 
 const hexOf = (text: string): string => createHash("sha256").update(text).digest("hex");
-const hashOf = ({ kind, clientId, value }: SuppressionName): string =>
+const hashOf = ({ kind, clientId, value }: SuppressionKey): string =>
   hexOf(`${kind}\0${clientId}\0${value}`).slice(0, 16);
 
 /** Passes the rows of an answer in RowBinary to `take`. Returns the bytes of an unfinished row. */
@@ -115,16 +67,21 @@ const piecesOf = <T>(items: readonly T[], valueOf: (item: T) => string): T[][] =
 };
 
 /** Keys of one client and kind each, at most so many that they fit into a query. */
-const groupsOf = (keys: readonly SuppressionName[]): SuppressionName[][] => {
+const groupsOf = (keys: readonly SuppressionKey[]): SuppressionKey[][] => {
   const groups = Map.groupBy(keys, ({ kind, clientId }) => `${kind}\0${clientId}`);
   return [...groups.values()].flatMap((group) => piecesOf(group, ({ value }) => value));
 };
 
-/** @param session of a user that reads */
+/**
+ * @param session of a user that reads
+ * @throws WarehouseError from every method
+ */
 export const createSuppressionReads = (session: Session): SuppressionReads => {
   /** Ids of end users are compared by their hashes, so that no query contains one. */
-  const valueOf = ({ kind, value }: SuppressionName): string => (kind === "end_user" ? hexOf(value) : value);
-  const VALUE_SQL: Partial<Record<SuppressionKind, string>> = { end_user: "lower(hex(SHA256(value)))" };
+  const valueOf = ({ kind, value }: SuppressionKey): string => (kind === "end_user" ? hexOf(value) : value);
+  const VALUE_SQL: Partial<Record<SuppressionKey["kind"], string>> = {
+    end_user: "lower(hex(SHA256(value)))",
+  };
 
   const hashesOf = async (take: TakeHash, since: number | null, clients: string[]): Promise<boolean> => {
     const answer = await session.stream(
@@ -166,9 +123,9 @@ export const createSuppressionReads = (session: Session): SuppressionReads => {
       return true;
     },
     lookUp: async (keys) => {
-      const found = new Map<SuppressionName, Micros>();
+      const found = new Map<SuppressionKey, Micros>();
       await all(groupsOf(keys), async (group) => {
-        const [{ clientId, kind }] = group as [SuppressionName];
+        const [{ clientId, kind }] = group as [SuppressionKey];
         const value = VALUE_SQL[kind] ?? "value";
         const rows = await session.rows<{ name: string; version: string }>(
           "suppressions.look_up",

@@ -1,11 +1,6 @@
-import { formatTimestampZ, type Micros } from "@conversation-export/domain";
+import { formatTimestampZ, type Suppression, type SuppressionReads } from "@conversation-export/domain";
 import type { Session } from "../../session/session.ts";
-import { createSuppressionReads, type SuppressionName, type SuppressionReads } from "./suppression-reads.ts";
-
-export type Suppression = SuppressionName & {
-  /** Records created earlier are suppressed. */
-  readonly createdBefore: Micros;
-};
+import { createSuppressionReads } from "./suppression-reads.ts";
 
 /**
  * Suppressions: records and persons that were erased and must not come back.
