@@ -27,16 +27,14 @@ import {
   type SuppressionGate,
 } from "@conversation-export/suppression";
 import {
-  createAnnouncements,
   createBatch,
   createDeletion,
   createErasureStore,
-  createGenerations,
   createReader,
   createRequestCompletion,
   createRequestStore,
   createSettledReader,
-  createStamps,
+  createCoordination,
   createSuppressionStore,
   createWriter,
   emailFormSql,
@@ -46,7 +44,7 @@ import {
   type RequestCompletion,
   type RequestStore,
   type Session,
-  type Stamps,
+  type Coordination,
   subjectsOfRequest,
   type SuppressionStore,
   type Topology,
@@ -86,7 +84,7 @@ let topology: Topology;
 let redis: Redis;
 let jobsSession: Session;
 let writer: Writer;
-let stamps: Stamps;
+let coordination: Coordination;
 let store: ErasureStore;
 let suppressions: SuppressionStore;
 let completion: RequestCompletion;
@@ -105,7 +103,7 @@ beforeAll(async () => {
   const jobs = { session: jobsSession };
   redis = createRedis({ url: stack.redis.url, log });
   await redis.start();
-  stamps = createStamps(jobs);
+  coordination = createCoordination(jobs);
   writer = createWriter({ session: sessions.open(stack.clickhouse.url("writer")) });
   store = createErasureStore({ ...jobs, runUpload: uploadNow });
   suppressions = createSuppressionStore(jobs);
@@ -157,8 +155,7 @@ const erasureDeps = (
   approval: createApproval({ requests: completion, store, rule, log }),
   suppressions,
   judgement: createLatestJudgement({
-    generations: createGenerations({ session: jobsSession }),
-    announcements: createAnnouncements({ session: jobsSession }),
+    coordination,
     settled: createSettledReader({ session: jobsSession }),
     patienceMs: 1,
     now: Date.now,
@@ -576,13 +573,13 @@ it("hides a person while another run deletes, and tells readers of changes when 
   await expect(run(dying)).rejects.toBe(killed);
   expect((await readableOf(client)).ids).toEqual(all.ids);
   expect(await intake.find(client, id)).toMatchObject({ status: "running", hiddenAt: null });
-  const { generation } = await stamps.look();
+  const { generation } = await coordination.look();
   expect(await run({ ...waiting, approval: deps.approval })).toMatchObject({
     hidden: 1,
     requests: 0,
     rounds: 0,
   });
-  expect((await stamps.look()).generation).toBeGreaterThan(generation);
+  expect((await coordination.look()).generation).toBeGreaterThan(generation);
   // The job of the request is tried again until it is carried out. What erases again does not wait either.
   const isLeft = { code: "erasure_running", retryable: true };
   const own = { clientId: client, requestId: id };
@@ -728,7 +725,7 @@ const suppresses = async (gate: SuppressionGate, record: ExportRecord): Promise<
 /** What keeps a process that writes from storing what was erased. */
 const createGate = (more: Partial<Omit<SuppressionStore, "add">> = {}): SuppressionGate =>
   createSuppressionGate({
-    stamps,
+    stamps: coordination,
     store: { ...suppressions, ...more },
     secret: SECRET,
     maxHeld: 1_000_000,

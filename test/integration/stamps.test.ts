@@ -5,16 +5,13 @@ import type { ExportRecord, WriteTicket } from "@conversation-export/domain";
 import { createSettledWatch } from "@conversation-export/jobs";
 import { createLogger, createMetrics } from "@conversation-export/runtime";
 import {
-  type Announcements,
-  createAnnouncements,
+  type Coordination,
   createBatch,
-  createGenerations,
   createSettledStore,
-  createStamps,
+  createCoordination,
   createWriter,
   isStaleTicket,
   noteDeleted,
-  type Stamps,
   type Writer,
 } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -25,13 +22,13 @@ import { conversation, DAY_0, endUser, message, SECOND } from "../warehouse/reco
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 
 let warehouse: Warehouse;
-let stamps: Stamps;
-let announcements: Announcements;
+let stamps: Coordination;
+let announcements: Coordination;
 let writer: Writer;
 beforeAll(async () => {
   warehouse = await startWarehouse();
-  stamps = createStamps({ session: warehouse.session("writer") });
-  announcements = createAnnouncements({ session: warehouse.session("jobs") });
+  stamps = createCoordination({ session: warehouse.session("writer") });
+  announcements = createCoordination({ session: warehouse.session("jobs") });
   writer = createWriter({ session: warehouse.session("writer") });
 });
 afterAll(() => warehouse?.stop());
@@ -100,18 +97,17 @@ describe("a ticket", () => {
   });
 
   it("is good in every table until later suppressions are required", async () => {
-    const generations = createGenerations({ session: warehouse.session("jobs") });
     const use = await stamps.take();
-    const next = await generations.begin();
+    const next = await announcements.beginGeneration();
     expect(next).toBeGreaterThan(use.generation);
     expect((await stamps.take()).generation).toBe(next);
-    expect(await generations.begin()).toBeGreaterThan(next);
+    expect(await announcements.beginGeneration()).toBeGreaterThan(next);
     expect(await everyTable(use)).toEqual(ONLY("stored"));
-    await generations.require(next);
+    await announcements.requireGeneration(next);
     expect(await everyTable(use)).toEqual(ONLY("refused"));
     expect(await everyTable({ ...use, generation: next })).toEqual(ONLY("stored"));
     // One that began earlier and was slow takes nothing back.
-    await generations.require(next - 1);
+    await announcements.requireGeneration(next - 1);
     expect(await everyTable(use)).toEqual(ONLY("refused"));
   });
 
@@ -253,7 +249,7 @@ it("never settles an instant behind which a row still comes, whatever is paused 
   const session = warehouse.session("jobs");
   const watches = [10, 25].map((intervalMs) =>
     createSettledWatch({
-      announcements: createAnnouncements({ session }),
+      coordination: createCoordination({ session }),
       store: createSettledStore({ session }),
       intervalMs,
       behind: 300_000,

@@ -1,6 +1,6 @@
 import { createLogger, createMetrics } from "@conversation-export/runtime";
 import { createSuppressionGate } from "@conversation-export/suppression";
-import { createSession, createStamps, createSuppressionStore } from "@conversation-export/warehouse";
+import { createSession, createCoordination, createSuppressionStore } from "@conversation-export/warehouse";
 import { DAY_0, message } from "./records.ts";
 
 /** A process that reads the suppressions of URL into memory and prints what that took. */
@@ -8,7 +8,7 @@ const [url = "", max = ""] = process.argv.slice(2);
 const session = createSession({ url, application: "test" });
 const metrics = createMetrics({ service: "test" });
 const gate = createSuppressionGate({
-  stamps: createStamps({ session }),
+  stamps: createCoordination({ session }),
   store: createSuppressionStore({ session }),
   secret: "a secret of the tests",
   maxHeld: Number(max),

@@ -161,14 +161,8 @@ export {
   type SuppressionStore,
 } from "./upkeep/erasure/suppression-store.ts";
 export {
-  type Announcements,
-  createAnnouncements,
-  createGenerations,
-  createProcesses,
-  createStamps,
-  type Generations,
-  type Processes,
-  type Stamps,
+  type Coordination,
+  createCoordination,
   UNKNOWN_REDIS,
 } from "./write/coordination.ts";
 export { createInFlight, type InFlight } from "./write/in-flight.ts";

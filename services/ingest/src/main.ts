@@ -21,7 +21,7 @@ import {
   createInFlight,
   createLandingStore,
   createSession,
-  createStamps,
+  createCoordination,
   createSuppressionStore,
   createUnregisteredClientWriter,
   createWatermarkWriter,
@@ -68,9 +68,9 @@ const session = createSession({
 const writer = createWriter({ session });
 const landing = createLandingStore({ session });
 const gap = config.landingDays === null ? createLandingGap({ store: landing }) : null;
-const stamps = createStamps({ session });
+const coordination = createCoordination({ session });
 const gate = createSuppressionGate({
-  stamps,
+  stamps: coordination,
   store: createSuppressionStore({ session }),
   secret: config.suppressionSecret,
   maxHeld: config.maxSuppressions,
@@ -85,7 +85,7 @@ let mayWrite = false;
 // A letter that came compressed might be too large for the bus uncompressed.
 const producer = createProducer({ ...connection, compression: "zstd" });
 const keepTrying = createKeepTrying({ metrics, log });
-const inFlight = createInFlight({ stamps, writer: randomUUID(), log, now: () => performance.now() });
+const inFlight = createInFlight({ coordination, writer: randomUUID(), log, now: () => performance.now() });
 const sink = createSink({ writer, keepTrying, metrics });
 const deadLetters = createDeadLetterSink({ producer, keepTrying, metrics, log, now: () => new Date() });
 const clients = createClientWatch({

@@ -18,13 +18,11 @@ import {
 } from "@conversation-export/runtime";
 import { createSuppressionGate } from "@conversation-export/suppression";
 import {
-  createAnnouncements,
   createAuditStore,
   createInFlight,
   createMovedDates,
-  createProcesses,
   createSettledStore,
-  createStamps,
+  createCoordination,
   createSuppressionStore,
 } from "@conversation-export/warehouse";
 import { createBackfillJob } from "./backfill/job.ts";
@@ -75,8 +73,9 @@ metrics.gauge("redis_up", "1 when Redis answers and takes writes", [], (gauge) =
 const warehouse = createWarehouse({ config, application, askEveryMs: ASK_EVERY_MS, metrics, log });
 const { session } = warehouse;
 
+const coordination = createCoordination({ session });
 const gate = createSuppressionGate({
-  stamps: createStamps({ session }),
+  stamps: coordination,
   store: createSuppressionStore({ session }),
   secret: config.suppressionSecret,
   maxHeld: config.maxSuppressions,
@@ -86,7 +85,7 @@ const gate = createSuppressionGate({
 });
 const settledStore = createSettledStore({ session });
 const settledWatch = createSettledWatch({
-  announcements: createAnnouncements({ session }),
+  coordination,
   store: settledStore,
   intervalMs: SETTLE_EVERY_MS,
   metrics,
@@ -102,18 +101,14 @@ const auditWatch = createAuditWatch({
 });
 const bus = createBus({ config, application, log, onFatal: (error) => running.fatal(error) });
 const inFlight = createInFlight({
-  stamps: createStamps({ session }),
+  coordination,
   writer: randomUUID(),
   log,
   now: () => performance.now(),
 });
 const runUpload = createRunUpload({ gate, inFlight });
 const exclusive = createExclusive({ redis, lockMs: config.lockMs });
-const runHolders = createRunHolders({
-  processes: createProcesses({ session }),
-  redisId: redis.ownId,
-  log,
-});
+const runHolders = createRunHolders({ coordination, redisId: redis.ownId, log });
 const movedDates = createMovedDatesWatch({
   dates: createMovedDates({ session }),
   settled: settledStore,
@@ -127,6 +122,7 @@ const movedDates = createMovedDatesWatch({
 const shared = {
   config,
   session,
+  coordination,
   redis,
   bus,
   gate,

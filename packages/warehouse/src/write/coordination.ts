@@ -7,21 +7,6 @@ import { WarehouseError } from "../session/warehouse-error.ts";
 import type { Session } from "../session/session.ts";
 import { MAX_AHEAD, OF_RECORDS } from "./write-ticket.ts";
 
-/** What a ticket consists of. @throws WarehouseError from every method */
-export type Stamps = {
-  /**
-   * The generation, and an instant of upload: ClickHouse's clock, or what was announced and 1 µs.
-   * @throws WarehouseError CLOCK_WENT_BACK, retryable, while ClickHouse's clock is far behind what was announced
-   */
-  take(signal?: AbortSignal): Promise<WriteTicket>;
-  look(signal?: AbortSignal): Promise<Numbers>;
-  /**
-   * Asks that readers wait for this stamp, since its batch takes long; null: that they need not any more.
-   * `writer`: names the process.
-   */
-  noteInFlight(writer: string, stamp: Micros | null): Promise<void>;
-};
-
 /**
  * `clock`: of ClickHouse, µs. `announced`: up to it stamps are refused. `generation`: of the suppressions; what was
  * added before it was made is readable. `inFlight`: the earliest stamp for which readers are to wait.
@@ -33,9 +18,28 @@ export type Numbers = {
   readonly inFlight: Micros | null;
 };
 
-/** How far readers of changes may come. @throws WarehouseError from every method */
-export type Announcements = {
-  look(): Promise<Numbers>;
+/** `id`: of its query. `stamp`: of its rows, or as early as they may have; null: of suppressions. */
+export type RunningInsert = { readonly id: string; readonly stamp: Micros | null };
+
+/** `id`: names the process. `redis`: names the Redis that it uses. Neither has a blank. */
+export type JobsProcess = { readonly id: string; readonly redis: string };
+
+/** Of a process that has not reached its Redis yet. */
+export const UNKNOWN_REDIS = "unknown";
+
+/** @throws WarehouseError from every method */
+export type Coordination = {
+  look(signal?: AbortSignal): Promise<Numbers>;
+  /**
+   * The generation, and an instant of upload: ClickHouse's clock, or what was announced and 1 µs.
+   * @throws WarehouseError CLOCK_WENT_BACK, retryable, while ClickHouse's clock is far behind what was announced
+   */
+  take(signal?: AbortSignal): Promise<WriteTicket>;
+  /**
+   * Asks that readers wait for this stamp, since its batch takes long; null: that they need not any more.
+   * `writer`: names the process.
+   */
+  noteInFlight(writer: string, stamp: Micros | null): Promise<void>;
   /** From now on stamps up to this instant are refused. */
   announce(until: Micros): Promise<void>;
   /**
@@ -43,17 +47,14 @@ export type Announcements = {
    * up.
    */
   running(): Promise<readonly RunningInsert[]>;
-};
-
-/** `id`: of its query. `stamp`: of its rows, or as early as they may have; null: of suppressions. */
-export type RunningInsert = { readonly id: string; readonly stamp: Micros | null };
-
-/** By which suppressions writers judge. @throws WarehouseError from every method */
-export type Generations = {
   /** Makes a generation behind suppressions that are readable, and tells writers to judge by it. */
-  begin(): Promise<number>;
+  beginGeneration(): Promise<number>;
   /** From now on what was judged by an earlier generation is refused. */
-  require(generation: number): Promise<void>;
+  requireGeneration(generation: number): Promise<void>;
+  /** Tells that a jobs process is alive, for the next two minutes. */
+  noteProcess(process: JobsProcess): Promise<void>;
+  /** The jobs processes that are alive. */
+  processes(): Promise<readonly JobsProcess[]>;
 };
 
 /** So long readers wait for a slow batch, µs; it saves the writer work, and nothing depends on it. */
@@ -64,133 +65,90 @@ const ALIVE_FOR: Micros = 120_000_000;
 const HAND_IS_LATE: Micros = 1_000_000;
 const TIMEOUT_MS = 10_000;
 
-const saveNumber = async (session: Session, name: string, value: number): Promise<void> => {
-  await session.insert(
-    "coordination.save",
-    { table: "coordination", rows: [{ name, version: value, value }] },
-    { settings: { async_insert: 0, insert_deduplicate: 0 } },
-  );
-};
-
-const running = async (session: Session): Promise<RunningInsert[]> => {
-  const here = "current_database = currentDatabase() OR position(query, currentDatabase()) > 0";
-  const rows = await session.rows<{ id: string; stamp: string | null }>(
-    "coordination.running",
-    `SELECT initial_query_id AS id, if(${OF_RECORDS},
-        toString(ifNull(toInt64OrNull(extract(initial_query_id, '^uploaded-(\\\\d+)-')),
-          toUnixTimestamp64Micro(now64(6)) - toInt64(elapsed * 1000000) - ${HAND_IS_LATE})), NULL) AS stamp
-      FROM ${session.names.system("processes")}
-      WHERE (${session.names.cluster === null ? here : "1"}) AND (${OF_RECORDS} OR startsWith(query, 'INSERT INTO suppressions'))`,
-  );
-  return rows.map(({ id, stamp }) => ({ id, stamp: stamp === null ? null : Number(stamp) }));
-};
-
-const numbersOf = async (session: Session, signal?: AbortSignal): Promise<Numbers> => {
-  const [row] = await session.rows<Record<keyof Numbers, string>>(
-    "coordination.numbers",
-    `SELECT toString(toUnixTimestamp64Micro(now64(6)) AS now) AS clock,
-        toString(maxIf(largest, name = 'announced') AS passed) AS announced,
-        toString(maxIf(largest, name = 'generation')) AS generation,
-        toString(arrayMin(arrayFilter(one -> one > passed AND one > now - ${PATIENCE},
-          groupArrayIf(last, startsWith(name, 'stamp of '))))) AS inFlight
-      FROM (SELECT name, max(value) AS largest, argMax(value, version) AS last FROM coordination GROUP BY name)`,
-    { signal },
-  );
-  return {
-    clock: Number(row?.clock),
-    announced: Number(row?.announced),
-    generation: Number(row?.generation),
-    inFlight: Number(row?.inFlight) || null,
-  };
-};
-
-/** @param deps.session of a user who writes records */
-export const createStamps = (deps: { readonly session: Session }): Stamps => {
+/** @param deps.session of a user who writes records; of the user for jobs for what writers do not do */
+export const createCoordination = (deps: { readonly session: Session }): Coordination => {
   const session = deps.session.with({ timeoutMs: TIMEOUT_MS });
+
+  const save = (name: string, value: number): Promise<void> =>
+    session.insert(
+      "coordination.save",
+      { table: "coordination", rows: [{ name, version: value, value }] },
+      { settings: { async_insert: 0, insert_deduplicate: 0 } },
+    );
+
+  /** Adds what a process says now. */
+  const say = (name: string, value: number): Promise<void> =>
+    session.command(
+      "coordination.say",
+      "INSERT INTO coordination SELECT {name:String}, toUnixTimestamp64Micro(now64(6)), toUInt64({value:Int64})",
+      { parameters: { name, value } },
+    );
+
+  const look = async (signal?: AbortSignal): Promise<Numbers> => {
+    const [row] = await session.rows<Record<keyof Numbers, string>>(
+      "coordination.look",
+      `SELECT toString(toUnixTimestamp64Micro(now64(6)) AS now) AS clock,
+          toString(maxIf(largest, name = 'announced') AS passed) AS announced,
+          toString(maxIf(largest, name = 'generation')) AS generation,
+          toString(arrayMin(arrayFilter(one -> one > passed AND one > now - ${PATIENCE},
+            groupArrayIf(last, startsWith(name, 'stamp of '))))) AS inFlight
+        FROM (SELECT name, max(value) AS largest, argMax(value, version) AS last FROM coordination GROUP BY name)`,
+      { signal },
+    );
+    return {
+      clock: Number(row?.clock),
+      announced: Number(row?.announced),
+      generation: Number(row?.generation),
+      inFlight: Number(row?.inFlight) || null,
+    };
+  };
+
+  const running = async (): Promise<RunningInsert[]> => {
+    const here = "current_database = currentDatabase() OR position(query, currentDatabase()) > 0";
+    const rows = await session.rows<{ id: string; stamp: string | null }>(
+      "coordination.running",
+      `SELECT initial_query_id AS id, if(${OF_RECORDS},
+          toString(ifNull(toInt64OrNull(extract(initial_query_id, '^uploaded-(\\\\d+)-')),
+            toUnixTimestamp64Micro(now64(6)) - toInt64(elapsed * 1000000) - ${HAND_IS_LATE})), NULL) AS stamp
+        FROM ${session.names.system("processes")}
+        WHERE (${session.names.cluster === null ? here : "1"}) AND (${OF_RECORDS} OR startsWith(query, 'INSERT INTO suppressions'))`,
+    );
+    return rows.map(({ id, stamp }) => ({ id, stamp: stamp === null ? null : Number(stamp) }));
+  };
+
   return {
+    look,
     take: async (signal) => {
-      const { clock, announced, generation } = await numbersOf(session, signal);
+      const { clock, announced, generation } = await look(signal);
       const stamp = Math.max(clock, announced + 1);
       if (stamp <= clock + MAX_AHEAD) return { stamp, generation };
       throw new WarehouseError("warehouse_unavailable", "CLOCK_WENT_BACK", true, undefined);
     },
-    look: (signal) => numbersOf(session, signal),
-    noteInFlight: (writer, stamp) =>
-      session.command(
-        "coordination.in_flight",
-        `INSERT INTO coordination
-          SELECT {name:String}, toUnixTimestamp64Micro(now64(6)), toUInt64({stamp:Int64})`,
-        { parameters: { name: `stamp of ${writer}`, stamp: stamp ?? 0 } },
-      ),
-  };
-};
-
-/** @param deps.session of the user for jobs */
-export const createAnnouncements = (deps: { readonly session: Session }): Announcements => {
-  const session = deps.session.with({ timeoutMs: TIMEOUT_MS });
-  return {
-    look: () => numbersOf(session),
-    announce: (until) => saveNumber(session, "announced", until),
+    noteInFlight: (writer, stamp) => say(`stamp of ${writer}`, stamp ?? 0),
+    announce: (until) => save("announced", until),
     running: async () => [
-      ...(await running(session)),
+      ...(await running()),
       // A server of a cluster may be asked before another begins what a third one has already given up.
-      ...(session.names.cluster === null ? [] : await running(session)),
+      ...(session.names.cluster === null ? [] : await running()),
     ],
-  };
-};
-
-/** @param deps.session of the user for jobs */
-export const createGenerations = (deps: { readonly session: Session }): Generations => {
-  const session = deps.session.with({ timeoutMs: TIMEOUT_MS });
-  return {
-    begin: async () => {
+    beginGeneration: async () => {
       // Whoever has read the one before may not have seen the suppressions; who reads this one does. The clock only
       // keeps the number above all former ones when the table was put back to an earlier state.
-      const { clock, generation: last } = await numbersOf(session);
-      const generation = Math.max(last + 1, clock);
-      await saveNumber(session, "generation", generation);
-      return generation;
+      const { clock, generation } = await look();
+      const next = Math.max(generation + 1, clock);
+      await save("generation", next);
+      return next;
     },
-    require: (generation) => saveNumber(session, "required", generation),
-  };
-};
-
-/** The jobs processes, each with the Redis that it uses. @throws WarehouseError from every method */
-export type Processes = {
-  /** Tells that a process is alive, for the next two minutes. */
-  note(process: JobsProcess): Promise<void>;
-  alive(): Promise<readonly JobsProcess[]>;
-};
-
-/** Of a process that has not reached its Redis yet. */
-export const UNKNOWN_REDIS = "unknown";
-
-/** `id`: names the process. `redis`: names the Redis that it uses. Neither has a blank. */
-export type JobsProcess = { readonly id: string; readonly redis: string };
-
-/** @param deps.session of the user for jobs, or of one who migrates */
-export const createProcesses = (deps: { readonly session: Session }): Processes => {
-  const session = deps.session.with({ timeoutMs: TIMEOUT_MS });
-  return {
-    note: ({ id, redis }) =>
-      session.command(
-        "coordination.alive",
-        "INSERT INTO coordination SELECT {name:String}, toUnixTimestamp64Micro(now64(6)), 0",
-        { parameters: { name: `jobs ${id} ${redis}` } },
-      ),
-    alive: async () => {
+    requireGeneration: (generation) => save("required", generation),
+    noteProcess: ({ id, redis }) => say(`jobs ${id} ${redis}`, 0),
+    processes: async () => {
       const rows = await session.rows<{ name: string }>(
         "coordination.processes",
         `SELECT name FROM coordination WHERE startsWith(name, 'jobs ')
           GROUP BY name HAVING max(version) > toUnixTimestamp64Micro(now64(6)) - ${ALIVE_FOR} ORDER BY max(version)`,
       );
       // A Redis that was emptied has another id since: the latest counts.
-      const redisOf = new Map(
-        rows.map(({ name }) => {
-          const [, id = "", redis = ""] = name.split(" ");
-          return [id, redis];
-        }),
-      );
+      const redisOf = new Map(rows.map(({ name }) => name.split(" ").slice(1) as [string, string]));
       return Array.from(redisOf, ([id, redis]) => ({ id, redis }));
     },
   };

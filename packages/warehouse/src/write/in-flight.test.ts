@@ -14,7 +14,7 @@ const setUp = async (noteInFlight: () => Promise<void> = () => Promise.resolve()
   const noted: [writer: string, stamp: number | null][] = [];
   const warnings: string[] = [];
   const inFlight = createInFlight({
-    stamps: {
+    coordination: {
       noteInFlight: (writer, stamp) => {
         noted.push([writer, stamp]);
         return noteInFlight();

@@ -1,6 +1,6 @@
 import type { Micros } from "@conversation-export/domain";
 import { createLoop, type Logger } from "@conversation-export/runtime";
-import { PATIENCE, type Stamps } from "./coordination.ts";
+import { type Coordination, PATIENCE } from "./coordination.ts";
 
 /** A write under way. */
 export type Flight = {
@@ -29,12 +29,12 @@ const SLOW_MS = 1_000;
  * @param deps.now a clock that never goes back, ms
  */
 export const createInFlight = (deps: {
-  readonly stamps: Pick<Stamps, "noteInFlight">;
+  readonly coordination: Pick<Coordination, "noteInFlight">;
   readonly writer: string;
   readonly log: Logger;
   readonly now: () => number;
 }): InFlight => {
-  const { stamps, writer, log, now } = deps;
+  const { coordination, writer, log, now } = deps;
   const writes = new Set<{ readonly stamp: Micros; readonly begunAt: number; isSlow: boolean }>();
   let told: Micros | null = null;
 
@@ -50,7 +50,7 @@ export const createInFlight = (deps: {
     const stamp = wanted();
     if (stamp === told) return;
     try {
-      await stamps.noteInFlight(writer, stamp);
+      await coordination.noteInFlight(writer, stamp);
       told = stamp;
     } catch (error) {
       log.warn({ err: error }, "ClickHouse takes no note of a slow batch");

@@ -1,10 +1,8 @@
 import { createExclusive, runJob } from "@conversation-export/queue";
 import { createSubjectHash } from "@conversation-export/suppression";
 import {
-  createAnnouncements,
   createAuditStore,
   createErasureStore,
-  createGenerations,
   createRequestCompletion,
   createSuppressionStore,
 } from "@conversation-export/warehouse";
@@ -26,6 +24,7 @@ export const createErasureJob = ({
   runUpload,
   runHolders,
   redis,
+  coordination,
   metrics,
   log,
 }: Shared): AssembledJob => {
@@ -38,8 +37,7 @@ export const createErasureJob = ({
     suppressions: createSuppressionStore({ session }),
     approval: createApproval({ requests, store, rule: config.erasureApproval, log }),
     judgement: createLatestJudgement({
-      generations: createGenerations({ session }),
-      announcements: createAnnouncements({ session }),
+      coordination,
       settled,
       patienceMs: WAIT_FOR_BATCHES_MS,
       now,

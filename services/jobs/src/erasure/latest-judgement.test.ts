@@ -21,14 +21,12 @@ const setUp = () => {
   const next = <T>(answers: T[]): T => (answers.length > 1 ? answers.shift() : answers[0]) as T;
   const warned: unknown[] = [];
   const judgement = createLatestJudgement({
-    generations: {
-      begin: async () => {
+    coordination: {
+      beginGeneration: async () => {
         steps.push("begin");
         return 7;
       },
-      require: async (generation) => void steps.push(`require ${generation}`),
-    },
-    announcements: {
+      requireGeneration: async (generation) => void steps.push(`require ${generation}`),
       look: async () => {
         steps.push("look");
         return { clock: world.clock, announced: world.announced, generation: 6, inFlight: null };

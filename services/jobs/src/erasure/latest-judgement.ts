@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Micros } from "@conversation-export/domain";
 import type { Logger } from "@conversation-export/runtime";
-import type { Announcements, Generations, SettledReader } from "@conversation-export/warehouse";
+import type { Coordination, SettledReader } from "@conversation-export/warehouse";
 
 const ASK_EVERY_MS = 250;
 const WARN_EVERY_MS = 30_000;
@@ -23,17 +23,16 @@ export type LatestJudgement = {
  * them, and their writers judge them anew
  */
 export const createLatestJudgement = (deps: {
-  readonly generations: Generations;
-  readonly announcements: Pick<Announcements, "look" | "running">;
+  readonly coordination: Pick<Coordination, "beginGeneration" | "requireGeneration" | "look" | "running">;
   readonly settled: SettledReader;
   readonly patienceMs: number;
   readonly now: () => number;
   readonly log: Logger;
 }): LatestJudgement => {
-  const { generations, announcements, settled, now, log } = deps;
+  const { coordination, settled, now, log } = deps;
 
   const running = async (): Promise<ReadonlySet<string>> =>
-    new Set((await announcements.running()).map(({ id }) => id));
+    new Set((await coordination.running()).map(({ id }) => id));
 
   const untilSettled = async (instant: Micros, signal: AbortSignal): Promise<void> => {
     const end = now() + deps.patienceMs;
@@ -56,13 +55,13 @@ export const createLatestJudgement = (deps: {
   };
 
   return {
-    tell: async () => void (await generations.begin()),
+    tell: async () => void (await coordination.beginGeneration()),
     required: async (signal) => {
-      const generation = await generations.begin();
-      const { clock, announced } = await announcements.look();
+      const generation = await coordination.beginGeneration();
+      const { clock, announced } = await coordination.look();
       await untilSettled(Math.max(clock, announced), signal);
       signal.throwIfAborted();
-      await generations.require(generation);
+      await coordination.requireGeneration(generation);
       // Whatever begins behind this is refused; what is not in the list has ended or begins behind this.
       await untilEnded(await running(), signal);
     },

@@ -13,13 +13,13 @@ it("tells at once, and then every ten seconds, that it is alive and which Redis 
   const told: string[] = [];
   let redis: () => Promise<string> = () => Promise.resolve("main");
   const holders = createRunHolders({
-    processes: {
-      note: async (process) => {
+    coordination: {
+      noteProcess: async (process) => {
         expect(process.id).toBe(holders.own);
         told.push(process.redis);
         if (told.length === 2) throw new Error("away");
       },
-      alive: async () => [{ id: "other", redis: "main" }],
+      processes: async () => [{ id: "other", redis: "main" }],
     },
     redisId: () => redis(),
     log: createLogger({ service: "test", level: "silent" }),

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { createLoop, type Logger, type Part } from "@conversation-export/runtime";
-import { type Processes, UNKNOWN_REDIS } from "@conversation-export/warehouse";
+import { type Coordination, UNKNOWN_REDIS } from "@conversation-export/warehouse";
 
 /** Whose the runs with keys in ClickHouse are: jobs processes, each of which tells ClickHouse that it is alive. */
 export type RunHolders = {
@@ -15,18 +15,18 @@ const TELL_EVERY_MS = 10_000;
 
 /** @param deps.redisId the id that the Redis of this process keeps */
 export const createRunHolders = (deps: {
-  readonly processes: Processes;
+  readonly coordination: Pick<Coordination, "noteProcess" | "processes">;
   readonly redisId: () => Promise<string>;
   readonly log: Logger;
 }): RunHolders => {
-  const { processes, log } = deps;
+  const { coordination, log } = deps;
   const own = randomUUID();
   /** Stays while Redis is away, or the runs of this process would count as dead. */
   let redis = UNKNOWN_REDIS;
   const tell = async (): Promise<void> => {
     try {
       redis = await deps.redisId().catch(() => redis);
-      await processes.note({ id: own, redis });
+      await coordination.noteProcess({ id: own, redis });
     } catch (error) {
       log.warn({ err: error }, "ClickHouse takes no note that this process is alive");
     }
@@ -34,7 +34,7 @@ export const createRunHolders = (deps: {
   const loop = createLoop({ turn: tell, pauseMs: TELL_EVERY_MS, pauseFirst: true });
   return {
     own,
-    alive: async () => new Set([own, ...(await processes.alive()).map(({ id }) => id)]),
+    alive: async () => new Set([own, ...(await coordination.processes()).map(({ id }) => id)]),
     part: {
       name: "alive",
       start: async () => {

@@ -1,7 +1,7 @@
 import type { Exclusive, Redis, RunnableJob } from "@conversation-export/queue";
 import type { Logger, Metrics, Part } from "@conversation-export/runtime";
 import type { SuppressionGate } from "@conversation-export/suppression";
-import type { RunUpload, Session, SettledReader } from "@conversation-export/warehouse";
+import type { Coordination, RunUpload, Session, SettledReader } from "@conversation-export/warehouse";
 import type { Config } from "../config.ts";
 import type { Bus } from "./bus.ts";
 import type { RunHolders } from "./run-holders.ts";
@@ -11,6 +11,7 @@ export type Shared = {
   readonly config: Config;
   /** Statements of the user for jobs. */
   readonly session: Session;
+  readonly coordination: Coordination;
   readonly redis: Redis;
   readonly bus: Bus;
   /** Every job that writes records asks it. */

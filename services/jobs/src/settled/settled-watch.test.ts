@@ -37,7 +37,7 @@ const setUp = (stored: Settled = { until: 0, watermarks: {} }) => {
   };
   const metrics = createMetrics({ service: "test" });
   const watch = createSettledWatch({
-    announcements: {
+    coordination: {
       look: () =>
         answer("look", () => ({
           clock: world.clock,

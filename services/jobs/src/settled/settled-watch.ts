@@ -1,6 +1,6 @@
 import { type Micros, MICROS_IN_SECOND } from "@conversation-export/domain";
 import { createLoop, type Logger, type Loop, type Metrics, ServiceError } from "@conversation-export/runtime";
-import type { Announcements, SettledStore, Watermarks } from "@conversation-export/warehouse";
+import type { Coordination, SettledStore, Watermarks } from "@conversation-export/warehouse";
 
 /** Stamps up to the present less this are announced, so that most batches end before. */
 const BEHIND: Micros = 2 * MICROS_IN_SECOND;
@@ -19,7 +19,7 @@ type Note = { readonly at: Micros; readonly watermarks: Watermarks };
  * both instants only grow. An error leaves them as they are.
  */
 export const createSettledWatch = (deps: {
-  readonly announcements: Announcements;
+  readonly coordination: Pick<Coordination, "look" | "announce" | "running">;
   readonly store: SettledStore;
   readonly intervalMs: number;
   /** Of tests; µs. */
@@ -29,7 +29,7 @@ export const createSettledWatch = (deps: {
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 }): Loop => {
-  const { announcements, store, log, behind = BEHIND } = deps;
+  const { coordination, store, log, behind = BEHIND } = deps;
   const begun: Micros = deps.now() * 1000;
   let stored: Micros = 0;
   let loaded = false;
@@ -51,7 +51,7 @@ export const createSettledWatch = (deps: {
       stored = Math.max(stored, (await store.load()).until);
       loaded = true;
     }
-    const { clock, announced, inFlight } = await announcements.look();
+    const { clock, announced, inFlight } = await coordination.look();
     latest = Math.max(latest, clock, announced);
     if (note === undefined) {
       const { at, watermarks } = await store.watermarks();
@@ -66,9 +66,9 @@ export const createSettledWatch = (deps: {
     // What is settled stays so, also when the announcements were lost with their table.
     const next = Math.max(Math.min(clock - behind, (inFlight ?? clock) - 1), announced, stored);
     // Also what is announced already: another process may have failed before every replica had it.
-    if (next > stored || announced < stored) await announcements.announce(next);
+    if (next > stored || announced < stored) await coordination.announce(next);
     // Behind the announcement, or an INSERT could begin between both.
-    const running = await announcements.running();
+    const running = await coordination.running();
     const until = Math.min(next, ...running.map(({ stamp }) => stamp ?? next));
     if (until <= stored) return;
     // Of a former turn: whoever reads the watermarks finds at least the instant that they belong to.

@@ -1,5 +1,5 @@
 import type { RedisServer } from "@conversation-export/runtime";
-import { createProcesses, UNKNOWN_REDIS } from "@conversation-export/warehouse";
+import { createCoordination, UNKNOWN_REDIS } from "@conversation-export/warehouse";
 import type { WarehouseConfig } from "../config.ts";
 import { withRedis, withWarehouse } from "../connect/connections.ts";
 import { redisPlace } from "../explain/explain.ts";
@@ -47,7 +47,7 @@ export const redisOtherFindings = async (
   const found = await attempt(AREA, NAME, async () => {
     const [own, alive] = await Promise.all([
       withRedis(server, (redis) => redis.ownId()),
-      withWarehouse(warehouse, (session) => createProcesses({ session }).alive()),
+      withWarehouse(warehouse, (session) => createCoordination({ session }).processes()),
     ]);
     return [redisOtherFinding(own, redisPlace(server), alive)];
   });
