@@ -25,6 +25,7 @@ import {
   createWrongRows,
   type LandingCoverage,
   type LandingSelection,
+  type RunUpload,
   type WrongRows,
 } from "@conversation-export/warehouse";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -166,6 +167,7 @@ type Changes = {
   readonly runs?: BackfillRuns;
   readonly wrong?: WrongRows;
   readonly gate?: Gate;
+  readonly runUpload?: RunUpload;
   readonly settledUntil?: Micros;
   readonly coverage?: LandingCoverage | null;
   readonly planBytes?: number;
@@ -188,7 +190,7 @@ const backfillWith = (changes: Changes): LandingBackfill => {
       runs: own,
       rows: createRightRows({ session: warehouse.session("jobs") }),
       gate: changes.gate ?? gateThat(() => false),
-      runUpload: uploadNow,
+      runUpload: changes.runUpload ?? uploadNow,
       ...(changes.planBytes === undefined ? {} : { planBytes: changes.planBytes }),
     }),
     exclusive: { run: (_, signal, work) => work(signal) },
@@ -526,12 +528,9 @@ test.skipIf(SHARDS > 1)(
 test("nothing is deleted when the right rows cannot be written", async () => {
   const folded = await writeLateHandoffs("late");
   const before = await allRows();
-  const late = {
-    ...gateThat(() => false),
-    // ClickHouse refuses it.
-    ticket: () => Promise.resolve({ stamp: 0, generation: 0 }),
-  };
-  await expect(correctWith({ gate: late })(EVERYTHING)).rejects.toMatchObject({ retryable: true });
+  // ClickHouse refuses it.
+  const late: RunUpload = (work) => work({ stamp: 0, generation: 0 });
+  await expect(correctWith({ runUpload: late })(EVERYTHING)).rejects.toMatchObject({ retryable: true });
   expect(await allRows()).toEqual(before);
   // Removes what the other has left.
   await correctWith()(EVERYTHING);

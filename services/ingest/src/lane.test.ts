@@ -90,7 +90,7 @@ const startLane = (
     landingDays: options.landingDays ?? null,
     clients: { note: () => {} },
     gap: null,
-    inFlight: { begin: () => ({ tell: async () => {}, end: () => {} }) },
+    inFlight: { during: (_stamp, _isSlow, write) => write() },
     keepTrying: createKeepTrying({ metrics, log }),
     gate: {
       ticket: () => Promise.resolve({ stamp: NOW * 1_000, generation: 1 }),

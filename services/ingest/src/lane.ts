@@ -12,7 +12,6 @@ import type { InFlight } from "@conversation-export/warehouse";
 import type { IngestMetrics } from "./ingest-metrics.ts";
 import type { KeepTrying } from "./keep-trying.ts";
 import type { LandingGap } from "./landing-gap.ts";
-import { createSettledPrefix } from "./settled-prefix.ts";
 import type { Sink } from "./sink.ts";
 import {
   type BatchLimits,
@@ -45,8 +44,7 @@ export type Lane = {
 /** With landing, the events of the next batch land while the tables of this one are written. */
 const MAX_IN_FLIGHT_WITH_LANDING = 2;
 
-/** @param deps.onFatal called with a bug, after which the lane has given up */
-export const createLane = (deps: {
+export type LaneDeps = {
   readonly topic: string;
   readonly type: EventType;
   readonly limits: LaneLimits;
@@ -57,7 +55,7 @@ export const createLane = (deps: {
   readonly clients: Pick<ClientWatch, "note">;
   readonly gap: LandingGap | null;
   readonly sink: Sink;
-  readonly inFlight: Pick<InFlight, "begin">;
+  readonly inFlight: Pick<InFlight, "during">;
   readonly keepTrying: KeepTrying;
   readonly deadLetters: DeadLetterSink;
   /** null when nothing is traced. */
@@ -66,8 +64,11 @@ export const createLane = (deps: {
   readonly metrics: IngestMetrics;
   readonly log: Logger;
   readonly now: () => number;
+  /** Called with a bug, after which the lane has given up. */
   readonly onFatal: (error: unknown) => void;
-}): Lane => {
+};
+
+export const createLane = (deps: LaneDeps): Lane => {
   const { topic, limits, budget, metrics, onFatal } = deps;
   const stop = new AbortController();
   const maxInFlight = deps.landingDays === null ? 1 : MAX_IN_FLIGHT_WITH_LANDING;
@@ -78,29 +79,39 @@ export const createLane = (deps: {
   const batches = createTopicBatches(deps);
   const filler = createBatchFiller({ ...deps, maxTimeAheadMs: limits.maxTimeAheadMs });
   const cutter = createBatchCutter({ batches, limits, now: deps.now, onDue: () => pump() });
-  const prefix = createSettledPrefix({
-    flush: createFlush({
-      ...deps,
-      write: createWriteBatch({ ...deps, filler }),
-    }),
-    signal: stop.signal,
-    onSettled: (batch, reusable) => {
-      if (reusable) batches.reuse(batch);
-    },
-    onFailed: (error) => {
-      if (stop.signal.aborted) return;
-      abort();
-      onFatal(error);
-    },
-    onEnd: (batch) => {
-      budget.release(batch.budgetedBytes);
-      pump();
-    },
-  });
+  const flush = createFlush({ ...deps, write: createWriteBatch({ ...deps, filler }) });
+  /** Being flushed, oldest first. */
+  const flushing: TopicBatch[] = [];
+  /** Settles with the batch flushed last, behind all before it; rejects when one could not be settled. */
+  let last: Promise<void> = Promise.resolve();
+
+  const settle = async (batch: TopicBatch, before: Promise<void>): Promise<void> => {
+    const { reusable } = await flush(batch, before, stop.signal);
+    if (reusable) batches.reuse(batch);
+  };
+
+  const beginFlush = (batch: TopicBatch): void => {
+    flushing.push(batch);
+    const before = last;
+    const { trace, rows, sources, deadLetters } = batch;
+    const size = { records: sources.length + deadLetters.length, bytes: rows.bytes() };
+    last = trace === null ? settle(batch, before) : trace.flush(size, () => settle(batch, before));
+    last
+      .catch((error: unknown) => {
+        if (stop.signal.aborted) return;
+        abort();
+        onFatal(error);
+      })
+      .finally(() => {
+        flushing.splice(flushing.indexOf(batch), 1);
+        budget.release(batch.budgetedBytes);
+        pump();
+      });
+  };
 
   const unsettled = (): TopicBatch[] => {
     const current = cutter.current();
-    const cut = [...prefix.inFlight(), ...waiting];
+    const cut = [...flushing, ...waiting];
     return current === undefined ? cut : [...cut, current];
   };
 
@@ -111,13 +122,13 @@ export const createLane = (deps: {
 
   const pump = (): void => {
     if (stop.signal.aborted) return;
-    if (prefix.inFlight().length === 0 && waiting.length === 0 && cutter.isDue()) cut();
-    while (prefix.inFlight().length < maxInFlight) {
+    if (flushing.length === 0 && waiting.length === 0 && cutter.isDue()) cut();
+    while (flushing.length < maxInFlight) {
       const batch = waiting.shift();
       if (batch === undefined) break;
-      prefix.flush(batch);
+      beginFlush(batch);
     }
-    if (prefix.inFlight().length === 0 && cutter.current() === undefined) idle?.resolve();
+    if (flushing.length === 0 && cutter.current() === undefined) idle?.resolve();
   };
 
   const flushNow = (): void => {

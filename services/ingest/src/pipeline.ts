@@ -1,17 +1,8 @@
 import type { Consumer, MessageSlice, Taken, TopicPartition } from "@conversation-export/bus";
 import type { EventType } from "@conversation-export/domain";
-import type { Logger, Metrics } from "@conversation-export/runtime";
+import type { Metrics } from "@conversation-export/runtime";
 import { type BufferBudget, createBufferBudget } from "./buffer-budget.ts";
-import type { ClientWatch } from "./client-watch.ts";
-import type { DeadLetterSink } from "./dead-letter.ts";
-import type { ErasureGate } from "./erasure-gate.ts";
-import type { EventTraces } from "./event-traces.ts";
-import type { InFlight } from "@conversation-export/warehouse";
-import type { IngestMetrics } from "./ingest-metrics.ts";
-import type { KeepTrying } from "./keep-trying.ts";
-import type { LandingGap } from "./landing-gap.ts";
-import { createLane, type Lane, type LaneLimits } from "./lane.ts";
-import type { Sink } from "./sink.ts";
+import { createLane, type Lane, type LaneDeps } from "./lane.ts";
 
 type Handlers = {
   onMessages(slice: MessageSlice): Taken;
@@ -32,27 +23,14 @@ export type Pipeline = Handlers & {
  * when there is room.
  * @param deps.consumer gives the consumer, which is built later with these handlers
  */
-export const createPipeline = (deps: {
-  readonly types: ReadonlyMap<string, EventType>;
-  readonly limits: LaneLimits;
-  readonly bufferMaxBytes: number;
-  readonly landingDays: number | null;
-  readonly gate: ErasureGate;
-  readonly clients: Pick<ClientWatch, "note">;
-  readonly gap: LandingGap | null;
-  readonly sink: Sink;
-  readonly inFlight: Pick<InFlight, "begin">;
-  readonly keepTrying: KeepTrying;
-  readonly deadLetters: DeadLetterSink;
-  /** null when nothing is traced. */
-  readonly traces: EventTraces | null;
-  readonly consumer: () => Consumer;
-  readonly metrics: IngestMetrics;
-  readonly registry: Metrics;
-  readonly log: Logger;
-  readonly now: () => number;
-  readonly onFatal: (error: unknown) => void;
-}): Pipeline => {
+export const createPipeline = (
+  deps: Omit<LaneDeps, "topic" | "type" | "budget" | "commit"> & {
+    readonly types: ReadonlyMap<string, EventType>;
+    readonly bufferMaxBytes: number;
+    readonly consumer: () => Consumer;
+    readonly registry: Metrics;
+  },
+): Pipeline => {
   const { types, consumer, log, now } = deps;
   let draining = false;
   let paused: TopicPartition[] = [];

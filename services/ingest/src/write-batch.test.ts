@@ -100,12 +100,13 @@ const setUp = () => {
       metrics,
     }),
     inFlight: {
-      begin: (stamp) => {
-        world.flights.push(`begin ${stamp}`);
-        return {
-          tell: async () => void world.flights.push(`tell ${stamp}`),
-          end: () => void world.flights.push(`end ${stamp}`),
-        };
+      during: async (stamp, isSlow, write) => {
+        world.flights.push(`begin ${stamp}${isSlow ? " slow" : ""}`);
+        try {
+          return await write();
+        } finally {
+          world.flights.push(`end ${stamp}`);
+        }
       },
     },
     keepTrying,
@@ -185,7 +186,7 @@ describe("a stale ticket", () => {
     expect(into("messages")).toEqual([[[0, 1], 2]]);
     expect(await lines("ingest_uploads_stamped_anew_total")).toEqual([expect.stringMatching(/ 1$/)]);
     // Readers wait for what was refused once, before anything of it is written again.
-    expect(world.flights).toEqual(["begin 1", "end 1", "begin 2", "tell 2", "end 2"]);
+    expect(world.flights).toEqual(["begin 1", "end 1", "begin 2 slow", "end 2"]);
   });
 
   it("halves what is left when it is the second one, and the halves again, down to single records", async () => {

@@ -41,7 +41,7 @@ export const createWriteBatch = (deps: {
   readonly gap: LandingGap | null;
   readonly filler: Pick<BatchFiller, "judge">;
   readonly sink: Sink;
-  readonly inFlight: Pick<InFlight, "begin">;
+  readonly inFlight: Pick<InFlight, "during">;
   readonly keepTrying: KeepTrying;
   readonly metrics: IngestMetrics;
 }): WriteBatch => {
@@ -76,24 +76,25 @@ export const createWriteBatch = (deps: {
     while (batch.rows.records() > 0) {
       if (timesStale > 1) await sleep(Math.min(25 * 2 ** timesStale, MAX_PAUSE_MS), undefined, { signal });
       const ticket = await takeTicket(signal);
-      const flight = inFlight.begin(ticket.stamp);
       try {
-        await judge();
-        if (wasStale) await flight.tell();
-        left ??= [{ from: 0, to: batch.rows.records() }].filter(({ to }) => to > 0);
-        const [range] = left;
-        if (range === undefined) break;
-        // Landing does not wait for the batch before, whose records may name persons whom these belong to.
-        const behind = before.then(() => {
-          if (batch.judgedBy !== gate.judgement()) throw judgedAnew;
+        const isDone = await inFlight.during(ticket.stamp, wasStale, async () => {
+          await judge();
+          left ??= [{ from: 0, to: batch.rows.records() }].filter(({ to }) => to > 0);
+          const [range] = left;
+          if (range === undefined) return true;
+          // Landing does not wait for the batch before, whose records may name persons whom these belong to.
+          const behind = before.then(() => {
+            if (batch.judgedBy !== gate.judgement()) throw judgedAnew;
+          });
+          behind.catch(() => undefined);
+          const written = await sink.write(batch.rows, range, ticket, signal, behind);
+          refused.push(...written.refused);
+          reusable &&= written.reusable;
+          left.shift();
+          timesStale = 0;
+          return left.length === 0;
         });
-        behind.catch(() => undefined);
-        const written = await sink.write(batch.rows, range, ticket, signal, behind);
-        refused.push(...written.refused);
-        reusable &&= written.reusable;
-        left.shift();
-        timesStale = 0;
-        if (left.length === 0) break;
+        if (isDone) break;
       } catch (error) {
         if (error !== judgedAnew && !isStaleTicket(error)) throw error;
         reusable = false;
@@ -105,8 +106,6 @@ export const createWriteBatch = (deps: {
         // Fewer rows may be written before readers pass their stamp.
         if (timesStale > 1 && range !== undefined && range.to - range.from > 1)
           left?.splice(0, 1, ...halves(range));
-      } finally {
-        flight.end();
       }
     }
     return { refused, reusable };

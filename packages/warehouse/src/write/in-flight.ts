@@ -2,18 +2,10 @@ import type { Micros } from "@conversation-export/domain";
 import { createLoop, type Logger } from "@conversation-export/runtime";
 import { type Coordination, PATIENCE } from "./coordination.ts";
 
-/** A write under way. */
-export type Flight = {
-  /** Asks readers at once to wait for it; a failure is logged. */
-  tell(): Promise<void>;
-  end(): void;
-};
-
 /** The stamps with which this process is writing. */
 export type InFlight = {
-  begin(stamp: Micros): Flight;
-  /** Runs a write for which readers are asked to wait from its begin. */
-  during<T>(stamp: Micros, write: () => Promise<T>): Promise<T>;
+  /** Runs a write. Readers are asked to wait for it once it takes long; `isSlow`: at once. A failure of that is logged. */
+  during<T>(stamp: Micros, isSlow: boolean, work: () => Promise<T>): Promise<T>;
   start(): Promise<void>;
   stop(): Promise<void>;
 };
@@ -35,7 +27,7 @@ export const createInFlight = (deps: {
   readonly now: () => number;
 }): InFlight => {
   const { coordination, writer, log, now } = deps;
-  const writes = new Set<{ readonly stamp: Micros; readonly begunAt: number; isSlow: boolean }>();
+  const writes = new Set<{ readonly stamp: Micros; readonly begunAt: number; readonly isSlow: boolean }>();
   let told: Micros | null = null;
 
   /** The earliest stamp for which readers are to wait; null: they need not. */
@@ -57,31 +49,19 @@ export const createInFlight = (deps: {
     }
   };
 
-  const begin = (stamp: Micros): Flight => {
-    const write = { stamp, begunAt: now(), isSlow: false };
-    writes.add(write);
-    return {
-      tell: () => {
-        write.isSlow = true;
-        return tell();
-      },
-      end: () => void writes.delete(write),
-    };
-  };
-
-  const loop = createLoop({ turn: tell, pauseMs: LOOK_EVERY_MS });
+  const { start, stop } = createLoop({ turn: tell, pauseMs: LOOK_EVERY_MS });
   return {
-    begin,
-    during: async (stamp, write) => {
-      const flight = begin(stamp);
+    during: async (stamp, isSlow, work) => {
+      const write = { stamp, begunAt: now(), isSlow };
+      writes.add(write);
       try {
-        await flight.tell();
-        return await write();
+        if (isSlow) await tell();
+        return await work();
       } finally {
-        flight.end();
+        writes.delete(write);
       }
     },
-    start: loop.start,
-    stop: loop.stop,
+    start,
+    stop,
   };
 };

@@ -92,7 +92,7 @@ const setUp = () => {
       },
     },
     runUpload: createRunUpload({
-      inFlight: { during: (_stamp, write) => write() },
+      inFlight: { during: (_stamp, _isSlow, write) => write() },
       gate: {
         ticket: () => {
           stamp += 1;

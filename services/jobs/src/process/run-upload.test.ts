@@ -11,7 +11,7 @@ it("takes another ticket while the last one is stale, for a minute, and leaves t
   let stamp = 0;
   const runUpload = createRunUpload({
     gate: { ticket: async () => ({ stamp: (stamp += 1), generation: 1 }) },
-    inFlight: { during: (_stamp, write) => write() },
+    inFlight: { during: (_stamp, _isSlow, write) => write() },
   });
   const used: number[] = [];
   const running = runUpload(async (ticket) => {

@@ -14,7 +14,7 @@ export const createRunUpload = (deps: {
     retry(
       async () => {
         const ticket = await deps.gate.ticket(signal);
-        await deps.inFlight.during(ticket.stamp, () => work(ticket));
+        await deps.inFlight.during(ticket.stamp, true, () => work(ticket));
       },
       { signal, deadlineMs: RETRY_MS, retryable: isRetryable },
     );
