@@ -5,10 +5,8 @@ import {
   backfillJob,
   createIdempotencyStore,
   createJobClient,
-  createJobWorkers,
   createRateLimiter,
   createRedis,
-  createSchedules,
   createSharedSlots,
   createKeyUses,
   erasureJob,
@@ -19,13 +17,13 @@ import {
   REDIS_USERS,
   type RedisUser,
   retentionJob,
-  runJob,
 } from "@conversation-export/queue";
-import { createLogger, createMetrics } from "@conversation-export/runtime";
+import { createLogger } from "@conversation-export/runtime";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ops } from "../system/ops.ts";
 import { redisCommand } from "../system/redis-command.ts";
 import { startRedis } from "../system/redis-servers.ts";
+import { startRetention } from "../system/start-retention.ts";
 import { startTestStack, type TestStack } from "../system/test-stack.ts";
 import { until } from "../system/until.ts";
 
@@ -98,39 +96,11 @@ it("lets export-api limit, remember and add erasures, and add no other job", asy
 
 it("lets jobs work and operators follow, without what concerns the server", async () => {
   const url = stack.redis.urlOf("jobs");
-  const metrics = createMetrics({ service: "test" });
-  const ran: string[] = [];
-  const type = retentionJob;
-  const workers = createJobWorkers({
-    url,
-    lockMs: 5_000,
-    stopWithinMs: 2_000,
-    metrics,
-    log,
-    onFatal: (error) => expect.unreachable(String(error)),
-    jobs: [
-      runJob({
-        type,
-        run: ({ data }) => {
-          ran.push(data.clientId ?? "all");
-          return Promise.resolve({ dryRun: data.dryRun, clients: [], tables: [] });
-        },
-      }),
-    ],
-  });
-  const schedules = createSchedules({
-    url,
-    schedules: [{ name: "retention", everyMs: 3_600_000, data: { clientId: null, dryRun: true } }],
-    metrics,
-    log,
-  });
+  const { metrics, ran } = await startRetention(url, stops);
   registerQueueMetrics({ redis: await redisOf("jobs"), metrics, log, now: Date.now });
-  stops.push(workers.stop, schedules.stop);
-  await workers.start();
-  await schedules.start();
 
   const operator = await clientOf("ops");
-  const { id } = await operator.add(type, { clientId: "acme", dryRun: true });
+  const { id } = await operator.add(retentionJob, { clientId: "acme", dryRun: true });
   await until("both jobs ran", 10_000, () => Promise.resolve(ran.includes("all") && ran.includes("acme")));
   for await (const view of operator.follow("retention", id)) {
     if (view.endedAt !== null) expect(view.state).toBe("completed");

@@ -4,18 +4,16 @@ import {
   createExclusive,
   createIdempotencyStore,
   createJobClient,
-  createJobWorkers,
   createRateLimiter,
   createRedis,
-  createSchedules,
   createSharedSlots,
   retentionJob,
-  runJob,
 } from "@conversation-export/queue";
-import { createLogger, createMetrics } from "@conversation-export/runtime";
+import { createLogger } from "@conversation-export/runtime";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { redisCommand } from "../system/redis-command.ts";
 import { type OwnRedis, startRedis } from "../system/redis-servers.ts";
+import { startRetention } from "../system/start-retention.ts";
 import { until } from "../system/until.ts";
 
 const log = createLogger({ service: "test", level: "silent" });
@@ -65,36 +63,7 @@ describe.skipIf(program === undefined)("on Valkey", () => {
   });
 
   it("jobs run, by hand and by schedule, and are followed to their end", async () => {
-    const url = urlOf("jobs");
-    const metrics = createMetrics({ service: "test" });
-    const ran: string[] = [];
-    const workers = createJobWorkers({
-      url,
-      lockMs: 5_000,
-      stopWithinMs: 2_000,
-      metrics,
-      log,
-      onFatal: (error) => expect.unreachable(String(error)),
-      jobs: [
-        runJob({
-          type: retentionJob,
-          run: ({ data }) => {
-            ran.push(data.clientId ?? "all");
-            return Promise.resolve({ dryRun: data.dryRun, clients: [], tables: [] });
-          },
-        }),
-      ],
-    });
-    const schedules = createSchedules({
-      url,
-      schedules: [{ name: "retention", everyMs: 3_600_000, data: { clientId: null, dryRun: true } }],
-      metrics,
-      log,
-    });
-    stops.push(workers.stop, schedules.stop);
-    await workers.start();
-    await schedules.start();
-
+    const { ran } = await startRetention(urlOf("jobs"), stops);
     const operator = createJobClient({ url: urlOf("ops"), log });
     stops.push(operator.stop);
     await operator.start();

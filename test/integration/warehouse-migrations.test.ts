@@ -327,7 +327,7 @@ test("the server parses what else is said to a whole cluster", async () => {
 describe("columns for analysts", () => {
   test("hold what the record says", async () => {
     const attributes = { client: "columns", time: DAY_0 + 5, partition: 2, offset: 7 };
-    const full = conversation(attributes, "full", DAY_0 + 1, DAY_0 + 2, {
+    const said = {
       chatter_id: "chatter",
       end_user_id: "user",
       language: "en",
@@ -342,6 +342,9 @@ describe("columns for analysts", () => {
       is_test_user: true,
       agent_handle_time: 1.5,
       bot_handle_time: 0,
+    };
+    const full = conversation(attributes, "full", DAY_0 + 1, DAY_0 + 2, {
+      ...said,
       csat: { score: 4 },
       handoffs: [
         {
@@ -377,20 +380,7 @@ describe("columns for analysts", () => {
       {
         ...shared,
         conversation_id: "full",
-        chatter_id: "chatter",
-        end_user_id: "user",
-        language: "en",
-        platform: "web",
-        device: "phone",
-        browser: "é",
-        automated_resolution_classification: "Resolved",
-        generated_topic_label: "topic",
-        last_agent_id: "agent",
-        is_engaged: true,
-        is_escalated: false,
-        is_test_user: true,
-        agent_handle_time: 1.5,
-        bot_handle_time: 0,
+        ...said,
         csat_score: 4,
       },
       {
@@ -425,16 +415,19 @@ describe("columns for analysts", () => {
       { target: "2", target_kind: "id", name: "", outcome_status: "", reason_code: null },
     ]);
 
+    const sent = {
+      sender: "s",
+      recipient: "r",
+      answer_id: "None",
+      in_response_to: "i",
+      link_was_clicked: false,
+      review: 5,
+    };
     await warehouse.write(
       [
         message(attributes, "full", DAY_0 + 1, "c", {
           message_data: { _type: "text", body: "b" },
-          sender: "s",
-          recipient: "r",
-          answer_id: "None",
-          in_response_to: "i",
-          link_was_clicked: false,
-          review: 5,
+          ...sent,
         }),
         message(attributes, "odd", DAY_0 + 1, "c", { review: 300 }),
         message(attributes, "strange", DAY_0 + 1, "c", { review: -1 }),
@@ -447,13 +440,8 @@ describe("columns for analysts", () => {
       ...ofMessage,
       message_id: "full",
       conversation_id: "c",
-      sender: "s",
-      recipient: "r",
+      ...sent,
       message_type: "text",
-      answer_id: "None",
-      in_response_to: "i",
-      link_was_clicked: false,
-      review: 5,
     });
     // Never another number than the record's.
     for (const row of odd as { review: number | null; record: string }[]) {

@@ -80,7 +80,7 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
   const stopping = new AbortController();
   const keysOf = createKeysOf(hash);
   const index = createSuppressionIndex({ max: deps.maxHeld, keysOf, hash: keyHash });
-  const reader = createSuppressionReader({ index, source: store, max: deps.maxHeld });
+  const read = createSuppressionReader({ index, source: store, max: deps.maxHeld });
   const lookUps = metrics.counter(
     "suppression_look_ups_total",
     "Records of which ClickHouse was asked whether they were erased",
@@ -114,7 +114,7 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
   /** Reads what is new up to a generation that was asked for before. */
   const follow = async (generation: number): Promise<void> => {
     await checkSecret();
-    await reader.read(await store.serverTime());
+    await read(await store.serverTime());
     followed = generation;
     judgement += 1;
     const lookedUp = index.lookedUp().length;

@@ -17,7 +17,7 @@ const start = (given: readonly Suppression[], max = 1_000, hash: KeyHash = keyHa
   const shown = storeOf(() => (world.isBehind ? [] : world.rows), hash);
   const keysOf = createKeysOf(subjectHash);
   const index = createSuppressionIndex({ max, keysOf, hash });
-  const reader = createSuppressionReader({ index, source: shown, max });
+  const read = createSuppressionReader({ index, source: shown, max });
   const judge = createSuppressionJudge({
     index,
     keysOf,
@@ -35,7 +35,7 @@ const start = (given: readonly Suppression[], max = 1_000, hash: KeyHash = keyHa
     onLookUp: (records) => (world.looked += records),
     onFound: () => (world.found += 1),
   });
-  return { world, index, reader, judge };
+  return { world, index, read, judge };
 };
 
 const conversation = (id: string, more: object = {}, dateCreated = 10): ExportRecord =>
@@ -122,8 +122,8 @@ it("answers as a Map of all suppressions does, with any hash, in much memory and
       fc.constantFrom(0, 1, 3, 8, 1_000),
       fc.boolean(),
       async (first, later, records, max, isWeak) => {
-        const { world, index, reader, judge } = start(first, max, isWeak ? weakHash : keyHash);
-        await reader.read(1);
+        const { world, index, read, judge } = start(first, max, isWeak ? weakHash : keyHash);
+        await read(1);
         const answer = async (): Promise<void> => {
           const expected = records.map((record) => isErased(world.rows, record));
           expect(await judge(records, false)).toEqual(expected);
@@ -132,7 +132,7 @@ it("answers as a Map of all suppressions does, with any hash, in much memory and
         };
         await answer();
         world.rows.push(...later);
-        await reader.read(2);
+        await read(2);
         await answer();
       },
     ),
@@ -140,15 +140,15 @@ it("answers as a Map of all suppressions does, with any hash, in much memory and
 });
 
 it("drops nothing for a hash that two values share", async () => {
-  const { world, reader, judge } = start([suppressed("gone")], 10, () => [1, 1]);
-  await reader.read(1);
+  const { world, read, judge } = start([suppressed("gone")], 10, () => [1, 1]);
+  await read(1);
   expect(await judge([conversation("good"), conversation("gone")], true)).toEqual([false, true]);
   expect([world.asked, world.looked]).toEqual([1, 2]);
 });
 
 it("asks ClickHouse about nothing that memory knows to be good", async () => {
-  const { world, index, reader, judge } = start([suppressed("gone")]);
-  await reader.read(1);
+  const { world, index, read, judge } = start([suppressed("gone")]);
+  await read(1);
   const good = [
     conversation("good"),
     conversation("gone", {}, 20),
@@ -160,8 +160,8 @@ it("asks ClickHouse about nothing that memory knows to be good", async () => {
 });
 
 it("lets nothing in while ClickHouse shows less than it has shown before", async () => {
-  const { world, reader, judge } = start([suppressed("gone")]);
-  await reader.read(1);
+  const { world, read, judge } = start([suppressed("gone")]);
+  await read(1);
   world.isBehind = true;
   await expect(judge([conversation("gone")], true)).rejects.toMatchObject({
     code: "suppressions_behind",
@@ -174,12 +174,12 @@ it("lets nothing in while ClickHouse shows less than it has shown before", async
 
 it("looks up the largest client when there is no room for all, and holds the others", async () => {
   const many = Array.from({ length: 8 }, (_, at) => suppressed(`c${at}`, { clientId: "globex" }));
-  const { world, index, reader, judge } = start([suppressed("gone"), ...many], 10);
-  await reader.read(1);
+  const { world, index, read, judge } = start([suppressed("gone"), ...many], 10);
+  await read(1);
   expect([index.lookedUp(), index.size()]).toEqual([[], 9]);
   // Found later, and more than there is room for.
   world.rows.push(...many.map((row) => ({ ...row, value: `${row.value} later` })));
-  await reader.read(2);
+  await read(2);
   expect([index.lookedUp(), index.size()]).toEqual([["globex"], 1]);
   const records = [
     conversation("c3", { clientId: "globex" }),
@@ -192,7 +192,7 @@ it("looks up the largest client when there is no room for all, and holds the oth
   expect(await judge(records, true)).toEqual([true, true, false, true, false]);
   // A larger memory after a restart.
   const again = start(world.rows, 20);
-  await again.reader.read(1);
+  await again.read(1);
   expect(again.index.lookedUp()).toEqual([]);
 });
 
@@ -200,7 +200,7 @@ it("reads everything again after a reading that failed midway", async () => {
   const { world, index, judge } = start([suppressed("gone")], 2);
   let fails = false;
   const shown = storeOf(() => world.rows);
-  const reader = createSuppressionReader({
+  const read = createSuppressionReader({
     index,
     source: {
       ...shown,
@@ -209,21 +209,21 @@ it("reads everything again after a reading that failed midway", async () => {
     },
     max: 2,
   });
-  await reader.read(1);
+  await read(1);
   world.rows.push(suppressed("two"), suppressed("three"));
   fails = true;
-  await expect(reader.read(2)).rejects.toThrow("away");
+  await expect(read(2)).rejects.toThrow("away");
   expect(index.lookedUp()).toEqual(["acme"]);
   expect(await judge([conversation("gone"), conversation("good")], true)).toEqual([true, false]);
   fails = false;
   world.rows = [suppressed("gone")];
-  await reader.read(3);
+  await read(3);
   expect([index.lookedUp(), index.size()]).toEqual([[], 1]);
 });
 
 it("drops what names a record that it has noted before, and says once that it has found it", async () => {
-  const { world, reader, judge } = start([person("p")]);
-  await reader.read(1);
+  const { world, read, judge } = start([person("p")]);
+  await read(1);
   const named = conversation("c", naming("p"));
   const later = conversation("c");
   const child = messageOf("c");
@@ -236,8 +236,8 @@ it("drops what names a record that it has noted before, and says once that it ha
 });
 
 it("answers only when what it has found is stored, and knows it then", async () => {
-  const { world, index, reader, judge } = start([person("p")]);
-  await reader.read(1);
+  const { world, index, read, judge } = start([person("p")]);
+  await read(1);
   world.isAway = true;
   await expect(judge([conversation("c", naming("p"))], true)).rejects.toThrow("away");
   expect([world.found, index.mayDrop(messageOf("c"))]).toEqual([0, false]);
@@ -249,8 +249,8 @@ it("answers only when what it has found is stored, and knows it then", async () 
 
 it("leaves the room to clients that are held when it notes records of one that is looked up", async () => {
   const many = Array.from({ length: 12 }, (_, at) => suppressed(`c${at}`, { clientId: "globex" }));
-  const { index, reader, judge } = start([person("p"), ...many], 10);
-  await reader.read(1);
+  const { index, read, judge } = start([person("p"), ...many], 10);
+  await read(1);
   const children = many.map(({ value, clientId }) => messageOf(value, { clientId, id: value }));
   expect(new Set(await judge(children, true))).toEqual(new Set([true]));
   expect(await judge([conversation("noted", naming("p"))], true)).toEqual([true]);

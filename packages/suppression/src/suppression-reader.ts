@@ -8,12 +8,6 @@ const READ_AGAIN_MS = 600_000;
 /** Shares of the memory that may be filled when everything is read: less when that was too much. */
 const SHARES = [1, 0.9, 0.5, 0];
 
-/** Reads suppressions into memory, as many clients as fit; the largest ones are looked up instead. */
-export type SuppressionReader = {
-  /** Reads what may be new. `readAt`: the present, ms by ClickHouse's clock. */
-  read(readAt: number): Promise<void>;
-};
-
 /** The clients to hold, smallest first, while all their suppressions are at most `room`. */
 const smallest = (clients: readonly SuppressedClient[], room: number): string[] => {
   const held: string[] = [];
@@ -26,12 +20,16 @@ const smallest = (clients: readonly SuppressedClient[], room: number): string[] 
   return held;
 };
 
-/** @param deps.max suppressions in memory */
+/**
+ * Reads what may be new into memory, of as many clients as fit; the largest ones are looked up instead. Takes the
+ * present, ms by ClickHouse's clock.
+ * @param deps.max suppressions in memory
+ */
 export const createSuppressionReader = (deps: {
   readonly index: SuppressionIndex;
   readonly source: Pick<SuppressionReads, "clients" | "hashes">;
   readonly max: number;
-}): SuppressionReader => {
+}): ((readAt: number) => Promise<void>) => {
   const { index, source, max } = deps;
   /** When they were read last, by ClickHouse's clock and by one that nobody sets, ms; null: all must be read. */
   let last: { readonly at: number; readonly elapsed: number } | null = null;
@@ -65,14 +63,12 @@ export const createSuppressionReader = (deps: {
     }
   };
 
-  return {
-    read: async (readAt) => {
-      const since = sinceOf(readAt);
-      if (since === null || !(await readNew(since))) {
-        last = null;
-        await readAll(since === null ? SHARES : SHARES.slice(1));
-      }
-      last = { at: readAt, elapsed: performance.now() };
-    },
+  return async (readAt) => {
+    const since = sinceOf(readAt);
+    if (since === null || !(await readNew(since))) {
+      last = null;
+      await readAll(since === null ? SHARES : SHARES.slice(1));
+    }
+    last = { at: readAt, elapsed: performance.now() };
   };
 };

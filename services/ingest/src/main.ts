@@ -81,7 +81,6 @@ const gate = createSuppressionGate({
   metrics: registry,
   log,
 });
-let mayWrite = false;
 // A letter that came compressed might be too large for the bus uncompressed.
 const producer = createProducer({ ...connection, compression: "zstd" });
 const keepTrying = createKeepTrying({ metrics, log });
@@ -153,19 +152,17 @@ const health = createHealthServer({
   log,
   checks: {
     live: () =>
-      !mayWrite || Date.now() - consumer.lastTick() < LIVENESS_MS || "the consumer loop does not tick",
+      gate.isOpen() !== true ||
+      Date.now() - consumer.lastTick() < LIVENESS_MS ||
+      "the consumer loop does not tick",
     ready: () => {
       if (pipeline.isDraining()) return "draining";
-      if (!mayWrite) return gate.isOpen();
+      if (gate.isOpen() !== true) return gate.isOpen();
       return consumer.isJoined() || "no member of the consumer group yet";
     },
   },
 });
 
-const startGate = async (): Promise<void> => {
-  await gate.start();
-  mayWrite = true;
-};
 const running = run({
   log,
   deadlineMs: config.shutdownDeadlineMs,
@@ -177,7 +174,7 @@ const running = run({
     { name: "lag", start: lagWatch.start, stop: lagWatch.stop },
     { name: "watermarks", start: watermarks.start, stop: watermarks.stop },
     { name: "clients", start: clients.start, stop: clients.stop },
-    { name: "suppressions", start: startGate, stop: gate.stop },
+    { name: "suppressions", start: gate.start, stop: gate.stop },
     { name: "in flight", start: inFlight.start, stop: inFlight.stop },
     { name: "consumer", start: consumer.start, stop: consumer.stop },
     { name: "pipeline", start: async () => {}, stop: pipeline.drain },
