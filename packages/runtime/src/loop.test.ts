@@ -7,7 +7,7 @@ afterEach(() => void vi.useRealTimers());
 it("begins at once and pauses after each turn", async () => {
   const turn = vi.fn(async () => {});
   const loop = createLoop({ turn, pauseMs: 100 });
-  loop.start();
+  await loop.start();
   expect(turn).toHaveBeenCalledTimes(1);
   await vi.advanceTimersByTimeAsync(250);
   expect(turn).toHaveBeenCalledTimes(3);
@@ -21,7 +21,7 @@ it("can begin with a pause, and ask for the length of each", async () => {
   const turn = vi.fn(async () => {});
   const pauses = [10, 100, 1_000];
   const loop = createLoop({ turn, pauseMs: () => pauses.shift() ?? 0, pauseFirst: true });
-  loop.start();
+  await loop.start();
   await vi.advanceTimersByTimeAsync(9);
   expect(turn).not.toHaveBeenCalled();
   await vi.advanceTimersByTimeAsync(1);
@@ -36,7 +36,7 @@ it("can begin with a pause, and ask for the length of each", async () => {
 it("waits for the turn under way when it is stopped", async () => {
   const work = Promise.withResolvers<void>();
   const loop = createLoop({ turn: () => work.promise, pauseMs: 100 });
-  loop.start();
+  await loop.start();
   let stopped = false;
   const stopping = loop.stop().then(() => {
     stopped = true;
@@ -51,7 +51,7 @@ it("does nothing when it was stopped before it began, or never began", async () 
   const turn = vi.fn(async () => {});
   const loop = createLoop({ turn, pauseMs: 100 });
   await loop.stop();
-  loop.start();
+  await loop.start();
   await loop.stop();
   expect(turn).not.toHaveBeenCalled();
 });

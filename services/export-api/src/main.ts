@@ -229,13 +229,13 @@ const running = run({
       name: "keys",
       start: async () => {
         await knownKeys.refresh();
-        loadingKeys.start();
+        await loadingKeys.start();
       },
-      stop: () => loadingKeys.stop(),
+      stop: loadingKeys.stop,
     },
     {
       name: "key uses",
-      start: async () => savingUses.start(),
+      start: savingUses.start,
       stop: async () => {
         await savingUses.stop();
         await usedKeys.save();

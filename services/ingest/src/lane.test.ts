@@ -3,14 +3,14 @@ import type { ExportRecord } from "@conversation-export/domain";
 import { createLogger, createMetrics } from "@conversation-export/runtime";
 import type { Batch } from "@conversation-export/warehouse";
 import { describe, expect, it, vi } from "vitest";
-import { createBufferBudget } from "./buffer-budget.ts";
+import { createBufferBudget } from "./batch/buffer-budget.ts";
 import type { EventTraces } from "./event-traces.ts";
 import { exportedMessage, NOW } from "./exported-message.fixture.ts";
 import { createIngestMetrics } from "./ingest-metrics.ts";
-import { createKeepTrying } from "./keep-trying.ts";
+import { createKeepTrying } from "./flush/keep-trying.ts";
 import { createLane } from "./lane.ts";
-import type { DeadLetterSink } from "./dead-letter.ts";
-import type { Sink } from "./sink.ts";
+import type { DeadLetterSink } from "./flush/dead-letter.ts";
+import type { Sink } from "./flush/sink.ts";
 
 const message = (offset: number, change: Partial<BusMessage> = {}): BusMessage =>
   exportedMessage(offset, {}, change);

@@ -1,26 +1,26 @@
 import type { Consumer, MessageSlice } from "@conversation-export/bus";
 import type { EventType } from "@conversation-export/domain";
 import type { Logger } from "@conversation-export/runtime";
-import { createBatchFiller } from "./batch-filler.ts";
-import type { BufferBudget } from "./buffer-budget.ts";
-import type { ClientWatch } from "./client-watch.ts";
-import type { DeadLetterSink } from "./dead-letter.ts";
-import type { ErasureGate } from "./erasure-gate.ts";
+import { createBatchFiller } from "./batch/batch-filler.ts";
+import type { BufferBudget } from "./batch/buffer-budget.ts";
+import type { ClientWatch } from "./watch/client-watch.ts";
+import type { DeadLetterSink } from "./flush/dead-letter.ts";
+import type { ErasureGate } from "./batch/erasure-gate.ts";
 import type { EventTraces } from "./event-traces.ts";
-import { createFlush } from "./flush.ts";
+import { createFlush } from "./flush/flush.ts";
 import type { InFlight } from "@conversation-export/warehouse";
 import type { IngestMetrics } from "./ingest-metrics.ts";
-import type { KeepTrying } from "./keep-trying.ts";
-import type { LandingGap } from "./landing-gap.ts";
-import type { Sink } from "./sink.ts";
+import type { KeepTrying } from "./flush/keep-trying.ts";
+import type { LandingGap } from "./flush/landing-gap.ts";
+import type { Sink } from "./flush/sink.ts";
 import {
   type BatchLimits,
   createBatchCutter,
   createTopicBatches,
   isFull,
   type TopicBatch,
-} from "./topic-batch.ts";
-import { createWriteBatch } from "./write-batch.ts";
+} from "./batch/topic-batch.ts";
+import { createWriteBatch } from "./flush/write-batch.ts";
 
 export type LaneLimits = BatchLimits & {
   /** How much later than its arrival on the bus an event may claim to be. */

@@ -28,16 +28,16 @@ import {
   createWriter,
 } from "@conversation-export/warehouse";
 import { readConfig } from "./config.ts";
-import { createClientWatch } from "./client-watch.ts";
-import { createDeadLetterSink } from "./dead-letter.ts";
+import { createClientWatch } from "./watch/client-watch.ts";
+import { createDeadLetterSink } from "./flush/dead-letter.ts";
 import { createEventTraces } from "./event-traces.ts";
 import { createIngestMetrics } from "./ingest-metrics.ts";
-import { createKeepTrying } from "./keep-trying.ts";
-import { createLagWatch } from "./lag-watch.ts";
-import { createLandingGap } from "./landing-gap.ts";
+import { createKeepTrying } from "./flush/keep-trying.ts";
+import { createLagWatch } from "./watch/lag-watch.ts";
+import { createLandingGap } from "./flush/landing-gap.ts";
 import { createPipeline } from "./pipeline.ts";
-import { createSink } from "./sink.ts";
-import { createWatermarkWatch } from "./watermark-watch.ts";
+import { createSink } from "./flush/sink.ts";
+import { createWatermarkWatch } from "./watch/watermark-watch.ts";
 
 /** More than three topics use at once, so that no watermark or suppression waits for an INSERT. */
 const WAREHOUSE_CONNECTIONS = 24;

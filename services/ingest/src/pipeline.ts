@@ -1,7 +1,7 @@
 import type { Consumer, MessageSlice, Taken, TopicPartition } from "@conversation-export/bus";
 import type { EventType } from "@conversation-export/domain";
 import type { Metrics } from "@conversation-export/runtime";
-import { type BufferBudget, createBufferBudget } from "./buffer-budget.ts";
+import { type BufferBudget, createBufferBudget } from "./batch/buffer-budget.ts";
 import { createLane, type Lane, type LaneDeps } from "./lane.ts";
 
 type Handlers = {

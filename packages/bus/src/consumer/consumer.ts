@@ -236,7 +236,7 @@ export const createConsumer = (deps: ConsumerDeps): Consumer => {
       };
       await subscribe(consumer, deps, abort.signal, tick);
       await findCoordinator(kafka, deps, abort.signal, tick);
-      lookAtTopics.start();
+      await lookAtTopics.start();
       running = consumer.run({ autoCommit: false, eachBatchAutoResolve: false, eachBatch: reader.eachBatch });
       await running;
     },

@@ -15,7 +15,7 @@ export type ActiveJob = {
 };
 
 export type ActiveJobs = {
-  start(): void;
+  start(): Promise<void>;
   /** Ends the watching; `stopAll` tells jobs to stop. */
   close(): Promise<void>;
   begin(job: { queue: string; id: string; cancelKey: string }): Promise<ActiveJob>;

@@ -124,7 +124,7 @@ export const createJobWorkers = (
     start: async () => {
       await Promise.all([patientRedis.start(), impatientRedis.start()]);
       for (const job of jobs) await retry(() => open(job), { signal: abort.signal });
-      active.start();
+      await active.start();
       for (const worker of workers) worker.run().catch(fail);
       state = true;
     },

@@ -3,13 +3,13 @@ import type { BusMessage } from "@conversation-export/bus";
 import { createLogger, createMetrics } from "@conversation-export/runtime";
 import { type TableInsert, WarehouseError } from "@conversation-export/warehouse";
 import { describe, expect, it } from "vitest";
-import { createBatchFiller } from "./batch-filler.ts";
-import { createBufferBudget } from "./buffer-budget.ts";
-import { exportedMessage, NOW } from "./exported-message.fixture.ts";
-import { createIngestMetrics } from "./ingest-metrics.ts";
+import { createBatchFiller } from "../batch/batch-filler.ts";
+import { createBufferBudget } from "../batch/buffer-budget.ts";
+import { exportedMessage, NOW } from "../exported-message.fixture.ts";
+import { createIngestMetrics } from "../ingest-metrics.ts";
 import { createKeepTrying } from "./keep-trying.ts";
 import { createSink } from "./sink.ts";
-import { createTopicBatches, type TopicBatch } from "./topic-batch.ts";
+import { createTopicBatches, type TopicBatch } from "../batch/topic-batch.ts";
 import { createWriteBatch } from "./write-batch.ts";
 
 const TABLES = ["landing", "record_dates", "changes", "messages"];

@@ -2,8 +2,8 @@ import type { Consumer } from "@conversation-export/bus";
 import { rejected } from "@conversation-export/domain";
 import type { Logger } from "@conversation-export/runtime";
 import type { DeadLetter, DeadLetterSink } from "./dead-letter.ts";
-import type { IngestMetrics } from "./ingest-metrics.ts";
-import type { TopicBatch } from "./topic-batch.ts";
+import type { IngestMetrics } from "../ingest-metrics.ts";
+import type { TopicBatch } from "../batch/topic-batch.ts";
 import type { WriteBatch } from "./write-batch.ts";
 
 /**

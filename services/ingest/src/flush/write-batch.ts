@@ -2,13 +2,13 @@ import type { WriteTicket } from "@conversation-export/domain";
 import { setTimeout as sleep } from "node:timers/promises";
 import { unlessAborted } from "@conversation-export/runtime";
 import { type InFlight, isStaleTicket } from "@conversation-export/warehouse";
-import type { BatchFiller } from "./batch-filler.ts";
-import type { IngestMetrics } from "./ingest-metrics.ts";
+import type { BatchFiller } from "../batch/batch-filler.ts";
+import type { IngestMetrics } from "../ingest-metrics.ts";
 import { isBug, type KeepTrying } from "./keep-trying.ts";
 import type { LandingGap } from "./landing-gap.ts";
 import type { RecordRange, Sink } from "./sink.ts";
-import type { TopicBatch } from "./topic-batch.ts";
-import type { ErasureGate } from "./erasure-gate.ts";
+import type { TopicBatch } from "../batch/topic-batch.ts";
+import type { ErasureGate } from "../batch/erasure-gate.ts";
 
 /**
  * Writes a batch with tickets: each is taken first, then the records are judged by the suppressions that are known

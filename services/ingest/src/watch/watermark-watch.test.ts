@@ -4,7 +4,7 @@ import type { ListName } from "@conversation-export/domain";
 import { createLogger, createMetrics } from "@conversation-export/runtime";
 import type { TopicIdentity, Watermarks } from "@conversation-export/warehouse";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { createIngestMetrics } from "./ingest-metrics.ts";
+import { createIngestMetrics } from "../ingest-metrics.ts";
 import { createWatermarkWatch } from "./watermark-watch.ts";
 
 const INTERVAL_MS = 2_000;

@@ -1,6 +1,6 @@
 import type { Admin, TopicPartition } from "@conversation-export/bus";
 import { createLoop, type Logger, type Loop } from "@conversation-export/runtime";
-import type { IngestMetrics } from "./ingest-metrics.ts";
+import type { IngestMetrics } from "../ingest-metrics.ts";
 
 /**
  * Keeps the lag of the partitions that this process owns. An unknown lag is marked as unknown, never as 0.

@@ -1,6 +1,6 @@
 import { createLoop, type Logger } from "@conversation-export/runtime";
 import type { UnregisteredClientWriter } from "@conversation-export/warehouse";
-import type { IngestMetrics } from "./ingest-metrics.ts";
+import type { IngestMetrics } from "../ingest-metrics.ts";
 
 /** Counts the records of clients that are not registered: a wrong name looks like a new client. */
 export type ClientWatch = {

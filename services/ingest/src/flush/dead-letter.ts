@@ -7,8 +7,8 @@ import {
   replaysOf,
 } from "@conversation-export/domain";
 import { type Logger, ServiceError } from "@conversation-export/runtime";
-import { sendInSpan } from "./event-traces.ts";
-import type { IngestMetrics } from "./ingest-metrics.ts";
+import { sendInSpan } from "../event-traces.ts";
+import type { IngestMetrics } from "../ingest-metrics.ts";
 import type { KeepTrying } from "./keep-trying.ts";
 import { noteOf } from "./letter-note.ts";
 

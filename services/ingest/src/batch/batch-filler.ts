@@ -8,8 +8,8 @@ import {
 } from "@conversation-export/domain";
 import type { Logger } from "@conversation-export/runtime";
 import type { BufferBudget } from "./buffer-budget.ts";
-import type { ClientWatch } from "./client-watch.ts";
-import type { IngestMetrics } from "./ingest-metrics.ts";
+import type { ClientWatch } from "../watch/client-watch.ts";
+import type { IngestMetrics } from "../ingest-metrics.ts";
 import type { ErasureGate } from "./erasure-gate.ts";
 import { createRows, type TopicBatch } from "./topic-batch.ts";
 

@@ -4,7 +4,7 @@ import { deadLetterOf, rejected } from "@conversation-export/domain";
 import { createLogger, createMetrics, ServiceError } from "@conversation-export/runtime";
 import { describe, expect, it } from "vitest";
 import { createDeadLetterSink, type DeadLetter, toDeadLetter } from "./dead-letter.ts";
-import { createIngestMetrics } from "./ingest-metrics.ts";
+import { createIngestMetrics } from "../ingest-metrics.ts";
 import { createKeepTrying } from "./keep-trying.ts";
 
 const NOW = new Date("2026-10-20T10:00:00Z");

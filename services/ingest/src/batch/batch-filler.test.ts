@@ -4,8 +4,8 @@ import { createLogger, createMetrics } from "@conversation-export/runtime";
 import { expect, it } from "vitest";
 import { createBatchFiller } from "./batch-filler.ts";
 import { createBufferBudget } from "./buffer-budget.ts";
-import { exportedMessage, NOW } from "./exported-message.fixture.ts";
-import { createIngestMetrics } from "./ingest-metrics.ts";
+import { exportedMessage, NOW } from "../exported-message.fixture.ts";
+import { createIngestMetrics } from "../ingest-metrics.ts";
 import { createTopicBatches, type TopicBatch } from "./topic-batch.ts";
 
 const message = (offset: number, data: object = {}, change: Partial<BusMessage> = {}): BusMessage =>

@@ -1,7 +1,7 @@
 import { createLogger, createMetrics } from "@conversation-export/runtime";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { createClientWatch } from "./client-watch.ts";
-import { createIngestMetrics } from "./ingest-metrics.ts";
+import { createIngestMetrics } from "../ingest-metrics.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

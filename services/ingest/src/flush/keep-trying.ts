@@ -1,6 +1,6 @@
 import { activeSpan, isRetryable, type Logger, retry, ServiceError } from "@conversation-export/runtime";
 import { isStaleTicket, WarehouseError } from "@conversation-export/warehouse";
-import type { IngestMetrics } from "./ingest-metrics.ts";
+import type { IngestMetrics } from "../ingest-metrics.ts";
 
 /**
  * Repeats an operation until it succeeds, counting and logging each failure under the name of its step.

@@ -2,7 +2,7 @@ import type { GroupProgress } from "@conversation-export/bus";
 import { type ListName, MICROS_IN_SECOND } from "@conversation-export/domain";
 import { createLoop, type Logger, type Loop, type Metrics } from "@conversation-export/runtime";
 import type { WatermarkWriter } from "@conversation-export/warehouse";
-import type { IngestMetrics } from "./ingest-metrics.ts";
+import type { IngestMetrics } from "../ingest-metrics.ts";
 import { advance, type Note } from "./watermark.ts";
 
 type Topic = {

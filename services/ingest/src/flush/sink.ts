@@ -6,7 +6,7 @@ import {
   type TableInsert,
   type Writer,
 } from "@conversation-export/warehouse";
-import type { IngestMetrics } from "./ingest-metrics.ts";
+import type { IngestMetrics } from "../ingest-metrics.ts";
 import { isBug, type KeepTrying } from "./keep-trying.ts";
 
 /** Records `from` (inclusive) to `to` (exclusive) of a batch. */

@@ -1,9 +1,9 @@
 import type { BusMessage } from "@conversation-export/bus";
 import type { EventType } from "@conversation-export/domain";
 import { type Batch, createBatch } from "@conversation-export/warehouse";
-import type { DeadLetter } from "./dead-letter.ts";
+import type { DeadLetter } from "../flush/dead-letter.ts";
 import type { ErasureGate } from "./erasure-gate.ts";
-import type { BatchTrace, EventTraces } from "./event-traces.ts";
+import type { BatchTrace, EventTraces } from "../event-traces.ts";
 
 /** One batch of a topic: rows, dead letters, and the offsets that may be committed once both are stored. */
 export type TopicBatch = {

@@ -1,7 +1,7 @@
 import { createLogger, createMetrics, ServiceError } from "@conversation-export/runtime";
 import { WarehouseError } from "@conversation-export/warehouse";
 import { expect, it } from "vitest";
-import { createIngestMetrics } from "./ingest-metrics.ts";
+import { createIngestMetrics } from "../ingest-metrics.ts";
 import { createKeepTrying } from "./keep-trying.ts";
 
 const start = () => {

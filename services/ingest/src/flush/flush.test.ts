@@ -3,8 +3,8 @@ import { rejected } from "@conversation-export/domain";
 import { createLogger, createMetrics } from "@conversation-export/runtime";
 import { expect, it } from "vitest";
 import { createFlush } from "./flush.ts";
-import { createIngestMetrics } from "./ingest-metrics.ts";
-import { createTopicBatches, type TopicBatch } from "./topic-batch.ts";
+import { createIngestMetrics } from "../ingest-metrics.ts";
+import { createTopicBatches, type TopicBatch } from "../batch/topic-batch.ts";
 
 const message = (offset: number): BusMessage => ({
   topic: "messages",

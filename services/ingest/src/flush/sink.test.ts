@@ -8,7 +8,7 @@ import {
   WarehouseError,
 } from "@conversation-export/warehouse";
 import { describe, expect, it } from "vitest";
-import { createIngestMetrics } from "./ingest-metrics.ts";
+import { createIngestMetrics } from "../ingest-metrics.ts";
 import { createKeepTrying } from "./keep-trying.ts";
 import { createSink } from "./sink.ts";
 
