@@ -545,20 +545,18 @@ it("hides a person while another run deletes, and tells readers of changes when 
   const large = await request(client, { identifiers: [{ type: "chatter_id", value: "kept-chatter" }] });
   // The one for the kept person waits for an operator.
   const deps = erasureDeps({ percent: 0, records: 0 });
-  const approval = {
-    screening: (signal: AbortSignal) => {
-      const screening = deps.approval.screening(signal);
-      let isHeld = false;
-      return {
-        isLeftOut: screening.isLeftOut,
-        hold: async () => {
-          const held = isHeld ? 0 : 1;
-          if (!isHeld) await completion.hold(client, large);
-          isHeld = true;
-          return { held, leftOut: 0 };
-        },
-      };
-    },
+  const approval = (signal: AbortSignal) => {
+    const screening = deps.approval(signal);
+    let isHeld = false;
+    return {
+      isLeftOut: screening.isLeftOut,
+      hold: async () => {
+        const held = isHeld ? 0 : 1;
+        if (!isHeld) await completion.hold(client, large);
+        isHeld = true;
+        return { held, leftOut: 0 };
+      },
+    };
   };
   const exclusive = createExclusive({ redis, lockMs: 10_000 });
   const over = new AbortController();
@@ -621,7 +619,7 @@ it("does not carry out what another run or an operator has decided about meanwhi
     await completion.hold(client, id);
     return { held: 0, leftOut: 0 };
   };
-  const approval = { screening: () => ({ isLeftOut: () => false, hold }) };
+  const approval = () => ({ isLeftOut: () => false, hold });
   const disturbed = { code: "erasure_disturbed", retryable: true };
   await expect(run({ ...erasureDeps(), approval })).rejects.toMatchObject(disturbed);
   const found = await intake.find(client, id);

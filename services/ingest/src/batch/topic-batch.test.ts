@@ -4,14 +4,14 @@ import type { Batch } from "@conversation-export/warehouse";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createBatchCutter, createTopicBatches, isFull, type TopicBatch } from "./topic-batch.ts";
 
-const createBatches = () =>
+const createBatches = (now = () => 7) =>
   createTopicBatches({
     topic: "messages",
     type: "message.exported",
     landingDays: null,
     traces: null,
     gate: { judgement: () => 3 },
-    now: () => 7,
+    now,
   });
 
 /** The rows of a batch as large as the numbers say; the batch is only measured. */
@@ -97,14 +97,7 @@ describe("createBatchCutter", () => {
 
   const startCutter = () => {
     const onDue = vi.fn<() => void>();
-    const batches = createTopicBatches({
-      topic: "messages",
-      type: "message.exported",
-      landingDays: null,
-      traces: null,
-      gate: { judgement: () => 3 },
-      now: Date.now,
-    });
+    const batches = createBatches(Date.now);
     return { onDue, cutter: createBatchCutter({ batches, limits: { maxAgeMs: 100 }, now: Date.now, onDue }) };
   };
 

@@ -103,13 +103,12 @@ const letterAt = (offset: number, value: string): DeadLetter => ({
   rejection: rejected("invalid_record", "because"),
 });
 
-it("leaves a note of a dead letter that its topic never takes, and its neighbours go on", async () => {
+/** A sink before a topic that refuses what is too large. */
+const startSink = (isTooLarge: (message: OutgoingMessage) => boolean) => {
   const taken: OutgoingMessage[] = [];
   const producer: Pick<Producer, "send"> = {
     send: (_topic, messages) => {
-      if (messages.some(({ value }) => (value?.length ?? 0) > 10)) {
-        return Promise.reject(new ServiceError("produce", "MESSAGE_TOO_LARGE"));
-      }
+      if (messages.some(isTooLarge)) return Promise.reject(new ServiceError("produce", "MESSAGE_TOO_LARGE"));
       taken.push(...messages);
       return Promise.resolve();
     },
@@ -117,7 +116,14 @@ it("leaves a note of a dead letter that its topic never takes, and its neighbour
   const metrics = createIngestMetrics(createMetrics({ service: "test" }));
   const log = createLogger({ service: "test", level: "fatal" });
   const keepTrying = createKeepTrying({ metrics, log });
-  const sink = createDeadLetterSink({ producer, keepTrying, metrics, log, now: () => new Date(0) });
+  return {
+    taken,
+    sink: createDeadLetterSink({ producer, keepTrying, metrics, log, now: () => new Date(0) }),
+  };
+};
+
+it("leaves a note of a dead letter that its topic never takes, and its neighbours go on", async () => {
+  const { taken, sink } = startSink(({ value }) => (value?.length ?? 0) > 10);
 
   const letters = [letterAt(1, "small"), letterAt(2, "far too large"), letterAt(3, "small")];
   await sink.send("messages", letters, new AbortController().signal);
@@ -137,20 +143,7 @@ it("leaves a note even of a message with a huge key and huge headers, and the la
       (sum, part) => sum + Buffer.byteLength(part ?? ""),
       0,
     );
-  const taken: OutgoingMessage[] = [];
-  const producer: Pick<Producer, "send"> = {
-    send: (_topic, messages) => {
-      if (messages.some((one) => sizeOf(one) > 16_000)) {
-        return Promise.reject(new ServiceError("produce", "MESSAGE_TOO_LARGE"));
-      }
-      taken.push(...messages);
-      return Promise.resolve();
-    },
-  };
-  const metrics = createIngestMetrics(createMetrics({ service: "test" }));
-  const log = createLogger({ service: "test", level: "fatal" });
-  const keepTrying = createKeepTrying({ metrics, log });
-  const sink = createDeadLetterSink({ producer, keepTrying, metrics, log, now: () => new Date(0) });
+  const { taken, sink } = startSink((one) => sizeOf(one) > 16_000);
   const key = Buffer.alloc(1_000_000, "k");
   const source = message({
     key,

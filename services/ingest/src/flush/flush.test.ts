@@ -1,20 +1,10 @@
-import type { BusMessage } from "@conversation-export/bus";
 import { rejected } from "@conversation-export/domain";
 import { createLogger, createMetrics } from "@conversation-export/runtime";
 import { expect, it } from "vitest";
 import { createFlush } from "./flush.ts";
+import { exportedMessage } from "../exported-message.fixture.ts";
 import { createIngestMetrics } from "../ingest-metrics.ts";
 import { createTopicBatches, type TopicBatch } from "../batch/topic-batch.ts";
-
-const message = (offset: number): BusMessage => ({
-  topic: "messages",
-  partition: 0,
-  offset,
-  key: null,
-  value: null,
-  headers: {},
-  timestamp: 0,
-});
 
 const batchOf = (): TopicBatch => {
   const batch = createTopicBatches({
@@ -25,8 +15,8 @@ const batchOf = (): TopicBatch => {
     gate: { judgement: () => 1 },
     now: () => 0,
   }).open(4);
-  batch.sources.push(message(0), message(1));
-  batch.deadLetters.push({ source: message(2), rejection: rejected("invalid_record", "because") });
+  batch.sources.push(exportedMessage(0), exportedMessage(1));
+  batch.deadLetters.push({ source: exportedMessage(2), rejection: rejected("invalid_record", "because") });
   batch.offsets.set(0, 3);
   return batch;
 };

@@ -47,7 +47,7 @@ const createDeps = (reaches: Readonly<Record<string, number>>, onHeld: () => voi
   });
 
   /** Begins runs until one may go on, as an erasure does. Returns the requests of that one. */
-  const screen = async (screening: Screening = approval.screening(signal)): Promise<readonly string[]> => {
+  const screen = async (screening: Screening = approval(signal)): Promise<readonly string[]> => {
     for (let number = 0; ; number += 1) {
       const due = open().filter((id) => !screening.isLeftOut(id));
       runs.set(`run-${number}`, due);
@@ -99,7 +99,7 @@ describe("screening", () => {
   it("has held what it found before it ends", async () => {
     const aborted = new AbortController();
     const deps = createDeps(reaching(idsOf("acme", 8), 11), () => aborted.abort());
-    const screening = deps.approval.screening(aborted.signal);
+    const screening = deps.approval(aborted.signal);
     await expect(deps.screen(screening)).rejects.toThrow("aborted");
     expect(deps.held).toHaveLength(1);
   });

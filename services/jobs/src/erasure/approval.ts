@@ -24,9 +24,7 @@ export type Screening = {
 };
 
 /** Finds requests that would erase so much that a person has to look at them. */
-export type Approval = {
-  screening(signal: AbortSignal): Screening;
-};
+export type Approval = (signal: AbortSignal) => Screening;
 
 /** Probes for one client and job: they find a large request among any number, and others do not wait long. */
 const MAX_PROBES = 32;
@@ -52,7 +50,7 @@ export const createApproval = (deps: {
   const limitOf = async (clientId: string): Promise<number> =>
     Math.max(rule.records, Math.floor((rule.percent / 100) * (await store.storedRecords(clientId))));
 
-  const screening = (signal: AbortSignal): Screening => {
+  return (signal) => {
     const probes = new Map<string, number>();
     const small = new Set<string>();
     const leftOut = new Set<string>();
@@ -107,5 +105,4 @@ export const createApproval = (deps: {
       },
     };
   };
-  return { screening };
 };

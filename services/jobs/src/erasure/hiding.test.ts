@@ -39,12 +39,10 @@ const createDeps = (
       },
       suppressHidden: step("suppress"),
     },
-    approval: {
-      screening: () => ({
-        isLeftOut: () => false,
-        hold: step("screen", () => ({ held: 0, leftOut: 0 })),
-      }),
-    },
+    approval: () => ({
+      isLeftOut: () => false,
+      hold: step("screen", () => ({ held: 0, leftOut: 0 })),
+    }),
     judgement: { tell: step("tell") },
     newRun: (prefix: string) => `${prefix}${(runs += 1)}`,
   } as unknown as HidingDeps;

@@ -78,7 +78,7 @@ export const createHiding = (deps: HidingDeps): Hiding => {
   };
 
   return async (runPrefix, { signal, progress }) => {
-    const screening = deps.approval.screening(signal);
+    const screening = deps.approval(signal);
     const failed = new Map<string, unknown>();
     let counts = NONE;
     const clients = await requests.waitingClients();
