@@ -104,7 +104,9 @@ export const createCoordination = (deps: { readonly session: Session }): Coordin
   };
 
   const running = async (): Promise<RunningInsert[]> => {
-    const here = "current_database = currentDatabase() OR position(query, currentDatabase()) > 0";
+    // An asynchronous INSERT of a hand is flushed from no database of its own.
+    const here =
+      "current_database = currentDatabase() OR position(query, currentDatabase()) > 0 OR query_kind = 'AsyncInsertFlush'";
     const rows = await session.rows<{ id: string; stamp: string | null }>(
       "coordination.running",
       `SELECT initial_query_id AS id, if(${OF_RECORDS},
