@@ -709,9 +709,10 @@ describe("the end of a page, guessed from the page before", () => {
     const hidden = (place: number): boolean => place % 7 === 3 || (place > 20 && place < 45);
     const moved = [5, 50];
     const idOf = (place: number): string => String(place).padStart(6, "0");
+    const quoted = (place: number): string => `'${idOf(place)}'`;
     const names = Array.from({ length: 60 }, (_, place) => place);
     await warehouse.sql(`INSERT INTO hidden_records (client_id, kind, value, created_before, request_id)
-      SELECT '${client}', arrayJoin(['conversation', 'message']), arrayJoin([${names.filter(hidden).map((place) => `'${idOf(place)}'`)}]), '2100-01-01', 'guessed'`);
+      SELECT '${client}', arrayJoin(['conversation', 'message']), arrayJoin([${names.filter(hidden).map(quoted).join(",")}]), '2100-01-01', 'guessed'`);
     const remaining = names.filter((place) => !hidden(place)).map(idOf);
     const read = async (list: "conversationsByCreation" | "messagesByCreation"): Promise<string[]> => {
       const { reader } = countingReader();
@@ -727,7 +728,7 @@ describe("the end of a page, guessed from the page before", () => {
       ["messages", "message_id"],
     ] as const) {
       await warehouse.sql(`INSERT INTO ${table} SELECT * REPLACE (date_created + INTERVAL 1 HOUR AS date_created, version + 1 AS version) FROM ${table}
-        WHERE client_id = '${client}' AND ${id} IN (${moved.map((place) => `'${idOf(place)}'`)})`);
+        WHERE client_id = '${client}' AND ${id} IN (${moved.map(quoted).join(",")})`);
       await warehouse.sql(noteDates(table));
     }
     // So that all records are looked at, as there are no entries of changes.
@@ -762,7 +763,7 @@ describe("the end of a page, guessed from the page before", () => {
     expect(pages).toHaveLength(3);
 
     await warehouse.sql(`INSERT INTO hidden_records (client_id, kind, value, created_before, request_id)
-      SELECT 'long', 'message', leftPad(toString(number), 4, '0'), '2100-01-01', 'r' FROM numbers(${first?.rows}, ${count})`);
+      SELECT 'long', 'message', leftPad(toString(number), 4, '0'), '2100-01-01', 'r' FROM numbers(${first?.rows ?? 0}, ${count})`);
     expect((await walk(reader.messagesByCreation, guessed)).pages).toEqual([
       { rows: first?.rows, next: null },
     ]);
