@@ -28,7 +28,6 @@ CREATE TABLE IF NOT EXISTS {{local upload_windows}} {{on cluster}} (
   state Enum8('open' = 1, 'closed' = 2, 'compacted' = 3, 'backfilled' = 4),
   rows UInt64 COMMENT 'readable rows that carry an instant of upload in this window',
   partitions Array(String) COMMENT 'in which they lie',
-  pending Array(String) COMMENT 'of these, in which a merge is still due',
   offsets Map(UInt16, UInt64) COMMENT 'highest offset of each partition of the bus',
   reopened UInt32 COMMENT 'how often',
   opened_at DateTime('UTC'),
@@ -40,43 +39,6 @@ CREATE TABLE IF NOT EXISTS {{local upload_windows}} {{on cluster}} (
 TTL window_start + INTERVAL 400 DAY;
 
 {{distributed upload_windows by cityHash64(window_start, table)}};
-
--- Keys that a compaction works on. A run drops its own, which are partitions of their own.
-CREATE TABLE IF NOT EXISTS {{local compaction_keys}} {{on cluster}} (
-  run_id String,
-  kind LowCardinality(String),
-  client_id LowCardinality(String),
-  id String,
-  key_date DateTime64(6, 'UTC') COMMENT 'in the key of the row',
-  record_date DateTime64(6, 'UTC') COMMENT 'date_created of the record that stays',
-  target String,
-  target_kind UInt8,
-  version UInt256,
-  added_at DateTime DEFAULT now()
-) ENGINE = {{engine MergeTree}}
-PARTITION BY run_id
-ORDER BY (kind, client_id, id)
-TTL added_at + INTERVAL 3 DAY
-SETTINGS ttl_only_drop_parts = 1;
-
-{{distributed compaction_keys by cityHash64(client_id, id)}};
-
--- Keys and hashes of readable records before a merge, to be compared with those behind it. Hashes only.
-CREATE TABLE IF NOT EXISTS {{local compaction_checks}} {{on cluster}} (
-  run_id String,
-  bucket UInt16,
-  key UInt128,
-  version UInt256,
-  hash UInt64 COMMENT 'without the instant of upload',
-  uploaded_at DateTime64(6, 'UTC'),
-  added_at DateTime DEFAULT now()
-) ENGINE = {{engine MergeTree}}
-PARTITION BY run_id
-ORDER BY (bucket, key)
-TTL added_at + INTERVAL 3 DAY
-SETTINGS ttl_only_drop_parts = 1;
-
-{{distributed compaction_checks by cityHash64(key)}};
 
 -- The rows of the records that a backfill looks at, as they were when it began. Hashes instead of ids.
 CREATE TABLE IF NOT EXISTS {{local backfill_rows}} {{on cluster}} (

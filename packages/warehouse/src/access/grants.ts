@@ -63,8 +63,6 @@ const RIGHTS: Readonly<Record<WarehouseUser, Rights>> = {
         "job_keys",
         "hidden_records",
         "backfill_rows",
-        "compaction_keys",
-        "compaction_checks",
       ],
       "SELECT, INSERT, ALTER DELETE, OPTIMIZE": [...RECORDS, ...OF_RECORDS, "landing"],
       [HIDE]: RECORDS.filter((table) => !WITH_PROJECTION.has(table)),
