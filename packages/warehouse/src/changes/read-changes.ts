@@ -43,12 +43,12 @@ export const createReadChanges = (deps: {
     const parameters = { ...range, end_date: end.date, end_id: end.id, settled, size: pageSize, noted };
     const dated = DATED_KINDS.find((one) => one === kind);
     const candidates = dated === undefined ? null : changeCandidates(dated);
-    const { several, hiding } = await askForFacts.facts(candidates, parameters, signal);
+    const shape = { ...(await askForFacts.facts(candidates, parameters, signal)), spread };
     const statement: PageStatement = {
       name: `changes.${RECORD_KINDS[kind].list}`,
-      sql: changesOf(kind, { spread, severalDates: several > 0, hiding }),
+      sql: changesOf(kind, shape),
       parameters,
-      settings: { ...pageSettings(RECORD_COLUMN), ...spreadSettings(spread, several > 0) },
+      settings: { ...pageSettings(RECORD_COLUMN), ...spreadSettings(spread, shape.severalDates) },
     };
     const endOfRows = ({ rows, last, behind }: RowsEnd) =>
       last !== undefined && behind !== undefined

@@ -41,7 +41,7 @@ it("is content with one question where there is nothing, hidden records or not",
     [`["hidden",""]\n${WHOLE}`, true],
   ] as const) {
     expect(await ask({ "pages.doubts": answer })).toMatchObject({
-      facts: { several: 0, hiding },
+      facts: { severalDates: false, hiding },
       asked: ["pages.doubts"],
     });
   }
@@ -50,7 +50,7 @@ it("is content with one question where there is nothing, hidden records or not",
 it("asks about the records with entries since, unless they are many", async () => {
   const few = await ask({ "pages.doubts": entries(2), "pages.several": "0\n" });
   expect(few).toEqual({
-    facts: { several: 0, hiding: false },
+    facts: { severalDates: false, hiding: false },
     asked: ["pages.doubts", "pages.several"],
     names: [['4/acme/c/"0', '4/acme/c/"1']],
   });
@@ -75,7 +75,7 @@ it("puts no long names into an address", async () => {
 });
 
 it("looks at the candidates where one may have several dates", async () => {
-  const facts = { several: 3, hiding: true };
+  const facts = { severalDates: true, hiding: true };
   const answer = { "pages.facts": "3\t1\n" };
   expect(await ask({ "pages.doubts": `["moved",""]\n${WHOLE}`, ...answer })).toMatchObject({
     facts,

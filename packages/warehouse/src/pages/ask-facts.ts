@@ -50,7 +50,7 @@ export const createAskForFacts = (deps: {
     // The dates of a record are stored before its entries, so those of all names are there by now.
     const statement = severalStatement(String(parameters["client"]), since, spread);
     if (since.length > 0 && someOfAnswer(await send(statement, text, signal))) return null;
-    return { several: 0, hiding };
+    return { severalDates: false, hiding };
   };
 
   const facts: AskForFacts["facts"] = async (candidates, parameters, signal, isDoubtful = false) => {

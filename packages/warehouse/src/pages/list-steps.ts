@@ -83,8 +83,7 @@ export const createListSteps = (deps: {
     const { name, kind, candidates, records, withDeletions = false } = of;
     const spread = await isSpread();
     const parameters = { ...given, noted: await notedDates() };
-    const { several, hiding } = await askForFacts.facts(candidates, parameters, signal);
-    const shape = { spread, severalDates: several > 0, hiding };
+    const shape = { ...(await askForFacts.facts(candidates, parameters, signal)), spread };
     const sql = format.sql(kind, records(shape), withDeletions);
     const settings = { ...format.settings, ...listSettings(of, shape) };
     return send({ name, sql, parameters, settings }, format.pass, signal).catch((error: unknown) => {

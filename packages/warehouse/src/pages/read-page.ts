@@ -7,7 +7,7 @@ import { emptyPage, openPage, type RowsEnd } from "./page-stream.ts";
 import type { SendStatement } from "./send-statement.ts";
 import type { Facts } from "./sql/identity-sql.ts";
 import type { List } from "./sql/list.ts";
-import { endOfAnswer, instantsOfAnswer, type ReadShape } from "./sql/page-sql.ts";
+import { endOfAnswer, instantsOfAnswer } from "./sql/page-sql.ts";
 import { isAwayError, WarehouseError } from "../session/warehouse-error.ts";
 
 /** Records by which a page may grow when a single instant exceeds it. */
@@ -69,12 +69,6 @@ export const createPageReader = (deps: {
       noted,
     });
 
-    const shapeOf = ({ several, hiding }: Facts): ReadShape => ({
-      spread,
-      severalDates: several > 0,
-      hiding,
-    });
-
     /** The first `keys` keys, of whole instants where these are wanted; null: there are none. */
     const choose = async (keys: number): Promise<Range | null> => {
       const ask = async (until: number) => {
@@ -90,7 +84,7 @@ export const createPageReader = (deps: {
     };
     /** Where a page of whole instants ends, and how many records it has at most; null: the range has too few. */
     const takeWholeInstants = async (range: Range, facts: Facts): Promise<[Range, number] | null> => {
-      const statement = instantsStatement(list, shapeOf(facts), parametersOf(range.end));
+      const statement = instantsStatement(list, { ...facts, spread }, parametersOf(range.end));
       const { rows, last, before: lastWhole } = instantsOfAnswer(await send(statement, text, signal));
       if (rows <= pageSize) return range.isLast ? [range, pageSize] : null;
       const [end, size] =
@@ -117,7 +111,7 @@ export const createPageReader = (deps: {
         return isLast ? { rows, next: null } : withPace(next);
       };
       const parameters = { ...parametersOf(range.end), size };
-      const statement = pageStatement(list, shapeOf(facts), parameters, query.separator);
+      const statement = pageStatement(list, { ...facts, spread }, parameters, query.separator);
       const settings = { ...statement.settings, ...(most && { max_rows_to_read: String(most) }) };
       const page = await send(
         { ...statement, settings },

@@ -64,8 +64,8 @@ function several(candidates: Candidates, condition = "true"): string {
 
 /** What a statement has to heed about the records that it looks at. */
 export type Facts = {
-  /** How many of them have several dates. */
-  readonly several: number;
+  /** Some of them have several dates. */
+  readonly severalDates: boolean;
   /** Some records of the client are hidden. */
   readonly hiding: boolean;
 };
@@ -138,7 +138,7 @@ export const someHasSeveral = (answer: string): boolean => {
 export const factsOfAnswer = (answer: string): Facts => {
   const [, several, hidden] = /^(\d+)\t(\d+)\n$/.exec(answer) ?? [];
   if (hidden === undefined) throw unexpectedAnswer();
-  return { several: Number(several), hiding: hidden !== "0" };
+  return { severalDates: several !== "0", hiding: hidden !== "0" };
 };
 
 /** A set of all dates of the candidates with several dates. */
