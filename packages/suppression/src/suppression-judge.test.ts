@@ -233,6 +233,9 @@ it("drops what names a record that it has noted before, and says once that it ha
   expect(world.found).toBe(1);
   expect(await judge([later, child, messageOf("other", { id: "n" })], true)).toEqual([true, true, false]);
   expect(world.found).toBe(1);
+  // Also in front of the one that names the person.
+  expect(await judge([messageOf("d"), conversation("d", naming("p"))], true)).toEqual([true, true]);
+  expect(world.found).toBe(2);
 });
 
 it("answers only when what it has found is stored, and knows it then", async () => {

@@ -86,7 +86,7 @@ export const createSuppressionJudge = (deps: {
     const found = new Map<string, Suppression>();
     const before = (name: string): Micros =>
       Math.max(stored.get(name) ?? 0, found.get(name)?.createdBefore ?? 0);
-    const answers = records.map((record) => {
+    const answer = (record: ExportRecord): boolean => {
       if (!suspects.has(record) && found.size === 0) return false;
       const drop = dropping(record, before);
       if (drop === undefined) return false;
@@ -95,7 +95,13 @@ export const createSuppressionJudge = (deps: {
       const own = ownKeyOf(record);
       if (noting && !byOwnId) found.set(nameOf(own), { ...own, createdBefore });
       return true;
-    });
+    };
+    let answers = records.map(answer);
+    // A record may name one that is found only behind it.
+    for (let known = 0; found.size > known; ) {
+      known = found.size;
+      answers = records.map(answer);
+    }
     if (found.size === 0) return answers;
     const rows = [...found.values()];
     await store.addFound(rows);

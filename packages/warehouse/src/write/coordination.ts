@@ -43,8 +43,8 @@ export type Coordination = {
   /** From now on stamps up to this instant are refused. */
   announce(until: Micros): Promise<void>;
   /**
-   * The running INSERTs of records and suppressions. On a cluster a shard may still run what its sender has given
-   * up.
+   * The running INSERTs of records and suppressions, into any database: its name may stand anywhere. On a cluster a
+   * shard may still run what its sender has given up.
    */
   running(): Promise<readonly RunningInsert[]>;
   /** Makes a generation behind suppressions that are readable, and tells writers to judge by it. */
@@ -104,16 +104,13 @@ export const createCoordination = (deps: { readonly session: Session }): Coordin
   };
 
   const running = async (): Promise<RunningInsert[]> => {
-    // An asynchronous INSERT of a hand is flushed from no database of its own.
-    const here =
-      "current_database = currentDatabase() OR position(query, currentDatabase()) > 0 OR query_kind = 'AsyncInsertFlush'";
     const rows = await session.rows<{ id: string; stamp: string | null }>(
       "coordination.running",
       `SELECT initial_query_id AS id, if(${OF_RECORDS},
           toString(ifNull(toInt64OrNull(extract(initial_query_id, '^uploaded-(\\\\d+)-')),
             toUnixTimestamp64Micro(now64(6)) - toInt64(elapsed * 1000000) - ${HAND_IS_LATE})), NULL) AS stamp
         FROM ${session.names.system("processes")}
-        WHERE (${session.names.cluster === null ? here : "1"}) AND (${OF_RECORDS} OR startsWith(query, 'INSERT INTO suppressions'))`,
+        WHERE ${OF_RECORDS} OR startsWith(query, 'INSERT INTO suppressions')`,
     );
     return rows.map(({ id, stamp }) => ({ id, stamp: stamp === null ? null : Number(stamp) }));
   };

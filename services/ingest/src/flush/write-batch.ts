@@ -63,11 +63,13 @@ export const createWriteBatch = (deps: {
     let wasStale = false;
     let timesStale = 0;
 
-    /** Judges all records by what is known now. It ends, since what it finds is noted once. */
+    let wasJudgedAnew = false;
+
+    const isJudgedBy = (judgement: number): boolean => batch.judgedBy !== null && batch.judgedBy >= judgement;
+    /** Judges all records by what is known now, or later. */
     const judge = async (): Promise<void> => {
       const { rows } = batch;
-      while (batch.judgedBy !== gate.judgement())
-        await untilDone("suspects", () => filler.judge(batch), signal);
+      if (!isJudgedBy(gate.judgement())) await untilDone("suspects", () => filler.judge(batch), signal);
       if (batch.rows === rows) return;
       left = undefined;
       refused.length = 0;
@@ -84,7 +86,7 @@ export const createWriteBatch = (deps: {
           if (range === undefined) return true;
           // Landing does not wait for the batch before, whose records may name persons whom these belong to.
           const behind = before.then(() => {
-            if (batch.judgedBy !== gate.judgement()) throw judgedAnew;
+            if (!wasJudgedAnew && !isJudgedBy(gate.judgement())) throw judgedAnew;
           });
           behind.catch(() => undefined);
           const written = await sink.write(batch.rows, range, ticket, signal, behind);
@@ -98,7 +100,11 @@ export const createWriteBatch = (deps: {
       } catch (error) {
         if (error !== judgedAnew && !isStaleTicket(error)) throw error;
         reusable = false;
-        if (error === judgedAnew) continue;
+        if (error === judgedAnew) {
+          // Once: it knows by now what was found in the batch before.
+          wasJudgedAnew = true;
+          continue;
+        }
         metrics.stampedAnew.inc({});
         wasStale = true;
         timesStale += 1;
