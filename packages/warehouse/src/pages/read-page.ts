@@ -34,6 +34,8 @@ type Range = {
   readonly isLast: boolean;
   /** Date of its first key, µs, or of the position in front of it. */
   readonly first: number;
+  /** A record lies behind it. */
+  readonly hasMore?: boolean;
 };
 
 /**
@@ -82,14 +84,14 @@ export const createPageReader = (deps: {
       const isLast = found.keys < keys || (wholeTies && end.date === to);
       return { end: isLast ? before(to) : end, isLast, first: query.after?.date ?? found.first };
     };
-    /** Where a page of whole instants ends, and how many records it has at most; null: the range has too few. */
-    const takeWholeInstants = async (range: Range, facts: Facts): Promise<[Range, number] | null> => {
+    /** Where a page of whole instants ends; null: the range has too few records. */
+    const takeWholeInstants = async (range: Range, facts: Facts): Promise<Range | null> => {
       const statement = instantsStatement(list, { ...facts, spread }, parametersOf(range.end));
       const { rows, last, before: lastWhole } = instantsOfAnswer(await send(statement, text, signal));
-      if (rows <= pageSize) return range.isLast ? [range, pageSize] : null;
-      const [end, size] =
-        lastWhole > 0 ? [before(lastWhole + 1), pageSize] : [before(last + 1), pageSize + TIE_EXTENSION];
-      return [{ ...range, end, isLast: range.isLast && end.date === to }, size];
+      if (rows <= pageSize) return range.isLast ? range : null;
+      const hasMore = lastWhole > 0;
+      const end = before((hasMore ? lastWhole : last) + 1);
+      return { ...range, end, isLast: range.isLast && end.date === to, hasMore };
     };
 
     /** Opens the page of a range; null: it has too few records, and others lie behind. */
@@ -101,13 +103,15 @@ export const createPageReader = (deps: {
           const pace = Math.ceil(Math.max(next.date - range.first, 0) / Math.max(rows, 1));
           return { rows, next, ...(rows > 0 && { pace }) };
         };
-        if (last !== undefined && behind !== undefined) return withPace(last);
+        if (last !== undefined && behind !== undefined) {
+          return withPace(wholeTies && last.date < behind.date ? before(last.date + 1) : last);
+        }
         if (isProbe && rows > 0) return { rows, next: null };
         const next = range.end;
         isShort = !range.isLast && !wholeTies && !isBegun;
         if (isShort) return { rows, next };
-        // A link must never lead to an empty page. Only an instant that exceeds a page may be the last one.
-        const isLast = range.isLast || ((!wholeTies || size > pageSize) && !(await isAnyBehind(next)));
+        // A link must never lead to an empty page.
+        const isLast = range.isLast || (range.hasMore !== true && !(await isAnyBehind(next)));
         return isLast ? { rows, next: null } : withPace(next);
       };
       const parameters = { ...parametersOf(range.end), size };
@@ -155,8 +159,9 @@ export const createPageReader = (deps: {
       if (range === null) return emptyPage({ rows: 0, next: null });
       const parameters = parametersOf(range.end);
       const facts = await askForFacts.facts(list.candidates, parameters, signal, isDoubtful);
-      const taken = wholeTies ? await takeWholeInstants(range, facts) : ([range, pageSize] as const);
-      const page = taken && (await open(taken[0], facts, taken[1]));
+      const taken = wholeTies ? await takeWholeInstants(range, facts) : range;
+      // Room for an instant that exceeds a page, and for records that come between both statements.
+      const page = taken && (await open(taken, facts, pageSize + (wholeTies ? TIE_EXTENSION : 0)));
       if (page !== null) return page;
     }
   };
