@@ -2,5 +2,4 @@ export { createSubjectHash, type SubjectHash } from "./subject-hash.ts";
 export {
   createSuppressionGate,
   type SuppressionGate,
-  type SuppressionGateDeps,
 } from "./suppression-gate.ts";

@@ -18,7 +18,7 @@ const STAMP_STEP: Micros = 100;
 const MAX_AHEAD: Micros = 5_000_000;
 const ASK_AGAIN_MS = 1_000;
 
-export type SuppressionGateDeps = {
+type SuppressionGateDeps = {
   readonly stamps: {
     /** `stamp`: above all that readers may have passed, µs by ClickHouse's clock. */
     take(signal?: AbortSignal): Promise<WriteTicket>;

@@ -5,7 +5,7 @@ import { createBatchFiller } from "./batch/batch-filler.ts";
 import type { BufferBudget } from "./batch/buffer-budget.ts";
 import type { ClientWatch } from "./watch/client-watch.ts";
 import type { DeadLetterSink } from "./flush/dead-letter.ts";
-import type { ErasureGate } from "./batch/erasure-gate.ts";
+import type { SuppressionGate } from "@conversation-export/suppression";
 import type { EventTraces } from "./event-traces.ts";
 import { createFlush } from "./flush/flush.ts";
 import type { InFlight } from "@conversation-export/warehouse";
@@ -51,7 +51,7 @@ export type LaneDeps = {
   readonly budget: BufferBudget;
   /** For how many days landing keeps the events; null when it is off. */
   readonly landingDays: number | null;
-  readonly gate: ErasureGate;
+  readonly gate: Pick<SuppressionGate, "ticket" | "judgement" | "suspects" | "suppresses">;
   readonly clients: Pick<ClientWatch, "note">;
   readonly gap: LandingGap | null;
   readonly sink: Sink;

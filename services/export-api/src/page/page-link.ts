@@ -21,9 +21,7 @@ export type PageLinks = {
    * @throws ApiError 400 when the cursor was not made for this request
    */
   query(client: ApiClient, endpoint: string, wanted: PageRequest): MessagePageQuery;
-  /**
-   * The query of the link to the next page; null when there is none.
-   */
+  /** The query of the link to the next page; null when there is none. */
   next(client: ApiClient, endpoint: string, wanted: PageRequest, end: NextOf): string | null;
 };
 

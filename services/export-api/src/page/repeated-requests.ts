@@ -15,7 +15,7 @@ const ROW_MS = 3_600_000;
 
 const NOTICE_HEADER = "x-export-notice";
 
-/** What is told to a client that repeats a first page, and the note whether a link stands behind this one. */
+/** `headers`: for a client that repeats a first page. `end`: to be called with whether a link follows the page. */
 export type Repeats = {
   readonly headers: Readonly<Record<string, string>>;
   readonly end: (hasLink: boolean) => void;

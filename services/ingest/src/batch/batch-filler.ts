@@ -10,7 +10,7 @@ import type { Logger } from "@conversation-export/runtime";
 import type { BufferBudget } from "./buffer-budget.ts";
 import type { ClientWatch } from "../watch/client-watch.ts";
 import type { IngestMetrics } from "../ingest-metrics.ts";
-import type { ErasureGate } from "./erasure-gate.ts";
+import type { SuppressionGate } from "@conversation-export/suppression";
 import { createRows, type TopicBatch } from "./topic-batch.ts";
 
 export type BatchFiller = {
@@ -48,7 +48,7 @@ export const createBatchFiller = (deps: {
   readonly landingDays: number | null;
   readonly maxTimeAheadMs: number;
   readonly budget: BufferBudget;
-  readonly gate: Pick<ErasureGate, "judgement" | "suspects" | "suppresses">;
+  readonly gate: Pick<SuppressionGate, "judgement" | "suspects" | "suppresses">;
   readonly clients: Pick<ClientWatch, "note">;
   readonly metrics: IngestMetrics;
   readonly log: Logger;

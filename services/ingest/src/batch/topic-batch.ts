@@ -2,7 +2,7 @@ import type { BusMessage } from "@conversation-export/bus";
 import type { EventType } from "@conversation-export/domain";
 import { type Batch, createBatch } from "@conversation-export/warehouse";
 import type { DeadLetter } from "../flush/dead-letter.ts";
-import type { ErasureGate } from "./erasure-gate.ts";
+import type { SuppressionGate } from "@conversation-export/suppression";
 import type { BatchTrace, EventTraces } from "../event-traces.ts";
 
 /** One batch of a topic: rows, dead letters, and the offsets that may be committed once both are stored. */
@@ -68,7 +68,7 @@ export const createTopicBatches = (deps: {
   readonly type: EventType;
   readonly landingDays: number | null;
   readonly traces: EventTraces | null;
-  readonly gate: Pick<ErasureGate, "judgement">;
+  readonly gate: Pick<SuppressionGate, "judgement">;
   readonly now: () => number;
 }): TopicBatches => {
   const { topic, type, landingDays, traces, now } = deps;

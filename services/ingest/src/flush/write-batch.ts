@@ -8,7 +8,7 @@ import { isBug, type KeepTrying } from "./keep-trying.ts";
 import type { LandingGap } from "./landing-gap.ts";
 import type { RecordRange, Sink } from "./sink.ts";
 import type { TopicBatch } from "../batch/topic-batch.ts";
-import type { ErasureGate } from "../batch/erasure-gate.ts";
+import type { SuppressionGate } from "@conversation-export/suppression";
 
 /**
  * Writes a batch with tickets: each is taken first, then the records are judged by the suppressions that are known
@@ -37,7 +37,7 @@ const halves = ({ from, to }: RecordRange): RecordRange[] => {
 
 /** @param deps.gap null when landing keeps every event */
 export const createWriteBatch = (deps: {
-  readonly gate: Pick<ErasureGate, "ticket" | "judgement">;
+  readonly gate: Pick<SuppressionGate, "ticket" | "judgement">;
   readonly gap: LandingGap | null;
   readonly filler: Pick<BatchFiller, "judge">;
   readonly sink: Sink;
