@@ -28,7 +28,7 @@ import {
   type ReadShape,
   RECORD_COLUMN,
 } from "../pages/sql/page-sql.ts";
-import type { DatedKind } from "../tables/record-dates.ts";
+import { DATED_KINDS, type DatedKind } from "../tables/record-dates.ts";
 
 /** Longer than entries lie behind the instant of upload of their batch. */
 const PLACES = "INTERVAL 1 SECOND";
@@ -46,13 +46,19 @@ export const changeRows = (kind: RecordKind): RangedRows => ({
 });
 
 /** Records with an entry in the range. */
-export const changeCandidates = (kind: DatedKind): Candidates => ({
+const changeCandidates = (kind: DatedKind): Candidates => ({
   kind,
   id: "id",
   table: "changes",
   range: entriesOf(kind),
   dates: "true",
 });
+
+/** The same, null: records of the kind have no dates. */
+export const changeCandidatesOf = (kind: RecordKind): Candidates | null => {
+  const dated = DATED_KINDS.find((one) => one === kind);
+  return dated === undefined ? null : changeCandidates(dated);
+};
 
 /** The table whose rows are the live versions of a kind. */
 const ownTableOf = (kind: RecordKind): RecordTableFacts => OWN_TABLE_OF[RECORD_KINDS[kind].type];

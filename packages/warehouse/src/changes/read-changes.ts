@@ -1,14 +1,12 @@
-import { text } from "node:stream/consumers";
 import { RECORD_KINDS } from "@conversation-export/domain";
 import type { AskForFacts } from "../pages/ask-facts.ts";
-import { askNearFirst } from "../pages/near-part.ts";
+import { type FindEnd, rangeParameters } from "../pages/find-end.ts";
 import type { ChangePage, ChangeQuery, Reader } from "../pages/page.ts";
-import { endStatement, pageSettings, type PageStatement, spreadSettings } from "../pages/page-statements.ts";
+import { pageSettings, type PageStatement, spreadSettings } from "../pages/page-statements.ts";
 import { emptyPage, openPage, type RowsEnd } from "../pages/page-stream.ts";
 import type { SendStatement } from "../pages/send-statement.ts";
-import { endOfAnswer, RECORD_COLUMN } from "../pages/sql/page-sql.ts";
-import { DATED_KINDS } from "../tables/record-dates.ts";
-import { changeCandidates, changeRows, changesOf } from "./changes-sql.ts";
+import { RECORD_COLUMN } from "../pages/sql/page-sql.ts";
+import { changeCandidatesOf, changeRows, changesOf } from "./changes-sql.ts";
 
 /**
  * Reads pages of changes. A page looks at the first entries of as many records as it holds and one more, since it reads
@@ -18,32 +16,25 @@ import { changeCandidates, changeRows, changesOf } from "./changes-sql.ts";
  */
 export const createReadChanges = (deps: {
   readonly send: SendStatement;
+  readonly findEnd: FindEnd;
   readonly askForFacts: AskForFacts;
   readonly isSpread: () => Promise<boolean>;
   readonly notedDates: () => Promise<number>;
 }): Reader["changes"] => {
-  const { send, askForFacts, isSpread, notedDates } = deps;
+  const { send, findEnd, askForFacts, isSpread, notedDates } = deps;
 
   return async ({ clientId, kind, after, settled, pageSize, signal }: ChangeQuery): Promise<ChangePage> => {
     if (after.date >= settled) return emptyPage({ rows: 0, next: after, isLast: true });
-    const spread = await isSpread();
-    const noted = await notedDates();
     const keys = pageSize + 1;
-    const range = { client: clientId, after_date: after.date, after_id: after.id, end_id: "" };
-    const ask = async (until: number) => {
-      const parameters = { ...range, end_date: until, keys };
-      return endOfAnswer(
-        await send(endStatement("changes.end", changeRows(kind), parameters, spread), text, signal),
-      );
-    };
-    const found = await askNearFirst(after.date, settled, ask, (answer) => answer.keys === keys);
-    const isLast = found.keys < keys;
-    const end = isLast ? { date: settled, id: "" } : found.last;
+    const window = { after, to: settled };
+    const own = { client: clientId };
+    const found = await findEnd("changes.end", changeRows(kind), own, window, keys, signal);
+    const { end, isLast } = found;
     if (found.keys === 0) return emptyPage({ rows: 0, next: end, isLast });
-    const parameters = { ...range, end_date: end.date, end_id: end.id, settled, size: pageSize, noted };
-    const dated = DATED_KINDS.find((one) => one === kind);
-    const candidates = dated === undefined ? null : changeCandidates(dated);
-    const shape = { ...(await askForFacts.facts(candidates, parameters, signal)), spread };
+    const noted = await notedDates();
+    const spread = await isSpread();
+    const parameters = { ...own, ...rangeParameters(after, end), settled, size: pageSize, noted };
+    const shape = { ...(await askForFacts.facts(changeCandidatesOf(kind), parameters, signal)), spread };
     const statement: PageStatement = {
       name: `changes.${RECORD_KINDS[kind].list}`,
       sql: changesOf(kind, shape),

@@ -2,21 +2,14 @@ import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import type { ClickHouseSettings } from "@clickhouse/client";
 import { RECORD_COLUMNS, type RecordKind } from "@conversation-export/domain";
-import { changeCandidates, changeRows, changesInRange } from "../changes/changes-sql.ts";
+import { changeCandidatesOf, changeRows, changesInRange } from "../changes/changes-sql.ts";
 import { typedColumns, UNREADABLE } from "../parquet/column-sql.ts";
 import type { StatementName } from "../session/session.ts";
 import { WarehouseError } from "../session/warehouse-error.ts";
-import { DATED_KINDS } from "../tables/record-dates.ts";
 import type { AskForFacts } from "./ask-facts.ts";
-import { askNearFirst } from "./near-part.ts";
+import { type FindEnd, rangeParameters } from "./find-end.ts";
 import type { ListSteps, OpenStep, PagePosition } from "./page.ts";
-import {
-  endStatement,
-  listSettings,
-  PARQUET_SETTINGS,
-  type Parameters,
-  TEXT_LINE_SETTINGS,
-} from "./page-statements.ts";
+import { listSettings, PARQUET_SETTINGS, type Parameters, TEXT_LINE_SETTINGS } from "./page-statements.ts";
 import { passBytes, passLines } from "./page-stream.ts";
 import type { SendStatement } from "./send-statement.ts";
 import { MESSAGES_OF_CONVERSATION } from "./sql/conversation-messages-sql.ts";
@@ -24,7 +17,7 @@ import { CONVERSATIONS_BY_CREATION, MESSAGES_BY_CREATION } from "./sql/created-s
 import { END_USER_STEP, endUsersInRange } from "./sql/end-user-sql.ts";
 import type { Candidates } from "./sql/identity-sql.ts";
 import type { List } from "./sql/list.ts";
-import { endOfAnswer, type RangedRows, type ReadShape } from "./sql/page-sql.ts";
+import type { RangedRows, ReadShape } from "./sql/page-sql.ts";
 import { CONVERSATIONS_BY_UPDATE } from "./sql/updated-sql.ts";
 
 /** How the records of a step leave. */
@@ -61,13 +54,14 @@ const SORTED_KEYS = 10_000;
 export const createListSteps = (deps: {
   readonly format: StepFormat;
   readonly send: SendStatement;
+  readonly findEnd: FindEnd;
   readonly isSpread: () => Promise<boolean>;
   readonly notedDates: () => Promise<number>;
   readonly askForFacts: AskForFacts;
   /** Keys in a step, at most. */
   readonly stepKeys: number;
 }): ListSteps => {
-  const { format, send, isSpread, notedDates, askForFacts, stepKeys } = deps;
+  const { format, send, findEnd, isSpread, notedDates, askForFacts, stepKeys } = deps;
   const sortedKeys = Math.min(stepKeys, SORTED_KEYS);
 
   type Records = {
@@ -103,21 +97,9 @@ export const createListSteps = (deps: {
     const from =
       (after: PagePosition): OpenStep =>
       async (signal) => {
-        const range = { ...own, after_date: after.date, after_id: after.id, end_id: "" };
-        const spread = await isSpread();
-        const found = await askNearFirst(
-          after.date,
-          to,
-          async (until) => {
-            const parameters = { ...range, end_date: until, keys: of.keys };
-            const statement = endStatement(`${format.name}.step_end`, of.rows, parameters, spread);
-            return endOfAnswer(await send(statement, text, signal));
-          },
-          ({ keys }) => keys === of.keys,
-        );
-        const isLast = found.keys < of.keys;
-        const end = isLast ? { date: to, id: "" } : found.last;
-        const bytes = await open(of, { ...range, end_date: end.date, end_id: end.id }, signal);
+        const name = `${format.name}.step_end` as const;
+        const { end, isLast } = await findEnd(name, of.rows, own, { after, to }, of.keys, signal);
+        const bytes = await open(of, { ...own, ...rangeParameters(after, end) }, signal);
         return { bytes, next: isLast ? null : from(end) };
       };
     return from(start);
@@ -179,11 +161,10 @@ export const createListSteps = (deps: {
       return from(first);
     },
     changes: ({ clientId, kind, after, settled }) => {
-      const dated = DATED_KINDS.find((one) => one === kind);
       const of = {
         name: `${format.name}.changes`,
         kind,
-        candidates: dated === undefined ? null : changeCandidates(dated),
+        candidates: changeCandidatesOf(kind),
         records: (shape: ReadShape) => changesInRange(kind, shape),
         withDeletions: true,
         rows: changeRows(kind),

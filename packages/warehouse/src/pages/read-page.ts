@@ -1,13 +1,13 @@
 import { text } from "node:stream/consumers";
 import type { AskForFacts } from "./ask-facts.ts";
-import { askNearFirst } from "./near-part.ts";
+import { type FindEnd, rangeParameters } from "./find-end.ts";
 import type { MessagePageQuery, Page, PageEnd, PagePosition } from "./page.ts";
-import { endStatement, instantsStatement, pageStatement, type Parameters } from "./page-statements.ts";
+import { instantsStatement, pageStatement, type Parameters } from "./page-statements.ts";
 import { emptyPage, openPage, type RowsEnd } from "./page-stream.ts";
 import type { SendStatement } from "./send-statement.ts";
 import type { Facts } from "./sql/identity-sql.ts";
 import type { List } from "./sql/list.ts";
-import { endOfAnswer, instantsOfAnswer } from "./sql/page-sql.ts";
+import { instantsOfAnswer } from "./sql/page-sql.ts";
 import { isAwayError, WarehouseError } from "../session/warehouse-error.ts";
 
 /** Records by which a page may grow when a single instant exceeds it. */
@@ -48,11 +48,12 @@ type Range = {
 export const createPageReader = (deps: {
   readonly list: List;
   readonly send: SendStatement;
+  readonly findEnd: FindEnd;
   readonly askForFacts: AskForFacts;
   readonly isSpread: () => Promise<boolean>;
   readonly notedDates: () => Promise<number>;
 }): ((query: MessagePageQuery) => Promise<Page>) => {
-  const { list, send, askForFacts, isSpread, notedDates } = deps;
+  const { list, send, findEnd, askForFacts, isSpread, notedDates } = deps;
 
   /** @param isProbe only whether there is a record is asked */
   const readPage = async (query: MessagePageQuery, isProbe = false): Promise<Page> => {
@@ -60,29 +61,22 @@ export const createPageReader = (deps: {
     const spread = await isSpread();
     const noted = await notedDates();
 
-    const parametersOf = ({ date, id }: PagePosition): Parameters => ({
-      client: clientId,
-      after_date: after.date,
-      after_id: after.id,
-      end_date: date,
-      end_id: id,
-      conversation: query.conversationId ?? "",
+    const own = { client: clientId, conversation: query.conversationId ?? "" };
+    const parametersOf = (end: PagePosition): Parameters => ({
+      ...own,
+      ...rangeParameters(after, end),
       size: pageSize,
       noted,
     });
 
     /** The first `keys` keys, of whole instants where these are wanted; null: there are none. */
     const choose = async (keys: number): Promise<Range | null> => {
-      const ask = async (until: number) => {
-        const parameters = { ...parametersOf(before(until)), keys };
-        const statement = endStatement(`pages.end_of_${list.name}`, list.rows, parameters, spread);
-        return endOfAnswer(await send(statement, text, signal));
-      };
-      const found = await askNearFirst(after.date, to, ask, (answer) => answer.keys === keys);
+      const name = `pages.end_of_${list.name}` as const;
+      const found = await findEnd(name, list.rows, own, { after, to }, keys, signal);
       if (found.keys === 0) return null;
-      const end = wholeTies ? before(found.last.date + 1) : found.last;
-      const isLast = found.keys < keys || (wholeTies && end.date === to);
-      return { end: isLast ? before(to) : end, isLast, first: query.after?.date ?? found.first };
+      const end = wholeTies && !found.isLast ? before(found.end.date + 1) : found.end;
+      const isLast = found.isLast || (wholeTies && end.date === to);
+      return { end, isLast, first: query.after?.date ?? found.first };
     };
     /** Where a page of whole instants ends; null: the range has too few records. */
     const takeWholeInstants = async (range: Range, facts: Facts): Promise<Range | null> => {

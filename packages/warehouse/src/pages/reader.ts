@@ -2,6 +2,7 @@ import { createReadChanges } from "../changes/read-changes.ts";
 import type { Session } from "../session/session.ts";
 import { toWarehouseError } from "../session/warehouse-error.ts";
 import { createAskForFacts } from "./ask-facts.ts";
+import { createFindEnd } from "./find-end.ts";
 import { findKey, validKeys } from "./key-lookup.ts";
 import { createListSteps, LINES, PARQUET } from "./list-steps.ts";
 import { createNotedDates } from "./noted-dates.ts";
@@ -77,7 +78,8 @@ export function createReader(deps: {
 
   const askForFacts = createAskForFacts({ send, isSpread });
 
-  const read = { send, askForFacts, isSpread, notedDates };
+  const findEnd = createFindEnd({ send, isSpread });
+  const read = { send, findEnd, askForFacts, isSpread, notedDates };
   const pagesOf = (list: List) => createPageReader({ ...read, list });
   const messagesByCreation = pagesOf(MESSAGES_BY_CREATION);
   const messagesOfConversation = pagesOf(MESSAGES_OF_CONVERSATION);

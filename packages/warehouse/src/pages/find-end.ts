@@ -1,0 +1,55 @@
+import { text } from "node:stream/consumers";
+import type { StatementName } from "../session/session.ts";
+import { askNearFirst } from "./near-part.ts";
+import type { PagePosition } from "./page.ts";
+import { endStatement, type Parameters } from "./page-statements.ts";
+import type { SendStatement } from "./send-statement.ts";
+import { endOfAnswer, type RangedRows } from "./sql/page-sql.ts";
+
+/** Where the first keys of a window end. */
+export type FoundEnd = {
+  readonly keys: number;
+  /** Date of the first key, µs; 0 without keys. */
+  readonly first: number;
+  /** The last of the keys, or the end of the window. */
+  readonly end: PagePosition;
+  /** The window holds no more keys. */
+  readonly isLast: boolean;
+};
+
+/**
+ * @param name of the statement
+ * @param own parameters of the rows besides those of a range
+ * @param window from behind a position to an instant, exclusive, µs
+ * @param most keys, at most
+ * @throws WarehouseError
+ */
+export type FindEnd = (
+  name: StatementName,
+  rows: RangedRows,
+  own: Parameters,
+  window: { readonly after: PagePosition; readonly to: number },
+  most: number,
+  signal: AbortSignal | undefined,
+) => Promise<FoundEnd>;
+
+export const createFindEnd =
+  (deps: { readonly send: SendStatement; readonly isSpread: () => Promise<boolean> }): FindEnd =>
+  async (name, rows, own, { after, to }, most, signal) => {
+    const spread = await deps.isSpread();
+    const ask = async (until: number) => {
+      const parameters = { ...own, ...rangeParameters(after, { date: until, id: "" }), keys: most };
+      return endOfAnswer(await deps.send(endStatement(name, rows, parameters, spread), text, signal));
+    };
+    const { keys, first, last } = await askNearFirst(after.date, to, ask, (found) => found.keys === most);
+    const isLast = keys < most;
+    return { keys, first, end: isLast ? { date: to, id: "" } : last, isLast };
+  };
+
+/** Parameters of a range between two positions; see `rangeOf`. */
+export const rangeParameters = (after: PagePosition, end: PagePosition): Parameters => ({
+  after_date: after.date,
+  after_id: after.id,
+  end_date: end.date,
+  end_id: end.id,
+});
