@@ -36,6 +36,8 @@ const GROUP = "conversation-export-ingest";
 const PLANT = fileURLToPath(new URL("./plant.ts", import.meta.url));
 /** Longer than readers are behind the present. */
 const LONG_MS = 3_000;
+/** Longer than readers wait for a slow batch; at full size up to five times as long. */
+const pauseMs = (): number => bySize(LONG_MS, 1_000 + random.int(5 * 30_000));
 /** Clients: of changing records and persons, of a sample that bugs spoil, of records that expire. */
 const [RESTLESS, SPOILT, EXPIRING] = ["acme", "globex", "expiring"] as const;
 const CLIENTS = [RESTLESS, SPOILT, EXPIRING];
@@ -231,6 +233,19 @@ const erase = async (): Promise<void> => {
   });
 };
 
+/** Stops a process until readers have passed what it may hold. */
+const pause = async (paused: KeptProcess): Promise<void> => {
+  const { pid } = paused.current();
+  process.kill(pid, "SIGSTOP");
+  try {
+    const over = (Date.now() + pauseMs()) * 1_000;
+    await until("readers have passed it", DEADLINE_MS, async () => (await ledger.settled()) > over);
+  } finally {
+    process.kill(pid, "SIGCONT");
+  }
+  await paused.ready();
+};
+
 const jobFaults: Readonly<Record<string, () => Promise<unknown>>> = {
   erase,
   retention: async () => {
@@ -248,6 +263,7 @@ const jobFaults: Readonly<Record<string, () => Promise<unknown>>> = {
     for (const table of ["changes", "conversations", "messages", "end_users"])
       await sql(`OPTIMIZE TABLE ${table} FINAL`);
   },
+  "a pause of jobs": () => pause(jobs),
   "a crash of jobs": async () => {
     const running = work(backfillJob, BACKFILL);
     await sleep(random.int(3_000));
@@ -259,20 +275,7 @@ const jobFaults: Readonly<Record<string, () => Promise<unknown>>> = {
 const ingestFaults: Readonly<Record<string, () => Promise<unknown>>> = {
   crash: () => random.pick(ingests).crash(),
   "another crash": () => random.pick(ingests).crash(),
-  pause: async () => {
-    const paused = random.pick(ingests);
-    const { pid } = paused.current();
-    process.kill(pid, "SIGSTOP");
-    const over = (Date.now() + LONG_MS) * 1_000;
-    // Readers have passed what it may hold.
-    await until(
-      "readers have passed what it holds",
-      DEADLINE_MS,
-      async () => (await ledger.settled()) > over,
-    );
-    process.kill(pid, "SIGCONT");
-    await paused.ready();
-  },
+  pause: () => pause(random.pick(ingests)),
   replay: async () => {
     const groupId = `replay-${Date.now()}`;
     const { process: replaying } = await system.another("ingest", { ...INGEST, KAFKA_GROUP_ID: groupId });
