@@ -119,12 +119,3 @@ sbom: setup ## write the components of the image with their licences (CycloneDX)
 
 release: setup ## write image, chart, client, SBOM and checksums to dist (PARTIAL=1: without what lacks its tool)
 	@PATH="$(CURDIR)/.cache/bin:$$PATH" node deploy/release/release.ts
-
-##@ Pictures
-
-pictures: tools setup ## draw the dashboard for support anew
-	@node test/pictures/main.ts
-
-operator-pictures: tools setup ## draw the dashboards of operators anew, from minutes of work under Prometheus
-	@sh deploy/check/go-program.sh prometheus
-	@node test/pictures/operators/main.ts

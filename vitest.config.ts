@@ -14,7 +14,7 @@ const parallel = { pool: "forks", maxWorkers: Math.min(Math.max(availableParalle
 
 const UNIT = [
   "{packages,services,deploy}/**/*.test.ts",
-  "test/{chart,compare,documents,kubernetes,pictures,reference,sample}/**/*.test.ts",
+  "test/{chart,compare,documents,kubernetes,reference,sample}/**/*.test.ts",
 ];
 
 /** Unit tests that need a process of their own: for what they replace in it, or for the memory that they measure. */

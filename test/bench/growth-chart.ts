@@ -1,4 +1,4 @@
-import { FAINT, FONT, line, rect, seriesColor, text } from "../pictures/svg.ts";
+import { FAINT, FONT, line, rect, seriesColor, text } from "./svg.ts";
 import type { GrowthLine } from "./growth-reads.ts";
 
 const PANEL = { width: 330, height: 300 } as const;

@@ -6,9 +6,9 @@ import { ANALYTICS_VIEWS, createInspector, migrate } from "@conversation-export/
 import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from "vitest";
 import { readSupportDashboard } from "../documents/watch-files.ts";
 import { preparePythonTools } from "../outside/python-tools.ts";
-import { fillSql } from "../pictures/fill-sql.ts";
 import { SHARDS } from "../system/shards.ts";
 import { runSql } from "../system/warehouse-sql.ts";
+import { fillSql } from "../warehouse/fill-sql.ts";
 import { conversation, DAY, DAY_0, endUser, message, SECOND } from "../warehouse/records.ts";
 import { readView, VIEWS } from "../warehouse/view-rows.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";

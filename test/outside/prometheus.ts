@@ -2,7 +2,6 @@ import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { choosePorts } from "@conversation-export/local-stack";
-import type { TimeRange } from "../pictures/fill-sql.ts";
 import { type ServedProgram, startServedProgram } from "./served-program.ts";
 
 /** A process to scrape, with the labels that the rules and dashboards need. */
@@ -21,14 +20,7 @@ export type Alert = {
   readonly labels: Readonly<Record<string, string>>;
 };
 
-/** A series as Prometheus answers it; values are texts. */
-export type Matrix = readonly {
-  readonly metric: Readonly<Record<string, string>>;
-  readonly values: readonly (readonly [seconds: number, value: string])[];
-}[];
-
 export type Prometheus = {
-  query(expr: string, range: TimeRange, step: number): Promise<Matrix>;
   /** Scrapes these from now on. */
   setTargets(targets: readonly ScrapeTarget[]): Promise<void>;
   alerts(): Promise<readonly Alert[]>;
@@ -98,21 +90,6 @@ export const startPrometheus = async (
     throw error;
   }
   return {
-    query: async (expr, { from, to }, step) => {
-      const body = new URLSearchParams({
-        query: expr,
-        start: String(from / 1_000),
-        end: String(to / 1_000),
-        step: String(step),
-      });
-      const response = await fetch(`${url}/api/v1/query_range`, { method: "POST", body });
-      const answer = (await response.json()) as {
-        readonly error?: string;
-        readonly data?: { readonly result: Matrix };
-      };
-      if (answer.data === undefined) throw new Error(`Prometheus: ${answer.error} in ${expr}`);
-      return answer.data.result;
-    },
     setTargets,
     alerts: async () => {
       const answer = await (await fetch(`${url}/api/v1/alerts`)).json();

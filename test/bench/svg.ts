@@ -8,20 +8,6 @@ const PALETTE = ["#3274d9", "#37872d", "#e0752d", "#8f3bb8", "#e0b400", "#c4162a
 /** The colour of the series number `index`. */
 export const seriesColor = (index: number): string => PALETTE[index % PALETTE.length] ?? INK;
 
-const NAMED: Readonly<Record<string, string>> = {
-  blue: "#1f60c4",
-  green: "#37872d",
-  orange: "#e0752d",
-  red: "#c4162a",
-};
-
-/** The colour of a name that dashboards use. */
-export const colorOf = (name: string): string => {
-  const color = NAMED[name];
-  if (color === undefined) throw new Error(`the colour "${name}" is unknown`);
-  return color;
-};
-
 const escape = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
 
