@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { countTests } from "./count-tests.ts";
 
 // usage: node deploy/check/run-tests.ts SUITE PROJECT...
-// Runs the named vitest projects in one run. Writes the counts to .cache/test-results/SUITE.txt and what each file
-// took to .cache/test-results/SUITE-times.md.
+// Runs the named vitest projects in one run. Writes the counts and the names of failed tests to
+// .cache/test-results/SUITE.txt and what each file took to .cache/test-results/SUITE-times.md.
 const [suite = "tests", ...projects] = process.argv.slice(2);
 const results = join(".cache", "test-results");
 mkdirSync(results, { recursive: true });
@@ -42,8 +42,10 @@ for (const project of idle) console.error(`no test of the project ${project} ran
 const { passed } = counted;
 const failed = counted.failed + idle.length;
 const summary = `${passed} passed, ${failed} failed`;
-writeFileSync(summaryFile, `${summary}\n`);
+const failures = counted.failures.map((line) => `failed: ${line}`);
+writeFileSync(summaryFile, [summary, ...failures, ""].join("\n"));
 console.log(`\n${read(times) ?? ""}`);
+for (const line of failures) console.log(line);
 console.log(`${suite}: ${summary} in ${((performance.now() - from) / 60_000).toFixed(1)} minutes`);
 if (failed > 0) process.exitCode = 1;
 
