@@ -96,9 +96,6 @@ chart: setup ## check the Helm chart: lint, renders, refused values, schemas; bu
 	@sh deploy/charts/install-tools.sh
 	@CHART=required vitest run --project unit test/chart
 
-chart-cluster: setup ## install, upgrade and remove every chart example in the cluster of KUBECONFIG (nodes that run nothing)
-	@node test/chart-cluster/main.ts
-
 cluster: tools setup ## try the image on real pods of the cluster of KUBECONFIG: install, upgrade, faults, uninstall under load
 	@node test/kubernetes/main.ts
 

@@ -1,4 +1,4 @@
-import type { Cluster } from "../chart-cluster/cluster.ts";
+import type { Cluster } from "./cluster.ts";
 import { until } from "../system/until.ts";
 import { programPath, startProgramPod } from "./program-pod.ts";
 

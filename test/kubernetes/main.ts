@@ -1,6 +1,6 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { type Cluster, connectCluster } from "../chart-cluster/cluster.ts";
+import { type Cluster, connectCluster } from "./cluster.ts";
 import { findGoProgram } from "../outside/go-program.ts";
 import { seedOfRun } from "../system/size.ts";
 import { type AlertWatch, type Watchers, watchAlerts } from "./alert-watch.ts";

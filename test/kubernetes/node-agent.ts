@@ -1,4 +1,4 @@
-import type { Cluster } from "../chart-cluster/cluster.ts";
+import type { Cluster } from "./cluster.ts";
 import { programPath, startProgramPod } from "./program-pod.ts";
 import type { Pod, ServiceName } from "./release.ts";
 

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import type { Cluster } from "../chart-cluster/cluster.ts";
+import type { Cluster } from "./cluster.ts";
 import { until } from "../system/until.ts";
 import { ROOT } from "./settings.ts";
 

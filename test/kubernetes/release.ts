@@ -1,6 +1,6 @@
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Cluster } from "../chart-cluster/cluster.ts";
+import type { Cluster } from "./cluster.ts";
 import { exampleFile } from "../chart/helm.ts";
 import { CHART } from "../chart/values-table.ts";
 import { until } from "../system/until.ts";

@@ -2,7 +2,7 @@ import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server } from "node:net";
 import { choosePorts, type Stack, startStack } from "@conversation-export/local-stack";
-import type { Cluster } from "../chart-cluster/cluster.ts";
+import type { Cluster } from "./cluster.ts";
 
 /** The servers of this machine, which pods reach under the names and ports of Services. */
 export type Servers = {

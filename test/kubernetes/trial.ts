@@ -1,4 +1,4 @@
-import type { Cluster } from "../chart-cluster/cluster.ts";
+import type { Cluster } from "./cluster.ts";
 import type { AlertWatch } from "./alert-watch.ts";
 import type { Customer } from "./customer.ts";
 import type { Events } from "./events.ts";

@@ -1,4 +1,4 @@
-import type { Cluster } from "../../chart-cluster/cluster.ts";
+import type { Cluster } from "../cluster.ts";
 import type { Release } from "../release.ts";
 import type { Servers } from "../servers.ts";
 import { ROOT, type Settings } from "../settings.ts";

@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
-import { findProgram, type Manifest, readManifests } from "../chart/helm.ts";
+import { findProgram, type Manifest } from "../chart/helm.ts";
 
 const LOCAL_HOSTS = ["127.0.0.1", "localhost", "[::1]"];
 
@@ -29,7 +29,7 @@ const run = async (program: string, args: readonly string[], input?: string): Pr
 /**
  * Connects to the cluster of KUBECONFIG, where definitions and namespaces are created and deleted.
  *
- * @throws Error unless the cluster is on this machine or CHART_CLUSTER_CONTEXT names the context.
+ * @throws Error unless the cluster is on this machine or CLUSTER_CONTEXT names the context.
  */
 export const connectCluster = async (env: NodeJS.ProcessEnv): Promise<Cluster> => {
   if (!env["KUBECONFIG"])
@@ -45,10 +45,10 @@ export const connectCluster = async (env: NodeJS.ProcessEnv): Promise<Cluster> =
     "--minify",
     "--output=jsonpath={.clusters[0].cluster.server}",
   ]);
-  if (!LOCAL_HOSTS.includes(new URL(server).hostname) && env["CHART_CLUSTER_CONTEXT"] !== context) {
+  if (!LOCAL_HOSTS.includes(new URL(server).hostname) && env["CLUSTER_CONTEXT"] !== context) {
     throw new Error(
       `the context ${context} is at ${server}, which is not this machine: ` +
-        `to create and delete namespaces and definitions there anyway, set CHART_CLUSTER_CONTEXT=${context}`,
+        `to create and delete namespaces and definitions there anyway, set CLUSTER_CONTEXT=${context}`,
     );
   }
   return {
@@ -60,55 +60,4 @@ export const connectCluster = async (env: NodeJS.ProcessEnv): Promise<Cluster> =
       return text === "" ? [] : (JSON.parse(text) as { items: T[] }).items;
     },
   };
-};
-
-type Release = { readonly manifest: string; readonly hooks: readonly { readonly manifest: string }[] };
-
-/** The objects that Helm would create, hooks included, as checked by the server. */
-export const dryRun = async (
-  cluster: Cluster,
-  args: readonly string[],
-): Promise<{ readonly objects: Manifest[]; readonly hooks: Manifest[] }> => {
-  const text = await cluster.helm(["upgrade", "--install", ...args, "--dry-run=server", "--output=json"]);
-  const { manifest, hooks } = JSON.parse(text) as Release;
-  return {
-    objects: readManifests(manifest),
-    hooks: hooks.flatMap((hook) => readManifests(hook.manifest)),
-  };
-};
-
-type Node = {
-  readonly metadata: { readonly name: string };
-  readonly status: { readonly nodeInfo: { readonly kubeletVersion: string } };
-};
-
-/**
- * Renews the leases of kwok's fake nodes, which kwok may omit; without them pods stop being ready after a
- * minute. Returns a function that ends it.
- */
-export const keepFakeNodesAlive = async (cluster: Cluster): Promise<() => void> => {
-  const { items } = JSON.parse(await cluster.kubectl(["get", "nodes", "--output=json"])) as { items: Node[] };
-  const names = items
-    .filter(({ status }) => status.nodeInfo.kubeletVersion.startsWith("kwok"))
-    .map(({ metadata }) => metadata.name);
-  const renew = async (): Promise<void> => {
-    const leases = names.map((name) => ({
-      apiVersion: "coordination.k8s.io/v1",
-      kind: "Lease",
-      metadata: { name, namespace: "kube-node-lease" },
-      spec: {
-        holderIdentity: name,
-        leaseDurationSeconds: 40,
-        renewTime: new Date().toISOString().replace("Z", "000Z"),
-      },
-    }));
-    await cluster.kubectl(
-      ["apply", "--filename=-"],
-      JSON.stringify({ apiVersion: "v1", kind: "List", items: leases }),
-    );
-  };
-  if (names.length === 0) return () => undefined;
-  await renew();
-  const timer = setInterval(() => void renew().catch(() => undefined), 10_000);
-  return () => clearInterval(timer);
 };
