@@ -26,6 +26,7 @@ import {
   type LandingCoverage,
   type LandingSelection,
   type RunUpload,
+  wrongRun,
   type WrongRows,
 } from "@conversation-export/warehouse";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -171,7 +172,8 @@ type Changes = {
   readonly settledUntil?: Micros;
   readonly coverage?: LandingCoverage | null;
   readonly planBytes?: number;
-  readonly isAlive?: (job: string) => Promise<boolean>;
+  readonly isOver?: (job: string) => Promise<boolean>;
+  readonly alive?: readonly string[];
   readonly onCoverage?: () => void;
 };
 const backfillWith = (changes: Changes): LandingBackfill => {
@@ -194,7 +196,9 @@ const backfillWith = (changes: Changes): LandingBackfill => {
       ...(changes.planBytes === undefined ? {} : { planBytes: changes.planBytes }),
     }),
     exclusive: { run: (_, signal, work) => work(signal) },
-    isAlive: changes.isAlive ?? (async () => false),
+    isOver: changes.isOver ?? (async () => true),
+    holder: "here",
+    alive: async () => new Set(changes.alive ?? ["here"]),
     typeOf: (topic) => (topic === "messages" ? "message.exported" : undefined),
     maxTimeAheadMs: 0,
     now: () => 0,
@@ -698,8 +702,8 @@ test("a job keeps what it has read while another begins, and reads the coverage 
     now(),
   );
   let coverages = 0;
-  const isAlive = async (job: string): Promise<boolean> => job === "job";
-  const backfill = backfillWith({ isAlive, onCoverage: () => (coverages += 1) });
+  const isOver = async (job: string): Promise<boolean> => job !== "job";
+  const backfill = backfillWith({ isOver, onCoverage: () => (coverages += 1) });
   const begun = "SELECT uniqExact(run_id) FROM backfill_rows";
   const parts = await backfill.split(contextOf(DRY));
   expect(parts.length).toBeGreaterThan(2);
@@ -721,13 +725,18 @@ test("what a job left that may be retried is removed a day after it was written"
   await add("backfill old/1", 25);
   await add("backfill used/1", 25);
   await add("backfill used/1", 23);
-  await backfillWith({ isAlive: async () => true }).sweep();
+  await backfillWith({ isOver: async () => false }).sweep();
   expect(await stored()).toBe("backfill used/1");
 });
 
-test("keys are not removed by an attempt whose job goes on elsewhere", async () => {
+test("keys are not removed by an attempt whose job goes on elsewhere, and by a sweep when their process is dead", async () => {
   const row = { table: "messages", date: 0, target: "", targetKind: 0, version: 1n } as const;
-  await wrong.note("backfill job/1", [{ clientId: "acme", id: "1", row }], signal);
+  const name = wrongRun("there", "backfill job/1");
+  const note = async (): Promise<void> => {
+    await wrong.begin(name, signal);
+    await wrong.note(name, [{ clientId: "acme", id: "1", row }], signal);
+  };
+  await note();
   const stopped = new AbortController();
   const paused = createWrongRows({
     session: warehouse.session("jobs"),
@@ -736,9 +745,16 @@ test("keys are not removed by an attempt whose job goes on elsewhere", async () 
       stopped.abort();
     },
   });
-  await expect(paused.end("backfill job/1", stopped.signal)).rejects.toThrow("aborted");
-  expect(await wrong.list()).toEqual(["backfill job/1"]);
-  await wrong.end("backfill job/1", signal);
+  await expect(paused.end(name, stopped.signal)).rejects.toThrow("aborted");
+  // The job is known to another Redis.
+  await backfillWith({ isOver: async () => false, alive: ["there"] }).sweep();
+  expect(await wrong.list()).toEqual([{ name, holder: "there", run: "backfill job/1" }]);
+  await wrong.erase(name, signal);
+  await backfillWith({ isOver: async () => false }).sweep();
+  expect(await wrong.list()).toEqual([]);
+  await expect(wrong.erase(name, signal)).rejects.toMatchObject({ code: "keys_lost", retryable: true });
+  await note();
+  await backfillWith({ isOver: async () => true, alive: ["there"] }).sweep();
   expect(await wrong.list()).toEqual([]);
 });
 

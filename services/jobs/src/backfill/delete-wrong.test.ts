@@ -1,5 +1,11 @@
 import type { RowKey } from "@conversation-export/domain";
-import { type BackfillRuns, hashKey, type WrongRow, type WrongRows } from "@conversation-export/warehouse";
+import {
+  type BackfillRuns,
+  hashKey,
+  type WrongRow,
+  wrongRun,
+  type WrongRows,
+} from "@conversation-export/warehouse";
 import { expect, it } from "vitest";
 import { emptyCounts } from "./backfill-counts.ts";
 import type { CorrectRecords } from "./correct-records.ts";
@@ -11,14 +17,19 @@ const ROW = { table: "messages", date: 0, target: "", targetKind: 0, version: 1n
 const OPTIONS = { signal, onEvents: () => {} };
 
 /** Deletes the wrong rows of records, one in each of the ranges that are compared. */
-const startDeletion = (records: number, left: readonly string[] = []) => {
-  const noted = new Map<string, WrongRow[]>(left.map((run) => [run, []]));
+const startDeletion = (
+  records: number,
+  left: readonly string[] = [],
+  lost: (run: string) => boolean = () => false,
+) => {
+  const noted = new Map<string, WrongRow[]>(left.map((run) => [wrongRun("dead", run), []]));
   const copied = new Set(left);
   const marked = new Map([["backfill job", records]]);
   const erased: { run: string; keys: number }[] = [];
-  const runs: Pick<BackfillRuns, "countMarked" | "beginMarked" | "mark" | "list" | "forget"> = {
+  const runs: Pick<BackfillRuns, "countMarked" | "beginMarked" | "exists" | "mark" | "list" | "forget"> = {
     countMarked: async (run) => marked.get(run) ?? 0,
     beginMarked: async (run) => void copied.add(run),
+    exists: async (run) => !lost(run),
     mark: async (run, found) => {
       if (found.length > 0) marked.set(run, (marked.get(run) ?? 0) + new Set(found.map(hashKey)).size);
     },
@@ -27,10 +38,12 @@ const startDeletion = (records: number, left: readonly string[] = []) => {
   };
   const wrong: WrongRows = {
     untilNoDeletion: () => Promise.resolve(),
+    begin: async (run) => void noted.set(run, []),
     note: async (run, rows) => void noted.set(run, [...(noted.get(run) ?? []), ...rows]),
     erase: async (run) => void erased.push({ run, keys: noted.get(run)?.length ?? 0 }),
     end: async (run) => void noted.delete(run),
-    list: async () => [...noted.keys()],
+    list: async () =>
+      [...noted.keys()].map((name) => ({ name, holder: "", run: name.slice(name.indexOf("/") + 1) })),
   };
   const correct: CorrectRecords = async (_facts, _range, { onWritten }) => {
     const remove = [{ clientId: "acme", id: "1", row: ROW }];
@@ -42,6 +55,7 @@ const startDeletion = (records: number, left: readonly string[] = []) => {
     wrong,
     correct,
     factsOf: async (run) => ({ run, coverage: null, settledUntil: 0 }),
+    holder: "here",
     size: 1,
     keysAtOnce: 2,
   });
@@ -59,9 +73,17 @@ it("removes what an earlier attempt left and uses names of its own", async () =>
   const left = "backfill job/0f0e0d0c-0b0a-4900-8807-060504030201";
   const { deleteWrong, noted, copied, erased } = startDeletion(1, [left, "backfill job2/1"]);
   await deleteWrong("backfill job", OPTIONS);
-  expect([...noted.keys()]).toEqual(["backfill job2/1"]);
+  expect([...noted.keys()]).toEqual([wrongRun("dead", "backfill job2/1")]);
   expect(copied.has(left)).toBe(false);
   const again = startDeletion(1);
   await again.deleteWrong("backfill job", OPTIONS);
   expect(again.erased[0]?.run).not.toBe(erased[0]?.run);
+});
+
+it.each([
+  ["the marks are gone", (run: string) => run === "backfill job"],
+  ["the copied rows are gone", (run: string) => run !== "backfill job"],
+])("fails when %s: it may have compared none of them", async (_, lost) => {
+  const { deleteWrong } = startDeletion(2, [], lost);
+  await expect(deleteWrong("backfill job", OPTIONS)).rejects.toMatchObject({ code: "backfill_rows_gone" });
 });

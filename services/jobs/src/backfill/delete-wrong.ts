@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { type BackfillCounts } from "@conversation-export/queue";
 import { ServiceError } from "@conversation-export/runtime";
-import { type BackfillRuns, hashRanges, type WrongRows } from "@conversation-export/warehouse";
+import { type BackfillRuns, hashRanges, wrongRun, type WrongRows } from "@conversation-export/warehouse";
+import { assertKept } from "./assert-kept.ts";
 import { addUp, emptyCounts } from "./backfill-counts.ts";
 import type { CorrectRecords, RunFacts } from "./correct-records.ts";
 
@@ -18,7 +19,7 @@ const KEYS_AT_ONCE = 500_000;
  * @param onEvents called with the number of events that were read
  * @returns the rows that were deleted or written
  * @throws ServiceError `backfill_unsettled`, retryable, when wrong rows come back; `deletion_under_way`;
- *   WarehouseError
+ *   `backfill_rows_gone` or, retryable, `keys_lost` when others have removed what the job works on; WarehouseError
  */
 export type DeleteWrong = (
   run: string,
@@ -31,28 +32,32 @@ export const createDeleteWrong = (deps: {
   readonly correct: CorrectRecords;
   /** Reads the facts of a run whose rows are read after it. */
   readonly factsOf: (run: string, signal: AbortSignal) => Promise<RunFacts>;
+  /** Of the runs of this process. */
+  readonly holder: string;
   /** Records that are compared at a time. */
   readonly size: number;
   readonly keysAtOnce?: number;
 }): DeleteWrong => {
-  const { runs, wrong, correct, factsOf, size, keysAtOnce = KEYS_AT_ONCE } = deps;
+  const { runs, wrong, correct, factsOf, holder, size, keysAtOnce = KEYS_AT_ONCE } = deps;
   return async (run, { signal, onEvents }) => {
     const all: BackfillCounts[] = [];
     // Of attempts that died.
     const own = `${run}/`;
-    for (const left of await wrong.list()) if (left.startsWith(own)) await wrong.end(left, signal);
+    for (const left of await wrong.list()) if (left.run.startsWith(own)) await wrong.end(left.name, signal);
     for (const left of await runs.list()) if (left.run.startsWith(own)) await runs.forget(left.run);
     let last = run;
     for (let round = 1; ; round += 1) {
       // An attempt that died may still write to its own run.
       const again = `${own}${randomUUID()}`;
+      const noted = wrongRun(holder, again);
       let keys = 0;
       const deleteNoted = async (): Promise<void> => {
-        await wrong.erase(again, signal);
-        await wrong.end(again, signal);
+        await wrong.erase(noted, signal);
+        await wrong.end(noted, signal);
         keys = 0;
       };
       const records = await runs.countMarked(last, signal);
+      await assertKept(runs, last, signal);
       if (records === 0) return addUp(all);
       if (round > ROUNDS)
         throw new ServiceError("backfill_unsettled", "wrong rows came back while they were replaced", {
@@ -61,13 +66,15 @@ export const createDeleteWrong = (deps: {
       await wrong.untilNoDeletion(signal);
       const facts = await factsOf(again, signal);
       await runs.beginMarked(again, last, records, signal);
+      await assertKept(runs, last, signal);
       for (const range of hashRanges(Math.ceil(records / size))) {
         const { rows } = await correct(facts, range, {
           dryRun: false,
           signal,
           onEvents,
           onWritten: async ({ remove, different }) => {
-            await wrong.note(again, remove, signal);
+            if (remove.length > 0 && keys === 0) await wrong.begin(noted, signal);
+            await wrong.note(noted, remove, signal);
             keys += remove.length;
             const unsure = different.filter(
               ({ hasWrong, isOutranked }) => isOutranked || (round > 1 && hasWrong),
@@ -79,6 +86,7 @@ export const createDeleteWrong = (deps: {
         if (keys >= keysAtOnce) await deleteNoted();
       }
       if (keys > 0) await deleteNoted();
+      await assertKept(runs, again, signal);
       last = again;
     }
   };

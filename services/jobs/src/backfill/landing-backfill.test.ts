@@ -11,7 +11,7 @@ const DAY_MS = 86_400_000;
 const CLICKHOUSE_TIME = 1_000_000;
 
 /** A backfill of which what it keeps, and for how long, is looked at. */
-const startBackfill = (given: { settledUntil?: number; isAlive?: boolean; setBackMs?: number } = {}) => {
+const startBackfill = (given: { settledUntil?: number; isOver?: boolean; setBackMs?: number } = {}) => {
   const kept = new Map<string, { isOld: boolean }>();
   const clock = { ms: 1_000, elapsed: 0 };
   let failure: Error | undefined;
@@ -37,6 +37,7 @@ const startBackfill = (given: { settledUntil?: number; isAlive?: boolean; setBac
     },
     wrong: {
       untilNoDeletion: () => Promise.resolve(),
+      begin: unused,
       note: unused,
       erase: unused,
       end: unused,
@@ -52,7 +53,9 @@ const startBackfill = (given: { settledUntil?: number; isAlive?: boolean; setBac
     },
     correct: () => Promise.resolve(emptyCounts()),
     exclusive: { run: (_, signal, work) => work(signal) },
-    isAlive: async () => given.isAlive ?? true,
+    isOver: async () => given.isOver ?? false,
+    holder: "here",
+    alive: async () => new Set(["here"]),
     typeOf: () => undefined,
     maxTimeAheadMs: 0,
     now: () => clock.ms,
@@ -111,6 +114,15 @@ it("judges no record by rows that were read more than a day ago", async () => {
   await expect(backfill.finish(CONTEXT, part, false)).rejects.toMatchObject(gone);
 });
 
+it("is not completed when others have removed what it has read", async () => {
+  const { backfill, kept } = startBackfill();
+  const part = firstOf(await backfill.split(CONTEXT));
+  kept.delete(part.run);
+  const gone = { code: "backfill_rows_gone", retryable: false };
+  await expect(backfill.runPart(CONTEXT, part, true)).rejects.toMatchObject(gone);
+  await expect(backfill.finish(CONTEXT, part, false)).rejects.toMatchObject(gone);
+});
+
 it("keeps what the last attempt to begin has read, and of one that failed nothing", async () => {
   const { backfill, kept, fail } = startBackfill();
   const first = firstOf(await backfill.split(CONTEXT)).run;
@@ -123,11 +135,12 @@ it("keeps what the last attempt to begin has read, and of one that failed nothin
   expect([...kept.keys()]).toEqual([other]);
 });
 
-it("removes what a job left that will not go on, or that is old", async () => {
-  const gone = startBackfill({ isAlive: false });
+it("removes what a job left that is over, or that is old", async () => {
+  const gone = startBackfill({ isOver: true });
   gone.kept.set("backfill job/0f0e0d0c-0b0a-4900-8807-060504030201", { isOld: false });
   await gone.backfill.sweep();
   expect(gone.kept.size).toBe(0);
+  // It has failed and may be retried, or another Redis knows it.
   const failed = startBackfill();
   failed.kept.set("backfill job/0f0e0d0c-0b0a-4900-8807-060504030201", { isOld: true });
   failed.kept.set("backfill job/1f0e0d0c-0b0a-4900-8807-060504030201", { isOld: false });

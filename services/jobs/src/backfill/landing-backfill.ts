@@ -13,6 +13,7 @@ import {
 import { ROWS } from "../process/locks.ts";
 import { emptyCounts } from "./backfill-counts.ts";
 import type { CorrectRecords, RunFacts } from "./correct-records.ts";
+import { assertKept, rowsGone } from "./assert-kept.ts";
 import { createDeleteWrong } from "./delete-wrong.ts";
 import type { Plan } from "./judge-record.ts";
 import { type LandingPart, partsOf, selectionsOf } from "./landing-parts.ts";
@@ -51,9 +52,6 @@ export type LandingBackfill = {
   sweep(signal?: AbortSignal): Promise<void>;
 };
 
-const rowsGone = (): ServiceError =>
-  new ServiceError("backfill_rows_gone", "what the job has read is gone or a day old: start a new one");
-
 /** Id of the job that began a run. */
 const jobOf = (run: string): string => run.slice(BACKFILL_RUN.length).replace(/(\/[0-9a-f-]{36}){1,2}$/, "");
 
@@ -64,8 +62,11 @@ export const createLandingBackfill = (deps: {
   readonly settled: SettledReader;
   readonly correct: CorrectRecords;
   readonly exclusive: Pick<Exclusive, "run">;
-  /** Whether a job may go on, or be made to go on. */
-  readonly isAlive: (job: string) => Promise<boolean>;
+  /** Whether a job has ended for good. */
+  readonly isOver: (job: string) => Promise<boolean>;
+  /** Of the runs of this process, and all that are alive. */
+  readonly holder: string;
+  readonly alive: () => Promise<ReadonlySet<string>>;
   /** The type of the events of a topic. */
   readonly typeOf: (topic: string) => EventType | undefined;
   /** How much later than its arrival an event may claim to be. */
@@ -76,7 +77,20 @@ export const createLandingBackfill = (deps: {
   readonly elapsed: () => number;
   readonly partEvents: number;
 }): LandingBackfill => {
-  const { runs, wrong, landing, settled, correct, exclusive, isAlive, typeOf, now, partEvents } = deps;
+  const {
+    runs,
+    wrong,
+    landing,
+    settled,
+    correct,
+    exclusive,
+    isOver,
+    holder,
+    alive,
+    typeOf,
+    now,
+    partEvents,
+  } = deps;
 
   /** Resolves to an instant from `begun` on, before which all that has landed is stored. */
   const settledUntil = async (begun: Micros, signal: AbortSignal): Promise<Micros> => {
@@ -96,12 +110,17 @@ export const createLandingBackfill = (deps: {
     // By the clock of ClickHouse, which writers follow: that of this process may be ahead.
     return { run, coverage, settledUntil: await settledUntil(coverage?.asOf ?? now() * 1_000, signal) };
   };
-  const deleteWrong = createDeleteWrong({ runs, wrong, correct, factsOf, size: partEvents });
+  const deleteWrong = createDeleteWrong({ runs, wrong, correct, factsOf, holder, size: partEvents });
 
   const sweep = async (signal?: AbortSignal): Promise<void> => {
-    for (const run of await wrong.list()) if (!(await isAlive(jobOf(run)))) await wrong.end(run, signal);
+    const noted = await wrong.list();
+    // Behind the list: whoever has begun one meanwhile is not in an older answer.
+    const living = await alive();
+    for (const { name, holder: one, run } of noted)
+      if (!living.has(one) || (await isOver(jobOf(run)))) await wrong.end(name, signal);
+    // A run outlives its process. Whether a job goes on that another Redis knows, only its age tells.
     for (const { run, isOld } of await runs.list())
-      if (isOld || !(await isAlive(jobOf(run)))) await runs.forget(run);
+      if (isOld || (await isOver(jobOf(run)))) await runs.forget(run);
   };
   /** Removes the runs of all attempts of a job. */
   const forgetAll = async (job: string): Promise<void> => {
@@ -145,7 +164,7 @@ export const createLandingBackfill = (deps: {
       const { signal } = context;
       const { run, coverage, settledUntil: until, from, to } = part;
       assertFresh(part);
-      if (!(await runs.exists(run, signal))) throw rowsGone();
+      await assertKept(runs, run, signal);
       const facts = { run, coverage, settledUntil: until };
       const onEvents = readTo(context);
       const onWritten = async ({ different }: Plan): Promise<void> => {
@@ -153,6 +172,7 @@ export const createLandingBackfill = (deps: {
         if (!dryRun) await runs.mark(run, wrongOnes, signal);
       };
       const counts = await correct(facts, { from, to }, { dryRun, signal, onEvents, onWritten });
+      await assertKept(runs, run, signal);
       // What a part finds wrong is deleted, and counted, at the end of the job.
       return dryRun ? counts : { ...counts, rows: { ...counts.rows, deleted: emptyCounts().rows.deleted } };
     },

@@ -215,6 +215,7 @@ export function createBackfillRuns(deps: { readonly session: Session }): Backfil
         );
         await copy(run, range, null, signal);
       }
+      await seal(run, signal);
     },
     exists: async (run, signal) =>
       (await numberOf(

@@ -11,7 +11,7 @@ import { noteDeleted, type RunUpload } from "../../changes/deletion-entries.ts";
 import type { Session } from "../../session/session.ts";
 import { hidingStatement } from "../deletion.ts";
 import { deletionsUnderWay } from "../deletions-under-way.ts";
-import { createJobKeys } from "../job-keys.ts";
+import { createJobKeys, heldRun } from "../job-keys.ts";
 
 /** A row to delete, with the record that it belongs to. */
 export type WrongRow = { readonly clientId: string; readonly id: string; readonly row: RowKey };
@@ -29,23 +29,33 @@ export type WrongRows = {
    * @throws ServiceError `deletion_under_way`, retryable, after 10 minutes
    */
   untilNoDeletion(signal: AbortSignal): Promise<void>;
-  /** Stores the keys of wrong rows under the name of the run. */
-  note(run: string, wrong: readonly WrongRow[], signal: AbortSignal): Promise<void>;
-  /** Deletes the noted rows. Resolves when no query sees them any more. */
-  erase(run: string, signal: AbortSignal): Promise<void>;
+  /** Begins to note keys under this name; see `wrongRun`. */
+  begin(name: string, signal: AbortSignal): Promise<void>;
+  /** Stores the keys of wrong rows. */
+  note(name: string, wrong: readonly WrongRow[], signal: AbortSignal): Promise<void>;
+  /**
+   * Deletes the noted rows. Resolves when no query sees them any more.
+   *
+   * @throws ServiceError `keys_lost`, retryable, when keys were removed meanwhile
+   */
+  erase(name: string, signal: AbortSignal): Promise<void>;
   /** Tells readers of changes about the records of noted rows, and removes the keys. */
-  end(run: string, signal?: AbortSignal): Promise<void>;
-  /** Names of the runs with noted rows. */
-  list(): Promise<readonly string[]>;
+  end(name: string, signal?: AbortSignal): Promise<void>;
+  /** The names under which rows are noted, each with whose it is and its run. */
+  list(): Promise<readonly { readonly name: string; readonly holder: string; readonly run: string }[]>;
 };
 
 /** Prefix of the names of runs. */
 export const BACKFILL_RUN = "backfill ";
 /** Rows in more partitions than this are deleted by one statement for the whole table. */
 const MAX_PARTITIONS = 12;
+const WRONG_RUN = "wrong-";
 const KEYS_IN_INSERT = 50_000;
 const ASK_EVERY_MS = 500;
 const DEADLINE_MS = 600_000;
+
+/** Name under which a process notes the wrong rows of a run. */
+export const wrongRun = (holder: string, run: string): string => heldRun(WRONG_RUN, holder, run);
 
 /** Tables whose rows readers see. An entry of the update index shows nothing by itself. */
 const TOLD = RECORD_TABLES.map((table) => TABLE_FACTS[table]).filter(
@@ -116,6 +126,7 @@ export const createWrongRows = (deps: {
         await sleep(ASK_EVERY_MS, undefined, { signal });
       }
     },
+    begin: (name, signal) => keys.begin(name, signal),
     async note(run, wrong, signal) {
       for (let at = 0; at < wrong.length; at += KEYS_IN_INSERT) {
         const rows = wrong.slice(at, at + KEYS_IN_INSERT).map(({ clientId, id, row }) => ({
@@ -140,6 +151,7 @@ export const createWrongRows = (deps: {
           await session.commandEverywhere("replace.delete", query, { parameters: { run, table }, signal });
         }
       }
+      await keys.assertKept(run);
     },
     async end(run, signal) {
       const source = `SELECT client_id, ${KIND_OF_TABLE} AS kind, id, date_created FROM job_keys AS k
@@ -150,6 +162,10 @@ export const createWrongRows = (deps: {
       signal?.throwIfAborted();
       await keys.forget(run);
     },
-    list: () => keys.runs(BACKFILL_RUN),
+    list: async () =>
+      (await keys.runs(WRONG_RUN)).map((name) => {
+        const [holder = "", ...run] = name.slice(WRONG_RUN.length).split("/");
+        return { name, holder, run: run.join("/") };
+      }),
   };
 };
