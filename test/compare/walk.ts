@@ -1,3 +1,5 @@
+import { setImmediate } from "node:timers/promises";
+
 export type Page = {
   readonly status: number;
   readonly text: string;
@@ -37,6 +39,8 @@ export const splitPage = (body: string): { records: string[]; next: string | nul
 
 /** One request with the bearer key; throws unless it is answered with 200. */
 export const getPage = async (url: string, key: string): Promise<Page> => {
+  // Sees which idle connections the service has closed while this process was busy.
+  await setImmediate();
   const response = await fetch(url, { headers: { authorization: `Bearer ${key}` } });
   const text = await response.text();
   if (response.status !== 200) throw new Error(`${response.status} for ${url}: ${text.slice(0, 500)}`);

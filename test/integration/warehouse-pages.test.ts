@@ -361,7 +361,8 @@ describe("random data in unmerged parts", () => {
         }),
       ),
     );
-    for (const person of people) await warehouse.write([person]);
+    for (const time of [1, 2, 3])
+      await warehouse.write(people.filter(({ version }) => version.exportedAt === DAY_0 + time));
     const read = async (own: object = {}) => {
       const { rows, parts } = await readParts(parquet.endUsers({ clientId: client, ...own }));
       return { ids: rows.map((row) => row["end_user_id"]), rows, parts };
