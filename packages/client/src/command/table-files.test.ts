@@ -166,6 +166,19 @@ describe.each(["parquet", "csv"])("pull into %s files", (format) => {
     expect(await verify(format)).toMatchObject({ code: 0 });
   });
 
+  it("has the records' own values in a folder that is named like a partition", async () => {
+    place.service.put("a", "x".repeat(20_000));
+    place.service.put("b", 1);
+    const within = join(folder(), "_id=other", "year=2024");
+    const to = `${format}:${within}`;
+    expect(await command(["pull", "--to", to, ...LIST])).toMatchObject({ code: 0 });
+    const source = `read_${format}('${within}/conversations.${format}', hive_partitioning = false)`;
+    expect(await query(`SELECT _id FROM ${source} ORDER BY _id`)).toEqual([["a"], ["b"]]);
+    const columns = (await query(`DESCRIBE FROM ${source}`)).map(([name]) => name);
+    expect(columns).not.toContain("year");
+    expect(await command(["verify", "--to", to, ...LIST])).toMatchObject({ code: 0 });
+  });
+
   it("is made afresh when its cursor has expired", async () => {
     place.service.put("a", 1);
     await pull(format);

@@ -25,6 +25,10 @@ export type TableToWrite = {
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
+/** DuckDB would take a folder that is named `field=value` for a column. */
+const fromParquet = (paths: readonly string[]): string =>
+  `read_parquet([${paths.map(quoted).join(", ")}], hive_partitioning = false)`;
+
 const parquetOptions = `FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE_BYTES ${ROW_GROUP_BYTES}`;
 
 const csvOptions = (columns: readonly TableColumn[], hasHeader: boolean): string => {
@@ -41,7 +45,7 @@ export const rowsIn = async (
   const types = columns.map(({ name }) => `'${name}': 'VARCHAR'`).join(", ");
   const source =
     format === "parquet"
-      ? `read_parquet(${quoted(path)})`
+      ? fromParquet([path])
       : `read_csv(${quoted(path)}, auto_detect = false, header = true, delim = ',', quote = '"', escape = '"',
           columns = {${types}}, max_line_size = ${MAX_LINE_BYTES}, buffer_size = ${2 * MAX_LINE_BYTES})`;
   const [[count] = []] = await rows(`SELECT count(*) FROM ${source}`);
@@ -109,8 +113,8 @@ export const writeTable = async (
   else {
     const first = join(file.parts, `${list}-first.parquet`);
     await file.rows(`COPY (${rows}) TO ${quoted(first)} (${parquetOptions})`);
-    const all = [first, ...large].map(quoted).join(", ");
-    await file.rows(`COPY (SELECT * FROM read_parquet([${all}])) TO ${quoted(path)} (${parquetOptions})`);
+    const all = `SELECT * FROM ${fromParquet([first, ...large])}`;
+    await file.rows(`COPY (${all}) TO ${quoted(path)} (${parquetOptions})`);
     await rm(first);
   }
   for (const one of large) await rm(one);
