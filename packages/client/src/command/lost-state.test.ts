@@ -424,6 +424,17 @@ it("a database of something else keeps its tables, and gets none", async () => {
   expect(await inDuckDb(file, "FROM Conversations")).toEqual([["a", 1]]);
 });
 
+it("a file of SQLite stays as it is, and nothing is fetched to open it", async () => {
+  const file = join(place.root, "mine.duckdb");
+  const bytes = Buffer.concat([Buffer.from("SQLite format 3\0"), Buffer.alloc(8_192)]);
+  writeFileSync(file, bytes);
+  const { code, err } = await command(["pull", "--to", `duckdb:${file}`, ...LIST]);
+  expect({ code, err }).toEqual({ code: 6, err: expect.stringContaining(`opening ${file} failed`) });
+  expect(err).not.toMatch(/http:|\.duckdb\/extensions/);
+  expect(readFileSync(file)).toEqual(bytes);
+  expect(readdirSync(place.root)).toEqual(["mine.duckdb"]);
+});
+
 describe("the state of lines on standard output", () => {
   it.each([
     ["half of it", '{"service":'],

@@ -79,17 +79,20 @@ export const openDuckDbFile = async (
     );
   });
   const parts = `${file}.parts`;
-  const instance = await DuckDBInstance.create(file, { ...settings, temp_directory: parts }).catch(
-    (error: unknown) => {
-      const known = told(error);
-      if (isSystemError(known)) throw known;
-      const [said = ""] = (error instanceof Error ? error.message : String(error)).split("\n");
-      const remedy = /lock/i.test(said)
-        ? ""
-        : ". Put its last whole copy back, or move it away and pull again";
-      throw new CopyError(`opening ${file} failed: ${said}${remedy}`);
-    },
-  );
+  const config = {
+    ...settings,
+    temp_directory: parts,
+    // For a file of SQLite, say, DuckDB would fetch an extension or take an installed one, and write into that file.
+    autoinstall_known_extensions: "false",
+    extension_directory: parts,
+  };
+  const instance = await DuckDBInstance.create(file, config).catch((error: unknown) => {
+    const known = told(error);
+    if (isSystemError(known)) throw known;
+    const [said = ""] = (error instanceof Error ? error.message : String(error)).split("\n");
+    const remedy = /lock/i.test(said) ? "" : ". Put its last whole copy back, or move it away and pull again";
+    throw new CopyError(`opening ${file} failed: ${said}${remedy}`);
+  });
   // An open instance is the lock: only now are these files nobody else's.
   await sweepParts(parts);
   await mkdir(parts, { recursive: true });
