@@ -1,3 +1,4 @@
+import { memberTexts } from "../event/json-text.ts";
 import { formatTimestamp } from "../event/timestamp.ts";
 import { END_USER_FIELDS } from "./record-fields.ts";
 import type { RecordForm } from "./record-form.ts";
@@ -8,10 +9,18 @@ import { type EndUserData, endUserSchema } from "./schemas.ts";
 const RECORD = fieldGroup(END_USER_FIELDS, endUserSchema);
 const NOTHING_UNUSUAL: readonly string[] = [];
 
-function externalIdsOf(profile: EndUserData["profile"]): string[] {
+/** The text of a member of an object, however deep. */
+const textAt = (text: string, names: readonly string[]): string =>
+  names.reduce((within, name) => memberTexts(within).get(name) ?? "", text);
+
+/** @param record the rendered one: it has all digits of numbers */
+function externalIdsOf(profile: EndUserData["profile"], record: string): string[] {
   const ids: string[] = [];
-  for (const value of Object.values(profile?.system_properties ?? {})) {
-    if (typeof value === "string" || typeof value === "number") ids.push(String(value));
+  for (const [name, value] of Object.entries(profile?.system_properties ?? {})) {
+    if (typeof value === "string") ids.push(value);
+    if (typeof value !== "number") continue;
+    const isExact = Math.abs(value) <= Number.MAX_SAFE_INTEGER;
+    ids.push(isExact ? String(value) : textAt(record, ["profile", "system_properties", name]));
   }
   return ids;
 }
@@ -29,6 +38,7 @@ export const endUserForm: RecordForm<EndUserData> = {
       created_at: formatTimestamp(draft.dateCreated),
       updated_at: formatTimestamp(draft.dateUpdated),
     };
+    const rendered = `{${draft.render(RECORD, dates)}}`;
     const record = {
       type: RECORD_KINDS.end_user.type,
       clientId: draft.clientId,
@@ -36,8 +46,8 @@ export const endUserForm: RecordForm<EndUserData> = {
       dateCreated: draft.dateCreated,
       dateUpdated: draft.dateUpdated,
       version: draft.version,
-      record: `{${draft.render(RECORD, dates)}}`,
-      externalIds: externalIdsOf(data.profile),
+      record: rendered,
+      externalIds: externalIdsOf(data.profile, rendered),
       email: data.profile?.email ?? "",
     };
     return { record, unusual: NOTHING_UNUSUAL };
