@@ -405,7 +405,17 @@ describe("answers of a proxy with status 200", () => {
   });
 });
 
-it.each(["1.5", "-1", "soon"])("Retry-After: %s is none", async (value) => {
+it.each([
+  "1.5",
+  "-1",
+  "soon",
+  "Nov 5",
+  "2026-11-28T00:00:00Z",
+  "Sat, 28 Nov 2126 10:00:00",
+  "Sat, 28 Nov 2126 10:00:00 +0200",
+  "Sun Nov  6 08:49:37 2126",
+  "Sat, 31 Feb 2126 10:00:00 GMT",
+])("Retry-After: %s is none", async (value) => {
   const { client } = await setUp({
     answers: [error(503, "service_unavailable", { "retry-after": value })],
     attempts: 1,

@@ -108,8 +108,7 @@ export const apiError = (
 export const retryAfter = (value: string | null, now: number): number | null => {
   if (value === null) return null;
   if (/^\s*\d+\s*$/.test(value)) return Number(value) * 1_000;
-  // Date.parse takes fractions and negative numbers for years.
-  if (!/[A-Za-z]{3}/.test(value)) return null;
-  const at = Date.parse(value);
-  return Number.isNaN(at) ? null : Math.max(0, at - now);
+  const at = new Date(value);
+  // Of all that JavaScript takes for dates, HTTP has this form, always in GMT.
+  return Number.isNaN(at.getTime()) || at.toUTCString() !== value ? null : Math.max(0, at.getTime() - now);
 };

@@ -14,6 +14,14 @@ const wholeNumber = (text: string | undefined): number | undefined => {
   return Number(text);
 };
 
+/** The instant in a `dl-` header, ms since the epoch; null when there is none. */
+export const instantOf = (header: BusHeader): number | null => {
+  const text = textOf(header) ?? "";
+  const at = new Date(text);
+  // Of all that JavaScript takes for dates, ingest writes this form.
+  return Number.isNaN(at.getTime()) || at.toISOString() !== text ? null : at.getTime();
+};
+
 type Placed = {
   readonly topic: string;
   readonly partition: number;
@@ -45,8 +53,7 @@ export const busPositionOf = (message: Placed): BusPosition =>
  */
 export const arrivalTimeOf = (message: Placed & { readonly timestamp: number }): number | null => {
   const isReplay = firstPlaceOf(message) !== undefined;
-  const time = isReplay
-    ? Date.parse(textOf(message.headers["dl-time"]) ?? "")
-    : new Date(message.timestamp).getTime();
+  if (isReplay) return instantOf(message.headers["dl-time"]);
+  const time = new Date(message.timestamp).getTime();
   return Number.isNaN(time) ? null : time;
 };

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { arrivalTimeOf } from "./bus-position.ts";
 import { deadLetterOf, deadLetterTopic, replayHeaders } from "./dead-letter.ts";
 
 const HEADERS = {
@@ -49,6 +50,22 @@ describe("the headers of a dead letter", () => {
       rejectedAt: null,
       replays: 0,
     });
+  });
+
+  it.each([
+    ["2026-10-20T09:59:58.500Z", Date.parse("2026-10-20T09:59:58.5Z")],
+    // A message without a time, and one of a producer whose clock is wrong.
+    [new Date(-1).toISOString(), -1],
+    [new Date(8.64e15).toISOString(), 8.64e15],
+    ["5", null],
+    ["Nov 5", null],
+    ["2026-02-30T00:00:00Z", null],
+    [["2026-10-20T09:59:58.500Z", "2026-10-20T09:59:58.500Z"], null],
+  ])("take %s for the instant %s", (text, instant) => {
+    const headers = { ...HEADERS, "dl-time": text, "dl-rejected-at": text };
+    expect(deadLetterOf(headers)).toMatchObject({ arrivedAt: instant, rejectedAt: instant });
+    const message = { topic: "conversations", partition: 0, offset: 0, timestamp: 7, headers };
+    expect(arrivalTimeOf(message)).toBe(instant);
   });
 
   it("say that the payload was left out", () => {

@@ -1,3 +1,4 @@
+import { instantOf } from "./bus-position.ts";
 import { type BusHeader, type BusHeaders, headerText } from "./headers.ts";
 import type { BusPosition } from "./version.ts";
 
@@ -39,12 +40,6 @@ const MAX_REPLAYS = 0xffff;
 export const replaysOf = ({ "dl-replays": header }: BusHeaders): number => {
   const values = Array.isArray(header) ? (header as readonly BusHeader[]) : [header];
   return Math.max(0, ...values.map((one) => Math.min(numberOf(one, Infinity) ?? 0, MAX_REPLAYS)));
-};
-
-const instantOf = (header: BusHeader): number | null => {
-  const text = textOf(header);
-  const time = text === undefined || text === "" ? Number.NaN : Date.parse(text);
-  return Number.isNaN(time) ? null : time;
 };
 
 /** Reads the `dl-` headers of a message; undefined when they are not those of a dead letter. */

@@ -157,7 +157,8 @@ describe("an accepted record", () => {
   });
 
   it.each(["structured", "binary"] as const)("keeps all digits of an id of another system, %s", (mode) => {
-    const ids = '{"a":12345678901234567891,"b":-9007199254740993,"c":1e3,"\\u2028":1e22,"d":9007199254740991}';
+    const ids =
+      '{"a":12345678901234567891,"b":-9007199254740993,"c":1e3,"\\u2028":1e22,"d":9007199254740991}';
     const profile = `{"metadata":{"a":1},"system_properties":${ids}}`;
     const data = `{"end_user_id":"u","created_at":"2026-10-04T00:00:00Z","profile":${profile}}`;
     const { record } = accepted(exact("end_user.exported", data, mode));

@@ -19,6 +19,7 @@ import {
   type Writer,
 } from "@conversation-export/warehouse";
 import { emptyCounts, noteProblem } from "./backfill-counts.ts";
+import { microsOf } from "./landing-parts.ts";
 import type { SourceBatch } from "../sources/event-source.ts";
 
 /** Which events of a source are taken. */
@@ -55,8 +56,7 @@ const placeOf = ({ topic, partition, offset }: BusMessage): string =>
     : `${topic}/${partition}/${offset}`;
 
 const isInside = (exportedAt: Micros, window: BackfillWindow | null): boolean =>
-  window?.by !== "event" ||
-  (exportedAt >= Date.parse(window.from) * 1000 && exportedAt < Date.parse(window.to) * 1000);
+  window?.by !== "event" || (exportedAt >= microsOf(window.from) && exportedAt < microsOf(window.to));
 
 export function createAddEvents(deps: {
   readonly writer: Pick<Writer, "insert">;

@@ -17,7 +17,7 @@ import type { AddEvents } from "./add-events.ts";
 import { addUp, emptyCounts } from "./backfill-counts.ts";
 import { type EventSource, type SourcePart, sourcePartSchema } from "../sources/event-source.ts";
 import type { LandingBackfill } from "./landing-backfill.ts";
-import { type LandingPart, landingPartSchema } from "./landing-parts.ts";
+import { type LandingPart, landingPartSchema, microsOf } from "./landing-parts.ts";
 import { LEDGER } from "../process/locks.ts";
 import type { Throttle } from "./throttle.ts";
 
@@ -37,7 +37,7 @@ const checkWindow = ({ window }: BackfillData): void => {
   if (window === null) return;
   const ranges = window.by === "offsets" ? window.ranges : [window];
   for (const { from, to } of ranges) {
-    if (window.by === "offsets" ? from < to : Date.parse(String(from)) < Date.parse(String(to))) continue;
+    if (window.by === "offsets" ? from < to : microsOf(String(from)) < microsOf(String(to))) continue;
     throw new ServiceError("backfill_window", "a window must begin before it ends");
   }
 };
@@ -85,8 +85,8 @@ export const createBackfill = (deps: {
   const noteWindows = async (data: BackfillData, coveredFrom: Micros, signal: AbortSignal) => {
     const { source, window, clientId, dryRun } = data;
     if (source.kind !== "landing" || window?.by !== "upload" || clientId !== null || dryRun) return;
-    const from = Math.max(Date.parse(window.from) * 1_000, coveredFrom);
-    const range = { from, to: Date.parse(window.to) * 1_000 };
+    const from = Math.max(microsOf(window.from), coveredFrom);
+    const range = { from, to: microsOf(window.to) };
     if (range.from >= range.to) return;
     await exclusive.run(LEDGER, signal, () => windows.markBackfilled(range, now() * 1_000));
   };

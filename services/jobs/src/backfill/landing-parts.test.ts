@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { partsOf, rangesOf } from "./landing-parts.ts";
+import { exportedIn, partsOf, rangesOf } from "./landing-parts.ts";
 
 const FACTS = { run: "backfill job/1", coverage: null, settledUntil: 7, readAt: 0 };
 
@@ -23,4 +23,11 @@ test("a window by event begins a little earlier on the bus and has no end there"
   expect(rangesOf(window, 300_000)).toEqual([
     { by: "bus", from: (Date.parse(window.from) - 300_000) * 1_000, to: expect.any(Number) },
   ]);
+});
+
+test("keeps the microseconds of a window", () => {
+  const at = (micros: number): string => `1970-01-01T00:00:00.${String(micros).padStart(6, "0")}Z`;
+  const window = { from: at(100), to: at(900) };
+  expect(exportedIn({ by: "event", ...window })).toEqual({ from: 100, to: 900 });
+  expect(rangesOf({ by: "upload", ...window }, 0)).toEqual([{ by: "upload", from: 100, to: 900 }]);
 });

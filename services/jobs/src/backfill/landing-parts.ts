@@ -1,4 +1,4 @@
-import { END_OF_TIME, type Micros } from "@conversation-export/domain";
+import { END_OF_TIME, type Micros, parseTimestamp } from "@conversation-export/domain";
 import type { BackfillData, BackfillWindow } from "@conversation-export/queue";
 import { hashRanges, type LandingSelection } from "@conversation-export/warehouse";
 import { z } from "zod";
@@ -26,7 +26,12 @@ type Exported = LandingSelection["exported"];
 /** Below the largest number of parts of a job. */
 const MAX_PARTS = 8_000;
 
-const microsOf = (text: string): Micros => Date.parse(text) * 1_000;
+/** The instant of a bound of a window. @throws TypeError when it is none */
+export const microsOf = (text: string): Micros => {
+  const micros = parseTimestamp(text);
+  if (micros === undefined) throw new TypeError("a bound of a window is no instant");
+  return micros;
+};
 
 /** Range of export times of the events in a window; null when the window does not restrict them. */
 export const exportedIn = (window: BackfillWindow | null): Exported =>

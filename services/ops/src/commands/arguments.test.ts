@@ -1,8 +1,10 @@
 import { InvalidArgumentError } from "commander";
 import { expect, it } from "vitest";
-import { instant, offsetRange } from "./arguments.ts";
+import { future, instant, offsetRange } from "./arguments.ts";
 
-const at = instant(() => new Date("2026-11-21T12:00:00Z"));
+const now = (): Date => new Date("2026-11-21T12:00:00Z");
+const at = instant(now);
+const later = future(now);
 
 it.each([
   ["2026-11-01", "2026-11-01T00:00:00.000000Z"],
@@ -26,6 +28,24 @@ it.each([
   "99999999d",
 ])("refuses %j as an instant", (text) => {
   expect(() => at(text)).toThrow(InvalidArgumentError);
+});
+
+it.each([
+  ["90d", "2027-02-19T12:00:00.000Z"],
+  ["2026-11-21T12:00:00.001Z", "2026-11-21T12:00:00.001Z"],
+  ["2026-11-21T13:00:00+00:30", "2026-11-21T12:30:00.000Z"],
+])("reads %s as %s, which is to come", (text, expected) => {
+  expect(later(text)).toBe(expected);
+});
+
+it.each([
+  "0d",
+  "2026-11-21T12:00:00Z",
+  "3d ago",
+  "999999d",
+  "2106-01-02",
+])("refuses %j as an instant to come", (text) => {
+  expect(() => later(text)).toThrow(InvalidArgumentError);
 });
 
 it("collects ranges of different partitions", () => {

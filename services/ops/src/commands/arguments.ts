@@ -102,7 +102,8 @@ export const future =
       amount === undefined
         ? Date.parse(instant(now)(text))
         : now().getTime() + Number(amount) * (UNIT_MS[unit] ?? 0);
-    if (at <= now().getTime()) throw new InvalidArgumentError("It must be to come.");
+    if (at <= now().getTime() || at > END_OF_TIME / 1_000)
+      throw new InvalidArgumentError("It must be to come, and before 2106.");
     return new Date(at).toISOString();
   };
 
