@@ -1,5 +1,6 @@
 import { type DestinationStream, type Logger, pino, stdTimeFunctions } from "pino";
 import { activeSpan } from "./trace/spans.ts";
+import { visibleJson } from "./visible-json.ts";
 
 export type { Logger };
 
@@ -18,8 +19,9 @@ const traceFields = (): object => {
 };
 
 /**
- * JSON lines on stdout with ISO time and the service's name; errors go under `err`. A line written within a
- * recorded span has its ids. Callers log technical identifiers (topic, offset, code), never record content.
+ * JSON lines on stdout with ISO time and the service's name, in which every character shows; errors go under `err`. A
+ * line written within a recorded span has its ids. Callers log technical identifiers (topic, offset, code), never
+ * record content.
  */
 export const createLogger = (deps: {
   service: string;
@@ -30,6 +32,7 @@ export const createLogger = (deps: {
     base: { service: deps.service },
     level: deps.level,
     mixin: traceFields,
+    hooks: { streamWrite: visibleJson },
     timestamp: stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
     redact: {

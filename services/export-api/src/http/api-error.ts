@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { isRetryable } from "@conversation-export/runtime";
+import { isRetryable, visibleJson } from "@conversation-export/runtime";
 
 /**
  * Every answer but a success (section 7 of the specification), in the order of its status. The OpenAPI
@@ -185,8 +185,12 @@ export const answerOf = (
 };
 
 /** The body of section 7 of the specification, as JSON. */
-export const renderError = (answer: Pick<ErrorAnswer, "type" | "message" | "details">): string =>
-  JSON.stringify({ errors: [{ type: answer.type, message: answer.message, details: answer.details }] });
+export const renderError = ({
+  type,
+  message,
+  details,
+}: Pick<ErrorAnswer, "type" | "message" | "details">): string =>
+  visibleJson(JSON.stringify({ errors: [{ type, message, details }] }));
 
 const RETRY_AFTER_SECONDS = "5";
 const CHALLENGE = 'Bearer realm="conversation-export"';

@@ -472,6 +472,14 @@ describe("errors", () => {
     expect(errorOf(response)?.details).toBe(meant === undefined ? null : `did you mean ${meant}?`);
   });
 
+  it("shows every character of a request in its error", async () => {
+    const { get } = setUp({});
+    const name = "\u202e\u009b2J\u2028\u0085\u001b[2J";
+    const { body } = await get(`${CONVERSATIONS}?${SINCE}&${encodeURIComponent(name)}=1`);
+    expect(body).toMatch(/^[ -~]+$/);
+    expect((JSON.parse(body) as ErrorBody).errors[0]?.details).toBe(`${name}: unknown parameter`);
+  });
+
   it.each([
     ["/", "http://h/api/"],
     ["/api", "http://h/api/"],
