@@ -8,4 +8,8 @@ it("names a few clients, and shows which blank is meant", () => {
   );
   expect(namedClients([{ clientId: "y".repeat(100), records: 1 }])).toContain(`"${"y".repeat(60)}…" (1)`);
   expect(namedClients([{ clientId: "Zürich", records: 1 }])).toContain('"Zürich" (1)');
+  for (const unseen of ["\u3164", "\u2800", "\u034f", "\ufe0f", "\u{e0100}"])
+    expect(namedClients([{ clientId: `demo${unseen}`, records: 1 }])).toMatch(
+      /^1 not registered, with records: "demo(\\u[\da-f]{4})+" \(1\)$/,
+    );
 });

@@ -3,12 +3,12 @@ import { escapesOf } from "./visible-lines.ts";
 
 const MAX_NAMED = 3;
 const MAX_LENGTH = 60;
-/** Blanks that look like the plain one. What does not show at all is escaped where texts leave. */
-const OTHER_BLANK = /[^\P{Zs} ]/gu;
+/** What looks like the plain blank, or like nothing. */
+const UNSEEN = /[^\P{Zs} ]|[\p{Default_Ignorable_Code_Point}\u2800]/gu;
 
 const shown = (name: string): string => {
   const cut = name.length > MAX_LENGTH ? `${name.slice(0, MAX_LENGTH)}…` : name;
-  return JSON.stringify(cut).replaceAll(OTHER_BLANK, (blank) => escapesOf(blank));
+  return JSON.stringify(cut).replaceAll(UNSEEN, (char) => escapesOf(char));
 };
 
 /** How many clients are not registered, with the names of a few. */
