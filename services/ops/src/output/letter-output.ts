@@ -33,7 +33,7 @@ export const renderLetters = (letters: readonly Letter[]): string =>
       isoOrNull(letter.rejectedAt) ?? "-",
       placeOf(letter),
       letter.replays,
-      visibleLines(letter.detail).replaceAll("\n", " ") || "-",
+      letter.detail || "-",
     ]),
   );
 
@@ -76,9 +76,9 @@ export const renderLetter = (letter: Letter): string => {
   const { headers, payload, payload_encoding, arrival: _, ...fields } = letterContent(letter);
   const rows = Object.entries(fields).map(([name, value]) => [
     name.replaceAll("_", " "),
-    visibleLines(String(value ?? "-")),
+    String(value ?? "-"),
   ]);
-  const carried = headers.map(({ name, value }) => ["header", visibleLines(`${name}: ${value}`)]);
+  const carried = headers.map(({ name, value }) => ["header", `${name}: ${value}`]);
   const shown =
     payload === null
       ? "no payload"

@@ -15,3 +15,10 @@ it("pads columns to their widest cell and leaves no spaces at the end", () => {
 it("shows the heading when there is nothing", () => {
   expect(renderTable(["CLIENT", "STATE"], [])).toBe("CLIENT  STATE");
 });
+
+it("keeps each cell on its line, whatever it quotes", () => {
+  const cell = "acme\nother  deleted\tyes\r\u2028\u001b[2J";
+  const shown = String.raw`acme\nother  deleted\tyes\u000d\u2028\u001b[2J`;
+  const table = renderTable(["CLIENT", "STATE"], [[cell, "active"]]);
+  expect(table).toBe(`CLIENT${" ".repeat(shown.length - 4)}STATE\n${shown}  active`);
+});

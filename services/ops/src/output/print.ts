@@ -1,3 +1,5 @@
+import { visibleLines } from "./visible-lines.ts";
+
 /** Where a command writes its result. */
 export type Print = (text: string) => void;
 
@@ -7,9 +9,13 @@ export const renderTable = (
   rows: readonly (readonly (string | number)[])[],
 ): string => renderColumns([heading, ...rows]);
 
+/** Cells quote others: an end of a line in one would look like a row. */
+const cellOf = (value: string | number): string =>
+  visibleLines(String(value)).replaceAll("\n", "\\n").replaceAll("\t", "\\t");
+
 /** Renders a table without a heading. */
 export const renderColumns = (rows: readonly (readonly (string | number)[])[]): string => {
-  const lines = rows.map((row) => row.map(String));
+  const lines = rows.map((row) => row.map(cellOf));
   const columns = Math.max(0, ...lines.map((line) => line.length));
   const widths = Array.from({ length: columns }, (_, column) =>
     Math.max(...lines.map((line) => line[column]?.length ?? 0)),
