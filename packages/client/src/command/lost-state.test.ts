@@ -148,6 +148,24 @@ it("a folder without a whole state is refused before anything is asked or remove
   await expectRefusals(DAMAGE, folder(), "pull with --replace");
 });
 
+it.each([
+  ["state.json", 6],
+  ["pull.lock", 6],
+  ["conversations/00000001.ndjson", 0],
+])("a folder in place of %s is named, and nothing is removed", async (name, code) => {
+  await pulledFolder();
+  rmSync(join(folder(), name), { force: true });
+  mkdirSync(join(folder(), name));
+  const before = contentOf(place.root);
+  expect(await command(["pull", "--to", folder(), ...LIST], { EXPORT_API_KEY: "wrong" })).toMatchObject({
+    code: code === 0 ? 3 : code,
+  });
+  expect(contentOf(place.root)).toEqual(before);
+  const { err, ...ended } = await command(["verify", "--to", folder(), ...LIST]);
+  expect(ended).toMatchObject({ code: 6 });
+  expect(err).toContain(join(folder(), name));
+});
+
 const REPLACED = [
   "no state",
   "half of its state",

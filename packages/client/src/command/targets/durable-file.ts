@@ -1,7 +1,18 @@
-import { copyFile, open, rename, rm } from "node:fs/promises";
+import { copyFile, open, readFile, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
-import { isCode } from "../exit-code.ts";
+import { CopyError, isCode } from "../exit-code.ts";
 import { behindLinks } from "../local-path.ts";
+
+/** The text of a file; undefined: there is none. @throws CopyError for a folder of its name, which the system does not name */
+export const readIfThere = async (file: string): Promise<string | undefined> => {
+  try {
+    return await readFile(file, "utf8");
+  } catch (error) {
+    if (isCode(error, "ENOENT")) return undefined;
+    if (isCode(error, "EISDIR")) throw new CopyError(`${file} is a folder: move it away`);
+    throw error;
+  }
+};
 
 /** Makes names in a folder durable. */
 export const syncFolder = async (folder: string): Promise<void> => {

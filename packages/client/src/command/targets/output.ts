@@ -1,9 +1,8 @@
-import { readFile } from "node:fs/promises";
 import type { Writable } from "node:stream";
 import type { ListName } from "../../lists/changes.ts";
-import { CopyError, ExpiredError, isCode, UsageError } from "../exit-code.ts";
+import { CopyError, ExpiredError, UsageError } from "../exit-code.ts";
 import { countDeletions } from "../line.ts";
-import { replaceFile } from "./durable-file.ts";
+import { readIfThere, replaceFile } from "./durable-file.ts";
 import { isListState, isObject } from "./list-state.ts";
 import type { ListState, Target } from "./target.ts";
 import { type LockOptions, lockForWriting } from "./writer-lock.ts";
@@ -17,10 +16,7 @@ const isKept = (value: unknown): value is Kept =>
   isListState(value["state"]);
 
 const readKept = async (file: string): Promise<Kept | undefined> => {
-  const text = await readFile(file, "utf8").catch((error: unknown) => {
-    if (isCode(error, "ENOENT")) return undefined;
-    throw error;
-  });
+  const text = await readIfThere(file);
   if (text === undefined) return undefined;
   try {
     const kept: unknown = JSON.parse(text);

@@ -3,7 +3,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { finished, pipeline } from "node:stream/promises";
 import { StringDecoder } from "node:string_decoder";
-import { CopyError, isSystemError } from "../exit-code.ts";
+import { CopyError, isCode, isSystemError } from "../exit-code.ts";
 import { countDeletions, idOf } from "../line.ts";
 import { type Coding, createDecoder, createEncoder } from "./coding.ts";
 import { publishFile, syncFile } from "./durable-file.ts";
@@ -92,7 +92,8 @@ export async function* readSegment(path: string, coding: Coding): AsyncGenerator
       }
     }
   } catch (error) {
-    if (isSystemError(error) || error instanceof CopyError) throw error;
+    // What the system says of a folder names no path.
+    if ((isSystemError(error) && !isCode(error, "EISDIR")) || error instanceof CopyError) throw error;
     throw new CopyError(`${path} is broken: ${error instanceof Error ? error.message : String(error)}`);
   }
   if (rest !== "") throw new CopyError(`${path} is broken: it ends within a line`);

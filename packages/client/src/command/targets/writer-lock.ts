@@ -1,9 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { link, readFile, readlink, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { link, readlink, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { CopyError, isCode } from "../exit-code.ts";
+import { readIfThere } from "./durable-file.ts";
 
 /** ms between the signs of life of the process that writes. */
 const BEAT_MS = 5_000;
@@ -57,12 +58,6 @@ const holderOf = (text: string): Holder | undefined => {
     return undefined;
   }
 };
-
-const readIfThere = async (file: string): Promise<string | undefined> =>
-  readFile(file, "utf8").catch((error: unknown) => {
-    if (isCode(error, "ENOENT")) return undefined;
-    throw error;
-  });
 
 const beatOf = async (file: string): Promise<string> =>
   stat(file).then(

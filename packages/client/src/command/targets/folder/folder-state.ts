@@ -1,9 +1,9 @@
-import { copyFile, link, readFile } from "node:fs/promises";
+import { copyFile, link } from "node:fs/promises";
 import { join } from "node:path";
 import type { ListName } from "../../../lists/changes.ts";
 import { isCode } from "../../exit-code.ts";
 import { type Coding, CODINGS } from "../coding.ts";
-import { replaceFile } from "../durable-file.ts";
+import { readIfThere, replaceFile } from "../durable-file.ts";
 import { isListState, isObject } from "../list-state.ts";
 import type { ListState, Segment } from "../target.ts";
 
@@ -63,13 +63,8 @@ const isFolderState = (value: unknown): value is FolderState =>
 
 /** The state of a folder: undefined when it has none, "unusable" when its file is not a whole one. */
 export const readState = async (root: string): Promise<FolderState | "unusable" | undefined> => {
-  let text: string;
-  try {
-    text = await readFile(join(root, STATE_FILE), "utf8");
-  } catch (error) {
-    if (isCode(error, "ENOENT")) return undefined;
-    throw error;
-  }
+  const text = await readIfThere(join(root, STATE_FILE));
+  if (text === undefined) return undefined;
   try {
     const state: unknown = JSON.parse(text);
     return isFolderState(state) ? state : "unusable";
