@@ -19,6 +19,7 @@ import { bySize, seedOfRun } from "../system/size.ts";
 import { startSystem, type System } from "../system/system.ts";
 import { until } from "../system/until.ts";
 import { runSql } from "../system/warehouse-sql.ts";
+import { handMade } from "../sample/hand-made.ts";
 import { type BusEvent, createSample } from "../sample/index.ts";
 
 const CLIENTS = ["acme", "globex"];
@@ -228,5 +229,19 @@ it("keeps the later of two lines with one time and no position, in every list", 
     expect(await read("created_since")).toEqual(["later"]);
     expect(await read("updated_since")).toEqual(["later"]);
   }
+  await jobs.kill("SIGTERM");
+});
+
+it("counts what it stores for a client that is not registered", async () => {
+  const jobs = await system.service("jobs", env);
+  const folder = join(system.logFolder, "unregistered");
+  mkdirSync(folder);
+  const time = "2026-10-20T12:00:00Z";
+  const data = { end_user_id: "u", created_at: time };
+  const event = handMade({ kind: "end_user", client: "Acme", id: "u", time, data });
+  writeFileSync(join(folder, "a.ndjson"), `${String(event.value)}\n`);
+  const { records } = await backfill({ source: { kind: "files", location: folder } });
+  expect(records.different).toBe(1);
+  expect(await sql("SELECT client_id, records FROM unregistered_clients FORMAT CSV")).toBe('"Acme",1\n');
   await jobs.kill("SIGTERM");
 });

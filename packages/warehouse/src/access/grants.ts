@@ -48,6 +48,7 @@ const RIGHTS: Readonly<Record<WarehouseUser, Rights>> = {
   jobs: {
     tables: {
       SELECT: ["clients", "landing_gaps"],
+      INSERT: ["unregistered_clients"],
       "SELECT, INSERT": [
         "audit",
         "watermarks",

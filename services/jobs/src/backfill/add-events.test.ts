@@ -3,6 +3,7 @@ import { type TableInsert, WarehouseError } from "@conversation-export/warehouse
 import { expect, it } from "vitest";
 import { createRunUpload } from "../process/run-upload.ts";
 import { createAddEvents, type EventFilter, type RowPreview } from "./add-events.ts";
+import { createNoteClients } from "./note-clients.ts";
 import type { SourceBatch, SourceEvent } from "../sources/event-source.ts";
 
 const NOW = Date.parse("2026-03-01T12:00:00Z");
@@ -50,6 +51,8 @@ type Fixture = {
   /** Called when a ticket is taken. */
   onTicket: () => void;
   order: string[];
+  /** Clients that are not registered, by day. */
+  notedClients: [string, readonly object[]][];
 };
 
 const setUp = () => {
@@ -64,6 +67,7 @@ const setUp = () => {
     stale: new Set(),
     onTicket: () => {},
     order: [],
+    notedClients: [],
   };
   let stamp = 0;
   const previewOf = (record: ExportRecord): RowPreview[] => [
@@ -117,6 +121,15 @@ const setUp = () => {
       fixture.previewed.push(...records.map(({ id }) => id));
       return Promise.resolve(records.map(previewOf));
     },
+    noteClients: createNoteClients({
+      store: {
+        registered: () => Promise.resolve(new Set(["acme"])),
+        add: async (day, clients) => {
+          fixture.notedClients.push([day, clients]);
+        },
+      },
+      now: () => NOW,
+    }),
     landingDays: 14,
     maxTimeAheadMs: 300_000,
     now: () => NOW,
@@ -205,6 +218,23 @@ it("takes the client and the window that are asked for, and drops what is suppre
   expect(rowsOf(fixture, "messages")).toBe(1);
   expect(rowsOf(fixture, "landing")).toBe(1);
   expect(fixture.inserts[1]?.body.includes("first")).toBe(true);
+});
+
+it("counts what it stores for clients that are not registered", async () => {
+  const { fixture, add } = setUp();
+  fixture.suppressed.add("gone");
+  const other = { clientid: "Acme " };
+  const batch = batchOf(
+    messageOf("m1"),
+    messageOf("m2", other),
+    messageOf("m3", other),
+    messageOf("gone", other),
+  );
+  await add(batch, { ...ALL, dryRun: true });
+  await add(batchOf(messageOf("m1")));
+  expect(fixture.notedClients).toEqual([]);
+  await add(batch);
+  expect(fixture.notedClients).toEqual([["2026-03-01", [{ clientId: "Acme ", records: 2 }]]]);
 });
 
 it("writes nothing that changes nothing, and nothing at all in a dry run, which counts the same", async () => {

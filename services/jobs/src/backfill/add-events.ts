@@ -67,12 +67,14 @@ export function createAddEvents(deps: {
     records: readonly ExportRecord[],
     signal: AbortSignal,
   ) => Promise<readonly (readonly RowPreview[])[]>;
+  /** Counts records of clients that are not registered. */
+  readonly noteClients: (records: readonly ExportRecord[]) => Promise<void>;
   readonly landingDays: number;
   /** How much later than its arrival an event may claim to be. */
   readonly maxTimeAheadMs: number;
   readonly now: () => number;
 }): AddEvents {
-  const { writer, gate, runUpload, preview, landingDays, maxTimeAheadMs, now } = deps;
+  const { writer, gate, runUpload, preview, noteClients, landingDays, maxTimeAheadMs, now } = deps;
 
   /** Batches of one kind each, with the records that they hold. */
   function fill(accepted: readonly Accepted[]): { batch: Batch; records: Accepted[] }[] {
@@ -145,6 +147,7 @@ export function createAddEvents(deps: {
         return counts;
       }
 
+      let stored: readonly ExportRecord[] = [];
       await runUpload(async (ticket) => {
         const suppressed = await gate.suppresses(all);
         const kept = accepted.filter((_, index) => suppressed[index] !== true);
@@ -157,6 +160,7 @@ export function createAddEvents(deps: {
             if (one !== undefined) refused.add(one);
           }
         }
+        stored = kept.map(({ record }) => record);
         counts.events.suppressed += accepted.length - kept.length;
         const detail = "the warehouse refuses the row for its data";
         for (const one of kept) {
@@ -164,6 +168,7 @@ export function createAddEvents(deps: {
           else count(one);
         }
       }, signal);
+      await noteClients(stored);
       return counts;
     },
   };

@@ -6,6 +6,7 @@ import {
   createLandingStore,
   createRecordReader,
   createRightRows,
+  createUnregisteredClientWriter,
   createWindowStore,
   createWriter,
   createWrongRows,
@@ -22,6 +23,7 @@ import { createBackfill } from "./backfill.ts";
 import { createCorrectRecords } from "./correct-records.ts";
 import { createIngestLag } from "./ingest-lag.ts";
 import { createLandingBackfill } from "./landing-backfill.ts";
+import { createNoteClients } from "./note-clients.ts";
 import { createPreview, PREVIEW_RUN } from "./preview-rows.ts";
 import { createThrottle } from "./throttle.ts";
 
@@ -71,6 +73,7 @@ export const createBackfillJob = (shared: Shared): AssembledJob => {
       gate,
       runUpload,
       preview: createPreview({ reader, newRun: () => heldRun(PREVIEW_RUN, runHolders.own, randomUUID()) }),
+      noteClients: createNoteClients({ store: createUnregisteredClientWriter({ session }), now }),
       landingDays: config.landingDays,
       maxTimeAheadMs,
       now,

@@ -1,0 +1,21 @@
+import type { ExportRecord } from "@conversation-export/domain";
+import type { UnregisteredClientWriter } from "@conversation-export/warehouse";
+
+/** Counts the records of clients that are not registered, as ingest does. @throws WarehouseError */
+export const createNoteClients =
+  (deps: {
+    readonly store: UnregisteredClientWriter;
+    /** Milliseconds since the epoch. */
+    readonly now: () => number;
+  }) =>
+  async (records: readonly ExportRecord[]): Promise<void> => {
+    if (records.length === 0) return;
+    const registered = await deps.store.registered();
+    const unknown = records.filter(({ clientId }) => !registered.has(clientId));
+    if (unknown.length === 0) return;
+    const clients = Array.from(
+      Map.groupBy(unknown, ({ clientId }) => clientId),
+      ([clientId, of]) => ({ clientId, records: of.length }),
+    );
+    await deps.store.add(new Date(deps.now()).toISOString().slice(0, 10), clients);
+  };
