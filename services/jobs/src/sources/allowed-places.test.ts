@@ -40,6 +40,9 @@ it.each([
   "s3://archive/20261",
   "s3://other/2026",
   "s3://archive/2025/../2026",
+  "s3://archive/2026/../secret",
+  "s3://archive/2026/10/./../../secret/a",
+  "s3://archive/2026/..",
 ])("refuses %s, to list and to open", async (location) => {
   const refused = { code: "source_not_allowed", retryable: false };
   await expect(store.list(location, signal)).rejects.toMatchObject(refused);

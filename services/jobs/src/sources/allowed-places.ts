@@ -12,7 +12,11 @@ const OBJECTS = "s3://";
 const formOf = (location: string): string =>
   (location.startsWith(OBJECTS) ? location : resolve(location)).replace(/\/$/, "");
 
+/** Servers of objects may resolve it in an address. */
+const DOTS = /\/\.\.?(?:\/|$)/;
+
 const isWithin = (location: string, place: string): boolean => {
+  if (location.startsWith(OBJECTS) && DOTS.test(location)) return false;
   const [one, allowed] = [formOf(location), formOf(place)];
   return one === allowed || one.startsWith(`${allowed}/`);
 };
