@@ -20,10 +20,12 @@ const AHEAD_MS = 600_000;
 let root: string;
 let url: string;
 let asked: URL[];
+let keys: Set<string | undefined>;
 let answer: (list: List, response: ServerResponse) => void;
 const server = createServer((request, response) => {
   const address = new URL(request.url ?? "", url);
   asked.push(address);
+  keys.add(request.headers.authorization);
   response.setHeader("content-type", "application/json");
   answer(address.pathname.split("/").at(-1) as List, response);
 });
@@ -31,6 +33,7 @@ const server = createServer((request, response) => {
 beforeEach(async () => {
   root = mkdtempSync(join(tmpdir(), "connectors-"));
   asked = [];
+  keys = new Set();
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/api`;
@@ -47,7 +50,9 @@ afterEach(async () => {
   rmSync(root, { recursive: true });
 });
 
-const options = (apiUrl: string) => ({ apiUrl, key: "k", pageSize: 10 });
+const options = (apiUrl: string, key = "k") => ({ apiUrl, key, pageSize: 10 });
+/** As it comes out of a file. */
+const line = (text: string): string => `${text} \n`;
 
 it("the source for Airbyte reads on when the clock is behind that of the service", async () => {
   const place = await prepareConnectors();
@@ -59,15 +64,18 @@ it("the source for Airbyte reads on when the clock is behind that of the service
     expect(Date.parse(address.searchParams.get("stored_since") ?? "")).toBeGreaterThan(Date.now());
 });
 
-it("the source for Airbyte takes an address with a slash at its end", async () => {
+it("the source for Airbyte takes an address with a slash at its end, and blanks behind address and key", async () => {
   const place = await prepareConnectors();
-  expect(await createAirbyte(place(root), options(`${url}/`)).check()).toBe("SUCCEEDED");
+  const given = options(line(`${url}/`), line("k"));
+  expect(await createAirbyte(place(root), given).check()).toBe("SUCCEEDED");
+  expect(keys).toEqual(new Set(["Bearer k"]));
   expect(asked.map(({ pathname }) => pathname)).toContain("/api/v2/export/changes/conversations");
 });
 
 it("the source for dlt takes an address with a slash at its end, and shows what the service says", async () => {
   const place = await prepareConnectors();
-  await createDlt(place(root), options(`${url}/`)).load();
+  await createDlt(place(root), options(line(`${url}/`), line("k"))).load();
+  expect(keys).toEqual(new Set(["Bearer k"]));
   expect(asked.map(({ pathname }) => pathname).toSorted()).toEqual(
     LISTS.map((list) => `/api/v2/export/changes/${list}`).toSorted(),
   );
@@ -89,4 +97,10 @@ it("the source for dlt takes an address with a slash at its end, and shows what 
   await expect(dlt.load()).rejects.toMatchObject({
     stderr: expect.stringContaining("not an answer of the export interface"),
   });
+  for (const page of ["<html>", "[]", '{"data":[]}']) {
+    answer = (_, response) => response.end(page);
+    await expect(dlt.load(), page).rejects.toMatchObject({
+      stderr: expect.stringContaining("not an answer of the export interface"),
+    });
+  }
 });

@@ -39,13 +39,16 @@ class CursorExpired(Exception):
     """The last run is more than 30 days ago, so deletions may have been forgotten: load the table afresh."""
 
 
+OTHER_SERVER = "not an answer of the export interface: is base_url its address with the /api prefix?"
+
+
 def hint_of(response):
-    """What the service says about an error, in one line of visible characters; nothing when it was another server."""
+    """What the service says about an error, in one line of visible characters; a hint when it was another server."""
     try:
         error = response.json()["errors"][0]
         said = f"{error['message']} ({error['details']})" if error["details"] else str(error["message"])
     except (ValueError, LookupError, TypeError):
-        return "not an answer of the export interface: is base_url its address with the /api prefix?"
+        return OTHER_SERVER
     return "".join(char if char.isprintable() else "?" for char in said[:500])
 
 
@@ -73,8 +76,9 @@ def row_of(change, page):
 
 
 def resource_of(name, base_url, api_key, page_size):
-    url = f"{base_url.rstrip('/')}/v2/export/changes/{name}"
-    headers = {"Authorization": f"Bearer {api_key}"}
+    # Files end with a newline, and an error about a header quotes the key.
+    url = f"{base_url.strip().rstrip('/')}/v2/export/changes/{name}"
+    headers = {"Authorization": f"Bearer {api_key.strip()}"}
 
     @dlt.resource(name=name, primary_key=IDS[name], write_disposition="merge", columns=columns_of(name))
     def changes():
@@ -83,15 +87,20 @@ def resource_of(name, base_url, api_key, page_size):
             params = {"page_size": page_size, "cursor": state.get("cursor", "")}
             try:
                 # Repeats what was answered with 429 or 5xx, after Retry-After.
-                body = requests.get(url, params=params, headers=headers).json(parse_int=number)
+                response = requests.get(url, params=params, headers=headers)
             except requests.HTTPError as error:
                 if error.response.status_code == 410:
                     raise CursorExpired(f"{name}: {CursorExpired.__doc__}") from error
                 message = f"{error}: {hint_of(error.response)}"
                 raise requests.HTTPError(message, response=error.response) from error
-            yield [row_of(change, page) for change in body["data"]]
-            state["cursor"] = body["meta"]["next_cursor"]
-            if body["meta"]["end_of_stream"]:
+            try:
+                body = response.json(parse_int=number)
+                data, cursor, is_last = body["data"], body["meta"]["next_cursor"], body["meta"]["end_of_stream"]
+            except (ValueError, LookupError, TypeError) as error:
+                raise ValueError(f"{url}: {OTHER_SERVER}") from error
+            yield [row_of(change, page) for change in data]
+            state["cursor"] = cursor
+            if is_last:
                 return
 
     return changes
