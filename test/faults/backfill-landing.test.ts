@@ -26,7 +26,6 @@ import {
   type LandingCoverage,
   type LandingSelection,
   type RunUpload,
-  wrongRun,
   type WrongRows,
 } from "@conversation-export/warehouse";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -76,7 +75,7 @@ beforeAll(async () => {
   warehouse = await startWarehouse();
   const session = warehouse.session("jobs");
   runs = createBackfillRuns({ session });
-  wrong = createWrongRows({ session, runUpload: uploadNow });
+  wrong = createWrongRows({ session, runUpload: uploadNow, holder: "here" });
 });
 afterAll(async () => {
   await warehouse?.stop();
@@ -197,7 +196,6 @@ const backfillWith = (changes: Changes): LandingBackfill => {
     }),
     exclusive: { run: (_, signal, work) => work(signal) },
     isOver: changes.isOver ?? (async () => true),
-    holder: "here",
     alive: async () => new Set(changes.alive ?? ["here"]),
     typeOf: (topic) => (topic === "messages" ? "message.exported" : undefined),
     maxTimeAheadMs: 0,
@@ -228,8 +226,10 @@ const correctWith =
     for (const part of parts) counts.push(await backfill.runPart(contextOf(data), part, dryRun));
     await between();
     if (parts[0] !== undefined) counts.push(await backfill.finish(contextOf(data), parts[0], dryRun));
+    await backfill.forget(contextOf(data));
     return addUp(counts);
   };
+const ROW = { table: "messages", date: 0, target: "", targetKind: 0, version: 1n } as const;
 const DRY: BackfillData = { ...EVERYTHING, dryRun: true };
 
 const sum = (rows: Readonly<Record<string, number>>): number =>
@@ -561,6 +561,7 @@ test("an attempt that dies after its deletion is continued, and readers of chang
   if (part === undefined) throw new Error("no part");
   await expect(dying.finish(context, part, false)).rejects.toThrow("died");
   await backfill.finish(context, part, false);
+  await backfill.forget(context);
   expect(await shown()).toMatchObject(expected(folded));
   expect(Number(await warehouse.sql("SELECT count() FROM changes WHERE deleted"))).toBeGreaterThan(0);
   await expectNothingLeft();
@@ -729,14 +730,9 @@ test("what a job left that may be retried is removed a day after it was written"
   expect(await stored()).toBe("backfill used/1");
 });
 
-test("keys are not removed by an attempt whose job goes on elsewhere, and by a sweep when their process is dead", async () => {
-  const row = { table: "messages", date: 0, target: "", targetKind: 0, version: 1n } as const;
-  const name = wrongRun("there", "backfill job/1");
-  const note = async (): Promise<void> => {
-    await wrong.begin(name, signal);
-    await wrong.note(name, [{ clientId: "acme", id: "1", row }], signal);
-  };
-  await note();
+test("keys are not removed by an attempt whose job goes on elsewhere", async () => {
+  const name = await wrong.begin("backfill job/1", signal);
+  await wrong.note(name, [{ clientId: "acme", id: "1", row: ROW }], signal);
   const stopped = new AbortController();
   const paused = createWrongRows({
     session: warehouse.session("jobs"),
@@ -744,18 +740,42 @@ test("keys are not removed by an attempt whose job goes on elsewhere, and by a s
       await uploadNow(...given);
       stopped.abort();
     },
+    holder: "here",
   });
   await expect(paused.end(name, stopped.signal)).rejects.toThrow("aborted");
-  // The job is known to another Redis.
-  await backfillWith({ isOver: async () => false, alive: ["there"] }).sweep();
-  expect(await wrong.list()).toEqual([{ name, holder: "there", run: "backfill job/1" }]);
   await wrong.erase(name, signal);
+  await wrong.end(name, signal);
+});
+
+test("what a dead process noted is swept, and it deletes nothing by it afterwards", async () => {
+  const [event] = deliver("swept", 1).filter(({ type }) => type === "message.exported");
+  if (event === undefined) throw new Error("no message");
+  const record = process(event);
+  await write([{ ...event, record }], now());
+  const [version] = (await warehouse.sql("SELECT toString(version) FROM messages")).split("\n");
+  const row = { ...ROW, date: record.dateCreated, version: BigInt(version ?? 0) };
+  const there = createWrongRows({
+    session: warehouse.session("jobs"),
+    runUpload: uploadNow,
+    holder: "there",
+  });
+  const name = await there.begin("backfill job/1", signal);
+  await there.note(name, [{ clientId: record.clientId, id: record.id, row }], signal);
+  // The job is known to another Redis.
+  await backfillWith({ isOver: async () => false, alive: ["here", "there"] }).sweep();
+  const told = "SELECT countIf(deleted) FROM changes";
+  expect(await warehouse.sql(told)).toBe("0");
+  await warehouse.sql(
+    `INSERT INTO job_keys (run_id, kind, id) SELECT '${name}', 'begun', toString(number) FROM numbers(64)`,
+  );
+  await expect(there.erase(name, signal)).rejects.toMatchObject({ code: "keys_lost", retryable: true });
+  expect(await warehouse.sql("SELECT count() FROM messages")).toBe("1");
   await backfillWith({ isOver: async () => false }).sweep();
-  expect(await wrong.list()).toEqual([]);
-  await expect(wrong.erase(name, signal)).rejects.toMatchObject({ code: "keys_lost", retryable: true });
-  await note();
-  await backfillWith({ isOver: async () => true, alive: ["there"] }).sweep();
-  expect(await wrong.list()).toEqual([]);
+  expect(await warehouse.sql(told)).toBe("1");
+  await expect(there.erase(name, signal)).rejects.toMatchObject({ code: "keys_lost" });
+  expect(await warehouse.sql("SELECT (SELECT count() FROM messages), (SELECT count() FROM job_keys)")).toBe(
+    "1\t0",
+  );
 });
 
 test("records of a window that landing does not hold any more are counted", async () => {

@@ -164,7 +164,7 @@ const erasureDeps = (
   hash: createSubjectHash(SECRET),
   // Two runs at a time, as when Redis has lost the lock.
   exclusive: { run: (_, signal, work) => work(signal), unlessTaken: (_, signal, work) => work(signal) },
-  runHolders: { own: "own", alive, part: { name: "alive", start: async () => {}, stop: async () => {} } },
+  runHolders: { own: "own", alive },
 });
 
 const run = (

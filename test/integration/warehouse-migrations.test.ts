@@ -296,7 +296,7 @@ test("the server parses what else is said to a whole cluster", async () => {
     const [records, runs, wrong] = [
       createRecordReader(deps),
       createBackfillRuns(deps),
-      createWrongRows({ ...deps, runUpload: uploadNow }),
+      createWrongRows({ ...deps, runUpload: uploadNow, holder: "x" }),
     ];
     for (const table of ["conversations", "messages"] as const) {
       const rows = { table, condition: "client_id = {client:String}", parameters: { client: "acme" } };
@@ -306,7 +306,7 @@ test("the server parses what else is said to a whole cluster", async () => {
     }
     await records.forget("run");
     await runs.forget("run");
-    await wrong.end("x");
+    await wrong.end("x", new AbortController().signal);
   });
   const toAll = statements.filter((statement) => !/^\s*(SELECT|INSERT)\b/.test(statement));
   const kinds = new Set<string>();

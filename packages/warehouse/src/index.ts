@@ -184,7 +184,6 @@ export {
   BACKFILL_RUN,
   createWrongRows,
   type WrongRow,
-  wrongRun,
   type WrongRows,
 } from "./upkeep/backfill/wrong-rows.ts";
 export type { ErasureBeginning, ErasureCounts } from "./upkeep/erasure/collect.ts";

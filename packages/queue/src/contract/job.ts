@@ -55,11 +55,11 @@ export type JobHandler<Data, Result, State = never> = {
 };
 
 /** Runs a job in parts. Each part is run, retried and kept as a job of its own. */
-export type SplitJobHandler<Data, Part, PartResult, Result> = {
+export type SplitJobHandler<Data, Part, PartResult, Result, State = never> = {
   readonly type: JobType<Data, Result>;
   readonly part: z.ZodType<Part>;
   readonly partResult: z.ZodType<PartResult>;
   split(context: JobContext<Data>): Promise<readonly Part[]>;
   runPart(context: JobContext<{ readonly job: Data; readonly part: Part }>): Promise<PartResult>;
-  finish(context: JobContext<Data>, results: readonly PartResult[]): Promise<Result>;
+  finish(context: JobContext<Data, State>, results: readonly PartResult[]): Promise<Result>;
 };

@@ -4,13 +4,16 @@ import { askRedis, clientOf, type Redis } from "../redis/redis.ts";
 
 /** @throws ServiceError `redis_unavailable` */
 export type JobStates = {
-  /** Whether a job has ended for good. One that this Redis does not know may go on by another. */
-  isOver(name: JobName, id: string): Promise<boolean>;
+  /** unknown: this Redis does not know the job; another one may. */
+  of(name: JobName, id: string): Promise<"completed" | "unknown" | "open">;
 };
 
 export const createJobStates = (deps: { readonly redis: Redis }): JobStates => {
   const queues = createJobQueues(clientOf(deps.redis));
   return {
-    isOver: async (name, id) => (await askRedis(() => queues.of(name).getJobState(id))) === "completed",
+    of: async (name, id) => {
+      const state = await askRedis(() => queues.of(name).getJobState(id));
+      return state === "completed" || state === "unknown" ? state : "open";
+    },
   };
 };

@@ -58,14 +58,14 @@ export const runJob = <Data, Result, State = never>(
 };
 
 /** Makes a job of `SPLIT_JOB_NAMES` runnable; data and results of the job and of its parts are checked. */
-export const runSplitJob = <Data, Part, PartResult, Result>(
-  handler: SplitJobHandler<Data, Part, PartResult, Result>,
+export const runSplitJob = <Data, Part, PartResult, Result, State = never>(
+  handler: SplitJobHandler<Data, Part, PartResult, Result, State>,
   options: RunOptions = {},
 ): RunnableJob => {
   const { type, part, partResult } = handler;
   if (!SPLIT_JOB_NAMES.includes(type.name)) throw new TypeError(`${type.name} is no job in parts`);
-  const typed = (context: Context): JobContext<Data> =>
-    ({ ...context, data: check("bad_data", type.data, context.data) }) as JobContext<Data>;
+  const typed = <Of = never>(context: Context): JobContext<Data, Of> =>
+    ({ ...context, data: check("bad_data", type.data, context.data) }) as JobContext<Data, Of>;
   return {
     name: type.name,
     options,
@@ -86,7 +86,7 @@ export const runSplitJob = <Data, Part, PartResult, Result>(
       },
       finish: async (context, results) => {
         const checked = results.map((one) => check("bad_part_result", partResult, one));
-        return check("bad_result", type.result, await handler.finish(typed(context), checked));
+        return check("bad_result", type.result, await handler.finish(typed<State>(context), checked));
       },
     },
   };

@@ -1,5 +1,10 @@
 import { formatTimestampZ } from "@conversation-export/domain";
-import { backfillJob, type BackfillData, type JobContext } from "@conversation-export/queue";
+import {
+  backfillJob,
+  type BackfillCounts,
+  type BackfillData,
+  type JobContext,
+} from "@conversation-export/queue";
 import { createLogger } from "@conversation-export/runtime";
 import { expect, it } from "vitest";
 import { emptyCounts } from "./backfill-counts.ts";
@@ -19,6 +24,7 @@ const startBackfill = (uncovered: Awaited<ReturnType<LandingBackfill["uncovered"
       split: unused,
       runPart: unused,
       uncovered: () => Promise.resolve(uncovered),
+      forget: async () => void calls.push("forget"),
       sweep: unused,
       finish: (_, { run }) => {
         calls.push(`finish ${run}`);
@@ -49,14 +55,14 @@ const startBackfill = (uncovered: Awaited<ReturnType<LandingBackfill["uncovered"
     throttle: { untilLagIs: () => Promise.resolve(), pace: () => Promise.resolve() },
     now: () => 7,
   });
-  const contextOf = <D>(data: D): JobContext<D> => ({
+  const contextOf = <D>(data: D): JobContext<D, BackfillCounts> => ({
     id: "job-part-0",
     data,
     attempt: 1,
     signal: new AbortController().signal,
     log: createLogger({ service: "test", level: "silent" }),
     state: undefined,
-    save: unused,
+    save: async (state) => void calls.push(`save ${state.rows.deleted.messages}`),
     progress: () => Promise.resolve(),
   });
   return { backfill, contextOf, calls };
@@ -103,7 +109,11 @@ it("ends the run of its parts once and adds up what that deleted", async () => {
   const { backfill, contextOf, calls } = startBackfill();
   const result = { ...emptyCounts(), deletableSince: 5_000_000, run: { run: "backfill job/1", readAt: 0 } };
   const done = await backfill.finish(contextOf({ ...WHOLE, clientId: "acme" }), [result, result]);
-  expect(calls).toEqual(["finish backfill job/1"]);
+  expect(calls).toEqual(["finish backfill job/1", "save 2", "forget"]);
   expect(done).toMatchObject({ parts: 2, deletableSince: "1970-01-01T00:00:05.000000Z" });
   expect(done.rows.deleted.messages).toBe(2);
+  // An attempt that died behind it.
+  const context = { ...contextOf({ ...WHOLE, clientId: "acme" }), state: done };
+  expect((await backfill.finish(context, [result, result])).rows.deleted.messages).toBe(2);
+  expect(calls.slice(3)).toEqual(["forget"]);
 });

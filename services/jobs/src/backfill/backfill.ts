@@ -57,7 +57,7 @@ export const createBackfill = (deps: {
   readonly throttle: Throttle;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
-}): SplitJobHandler<BackfillData, Part, PartResult, BackfillResult> => {
+}): SplitJobHandler<BackfillData, Part, PartResult, BackfillResult, BackfillCounts> => {
   const { fromLanding, windows, exclusive, sourceOf, events, connected, throttle, now } = deps;
 
   const addPart = async (context: PartContext, part: SourcePart): Promise<PartResult> => {
@@ -116,7 +116,12 @@ export const createBackfill = (deps: {
       const { data, signal } = context;
       const run = results[0]?.run ?? null;
       const counts: BackfillCounts[] = [...results];
-      if (run !== null) counts.push(await fromLanding.finish(context, run, data.dryRun));
+      if (run !== null) {
+        const deleted = context.state ?? (await fromLanding.finish(context, run, data.dryRun));
+        if (context.state === undefined) await context.save(deleted);
+        await fromLanding.forget(context);
+        counts.push(deleted);
+      }
       const since = results[0]?.deletableSince;
       const uncovered = data.source.kind === "landing" ? await fromLanding.uncovered(context, since) : null;
       const coveredFrom = Math.ceil((uncovered?.before ?? 0) / MICROS_IN_SECOND) * MICROS_IN_SECOND;

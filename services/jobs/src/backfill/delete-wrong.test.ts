@@ -1,11 +1,5 @@
 import type { RowKey } from "@conversation-export/domain";
-import {
-  type BackfillRuns,
-  hashKey,
-  type WrongRow,
-  wrongRun,
-  type WrongRows,
-} from "@conversation-export/warehouse";
+import { type BackfillRuns, hashKey, type WrongRow, type WrongRows } from "@conversation-export/warehouse";
 import { expect, it } from "vitest";
 import { emptyCounts } from "./backfill-counts.ts";
 import type { CorrectRecords } from "./correct-records.ts";
@@ -16,13 +10,15 @@ const { signal } = new AbortController();
 const ROW = { table: "messages", date: 0, target: "", targetKind: 0, version: 1n } as unknown as RowKey;
 const OPTIONS = { signal, onEvents: () => {} };
 
+const nameOf = (run: string): string => `wrong ${run}`;
+
 /** Deletes the wrong rows of records, one in each of the ranges that are compared. */
 const startDeletion = (
   records: number,
   left: readonly string[] = [],
   lost: (run: string) => boolean = () => false,
 ) => {
-  const noted = new Map<string, WrongRow[]>(left.map((run) => [wrongRun("dead", run), []]));
+  const noted = new Map<string, WrongRow[]>(left.map((run) => [nameOf(run), []]));
   const copied = new Set(left);
   const marked = new Map([["backfill job", records]]);
   const erased: { run: string; keys: number }[] = [];
@@ -38,12 +34,17 @@ const startDeletion = (
   };
   const wrong: WrongRows = {
     untilNoDeletion: () => Promise.resolve(),
-    begin: async (run) => void noted.set(run, []),
+    begin: async (run) => {
+      noted.set(nameOf(run), []);
+      return nameOf(run);
+    },
     note: async (run, rows) => void noted.set(run, [...(noted.get(run) ?? []), ...rows]),
     erase: async (run) => void erased.push({ run, keys: noted.get(run)?.length ?? 0 }),
     end: async (run) => void noted.delete(run),
-    list: async () =>
-      [...noted.keys()].map((name) => ({ name, holder: "", run: name.slice(name.indexOf("/") + 1) })),
+    endOthers: async (run) => {
+      for (const name of noted.keys()) if (name.startsWith(nameOf(run))) noted.delete(name);
+    },
+    sweep: () => Promise.resolve(),
   };
   const correct: CorrectRecords = async (_facts, _range, { onWritten }) => {
     const remove = [{ clientId: "acme", id: "1", row: ROW }];
@@ -55,7 +56,6 @@ const startDeletion = (
     wrong,
     correct,
     factsOf: async (run) => ({ run, coverage: null, settledUntil: 0 }),
-    holder: "here",
     size: 1,
     keysAtOnce: 2,
   });
@@ -73,7 +73,7 @@ it("removes what an earlier attempt left and uses names of its own", async () =>
   const left = "backfill job/0f0e0d0c-0b0a-4900-8807-060504030201";
   const { deleteWrong, noted, copied, erased } = startDeletion(1, [left, "backfill job2/1"]);
   await deleteWrong("backfill job", OPTIONS);
-  expect([...noted.keys()]).toEqual([wrongRun("dead", "backfill job2/1")]);
+  expect([...noted.keys()]).toEqual([nameOf("backfill job2/1")]);
   expect(copied.has(left)).toBe(false);
   const again = startDeletion(1);
   await again.deleteWrong("backfill job", OPTIONS);
@@ -81,9 +81,14 @@ it("removes what an earlier attempt left and uses names of its own", async () =>
 });
 
 it.each([
-  ["the marks are gone", (run: string) => run === "backfill job"],
-  ["the copied rows are gone", (run: string) => run !== "backfill job"],
-])("fails when %s: it may have compared none of them", async (_, lost) => {
+  ["the marks are gone before they are counted", "backfill job", 1],
+  ["the marks are gone while they are copied", "backfill job", 2],
+  ["the copied rows are gone", "backfill job/", 1],
+])("fails when %s: it may have compared none of them", async (_, of, time) => {
+  let asked = 0;
+  const lost = (run: string): boolean =>
+    (run === of || (of.endsWith("/") && run.startsWith(of))) && (asked += 1) === time;
   const { deleteWrong } = startDeletion(2, [], lost);
   await expect(deleteWrong("backfill job", OPTIONS)).rejects.toMatchObject({ code: "backfill_rows_gone" });
+  expect(asked).toBe(time);
 });

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { type BackfillCounts } from "@conversation-export/queue";
 import { ServiceError } from "@conversation-export/runtime";
-import { type BackfillRuns, hashRanges, wrongRun, type WrongRows } from "@conversation-export/warehouse";
+import { type BackfillRuns, hashRanges, type WrongRows } from "@conversation-export/warehouse";
 import { assertKept } from "./assert-kept.ts";
 import { addUp, emptyCounts } from "./backfill-counts.ts";
 import type { CorrectRecords, RunFacts } from "./correct-records.ts";
@@ -32,28 +32,27 @@ export const createDeleteWrong = (deps: {
   readonly correct: CorrectRecords;
   /** Reads the facts of a run whose rows are read after it. */
   readonly factsOf: (run: string, signal: AbortSignal) => Promise<RunFacts>;
-  /** Of the runs of this process. */
-  readonly holder: string;
   /** Records that are compared at a time. */
   readonly size: number;
   readonly keysAtOnce?: number;
 }): DeleteWrong => {
-  const { runs, wrong, correct, factsOf, holder, size, keysAtOnce = KEYS_AT_ONCE } = deps;
+  const { runs, wrong, correct, factsOf, size, keysAtOnce = KEYS_AT_ONCE } = deps;
   return async (run, { signal, onEvents }) => {
     const all: BackfillCounts[] = [];
     // Of attempts that died.
     const own = `${run}/`;
-    for (const left of await wrong.list()) if (left.run.startsWith(own)) await wrong.end(left.name, signal);
+    await wrong.endOthers(own, signal);
     for (const left of await runs.list()) if (left.run.startsWith(own)) await runs.forget(left.run);
     let last = run;
     for (let round = 1; ; round += 1) {
       // An attempt that died may still write to its own run.
       const again = `${own}${randomUUID()}`;
-      const noted = wrongRun(holder, again);
+      let noted: string | undefined;
       let keys = 0;
-      const deleteNoted = async (): Promise<void> => {
-        await wrong.erase(noted, signal);
-        await wrong.end(noted, signal);
+      const deleteNoted = async (name: string): Promise<void> => {
+        await wrong.erase(name, signal);
+        await wrong.end(name, signal);
+        noted = undefined;
         keys = 0;
       };
       const records = await runs.countMarked(last, signal);
@@ -73,9 +72,11 @@ export const createDeleteWrong = (deps: {
           signal,
           onEvents,
           onWritten: async ({ remove, different }) => {
-            if (remove.length > 0 && keys === 0) await wrong.begin(noted, signal);
-            await wrong.note(noted, remove, signal);
-            keys += remove.length;
+            if (remove.length > 0) {
+              noted ??= await wrong.begin(again, signal);
+              await wrong.note(noted, remove, signal);
+              keys += remove.length;
+            }
             const unsure = different.filter(
               ({ hasWrong, isOutranked }) => isOutranked || (round > 1 && hasWrong),
             );
@@ -83,9 +84,9 @@ export const createDeleteWrong = (deps: {
           },
         });
         all.push({ ...emptyCounts(), rows });
-        if (keys >= keysAtOnce) await deleteNoted();
+        if (noted !== undefined && keys >= keysAtOnce) await deleteNoted(noted);
       }
-      if (keys > 0) await deleteNoted();
+      if (noted !== undefined) await deleteNoted(noted);
       await assertKept(runs, again, signal);
       last = again;
     }

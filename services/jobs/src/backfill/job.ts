@@ -38,13 +38,15 @@ export const createBackfillJob = (shared: Shared): AssembledJob => {
   const states = createJobStates({ redis });
   const fromLanding = createLandingBackfill({
     runs,
-    wrong: createWrongRows({ session, runUpload }),
+    wrong: createWrongRows({ session, runUpload, holder: runHolders.own }),
     landing: createLandingStore({ session }),
     settled,
     correct: createCorrectRecords({ runs, rows: createRightRows({ session }), gate, runUpload }),
     exclusive,
-    isOver: (job) => states.isOver("backfill", job),
-    holder: runHolders.own,
+    isOver: async (job) => {
+      const state = await states.of("backfill", job);
+      return state === "completed" || (state === "unknown" && (await runHolders.isOnlyRedis()));
+    },
     alive: runHolders.alive,
     typeOf: (topic) => typesByTopic(config.topics).get(topic),
     maxTimeAheadMs,

@@ -15,6 +15,7 @@ const startBackfill = (given: { settledUntil?: number; isOver?: boolean; setBack
   const kept = new Map<string, { isOld: boolean }>();
   const clock = { ms: 1_000, elapsed: 0 };
   let failure: Error | undefined;
+  let reading = (): unknown => undefined;
   const unused = (): never => {
     throw new Error("not asked for");
   };
@@ -41,7 +42,8 @@ const startBackfill = (given: { settledUntil?: number; isOver?: boolean; setBack
       note: unused,
       erase: unused,
       end: unused,
-      list: async () => [],
+      endOthers: () => Promise.resolve(),
+      sweep: () => Promise.resolve(),
     },
     landing: { coverage: () => Promise.resolve({ since: 0, asOf: CLICKHOUSE_TIME }) },
     settled: {
@@ -51,10 +53,12 @@ const startBackfill = (given: { settledUntil?: number; isOver?: boolean; setBack
         return { until: given.settledUntil ?? END_OF_TIME, watermarks: {} };
       },
     },
-    correct: () => Promise.resolve(emptyCounts()),
+    correct: async () => {
+      reading();
+      return emptyCounts();
+    },
     exclusive: { run: (_, signal, work) => work(signal) },
     isOver: async () => given.isOver ?? false,
-    holder: "here",
     alive: async () => new Set(["here"]),
     typeOf: () => undefined,
     maxTimeAheadMs: 0,
@@ -65,7 +69,10 @@ const startBackfill = (given: { settledUntil?: number; isOver?: boolean; setBack
   const fail = (error: Error): void => {
     failure = error;
   };
-  return { backfill, kept, clock, fail };
+  const whileReading = (happens: () => unknown): void => {
+    reading = happens;
+  };
+  return { backfill, kept, clock, fail, whileReading };
 };
 
 const DATA = backfillJob.data.parse({ source: { kind: "landing" } });
@@ -115,12 +122,21 @@ it("judges no record by rows that were read more than a day ago", async () => {
 });
 
 it("is not completed when others have removed what it has read", async () => {
-  const { backfill, kept } = startBackfill();
+  const { backfill, kept, whileReading } = startBackfill();
   const part = firstOf(await backfill.split(CONTEXT));
-  kept.delete(part.run);
   const gone = { code: "backfill_rows_gone", retryable: false };
+  whileReading(() => kept.delete(part.run));
   await expect(backfill.runPart(CONTEXT, part, true)).rejects.toMatchObject(gone);
   await expect(backfill.finish(CONTEXT, part, false)).rejects.toMatchObject(gone);
+});
+
+it("may repeat its last step until it forgets what it has read", async () => {
+  const { backfill, kept } = startBackfill();
+  const part = firstOf(await backfill.split(CONTEXT));
+  await backfill.finish(CONTEXT, part, false);
+  await backfill.finish(CONTEXT, part, false);
+  await backfill.forget(CONTEXT);
+  expect(kept.size).toBe(0);
 });
 
 it("keeps what the last attempt to begin has read, and of one that failed nothing", async () => {

@@ -27,27 +27,31 @@ const FRESH_FOR_MS = 86_400_000;
 /** A run, and when its stored rows were read; milliseconds since the epoch. */
 type ReadRun = Pick<LandingPart, "run" | "readAt">;
 
+type Context<Data> = Omit<JobContext<Data>, "state" | "save">;
+
 /** The steps of a backfill from the landing table. */
 export type LandingBackfill = {
   /** @throws ServiceError `ingest_unsettled`, retryable, when what has landed is not stored in time */
-  split(context: JobContext<BackfillData>): Promise<LandingPart[]>;
+  split(context: Context<BackfillData>): Promise<LandingPart[]>;
   /** @throws ServiceError `backfill_rows_gone` when the stored rows were read more than a day ago */
-  runPart(context: JobContext<unknown>, part: LandingPart, dryRun: boolean): Promise<BackfillCounts>;
+  runPart(context: Context<unknown>, part: LandingPart, dryRun: boolean): Promise<BackfillCounts>;
   /**
    * Counts the records of the window that landing does not hold any more.
    *
    * @param since from when on it was complete when the run began; undefined: there was no part
    */
   uncovered(
-    context: JobContext<BackfillData>,
+    context: Context<BackfillData>,
     since: Micros | null | undefined,
   ): Promise<{ readonly before: Micros; readonly records: number } | null>;
   /**
-   * Deletes the wrong rows that the parts of a run have found, and removes the run.
+   * Deletes the wrong rows that the parts of a run have found. The run stays, since the step may be repeated.
    *
    * @throws ServiceError `backfill_rows_gone`, `ingest_unsettled`, and those of `DeleteWrong`
    */
-  finish(context: JobContext<unknown>, run: ReadRun, dryRun: boolean): Promise<BackfillCounts>;
+  finish(context: Context<unknown>, run: ReadRun, dryRun: boolean): Promise<BackfillCounts>;
+  /** Removes what a job has read, once it has stored that it needs nothing of it any more. */
+  forget(context: Context<unknown>): Promise<void>;
   /** Removes what jobs left that will not go on, or that they may not use any more. */
   sweep(signal?: AbortSignal): Promise<void>;
 };
@@ -62,10 +66,9 @@ export const createLandingBackfill = (deps: {
   readonly settled: SettledReader;
   readonly correct: CorrectRecords;
   readonly exclusive: Pick<Exclusive, "run">;
-  /** Whether a job has ended for good. */
+  /** Whether a job has ended for good; not while another Redis may know it. */
   readonly isOver: (job: string) => Promise<boolean>;
-  /** Of the runs of this process, and all that are alive. */
-  readonly holder: string;
+  /** Jobs processes that are alive. */
   readonly alive: () => Promise<ReadonlySet<string>>;
   /** The type of the events of a topic. */
   readonly typeOf: (topic: string) => EventType | undefined;
@@ -77,20 +80,7 @@ export const createLandingBackfill = (deps: {
   readonly elapsed: () => number;
   readonly partEvents: number;
 }): LandingBackfill => {
-  const {
-    runs,
-    wrong,
-    landing,
-    settled,
-    correct,
-    exclusive,
-    isOver,
-    holder,
-    alive,
-    typeOf,
-    now,
-    partEvents,
-  } = deps;
+  const { runs, wrong, landing, settled, correct, exclusive, isOver, alive, typeOf, now, partEvents } = deps;
 
   /** Resolves to an instant from `begun` on, before which all that has landed is stored. */
   const settledUntil = async (begun: Micros, signal: AbortSignal): Promise<Micros> => {
@@ -110,15 +100,10 @@ export const createLandingBackfill = (deps: {
     // By the clock of ClickHouse, which writers follow: that of this process may be ahead.
     return { run, coverage, settledUntil: await settledUntil(coverage?.asOf ?? now() * 1_000, signal) };
   };
-  const deleteWrong = createDeleteWrong({ runs, wrong, correct, factsOf, holder, size: partEvents });
+  const deleteWrong = createDeleteWrong({ runs, wrong, correct, factsOf, size: partEvents });
 
-  const sweep = async (signal?: AbortSignal): Promise<void> => {
-    const noted = await wrong.list();
-    // Behind the list: whoever has begun one meanwhile is not in an older answer.
-    const living = await alive();
-    for (const { name, holder: one, run } of noted)
-      if (!living.has(one) || (await isOver(jobOf(run)))) await wrong.end(name, signal);
-    // A run outlives its process. Whether a job goes on that another Redis knows, only its age tells.
+  const sweepRuns = async (): Promise<void> => {
+    // A run outlives its process.
     for (const { run, isOld } of await runs.list())
       if (isOld || (await isOver(jobOf(run)))) await runs.forget(run);
   };
@@ -130,7 +115,7 @@ export const createLandingBackfill = (deps: {
     if (now() - readAt > FRESH_FOR_MS) throw rowsGone();
   };
 
-  const readTo = ({ progress }: JobContext<unknown>, note?: string) => {
+  const readTo = ({ progress }: Context<unknown>, note?: string) => {
     let done = 0;
     return (read: number): void => {
       done += read;
@@ -141,7 +126,7 @@ export const createLandingBackfill = (deps: {
 
   return {
     async split({ id, data, signal }) {
-      await sweep(signal);
+      await sweepRuns();
       await forgetAll(id);
       // An attempt that died may still write to its own run.
       const run = `${BACKFILL_RUN}${id}/${randomUUID()}`;
@@ -193,12 +178,14 @@ export const createLandingBackfill = (deps: {
     async finish(context, part, dryRun) {
       assertFresh(part);
       const onEvents = readTo(context, "deletes wrong rows");
-      const counts = dryRun
+      return dryRun
         ? emptyCounts()
-        : await exclusive.run(ROWS, context.signal, (signal) => deleteWrong(part.run, { signal, onEvents }));
-      await forgetAll(context.id);
-      return counts;
+        : exclusive.run(ROWS, context.signal, (signal) => deleteWrong(part.run, { signal, onEvents }));
     },
-    sweep,
+    forget: ({ id }) => forgetAll(id),
+    sweep: async (signal) => {
+      await sweepRuns();
+      await wrong.sweep(alive, signal);
+    },
   };
 };

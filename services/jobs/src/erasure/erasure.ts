@@ -38,7 +38,7 @@ export type ErasureDeps = {
   readonly judgement: LatestJudgement;
   readonly hash: SubjectHash;
   readonly exclusive: Exclusive;
-  readonly runHolders: RunHolders;
+  readonly runHolders: Pick<RunHolders, "own" | "alive">;
 };
 
 /**

@@ -11,6 +11,7 @@ afterEach(() => {
 
 it("tells at once, and then every ten seconds, that it is alive and which Redis it uses, although that is away meanwhile", async () => {
   const told: string[] = [];
+  let others = "main";
   let redis: () => Promise<string> = () => Promise.resolve("main");
   const holders = createRunHolders({
     coordination: {
@@ -19,7 +20,7 @@ it("tells at once, and then every ten seconds, that it is alive and which Redis 
         told.push(process.redis);
         if (told.length === 2) throw new Error("away");
       },
-      processes: async () => [{ id: "other", redis: "main" }],
+      processes: async () => [{ id: "other", redis: others }],
     },
     redisId: () => redis(),
     log: createLogger({ service: "test", level: "silent" }),
@@ -31,4 +32,7 @@ it("tells at once, and then every ten seconds, that it is alive and which Redis 
   await vi.advanceTimersByTimeAsync(10_000);
   expect(told).toEqual(["main", "main", "main"]);
   expect(await holders.alive()).toEqual(new Set([holders.own, "other"]));
+  expect(await holders.isOnlyRedis()).toBe(true);
+  others = "second";
+  expect(await holders.isOnlyRedis()).toBe(false);
 });

@@ -7,6 +7,11 @@ export type RunHolders = {
   readonly own: string;
   /** @throws WarehouseError */
   readonly alive: () => Promise<ReadonlySet<string>>;
+  /**
+   * Whether no process that is alive uses another Redis than this one.
+   * @throws WarehouseError
+   */
+  readonly isOnlyRedis: () => Promise<boolean>;
   /** Tells so before anything runs, and goes on. */
   readonly part: Part;
 };
@@ -35,6 +40,7 @@ export const createRunHolders = (deps: {
   return {
     own,
     alive: async () => new Set([own, ...(await coordination.processes()).map(({ id }) => id)]),
+    isOnlyRedis: async () => (await coordination.processes()).every((one) => one.redis === redis),
     part: {
       name: "alive",
       start: async () => {

@@ -101,6 +101,8 @@ type LandedValues = [
 const LANDED = "landed ";
 const WRONG = "wrong ";
 const BEGUN = "begun";
+/** So many that each of a few shards has some: each shard drops the rows of a run for itself. */
+const BEGUN_ROWS = 64;
 const TYPE_OF_TABLE = new Map(
   EVENT_TYPES.flatMap((type) => TABLES_OF[type].map((table) => [table, type] as const)),
 );
@@ -155,7 +157,11 @@ export function createBackfillRuns(deps: { readonly session: Session }): Backfil
     return session.insert("backfill.mark", { table: "backfill_rows", rows }, { signal });
   };
   const seal = (run: string, signal: AbortSignal): Promise<void> =>
-    insert(run, [{ kind: BEGUN, record: "0" }], signal);
+    insert(
+      run,
+      Array.from({ length: BEGUN_ROWS }, (_, at) => ({ kind: BEGUN, record: String(at) })),
+      signal,
+    );
 
   const numberOf = async (sql: string, parameters: object, signal: AbortSignal): Promise<number> => {
     const [row] = await session.rows<{ n: string }>("backfill.count", sql, {
@@ -219,11 +225,11 @@ export function createBackfillRuns(deps: { readonly session: Session }): Backfil
     },
     exists: async (run, signal) =>
       (await numberOf(
-        `SELECT toString(count()) AS n FROM backfill_rows
-          WHERE ${OF_RUN} AND record = 0 AND kind = '${BEGUN}'`,
+        `SELECT toString(uniqExact(record)) AS n FROM backfill_rows
+          WHERE ${OF_RUN} AND record < ${BEGUN_ROWS} AND kind = '${BEGUN}'`,
         { run },
         signal,
-      )) > 0,
+      )) === BEGUN_ROWS,
     async stored(run, range, signal) {
       const records = new Map<string, StoredRow[]>();
       const chunks = session.chunks<[hash: string, ...StoredValues]>(

@@ -11,7 +11,7 @@ import { noteDeleted, type RunUpload } from "../../changes/deletion-entries.ts";
 import type { Session } from "../../session/session.ts";
 import { hidingStatement } from "../deletion.ts";
 import { deletionsUnderWay } from "../deletions-under-way.ts";
-import { createJobKeys, heldRun } from "../job-keys.ts";
+import { type Alive, createJobKeys, heldRun, KEYS_ARE_KEPT } from "../job-keys.ts";
 
 /** A row to delete, with the record that it belongs to. */
 export type WrongRow = { readonly clientId: string; readonly id: string; readonly row: RowKey };
@@ -29,8 +29,8 @@ export type WrongRows = {
    * @throws ServiceError `deletion_under_way`, retryable, after 10 minutes
    */
   untilNoDeletion(signal: AbortSignal): Promise<void>;
-  /** Begins to note keys under this name; see `wrongRun`. */
-  begin(name: string, signal: AbortSignal): Promise<void>;
+  /** Begins to note keys of wrong rows of a run; resolves to the name under which to note them. */
+  begin(run: string, signal: AbortSignal): Promise<string>;
   /** Stores the keys of wrong rows. */
   note(name: string, wrong: readonly WrongRow[], signal: AbortSignal): Promise<void>;
   /**
@@ -40,9 +40,15 @@ export type WrongRows = {
    */
   erase(name: string, signal: AbortSignal): Promise<void>;
   /** Tells readers of changes about the records of noted rows, and removes the keys. */
-  end(name: string, signal?: AbortSignal): Promise<void>;
-  /** The names under which rows are noted, each with whose it is and its run. */
-  list(): Promise<readonly { readonly name: string; readonly holder: string; readonly run: string }[]>;
+  end(name: string, signal: AbortSignal): Promise<void>;
+  /** Ends what other attempts have noted for runs that begin so; from now on they delete nothing. */
+  endOthers(run: string, signal: AbortSignal): Promise<void>;
+  /**
+   * Ends what dead processes have noted, and attempts of this one that are over.
+   *
+   * @throws ServiceError `deletion_under_way`, retryable
+   */
+  sweep(alive: Alive, signal?: AbortSignal): Promise<void>;
 };
 
 /** Prefix of the names of runs. */
@@ -53,9 +59,6 @@ const WRONG_RUN = "wrong-";
 const KEYS_IN_INSERT = 50_000;
 const ASK_EVERY_MS = 500;
 const DEADLINE_MS = 600_000;
-
-/** Name under which a process notes the wrong rows of a run. */
-export const wrongRun = (holder: string, run: string): string => heldRun(WRONG_RUN, holder, run);
 
 /** Tables whose rows readers see. An entry of the update index shows nothing by itself. */
 const TOLD = RECORD_TABLES.map((table) => TABLE_FACTS[table]).filter(
@@ -77,15 +80,18 @@ const removalCondition = (table: RecordTable, keys: string): string => {
   columns.push("version");
   noted.push(isHandoff ? "version" : "toUInt128(version)");
   return `(${columns.join(", ")}) IN
-    (SELECT ${noted.join(", ")} FROM ${keys} WHERE run_id = {run:String} AND kind = {table:String})`;
+    (SELECT ${noted.join(", ")} FROM ${keys} WHERE run_id = {run:String} AND kind = {table:String})
+    AND ${KEYS_ARE_KEPT}`;
 };
 
 /** @param deps.session of the user for jobs */
 export const createWrongRows = (deps: {
   readonly session: Session;
   readonly runUpload: RunUpload;
+  /** Whose the runs of this process are. */
+  readonly holder: string;
 }): WrongRows => {
-  const { runUpload } = deps;
+  const { runUpload, holder } = deps;
   const session = deps.session.with({
     timeoutMs: 3_600_000,
     settings: {
@@ -99,6 +105,8 @@ export const createWrongRows = (deps: {
   });
   const { local } = session.names;
   const keys = createJobKeys({ session });
+  /** Names of this process under which rows are being noted or deleted. */
+  const inUse = new Set<string>();
 
   /** Ids of the partitions of the noted rows; one `undefined`: the whole table. */
   const partitionsOf = async (
@@ -117,16 +125,51 @@ export const createWrongRows = (deps: {
     return found.map(({ month }) => String(month));
   };
 
+  const isDeleting = async (signal?: AbortSignal): Promise<boolean> =>
+    (await deletionsUnderWay(session, RECORD_TABLES, { signal })).length > 0;
+  const underWay = (): ServiceError =>
+    new ServiceError("deletion_under_way", "ClickHouse deletes other rows", { retryable: true });
+  const untilNoDeletion = async (signal: AbortSignal): Promise<void> => {
+    const until = performance.now() + DEADLINE_MS;
+    while (await isDeleting(signal)) {
+      if (performance.now() > until) throw underWay();
+      await sleep(ASK_EVERY_MS, undefined, { signal });
+    }
+  };
+
+  const end = async (run: string, signal?: AbortSignal): Promise<void> => {
+    const source = `SELECT client_id, ${KIND_OF_TABLE} AS kind, id, date_created FROM job_keys AS k
+      WHERE run_id = {run:String} AND k.kind IN (${TOLD_NAMES})`;
+    const told = { name: "replace.tell", source, parameters: { run }, signal } as const;
+    await runUpload((upload) => noteDeleted(session, told, upload), signal);
+    // Whoever continues the job may be about to delete by these keys.
+    signal?.throwIfAborted();
+    await keys.forget(run);
+    inUse.delete(run);
+  };
+  /**
+   * Ends what somebody else has noted. His rows go, if at all, before readers are told: told before that, they would be
+   * given the rows, and hear of nothing later.
+   */
+  const endOther = async (
+    name: string,
+    untilQuiet: () => Promise<void>,
+    signal?: AbortSignal,
+  ): Promise<void> => {
+    // With a second begin the keys count as removed.
+    await keys.begin(name, signal);
+    await untilQuiet();
+    await end(name, signal);
+  };
+
   return {
-    async untilNoDeletion(signal) {
-      const until = performance.now() + DEADLINE_MS;
-      while ((await deletionsUnderWay(session, RECORD_TABLES, { signal })).length > 0) {
-        if (performance.now() > until)
-          throw new ServiceError("deletion_under_way", "ClickHouse deletes other rows", { retryable: true });
-        await sleep(ASK_EVERY_MS, undefined, { signal });
-      }
+    untilNoDeletion,
+    begin: async (run, signal) => {
+      const name = heldRun(WRONG_RUN, holder, run);
+      inUse.add(name);
+      await keys.begin(name, signal);
+      return name;
     },
-    begin: (name, signal) => keys.begin(name, signal),
     async note(run, wrong, signal) {
       for (let at = 0; at < wrong.length; at += KEYS_IN_INSERT) {
         const rows = wrong.slice(at, at + KEYS_IN_INSERT).map(({ clientId, id, row }) => ({
@@ -153,19 +196,24 @@ export const createWrongRows = (deps: {
       }
       await keys.assertKept(run);
     },
-    async end(run, signal) {
-      const source = `SELECT client_id, ${KIND_OF_TABLE} AS kind, id, date_created FROM job_keys AS k
-        WHERE run_id = {run:String} AND k.kind IN (${TOLD_NAMES})`;
-      const told = { name: "replace.tell", source, parameters: { run }, signal } as const;
-      await runUpload((upload) => noteDeleted(session, told, upload), signal);
-      // Whoever continues the job may be about to delete by these keys.
-      signal?.throwIfAborted();
-      await keys.forget(run);
+    end,
+    endOthers: async (run, signal) => {
+      const isOfRun = (name: string): boolean => name.slice(name.indexOf("/") + 1).startsWith(run);
+      for (const name of (await keys.runs(WRONG_RUN)).filter(isOfRun)) {
+        inUse.delete(name);
+        await endOther(name, () => untilNoDeletion(signal), signal);
+      }
     },
-    list: async () =>
-      (await keys.runs(WRONG_RUN)).map((name) => {
-        const [holder = "", ...run] = name.slice(WRONG_RUN.length).split("/");
-        return { name, holder, run: run.join("/") };
-      }),
+    sweep: async (alive, signal) => {
+      const over = (await keys.dead(WRONG_RUN, holder, alive)).filter((name) => !inUse.has(name));
+      for (const name of over)
+        await endOther(
+          name,
+          async () => {
+            if (await isDeleting(signal)) throw underWay();
+          },
+          signal,
+        );
+    },
   };
 };
