@@ -1,8 +1,6 @@
-/** Milliseconds since 1970, both ends included. */
-export type TimeRange = { readonly from: number; readonly to: number };
-
-export type Filling = {
-  readonly range: TimeRange;
+type Filling = {
+  /** Milliseconds since 1970, both ends included. */
+  readonly range: { readonly from: number; readonly to: number };
   /** The values that are chosen for each variable. */
   readonly variables: Readonly<Record<string, readonly string[]>>;
 };

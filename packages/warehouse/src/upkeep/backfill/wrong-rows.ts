@@ -148,8 +148,8 @@ export const createWrongRows = (deps: {
     inUse.delete(run);
   };
   /**
-   * Ends what somebody else has noted. His rows go, if at all, before readers are told: told before that, they would be
-   * given the rows, and hear of nothing later.
+   * Ends what another attempt has noted. Its rows go, if at all, before readers of changes learn of it: earlier, they
+   * would get the rows, and hear of nothing later.
    */
   const endOther = async (
     name: string,
