@@ -8,7 +8,7 @@ afterEach(async () => {
 });
 
 const startServer = async (checks: { live: HealthCheck; ready: HealthCheck }) => {
-  const metrics = createMetrics({ service: "test" });
+  const metrics = createMetrics({ service: "test", withProcess: true });
   const server = createHealthServer({ host: "127.0.0.1", port: 0, metrics, checks, log });
   const { port } = await server.start();
   stops.push(() => server.stop());

@@ -24,11 +24,14 @@ export type Metrics = {
   readonly contentType: string;
 };
 
-/** Creates a registry with the default process metrics. Every series has the label `service`. */
-export const createMetrics = (deps: { service: string }): Metrics => {
+/**
+ * Creates the metrics of a service, each with the label `service`; `withProcess`: also memory, processor time and event
+ * loop of this process, whose timers run until it ends.
+ */
+export const createMetrics = (deps: { service: string; withProcess?: boolean }): Metrics => {
   const registry = new Registry();
   registry.setDefaultLabels({ service: deps.service });
-  collectDefaultMetrics({ register: registry });
+  if (deps.withProcess) collectDefaultMetrics({ register: registry });
   const registers = [registry];
   return {
     counter: (name, help, labels = []) => new Counter({ name, help, labelNames: labels, registers }),

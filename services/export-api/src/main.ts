@@ -63,7 +63,7 @@ const SAMPLED_BY_CALLERS_PER_SECOND = 1;
 
 const config = configOrExit(readConfig);
 const log = createLogger({ service: "export-api", level: config.logLevel });
-const registry = createMetrics({ service: "export-api" });
+const registry = createMetrics({ service: "export-api", withProcess: true });
 const traces = await startTracing({
   settings: config.traces,
   // Any customer may claim that a request is sampled.

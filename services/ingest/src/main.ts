@@ -46,7 +46,7 @@ const LIVENESS_MS = 120_000;
 
 const config = configOrExit(readConfig);
 const log = createLogger({ service: "ingest", level: config.logLevel });
-const registry = createMetrics({ service: "ingest" });
+const registry = createMetrics({ service: "ingest", withProcess: true });
 const metrics = createIngestMetrics(registry);
 const traces = await startTracing({
   settings: config.traces,

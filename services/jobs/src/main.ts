@@ -55,7 +55,7 @@ const STOP_RESERVE_MS = 3_000;
 
 const config = configOrExit(readConfig);
 const log = createLogger({ service: "jobs", level: config.logLevel });
-const metrics = createMetrics({ service: "jobs" });
+const metrics = createMetrics({ service: "jobs", withProcess: true });
 const traces = await startTracing({
   settings: config.traces,
   foreign: "all",
