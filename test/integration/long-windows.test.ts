@@ -1,6 +1,6 @@
 import { text } from "node:stream/consumers";
-import type { Page, PageQuery } from "@conversation-export/warehouse";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { createMovedDates, type Page, type PageQuery } from "@conversation-export/warehouse";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { noteDates } from "../system/record-dates.ts";
 import { conversation, DAY, DAY_0 } from "../warehouse/records.ts";
 import { walk } from "../warehouse/walk.ts";
@@ -134,4 +134,48 @@ it("a small page by update does not read the texts of all records of its instant
     expect(page.end().rows).toBe(10);
   });
   expect(bytes).toBeLessThan((records * textBytes) / 2);
+});
+
+describe("of many records that lie close together", () => {
+  const MANY = 50_000;
+  beforeAll(async () => {
+    const at = (micros: string): string => `fromUnixTimestamp64Micro(toInt64(${micros}), 'UTC')`;
+    const instant = at(`${DAY_0} + number * 1000000`);
+    // Two parts: a single one is never read ahead of what is wanted.
+    for (const part of [0, 1]) {
+      const from = `FROM (SELECT number * 2 + ${part} AS number FROM numbers(${MANY / 2}))`;
+      await warehouse.sql(`INSERT INTO conversation_updates (client_id, date_created, date_updated, conversation_id, version)
+        SELECT 'busy', ${instant}, ${instant}, toString(number), 1 ${from}`);
+      await warehouse.sql(`INSERT INTO conversations (client_id, date_created, date_updated, conversation_id, version, head, tail)
+        SELECT 'busy', ${instant}, ${instant}, toString(number), 1, concat('{"_id":"', toString(number), '","handoffs":'), '}' ${from}`);
+      await warehouse.sql(`INSERT INTO changes (client_id, kind, stored_at, id, date_created)
+        SELECT 'busy', 'conversation', ${instant}, toString(number), ${instant} ${from}`);
+    }
+    await warehouse.sql(noteDates("conversations"));
+    await createMovedDates({ session: warehouse.session("jobs") }).note(Date.now() * 1_000);
+  });
+  const window = { clientId: "busy", since: DAY_0, to: TO, pageSize: PAGE, wholeTies: false };
+
+  it.each([
+    ...READS.map(([by, read]) => [by, () => read(window)] as const),
+    [
+      "change",
+      () =>
+        warehouse.reader.changes({
+          clientId: "busy",
+          kind: "conversation",
+          after: { date: DAY_0, id: "" },
+          settled: TO,
+          pageSize: PAGE,
+        }),
+    ] as const,
+  ])("a small page by %s reads few", async (_, read) => {
+    const rows = await countedDuring("SelectedRows", async () => {
+      const page = await read();
+      await text(page.records);
+      expect(page.end().rows).toBe(PAGE);
+    });
+    // Blocks of each statement, for each part.
+    expect(rows).toBeLessThan(MANY / 3);
+  });
 });

@@ -124,8 +124,13 @@ export const endStatement = (
   name,
   sql: endOf(rows) + TEXT,
   parameters,
-  // A row more than the keys wanted is seldom read.
-  settings: { max_threads: 1, max_block_size: "1024", ...spreadSettings(spread, false) },
+  // Few rows more than the keys wanted are read; buffered, all of the range would be.
+  settings: {
+    max_threads: 1,
+    max_block_size: "1024",
+    read_in_order_use_buffering: 0,
+    ...spreadSettings(spread, false),
+  },
 });
 
 /**
