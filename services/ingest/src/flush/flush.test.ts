@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { rejected } from "@conversation-export/domain";
 import { createLogger, createMetrics } from "@conversation-export/runtime";
 import { expect, it } from "vitest";
@@ -31,10 +32,11 @@ const startFlush = (fails: { commit?: () => Promise<"committed"> } = {}) => {
       return Promise.resolve({ refused: [1], reusable: false });
     },
     deadLetters: {
-      send: (topic, letters) => {
+      send: async (topic, letters) => {
         const sent = letters.map(({ source, rejection }) => `${source.offset} ${rejection.reason}`);
         steps.push(`${topic}: ${sent.join(", ")}`);
-        return Promise.resolve();
+        await setImmediate();
+        steps.push("acknowledged");
       },
     },
     commit: (epoch, offsets) => {
@@ -52,10 +54,10 @@ const { signal } = new AbortController();
 const COMMIT = 'commit 4 [{"topic":"messages","partition":0,"offset":3}]';
 const LETTERS = "messages: 2 invalid_record, 1 refused_by_warehouse";
 
-it("stores rows and dead letters with the poison record, then commits", async () => {
+it("stores rows, then dead letters with the poison record, and commits once these are acknowledged", async () => {
   const { flush, steps } = startFlush();
   expect(await flush(batchOf(), Promise.resolve(), signal)).toEqual({ reusable: false });
-  expect(steps).toEqual(["rows", LETTERS, COMMIT]);
+  expect(steps).toEqual(["rows", LETTERS, "acknowledged", COMMIT]);
 });
 
 it("sends and commits nothing until the batch before is settled", async () => {
