@@ -4,6 +4,7 @@ import {
   createConsumer,
   createGroupProgress,
   createProducer,
+  createRangeReader,
   type GroupProgress,
   type Producer,
 } from "@conversation-export/bus";
@@ -105,6 +106,17 @@ const createSpread = async (raw: ReturnType<Kafka["admin"]>, topic: string): Pro
   );
 };
 
+/** Moves the second partition of a spread topic to the first broker. */
+const leadByFirst = async (raw: ReturnType<Kafka["admin"]>, topic: string): Promise<void> => {
+  await raw.alterPartitionReassignments({
+    topics: [{ topic, partitionAssignment: [{ partition: 1, replicas: [1] }] }],
+  });
+  await until("the first broker leads both", DEADLINE_MS, async () => {
+    const [found] = (await raw.fetchTopicMetadata({ topics: [topic] })).topics;
+    return found?.partitions.every(({ leader, isr }) => leader === 1 && isr.length === 1) ?? false;
+  });
+};
+
 it("delivers again what a late drain left behind, though the old epoch's fetch brings control records alone", async () => {
   const topic = "two-leaders";
   const raw = kafka.admin();
@@ -189,16 +201,47 @@ it("sends a partition to the broker that leads it now, though that one has answe
       ),
     );
     const before = await ends();
-    await raw.alterPartitionReassignments({
-      topics: [{ topic, partitionAssignment: [{ partition: 1, replicas: [1] }] }],
-    });
-    await until("the first broker leads both", DEADLINE_MS, async () => {
-      const [found] = (await raw.fetchTopicMetadata({ topics: [topic] })).topics;
-      return found?.partitions.every(({ leader, isr }) => leader === 1 && isr.length === 1) ?? false;
-    });
+    await leadByFirst(raw, topic);
     await send("after");
     expect(await ends()).toEqual(before.map((end) => end + 1));
   } finally {
+    await raw.disconnect();
+  }
+});
+
+it("reads the rest of a range from the broker that leads its partition now", async () => {
+  const topic = "moved-while-reading";
+  const raw = kafka.admin();
+  await raw.connect();
+  await createSpread(raw, topic);
+  const reader = createRangeReader(connection());
+  await reader.start();
+  try {
+    // More than one fetch brings.
+    const value = Buffer.alloc(900_000);
+    await until("the messages", DEADLINE_MS, () =>
+      producer
+        .send(
+          topic,
+          Array.from({ length: 8 }, () => ({ key: null, value, partition: 1 })),
+        )
+        .then(
+          () => true,
+          () => false,
+        ),
+    );
+    const to = (await reader.bounds(topic))[1]?.end ?? 0;
+    const offsets: number[] = [];
+    for await (const messages of reader.read({ topic, partition: 1, from: 0, to })) {
+      if (offsets.length === 0) {
+        expect(messages.length).toBeLessThan(to);
+        await leadByFirst(raw, topic);
+      }
+      offsets.push(...messages.map(({ offset }) => offset));
+    }
+    expect(offsets).toEqual(Array.from({ length: to }, (_, offset) => offset));
+  } finally {
+    await reader.stop();
     await raw.disconnect();
   }
 });
