@@ -11,6 +11,7 @@ import { startSystem, type System, TOPICS } from "../system/system.ts";
 import { until } from "../system/until.ts";
 import { runSql } from "../system/warehouse-sql.ts";
 import { createSample } from "../sample/index.ts";
+import { stopProcess } from "../system/stop-process.ts";
 
 const CLIENTS = ["acme", "globex"];
 const KILLS = bySize(2, 10);
@@ -78,12 +79,12 @@ describe("ingest that is killed and replayed", () => {
     const taken = () =>
       readMetric(ingest.metricsUrl, "ingest_records_consumed_total", { topic: TOPICS.conversation });
     const takenBefore = (await taken()) ?? 0;
-    process.kill(pidOf(system.stack.clickhouse), "SIGSTOP");
+    await stopProcess(pidOf(system.stack.clickhouse));
     await delivery.send(createSample({ seed: `${seed}-tail`, conversations: 300, clients: CLIENTS }));
     const sent = delivery.delivered.length;
     // Of as many, some are no dead letters.
     await until("ingest holds conversations", 60_000, async () => ((await taken()) ?? 0) > takenBefore + 50);
-    process.kill(pidOf(system.stack.kafka), "SIGSTOP");
+    await stopProcess(pidOf(system.stack.kafka));
     const written = () =>
       readMetric(ingest.metricsUrl, "ingest_rows_written_total", { table: "conversations" });
     const writtenBefore = (await written()) ?? 0;

@@ -16,6 +16,7 @@ import { until } from "../system/until.ts";
 import { walk } from "../compare/walk.ts";
 import { type BusEvent, createSample } from "../sample/index.ts";
 import { POISON_CASES, POISON_REASONS } from "../sample/poison.ts";
+import { stopProcess } from "../system/stop-process.ts";
 
 const CLIENTS = ["acme", "globex"];
 const GROUP = "conversation-export-ingest";
@@ -360,7 +361,7 @@ describe("a system in trouble", () => {
     expect(Math.max(...ends.map(({ end }) => end))).toBeGreaterThan(50);
     await system.caughtUp(GROUP, 60_000);
     const former = await system.admin.fetchTopicId(topic);
-    process.kill(ingest.pid, "SIGSTOP");
+    await stopProcess(ingest.pid);
     // A fetch that the broker still holds would fail with the topic; it holds one for 250 ms.
     await sleep(750);
     await system.admin.deleteTopics([topic]);

@@ -16,6 +16,7 @@ import type { ServiceProcess } from "../system/service-process.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import { startSystem, type System, TOPICS } from "../system/system.ts";
 import { until } from "../system/until.ts";
+import { stopProcess } from "../system/stop-process.ts";
 
 const GROUP = "conversation-export-ingest";
 const BROKERS = 3;
@@ -427,7 +428,7 @@ describe("a cluster of three brokers under load", () => {
     const isCoordinator = (await coordinator()) === id;
     await during(`pause of the busiest leader${isCoordinator ? ", the coordinator" : ""}`, async () => {
       const paused = performance.now();
-      process.kill(pid, "SIGSTOP");
+      await stopProcess(pid);
       try {
         await leadersMoved(id);
         const continued = performance.now();
@@ -447,7 +448,7 @@ describe("a cluster of three brokers under load", () => {
     const led = (await places(EVENT_TOPICS)).filter(({ leader }) => leader === id).length;
     await during(`the coordinator hangs, which led ${led} partitions of events`, async () => {
       const paused = performance.now();
-      process.kill(pid, "SIGSTOP");
+      await stopProcess(pid);
       try {
         return `${await probe(paused)} after it hung`;
       } finally {

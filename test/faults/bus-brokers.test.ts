@@ -15,6 +15,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { startSecondBroker } from "../system/second-broker.ts";
 import { startTestStack, type TestStack } from "../system/test-stack.ts";
 import { until } from "../system/until.ts";
+import { stopProcess } from "../system/stop-process.ts";
 
 const DEADLINE_MS = 60_000;
 const GROUP = "readers";
@@ -79,7 +80,7 @@ it("counts a message as arrived when every replica in sync has it, which is when
   await careless.connect();
   const { pid } = second;
   if (pid === undefined) throw new Error("the second broker is down");
-  process.kill(pid, "SIGSTOP");
+  await stopProcess(pid);
   let acknowledged = false;
   let sent: Promise<void> | undefined;
   try {

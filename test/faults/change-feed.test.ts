@@ -31,6 +31,7 @@ import { bySize, seedOfRun } from "../system/size.ts";
 import { startSystem, type System, TOPICS } from "../system/system.ts";
 import { until } from "../system/until.ts";
 import { runSql } from "../system/warehouse-sql.ts";
+import { stopProcess } from "../system/stop-process.ts";
 
 const GROUP = "conversation-export-ingest";
 const PLANT = fileURLToPath(new URL("./plant.ts", import.meta.url));
@@ -236,7 +237,7 @@ const erase = async (): Promise<void> => {
 /** Stops a process until readers have passed what it may hold. */
 const pause = async (paused: KeptProcess): Promise<void> => {
   const { pid } = paused.current();
-  process.kill(pid, "SIGSTOP");
+  await stopProcess(pid);
   try {
     const over = (Date.now() + pauseMs()) * 1_000;
     await until("readers have passed it", DEADLINE_MS, async () => (await ledger.settled()) > over);

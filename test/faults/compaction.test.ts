@@ -21,6 +21,7 @@ import { redisCommand } from "../system/redis-command.ts";
 import { until } from "../system/until.ts";
 import { runSql } from "../system/warehouse-sql.ts";
 import { createSample } from "../sample/index.ts";
+import { stopProcess } from "../system/stop-process.ts";
 
 /** 2,000,000 rows in 200 parts at full size. */
 const CONVERSATIONS = bySize(10_000, 500_000);
@@ -226,7 +227,7 @@ it.each([
     await addCompaction(client);
     const first = await startCaught();
     await first.caught();
-    process.kill(first.jobs.pid, "SIGSTOP");
+    await stopProcess(first.jobs.pid);
     const second = await startCaught();
     await second.caught();
     if (flush) await redisCommand(system.stack.redis.url, "FLUSHALL");

@@ -3,6 +3,7 @@ import { findInActiveParts } from "../compare/part-bytes.ts";
 import { ENV, type ErasureTrial, startErasureTrial } from "../system/erasure-trial.ts";
 import { until } from "../system/until.ts";
 import { whileStopped } from "../system/while-stopped.ts";
+import { stopProcess } from "../system/stop-process.ts";
 
 let trial: ErasureTrial;
 beforeAll(async () => {
@@ -46,7 +47,7 @@ it("is not defeated by a process that was paused with unwritten records", async 
     );
     return counts.reduce((sum, count) => sum + count, 0) === 4;
   });
-  process.kill(trial.ingest.pid, "SIGSTOP");
+  await stopProcess(trial.ingest.pid);
   await trial.erase({ email: "held@example.com" });
   const before = await trial.readAll();
   process.kill(trial.ingest.pid, "SIGCONT");

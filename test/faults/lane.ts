@@ -22,6 +22,7 @@ import { runSql } from "../system/warehouse-sql.ts";
 import { type Depth, type EndState, outcomeOf, readEndState } from "./end-state.ts";
 import { jobOfStatement } from "./job-statements.ts";
 import { startStatementGate, type StatementGate } from "./statement-gate.ts";
+import { stopProcess } from "../system/stop-process.ts";
 
 /** Far below the time that a test may take, so that what hangs is told. */
 const DEADLINE_MS = bySize(90_000, 400_000);
@@ -212,7 +213,7 @@ export const openLane = async (options: Options): Promise<Lane> => {
     takeOver: async () => {
       const paused = running.get("jobs");
       if (paused === undefined) throw new Error("no process runs the jobs");
-      process.kill(paused.pid, "SIGSTOP");
+      await stopProcess(paused.pid);
       const other = startService("jobs", {
         env: envs.jobs,
         metricsPort: ports.other,

@@ -6,6 +6,7 @@ import { isFullSize } from "../system/size.ts";
 import { startSystem, type System } from "../system/system.ts";
 import { createTriggerEvents } from "../system/trigger-events.ts";
 import { until, within } from "../system/until.ts";
+import { stopProcess } from "../system/stop-process.ts";
 
 type Options = { api?: string; idempotencyKey?: string };
 
@@ -55,7 +56,7 @@ describe("SMS triggers without Kafka", () => {
       const answer = await trigger({ name: "frozen" }, options);
       return { answer, ms: performance.now() - from };
     };
-    process.kill(pid, "SIGSTOP");
+    await stopProcess(pid);
     try {
       for (const options of [{ idempotencyKey }, { idempotencyKey }, {}]) {
         const { answer, ms } = await timed(options);
@@ -88,7 +89,7 @@ describe("SMS triggers without Kafka", () => {
     const idempotencyKey = "frozen-2";
     const fields = { name: "frozen for long" };
     const other = { name: "another" };
-    process.kill(pid, "SIGSTOP");
+    await stopProcess(pid);
     try {
       expect(await trigger(fields, { idempotencyKey })).toMatchObject({ status: 503 });
       // Reduced size does not wait until the claim expires by itself.

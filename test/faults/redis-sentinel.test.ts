@@ -21,6 +21,7 @@ import { ops } from "../system/ops.ts";
 import type { OwnRedis } from "../system/redis-servers.ts";
 import { type Sentinels, startSentinels } from "../system/redis-sentinels.ts";
 import { until } from "../system/until.ts";
+import { stopProcess } from "../system/stop-process.ts";
 
 const log = createLogger({ service: "test", level: "silent" });
 const LOCK_MS = 2_000;
@@ -163,7 +164,7 @@ describe("with three sentinels", () => {
     try {
       const { before, lost } = await failOver("paused", (primary) => {
         stopped = primary;
-        if (primary.pid !== undefined) process.kill(primary.pid, "SIGSTOP");
+        return primary.pid === undefined ? undefined : stopProcess(primary.pid);
       });
       expect(lost.filter(({ msBefore }) => msBefore > 1_000)).toEqual([]);
       if (before.pid !== undefined) process.kill(before.pid, "SIGCONT");

@@ -8,6 +8,7 @@ import { startSystem, type System, TOPICS } from "../system/system.ts";
 import { until } from "../system/until.ts";
 import { runSql } from "../system/warehouse-sql.ts";
 import { type CatchPoint, startStatementGate, type StatementGate } from "./statement-gate.ts";
+import { stopProcess } from "../system/stop-process.ts";
 
 const TOPIC = TOPICS.end_user;
 const BEFORE = 60;
@@ -115,7 +116,7 @@ describe("a topic that is deleted and created anew while ingest stands still", (
       await until("ingest is caught", PATIENCE_MS, () => gate.caught().has(table));
     }
     if (pause.by === "SIGKILL") await ingest.kill("SIGKILL");
-    else process.kill(ingest.pid, "SIGSTOP");
+    else await stopProcess(ingest.pid);
     if (pause.unread === true) await send("unread", MORE);
     // Nothing says from outside that the broker has answered.
     if (pause.heldFetch === undefined) await sleep(3 * FETCH_WAIT_MS);

@@ -19,6 +19,7 @@ import { redisCommand } from "../system/redis-command.ts";
 import { startTestStack, type TestStack } from "../system/test-stack.ts";
 import { until } from "../system/until.ts";
 import { runSql } from "../system/warehouse-sql.ts";
+import { stopProcess } from "../system/stop-process.ts";
 
 const projectFolder = join(import.meta.dirname, "..", "..");
 const main = join(projectFolder, "services", "ops", "src", "main.ts");
@@ -215,7 +216,7 @@ const expectHungClickhouse = async (): Promise<void> => {
   if (pid === undefined) throw new Error("ClickHouse is down");
   const text = `ClickHouse does not answer at 127.0.0.1:${stack.clickhouse.port} (TimeoutError)`;
   const advice = "check CLICKHOUSE_URL and that the server runs";
-  process.kill(pid, "SIGSTOP");
+  await stopProcess(pid);
   try {
     const begun = performance.now();
     const [list, migrated, doctor] = await Promise.all([

@@ -1,10 +1,12 @@
+import { stopProcess } from "./stop-process.ts";
+
 /** Runs `work` while SIGSTOP keeps a server from doing anything. It goes on afterwards, also when `work` fails. */
 export const whileStopped = async <T>(
   { pid }: { readonly pid: number | undefined },
   work: () => Promise<T>,
 ): Promise<T> => {
   if (pid === undefined) throw new Error("the server does not run");
-  process.kill(pid, "SIGSTOP");
+  await stopProcess(pid);
   try {
     return await work();
   } finally {
