@@ -46,6 +46,7 @@ function setup(letters: readonly Letter[], originals: readonly BusMessage[] = []
   const noted = new Map<string, Replay>();
   const topicIds = new Set<string | null>();
   let dieAfter = Number.POSITIVE_INFINITY;
+  let fails = false;
   const store = {
     find: (wanted: readonly LetterIdentity[]) =>
       Promise.resolve(new Map([...noted].filter(([key]) => wanted.some((one) => letterKey(one) === key)))),
@@ -76,6 +77,7 @@ function setup(letters: readonly Letter[], originals: readonly BusMessage[] = []
     },
     producer: {
       send: (_topic, messages) => {
+        if (fails) return Promise.reject(new Error("no broker"));
         sent.push(...messages);
         return Promise.resolve();
       },
@@ -109,6 +111,9 @@ function setup(letters: readonly Letter[], originals: readonly BusMessage[] = []
     fresh: () => {
       state = undefined;
     },
+    fail: (value: boolean) => {
+      fails = value;
+    },
     dieAfter: (saves: number) => {
       dieAfter = saves;
     },
@@ -135,6 +140,15 @@ it("sends nothing in a dry run, and counts the same", async () => {
   expect(sent).toHaveLength(7);
   // Their places count in this topic of dead letters alone.
   expect([...topicIds]).toEqual(["one"]);
+});
+
+it("sends again what no broker has acknowledged", async () => {
+  const { run, sent, fail } = setup(many(2));
+  fail(true);
+  await expect(run()).rejects.toThrow("no broker");
+  fail(false);
+  expect(await run()).toMatchObject({ replayed: 2 });
+  expect(sent).toHaveLength(2);
 });
 
 it("leaves out what was replayed before unless it is asked for", async () => {
