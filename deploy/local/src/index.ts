@@ -17,4 +17,4 @@ export {
   type StackPorts,
   startStack,
 } from "./stack.ts";
-export { parseProcStat } from "./process/process-identity.ts";
+export { isStopped } from "./process/process-identity.ts";

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 
 /** A pid with its start time, as the system writes it: it stays unique when the pid is reused. */
@@ -40,9 +40,20 @@ export function isAlive(identity: ProcessIdentity): boolean {
   return identify(identity.pid)?.startedAt === identity.startedAt;
 }
 
-/** True while a process is stopped, as by SIGSTOP: it lives and does nothing. */
+/**
+ * True while a process is stopped, as by SIGSTOP: it lives and does nothing. Each of its threads stops when it is
+ * scheduled, so on Linux all of them are looked at.
+ */
 export function isStopped(pid: number): boolean {
-  return readProcess(pid)?.state.startsWith("T") ?? false;
+  if (process.platform !== "linux") return readProcess(pid)?.state.startsWith("T") ?? false;
+  try {
+    return readdirSync(`/proc/${pid}/task`).every(
+      (thread) => parseProcStat(readFileSync(`/proc/${pid}/task/${thread}/stat`, "utf8"))?.state === "T",
+    );
+  } catch {
+    // It or a thread of it has ended.
+    return false;
+  }
 }
 
 /** Parses an identity written by `JSON.stringify`; undefined for anything else. */
