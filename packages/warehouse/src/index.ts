@@ -178,7 +178,7 @@ export {
   type LandedEvent,
 } from "./upkeep/backfill/backfill-runs.ts";
 export { type HashRange, hashRanges } from "./upkeep/backfill/hash-range.ts";
-export { contentDigest } from "./tables/content-digest.ts";
+export { rowDigest } from "./tables/row-digest.ts";
 export { createRightRows, type RightRows } from "./upkeep/backfill/right-rows.ts";
 export {
   BACKFILL_RUN,

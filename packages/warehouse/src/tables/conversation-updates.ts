@@ -1,6 +1,4 @@
 import type { ConversationRecord } from "@conversation-export/domain";
-import { conversationOf } from "./conversations.ts";
-import { rowContent } from "./row-content.ts";
 import { type TableBuffer, writeVersion } from "./table-buffer.ts";
 
 export const UPDATE_COLUMNS: readonly string[] = [
@@ -23,7 +21,3 @@ export const encodeUpdate = (table: TableBuffer, record: ConversationRecord): vo
   table.uploadedAt();
   table.endRow();
 };
-
-export const updateContent = rowContent(conversationOf, (to, record) => {
-  to.micros(record.dateCreated, "date_created");
-});

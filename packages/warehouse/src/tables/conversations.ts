@@ -1,12 +1,5 @@
-import { type ConversationRecord, RECORD_KINDS, type RightRow } from "@conversation-export/domain";
-import {
-  type ColumnWriter,
-  columnNames,
-  rowContent,
-  textWithoutUpload,
-  withoutUpload,
-  wrongType,
-} from "./row-content.ts";
+import type { ConversationRecord } from "@conversation-export/domain";
+import { type ColumnWriter, columnNames } from "./column-writer.ts";
 import { STAMP_LENGTH, startRecordRow, type TableBuffer } from "./table-buffer.ts";
 
 /** Columns for analysts. A new one also needs a migration and its value in the form of the record. */
@@ -50,14 +43,3 @@ export const encodeConversation = (table: TableBuffer, record: ConversationRecor
   row.string(record.tail);
   table.endRow();
 };
-
-export const conversationOf = ({ record }: RightRow): ConversationRecord =>
-  record.type === RECORD_KINDS.conversation.type ? record : wrongType();
-
-export const conversationContent = rowContent(conversationOf, (to, record) => {
-  to.micros(record.version.exportedAt, "exported_at");
-  to.micros(record.dateUpdated, "date_updated");
-  writeColumns(to, record.columns);
-  to.text(textWithoutUpload(record), withoutUpload("head"));
-  to.string(record.tail, "tail");
-});

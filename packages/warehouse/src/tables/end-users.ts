@@ -1,5 +1,4 @@
-import { type EndUserRecord, RECORD_KINDS } from "@conversation-export/domain";
-import { rowContent, wrongType } from "./row-content.ts";
+import type { EndUserRecord } from "@conversation-export/domain";
 import { type TableBuffer, writeVersion } from "./table-buffer.ts";
 
 export const END_USER_COLUMNS: readonly string[] = [
@@ -30,15 +29,3 @@ export const encodeEndUser = (table: TableBuffer, record: EndUserRecord): void =
   row.string(record.record);
   table.endRow();
 };
-
-export const endUserContent = rowContent(
-  ({ record }) => (record.type === RECORD_KINDS.end_user.type ? record : wrongType()),
-  (to, record) => {
-    to.micros(record.version.exportedAt, "exported_at");
-    to.micros(record.dateCreated, "date_created");
-    to.micros(record.dateUpdated, "date_updated");
-    to.string(record.email, "email");
-    to.strings(record.externalIds, "external_ids");
-    to.string(record.record, "record");
-  },
-);

@@ -1,5 +1,4 @@
 import type { ConversationRecord } from "@conversation-export/domain";
-import { rowContent, wrongType } from "./row-content.ts";
 import { type TableBuffer, writeVersion } from "./table-buffer.ts";
 
 export const HANDOFF_COLUMNS: readonly string[] = [
@@ -41,14 +40,3 @@ export const encodeHandoffs = (table: TableBuffer, record: ConversationRecord): 
     table.endRow();
   }
 };
-
-export const handoffContent = rowContent(
-  ({ entry }) => entry ?? wrongType(),
-  (to, entry) => {
-    to.micros(entry.dateCreated, "date_created");
-    to.string(entry.name ?? "", "name");
-    to.string(entry.outcomeStatus ?? "", "outcome_status");
-    to.nullableString(entry.reasonCode, "reason_code");
-    to.string(entry.entry, "entry");
-  },
-);

@@ -1,12 +1,5 @@
-import { type MessageRecord, RECORD_KINDS } from "@conversation-export/domain";
-import {
-  type ColumnWriter,
-  columnNames,
-  rowContent,
-  textWithoutUpload,
-  withoutUpload,
-  wrongType,
-} from "./row-content.ts";
+import type { MessageRecord } from "@conversation-export/domain";
+import { type ColumnWriter, columnNames } from "./column-writer.ts";
 import { STAMP_LENGTH, startRecordRow, type TableBuffer } from "./table-buffer.ts";
 
 /** The column is a UInt8, so other ratings become NULL there; the public record keeps them. */
@@ -45,13 +38,3 @@ export const encodeMessage = (table: TableBuffer, record: MessageRecord): void =
   table.stampAt(row.stringWithHole(record.beforeUpload, STAMP_LENGTH, record.afterUpload));
   table.endRow();
 };
-
-export const messageContent = rowContent(
-  ({ record }) => (record.type === RECORD_KINDS.message.type ? record : wrongType()),
-  (to, record) => {
-    to.micros(record.version.exportedAt, "exported_at");
-    to.string(record.conversationId, "conversation_id");
-    writeColumns(to, record.columns);
-    to.text(textWithoutUpload(record), withoutUpload("record"));
-  },
-);

@@ -1,5 +1,7 @@
-/** Bytes reserved for the length of a long string; enough for lengths below 2^28. */
-const SIZE_BYTES = 4;
+/** Bytes of a length below 2^28. */
+const bytesOf = (length: number): number =>
+  length < 0x80 ? 1 : length < 0x4000 ? 2 : length < 0x20_0000 ? 3 : 4;
+const MAX_BYTES = 4;
 
 const BLANK = 0x20;
 
@@ -113,10 +115,9 @@ export class RowBinary {
     // Most texts are short and ASCII: a loop is faster for them than a call of Buffer.write.
     if (text.length < 0x80 && this.#shortAscii(text)) return;
     // A UTF-16 unit takes at most 3 bytes in UTF-8; the unused rest is released below.
-    const at = this.#reserve(SIZE_BYTES + text.length * 3);
-    const size = this.#bytes.write(text, at + SIZE_BYTES);
-    this.#fixedVarUint(at, size);
-    this.#length = at + SIZE_BYTES + size;
+    const at = this.#reserve(MAX_BYTES + text.length * 3);
+    const room = bytesOf(text.length);
+    this.#endString(at, room, this.#bytes.write(text, at + room));
   }
 
   /** A string given as UTF-8 bytes. */
@@ -126,14 +127,17 @@ export class RowBinary {
     this.#bytes.set(bytes, at);
   }
 
-  // Always four bytes, so that the length can be filled in after the string is written. ClickHouse accepts
-  // leading zeros: it reads groups of seven bits up to the first without the continuation bit.
-  #fixedVarUint(at: number, value: number): void {
-    const bytes = this.#bytes;
-    bytes[at] = (value & 0x7f) | 0x80;
-    bytes[at + 1] = ((value >>> 7) & 0x7f) | 0x80;
-    bytes[at + 2] = ((value >>> 14) & 0x7f) | 0x80;
-    bytes[at + 3] = value >>> 21;
+  /**
+   * Writes the length before the last string, which stands behind `room` bytes and moves if its length takes
+   * another number of them. Returns by how many bytes.
+   */
+  #endString(at: number, room: number, size: number): number {
+    const bytes = bytesOf(size);
+    if (bytes !== room) this.#bytes.copyWithin(at + bytes, at + room, at + room + size);
+    this.#length = at;
+    this.varUint(size);
+    this.#length += size;
+    return bytes - room;
   }
 
   nullableString(text: string | null): void {
@@ -147,14 +151,13 @@ export class RowBinary {
    * hole.
    */
   stringWithHole(before: string, hole: number, after: string): number {
-    const at = this.#reserve(SIZE_BYTES + hole + (before.length + after.length) * 3);
-    const holeAt = at + SIZE_BYTES + this.#bytes.write(before, at + SIZE_BYTES);
+    const at = this.#reserve(MAX_BYTES + hole + (before.length + after.length) * 3);
+    const room = bytesOf(before.length + hole + after.length);
+    const holeAt = at + room + this.#bytes.write(before, at + room);
     // Buffer.fill takes longer to be called than to fill so little.
     for (let index = holeAt; index < holeAt + hole; index += 1) this.#bytes[index] = BLANK;
     const end = holeAt + hole + this.#bytes.write(after, holeAt + hole);
-    this.#fixedVarUint(at, end - at - SIZE_BYTES);
-    this.#length = end;
-    return holeAt;
+    return holeAt + this.#endString(at, room, end - at - room);
   }
 
   fillBytes(at: number, bytes: Uint8Array): void {

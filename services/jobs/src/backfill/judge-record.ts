@@ -10,7 +10,7 @@ import {
   versionNumber,
 } from "@conversation-export/domain";
 import {
-  contentDigest,
+  rowDigest,
   type HashedRecord,
   type LandedEvent,
   type LandingCoverage,
@@ -129,7 +129,7 @@ export const judgeRecord = async (
     stored,
     isDeletable,
     isOnItsWay: (version) => onTheirWay.has(version),
-    digestOf: contentDigest,
+    digestOf: rowDigest,
   });
   for (const { table } of undeletable) counts.rows.undeletable[table] += 1;
   if (insert.length === 0 && remove.length === 0) return;

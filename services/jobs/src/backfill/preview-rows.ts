@@ -5,7 +5,7 @@ import {
   rightRowsOf,
   type StoredRow,
 } from "@conversation-export/domain";
-import { contentDigest, type RecordReader, recordKey } from "@conversation-export/warehouse";
+import { rowDigest, type RecordReader, recordKey } from "@conversation-export/warehouse";
 import type { RowPreview } from "./add-events.ts";
 
 /** Prefix of the names of runs. */
@@ -71,6 +71,6 @@ export const createPreview =
     }
     return records.map((record) => {
       const rows = stored.get(record.type)?.get(recordKey(record.clientId, record.id)) ?? [];
-      return previewOf(record, rows, contentDigest);
+      return previewOf(record, rows, rowDigest);
     });
   };

@@ -1,5 +1,5 @@
 import { type RecordTable, type StoredRow, TABLE_FACTS } from "@conversation-export/domain";
-import { contentDigestSql } from "../../tables/content-digest.ts";
+import { rowDigestSql } from "../../tables/row-digest.ts";
 
 /** SQL columns of a stored row beside its record, named as in `backfill_rows`. */
 export const storedColumns = (table: RecordTable): string => {
@@ -8,7 +8,7 @@ export const storedColumns = (table: RecordTable): string => {
   // Names of parts contain their block numbers, which increase in the order of insertion.
   return `${keyDate === null ? "0" : `toUnixTimestamp64Micro(${keyDate})`} AS key_date, ${target} AS target,
     ${kind} AS target_kind, version, uploaded_at, toUInt64(splitByChar('_', _part)[2]) AS block,
-    _part_offset AS place, ${contentDigestSql(table)} AS digest`;
+    _part_offset AS place, ${rowDigestSql(table)} AS digest`;
 };
 
 export type StoredValues = [
