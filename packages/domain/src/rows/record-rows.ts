@@ -21,13 +21,12 @@ export type RowKey = {
  */
 export type StoredRow = RowKey & {
   readonly uploadedAt: Micros;
-  /** Digest of all values except key, version and upload. */
+  /** Digest of all values except the upload; empty when the row has to be written again whatever it holds. */
   readonly digest: string;
 };
 
 /** A row as it should be, with the export that it comes from. */
 export type RightRow = RowKey & {
-  /** Its `dateCreated` is the date of the row's key, which for a handoff may be that of a later export. */
   readonly record: ExportRecord;
   /** null unless it is a row of `handoffs`. */
   readonly entry: HandoffEntry | null;
@@ -45,8 +44,8 @@ export function handoffVersion(entry: HandoffEntry, ofExport: bigint): bigint {
 
 const NO_TARGET = { target: "", targetKind: 0 } as const;
 
-/** The rows of one export in the order of insertion; its handoffs stand under the date `home`. */
-export function rightRowsOf(record: ExportRecord, home: Micros = record.dateCreated): RightRow[] {
+/** The rows of one export in the order of insertion. */
+export function rightRowsOf(record: ExportRecord): RightRow[] {
   const version = versionNumber(record.version);
   const own = { ...NO_TARGET, version, record, entry: null };
   switch (record.type) {
@@ -59,11 +58,11 @@ export function rightRowsOf(record: ExportRecord, home: Micros = record.dateCrea
         ...record.handoffs.map(
           (entry): RightRow => ({
             table: "handoffs",
-            date: home,
+            date: record.dateCreated,
             target: entry.target,
             targetKind: entry.targetKind === "handoff_id" ? 1 : 2,
             version: handoffVersion(entry, version),
-            record: home === record.dateCreated ? record : { ...record, dateCreated: home },
+            record,
             entry,
           }),
         ),

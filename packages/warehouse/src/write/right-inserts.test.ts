@@ -12,10 +12,8 @@ const recordOf = (type: EventType, data: Record<string, unknown>): ExportRecord 
 
 const DATE = "2026-10-04T00:00:00Z";
 
-const insertsOf = (record: ExportRecord, home?: number): { table: string; body: Buffer }[] =>
-  [...rightInserts(rightRowsOf(record, home), 1)].flatMap((batch) => [
-    ...batch.inserts(0, batch.records.length),
-  ]);
+const insertsOf = (record: ExportRecord): { table: string }[] =>
+  [...rightInserts(rightRowsOf(record), 1)].flatMap((batch) => [...batch.inserts(0, batch.records.length)]);
 
 it("inserts the date and the change of a record before each of its rows", () => {
   const handoffs = [{ id: "h", date_created: DATE }];
@@ -31,15 +29,4 @@ it("inserts the date and the change of a record before each of its rows", () => 
   ]);
   const message = recordOf("message.exported", { _id: "m", conversation_id: "c", date_created: DATE });
   expect(insertsOf(message).map(({ table }) => table)).toEqual(["record_dates", "changes", "messages"]);
-});
-
-it("inserts the date under which a handoff stands", () => {
-  const handoffs = [{ id: "h", date_created: DATE }];
-  const conversation = recordOf("conversation.exported", { _id: "c", date_created: DATE, handoffs });
-  const home = conversation.dateCreated + 1_000_000;
-  const ticks = Buffer.alloc(8);
-  ticks.writeBigUInt64LE(BigInt(home));
-  const inserts = insertsOf(conversation, home).slice(0, 3);
-  expect(inserts.map(({ table }) => table)).toEqual(["record_dates", "changes", "handoffs"]);
-  for (const one of inserts) expect(one.body.includes(ticks)).toBe(true);
 });
