@@ -368,6 +368,61 @@ test("what bugs wrote is put right, merged or not, and a second run changes noth
   expect(await shown()).toEqual(right);
 });
 
+/** Live records, of which there must be none, that no entry of changes tells of. */
+const UNTOLD = [
+  ["conversation", "conversations", "conversation_id", "date_created"],
+  ["message", "messages", "message_id", "date_created"],
+  ["end_user", "end_users", "end_user_id", "toDateTime64(0, 6, 'UTC')"],
+]
+  .map(
+    ([kind, table, id, created]) => `SELECT '${kind}', r.client_id, r.id FROM
+      (SELECT client_id, ${id} AS id, argMax(${created}, (version, uploaded_at)) AS d, max((version, uploaded_at)).2 AS u
+        FROM ${table} GROUP BY client_id, ${id}) AS r
+      GLOBAL LEFT JOIN (SELECT client_id, id, date_created, max(stored_at) AS s FROM changes WHERE kind = '${kind}'
+        GROUP BY client_id, id, date_created) AS e
+      ON e.client_id = r.client_id AND e.id = r.id AND e.date_created = r.d WHERE e.s < r.u`,
+  )
+  .join(" UNION ALL ");
+
+test("a record that no entry of changes tells of gets one, and one that is gone gets none", async () => {
+  const events = deliver("untold", 60);
+  await write(
+    events.map((event) => ({ ...event, record: process(event) })),
+    now(),
+  );
+  const share = (id: string, fifth: number): string => `cityHash64(client_id, ${id}) % 5 = ${fifth}`;
+  // As retention removes records.
+  await warehouse.sql(`DELETE FROM messages WHERE ${share("message_id", 1)}`);
+  await warehouse.sql(`DELETE FROM landing WHERE type = 'message.exported' AND ${share("record_id", 1)}`);
+  await warehouse.sql(`DELETE FROM changes WHERE kind = 'message' AND ${share("id", 1)}`);
+  await warehouse.sql(`DELETE FROM changes WHERE ${share("id", 2)} OR ${share("id", 3)}`);
+  // An older entry tells of nothing; a later one does, as that of a deletion.
+  const tell = (fifth: number, at: string): Promise<string> =>
+    warehouse.sql(`INSERT INTO changes SELECT client_id, 'message', ${at}, message_id, date_created, true
+      FROM messages WHERE ${share("message_id", fifth)} SETTINGS log_comment = 'stamped'`);
+  await tell(2, "now64(6) - INTERVAL 1 DAY");
+  await tell(3, "now64(6)");
+  const countOf = async (sql: string): Promise<number> => Number(await warehouse.sql(sql));
+  const wanted = await countOf(`SELECT count() FROM (${UNTOLD})`);
+  expect(wanted).toBeGreaterThan(30);
+  const before = await shown();
+  const [rows, entries] = [await allRows(), await rowsOf("changes")];
+
+  const tried = await correctWith()(DRY);
+  expect(tried.records.different).toBe(wanted);
+  expect([await allRows(), await rowsOf("changes")]).toEqual([rows, entries]);
+  const done = await correctWith()(EVERYTHING);
+  expect(done).toEqual(tried);
+  expect(sum(done.rows.inserted)).toBeGreaterThanOrEqual(wanted);
+  expect(await warehouse.sql(UNTOLD)).toBe("");
+  expect(await shown()).toEqual(before);
+  const ofGone = `SELECT count() FROM changes WHERE kind = 'message' AND ${share("id", 1)}`;
+  expect(await countOf(ofGone)).toBe(0);
+  const told = await rowsOf("changes");
+  expect((await correctWith()(EVERYTHING)).records.different).toBe(0);
+  expect(await rowsOf("changes")).toBe(told);
+});
+
 test("rows that may not be deleted stay and are counted, and right ones are added", async () => {
   const events = deliver("old", 60);
   const taken = events.map((event) => ({ ...event, record: process(event) }));

@@ -100,6 +100,7 @@ type LandedValues = [
 
 const LANDED = "landed ";
 const WRONG = "wrong ";
+const TOLD = "told ";
 const BEGUN = "begun";
 /** So many that each of a few shards has some: each shard drops the rows of a run for itself. */
 const BEGUN_ROWS = 64;
@@ -109,15 +110,39 @@ const TYPE_OF_TABLE = new Map(
 const OF_RUN = "run_id = {run:String}";
 const LANDED_HASH = recordHash("record_id");
 
+const isSelected = (type: EventType, hash: string, clientId: string | null): string =>
+  `${clientId === null ? "" : "client_id = {client:String} AND "}${hash} IN
+    (SELECT record FROM backfill_rows WHERE ${OF_RUN} AND kind = '${LANDED}${type}' AND ${inRange("record")})`;
+
 const copySql = (type: EventType, table: RecordTable, clientId: string | null): string => {
   const hash = recordHash(TABLE_FACTS[table].id);
-  const ofClient = clientId === null ? "" : "client_id = {client:String} AND ";
   return `INSERT INTO backfill_rows
       (run_id, record, kind, key_date, target, target_kind, version, uploaded_at, block, place, digest)
     SELECT {run:String}, ${hash}, '${table}', ${storedColumns(table)} FROM ${table}
-    PREWHERE ${ofClient}${hash} IN
-      (SELECT record FROM backfill_rows WHERE ${OF_RUN} AND kind = '${LANDED}${type}' AND ${inRange("record")})`;
+    PREWHERE ${isSelected(type, hash, clientId)}`;
 };
+
+/** Copies the entries of `changes` that may tell of the copied rows. */
+const copyEntriesSql = (type: EventType, clientId: string | null): string => {
+  const { name, kind } = OWN_TABLE_OF[type];
+  const hash = recordHash("id");
+  return `INSERT INTO backfill_rows (run_id, record, kind, key_date, uploaded_at)
+    SELECT {run:String}, ${hash}, '${TOLD}${name}', toUnixTimestamp64Micro(date_created), stored_at FROM changes
+    PREWHERE ${isSelected(type, hash, clientId)}
+    WHERE changes.kind = '${kind}' AND stored_at >=
+      (SELECT minOrNull(uploaded_at) FROM backfill_rows WHERE ${OF_RUN} AND kind = '${name}' AND ${inRange("record")})`;
+};
+
+const OWN_NAMES = EVENT_TYPES.map((type) => `'${OWN_TABLE_OF[type].name}'`).join();
+/** A row that no entry of `changes` tells of has no digest, so it is written again with one. */
+const STORED_SQL = `SELECT toString(r.record), r.kind, r.key_date, r.target, r.target_kind, toString(r.version),
+    toUnixTimestamp64Micro(r.uploaded_at), if(r.kind IN (${OWN_NAMES}) AND t.until < r.uploaded_at, '', r.digest)
+  FROM backfill_rows AS r
+  LEFT JOIN (SELECT record, kind, key_date, max(uploaded_at) AS until FROM backfill_rows
+    WHERE ${OF_RUN} AND ${inRange("record")} AND startsWith(kind, '${TOLD}') GROUP BY record, kind, key_date) AS t
+  ON t.record = r.record AND t.key_date = r.key_date AND t.kind = concat('${TOLD}', r.kind)
+  WHERE ${OF_RUN} AND ${inRange("r.record")} AND r.kind IN {tables:Array(String)}
+  ORDER BY r.block, r.place`;
 
 const LANDED_SQL = `SELECT topic, partition, offset, type, client_id, record_id, toString(${LANDED_HASH}),
     toUnixTimestamp64Micro(date_created), toUnixTimestamp64Micro(uploaded_at),
@@ -150,6 +175,9 @@ export function createBackfillRuns(deps: { readonly session: Session }): Backfil
     const parameters = { run, client: clientId, ...rangeParameters(range) };
     for (const [table, type] of TYPE_OF_TABLE)
       await session.command("backfill.copy", copySql(type, table, clientId), { parameters, signal });
+    // Behind the rows: an entry is written before its row.
+    for (const type of EVENT_TYPES)
+      await session.command("backfill.copy", copyEntriesSql(type, clientId), { parameters, signal });
   };
 
   const insert = (run: string, records: readonly { kind: string; record: string }[], signal: AbortSignal) => {
@@ -232,14 +260,10 @@ export function createBackfillRuns(deps: { readonly session: Session }): Backfil
       )) === BEGUN_ROWS,
     async stored(run, range, signal) {
       const records = new Map<string, StoredRow[]>();
-      const chunks = session.chunks<[hash: string, ...StoredValues]>(
-        "backfill.stored",
-        `SELECT toString(record), kind, key_date, target, target_kind, toString(version),
-            toUnixTimestamp64Micro(uploaded_at), digest
-          FROM backfill_rows WHERE ${OF_RUN} AND ${inRange("record")} AND kind IN {tables:Array(String)}
-          ORDER BY block, place`,
-        { parameters: { run, tables: [...TYPE_OF_TABLE.keys()], ...rangeParameters(range) }, signal },
-      );
+      const chunks = session.chunks<[hash: string, ...StoredValues]>("backfill.stored", STORED_SQL, {
+        parameters: { run, tables: [...TYPE_OF_TABLE.keys()], ...rangeParameters(range) },
+        signal,
+      });
       for await (const chunk of chunks) {
         for (const [hash, ...values] of chunk) {
           const row = storedRowOf(values);
