@@ -6,7 +6,7 @@ import type { JobName } from "@conversation-export/queue";
  */
 const STATEMENTS: Readonly<Record<JobName, RegExp>> = {
   windows: /INSERT INTO upload_windows|groupUniqArray\(p\)/,
-  reconcile: /param_run=reconcile-|"kind":"carried"/,
+  reconcile: /param_run=reconcile-|"run_id":"reconcile-/,
   replay: /(INSERT INTO|FROM) replayed_letters/,
   retention: /param_run=retention-|DROP PART \{name/,
   erasure:

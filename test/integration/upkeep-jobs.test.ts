@@ -289,7 +289,7 @@ it("finds what is on the bus and not readable, and tells apart what explains it"
   expect((await resultOf(reconcileJob, window)).missing).toBe(0);
 });
 
-it("finds a record that lacks its place in a list, or a handoff", async () => {
+it("finds a record that lacks its place in a list, a handoff, or its entry of changes", async () => {
   const from = iso(Date.now() - 60_000);
   const created = Date.now() - 1_000;
   const exported = (id: string, step: number, data: Record<string, unknown> = {}) =>
@@ -311,7 +311,7 @@ it("finds a record that lacks its place in a list, or a handoff", async () => {
     ]),
     TOPICS.conversation,
   );
-  await send([message("dated", created, {}, "initech")]);
+  await send([message("dated", created, {}, "initech"), message("untold", created, {}, "initech")]);
   const window = { from, to: iso(Date.now()), clientId: "initech" };
   expect((await resultOf(reconcileJob, window)).missing).toBe(0);
   // An entry that a later export has superseded is no loss.
@@ -324,17 +324,21 @@ it("finds a record that lacks its place in a list, or a handoff", async () => {
   for (const table of ["conversations", "conversation_updates"])
     await sql(`INSERT INTO ${table} SELECT ${corrected} FROM ${table} AS t
       WHERE conversation_id = 'whole' AND t.${isLatest}`);
+  await sql(`INSERT INTO changes (client_id, kind, stored_at, id, date_created)
+    SELECT client_id, 'conversation', now64(6), conversation_id, date_created FROM conversations
+    WHERE conversation_id = 'whole'`);
   await sql(`DELETE FROM conversation_updates WHERE conversation_id = 'whole' AND ${isLatest}`);
   expect((await resultOf(reconcileJob, window)).missing).toBe(0);
 
   await sql(`DELETE FROM conversation_updates WHERE conversation_id = 'unlisted' AND ${isLatest}`);
   await sql("DELETE FROM handoffs WHERE conversation_id = 'alone' AND target = 'desk'");
   await sql("DELETE FROM record_dates WHERE endsWith(record, '/dated')");
+  await sql("DELETE FROM changes WHERE id = 'untold'");
   const failed = await ended(reconcileJob, window);
   expect(failed).toMatchObject({ state: "failed", attempt: 1 });
   // The export that carried the handoff, and all three of the record that is in no updated window.
   expect(failed.reason).toMatch(
-    / 5 exports of .* are not readable, such as .*\(initech, conversation_updates\).*\(initech, handoffs\)/,
+    / 6 exports of .* are not readable, such as .*\(initech, conversation_updates\).*\(initech, handoffs\)/,
   );
   const told = await readMetric(jobs.metricsUrl, "reconciled_messages_total", {
     topic: TOPICS.conversation,

@@ -1,7 +1,6 @@
-import { hash, randomUUID } from "node:crypto";
+import { hash } from "node:crypto";
 import {
   type EventType,
-  formatTimestampZ,
   type HandoffEntry,
   handoffVersion,
   type Micros,
@@ -11,10 +10,11 @@ import {
   versionNumber,
 } from "@conversation-export/domain";
 import type { Version } from "@conversation-export/domain";
-import type { Session, StatementName } from "../session/session.ts";
+import type { Session } from "../session/session.ts";
 import { hidingNames } from "../pages/sql/hidden-sql.ts";
-import { DATED_KINDS, recordNameSql } from "../tables/record-dates.ts";
-import { type Alive, createJobKeys, heldRun } from "./job-keys.ts";
+import { CHANGES } from "../tables/changes.ts";
+import type { Alive } from "./job-keys.ts";
+import { type Ask, CARRIED, createNotedKeys, type NotedKey, ofDates, ofRun } from "./noted-keys.ts";
 
 /** An export of a record on the bus. */
 export type CarriedExport = {
@@ -37,18 +37,21 @@ export type ReconciledUntil = {
 /** `topicId`: of the topic in which the offset counts; null: the brokers told none. */
 export type ComparedOffset = { topic: string; topicId: string | null; partition: number; offset: number };
 
+/** A table in which a record, a part of it, its place in a list or in the order of changes is missing. */
+export type Lacking = RecordTable | typeof CHANGES;
+
 /** @throws WarehouseError from every method */
 export type ReconcileStore = {
   /**
    * Tells for each export which table lacks it; null: readers see this version of the record or a later one,
-   * in every list, and the attempts of its handoffs or later ones. For up to about ten thousand exports at a
-   * time.
+   * in every list, the attempts of its handoffs or later ones, and an entry of `changes` that tells of it. For up
+   * to about ten thousand exports at a time.
    */
   lacking(
     type: EventType,
     exports: readonly CarriedExport[],
     signal?: AbortSignal,
-  ): Promise<(RecordTable | null)[]>;
+  ): Promise<(Lacking | null)[]>;
   /**
    * Tells for each export of an erased record whether the record is still readable in any version: stored,
    * and not hidden by an open request. Only rows under the export's own date of creation count: under a later
@@ -73,28 +76,37 @@ const nameOf = ({ clientId, id }: Pick<CarriedExport, "clientId" | "id">): strin
   JSON.stringify([clientId, id]);
 
 type Found = readonly [client: string, id: string, version: string];
+type FoundLive = readonly [...Found, isTold: 0 | 1];
 type FoundHandoff = readonly [client: string, id: string, target: string, kind: number, version: string];
 
-const ofRun = (kind: string, columns: string): string =>
-  `(SELECT ${columns} FROM job_keys WHERE run_id = {run:String} AND kind = '${kind}')`;
-
-/** INSERT of all dates of the carried records of a kind. */
-const noteDates = (kind: (typeof DATED_KINDS)[number]): string =>
-  `INSERT INTO job_keys (run_id, kind, client_id, id, date_created)
-    SELECT {run:String}, 'dated', client_id, id, date_created FROM record_dates
-    WHERE record GLOBAL IN ${ofRun("carried", recordNameSql("client_id", kind, "id"))}`;
-
-const ofDates = (created: string, id: string): string =>
-  `(client_id, ${created}, ${id}) GLOBAL IN ${ofRun("dated", "client_id, date_created, id")}`;
-
-/** The latest version of each record. ClickHouse skips masked rows. */
-const latestSql = (type: EventType): string => {
+/** The live row of each carried record: `v` its version, `u` its upload. ClickHouse skips masked rows. */
+const liveRows = (type: EventType): string => {
   const { name: table, id, keyDate } = OWN_TABLE_OF[type];
   const where =
     keyDate === null
-      ? `(client_id, ${id}) GLOBAL IN ${ofRun("carried", "client_id, id")}`
+      ? `(client_id, ${id}) GLOBAL IN ${ofRun(CARRIED, "client_id, id")}`
       : ofDates(keyDate, id);
-  return `SELECT client_id, ${id}, toString(max(version)) FROM ${table} WHERE ${where} GROUP BY client_id, ${id}`;
+  return `SELECT client_id, ${id} AS id, max(version) AS v, max((version, uploaded_at)).2 AS u FROM ${table}
+    WHERE ${where} GROUP BY client_id, id`;
+};
+
+/**
+ * The live version of each record, and whether an entry of `changes` tells of it. `changes` has no order by id: a
+ * batch writes its entries within a second from its stamp, other jobs write them later.
+ *
+ * @param isLate also look for later entries, in all of them since then
+ */
+const latestSql = (type: EventType, isLate: boolean): string => {
+  const live = liveRows(type);
+  const near = isLate
+    ? `stored_at >= (SELECT minOrNull(u) FROM (${live}))`
+    : `(client_id, toDateTime(stored_at)) GLOBAL IN
+        (SELECT client_id, arrayJoin([toDateTime(u), toDateTime(u) + 1]) FROM (${live}))`;
+  return `SELECT l.client_id, l.id, toString(l.v), e.until >= l.u FROM (${live}) AS l
+    GLOBAL LEFT JOIN (SELECT client_id, id, max(stored_at) AS until FROM changes
+      WHERE kind = '${OWN_TABLE_OF[type].kind}' AND ${near}
+        AND (client_id, id) GLOBAL IN ${ofRun(CARRIED, "client_id, id")}
+      GROUP BY client_id, id) AS e ON l.client_id = e.client_id AND l.id = e.id`;
 };
 
 /** The live versions that the update index has. Of equal versions the later upload is live. */
@@ -111,8 +123,8 @@ const HANDOFFS = `SELECT client_id, conversation_id, target, toUInt8(target_kind
 const standingSql = (type: EventType): string => {
   const { name: table, id, kind } = OWN_TABLE_OF[type];
   const rows = `SELECT client_id, lower(hex(SHA256(${id}))) AS hash, date_created AS created, arrayJoin(${hidingNames(kind)}) AS name
-    FROM ${table} WHERE (client_id, date_created) GLOBAL IN ${ofRun("carried", "client_id, date_created")}
-      AND (client_id, date_created, hash) GLOBAL IN ${ofRun("carried", "client_id, date_created, id")}`;
+    FROM ${table} WHERE (client_id, date_created) GLOBAL IN ${ofRun(CARRIED, "client_id, date_created")}
+      AND (client_id, date_created, hash) GLOBAL IN ${ofRun(CARRIED, "client_id, date_created, id")}`;
   return `SELECT r.client_id, r.hash, toString(toUnixTimestamp64Micro(r.created)) FROM (${rows}) AS r
     GLOBAL LEFT JOIN (SELECT client_id, (toString(kind), value) AS name, max(created_before) AS before FROM hidden_records
       WHERE (client_id, value) GLOBAL IN (SELECT client_id, tupleElement(name, 2) FROM (${rows}))
@@ -140,39 +152,14 @@ export const createReconcileStore = (deps: {
     // A projection would still show rows that are masked in its table.
     settings: { optimize_use_projections: 0 },
   });
-  const jobKeys = createJobKeys({ session });
+  const noted = createNotedKeys({ session, prefix: PREFIX, holder: deps.holder });
 
-  type Key = { readonly clientId: string; readonly id: string; readonly dateCreated: Micros };
-  type Ask = <Row>(name: StatementName, query: string) => Promise<Row[]>;
-
-  /** Runs queries while `keys` are in job_keys as `carried` under their parameter `run`. */
-  const withKeys = async <T>(
-    keys: readonly Key[],
-    signal: AbortSignal | undefined,
-    work: (ask: Ask, run: string) => Promise<T>,
-  ): Promise<T> => {
-    const run = heldRun(PREFIX, deps.holder, randomUUID());
-    const rows = keys.map((one) => ({
-      run_id: run,
-      kind: "carried",
-      client_id: one.clientId,
-      id: one.id,
-      date_created: formatTimestampZ(one.dateCreated),
-    }));
-    const ask: Ask = async <Row>(name: StatementName, query: string): Promise<Row[]> => {
-      const found: Row[] = [];
-      for await (const chunk of session.chunks<Row>(name, query, { parameters: { run }, signal }))
-        found.push(...chunk);
-      return found;
-    };
-    try {
-      const into = { table: "job_keys", rows };
-      await session.insert("reconcile.note", into, { settings: { async_insert: 0 }, signal });
-      return await work(ask, run);
-    } finally {
-      await jobKeys.forget(run);
-    }
-  };
+  const keyOf = ({ clientId, id, dateCreated }: CarriedExport): NotedKey => ({
+    kind: CARRIED,
+    clientId,
+    id,
+    date: dateCreated,
+  });
 
   /** By conversation: whether the update index has its live version, and its latest attempts by target. */
   const readBesides = async (
@@ -190,31 +177,31 @@ export const createReconcileStore = (deps: {
   const lookUp = (
     type: EventType,
     exports: readonly CarriedExport[],
+    isLate: boolean,
     signal: AbortSignal | undefined,
-  ): Promise<(RecordTable | null)[]> => {
-    const keys = [...new Map(exports.map((one) => [nameOf(one), one])).values()];
-    return withKeys(keys, signal, async (ask, run) => {
-      const kind = DATED_KINDS.find((dated) => RECORD_KINDS[dated].type === type);
-      if (kind !== undefined)
-        await session.command("reconcile.dates", noteDates(kind), {
-          parameters: { run },
-          settings: { async_insert: 0 },
-          signal,
-        });
-      const latest = versionsOf(await ask<Found>("reconcile.latest", latestSql(type)));
-      const isConversation = type === RECORD_KINDS.conversation.type;
-      const { indexed, attempts } = isConversation
-        ? await readBesides(ask)
-        : { indexed: latest, attempts: new Map<string, bigint>() };
-      const lacks = (one: CarriedExport): RecordTable | null => {
+  ): Promise<(Lacking | null)[]> => {
+    const keys = [...new Map(exports.map((one) => [nameOf(one), keyOf(one)])).values()];
+    return noted.during(keys, { type, signal }, async (ask) => {
+      const rows = await ask<FoundLive>("reconcile.latest", latestSql(type, isLate));
+      const live = new Map(
+        rows.map(([clientId, id, version, isTold]) => [
+          nameOf({ clientId, id }),
+          { version: BigInt(version), isTold: isTold === 1 },
+        ]),
+      );
+      const besides = type === RECORD_KINDS.conversation.type ? await readBesides(ask) : null;
+      const lacks = (one: CarriedExport): Lacking | null => {
+        const name = nameOf(one);
         const version = versionNumber(one.version);
-        if ((latest.get(nameOf(one)) ?? -1n) < version) return OWN_TABLE_OF[type].name;
-        if ((indexed.get(nameOf(one)) ?? -1n) < version) return "conversation_updates";
+        const found = live.get(name);
+        if (found === undefined || found.version < version) return OWN_TABLE_OF[type].name;
+        if (besides !== null && (besides.indexed.get(name) ?? -1n) < version) return "conversation_updates";
         const hasAll = (one.handoffs ?? []).every((entry) => {
           const target = targetOf(one, entry.target, entry.targetKind === "handoff_id" ? 1 : 2);
-          return (attempts.get(target) ?? -1n) >= handoffVersion(entry, version);
+          return (besides?.attempts.get(target) ?? -1n) >= handoffVersion(entry, version);
         });
-        return hasAll ? null : "handoffs";
+        if (!hasAll) return "handoffs";
+        return found.isTold ? null : CHANGES;
       };
       return exports.map(lacks);
     });
@@ -223,11 +210,11 @@ export const createReconcileStore = (deps: {
   return {
     lacking: async (type, exports, signal) => {
       if (exports.length === 0) return [];
-      const first = await lookUp(type, exports, signal);
+      const first = await lookUp(type, exports, false, signal);
       const others = exports.filter((_, index) => first[index] !== null);
       if (others.length === 0) return first;
       // A record that was exported again between two of the queries looks incomplete: asked a second time.
-      const second = await lookUp(type, others, signal);
+      const second = await lookUp(type, others, true, signal);
       let at = 0;
       return first.map((lack) => (lack === null ? null : (second[at++] ?? null)));
     },
@@ -235,7 +222,7 @@ export const createReconcileStore = (deps: {
       if (exports.length === 0) return [];
       const keys = exports.map((one) => ({ ...one, id: hashOf(one.id) }));
       const query = standingSql(type);
-      const rows = await withKeys(keys, signal, (ask) =>
+      const rows = await noted.during(keys.map(keyOf), { type: null, signal }, (ask) =>
         ask<[client: string, hash: string, created: string]>("reconcile.standing", query),
       );
       const found = new Set(
@@ -243,8 +230,8 @@ export const createReconcileStore = (deps: {
       );
       return keys.map((one) => found.has(JSON.stringify([one.clientId, one.id, one.dateCreated])));
     },
-    forgetDead: (alive) => jobKeys.forgetDead(PREFIX, deps.holder, alive),
-    sweep: (alive) => jobKeys.forgetDead(PREFIX, null, alive),
+    forgetDead: noted.forgetDead,
+    sweep: noted.sweep,
     loadUntil: async () => {
       const rows = await session.rows<{
         topic: string;
