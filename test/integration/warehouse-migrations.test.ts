@@ -10,7 +10,6 @@ import {
   createClientStore,
   createDeletion,
   createReader,
-  createRecordReader,
   createWrongRows,
   migrate,
   renderMigration,
@@ -293,8 +292,7 @@ test("the server parses what else is said to a whole cluster", async () => {
     await migrate({ url, topology });
     const deps = { session: sessions.open(url, topology) };
     const deletion = createDeletion(deps);
-    const [records, runs, wrong] = [
-      createRecordReader(deps),
+    const [runs, wrong] = [
       createBackfillRuns(deps),
       createWrongRows({ ...deps, runUpload: uploadNow, holder: "x" }),
     ];
@@ -304,7 +302,6 @@ test("the server parses what else is said to a whole cluster", async () => {
       await deletion.erase(rows);
       await deletion.dropMasked(table, "202610");
     }
-    await records.forget("run");
     await runs.forget("run");
     await wrong.end("x", new AbortController().signal);
   });

@@ -168,7 +168,6 @@ export {
 export { createInFlight, type InFlight } from "./write/in-flight.ts";
 export { isStaleTicket } from "./write/write-ticket.ts";
 export type { LandingSelection } from "./upkeep/backfill/landing-selection.ts";
-export type { RecordName } from "./tables/record-keys.ts";
 export { createRecordReader, type RecordReader, recordKey } from "./upkeep/backfill/record-reader.ts";
 export {
   type BackfillRuns,

@@ -55,8 +55,6 @@ export const backfillCountsSchema = z.object({
     deleted: tableCountsSchema,
     /** Wrong or unexplained rows from before the coverage of landing, which are left as they are. */
     undeletable: tableCountsSchema,
-    /** Written again as they stand: only their instant of upload changes. */
-    renewed: tableCountsSchema,
   }),
   /** The first events that could not be used: their places and the reasons, without their content. */
   problems: z.array(z.object({ place: z.string(), reason: z.string(), detail: z.string() })),

@@ -2,7 +2,7 @@ import type { ExportRecord } from "@conversation-export/domain";
 import { type TableInsert, WarehouseError } from "@conversation-export/warehouse";
 import { expect, it } from "vitest";
 import { createRunUpload } from "../process/run-upload.ts";
-import { createAddEvents, type EventFilter, type RowPreview } from "./add-events.ts";
+import { createAddEvents, type EventFilter } from "./add-events.ts";
 import { createNoteClients } from "./note-clients.ts";
 import type { SourceBatch, SourceEvent } from "../sources/event-source.ts";
 
@@ -70,9 +70,8 @@ const setUp = () => {
     notedClients: [],
   };
   let stamp = 0;
-  const previewOf = (record: ExportRecord): RowPreview[] => [
-    { table: "messages", changes: !fixture.unchanged.has(record.id) },
-  ];
+  const lackingOf = (record: ExportRecord): { table: "messages" }[] =>
+    fixture.unchanged.has(record.id) ? [] : [{ table: "messages" }];
   const events = createAddEvents({
     writer: {
       insert: (insert, ticket) => {
@@ -119,7 +118,7 @@ const setUp = () => {
     },
     preview: (records) => {
       fixture.previewed.push(...records.map(({ id }) => id));
-      return Promise.resolve(records.map(previewOf));
+      return Promise.resolve(records.map(lackingOf));
     },
     noteClients: createNoteClients({
       store: {

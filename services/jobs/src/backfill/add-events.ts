@@ -4,7 +4,7 @@ import {
   type ExportRecord,
   type Micros,
   readMessage,
-  type RecordTable,
+  type RightRow,
   type WriteTicket,
 } from "@conversation-export/domain";
 import type { BackfillCounts, BackfillWindow } from "@conversation-export/queue";
@@ -30,9 +30,6 @@ export type EventFilter = {
   readonly window: BackfillWindow | null;
   readonly dryRun: boolean;
 };
-
-/** A row of a record; `changes`: readers would see a difference. */
-export type RowPreview = { readonly table: RecordTable; readonly changes: boolean };
 
 export type AddEvents = {
   /**
@@ -62,11 +59,11 @@ export function createAddEvents(deps: {
   readonly writer: Pick<Writer, "insert">;
   readonly gate: Pick<SuppressionGate, "suppresses" | "wouldSuppress">;
   readonly runUpload: RunUpload;
-  /** The rows of each record, in the order of the records. */
+  /** The rows that the tables lack of each record, in the order of the records. */
   readonly preview: (
     records: readonly ExportRecord[],
     signal: AbortSignal,
-  ) => Promise<readonly (readonly RowPreview[])[]>;
+  ) => Promise<readonly (readonly Pick<RightRow, "table">[])[]>;
   /** Counts records of clients that are not registered. */
   readonly noteClients: (records: readonly ExportRecord[]) => Promise<void>;
   readonly landingDays: number;
@@ -133,17 +130,16 @@ export function createAddEvents(deps: {
       const erased = await gate.wouldSuppress(all);
       const known = all.filter((_, index) => erased[index] !== true);
       const previews = await preview(known, signal);
-      const rowsOf = new Map(known.map((record, index) => [record, previews[index] ?? []]));
+      const lacking = new Map(known.map((record, index) => [record, previews[index] ?? []]));
       const count = ({ record }: Accepted): void => {
-        const rows = rowsOf.get(record) ?? [];
+        const rows = lacking.get(record) ?? [];
         counts.records.examined += 1;
-        if (!rows.some(({ changes }) => changes)) return;
-        counts.records.different += 1;
-        for (const { table, changes } of rows) counts.rows[changes ? "inserted" : "renewed"][table] += 1;
+        if (rows.length > 0) counts.records.different += 1;
+        for (const { table } of rows) counts.rows.inserted[table] += 1;
       };
       if (dryRun) {
         counts.events.suppressed += accepted.length - known.length;
-        for (const one of accepted.filter(({ record }) => rowsOf.has(record))) count(one);
+        for (const one of accepted.filter(({ record }) => lacking.has(record))) count(one);
         return counts;
       }
 
@@ -151,7 +147,7 @@ export function createAddEvents(deps: {
       await runUpload(async (ticket) => {
         const suppressed = await gate.suppresses(all);
         const kept = accepted.filter((_, index) => suppressed[index] !== true);
-        const changing = kept.filter(({ record }) => rowsOf.get(record)?.some(({ changes }) => changes));
+        const changing = kept.filter(({ record }) => (lacking.get(record)?.length ?? 0) > 0);
         const refused = new Set<Accepted>();
         for (const { batch, records } of fill(changing)) {
           batch.fillUpload(ticket.stamp);

@@ -12,7 +12,7 @@ const noRows = (): TableCounts => byRecordTable(() => 0);
 export const emptyCounts = (): GrowingCounts => ({
   events: { read: 0, suppressed: 0, rejected: 0, ignored: 0 },
   records: { examined: 0, different: 0 },
-  rows: { inserted: noRows(), deleted: noRows(), undeletable: noRows(), renewed: noRows() },
+  rows: { inserted: noRows(), deleted: noRows(), undeletable: noRows() },
   problems: [],
 });
 
@@ -48,10 +48,6 @@ export const addUp = (list: readonly BackfillCounts[]): BackfillCounts => ({
     ),
     undeletable: sumOf(
       list.map(({ rows }) => rows.undeletable),
-      RECORD_TABLES,
-    ),
-    renewed: sumOf(
-      list.map(({ rows }) => rows.renewed),
       RECORD_TABLES,
     ),
   },

@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { topicsByType, typesByTopic } from "@conversation-export/domain";
 import { createJobStates, runSplitJob } from "@conversation-export/queue";
 import {
@@ -10,7 +9,6 @@ import {
   createWindowStore,
   createWriter,
   createWrongRows,
-  heldRun,
 } from "@conversation-export/warehouse";
 import type { AssembledJob, Shared } from "../process/shared.ts";
 import { withinPlaces } from "../sources/allowed-places.ts";
@@ -24,7 +22,7 @@ import { createCorrectRecords } from "./correct-records.ts";
 import { createIngestLag } from "./ingest-lag.ts";
 import { createLandingBackfill } from "./landing-backfill.ts";
 import { createNoteClients } from "./note-clients.ts";
-import { createPreview, PREVIEW_RUN } from "./preview-rows.ts";
+import { createPreview } from "./preview-rows.ts";
 import { createThrottle } from "./throttle.ts";
 
 /** Assembles the job that computes a window of records anew. */
@@ -32,7 +30,7 @@ export const createBackfillJob = (shared: Shared): AssembledJob => {
   const { config, session, redis, bus, gate, runUpload, settled, exclusive, runHolders } = shared;
   const { maxTimeAheadMs } = config;
   const now = Date.now;
-  const reader = createRecordReader({ session });
+  const reader = createRecordReader({ session, holder: runHolders.own });
   const objects = createS3Store(config.s3);
   const runs = createBackfillRuns({ session });
   const states = createJobStates({ redis });
@@ -74,7 +72,7 @@ export const createBackfillJob = (shared: Shared): AssembledJob => {
       writer: createWriter({ session }),
       gate,
       runUpload,
-      preview: createPreview({ reader, newRun: () => heldRun(PREVIEW_RUN, runHolders.own, randomUUID()) }),
+      preview: createPreview({ reader }),
       noteClients: createNoteClients({ store: createUnregisteredClientWriter({ session }), now }),
       landingDays: config.landingDays,
       maxTimeAheadMs,
@@ -90,7 +88,7 @@ export const createBackfillJob = (shared: Shared): AssembledJob => {
     job: runSplitJob(backfill),
     sweep: async () => {
       await fromLanding.sweep();
-      await reader.forgetDead(PREVIEW_RUN, runHolders.alive);
+      await reader.sweep(runHolders.alive);
     },
     parts: [{ name: "objects", start: async () => {}, stop: async () => objects.close() }],
   };

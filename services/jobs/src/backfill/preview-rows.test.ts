@@ -1,14 +1,7 @@
-import {
-  type ExportRecord,
-  processEvent,
-  type RightRow,
-  rightRowsOf,
-  type StoredRow,
-} from "@conversation-export/domain";
+import { type ExportRecord, processEvent, rightRowsOf, type StoredRow } from "@conversation-export/domain";
+import { rowDigest } from "@conversation-export/warehouse";
 import { expect, it } from "vitest";
-import { createPreview, previewOf } from "./preview-rows.ts";
-
-const digestOf = ({ record, table }: RightRow): string => `${table} ${JSON.stringify(record.version)}`;
+import { createPreview } from "./preview-rows.ts";
 
 const conversation = (
   time: string,
@@ -33,65 +26,50 @@ const conversation = (
 };
 const store = (...records: ExportRecord[]): StoredRow[] =>
   records.flatMap((record) =>
-    rightRowsOf(record).map((row) => ({ ...row, uploadedAt: 0, digest: digestOf(row) })),
+    rightRowsOf(record).map((row) => ({ ...row, uploadedAt: 0, digest: rowDigest(row) })),
   );
-const changesOf = (record: ExportRecord, stored: readonly StoredRow[]): Record<string, boolean> =>
-  Object.fromEntries(previewOf(record, stored, digestOf).map(({ table, changes }) => [table, changes]));
+/** Tables in which a record lacks a row. */
+const lacking = async (record: ExportRecord, stored: readonly StoredRow[]): Promise<string[]> => {
+  const preview = createPreview({ reader: { stored: () => Promise.resolve([stored]) } });
+  const [rows = []] = await preview([record], new AbortController().signal);
+  return rows.map(({ table }) => table).toSorted();
+};
 
 const handoffs = [{ id: "h", date_created: "2026-01-01T01:00:00Z" }];
 const [older, newer] = [
   conversation("2026-02-01T00:00:00Z", { handoffs }),
   conversation("2026-03-01T00:00:00Z"),
 ];
-const ALL = { handoffs: true, conversation_updates: true, conversations: true };
-const NONE = { handoffs: false, conversation_updates: false, conversations: false };
+const ALL = ["conversation_updates", "conversations", "handoffs"];
 
-it("changes everything where nothing stands, and nothing where it stands as it is", () => {
-  expect(changesOf(older, [])).toEqual(ALL);
-  expect(changesOf(older, store(older))).toEqual(NONE);
+it("lacks everything where nothing stands, and nothing where it stands as it is", async () => {
+  expect(await lacking(older, [])).toEqual(ALL);
+  expect(await lacking(older, store(older))).toEqual([]);
 });
 
-it("changes a row of the same version that says something else, by the last that was inserted", () => {
+it("lacks a row of which the same version says something else, by the last that was inserted", async () => {
   const wrong = store(older).map((row) => ({ ...row, digest: "other" }));
-  expect(changesOf(older, wrong)).toEqual(ALL);
-  expect(changesOf(older, [...wrong, ...store(older)])).toEqual(NONE);
-  expect(changesOf(older, [...store(older), ...wrong])).toEqual(ALL);
+  expect(await lacking(older, wrong)).toEqual(ALL);
+  expect(await lacking(older, [...wrong, ...store(older)])).toEqual([]);
+  expect(await lacking(older, [...store(older), ...wrong])).toEqual(ALL);
 });
 
-it("is behind a newer export, whose update index needs no older entry, but not with its handoffs", () => {
-  expect(changesOf(older, store(newer))).toEqual({ ...NONE, handoffs: true });
-  expect(changesOf(newer, store(older))).toEqual({ conversation_updates: true, conversations: true });
+it("is behind a newer export, whose update index needs no older entry, but not with its handoffs", async () => {
+  expect(await lacking(older, store(newer))).toEqual(["handoffs"]);
+  expect(await lacking(newer, store(older))).toEqual(["conversation_updates", "conversations"]);
   const sameAttempt = conversation("2026-03-01T00:00:00Z", { handoffs });
-  expect(changesOf(older, store(sameAttempt))).toEqual(NONE);
+  expect(await lacking(older, store(sameAttempt))).toEqual([]);
   const laterAttempt = conversation("2026-01-15T00:00:00Z", {
     handoffs: [{ id: "h", date_created: "2026-01-01T02:00:00Z" }],
   });
-  expect(changesOf(older, store(laterAttempt))).toEqual({ ...ALL, handoffs: false });
+  expect(await lacking(older, store(laterAttempt))).toEqual(["conversation_updates", "conversations"]);
 });
 
-it("is behind a newer export that stands under another date of creation", () => {
+it("needs no entry in the update index beside a newer export under another date of creation", async () => {
   const corrected = conversation("2026-03-01T00:00:00Z", { date_created: "2026-01-02T00:00:00Z", handoffs });
-  expect(changesOf(older, store(corrected))).toEqual(NONE);
-  expect(changesOf(corrected, store(older))).toMatchObject({ conversations: true, handoffs: true });
-});
-
-it.each([true, false])("forgets the ids that it has noted, also when it fails: %s", async (fails) => {
-  const noted = new Set<string>();
-  const preview = createPreview({
-    reader: {
-      note: (run) => {
-        noted.add(run);
-        return Promise.resolve();
-      },
-      stored: () => (fails ? Promise.reject(new Error("away")) : Promise.resolve(new Map())),
-      forget: (run) => {
-        noted.delete(run);
-        return Promise.resolve();
-      },
-    },
-    newRun: () => "run",
-  });
-  const [rows] = await preview([older], new AbortController().signal).catch(() => []);
-  expect(rows?.length).toBe(fails ? undefined : 3);
-  expect(noted).toEqual(new Set());
+  expect(await lacking(older, store(corrected))).toEqual(["conversations", "handoffs"]);
+  expect(await lacking(older, [...store(older), ...store(corrected)])).toEqual([]);
+  const compacted = store(older).filter(({ table }) => table !== "conversation_updates");
+  expect(await lacking(older, [...compacted, ...store(corrected)])).toEqual([]);
+  expect(await lacking(corrected, store(older))).toEqual(ALL);
 });

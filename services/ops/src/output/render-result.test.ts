@@ -27,11 +27,10 @@ it("says of a dry run what would be done", () => {
     "would replay  1",
     "skipped       replayed before 2",
   ]);
-  const rows = { inserted: { messages: 2 }, deleted: { messages: 0 }, renewed: { messages: 1 } };
+  const rows = { inserted: { messages: 2 }, deleted: { messages: 0 } };
   expect(renderResult({ dryRun: true, rows }).split("\n").slice(1)).toEqual([
     "would insert rows  messages 2",
     "would delete rows  0",
-    "would renew rows   messages 1",
   ]);
   const tables = [{ table: "messages", rows: 5, rowsDropped: 3 }];
   expect(renderResult({ dryRun: true, tables })).toContain("table messages, rows 5, would drop rows 3");

@@ -10,7 +10,6 @@ const WOULD: Readonly<Record<string, string>> = {
   replayed: "would replay",
   deleted: "would delete",
   inserted: "would insert",
-  renewed: "would renew",
   rowsDropped: "would drop rows",
 };
 

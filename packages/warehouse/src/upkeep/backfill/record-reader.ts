@@ -1,78 +1,103 @@
-import { type EventType, type StoredRow, TABLE_FACTS, TABLES_OF } from "@conversation-export/domain";
+import {
+  EVENT_TYPES,
+  type EventType,
+  type ExportRecord,
+  RECORD_KINDS,
+  type RecordTable,
+  type StoredRow,
+  TABLE_FACTS,
+  TABLES_OF,
+} from "@conversation-export/domain";
 import type { Session } from "../../session/session.ts";
-import { NOTED_RECORDS, type RecordName } from "../../tables/record-keys.ts";
-import { type Alive, createJobKeys } from "../job-keys.ts";
+import type { Alive } from "../job-keys.ts";
+import { CARRIED, createNotedKeys, type NotedKey, ofDates, ofRun } from "../noted-keys.ts";
 import { storedColumns, storedRowOf, type StoredValues } from "./stored-rows.ts";
 
-/**
- * Reads the stored rows of a few records, which it finds by reading whole tables.
- *
- * @throws WarehouseError from every method
- */
+/** @throws WarehouseError from every method */
 export type RecordReader = {
-  note(run: string, records: readonly RecordName[], signal: AbortSignal): Promise<void>;
   /**
-   * All rows of the noted records by `recordKey`; rows of equal key and version in the order of insertion.
+   * The stored rows of each record: under all its noted dates, in the update index at the place of this export
+   * alone, and those of equal key and version in the order of insertion. Their ids are noted meanwhile.
    */
-  stored(
-    run: string,
-    type: EventType,
-    signal: AbortSignal,
-  ): Promise<ReadonlyMap<string, readonly StoredRow[]>>;
-  /** Removes the records noted under `run`. */
-  forget(run: string): Promise<void>;
-  /** Removes what runs `<prefix><holder>/…` noted whose holder is not alive. */
-  forgetDead(prefix: string, alive: Alive): Promise<void>;
+  stored(records: readonly ExportRecord[], signal: AbortSignal): Promise<(readonly StoredRow[])[]>;
+  /** Removes the keys of dead processes. */
+  sweep(alive: Alive): Promise<void>;
 };
 
-/** Key of a record in the result of `stored`. */
+/** Identifies a record of a type, under any of its dates. */
 export const recordKey = (clientId: string, id: string): string => `${clientId}\u0000${id}`;
 
-/** @param deps.session of a user that may read, insert keys and delete them */
-export function createRecordReader(deps: { readonly session: Session }): RecordReader {
+const PREFIX = "preview ";
+const UPDATED = "updated";
+
+const isAsked = (table: RecordTable): string => {
+  const { id, keyDate, created } = TABLE_FACTS[table];
+  if (keyDate === null) return `(client_id, ${id}) GLOBAL IN ${ofRun(CARRIED, "client_id, id")}`;
+  return keyDate === created
+    ? ofDates(created, id)
+    : `(client_id, ${keyDate}, ${id}) GLOBAL IN ${ofRun(UPDATED, "client_id, date_created, id")}`;
+};
+
+const keysOf = (record: ExportRecord): NotedKey[] => {
+  const { clientId, id, dateCreated } = record;
+  const carried = { kind: CARRIED, clientId, id, date: dateCreated };
+  return record.type === RECORD_KINDS.conversation.type
+    ? [carried, { ...carried, kind: UPDATED, date: record.dateUpdated }]
+    : [carried];
+};
+
+/**
+ * @param deps.session of a user that may read, insert keys and delete them
+ * @param deps.holder names this process
+ */
+export function createRecordReader(deps: {
+  readonly session: Session;
+  readonly holder: string;
+}): RecordReader {
   const session = deps.session.with({
     timeoutMs: 600_000,
     // A projection would still show rows that are masked in its table.
-    settings: { async_insert: 0, optimize_use_projections: 0 },
+    settings: { optimize_use_projections: 0 },
   });
-  const keys = createJobKeys({ session });
+  const noted = createNotedKeys({ session, prefix: PREFIX, holder: deps.holder });
 
-  return {
-    async note(run, records, signal) {
-      const rows = records.map(({ type, clientId, id }) => ({
-        run_id: run,
-        kind: type,
-        client_id: clientId,
-        id,
-      }));
-      await session.insert("backfill.note", { table: "job_keys", rows }, { signal });
-    },
-    async stored(run, type, signal) {
-      const records = new Map<string, StoredRow[]>();
+  const readType = async (
+    type: EventType,
+    records: readonly ExportRecord[],
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<string, readonly StoredRow[]>> => {
+    const found = new Map<string, StoredRow[]>();
+    await noted.during(records.flatMap(keysOf), { type, signal }, async (ask) => {
       for (const table of TABLES_OF[type]) {
         const { id } = TABLE_FACTS[table];
-        const chunks = session.chunks<[client: string, id: string, ...StoredValues]>(
+        const rows = await ask<[client: string, id: string, ...StoredValues]>(
           "backfill.stored",
           `SELECT client_id, ${id}, '${table}', key_date, target, target_kind, toString(version),
               toUnixTimestamp64Micro(uploaded_at), digest
-            FROM (SELECT client_id, ${id}, ${storedColumns(table)} FROM ${table}
-              WHERE (client_id, ${id}) IN (${NOTED_RECORDS}))
+            FROM (SELECT client_id, ${id}, ${storedColumns(table)} FROM ${table} WHERE ${isAsked(table)})
             ORDER BY block, place`,
-          { parameters: { run, type }, signal },
         );
-        for await (const chunk of chunks) {
-          for (const [clientId, recordId, ...values] of chunk) {
-            const name = recordKey(clientId, recordId);
-            const row = storedRowOf(values);
-            const known = records.get(name);
-            if (known === undefined) records.set(name, [row]);
-            else known.push(row);
-          }
+        for (const [clientId, recordId, ...values] of rows) {
+          const name = recordKey(clientId, recordId);
+          const row = storedRowOf(values);
+          const known = found.get(name);
+          if (known === undefined) found.set(name, [row]);
+          else known.push(row);
         }
       }
-      return records;
+    });
+    return found;
+  };
+
+  return {
+    stored: async (records, signal) => {
+      const byType = new Map<EventType, ReadonlyMap<string, readonly StoredRow[]>>();
+      for (const type of EVENT_TYPES) {
+        const ofType = records.filter((record) => record.type === type);
+        if (ofType.length > 0) byType.set(type, await readType(type, ofType, signal));
+      }
+      return records.map(({ type, clientId, id }) => byType.get(type)?.get(recordKey(clientId, id)) ?? []);
     },
-    forget: keys.forget,
-    forgetDead: (prefix, alive) => keys.forgetDead(prefix, null, alive),
+    sweep: noted.sweep,
   };
 }
