@@ -1,4 +1,4 @@
-import { type ExportRecord, RECORD_KINDS, type RecordKind } from "@conversation-export/domain";
+import { byEventType, type EventType, type ExportRecord, RECORD_KINDS } from "@conversation-export/domain";
 import type { TableBuffer } from "./table-buffer.ts";
 
 /** The table of the order in which records were stored. */
@@ -7,13 +7,14 @@ export const CHANGES = "changes";
 export const CHANGE_COLUMNS: readonly string[] = ["client_id", "kind", "stored_at", "id", "date_created"];
 
 /** Values of the column `kind`. */
-const NUMBERS: Readonly<Record<RecordKind, number>> = { conversation: 1, message: 2, end_user: 3 };
+const NUMBERS = { conversation: 1, message: 2, end_user: 3 } as const;
+const NUMBER_OF: Readonly<Record<EventType, number>> = byEventType((kind) => NUMBERS[kind]);
 
 /** Writes that a record is stored. */
-export const encodeChange = (table: TableBuffer, kind: RecordKind, record: ExportRecord): void => {
+export const encodeChange = (table: TableBuffer, record: ExportRecord): void => {
   const { row } = table;
   row.string(record.clientId);
-  row.uint8(NUMBERS[kind]);
+  row.uint8(NUMBER_OF[record.type]);
   table.storedAt();
   row.string(record.id);
   // The key of end users has no date.

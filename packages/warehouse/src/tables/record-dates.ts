@@ -1,4 +1,9 @@
-import { type ConversationRecord, type MessageRecord, RECORD_KINDS } from "@conversation-export/domain";
+import {
+  type ConversationRecord,
+  type EventType,
+  type MessageRecord,
+  RECORD_KINDS,
+} from "@conversation-export/domain";
 import type { TableBuffer } from "./table-buffer.ts";
 
 /** The table of the dates under which each record has rows. */
@@ -10,6 +15,10 @@ export const RECORD_DATE_COLUMNS: readonly string[] = ["client_id", "record", "d
 const LETTERS = { conversation: "c", message: "m" } as const;
 export type DatedKind = keyof typeof LETTERS;
 export const DATED_KINDS = Object.keys(LETTERS) as readonly DatedKind[];
+
+/** undefined: records of the type have no date in their key. */
+export const datedKindOf = (type: EventType): DatedKind | undefined =>
+  DATED_KINDS.find((kind) => RECORD_KINDS[kind].type === type);
 
 /**
  * SQL for the name of a record in the table. Names of one client and kind stand together, in the order of

@@ -73,6 +73,20 @@ describe("RowBinary", () => {
     );
   });
 
+  it("writes lengths in as few bytes as ClickHouse does", () => {
+    fc.assert(
+      fc.property(text, text, (before, after) => {
+        const row = new RowBinary(0);
+        row.string(before);
+        row.stringWithHole(before, 3, after);
+        const [size, other] = [before, after].map((one) => Buffer.byteLength(one)) as [number, number];
+        const sizes = [size, size + other + 3];
+        const bytes = sizes.map((one) => one + Math.ceil(Math.max(1, one.toString(2).length) / 7));
+        expect(row.length).toBe(bytes.reduce((sum, size) => sum + size));
+      }),
+    );
+  });
+
   it("writes a lone surrogate as the replacement character, short or long", () => {
     for (const one of ["\ud800", `${"x".repeat(60)}\udc00`]) {
       const { decoder } = written((row) => row.string(one));

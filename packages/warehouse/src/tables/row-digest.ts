@@ -1,17 +1,13 @@
 import { hash } from "node:crypto";
-import type {
-  ConversationRecord,
-  EndUserRecord,
-  MessageRecord,
-  RecordTable,
-  RightRow,
+import {
+  byRecordTable,
+  type ExportRecord,
+  RECORD_KINDS,
+  type RecordTable,
+  type RightRow,
 } from "@conversation-export/domain";
-import { encodeUpdate, UPDATE_COLUMNS } from "./conversation-updates.ts";
-import { CONVERSATION_COLUMNS, encodeConversation } from "./conversations.ts";
-import { encodeEndUser, END_USER_COLUMNS } from "./end-users.ts";
-import { encodeHandoffs, HANDOFF_COLUMNS } from "./handoffs.ts";
-import { encodeMessage, MESSAGE_COLUMNS } from "./messages.ts";
-import { createTableBuffer, STAMP_LENGTH, type TableBuffer } from "./table-buffer.ts";
+import { ENCODINGS } from "./encodings.ts";
+import { createTableBuffer, STAMP_LENGTH } from "./table-buffer.ts";
 
 const LABEL = '"record_last_updated":"';
 
@@ -19,57 +15,38 @@ const LABEL = '"record_last_updated":"';
 const withoutUpload = (column: string): string =>
   `replaceOne(${column}, concat('${LABEL}', replaceOne(toString(uploaded_at), ' ', 'T'), '+00:00"'), '${LABEL}${" ".repeat(STAMP_LENGTH)}"')`;
 
-type Encoding = {
-  /** SQL of the columns as the encoder writes them while no upload is filled in. */
-  readonly sql: string;
-  readonly buffer: TableBuffer;
-  encode(table: TableBuffer, row: RightRow): void;
+/** Columns whose text repeats the upload instant. */
+const WITH_UPLOAD: Readonly<Partial<Record<RecordTable, string>>> = {
+  conversations: "head",
+  messages: "record",
 };
 
-/** @param withUpload the column whose text repeats the upload instant */
-const encoding = (
-  columns: readonly string[],
-  withUpload: string | null,
-  encode: Encoding["encode"],
-): Encoding => ({
-  sql: columns
+/** SQL of the columns as they are sent while no upload is filled in. */
+const columnsSql = (table: RecordTable): string =>
+  ENCODINGS[table].columns
     .map((column) => {
       if (column === "uploaded_at") return "toDateTime64(0, 6, 'UTC')";
-      return column === withUpload ? withoutUpload(column) : column;
+      return column === WITH_UPLOAD[table] ? withoutUpload(column) : column;
     })
-    .join(", "),
-  buffer: createTableBuffer("", columns, 1 << 12),
-  encode,
-});
-
-const ENCODINGS: Readonly<Record<RecordTable, Encoding>> = {
-  conversations: encoding(CONVERSATION_COLUMNS, "head", (table, { record }) =>
-    encodeConversation(table, record as ConversationRecord),
-  ),
-  conversation_updates: encoding(UPDATE_COLUMNS, null, (table, { record }) =>
-    encodeUpdate(table, record as ConversationRecord),
-  ),
-  handoffs: encoding(HANDOFF_COLUMNS, null, (table, { record, entry }) =>
-    encodeHandoffs(table, { ...(record as ConversationRecord), handoffs: entry === null ? [] : [entry] }),
-  ),
-  messages: encoding(MESSAGE_COLUMNS, "record", (table, { record }) =>
-    encodeMessage(table, record as MessageRecord),
-  ),
-  end_users: encoding(END_USER_COLUMNS, null, (table, { record }) =>
-    encodeEndUser(table, record as EndUserRecord),
-  ),
-};
+    .join(", ");
 
 const DIGEST_LENGTH = 32;
 
 /** SQL for the digest of a stored row: all but its upload instant, as ClickHouse writes it. Equals `rowDigest`. */
 export const rowDigestSql = (table: RecordTable): string =>
-  `lower(hex(substring(SHA256(formatRow('RowBinary', ${ENCODINGS[table].sql})), 1, ${DIGEST_LENGTH / 2})))`;
+  `lower(hex(substring(SHA256(formatRow('RowBinary', ${columnsSql(table)})), 1, ${DIGEST_LENGTH / 2})))`;
+
+const BUFFERS = byRecordTable(({ name }) => createTableBuffer(name, ENCODINGS[name].columns, 1 << 12));
+
+const withHandoffs = (record: ExportRecord, entry: RightRow["entry"]): ExportRecord =>
+  record.type === RECORD_KINDS.conversation.type && entry !== null
+    ? { ...record, handoffs: [entry] }
+    : record;
 
 /** Digest of a right row, all but its upload instant, as it is sent; 32 hexadecimal digits. */
-export const rowDigest = (row: RightRow): string => {
-  const { buffer, encode } = ENCODINGS[row.table];
+export const rowDigest = ({ table, record, entry }: RightRow): string => {
+  const buffer = BUFFERS[table];
   buffer.clear();
-  encode(buffer, row);
+  ENCODINGS[table].encode(buffer, withHandoffs(record, entry));
   return hash("sha256", buffer.row.view(0, buffer.row.length), "hex").slice(0, DIGEST_LENGTH);
 };

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { type EventType, formatTimestampZ, type Micros, RECORD_KINDS } from "@conversation-export/domain";
+import { type EventType, formatTimestampZ, type Micros } from "@conversation-export/domain";
 import type { Session, StatementName } from "../session/session.ts";
-import { DATED_KINDS, recordNameSql } from "../tables/record-dates.ts";
+import { datedKindOf, recordNameSql } from "../tables/record-dates.ts";
 import { type Alive, createJobKeys, heldRun } from "./job-keys.ts";
 
 /** Kind of the keys of records by their dates of creation. */
@@ -40,8 +40,6 @@ export type NotedKeys = {
     options: { readonly type: EventType | null; readonly signal: AbortSignal | undefined },
     work: (ask: Ask) => Promise<T>,
   ): Promise<T>;
-  /** Removes the keys of runs that are over; none of this process may be under way. */
-  forgetDead(alive: Alive): Promise<void>;
   /** Removes the keys of runs of dead processes. */
   sweep(alive: Alive): Promise<void>;
 };
@@ -75,7 +73,7 @@ export const createNotedKeys = (deps: {
       };
       try {
         await session.insert("keys.note", { table: "job_keys", rows }, { signal });
-        const kind = DATED_KINDS.find((dated) => RECORD_KINDS[dated].type === type);
+        const kind = type === null ? undefined : datedKindOf(type);
         if (kind !== undefined)
           await session.command(
             "keys.dates",
@@ -90,7 +88,6 @@ export const createNotedKeys = (deps: {
         await jobKeys.forget(run).catch(() => {});
       }
     },
-    forgetDead: (alive) => jobKeys.forgetDead(prefix, holder, alive),
     sweep: (alive) => jobKeys.forgetDead(prefix, null, alive),
   };
 };
