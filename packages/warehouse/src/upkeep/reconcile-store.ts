@@ -58,8 +58,6 @@ export type ReconcileStore = {
    * date, the id belongs to a record that may be kept. Stores only hashes of the ids for the query.
    */
   standing(type: EventType, exports: readonly CarriedExport[], signal?: AbortSignal): Promise<boolean[]>;
-  /** Removes the keys of runs that are over; none of this process may be under way. */
-  forgetDead(alive: Alive): Promise<void>;
   /** Removes the keys of runs of dead processes. */
   sweep(alive: Alive): Promise<void>;
   /** null: nothing has been compared yet. */
@@ -230,7 +228,6 @@ export const createReconcileStore = (deps: {
       );
       return keys.map((one) => found.has(JSON.stringify([one.clientId, one.id, one.dateCreated])));
     },
-    forgetDead: noted.forgetDead,
     sweep: noted.sweep,
     loadUntil: async () => {
       const rows = await session.rows<{

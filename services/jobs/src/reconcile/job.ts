@@ -39,7 +39,6 @@ export const createReconcileJob = ({
     letters: bus.letters,
     progress: bus.progress,
     store,
-    alive: runHolders.alive,
     clients: createClientStore({ session, now: Date.now }),
     suppresses: gate.wouldSuppress,
     maxTimeAheadMs: config.maxTimeAheadMs,

@@ -116,7 +116,6 @@ function setup(given: readonly { id: string; timestamp: number; value: Buffer | 
         return Promise.resolve(exports.map(({ id }) => (world.unreadable.has(id) ? "messages" : null)));
       },
       standing: (_type, exports) => Promise.resolve(exports.map(({ id }) => !world.unreadable.has(id))),
-      forgetDead: () => Promise.resolve(),
       sweep: () => Promise.reject(new Error("not asked for")),
       loadUntil: () => Promise.resolve(world.until),
       saveUntil: (until) => {
@@ -125,7 +124,6 @@ function setup(given: readonly { id: string; timestamp: number; value: Buffer | 
       },
     },
     clients: { listClients: () => Promise.resolve(world.clients as ClientRow[]) },
-    alive: () => Promise.resolve(new Set()),
     suppresses: async (records: readonly ExportRecord[]) => records.map(({ id }) => world.suppressed.has(id)),
     maxTimeAheadMs: 0,
     patienceMs: 0,

@@ -59,10 +59,8 @@ export const createReconcile = (deps: {
   readonly letters: Pick<LetterReader, "list">;
   /** Of the group of ingest. */
   readonly progress: Pick<GroupProgress, "fetch">;
-  readonly store: Omit<ReconcileStore, "close">;
+  readonly store: ReconcileStore;
   readonly clients: Pick<ClientStore, "listClients">;
-  /** Holders of runs that are alive. */
-  readonly alive: () => Promise<ReadonlySet<string>>;
   /** true: the record was erased. */
   readonly suppresses: (records: readonly ExportRecord[]) => Promise<readonly boolean[]>;
   /** How much later than its arrival an event may claim to be. */
@@ -134,7 +132,6 @@ export const createReconcile = (deps: {
     type: reconcileJob,
     run: async (context) => {
       const { data, signal, log } = context;
-      await store.forgetDead(deps.alive);
       let state = context.state ?? (await begin(data));
       const byClock = data.from === null && data.to === null && data.clientId === null;
       const total = (state.to - state.from) / HOUR_MS;

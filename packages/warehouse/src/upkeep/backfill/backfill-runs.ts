@@ -165,32 +165,41 @@ export function createBackfillRuns(deps: { readonly session: Session }): Backfil
     },
   });
 
-  /** Copies the rows of the noted records in the range, of one client or of all. */
-  const copy = async (
+  /**
+   * Notes the records that `selected` finds in ranges of the hashes, and copies their rows, of one client or of all.
+   */
+  const fill = async (
     run: string,
-    range: HashRange,
+    records: number,
     clientId: string | null,
+    selected: readonly { readonly sql: string; readonly parameters: Readonly<Record<string, unknown>> }[],
     signal: AbortSignal,
   ): Promise<void> => {
-    const parameters = { run, client: clientId, ...rangeParameters(range) };
-    for (const [table, type] of TYPE_OF_TABLE)
-      await session.command("backfill.copy", copySql(type, table, clientId), { parameters, signal });
-    // Behind the rows: an entry is written before its row.
-    for (const type of EVENT_TYPES)
-      await session.command("backfill.copy", copyEntriesSql(type, clientId), { parameters, signal });
+    for (const range of hashRanges(Math.ceil(records / LOOKED_UP) || 1)) {
+      const common = { run, client: clientId, ...rangeParameters(range) };
+      for (const { sql, parameters } of selected)
+        await session.command("backfill.select", `INSERT INTO backfill_rows (run_id, record, kind) ${sql}`, {
+          parameters: { ...common, ...parameters },
+          signal,
+        });
+      const copied = { parameters: common, signal };
+      for (const [table, type] of TYPE_OF_TABLE)
+        await session.command("backfill.copy", copySql(type, table, clientId), copied);
+      // Behind the rows: an entry is written before its row.
+      for (const type of EVENT_TYPES)
+        await session.command("backfill.copy", copyEntriesSql(type, clientId), copied);
+    }
+    await insert(
+      run,
+      Array.from({ length: BEGUN_ROWS }, (_, at) => ({ kind: BEGUN, record: String(at) })),
+      signal,
+    );
   };
 
   const insert = (run: string, records: readonly { kind: string; record: string }[], signal: AbortSignal) => {
     const rows = records.map((one) => ({ run_id: run, ...one }));
     return session.insert("backfill.mark", { table: "backfill_rows", rows }, { signal });
   };
-  const seal = (run: string, signal: AbortSignal): Promise<void> =>
-    insert(
-      run,
-      Array.from({ length: BEGUN_ROWS }, (_, at) => ({ kind: BEGUN, record: String(at) })),
-      signal,
-    );
-
   const numberOf = async (sql: string, parameters: object, signal: AbortSignal): Promise<number> => {
     const [row] = await session.rows<{ n: string }>("backfill.count", sql, {
       parameters: { ...parameters },
@@ -214,21 +223,16 @@ export function createBackfillRuns(deps: { readonly session: Session }): Backfil
         signal,
       );
     },
-    async begin(run, selections, events, signal) {
-      for (const range of hashRanges(Math.ceil(events / LOOKED_UP) || 1)) {
-        for (const selection of selections) {
-          const { sql, parameters } = landingCondition(selection);
-          await session.command(
-            "backfill.select",
-            `INSERT INTO backfill_rows (run_id, record, kind)
-              SELECT DISTINCT {run:String}, ${LANDED_HASH}, concat('${LANDED}', type) FROM landing
-              WHERE ${inRange(LANDED_HASH)} AND type IN {types:Array(String)} AND ${sql}`,
-            { parameters: { ...parameters, run, types: EVENT_TYPES, ...rangeParameters(range) }, signal },
-          );
-        }
-        await copy(run, range, selections[0]?.clientId ?? null, signal);
-      }
-      await seal(run, signal);
+    begin: (run, selections, events, signal) => {
+      const selected = selections.map((selection) => {
+        const { sql, parameters } = landingCondition(selection);
+        return {
+          sql: `SELECT DISTINCT {run:String}, ${LANDED_HASH}, concat('${LANDED}', type) FROM landing
+            WHERE ${inRange(LANDED_HASH)} AND type IN {types:Array(String)} AND ${sql}`,
+          parameters: { ...parameters, types: EVENT_TYPES },
+        };
+      });
+      return fill(run, events, selections[0]?.clientId ?? null, selected, signal);
     },
     countMarked: (run, signal) =>
       numberOf(
@@ -237,19 +241,11 @@ export function createBackfillRuns(deps: { readonly session: Session }): Backfil
         { run },
         signal,
       ),
-    async beginMarked(run, other, records, signal) {
-      for (const range of hashRanges(Math.ceil(records / LOOKED_UP))) {
-        await session.command(
-          "backfill.select",
-          `INSERT INTO backfill_rows (run_id, record, kind)
-            SELECT DISTINCT {run:String}, record, concat('${LANDED}', substring(kind, ${WRONG.length + 1}))
-            FROM backfill_rows
-            WHERE run_id = {other:String} AND startsWith(kind, '${WRONG}') AND ${inRange("record")}`,
-          { parameters: { run, other, ...rangeParameters(range) }, signal },
-        );
-        await copy(run, range, null, signal);
-      }
-      await seal(run, signal);
+    beginMarked: (run, other, records, signal) => {
+      const sql = `SELECT DISTINCT {run:String}, record, concat('${LANDED}', substring(kind, ${WRONG.length + 1}))
+        FROM backfill_rows
+        WHERE run_id = {other:String} AND startsWith(kind, '${WRONG}') AND ${inRange("record")}`;
+      return fill(run, records, null, [{ sql, parameters: { other } }], signal);
     },
     exists: async (run, signal) =>
       (await numberOf(

@@ -24,6 +24,8 @@ export type RecordReader = {
   sweep(alive: Alive): Promise<void>;
 };
 
+type FoundRow = [client: string, id: string, ...StoredValues];
+
 /** Identifies a record of a type, under any of its dates. */
 export const recordKey = (clientId: string, id: string): string => `${clientId}\u0000${id}`;
 
@@ -61,42 +63,38 @@ export function createRecordReader(deps: {
   });
   const noted = createNotedKeys({ session, prefix: PREFIX, holder: deps.holder });
 
-  const readType = async (
+  const readType = (
     type: EventType,
     records: readonly ExportRecord[],
     signal: AbortSignal,
-  ): Promise<ReadonlyMap<string, readonly StoredRow[]>> => {
-    const found = new Map<string, StoredRow[]>();
-    await noted.during(records.flatMap(keysOf), { type, signal }, async (ask) => {
+  ): Promise<ReadonlyMap<string, readonly FoundRow[]>> =>
+    noted.during(records.flatMap(keysOf), { type, signal }, async (ask) => {
+      const found: FoundRow[] = [];
       for (const table of TABLES_OF[type]) {
         const { id } = TABLE_FACTS[table];
-        const rows = await ask<[client: string, id: string, ...StoredValues]>(
+        const rows = await ask<FoundRow>(
           "backfill.stored",
           `SELECT client_id, ${id}, '${table}', key_date, target, target_kind, toString(version),
               toUnixTimestamp64Micro(uploaded_at), digest
             FROM (SELECT client_id, ${id}, ${storedColumns(table)} FROM ${table} WHERE ${isAsked(table)})
             ORDER BY block, place`,
         );
-        for (const [clientId, recordId, ...values] of rows) {
-          const name = recordKey(clientId, recordId);
-          const row = storedRowOf(values);
-          const known = found.get(name);
-          if (known === undefined) found.set(name, [row]);
-          else known.push(row);
-        }
+        found.push(...rows);
       }
+      return Map.groupBy(found, ([clientId, recordId]) => recordKey(clientId, recordId));
     });
-    return found;
-  };
 
   return {
     stored: async (records, signal) => {
-      const byType = new Map<EventType, ReadonlyMap<string, readonly StoredRow[]>>();
+      const byType = new Map<EventType, ReadonlyMap<string, readonly FoundRow[]>>();
       for (const type of EVENT_TYPES) {
         const ofType = records.filter((record) => record.type === type);
         if (ofType.length > 0) byType.set(type, await readType(type, ofType, signal));
       }
-      return records.map(({ type, clientId, id }) => byType.get(type)?.get(recordKey(clientId, id)) ?? []);
+      return records.map(({ type, clientId, id }) => {
+        const rows = byType.get(type)?.get(recordKey(clientId, id)) ?? [];
+        return rows.map(([, , ...values]) => storedRowOf(values));
+      });
     },
     sweep: noted.sweep,
   };
