@@ -1,4 +1,4 @@
-import { byRecordTable, RECORD_TABLES } from "@conversation-export/domain";
+import { byRecordTable } from "@conversation-export/domain";
 import type { BackfillCounts, TableCounts } from "@conversation-export/queue";
 
 const PROBLEMS = 20;
@@ -21,35 +21,24 @@ export const noteProblem = (counts: GrowingCounts, problem: BackfillCounts["prob
   if (counts.problems.length < PROBLEMS) counts.problems.push(problem);
 };
 
-const sumOf = <T extends Readonly<Record<string, number>>>(
-  list: readonly T[],
-  names: readonly (keyof T)[],
-): T =>
-  Object.fromEntries(names.map((name) => [name, list.reduce((sum, one) => sum + (one[name] ?? 0), 0)])) as T;
+/** Adds what both have under the same names. */
+const add = <T>(one: T, other: T): T => {
+  if (typeof one === "number") return (one + Number(other)) as T;
+  const entries = Object.entries(one as object).map(([name, value]): [string, unknown] => [
+    name,
+    add(value, (other as Record<string, unknown>)[name]),
+  ]);
+  return Object.fromEntries(entries) as T;
+};
 
 /** Adds the counts of several parts. */
-export const addUp = (list: readonly BackfillCounts[]): BackfillCounts => ({
-  events: sumOf(
-    list.map(({ events }) => events),
-    ["read", "suppressed", "rejected", "ignored"],
-  ),
-  records: sumOf(
-    list.map(({ records }) => records),
-    ["examined", "different"],
-  ),
-  rows: {
-    inserted: sumOf(
-      list.map(({ rows }) => rows.inserted),
-      RECORD_TABLES,
-    ),
-    deleted: sumOf(
-      list.map(({ rows }) => rows.deleted),
-      RECORD_TABLES,
-    ),
-    undeletable: sumOf(
-      list.map(({ rows }) => rows.undeletable),
-      RECORD_TABLES,
-    ),
-  },
-  problems: list.flatMap(({ problems }) => problems).slice(0, PROBLEMS),
-});
+export const addUp = (list: readonly BackfillCounts[]): BackfillCounts =>
+  list.reduce<BackfillCounts>(
+    (sum, { events, records, rows, problems }) => ({
+      events: add(sum.events, events),
+      records: add(sum.records, records),
+      rows: add(sum.rows, rows),
+      problems: [...sum.problems, ...problems].slice(0, PROBLEMS),
+    }),
+    emptyCounts(),
+  );
