@@ -379,7 +379,7 @@ const UNTOLD = [
       (SELECT client_id, ${id} AS id, argMax(${created}, (version, uploaded_at)) AS d, max((version, uploaded_at)).2 AS u
         FROM ${table} GROUP BY client_id, ${id}) AS r
       GLOBAL LEFT JOIN (SELECT client_id, id, date_created, max(stored_at) AS s FROM changes WHERE kind = '${kind}'
-        GROUP BY client_id, id, date_created) AS e
+        AND NOT deleted GROUP BY client_id, id, date_created) AS e
       ON e.client_id = r.client_id AND e.id = r.id AND e.date_created = r.d WHERE e.s < r.u`,
   )
   .join(" UNION ALL ");
@@ -396,12 +396,12 @@ test("a record that no entry of changes tells of gets one, and one that is gone 
   await warehouse.sql(`DELETE FROM landing WHERE type = 'message.exported' AND ${share("record_id", 1)}`);
   await warehouse.sql(`DELETE FROM changes WHERE kind = 'message' AND ${share("id", 1)}`);
   await warehouse.sql(`DELETE FROM changes WHERE ${share("id", 2)} OR ${share("id", 3)}`);
-  // An older entry tells of nothing; a later one does, as that of a deletion.
-  const tell = (fifth: number, at: string): Promise<string> =>
-    warehouse.sql(`INSERT INTO changes SELECT client_id, 'message', ${at}, message_id, date_created, true
+  // Neither an older entry nor that of a deletion tells of a row.
+  const tell = (fifth: number, at: string, deleted: boolean): Promise<string> =>
+    warehouse.sql(`INSERT INTO changes SELECT client_id, 'message', ${at}, message_id, date_created, ${deleted}
       FROM messages WHERE ${share("message_id", fifth)} SETTINGS log_comment = 'stamped'`);
-  await tell(2, "now64(6) - INTERVAL 1 DAY");
-  await tell(3, "now64(6)");
+  await tell(2, "uploaded_at - INTERVAL 1 DAY", false);
+  await tell(3, "uploaded_at", true);
   const countOf = async (sql: string): Promise<number> => Number(await warehouse.sql(sql));
   const wanted = await countOf(`SELECT count() FROM (${UNTOLD})`);
   expect(wanted).toBeGreaterThan(30);

@@ -325,8 +325,8 @@ it("finds a record that lacks its place in a list, a handoff, or its entry of ch
     await sql(`INSERT INTO ${table} SELECT ${corrected} FROM ${table} AS t
       WHERE conversation_id = 'whole' AND t.${isLatest}`);
   await sql(`INSERT INTO changes (client_id, kind, stored_at, id, date_created)
-    SELECT client_id, 'conversation', now64(6), conversation_id, date_created FROM conversations
-    WHERE conversation_id = 'whole'`);
+    SELECT client_id, 'conversation', uploaded_at, conversation_id, date_created FROM conversations
+    WHERE conversation_id = 'whole' SETTINGS log_comment = 'stamped'`);
   await sql(`DELETE FROM conversation_updates WHERE conversation_id = 'whole' AND ${isLatest}`);
   expect((await resultOf(reconcileJob, window)).missing).toBe(0);
 
@@ -334,6 +334,9 @@ it("finds a record that lacks its place in a list, a handoff, or its entry of ch
   await sql("DELETE FROM handoffs WHERE conversation_id = 'alone' AND target = 'desk'");
   await sql("DELETE FROM record_dates WHERE endsWith(record, '/dated')");
   await sql("DELETE FROM changes WHERE id = 'untold'");
+  // Of a deletion, which tells nothing of a row.
+  await sql(`INSERT INTO changes SELECT client_id, 'message', uploaded_at, message_id, date_created, true
+    FROM messages WHERE message_id = 'untold' SETTINGS log_comment = 'stamped'`);
   const failed = await ended(reconcileJob, window);
   expect(failed).toMatchObject({ state: "failed", attempt: 1 });
   // The export that carried the handoff, and all three of the record that is in no updated window.

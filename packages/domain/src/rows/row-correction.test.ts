@@ -114,6 +114,13 @@ const shown = (rows: readonly StoredRow[]): unknown => {
   };
 };
 
+/** Rows of records and handoffs under every date, as merges leave them. */
+const standing = (rows: readonly StoredRow[]): unknown[] =>
+  [...final(rows).values()]
+    .filter(({ table }) => table !== "conversation_updates")
+    .map((row) => `${sortingKey(row)} ${row.version} ${row.digest}`)
+    .sort();
+
 const apply = (rows: readonly StoredRow[], correction: Correction): StoredRow[] => {
   const gone = new Set(
     correction.remove.map((row) => `${row.table}/${row.date}/${row.target}/${row.version}`),
@@ -217,10 +224,28 @@ describe.each([
         const { exports, stored } = storedOf(one, make);
         const corrected = apply(stored, correct(exports, stored));
         expect(shown(corrected)).toEqual(shown(exports.flatMap(written)));
+        expect(standing(corrected)).toEqual(standing(exports.flatMap(written)));
         expect(correct(exports, corrected)).toEqual(NOTHING);
         expect(correct(exports, [...final(corrected).values()])).toEqual(NOTHING);
       }),
       { numRuns: 2_000 },
+    );
+  });
+
+  test("is written again where a row says so, whatever it holds", () => {
+    fc.assert(
+      fc.property(cases(fc.integer({ min: 500, max: 502 })), fc.func(fc.boolean()), (one, isMarked) => {
+        const { exports, stored } = storedOf({ ...one, bugs: [] }, make);
+        const winners = new Set(final(stored).values());
+        const isLeft = (row: StoredRow): boolean =>
+          winners.has(row) && row.table !== "conversation_updates" && isMarked(sortingKey(row));
+        const marked = stored.map((row) => (isLeft(row) ? { ...row, digest: "" } : row));
+        const correction = correct(exports, marked);
+        expect(correction.remove).toEqual([]);
+        expect(correction.insert).toHaveLength(stored.filter(isLeft).length);
+        expect(correct(exports, apply(marked, correction))).toEqual(NOTHING);
+      }),
+      { numRuns: 500 },
     );
   });
 

@@ -74,7 +74,8 @@ const nameOf = ({ clientId, id }: Pick<CarriedExport, "clientId" | "id">): strin
   JSON.stringify([clientId, id]);
 
 type Found = readonly [client: string, id: string, version: string];
-type FoundLive = readonly [...Found, isTold: 0 | 1];
+type FoundLive = readonly [...Found, uploadedAt: string];
+type FoundEntry = readonly [client: string, id: string, storedAt: string];
 type FoundHandoff = readonly [client: string, id: string, target: string, kind: number, version: string];
 
 /** The live row of each carried record: `v` its version, `u` its upload. ClickHouse skips masked rows. */
@@ -88,24 +89,21 @@ const liveRows = (type: EventType): string => {
     WHERE ${where} GROUP BY client_id, id`;
 };
 
+const latestSql = (type: EventType): string =>
+  `SELECT client_id, id, toString(v), toString(toUnixTimestamp64Micro(u)) FROM (${liveRows(type)})`;
+
 /**
- * The live version of each record, and whether an entry of `changes` tells of it. `changes` has no order by id: a
- * batch writes its entries within a second from its stamp, other jobs write them later.
- *
- * @param isLate also look for later entries, in all of them since then
+ * The latest entry of `changes` for each record. `changes` has no order by id, so it is looked for where a batch writes
+ * it: within a second from the upload. One of a deletion tells nothing of a row, and does not stay.
  */
-const latestSql = (type: EventType, isLate: boolean): string => {
-  const live = liveRows(type);
-  const near = isLate
-    ? `stored_at >= (SELECT minOrNull(u) FROM (${live}))`
-    : `(client_id, toDateTime(stored_at)) GLOBAL IN
-        (SELECT client_id, arrayJoin([toDateTime(u), toDateTime(u) + 1]) FROM (${live}))`;
-  return `SELECT l.client_id, l.id, toString(l.v), e.until >= l.u FROM (${live}) AS l
-    GLOBAL LEFT JOIN (SELECT client_id, id, max(stored_at) AS until FROM changes
-      WHERE kind = '${OWN_TABLE_OF[type].kind}' AND ${near}
-        AND (client_id, id) GLOBAL IN ${ofRun(CARRIED, "client_id, id")}
-      GROUP BY client_id, id) AS e ON l.client_id = e.client_id AND l.id = e.id`;
-};
+const toldSql = (
+  type: EventType,
+): string => `SELECT client_id, id, toString(toUnixTimestamp64Micro(max(stored_at)))
+  FROM changes WHERE kind = '${OWN_TABLE_OF[type].kind}' AND NOT deleted
+    AND (client_id, toDateTime(stored_at)) GLOBAL IN
+      (SELECT client_id, arrayJoin([toDateTime(u), toDateTime(u) + 1]) FROM (${liveRows(type)}))
+    AND (client_id, id) GLOBAL IN ${ofRun(CARRIED, "client_id, id")}
+  GROUP BY client_id, id`;
 
 /** The live versions that the update index has. Of equal versions the later upload is live. */
 const INDEXED = `SELECT client_id, conversation_id, toString(version) FROM conversation_updates
@@ -130,8 +128,12 @@ const standingSql = (type: EventType): string => {
     GROUP BY r.client_id, r.hash, r.created HAVING max(h.before) <= r.created`;
 };
 
-const versionsOf = (rows: readonly Found[]): ReadonlyMap<string, bigint> =>
+const versionsOf = (rows: readonly (Found | FoundLive)[]): ReadonlyMap<string, bigint> =>
   new Map(rows.map(([clientId, id, version]) => [nameOf({ clientId, id }), BigInt(version)]));
+
+/** The instants that stand last in rows of records, µs. */
+const instantsOf = (rows: readonly (FoundLive | FoundEntry)[]): ReadonlyMap<string, Micros> =>
+  new Map(rows.map((row) => [nameOf({ clientId: row[0], id: row[1] }), Number(row.at(-1))]));
 
 const targetOf = (one: Pick<CarriedExport, "clientId" | "id">, target: string, kind: number): string =>
   JSON.stringify([one.clientId, one.id, target, kind]);
@@ -175,31 +177,28 @@ export const createReconcileStore = (deps: {
   const lookUp = (
     type: EventType,
     exports: readonly CarriedExport[],
-    isLate: boolean,
     signal: AbortSignal | undefined,
   ): Promise<(Lacking | null)[]> => {
     const keys = [...new Map(exports.map((one) => [nameOf(one), keyOf(one)])).values()];
     return noted.during(keys, { type, signal }, async (ask) => {
-      const rows = await ask<FoundLive>("reconcile.latest", latestSql(type, isLate));
-      const live = new Map(
-        rows.map(([clientId, id, version, isTold]) => [
-          nameOf({ clientId, id }),
-          { version: BigInt(version), isTold: isTold === 1 },
-        ]),
-      );
+      const live = await ask<FoundLive>("reconcile.latest", latestSql(type));
+      const latest = versionsOf(live);
+      // Behind the rows, whose entries were written before them.
+      const entries = await ask<FoundEntry>("reconcile.told", toldSql(type));
+      const [storedAt, uploadedAt] = [instantsOf(entries), instantsOf(live)];
+      const isTold = (name: string): boolean => (storedAt.get(name) ?? 0) >= (uploadedAt.get(name) ?? 0);
       const besides = type === RECORD_KINDS.conversation.type ? await readBesides(ask) : null;
       const lacks = (one: CarriedExport): Lacking | null => {
         const name = nameOf(one);
         const version = versionNumber(one.version);
-        const found = live.get(name);
-        if (found === undefined || found.version < version) return OWN_TABLE_OF[type].name;
+        if ((latest.get(name) ?? -1n) < version) return OWN_TABLE_OF[type].name;
         if (besides !== null && (besides.indexed.get(name) ?? -1n) < version) return "conversation_updates";
         const hasAll = (one.handoffs ?? []).every((entry) => {
           const target = targetOf(one, entry.target, entry.targetKind === "handoff_id" ? 1 : 2);
           return (besides?.attempts.get(target) ?? -1n) >= handoffVersion(entry, version);
         });
         if (!hasAll) return "handoffs";
-        return found.isTold ? null : CHANGES;
+        return isTold(name) ? null : CHANGES;
       };
       return exports.map(lacks);
     });
@@ -208,11 +207,11 @@ export const createReconcileStore = (deps: {
   return {
     lacking: async (type, exports, signal) => {
       if (exports.length === 0) return [];
-      const first = await lookUp(type, exports, false, signal);
+      const first = await lookUp(type, exports, signal);
       const others = exports.filter((_, index) => first[index] !== null);
       if (others.length === 0) return first;
       // A record that was exported again between two of the queries looks incomplete: asked a second time.
-      const second = await lookUp(type, others, true, signal);
+      const second = await lookUp(type, others, signal);
       let at = 0;
       return first.map((lack) => (lack === null ? null : (second[at++] ?? null)));
     },

@@ -122,15 +122,19 @@ const copySql = (type: EventType, table: RecordTable, clientId: string | null): 
     PREWHERE ${isSelected(type, hash, clientId)}`;
 };
 
-/** Copies the entries of `changes` that may tell of the copied rows. */
+/**
+ * Copies the entries of `changes` that tell of the copied rows: a batch writes them within a second from the upload of
+ * its rows. Those of deletions tell nothing of a row, and do not stay.
+ */
 const copyEntriesSql = (type: EventType, clientId: string | null): string => {
   const { name, kind } = OWN_TABLE_OF[type];
   const hash = recordHash("id");
-  return `INSERT INTO backfill_rows (run_id, record, kind, key_date, uploaded_at)
-    SELECT {run:String}, ${hash}, '${TOLD}${name}', toUnixTimestamp64Micro(date_created), stored_at FROM changes
+  return `INSERT INTO backfill_rows (run_id, record, kind, uploaded_at)
+    SELECT {run:String}, ${hash}, '${TOLD}${name}', stored_at FROM changes
     PREWHERE ${isSelected(type, hash, clientId)}
-    WHERE changes.kind = '${kind}' AND stored_at >=
-      (SELECT minOrNull(uploaded_at) FROM backfill_rows WHERE ${OF_RUN} AND kind = '${name}' AND ${inRange("record")})`;
+    WHERE changes.kind = '${kind}' AND NOT deleted AND toDateTime(stored_at) IN
+      (SELECT arrayJoin([toDateTime(uploaded_at), toDateTime(uploaded_at) + 1]) FROM backfill_rows
+        WHERE ${OF_RUN} AND kind = '${name}' AND ${inRange("record")})`;
 };
 
 const OWN_NAMES = EVENT_TYPES.map((type) => `'${OWN_TABLE_OF[type].name}'`).join();
@@ -138,9 +142,9 @@ const OWN_NAMES = EVENT_TYPES.map((type) => `'${OWN_TABLE_OF[type].name}'`).join
 const STORED_SQL = `SELECT toString(r.record), r.kind, r.key_date, r.target, r.target_kind, toString(r.version),
     toUnixTimestamp64Micro(r.uploaded_at), if(r.kind IN (${OWN_NAMES}) AND t.until < r.uploaded_at, '', r.digest)
   FROM backfill_rows AS r
-  LEFT JOIN (SELECT record, kind, key_date, max(uploaded_at) AS until FROM backfill_rows
-    WHERE ${OF_RUN} AND ${inRange("record")} AND startsWith(kind, '${TOLD}') GROUP BY record, kind, key_date) AS t
-  ON t.record = r.record AND t.key_date = r.key_date AND t.kind = concat('${TOLD}', r.kind)
+  LEFT JOIN (SELECT record, kind, max(uploaded_at) AS until FROM backfill_rows
+    WHERE ${OF_RUN} AND ${inRange("record")} AND startsWith(kind, '${TOLD}') GROUP BY record, kind) AS t
+  ON t.record = r.record AND t.kind = concat('${TOLD}', r.kind)
   WHERE ${OF_RUN} AND ${inRange("r.record")} AND r.kind IN {tables:Array(String)}
   ORDER BY r.block, r.place`;
 
