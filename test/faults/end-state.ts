@@ -139,7 +139,7 @@ const readLeftovers = async (url: string): Promise<string[]> => {
   const counts = await runSql(
     url,
     `SELECT 'undone mutations', count() FROM system.mutations WHERE database = currentDatabase() AND NOT is_done
-      UNION ALL SELECT 'hidden records', count() FROM hidden_records
+      UNION ALL SELECT 'keys of erasures', count() FROM erasure_keys
       UNION ALL SELECT 'rows of backfills', count() FROM backfill_rows
       UNION ALL SELECT concat('keys of ', extract(run_id, '^[a-z]+')) AS run, count() FROM job_keys GROUP BY run
       ORDER BY ALL FORMAT TSV`,

@@ -64,7 +64,9 @@ import { readPage, splitRecords } from "../warehouse/walk.ts";
 
 const SECRET = "a secret of the tests of erasure";
 /** The last call of an erasure that is killed, by its number. */
-const KILLED_AT = bySize([14, 26], [...Array.from({ length: 40 }, (_, at) => at + 1), 99]);
+const KILLED_AT = bySize([14, 26], [...Array.from({ length: 44 }, (_, at) => at + 1), 99]);
+/** The call before or after which another run does everything. */
+const PAUSED_AT = bySize([7, 23, 36], [...Array.from({ length: 44 }, (_, at) => at + 1), 99]);
 const PEOPLE = bySize(8, 100);
 const TABLES = [
   "conversations",
@@ -146,10 +148,7 @@ const write = async (records: readonly ExportRecord[], tables: readonly string[]
   }
 };
 
-const erasureDeps = (
-  rule = { percent: 1, records: 1_000 },
-  alive: ErasureDeps["runHolders"]["alive"] = () => Promise.resolve(new Set(["own", "dead", "living"])),
-): ErasureDeps => ({
+const erasureDeps = (rule = { percent: 1, records: 1_000 }): ErasureDeps => ({
   requests: completion,
   store,
   approval: createApproval({ requests: completion, store, rule, log }),
@@ -164,7 +163,6 @@ const erasureDeps = (
   hash: createSubjectHash(SECRET),
   // Two runs at a time, as when Redis has lost the lock.
   exclusive: { run: (_, signal, work) => work(signal), unlessTaken: (_, signal, work) => work(signal) },
-  runHolders: { own: "own", alive },
 });
 
 const run = (
@@ -190,6 +188,8 @@ const request = async (client: string, subject: Partial<DataSubject>): Promise<s
   const { requestId } = await intake.open(client, { email: null, identifiers: [], ...subject });
   return requestId;
 };
+
+const keysLeft = () => sql("SELECT count() FROM erasure_keys");
 
 /** All rows of a client as they are stored, also hidden ones. */
 const rowsOf = async (client: string): Promise<Record<string, string[]>> => {
@@ -337,6 +337,7 @@ it("erases a person from every table, by any version, and nothing of others or o
     subject: { email: null, identifiers: [] },
   });
   expect(await sql("SELECT id FROM job_keys")).toBe("kept-message\n");
+  expect(await keysLeft()).toBe("0\n");
   await sql("ALTER TABLE job_keys DELETE WHERE 1 SETTINGS mutations_sync = 2");
   for (const table of TABLES) {
     await sql(`ALTER TABLE ${table} DELETE WHERE client_id = 'globex' SETTINGS mutations_sync = 2`);
@@ -395,7 +396,7 @@ it("erases again what a backup has brought back, also where only a hash knows th
   expect(left["landing"]).toHaveLength((kept["landing"] ?? []).length + 1);
   expect(await run(erasureDeps(), "again", { since, dryRun: false })).toMatchObject({ deleted: {} });
   expect(await rowsOf(client)).toEqual(left);
-  expect(await sql("SELECT count() FROM job_keys")).toBe("0\n");
+  expect(await keysLeft()).toBe("0\n");
 });
 
 it("compares e-mail addresses in ClickHouse as everywhere else", async () => {
@@ -461,10 +462,12 @@ it("lets a request wait that would reach more than its share, and does the other
   ];
   const statusOf = async (id: string) => (await intake.find(client, id))?.status;
   const before = await rowsOf(client);
-  // Keys of a run that was counted, or ended before it deleted anything.
+  // Keys of a run that counts.
   const smith = { clientId: client, subject: "chatter_id:Agent Smith", createdBefore: Date.now() * 1000 };
-  await store.note("counted", [{ ...smith, requestId: agent }]);
-  expect(await store.collect("counted")).toMatchObject({ messages: 20 });
+  const counted = { id: "counted", erases: false };
+  await store.note(counted, [{ ...smith, requestId: "preview/counted" }]);
+  await store.collect(counted);
+  expect(await store.count(counted)).toMatchObject({ messages: 20 });
   // A tenth of 39 records is less than 5 of them.
   const deps = () => erasureDeps({ percent: 10, records: 5 });
   expect(await run(deps())).toMatchObject({ requests: 2, held: 3, found: { messages: 4 } });
@@ -474,7 +477,7 @@ it("lets a request wait that would reach more than its share, and does the other
   expect(await rowsOf(client)).toEqual(left);
   const told = `SELECT uniqExact(id) FROM changes WHERE client_id = '${client}' AND deleted`;
   expect(await sql(told)).toBe("4\n");
-  await store.end("counted", new AbortController().signal);
+  await store.forget(counted, new AbortController().signal);
   expect(await completion.open(Date.now() - 60_000)).toMatchObject({
     count: 3,
     awaitingApproval: 3,
@@ -545,18 +548,9 @@ it("hides a person while another run deletes, and tells readers of changes when 
   const large = await request(client, { identifiers: [{ type: "chatter_id", value: "kept-chatter" }] });
   // The one for the kept person waits for an operator.
   const deps = erasureDeps({ percent: 0, records: 0 });
-  const approval = (signal: AbortSignal) => {
-    const screening = deps.approval(signal);
-    let isHeld = false;
-    return {
-      isLeftOut: screening.isLeftOut,
-      hold: async () => {
-        const held = isHeld ? 0 : 1;
-        if (!isHeld) await completion.hold(client, large);
-        isHeld = true;
-        return { held, leftOut: 0 };
-      },
-    };
+  const approval = async () => {
+    await completion.hold(client, large);
+    return 1;
   };
   const exclusive = createExclusive({ redis, lockMs: 10_000 });
   const over = new AbortController();
@@ -604,7 +598,8 @@ it("hides a person while another run deletes, and tells readers of changes when 
   expect(erased.ids.toSorted()).toEqual(kept);
   expect(erased.live).toEqual(hidden.live);
   expect(erased.deleted).toHaveLength(6);
-  expect(await sql("SELECT count() FROM hidden_records")).toBe("0\n");
+  // What was found for the one that waits.
+  expect(await sql("SELECT DISTINCT request_id, phase FROM erasure_keys")).toBe(`${large}\tfound\n`);
   expect(await intake.find(client, id)).toMatchObject({ status: "completed", hiddenAt: expect.any(Number) });
   await intake.setStatus(client, large, "refused");
 });
@@ -615,46 +610,47 @@ it("does not carry out what another run or an operator has decided about meanwhi
   const before = await rowsOf(client);
   const id = await request(client, { identifiers: [{ type: "chatter_id", value: "kept-chatter" }] });
   const statusOf = async () => (await intake.find(client, id))?.status;
-  const hold = async () => {
+  const approval = async () => {
     await completion.hold(client, id);
-    return { held: 0, leftOut: 0 };
+    return 0;
   };
-  const approval = () => ({ isLeftOut: () => false, hold });
-  const disturbed = { code: "erasure_disturbed", retryable: true };
-  await expect(run({ ...erasureDeps(), approval })).rejects.toMatchObject(disturbed);
+  expect(await run({ ...erasureDeps(), approval })).toMatchObject({ hidden: 0, requests: 0 });
+  expect((await readableOf(client)).ids).toHaveLength(3);
   const found = await intake.find(client, id);
   if (found === null) throw new Error("the request is gone");
-  await store.note("late", subjectsOfRequest(found));
-  await completion.complete("late");
+  const late = { id: "late", erases: false };
+  await store.note(late, subjectsOfRequest(found));
+  await store.hide(late);
+  await completion.complete(late);
   expect(await statusOf()).toBe("awaiting_approval");
   expect(await rowsOf(client)).toEqual(before);
   // An operator refuses while the run of another's approval has just begun.
   await intake.setStatus(client, id, "approved");
-  expect(await completion.begin("late")).toBe(1);
+  expect(await completion.begin(late)).toBe(1);
   await intake.setStatus(client, id, "refused");
   expect(await statusOf()).toBe("running");
-  await store.end("late", new AbortController().signal);
   await run();
   expect(await statusOf()).toBe("completed");
 });
 
-/**
- * `deps` of which every call counts; the one with the number `at` ends the run, before or after it has been
- * done.
- */
-const dyingAt = (at: number, after: boolean): { deps: ErasureDeps; calls: () => number } => {
+/** `deps` of which every call counts; `act` comes before the one with the number `at`, or after it. */
+const interruptedAt = (
+  at: number,
+  after: boolean,
+  act: () => Promise<unknown>,
+): { deps: ErasureDeps; calls: () => number } => {
   let calls = 0;
-  const dying = <T extends object>(part: T): T =>
+  const counting = <T extends object>(part: T): T =>
     new Proxy(part, {
       get: (target, name) => {
         const method: unknown = Reflect.get(target, name);
         if (typeof method !== "function") return method;
         return async (...args: unknown[]) => {
           calls += 1;
-          const dies = calls === at;
-          if (dies && !after) throw new ServiceError("killed", "killed", { retryable: true });
+          const isNow = calls === at;
+          if (isNow && !after) await act();
           const answer: unknown = await (method as (...all: unknown[]) => unknown).apply(target, args);
-          if (dies) throw new ServiceError("killed", "killed", { retryable: true });
+          if (isNow && after) await act();
           return answer;
         };
       },
@@ -663,10 +659,10 @@ const dyingAt = (at: number, after: boolean): { deps: ErasureDeps; calls: () => 
   return {
     deps: {
       ...deps,
-      requests: dying(deps.requests),
-      store: dying(deps.store),
-      suppressions: dying(deps.suppressions),
-      judgement: dying(deps.judgement),
+      requests: counting(deps.requests),
+      store: counting(deps.store),
+      suppressions: counting(deps.suppressions),
+      judgement: counting(deps.judgement),
     },
     calls: () => calls,
   };
@@ -682,7 +678,9 @@ it("comes to the same end wherever it is killed", async () => {
     const { records, subject } = person(client, mark);
     await write(records);
     const id = await request(client, subject);
-    const { deps, calls } = dyingAt(at, at % 2 === 0);
+    const { deps, calls } = interruptedAt(at, at % 2 === 0, () =>
+      Promise.reject(new ServiceError("killed", "killed", { retryable: true })),
+    );
     const killed = await run(deps, "request").then(
       () => false,
       (error: unknown) => (error as ServiceError).code === "killed",
@@ -701,20 +699,41 @@ it("comes to the same end wherever it is killed", async () => {
   expect(found).toEqual({});
 });
 
+it("ends as one when another run comes in between any two of its steps", async () => {
+  const client = "paused";
+  await write(neighbour(client));
+  const before = await rowsOf(client);
+  for (const at of PAUSED_AT) {
+    const mark = `p${at}x`;
+    const { records, subject } = person(client, mark);
+    const found = conversation({ client, time: DAY_0 }, `${mark}-found`, DAY_0, DAY_0, {});
+    await write([...records, found]);
+    await suppressions.addFound([
+      { clientId: client, kind: "conversation", value: found.id, createdBefore: Date.now() * 1000 },
+    ]);
+    const id = await request(client, subject);
+    const { deps, calls } = interruptedAt(at, at % 2 === 0, () => run(erasureDeps(), "other"));
+    await run(deps, "request");
+    expect(await rowsOf(client), `paused at ${at}`).toEqual(before);
+    const done = await intake.find(client, id);
+    expect(done).toMatchObject({ status: "completed", subject: { email: null } });
+    expect(done?.deleted).toMatchObject({ messages: 4 });
+    await run();
+    expect(await keysLeft(), `paused at ${at}`).toBe("0\n");
+    if (calls() < at) break;
+  }
+});
+
 it("bears a second run at once", async () => {
   const { records, subject } = person("twice", "dora");
   await write([...records, ...neighbour("twice")]);
   const before = await rowsOf("twice");
   const id = await request("twice", subject);
-  const results = await Promise.allSettled([run(erasureDeps(), "one"), run(erasureDeps(), "two")]);
-  for (const result of results) {
-    if (result.status === "rejected")
-      expect(result.reason).toMatchObject({ code: "erasure_disturbed", retryable: true });
-  }
-  await run();
+  await Promise.all([run(erasureDeps(), "one"), run(erasureDeps(), "two")]);
   expect(await rowsOf("twice")).toEqual(without(before, "dora"));
   expect((await intake.find("twice", id))?.status).toBe("completed");
-  expect(await sql("SELECT count() FROM job_keys")).toBe("0\n");
+  await run();
+  expect(await keysLeft()).toBe("0\n");
 });
 
 const suppresses = async (gate: SuppressionGate, record: ExportRecord): Promise<boolean> =>
@@ -803,15 +822,23 @@ it("erases what was created until a person asked again, although the first reque
       idSecret: "a secret of the tests",
     }).open("repeats", { email: null, identifiers: [{ type: "chatter_id", value: "lou" }] });
   const first = await openAt(at - 60_000);
-  const between = (at - 30_000) * 1000;
+  const [early, between] = [DAY_0, (at - 30_000) * 1000];
+  const lou = { chatter_id: "lou" };
   await write([
-    conversation({ client: "repeats", time: at * 1000 }, "between", between, between, { chatter_id: "lou" }),
+    conversation({ client: "repeats", time: at * 1000 }, "early", early, early, lou),
+    conversation({ client: "repeats", time: at * 1000 }, "between", between, between, lou),
   ]);
   const second = await openAt(at);
   await run();
   expect(Object.values(await rowsOf("repeats")).flat()).toEqual([]);
-  for (const { requestId } of [first, second])
-    expect((await intake.find("repeats", requestId))?.status).toBe("completed");
+  for (const [{ requestId }, conversations] of [
+    [first, 1],
+    [second, 2],
+  ] as const)
+    expect(await intake.find("repeats", requestId)).toMatchObject({
+      status: "completed",
+      deleted: { conversations, landing: conversations },
+    });
 });
 
 it("erases what a late event shows to be the person's", async () => {
@@ -840,9 +867,9 @@ it("erases what a late event shows to be the person's", async () => {
 /** How often the rows of all tables are searched by runs of the schedule. */
 const searches = async (work: (deps: ErasureDeps) => Promise<unknown>): Promise<number> => {
   let count = 0;
-  const collect: ErasureStore["collect"] = (runId) => {
+  const collect: ErasureStore["collect"] = (one) => {
     count += 1;
-    return store.collect(runId);
+    return store.collect(one);
   };
   await work({ ...erasureDeps(), store: { ...store, collect } });
   return count;
@@ -887,14 +914,36 @@ it("refuses to work with another secret than the first", async () => {
   await expect(run(other)).rejects.toMatchObject({ code: "suppression_secret", retryable: false });
 });
 
-it("removes the keys of runs whose process is dead, as soon as that is known", async () => {
-  const key = { clientId: "left", subject: "chatter_id:left", createdBefore: LATER, requestId: "r" };
-  const runs = ["job/dead/1", "job/living/1", "preview-1"];
-  for (const one of runs) await store.note(one, [key]);
-  const left = () => sql("SELECT DISTINCT run_id FROM job_keys WHERE client_id = 'left' ORDER BY ALL");
-  await run(erasureDeps());
-  expect(await left()).toBe("job/dead/1\njob/living/1\npreview-1\n");
-  await run(erasureDeps(undefined, () => Promise.resolve(new Set(["own", "living"]))));
-  expect(await left()).toBe("job/living/1\npreview-1\n");
-  for (const one of runs) await store.end(one, new AbortController().signal);
+it("goes on with what a dead run has begun to erase for no request", async () => {
+  const client = "left";
+  const { records } = person(client, "mona");
+  await write([...records, ...neighbour(client)]);
+  const before = await rowsOf(client);
+  await suppressions.addFound([
+    { clientId: client, kind: "end_user", value: "mona-user", createdBefore: Date.now() * 1000 },
+  ]);
+  const killed = new ServiceError("killed", "killed", { retryable: true });
+  const dying = { ...store, tell: () => Promise.reject(killed) };
+  await expect(run({ ...erasureDeps(), store: dying })).rejects.toBe(killed);
+  const left = await rowsOf(client);
+  expect(left).not.toEqual(before);
+  const told = `SELECT uniqExact(id) FROM changes WHERE client_id = '${client}' AND deleted`;
+  expect(await sql(told)).toBe("0\n");
+  await run();
+  expect(await sql(told)).toBe("3\n");
+  expect(await rowsOf(client)).toEqual(left);
+  expect(await keysLeft()).toBe("0\n");
+});
+
+it("forgets after a day what was found for a run that died", async () => {
+  const key = { clientId: "left", subject: "chatter_id:left", createdBefore: LATER };
+  for (const id of ["preview/dead", "found/dead", "preview/living"])
+    await store.note({ id: "any", erases: false }, [{ ...key, requestId: id }]);
+  await sql(
+    "ALTER TABLE erasure_keys UPDATE added_at = now() - INTERVAL 25 HOUR WHERE request_id LIKE '%/dead' SETTINGS mutations_sync = 2",
+  );
+  await run();
+  expect(await sql("SELECT DISTINCT request_id FROM erasure_keys")).toBe("preview/living\n");
+  await store.forget({ id: "any", erases: false }, new AbortController().signal);
+  expect(await keysLeft()).toBe("0\n");
 });

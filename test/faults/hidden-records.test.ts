@@ -155,14 +155,19 @@ const people = (client: string, tag: string): ExportRecord[] => [
 
 const hide = async (client: string): Promise<void> => {
   const one = { clientId: client, createdBefore: ASKED, requestId: "r" };
-  const run = `${client}/1`;
+  const run = { id: `${client}/1`, erases: false };
+  await warehouse.sql(`INSERT INTO data_subject_requests (client_id, request_id, version, request_type, status)
+    VALUES ('${client}', 'r', 1, 'ERASURE', 'running')`);
   await store.note(run, [
     { ...one, subject: "email:ann@example.com" },
     { ...one, subject: "chatter_id:ann" },
   ]);
   await store.collect(run);
   await store.hide(run);
+  await warehouse.sql("TRUNCATE TABLE data_subject_requests");
 };
+const forget = (): Promise<void> =>
+  store.forget({ id: "another", erases: true }, new AbortController().signal);
 
 it("leaves out what is hidden in every list, late rows included, and nothing else", async () => {
   const client = "hides";
@@ -215,11 +220,11 @@ it("leaves out what is hidden in every list, late rows included, and nothing els
 
   // A request that this server does not know yet is not one that has ended.
   await warehouse.sql("SYSTEM START MERGES");
-  await store.unhide(new AbortController().signal);
+  await forget();
   expect(await readAll(client, 100)).toEqual(expected);
   await warehouse.sql(`INSERT INTO data_subject_requests (client_id, request_id, version, request_type, status)
     VALUES ('${client}', 'r', 1, 'ERASURE', 'completed')`);
-  await store.unhide(new AbortController().signal);
+  await forget();
   expect(await standing()).toEqual(
     [
       ...kept,
@@ -271,8 +276,8 @@ it("reads pages of a client with more hidden records than ClickHouse puts into a
   const client = "many";
   await write([...others(client), ...ann(client, false, ""), ...people(client, "")]);
   for (const kind of ["conversation", "message", "chatter_id"]) {
-    await warehouse.sql(`INSERT INTO hidden_records (client_id, kind, value, created_before, request_id)
-      SELECT '${client}', '${kind}', concat('x', toString(number)), now64(6), 'r' FROM numbers(1000001)`);
+    await warehouse.sql(`INSERT INTO erasure_keys (client_id, kind, id, created_before, request_id, phase)
+      SELECT '${client}', '${kind}', concat('x', toString(number)), now64(6), 'r', 'erased' FROM numbers(1000001)`);
   }
   await hide(client);
   const read = await readAll(client, 100);

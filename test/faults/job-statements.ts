@@ -10,7 +10,7 @@ const STATEMENTS: Readonly<Record<JobName, RegExp>> = {
   replay: /(INSERT INTO|FROM) replayed_letters/,
   retention: /param_run=retention-|DROP PART \{name/,
   erasure:
-    /\berase \w|INSERT INTO suppressions(?![^]*"secret")|(INSERT INTO|ALTER TABLE) data_subject_requests/,
+    /\berasure_keys\b|INSERT INTO suppressions(?![^]*"secret")|(INSERT INTO|ALTER TABLE) data_subject_requests/,
   compact: /param_run=compact-|INSERT INTO upload_windows/,
   backfill:
     /INSERT INTO (record_dates|conversations|conversation_updates|handoffs|messages|end_users) \(|backfill_rows|INSERT INTO job_keys|(DELETE FROM \w+|ALTER TABLE \w+ DELETE) WHERE/,

@@ -51,8 +51,8 @@ beforeAll(async () => {
   await warehouse.sql("DELETE FROM end_users WHERE end_user_id = 'deleted'");
   await warehouse.sql("SYSTEM STOP MERGES");
   for (const round of [0, 1, 2]) await write(["live", "hidden", "moved"], round);
-  await warehouse.sql(`INSERT INTO hidden_records (client_id, kind, value, created_before, request_id)
-    SELECT 'acme', arrayJoin(['conversation', 'message', 'end_user_id']), 'hidden', '2030-01-01', 'r'`);
+  await warehouse.sql(`INSERT INTO erasure_keys (client_id, kind, id, created_before, request_id, phase)
+    SELECT 'acme', arrayJoin(['conversation', 'message', 'end_user_id']), 'hidden', '2030-01-01', 'r', 'erased'`);
   await warehouse.sql(`INSERT INTO moved_dates (client_id, kind, date_created)
     SELECT 'acme', arrayJoin(['conversation', 'message']), toDateTime64('2026-10-04', 6, 'UTC') + INTERVAL arrayJoin([0, 1, 2]) DAY`);
 });
@@ -88,7 +88,7 @@ const ask = async (
 
 /** Values of each setting that show more than the views do; null: none was found, as they need time or servers. */
 const REVEALING: Readonly<Record<string, Readonly<Record<string, string>> | null>> = {
-  additional_table_filters: { additional_table_filters: "{'conversation_export.hidden_records':'0'}" },
+  additional_table_filters: { additional_table_filters: "{'conversation_export.erasure_keys':'0'}" },
   apply_deleted_mask: { apply_deleted_mask: "0" },
   group_by_overflow_mode: {
     group_by_overflow_mode: "break",

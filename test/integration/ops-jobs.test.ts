@@ -358,7 +358,7 @@ describe("erase preview, approve and refuse", () => {
       const named = ["--client", "acme", "--chatter-id", "Agent Smith"];
       expect(await jsonOf("erase", "preview", ...named)).toMatchObject(counts);
       expect((await ops("erase", "preview", yes)).stdout).toContain("3 of about 10 (30.00 %)");
-      expect(await runSql(stack.clickhouse.url("migrator"), "SELECT count() FROM job_keys")).toBe("0\n");
+      expect(await runSql(stack.clickhouse.url("migrator"), "SELECT count() FROM erasure_keys")).toBe("0\n");
       expect((await ops("erase", yes, "--client", "acme", "--yes")).stderr).toContain("waits for approval");
 
       const before = erased.length;

@@ -97,8 +97,10 @@ describe("settings in the profiles of the users who read", () => {
       Array.from({ length: 20 }, (_, n) => message(at, `m${n}`, DAY_0 + n, "c", { sender: "ann" })),
     );
     const ann = { clientId: "erasing", subject: "chatter_id:ann", createdBefore: Date.now() * 1000 };
-    await store.note("run", [{ ...ann, requestId: "r" }]);
-    expect(await store.collect("run")).toEqual({ conversations: 0, messages: 20, endUsers: 0 });
+    const run = { id: "run", erases: false };
+    await store.note(run, [{ ...ann, requestId: "r" }]);
+    await store.collect(run);
+    expect(await store.count(run)).toEqual({ conversations: 0, messages: 20, endUsers: 0 });
   });
 
   it("do not date what is audited otherwise", async () => {

@@ -244,6 +244,7 @@ describe("many large open requests", () => {
     const session = createSession({ url: process.env.URL, application: "test", maxConnections: 4 });
     const requests = createRequestCompletion({ session, now: Date.now });
     const store = createErasurePreview({ session });
+    const run = { id: "bulk", erases: true };
     const seenAtFirst = Math.round(process.memoryUsage().heapUsed / 1e6);
     const open = await requests.open(Date.now());
     const seen = { open: open.count, requests: 0, subjects: 0, atOnce: 0, heapAtFirstMB: seenAtFirst };
@@ -253,14 +254,15 @@ describe("many large open requests", () => {
       seen.atOnce = Math.max(seen.atOnce, some.length);
       subjects.push(...some.flatMap(subjectsOfRequest));
       if (subjects.length < 5000) return;
-      await store.note("bulk", subjects);
+      await store.note(run, subjects);
       subjects = [];
     };
     for (const clientId of await requests.waitingClients()) await requests.due({ clientId }, take);
-    await store.note("bulk", subjects);
-    await store.unhashed("bulk", async (some) => { seen.subjects += some.length; });
-    await requests.begin("bulk");
-    await requests.complete("bulk");
+    await store.note(run, subjects);
+    await requests.begin(run);
+    await store.hide(run);
+    await store.persons(run, async (some) => { seen.subjects += some.length; });
+    await requests.complete(run);
     seen.left = (await requests.open(Date.now())).count;
     seen.rssMB = Math.round(process.resourceUsage().maxRSS / 1024);
     await session.close();

@@ -697,8 +697,8 @@ describe("the end of a page, guessed from the page before", () => {
     const idOf = (place: number): string => String(place).padStart(6, "0");
     const quoted = (place: number): string => `'${idOf(place)}'`;
     const names = Array.from({ length: 60 }, (_, place) => place);
-    await warehouse.sql(`INSERT INTO hidden_records (client_id, kind, value, created_before, request_id)
-      SELECT '${client}', arrayJoin(['conversation', 'message']), arrayJoin([${names.filter(hidden).map(quoted).join(",")}]), '2100-01-01', 'guessed'`);
+    await warehouse.sql(`INSERT INTO erasure_keys (client_id, kind, id, created_before, request_id, phase)
+      SELECT '${client}', arrayJoin(['conversation', 'message']), arrayJoin([${names.filter(hidden).map(quoted).join(",")}]), '2100-01-01', 'guessed', 'erased'`);
     const remaining = names.filter((place) => !hidden(place)).map(idOf);
     const read = async (list: "conversationsByCreation" | "messagesByCreation"): Promise<string[]> => {
       const { reader } = countingReader();
@@ -748,8 +748,8 @@ describe("the end of a page, guessed from the page before", () => {
     expect(first?.next).not.toBeNull();
     expect(pages).toHaveLength(3);
 
-    await warehouse.sql(`INSERT INTO hidden_records (client_id, kind, value, created_before, request_id)
-      SELECT 'long', 'message', leftPad(toString(number), 4, '0'), '2100-01-01', 'r' FROM numbers(${first?.rows ?? 0}, ${count})`);
+    await warehouse.sql(`INSERT INTO erasure_keys (client_id, kind, id, created_before, request_id, phase)
+      SELECT 'long', 'message', leftPad(toString(number), 4, '0'), '2100-01-01', 'r', 'erased' FROM numbers(${first?.rows ?? 0}, ${count})`);
     expect((await walk(reader.messagesByCreation, guessed)).pages).toEqual([
       { rows: first?.rows, next: null },
     ]);
@@ -778,8 +778,8 @@ test("all lists of a client whose records are all erased to readers are empty", 
   await warehouse.write([conversation(at, "c", DAY_0, DAY_0)]);
   await warehouse.write([message(at, "m", DAY_0, "c")]);
   await warehouse.write([endUser(at, "u")]);
-  await warehouse.sql(`INSERT INTO hidden_records (client_id, kind, value, created_before, request_id)
-    SELECT 'erased', arrayJoin(['conversation', 'message', 'end_user_id']), arrayJoin(['c', 'm', 'u']), '2100-01-01', 'r'`);
+  await warehouse.sql(`INSERT INTO erasure_keys (client_id, kind, id, created_before, request_id, phase)
+    SELECT 'erased', arrayJoin(['conversation', 'message', 'end_user_id']), arrayJoin(['c', 'm', 'u']), '2100-01-01', 'r', 'erased'`);
   const { reader } = warehouse;
   const windows = [
     reader.conversationsByCreation,

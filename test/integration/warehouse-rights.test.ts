@@ -101,7 +101,7 @@ describe("what a process that is taken over cannot do", () => {
     ["jobs deletes the row that revokes a key", "jobs", "ALTER TABLE api_keys DELETE WHERE revoked"],
     ["jobs restores a client", "jobs", "INSERT INTO clients (client_id, version) VALUES ('x', 1)"],
     ["an analyst reads a table", "analyst", "SELECT record FROM messages"],
-    ["an analyst reads what is hidden", "analyst", "SELECT value FROM hidden_records"],
+    ["an analyst reads what is hidden", "analyst", "SELECT id FROM erasure_keys"],
     ["jobs reads the users", "jobs", "SELECT name FROM system.users"],
     ["jobs asks another server", "jobs", "SELECT * FROM url('http://127.0.0.1:1', 'CSV', 'a String')"],
   ])("%s", async (_, user, sql) => {

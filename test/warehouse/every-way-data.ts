@@ -48,8 +48,8 @@ export const writeEveryWay = async (warehouse: Warehouse): Promise<void> => {
       DAY_0 + (80 + round) * DAY,
     );
   }
-  await warehouse.sql(`INSERT INTO hidden_records (client_id, kind, value, created_before, request_id)
-    SELECT 'acme', arrayJoin(['conversation', 'message', 'end_user_id']), arrayJoin(['c001', 'm002', 'u003']), '2100-01-01', 'r'`);
+  await warehouse.sql(`INSERT INTO erasure_keys (client_id, kind, id, created_before, request_id, phase)
+    SELECT 'acme', arrayJoin(['conversation', 'message', 'end_user_id']), arrayJoin(['c001', 'm002', 'u003']), '2100-01-01', 'r', 'erased'`);
   await warehouse.sql(`INSERT INTO changes (client_id, kind, stored_at, id, date_created, deleted)
     SELECT 'acme', arrayJoin(['conversation', 'message', 'end_user']), fromUnixTimestamp64Micro(${DAY_0 + 100 * DAY}, 'UTC'), 'gone', fromUnixTimestamp64Micro(${DAY_0}, 'UTC'), true`);
   await warehouse.sql(`INSERT INTO clients (client_id) VALUES ('acme')`);

@@ -33,15 +33,23 @@ CREATE TABLE IF NOT EXISTS {{local suppressions}} {{on cluster}} (
 
 {{distributed suppressions by cityHash64(client_id, value)}};
 
--- Whom the open requests for erasure are about, and which records: readers leave these out while their rows are still
--- stored. Rows go when their request has ended.
-CREATE TABLE IF NOT EXISTS {{local hidden_records}} {{on cluster}} (
+-- Persons and records covered by open erasure requests; rows go when their request has ended, and a repeated step inserts
+-- the same ones again. Kinds: conversation, message, and chatter_id, end_user_id, email of a person; `conversation record`,
+-- `message record`, `end_user record` with one date of a record each; `rows` counts for the receipt those of a table; `run`
+-- names a run that works on the request. Requests `found/…`, `again/…` and `preview/…` are nobody's.
+CREATE TABLE IF NOT EXISTS {{local erasure_keys}} {{on cluster}} (
   client_id LowCardinality(String),
-  kind LowCardinality(String) COMMENT 'conversation, message: a value is its id; chatter_id, end_user_id, email: of a person',
-  value String,
-  created_before DateTime64(6, 'UTC') COMMENT 'records created earlier are hidden',
-  request_id String
-) ENGINE = {{engine ReplacingMergeTree}}
-ORDER BY (client_id, kind, value, created_before, request_id);
+  phase Enum8('found' = 1, 'erased' = 2, 'deleting' = 3)
+    COMMENT 'found: nothing happens yet; erased: readers leave it out; deleting: rows are deleted',
+  kind LowCardinality(String),
+  id String,
+  created_before DateTime64(6, 'UTC') COMMENT 'records created earlier are covered',
+  date_created DateTime64(6, 'UTC') COMMENT 'of a record',
+  request_id String,
+  rows UInt64 COMMENT 'the largest count stays',
+  added_at DateTime DEFAULT now()
+) ENGINE = {{engine ReplacingMergeTree(rows)}}
+ORDER BY (client_id, phase, kind, id, created_before, date_created, request_id)
+SETTINGS index_granularity = 1024;
 
-{{distributed hidden_records by cityHash64(client_id)}};
+{{distributed erasure_keys by cityHash64(client_id)}};

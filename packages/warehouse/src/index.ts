@@ -186,7 +186,7 @@ export {
   type WrongRows,
 } from "./upkeep/backfill/wrong-rows.ts";
 export type { ErasureBeginning, ErasureCounts } from "./upkeep/erasure/collect.ts";
-export type { ErasureSubject } from "./upkeep/erasure/erasure-keys.ts";
+export type { ErasureRun, ErasureSubject } from "./upkeep/erasure/erasure-keys.ts";
 export {
   createErasurePreview,
   createErasureStore,

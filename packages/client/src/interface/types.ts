@@ -374,7 +374,7 @@ export type DataSubjectRequestStatus = {
 export type ErasureReceipt = {
   /** When no row was found any more */
   readonly verified_at: string;
-  /** By table, all versions of records included; a row that several requests reach counts for one */
+  /** By table, all versions of records included; a row that several requests reach counts for each */
   readonly deleted_rows: { readonly [name: string]: number };
   readonly not_reached: readonly {
     readonly place: string;

@@ -80,16 +80,16 @@ const stale = (
 /** SELECT of `client_id`, the id and `date_created` of the records that are hidden. */
 const hidden = (kind: RecordKind, { table, global }: ViewTables): string => {
   const { table: own, id } = OWN[kind];
-  const records = table("hidden_records");
+  const erased = `${table("erasure_keys")} WHERE phase = 'erased'`;
   // Only the live row of an end user tells when it was created.
   const final = kind === "end_user" ? " FINAL" : "";
   return `
     SELECT found.client_id, found.${id}, found.date_created FROM (
       SELECT client_id, ${id}, date_created, arrayJoin(${hidingNames(kind)}) AS name FROM ${table(own)}${final}
-      WHERE client_id ${global}IN (SELECT client_id FROM ${records})) AS found
+      WHERE client_id ${global}IN (SELECT client_id FROM ${erased})) AS found
     ${global}ALL INNER JOIN (
-      SELECT client_id, kind, value, max(created_before) AS before FROM ${records} GROUP BY client_id, kind, value) AS asked
-    ON asked.client_id = found.client_id AND asked.kind = tupleElement(found.name, 1) AND asked.value = tupleElement(found.name, 2)
+      SELECT client_id, kind, id AS name, max(created_before) AS before FROM ${erased} GROUP BY client_id, kind, id) AS asked
+    ON asked.client_id = found.client_id AND asked.kind = tupleElement(found.name, 1) AND asked.name = tupleElement(found.name, 2)
     WHERE found.date_created < asked.before`;
 };
 

@@ -122,8 +122,8 @@ const standingSql = (type: EventType): string => {
     FROM ${table} WHERE (client_id, date_created) GLOBAL IN ${ofRun(CARRIED, "client_id, date_created")}
       AND (client_id, date_created, hash) GLOBAL IN ${ofRun(CARRIED, "client_id, date_created, id")}`;
   return `SELECT r.client_id, r.hash, toString(toUnixTimestamp64Micro(r.created)) FROM (${rows}) AS r
-    GLOBAL LEFT JOIN (SELECT client_id, (toString(kind), value) AS name, max(created_before) AS before FROM hidden_records
-      WHERE (client_id, value) GLOBAL IN (SELECT client_id, tupleElement(name, 2) FROM (${rows}))
+    GLOBAL LEFT JOIN (SELECT client_id, (toString(kind), id) AS name, max(created_before) AS before FROM erasure_keys
+      WHERE phase = 'erased' AND (client_id, id) GLOBAL IN (SELECT client_id, tupleElement(name, 2) FROM (${rows}))
       GROUP BY client_id, name) AS h ON r.client_id = h.client_id AND r.name = h.name
     GROUP BY r.client_id, r.hash, r.created HAVING max(h.before) <= r.created`;
 };

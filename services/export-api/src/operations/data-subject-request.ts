@@ -57,7 +57,7 @@ const receiptSchema = z
     deleted_rows: z
       .record(z.string(), z.int().min(0))
       .describe(
-        "By table, all versions of records included; a row that several requests reach counts for one",
+        "By table, all versions of records included; a row that several requests reach counts for each",
       ),
     not_reached: z.array(z.object({ place: z.string(), until: z.string() })),
   })

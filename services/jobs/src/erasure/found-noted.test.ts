@@ -6,7 +6,7 @@ it("notes what was found later before it is erased, and when it is gone, under t
   const said: string[] = [];
   let found = 2;
   const store = {
-    begin: () => Promise.resolve({ requests: 1, named: 1, foundEndUsers: 0, ids: found }),
+    begin: () => Promise.resolve({ requests: 1, found, again: 0 }),
     settleFound: () => {
       said.push("settled");
       return Promise.resolve();
@@ -20,10 +20,10 @@ it("notes what was found later before it is erased, and when it is gone, under t
   };
   const noting = withFoundNoted(store, audit);
   const { signal } = new AbortController();
-  expect(await noting.begin("erasure-7/a-run", true)).toMatchObject({ ids: 2 });
+  expect(await noting.begin({ id: "erasure-7/a-run", erases: true })).toMatchObject({ found: 2 });
   // The next attempt of the job.
-  await noting.begin("erasure-7/another", true);
-  await noting.settleFound("erasure-7/another", signal);
+  await noting.begin({ id: "erasure-7/another", erases: true });
+  await noting.settleFound({ id: "erasure-7/another", erases: true }, signal);
   expect(said).toEqual([
     "erasure-7 erasure run begun",
     "erasure-7 erasure run begun",
@@ -31,8 +31,8 @@ it("notes what was found later before it is erased, and when it is gone, under t
     "erasure-7 erasure run done",
   ]);
   // A dry run, which never ends what it would have begun.
-  await noting.begin("erasure-9/a-run", false);
+  await noting.begin({ id: "erasure-9/a-run", erases: false });
   found = 0;
-  await noting.begin("erasure-8/a-run", true);
+  await noting.begin({ id: "erasure-8/a-run", erases: true });
   expect(said).toHaveLength(4);
 });

@@ -22,7 +22,6 @@ export const createErasureJob = ({
   session,
   settled,
   runUpload,
-  runHolders,
   redis,
   coordination,
   metrics,
@@ -47,7 +46,6 @@ export const createErasureJob = ({
     // Of a dead process the lock is free before its job goes to another worker, which else would leave the rows
     // to the next run.
     exclusive: createExclusive({ redis, lockMs: config.lockMs / 2 }),
-    runHolders,
   });
   const deadline = createErasureDeadline({
     requests,

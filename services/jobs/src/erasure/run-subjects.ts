@@ -1,5 +1,6 @@
 import type { SubjectHash } from "@conversation-export/suppression";
 import {
+  type ErasureRun,
   type ErasureStore,
   type ErasureSubject,
   type RequestCompletion,
@@ -14,62 +15,57 @@ type Which = Parameters<RequestCompletion["due"]>[0];
 
 /** The persons of a run. */
 export type RunSubjects = {
-  /** Adds the persons of requests to a run, as `due` has them. Returns the number of requests. */
-  note(runId: string, which: Which, isLeftOut?: (requestId: string) => boolean): Promise<number>;
+  /** Adds requests to a run, as `due` has them. Returns how many. */
+  note(run: ErasureRun, which: Which): Promise<number>;
   /**
-   * Stores the suppressions of the run's persons and of the records that it has collected, as far as they are
-   * missing. false: none was missing. Readers of changes are told of the records when a run ends.
+   * Stores the suppressions of the persons and records that readers leave out for the run, as far as they are
+   * missing. false: none was missing.
    */
-  suppress(runId: string): Promise<boolean>;
-  /** As `suppress`, once for a run that only hides: readers are not told of its records. */
-  suppressHidden(runId: string): Promise<void>;
+  suppress(run: ErasureRun): Promise<boolean>;
 };
 
 export const createRunSubjects = (deps: {
   readonly requests: Pick<RequestCompletion, "due">;
-  readonly store: Pick<ErasureStore, "note" | "unhashed" | "noteHashed" | "suppressIds">;
-  readonly suppressions: Pick<SuppressionStore, "add">;
+  readonly store: Pick<ErasureStore, "note" | "persons" | "suppressIds">;
+  readonly suppressions: Pick<SuppressionStore, "add" | "lookUp">;
   readonly hash: SubjectHash;
 }): RunSubjects => {
   const { requests, store, suppressions, hash } = deps;
-  const add = (subjects: readonly ErasureSubject[]): Promise<void> =>
-    suppressions.add(
-      subjects.map(({ clientId, subject, createdBefore, requestId }) => {
-        const value = hash.of(clientId, subject);
-        return { clientId, kind: "subject", value, createdBefore, requestId };
-      }),
-    );
+
+  /** Returns how many were missing. */
+  const addMissing = async (subjects: readonly ErasureSubject[]): Promise<number> => {
+    const all = subjects.map(({ clientId, subject, createdBefore, requestId }) => {
+      const value = hash.of(clientId, subject);
+      return { clientId, kind: "subject", value, createdBefore, requestId } as const;
+    });
+    const stored = await suppressions.lookUp(all);
+    const missing = all.filter(({ createdBefore }, at) => (stored[at] ?? 0) < createdBefore);
+    await suppressions.add(missing);
+    return missing.length;
+  };
+
   return {
-    note: async (runId, which, isLeftOut = () => false) => {
+    note: async (run, which) => {
       let noted = 0;
       let subjects: ErasureSubject[] = [];
       const flush = async (): Promise<void> => {
-        if (subjects.length > 0) await store.note(runId, subjects);
+        await store.note(run, subjects);
         subjects = [];
       };
       await requests.due(which, async (some) => {
-        for (const request of some) {
-          if (isLeftOut(request.requestId)) continue;
-          noted += 1;
-          subjects.push(...subjectsOfRequest(request));
-          if (subjects.length >= MAX_SUBJECTS) await flush();
-        }
+        noted += some.length;
+        subjects.push(...some.flatMap(subjectsOfRequest));
+        if (subjects.length >= MAX_SUBJECTS) await flush();
       });
       await flush();
       return noted;
     },
-    suppress: async (runId) => {
-      let added = false;
-      await store.unhashed(runId, async (subjects) => {
-        await add(subjects);
-        await store.noteHashed(runId, subjects);
-        added = true;
+    suppress: async (run) => {
+      let missing = 0;
+      await store.persons(run, async (subjects) => {
+        missing += await addMissing(subjects);
       });
-      return (await store.suppressIds(runId)) > 0 || added;
-    },
-    suppressHidden: async (runId) => {
-      await store.unhashed(runId, add);
-      await store.suppressIds(runId);
+      return missing + (await store.suppressIds(run)) > 0;
     },
   };
 };

@@ -23,14 +23,14 @@ type PreviewOptions = { readonly client?: string } & SubjectOptions & JsonOption
 /** Counts what a request would reach, by keys that are removed again. */
 const countReach = async (session: Session, request: DueRequest) => {
   const store = createErasurePreview({ session });
-  const runId = `preview-${randomUUID()}`;
+  const run = { id: randomUUID(), erases: false };
   try {
-    await store.note(runId, subjectsOfRequest(request));
-    const found = await store.collect(runId);
-    const rows = await store.remaining(runId);
+    await store.note(run, subjectsOfRequest({ ...request, requestId: `preview/${run.id}` }));
+    await store.collect(run);
+    const [found, rows] = [await store.count(run), await store.remaining(run)];
     return { found, rows, stored: await store.storedRecords(request.clientId) };
   } finally {
-    await store.end(runId, new AbortController().signal);
+    await store.forget(run, new AbortController().signal);
   }
 };
 

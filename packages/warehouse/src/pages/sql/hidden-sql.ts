@@ -1,11 +1,11 @@
 /**
- * The SQL by which readers leave out what open requests for erasure are about. `hidden_records` names records
+ * The SQL by which readers leave out what open requests for erasure are about. `erasure_keys` names records
  * and persons, so a row that arrives late is left out as well. Parameter: `client`.
  */
 import type { RecordKind } from "@conversation-export/domain";
 import { emailFormSql } from "../../access/email-form-sql.ts";
 
-/** Kinds of `hidden_records` and the columns that they are compared with. */
+/** Kinds of `erasure_keys` and the columns that they are compared with. */
 const NAMED_BY: Readonly<Record<RecordKind, readonly (readonly [kind: string, ...columns: string[]])[]>> = {
   conversation: [
     ["conversation", "conversation_id"],
@@ -23,7 +23,7 @@ const NAMED_BY: Readonly<Record<RecordKind, readonly (readonly [kind: string, ..
   ],
 };
 
-const OF_CLIENT = "hidden_records WHERE client_id = {client:String}";
+const OF_CLIENT = "erasure_keys WHERE client_id = {client:String} AND phase = 'erased'";
 
 /** SQL for how many rows hide something of the client. */
 export const COUNT_HIDDEN = `SELECT count() FROM ${OF_CLIENT}`;
@@ -45,10 +45,10 @@ const hiddenBefore = (kind: string, columns: readonly string[], rows: LookedAt |
   const among =
     rows === null
       ? ""
-      : `AND value GLOBAL IN (SELECT arrayJoin([${columns.join(", ")}]) FROM ${rows.table} WHERE ${rows.where})`;
+      : `AND id GLOBAL IN (SELECT arrayJoin([${columns.join(", ")}]) FROM ${rows.table} WHERE ${rows.where})`;
   // One scalar, which is computed once although it is named often. It is never empty: `transform` needs a value.
-  const hidden = `(SELECT (groupArray(value), groupArray(before)) FROM (
-      SELECT value, max(toUnixTimestamp64Micro(created_before)) AS before FROM ${OF_CLIENT} AND kind = '${kind}' ${among} GROUP BY value
+  const hidden = `(SELECT (groupArray(name), groupArray(before)) FROM (
+      SELECT id AS name, max(toUnixTimestamp64Micro(created_before)) AS before FROM ${OF_CLIENT} AND kind = '${kind}' ${among} GROUP BY id
       UNION ALL SELECT '', toInt64(0)))`;
   return columns.map(
     (column) => `transform(${column}, tupleElement(${hidden}, 1), tupleElement(${hidden}, 2), toInt64(0))`,

@@ -1,30 +1,33 @@
+import { formatTimestampZ } from "@conversation-export/domain";
 import type { Session } from "../../session/session.ts";
 import { WITH_HIDDEN } from "../deletion.ts";
 import { BY_ID, BY_SUBJECT } from "./collect-statements.ts";
 import {
   all,
   countOf,
+  type ErasureRun,
   type ErasureSubject,
-  insertKeys,
-  KEY_COLUMNS,
-  KIND,
+  IS_NAME,
+  IS_OWN,
   LANDED,
-  limitsOf,
-  recordKind,
   MAX_KEYS,
+  OF_PERSON,
+  ownRequest,
+  parametersOf,
+  REASON,
+  recordKind,
   RUN,
+  SUBJECT,
 } from "./erasure-keys.ts";
 import { FOUND_LATER, LOOKED_AT, SLIPPED, SUPPRESSION_INSERT_SECONDS } from "./suppression-store.ts";
 
 /** Counts of what a run looks at. */
 export type ErasureBeginning = {
   readonly requests: number;
-  /** Identifiers in the requests. */
-  readonly named: number;
-  /** Ids of end users that writers have found. */
-  readonly foundEndUsers: number;
-  /** Ids of conversations and messages found by writers or looked at once more. */
-  readonly ids: number;
+  /** Findings of writers, and ids that are looked at once more. */
+  readonly found: number;
+  /** What is erased again. */
+  readonly again: number;
 };
 
 export type ErasureCounts = {
@@ -33,113 +36,121 @@ export type ErasureCounts = {
   readonly endUsers: number;
 };
 
-/** Finds everything about the persons of a run. */
+/** Finds everything that the requests of a run are about. */
 export type ErasureCollection = {
-  /** Adds persons to a run. */
-  note(runId: string, subjects: readonly ErasureSubject[]): Promise<void>;
+  /** Adds requests by their persons to a run. */
+  note(run: ErasureRun, subjects: readonly ErasureSubject[]): Promise<void>;
   /**
-   * Begins a run with its persons. Adds the findings of writers, and once more everything suppressed during the
-   * last day.
+   * Adds to a run the findings of writers and everything suppressed during the last day, and what another run has
+   * begun to erase for no request. Readers leave it out from then on.
    */
-  begin(runId: string): Promise<ErasureBeginning>;
-  /**
-   * Identifiers and clients that the run was begun with. Fewer than before mean that another run has ended
-   * it.
-   */
-  begunWith(runId: string): Promise<number>;
-  /** Collects the keys of all records with any matching version. May be repeated. */
-  collect(runId: string): Promise<ErasureCounts>;
-  /** Suppresses the collected ids that are not suppressed yet. Returns how many. */
-  suppressIds(runId: string): Promise<number>;
-  /**
-   * Passes the identifiers of the run, including those found through them, to `take`, some at a time, but for
-   * those that `noteHashed` was called with.
-   */
-  unhashed(runId: string, take: (subjects: readonly ErasureSubject[]) => Promise<void>): Promise<void>;
-  noteHashed(runId: string, subjects: readonly ErasureSubject[]): Promise<void>;
+  begin(run: ErasureRun): Promise<ErasureBeginning>;
+  /** Collects the keys of all records with any matching version, for each request that reaches them. */
+  collect(run: ErasureRun): Promise<void>;
+  /** Counts collected records, but for those of requests that wait for an operator. */
+  count(run: ErasureRun): Promise<ErasureCounts>;
+  /** Readers leave out what was found for those requests of the run that are `running`. */
+  hide(run: ErasureRun): Promise<void>;
+  /** Suppresses the ids that readers leave out for the run. Returns how many were not suppressed. */
+  suppressIds(run: ErasureRun): Promise<number>;
+  /** Passes the identifiers that readers leave out for the run to `take`, some at a time. */
+  persons(run: ErasureRun, take: (subjects: readonly ErasureSubject[]) => Promise<void>): Promise<void>;
 };
 
-/** SQL for ids of the run without a suppression that reaches up to the run's limit. */
-const unsuppressed = (kind: "conversation" | "message"): string => `${limitsOf(KIND[kind])} AS f
-  GLOBAL LEFT JOIN (SELECT client_id, value, max(created_before) AS before FROM suppressions
-    WHERE kind = '${kind}' GROUP BY client_id, value) AS k ON f.client_id = k.client_id AND f.id = k.value
+/** SQL for ids that readers leave out for the run. */
+const IDS = `erasure_keys WHERE phase = 'erased' AND kind IN ('conversation', 'message') AND ${RUN}`;
+/** SQL for those without a suppression that reaches up to their limit. */
+const UNSUPPRESSED = `(SELECT client_id, toString(kind) AS type, id,
+    max(created_before) AS created_before, any(${REASON}) AS reason FROM ${IDS} GROUP BY client_id, type, id) AS f
+  GLOBAL LEFT JOIN (SELECT client_id, toString(kind) AS type, value, max(created_before) AS before FROM suppressions
+    WHERE kind IN ('conversation', 'message') AND (client_id, value) GLOBAL IN (SELECT client_id, id FROM ${IDS})
+    GROUP BY client_id, type, value) AS k ON f.client_id = k.client_id AND f.type = k.type AND f.id = k.value
   WHERE k.before < f.created_before`;
 
+const DUE = `(request_id = '${FOUND_LATER}' OR request_id != '${LOOKED_AT}' AND ${SLIPPED})`;
+const INSERT_FOUND = `INSERT INTO erasure_keys (client_id, phase, kind, id, created_before, request_id)`;
 /** INSERT of suppressed ids to look at: those found by writers, or suppressed in the last day. */
-const lookedAt = (kind: "conversation" | "message"): string => {
-  const due = `(request_id = '${FOUND_LATER}' OR request_id != '${LOOKED_AT}' AND ${SLIPPED})`;
-  return `INSERT INTO job_keys ${KEY_COLUMNS}
-    SELECT {run:String}, '${KIND[kind]}', client_id, value, max(created_before), any(request_id)
-    FROM suppressions WHERE kind = '${kind}' AND (client_id, value) GLOBAL IN
-      (SELECT client_id, value FROM suppressions WHERE kind = '${kind}' AND ${due})
-    GROUP BY client_id, value
-    HAVING maxIf(added_at, ${due}) > maxIf(added_at, request_id = '${LOOKED_AT}')`;
-};
+const LOOK_AT = `${INSERT_FOUND}
+  SELECT client_id, 'found', toString(kind), value, max(created_before), {request:String}
+  FROM suppressions WHERE kind IN ('conversation', 'message') AND (client_id, kind, value) GLOBAL IN
+    (SELECT client_id, kind, value FROM suppressions WHERE kind IN ('conversation', 'message') AND ${DUE})
+  GROUP BY client_id, kind, value
+  HAVING maxIf(added_at, ${DUE}) > maxIf(added_at, request_id = '${LOOKED_AT}')`;
+const FOUND_END_USERS = `${INSERT_FOUND}
+  SELECT client_id, 'found', 'end_user_id', value, max(created_before), {request:String}
+  FROM suppressions WHERE kind = 'end_user' GROUP BY client_id, value`;
+
+/** What others have begun is all found as soon as readers leave anything of it out. */
+const ADD_OWN = `INSERT INTO erasure_keys (client_id, phase, kind, id, request_id)
+  SELECT DISTINCT client_id, 'found', 'run', {run:String}, request_id FROM erasure_keys
+  WHERE request_id IN {own:Array(String)} OR ({names:String} = 'erased' AND phase = 'erased' AND ${IS_OWN})`;
+
+const HIDE = `${INSERT_FOUND}
+  SELECT client_id, 'erased', kind, id, created_before, request_id FROM erasure_keys
+  WHERE phase = 'found' AND ${IS_NAME} AND ${RUN} AND (${IS_OWN} OR (client_id, request_id) GLOBAL IN
+    (SELECT client_id, request_id FROM data_subject_requests FINAL WHERE status = 'running'))`;
 
 /** @param deps.session with the settings of erasures */
 export const createErasureCollection = ({ session }: { readonly session: Session }): ErasureCollection => {
+  const hide: ErasureCollection["hide"] = (run) =>
+    session.command("erasure.hide", HIDE, { parameters: parametersOf(run) });
+
   return {
-    note: async (runId, subjects) => {
-      const keys = subjects.map((one) => ({ ...one, id: one.subject }));
-      await insertKeys(session, runId, [
-        ...keys.map((key) => ({ ...key, kind: KIND.begun })),
-        ...keys.map((key) => ({ ...key, kind: KIND.subject })),
-      ]);
+    hide,
+    note: async (run, subjects) => {
+      if (subjects.length === 0) return;
+      // Rows of an INSERT, which no query log contains.
+      const ofRequest = ({ clientId, requestId }: ErasureSubject) => ({
+        client_id: clientId,
+        phase: "found",
+        request_id: requestId,
+      });
+      const names = subjects.map((one) => {
+        const [kind = ""] = one.subject.split(":", 1);
+        const id = one.subject.slice(kind.length + 1);
+        return { ...ofRequest(one), kind, id, created_before: formatTimestampZ(one.createdBefore) };
+      });
+      const requests = new Map(subjects.map((one) => [`${one.clientId}\0${one.requestId}`, one]));
+      const ofRun = [...requests.values()].map((one) => ({ ...ofRequest(one), kind: "run", id: run.id }));
+      await session.insert("erasure.note", { table: "erasure_keys", rows: [...ofRun, ...names] });
     },
-    begin: async (runId) => {
-      const parameters = { run: runId };
-      for (const kind of ["conversation", "message"] as const)
-        await session.command("erasure.look_at", lookedAt(kind), { parameters });
-      await session.command(
-        "erasure.found_later",
-        `INSERT INTO job_keys ${KEY_COLUMNS}
-          SELECT {run:String}, '${KIND.subject}', client_id, concat('end_user_id:', value), max(created_before), '${FOUND_LATER}'
-          FROM suppressions WHERE kind = 'end_user' GROUP BY client_id, value`,
-        { parameters },
-      );
-      const [row] = await session.rows<Record<"requests" | "named" | "found" | "ids", string>>(
+    begin: async (run) => {
+      const own = [ownRequest(run, "found"), ownRequest(run, "again")];
+      const parameters = { ...parametersOf(run), own, request: own[0] };
+      for (const statement of [LOOK_AT, FOUND_END_USERS, ADD_OWN])
+        await session.command("erasure.begin", statement, { parameters });
+      if (run.erases) await hide(run);
+      const [row] = await session.rows<Record<keyof ErasureBeginning, string>>(
         "erasure.count_begun",
-        `SELECT toString(uniqExactIf((client_id, target), kind = '${KIND.begun}')) AS requests,
-          toString(uniqExactIf((client_id, id), kind = '${KIND.begun}')) AS named,
-          toString(countIf(kind = '${KIND.subject}' AND target = '${FOUND_LATER}')) AS found,
-          toString(countIf(kind IN ('${KIND.conversation}', '${KIND.message}'))) AS ids
-          FROM job_keys WHERE ${RUN}`,
+        `SELECT toString(uniqExactIf((client_id, request_id), NOT ${IS_OWN})) AS requests,
+          toString(countIf(startsWith(request_id, 'found/'))) AS found,
+          toString(countIf(startsWith(request_id, 'again/') OR startsWith(request_id, 'preview/'))) AS again
+          FROM erasure_keys WHERE phase = {names:String} AND ${IS_NAME} AND ${RUN}`,
         { parameters },
       );
-      return {
-        requests: Number(row?.requests),
-        named: Number(row?.named),
-        foundEndUsers: Number(row?.found),
-        ids: Number(row?.ids),
-      };
+      return { requests: Number(row?.requests), found: Number(row?.found), again: Number(row?.again) };
     },
-    noteHashed: (runId, subjects) =>
-      insertKeys(
-        session,
-        runId,
-        subjects.map((one) => ({ ...one, id: one.subject, kind: KIND.hashed })),
-      ),
-    begunWith: async (runId) => {
-      const sql = `SELECT toString(uniqExact(client_id, id)) AS rows FROM job_keys
-        WHERE ${RUN} AND kind = '${KIND.begun}'`;
-      return countOf(await session.rows("erasure.begun_with", sql, { parameters: { run: runId } }));
-    },
-    collect: async (runId) => {
-      const parameters = { run: runId };
-      const sql = `SELECT toString(count()) AS rows FROM job_keys WHERE ${RUN} AND kind = '${KIND.subject}'`;
+    collect: async (run) => {
+      const parameters = parametersOf(run);
+      const sql = `SELECT toString(count()) AS rows FROM erasure_keys
+        WHERE phase = {names:String} AND ${OF_PERSON} AND ${RUN}`;
       const persons = countOf(await session.rows("erasure.count_subjects", sql, { parameters }));
       for (const statements of persons === 0 ? BY_ID : [...BY_SUBJECT, ...BY_ID]) {
         await all(statements, (statement) =>
           session.command("erasure.collect", statement, { parameters, settings: WITH_HIDDEN }),
         );
       }
+    },
+    count: async (run) => {
       const kinds = LANDED.map(
         (kind) => `toUInt32(uniqExactIf((client_id, id), kind = '${recordKind(kind)}')) AS ${kind}`,
       );
       const [row] = await session.rows<Record<(typeof LANDED)[number], number>>(
         "erasure.count_collected",
-        `SELECT ${kinds.join(", ")} FROM job_keys WHERE ${RUN}`,
-        { parameters },
+        `SELECT ${kinds.join(", ")} FROM erasure_keys WHERE phase = {records:String} AND ${RUN}
+          AND (client_id, request_id) GLOBAL NOT IN (SELECT client_id, request_id
+            FROM data_subject_requests FINAL WHERE status = 'awaiting_approval')`,
+        { parameters: parametersOf(run) },
       );
       return {
         conversations: row?.conversation ?? 0,
@@ -147,36 +158,31 @@ export const createErasureCollection = ({ session }: { readonly session: Session
         endUsers: row?.end_user ?? 0,
       };
     },
-    suppressIds: async (runId) => {
-      const parameters = { run: runId };
-      let count = 0;
-      for (const kind of ["conversation", "message"] as const) {
-        const sql = `SELECT toString(count()) AS rows FROM ${unsuppressed(kind)}`;
-        const missing = countOf(await session.rows("erasure.count_unsuppressed", sql, { parameters }));
-        if (missing === 0) continue;
-        count += missing;
+    suppressIds: async (run) => {
+      const parameters = parametersOf(run);
+      const sql = `SELECT toString(count()) AS rows FROM ${UNSUPPRESSED}`;
+      const missing = countOf(await session.rows("erasure.count_unsuppressed", sql, { parameters }));
+      if (missing > 0)
         await session.command(
           "erasure.suppress",
           `INSERT INTO suppressions (client_id, kind, value, version, created_before, request_id)
-            SELECT f.client_id, '${kind}', f.id, toUnixTimestamp64Micro(f.created_before), f.created_before, f.request
-            FROM ${unsuppressed(kind)}`,
+            SELECT f.client_id, f.type, f.id, toUnixTimestamp64Micro(f.created_before), f.created_before, f.reason
+            FROM ${UNSUPPRESSED}`,
           { parameters, settings: { max_execution_time: SUPPRESSION_INSERT_SECONDS } },
         );
-      }
-      return count;
+      return missing;
     },
-    unhashed: async (runId, take) => {
-      const chunks = session.chunks<[client: string, id: string, micros: string, request: string]>(
-        "erasure.unhashed",
-        `SELECT client_id, id, toString(toUnixTimestamp64Micro(created_before)), request
-          FROM ${limitsOf(KIND.subject)} WHERE (client_id, id, created_before) GLOBAL NOT IN
-            (SELECT client_id, id, date_created FROM job_keys WHERE ${RUN} AND kind = '${KIND.hashed}')`,
-        { parameters: { run: runId } },
+    persons: async (run, take) => {
+      const chunks = session.chunks<[client: string, subject: string, micros: string, reason: string]>(
+        "erasure.persons",
+        `SELECT client_id, ${SUBJECT} AS subject, toString(toUnixTimestamp64Micro(max(created_before))), any(${REASON})
+          FROM erasure_keys WHERE phase = 'erased' AND ${OF_PERSON} AND ${RUN} GROUP BY client_id, subject`,
+        { parameters: parametersOf(run) },
       );
       let subjects: ErasureSubject[] = [];
       for await (const rows of chunks) {
-        for (const [clientId, id, micros, requestId] of rows)
-          subjects.push({ clientId, subject: id, createdBefore: Number(micros), requestId });
+        for (const [clientId, subject, micros, requestId] of rows)
+          subjects.push({ clientId, subject, createdBefore: Number(micros), requestId });
         if (subjects.length < MAX_KEYS) continue;
         await take(subjects);
         subjects = [];

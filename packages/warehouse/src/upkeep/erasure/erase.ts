@@ -1,20 +1,22 @@
 import type { Session } from "../../session/session.ts";
 import { type Deletion, WITH_HIDDEN } from "../deletion.ts";
 import { noteDeleted, type RunUpload } from "../../changes/deletion-entries.ts";
+import { eraseSome } from "./forget.ts";
 import { createLongDeletion } from "./long-deletion.ts";
-import { rowsLeft } from "./run-keys.ts";
 import {
-  countOf,
-  KIND,
-  LANDED,
-  limitsOf,
-  recordKind,
+  type ErasureRun,
+  IS_RECORD,
+  parametersOf,
   recordsOf,
   RUN,
   type Table,
   TABLES,
 } from "./erasure-keys.ts";
+import { rowsLeft } from "./row-counts.ts";
 import { FOUND_LATER, LOOKED_AT, SLIPPED, SUPPRESSION_INSERT_SECONDS } from "./suppression-store.ts";
+
+/** SQL for what readers leave out for the run. */
+const erasedAs = (kinds: string): string => `phase = 'erased' AND kind IN (${kinds}) AND ${RUN}`;
 
 /** Deletes the collected records of a run. */
 export type ErasureDeletion = {
@@ -22,18 +24,15 @@ export type ErasureDeletion = {
    * Marks the findings of writers from before the run as looked at. Removes the ids of end users among them,
    * whose hashes must already be stored as suppressions.
    */
-  settleFound(runId: string, signal: AbortSignal): Promise<void>;
-  /** Removes the collected ids from the keys of all other jobs. */
-  eraseKeys(runId: string, signal: AbortSignal): Promise<void>;
+  settleFound(run: ErasureRun, signal: AbortSignal): Promise<void>;
+  /** Removes the ids that readers leave out for the run from the keys of other jobs. */
+  eraseKeys(run: ErasureRun, signal: AbortSignal): Promise<void>;
   /** Deletes all rows of the collected keys from all active parts. */
-  erase(runId: string, tables: readonly string[], signal: AbortSignal): Promise<void>;
+  erase(run: ErasureRun, tables: readonly string[], signal: AbortSignal): Promise<void>;
   /** Waits until the rows that one replica has deleted are gone from all. */
   goneEverywhere(signal: AbortSignal): Promise<void>;
-  /**
-   * Tells readers of changes about all records with collected keys, also of runs that died, if they came as
-   * far as to suppress or delete. Their rows must be gone.
-   */
-  tell(signal: AbortSignal): Promise<void>;
+  /** Publishes the deletion of the run's records to readers of changes. Their rows must be gone. */
+  tell(run: ErasureRun, signal: AbortSignal): Promise<void>;
 };
 
 /**
@@ -49,58 +48,45 @@ export const createErasureDeletion = (deps: {
   const long = createLongDeletion({ session });
 
   /** A deletion does not find masked rows, so their parts are rewritten without them. */
-  const dropHidden = async (table: Table, run: string): Promise<void> => {
+  const dropHidden = async (table: Table, run: ErasureRun): Promise<void> => {
     const sql = `SELECT DISTINCT _partition_id AS id FROM ${table.table} WHERE ${recordsOf(table)}`;
-    const options = { parameters: { run }, settings: WITH_HIDDEN };
+    const options = { parameters: parametersOf(run), settings: WITH_HIDDEN };
     for (const { id } of await session.rows<{ id: string }>("erasure.hidden", sql, options)) {
       await deletion.dropMasked(table.table, id);
     }
   };
 
   return {
-    settleFound: async (runId, signal) => {
-      const keys = `SELECT client_id, id FROM job_keys WHERE ${RUN} AND kind = '${KIND.subject}'`;
-      const endUsers = `kind = 'end_user' AND (client_id, concat('end_user_id:', value))`;
-      const parameters = { run: runId };
-      for (const kind of ["conversation", "message"] as const) {
-        await session.command(
-          "erasure.looked_at",
-          `INSERT INTO suppressions (client_id, kind, value, version, created_before, request_id)
-            SELECT client_id, '${kind}', id, toUnixTimestamp64Micro(created_before), created_before, '${LOOKED_AT}'
-            FROM ${limitsOf(KIND[kind])} WHERE (client_id, id) GLOBAL IN
-              (SELECT client_id, value FROM suppressions WHERE kind = '${kind}'
-                AND (request_id = '${FOUND_LATER}' OR ${SLIPPED}))`,
-          { parameters, settings: { max_execution_time: SUPPRESSION_INSERT_SECONDS } },
-        );
-      }
-      const sql = `SELECT toString(count()) AS rows FROM suppressions WHERE ${endUsers} GLOBAL IN (${keys})`;
-      if (countOf(await session.rows("erasure.count_end_users", sql, { parameters })) === 0) return;
-      await deletion.erase(
-        { table: "suppressions", condition: `${endUsers} IN (${keys})`, parameters },
-        signal,
+    settleFound: async (run, signal) => {
+      const parameters = parametersOf(run);
+      await session.command(
+        "erasure.looked_at",
+        `INSERT INTO suppressions (client_id, kind, value, version, created_before, request_id)
+          SELECT client_id, toString(kind), id, toUnixTimestamp64Micro(max(created_before)), max(created_before), '${LOOKED_AT}'
+          FROM erasure_keys WHERE ${erasedAs("'conversation', 'message'")} AND (client_id, toString(kind), id) GLOBAL IN
+            (SELECT client_id, toString(kind), value FROM suppressions
+              WHERE kind IN ('conversation', 'message') AND (request_id = '${FOUND_LATER}' OR ${SLIPPED}))
+          GROUP BY client_id, kind, id`,
+        { parameters, settings: { max_execution_time: SUPPRESSION_INSERT_SECONDS } },
       );
+      const condition = (isIn: string) => `kind = 'end_user' AND (client_id, value) ${isIn}
+        (SELECT client_id, id FROM erasure_keys WHERE ${erasedAs("'end_user_id'")})`;
+      await eraseSome(deps, { table: "suppressions", condition, parameters }, signal);
     },
-    eraseKeys: async (runId, signal) => {
-      // Not the keys of erasures: this statement reads them.
-      const others = "NOT startsWith(kind, 'erase ')";
-      const ofKinds = (...kinds: readonly string[]): string =>
-        `(SELECT client_id, id FROM job_keys WHERE ${RUN} AND kind IN ('${kinds.join("', '")}'))`;
-      const condition = `${others} AND ((client_id, id) IN ${ofKinds(KIND.conversation, KIND.message)}
-        OR (client_id, concat('end_user_id:', id)) IN ${ofKinds(KIND.subject)})`;
-      const parameters = { run: runId };
-      const sql = `SELECT toString(count()) AS rows FROM job_keys WHERE ${condition.replaceAll(" IN (SELECT", " GLOBAL IN (SELECT")}`;
-      if (countOf(await session.rows("erasure.count_keys", sql, { parameters })) > 0)
-        await deletion.erase({ table: "job_keys", condition, parameters }, signal);
+    eraseKeys: (run, signal) => {
+      const condition = (isIn: string) => `(client_id, id) ${isIn}
+        (SELECT client_id, id FROM erasure_keys WHERE ${erasedAs("'conversation', 'message', 'end_user_id'")})`;
+      return eraseSome(deps, { table: "job_keys", condition, parameters: parametersOf(run) }, signal);
     },
-    erase: async (runId, tables, signal) => {
+    erase: async (run, tables, signal) => {
+      const parameters = parametersOf(run);
       for (const table of TABLES) {
         if (!tables.includes(table.table)) continue;
         signal.throwIfAborted();
-        const condition = recordsOf(table).replaceAll("GLOBAL IN", "IN");
         await long.settled(table.table, signal);
-        if ((await rowsLeft(session, table, runId)) > 0)
-          await long.erase({ table: table.table, condition, parameters: { run: runId } }, signal);
-        await dropHidden(table, runId);
+        if ((await rowsLeft(session, table, run)) > 0)
+          await long.erase({ table: table.table, condition: recordsOf(table, "IN"), parameters }, signal);
+        await dropHidden(table, run);
       }
     },
     goneEverywhere: (signal) =>
@@ -108,15 +94,11 @@ export const createErasureDeletion = (deps: {
         TABLES.map(({ table }) => table),
         signal,
       ),
-    tell: (signal) => {
-      const kinds = LANDED.map((kind) => `'${recordKind(kind)}'`).join();
-      const source = `SELECT client_id, splitByChar(' ', k.kind)[2] AS kind, id, date_created
-        FROM job_keys AS k WHERE k.kind IN (${kinds}) AND k.run_id GLOBAL IN
-          (SELECT run_id FROM job_keys WHERE kind IN ('${KIND.hashed}', '${KIND.counted}'))`;
-      return runUpload(
-        (upload) => noteDeleted(session, { name: "erasure.tell", source, signal }, upload),
-        signal,
-      );
+    tell: (run, signal) => {
+      const source = `SELECT client_id, splitByChar(' ', toString(k.kind))[1] AS kind, id, date_created
+        FROM erasure_keys AS k WHERE phase = 'deleting' AND k.${IS_RECORD} AND ${RUN}`;
+      const what = { name: "erasure.tell", source, parameters: parametersOf(run), signal } as const;
+      return runUpload((upload) => noteDeleted(session, what, upload), signal);
     },
   };
 };

@@ -1,11 +1,4 @@
-import {
-  formatTimestampZ,
-  type Micros,
-  READABLE_FIRST,
-  RECORD_KINDS,
-  type RecordKind,
-} from "@conversation-export/domain";
-import type { Session } from "../../session/session.ts";
+import { type Micros, READABLE_FIRST, RECORD_KINDS, type RecordKind } from "@conversation-export/domain";
 import { CHANGES } from "../../tables/changes.ts";
 import { DATED_KINDS, type DatedKind, RECORD_DATES, recordNameSql } from "../../tables/record-dates.ts";
 
@@ -74,61 +67,59 @@ export const TABLES: readonly Table[] = [
   },
 ];
 
-// Kinds of rows in job_keys. `date_created`: in rows of `recordKind` the date of the record, in all others
-// the instant before which records are erased. `target`: the request.
-export const KIND = {
-  /** The subjects that the run was given, written once. If they disappear, another run has ended this one. */
-  begun: "erase begun",
-  subject: "erase subject",
-  /** The subjects whose hashes are stored as suppressions. */
-  hashed: "erase hashed",
-  /** Of a request (`id`) and a table (`target`), `version` rows that are to be deleted. */
-  counted: "erase counted",
-  conversation: "erase conversation",
-  message: "erase message",
-} as const;
-export const recordKind = (kind: Table["records"][number]["kind"]): string => `erase ${kind} record`;
-
-export const KEY_COLUMNS = "(run_id, kind, client_id, id, date_created, target)";
-export const RUN = "run_id = {run:String}";
-
-/** SQL for the ids of `kind` that the run has collected, with their limits and requests. */
-export const limitsOf = (
-  kind: string,
-): string => `(SELECT client_id, id, max(date_created) AS created_before, any(target) AS request
-  FROM job_keys WHERE ${RUN} AND kind = '${kind}' GROUP BY client_id, id)`;
-
-/** SQL condition for the rows of a table whose keys the run has collected. */
-export const recordsOf = ({ records }: Table): string =>
-  records
-    .map(({ kind, id, date, only = "1", named }) => {
-      const ofKind = `FROM job_keys WHERE ${RUN} AND kind = '${recordKind(kind)}'`;
-      if (named !== undefined) {
-        const name = recordNameSql("client_id", named, "id");
-        return `((record, ${date}) GLOBAL IN (SELECT ${name}, date_created ${ofKind}))`;
-      }
-      const keys = `SELECT client_id, date_created, id ${ofKind}`;
-      return `(${only} AND (client_id, ${date}, ${id}) GLOBAL IN (${keys}))`;
-    })
-    .join(" OR ");
-
-/** Sends the identifiers as rows of an INSERT, which no query log contains. */
-export const insertKeys = async (
-  session: Session,
-  runId: string,
-  keys: readonly (ErasureSubject & { readonly kind: string; readonly id: string })[],
-): Promise<void> => {
-  if (keys.length === 0) return;
-  const rows = keys.map(({ kind, clientId, id, createdBefore, requestId }) => ({
-    run_id: runId,
-    kind,
-    client_id: clientId,
-    id,
-    date_created: formatTimestampZ(createdBefore),
-    target: requestId,
-  }));
-  await session.insert("erasure.note", { table: "job_keys", rows });
+/** Requests that are looked at together. */
+export type ErasureRun = {
+  readonly id: string;
+  /** Readers leave out what is found for them, and its rows are deleted. */
+  readonly erases: boolean;
 };
+
+/** Parameters of statements about the keys of a run. */
+export const parametersOf = ({ id, erases }: ErasureRun) => ({
+  run: id,
+  names: erases ? "erased" : "found",
+  records: erases ? "deleting" : "found",
+});
+
+/** SQL for the requests of the run. A row stays until its request has ended. */
+export const OF_RUN = `(SELECT client_id, request_id FROM erasure_keys
+  WHERE phase = 'found' AND kind = 'run' AND id = {run:String})`;
+export const RUN = `(client_id, request_id) GLOBAL IN ${OF_RUN}`;
+
+/** What a run erases for no request, by a request of its own: findings of writers, or what is erased again. */
+export type OwnRequest = "found" | "again";
+export const ownRequest = ({ id, erases }: ErasureRun, what: OwnRequest): string =>
+  `${erases ? what : "preview"}/${id}`;
+/** SQL for what led to a suppression: a request, or `found` or `again`. */
+export const REASON = "splitByChar('/', request_id)[1]";
+export const IS_OWN = "position(request_id, '/') > 0";
+
+/** SQL: names a person, as `<kind>:<id>` in the form of `subjectOf`. */
+export const OF_PERSON = "kind IN ('chatter_id', 'end_user_id', 'email')";
+export const SUBJECT = "concat(kind, ':', id)";
+/** SQL: names what readers leave out. */
+export const IS_NAME = `(${OF_PERSON} OR kind IN ('conversation', 'message'))`;
+export const recordKind = (kind: RecordKind): string => `${kind} record`;
+export const IS_RECORD = `kind IN (${LANDED.map((kind) => `'${recordKind(kind)}'`).join()})`;
+
+/** SQL for each kind of record in a table: the columns that name a row there, and the same of the run's keys. */
+export const keysOf = ({ records }: Table) =>
+  records.map(({ kind, id, date, only = "1", named }) => ({
+    // The name has the kind, and mutations of ClickHouse 25.8 find no alias columns.
+    only: named === undefined ? only : "1",
+    columns: named === undefined ? `(client_id, ${date}, ${id})` : `(record, ${date})`,
+    key:
+      named === undefined
+        ? "client_id, date_created, id"
+        : `${recordNameSql("client_id", named, "id")}, date_created`,
+    from: `FROM erasure_keys WHERE phase = {records:String} AND kind = '${recordKind(kind)}' AND ${RUN}`,
+  }));
+
+/** SQL condition for the rows of a table whose keys the run has. */
+export const recordsOf = (table: Table, isIn: "IN" | "GLOBAL IN" = "GLOBAL IN"): string =>
+  keysOf(table)
+    .map(({ only, columns, key, from }) => `(${only} AND ${columns} ${isIn} (SELECT ${key} ${from}))`)
+    .join(" OR ");
 
 /** Keys of one INSERT. */
 export const MAX_KEYS = 10_000;

@@ -4,12 +4,11 @@ import { createDeletion } from "../deletion.ts";
 import { createErasureCollection, type ErasureCollection } from "./collect.ts";
 import { createErasureAgain, type ErasureAgainStore } from "./erase-again.ts";
 import { createErasureDeletion, type ErasureDeletion } from "./erase.ts";
-import { createHiddenRecords, type HiddenRecords } from "./hidden-records.ts";
-import { createErasureReach, type ErasureReach } from "./reach.ts";
-import { createErasureRunKeys, type ErasureRunKeys } from "./run-keys.ts";
+import { createErasureEnd, type ErasureEnd } from "./forget.ts";
+import { createErasureRowCounts, type ErasureRowCounts } from "./row-counts.ts";
 
 /** Finds and counts everything about persons, and deletes nothing. */
-export type ErasurePreview = ErasureCollection & ErasureReach & ErasureRunKeys;
+export type ErasurePreview = ErasureCollection & ErasureRowCounts & ErasureEnd;
 
 /**
  * Finds and deletes everything about persons, by keys collected in a table, so that no query text, URL or
@@ -17,7 +16,7 @@ export type ErasurePreview = ErasureCollection & ErasureReach & ErasureRunKeys;
  *
  * @throws WarehouseError from every method
  */
-export type ErasureStore = ErasurePreview & ErasureAgainStore & ErasureDeletion & HiddenRecords;
+export type ErasureStore = ErasurePreview & ErasureAgainStore & ErasureDeletion;
 
 const forErasures = (session: Session): Session =>
   session.with({
@@ -30,13 +29,13 @@ const forErasures = (session: Session): Session =>
     },
   });
 
-/** @param deps.session of a user that may read records and write keys */
+/** @param deps.session of the user for jobs */
 export const createErasurePreview = (deps: { readonly session: Session }): ErasurePreview => {
   const session = forErasures(deps.session);
   return {
     ...createErasureCollection({ session }),
-    ...createErasureReach({ session }),
-    ...createErasureRunKeys({ session }),
+    ...createErasureRowCounts({ session }),
+    ...createErasureEnd({ session, deletion: createDeletion(deps) }),
   };
 };
 
@@ -47,10 +46,10 @@ export const createErasureStore = (deps: {
 }): ErasureStore => {
   const session = forErasures(deps.session);
   const deletion = createDeletion(deps);
+  const preview = createErasurePreview(deps);
   return {
-    ...createErasurePreview(deps),
-    ...createErasureAgain({ session }),
-    ...createHiddenRecords({ session, deletion }),
+    ...preview,
+    ...createErasureAgain({ session, note: preview.note }),
     ...createErasureDeletion({ session, deletion, runUpload: deps.runUpload }),
   };
 };

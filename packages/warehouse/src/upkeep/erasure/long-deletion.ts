@@ -7,7 +7,7 @@ import { all } from "./erasure-keys.ts";
 
 const ASK_EVERY_MS = 500;
 /** Part of the text of all mutations by keys of erasures. */
-const OF_ERASURES = "kind = 'erase ";
+const OF_ERASURES = "erasure_keys";
 
 /** Deletions by keys of erasures, which may take hours. */
 export type LongDeletion = {

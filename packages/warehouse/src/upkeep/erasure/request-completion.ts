@@ -3,7 +3,8 @@ import type { Session } from "../../session/session.ts";
 import { auditSource } from "../../access/audit-store.ts";
 import { createDeletion } from "../deletion.ts";
 import { subjectOfRow, UNFINISHED, versionOf } from "../../access/request-rows.ts";
-import { countOf, KIND, RUN } from "./erasure-keys.ts";
+import { countOf, type ErasureRun, IS_RECORD, parametersOf, RUN } from "./erasure-keys.ts";
+import { eraseSome } from "./forget.ts";
 import type { DueRequest } from "./request-subjects.ts";
 
 /** Unfinished requests of all clients. */
@@ -16,9 +17,11 @@ export type OpenRequests = {
   readonly oldestReceivedAt: number | null;
 };
 
+/** How many records a request covers. */
+export type Reach = { readonly requestId: string; readonly records: number };
+
 /**
- * The part of the jobs in data-subject requests. The requests of a run are those whose subjects it was begun
- * with.
+ * The part of the jobs in data-subject requests. The requests of a run are those that it has noted.
  *
  * @throws WarehouseError from every method; no statement holds anything about a person
  */
@@ -40,19 +43,19 @@ export type RequestCompletion = {
     readonly clientId: string | null;
     readonly requestId: string | null;
   }): Promise<boolean>;
-  /** Ids of the requests of a client in a run that nobody has looked at for their reach. */
-  unscreened(runId: string, clientId: string): Promise<readonly string[]>;
+  /** Requests of a client that nobody has looked at, and for which a run has found more than `above` records. */
+  reaching(run: ErasureRun, clientId: string, above: number): Promise<readonly Reach[]>;
   /** Lets a request of a client wait for an operator. */
   hold(clientId: string, requestId: string): Promise<void>;
   /**
    * Sets the status `running`, which no operator can refuse any more. Returns how many requests of the run have it
    * then.
    */
-  begin(runId: string): Promise<number>;
+  begin(run: ErasureRun): Promise<number>;
   /** Notes that the running requests of the run are hidden. Returns how many of them are. */
-  noteHidden(runId: string): Promise<number>;
+  noteHidden(run: ErasureRun): Promise<number>;
   /** Sets the status `completed` of those `running` in new rows without the subject, with the receipt. */
-  complete(runId: string): Promise<void>;
+  complete(run: ErasureRun): Promise<void>;
   /**
    * Deletes the older rows of completed and refused requests, which name the subject, from all active parts.
    */
@@ -60,8 +63,6 @@ export type RequestCompletion = {
 };
 
 const NAMES_SUBJECT = "(email != '' OR identifiers != '[]')";
-const OF_RUN = `(client_id, request_id) GLOBAL IN
-  (SELECT client_id, target FROM job_keys WHERE ${RUN} AND kind = '${KIND.begun}')`;
 const UNSCREENED: readonly RequestStatus[] = ["received", "queued"];
 const BEFORE_RUNNING: readonly RequestStatus[] = [...UNSCREENED, "approved"];
 /** Of a request that is not hidden. */
@@ -72,15 +73,11 @@ const NOT_HIDDEN = "hidden_at = toDateTime64(0, 3, 'UTC')";
  */
 const SMALL_BLOCKS = { max_block_size: "64", max_threads: 1 };
 
-/**
- * Rows that were deleted for each request as JSON, by table. An attempt that died has counted rows that a
- * later one counted again, so the largest count is true.
- */
+/** Rows that were deleted for each request as JSON, by table: as many as there were before the first attempt. */
 const RECEIPTS = `WITH (SELECT mapFromArrays(groupArray(request), groupArray(receipt)) FROM
   (SELECT request, toJSONString(mapFromArrays(groupArray(name), groupArray(most))) AS receipt FROM
-    (SELECT request, name, max(deleted) AS most FROM
-      (SELECT run_id, id AS request, target AS name, toUInt64(sum(version)) AS deleted FROM job_keys
-        WHERE kind = '${KIND.counted}' GROUP BY run_id, id, target) GROUP BY request, name)
+    (SELECT request_id AS request, id AS name, max(rows) AS most FROM erasure_keys
+      WHERE phase = 'deleting' AND kind = 'rows' GROUP BY request_id, id)
     GROUP BY request)) AS receipts`;
 
 const oneOf = (statuses: readonly RequestStatus[]): string =>
@@ -131,24 +128,24 @@ export function createRequestCompletion(deps: {
     );
   };
 
-  const countRunning = async (runId: string): Promise<number> => {
+  const countRunning = async (run: ErasureRun): Promise<number> => {
     const sql = `SELECT toString(count()) AS rows FROM data_subject_requests FINAL
-      WHERE ${oneOf(["running"])} AND ${OF_RUN}`;
-    return countOf(await session.rows("requests.count_running", sql, { parameters: { run: runId } }));
+      WHERE ${oneOf(["running"])} AND ${RUN}`;
+    return countOf(await session.rows("requests.count_running", sql, { parameters: parametersOf(run) }));
   };
 
   /**
    * Notes each request of the run that meets `condition` in the audit. Who asked for it is the client, or an
    * operator.
    */
-  const note = (state: "begun" | "done", condition: string, runId: string): Promise<void> =>
+  const note = (state: "begun" | "done", condition: string, run: ErasureRun): Promise<void> =>
     session.command(
       "requests.note",
       `INSERT INTO audit (run_id, state, actor, source, command, arguments)
         SELECT concat(client_id, ' ', request_id), '${state}', 'jobs', {source:String}, 'erasure',
           toJSONString(map('client_id', client_id, 'request_id', request_id))
-        FROM data_subject_requests FINAL WHERE ${condition} AND ${OF_RUN}`,
-      { parameters: { run: runId, source: auditSource() }, settings: { async_insert: 0 } },
+        FROM data_subject_requests FINAL WHERE ${condition} AND ${RUN}`,
+      { parameters: { ...parametersOf(run), source: auditSource() }, settings: { async_insert: 0 } },
     );
 
   return {
@@ -205,14 +202,17 @@ export function createRequestCompletion(deps: {
       );
       return rows.length > 0;
     },
-    async unscreened(runId, clientId) {
-      const rows = await session.rows<{ request_id: string }>(
-        "requests.unscreened",
-        `SELECT request_id FROM data_subject_requests FINAL
-          WHERE client_id = {client:String} AND ${oneOf(UNSCREENED)} AND ${OF_RUN} ORDER BY request_id`,
-        { parameters: { run: runId, client: clientId } },
+    async reaching(run, clientId, above) {
+      const rows = await session.rows<{ id: string; records: string }>(
+        "requests.reaching",
+        `SELECT request_id AS id, toString(uniqExact(kind, erasure_keys.id)) AS records FROM erasure_keys
+          WHERE client_id = {client:String} AND phase = 'found' AND ${IS_RECORD} AND ${RUN}
+            AND request_id GLOBAL IN (SELECT request_id FROM data_subject_requests FINAL
+              WHERE client_id = {client:String} AND ${oneOf(UNSCREENED)})
+          GROUP BY request_id HAVING uniqExact(kind, erasure_keys.id) > {above:UInt64}`,
+        { parameters: { ...parametersOf(run), client: clientId, above } },
       );
-      return rows.map((row) => row.request_id);
+      return rows.map(({ id, records }) => ({ requestId: id, records: Number(records) }));
     },
     hold: (clientId, requestId) =>
       advance(
@@ -220,28 +220,26 @@ export function createRequestCompletion(deps: {
         `client_id = {client:String} AND request_id = {id:String} AND ${oneOf(UNSCREENED)}`,
         { client: clientId, id: requestId },
       ),
-    async begin(runId) {
-      await note("begun", oneOf(BEFORE_RUNNING), runId);
-      const parameters = { run: runId };
-      await advance("running", `${oneOf(BEFORE_RUNNING)} AND ${OF_RUN}`, parameters);
-      return countRunning(runId);
+    async begin(run) {
+      await note("begun", oneOf(BEFORE_RUNNING), run);
+      await advance("running", `${oneOf(BEFORE_RUNNING)} AND ${RUN}`, parametersOf(run));
+      return countRunning(run);
     },
-    async noteHidden(runId) {
-      await advance("hidden", `${oneOf(["running"])} AND ${NOT_HIDDEN} AND ${OF_RUN}`, { run: runId });
-      return countRunning(runId);
+    async noteHidden(run) {
+      const isHidden = `(client_id, request_id) GLOBAL IN
+        (SELECT client_id, request_id FROM erasure_keys WHERE phase = 'erased')`;
+      const condition = `${oneOf(["running"])} AND ${NOT_HIDDEN} AND ${isHidden} AND ${RUN}`;
+      await advance("hidden", condition, parametersOf(run));
+      return countRunning(run);
     },
-    async complete(runId) {
-      await advance("completed", `${oneOf(["running"])} AND ${OF_RUN}`, { run: runId });
-      await note("done", oneOf(["completed"]), runId);
+    async complete(run) {
+      await advance("completed", `${oneOf(["running"])} AND ${RUN}`, parametersOf(run));
+      await note("done", oneOf(["completed"]), run);
     },
-    async scrub(signal) {
-      const done = `SELECT client_id, request_id FROM data_subject_requests WHERE ${oneOf(["completed", "refused"])}`;
-      const condition = `${NAMES_SUBJECT} AND (client_id, request_id) IN (${done})`;
-      const [row] = await session.rows<{ rows: string }>(
-        "requests.count_named",
-        `SELECT toString(count()) AS rows FROM data_subject_requests WHERE ${condition.replace(" IN (SELECT", " GLOBAL IN (SELECT")}`,
-      );
-      if (row?.rows !== "0") await deletion.erase({ table: "data_subject_requests", condition }, signal);
+    scrub(signal) {
+      const condition = (isIn: string): string => `${NAMES_SUBJECT} AND (client_id, request_id) ${isIn}
+        (SELECT client_id, request_id FROM data_subject_requests WHERE ${oneOf(["completed", "refused"])})`;
+      return eraseSome({ session, deletion }, { table: "data_subject_requests", condition }, signal);
     },
   };
 }

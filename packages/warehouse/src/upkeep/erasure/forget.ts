@@ -1,0 +1,47 @@
+import { UNFINISHED } from "../../access/request-rows.ts";
+import type { Session } from "../../session/session.ts";
+import type { Deletion, RowSelection } from "../deletion.ts";
+import { countOf, type ErasureRun, IS_OWN, OF_RUN, parametersOf } from "./erasure-keys.ts";
+
+type Deps = { readonly session: Session; readonly deletion: Pick<Deletion, "erase"> };
+
+/**
+ * Deletes rows of all active parts, if there are any.
+ * @param rows.condition SQL with `isIn` before each subquery
+ */
+export const eraseSome = async (
+  { session, deletion }: Deps,
+  rows: Omit<RowSelection, "condition"> & { readonly condition: (isIn: string) => string },
+  signal: AbortSignal,
+): Promise<void> => {
+  const { table, parameters = {} } = rows;
+  const sql = `SELECT toString(count()) AS rows FROM ${table} WHERE ${rows.condition("GLOBAL IN")}`;
+  if (countOf(await session.rows("erasure.count_some", sql, { parameters })) > 0)
+    await deletion.erase({ table, condition: rows.condition("IN"), parameters }, signal);
+};
+
+export type ErasureEnd = {
+  /**
+   * Removes the keys of requests that have ended, of those that the run has made itself or taken over, and of those
+   * that a dead run has made and not begun.
+   */
+  forget(run: ErasureRun, signal: AbortSignal): Promise<void>;
+};
+
+/** @param deps.session with the settings of erasures */
+export const createErasureEnd = (deps: Deps): ErasureEnd => ({
+  forget: async (run, signal) => {
+    const rows = await deps.session.rows<{ id: string }>(
+      "erasure.own_requests",
+      `SELECT DISTINCT request_id AS id FROM ${OF_RUN} WHERE ${IS_OWN}`,
+      { parameters: parametersOf(run) },
+    );
+    // A replica that does not know a request yet keeps what it covers.
+    const condition = (isIn: string): string => `(request_id IN {own:Array(String)}
+      OR phase = 'found' AND ${IS_OWN} AND added_at < now() - INTERVAL 1 DAY
+      OR (client_id, request_id) ${isIn} (SELECT client_id, request_id
+        FROM data_subject_requests FINAL WHERE NOT (${UNFINISHED})))`;
+    const parameters = { own: rows.map(({ id }) => id) };
+    await eraseSome(deps, { table: "erasure_keys", condition, parameters }, signal);
+  },
+});

@@ -1,0 +1,76 @@
+import type { ClickHouseSettings } from "@clickhouse/client";
+import type { Session } from "../../session/session.ts";
+import { WITH_HIDDEN } from "../deletion.ts";
+import {
+  all,
+  countOf,
+  type ErasureRun,
+  keysOf,
+  parametersOf,
+  recordsOf,
+  type Table,
+  TABLES,
+} from "./erasure-keys.ts";
+
+/** Counts rows and records. */
+export type ErasureRowCounts = {
+  /** Rows left by table, including masked ones that are still stored. */
+  remaining(run: ErasureRun): Promise<Readonly<Record<string, number>>>;
+  /**
+   * Notes for each request and table how many rows are to be deleted, for the receipts. A row counts for each
+   * request that reaches it.
+   */
+  countRows(run: ErasureRun): Promise<void>;
+  /** Stored records of a client, to within a few per cent. */
+  storedRecords(clientId: string): Promise<number>;
+};
+
+/** Rows of a table whose keys a run has collected. */
+export const rowsLeft = async (
+  session: Session,
+  table: Table,
+  run: ErasureRun,
+  settings: ClickHouseSettings = {},
+): Promise<number> => {
+  const sql = `SELECT toString(count()) AS rows FROM ${table.table} WHERE ${recordsOf(table)}`;
+  return countOf(await session.rows("erasure.count_left", sql, { parameters: parametersOf(run), settings }));
+};
+
+/** INSERT of the counts of the rows of one table, masked ones included. */
+const countOfRows = (table: Table): string => {
+  const found = keysOf(table).map(
+    ({ only, columns, key, from }) => `SELECT k.client AS client, k.request AS request FROM
+      (SELECT ${columns} AS key FROM ${table.table} WHERE ${only} AND ${columns} GLOBAL IN (SELECT ${key} ${from})) AS r
+      GLOBAL INNER JOIN (SELECT (${key}) AS key, request_id AS request, any(client_id) AS client ${from}
+        GROUP BY key, request) AS k ON r.key = k.key`,
+  );
+  return `INSERT INTO erasure_keys (client_id, phase, kind, id, request_id, rows)
+    SELECT client, 'deleting', 'rows', '${table.table}', request, count()
+    FROM (${found.join(" UNION ALL ")}) GROUP BY client, request`;
+};
+
+/** @param deps.session with the settings of erasures */
+export const createErasureRowCounts = ({ session }: { readonly session: Session }): ErasureRowCounts => ({
+  remaining: async (run) =>
+    Object.fromEntries(
+      await all(
+        TABLES,
+        async (table) => [table.table, await rowsLeft(session, table, run, WITH_HIDDEN)] as const,
+      ),
+    ),
+  countRows: async (run) => {
+    const options = { parameters: parametersOf(run), settings: WITH_HIDDEN };
+    await all(TABLES, (table) => session.command("erasure.count_rows", countOfRows(table), options));
+  },
+  storedRecords: async (clientId) => {
+    const count = (table: string, id: string): string =>
+      `(SELECT uniq(${id}) FROM ${table} WHERE client_id = {client:String})`;
+    const [row] = await session.rows<{ records: string }>(
+      "erasure.stored_records",
+      `SELECT toString(${count("conversations", "conversation_id")} + ${count("messages", "message_id")}
+        + ${count("end_users", "end_user_id")}) AS records`,
+      { parameters: { client: clientId } },
+    );
+    return Number(row?.records);
+  },
+});
