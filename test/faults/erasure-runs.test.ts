@@ -935,6 +935,36 @@ it("goes on with what a dead run has begun to erase for no request", async () =>
   expect(await keysLeft()).toBe("0\n");
 });
 
+it("finds no more rows in each attempt of a job that dies", async () => {
+  const client = "dying";
+  const { records, subject } = person(client, "nina");
+  await write([...records, ...neighbour(client)]);
+  await suppressions.addFound([
+    { clientId: client, kind: "end_user", value: "nina-user", createdBefore: Date.now() * 1000 },
+    { clientId: client, kind: "conversation", value: "nina-by-user", createdBefore: Date.now() * 1000 },
+  ]);
+  await request(client, subject);
+  const since = new Date(0).toISOString();
+  const killed = new ServiceError("killed", "killed", { retryable: true });
+  const dying = { ...store, erase: () => Promise.reject(killed) };
+  const keys = `SELECT phase, kind, startsWith(request_id, 'found/'), startsWith(request_id, 'again/'), count()
+    FROM erasure_keys FINAL WHERE kind != 'run' AND client_id = '${client}' GROUP BY ALL ORDER BY ALL`;
+  const attempt = async (): Promise<string> => {
+    await expect(run({ ...erasureDeps(), store: dying }, "again", { since, dryRun: false })).rejects.toBe(
+      killed,
+    );
+    return sql(keys);
+  };
+  const first = await attempt();
+  expect(first).toContain("deleting");
+  expect(await attempt()).toBe(first);
+  expect(await attempt()).toBe(first);
+  await run(erasureDeps(), "again", { since, dryRun: false });
+  expect(without(await rowsOf(client), "kept-")).toEqual(await rowsOf("nobody"));
+  await run();
+  expect(await keysLeft()).toBe("0\n");
+});
+
 it("forgets after a day what was found for a run that died", async () => {
   const key = { clientId: "left", subject: "chatter_id:left", createdBefore: LATER };
   for (const id of ["preview/dead", "found/dead", "preview/living"])

@@ -261,6 +261,7 @@ describe("many large open requests", () => {
     await store.note(run, subjects);
     await requests.begin(run);
     await store.hide(run);
+    await requests.noteHidden(run);
     await store.persons(run, async (some) => { seen.subjects += some.length; });
     await requests.complete(run);
     seen.left = (await requests.open(Date.now())).count;

@@ -69,16 +69,22 @@ const UNSUPPRESSED = `(SELECT client_id, toString(kind) AS type, id,
 
 const DUE = `(request_id = '${FOUND_LATER}' OR request_id != '${LOOKED_AT}' AND ${SLIPPED})`;
 const INSERT_FOUND = `INSERT INTO erasure_keys (client_id, phase, kind, id, created_before, request_id)`;
+/** SQL condition: no run has begun to erase it, which would be taken over. */
+const notBegun = (key: string): string => `({names:String} = 'found' OR ${key} GLOBAL NOT IN
+  (SELECT client_id, toString(kind), id, created_before FROM erasure_keys
+    WHERE phase = 'erased' AND startsWith(request_id, 'found/')))`;
 /** INSERT of suppressed ids to look at: those found by writers, or suppressed in the last day. */
 const LOOK_AT = `${INSERT_FOUND}
   SELECT client_id, 'found', toString(kind), value, max(created_before), {request:String}
   FROM suppressions WHERE kind IN ('conversation', 'message') AND (client_id, kind, value) GLOBAL IN
     (SELECT client_id, kind, value FROM suppressions WHERE kind IN ('conversation', 'message') AND ${DUE})
   GROUP BY client_id, kind, value
-  HAVING maxIf(added_at, ${DUE}) > maxIf(added_at, request_id = '${LOOKED_AT}')`;
+  HAVING maxIf(added_at, ${DUE}) > maxIf(added_at, request_id = '${LOOKED_AT}')
+    AND ${notBegun("(client_id, toString(kind), value, max(created_before))")}`;
 const FOUND_END_USERS = `${INSERT_FOUND}
   SELECT client_id, 'found', 'end_user_id', value, max(created_before), {request:String}
-  FROM suppressions WHERE kind = 'end_user' GROUP BY client_id, value`;
+  FROM suppressions WHERE kind = 'end_user' GROUP BY client_id, value
+  HAVING ${notBegun("(client_id, 'end_user_id', value, max(created_before))")}`;
 
 /** What others have begun is all found as soon as readers leave anything of it out. */
 const ADD_OWN = `INSERT INTO erasure_keys (client_id, phase, kind, id, request_id)

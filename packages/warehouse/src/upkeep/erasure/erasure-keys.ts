@@ -88,8 +88,11 @@ export const RUN = `(client_id, request_id) GLOBAL IN ${OF_RUN}`;
 
 /** What a run erases for no request, by a request of its own: findings of writers, or what is erased again. */
 export type OwnRequest = "found" | "again";
-export const ownRequest = ({ id, erases }: ErasureRun, what: OwnRequest): string =>
-  `${erases ? what : "preview"}/${id}`;
+/** The attempts of a job share one for what is erased again, so that they find the same rows. */
+export const ownRequest = ({ id, erases }: ErasureRun, what: OwnRequest): string => {
+  const [job = id] = id.split("/");
+  return erases ? `${what}/${what === "again" ? job : id}` : `preview/${id}`;
+};
 /** SQL for what led to a suppression: a request, or `found` or `again`. */
 export const REASON = "splitByChar('/', request_id)[1]";
 export const IS_OWN = "position(request_id, '/') > 0";

@@ -227,14 +227,16 @@ export function createRequestCompletion(deps: {
     },
     async noteHidden(run) {
       const isHidden = `(client_id, request_id) GLOBAL IN
-        (SELECT client_id, request_id FROM erasure_keys WHERE phase = 'erased')`;
+        (SELECT DISTINCT client_id, request_id FROM erasure_keys WHERE phase = 'erased' AND ${RUN})`;
       const condition = `${oneOf(["running"])} AND ${NOT_HIDDEN} AND ${isHidden} AND ${RUN}`;
       await advance("hidden", condition, parametersOf(run));
       return countRunning(run);
     },
     async complete(run) {
-      await advance("completed", `${oneOf(["running"])} AND ${RUN}`, parametersOf(run));
-      await note("done", oneOf(["completed"]), run);
+      const condition = `${oneOf(["running"])} AND NOT (${NOT_HIDDEN})`;
+      // Noted first: as soon as they are completed, another run removes their keys.
+      await note("done", condition, run);
+      await advance("completed", `${condition} AND ${RUN}`, parametersOf(run));
     },
     scrub(signal) {
       const condition = (isIn: string): string => `${NAMES_SUBJECT} AND (client_id, request_id) ${isIn}
