@@ -14,7 +14,12 @@ const commandsOf = (text: string): string[] => {
   );
   const inline = [...text.matchAll(/`(export-ops [^`]+)`/g)].map(([, command = ""]) => command);
   return [...blocks, ...inline]
-    .map((line) => line.replace(/ +#.*$/, "").trim())
+    .map((line) =>
+      line
+        .replace(/ +#.*$/, "")
+        .trim()
+        .replace(/^npx /, ""),
+    )
     .filter((line) => line.startsWith("export-ops "));
 };
 
@@ -24,7 +29,7 @@ const wordsOf = (command: string): string[] =>
     .slice(1);
 
 const commands = new Map<string, string>();
-for (const file of globSync("docs/{runbooks/*,slo,logs,metrics}.md", { cwd: ROOT }).sort()) {
+for (const file of globSync("docs/{runbooks/*,jobs,slo,logs,metrics}.md", { cwd: ROOT }).sort()) {
   for (const command of commandsOf(readFileSync(join(ROOT, file), "utf8"))) commands.set(command, file);
 }
 
