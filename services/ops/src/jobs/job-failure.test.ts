@@ -8,6 +8,7 @@ test.each([
     "parts_failed: 1 of 3 parts failed; backfill-1-k3-part-0: source_changed: /a is not the file that was there",
     true,
   ],
+  ["parts_failed: 1 of 3 parts failed; backfill-1-k3-part-0: backfill_rows_gone: start a new one", true],
   ["parts_failed: 1 of 3 parts failed; backfill-1-k3-part-0: warehouse_unavailable: ECONNREFUSED", false],
   ["warehouse_setup: ClickHouse says UNKNOWN_TABLE: a grant or a table is missing", false],
   ["records_missing: 3 exports are not readable", false],

@@ -2,11 +2,13 @@ import type { JobView } from "@conversation-export/queue";
 
 /** Codes of failures caused by the request itself or by vanished input: a retry fails again. */
 const WRONG_INPUT: ReadonlySet<string> = new Set([
+  "backfill_rows_gone",
   "backfill_window",
   "place_without_topic",
   "reconcile_window",
   "source_changed",
   "too_many_parts",
+  "topic_created_anew",
   "unknown_letter",
   "unknown_topic",
 ]);
