@@ -71,8 +71,8 @@ export type ReconcileData = z.output<typeof dataSchema>;
 export type ReconcileResult = z.output<typeof resultSchema>;
 
 /**
- * Compares what the bus carried with what is readable. A job that finds a difference fails; its report is
- * kept.
+ * Compares what the bus carried with what is readable. A job that finds a difference fails, with the first of
+ * it as its reason.
  */
 export const reconcileJob: JobType<ReconcileData, ReconcileResult> = {
   name: "reconcile",
