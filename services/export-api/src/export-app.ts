@@ -22,6 +22,7 @@ import type { SweepBuffers } from "./page/buffer-sweep.ts";
 import { createPageLinks } from "./page/page-link.ts";
 import { createNoteRepeats } from "./page/repeated-requests.ts";
 import type { RateLimit } from "./admission/rate-limit.ts";
+import { createListAnswers } from "./page/list-answers.ts";
 import { createSendPage } from "./page/send-page.ts";
 import { transportSecurity } from "./http/security-headers.ts";
 import { createAddressOf } from "./http/service-address.ts";
@@ -95,10 +96,12 @@ export const createExportApp = (deps: ExportAppDeps): FastifyInstance => {
     previousSecret: deps.previousCursorSecret,
     linkBounds: deps.linkBounds,
   };
-  const sendPage = createSendPage({ metrics, log, clock, idleMs: deps.idleMs, sweep: deps.sweep });
+  const answers = createListAnswers(
+    createSendPage({ metrics, log, clock, idleMs: deps.idleMs, sweep: deps.sweep }),
+  );
   const addressOf = createAddressOf(deps.publicBaseUrl);
   const noteRepeats = createNoteRepeats({ linkBounds: deps.linkBounds, metrics, log, clock });
-  const shared = { reader, sendPage, addressOf, watermark, noteRepeats };
+  const shared = { reader, answers, addressOf, watermark, noteRepeats };
   const endpoints = [
     ...createExportEndpoints({ ...shared, links: createPageLinks({ ...linking, form: "v2" }) }),
     ...createChangeEndpoints({ ...shared, ...linking, settled: deps.settled, now }),

@@ -13,39 +13,29 @@ import { ServiceError } from "@conversation-export/runtime";
 import type { ApiClient, Reader } from "@conversation-export/warehouse";
 import { badRequest, cursorExpired } from "../http/api-error.ts";
 import { API_PREFIX } from "../http/service-address.ts";
-import { sendParquet } from "../parquet/send-parquet.ts";
 import { createCursorSigner } from "../page/cursor-signer.ts";
 import { clampInstant } from "../page/instant-parameter.ts";
-import { JSON_TYPE, PARQUET_TYPE, streamTypeOf } from "../page/stream-type.ts";
+import { PARQUET_TYPE, streamTypeOf } from "../page/stream-type.ts";
 import { readParameters } from "../page/parameters.ts";
-import type { SendPage } from "../page/send-page.ts";
+import type { ListAnswers } from "../page/list-answers.ts";
 import type { ReadSettled } from "../page/settled.ts";
 import { watermarkHeader } from "../page/watermark.ts";
-import { openWindow } from "../page/window-stream.ts";
 import {
   CHANGE_PARAMETERS,
   CHANGE_STREAMS,
   DEFAULT_PAGE_SIZE,
   describeChanges,
 } from "./change-description.ts";
-import type { Call, Endpoint } from "./endpoint.ts";
+import type { Endpoint } from "./endpoint.ts";
 
 export type ChangeEndpointsDeps = {
   readonly reader: Pick<Reader, "changes" | "lines" | "parquet">;
-  readonly sendPage: SendPage;
+  readonly answers: ListAnswers;
   readonly settled: ReadSettled;
   readonly secret: string;
   readonly previousSecret?: string | undefined;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
-};
-
-/** Up to where changes are told, and what the answer says of it. */
-type Answered = {
-  /** Microseconds since the epoch, exclusive. */
-  readonly until: number;
-  readonly watermark: string | undefined;
-  readonly headers: Record<string, string>;
 };
 
 /** The cursors of a list of changes: each is good for one client. */
@@ -74,87 +64,16 @@ const endOf = (from: ChangePosition, until: number): ChangePosition =>
 
 /** The change feed: an extension of the specification's interface. */
 export const createChangeEndpoints = (deps: ChangeEndpointsDeps): readonly Endpoint[] => {
-  const { reader, sendPage, settled, now } = deps;
+  const { reader, answers, settled, now } = deps;
 
   const endpoint = (kind: RecordKind, name: string): Endpoint => {
     const { list } = RECORD_KINDS[kind];
     const { write, read } = createChangeCursors(deps, list);
-
-    const sendOnePage = async (
-      call: Call,
-      from: ChangePosition,
-      pageSize: number,
-      { until, headers }: Answered,
-    ): Promise<void> => {
-      const { client, signal } = call;
-      const query = { clientId: client.clientId, kind, after: from, settled: until, pageSize, signal };
-      const page = await reader.changes(query);
-      let rows = 0;
-      await sendPage(call, {
-        contentType: JSON_TYPE,
-        head: '{"data":[',
-        records: page.records,
-        rows: () => rows,
-        tail: () => {
-          const { next, isLast, rows: all } = page.end();
-          rows = all;
-          const meta = {
-            next_cursor: write(client, { ...next, begun: from.begun }),
-            next_stored_since: formatTimestampZ(next.date),
-            end_of_stream: isLast,
-          };
-          return `],"meta":${JSON.stringify(meta)}}`;
-        },
-        headers,
-      });
-    };
-
-    const sendLines = async (
-      call: Call,
-      from: ChangePosition,
-      { until, watermark, headers }: Answered,
-      contentType: string,
-    ): Promise<void> => {
-      const { client } = call;
-      const query = { clientId: client.clientId, kind, after: from, settled: until };
-      const lines = await openWindow(reader.lines.changes(query), call);
-      const next = endOf(from, until);
-      const tail = (): string => {
-        const trailer = {
-          count: lines.count(),
-          watermark: watermark ?? null,
-          next_cursor: write(client, next),
-          next_stored_since: formatTimestampZ(next.date),
-          end_of_stream: true,
-        };
-        return `${JSON.stringify({ trailer })}\n`;
-      };
-      await sendPage(call, {
-        contentType,
-        head: "",
-        records: lines.records,
-        rows: lines.count,
-        tail,
-        headers,
-      });
-    };
-
-    const sendFile = async (
-      call: Call,
-      from: ChangePosition,
-      { until, watermark, headers }: Answered,
-    ): Promise<void> => {
-      const { client } = call;
-      const open = reader.parquet.changes({ clientId: client.clientId, kind, after: from, settled: until });
-      const next = endOf(from, until);
-      const facts = {
-        watermark,
-        next_cursor: write(client, next),
-        next_stored_since: formatTimestampZ(next.date),
-        end_of_stream: "true",
-      };
-      await sendParquet(sendPage, call, open, { headers, facts });
-    };
+    /** How a reader goes on behind a position. */
+    const goOn = (client: ApiClient, next: ChangePosition) => ({
+      next_cursor: write(client, next),
+      next_stored_since: formatTimestampZ(next.date),
+    });
 
     return {
       method: "GET",
@@ -186,11 +105,25 @@ export const createChangeEndpoints = (deps: ChangeEndpointsDeps): readonly Endpo
             },
           );
         }
-        const answered = { until, watermark, headers: watermarkHeader(watermark) };
+        const { client, signal } = call;
+        const headers = watermarkHeader(watermark);
+        const query = { clientId: client.clientId, kind, after: from, settled: until };
         const contentType = streamTypeOf(call.request.raw, CHANGE_STREAMS);
-        if (contentType === undefined) await sendOnePage(call, from, pageSize, answered);
-        else if (contentType === PARQUET_TYPE) await sendFile(call, from, answered);
-        else await sendLines(call, from, answered, contentType);
+        if (contentType === undefined) {
+          return answers.page(call, await reader.changes({ ...query, pageSize, signal }), {
+            headers,
+            end: (end) => ({
+              meta: end && { ...goOn(client, { ...end.next, begun: from.begun }), end_of_stream: end.isLast },
+            }),
+          });
+        }
+        const whole = goOn(client, endOf(from, until));
+        if (contentType === PARQUET_TYPE) {
+          const facts = { watermark, ...whole, end_of_stream: "true" };
+          return answers.file(call, reader.parquet.changes(query), { headers, facts });
+        }
+        const trailer = { watermark: watermark ?? null, ...whole, end_of_stream: true };
+        return answers.lines(call, reader.lines.changes(query), { contentType, headers, trailer });
       },
     };
   };

@@ -7,9 +7,8 @@ import { type Description, linkSchema, PAGE_HEADERS, parquetAnswer } from "../op
 import { END_USER } from "../openapi/examples.ts";
 import { readParameters, wholeNumber } from "../page/parameters.ts";
 import { writeQuery } from "../page/query-string.ts";
-import type { SendPage } from "../page/send-page.ts";
+import type { ListAnswers } from "../page/list-answers.ts";
 import { JSON_TYPE, PARQUET_TYPE, streamTypeOf } from "../page/stream-type.ts";
-import { sendParquet } from "../parquet/send-parquet.ts";
 import { API_PREFIX, type AddressOf } from "../http/service-address.ts";
 import { type ReadWatermark, watermarkHeader } from "../page/watermark.ts";
 
@@ -67,14 +66,14 @@ const description: Description = {
 
 export type EndUsersDeps = {
   readonly reader: Pick<Reader, "endUsers" | "parquet">;
-  readonly sendPage: SendPage;
+  readonly answers: ListAnswers;
   readonly addressOf: AddressOf;
   readonly watermark: ReadWatermark;
 };
 
 /** The listing of end users (section 4.4 of the specification), in the byte order of their ids. */
 export const createEndUsers = (deps: EndUsersDeps): Endpoint => {
-  const { reader, sendPage, addressOf, watermark } = deps;
+  const { reader, answers, addressOf, watermark } = deps;
 
   return {
     method: "GET",
@@ -96,26 +95,19 @@ export const createEndUsers = (deps: EndUsersDeps): Endpoint => {
         from: cursor,
         ...(externalId !== "" && { externalId }),
       };
-      if (streamTypeOf(request.raw, STREAMS) !== undefined) {
-        const facts = { watermark: readable };
-        const open = reader.parquet.endUsers(query);
-        await sendParquet(sendPage, call, open, { headers: watermarkHeader(readable), facts });
-        return;
-      }
-      const page = await reader.endUsers({ ...query, limit, signal });
-      let rows = 0;
-      await sendPage(call, {
-        contentType: JSON_TYPE,
-        head: '{"data":[',
-        records: page.records,
-        rows: () => rows,
-        tail: () => {
-          const { next, rows: all } = page.end();
-          rows = all;
+      const headers = watermarkHeader(readable);
+      if (streamTypeOf(request.raw, STREAMS) !== undefined)
+        return answers.file(call, reader.parquet.endUsers(query), {
+          headers,
+          facts: { watermark: readable },
+        });
+      return answers.page(call, await reader.endUsers({ ...query, limit, signal }), {
+        headers,
+        end: (end) => {
+          const next = end?.next ?? null;
           const link = next === null ? null : addressOf(request) + PATH + nextQuery(next, limit, externalId);
-          return `],"meta":{"next_page_url":${JSON.stringify(link)}}}`;
+          return { meta: { next_page_url: link } };
         },
-        headers: watermarkHeader(readable),
       });
     },
   };

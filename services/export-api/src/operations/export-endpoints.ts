@@ -1,12 +1,11 @@
 import { publicConversation, publicMessage } from "@conversation-export/domain";
-import type { Reader } from "@conversation-export/warehouse";
+import type { OpenStep } from "@conversation-export/warehouse";
 import { z } from "zod";
 import type { ZodOpenApiMediaTypeObject } from "zod-openapi";
 import { badRequest } from "../http/api-error.ts";
 import type { Call, Endpoint } from "./endpoint.ts";
 import { CONVERSATIONS, type ExportList, MESSAGES } from "../page/export-lists.ts";
 import { JSON_TYPE, LINES_TYPES, PARQUET_TYPE, streamTypeOf } from "../page/stream-type.ts";
-import type { PageLinks } from "../page/page-link.ts";
 import {
   conversationParameters,
   messageParameters,
@@ -16,12 +15,9 @@ import {
 import type { PageRequest, PageRequestResult } from "../page/parameters.ts";
 import { type Description, linkSchema, NOTICE, PAGE_HEADERS, parquetAnswer } from "../openapi/description.ts";
 import * as examples from "../openapi/examples.ts";
-import { sendParquet } from "../parquet/send-parquet.ts";
-import type { NoteRepeats } from "../page/repeated-requests.ts";
-import type { SendPage } from "../page/send-page.ts";
 import { API_PREFIX, type AddressOf } from "../http/service-address.ts";
 import { type ReadWatermark, watermarkHeader } from "../page/watermark.ts";
-import { openWindow } from "../page/window-stream.ts";
+import { createWindowPages, type WindowForm, type WindowPagesDeps } from "../page/window-pages.ts";
 
 const STREAMS = [...LINES_TYPES, PARQUET_TYPE];
 
@@ -95,112 +91,65 @@ const messagesDescription: Description = {
   ),
 };
 
-export type ExportEndpointsDeps = {
-  readonly reader: Reader;
-  readonly links: PageLinks;
-  readonly sendPage: SendPage;
+export type ExportEndpointsDeps = WindowPagesDeps & {
   readonly addressOf: AddressOf;
   readonly watermark: ReadWatermark;
-  readonly noteRepeats: NoteRepeats;
 };
 
-/** The export operations (sections 4.1 to 4.3 of the specification), as pages or as lines. */
+/** The export operations (sections 4.1 to 4.3 of the specification), as pages, as lines or as Parquet. */
 export const createExportEndpoints = (deps: ExportEndpointsDeps): readonly Endpoint[] => {
-  const { reader, links, sendPage, addressOf, watermark, noteRepeats } = deps;
-
-  const sendOnePage = async (
-    list: ExportList,
-    path: string,
-    wanted: PageRequest,
-    { call, headers }: { call: Call; headers: Record<string, string> },
-  ): Promise<void> => {
-    const { client, signal } = call;
-    const query = { ...links.query(client, list.name, wanted), signal };
-    const page = wanted.since < wanted.to ? await list.readPage(reader, wanted.filter, query) : null;
-    const repeats = noteRepeats(call, list.name, wanted);
-    let rows = 0;
-    await sendPage(call, {
-      contentType: JSON_TYPE,
-      head: '{"data":[',
-      records: page?.records ?? null,
-      rows: () => rows,
-      tail: () => {
-        const end = page?.end();
-        rows = end?.rows ?? 0;
-        const next = end === undefined ? null : links.next(client, list.name, wanted, end);
-        const link = next === null ? null : `${addressOf(call.request)}${path}?${next}`;
-        repeats.end(link !== null);
-        return `],"meta":{"next_page_uri":${JSON.stringify(link)}}}`;
-      },
-      headers: { ...headers, ...repeats.headers },
-    });
-  };
-
-  const sendWindow = async (
-    list: ExportList,
-    wanted: PageRequest,
-    { call, headers, contentType }: { call: Call; headers: Record<string, string>; contentType: string },
-    readable: string | undefined,
-  ): Promise<void> => {
-    const query = links.query(call.client, list.name, wanted);
-    const steps = list.openSteps(reader.lines, wanted.filter, query);
-    const window = wanted.since < wanted.to ? await openWindow(steps, call) : null;
-    const count = (): number => window?.count() ?? 0;
-    await sendPage(call, {
-      contentType,
-      head: "",
-      records: window?.records ?? null,
-      rows: count,
-      tail: () => `${JSON.stringify({ trailer: { count: count(), watermark: readable ?? null } })}\n`,
-      headers,
-    });
-  };
-
-  const sendFile = async (
-    list: ExportList,
-    wanted: PageRequest,
-    { call, headers }: { call: Call; headers: Record<string, string> },
-    readable: string | undefined,
-  ): Promise<void> => {
-    if (wanted.cursor !== undefined) {
-      throw badRequest(["cursor: a Parquet file is the whole window; ask for it without a cursor"]);
-    }
-    const { since, to, conversationId } = wanted;
-    const query = {
-      clientId: call.client.clientId,
-      since,
-      to,
-      ...(conversationId !== undefined && { conversationId }),
-    };
-    const open = list.openSteps(reader.parquet, wanted.filter, query);
-    await sendParquet(sendPage, call, open, { headers, facts: { watermark: readable } });
-  };
+  const { reader, links, answers, addressOf, watermark } = deps;
+  const sendWindowPage = createWindowPages(deps);
 
   const endpoint = (
     list: ExportList,
     description: Description,
     readParameters: (target: string) => PageRequestResult,
   ): Endpoint => {
-    const path = `/v2/export/${list.name}`;
+    const { name } = list;
+    const path = `/v2/export/${name}`;
+    const form: WindowForm = {
+      list,
+      name,
+      end: ({ request }, next) => ({
+        meta: { next_page_uri: next === null ? null : `${addressOf(request)}${path}?${next}` },
+      }),
+    };
+
+    const openFile = ({ client: { clientId } }: Call, wanted: PageRequest): OpenStep => {
+      if (wanted.cursor !== undefined) {
+        throw badRequest(["cursor: a Parquet file is the whole window; ask for it without a cursor"]);
+      }
+      const { since, to, conversationId } = wanted;
+      const query = { clientId, since, to, ...(conversationId !== undefined && { conversationId }) };
+      return list.openSteps(reader.parquet, wanted.filter, query);
+    };
+    const openLines = ({ client }: Call, wanted: PageRequest): OpenStep | null => {
+      const open = list.openSteps(reader.lines, wanted.filter, links.query(client, name, wanted));
+      return wanted.since < wanted.to ? open : null;
+    };
+
     return {
       method: "GET",
       paths: [API_PREFIX + path],
       scope: "export",
-      limit: list.name,
+      limit: name,
       slot: "page",
       streams: STREAMS,
       description,
       serve: async (call) => {
         const result = readParameters(call.request.raw.url ?? "");
         if ("problems" in result) throw badRequest(result.problems);
+        const wanted = result.request;
         // Before the records: they hold every event that the watermark covers.
-        const readable = await watermark(list.name);
+        const readable = await watermark(name);
         const headers = watermarkHeader(readable);
         const contentType = streamTypeOf(call.request.raw, STREAMS);
-        if (contentType === undefined) await sendOnePage(list, path, result.request, { call, headers });
-        else if (contentType === PARQUET_TYPE) {
-          await sendFile(list, result.request, { call, headers }, readable);
-        } else await sendWindow(list, result.request, { call, headers, contentType }, readable);
+        if (contentType === undefined) return sendWindowPage(call, form, wanted, headers);
+        if (contentType === PARQUET_TYPE)
+          return answers.file(call, openFile(call, wanted), { headers, facts: { watermark: readable } });
+        const trailer = { watermark: readable ?? null };
+        return answers.lines(call, openLines(call, wanted), { contentType, headers, trailer });
       },
     };
   };

@@ -1,4 +1,3 @@
-import { pipeline } from "node:stream";
 import {
   createView,
   LEGACY_FIELDS,
@@ -7,7 +6,6 @@ import {
   publicConversation,
   publicMessage,
 } from "@conversation-export/domain";
-import type { Reader } from "@conversation-export/warehouse";
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
 import { badRequest } from "../http/api-error.ts";
@@ -22,12 +20,10 @@ import {
   readLegacyMessageParameters,
 } from "./legacy-parameters.ts";
 import { createLegacyRecords } from "./legacy-records.ts";
-import type { PageLinks } from "../page/page-link.ts";
 import type { PageRequestResult } from "../page/parameters.ts";
-import type { NoteRepeats } from "../page/repeated-requests.ts";
-import type { SendPage } from "../page/send-page.ts";
 import { type AddressOf, API_PREFIX } from "../http/service-address.ts";
 import { type ReadWatermark, watermarkHeader } from "../page/watermark.ts";
+import { createWindowPages, type WindowForm, type WindowPagesDeps } from "../page/window-pages.ts";
 
 const HEADERS = {
   "X-Export-Watermark": PAGE_HEADERS["X-Export-Watermark"],
@@ -85,14 +81,10 @@ const descriptionOf = (list: ExportList["name"], version: LegacyVersion): Descri
   };
 };
 
-export type LegacyEndpointsDeps = {
-  readonly reader: Reader;
-  /** Links in the legacy form. */
-  readonly links: PageLinks;
-  readonly sendPage: SendPage;
+/** `links`: in the legacy form. */
+export type LegacyEndpointsDeps = WindowPagesDeps & {
   readonly addressOf: AddressOf;
   readonly watermark: ReadWatermark;
-  readonly noteRepeats: NoteRepeats;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   /** When the legacy versions were deprecated and when they end; undefined when that is not announced. */
@@ -105,7 +97,8 @@ export type LegacyEndpointsDeps = {
  * fields of their version; the link is relative, under the prefix of the request.
  */
 export const createLegacyEndpoints = (deps: LegacyEndpointsDeps): readonly Endpoint[] => {
-  const { reader, links, sendPage, addressOf, watermark, noteRepeats, now } = deps;
+  const { addressOf, watermark, now } = deps;
+  const sendWindowPage = createWindowPages(deps);
   const announced: Readonly<Record<string, string>> = {
     ...(deps.deprecation && { deprecation: `@${Math.floor(deps.deprecation.getTime() / 1000)}` }),
     ...(deps.sunset && { sunset: deps.sunset.toUTCString() }),
@@ -116,9 +109,17 @@ export const createLegacyEndpoints = (deps: LegacyEndpointsDeps): readonly Endpo
     version: LegacyVersion,
     readParameters: (target: string) => PageRequestResult,
   ): Endpoint => {
-    const name = `legacy-${list.name}-${version}`;
     const path = `/data_api/${version}/${list.name}`;
     const view = createView(LEGACY_FIELDS[list.name][version]);
+    const form: WindowForm = {
+      list,
+      name: `legacy-${list.name}-${version}`,
+      view: () => createLegacyRecords(view),
+      end: ({ request }, next) => ({
+        message: "OK",
+        next_page_uri: next === null ? null : `${request.routeOptions.url ?? path}?${next}`,
+      }),
+    };
     const successor = (request: FastifyRequest): string =>
       `<${addressOf(request)}/v2/export/${list.name}>; rel="successor-version"`;
 
@@ -131,33 +132,11 @@ export const createLegacyEndpoints = (deps: LegacyEndpointsDeps): readonly Endpo
       description: descriptionOf(list.name, version),
       headers: (request) => ({ ...announced, link: successor(request) }),
       serve: async (call) => {
-        const { client, request, signal } = call;
-        const result = readParameters(request.raw.url ?? "");
+        const result = readParameters(call.request.raw.url ?? "");
         if ("problems" in result) throw badRequest(result.problems);
-        const wanted = result.request;
-        const query = { ...links.query(client, name, wanted), signal, separator: "\n" } as const;
         // Before the records: they hold every event that the watermark covers.
-        const readable = await watermark(list.name);
-        const page = wanted.since < wanted.to ? await list.readPage(reader, wanted.filter, query) : null;
-        const repeats = noteRepeats(call, name, wanted);
-        let rows = 0;
-        // The callback does nothing: the reader of the records gets their error.
-        const records = page && pipeline(page.records, createLegacyRecords(view), () => {});
-        await sendPage(call, {
-          contentType: "application/json",
-          head: '{"data":[',
-          records,
-          rows: () => rows,
-          tail: () => {
-            const end = page?.end();
-            rows = end?.rows ?? 0;
-            const next = end === undefined ? null : links.next(client, name, wanted, end);
-            const link = next === null ? null : `${request.routeOptions.url ?? path}?${next}`;
-            repeats.end(link !== null);
-            return `],"message":"OK","next_page_uri":${JSON.stringify(link)}}`;
-          },
-          headers: { ...watermarkHeader(readable), ...repeats.headers },
-        });
+        const headers = watermarkHeader(await watermark(list.name));
+        await sendWindowPage(call, form, result.request, headers);
       },
     };
   };
