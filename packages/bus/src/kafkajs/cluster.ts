@@ -2,6 +2,7 @@ import kafkajs, { type Broker, type Cluster, type Kafka } from "kafkajs";
 import { toOffset } from "../records/offset.ts";
 import { METADATA_MAX_AGE_MS } from "./connection.ts";
 import type { FetchedPartition } from "./fetch-response.ts";
+import { privateOf } from "./internals.ts";
 import { askTopicIds } from "./topic-ids.ts";
 
 /** Times with a meaning of their own in `ListOffsets`. */
@@ -69,13 +70,8 @@ export type Leaders = ReadonlyMap<number, number>;
  * leaders for its whole life, and gives as the end the first open transaction, though messages lie behind it.
  */
 export const createCluster = (kafka: Kafka): OpenCluster => {
-  const members = kafka as unknown as Record<symbol, ((options: object) => OpenCluster) | undefined>;
-  const name = Object.getOwnPropertySymbols(members).find(
-    ({ description }) => description === "private:Kafka:createCluster",
-  );
-  const create = name === undefined ? undefined : members[name];
-  if (create === undefined) throw new Error("this version of kafkajs has no cluster client where it was");
-  return create({ allowAutoTopicCreation: false, metadataMaxAge: METADATA_MAX_AGE_MS });
+  const create = privateOf(kafka, "private:Kafka:createCluster") as (options: object) => OpenCluster;
+  return create.call(kafka, { allowAutoTopicCreation: false, metadataMaxAge: METADATA_MAX_AGE_MS });
 };
 
 /** The offsets of an answer by partition. */

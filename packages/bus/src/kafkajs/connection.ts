@@ -2,15 +2,11 @@ import { type KafkaServers, type Logger, retry } from "@conversation-export/runt
 import kafkajs, { type Kafka, type KafkaConfig, type LogEntry, type SASLOptions } from "kafkajs";
 import { registerCodecs } from "./codecs.ts";
 import { mayPassAtStart, startError } from "./errors.ts";
-import { passBatches } from "./fetch-response.ts";
 import { isOffsetOutOfRange, levelOf } from "./log-level.ts";
 import type { TopicPartition } from "../message.ts";
 import { isTokenLogin, tokensOf } from "../login/shared-tokens.ts";
-import { tellLostLogins } from "./lost-login.ts";
-import { awaitUnreadyBrokers } from "./unready-brokers.ts";
-import { checkRequestsOnlyWhenNeeded } from "./request-queue.ts";
+import { patchKafkajs } from "./patches.ts";
 import { tokenMechanism } from "./token-login.ts";
-import { leaveSilentBrokers } from "./silent-brokers.ts";
 
 /** How to reach the brokers. `clientId` names this process in the brokers' logs and quotas. */
 export type Connection = KafkaServers & { clientId: string; log: Logger };
@@ -49,11 +45,7 @@ const saslOf = ({ sasl, ssl, log }: Connection): Pick<KafkaConfig, "sasl"> => {
  */
 export const createKafka = (connection: Connection, watch: LogWatch = {}): Kafka => {
   registerCodecs();
-  passBatches();
-  checkRequestsOnlyWhenNeeded();
-  leaveSilentBrokers();
-  tellLostLogins();
-  awaitUnreadyBrokers();
+  patchKafkajs();
   const { brokers, clientId, ssl, log } = connection;
 
   const write = ({ namespace, label, log: entry }: LogEntry): void => {

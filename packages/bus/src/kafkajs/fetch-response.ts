@@ -1,8 +1,8 @@
-import { createRequire } from "node:module";
 import { type AbortedTransaction, committedBatches } from "../records/committed-batches.ts";
 import { toOffset } from "../records/offset.ts";
 import { readBatches } from "../records/record-batch.ts";
 import type { FetchedBatch } from "../records/record-slices.ts";
+import { internals } from "./internals.ts";
 
 /** A batch in the place of a message, which is all that kafkajs passes on. */
 export type PassedBatch = FetchedBatch & { readonly offset: string };
@@ -29,15 +29,10 @@ type Decoder = {
   readArray<T>(readOne: (decoder: Decoder) => T): T[];
 };
 type Protocol = { readonly response: { decode(raw: Buffer): Promise<unknown> } };
-type FetchRequests = {
-  protocol: ((options: { version: number }) => (request: object) => Protocol) & {
-    readonly [PATCHED]?: true;
-  };
-};
+type FetchRequests = { protocol: (options: { version: number }) => (request: object) => Protocol };
 
 /** Behind every offset, so that kafkajs takes no batch for one before its position and moves past it. */
 const NO_OFFSET = "9223372036854775807";
-const PATCHED = Symbol.for("conversation-export.fetch-response");
 /** The first one of brokers that have transactions and batches; Kafka 4 has none before. */
 const FIRST_VERSION = 4;
 
@@ -95,19 +90,16 @@ const readResponse = (decoder: Decoder, version: number): object => {
 };
 
 /**
- * Makes kafkajs 2.2.4 pass on the batches of a fetch response as they came. By itself it unpacks the whole
+ * Makes kafkajs pass on the batches of a fetch response as they came. By itself it unpacks the whole
  * response at once, however large that gets; ends the consumer at a batch of more than about 125,000 records;
  * lets pass aborted messages when two transactions abort in another order than they began, or began before
- * the response; and moves the position past control records alone without asking anybody. For the whole
- * process; a second call does nothing.
+ * the response; and moves the position past control records alone without asking anybody.
  */
 export const passBatches = (): void => {
-  const require = createRequire(import.meta.url);
-  const KafkaDecoder = require("kafkajs/src/protocol/decoder.js") as new (raw: Buffer) => Decoder;
-  const requests = require("kafkajs/src/protocol/requests/fetch/index.js") as FetchRequests;
+  const KafkaDecoder = internals("protocol/decoder") as new (raw: Buffer) => Decoder;
+  const requests = internals("protocol/requests/fetch/index") as FetchRequests;
   const { protocol } = requests;
-  if (protocol[PATCHED]) return;
-  const patched: FetchRequests["protocol"] = ({ version }) => {
+  requests.protocol = ({ version }) => {
     if (version < FIRST_VERSION) throw new Error("brokers before Kafka 0.11 cannot be read");
     const create = protocol({ version });
     return (request) => {
@@ -117,5 +109,4 @@ export const passBatches = (): void => {
       return { ...made, response: { ...made.response, decode } };
     };
   };
-  requests.protocol = Object.assign(patched, { [PATCHED]: true as const });
 };

@@ -1,5 +1,5 @@
-import { createRequire } from "node:module";
 import kafkajs, { type Mechanism } from "kafkajs";
+import { internals } from "./internals.ts";
 import type { TokenMechanism } from "./token-login.ts";
 
 /** The parts of kafkajs that its types leave out. */
@@ -12,15 +12,12 @@ type Connection = {
 type Login = { connection: Connection; authenticate(): Promise<void> };
 
 /**
- * Makes a login by PLAIN or SCRAM that stays without an answer an error of the connection, which passes. kafkajs 2.2.4
- * calls it refused credentials, which are final. A login by tokens asks for one before its handshake. A second call does
- * nothing.
+ * Makes a login by PLAIN or SCRAM that stays without an answer an error of the connection, which passes. kafkajs calls it
+ * refused credentials, which are final. A login by tokens asks for one before its handshake.
  */
 export const tellLostLogins = (): void => {
-  const require = createRequire(import.meta.url);
-  const { prototype } = require("kafkajs/src/broker/saslAuthenticator/index.js") as { prototype: Login };
+  const { prototype } = internals("broker/saslAuthenticator/index") as { prototype: Login };
   const { authenticate } = prototype;
-  if (authenticate.name === "authenticateOrLose") return;
   prototype.authenticate = async function authenticateOrLose() {
     const { connection } = this;
     // What logs in by tokens throws such an error itself.

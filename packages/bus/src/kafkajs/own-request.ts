@@ -1,4 +1,4 @@
-import { createRequire } from "node:module";
+import { internals, privateOf } from "./internals.ts";
 
 /** kafkajs' writer and reader of the binary protocol, which its types leave out. */
 export type Encoder = {
@@ -27,14 +27,11 @@ type RequestingBroker = {
 };
 type SendRequest = (this: unknown, request: object) => Promise<unknown>;
 
-const require = createRequire(import.meta.url);
-const { Encoder: KafkaEncoder, Decoder: KafkaDecoder } = {
-  Encoder: require("kafkajs/src/protocol/encoder.js") as new () => Encoder,
-  Decoder: require("kafkajs/src/protocol/decoder.js") as new (raw: Buffer) => Decoder,
-};
+const KafkaEncoder = internals("protocol/encoder") as new () => Encoder;
+const KafkaDecoder = internals("protocol/decoder") as new (raw: Buffer) => Decoder;
 
 /** The error of the protocol with a code. */
-export const { createErrorFromCode } = require("kafkajs/src/protocol/error.js") as {
+export const { createErrorFromCode } = internals("protocol/error") as {
   createErrorFromCode: (code: number) => Error;
 };
 
@@ -46,15 +43,8 @@ export const maxVersionOf = (broker: object, apiKey: number): number =>
   (broker as RequestingBroker).versions?.[apiKey]?.maxVersion ?? 0;
 
 /** The request by kafkajs' private name, which also ends a connection that turns out to be closed. */
-const sendOf = (broker: object): SendRequest => {
-  const members = Object.getPrototypeOf(broker) as Record<symbol, SendRequest | undefined>;
-  const name = Object.getOwnPropertySymbols(members).find(
-    ({ description }) => description === "private:Broker:sendRequest",
-  );
-  const send = name === undefined ? undefined : members[name];
-  if (send === undefined) throw new Error("this version of kafkajs sends requests in another way");
-  return send;
-};
+const sendOf = (broker: object): SendRequest =>
+  privateOf(Object.getPrototypeOf(broker) as object, "private:Broker:sendRequest") as SendRequest;
 
 /**
  * Sends a request in a version with tagged fields, which kafkajs lacks, and reads its answer.

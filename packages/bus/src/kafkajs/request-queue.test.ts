@@ -1,6 +1,6 @@
 import { createRequire } from "node:module";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { checkRequestsOnlyWhenNeeded } from "./request-queue.ts";
+import { patchKafkajs } from "./patches.ts";
 
 type Queue = {
   pending: unknown[];
@@ -15,8 +15,8 @@ const createQueue = (): Queue => {
 };
 
 beforeEach(() => {
-  checkRequestsOnlyWhenNeeded();
-  checkRequestsOnlyWhenNeeded();
+  patchKafkajs();
+  patchKafkajs();
   vi.useFakeTimers();
 });
 afterEach(() => void vi.useRealTimers());

@@ -1,4 +1,4 @@
-import { createRequire } from "node:module";
+import { internals } from "./internals.ts";
 
 /** The requests to one broker, in the part of kafkajs that its types leave out. */
 type RequestQueue = {
@@ -7,15 +7,12 @@ type RequestQueue = {
 };
 
 /**
- * Keeps kafkajs 2.2.4 from setting a timer when no request waits. Its delay would be negative, of which Node 24
- * warns, and it would come back every millisecond for as long as the connection lives. A second call does
- * nothing.
+ * Keeps kafkajs from setting a timer when no request waits. Its delay would be negative, of which Node 24
+ * warns, and it would come back every millisecond for as long as the connection lives.
  */
 export const checkRequestsOnlyWhenNeeded = (): void => {
-  const require = createRequire(import.meta.url);
-  const { prototype } = require("kafkajs/src/network/requestQueue/index.js") as { prototype: RequestQueue };
+  const { prototype } = internals("network/requestQueue/index") as { prototype: RequestQueue };
   const schedule = prototype.scheduleCheckPendingRequests;
-  if (schedule.name === "scheduleWhenNeeded") return;
   prototype.scheduleCheckPendingRequests = function scheduleWhenNeeded() {
     if (this.pending.length > 0) schedule.call(this);
   };

@@ -5,17 +5,14 @@ import { createLogger, ServiceError } from "@conversation-export/runtime";
 import kafkajs, { type Admin, type KafkaConfig } from "kafkajs";
 import { afterEach, expect, it } from "vitest";
 import { loginError, mayPass } from "./errors.ts";
-import { tellLostLogins } from "./lost-login.ts";
-import { checkRequestsOnlyWhenNeeded } from "./request-queue.ts";
+import { patchOnce } from "./internals.ts";
+import { patchKafkajs } from "./patches.ts";
 import { createTokenSource } from "../login/token-source.ts";
 import { leaveSilentBrokers } from "./silent-brokers.ts";
-import { awaitUnreadyBrokers } from "./unready-brokers.ts";
 import { tokenMechanism } from "./token-login.ts";
 
-checkRequestsOnlyWhenNeeded();
-leaveSilentBrokers({ lookMs: 50, answerMs: 150 });
-tellLostLogins();
-awaitUnreadyBrokers();
+patchOnce("leaveSilentBrokers", () => leaveSilentBrokers({ lookMs: 50, answerMs: 150 }));
+patchKafkajs();
 
 const METADATA = 3;
 const SASL_HANDSHAKE = 17;

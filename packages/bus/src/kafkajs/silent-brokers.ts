@@ -1,6 +1,6 @@
-import { createRequire } from "node:module";
 import type { Socket } from "node:net";
 import kafkajs from "kafkajs";
+import { internals } from "./internals.ts";
 
 /** The parts of kafkajs that its types leave out. */
 type Connection = {
@@ -93,16 +93,14 @@ const forgetSocket = (connection: Connection): void => {
 };
 
 /**
- * Makes kafkajs 2.2.4 take a broker that hangs for one that refuses connections, so that it asks others. By itself it
+ * Makes kafkajs take a broker that hangs for one that refuses connections, so that it asks others. By itself it
  * gives up single requests, and goes on to ask that broker, whose system takes connections, at every new start the
  * same. A request that waits may wait for members, replicas or messages: so the broker is asked on a connection of its
- * own, and all connections of this process to it are broken only if it does not answer there. A second call does nothing.
+ * own, and all connections of this process to it are broken only if it does not answer there.
  */
 export const leaveSilentBrokers = (times: Times = TIMES): void => {
-  const require = createRequire(import.meta.url);
-  const { prototype } = require("kafkajs/src/network/connection.js") as { prototype: Connection };
+  const { prototype } = internals("network/connection") as { prototype: Connection };
   const { connect } = prototype;
-  if (connect.name === "connectUnlessSilent") return;
   const silent = new Set<string>();
   const asked = new Set<string>();
 

@@ -92,9 +92,11 @@ export const createTopicGuard = (
     return topics.every(({ topic }) => since.has(topic));
   };
 
+  const guards = new WeakSet<GuardedBroker>();
   const guarded = (broker: GuardedBroker): GuardedBroker => {
     const { offsetFetch, listOffsets, fetch } = broker;
-    if (offsetFetch.name === "offsetFetchOfTopics") return broker;
+    if (guards.has(broker)) return broker;
+    guards.add(broker);
     broker.listOffsets = async (request) => {
       await requireLogs(broker, request.topics);
       return listOffsets.call(broker, request);
@@ -108,7 +110,7 @@ export const createTopicGuard = (
         for (const { messages } of partitions) for (const batch of messages) fetchedSince.set(batch, since);
       return answer;
     };
-    broker.offsetFetch = async function offsetFetchOfTopics(request) {
+    broker.offsetFetch = async (request) => {
       coordinator = broker.nodeId;
       const answer = await offsetFetch.call(broker, request);
       // Asked for behind the offsets, so that none of them can belong to a later topic.

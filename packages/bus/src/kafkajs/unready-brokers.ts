@@ -1,5 +1,5 @@
-import { createRequire } from "node:module";
 import kafkajs from "kafkajs";
+import { internals } from "./internals.ts";
 
 /** The parts of kafkajs that its types leave out. */
 type Broker = {
@@ -27,16 +27,14 @@ const laterOn = (error: unknown): never => {
 };
 
 /**
- * Makes kafkajs 2.2.4 ask a broker only when it is ready. By itself it takes one for connected whose socket is open while
+ * Makes kafkajs ask a broker only when it is ready. By itself it takes one for connected whose socket is open while
  * the versions of its requests are not known yet: the question then fails as if no later one could succeed. A connection
- * on which a broker does not tell them is given up, and whoever waited for it may try again. A second call does nothing.
+ * on which a broker does not tell them is given up, and whoever waited for it may try again.
  */
 export const awaitUnreadyBrokers = (): void => {
-  const require = createRequire(import.meta.url);
-  const { prototype } = require("kafkajs/src/broker/index.js") as { prototype: Broker };
-  const pool = require("kafkajs/src/cluster/brokerPool.js") as { prototype: BrokerPool };
+  const { prototype } = internals("broker/index") as { prototype: Broker };
+  const pool = internals("cluster/brokerPool") as { prototype: BrokerPool };
   const { isConnected, connect } = prototype;
-  if (isConnected.name === "isConnectedAndReady") return;
 
   prototype.isConnected = function isConnectedAndReady() {
     return isReady(this) && isConnected.call(this);
