@@ -142,7 +142,7 @@ describe("migrate", () => {
     expect(count).toBe(names);
   });
 
-  test("the lock of a killed migration is free after 30 seconds, for one of many", async () => {
+  test.concurrent("the lock of a killed migration is free after 30 seconds, for one of many", async () => {
     const url = urlOf("m8");
     const child = startMigration(url, "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)");
     await once(child.stdout, "data");
@@ -164,7 +164,7 @@ describe("migrate", () => {
     expect(await locks("m8")).toBe("");
   });
 
-  test("a migration that was paused before it takes a free lock gives way to who took it meanwhile", async () => {
+  test.concurrent("a migration that was paused before it takes a free lock gives way to who took it meanwhile", async () => {
     const url = urlOf("m5");
     const child = startMigration(url, "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)");
     await once(child.stdout, "data");
@@ -189,7 +189,7 @@ describe("migrate", () => {
     }
   });
 
-  test("a live migration keeps its lock during a statement that takes longer than the lock counts", async () => {
+  test.concurrent("a live migration keeps its lock during a statement that takes longer than the lock counts", async () => {
     const proxy = await startHoldingProxy(urlOf("m9"), "INSERT INTO schema_migrations");
     try {
       const running = stateOf(migrate({ url: proxy.url }));
@@ -211,7 +211,7 @@ describe("migrate", () => {
     }
   });
 
-  test("a migration whose lock was taken over stops before its next statement", async () => {
+  test.concurrent("a migration whose lock was taken over stops before its next statement", async () => {
     const proxy = await startHoldingProxy(urlOf("m10"), "INSERT INTO schema_migrations");
     try {
       const running = stateOf(migrate({ url: proxy.url }));
