@@ -6,7 +6,7 @@ import {
   type Redis,
 } from "@conversation-export/queue";
 import { createLogger } from "@conversation-export/runtime";
-import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { until } from "../system/until.ts";
 import { redisCommand } from "../system/redis-command.ts";
 import { startTestStack, type TestStack } from "../system/test-stack.ts";
@@ -23,11 +23,8 @@ beforeAll(async () => {
   stack = await startTestStack({ servers: ["redis"] });
 });
 
-afterEach(async () => {
-  await Promise.all(connections.splice(0).map((redis) => redis.stop()));
-});
-
 afterAll(async () => {
+  await Promise.all(connections.map((redis) => redis.stop()));
   await stack?.stop();
 });
 
@@ -80,7 +77,8 @@ it("tells of the window with the fewest requests left, and of the refusing one t
   expect(await limiter.consume(key, [short, long])).toMatchObject({ allowed: false, window: long });
 });
 
-it("opens a window again when it has ended, and forgets keys", async () => {
+// These three wait for times that are set, and stop no server.
+it.concurrent("opens a window again when it has ended, and forgets keys", async () => {
   const { limiter } = await startLimiter();
   const key = newKey();
   const window = { requests: 2, seconds: 1 };
@@ -97,7 +95,7 @@ it("opens a window again when it has ended, and forgets keys", async () => {
   });
 });
 
-it("opens a short window again while a long one goes on", async () => {
+it.concurrent("opens a short window again while a long one goes on", async () => {
   const { limiter } = await startLimiter();
   const key = newKey();
   const windows = [
@@ -110,6 +108,51 @@ it("opens a short window again while a long one goes on", async () => {
     const { resetAt } = answers[2] as Allowance;
     if (expected === 2) await until("the window resets", 3_000, () => Date.now() >= resetAt * 1000, 10);
   }
+});
+
+it.concurrent("gives the slots of a key to all processes together, frees those of a dead one, and all without Redis", async () => {
+  const process = async (leaseMs = 10_000) => {
+    const redis = createRedis({ url: stack.redis.url, log });
+    connections.push(redis);
+    let unshared = 0;
+    const slots = createSharedSlots({ redis, most: 4, leaseMs, log, onUnshared: () => unshared++ });
+    await redis.start();
+    return { redis, slots, unshared: () => unshared };
+  };
+  const [one, other, dead] = [await process(), await process(), await process(3_000)];
+  const key = newKey();
+  const taken = await Promise.all(
+    Array.from({ length: 10 }, (_, index) => (index % 2 === 0 ? one : other).slots.take(key)),
+  );
+  const releases = taken.filter((release) => release !== null);
+  expect(releases).toHaveLength(4);
+  expect(await other.slots.take(newKey())).not.toBeNull();
+
+  // A process that dies neither renews nor releases.
+  const dying = newKey();
+  for (let n = 0; n < 4; n++) await dead.slots.take(dying);
+  expect(await other.slots.take(dying)).toBeNull();
+  await dead.redis.stop();
+
+  const name = `conversation-export:rate:slots:${key}`;
+  const endAt = async (at: number): Promise<number> => {
+    const answer = await redisCommand(stack.redis.url, `ZRANGE ${name} ${at} ${at} WITHSCORES`);
+    return Number(answer.split("\r\n").at(-1));
+  };
+  const last = await endAt(-1);
+  await until("all leases are renewed", 10_000, async () => (await endAt(0)) > last);
+  const kept = await redisCommand(stack.redis.url, `PTTL ${name}`);
+  expect(Date.now() + Number(kept.slice(1))).toBeGreaterThan(last);
+  expect(await one.slots.take(key)).toBeNull();
+  releases[0]?.();
+  releases[0]?.();
+  await until("the released slot is free", 5_000, async () => (await one.slots.take(key)) !== null);
+  expect(await other.slots.take(key)).toBeNull();
+
+  await until("the slots are free", 10_000, async () => (await other.slots.take(dying)) !== null);
+  expect(other.unshared()).toBe(0);
+  for (let n = 0; n < 6; n++) expect(await dead.slots.take(dying)).not.toBeNull();
+  expect(dead.unshared()).toBe(6);
 });
 
 it("keeps what was used when the limits of a client change", async () => {
@@ -173,48 +216,4 @@ it("notices a Redis that hangs within 100 ms, once a second and not on every req
   expect(slow.length).toBeGreaterThanOrEqual(1);
   expect(slow.length).toBeLessThanOrEqual(3);
   await until("Redis is asked again", 10_000, async () => (await limiter.consume(newKey(), [MINUTE])).shared);
-});
-
-it("gives the slots of a key to all processes together, frees those of a dead one, and all without Redis", async () => {
-  const process = async (leaseMs = 10_000) => {
-    const redis = createRedis({ url: stack.redis.url, log });
-    connections.push(redis);
-    let unshared = 0;
-    const slots = createSharedSlots({ redis, most: 4, leaseMs, log, onUnshared: () => unshared++ });
-    await redis.start();
-    return { redis, slots, unshared: () => unshared };
-  };
-  const [one, other, dead] = [await process(), await process(), await process(3_000)];
-  const key = newKey();
-  const taken = await Promise.all(
-    Array.from({ length: 10 }, (_, index) => (index % 2 === 0 ? one : other).slots.take(key)),
-  );
-  const releases = taken.filter((release) => release !== null);
-  expect(releases).toHaveLength(4);
-  expect(await other.slots.take(newKey())).not.toBeNull();
-
-  const name = `conversation-export:rate:slots:${key}`;
-  const endAt = async (at: number): Promise<number> => {
-    const answer = await redisCommand(stack.redis.url, `ZRANGE ${name} ${at} ${at} WITHSCORES`);
-    return Number(answer.split("\r\n").at(-1));
-  };
-  const last = await endAt(-1);
-  await until("all leases are renewed", 10_000, async () => (await endAt(0)) > last);
-  const kept = await redisCommand(stack.redis.url, `PTTL ${name}`);
-  expect(Date.now() + Number(kept.slice(1))).toBeGreaterThan(last);
-  expect(await one.slots.take(key)).toBeNull();
-  releases[0]?.();
-  releases[0]?.();
-  await until("the released slot is free", 5_000, async () => (await one.slots.take(key)) !== null);
-  expect(await other.slots.take(key)).toBeNull();
-
-  // A process that dies neither renews nor releases.
-  const dying = newKey();
-  for (let n = 0; n < 4; n++) await dead.slots.take(dying);
-  expect(await other.slots.take(dying)).toBeNull();
-  await dead.redis.stop();
-  await until("the slots are free", 10_000, async () => (await other.slots.take(dying)) !== null);
-  expect(other.unshared()).toBe(0);
-  for (let n = 0; n < 6; n++) expect(await dead.slots.take(dying)).not.toBeNull();
-  expect(dead.unshared()).toBe(6);
 });
