@@ -54,7 +54,8 @@ const newTopic = async (partitions: number, config: Record<string, string> = {})
 
 /** Commits offset 7 as a tool would. */
 const commitWith = async (groupId: string, topic: string, metadata: string | null): Promise<void> => {
-  const member = kafka.consumer({ groupId });
+  // Paused, it sleeps for so long before it can leave.
+  const member = kafka.consumer({ groupId, maxWaitTimeInMs: 100 });
   await member.connect();
   await member.subscribe({ topics: [topic] });
   // It only commits: what it would fetch is made for the project's own reader.
