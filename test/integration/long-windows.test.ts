@@ -14,7 +14,7 @@ import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 
 const CLIENT = "acme";
 const MONTHS = 40;
-const IN_A_MONTH = 300;
+const IN_A_MONTH = 100;
 /** Of all statements of a page; a read that begins in all months of the window has as many alone. */
 const MOST_PARTS = 30;
 /** Behind a gap of years, few and far apart. */
