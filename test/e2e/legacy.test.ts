@@ -107,7 +107,7 @@ describe("the legacy versions over real servers", () => {
       createSample({
         seed,
         conversations: CONVERSATIONS,
-        messagesPerConversation: 4,
+        messagesPerConversation: bySize(2, 4),
         clients: ["keeps", "steps"],
       }),
     );
