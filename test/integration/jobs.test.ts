@@ -198,7 +198,7 @@ it("notes what the schedule deletes before and after, and tells in metrics what 
       expect(await listed()).toMatchObject([
         { command: "retention run", state: "done", arguments: { clientId: null, dryRun: false }, result: "" },
       ]),
-    POLL,
+    { ...POLL, interval: 250 },
   );
   // A process looks at the audit when it starts.
   const jobs = await startJobs();
