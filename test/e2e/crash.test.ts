@@ -15,7 +15,7 @@ import { stopProcess } from "../system/stop-process.ts";
 
 const CLIENTS = ["acme", "globex"];
 const KILLS = bySize(2, 10);
-const CONVERSATIONS = bySize(2_000, 42_000);
+const CONVERSATIONS = bySize(1_200, 42_000);
 const GROUP = "conversation-export-ingest";
 
 /** Small batches, so that a kill meets every step of many of them. */
