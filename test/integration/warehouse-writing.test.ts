@@ -186,7 +186,7 @@ describe("records that change while a window is read", () => {
         await warehouse.write(records);
         arrivals.push(...records.map((record) => ({ record, uploadedAt: DAY_0 })));
       };
-      const ids = Array.from({ length: bySize(28, 40) }, (_, i) => `c${i}`);
+      const ids = Array.from({ length: bySize(20, 40) }, (_, i) => `c${i}`);
       await exportNow(ids, () => created + random.int(5) * SECOND);
       const window = { since: created, to: created + 10 * SECOND };
       const before = expectConversations(arrivals, { client, by, ...window });
