@@ -31,6 +31,8 @@ const log = createLogger({ service: "test", level: "error" });
 describe("requests that write", () => {
   let system: System;
   let api: ServiceProcess;
+  /** One more export-api, until a test kills it. */
+  let other: Awaited<ReturnType<System["anotherApi"]>>;
   let queue: JobClient;
   let jobs: RequestStore;
   let acme = "";
@@ -49,8 +51,9 @@ describe("requests that write", () => {
     [acme, globex] = await Promise.all([system.key("acme", scopes), system.key("globex", scopes)]);
     exportOnly = await system.key("acme", ["export", "end_users"]);
     const operator = { CLICKHOUSE_URL: stack.clickhouse.url("migrator") };
-    [api] = await Promise.all([
+    [api, other] = await Promise.all([
       system.service("export-api"),
+      system.anotherApi({}),
       ops(operator, "campaigns", "create", "spring", "--client", "acme", "--languages", "en,pt-BR"),
       ops(operator, "campaigns", "create", "any-language", "--client", "acme"),
       ops(operator, "campaigns", "create", "other", "--client", "globex"),
@@ -199,22 +202,17 @@ describe("requests that write", () => {
     });
 
     it("are one request and one entry when ten equal ones come at once, from two processes", async () => {
-      const other = await system.anotherApi({});
-      try {
-        const before = (await queue.counts()).erasure;
-        const answers = await Promise.all(
-          Array.from({ length: 10 }, (_, at) => erase("at-once", at % 2 === 0 ? {} : { api: other.apiUrl })),
-        );
-        expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200));
-        const ids = new Set(answers.map(idOf));
-        expect(ids.size).toBe(1);
-        const [id = ""] = ids;
-        expect(await rowsOf(id)).toBe(1);
-        expect((await queue.counts()).erasure.waiting).toBe(before.waiting + 1);
-        expect((await get(`${V2}/${id}`)).body).toMatchObject({ status: "queued" });
-      } finally {
-        await other.process.kill("SIGTERM");
-      }
+      const before = (await queue.counts()).erasure;
+      const answers = await Promise.all(
+        Array.from({ length: 10 }, (_, at) => erase("at-once", at % 2 === 0 ? {} : { api: other.apiUrl })),
+      );
+      expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200));
+      const ids = new Set(answers.map(idOf));
+      expect(ids.size).toBe(1);
+      const [id = ""] = ids;
+      expect(await rowsOf(id)).toBe(1);
+      expect((await queue.counts()).erasure.waiting).toBe(before.waiting + 1);
+      expect((await get(`${V2}/${id}`)).body).toMatchObject({ status: "queued" });
     });
 
     it("belong to the client, and are new ones when the former is finished", async () => {
@@ -353,7 +351,6 @@ describe("requests that write", () => {
 
     it("happen once for one key: ten at once, again, from two processes, and after a crash", async () => {
       const before = await eventCount();
-      const other = await system.anotherApi({});
       const idempotencyKey = "order-1";
       await until("the other takes triggers", 30_000, async () => {
         return (await trigger({}, { api: other.apiUrl, idempotencyKey })).status === 200;
