@@ -19,7 +19,7 @@ const TO = "2026-10-01T12:00:00.125Z";
 /**
  * Pages of a hundred need as many requests: at reduced size they walk the beginning, with the largest tie.
  */
-const END_OF_SMALL_PAGES = bySize("2026-10-01T12:00:00.123150Z", TO);
+const END_OF_SMALL_PAGES = bySize("2026-10-01T12:00:00.123120Z", TO);
 
 const microsecondOf = (index: number): number =>
   index < SAME_MICROSECOND ? TIED_MICROSECOND : (index * 7919) % 1000;
