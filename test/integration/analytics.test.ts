@@ -19,7 +19,11 @@ const NATIVE = join(import.meta.dirname, "../outside/native-query.py");
 const run = promisify(execFile);
 
 let warehouse: Warehouse;
+let tools: Promise<string>;
 beforeAll(async () => {
+  // Where they are not installed yet, they are while other tests run.
+  tools = SHARDS > 1 ? Promise.resolve("") : preparePythonTools("clickhouse");
+  tools.catch(() => undefined);
   warehouse = await startWarehouse({ testRights: { customers: CLIENTS } });
   for (const client of CLIENTS) {
     const at = { client, time: DAY_0 + 30 * DAY };
@@ -206,7 +210,7 @@ describe.skipIf(SHARDS > 1)("a customer", () => {
     "analyst",
     "customer_globex",
   ])("finds no more when a secondary query names %j", async (name) => {
-    const python = join(await preparePythonTools("clickhouse"), "python");
+    const python = join(await tools, "python");
     const { tcpPort, passwords } = warehouse.stack.clickhouse;
     const asked = [
       ["customer_acme", `SELECT DISTINCT client_id FROM ${VIEWS}.conversations WHERE client_id != 'acme'`],
