@@ -12,11 +12,11 @@ import { readPage } from "../warehouse/walk.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 
 const CLIENT = "acme";
-const IDS = bySize(25, 200);
+const IDS = bySize(15, 200);
 /** Fewest times that each list is read meanwhile. */
 const POLLS = bySize(3, 100);
 /** Fewest exports of conversations, and of messages. */
-const EXPORTS = bySize(100, 2_000);
+const EXPORTS = bySize(60, 2_000);
 const WINDOW = { since: DAY_0 - 100 * DAY, to: DAY_0 + 100 * DAY };
 const QUERY: PageQuery = { clientId: CLIENT, ...WINDOW, pageSize: 10_000, wholeTies: false };
 
