@@ -4,7 +4,15 @@ import type { ProgramDeps } from "./commands/command-deps.ts";
 
 const HELP = `
 Every command has --help with examples and --json for scripts. docs/configuration.md lists the variables under ops;
-each command reads only those it needs.
+each command reads only those it needs. A command that changes something needs OPERATOR, the name for the audit.
+
+Times: a day (2026-11-01), an instant (2026-11-01T06:00:00Z; UTC without an offset), or how long ago (90m, 6h, 3d).
+
+Jobs: a command that starts a job shows its progress on standard error until it ends; --detach does not wait. Ctrl-C
+does not stop the job. While Redis is away the command waits for a minute; the job continues when Redis is back.
+
+Output: standard output holds only the result, standard error warnings, hints and errors as text, also with --json.
+After an error standard output is empty, except for the report of a failed job with --json and the findings of doctor.
 
 Exit code: 0 done; 1 failed: refused, the job failed or was cancelled, or doctor found a problem;
            2 wrong usage: arguments, variables, or --yes is missing; 3 a server does not answer;

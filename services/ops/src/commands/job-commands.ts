@@ -47,6 +47,8 @@ export const addJobCommands = (program: Command, deps: CommandDeps): void => {
   const jobs = program.command("jobs").addHelpText(
     "after",
     `
+last_started_at is when a process last took the job, or a step of it, not when the job began.
+
 Examples:
   export-ops jobs list --state active,waiting
   export-ops jobs list --queue backfill --json

@@ -27,7 +27,7 @@ export const addOffsetsCommands = (program: Command, deps: CommandDeps): void =>
   program
     .command("offsets")
     .command("move")
-    .description("make ingest read the bus again since an instant, such as after a restore")
+    .description("let ingest read the bus again since an instant, such as after a restore")
     .requiredOption("--to <instant>", "the arrival on the bus to read from again", instant(deps.now))
     .option("--dry-run", "only show the new offsets")
     .option(...YES_FLAG)

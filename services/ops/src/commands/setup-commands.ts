@@ -100,6 +100,9 @@ Examples:
     .addHelpText(
       "after",
       `
+Where an existing topic differs from the options, a warning names the tool of Kafka that changes it. Ingest reads added
+partitions without a restart.
+
 Examples:
   export-ops topics create --partitions 12 --replication 3
   export-ops topics create --timeout 120 --json`,

@@ -1,0 +1,66 @@
+import type { Command } from "commander";
+import { COMMAND_GROUPS } from "./command-groups.ts";
+import { createProgram } from "./program.ts";
+
+const SILENT = {
+  env: {},
+  print: () => undefined,
+  say: () => undefined,
+  terminal: null,
+  screen: null,
+  now: () => new Date(0),
+  catchInterrupt: () => ({ signal: new AbortController().signal, release: () => undefined }),
+  setExitCode: () => undefined,
+};
+
+/** What `--help` prints on a terminal of 100 columns. */
+const helpTextOf = (command: Command): string => {
+  let text = "";
+  command.configureOutput({
+    writeOut: (more) => {
+      text += more;
+    },
+    getOutHelpWidth: () => 100,
+  });
+  command.outputHelp();
+  return text.trim();
+};
+
+/** The help in a block of text, its examples in one of commands. */
+const blocksOf = (command: Command): string => {
+  const [text = "", examples] = helpTextOf(command).split("\n\nExamples:\n");
+  const commands = examples === undefined ? "" : `\n\n\`\`\`sh\n${examples.replace(/^ +/gm, "")}\n\`\`\``;
+  return `\`\`\`text\n${text}\n\`\`\`${commands}`;
+};
+
+/** The command and those below it, each by all of its words. */
+const withBelow = (command: Command, above = ""): { name: string; command: Command }[] => {
+  const name = `${above}${command.name()}`;
+  return [{ name, command }, ...command.commands.flatMap((one) => withBelow(one, `${name} `))];
+};
+
+const sectionOf = (command: Command): string =>
+  withBelow(command)
+    .map(({ name, command: one }) => `### ${name}\n\n${blocksOf(one)}`)
+    .join("\n\n");
+
+/** The expected text of docs/command-line.md: the help of all commands below the headings of the program. */
+export const renderCommandLinePage = async (): Promise<string> => {
+  const program = await createProgram(SILENT);
+  const groups = Object.entries(COMMAND_GROUPS).map(([heading, sets]) => {
+    const names = sets.flatMap(({ descriptions }) => Object.keys(descriptions));
+    const sections = names.flatMap((name) =>
+      program.commands.filter((one) => one.name() === name).map(sectionOf),
+    );
+    return `## ${heading.replace(":", "")}\n\n${sections.join("\n\n")}`;
+  });
+  return `# Command line
+
+Made from \`--help\` by \`make generate\`. How to run \`export-ops\`: [without Kubernetes](installation.md#without-kubernetes),
+[on Kubernetes](installation.md#operator-commands), [in containers](installation.md#on-one-machine).
+
+${blocksOf(program)}
+
+${groups.join("\n\n")}
+`;
+};
