@@ -23,10 +23,10 @@ const ENV = {
 };
 
 const [prelude = "", backUpRecords = "", backUpAccess = "", tryRestore = ""] = blocksOf(
-  "operations.md",
+  "backup-and-restore.md",
   "Back up",
 );
-const [, restore = "", eraseAgain = "", , prove = ""] = blocksOf("operations.md", "Restore");
+const [, restore = "", eraseAgain = "", , prove = ""] = blocksOf("backup-and-restore.md", "Restore");
 
 let system: System;
 let env: Record<string, string>;
