@@ -27,9 +27,9 @@ const AREA = "ClickHouse";
 const { ok, warning, problem, skipped } = findingsOf(AREA);
 
 const usersAdvice =
-  "`export-ops grants` prints what it needs, with --exact also what takes the rest away: docs/operations.md, Users of ClickHouse";
+  "`export-ops grants` prints what it needs, with --exact also what takes the rest away: docs/clickhouse.md, Users";
 
-const migratorAdvice = "docs/operations.md, Users of ClickHouse, has the statement that grants it";
+const migratorAdvice = "docs/clickhouse.md, Users, has the statement that grants it";
 
 const keeperAdvice =
   'ON CLUSTER asks for it: keep other databases off this cluster, see "a process that is taken over" in docs/security.md';

@@ -1,4 +1,4 @@
-/** Exit codes of `export-ops`. Scripts rely on them; docs/operations.md lists them. */
+/** Exit codes of `export-ops`. Scripts rely on them; docs/command-line.md lists them. */
 export const EXIT = {
   done: 0,
   /** The request was refused, the job failed or was cancelled, or `doctor` found a problem. */

@@ -77,7 +77,7 @@ const warehouseProblem = (error: WarehouseError, { username, pathname }: URL, va
       return `the database ${pathname.slice(1)} has no such tables yet: run \`export-ops migrate\` first`;
     case "ACCESS_DENIED":
     case "READONLY":
-      return `the ClickHouse user ${user} may not do this (${innermostMessage(error)}): ${variable} must name the user for migrations, with its rights of docs/operations.md, Users of ClickHouse`;
+      return `the ClickHouse user ${user} may not do this (${innermostMessage(error)}): ${variable} must name the user for migrations, with its rights of docs/clickhouse.md, Users`;
     default:
       return `ClickHouse refuses the request (${error.causeName}): ${innermostMessage(error)}`;
   }
