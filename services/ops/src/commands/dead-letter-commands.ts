@@ -142,9 +142,9 @@ It stays listed when it is replayed: an event that is refused again is a new let
 
 Examples:
   export-ops dead-letters list --since 1d
-  export-ops dead-letters list --topic messages --reason invalid --json
+  export-ops dead-letters list --topic messages --reason invalid_record --json
   export-ops dead-letters show messages/0/12
-  export-ops dead-letters replay --topic messages --reason invalid --dry-run
+  export-ops dead-letters replay --topic messages --reason refused_by_warehouse --dry-run
   export-ops dead-letters replay messages/0/12`,
   );
 

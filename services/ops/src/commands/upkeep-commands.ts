@@ -96,7 +96,7 @@ Examples:
     .addHelpText(
       "after",
       `
-Records are kept until \`export-ops clients set ID --retention-days DAYS\` sets a retention. A dry run needs no --yes.
+Records are kept until \`export-ops clients set acme --retention-days 365\` sets a retention. A dry run needs no --yes.
 
 Examples:
   export-ops retention --dry-run
