@@ -244,7 +244,8 @@ export const openLane = async (options: Options): Promise<Lane> => {
     },
     sweep: async () => {
       await untilEnded();
-      const left = "SELECT (SELECT count() FROM job_keys) + (SELECT count() FROM backfill_rows)";
+      const left = `SELECT (SELECT count() FROM job_keys) + (SELECT count() FROM backfill_rows)
+        + (SELECT count() FROM erasure_keys)`;
       await until(`${database}: what was left is removed`, 60_000, async () => {
         if ((await runSql(databaseUrl, left)).trim() === "0") return true;
         // It sweeps when it starts, but what erasures left is removed by the next one.
