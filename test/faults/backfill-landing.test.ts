@@ -368,7 +368,7 @@ test("what bugs wrote is put right, merged or not, and a second run changes noth
   expect(await shown()).toEqual(right);
 });
 
-/** Live records, of which there must be none, that no entry of changes tells of. */
+/** Live records without an entry in changes, of which there must be none. */
 const UNTOLD = [
   ["conversation", "conversations", "conversation_id", "date_created"],
   ["message", "messages", "message_id", "date_created"],

@@ -138,7 +138,7 @@ const copyEntriesSql = (type: EventType, clientId: string | null): string => {
 };
 
 const OWN_NAMES = EVENT_TYPES.map((type) => `'${OWN_TABLE_OF[type].name}'`).join();
-/** A row that no entry of `changes` tells of has no digest, so it is written again with one. */
+/** A row without an entry in `changes` has no digest, so it is written again with one. */
 const STORED_SQL = `SELECT toString(r.record), r.kind, r.key_date, r.target, r.target_kind, toString(r.version),
     toUnixTimestamp64Micro(r.uploaded_at), if(r.kind IN (${OWN_NAMES}) AND t.until < r.uploaded_at, '', r.digest)
   FROM backfill_rows AS r
