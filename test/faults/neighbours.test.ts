@@ -15,8 +15,8 @@ const ROUNDS = bySize(6, 40);
 const LOUD_RECORDS = bySize(40_000, 400_000);
 const DAY_0 = Date.UTC(2026, 0, 1) * 1000;
 const WINDOW = "created_since=2026-01-01T00:00:00Z";
-/** What a busy machine may add to an answer that takes a few milliseconds. */
-const SPARE_MS = 25;
+/** Beside the loud client pages take about 2.3 times as long; without its limits 4.3 times. */
+const MAX_SLOWDOWN = 3;
 
 let system: System;
 let first: { process: ServiceProcess; apiUrl: string };
@@ -125,7 +125,7 @@ const beLoud = async (
   return { statuses, ended };
 };
 
-it("one customer with slow streams and many pages delays nobody else, and no neighbour sees an error", async () => {
+it("one client with slow streams and many pages delays nobody else, and no neighbour sees an error", async () => {
   await askNeighbours();
   const rounds: { quiet: number; beside: number }[] = [];
   const answered = new Set<number>();
@@ -144,13 +144,13 @@ it("one customer with slow streams and many pages delays nobody else, and no nei
   const shown = rounds.map(({ quiet, beside }) => `${quiet.toFixed(1)} ms, beside ${beside.toFixed(1)} ms`);
   console.log(`medians of ${NEIGHBOURS} pages: ${shown.join("; ")}`);
   expect(answered).toEqual(new Set([200]));
-  // A customer who delays others does so in each round; other work of the machine comes and goes.
-  const delays = rounds.map(({ quiet, beside }) => beside - 2 * quiet);
-  expect(Math.min(...delays)).toBeLessThan(SPARE_MS);
+  // A client that delays others does so in each round; other work of the machine comes and goes.
+  const slowdowns = rounds.map(({ quiet, beside }) => beside / quiet);
+  expect(Math.min(...slowdowns)).toBeLessThan(MAX_SLOWDOWN);
   expect([...statuses].filter((status) => status !== 429 && status !== 503)).toEqual([200]);
 });
 
-it("one customer reads only so many pages at a time over all processes", async () => {
+it("one client reads only so many pages at a time over all processes", async () => {
   const read = (at: number): Promise<IncomingMessage> =>
     open((at % 2 === 0 ? first : second).apiUrl, slow, { query: "&page_size=1000" });
   const held = await Promise.all(Array.from({ length: PAGES }, (_, at) => read(at)));
@@ -172,7 +172,7 @@ it("one customer reads only so many pages at a time over all processes", async (
   for (const response of held) response.destroy();
 });
 
-it("one customer has only so many streams over all processes, and those of a dead one end", async () => {
+it("one client has only so many streams over all processes, and those of a dead one end", async () => {
   const open = await Promise.all(
     Array.from({ length: STREAMS }, (_, index) =>
       stream((index % 2 === 0 ? first : second).apiUrl, streaming),
