@@ -12,6 +12,8 @@ import { handMade } from "../sample/hand-made.ts";
 import { createDelivery } from "../system/deliver.ts";
 import { readTopics } from "../system/letters.ts";
 import { readMetric } from "../system/metrics-text.ts";
+import { NO_SCHEDULES } from "../system/no-schedules.ts";
+import { ops } from "../system/ops.ts";
 import type { ServiceProcess } from "../system/service-process.ts";
 import { startSystem, type System } from "../system/system.ts";
 import { until } from "../system/until.ts";
@@ -41,7 +43,7 @@ let python: string;
 
 beforeAll(async () => {
   [system, python] = await Promise.all([startSystem("test-quick-starts"), preparePythonTools("publishers")]);
-  key = await system.key(CLIENT);
+  key = await system.key(CLIENT, ["export", "end_users", "compliance", "campaigns"]);
   [ingest] = await Promise.all([
     system.service("ingest", { BATCH_MAX_AGE_MS: "100" }),
     system.service("export-api"),
@@ -52,9 +54,9 @@ afterAll(async () => {
 });
 
 const brokers = () => ({ KAFKA_BROKERS: system.stack.kafka.brokers.join(",") });
-/** The one block of a language, in a file where it finds the packages of this project. */
-const fileOf = (language: string, name: string): string => {
-  const [block = ""] = blocksOf(PAGE, HEADING, language);
+/** The first block of a language, in a file where it finds the packages of this project. */
+const fileOf = (language: string, name: string, page = PAGE, heading = HEADING): string => {
+  const [block = ""] = blocksOf(page, heading, language);
   const file = join(system.logFolder, name);
   writeFileSync(file, block);
   return file;
@@ -95,6 +97,65 @@ it("the first request of README.md answers with the conversation that is publish
   await until("the conversation is read", 20_000, async () =>
     (await runCommands(env, read)).includes('"_id":"first-conversation"'),
   );
+});
+
+describe("a reader's request is answered as it stands in", () => {
+  beforeAll(async () => {
+    const operator = { CLICKHOUSE_URL: system.stack.clickhouse.url("migrator"), OPERATOR: "test" };
+    await ops(operator, "campaigns", "create", "welcome", "--client", CLIENT);
+  });
+
+  it.each<[string, string, RegExp, string?]>([
+    ["reading.md", "First request", /^HTTP\/1.1 200 [^]*"meta":\{"next_page_uri":null\}\}$/],
+    [
+      "pages-and-windows.md",
+      "Conversations and messages",
+      /^\{"data":\[.*\],"meta":\{"next_page_uri":null\}\}$/,
+    ],
+    [
+      "streams-and-parquet.md",
+      "Lines",
+      /^\{"trailer":\{"count":\d+,"watermark":.*\}\}$/,
+      "tail -n 1 messages.ndjson",
+    ],
+    ["streams-and-parquet.md", "Parquet", /^PAR1$/, "head -c 4 conversations.parquet"],
+    [
+      "erasure-and-sms.md",
+      "Erase a person",
+      /location: \/api\/v2\/data-subject-request\/[^]*\{"email":"ann@example.com"\}$/i,
+    ],
+    ["erasure-and-sms.md", "Trigger an SMS", /^\{"id":"[^"]+"\}$/],
+  ])("docs/%s, %s", async (page, heading, answer, show = "") => {
+    const env = { EXPORT_API_URL: system.apiUrl, EXPORT_API_KEY: key };
+    const requests = blocksOf(page, heading).filter((block) => block.startsWith("curl"));
+    expect(requests).toHaveLength(1);
+    const printed = await runCommands(env, `cd '${system.logFolder}'`, ...requests, show);
+    expect(printed.trim()).toMatch(answer);
+  });
+
+  it("docs/change-feed.md, whose script keeps a copy", async () => {
+    await system.another("jobs", NO_SCHEDULES);
+    const delivery = createDelivery(system);
+    const send = (text: string): Promise<unknown> => {
+      const now = new Date().toISOString();
+      const data = { _id: "copied", conversation_id: "c", date_created: now, sender: text };
+      return delivery.send([handMade({ kind: "message", client: CLIENT, id: data._id, time: now, data })]);
+    };
+    const script = fileOf("python", "copy.py", "change-feed.md", "A script that keeps a copy");
+    const env = { EXPORT_API_URL: system.apiUrl, EXPORT_API_KEY: key };
+    const cwd = system.logFolder;
+    const show =
+      "import sqlite3; print(sqlite3.connect('messages.db').execute('SELECT * FROM messages').fetchall())";
+    for (const text of ["before", "after"]) {
+      await send(text);
+      await until(`the copy has ${text}`, 60_000, async () => {
+        // Fails until the feed has begun.
+        await run(join(python, "python"), [script], { env, cwd }).catch(() => undefined);
+        const { stdout } = await run(join(python, "python"), ["-c", show], { cwd });
+        return stdout.startsWith("[('copied', ") && stdout.includes(`"${text}"`);
+      });
+    }
+  });
 });
 
 it("an event behind the id of a schema is read and kept without it, a refused one with it", async () => {

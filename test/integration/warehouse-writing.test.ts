@@ -268,7 +268,7 @@ describe("records that change while a window is read", () => {
   });
 });
 
-// What docs/export-api.md, "Pages", promises for records that change while a reader walks through them.
+// What docs/pages-and-windows.md promises for records that change while a reader pages through them.
 describe("promises to a reader who walks while records change", () => {
   const COUNT = 30;
   const PAGE = 10;

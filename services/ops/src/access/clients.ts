@@ -20,7 +20,7 @@ export type Clients = {
 
 const WHEN_ADVANCING =
   "if its job takes created_since or updated_since out of next_page_uri instead of following it, it needs " +
-  "`--link-bounds advancing`: with `same` it reads its first page for ever (docs/coming-from-another-export.md)";
+  "`--link-bounds advancing`: with `same` it reads its first page for ever (docs/coming-from-elsewhere.md)";
 
 const view = (client: ClientRow) => ({
   client_id: client.clientId,
