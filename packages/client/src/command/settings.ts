@@ -37,25 +37,54 @@ export type Settings = {
 
 export const USAGE = `usage: conversation-export-client <command> --to TARGET [options]
 
-  pull     makes a copy, or brings it up to date
-  verify   compares a copy with the service: counts and checksums
-  compact  leaves one line a record in the files of a folder, and nothing of deleted ones in those of DuckDB
+Commands:
+  pull     make a copy, or bring it up to date
+  verify   compare a copy with the service: counts and checksums
+  compact  leave one line a record in the files of a folder; rewrite the other targets without the
+           bytes of deleted records
 
-TARGET is a folder, duckdb:FILE, parquet:FOLDER, csv:FOLDER, or - for lines on standard output (pull of one list).
+Targets:
+  FOLDER          files of lines, with their state in state.json; ~ is the home directory
+  duckdb:FILE     a table for each list
+  parquet:FOLDER  a file for each list, and pull.duckdb, which they are made from
+  csv:FOLDER      the same as CSV
+  -               lines of one list on standard output (pull)
 
-  --url URL          address of the service with its /api prefix (EXPORT_API_URL)
-  --key-file FILE    file with the API key; without it EXPORT_API_KEY
-  --list NAME        conversations, messages or end_users; may be repeated (default: all that the key may read)
-  --since INSTANT    begin with what changed since then (first pull; default: with everything)
-  --select FIELDS    fields to keep besides the id, as LIST=FIELD,FIELD (first pull; may be repeated)
-  --compress CODING  plain, gz or zst for the files of a folder (first pull; default: plain)
-  --file-bytes N     size of a file before compression, and how often a first pull is stored (default: 64 MiB)
-  --state FILE       with -: keeps the cursor, so that the next pull goes on
-  --no-compact       leaves superseded and deleted lines in the files
-  --no-transfer-compression  asks for lines as they are: quicker in the same network
-  --replace          begins anew; what is there stays until the new copy of a list is complete (folder, duckdb:FILE)
-  --take-over        stops another process that writes this copy
-  --json             one JSON document a line instead of text
+Options:
+  --url URL          address of the service with its /api prefix (default: EXPORT_API_URL)
+  --key-file FILE    file with the API key (default: the key in EXPORT_API_KEY)
+  --list NAME        conversations, messages or end_users; may be repeated (default: all; lists that
+                     the key may not read are reported, and the command exits with 7)
+  --since INSTANT    first pull: begin with what changed since then, such as 2026-10-01T00:00:00Z
+  --select FIELDS    first pull: fields to keep besides the id, as LIST=FIELD,FIELD; may be repeated
+  --compress CODING  first pull: plain, gz or zst (Node.js 22.15 or newer) for the files of a folder
+                     (default: plain)
+  --file-bytes N     size of a file before compression, and after how much a first pull is stored
+                     (default: 64 MiB; duckdb, parquet and csv 8 MiB; at most 256 MiB)
+  --state FILE       with -: keep the cursor there, so that the next pull continues
+  --no-compact       leave superseded and deleted lines in the files of a folder
+  --no-transfer-compression
+                     ask for uncompressed responses: faster in the network of the service
+  --replace          folder, duckdb: begin again; the old copy of a list stays until the new one is
+                     complete
+  --take-over        folder, state file: take the copy over from another process, which then stops
+  --json             JSON lines instead of text: results on standard output, progress and errors on
+                     standard error
+
+A copy keeps the address, --since, --select and --compress of its first pull.
+
+Exit codes:
+  0         done; verify: equal
+  1         failed on this machine: no space, no right to write, or a bug
+  2         wrong arguments
+  3         the service rejected the key or the cursor, or its response was unexpected
+  4         the service was not reached, or answered 429 or 5xx to every attempt
+  5         verify: different
+  6         the copy cannot be used: not complete, in use by another process, its state is lost, or a
+            file is missing or damaged
+  7         403: the key may not read a list, or a proxy rejects the request; the copy of that list
+            stays as it was
+  130, 143  stopped by SIGINT or SIGTERM; the next run continues
 `;
 
 const parse = (args: readonly string[]) => {
