@@ -103,6 +103,7 @@ describe("a reader's request is answered as it stands in", () => {
   beforeAll(async () => {
     const operator = { CLICKHOUSE_URL: system.stack.clickhouse.url("migrator"), OPERATOR: "test" };
     await ops(operator, "campaigns", "create", "welcome", "--client", CLIENT);
+    await system.another("jobs", NO_SCHEDULES);
   });
 
   it.each<[string, string, RegExp, string?]>([
@@ -134,7 +135,6 @@ describe("a reader's request is answered as it stands in", () => {
   });
 
   it("docs/change-feed.md, whose script keeps a copy", async () => {
-    await system.another("jobs", NO_SCHEDULES);
     const delivery = createDelivery(system);
     const send = (text: string): Promise<unknown> => {
       const now = new Date().toISOString();
@@ -156,6 +156,15 @@ describe("a reader's request is answered as it stands in", () => {
       });
     }
   });
+});
+
+it.each(["Keep a copy", "Standard output"])("docs/client.md, %s, runs as it stands", async (heading) => {
+  const [block = ""] = blocksOf("client.md", heading);
+  const commands = block.replace(/^export .*\n/, "");
+  const env = { EXPORT_API_URL: system.apiUrl, EXPORT_API_KEY: key };
+  const found = 'npx() { shift; conversation-export-client "$@"; }; load-messages() { cat; }';
+  const printed = await runCommands(env, `cd '${system.logFolder}'`, found, commands);
+  expect(printed).toMatch(heading === "Keep a copy" ? /messages: equal, \d+ records/ : /^\{"_id":"copied"/m);
 });
 
 it("an event behind the id of a schema is read and kept without it, a refused one with it", async () => {
