@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { ANALYTICS_VIEWS, createInspector, migrate } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from "vitest";
+import { blocksOf, runCommands } from "../documents/guide-commands.ts";
 import { readSupportDashboard } from "../documents/watch-files.ts";
 import { preparePythonTools } from "../outside/python-tools.ts";
 import { SHARDS } from "../system/shards.ts";
@@ -81,6 +82,13 @@ test("every question of docs/analytics.md runs as it stands, and ClickHouse read
   // The local server keeps no users that are made by SQL.
   for (const one of statements.filter((other) => !questions.includes(other)))
     await expect(warehouse.sql(`SELECT formatQuery($$${one}$$)`), one).resolves.toMatch(/^(CREATE|GRANT)/);
+});
+
+test("the request of docs/analytics.md is answered as it stands", async () => {
+  const [block = ""] = blocksOf("analytics.md", "Ask a question");
+  const url = warehouse.stack.clickhouse.url("analyst");
+  const env = { CLICKHOUSE_ANALYST_URL: url, CLIENT_ID: CLIENTS[0] ?? "" };
+  expect(await runCommands(env, block.replace(/^\. .*\n/, ""))).toMatch(/│ +4 │/);
 });
 
 /** What Grafana's data source makes of a statement. */
