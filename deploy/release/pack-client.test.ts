@@ -42,11 +42,9 @@ it("names what it has, and has no tests and no sources", () => {
   expect(files.filter((file) => /\.(test|fixture)\.|(?<!\.d)\.ts$/.test(file))).toEqual([]);
 });
 
-it.each([
-  "docs/client.md",
-  "packages/client/README.md",
-])("runs the first example of %s as it stands", async (page) => {
-  const [, example = ""] = /^```js\n(.*?)^```$/ms.exec(readFileSync(join(ROOT, page), "utf8")) ?? [];
+it("runs the first example of packages/client/README.md as it stands", async () => {
+  const page = join(ROOT, "packages/client/README.md");
+  const [, example = ""] = /^```js\n(.*?)^```$/ms.exec(readFileSync(page, "utf8")) ?? [];
   const project = join(folder, "project");
   mkdirSync(join(project, "node_modules/@conversation-export"), { recursive: true });
   cpSync(inPackage(""), join(project, "node_modules/@conversation-export/client"), { recursive: true });

@@ -44,11 +44,13 @@ Commands:
            bytes of deleted records
 
 Targets:
-  FOLDER          files of lines, with their state in state.json; ~ is the home directory
+  FOLDER          files of lines, with their state in state.json
   duckdb:FILE     a table for each list
   parquet:FOLDER  a file for each list, and pull.duckdb, which they are made from
   csv:FOLDER      the same as CSV
   -               lines of one list on standard output (pull)
+
+  Paths are local; ~ is the home directory.
 
 Options:
   --url URL          address of the service with its /api prefix (default: EXPORT_API_URL)
