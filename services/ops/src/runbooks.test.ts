@@ -30,7 +30,7 @@ const wordsOf = (command: string): string[] =>
 
 const commands = new Map<string, string>();
 const PAGES =
-  "docs/{runbooks/*,access,clickhouse,command-line,jobs,logs,metrics,monitor,slo,tls-and-tokens}.md";
+  "docs/{runbooks/*,access,clickhouse,command-line,jobs,logs,metrics,monitor,scaling,tls-and-tokens}.md";
 for (const file of globSync(PAGES, { cwd: ROOT }).sort()) {
   for (const command of commandsOf(readFileSync(join(ROOT, file), "utf8"))) commands.set(command, file);
 }
