@@ -1,26 +1,31 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { globSync, readFileSync } from "node:fs";
+import { basename, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { helm } from "./examples.ts";
 import { readManifests, renderChart } from "./helm.ts";
 import { renderedContainers } from "./rendered-env.ts";
+import { CHART } from "./values-table.ts";
 
-const PAGE = join(import.meta.dirname, "../../docs/installation.md");
-const SECTION = /^## Kafka of a provider\n([\s\S]*?)(?=^## )/m;
-const [, section = ""] = SECTION.exec(readFileSync(PAGE, "utf8")) ?? [];
-const blocks = [...section.matchAll(/^```yaml\n([\s\S]*?)^```/gm)].map(
-  ([, text = ""]) => parse(text) as { kafka: { brokers: string[]; sasl: { mechanism: string } } },
-);
+const FOLDER = join(CHART, "examples/kafka");
+type Values = {
+  readonly kafka: { readonly brokers: string[]; readonly sasl: { readonly mechanism: string } };
+};
+const providers = globSync("*.yaml", { cwd: FOLDER })
+  .sort()
+  .map(
+    (file) => [basename(file, ".yaml"), parse(readFileSync(join(FOLDER, file), "utf8")) as Values] as const,
+  );
 
 describe.skipIf(helm === null)("the values for Kafka of a provider", () => {
-  it("are there for six", () => {
-    expect(blocks).toHaveLength(6);
+  it("are those that docs/installation.md names", () => {
+    const page = readFileSync(join(import.meta.dirname, "../../docs/installation.md"), "utf8");
+    const [, section = ""] = /^## Kafka of a provider\n([\s\S]*?)(?=^## )/m.exec(page) ?? [];
+    const named = [...section.matchAll(/`([a-z-]+)\.yaml`/g)].map(([, name = ""]) => name);
+    expect(named.toSorted()).toEqual(providers.map(([name]) => name));
   });
 
-  it.each(
-    blocks.map((block) => [block.kafka.brokers.join(), block] as const),
-  )("fit the chart: %s", (_at, set) => {
+  it.each(providers)("fit the chart: %s", (_name, set) => {
     const { code, stdout, stderr } = renderChart(helm ?? "", "minimal", { set });
     expect(stderr).toBe("");
     expect(code).toBe(0);
