@@ -32,7 +32,7 @@ const usersAdvice =
 const migratorAdvice = "docs/clickhouse.md, Users, has the statement that grants it";
 
 const keeperAdvice =
-  'ON CLUSTER asks for it: keep other databases off this cluster, see "a process that is taken over" in docs/security.md';
+  "ON CLUSTER asks for it: keep other databases off this cluster, see docs/security.md, Who may do what";
 
 type CheckedUser = WarehouseUser | "migrator";
 
