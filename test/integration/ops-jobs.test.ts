@@ -424,7 +424,7 @@ describe("dead-letters and lag", () => {
       jsonOf("lag"),
     ]);
     expect(shown.stdout).toContain('{"_id":"m1"}');
-    expect(unknown.stderr).toContain("there is no letter messages/0/7");
+    expect(unknown.stderr).toContain("there is no dead letter messages/0/7");
     expect(lag).toMatchObject({
       topics: [{ lag: 0 }, { topic: "messages", list: "messages", lag: 1, watermark: null }, { lag: 0 }],
     });

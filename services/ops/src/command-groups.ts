@@ -25,7 +25,7 @@ export const COMMAND_GROUPS: Readonly<Record<string, readonly CommandSet[]>> = {
   "Access:": [
     {
       descriptions: {
-        clients: "the customers whose records may be read",
+        clients: "the clients whose records may be read",
       },
       load: async () => (await import("./access/client-commands.ts")).addClientCommands,
     },
@@ -101,7 +101,7 @@ export const COMMAND_GROUPS: Readonly<Record<string, readonly CommandSet[]>> = {
     },
     {
       descriptions: {
-        "dead-letters": "events that were refused: list, show and replay them",
+        "dead-letters": "events that were rejected: list, show and replay them",
       },
       load: async () => (await import("./commands/dead-letter-commands.ts")).addDeadLetterCommands,
     },

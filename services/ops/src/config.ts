@@ -130,7 +130,7 @@ export const readOperator = (env: Environment): string => {
 const REQUEST_SECRET = { idSecret: shared.cursorSecret };
 
 /**
- * Reads the secret for the ids of data-subject requests; it equals the cursor secret of export-api.
+ * Reads the secret for the ids of erasure requests; it equals the cursor secret of export-api.
  *
  * @throws ConfigError that names every invalid variable
  */

@@ -127,7 +127,7 @@ describe("wrong usage", () => {
     ["erase --client a --end-user-id", "argument missing"],
     [`erase ${REQUEST} --client a --end-user-id u`, "give one of"],
     [`erase ${REQUEST} --client a --email x@example.com`, "give one of"],
-    ["erase 12 --client a", "the id of a data-subject request"],
+    ["erase 12 --client a", "the id of an erasure request"],
     [`erase approve ${REQUEST}`, "add --yes"],
     ["erase approve --yes", "request-id"],
     [`erase refuse ${REQUEST}`, "add --yes"],
@@ -146,7 +146,7 @@ describe("wrong usage", () => {
     ["dead-letters show", "missing required argument"],
     ["dead-letters show messages", "TOPIC/PARTITION/OFFSET"],
     ["dead-letters replay", "add --yes"],
-    ["dead-letters replay messages/0/1 --since 1d", "give either one letter"],
+    ["dead-letters replay messages/0/1 --since 1d", "give either one dead letter"],
     ["dead-letters replay --topic messages --max-replays 0", "whole number"],
   ])("%s", async (line, text) => {
     const { code, out, err } = await run(line.split(" "));
@@ -385,7 +385,7 @@ describe("the help", () => {
     const { code, err } = await run(["erase", "--client", "a", "--email", "nobody", "--yes"], AWAY);
     expect({ code, err }).toEqual({
       code: EXIT.usage,
-      err: "export-ops: this is no data-subject request: email must be an e-mail address",
+      err: "export-ops: this is no erasure request: email must be an e-mail address",
     });
   });
 

@@ -27,7 +27,7 @@ export const addKeyCommands = (program: Command, deps: CommandDeps): void => {
       const { createKeyUses } = await import("@conversation-export/queue");
       return await withRedis(redis, (one) => createKeyUses({ redis: one }).list());
     } catch (error) {
-      deps.say(`warning: nobody tells when keys were used: ${explain(error) ?? String(error)}`);
+      deps.say(`warning: the last use of keys is unknown: ${explain(error) ?? String(error)}`);
       return null;
     }
   };

@@ -116,18 +116,18 @@ export const addDeadLetterCommands = (program: Command, deps: CommandDeps): void
   const at = instant(deps.now);
   const addFilter = (command: Command): Command =>
     command
-      .option("--topic <name>", "only letters of events from this topic", topicName)
+      .option("--topic <name>", "only those of events from this topic", topicName)
       .option(
         "--reason <list>",
-        `only letters refused for these reasons: ${REJECTION_REASONS.join(", ")}`,
+        `only events rejected for these reasons: ${REJECTION_REASONS.join(", ")}`,
         listOf(REJECTION_REASONS, "reason"),
       )
       .option(
         "--since <instant>",
-        "refused from this instant on: 2026-11-01, 2026-11-01T06:00:00Z, or 3d ago",
+        "rejected from this instant on: 2026-11-01, 2026-11-01T06:00:00Z, or 3d ago",
         at,
       )
-      .option("--until <instant>", "refused before this instant", at);
+      .option("--until <instant>", "rejected before this instant", at);
   const checkSpan = ({ since, until }: FilterOptions, command: Command): void => {
     if (since !== undefined && until !== undefined && since >= until) {
       command.error("error: --since must be earlier than --until");
@@ -137,8 +137,8 @@ export const addDeadLetterCommands = (program: Command, deps: CommandDeps): void
   const letters = program.command("dead-letters").addHelpText(
     "after",
     `
-A letter is named TOPIC/PARTITION/OFFSET: the topic of the event, and the letter's place in its dead-letter topic.
-It stays listed when it is replayed: an event that is refused again is a new letter, with one more of REPLAYS BEFORE.
+A dead letter is named TOPIC/PARTITION/OFFSET: the topic of the event, and its place in the dead-letter topic.
+It stays listed when it is replayed: an event that is rejected again becomes a new one, with one more of REPLAYS BEFORE.
 
 Examples:
   export-ops dead-letters list --since 1d
@@ -148,7 +148,7 @@ Examples:
   export-ops dead-letters replay messages/0/12`,
   );
 
-  addFilter(letters.command("list").description("list the newest letters, without their payload"))
+  addFilter(letters.command("list").description("list the newest dead letters, without their payload"))
     .option("--limit <count>", "list at most this many", wholeNumber(1, 10_000), 50)
     .option("--json", "print JSON")
     .action(async (options: FilterOptions & { limit: number } & JsonOption, command: Command) => {
@@ -167,8 +167,8 @@ Examples:
 
   letters
     .command("show")
-    .description("show a letter with its payload, which may be personal data")
-    .argument("<letter>", "TOPIC/PARTITION/OFFSET", letterPlace)
+    .description("show a dead letter with its payload, which may be personal data")
+    .argument("<dead-letter>", "TOPIC/PARTITION/OFFSET", letterPlace)
     .option("--json", "print JSON")
     .action(async (place: LetterPlace, { json }: JsonOption) => {
       const bus = readBusConfig(env);
@@ -176,18 +176,18 @@ Examples:
       const letter = await withLetters(bus, (all) => all.find(place.topic, place));
       if (letter === null) {
         throw new CommandError(
-          `there is no letter ${place.topic}/${place.partition}/${place.offset}: \`export-ops dead-letters list\` shows the letters that are kept`,
+          `there is no dead letter ${place.topic}/${place.partition}/${place.offset}: \`export-ops dead-letters list\` shows those that are kept`,
         );
       }
       print(json === true ? renderJson(letterContent(letter)) : renderLetter(letter));
     });
 
-  addFilter(letters.command("replay").description("send letters back to the topics they came from"))
-    .argument("[letter]", "one letter, TOPIC/PARTITION/OFFSET (default: all letters that match)", letterPlace)
-    .option("--again", "also letters that were replayed before")
+  addFilter(letters.command("replay").description("send events back to the topics they came from"))
+    .argument("[dead-letter]", "only this one, TOPIC/PARTITION/OFFSET (default: all that match)", letterPlace)
+    .option("--again", "also those that were replayed before")
     .option(
       "--max-replays <count>",
-      "leave out letters that were replayed this many times",
+      "leave out those that were replayed this many times",
       wholeNumber(1, 100),
       DEFAULT_MAX_REPLAYS,
     )
@@ -198,8 +198,8 @@ Examples:
     .addHelpText(
       "after",
       `
-Without a letter, --topic, --reason or a time all letters are replayed, which needs --yes. An event that is refused
-again becomes a new letter whose count of replays is one higher.`,
+Without a name, --topic, --reason or a time all dead letters are replayed, which needs --yes. An event that is rejected
+again becomes a new one whose count of replays is one higher.`,
     )
     .action(
       (
@@ -213,7 +213,9 @@ again becomes a new letter whose count of replays is one higher.`,
         const { topic, reason, since, until, again = false, maxReplays, dryRun = false } = options;
         const filtered = [topic, reason, since, until].some((value) => value !== undefined);
         if (place !== undefined && filtered) {
-          return command.error("error: give either one letter, or --topic, --reason, --since and --until");
+          return command.error(
+            "error: give either one dead letter, or --topic, --reason, --since and --until",
+          );
         }
         if (place === undefined && !filtered && !dryRun) {
           requireYes(options, "this replays all dead letters of all topics; --dry-run shows how many");

@@ -112,7 +112,7 @@ Examples:
       requireYes(options, `this stops the job ${id}`);
       return changing(command, id, async (client, { name }) => {
         if ((await client.cancel(name, id)) !== "cancelling") {
-          throw new CommandError(`the job ${id} has ended already: \`export-ops jobs show ${id}\` tells how`);
+          throw new CommandError(`the job ${id} has ended already: \`export-ops jobs show ${id}\` shows how`);
         }
         print(
           options.json === true

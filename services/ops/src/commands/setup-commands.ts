@@ -60,7 +60,7 @@ Examples:
     )
     .option(
       "--customer <id>",
-      "print the rights and the profile of the user customer_ID, who sees the rows of this client alone",
+      "print the rights and the profile of the user customer_ID, who sees only the rows of this client",
       clientId,
     )
     .option("--redis", "print the users of Redis instead, as its file of users (aclfile) takes them")

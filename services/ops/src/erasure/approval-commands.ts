@@ -56,7 +56,7 @@ export const addApprovalCommands = (erase: Command, deps: CommandDeps): void => 
     .option(...YES_FLAG)
     .option("--json", "print JSON")
     .action(async (id: string, options: YesOption & JsonOption, command: Command) => {
-      requireYes(options, `this ends ${id} for good, and its customer is told so by its status`);
+      requireYes(options, `this ends ${id} for good, and its client sees that by its status`);
       const refuse = async (requests: RequestStore): Promise<void> => {
         const found = await findWaiting(requests, id);
         await requests.setStatus(found.clientId, id, "refused");

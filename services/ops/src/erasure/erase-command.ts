@@ -24,7 +24,7 @@ type EraseOptions = {
   DetachOption &
   JsonOption;
 
-/** Adds `erase`, which makes a data-subject request as a customer would, or continues one. */
+/** Adds `erase`, which makes an erasure request as a client would, or continues one. */
 export const addEraseCommand = (program: Command, deps: CommandDeps): void => {
   const { env, print, now } = deps;
 

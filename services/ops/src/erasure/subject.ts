@@ -14,7 +14,7 @@ import { CommandError, innermostMessage } from "../explain/explain.ts";
 
 export const requestId = matching(
   /^[0-9a-f]{32}-\d{1,9}$/,
-  "the id of a data-subject request, as in its Location header",
+  "the id of an erasure request, as in its Location header",
 );
 
 const personIds = (text: string, before: readonly string[] = []): string[] => {
@@ -30,7 +30,7 @@ export const addPersonOptions = (command: Command): Command =>
     .option("--end-user-id <id>", "an end user id of the person; may be repeated", personIds)
     .option(
       "--file <path>",
-      "the body of a data-subject request as JSON, - for standard input: keeps names out of the shell's history",
+      "the body of an erasure request as JSON, - for standard input: keeps names out of the shell's history",
     );
 
 /** The options that name a person; `file`: the path of a request body, `-` for standard input. */
@@ -80,7 +80,7 @@ export const subjectOf = async (options: SubjectOptions): Promise<DataSubject> =
       : await readSubjectFile(file);
   const parsed = dataSubjectRequestSchema.safeParse(body, { reportInput: false });
   if (!parsed.success) {
-    throw new CommandError(`this is no data-subject request: ${problemsOf(parsed.error)}`, {
+    throw new CommandError(`this is no erasure request: ${problemsOf(parsed.error)}`, {
       exitCode: EXIT.usage,
     });
   }

@@ -26,7 +26,7 @@ export const letterFields = (letter: Letter) => ({
 
 export const renderLetters = (letters: readonly Letter[]): string =>
   renderTable(
-    ["LETTER", "REASON", "REJECTED", "EVENT AT", "REPLAYS BEFORE", "DETAIL"],
+    ["DEAD LETTER", "REASON", "REJECTED", "EVENT AT", "REPLAYS BEFORE", "DETAIL"],
     letters.map((letter) => [
       letterName(letter),
       letter.reason,
