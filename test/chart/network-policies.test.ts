@@ -83,14 +83,14 @@ describe.skipIf(helm === null)("network policies", () => {
       "networkPolicy.redisPorts": [6380],
       "networkPolicy.dnsTo": [namespace("kube-system")],
     };
-    const { ingest } = policiesOf(manifestsWith("minimal", set));
-    expect(ingest?.egress.map(({ to }) => to)).toEqual([
+    const { jobs } = policiesOf(manifestsWith("minimal", set));
+    expect(jobs?.egress.map(({ to }) => to)).toEqual([
       [namespace("kube-system")],
       [own, ...PRIVATE],
       [own, ...PRIVATE],
       [block("10.0.10.0/24")],
     ]);
-    expect(ingest?.egress.at(-1)?.ports.map(({ port }) => port)).toEqual([6380]);
+    expect(jobs?.egress.at(-1)?.ports.map(({ port }) => port)).toEqual([6380]);
   });
 
   it("never let a pod go anywhere but for DNS, unless the values say so", () => {

@@ -214,8 +214,8 @@ describe.skipIf(helm === null)("for services with public certificates the chart 
   });
 
   it("network policies with the ports of the addresses", () => {
-    const { ingest } = objectsOf("clickhouse-cloud", "NetworkPolicy");
-    const ports = JSON.stringify((ingest?.spec as { egress?: unknown } | undefined)?.egress);
+    const { jobs } = objectsOf("clickhouse-cloud", "NetworkPolicy");
+    const ports = JSON.stringify((jobs?.spec as { egress?: unknown } | undefined)?.egress);
     for (const port of [9092, 8443, 6380]) expect(ports).toContain(`"port":${port}`);
   });
 });

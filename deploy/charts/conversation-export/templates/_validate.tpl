@@ -221,7 +221,7 @@
 {{- $problems = append $problems "exportApi.config.PUBLIC_BASE_URL is empty behind an ingress or a gateway: set it to the public address, such as https://export.example.com/api; links begin with it" -}}
 {{- end -}}
 {{- if and $values.ingress.enabled (not $values.ingress.hosts) -}}
-{{- $problems = append $problems "ingress.hosts is empty: name the host of the interface" -}}
+{{- $problems = append $problems "ingress.hosts is empty: name the host of the export API" -}}
 {{- end -}}
 {{- if and $values.httpRoute.enabled (not $values.httpRoute.parentRefs) -}}
 {{- $problems = append $problems "httpRoute.parentRefs is empty: name the Gateway, such as [{name: public, namespace: gateways}]" -}}
