@@ -203,7 +203,7 @@ describe("random data in unmerged parts", () => {
         total += expected.length;
         const ends = [expected.length - 1, expected.length, expected.length + 1];
         const isMain = window === week && client === "acme";
-        const sizes = isMain ? [1, 3, ...ends] : [5, ...bySize([expected.length], ends)];
+        const sizes = isMain ? [1, ...ends] : [5, ...bySize([expected.length], ends)];
         for (const size of sizes) {
           if (size < 1) continue;
           const compare = async (wholeTies: boolean): Promise<void> => {
@@ -266,7 +266,7 @@ describe("random data in unmerged parts", () => {
     for (const client of clients) {
       const only = conversationId === undefined ? {} : { conversationId };
       const expected = expectMessages(messages, { client, ...week, ...only });
-      for (const size of [2, 10, expected.length]) {
+      for (const size of client === "acme" ? [2, expected.length] : [10]) {
         if (size === 0) continue;
         const compare = async (wholeTies: boolean): Promise<void> => {
           const walked = await walk(warehouse.reader.messagesByCreation, {
@@ -286,25 +286,26 @@ describe("random data in unmerged parts", () => {
     }
   });
 
-  test.each([3, 40_000])("windows as lines, in steps of %d keys", async (stepKeys) => {
+  test.each([
+    [3, "acme"],
+    [40_000, "globex"],
+  ])("windows as lines, in steps of %d keys", async (stepKeys, client) => {
     const session = warehouse.session("reader");
     const reader = createReader({ session, lookups: session, stepKeys });
-    for (const client of clients) {
-      for (const window of windows) {
-        const wanted = { client, ...window };
-        const conversations = expectConversations(arrivals, { ...wanted, by: "dateCreated" });
-        const updated = expectConversations(arrivals, { ...wanted, by: "dateUpdated" });
-        const said = expectMessages(messages, wanted);
-        const query = { clientId: client, ...window };
-        for (const [open, expected] of [
-          [reader.lines.conversations({ ...query, filter: "created" }), conversations],
-          [reader.lines.conversations({ ...query, filter: "updated" }), updated],
-          [reader.lines.messages(query), said],
-        ] as const) {
-          const steps = await stepsOfLines(open);
-          expect(steps.flat()).toEqual(expected.map(({ text }) => text));
-          if (stepKeys === 3 && expected.length > 10) expect(steps.length).toBeGreaterThan(3);
-        }
+    for (const window of windows) {
+      const wanted = { client, ...window };
+      const conversations = expectConversations(arrivals, { ...wanted, by: "dateCreated" });
+      const updated = expectConversations(arrivals, { ...wanted, by: "dateUpdated" });
+      const said = expectMessages(messages, wanted);
+      const query = { clientId: client, ...window };
+      for (const [open, expected] of [
+        [reader.lines.conversations({ ...query, filter: "created" }), conversations],
+        [reader.lines.conversations({ ...query, filter: "updated" }), updated],
+        [reader.lines.messages(query), said],
+      ] as const) {
+        const steps = await stepsOfLines(open);
+        expect(steps.flat()).toEqual(expected.map(({ text }) => text));
+        if (stepKeys === 3 && expected.length > 10) expect(steps.length).toBeGreaterThan(3);
       }
     }
     expect(await stepsOfLines(reader.lines.messages({ clientId: "nobody", ...week }))).toEqual([[]]);
