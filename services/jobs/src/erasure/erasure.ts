@@ -98,16 +98,16 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
     const { run, begun, looked } = await beginRun(context);
 
     const collect = async (): Promise<void> => {
-      // Again when something was found that is not suppressed: writers did not know of it.
-      for (let isNew = true; isNew; isNew = await subjects.suppress(run)) {
-        await subjects.suppress(run);
+      await subjects.suppress(run);
+      do {
         await say("waiting for what was judged without the suppressions");
         await judgement.required(signal);
         await say("looking for records");
         await store.collect(run);
         found = await store.count(run);
         await requests.noteHidden(run);
-      }
+        // Again when something was found that is not suppressed: writers did not know of it.
+      } while (await subjects.suppress(run));
     };
     const erase = async (): Promise<void> => {
       for (;;) {
