@@ -5,8 +5,9 @@ import { Kafka, logLevel } from "kafkajs";
 const lines = readFileSync(new URL("conversation.jsonl", import.meta.url), "utf8").trim().split("\n");
 const messages = lines.map((value) => {
   const { clientid, data } = JSON.parse(value);
+  const headers = { "content-type": "application/cloudevents+json" };
   // All exports of a record have one key, so that they stay in order.
-  return { key: `${clientid}:${data._id}`, value };
+  return { key: `${clientid}:${data._id}`, headers, value };
 });
 const brokers = process.env.KAFKA_BROKERS.split(",");
 const producer = new Kafka({ brokers, logLevel: logLevel.ERROR }).producer();

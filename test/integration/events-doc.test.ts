@@ -1,9 +1,11 @@
-import { readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { EVENT_TYPES, type EventType, processEvent, REJECTION_REASONS } from "@conversation-export/domain";
 import { describe, expect, it } from "vitest";
 
-const page = readFileSync(join(import.meta.dirname, "..", "..", "docs", "events.md"), "utf8");
+const DOCS = join(import.meta.dirname, "../../docs");
+const EXAMPLES = join(DOCS, "examples/events");
+const page = readFileSync(join(DOCS, "events.md"), "utf8");
 const TYPES: Readonly<Record<string, EventType>> = {
   conversations: "conversation.exported",
   messages: "message.exported",
@@ -11,28 +13,19 @@ const TYPES: Readonly<Record<string, EventType>> = {
 };
 const position = { partition: 0, offset: 0 };
 
-type Example = {
-  readonly title: string;
-  readonly topic: string;
-  readonly key: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly value: string;
-};
-
-/** The code blocks of the page that show a message: head lines, an empty line, the value. */
-function readExamples(markdown: string): Example[] {
-  return [...markdown.matchAll(/^### (.+)$(?:\n(?!```|#).*)*\n```text\n([^]*?)\n```$/gm)].map(
-    ([, title = "", block = ""]) => {
-      const [head = "", ...rest] = block.split("\n\n");
-      const lines = head.split("\n").map((line): [string, string] => {
-        const at = line.indexOf(": ");
-        return [line.slice(0, at), line.slice(at + 2)];
-      });
-      const { topic = "", key = "", ...headers } = Object.fromEntries(lines);
-      return { title, topic, key, headers, value: rest.join("\n\n") };
-    },
-  );
-}
+/** The messages of docs/examples/events: head lines, an empty line, the value. */
+const examples = globSync("*.txt", { cwd: EXAMPLES })
+  .sort()
+  .map((title) => {
+    const [head = "", ...rest] = readFileSync(join(EXAMPLES, title), "utf8").split("\n\n");
+    const lines = head.split("\n").map((line): [string, string] => {
+      const at = line.indexOf(": ");
+      return [line.slice(0, at), line.slice(at + 2)];
+    });
+    const { topic = "", key = "", ...headers } = Object.fromEntries(lines);
+    return { title, topic, key, headers, value: rest.join("\n\n") };
+  })
+  .filter(({ topic }) => topic in TYPES);
 
 /** The cells in backquotes that begin the rows of a table below a heading. */
 function firstCells(heading: string): string[] {
@@ -40,9 +33,7 @@ function firstCells(heading: string): string[] {
   return [...section.matchAll(/^\| `([^`]+)`/gm)].map(([, cell = ""]) => cell);
 }
 
-const examples = readExamples(page);
-
-describe("the examples of docs/events.md", () => {
+describe("the messages of docs/examples/events", () => {
   it("show every type in both modes", () => {
     const shown = examples.map(({ topic, headers }) => `${topic} ${headers["content-type"]?.split(";")[0]}`);
     const modes = ["application/cloudevents+json", "application/json"];
@@ -51,7 +42,10 @@ describe("the examples of docs/events.md", () => {
         .flatMap((topic) => modes.map((mode) => `${topic} ${mode}`))
         .sort(),
     );
-    expect(page.match(/^```text$/gm)).toHaveLength(examples.length);
+  });
+
+  it.each(examples)("$title: is linked from the page", ({ title }) => {
+    expect(page).toContain(`(examples/events/${title})`);
   });
 
   it.each(examples)("$title: is accepted, and no field is unknown", ({ topic, key, headers, value }) => {
@@ -63,7 +57,7 @@ describe("the examples of docs/events.md", () => {
     expect(key).toBe(`${outcome.record.clientId}:${outcome.record.id}`);
   });
 
-  it.each(examples)("$title: is refused by the topic of another type", ({ topic, headers, value }) => {
+  it.each(examples)("$title: is rejected by the topic of another type", ({ topic, headers, value }) => {
     const other = EVENT_TYPES.find((type) => type !== TYPES[topic]) ?? "message.exported";
     expect(processEvent({ text: value, headers, position }, other)).toMatchObject({
       kind: "rejected",
@@ -87,8 +81,8 @@ describe("the tables of docs/events.md", () => {
     expect(Object.fromEntries(rows.map(([, topic, type]) => [topic, type]))).toEqual(TYPES);
   });
 
-  it("name every reason for a refusal", () => {
-    expect(firstCells("What is refused").sort()).toEqual([...REJECTION_REASONS].sort());
+  it("name every reason for a rejection", () => {
+    expect(firstCells("Rejected events").sort()).toEqual([...REJECTION_REASONS].sort());
   });
 
   const minimal: Readonly<Record<string, object>> = {

@@ -17,12 +17,12 @@ type Document = {
   readonly components: { readonly schemas: object };
 };
 
-const page = readFileSync(new URL("../../../../docs/events.md", import.meta.url), "utf8");
+const EXAMPLES = new URL("../../../../docs/examples/events/", import.meta.url);
 
-/** The record that the service makes of the event of a type in docs/events.md. */
+/** The record that the service makes of an event of docs/examples/events. */
 const recordOf = (type: EventType, uploaded: string): string => {
-  const [text = ""] =
-    page.match(/^\{\n {2}"specversion"[^]*?^\}$/gm)?.filter((event) => event.includes(`"${type}"`)) ?? [];
+  const name = `${type.replace(".exported", "").replace("_", "-")}-structured.txt`;
+  const [, text = ""] = readFileSync(new URL(name, EXAMPLES), "utf8").split("\n\n");
   const place = { partition: 0, offset: 0 };
   const outcome = processEvent({ text, headers: {}, position: place }, type);
   if (outcome.kind !== "accepted") throw new Error(outcome.reason);
@@ -39,7 +39,7 @@ describe("the records of the examples", () => {
     ["conversation.exported", CONVERSATION, CONVERSATION.record_last_updated],
     ["message.exported", MESSAGE, MESSAGE.record_last_updated],
     ["end_user.exported", END_USER, ""],
-  ] as const)("are what becomes of a %s in docs/events.md, every field filled", (type, example, uploaded) => {
+  ] as const)("are what becomes of a %s in docs/examples/events, every field filled", (type, example, uploaded) => {
     expect(JSON.stringify(example)).toBe(JSON.stringify(JSON.parse(recordOf(type, uploaded))));
     expect(JSON.stringify(example)).not.toMatch(/null|\[\]|\{\}/);
   });

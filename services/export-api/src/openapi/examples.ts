@@ -1,4 +1,4 @@
-/** The record of the conversation that docs/events.md publishes in structured mode. */
+/** The record of docs/examples/events/conversation-structured.txt. */
 export const CONVERSATION = {
   _id: "664f1c2e9b1d8a0012a3b4c5",
   agent_id: ["agent-17"],
@@ -79,7 +79,7 @@ export const CONVERSATION = {
   variables: { order_number: 4711 },
 };
 
-/** The record of the message that docs/events.md publishes in structured mode. */
+/** The record of docs/examples/events/message-structured.txt. */
 export const MESSAGE = {
   _id: "664f1c3a9b1d8a0012a3b501",
   answer_id: "664e02b19b1d8a0012a39f10",
@@ -101,7 +101,7 @@ export const MESSAGE = {
   in_response_to: "664f1c399b1d8a0012a3b500",
 };
 
-/** The record of the end user that docs/events.md publishes in structured mode. */
+/** The record of docs/examples/events/end-user-structured.txt. */
 export const END_USER = {
   end_user_id: "eu-204",
   profile: {

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { globSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Ajv2020, type AnySchemaObject } from "ajv/dist/2020.js";
 import { describe, expect, it } from "vitest";
@@ -6,9 +6,11 @@ import { asyncApi } from "./async-api.ts";
 import { eventSchemas } from "./event-schemas.ts";
 
 const docs = join(import.meta.dirname, "..", "..", "..", "..", "docs");
-const examples = [
-  ...readFileSync(join(docs, "events.md"), "utf8").matchAll(/^\{\n {2}"specversion"[^]*?^\}$/gm),
-].map(([text]) => JSON.parse(text) as { type: string; data: Record<string, unknown> });
+/** The structured messages of docs/examples/events. */
+const examples = globSync("*-structured.txt", { cwd: join(docs, "examples/events") }).map((name) => {
+  const [, value = ""] = readFileSync(join(docs, "examples/events", name), "utf8").split("\n\n");
+  return JSON.parse(value) as { type: string; data: Record<string, unknown> };
+});
 
 function validatorOf(type: string) {
   const file = eventSchemas().find(({ name }) => name === `${type}.schema.json`);
@@ -24,7 +26,7 @@ describe("the JSON Schema of the events", () => {
     expect(made.map(({ name }) => name)).toEqual(expect.arrayContaining(readdirSync(join(docs, "schemas"))));
   });
 
-  it("has an example of every type in docs/events.md", () => {
+  it("has an example of every type in docs/examples/events", () => {
     const names = new Set(examples.map(({ type }) => `${type}.schema.json`));
     expect([...names].sort()).toEqual(
       eventSchemas()
