@@ -12,7 +12,7 @@ lacks() {
 for command in "$@"; do
   if [ "$command" = linux-x64 ]; then
     [ "$(uname -sm)" = "Linux x86_64" ] && continue
-    echo "the local servers need Linux on x64 and this is $(uname -sm): use containers, 'docker compose -f deploy/compose.yaml --profile system up --build --detach --wait' (README.md)" >&2
+    echo "the local servers need Linux on x64 and this is $(uname -sm): use containers, 'docker compose -f deploy/compose.yaml --profile system up --build --detach --wait' (docs/quick-start.md)" >&2
     exit 1
   fi
   if ! command -v "$command" >/dev/null 2>&1; then

@@ -24,7 +24,7 @@ it.each(["Darwin arm64", "Linux aarch64"])("names the containers on %s, in one l
   expect(stderr.trim().split("\n")).toHaveLength(1);
   expect(stderr).toContain(platform);
   const [command = ""] = /docker compose [^']+/.exec(stderr) ?? [];
-  expect(readFileSync(join(ROOT, "README.md"), "utf8")).toContain(`\n${command}\n`);
+  expect(readFileSync(join(ROOT, "docs/quick-start.md"), "utf8")).toContain(`\n${command}\n`);
 });
 
 it("goes on to the programs on Linux x64", () => {

@@ -1,5 +1,4 @@
 import { execFile, execFileSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { choosePorts } from "@conversation-export/local-stack";
@@ -78,20 +77,16 @@ describe("an event is published as docs/events.md says", () => {
     await untilReadable("by-kcat");
   });
 
-  it("with kafkajs", async () => {
-    const env = { ...process.env, ...brokers() };
-    await run(process.execPath, [fileOf("js", "publish.mjs")], { env });
-    await untilReadable("by-kafkajs");
-  });
-
   it("with Python", async () => {
-    await run(join(python, "python"), [fileOf("python", "publish.py")], { env: brokers() });
+    await run(join(python, "python"), ["docs/examples/publish.py"], { env: brokers() });
     await untilReadable("by-python");
   });
 });
 
-it("the first request of README.md answers with the conversation that is published there", async () => {
-  const [, publish = "", read = ""] = blocksOf("../README.md", "A first request");
+it("the first request of docs/quick-start.md, and of README.md, answers with the conversation published there", async () => {
+  const [, publish = ""] = blocksOf("quick-start.md", "On Linux");
+  const [read = ""] = blocksOf("quick-start.md", "Read it");
+  expect(blocksOf("../README.md", "A first request")).toEqual([publish, read]);
   const env = { ...brokers(), EXPORT_API_URL: system.apiUrl, EXPORT_API_KEY: key };
   await runCommands(env, publish);
   await until("the conversation is read", 20_000, async () =>
@@ -220,7 +215,7 @@ describe("the reference in a browser", () => {
         });
         await page.goto(`${system.apiUrl}/reference`);
         await page.getByLabel("Bearer Token").first().fill(key);
-        // A topic of the conversation in docs/events.md.
+        // A topic of the conversation in docs/examples/events.
         await page.getByText('"Late refunds"').first().waitFor();
         await page.getByRole("button", { name: /Test Request.*get \/v2\/export\/conversations/ }).click();
         const client = page.getByRole("dialog");
