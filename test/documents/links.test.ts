@@ -29,3 +29,9 @@ it.each(pages)("the links of %s lead to files and headings that exist", (page) =
     });
   expect(broken).toEqual([]);
 });
+
+it("docs/README.md leads to every page of docs", () => {
+  const index = readFileSync(join(ROOT, "docs/README.md"), "utf8");
+  const own = globSync("*.md", { cwd: join(ROOT, "docs") }).filter((name) => name !== "README.md");
+  expect(own.filter((name) => !index.includes(`](${name})`))).toEqual([]);
+});
