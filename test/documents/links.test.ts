@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-const pages = globSync(["*.md", "docs/**/*.md"], { cwd: ROOT }).sort();
+const pages = globSync(["*.md", "docs/**/*.md", "test/README.md"], { cwd: ROOT }).sort();
 const LINK = /\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]+))?\)/g;
 
 /** The anchor that GitHub gives a heading. */
