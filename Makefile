@@ -63,6 +63,9 @@ generate: setup ## write the files that are made from code (CHECK=1: only compar
 	@vitest run --project 'unit*' --update=$(if $(CHECK),none,all) $(made_files)
 	@command -v helm >/dev/null || test -x .cache/bin/helm || echo "left out: the goldens of the chart, since there is no helm ('make chart' builds it)"
 
+docs: setup ## build the site of the pages into .local/docs, with search; dead links fail
+	@sh deploy/docs/build.sh
+
 hooks: ## format staged files before each commit
 	@git config core.hooksPath .githooks
 	@echo "git runs .githooks/pre-commit before each commit; undo: git config --unset core.hooksPath"
