@@ -1,4 +1,5 @@
 import { execFile, execFileSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { choosePorts } from "@conversation-export/local-stack";

@@ -52,12 +52,8 @@ describe("the AsyncAPI document", () => {
         .filter((one) => accepts(one.headers()?.json(), headers) && accepts(one.payload()?.json(), payload))
         .map((one) => one.name());
     });
-    expect(fitting.sort()).toEqual(
-      document
-        ?.messages()
-        .all()
-        .map((one) => one.name())
-        .sort(),
-    );
+    const messages = document?.messages().all() ?? [];
+    expect(fitting).toHaveLength(examples.length);
+    expect(new Set(fitting)).toEqual(new Set(messages.map((one) => one.name())));
   });
 });
