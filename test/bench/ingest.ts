@@ -40,7 +40,7 @@ export const PLAIN_SAMPLE = {
   duplicateShare: 0,
   poisonShare: 0,
   nullShare: 0,
-  unusualShare: 0,
+  nonstandardShare: 0,
 } as const;
 
 /** Conversations of 2.3 kB, each exported once. */

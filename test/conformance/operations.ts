@@ -62,8 +62,8 @@ export const OPERATIONS: readonly Operation[] = [
   ...EXPORT_OPERATIONS,
   get("end users", "/api/v2/end-users", "end_users"),
   get("end users, with a slash", "/api/v2/end-users/", "end_users"),
-  post("data-subject request, v1", "/api/v1/data-subject-request", "compliance", ERASURE),
-  post("data-subject request, v2", "/api/v2/data-subject-request", "compliance", ERASURE),
+  post("erasure request, v1", "/api/v1/data-subject-request", "compliance", ERASURE),
+  post("erasure request, v2", "/api/v2/data-subject-request", "compliance", ERASURE),
   post("SMS trigger", "/api/campaigns/sms/trigger", "campaigns", {
     campaign_key: CAMPAIGN,
     language: "en",

@@ -60,7 +60,7 @@ const conversationIds = async (apiUrl: string, key: string): Promise<string> => 
   return data.map(({ _id }) => `${JSON.stringify(_id)}\n`).join("");
 };
 
-/** The id of a new data-subject request, as a line of a dictionary. */
+/** The id of a new erasure request, as a line of a dictionary. */
 const requestId = async (apiUrl: string, key: string): Promise<string> => {
   const response = await fetch(`${apiUrl}/v2/data-subject-request`, {
     method: "POST",
@@ -86,8 +86,8 @@ try {
     MAX_OPEN_DATA_SUBJECT_REQUESTS: "1000000",
     MAX_DATA_SUBJECT_IDENTIFIERS_PER_DAY: "100000000",
   });
-  // No unusual values: lone surrogates, which JSON allows, stop the tool.
-  const sample = createSample({ seed, conversations: 300, clients: [CLIENT, PEER], unusualShare: 0 });
+  // No nonstandard values: lone surrogates, which JSON allows, stop the tool.
+  const sample = createSample({ seed, conversations: 300, clients: [CLIENT, PEER], nonstandardShare: 0 });
   await createDelivery(system).send([...sample, ...hostileEvents(HOSTILE)]);
   await system.caughtUp(GROUP, 120_000);
   // Readers of changes are given what jobs has settled.

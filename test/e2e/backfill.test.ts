@@ -66,7 +66,7 @@ beforeAll(async () => {
       conversations: bySize(150, 14_000),
       clients: CLIENTS,
       endUsers: bySize(30, 500),
-      unusualShare: 0.15,
+      nonstandardShare: 0.15,
       lateShare: 0.1,
       // A record that only a bug accepts may be dated before the landing table begins: it would stay.
       poisonShare: 0,

@@ -138,7 +138,7 @@ describe("8. Limits, at the default settings", () => {
     await until("the window is over", 10_000, async () => (await ask(operation, key)).status === 200);
   });
 
-  it("data-subject requests: one a second and a hundred an hour are let in, their status is read as often as a list", async () => {
+  it("erasure requests: one a second and a hundred an hour are let in, their status is read as often as a list", async () => {
     const key = await keyOf("erasing", undefined);
     const url = `${host}/api/v2/data-subject-request`;
     const send = (email: string): Promise<Answer> =>

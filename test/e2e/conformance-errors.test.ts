@@ -239,7 +239,7 @@ describe("7. Errors", () => {
   it.each([
     "v1",
     "v2",
-  ])("unprocessable_content, 422, for a %s data-subject request that names nobody", async (version) => {
+  ])("unprocessable_content, 422, for a %s erasure request that names nobody", async (version) => {
     const url = `${host}/api/${version}/data-subject-request`;
     const answer = await call(url, { key, method: "POST", body: { type: "ERASURE" } });
     expect(answer.status).toBe(422);
@@ -279,7 +279,7 @@ describe("7. Errors while the database is away", () => {
     const status = `/api/v2/data-subject-request/${"0".repeat(32)}-0`;
     const reading: Operation[] = [
       ...OPERATIONS.filter(({ scope }) => scope !== "campaigns"),
-      { name: "status of a data-subject request", method: "GET", path: status, scope: "compliance" },
+      { name: "status of an erasure request", method: "GET", path: status, scope: "compliance" },
     ];
     for (const operation of reading) {
       const answer = await ask(operation);

@@ -288,7 +288,7 @@ describe("cursors", () => {
 });
 
 describe("requests that write", () => {
-  it.each(["v1", "v2"])("a %s data-subject request is seen by its own client alone", async (version) => {
+  it.each(["v1", "v2"])("a %s erasure request is seen by its own client alone", async (version) => {
     const url = `${host}/api/${version}/data-subject-request`;
     const body = { type: "ERASURE", email: `noor-${version}@example.com` };
     const locations = new Map<Client, string>();

@@ -172,7 +172,7 @@ describe("requests that write", () => {
     });
   });
 
-  describe("data-subject requests", () => {
+  describe("erasure requests", () => {
     it("are stored and queued, and say how far they are to their client alone", async () => {
       const email = ` ${EMAIL_PART}-First@Example.com`;
       const identifiers = [{ type: "chatter_id", value: "664f1c2e9b1d8a0012a3b4aa" }];

@@ -98,7 +98,7 @@ const deliver = (salt: string, conversations: number): Event[] => {
     exportsPerConversation: 2.5,
     clients: CLIENTS,
     endUsers: 30,
-    unusualShare: 0.3,
+    nonstandardShare: 0.3,
     lateShare: 0.2,
     duplicateShare: 0.1,
     poisonShare: 0,

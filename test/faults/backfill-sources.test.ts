@@ -59,7 +59,7 @@ beforeAll(async () => {
       conversations: bySize(120, 5_000),
       clients: CLIENTS,
       endUsers: 20,
-      unusualShare: 0.1,
+      nonstandardShare: 0.1,
       lateShare: 0.1,
     }),
   ];

@@ -574,9 +574,7 @@ it("says once which topic is missing, and writes when it is there", async () => 
     return asked.length >= 4;
   });
   expect(isWritten).toBe(false);
-  expect(told()).toEqual([
-    expect.objectContaining({ topic, msg: "writing to the topic failed, it is tried again" }),
-  ]);
+  expect(told()).toEqual([expect.objectContaining({ topic, msg: "writing to the topic failed, retrying" })]);
   await admin.createTopics([{ topic, partitions: 1 }]);
   await sent;
 });

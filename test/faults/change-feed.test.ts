@@ -170,7 +170,7 @@ const sample = () => {
       messagesPerConversation: 3,
       clients: [SPOILT],
       endUsers: bySize(30, 300),
-      unusualShare: 0.15,
+      nonstandardShare: 0.15,
       poisonShare: 0,
     }),
   ];

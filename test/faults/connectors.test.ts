@@ -57,7 +57,7 @@ beforeAll(async () => {
   airbyte = createAirbyte(place(join(system.logFolder, "airbyte")), options);
   dlt = createDlt(place(join(system.logFolder, "dlt")), options);
   // dlt takes no halves of surrogate pairs.
-  const plain = { poisonShare: 0, nullShare: 0, unusualShare: 0 };
+  const plain = { poisonShare: 0, nullShare: 0, nonstandardShare: 0 };
   const sample = { seed: seedOfRun("connectors"), conversations: bySize(150, 5_000), endUsers: 120 };
   await delivery.send(createSample({ ...sample, ...plain, clients: [CLIENT] }));
   await delivery.send(personOf(CLIENT, "gone", new Date().toISOString()));

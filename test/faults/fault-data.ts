@@ -172,7 +172,7 @@ export const fillWithWork = async (
     conversations: sizes.conversations,
     clients: [CLIENT.backfill],
     endUsers: 10,
-    unusualShare: 0.15,
+    nonstandardShare: 0.15,
     lateShare: 0.1,
     poisonShare: 0,
   });

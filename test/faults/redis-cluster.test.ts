@@ -154,5 +154,5 @@ it("a server that hides its mode is told of, and used", async () => {
   // It is asked; as it has no slots, it takes no key.
   await expect(asked.tryWrite()).rejects.toThrow("Redis refuses: CLUSTERDOWN");
   await asked.stop();
-  expect(lines.join("")).toContain("Redis hides whether it runs in cluster mode");
+  expect(lines.join("")).toContain("checking Redis for cluster mode failed, it hides the setting");
 });

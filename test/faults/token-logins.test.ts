@@ -176,7 +176,7 @@ describe("logins to Kafka by a token", () => {
 
     endpoint.mood = 503;
     await until("a renewal has failed", 40_000, () =>
-      readFileSync(logFile, "utf8").includes("the token of Kafka is not renewed yet"),
+      readFileSync(logFile, "utf8").includes("renewing the token for Kafka failed"),
     );
     // Sessions end sooner than a token that nobody renews, and then no login is possible.
     await until("a login has failed", 60_000, () =>
@@ -196,7 +196,9 @@ describe("logins to Kafka by a token", () => {
     await flow("with another principal");
 
     endpoint.audience = "another";
-    await until("a token is refused", 60_000, () => logged("Kafka refuses a token; another one is tried"));
+    await until("a token is refused", 60_000, () =>
+      logged("login to Kafka failed, retrying with a new token"),
+    );
     endpoint.audience = AUDIENCE;
     await flow("when brokers accept tokens again");
 

@@ -47,7 +47,7 @@ function deliver(random: ReturnType<typeof createRandom>): Taken[] {
     endUsers: 60,
     poisonShare: 0.05,
     nullShare: 0.01,
-    unusualShare: 0.3,
+    nonstandardShare: 0.3,
     lateShare: 0.2,
     duplicateShare: 0.1,
   });

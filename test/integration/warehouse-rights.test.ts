@@ -162,7 +162,7 @@ describe("export-api, which replaces the former process as soon as it is ready",
     await until("it has tried a second time", 60_000, async () => {
       expect(await isReady()).toBe(false);
       const log = existsSync(logFile) ? readFileSync(logFile, "utf8") : "";
-      const tries = log.split("\n").filter((line) => line.includes("not reached yet"));
+      const tries = log.split("\n").filter((line) => line.includes("connecting to ClickHouse failed"));
       for (const line of tries) expect(line).toContain(cause);
       return tries.length > 1;
     });

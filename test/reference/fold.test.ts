@@ -306,7 +306,7 @@ test("order, repetition and repeated delivery do not matter", () => {
     conversations: 12,
     endUsers: 5,
     exportsPerConversation: 4,
-    unusualShare: 0.3,
+    nonstandardShare: 0.3,
   });
   const delivered = [...sample].map((event, offset) => {
     return { event, topic: topics[event.kind], partition: offset % 3, offset };

@@ -1,4 +1,4 @@
-import { freeForm, unknownMembers, UNUSUAL_NUMBERS } from "./values/free-form.ts";
+import { freeForm, unknownMembers, NONSTANDARD_NUMBERS } from "./values/free-form.ts";
 import { writeHandoffs } from "./handoffs.ts";
 import { writeInstant } from "./values/instants.ts";
 import { array, json, type JsonText, type Member, object } from "./values/json-text.ts";
@@ -23,16 +23,16 @@ const AGENTS = [
   ["agent-14", "Chloé N’Diaye"],
 ];
 
-function seconds(random: Random, unusualShare: number, most: number): JsonText {
+function seconds(random: Random, nonstandardShare: number, most: number): JsonText {
   if (random.chance(0.1)) return "null";
-  if (random.chance(unusualShare))
-    return random.pick(["312.0", "1.5e3", "0.50", "1E2", "0", ...UNUSUAL_NUMBERS.slice(0, 4)]);
+  if (random.chance(nonstandardShare))
+    return random.pick(["312.0", "1.5e3", "0.50", "1E2", "0", ...NONSTANDARD_NUMBERS.slice(0, 4)]);
   return random.chance(0.5) ? String(random.int(most)) : json(random.int(most * 1_000) / 1_000);
 }
 
-function classifications(random: Random, script: Script, unusualShare: number): JsonText {
+function classifications(random: Random, script: Script, nonstandardShare: number): JsonText {
   if (random.chance(0.1)) return "[]";
-  const statuses = random.chance(unusualShare) ? ["archived", "retired?"] : ["active"];
+  const statuses = random.chance(nonstandardShare) ? ["archived", "retired?"] : ["active"];
   const intents = script.topic.intents
     .slice(0, 2)
     .map((name, at) =>
@@ -40,20 +40,20 @@ function classifications(random: Random, script: Script, unusualShare: number): 
         ["intent_id", json(`intent-${script.topic.name.length}-${at}`)],
         ["intent_name", json(name)],
         ["status", json(random.pick(statuses))],
-        ...unknownMembers(random, unusualShare, "confidence"),
+        ...unknownMembers(random, nonstandardShare, "confidence"),
       ]),
     );
   const item = object([
     ["topic_id", json(`topic-${script.topic.name.length}`)],
     ["topic_name", json(script.topic.name)],
     ...(intents.length === 0 && random.chance(0.5) ? [] : [["intents", array(intents)] as const]),
-    ...unknownMembers(random, unusualShare / 2, "topic_score"),
+    ...unknownMembers(random, nonstandardShare / 2, "topic_score"),
   ]);
   return array([item]);
 }
 
 /** The survey: empty when it was not answered. */
-function csat(random: Random, unusualShare: number): JsonText {
+function csat(random: Random, nonstandardShare: number): JsonText {
   if (random.chance(0.6)) return random.chance(0.15) ? "null" : "{}";
   const isPositive = random.chance(0.7);
   const members: Member[] = [
@@ -66,7 +66,7 @@ function csat(random: Random, unusualShare: number): JsonText {
     ["resolved", json(random.pick([true, false, null]))],
     [
       "score",
-      random.chance(unusualShare) ? "4.0" : String(isPositive ? 4 + random.int(2) : 1 + random.int(3)),
+      random.chance(nonstandardShare) ? "4.0" : String(isPositive ? 4 + random.int(2) : 1 + random.int(3)),
     ],
     ["style", json(random.pick(["NUMERIC", "EMOJI", "THUMBS"]))],
     ["survey_type", json(random.pick(["proactive", "end_chat"]))],
@@ -75,7 +75,7 @@ function csat(random: Random, unusualShare: number): JsonText {
     ["net_promoter_score", random.chance(0.5) ? "null" : String(random.int(11))],
   ];
   const shown = random.chance(0.3) ? members.slice(2, 7) : members;
-  return object([...shown, ...unknownMembers(random, unusualShare, "raw_answer")]);
+  return object([...shown, ...unknownMembers(random, nonstandardShare, "raw_answer")]);
 }
 
 function coaching(random: Random): JsonText {
@@ -116,7 +116,7 @@ function playbooks(random: Random): JsonText {
   ]);
 }
 
-function tools(random: Random, script: Script, unusualShare: number): JsonText {
+function tools(random: Random, script: Script, nonstandardShare: number): JsonText {
   return array(
     script.tools.map((name) =>
       object([
@@ -126,7 +126,7 @@ function tools(random: Random, script: Script, unusualShare: number): JsonText {
         ["connection_name", textOrNull(random, 0.1, "Shop backend")],
         ["tool_name", textOrNull(random, 0.05, name)],
         ["outcome_status", textOrNull(random, 0.1, random.pick(["succeeded", "failed"]))],
-        ...unknownMembers(random, unusualShare / 2, "latency_ms"),
+        ...unknownMembers(random, nonstandardShare / 2, "latency_ms"),
       ]),
     ),
   );
@@ -139,7 +139,7 @@ export function writeConversation(
   ordinal: number,
 ): SampleRecord {
   const { script } = plan;
-  const unusual = options.unusualShare;
+  const nonstandard = options.nonstandardShare;
   // Facts come from a stream shared by all exports, changes between exports from a stream of each export.
   const facts = createRandom(options.seed, "facts", plan.index);
   const random = createRandom(options.seed, "export", plan.index, ordinal);
@@ -147,7 +147,7 @@ export function writeConversation(
   const agents = script.hasAgent ? AGENTS.slice(facts.int(3), 4).slice(0, 1 + facts.int(2)) : [];
   const last = agents.at(-1);
   const resolved = facts.pick(["Resolved", "Resolved", "Not Resolved"]);
-  const classification = random.chance(unusual / 4) ? "Partly Resolved" : resolved;
+  const classification = random.chance(nonstandard / 4) ? "Partly Resolved" : resolved;
   const { time, updatedAt } = plan.exports[ordinal] ?? { time: plan.createdAt, updatedAt: null };
   const isBlankUpdate = updatedAt === null && random.chance(0.5);
   const topicId = facts.hex(24);
@@ -155,8 +155,8 @@ export function writeConversation(
     ["_id", json(plan.id)],
     ["agent_id", json(agents.map(([id]) => id))],
     ["agent_name", json(agents.map(([, name]) => name))],
-    ["agent_handle_time", script.hasAgent ? seconds(facts, unusual, 1_800) : "null"],
-    ["bot_handle_time", seconds(facts, unusual, 400)],
+    ["agent_handle_time", script.hasAgent ? seconds(facts, nonstandard, 1_800) : "null"],
+    ["bot_handle_time", seconds(facts, nonstandard, 400)],
     ["automated_resolution_classification", json(classification)],
     [
       "automated_resolution_classification_reason",
@@ -168,8 +168,8 @@ export function writeConversation(
     ["browser_version", textOrNull(facts, 0.05, browserVersion ?? "")],
     ["changeset_id", json(facts.chance(0.8) ? "baseline" : facts.hex(24))],
     ["chatter_id", json(plan.chatterId)],
-    ["classifications", classifications(random, script, unusual)],
-    ["csat", csat(random, unusual)],
+    ["classifications", classifications(random, script, nonstandard)],
+    ["csat", csat(random, nonstandard)],
     ["date_created", json(writeInstant(random, plan.createdAt))],
     ...(updatedAt === null && !isBlankUpdate
       ? []
@@ -189,15 +189,15 @@ export function writeConversation(
     ["language", json(script.language)],
     ["last_agent_id", json(last?.[0] ?? null)],
     ["last_agent_name", json(last?.[1] ?? null)],
-    ["metavariables", freeForm(random, unusual, 4)],
+    ["metavariables", freeForm(random, nonstandard, 4)],
     ["oauth_channel", textOrNull(facts, 0.7, "google")],
     ["platform", json(facts.pick(PLATFORMS))],
     ["used_coaching", coaching(facts)],
     ["used_articles", articles(facts, script)],
     ["handoffs", array(writeHandoffs(options, plan, ordinal))],
     ["used_playbooks", playbooks(facts)],
-    ["used_mcp", tools(facts, script, unusual)],
-    ["variables", freeForm(random, unusual, 6)],
+    ["used_mcp", tools(facts, script, nonstandard)],
+    ["variables", freeForm(random, nonstandard, 6)],
   ];
-  return { id: plan.id, members: disguise(random, members, ["_id", "date_created"], unusual, time) };
+  return { id: plan.id, members: disguise(random, members, ["_id", "date_created"], nonstandard, time) };
 }

@@ -3,7 +3,7 @@ import { CONVERSATION, END_USER, HANDOFF, MESSAGE } from "../reference/fields.ts
 import { readInstant } from "../reference/instant.ts";
 import { type Decoded, decodeAll } from "./values/decode.ts";
 import type { BusEvent, RecordKind } from "./event.ts";
-import { UNUSUAL_NUMBERS } from "./values/free-form.ts";
+import { NONSTANDARD_NUMBERS } from "./values/free-form.ts";
 import { REASON_CODES } from "./handoffs.ts";
 import { SUFFIXES } from "./values/instants.ts";
 import { createSample } from "./sample.ts";
@@ -260,8 +260,8 @@ describe("handoffs", () => {
 });
 
 describe("bytes", () => {
-  test("all unusual number forms stand in the text", () => {
-    for (const number of UNUSUAL_NUMBERS)
+  test("all nonstandard number forms stand in the text", () => {
+    for (const number of NONSTANDARD_NUMBERS)
       expect(text).toMatch(new RegExp(`[:,[]${number.replace(/[.+]/g, "\\$&")}[,}\\]]`));
     expect(text).toMatch(/"agent_handle_time":(?:312\.0|1\.5e3|0\.50|1E2)/);
   });

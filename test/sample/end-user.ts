@@ -9,7 +9,7 @@ import { disguise, type SampleRecord, textOrNull } from "./record.ts";
 
 /** The record of one export of an end user, with every field of the specification (section 2.5). */
 export function writeEndUser(options: SampleOptions, plan: EndUserPlan, ordinal: number): SampleRecord {
-  const unusual = options.unusualShare;
+  const nonstandard = options.nonstandardShare;
   const facts = createRandom(options.seed, "end-user-facts", plan.index);
   const random = createRandom(options.seed, "end-user-export", plan.index, ordinal);
   const exported = plan.exports[ordinal] ?? { time: plan.createdAt, updatedAt: null };
@@ -17,7 +17,7 @@ export function writeEndUser(options: SampleOptions, plan: EndUserPlan, ordinal:
   const last = facts.pick(LAST_NAMES);
   const properties: JsonText = object([
     ["salesforce", json(facts.hex(18))],
-    ...unknownMembers(facts, unusual, "crm_number"),
+    ...unknownMembers(facts, nonstandard, "crm_number"),
   ]);
   const profile: Member[] = [
     ["first_name", textOrNull(facts, 0.1, first)],
@@ -26,13 +26,13 @@ export function writeEndUser(options: SampleOptions, plan: EndUserPlan, ordinal:
     ["avatar", textOrNull(facts, 0.5, `https://cdn.example.com/u/${facts.hex(8)}.jpg`)],
     ["email", textOrNull(facts, 0.2, `${facts.hex(8)}@example.com`)],
     ["language", json(facts.pick(["en-US", "de-DE", "fr", "pt-BR", "ja"]))],
-    ["metadata", freeForm(random, unusual, 4)],
+    ["metadata", freeForm(random, nonstandard, 4)],
     ["system_properties", facts.chance(0.2) ? "{}" : properties],
-    ...unknownMembers(facts, unusual / 2, "pronouns"),
+    ...unknownMembers(facts, nonstandard / 2, "pronouns"),
   ];
   const members: Member[] = [
     ["end_user_id", json(plan.id)],
-    ["profile", object(profile, random.chance(unusual / 4))],
+    ["profile", object(profile, random.chance(nonstandard / 4))],
     ["created_at", json(writeInstant(random, plan.createdAt))],
     ...(exported.updatedAt === null
       ? []
@@ -40,6 +40,6 @@ export function writeEndUser(options: SampleOptions, plan: EndUserPlan, ordinal:
   ];
   return {
     id: plan.id,
-    members: disguise(random, members, ["end_user_id", "created_at"], unusual, exported.time),
+    members: disguise(random, members, ["end_user_id", "created_at"], nonstandard, exported.time),
   };
 }

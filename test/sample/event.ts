@@ -57,18 +57,18 @@ export function writeEvent(
   random: Random,
   attributes: Attributes,
   data: readonly Member[],
-  unusualShare: number,
+  nonstandardShare: number,
 ): Wire {
   const { subject, ...others } = attributes;
-  const isAnonymous = subject === undefined || random.chance(unusualShare / 4);
+  const isAnonymous = subject === undefined || random.chance(nonstandardShare / 4);
   const named = isAnonymous ? others : attributes;
-  const traced: Attributes = random.chance(unusualShare)
+  const traced: Attributes = random.chance(nonstandardShare)
     ? { ...named, traceparent: `00-${random.hex(32)}-${random.hex(16)}-01` }
     : named;
-  const text = object(data, random.chance(unusualShare / 4));
+  const text = object(data, random.chance(nonstandardShare / 4));
   if (random.chance(0.5)) return binary(traced, text);
-  const isUnusual = random.chance(unusualShare);
-  const unusualType = random.chance(0.5) ? undefined : `${STRUCTURED}; charset=utf-8`;
-  const contentType = isUnusual ? unusualType : STRUCTURED;
-  return structured(traced, text, contentType, isUnusual && random.chance(0.3));
+  const isNonstandard = random.chance(nonstandardShare);
+  const nonstandardType = random.chance(0.5) ? undefined : `${STRUCTURED}; charset=utf-8`;
+  const contentType = isNonstandard ? nonstandardType : STRUCTURED;
+  return structured(traced, text, contentType, isNonstandard && random.chance(0.3));
 }

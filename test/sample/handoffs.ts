@@ -53,10 +53,10 @@ function drawId(
   random: Random,
   handoffId: string | null,
   attempts: readonly Attempt[],
-  unusualShare: number,
+  nonstandardShare: number,
 ): string {
   const earlier = attempts.at(-1);
-  if (earlier !== undefined && random.chance(unusualShare)) {
+  if (earlier !== undefined && random.chance(nonstandardShare)) {
     // A different target with the same text, or the same attempt at a later instant.
     return handoffId === null && earlier.handoffId !== null ? earlier.handoffId : earlier.id;
   }
@@ -76,7 +76,7 @@ function planAttempts(options: SampleOptions, plan: ConversationPlan): Attempt[]
     attempts.push({
       name: random.chance(0.1) ? null : random.pick(TARGETS),
       handoffId,
-      id: drawId(random, handoffId, attempts, options.unusualShare),
+      id: drawId(random, handoffId, attempts, options.nonstandardShare),
       at,
       isSlow: random.chance(0.35),
       outcome: random.pick(["succeeded", "succeeded", "failed", "abandoned", null]),
@@ -94,7 +94,7 @@ function writeEntry(
   attempt: Attempt,
   isSettled: boolean,
   at: Micros,
-  unusualShare: number,
+  nonstandardShare: number,
 ): JsonText {
   const members: Member[] = [
     ["name", json(attempt.name)],
@@ -105,9 +105,9 @@ function writeEntry(
     ["reason_code", json(attempt.reason)],
     ["reasoning", json(attempt.reasoning)],
   ];
-  const isSparse = random.chance(unusualShare / 2);
+  const isSparse = random.chance(nonstandardShare / 2);
   const kept = isSparse ? members.filter(([, text]) => text !== "null") : members;
-  return object([...kept, ...unknownMembers(random, unusualShare / 4, "queue_position")]);
+  return object([...kept, ...unknownMembers(random, nonstandardShare / 4, "queue_position")]);
 }
 
 /** The latest attempt of each target, as the platform documents its exports. */
@@ -137,10 +137,10 @@ export function writeHandoffs(options: SampleOptions, plan: ConversationPlan, or
   const entries = kept.map((attempt) => {
     const isEarlier = ordinal > 0 && random.chance(0.05);
     const at = isEarlier ? attempt.at - 1 - random.int(SECOND) : attempt.at;
-    return writeEntry(random, attempt, ordinal > 0 || !attempt.isSlow, at, options.unusualShare);
+    return writeEntry(random, attempt, ordinal > 0 || !attempt.isSlow, at, options.nonstandardShare);
   });
   const repeated = kept[0];
-  if (repeated !== undefined && random.chance(options.unusualShare / 4)) {
+  if (repeated !== undefined && random.chance(options.nonstandardShare / 4)) {
     entries.push(writeEntry(random, { ...repeated, outcome: "failed" }, true, repeated.at, 0));
   }
   return random.chance(0.15) ? entries.reverse() : entries;

@@ -124,9 +124,9 @@ function shapeOf(random: Random, speaker: Speaker, ordinal: number, length: numb
   return random.pick(speaker === "bot" ? BOT_SHAPES : CHATTER_SHAPES);
 }
 
-function messageData(random: Random, turn: Turn, shape: string, unusualShare: number): JsonText {
+function messageData(random: Random, turn: Turn, shape: string, nonstandardShare: number): JsonText {
   // An unknown shape, a shape without its fields, or none at all: kept, never refused.
-  if (random.chance(unusualShare / 4)) {
+  if (random.chance(nonstandardShare / 4)) {
     return random.pick([
       "null",
       "{}",
@@ -139,9 +139,12 @@ function messageData(random: Random, turn: Turn, shape: string, unusualShare: nu
   const members: Member[] = [
     ["_type", json(shape)],
     ...content,
-    ...unknownMembers(random, unusualShare / 2, "client_hint"),
+    ...unknownMembers(random, nonstandardShare / 2, "client_hint"),
   ];
-  return object(random.chance(unusualShare) ? members.reverse() : members, random.chance(unusualShare / 8));
+  return object(
+    random.chance(nonstandardShare) ? members.reverse() : members,
+    random.chance(nonstandardShare / 8),
+  );
 }
 
 function answerId(random: Random, speaker: Speaker, isGenerative: boolean): JsonText {
@@ -159,7 +162,7 @@ export function writeMessage(
   const message = plan.messages[ordinal];
   const exported = message?.exports[exportOrdinal];
   if (message === undefined || exported === undefined) throw new RangeError(`no message ${ordinal}`);
-  const unusual = options.unusualShare;
+  const nonstandard = options.nonstandardShare;
   const facts = createRandom(options.seed, "message-facts", plan.index, ordinal);
   const random = createRandom(options.seed, "message-export", plan.index, ordinal, exportOrdinal);
   const turn = plan.script.turnAt(ordinal);
@@ -171,7 +174,7 @@ export function writeMessage(
   const sender = isChatter ? plan.chatterId : speaker;
   const recipient = isChatter ? (plan.script.hasAgent ? "agent" : "bot") : plan.chatterId;
   const previous = plan.messages[ordinal - 1]?.id;
-  const rating = random.chance(unusual / 2) ? random.pick(["9", "-1"]) : String(random.int(6));
+  const rating = random.chance(nonstandard / 2) ? random.pick(["9", "-1"]) : String(random.int(6));
   const isNamed = speaker === "bot" && !isGenerative;
   const members: Member[] = [
     ["_id", json(message.id)],
@@ -181,12 +184,12 @@ export function writeMessage(
     ["conversation_id", json(plan.id)],
     ["date_created", json(writeInstant(random, message.createdAt))],
     ["link_was_clicked", shape === "link" ? json(isAgain) : "null"],
-    ["message_data", messageData(facts, turn, shape, unusual)],
+    ["message_data", messageData(facts, turn, shape, nonstandard)],
     ["recipient", json(facts.chance(0.02) ? "platform" : recipient)],
     ["review", isAgain || facts.chance(0.05) ? rating : "null"],
     ["sender", json(shape === "meta" ? "platform" : sender)],
     ["in_response_to", json(previous ?? "None")],
   ];
   const required = ["_id", "conversation_id", "date_created"];
-  return { id: message.id, members: disguise(random, members, required, unusual, exported.time) };
+  return { id: message.id, members: disguise(random, members, required, nonstandard, exported.time) };
 }

@@ -22,7 +22,7 @@ export type SampleOptions = {
   /** Share of additional events with a null value, which are skipped. */
   readonly nullShare: number;
   /** How often odd but valid things occur: missing fields, rare number forms, unknown keys, strange ids. */
-  readonly unusualShare: number;
+  readonly nonstandardShare: number;
   /** Number of conversations of a client that share a creation instant; one in twenty is in such a tie. */
   readonly tieSize: number;
   /** Real dialogs to use instead of the sample's own texts. */
@@ -42,6 +42,6 @@ export const SAMPLE_DEFAULTS: SampleOptions = {
   duplicateShare: 0.02,
   poisonShare: 0.005,
   nullShare: 0.001,
-  unusualShare: 0.08,
+  nonstandardShare: 0.08,
   tieSize: 6,
 };

@@ -101,14 +101,14 @@ function planConversationExports(
     if (at > 0) {
       const gap = random.chance(0.12) ? DAY + random.int((4 * DAY) / count) : MINUTE + random.int(5 * HOUR);
       // Two exports of one instant: only their places on the bus order them.
-      const isSameInstant = random.chance(options.unusualShare / 4);
+      const isSameInstant = random.chance(options.nonstandardShare / 4);
       if (!isSameInstant) {
         time = coarsen(random, time + gap);
         if (!random.chance(0.1)) updatedAt = time - SECOND - random.int(5 * SECOND);
       }
     }
-    const saysNothing = random.chance(options.unusualShare / 4);
-    const isCorrectedBack = random.chance(options.unusualShare / 8);
+    const saysNothing = random.chance(options.nonstandardShare / 4);
+    const isCorrectedBack = random.chance(options.nonstandardShare / 8);
     const shown = isCorrectedBack ? created + random.int(updatedAt - created + 1) : updatedAt;
     times.push({ time, updatedAt: saysNothing ? null : coarsen(random, shown) });
   }
@@ -126,7 +126,7 @@ function planMessages(options: SampleOptions, index: number, created: Micros, le
     const times = [{ time: messageAt + SECOND + random.int(2 * SECOND), updatedAt: null }];
     if (random.chance(MESSAGE_AGAIN))
       times.push({ time: messageAt + MINUTE + random.int(HOUR), updatedAt: null });
-    const isStrange = random.chance(options.unusualShare / 20);
+    const isStrange = random.chance(options.nonstandardShare / 20);
     const id = isStrange ? `メッセージ ${random.hex(8)}` : random.hex(24);
     messages.push({ id, createdAt: messageAt, exports: planExports(options, random, times) });
   }
@@ -138,7 +138,7 @@ function conversationId(options: SampleOptions, index: number, isTie: boolean): 
   if (index % 200 < 2) return createRandom(options.seed, "shared", Math.floor(index / 200)).hex(24);
   const random = createRandom(options.seed, "id", index);
   const id = random.hex(24);
-  if (!random.chance(isTie ? options.unusualShare * 5 : options.unusualShare / 10)) return id;
+  if (!random.chance(isTie ? options.nonstandardShare * 5 : options.nonstandardShare / 10)) return id;
   // UTF-8 order and UTF-16 order disagree on the first two.
   return random.pick([`😀${id}`, `\uff5a${id}`, id.toUpperCase(), `ticket/${id.slice(0, 6)} №7`, `é${id}`]);
 }
@@ -159,7 +159,7 @@ export function planConversation(options: SampleOptions, index: number): Convers
   const script =
     texts.length > 0
       ? followDialog(random.pick(texts), random)
-      : writeScript(length, options.unusualShare / 2, [options.seed, "script", index]);
+      : writeScript(length, options.nonstandardShare / 2, [options.seed, "script", index]);
   const messages = planMessages(options, index, created, script.length);
   const ended = messages.at(-1)?.createdAt ?? created;
   const ownUsers = Math.ceil((options.endUsers - clientIndex) / options.clients.length);
@@ -191,7 +191,7 @@ export function planEndUser(options: SampleOptions, index: number): EndUserPlan 
   let updatedAt = created;
   for (let at = 0; at < count; at += 1) {
     if (at > 0) updatedAt += random.int(6 * HOUR);
-    const saysNothing = random.chance(options.unusualShare / 4);
+    const saysNothing = random.chance(options.nonstandardShare / 4);
     const shown = Math.max(created, coarsen(random, updatedAt));
     times.push({ time: updatedAt + SECOND, updatedAt: saysNothing ? null : shown });
   }

@@ -19,11 +19,11 @@ export function disguise(
   random: Random,
   members: readonly Member[],
   required: readonly string[],
-  unusualShare: number,
+  nonstandardShare: number,
   exportedAt: number,
 ): Member[] {
   let shown: Member[] = [...members];
-  if (random.chance(unusualShare)) {
+  if (random.chance(nonstandardShare)) {
     const isBare = random.chance(0.15);
     shown = shown.flatMap(([name, text]): Member[] => {
       if (required.includes(name)) return [[name, text]];
@@ -33,7 +33,7 @@ export function disguise(
   }
   if (random.chance(0.1))
     shown.push(["record_last_updated", textOrNull(random, 0.5, writeInstant(random, exportedAt))]);
-  shown.push(...unknownMembers(random, unusualShare / 2, "sentiment"));
-  shown.push(...unknownMembers(random, unusualShare / 4, "x_internal"));
-  return random.chance(unusualShare) ? shown.reverse() : shown;
+  shown.push(...unknownMembers(random, nonstandardShare / 2, "sentiment"));
+  shown.push(...unknownMembers(random, nonstandardShare / 4, "x_internal"));
+  return random.chance(nonstandardShare) ? shown.reverse() : shown;
 }

@@ -73,7 +73,7 @@ describe("createSample", () => {
   });
 
   test("shares of zero leave only plain first-hand events", () => {
-    const shares = { lateShare: 0, duplicateShare: 0, poisonShare: 0, nullShare: 0, unusualShare: 0 };
+    const shares = { lateShare: 0, duplicateShare: 0, poisonShare: 0, nullShare: 0, nonstandardShare: 0 };
     const sample = createSample({ ...shares, conversations: 300, endUsers: 0, exportsPerConversation: 4 });
     const totals = sample.totals();
     expect(totals).toMatchObject({ poison: 0, nulls: 0, duplicates: 0, accepted: { conversation: 1_200 } });

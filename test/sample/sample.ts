@@ -142,7 +142,7 @@ function writeStep(options: SampleOptions, step: Step, poisonIndex: number): Bus
     clientid: client,
     datacontenttype: "application/json",
   };
-  const wire = writeEvent(random, attributes, record.members, options.unusualShare);
+  const wire = writeEvent(random, attributes, record.members, options.nonstandardShare);
   return { kind, key, ...wire, poison: false };
 }
 

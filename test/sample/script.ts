@@ -7,7 +7,7 @@ import {
   PRODUCTS,
   TOPICS,
   type Topic,
-  UNUSUAL_ENDINGS,
+  NONSTANDARD_ENDINGS,
 } from "./values/phrases.ts";
 
 export type Speaker = "chatter" | "bot" | "agent";
@@ -47,7 +47,7 @@ function fill(template: string, slots: Readonly<Record<string, string>>): string
 /** Makes a script of `length` turns from phrases. Each turn depends only on `seedParts` and its index. */
 export function writeScript(
   length: number,
-  unusualShare: number,
+  nonstandardShare: number,
   seedParts: readonly (string | number)[],
 ): Script {
   const random = createRandom(...seedParts);
@@ -87,7 +87,7 @@ export function writeScript(
     const speaker = speakerAt(index);
     let text = fill(turn.pick(templatesAt(index, speaker)), slots);
     if (turn.chance(0.3)) text += ` ${fill(turn.pick(phrases.fillers), slots)}`;
-    if (turn.chance(unusualShare)) text += turn.pick(UNUSUAL_ENDINGS);
+    if (turn.chance(nonstandardShare)) text += turn.pick(NONSTANDARD_ENDINGS);
     if (turn.chance(LONG_SHARE)) {
       const size = 1_500 + turn.int(6_000);
       while (text.length < size)

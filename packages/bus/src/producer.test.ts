@@ -80,7 +80,7 @@ describe("requests", () => {
     );
     const { send, lines } = setup([missing, missing, missing, away]);
     await send(["a"]);
-    const message = "writing to the topic failed, it is tried again";
+    const message = "writing to the topic failed, retrying";
     expect(lines).toEqual(
       [missing, away].map((error) => [{ topic: "topic of a", error: String(error) }, message]),
     );
@@ -93,7 +93,7 @@ describe("requests", () => {
     await expect.poll(() => (hidden.push("no such topic"), lines.length)).toBe(1);
     for (let look = 0; look < 3; look += 1) await new Promise((done) => setTimeout(done, 10));
     expect(lines).toEqual([
-      [{ topic: "topic of a", error: "no such topic" }, "writing to the topic failed, it is tried again"],
+      [{ topic: "topic of a", error: "no such topic" }, "writing to the topic failed, retrying"],
     ]);
     resolve();
     await sent;

@@ -127,7 +127,7 @@ export const createSending = <Request>(deps: {
     const at = performance.now();
     if (line === last.line && at - last.at < SAME_LINE_MS) return;
     last = { line, at };
-    log.warn({ topic, error: String(error) }, "writing to the topic failed, it is tried again");
+    log.warn({ topic, error: String(error) }, "writing to the topic failed, retrying");
   };
   const sendAll = async (requests: readonly Request[]): Promise<void> => {
     for (const request of requests) {

@@ -165,7 +165,8 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
     start: async () => {
       await retry(() => upTo(stamps.look(stopping.signal)), {
         signal: stopping.signal,
-        onRetry: (error, attempt) => log.warn({ err: error, attempt }, "the suppressions are not read yet"),
+        onRetry: (error, attempt) =>
+          log.warn({ err: error, attempt }, "reading the suppressions failed, retrying"),
       });
     },
     stop: async () => {

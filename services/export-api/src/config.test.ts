@@ -83,7 +83,7 @@ it("has one allowance for all operations, and others where they are given", () =
   expect(rateLimits).toMatchObject({ conversations: all, messages: all, end_users: [] });
 });
 
-it("takes data-subject requests at a human pace whatever the others have, and their status as often as anything", () => {
+it("takes erasure requests at a human pace whatever the others have, and their status as often as anything", () => {
   const { rateLimits, requestCaps } = readConfig({ ...REQUIRED, RATE_LIMITS: "50/1s" });
   expect(rateLimits).toMatchObject({
     data_subject_request: [
@@ -102,7 +102,7 @@ it("takes data-subject requests at a human pace whatever the others have, and th
   });
 });
 
-it("finds the user for data-subject requests beside the address of the other one", () => {
+it("finds the user for erasure requests beside the address of the other one", () => {
   const { CLICKHOUSE_INTAKE_URL: _, ...rest } = REQUIRED;
   const intake = { CLICKHOUSE_INTAKE_USER: "intake", CLICKHOUSE_INTAKE_PASSWORD: "p:w" };
   const config = readConfig({ ...rest, ...intake });

@@ -87,7 +87,7 @@ const SETTINGS = {
   clickhouse: serverSettings.clickhouse,
   /** ClickHouse with the user for what each request needs before its page. */
   clickhouseLookup: (env: Environment) => requireClickhouseUser(env, "LOOKUP"),
-  /** ClickHouse with the user that stores data-subject requests. */
+  /** ClickHouse with the user that stores erasure requests. */
   clickhouseIntake: (env: Environment) => requireClickhouseUser(env, "INTAKE"),
   redis: serverSettings.redis,
   kafka: serverSettings.kafka,
@@ -115,7 +115,7 @@ const SETTINGS = {
     data_subject_request_status: rateLimits("DATA_SUBJECT_REQUEST_STATUS"),
     sms_trigger: variable("RATE_LIMITS_SMS_TRIGGER", rateWindows.prefault(TRIGGER_WINDOWS)),
   } satisfies Record<LimitName, unknown>,
-  /** What one client may have in data-subject requests. */
+  /** What one client may have in erasure requests. */
   requestCaps: {
     open: variable("MAX_OPEN_DATA_SUBJECT_REQUESTS", count(1_000)),
     // Fewer than one request can have would refuse that one on every day.

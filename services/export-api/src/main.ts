@@ -218,7 +218,8 @@ const running = run({
         // The old pods of a roll-out go when this one is ready, so all users are tried.
         retry(() => Promise.all([reader.ping(), requests.ping()]), {
           signal: stopping.signal,
-          onRetry: (error, attempt) => log.warn({ err: error, attempt }, "warehouse not reached yet"),
+          onRetry: (error, attempt) =>
+            log.warn({ err: error, attempt }, "connecting to ClickHouse failed, retrying"),
         }),
       stop: () => {
         stopping.abort();

@@ -17,8 +17,8 @@ export const createIngestMetrics = (metrics: Metrics) => ({
     "topic",
     "field",
   ]),
-  unusualValues: metrics.counter(
-    "ingest_unusual_values_total",
+  nonstandardValues: metrics.counter(
+    "ingest_nonstandard_values_total",
     "Values outside their documented set, kept, and fields with half a surrogate pair, replaced",
     ["topic", "field"],
   ),

@@ -180,7 +180,9 @@ const health = createHealthServer({
 const startRedis = async (): Promise<void> => {
   await redis.start();
   // A server that hides its settings does not keep the process from starting.
-  await redis.checkServer().catch((error: unknown) => log.warn({ err: error }, "Redis is not checked"));
+  await redis
+    .checkServer()
+    .catch((error: unknown) => log.warn({ err: error }, "checking the settings of Redis failed"));
 };
 
 const running = run({

@@ -160,7 +160,10 @@ const clickhouseAway = ({ servers }: Trial): Group => ({
       service: "ingest",
       alerts: [
         { alert: "IngestInsertsFail", cause: CLICKHOUSE_AWAY },
-        { alert: "IngestBatchStuck", cause: /"will be tried again".*ECONN|ECONN.*"will be tried again"/ },
+        {
+          alert: "IngestBatchStuck",
+          cause: /"a step failed, retrying".*ECONN|ECONN.*"a step failed, retrying"/,
+        },
         { alert: "WatermarkOld", cause: CLICKHOUSE_AWAY },
         { alert: "FreshnessBudgetBurning", cause: CLICKHOUSE_AWAY, outlasts: true },
       ],

@@ -2,7 +2,7 @@ import { array, json, type JsonText, type Member, object } from "./json-text.ts"
 import type { Random } from "./random.ts";
 
 /** Numbers that parsing to doubles and printing would change. */
-export const UNUSUAL_NUMBERS: readonly JsonText[] = [
+export const NONSTANDARD_NUMBERS: readonly JsonText[] = [
   "9007199254740993",
   "18446744073709551615",
   "-9223372036854775808",
@@ -23,7 +23,7 @@ export const UNUSUAL_NUMBERS: readonly JsonText[] = [
 ];
 
 /** Values with several spellings, or with an order of keys that JavaScript objects lose. */
-const UNUSUAL_VALUES: readonly JsonText[] = [
+const NONSTANDARD_VALUES: readonly JsonText[] = [
   '{"10":"ten","2":"two","1":"one","a":0}',
   '{"3":{"12":[],"5":null},"1":{}}',
   '{"\\u0032":"escaped digit","1":"plain"}',
@@ -42,8 +42,9 @@ const UNUSUAL_VALUES: readonly JsonText[] = [
 ];
 
 /** One value of any JSON kind. */
-function value(random: Random, unusualShare: number): JsonText {
-  if (random.chance(unusualShare)) return random.pick(random.chance(0.5) ? UNUSUAL_NUMBERS : UNUSUAL_VALUES);
+function value(random: Random, nonstandardShare: number): JsonText {
+  if (random.chance(nonstandardShare))
+    return random.pick(random.chance(0.5) ? NONSTANDARD_NUMBERS : NONSTANDARD_VALUES);
   switch (random.int(8)) {
     case 0:
       return String(random.int(10_000));
@@ -74,16 +75,16 @@ const NAMES = [
 ];
 
 /** A free-form object of up to `most` members with undocumented names and values. */
-export function freeForm(random: Random, unusualShare: number, most: number): JsonText {
+export function freeForm(random: Random, nonstandardShare: number, most: number): JsonText {
   if (random.chance(0.08)) return "{}";
   const members = new Map<string, JsonText>();
   const count = 1 + random.int(most);
   for (let at = 0; at < count; at += 1) {
-    const isNumbered = random.chance(unusualShare / 2);
+    const isNumbered = random.chance(nonstandardShare / 2);
     const name = isNumbered ? String(99 - random.int(99)) : random.pick(NAMES);
     const text = random.chance(0.1)
-      ? array([value(random, unusualShare), value(random, unusualShare)])
-      : value(random, unusualShare);
+      ? array([value(random, nonstandardShare), value(random, nonstandardShare)])
+      : value(random, nonstandardShare);
     members.set(
       name,
       random.chance(0.06)
@@ -94,7 +95,7 @@ export function freeForm(random: Random, unusualShare: number, most: number): Js
         : text,
     );
   }
-  return object([...members], random.chance(unusualShare / 3));
+  return object([...members], random.chance(nonstandardShare / 3));
 }
 
 /** Sometimes a member that the specification does not name. */

@@ -26,7 +26,7 @@ test("real dialogs replace the sample's own texts", () => {
         tools: ["add_order_item"],
       },
     ]);
-    const sample = createSample({ texts, conversations: 50, endUsers: 0, unusualShare: 0 });
+    const sample = createSample({ texts, conversations: 50, endUsers: 0, nonstandardShare: 0 });
     expect(sample.totals().records).toEqual({ conversation: 50, message: 100, end_user: 0 });
     const all = [...sample].map((event) => event.value?.toString("utf8") ?? "").join("\n");
     expect(all).toContain('"body":"one chai, please"');

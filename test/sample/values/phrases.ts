@@ -324,7 +324,7 @@ export const PRODUCTS = [
 ];
 
 /** Endings that break careless parsers: quotes, line breaks, control characters, scripts, JSON in text. */
-export const UNUSUAL_ENDINGS = [
+export const NONSTANDARD_ENDINGS = [
   " 😀👍🏽👨‍👩‍👧‍👦",
   "\nSecond line\r\nthird line\tafter a tab",
   ' He said "no" and \\ left // 100%',

@@ -17,7 +17,7 @@ export type Surroundings = {
 export type ServiceSpec = {
   readonly name: string;
   readonly clickhouseUser: "writerUrl" | "readerUrl" | "jobsUrl";
-  /** Also gets the ClickHouse users for look-ups and for the intake of data-subject requests. */
+  /** Also gets the ClickHouse users for look-ups and for the intake of erasure requests. */
   readonly answersRequests?: true;
   readonly usesRedis?: true;
   /** The variable with the port of health and metrics. */

@@ -82,7 +82,7 @@ const findCoordinator = async (
     });
   } catch (error) {
     signal.throwIfAborted();
-    log.warn({ groupId, error: String(error) }, "no coordinator of the group");
+    log.warn({ groupId, error: String(error) }, "finding the coordinator of the group failed");
   } finally {
     await cluster.disconnect();
   }

@@ -69,7 +69,7 @@ export const tokenMechanism = (
   log: Logger,
 ): TokenMechanism => {
   const onLateRenewal = (error: unknown): void =>
-    log.warn({ error: String(error) }, "the token of Kafka is not renewed yet");
+    log.warn({ error: String(error) }, "renewing the token for Kafka failed");
   const more = Object.entries(extensions).map(([name, value]) => `${name}=${value}${SEPARATOR}`);
 
   const ask = (broker: string): Promise<string> =>
@@ -89,7 +89,7 @@ export const tokenMechanism = (
           const clean = reason.replaceAll(token, "[redacted]").replaceAll(/[\p{Cc}\s]+/gu, " ");
           const message = `the broker ${broker} refuses the token: ${clean.slice(0, 300)}`;
           if (!mayHelp) return refusal(message);
-          log.warn({ error: message }, "Kafka refuses a token; another one is tried");
+          log.warn({ error: message }, "login to Kafka failed, retrying with a new token");
           return passing(message, broker);
         };
         const first = `n,,${SEPARATOR}auth=Bearer ${token}${SEPARATOR}${more.join("")}${SEPARATOR}`;

@@ -13,7 +13,7 @@ const subjectOf = (body: unknown): DataSubject | undefined =>
   dataSubjectOf(dataSubjectRequestSchema.parse(body));
 const erasure = { type: "ERASURE" } as const;
 
-describe("a data-subject request", () => {
+describe("an erasure request", () => {
   it.each([
     [{ ...erasure }],
     [{ ...erasure, email: null, identifiers: null }],

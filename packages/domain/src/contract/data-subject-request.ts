@@ -55,7 +55,7 @@ const identifier = z.discriminatedUnion(
   "must be email, chatter_id or end_user_id",
 );
 
-/** The body of a data-subject request. */
+/** The body of an erasure request. */
 export const dataSubjectRequestSchema = z.strictObject({
   type: z.literal("ERASURE", "must be ERASURE").describe("What is to be done with the person's data"),
   email: email.nullish().describe("The person's e-mail address"),

@@ -244,7 +244,7 @@ describe("an accepted record", () => {
     const outcome = accepted(
       structured("message.exported", { ...messageData, review: 9, message_data: { _type: "text", body: 5 } }),
     );
-    expect(outcome.unusual.toSorted()).toEqual(["message_data", "review"]);
+    expect(outcome.nonstandard.toSorted()).toEqual(["message_data", "review"]);
     expect(JSON.parse(textOf(outcome.record))).toMatchObject({ review: 9, message_data: { body: 5 } });
     const other = accepted(
       structured("conversation.exported", {
@@ -252,13 +252,13 @@ describe("an accepted record", () => {
         automated_resolution_classification: "Maybe",
       }),
     );
-    expect(other.unusual).toEqual(["automated_resolution_classification"]);
+    expect(other.nonstandard).toEqual(["automated_resolution_classification"]);
     const intents = [{ status: "archived" }, { status: null }, { status: "active" }, { status: "new" }];
     const third = accepted(
       structured("conversation.exported", { ...conversationData, classifications: [{ intents }] }),
     );
     const name = "classifications.intents.status";
-    expect(third.unusual).toEqual([name, name]);
+    expect(third.nonstandard).toEqual([name, name]);
   });
 
   it("counts at most 20 names of each", () => {
@@ -270,7 +270,7 @@ describe("an accepted record", () => {
     }));
     for (const more of [{ classifications: [{ intents }] }, { classifications: [{ intents }], handoffs }]) {
       const outcome = accepted(structured("conversation.exported", { ...conversationData, ...more }));
-      expect([outcome.unusual.length, outcome.unknownFields.length]).toEqual([20, 20]);
+      expect([outcome.nonstandard.length, outcome.unknownFields.length]).toEqual([20, 20]);
     }
     const many = Object.fromEntries(intents.map((_, index) => [`z${index}`, 1]));
     for (const type of ["message.exported", "end_user.exported"] as const) {
@@ -1111,7 +1111,7 @@ describe("what readers' parsers refuse", () => {
     const outcome = accepted(processEvent(eventOf(data), "conversation.exported"));
     const { beforeUpload, afterUpload, tail } = outcome.record as ConversationRecord;
     const text = `${beforeUpload}${afterUpload}[]${tail}`;
-    return { text: /"variables":(.*)}$/s.exec(text)?.[1], whole: text, unusual: outcome.unusual };
+    return { text: /"variables":(.*)}$/s.exec(text)?.[1], whole: text, nonstandard: outcome.nonstandard };
   };
   /** Each way of rendering, by a member that asks for it. */
   const WAYS = [
@@ -1148,7 +1148,7 @@ describe("what readers' parsers refuse", () => {
 
   it.each(WAYS)("half a surrogate pair leaves as U+FFFD and is counted, rendered from %s", (_, exact) => {
     const variables = `{${exact}"\\udc00a":"\\ud800","b":["\\uD83D\\uDE00","\\\\ud800","\\ud83d\\ud83d\\ude00\\""]}`;
-    const { text, whole, unusual } = variablesOf(
+    const { text, whole, nonstandard } = variablesOf(
       recordOf(
         `,"browser":"x\\ude00","agent_name":["a\\n\\uDBFF"],"unknown":"\\ud800","variables":${variables}`,
       ),
@@ -1156,7 +1156,7 @@ describe("what readers' parsers refuse", () => {
     expect(text).toBe(`{${exact}"\ufffda":"\ufffd","b":["😀","\\\\ud800","\ufffd😀\\""]}`);
     expect(whole).toContain('"browser":"x\ufffd"');
     expect(whole).toContain('"agent_name":["a\\n\ufffd"]');
-    expect(unusual).toEqual(["agent_name", "browser", "variables"]);
+    expect(nonstandard).toEqual(["agent_name", "browser", "variables"]);
   });
 
   it("columns have what the record has", () => {

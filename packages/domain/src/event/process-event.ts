@@ -22,7 +22,7 @@ export type Accepted = {
   /** Fields that the specification does not know, as paths of names: dropped, to be counted; at most 20. */
   readonly unknownFields: readonly string[];
   /** Fields with a value outside the documented set, kept, to be counted; at most 20. */
-  readonly unusual: readonly string[];
+  readonly nonstandard: readonly string[];
 };
 
 export type Outcome = Accepted | Rejected | Ignored;
@@ -55,10 +55,11 @@ function finisherOf<Data, Read extends keyof Data & string>(form: RecordForm<Dat
     const finished = finish(data, { clientId, id, dateCreated, dateUpdated, version, render });
     if (finished === null) return undefined;
     const { record } = finished;
-    if (repaired.length === 0) return { kind: "accepted", record, unknownFields, unusual: finished.unusual };
-    const unusual = [...finished.unusual];
-    for (const name of repaired) note(unusual, name);
-    return { kind: "accepted", record, unknownFields, unusual };
+    if (repaired.length === 0)
+      return { kind: "accepted", record, unknownFields, nonstandard: finished.nonstandard };
+    const nonstandard = [...finished.nonstandard];
+    for (const name of repaired) note(nonstandard, name);
+    return { kind: "accepted", record, unknownFields, nonstandard };
   };
 }
 

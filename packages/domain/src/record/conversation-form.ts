@@ -42,18 +42,18 @@ type Read = (typeof READS)[number];
 
 const RESOLUTIONS: ReadonlySet<unknown> = new Set(["Resolved", "Not Resolved", null, undefined]);
 
-function unusualOf(data: Pick<ConversationData, Read>, ofHandoffs: readonly string[]): readonly string[] {
-  const unusual: string[] = [];
+function nonstandardOf(data: Pick<ConversationData, Read>, ofHandoffs: readonly string[]): readonly string[] {
+  const nonstandard: string[] = [];
   if (!RESOLUTIONS.has(data.automated_resolution_classification)) {
-    note(unusual, "automated_resolution_classification");
+    note(nonstandard, "automated_resolution_classification");
   }
   for (const { intents } of data.classifications ?? []) {
     for (const { status } of intents ?? []) {
-      if ((status ?? "active") !== "active") note(unusual, "classifications.intents.status");
+      if ((status ?? "active") !== "active") note(nonstandard, "classifications.intents.status");
     }
   }
-  for (const name of ofHandoffs) note(unusual, name);
-  return unusual;
+  for (const name of ofHandoffs) note(nonstandard, name);
+  return nonstandard;
 }
 
 /** A conversation (specification, section 2.1). */
@@ -102,6 +102,6 @@ export const conversationForm: RecordForm<ConversationData, Read> = {
         csatScore: typeof score === "number" ? score : null,
       },
     };
-    return { record, unusual: unusualOf(data, handoffs.unusual) };
+    return { record, nonstandard: nonstandardOf(data, handoffs.nonstandard) };
   },
 };

@@ -7,7 +7,7 @@ import { fieldGroup } from "./render.ts";
 import { type EndUserData, endUserSchema } from "./schemas.ts";
 
 const RECORD = fieldGroup(END_USER_FIELDS, endUserSchema);
-const NOTHING_UNUSUAL: readonly string[] = [];
+const NOTHING_NONSTANDARD: readonly string[] = [];
 
 /** The text of a member of an object, however deep. */
 const textAt = (text: string, names: readonly string[]): string =>
@@ -50,6 +50,6 @@ export const endUserForm: RecordForm<EndUserData> = {
       externalIds: externalIdsOf(data.profile, rendered),
       email: data.profile?.email ?? "",
     };
-    return { record, unusual: NOTHING_UNUSUAL };
+    return { record, nonstandard: NOTHING_NONSTANDARD };
   },
 };

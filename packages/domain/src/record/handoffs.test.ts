@@ -121,14 +121,14 @@ describe("mergeHandoffs", () => {
       return { handoff_id: `${index}`, id: "1", date_created: at(1), reason_code };
     });
     const entries = entriesOf(given);
-    const { unusual } = merged(given);
+    const { nonstandard } = merged(given);
     expect(entries.map(({ reasonCode }) => reasonCode)).toEqual([null, "unclassified", "brand_new"]);
     expect(entries.map(({ entry }) => (JSON.parse(entry) as Given).reason_code)).toEqual([
       null,
       "unclassified",
       "brand_new",
     ]);
-    expect(unusual).toEqual(["handoffs.reason_code"]);
+    expect(nonstandard).toEqual(["handoffs.reason_code"]);
   });
 
   it.each([

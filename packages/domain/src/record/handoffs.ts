@@ -26,12 +26,12 @@ export type Handoffs = {
   /** The latest entry of each target, references included, ordered by date, then target. */
   readonly entries: readonly HandoffEntry[];
   /** Fields with a value outside the documented set, once per occurrence, at most 20. */
-  readonly unusual: readonly string[];
+  readonly nonstandard: readonly string[];
 };
 
 const KNOWN_REASON_CODES: ReadonlySet<string> = new Set(REASON_CODES);
 const KNOWN_OUTCOMES: ReadonlySet<string> = new Set(["succeeded", "failed"]);
-const NONE: Handoffs = { entries: [], unusual: [] };
+const NONE: Handoffs = { entries: [], nonstandard: [] };
 
 function compareEntries(a: HandoffEntry, b: HandoffEntry): number {
   if (a.dateCreated !== b.dateCreated) return a.dateCreated - b.dateCreated;
@@ -62,7 +62,7 @@ export function mergeHandoffs(list: readonly HandoffData[] | null | undefined): 
     const seen = latest.get(key);
     if (seen === undefined || seen.dateCreated <= entry.dateCreated) latest.set(key, entry);
   };
-  const unusual: string[] = [];
+  const nonstandard: string[] = [];
   for (const handoff of list) {
     const handoffId = handoff.handoff_id === "" ? null : (handoff.handoff_id ?? null);
     const targetKind: TargetKind = handoffId === null ? "id" : "handoff_id";
@@ -71,9 +71,9 @@ export function mergeHandoffs(list: readonly HandoffData[] | null | undefined): 
     if (dateCreated === undefined) return null;
     const outcomeStatus = handoff.outcome_status ?? null;
     const reasonCode = handoff.reason_code ?? null;
-    if (reasonCode !== null && !KNOWN_REASON_CODES.has(reasonCode)) note(unusual, "handoffs.reason_code");
+    if (reasonCode !== null && !KNOWN_REASON_CODES.has(reasonCode)) note(nonstandard, "handoffs.reason_code");
     if (outcomeStatus !== null && !KNOWN_OUTCOMES.has(outcomeStatus))
-      note(unusual, "handoffs.outcome_status");
+      note(nonstandard, "handoffs.outcome_status");
     const name = handoff.name ?? null;
     const json = JSON.stringify({
       name,
@@ -89,5 +89,5 @@ export function mergeHandoffs(list: readonly HandoffData[] | null | undefined): 
     if (targetKind === "handoff_id") take(referenceTo(handoff.id, dateCreated));
   }
   const entries = [...latest.values()].sort(compareEntries);
-  return { entries, unusual };
+  return { entries, nonstandard };
 }

@@ -24,14 +24,14 @@ const READS = [
 ] as const satisfies readonly (keyof MessageData)[];
 type Read = (typeof READS)[number];
 
-const NOTHING_UNUSUAL: readonly string[] = [];
+const NOTHING_NONSTANDARD: readonly string[] = [];
 
-function unusualOf(data: Pick<MessageData, Read>): readonly string[] {
+function nonstandardOf(data: Pick<MessageData, Read>): readonly string[] {
   const review = data.review ?? 0;
   const messageData = data.message_data ?? null;
   const reviewFits = review >= 0 && review <= 5;
   const shapeFits = messageData === null || hasKnownShape(messageData);
-  if (reviewFits && shapeFits) return NOTHING_UNUSUAL;
+  if (reviewFits && shapeFits) return NOTHING_NONSTANDARD;
   return [...(reviewFits ? [] : ["review"]), ...(shapeFits ? [] : ["message_data"])];
 }
 
@@ -66,6 +66,6 @@ export const messageForm: RecordForm<MessageData, Read> = {
         review: data.review ?? null,
       },
     };
-    return { record, unusual: unusualOf(data) };
+    return { record, nonstandard: nonstandardOf(data) };
   },
 };

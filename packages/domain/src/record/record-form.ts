@@ -37,5 +37,5 @@ export type RecordForm<Data, Read extends keyof Data & string = keyof Data & str
 export type Finished = {
   readonly record: ExportRecord;
   /** Fields with a value outside the documented set; at most 20. */
-  readonly unusual: readonly string[];
+  readonly nonstandard: readonly string[];
 };

@@ -142,7 +142,7 @@ export const createSchedules = (
       done = await alignAll(!aligned);
       aligned ||= done;
     } catch (error) {
-      log.warn({ error: String(error) }, "the schedules cannot be checked");
+      log.warn({ error: String(error) }, "checking the schedules failed");
     }
   };
   const watch = createLoop({

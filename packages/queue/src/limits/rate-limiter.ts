@@ -80,7 +80,11 @@ export const createRateLimiter = (deps: {
   const asking = createAsking({
     isConnected: () => client.status === "ready",
     answerWithinMs,
-    onAway: (error) => log.warn({ error: String(error) }, "rate limits are counted by this process alone"),
+    onAway: (error) =>
+      log.warn(
+        { error: String(error) },
+        "counting rate limits in Redis failed, this process counts by itself",
+      ),
     onBack: () => log.info("rate limits are counted in Redis again"),
   });
 

@@ -161,7 +161,7 @@ const askMode = async (client: Client, log: Logger): Promise<void> => {
     if (error.message === "Command timed out") return askMode(client, log);
     if (error.name !== "ReplyError") return;
   }
-  log.warn("Redis hides whether it runs in cluster mode");
+  log.warn("checking Redis for cluster mode failed, it hides the setting");
 };
 
 /**

@@ -145,13 +145,13 @@ export const createJobWorker = (
     if (passes || !isOfSchedule(job)) return;
     deps.log.error(
       { queue, job: job.id, err: error },
-      "a schedule is held for a day, its job failed for good",
+      "a schedule is paused for a day, its job failed for good",
     );
     // Before it ends, the next run may already wait.
     void holds
       .hold(name, job.id ?? "", error.message)
       .then(() => deps.queues.of(name).removeJobScheduler(name))
-      .catch((failure: unknown) => deps.log.warn({ err: failure }, "a schedule is not held"));
+      .catch((failure: unknown) => deps.log.warn({ err: failure }, "pausing the schedule failed"));
   };
 
   const { removeOnComplete, removeOnFail } = jobOptionsOf(queue);

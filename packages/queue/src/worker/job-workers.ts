@@ -135,7 +135,7 @@ export const createJobWorkers = (
       active.stopAll();
       const closed = await isClosed(closing);
       const running = active.total();
-      if (!closed) log.warn({ running }, "jobs could not be given back, others will find them stalled");
+      if (!closed) log.warn({ running }, "shutdown timed out, running jobs will be retried as stalled");
       await active.close();
       if (closed) await queues.close();
       await patientRedis.stop();

@@ -62,7 +62,7 @@ export const shared = {
   suppressionSecret: variable("SUPPRESSION_SECRET", secret),
   /** Suppressions in the memory of a process, about 16 bytes each; clients with more are looked up. */
   maxSuppressions: variable("SUPPRESSIONS_IN_MEMORY", count(5_000_000, 0, 100_000_000)),
-  /** Signs cursors and makes the ids of data-subject requests. */
+  /** Signs cursors and makes the ids of erasure requests. */
   cursorSecret: variable("CURSOR_SECRET", secret),
   /** What it was before a change, or will be after it: accepted, and used for nothing new. */
   previousCursorSecret: variable("CURSOR_SECRET_PREVIOUS", secret.optional()),

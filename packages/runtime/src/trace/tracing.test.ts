@@ -131,7 +131,7 @@ describe("startTracing", () => {
     for (let index = 0; index < 600; index += 1) startSpan("a", null).end();
     await expect.poll(() => counted("failed")).toBe(600);
     await part.stop();
-    expect(lines.filter((line) => line.includes("spans are not taken"))).toHaveLength(1);
+    expect(lines.filter((line) => line.includes("sending spans failed"))).toHaveLength(1);
   });
 
   it("drops what does not fit while the receiver hangs, counts it, and stops in time", async () => {

@@ -38,7 +38,7 @@ export const startTracing = async (deps: {
     const at = performance.now();
     if (at - saidAt < SAY_EVERY_MS) return;
     saidAt = at;
-    log.warn({ error: error === undefined ? "unknown" : String(error) }, "spans are not taken");
+    log.warn({ error: error === undefined ? "unknown" : String(error) }, "sending spans failed");
   };
   // Imported only when needed: without traces a process does not load OpenTelemetry's SDK.
   const { startTraceExport } = await import("./trace-export.ts");

@@ -3,7 +3,7 @@ import { ServiceError } from "@conversation-export/runtime";
 import type { Session } from "../session/session.ts";
 import { toWarehouseError } from "../session/warehouse-error.ts";
 
-/** A stored data-subject request. Instants are milliseconds since the epoch. */
+/** A stored erasure request. Instants are milliseconds since the epoch. */
 export type DataSubjectRequest = {
   readonly clientId: string;
   readonly requestId: string;

@@ -33,7 +33,7 @@ export type RequestUsage = {
 };
 
 /**
- * Data-subject requests.
+ * Erasure requests.
  *
  * @throws ServiceError with the codes of `WarehouseError`; messages contain nothing about the person
  */

@@ -91,7 +91,7 @@ export type Inspector = {
   stuckMutations(): Promise<StuckMutation[]>;
   /** Hash of the secret that the stored suppressions were hashed with; null: none is stored. */
   suppressionSecret(): Promise<string | null>;
-  /** Data-subject requests that are not finished. */
+  /** Erasure requests that are not finished. */
   openRequests(): Promise<{ readonly count: number; readonly oldestAgeMs: number }>;
   /** Partitions with more than `parts` active parts, the fullest first. */
   crowdedPartitions(parts: number): Promise<CrowdedPartition[]>;

@@ -45,7 +45,7 @@ export const createInFlight = (deps: {
       await coordination.noteInFlight(writer, stamp);
       told = stamp;
     } catch (error) {
-      log.warn({ err: error }, "ClickHouse takes no note of a slow batch");
+      log.warn({ err: error }, "recording a slow batch failed");
     }
   };
 

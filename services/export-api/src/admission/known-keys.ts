@@ -39,7 +39,7 @@ export const createKnownKeys = (deps: {
         onLoad?.("loaded");
       } catch (error) {
         // Once, not every few seconds.
-        if (!failing) log.warn({ err: error }, "valid keys not loaded");
+        if (!failing) log.warn({ err: error }, "loading valid keys failed");
         failing = true;
         onLoad?.("failed");
       }

@@ -141,7 +141,7 @@ describe("POST data-subject-request", () => {
     expect(refused).toMatchObject({
       status: 429,
       body: { errors: [{ type: "rate_limit_exceeded" }] },
-      details: "allowed: 2 open data-subject requests; open: 2; again: when one of them has finished",
+      details: "allowed: 2 open erasure requests; open: 2; again: when one of them has finished",
     });
     expect(refused.headers.get("retry-after")).toBe("300");
     expect(await post(V2, { type: "ERASURE", email: "B@b" })).toMatchObject({ status: 200 });
@@ -165,7 +165,7 @@ describe("POST data-subject-request", () => {
     expect(refused).toMatchObject({
       status: 429,
       details:
-        "allowed: 5 addresses and ids per 1 day in data-subject requests; today: 3; in this request: 3; " +
+        "allowed: 5 addresses and ids per 1 day in erasure requests; today: 3; in this request: 3; " +
         "again: 2026-10-05T00:00:00.000Z",
     });
     expect(refused.headers.get("retry-after")).toBe("90");

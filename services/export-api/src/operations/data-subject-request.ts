@@ -158,7 +158,7 @@ const checkCaps = (
   if (usage.open >= caps.open) {
     onCapped("open_data_subject_requests");
     throw quotaExceeded(
-      `allowed: ${caps.open} open data-subject requests; open: ${usage.open}; again: when one of them has finished`,
+      `allowed: ${caps.open} open erasure requests; open: ${usage.open}; again: when one of them has finished`,
       RETRY_WHEN_FULL_SECONDS,
     );
   }
@@ -168,7 +168,7 @@ const checkCaps = (
   const at = now();
   const tomorrow = Math.floor(at / DAY_MS + 1) * DAY_MS;
   throw quotaExceeded(
-    `allowed: ${caps.identifiersPerDay} addresses and ids per 1 day in data-subject requests; today: ${usage.namedToday}; ` +
+    `allowed: ${caps.identifiersPerDay} addresses and ids per 1 day in erasure requests; today: ${usage.namedToday}; ` +
       `in this request: ${length}; again: ${new Date(tomorrow).toISOString()}`,
     Math.ceil((tomorrow - at) / 1000),
   );
@@ -220,7 +220,7 @@ export const createDataSubjectRequests = (deps: DataSubjectRequestDeps): readonl
     requireNoQuery(request.raw.url ?? "");
     const { id = "" } = request.params as { id?: string };
     const found = REQUEST_ID.test(id) ? await requests.find(client.clientId, id) : null;
-    if (found === null) throw resourceMissing("The data-subject request does not exist");
+    if (found === null) throw resourceMissing("The erasure request does not exist");
     sendJson(reply, 200, view(found));
   };
 

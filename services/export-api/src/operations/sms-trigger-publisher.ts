@@ -69,7 +69,8 @@ export const createTriggerPublisher = (deps: {
         maxMs: MAX_RECONNECT_MS,
         // The service exports without Kafka, so even refused credentials must not end it.
         retryable: () => true,
-        onRetry: (error) => log.error({ err: error }, "the producer of SMS triggers cannot start"),
+        onRetry: (error) =>
+          log.error({ err: error }, "starting the producer of SMS triggers failed, retrying"),
       });
       connected = true;
     } catch (error) {
@@ -93,7 +94,7 @@ export const createTriggerPublisher = (deps: {
       const timer = setTimeout(() => {
         late = true;
         stalled += 1;
-        log.warn({ topic }, "Kafka does not acknowledge, SMS triggers are refused");
+        log.warn({ topic }, "publishing SMS triggers failed, Kafka does not acknowledge");
       }, stallMs);
       try {
         await inSpan(`send ${topic}`, sending, () => producer.send(topic, [toMessage(event)]));

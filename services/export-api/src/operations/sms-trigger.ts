@@ -165,7 +165,7 @@ export const createSmsTrigger = (deps: SmsTriggerDeps): Endpoint => {
   ): Promise<void> => {
     const { scope, key, token, fresh, id } = claim;
     const notSettled = (error: unknown): void =>
-      log.warn({ err: error }, "an idempotency key is not settled");
+      log.warn({ err: error }, "storing the outcome of an idempotency key failed");
     let begun = false;
     try {
       await requireCampaign(clientId, trigger);

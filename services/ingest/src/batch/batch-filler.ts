@@ -76,7 +76,7 @@ export const createBatchFiller = (deps: {
   const note = (outcome: Accepted): void => {
     clients.note(topic, outcome.record.clientId);
     if (outcome.unknownFields.length > 0) noteUnknown(outcome.unknownFields);
-    for (const field of outcome.unusual) metrics.unusualValues.inc({ topic, field });
+    for (const field of outcome.nonstandard) metrics.nonstandardValues.inc({ topic, field });
   };
 
   const account = (batch: TopicBatch): void => {

@@ -100,7 +100,7 @@ export const createDeadLetterSink = (deps: {
         for (const message of messages) await sendOrNote(topic, [message], signal);
         return;
       }
-      log.error({ err: error, topic }, "a dead letter is not taken, a note without its payload is sent");
+      log.error({ err: error, topic }, "sending a dead letter failed, sending it without its payload");
       await send(topic, [noteOf(first)], signal, never);
     }
   };

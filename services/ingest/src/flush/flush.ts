@@ -53,7 +53,7 @@ export const createFlush = (deps: {
     } catch (error) {
       // The rows are stored; when the messages come again they change nothing.
       metrics.commits.inc({ result: "failed" });
-      log.warn({ err: error, topic }, "offsets not committed, the next batch commits them");
+      log.warn({ err: error, topic }, "committing offsets failed, the next batch commits them");
     }
   };
 

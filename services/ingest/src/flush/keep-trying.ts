@@ -41,7 +41,7 @@ export const createKeepTrying = (deps: {
         onFailure?.();
         metrics.retries.inc({ step, code: codeOf(error) });
         activeSpan()?.addEvent("retry", { step, attempt, code: codeOf(error) });
-        log.warn({ err: error, step, attempt, delayMs }, "will be tried again");
+        log.warn({ err: error, step, attempt, delayMs }, "a step failed, retrying");
       },
     });
 };

@@ -34,7 +34,7 @@ export const createLagWatch = (deps: {
     } catch (error) {
       metrics.lag.reset();
       for (const { topic, partition } of assigned()) metrics.lagUnknown.set({ topic, partition }, 1);
-      log.warn({ err: error }, "lag unknown");
+      log.warn({ err: error }, "reading the lag failed");
     }
   };
 

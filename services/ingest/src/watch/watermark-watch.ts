@@ -71,7 +71,7 @@ export const createWatermarkWatch = (deps: {
     } catch (error) {
       if (stopped) return;
       metrics.watermarkFailures.inc({ topic, step });
-      if (!failing.has(name)) log.warn({ err: error, topic, step }, "the watermark stays as it is");
+      if (!failing.has(name)) log.warn({ err: error, topic, step }, "advancing the watermark failed");
       failing.add(name);
     }
   };

@@ -30,7 +30,7 @@ export const createAuditWatch = (deps: {
       known = await store.last();
       askedAt = elapsed();
     } catch (error) {
-      log.warn({ err: error }, "the audit cannot be read");
+      log.warn({ err: error }, "reading the audit failed");
     }
   };
   return createLoop({ turn: ask, pauseMs: everyMs });

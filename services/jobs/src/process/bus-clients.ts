@@ -36,7 +36,7 @@ export const createBusClients = (deps: {
       all = Promise.all(clients.map((client) => client.start()));
       all.catch((error: unknown) => {
         if (isStopping) return;
-        log.error({ err: error }, "Kafka refuses the connection");
+        log.error({ err: error }, "connecting to Kafka failed");
         onFatal(error);
       });
       return Promise.resolve();

@@ -40,7 +40,7 @@ export const noted = <Data extends object, Result, State>(
       result = await handler.run(context);
     } catch (error) {
       await note("failed", error instanceof ServiceError ? error.code : "bug").catch((failure: unknown) =>
-        log.warn({ err: failure }, "the audit does not tell how a run ended"),
+        log.warn({ err: failure }, "writing the end of a run to the audit failed"),
       );
       throw error;
     }

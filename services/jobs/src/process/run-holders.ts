@@ -33,7 +33,7 @@ export const createRunHolders = (deps: {
       redis = await deps.redisId().catch(() => redis);
       await coordination.noteProcess({ id: own, redis });
     } catch (error) {
-      log.warn({ err: error }, "ClickHouse takes no note that this process is alive");
+      log.warn({ err: error }, "recording that this process is alive failed");
     }
   };
   const loop = createLoop({ turn: tell, pauseMs: TELL_EVERY_MS, pauseFirst: true });

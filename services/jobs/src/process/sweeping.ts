@@ -11,7 +11,7 @@ export const createSweeping = (deps: {
   const turn = async (): Promise<void> => {
     for (const { job, sweep } of deps.jobs)
       await sweep?.().catch((error: unknown) => {
-        deps.log.warn({ err: error, queue: job.name }, "what jobs left is not removed");
+        deps.log.warn({ err: error, queue: job.name }, "cleanup after jobs failed");
       });
   };
   const loop = createLoop({ turn, pauseMs: EVERY_MS });

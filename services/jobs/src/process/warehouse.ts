@@ -44,7 +44,7 @@ export const createWarehouse = (deps: {
       await retry(session.ping, {
         signal: stopping.signal,
         onRetry: (error, attempt) => {
-          if (attempt === 1) log.warn({ error: String(error) }, "ClickHouse is away, trying again");
+          if (attempt === 1) log.warn({ error: String(error) }, "connecting to ClickHouse failed, retrying");
         },
       });
     },

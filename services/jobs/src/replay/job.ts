@@ -6,7 +6,7 @@ import { createReplay } from "./replay.ts";
 
 /** Assembles the job that sends dead letters to their topic again. */
 export const createReplayJob = ({ session, bus, metrics }: Shared): AssembledJob => {
-  const replayed = metrics.counter("replayed_letters_total", "Dead letters sent to their topic again", [
+  const replayed = metrics.counter("replayed_dead_letters_total", "Dead letters sent to their topic again", [
     "topic",
     "reason",
   ]);

@@ -221,7 +221,7 @@ it("takes a payload that was left out from where the record came first", async (
 it.each([
   [{ topic: "others" }, "unknown_topic"],
   [{ place: { partition: 0, offset: 0 } }, "place_without_topic"],
-  [{ topic: "messages", place: { partition: 0, offset: 9 } }, "unknown_letter"],
+  [{ topic: "messages", place: { partition: 0, offset: 9 } }, "unknown_dead_letter"],
 ])("refuses %j", async (given, code) => {
   await expect(setup(many(1)).run(given)).rejects.toMatchObject({ code, retryable: false });
 });

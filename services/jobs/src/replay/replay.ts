@@ -168,7 +168,7 @@ export const createReplay = (deps: {
   };
 };
 
-/** @throws ServiceError `unknown_topic`, `place_without_topic`, `unknown_letter` */
+/** @throws ServiceError `unknown_topic`, `place_without_topic`, `unknown_dead_letter` */
 const begin = async (
   topics: readonly string[],
   letters: Pick<LetterReader, "ranges">,
@@ -198,7 +198,7 @@ const begin = async (
   }
   if (place !== null && ranges.length === 0) {
     throw new ServiceError(
-      "unknown_letter",
+      "unknown_dead_letter",
       `no dead letter stands at partition ${place.partition}, offset ${place.offset} of those of ${topic}`,
     );
   }

@@ -41,12 +41,12 @@ it("notes dates up to the settled instant, and goes on after an error", async ()
   });
   onTestFinished(() => watch.stop());
   const age = async (): Promise<number> =>
-    Number(/^moved_dates_noted_age_seconds\S* (\S+)$/m.exec(await metrics.text())?.[1]);
+    Number(/^moved_records_known_age_seconds\S* (\S+)$/m.exec(await metrics.text())?.[1]);
 
   await watch.start();
   await vi.advanceTimersByTimeAsync(INTERVAL_MS - 1);
   expect(noted).toEqual([]);
-  expect(warnings).toEqual(["the dates of records are not noted"]);
+  expect(warnings).toEqual(["recording former dates failed"]);
   expect(await age()).toBeCloseTo(INTERVAL_MS / 1_000, 0);
 
   failing = false;

@@ -26,7 +26,7 @@ export const createMovedDatesWatch = (deps: {
   const stopping = new AbortController();
 
   deps.metrics.gauge(
-    "moved_dates_noted_age_seconds",
+    "moved_records_known_age_seconds",
     "Age of the instant before which the dates of records with several are noted; of the process while there is none",
     [],
     (gauge) => gauge.set(now() / 1_000 - (noted > 0 ? noted : begun) / MICROS_IN_SECOND),
@@ -39,7 +39,7 @@ export const createMovedDatesWatch = (deps: {
       );
       noted = await dates.noted();
     } catch (error) {
-      if (!stopping.signal.aborted) log.warn({ err: error }, "the dates of records are not noted");
+      if (!stopping.signal.aborted) log.warn({ err: error }, "recording former dates failed");
     }
   };
 

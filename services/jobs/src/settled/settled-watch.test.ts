@@ -73,7 +73,7 @@ const setUp = (stored: Settled = { until: 0, watermarks: {} }) => {
     await vi.advanceTimersByTimeAsync(INTERVAL_MS);
   };
   const age = async (): Promise<number> =>
-    Number(/^changes_settled_age_seconds\S* (\S+)$/m.exec(await metrics.text())?.[1]);
+    Number(/^changes_stable_age_seconds\S* (\S+)$/m.exec(await metrics.text())?.[1]);
   return { world, watch, turn, age, untils: () => world.saved.map(({ until }) => until / SECOND) };
 };
 
@@ -208,7 +208,7 @@ it.each([
   await turn();
   await turn();
   expect(untils()).toEqual([]);
-  expect(world.warnings).toEqual(["the settled instant of changes stays as it is"]);
+  expect(world.warnings).toEqual(["advancing the change feed failed"]);
   await turn({ failing: null });
   expect(untils()).toEqual([BEGUN / 1_000]);
   expect(await age()).toBe((Date.now() - BEGUN) / 1_000);

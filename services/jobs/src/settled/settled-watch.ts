@@ -40,7 +40,7 @@ export const createSettledWatch = (deps: {
   let note: Note | undefined;
 
   deps.metrics.gauge(
-    "changes_settled_age_seconds",
+    "changes_stable_age_seconds",
     "Age of the instant up to which readers of changes may read; of the process while there is none",
     [],
     (gauge) => gauge.set(deps.now() / 1000 - (stored > 0 ? stored : begun) / MICROS_IN_SECOND),
@@ -83,7 +83,7 @@ export const createSettledWatch = (deps: {
       await advance();
       failing = false;
     } catch (error) {
-      if (!failing) log.warn({ err: error }, "the settled instant of changes stays as it is");
+      if (!failing) log.warn({ err: error }, "advancing the change feed failed");
       failing = true;
     }
   };

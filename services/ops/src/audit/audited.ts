@@ -71,7 +71,7 @@ export const audited = async <T>(
   const end = (note: Pick<AuditNote, "state" | "result">): Promise<void> =>
     write(server, { ...begun, ...note, arguments: { ...begun.arguments, ...found } }).catch(
       (error: unknown) =>
-        say(`warning: the audit does not tell how this ended: ${explain(error) ?? String(error)}`),
+        say(`warning: writing the end to the audit failed: ${explain(error) ?? String(error)}`),
     );
   let result: T;
   try {

@@ -3,7 +3,7 @@ import { wasAskedWrongly } from "./job-failure.ts";
 
 test.each([
   ["backfill_window: nope is not a topic of ingest; those are messages", true],
-  ["unknown_letter: no dead letter stands at partition 0, offset 9 of those of messages", true],
+  ["unknown_dead_letter: no dead letter stands at partition 0, offset 9 of those of messages", true],
   [
     "parts_failed: 1 of 3 parts failed; backfill-1-k3-part-0: source_changed: /a is not the file that was there",
     true,

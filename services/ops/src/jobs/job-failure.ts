@@ -9,7 +9,7 @@ const WRONG_INPUT: ReadonlySet<string> = new Set([
   "source_changed",
   "too_many_parts",
   "topic_created_anew",
-  "unknown_letter",
+  "unknown_dead_letter",
   "unknown_topic",
 ]);
 
