@@ -5,7 +5,6 @@ import type { IForbiddenRuleType } from "dependency-cruiser";
 /** Imports allowed to the files of one folder, besides each other. */
 interface Allowance {
   readonly folder: string;
-  /** Packages by the name of their folder, through their src/index.ts only. */
   readonly packages: readonly string[];
   /** Other workspaces by folder, through their src/index.ts only. */
   readonly workspaces?: readonly string[];

@@ -2,7 +2,6 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { CHART, readChartValues, renderValuesTable } from "./values-table.ts";
 
-/** The names of all credentials in _credentials.tpl. */
 const readCredentials = (): string[] => {
   const template = readFileSync(join(CHART, "templates/_credentials.tpl"), "utf8");
   const users = [...(/range \$user := list ([^-]*?) -/.exec(template)?.[1] ?? "").matchAll(/"(\w+)"/g)];

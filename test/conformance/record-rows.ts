@@ -229,7 +229,6 @@ export const PROFILE_ROWS: readonly FieldRow[] = [
   ["system_properties", { crm_id: "C-1177" }, {}],
 ];
 
-/** A record with the value of every row. */
 export const valuesOf = (rows: readonly FieldRow[]): Record<string, unknown> =>
   Object.fromEntries(rows.map(([name, value]) => [name, value]));
 

@@ -1,7 +1,6 @@
 /** A whole number with thousands separators. */
 export const count = (value: number): string => Math.round(value).toLocaleString("en");
 
-/** Bytes in megabytes. */
 export const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
 
 export const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;

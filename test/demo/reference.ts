@@ -41,7 +41,6 @@ export type FromWorker =
  * nothing with it.
  */
 export type Reference = {
-  /** Number of folded events. */
   folded(): number;
   /** Resolves when all events are folded. */
   readonly ready: Promise<Extract<FromWorker, { kind: "folded" }>>;

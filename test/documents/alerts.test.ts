@@ -31,7 +31,6 @@ const known = new Map(
 );
 const recorded = new Set(rules.flatMap(({ record }) => (record === undefined ? [] : [record])));
 
-/** Metrics behind a query, through what is recorded. */
 const metricsOf = (expr: string): string[] =>
   readQuery(expr).selectors.flatMap(({ metric }) => {
     const behind = rules.find(({ record }) => record === metric);

@@ -6,7 +6,6 @@ import ts from "typescript";
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const TYPES: readonly string[] = ["counter", "gauge", "histogram"];
 
-/** Where a source makes a metric. */
 export type MetricSource = {
   readonly file: string;
   readonly name: string;

@@ -95,7 +95,6 @@ export const readSupportDashboard = (): SqlDashboard =>
 export const panelsOf = (dashboard: Pick<Dashboard, "panels">): Panel[] =>
   dashboard.panels.flatMap((panel) => [panel, ...(panel.panels ?? [])]);
 
-/** Queries of the rules. */
 export const ruleQueries = (): PlacedQuery[] =>
   readRules().map(({ alert, record, expr }) => ({ place: alert ?? record ?? "", expr }));
 

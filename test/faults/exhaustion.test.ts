@@ -65,7 +65,6 @@ let send: (id: string) => Promise<void>;
 const sql = (statement: string): Promise<string> =>
   runSql(system.stack.clickhouse.url("migrator"), statement);
 
-/** Starts a service with the memory that the chart gives it, or a part of it. */
 const startLimited = async (name: ServiceName, env: Record<string, string> = ENV): Promise<Limited> => {
   type Component = { heapPercent: number; resources: { limits: { memory: string } } };
   const chart = parse(readFileSync(VALUES, "utf8")) as Record<string, Component>;

@@ -193,9 +193,7 @@ it("replays every letter once although the worker is killed twice", async () => 
   };
   const lettersBefore = await lettersEnd();
   const noted = async (): Promise<number> =>
-    Number(
-      await sql("SELECT uniqExact(letter_partition, letter_offset) FROM replayed_letters"),
-    );
+    Number(await sql("SELECT uniqExact(letter_partition, letter_offset) FROM replayed_letters"));
 
   const before = await noted();
   const { id } = await client.add(replayJob, { ...ALL, reasons: ["invalid_record"] });

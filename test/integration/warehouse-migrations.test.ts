@@ -44,7 +44,6 @@ function tables(database: string): Promise<string> {
   );
 }
 
-/** Tables that are locks of a database, by name. */
 function locks(database: string): Promise<string> {
   return warehouse.sql(
     `SELECT name FROM system.tables WHERE database = 'conversation_export_${database}' AND startsWith(name, 'schema_lock')`,

@@ -130,7 +130,6 @@ async function writeInBatches<R extends ConversationRecord | MessageRecord>(
 
 const isSharded = (): boolean => warehouse.topology.cluster !== null;
 
-/** A reader of its own, and the names of its statements. */
 const countingReader = (): { readonly reader: Reader; readonly statements: string[] } => {
   const session = warehouse.session("reader");
   const statements: string[] = [];

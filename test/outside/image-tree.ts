@@ -14,7 +14,6 @@ const BASE_STAGE = "runtime";
 export type ImageTree = {
   /** Where the root folder of the image is. */
   readonly folder: string;
-  /** Where its working folder is. */
   readonly workingFolder: string;
   /** What ENV says, with the folders of the image where they are here. */
   readonly env: Readonly<Record<string, string>>;

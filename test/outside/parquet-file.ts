@@ -44,7 +44,6 @@ export const readParquet = async (bytes: Buffer): Promise<Row[]> => {
   }
 };
 
-/** The rows of all parts of a list. */
 export const readParts = async (open: OpenStep): Promise<{ rows: Row[]; parts: number }> => {
   const rows: Row[] = [];
   let parts = 0;

@@ -1,7 +1,6 @@
 import { ANALYTICS_VIEWS, analyticsDatabase } from "@conversation-export/warehouse";
 import type { Warehouse } from "./warehouse.ts";
 
-/** The database of the views. */
 export const VIEWS = analyticsDatabase("conversation_export");
 
 export type Row = Readonly<Record<string, unknown>>;

@@ -41,7 +41,6 @@ export type Admin = {
    * @param deadlineMs how long to try again what may pass, such as too few brokers for the replicas; default: 30 s
    */
   createTopics(topics: readonly NewTopic[], deadlineMs?: number): Promise<void>;
-  /** The names of all topics. */
   listTopics(): Promise<string[]>;
   /** The number of replicas of the partition that has the fewest. */
   fetchReplicas(topic: string): Promise<number>;

@@ -13,9 +13,8 @@ import { toOffset } from "./records/offset.ts";
 import { isOfFormerTopic } from "./topic-stamp.ts";
 
 /**
- * How far a group is with one partition. `end` lies behind the last message that all replicas in sync have,
- * open transactions included. `committed` is null where nothing usable is committed, as when the topic was
- * created anew.
+ * Progress of a group on one partition. `end` excludes messages not yet on all in-sync replicas; `committed`
+ * is null where no commit is usable.
  */
 export type PartitionProgress = { partition: number; start: number; end: number; committed: number | null };
 

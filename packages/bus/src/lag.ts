@@ -1,7 +1,6 @@
 /**
- * Messages between a group's position and the end of a partition; null when that is unknown. A group reads
- * from the start when its position is negative (nothing committed, or the literals -1 and -2 that tools
- * commit) or deleted by retention.
+ * Messages between a group's position and the end; null: unknown. A negative or deleted position counts from
+ * the start.
  */
 export const lagOf = (partition: {
   start: number | null;

@@ -27,8 +27,8 @@ export type LetterReader = {
   /** The ranges in which fitting letters may lie now, one for each partition that has some. */
   ranges(topic: string, filter?: LetterFilter): Promise<BusRange[]>;
   /**
-   * All letters of such a range, some at a time. `unreadable` counts messages that are no dead letters of
-   * this topic, `next` is the offset behind them. Letters that retention deletes meanwhile are left out.
+   * All dead letters of a range, some at a time. `unreadable` counts other messages, `next` is the offset
+   * behind them.
    */
   read(
     range: BusRange,

@@ -12,9 +12,8 @@ export type BusHeaders = Record<string, BusHeader | BusHeader[] | undefined>;
 export type Unreadable = { lastOffset: number; why: string };
 
 /**
- * One message as it lies on the bus. `timestamp` is in milliseconds, -1 when it has none. `key` and `value`
- * are views of what was unpacked with them, up to 8 MiB, or of a fetch response; that stays in memory as long
- * as one of them does.
+ * One message. `timestamp` in ms, -1 when absent. `key` and `value` are views that keep up to 8 MiB in
+ * memory.
  */
 export type BusMessage = {
   topic: string;

@@ -28,8 +28,8 @@ export type Producer = {
   start(): Promise<void>;
   stop(): Promise<void>;
   /**
-   * Resolves when every in-sync replica has all messages, in order for each partition. Waits for the brokers,
-   * and for earlier sends, as long as it takes. After a rejection some messages may have been written.
+   * Resolves when every in-sync replica has all messages, in order for each partition; waits without limit.
+   * After a rejection some may have been written.
    * @throws ServiceError `produce`
    */
   send(topic: string, messages: readonly OutgoingMessage[]): Promise<void>;
@@ -84,8 +84,8 @@ export const splitByBytes = (
 };
 
 /**
- * Headers as kafkajs can write them: one without a value is left out, since it cannot be written and decoding treats it
- * as absent. Among several values of one name it gets an empty one, so that they stay several.
+ * Headers as kafkajs can write them: a header without a value is left out; among several of one name it
+ * becomes empty.
  */
 export const toHeaders = (headers: BusHeaders): IHeaders =>
   Object.fromEntries(
@@ -104,9 +104,8 @@ const toMessage = ({ key, value, headers, partition, timestamp }: OutgoingMessag
 });
 
 /**
- * Sends requests one after another, each until it is written or refused for good. kafkajs takes back the
- * sequence number of a failed request; a request in between would get it, and the broker would take that for
- * a copy.
+ * Sends one request at a time: kafkajs reuses the sequence number of a failed request, so one in between
+ * would count as its copy.
  */
 export const createSending = <Request>(deps: {
   readonly send: (request: Request) => Promise<unknown>;
@@ -161,8 +160,8 @@ const createPartitioner: ICustomPartitioner = () => {
 };
 
 /**
- * Sends a request until every partition of it is answered. kafkajs asks each broker once: when one that has taken its
- * part then also leads a partition that another broker refused, that partition is left out, and nothing is said.
+ * Repeats a request until every partition answered: kafkajs silently leaves out a partition whose leader
+ * moved.
  */
 export const createAnsweredSend =
   (send: (request: ProducerRecord) => Promise<RecordMetadata[]>) =>
@@ -176,8 +175,7 @@ export const createAnsweredSend =
   };
 
 /**
- * An idempotent producer: repeating a request whose answer was lost leaves no second copy on that broker.
- * After a longer absence of one broker, the parts of a request that other brokers had taken may stand there
+ * An idempotent producer. After a longer absence of one broker, parts that others had taken may be there
  * twice.
  */
 export const createProducer = (deps: ProducerDeps): Producer => {

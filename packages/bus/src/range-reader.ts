@@ -46,20 +46,16 @@ export type RangeReader = {
    */
   topicId(topic: string): Promise<string | null>;
   /**
-   * For every partition the first offset whose message has this bus time (ms) or a later one; `end` of
-   * `bounds` when there is none. Earlier times may follow it, unless the topic's timestamps are
-   * `LogAppendTime`.
+   * For every partition the first offset at or after this bus time (ms), or `end`. With `CreateTime`, earlier
+   * times may follow.
    * @throws ServiceError `bus_range`
    */
   offsetsAt(topic: string, timestampMs: number): Promise<PartitionOffset[]>;
   /**
-   * The messages of a range in order, some at a time, never an empty list. Control records, aborted messages
-   * and compacted ones are left out; what cannot be read is a message with `unreadable`. Waits up to a minute
-   * for brokers that are away, and without end for a transaction that is open in the range. With `onLost`,
-   * reading goes on behind a part that retention has deleted.
-   * @throws the signal's reason, and ServiceError `topic_created_anew` at the begin or the end when the topic has another
-   * id than the range, `range_lost` when retention has deleted a part and `onLost`
-   * is absent, `range_beyond_end` when the partition ends before `to`, `bus_range` otherwise
+   * The messages of a range in order, never an empty list, without control records and aborted messages.
+   * Waits up to a minute for brokers, without limit for an open transaction.
+   * @throws the signal's reason, and ServiceError `topic_created_anew`, `range_lost` when retention deleted a
+   * part and `onLost` is absent, `range_beyond_end`, `bus_range` otherwise
    */
   read(range: ReadRange): AsyncIterable<BusMessage[]>;
 };

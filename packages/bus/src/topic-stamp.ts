@@ -5,8 +5,7 @@ export const stampOf = (topicId: string | null): string | null =>
   topicId === null ? null : `${PREFIX}${topicId}`;
 
 /**
- * Whether an offset was committed in a former topic of the same name. Offsets without a stamp, as tools commit them,
- * count as those of the present topic.
+ * Whether an offset belongs to a former topic of this name. Without a stamp it counts as the present topic's.
  */
 export const isOfFormerTopic = (stamp: string | null | undefined, topicId: string | null): boolean =>
   topicId !== null && stamp?.startsWith(PREFIX) === true && stamp !== stampOf(topicId);

@@ -44,9 +44,7 @@ export type ChangesOptions = PageSize &
  * `ExportAnswerError` when an attempt cannot be repeated or has been repeated often enough.
  */
 export type Client = {
-  /** Conversations of a window, page by page. */
   conversations(options: ConversationWindow & PageSize): AsyncGenerator<Conversation, void>;
-  /** Messages of a window, page by page. */
   messages(options: MessageWindow & PageSize): AsyncGenerator<Message, void>;
   /** End users by their ids. */
   endUsers(options?: EndUsersOptions): AsyncGenerator<EndUser, void>;

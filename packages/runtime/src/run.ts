@@ -11,10 +11,7 @@ export type Running = {
   fatal(error: unknown): void;
 };
 
-/**
- * Logs what Node and libraries warn of, which Node would write to standard error as text. A warning may hold
- * the client that it is about, with its password: only its words are logged.
- */
+/** Logs Node's warnings as JSON, only their words: a warning may hold a client with its password. */
 const logWarnings = (log: Logger): void => {
   process.removeAllListeners("warning");
   process.on("warning", ({ name, message, stack }) => {
@@ -23,9 +20,8 @@ const logWarnings = (log: Logger): void => {
 };
 
 /**
- * Runs a process. Starts the parts in order. On SIGTERM or SIGINT it stops the started ones in reverse order,
- * all within `deadlineMs`, and exits with 0. Exits with 1 when a start or a stop fails, after `fatal`, when
- * the deadline passes (the log names the part that hung), and at once on a second signal.
+ * Starts the parts in order; on SIGTERM or SIGINT stops them in reverse within `deadlineMs` and exits with 0.
+ * Exits with 1 when a start or stop fails, after `fatal`, at the deadline, and on a second signal.
  */
 export const run = (deps: { log: Logger; parts: readonly Part[]; deadlineMs: number }): Running => {
   const { log, parts, deadlineMs } = deps;

@@ -50,9 +50,8 @@ export type SuppressionGate = {
   start(): Promise<void>;
   stop(): Promise<void>;
   /**
-   * Takes a stamp, and reads the suppressions behind it when there are new ones. What was judged before must be
-   * judged again if `judgement` is another one since.
-   * @throws when ClickHouse does not tell
+   * Takes a stamp and reads new suppressions. Judge again if `judgement` has changed.
+   * @throws when ClickHouse does not answer
    */
   ticket(signal?: AbortSignal): Promise<WriteTicket>;
   /** Changes when more suppressions are known, also those that `suppresses` has stored. */
@@ -63,9 +62,8 @@ export type SuppressionGate = {
    */
   suspects(record: ExportRecord): boolean;
   /**
-   * true: the record, or a person whom it names, was erased, and it is dropped. Stores its id for the next
-   * erasure.
-   * @throws when ClickHouse does not tell or take it, TypeError before `start` has resolved
+   * True: the record or a person in it was erased; its id is stored for the next erasure.
+   * @throws when ClickHouse fails, TypeError before `start` has resolved
    */
   suppresses(records: readonly ExportRecord[]): Promise<readonly boolean[]>;
   /** The answers of `suppresses` without noting anything, by what was known a second ago or later. */

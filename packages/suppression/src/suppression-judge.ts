@@ -10,9 +10,9 @@ import { secondsOf, type SuppressionIndex } from "./suppression-index.ts";
 import { type KeysOf, ownKeyOf, type RecordKey } from "./suppression-key.ts";
 
 /**
- * Which records are suppressed: memory says which may be, ClickHouse which are. `noting`: stores the ids of those that
- * are for another reason than their own id.
- * @throws ServiceError `suppressions_behind`, retryable, when ClickHouse does not show what it has shown before
+ * Memory says which records may be suppressed, ClickHouse which are. `noting`: stores the ids of those
+ * suppressed by a person.
+ * @throws ServiceError `suppressions_behind`, retryable, for a replica that is behind
  */
 export type SuppressionJudge = (records: readonly ExportRecord[], noting: boolean) => Promise<boolean[]>;
 
@@ -24,7 +24,6 @@ export const createSuppressionJudge = (deps: {
   readonly store: Pick<SuppressionReads, "lookUp" | "secondsByHash"> & {
     addFound(found: readonly Suppression[]): Promise<void>;
   };
-  /** Called with the number of records before they are looked up. */
   readonly onLookUp: (records: number) => void;
   /** Called when ids were stored: what was judged before may name them. */
   readonly onFound: () => void;

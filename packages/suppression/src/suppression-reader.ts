@@ -21,8 +21,8 @@ const smallest = (clients: readonly SuppressedClient[], room: number): string[] 
 };
 
 /**
- * Reads what may be new into memory, of as many clients as fit; the largest ones are looked up instead. Takes the
- * present, ms by ClickHouse's clock.
+ * Reads new suppressions into memory; the largest clients, which do not fit, are looked up. Takes ms by
+ * ClickHouse's clock.
  * @param deps.max suppressions in memory
  */
 export const createSuppressionReader = (deps: {

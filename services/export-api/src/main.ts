@@ -77,8 +77,7 @@ const onOwn = (): void => limitMetrics.limited.inc({ limit: "slots" });
 const slots = { page: createSlots({ ...config.pages, onOwn }), body: createSlots({ ...BODIES, onOwn }) };
 const metrics = createExportMetrics(registry, slots.page);
 const application = "export-api";
-// A user and a pool of its own: a key look-up, which every request begins with, neither waits behind pages
-// nor is refused for the limits that they have used up.
+// A user and a pool of its own, so that key look-ups do not wait behind pages or share their limits.
 const lookups = createSession({
   ...config.clickhouseLookup,
   application,

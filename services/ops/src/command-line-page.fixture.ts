@@ -26,7 +26,6 @@ const helpTextOf = (command: Command): string => {
   return text.trim();
 };
 
-/** The help in a block of text, its examples in one of commands. */
 const blocksOf = (command: Command): string => {
   const [text = "", examples] = helpTextOf(command).split("\n\nExamples:\n");
   const commands = examples === undefined ? "" : `\n\n\`\`\`sh\n${examples.replace(/^ +/gm, "")}\n\`\`\``;

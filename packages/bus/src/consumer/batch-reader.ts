@@ -50,9 +50,8 @@ export const createBatchReader = (deps: {
   };
 
   /**
-   * True if the batch was fetched for the position that kafkajs holds now. It is not when another broker's
-   * fetcher rejoined in the meantime; resolving its offsets would then skip messages that the new epoch must
-   * deliver.
+   * False after a rejoin by another fetcher: resolving offsets then would skip messages that the new epoch
+   * must deliver.
    */
   const isCurrent = (payload: EachBatchPayload): boolean => {
     const { batch } = payload;

@@ -43,7 +43,8 @@ const toRequest = (offsets: readonly StampedOffset[]): OffsetsByTopicPartition =
 });
 
 /**
- * Commits of one member, one after the other: an older one must not overtake a newer one.
+ * Commits of one member, one at a time so that none overtakes a newer one. `sendBy` is preferred: kafkajs'
+ * own commit may be repeated under a new generation.
  * @param deps.commitOffsets kafkajs' own commit, used before the first batch of an epoch. It repeats by
  * itself, and a repetition after a rejoin would carry the new generation, so `sendBy` is preferred.
  */

@@ -89,12 +89,8 @@ const findCoordinator = async (
 };
 
 /**
- * A member of a consumer group. It never waits for the owner's work: messages are handed over in slices and
- * taken or refused at once, offsets are committed later by `commit`.
- *
- * By kafkajs' source, and by the integration test with two members: a join makes a new offset manager with
- * empty positions, so each partition starts again at its committed offset and everything uncommitted is
- * delivered again under the new epoch.
+ * A member of a consumer group. Slices are taken or refused at once and committed later by `commit`. After a
+ * join, each partition starts again at its committed offset under a new epoch.
  */
 export const createConsumer = (deps: ConsumerDeps): Consumer => {
   const { log, groupId, metrics } = deps;

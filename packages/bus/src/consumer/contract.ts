@@ -3,9 +3,8 @@ import type { Connection } from "../kafkajs/connection.ts";
 import type { BusMessage, PartitionOffset, TopicPartition } from "../message.ts";
 
 /**
- * Some messages of one partition, in order. `nextOffset` is what to commit when all of them are settled; it
- * lies past control records and aborted messages, and may come with no messages at all. `highWatermark` is
- * the end of the partition when it was fetched.
+ * Messages of one partition, in order; may be empty. `nextOffset` is what to commit once all are handled,
+ * `highWatermark` the end of the partition when fetched.
  */
 export type MessageSlice = {
   epoch: number;
@@ -17,8 +16,8 @@ export type MessageSlice = {
 };
 
 /**
- * The owner's answer to a slice: all taken; all taken and the partition paused; or the first `processed`
- * taken and the partition paused, the rest comes again after `resume`.
+ * All taken; all taken and the partition paused; or the first `processed` taken, the rest comes again after
+ * `resume`.
  */
 export type Taken = "continue" | "pause" | { processed: number; pause: true };
 
@@ -60,8 +59,7 @@ export type Consumer = {
   /** Leaves the group. Drain and commit before, with everything paused. */
   stop(): Promise<void>;
   /**
-   * Commits while `epoch` is the current one. `fenced`: it is not, or the group no longer takes commits of
-   * this member; the offsets come again. Repeats attempts that may pass.
+   * Commits while `epoch` is current. `fenced`: it is not, the offsets come again.
    * @throws ServiceError `commit`
    */
   commit(epoch: number, offsets: readonly PartitionOffset[]): Promise<"committed" | "fenced">;

@@ -1,7 +1,7 @@
 import { within } from "@conversation-export/runtime";
 
 /**
- * Runs a drain and resolves when it has ended, or when a rejoin can wait no longer.
+ * Runs a drain; resolves when it ends or after `waitMs`, then with `onLate`.
  * @param options.onLate called when `waitMs` have passed first; the drain goes on
  * @param options.onError called with the error of the drain, also of a late one
  */

@@ -14,8 +14,8 @@ const PASSING: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Asks the coordinator of a group, again for up to 20 seconds while it is starting or moving: kafkajs repeats
- * such requests for members of the group only. `question` must look the coordinator up each time.
+ * Asks the coordinator of a group, up to 20 seconds while it starts or moves. `question` must look the
+ * coordinator up each time.
  * @throws the last error of `question`, and the signal's reason
  */
 export const askCoordinator = <T>(question: () => Promise<T>, signal: AbortSignal): Promise<T> =>
@@ -28,10 +28,8 @@ export const askCoordinator = <T>(question: () => Promise<T>, signal: AbortSigna
   });
 
 /**
- * Waits up to two minutes until a broker names the coordinator of a group: a cluster that has just started makes the
- * topic of offsets first. kafkajs asks for some seconds, then says that there is none, which may also mean that
- * the question is refused, and ends a consumer for good.
- * @param find asks for the coordinator
+ * Waits up to two minutes for a coordinator: a new cluster creates its topic of offsets first, and kafkajs
+ * gives up after seconds.
  * @throws the last error of `find`, and the signal's reason
  */
 export const awaitCoordinator = (

@@ -66,8 +66,8 @@ export type OpenCluster = Omit<Cluster, "metadata" | "findBroker" | "findGroupCo
 export type Leaders = ReadonlyMap<number, number>;
 
 /**
- * A cluster client of kafkajs. The admin client is not enough: it keeps the first list of partitions and
- * leaders for its whole life, and gives as the end the first open transaction, though messages lie behind it.
+ * A cluster client of kafkajs. The admin client keeps its first metadata for ever and ends partitions at the
+ * first open transaction.
  */
 export const createCluster = (kafka: Kafka): OpenCluster => {
   const create = privateOf(kafka, "private:Kafka:createCluster") as (options: object) => OpenCluster;
@@ -123,8 +123,8 @@ export const listOffsets = async (
 };
 
 /**
- * The id of a topic by each broker that leads a part of it; null: they tell none. Others may not know yet that the topic
- * was deleted and created anew. Rejects with a retriable error when they disagree.
+ * The id of a topic by each leader; null: brokers give none. Rejects with a retriable error when they
+ * disagree.
  */
 export const fetchTopicId = async (
   cluster: OpenCluster,

@@ -25,10 +25,7 @@ export type LogWatch = {
  */
 export const RETRY = { initialRetryTime: 200, maxRetryTime: 3000, retries: 8, factor: 0.2, multiplier: 2 };
 
-/**
- * After this time clients ask who leads. kafkajs asks at once when a broker refuses or is gone, but not when one hangs;
- * its own age is five minutes.
- */
+/** kafkajs refreshes metadata when a broker refuses, not when one hangs; its own age is five minutes. */
 export const METADATA_MAX_AGE_MS = 10_000;
 
 const saslOf = ({ sasl, ssl, log }: Connection): Pick<KafkaConfig, "sasl"> => {
@@ -40,8 +37,8 @@ const saslOf = ({ sasl, ssl, log }: Connection): Pick<KafkaConfig, "sasl"> => {
 };
 
 /**
- * A kafkajs client that passes on batches as they came, for `readSlices`, and logs through `log` at levels
- * that say how bad things are. The library is patched for this, for the whole process.
+ * A kafkajs client that passes batches on unparsed for `readSlices`. Patches the library for the whole
+ * process.
  */
 export const createKafka = (connection: Connection, watch: LogWatch = {}): Kafka => {
   registerCodecs();

@@ -13,10 +13,7 @@ export const mayPass = (error: unknown): boolean => {
   return false;
 };
 
-/**
- * True if a refusal to create topics may pass: those that are not there yet wait for a controller, or for brokers that
- * are not registered yet and shall keep replicas.
- */
+/** True if creating topics may succeed later: controller or brokers are not registered yet. */
 export const mayBeCreatedLater = (error: unknown): boolean => {
   if (!(error instanceof kafkajs.KafkaJSAggregateError)) return false;
   const open = error.errors.filter((one) => protocolErrorType(one) !== "TOPIC_ALREADY_EXISTS");
@@ -49,8 +46,8 @@ const isTlsTrouble = (error: unknown): boolean =>
 export const mayPassAtStart = (error: unknown): boolean => mayPass(error) && !isTlsTrouble(error);
 
 /**
- * Why there is no login: `bus_credentials` when the brokers refuse user, password or token, `bus_token` when there is
- * no token for it, `bus_tls` when the two sides accept no common TLS. Undefined: the error is another one.
+ * `bus_credentials`: user, password or token refused; `bus_token`: no token; `bus_tls`: no common TLS;
+ * undefined: another error.
  */
 export const loginError = (name: string, error: unknown): ServiceError | undefined => {
   const token = causesOf(error).find((cause) => cause instanceof ServiceError && cause.code === "bus_token");

@@ -90,10 +90,8 @@ const readResponse = (decoder: Decoder, version: number): object => {
 };
 
 /**
- * Makes kafkajs pass on the batches of a fetch response as they came. By itself it unpacks the whole
- * response at once, however large that gets; ends the consumer at a batch of more than about 125,000 records;
- * lets pass aborted messages when two transactions abort in another order than they began, or began before
- * the response; and moves the position past control records alone without asking anybody.
+ * Makes kafkajs pass on fetched batches unparsed. Its own parser unpacks whole responses at once, fails above
+ * 125,000 records a batch, passes some aborted messages and skips control records silently.
  */
 export const passBatches = (): void => {
   const KafkaDecoder = internals("protocol/decoder") as new (raw: Buffer) => Decoder;

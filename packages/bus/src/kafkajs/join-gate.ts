@@ -14,9 +14,8 @@ export type JoinGate = {
 };
 
 /**
- * Lets the owner drain before every JoinGroup request. kafkajs rejoins as soon as it hears of a rebalance,
- * and then the old generation, with which a drain commits, is gone. It has no hook before the join, but a
- * join begins with the search for the coordinator: the gate waits there.
+ * Lets the owner drain before every JoinGroup request, by waiting in the search for the coordinator: kafkajs
+ * has no hook before the join.
  * @param beforeJoin a rejection ends the join
  */
 export const createJoinGate = (deps: {

@@ -12,8 +12,8 @@ type Connection = {
 type Login = { connection: Connection; authenticate(): Promise<void> };
 
 /**
- * Makes a login by PLAIN or SCRAM that stays without an answer an error of the connection, which passes. kafkajs calls it
- * refused credentials, which are final. A login by tokens asks for one before its handshake.
+ * Makes an unanswered PLAIN or SCRAM login a retriable connection error; kafkajs calls it refused
+ * credentials.
  */
 export const tellLostLogins = (): void => {
   const { prototype } = internals("broker/saslAuthenticator/index") as { prototype: Login };

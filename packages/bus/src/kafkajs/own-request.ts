@@ -30,7 +30,6 @@ type SendRequest = (this: unknown, request: object) => Promise<unknown>;
 const KafkaEncoder = internals("protocol/encoder") as new () => Encoder;
 const KafkaDecoder = internals("protocol/decoder") as new (raw: Buffer) => Decoder;
 
-/** The error of the protocol with a code. */
 export const { createErrorFromCode } = internals("protocol/error") as {
   createErrorFromCode: (code: number) => Error;
 };

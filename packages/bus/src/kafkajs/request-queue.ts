@@ -6,10 +6,7 @@ type RequestQueue = {
   scheduleCheckPendingRequests(): void;
 };
 
-/**
- * Keeps kafkajs from setting a timer when no request waits. Its delay would be negative, of which Node 24
- * warns, and it would come back every millisecond for as long as the connection lives.
- */
+/** Keeps kafkajs from setting a timer with a negative delay each millisecond when no request waits. */
 export const checkRequestsOnlyWhenNeeded = (): void => {
   const { prototype } = internals("network/requestQueue/index") as { prototype: RequestQueue };
   const schedule = prototype.scheduleCheckPendingRequests;

@@ -66,10 +66,7 @@ const hangs = ({ socketFactory, host, port, ssl }: Connection, { answerMs }: Tim
     socket.once("close", () => end(false));
   });
 
-/**
- * Ends the connection with its socket. kafkajs hears only when the broker ends it: otherwise the connection counts as
- * open for ever, and each of its requests waits for its time-out.
- */
+/** kafkajs hears only of ends by the broker: otherwise the connection counts as open for ever. */
 const endWith = (connection: Connection, socket: Socket): void => {
   socket.once("close", () => {
     if (connection.socket !== socket) return;
@@ -84,8 +81,8 @@ const endWith = (connection: Connection, socket: Socket): void => {
 const LENGTH_BYTES = 4;
 
 /**
- * Leaves nothing of the former socket: its late events would end the next one, and half an answer would stand in front
- * of the answers of that one.
+ * Detaches the former socket: its late events would end the next one, its half answer corrupt the next
+ * answers.
  */
 const forgetSocket = (connection: Connection): void => {
   connection.socket?.destroy();
@@ -93,10 +90,8 @@ const forgetSocket = (connection: Connection): void => {
 };
 
 /**
- * Makes kafkajs take a broker that hangs for one that refuses connections, so that it asks others. By itself it
- * gives up single requests, and goes on to ask that broker, whose system takes connections, at every new start the
- * same. A request that waits may wait for members, replicas or messages: so the broker is asked on a connection of its
- * own, and all connections of this process to it are broken only if it does not answer there.
+ * Makes kafkajs treat a hanging broker like one that refuses connections. A slow request is checked on a
+ * connection of its own; all connections to the broker end only if that fails.
  */
 export const leaveSilentBrokers = (times: Times = TIMES): void => {
   const { prototype } = internals("network/connection") as { prototype: Connection };

@@ -49,8 +49,7 @@ const tokenError = (error: unknown, broker: string): Error => {
 };
 
 /**
- * Kafka's words when a session is renewed by a token of another principal, such as a new session of a role of
- * AWS. It closes the connection, and accepts the token on the next one.
+ * Kafka's words when a session is renewed with a token of another principal; the next connection accepts it.
  */
 const OTHER_PRINCIPAL = /^Cannot change principals during re-authentication/;
 
@@ -59,10 +58,7 @@ export type TokenMechanism = Mechanism & {
   readonly beforeHandshake: (broker: string) => Promise<void>;
 };
 
-/**
- * SASL/OAUTHBEARER with tokens of `source`. Not the one in kafkajs: a broker may refuse a token by a
- * challenge, which that one takes for success.
- */
+/** SASL/OAUTHBEARER with tokens of `source`. kafkajs' own takes a refusal by challenge for success. */
 export const tokenMechanism = (
   source: TokenSource,
   extensions: Readonly<Record<string, string>>,

@@ -19,8 +19,8 @@ type Topics = readonly {
 const BEHIND_PAUSE_MS = 250;
 
 /**
- * Keeps a consumer's positions to the topic in which they were reached. A topic that is deleted and created anew has the
- * same name and other messages at the same offsets, and kafkajs reads on as soon as it is long enough.
+ * Ties a consumer's positions to the id of their topic: one that was deleted and created anew has other
+ * messages at the same offsets.
  */
 export type TopicGuard = {
   /** Puts the guard into the consumer's cluster. */
@@ -70,8 +70,8 @@ export const createTopicGuard = (
   };
 
   /**
-   * Before a broker's answer: another one than the coordinator may still read from the log of a deleted topic. Resolves
-   * with false when the ids are not known yet.
+   * Before a broker's answer: a broker may still read the log of a deleted topic. False: ids are not known
+   * yet.
    */
   const requireLogs = async (broker: GuardedBroker, topics: Topics): Promise<boolean> => {
     const [since, known] = [ids, proven];

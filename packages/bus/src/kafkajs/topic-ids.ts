@@ -57,11 +57,7 @@ const read = (decoder: Decoder): [string, string | null][] => {
   return decoder.readUVarIntArray(readTopic) ?? [];
 };
 
-/**
- * Asks a connected broker of kafkajs for the ids of topics, which distinguish a topic from a deleted one of the same
- * name.
- * Rejects with the error of the protocol when it does not know one of them.
- */
+/** Asks a broker for the ids of topics. Rejects with the protocol's error for an unknown one. */
 export const askTopicIds = async (broker: object, topics: readonly string[]): Promise<TopicIds> => {
   if (maxVersionOf(broker, METADATA) < FIRST_VERSION) return new Map(topics.map((topic) => [topic, null]));
   const ids = await sendOwnRequest(broker, {

@@ -8,7 +8,6 @@ import {
 } from "./own-request.ts";
 import { askTopicIds } from "./topic-ids.ts";
 
-/** A partition of the topic with an id. */
 export type TopicLog = { readonly topic: string; readonly topicId: string; readonly partition: number };
 
 /** Fetch, whose version 13 is the first one by ids (KIP-516, Kafka 3.1); kafkajs 2.2.4 has version 11. */
@@ -70,9 +69,8 @@ const read = (decoder: Decoder): number[] => {
 };
 
 /**
- * Whether a connected broker of kafkajs reads these partitions from the logs of these topics. A broker that hung goes on
- * with the log of a deleted topic, and knows the new id some time before it changes the log, so this is a fetch by id.
- * Before Kafka 3.1 the ids that the broker knows must do. Rejects with another error of a partition, as a fetch would.
+ * Whether a broker reads these partitions from the logs of these topics. A fetch by id, since a broker may
+ * know the new id before it changes the log; before Kafka 3.1 by the ids it knows.
  */
 export const servesLogs = async (broker: object, logs: readonly TopicLog[]): Promise<boolean> => {
   if (maxVersionOf(broker, FETCH) < FIRST_VERSION) {

@@ -26,11 +26,7 @@ const laterOn = (error: unknown): never => {
   throw error;
 };
 
-/**
- * Makes kafkajs ask a broker only when it is ready. By itself it takes one for connected whose socket is open while
- * the versions of its requests are not known yet: the question then fails as if no later one could succeed. A connection
- * on which a broker does not tell them is given up, and whoever waited for it may try again.
- */
+/** Makes kafkajs ask a broker only once its API versions are known; before, requests fail as if for good. */
 export const awaitUnreadyBrokers = (): void => {
   const { prototype } = internals("broker/index") as { prototype: Broker };
   const pool = internals("cluster/brokerPool") as { prototype: BrokerPool };

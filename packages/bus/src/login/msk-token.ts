@@ -31,14 +31,10 @@ const asServiceError = (error: unknown, mayBeFinal: boolean): ServiceError => {
 };
 
 /**
- * Signs tokens for MSK with credentials of AWS.
- *
- * A token lives for 15 minutes, but not longer than the credentials: those are signed without their end,
- * since AWS's library would write a fraction of seconds into the token.
- *
+ * Signs tokens for MSK, valid for 15 minutes or as long as the credentials.
  * @param credentials gives credentials that it renews by itself
- * @throws ServiceError `bus_token` without usable credentials, `bus_token_away` when asking again may help, as
- * always after a first token
+ * @throws ServiceError `bus_token` without usable credentials, `bus_token_away` when asking again may help,
+ * as always after a first token
  */
 export const createMskSigner = (
   region: string,

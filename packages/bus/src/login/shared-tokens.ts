@@ -3,7 +3,6 @@ import { createDefaultMskSigner } from "./msk-token.ts";
 import { requestToken } from "./token-request.ts";
 import { createTokenSource, type TokenSource } from "./token-source.ts";
 
-/** A login by a token. */
 export type TokenLogin = Extract<KafkaLogin, { mechanism: "oauthbearer" | "aws-msk-iam" }>;
 
 const sources = new Map<string, TokenSource>();

@@ -7,15 +7,14 @@ export type FreshToken = { readonly value: string; readonly livesMs: number };
 /** The token of one login, which all connections of a process share. */
 export type TokenSource = {
   /**
-   * A token that lives long enough for a login. One request at a time: who asks meanwhile waits for it.
-   * `onLateRenewal` gets the error when a renewal fails while the present token is still good.
+   * A token that lives long enough for a login. Concurrent calls share one request. `onLateRenewal` gets
+   * errors while the present token is good.
    * @throws ServiceError `bus_token` or, when asking again may help, `bus_token_away`
    */
   ask(onLateRenewal?: (error: unknown) => void): Promise<string>;
   /**
-   * A broker refused this token: the next login asks for another one, after a pause that grows until a broker
-   * accepts one.
-   * @returns false when so many were refused in a row that another one will not help
+   * A broker refused this token: the next login fetches another after a growing pause.
+   * @returns false when so many were refused that another will not help
    */
   refused(value: string): boolean;
   /** A broker accepted a token. */
@@ -41,10 +40,8 @@ const MAX_REFUSALS = { beforeFirstLogin: 3, later: 7 };
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /**
- * Keeps the token that `fetch` gives until its last minute, or for half of its life when it lives for less
- * than two, and renews it before, unless nobody asked for two lives. After a failure the next request waits,
- * longer with each.
- *
+ * Keeps a token until its last minute (or half of a short life) and renews it before, unless unused for two
+ * lives.
  * @param now milliseconds of a clock that nobody sets
  */
 export const createTokenSource = (deps: {

@@ -4,9 +4,8 @@ import type { RecordBatch } from "./record-batch.ts";
 export type AbortedTransaction = { readonly producerId: bigint; readonly firstOffset: number };
 
 /**
- * Finds the batches whose records count: no control records, and none of aborted transactions. A batch is of
- * one producer and one transaction, so it counts as a whole.
- * @param aborted those whose records may lie in the batches, in any order
+ * The batches without control records and aborted ones; a batch belongs to one transaction, so it counts as a
+ * whole.
  */
 export const committedBatches = (
   batches: readonly RecordBatch[],

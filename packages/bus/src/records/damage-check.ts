@@ -2,10 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "@conversation-export/runtime";
 import type { TopicPartition } from "../message.ts";
 
-/**
- * Tells whether the batch at `offset` stays damaged, after a pause when it may not: then the next fetch may
- * bring it whole, as when it was damaged on its way.
- */
+/** Whether the batch stays damaged; pauses first when the next fetch may bring it whole. */
 export type DamageCheck = (where: TopicPartition, offset: number) => Promise<boolean>;
 
 const FETCHES = 3;

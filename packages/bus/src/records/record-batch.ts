@@ -6,7 +6,6 @@ import { toOffset } from "./offset.ts";
 /** A batch as the broker keeps it: its header is read, its records are still packed. Times are in ms. */
 export type RecordBatch = {
   readonly firstOffset: number;
-  /** Also of a batch whose last records were compacted away. */
   readonly lastOffset: number;
   /** How many records there are, without those that were compacted away. */
   readonly count: number;
@@ -125,11 +124,9 @@ const behindDamaged = (rest: Buffer, end: number): RecordBatch | undefined => {
 };
 
 /**
- * The batches of one partition in a fetch response. The last one is left out when it is cut off. A damaged
- * one ends where the next begins; without that it is the last one.
- * @param end the partition's end, behind which no offset lies
- * @throws ServiceError `batch_length` when one is shorter than its header, so that nobody knows where the
- * next one begins, and when the first one is cut off, which no broker does; `offset_range`
+ * The batches of one partition in a fetch response, without a last one that is cut off.
+ * @param end the partition's end
+ * @throws ServiceError `batch_length` when one is too short or the first is cut off; `offset_range`
  */
 export const readBatches = (recordSet: Buffer, end = Number.MAX_SAFE_INTEGER): RecordBatch[] => {
   const batches: RecordBatch[] = [];

@@ -27,8 +27,8 @@ const wholeRecordsIn = (bytes: Buffer): WholeRecords => {
 };
 
 /**
- * Cuts a stream of unpacked bytes into runs of whole records, one for each chunk: an empty one when no record
- * ends in it. Of a record that is too large there is only the head, at the end of a run.
+ * Cuts unpacked bytes into runs of whole records, one for each chunk, maybe empty; of a too large record only
+ * the head.
  * @throws RangeError when the last record is cut off
  */
 export async function* runsOf(chunks: AsyncIterable<Buffer> | Iterable<Buffer>): AsyncGenerator<Buffer> {

@@ -28,10 +28,8 @@ const isBug = (error: unknown): boolean => error instanceof TypeError || error i
 export const lastOffsetOf = ({ offset, unreadable }: BusMessage): number => unreadable?.lastOffset ?? offset;
 
 /**
- * Unpacks batches bit by bit and gives out their messages from an offset on. What cannot be read of a batch
- * is one message without key and value, with `unreadable`. The last slice ends behind all batches, and may
- * have no messages. One without messages and progress says that unpacking takes long. Ends at a damaged
- * batch, so that it is fetched again, or what lies behind it.
+ * Unpacks batches step by step and yields their messages from an offset on. Unreadable parts are one message
+ * with `unreadable`; an empty slice shows that unpacking takes long. Ends at a damaged batch.
  * @param options.size how many messages the next slice may have
  * @param options.isLasting asked of each damaged batch
  * @param options.now a clock in milliseconds that never goes back

@@ -83,8 +83,7 @@ const tooFew = (count: number): RangeError => new RangeError(`a batch has fewer 
 
 export type RecordReader = {
   /**
-   * Reads unpacked bytes that begin and end with whole records; only the last one may be cut off, behind its
-   * head, when it is too large. A record over a limit is one message with `unreadable`.
+   * Reads whole records; the last may be a cut head. A record over a limit is one message with `unreadable`.
    * @throws RangeError when the bytes are no records, or other ones than the batch says
    */
   read(bytes: Buffer): Generator<BusMessage>;

@@ -1,7 +1,7 @@
 import snappy from "snappy";
 
-// The stream of Java's xerial library, which Kafka's own clients write: a header of magic, version and oldest
-// compatible version, then blocks of a length (4 bytes, big-endian) and that many bytes of Snappy.
+// Java's xerial stream: magic, version, oldest compatible version, then blocks of length (4 bytes,
+// big-endian) and Snappy.
 const XERIAL_MAGIC = Buffer.from([0x82, 0x53, 0x4e, 0x41, 0x50, 0x50, 0x59, 0x00]);
 export const XERIAL_HEADER = Buffer.concat([XERIAL_MAGIC, Buffer.from([0, 0, 0, 1, 0, 0, 0, 1])]);
 

@@ -46,7 +46,6 @@ export type CallerOptions = {
 /** True for visible characters of ASCII: others cannot be sent. */
 export const isKey = (text: string): boolean => /^[\x21-\x7e]+$/.test(text);
 
-/** The error does not have the key. */
 const requireKey = (apiKey: string): void => {
   if (!isKey(apiKey)) {
     throw new TypeError("apiKey: must be one line of visible ASCII characters without spaces");

@@ -66,7 +66,6 @@ export const sleep = (ms: number, signal: AbortSignal | undefined): Promise<void
     else signal?.addEventListener("abort", onAbort, { once: true });
   });
 
-/** The reason of an aborted signal, always an error. */
 export const reasonOf = (signal: AbortSignal | undefined): Error => {
   const reason: unknown = signal?.reason;
   return reason instanceof Error ? reason : new Error(`aborted: ${String(reason)}`);

@@ -33,10 +33,7 @@ export const signedChange = (content: string, { clientId, list }: ChangeScope): 
 /** For how long deletions stay among the changes, at least. */
 export const DELETIONS_KEPT_DAYS = 30;
 
-/**
- * true: deletions that the reader must still be told of may have been removed, since it began and has not
- * come further than `DELETIONS_KEPT_DAYS` before `now`.
- */
+/** True if deletions behind this position may have been removed (`DELETIONS_KEPT_DAYS`). */
 export const isExpiredPosition = ({ date, begun }: ChangePosition, now: Micros): boolean => {
   const kept = now - DELETIONS_KEPT_DAYS * MICROS_IN_DAY;
   return date < kept && begun < kept;

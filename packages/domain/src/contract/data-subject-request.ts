@@ -31,8 +31,8 @@ const email = boundedText(512, "must have at most 64 characters, @, and at most 
   .trim();
 
 /**
- * Words that stand where the id of a person may stand (sections 2.1 and 2.2 of the specification): as an id
- * they would name every person of a client.
+ * Words in the place of a person's id (sections 2.1 and 2.2 of the specification): as an id they would name
+ * everybody.
  */
 const RESERVED = ["agent", "bot", "platform", "none", "null", "undefined", "baseline"];
 
@@ -81,8 +81,8 @@ const canonical = (one: SubjectIdentifier): SubjectIdentifier =>
   one.type === "email" ? { type: one.type, value: emailForm(one.value) } : one;
 
 /**
- * The subject of a body: e-mail addresses in their one form, ids as they are, identifiers sorted and
- * each of them once. undefined when the body names nobody.
+ * E-mail addresses in their one form, ids as they are, sorted and unique; undefined when the body names
+ * nobody.
  */
 export const dataSubjectOf = (body: DataSubjectRequestBody): DataSubject | undefined => {
   const identifiers = (body.identifiers ?? [])

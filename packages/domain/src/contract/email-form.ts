@@ -1,7 +1,4 @@
-/**
- * What counts as a blank around an e-mail address, as the inside of a character class that JavaScript (flag
- * u) and RE2 read alike but for the braces.
- */
+/** Blanks around an e-mail address, as a character class for JavaScript (flag u) and RE2. */
 const BLANKS = [
   ["09", "0D"],
   ["20", "20"],

@@ -9,9 +9,8 @@ const OFF = "off";
 const WINDOW = /^([1-9]\d{0,6})\/([1-9]\d{0,4})([smhd])$/;
 
 /**
- * Reads windows that hold at once, such as `10/1s,100/1m,15000/1d` (units s, m, h, d); `off` is no window at
- * all. undefined: malformed, 0 or more than 1,000,000 requests, 0 or more than 86,400 seconds, or two windows
- * of one length.
+ * Reads windows such as `10/1s,100/1m` (s, m, h, d); `off` is none. Undefined: malformed, out of range (1 to
+ * 1,000,000 requests, 1 to 86,400 s) or a repeated length.
  */
 export const parseRateWindows = (text: string): readonly RateWindow[] | undefined => {
   if (text.trim() === OFF) return [];

@@ -7,8 +7,8 @@ export const subjectOf = (kind: "chatter_id" | "end_user_id" | "email", value: s
   `${kind}:${kind === "email" ? emailForm(value) : value}`;
 
 /**
- * Every identifier of a person in a record. Sender and recipient of a message are the id of
- * the chatter when they are no name of an agent, the bot or the platform (section 2.2).
+ * Every identifier of a person in a record; sender and recipient unless they name an agent, the bot or the
+ * platform (section 2.2).
  */
 export const subjectsOf = (record: ExportRecord): string[] => {
   const subjects: string[] = [];

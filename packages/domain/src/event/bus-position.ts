@@ -41,15 +41,15 @@ const firstPlaceOf = ({ topic, headers }: Placed): BusPosition | undefined => {
 };
 
 /**
- * The place of a message on the bus. A replayed dead letter keeps that of its first arrival, from its `dl-`
- * headers, so that it cannot win over later exports.
+ * The place of a message. A replayed dead letter keeps its first one (`dl-` headers), so it cannot win over
+ * later exports.
  */
 export const busPositionOf = (message: Placed): BusPosition =>
   firstPlaceOf(message) ?? { partition: message.partition, offset: message.offset };
 
 /**
- * The bus time of a message's first arrival, ms since the epoch; null when it is unknown. With the place it tells a
- * message from one at the same place of a topic that was deleted.
+ * The bus time of the first arrival, ms since the epoch; null: unknown. With the place it identifies a
+ * message across re-created topics.
  */
 export const arrivalTimeOf = (message: Placed & { readonly timestamp: number }): number | null => {
   const isReplay = firstPlaceOf(message) !== undefined;

@@ -4,7 +4,6 @@ import type { BusPosition } from "./version.ts";
 
 const SUFFIX = ".dead-letter";
 
-/** The dead-letter topic of a source topic. */
 export const deadLetterTopic = (topic: string): string => `${topic}${SUFFIX}`;
 
 /** Facts in the headers of a dead letter. Instants are milliseconds since the epoch, null when unknown. */

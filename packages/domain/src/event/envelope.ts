@@ -67,7 +67,6 @@ export function validAttributes(given: Readonly<Record<string, unknown>>): Attri
   return { type, clientId: clientid, subject: subject === "" ? null : (subject ?? null), exportedAt };
 }
 
-/** What the headers of an event tell. */
 export type HeadersRead = {
   /** The attributes of an event in binary mode; null: it is structured. */
   readonly attributes: Readonly<HeaderAttributes> | null;
@@ -78,8 +77,8 @@ export type HeadersRead = {
 };
 
 /**
- * Reads the headers of an event: structured mode when the content type is one of CloudEvents, binary mode when a
- * `ce_specversion` header is there (CloudEvents Kafka binding 1.0, section 3), else structured.
+ * Reads the headers of an event: structured mode unless a `ce_specversion` header is there (CloudEvents Kafka
+ * binding 1.0, section 3).
  */
 export function readHeaders(headers: BusHeaders): HeadersRead {
   const contentType = headerText(headers["content-type"]);

@@ -32,10 +32,7 @@ export function countKeys(value: object, levels: number = MAX_DEPTH): number | u
   return count;
 }
 
-/**
- * false when a parsed value holds a number that no double holds, such as 1e400, which parses to Infinity. Looks no
- * deeper than `levels`: a deeper record is refused for that.
- */
+/** False for a number beyond a double, such as 1e400. Looks no deeper than `levels`. */
 export function holdsDoubles(value: unknown, levels: number = MAX_DEPTH): boolean {
   if (typeof value === "number") return Number.isFinite(value);
   if (typeof value !== "object" || value === null || levels === 0) return true;

@@ -1,6 +1,6 @@
 /**
- * Exact handling of JSON text. Parsing into values and printing them again loses digits of long numbers,
- * forms such as 1.0 or 1e5, and the order of integer-like keys, so what leaves is cut out of the text.
+ * Exact handling of JSON text: parsing and printing would change long numbers, forms such as 1.0 and key
+ * order.
  */
 
 const QUOTE = 34;
@@ -64,10 +64,7 @@ function endOfValue(text: string, start: number): number {
   return at;
 }
 
-/**
- * The texts of the members of the JSON object that `text` holds, uncompacted. Of a repeated key the last
- * counts, as in `JSON.parse`. Assumes valid JSON.
- */
+/** The texts of the members of an object; of a repeated key the last counts. Assumes valid JSON. */
 export function memberTexts(text: string): Map<string, string> {
   const members = new Map<string, string>();
   let at = skipSpace(text, 0);
@@ -103,10 +100,7 @@ export function itemTexts(text: string): string[] {
   return items;
 }
 
-/**
- * The same JSON with each key of an object once: at its first place, with its last value, as `JSON.parse` has
- * it. Assumes valid JSON.
- */
+/** The same JSON with each key once: first place, last value. Assumes valid JSON. */
 export function withoutRepeatedKeys(text: string): string {
   const first = text[skipSpace(text, 0)];
   if (first === "[") return `[${itemTexts(text).map(withoutRepeatedKeys).join(",")}]`;

@@ -34,8 +34,8 @@ function valueOf(
 export type PlainEvent<Data> = EventData<Data> & { readonly attributes: Attributes };
 
 /**
- * Reads events in one pass over their text, without parsing them. Most events are plain; of the others it
- * answers undefined, also of those that break a rule. A rendering holds until the next event is read.
+ * Reads plain events in one pass, without parsing; undefined for others. A rendering holds until the next
+ * read.
  */
 export function plainDataReader<Data, Read extends keyof Data & string>(form: RecordForm<Data, Read>) {
   const fields = plainFields(form.schema, { takesUnknown: true });

@@ -1,7 +1,6 @@
 /**
- * Finds the ends of JSON values in one pass, without making values of them. "Plain" is JSON as programs print
- * it. What is not (invalid JSON, control characters, line ends of Unicode, a repeated or escaped key, half a surrogate
- * pair, a number beyond a double, deep nesting) ends as `NOT_PLAIN`: its text has to be parsed.
+ * Finds the ends of JSON values in one pass. What programs do not usually print (escaped keys, deep nesting,
+ * huge numbers, …) ends as `NOT_PLAIN` and is parsed.
  */
 
 /** Answer in place of an index. */

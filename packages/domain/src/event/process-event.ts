@@ -91,8 +91,8 @@ const READERS: Readonly<Record<RecordKind, (text: string, event: BusEvent) => Ac
 const READER_OF = byEventType((kind) => READERS[kind]);
 
 /**
- * Decodes, validates, normalises and renders in one pass: turns a bus message of a topic that carries
- * `expected` events into a record for the warehouse, or says why it cannot.
+ * Turns a bus message of a topic that carries `expected` events into a record, or gives the reason of its
+ * rejection.
  */
 export function processEvent(event: BusEvent, expected: EventType): Outcome {
   if (event.text === null) return { kind: "ignored", reason: "null_value" };

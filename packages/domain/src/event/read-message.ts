@@ -5,9 +5,8 @@ import { type Outcome, processEvent } from "./process-event.ts";
 import type { EventType } from "../record/record-kinds.ts";
 
 /**
- * A message as the bus hands it over: bytes and headers. `timestamp` in ms since the epoch, negative when it
- * has none; set by the broker or else by the publisher. `unreadable`: it stands for all messages up to
- * `lastOffset`, which cannot be read.
+ * A message as consumed. `timestamp` in ms since the epoch, negative: none. `unreadable`: stands for all
+ * messages up to `lastOffset`.
  */
 export type EventMessage = {
   readonly topic: string;
@@ -20,16 +19,12 @@ export type EventMessage = {
   readonly unreadable?: { readonly lastOffset: number; readonly why: string };
 };
 
-/**
- * When the message arrived, ms since the epoch. The broker's clock is right by definition, since all readers
- * share it. A publisher's may be ahead, so its word counts only up to `now`.
- */
+/** Arrival in ms since the epoch: the broker's clock counts, a publisher's only up to `now`. */
 const arrivalOf = ({ timestamp, hasBrokerTime }: EventMessage, now: number): number => {
   if (timestamp < 0) return now;
   return hasBrokerTime === true ? timestamp : Math.min(timestamp, now);
 };
 
-/** A zero byte and the id of a schema in four bytes. */
 const SCHEMA_PREFIX_BYTES = 5;
 
 /** Whether Confluent's serialiser has put the id of a schema before the JSON, which has no zero byte. */

@@ -1,6 +1,5 @@
 /**
- * Instants are whole microseconds since 1970-01-01T00:00:00Z, as numbers: the largest accepted instant
- * (2105-12-31) is below 2^53, so no instant ever passes through a millisecond Date.
+ * Whole microseconds since the epoch, as numbers: the largest accepted instant (2105-12-31) is below 2^53.
  */
 export type Micros = number;
 
@@ -158,11 +157,8 @@ function partsOf(text: string): Parts | undefined {
 }
 
 /**
- * Reads an ISO 8601 date-time: `T` or a space, seconds optional, 0 to 9 fraction digits (those beyond the
- * sixth are cut, never rounded), `Z`, an offset (`+05`, `+05:30`, `+0530`), or none, which means UTC.
- *
- * Returns microseconds, possibly outside the accepted range (see `isAcceptedInstant`), or undefined when the
- * text has another form or names a date, time or offset that does not exist.
+ * Reads an ISO 8601 date-time; 0 to 9 fraction digits, cut after the sixth; no offset means UTC. Returns µs,
+ * possibly out of range (`isAcceptedInstant`), or undefined.
  */
 export function parseTimestamp(text: string): Micros | undefined {
   const parts = partsOf(text);

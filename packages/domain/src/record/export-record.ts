@@ -11,8 +11,8 @@ type RecordBase = {
 };
 
 /**
- * The public JSON around the instant of upload, which is known only when the batch leaves:
- * `beforeUpload` + 32 characters of timestamp + `afterUpload` (+ handoffs array + `tail` for a conversation).
+ * The public JSON around its upload time, which is known only when the batch leaves: `beforeUpload` + 32
+ * characters + `afterUpload` (+ handoffs + `tail`).
  */
 export type ConversationRecord = RecordBase & {
   readonly type: typeof RECORD_KINDS.conversation.type;

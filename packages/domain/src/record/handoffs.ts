@@ -9,8 +9,8 @@ export type TargetKind = "handoff_id" | "id";
 /** One handoff attempt of one export, ready for the warehouse. */
 export type HandoffEntry = {
   /**
-   * `handoff_id`, or `id` when that is null (specification 2.1, handoffs rule 5). An entry with both stands
-   * under each: under `handoff_id` with its text, under `id` as a reference without one.
+   * `handoff_id`, or `id` when null (specification 2.1, handoffs rule 5). An entry with both is under each,
+   * under `id` as a reference.
    */
   readonly target: string;
   readonly targetKind: TargetKind;
@@ -51,8 +51,8 @@ const referenceTo = (id: string, dateCreated: Micros): HandoffEntry => ({
 });
 
 /**
- * Reduces the handoffs of one export to the latest attempt per target; of equal dates the later in the array
- * wins (specification 2.1, handoffs rules 1 and 5).
+ * The latest attempt per target; of equal dates the later in the array wins (specification 2.1, handoffs
+ * rules 1 and 5).
  */
 export function mergeHandoffs(list: readonly HandoffData[] | null | undefined): Handoffs | null {
   if (list === null || list === undefined || list.length === 0) return NONE;

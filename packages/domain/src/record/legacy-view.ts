@@ -53,8 +53,8 @@ export const LEGACY_FIELDS: Readonly<Record<LegacyList, Readonly<Record<LegacyVe
   };
 
 /**
- * Writes the view of one record, `source` from `start` to `end`, into `target` at `at`, and returns the index
- * after it. A view is never longer than its record.
+ * Writes the view of one record into `target` at `at` and returns the index after it; never longer than the
+ * record.
  */
 export type View = (source: Uint8Array, start: number, end: number, target: Uint8Array, at: number) => number;
 
@@ -105,8 +105,8 @@ const isAt = (source: Uint8Array, start: number, name: Uint8Array): boolean => {
 };
 
 /**
- * A view with the named fields of a record, byte for byte as they stand. Assumes compact JSON in UTF-8, an
- * object whose own keys hold no escapes and do not repeat: the form in which records are stored.
+ * A view with the named fields, byte for byte. Assumes compact JSON in UTF-8 whose own keys are unescaped and
+ * unique.
  */
 export const createView = (fields: readonly string[]): View => {
   const byLength: Uint8Array[][] = [];

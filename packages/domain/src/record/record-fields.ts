@@ -2,9 +2,8 @@ import { z } from "zod";
 import { conversationSchema, endUserSchema, FIELD_FORMS, messageSchema } from "./schemas.ts";
 
 /**
- * Decides what leaves for null or an absent field: null for a value and an integer, [] for a list and for items, {} for an
- * object and for members. Items (a list of objects) and members (one object) leave with their known fields
- * only.
+ * What leaves for null or an absent field: null, [] for lists and items, {} for objects and members. Items
+ * and members leave with known fields only.
  */
 export type FieldKind = "value" | "integer" | "list" | "object" | "date" | "items" | "members";
 export type Field =

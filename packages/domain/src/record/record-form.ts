@@ -17,7 +17,6 @@ export type Draft = {
   readonly render: (group: FieldGroup, dates: Dates) => string;
 };
 
-/** A date of a record and the name of its field. */
 type DateField<Data, Text> = { readonly name: string; readonly of: (data: Data) => Text };
 
 /** How the data of one kind of event becomes a record. */

@@ -110,11 +110,9 @@ export const READABLE_FIRST: readonly RecordTableFacts[] = KIND_NAMES.flatMap((k
   tablesOf(kind).reverse(),
 );
 
-/** A value for every table of records. */
 export const byRecordTable = <T>(valueOf: (table: RecordTableFacts) => T): Readonly<Record<RecordTable, T>> =>
   Object.fromEntries(READABLE_FIRST.map((table) => [table.name, valueOf(table)])) as Record<RecordTable, T>;
 
-/** A value for every type of event. */
 export const byEventType = <T>(valueOf: (kind: RecordKind) => T): Readonly<Record<EventType, T>> =>
   Object.fromEntries(KIND_NAMES.map((kind) => [RECORD_KINDS[kind].type, valueOf(kind)])) as Record<
     EventType,
@@ -142,6 +140,5 @@ export const typesByTopic = (topics: Topics): ReadonlyMap<string, EventType> =>
 export const listsByTopic = (topics: Topics): ReadonlyMap<string, ListName> =>
   new Map(KINDS.map(({ topic, list }) => [topics[topic], list]));
 
-/** The name of the topic of each type of event. */
 export const topicsByType = (topics: Topics): Readonly<Record<EventType, string>> =>
   byEventType((kind) => topics[RECORD_KINDS[kind].topic]);

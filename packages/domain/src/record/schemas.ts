@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { holdsDoubles, isObject } from "../event/json-object.ts";
 
-// Every field but the identifying ones may be null or absent: the documented example data is not consistent,
-// and refusing a record for a missing label would lose it.
+// Every field but the identifying ones may be absent: the documented example data is inconsistent.
 const text = z.string().nullish();
 const number = z.number().nullish();
 const flag = z.boolean().nullish();

@@ -2,7 +2,6 @@ import type { ExportRecord } from "../record/export-record.ts";
 import type { RecordTable } from "../record/record-kinds.ts";
 import { rightRowsOf, type RightRow, type RowKey, type StoredRow, versionNumber } from "./record-rows.ts";
 
-/** What is known of one record. */
 export type KnownRecord = {
   /** All its exports that landed and are accepted; of equal versions the last counts. */
   readonly exports: readonly ExportRecord[];
@@ -70,8 +69,8 @@ function rightRowsOfAll(exports: readonly ExportRecord[], standing: readonly Sto
 }
 
 /**
- * Compares the rows of one record with its exports. Once the correction is applied, readers get exactly the
- * merge of all exports, and the next one is empty. Superseded rows stay: merges drop them.
+ * Compares the rows of one record with its exports. Once applied, readers get the merge of all exports.
+ * Superseded rows stay.
  */
 export function correctionOf(known: KnownRecord): Correction {
   const { stored, untouchable, isDeletable, isOnItsWay, digestOf } = known;

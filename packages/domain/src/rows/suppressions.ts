@@ -8,7 +8,6 @@ export type WriteTicket = {
   readonly generation: number;
 };
 
-/** What a suppression names. */
 export type SuppressionKey = {
   readonly clientId: string;
   /** `end_user`: one that a writer has found; the next erasure replaces its id by a hash. */
@@ -34,9 +33,8 @@ export type SuppressionReads = {
   /** Clients with suppressions. `since`: only of those added at or after, ms by ClickHouse's clock; null: of all. */
   clients(since: number | null): Promise<readonly SuppressedClient[]>;
   /**
-   * Passes 64 bits of hash and the instant of every suppression of `clients` to `take`, possibly more than
-   * once. Resolves to false as soon as `take` does. An INSERT takes up to five minutes to become visible, so
-   * subtract that from the last reading for `since`.
+   * Passes 64 bits of hash and the instant of every suppression of `clients` to `take`, possibly repeated;
+   * false as soon as `take` returns it. INSERTs show up to five minutes late: subtract that from `since`.
    */
   hashes(
     take: TakeHash,

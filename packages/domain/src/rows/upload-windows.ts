@@ -67,10 +67,7 @@ const highest = (a: WindowCount["offsets"], b: WindowCount["offsets"]): Record<s
   return merged;
 };
 
-/**
- * A higher offset means late rows. So do more rows in a window that is counted by itself, since newer exports
- * only take rows out of it.
- */
+/** A higher offset means late rows; so do more rows in a window, since exports only take rows out. */
 const hasLateRows = (
   stored: UploadWindow,
   count: Pick<FoundCount, "rows" | "offsets" | "isByItself">,
@@ -85,10 +82,8 @@ const isSame = (a: UploadWindow, b: UploadWindow): boolean =>
   Object.entries(b.offsets).every(([partition, offset]) => a.offsets[partition] === offset);
 
 /**
- * Compares the ledger with what was counted. `stored` and `counted` cover the same windows. A window closes
- * when it ended more than `grace` ago, no batch in flight has an instant of upload within or before it
- * (`oldestUpload`; null: none is in flight) and it holds nothing that the ledger did not know; a late row
- * opens it again. All in µs.
+ * Compares the ledger with the counts of the same windows. A window closes `grace` after its end when no
+ * batch in flight (`oldestUpload`, null: none) may reach it; a late row opens it again. All in µs.
  */
 export function updateWindows(input: {
   readonly stored: readonly UploadWindow[];

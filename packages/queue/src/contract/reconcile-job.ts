@@ -23,7 +23,6 @@ const fates = {
   missing: count,
   /** Found among the dead letters, although it would be accepted now. */
   deadLetters: count,
-  /** About an erased person and not readable. */
   suppressed: count,
   /** About an erased person and readable. */
   erasedButReadable: count,

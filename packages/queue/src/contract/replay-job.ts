@@ -29,7 +29,6 @@ const count = z.int().nonnegative();
 
 const resultSchema = z.object({
   dryRun: z.boolean(),
-  /** Letters that were read. */
   read: count,
   /** Letters that were sent to their topic, or would be in a dry run. */
   replayed: count,

@@ -32,9 +32,8 @@ export type Schedules = {
 };
 
 /**
- * Keeps the schedules in Redis as the table says: at the start it sets new and changed ones and removes stale
- * ones; from then on, every half minute, it sets those that are missing or lost their next run. A schedule
- * that is held is removed meanwhile. One process at a time does so.
+ * Keeps the schedules in Redis equal to the table: sets new and changed ones and removes stale ones at the
+ * start, repairs missing ones every half minute. One process at a time.
  */
 export const createSchedules = (
   deps: RedisServer & {

@@ -15,17 +15,13 @@ const ASK_EVERY_MS = 200;
 /** Work that is done by one process at a time, of all that use the same Redis. */
 export type Exclusive = {
   /**
-   * Waits for the lock `name` and runs `work` under it, also when Redis is away for a while. Must not be
-   * nested.
-   * @param work its signal aborts with `signal`, and with ServiceError `lock_lost` (retryable) when the lock
-   *   could not be renewed: another may have it 10 s later
+   * Waits for the lock `name`, also without Redis, and runs `work` under it. Must not be nested.
+   * @param work its signal aborts with `signal`, and with ServiceError `lock_lost` (retryable): another may
+   * have it 10 s later
    * @throws what `work` throws; the reason of `signal` when that aborts before
    */
   run<T>(name: string, signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T>;
-  /**
-   * As `run`, but does not wait for another who has the lock: undefined. Waits until Redis knows whether another
-   * has it: while it is away, and for the length of the lock behind a restart or promotion.
-   */
+  /** As `run`, but undefined when another has the lock. */
   unlessTaken<T>(
     name: string,
     signal: AbortSignal,
@@ -39,8 +35,8 @@ export const createExclusive = (deps: { readonly redis: Redis; readonly lockMs: 
   const lockOf = createRedisLocks(clientOf(deps.redis));
 
   /**
-   * Asks for the lock until it is ours. Returns the instant (of our clock) until which it may be used; undefined:
-   * another has it, and `mayWait` is false.
+   * Asks for the lock until it is ours. Returns until when (our clock) it may be used; undefined: another has
+   * it, and `mayWait` is false.
    */
   const taken = async (
     lock: RedisLock,

@@ -9,8 +9,8 @@ const TAKE_FREE = `return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2
 const SERVER_KEY = "conversation-export:lock-server";
 
 /**
- * A server that was restarted or promoted may have lost a lock that its holder still uses: it gives out none
- * until that one has ended. One without any keys gives them out at once, as a new one must.
+ * A restarted or promoted server may have lost a lock that is in use: it gives out none until that has ended,
+ * unless it has no keys.
  */
 const TAKE = `${NOW}${REIGN}
 local known = redis.call('HGET', '${SERVER_KEY}', 'reign')

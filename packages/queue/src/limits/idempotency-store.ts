@@ -5,8 +5,7 @@ import { createScript, NOW } from "../redis/script.ts";
 
 const KEY_PREFIX = "conversation-export:idempotency:";
 
-// KEYS: the names of one key, by each secret. What one of them says holds for all: processes that know one secret
-// only write one of them.
+// KEYS: the names of one key, by each secret; one of them is enough.
 
 /** ARGV: a fingerprint for each name, then token, id, length of the lease and of remembering in ms. */
 const CLAIM = `${NOW}
@@ -94,9 +93,7 @@ export type IdempotencyStore = {
 };
 
 /**
- * Keys and work are stored as keyed hashes: callers choose the key, and the unknowns of work may be few, such as a
- * phone number.
- *
+ * Keys and work are stored as keyed hashes, since work may be guessable, such as a phone number.
  * @param deps.secrets the secret in use, and that before or after it during a change
  * @param deps.ttlSeconds for how long a key is remembered after its last claim or its completion
  * @param deps.leaseMs after so long a claim that was not settled can be taken by another

@@ -11,9 +11,8 @@ const ANSWER_WITHIN_MS = 100;
 const MAX_KEYS = 10_000;
 
 /**
- * KEYS[1] is a hash with two fields for each window, by its length in seconds: the count and the end in ms.
- * ARGV: requests and seconds of each window. Answers the time, 1 or 0 for allowed, and count and end of each.
- * A window begins with its first request. Nothing is counted when one window is used up.
+ * KEYS[1] is a hash with count and end (ms) of each window. ARGV: requests and seconds of each. Answers the
+ * time, 1 or 0, count and end of each. Counts nothing when a window is used up.
  */
 const COUNT = `${NOW}
 local fields = {}
@@ -53,15 +52,14 @@ return answer
 
 export type RateLimiter = {
   /**
-   * Counts one request under `key` in all `windows`, or in none when one of them is used up. Never rejects.
-   * `windows` must not be empty, and no two of them of one length.
+   * Counts one request in all `windows`, or in none when one is used up. Never rejects. `windows` must not be
+   * empty, lengths unique.
    */
   consume(key: string, windows: readonly RateWindow[]): Promise<Allowance>;
 };
 
 /**
- * Counts in Redis, for all processes together and by the clock of Redis. When Redis does not answer in time
- * this process counts alone, and asks Redis again after a second.
+ * Counts in Redis by its clock; without an answer in time this process counts by itself.
  * @param deps.answerWithinMs how long a request waits for Redis at most; 100 by default
  * @param deps.onUnshared called for every request that this process decided alone
  */

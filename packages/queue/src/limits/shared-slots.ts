@@ -33,8 +33,8 @@ const RELEASE = `return redis.call('ZREM', KEYS[1], ARGV[1])`;
 /** Slots that are counted for all processes together. */
 export type SharedSlots = {
   /**
-   * Takes one of the slots of `key` and returns the function that frees it; null when all are in use. While
-   * Redis does not answer, every slot is given, without a wait but for one a second. Never rejects.
+   * Takes a slot of `key` and returns the function that frees it; null: all in use. Without Redis every slot
+   * is given. Never rejects.
    */
   take(key: string): Promise<(() => void) | null>;
 };

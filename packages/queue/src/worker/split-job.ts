@@ -11,8 +11,8 @@ const PARTS_AT_ONCE = 200;
 type StoredJob = Job<StoredData, unknown>;
 
 /**
- * Resolves to the results of all parts, in their order. While results are missing it throws
- * `WaitingChildrenError`; the job then runs again from the start when all parts have ended.
+ * Resolves to the results of all parts, in order; throws `WaitingChildrenError` while some are missing, and
+ * the job runs again later.
  * @param deps.save stores the changed data of the job, or throws
  */
 export const awaitParts = async (deps: {

@@ -19,7 +19,6 @@ export type RedisServer = {
 /** The parts of a Redis address. */
 export type RedisAddress = {
   readonly tls: boolean;
-  /** The server, or the sentinels. */
   readonly hosts: readonly { readonly host: string; readonly port: number }[];
   /** The name of the server among the sentinels. null: no sentinels. */
   readonly name: string | null;

@@ -69,7 +69,6 @@ const typeOf = (error: unknown): string => {
   return error instanceof Error ? error.name : "unknown";
 };
 
-/** Marks a span as failed, by the type of the error. */
 export const failSpan = (span: Span, error: unknown): void => {
   const type = typeof error === "string" ? error : typeOf(error);
   span.setAttribute("error.type", type).setStatus({ code: SpanStatusCode.ERROR, message: type });

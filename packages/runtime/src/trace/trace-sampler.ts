@@ -23,8 +23,8 @@ const createBudget = ({ perSecond }: { readonly perSecond: number }, now: () => 
 };
 
 /**
- * A local parent decides for its children. A sampled remote parent is followed as far as `foreign` allows.
- * All other traces are sampled by chance, not by the trace's id, which a caller may choose.
+ * A local parent decides for its children, a sampled remote parent as far as `foreign` allows; others by
+ * chance, since callers may choose trace ids.
  * @param deps.ratio share of the traces sampled by chance, 0 to 1
  * @param deps.now milliseconds of a monotonic clock
  * @param deps.random at least 0, less than 1

@@ -9,9 +9,8 @@ import { within } from "../within.ts";
 const SAY_EVERY_MS = 600_000;
 
 /**
- * Begins to record spans, and returns the part that sends the remaining ones when the process stops. It must
- * be the first part, which stops last. Without settings nothing is loaded or recorded. Only one can run in a
- * process.
+ * Begins to record spans; returns the part that sends the rest, which must start first. Without settings
+ * nothing is loaded. One for each process.
  * @param deps.foreign which of the traces that other processes began are recorded
  * @param deps.stopWithinMs how long `stop` waits for the receiver
  * @param deps.exporter for tests; default: the receiver in the settings

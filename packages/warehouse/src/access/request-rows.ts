@@ -39,8 +39,7 @@ export const REQUEST_COLUMNS = `request_id, request_type, email, identifiers, na
   toUnixTimestamp64Milli(received_at) AS received_ms, toUnixTimestamp64Milli(updated_at) AS updated_ms,
   toUnixTimestamp64Milli(hidden_at) AS hidden_ms`;
 
-// A version is rank << 48 | ceiling - ms. States that came later than their neighbours share the rank of one,
-// with a ceiling below all of its versions.
+// A version is rank << 48 | ceiling - ms: a late state shares a neighbour's rank with a lower ceiling.
 const LAST_MS = 2n ** 48n - 1n;
 const PLACES: Readonly<
   Record<RequestStatus | "hidden", { readonly rank: bigint; readonly ceiling: bigint }>

@@ -45,11 +45,9 @@ export type RequestStore = {
   /** The request with this id, whose ever it is: for operators. It reads all. */
   findAny(requestId: string): Promise<DataSubjectRequest | null>;
   /**
-   * Returns a new request for this subject in state `received` once ClickHouse has acknowledged its row, or
-   * the unfinished one that was received in the second before. Concurrent calls, also of several processes,
-   * lead to one request.
-   *
-   * @param admit may throw to refuse a new request; requests that come at once are not counted for each other
+   * Returns a new request in state `received` once its row is acknowledged, or the unfinished one of the
+   * second before; concurrent calls get one request.
+   * @param admit may throw to refuse a new request
    */
   open(
     clientId: string,
@@ -57,8 +55,7 @@ export type RequestStore = {
     admit?: (usage: RequestUsage) => void,
   ): Promise<DataSubjectRequest>;
   /**
-   * Advances a request to `status`. A status behind the stored one has no effect, so repeated and late calls
-   * are harmless; `refused` drops the subject. false: there is no such request.
+   * Advances a request; an earlier status has no effect. `refused` drops the subject. False: no such request.
    */
   setStatus(clientId: string, requestId: string, status: RequestStatus): Promise<boolean>;
   ping(): Promise<void>;
@@ -69,10 +66,7 @@ const SAME_CALL_MS = 1_000;
 
 const NOBODY: DataSubject = { email: null, identifiers: [] };
 
-/**
- * Common prefix of the ids of all requests of one client for one subject. Ids appear in URLs and logs, so the
- * digest is keyed: without the secret nobody can guess the person and verify the guess.
- */
+/** Common prefix of the ids of one client's requests for one subject, keyed: ids appear in URLs and logs. */
 const digestOf = (secret: string, clientId: string, subject: DataSubject): string =>
   createHmac("sha256", deriveKey(secret, "request ids"))
     .update(JSON.stringify(["data_subject_request", clientId, "ERASURE", subjectText(subject)]))
@@ -117,7 +111,6 @@ export function createRequestStore(deps: {
     return row === undefined ? null : toRequest(clientId, row);
   }
 
-  /** All requests whose ids begin with this digest. */
   const withDigest = (clientId: string, digest: string): Promise<StoredRequest[]> =>
     // "." follows "-" in ASCII, so this range is exactly the ids that begin with the digest and a dash.
     select("request_id >= {from:String} AND request_id < {to:String}", {

@@ -1,8 +1,6 @@
 /**
- * The SQL by which views leave out rows that are not live: those under a date that a record has no more
- * (docs/decisions/0017 and 0024), and those that open requests for erasure are about (0022). Unlike pages, a
- * view is of all clients, and cannot be told beforehand what is there: each part is a set of keys that is
- * empty, and costs next to nothing, where nothing moved and nothing is hidden.
+ * The SQL by which views leave out rows under former dates (docs/decisions/0017, 0024) and of erased records
+ * (0022). Each part is a set of keys, cheap when empty, since a view covers all clients.
  */
 import type { RecordKind } from "@conversation-export/domain";
 import { NOTED } from "../changes/moved-dates.ts";
@@ -34,9 +32,8 @@ export const NOT_FOR_CUSTOMERS =
   "users of customers need a ClickHouse with the function authenticatedUser: update it and run export-ops migrate";
 
 /**
- * SQL condition for the rows `r` that the user who asks may see. Who logged in counts, since a client of the
- * native protocol says itself who the current user is; that one counts too, since it may be impersonated. A
- * server that does not tell who logged in refuses customers.
+ * SQL condition for rows `r` of the user who logged in, and of the current user, which the native protocol
+ * may choose. A server that hides the login rejects clients.
  */
 const isForUser = ({ knowsLogin }: ViewTables): string =>
   knowsLogin
@@ -50,8 +47,8 @@ const OWN = {
 } as const satisfies Readonly<Record<RecordKind, unknown>>;
 
 /**
- * SELECT of `client_id` and `date_created` of the dates at which a record has rows under others as well. What
- * is noted is read behind the watermark that says so, or dates that are noted in between would be missed.
+ * SELECT of `client_id` and `date_created` of former dates. Reads `moved_dates` after its watermark, or dates
+ * added in between would be missed.
  */
 const severalDates = (kind: DatedKind, { table, global }: ViewTables): string => `
       SELECT of_client, arrayJoin(dates) FROM (
@@ -107,9 +104,8 @@ export const isLive = (kind: RecordKind, tables: ViewTables): string => {
 };
 
 /**
- * SQL condition for the live rows `r` of `handoffs`, which is read with FINAL: no references, the latest
- * attempt under any date of its conversation, none of a hidden conversation, and no older form of an attempt
- * (docs/decisions/0016).
+ * SQL condition for the live rows `r` of `handoffs` FINAL: no references, the latest attempt, no pending
+ * deletion, no older form (docs/decisions/0016).
  */
 export const isLiveHandoff = (tables: ViewTables): string => {
   const { table, global } = tables;

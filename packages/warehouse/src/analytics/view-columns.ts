@@ -36,7 +36,6 @@ const typeOf = (type: FieldType): string => {
   return type.kind === "items" ? `Array(${tuple})` : tuple;
 };
 
-/** A text in SQL. */
 export const sqlText = (text: string): string => `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
 
 const stored = (type: string, column: string, name?: string): Source => ({
@@ -160,7 +159,6 @@ const END_USER_SOURCES: Sources = {
   updated_at: stored(INSTANT, "date_updated"),
 };
 
-/** The profile has a column for each of its fields. */
 const ofProfile = (fields: readonly DescribedField[]): ViewColumn[] =>
   fields.map((field) =>
     columnOf(

@@ -1,6 +1,6 @@
 /**
- * Views for analysts, in a database of their own: one row for each live record, whatever the tables behind
- * hold. They run with the rights of the user for migrations, so that their readers need no right on any table.
+ * Views for analysts in a database of their own: one row for each live record. They run with the migrator's
+ * rights, so readers need none on tables.
  */
 import { onCluster, type Topology } from "../schema/migration-template.ts";
 import { isLive, isLiveHandoff, type ViewTables } from "./left-out-sql.ts";
@@ -81,9 +81,7 @@ export const ANALYTICS_VIEWS: readonly AnalyticsView[] = DEFINITIONS;
 export const analyticsDatabase = (database: string): string => `${database}_analytics`;
 
 /**
- * Statements that create the database and the views, or put them in the place of those that are there. Views
- * hold no data, so they are made anew with every run of the migrations.
- *
+ * Statements that create or replace the database and the views; they hold no data.
  * @param database of the tables
  * @param about `knowsLogin`: whether the server has the function `authenticatedUser`
  */

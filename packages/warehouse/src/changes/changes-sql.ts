@@ -1,14 +1,7 @@
 /**
- * The SQL of pages of changes. Entries of `changes` name records in the order in which they were stored. An
- * entry is given out with the live version of its record, unless that version was uploaded later and is
- * settled: then a later entry gives it out. A record without a live version is given out as deleted when an
- * entry says so.
- *
- * The texts of all records with entries are read at once, also of the few that lie behind the page or that a
- * later entry gives out: finding the keys of the page first costs more, since ClickHouse plans every subquery
- * anew.
- *
- * Parameters as for other lists, and `settled`, the settled instant.
+ * The SQL of pages of changes. Entries of `changes` name records in the order of storing; an entry is given
+ * out with the live version, unless a later stable entry gives that out, or as deleted. All texts are read at
+ * once: ClickHouse plans every subquery anew. Parameters as for other lists, and `settled`.
  */
 import {
   OWN_TABLE_OF,
@@ -67,10 +60,7 @@ const ownTableOf = (kind: RecordKind): RecordTableFacts => OWN_TABLE_OF[RECORD_K
 const ofEntries = (kind: RecordKind, column: string): string =>
   `(SELECT ${column} FROM changes WHERE ${entriesOf(kind)})`;
 
-/**
- * SELECT of columns of the live rows of the records with entries. One that is hidden is as good as gone: nothing
- * is given out until its deletion is told.
- */
+/** SELECT of columns of the live rows; rows pending deletion are left out until the deletion is published. */
 function liveRows(
   kind: RecordKind,
   columns: string,
@@ -120,15 +110,13 @@ function givenOut(kind: RecordKind, shape: ReadShape): string {
       WHERE ${entriesOf(kind)} GROUP BY id`;
   // A version that was uploaded later may not be settled: then no later entry is read yet.
   const settled = `${micros("settled")} - ${PLACES}`;
-  // The table of records is named first: its snapshot is then older than that of the handoffs.
-  // A record that is gone stands at the place of its deletion: a later entry without a row must not carry it
-  // away.
+  // The table of records is named first, so its snapshot is older than that of handoffs. A deleted record
+  // keeps the place of its deletion.
   return `SELECT if(empty(r.record), e.gone, e.s) AS d, e.id AS id, if(empty(r.record), ${deletedOf(kind)}, r.record) AS record
     FROM (${liveRecords(kind, shape)}) AS r RIGHT JOIN (${entries}) AS e ON r.id = e.id
     WHERE if(empty(r.record), e.gone > toDateTime64(0, 6, 'UTC'), e.s >= r.u OR r.u > ${settled})`;
 }
 
-/** A page of changes of one kind. */
 export const changesOf = (kind: RecordKind, shape: ReadShape): string =>
   pageRows(
     RECORD_COLUMN,

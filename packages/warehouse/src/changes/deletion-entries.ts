@@ -4,8 +4,7 @@ import { DATED_KINDS, recordNameSql } from "../tables/record-dates.ts";
 import { fence, fenced, uploadPrefix } from "../write/write-ticket.ts";
 
 /**
- * Takes a ticket and runs `work`, which writes rows with its stamp. `work` is repeated with another ticket when
- * ClickHouse was away or the ticket has become stale.
+ * Takes a ticket and runs `work`, again with another ticket when ClickHouse was away or the ticket is stale.
  */
 export type RunUpload = (work: (ticket: WriteTicket) => Promise<void>, signal?: AbortSignal) => Promise<void>;
 
@@ -13,10 +12,8 @@ export type RunUpload = (work: (ticket: WriteTicket) => Promise<void>, signal?: 
 const SPREAD = 1_000_000;
 
 /**
- * Adds entries to `changes` for records of which rows were deleted. Readers of changes are given each as it
- * is then: gone, or its live version. So the deletion must have ended before; entries may be added again.
- * Each is added under all known dates of its record as well: it may live on under another one.
- *
+ * Adds entries to `changes` for records of which rows were deleted, under all their known dates. The deletion
+ * must have ended; entries may be added again.
  * @param source SELECT of client_id, kind, id and date_created, the date in the key of the deleted rows
  * @throws WarehouseError
  */

@@ -1,6 +1,6 @@
 /**
- * The dates of records that have several, noted for pages. Readers look up only records at a noted date, and
- * those with entries of `changes` behind the instant up to which dates are noted.
+ * The dates of moved records. Readers look up only records at such a date, and those with newer entries of
+ * `changes`.
  */
 import { formatTimestampZ, type Micros, MICROS_IN_SECOND } from "@conversation-export/domain";
 import { micros } from "../session/micros-sql.ts";

@@ -9,9 +9,8 @@ import { RECORD_COLUMN } from "../pages/sql/page-sql.ts";
 import { changeCandidatesOf, changeRows, changesOf } from "./changes-sql.ts";
 
 /**
- * Reads pages of changes. A page looks at the first entries of as many records as it holds and one more, since it reads
- * the texts of all records with entries: it is short where later entries give some of them out.
- *
+ * Reads pages of changes: the first entries of one record more than a page. Shorter where later entries give
+ * some out.
  * @throws WarehouseError
  */
 export const createReadChanges = (deps: {

@@ -10,9 +10,7 @@ import { doubtsStatement, factsStatement, type Parameters, severalStatement } fr
 import type { SendStatement } from "./send-statement.ts";
 
 /**
- * What the statement of a range has to heed. To be asked before the range is read: what it does not name has one date
- * by then.
- *
+ * What the statement of a range must handle; ask before the range is read.
  * @throws WarehouseError from every method
  */
 export type AskForFacts = {

@@ -11,7 +11,6 @@ export type FoundEnd = {
   readonly keys: number;
   /** Date of the first key, µs; 0 without keys. */
   readonly first: number;
-  /** The last of the keys, or the end of the window. */
   readonly end: PagePosition;
   /** The window holds no more keys. */
   readonly isLast: boolean;

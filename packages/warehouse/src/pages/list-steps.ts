@@ -50,7 +50,6 @@ export const PARQUET: StepFormat = {
 /** Keys in a step whose records have to be sorted or joined: they are held in memory, all of a step. */
 const SORTED_KEYS = 10_000;
 
-/** Each list in steps, each of which is one statement. */
 export const createListSteps = (deps: {
   readonly format: StepFormat;
   readonly send: SendStatement;

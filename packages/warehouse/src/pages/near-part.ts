@@ -5,10 +5,8 @@ const NEAR: Micros = 40 * MICROS_IN_DAY;
 const WIDER = 8;
 
 /**
- * Asks about the first rows of a window in its near part, and in ever wider ones while these are too few. Tables have a
- * partition for each month, and a read in order begins in all partitions of its window, however few rows it
- * takes.
- *
+ * Asks about the near part of a window first, then wider ones: a read in order begins in all monthly
+ * partitions of its window.
  * @param start first instant of the window, µs
  * @param to its end, exclusive
  * @param ask asks about the rows before an instant

@@ -8,8 +8,8 @@ const TIMEOUT_MS = 5_000;
 const LATELY: Micros = 180 * MICROS_IN_SECOND;
 
 /**
- * The instant before which the dates of records with several are noted in `moved_dates`, µs; 0: not lately,
- * or it cannot be read. It may be older than the table is, never younger.
+ * The instant up to which `moved_dates` knows moved records, µs; 0: unknown. May be older than the table,
+ * never newer.
  */
 export const createNotedDates = (from: Session): (() => Promise<Micros>) => {
   const session = from.with({ timeoutMs: TIMEOUT_MS });

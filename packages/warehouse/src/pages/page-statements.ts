@@ -18,8 +18,8 @@ const READ_SETTINGS: ClickHouseSettings = {
 };
 
 /**
- * Blocks of a few MB stay in the caches of a processor; texts are copied as they stand. Both take less than
- * handing the texts to other threads.
+ * Blocks of a few MB stay in the processor's caches, and texts are copied in place: cheaper than handing them
+ * to threads.
  */
 const TEXT_SETTINGS: ClickHouseSettings = {
   max_threads: 1,
@@ -41,10 +41,7 @@ export const pageSettings = (columns: readonly string[], separator = ","): Click
   format_template_resultset_format: `\${data}${MARK}\${rows:CSV}\n`,
 });
 
-/**
- * For tables distributed over several servers. Every part of a query is sent only when its turn comes, also
- * to the server itself, and reads the current rows, so it finds everything that earlier parts have found.
- */
+/** For sharded tables: parts of a query run in turn, so each finds what earlier ones found. */
 const SPREAD_SETTINGS: ClickHouseSettings = {
   enable_shared_storage_snapshot_in_query: 0,
   prefer_localhost_replica: 0,
@@ -54,10 +51,7 @@ const SPREAD_SETTINGS: ClickHouseSettings = {
   distributed_product_mode: "local",
 };
 
-/**
- * Collects the sets of a statement from all shards before its records are read: stale rows before those that
- * replace them. On one shard the records could be read before the set.
- */
+/** Collects sets from all shards before reading records: stale rows before those that replace them. */
 const SETS_FIRST: ClickHouseSettings = { ...SPREAD_SETTINGS, distributed_product_mode: "global" };
 
 /** What a statement about spread tables needs besides its own settings; `setsFirst`: see `SETS_FIRST`. */
@@ -82,8 +76,8 @@ export const TEXT_LINE_SETTINGS: ClickHouseSettings = {
 };
 
 /**
- * Rows of a row group, which ClickHouse and readers hold in memory; a step has a few. ClickHouse closes a
- * group behind a whole block, so it may have up to twice as many.
+ * Rows of a row group, held in memory; ClickHouse closes a group behind a whole block, so up to twice as
+ * many.
  */
 const GROUP_ROWS = "20000";
 const GROUP_BYTES = String(128 * 1024 * 1024);

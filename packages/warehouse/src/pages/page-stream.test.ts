@@ -115,7 +115,6 @@ const RECORDS = ROWS.slice(0, SIZE)
   .map(([, id]) => recordOf(id))
   .join(",");
 
-/** The records of a page, and how its rows ended. */
 const readRows = async (answer: Readable, size = SIZE): Promise<{ records: string; end: RowsEnd }> => {
   const { records, end } = await openPage(answer, size, (rows) => rows);
   expect(end).toBeInstanceOf(Function);

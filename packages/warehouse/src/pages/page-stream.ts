@@ -76,10 +76,7 @@ export const passLines = (source: Readable): Readable => {
   });
 };
 
-/**
- * Streams a response in a binary format that ends with `mark`. Fails, and never ends cleanly, when ClickHouse
- * fails midway: it may then end with the exception.
- */
+/** Streams a binary response that ends with `mark`; never ends cleanly when ClickHouse fails midway. */
 export const passBytes = (source: Readable, mark: Buffer): Readable => {
   let last: Buffer = NOTHING;
   const keep: PassChunk = (chunk) => {
@@ -91,9 +88,7 @@ export const passBytes = (source: Readable, mark: Buffer): Readable => {
   });
 };
 
-/** How the rows of a page ended. */
 export type RowsEnd = {
-  /** Records of the page. */
   readonly rows: number;
   /** The last record of a full page. */
   readonly last: PagePosition | undefined;
@@ -109,8 +104,7 @@ const readKey = (text: string | undefined): PagePosition => {
 };
 
 /**
- * Reads what stands behind the first mark of an answer: the key of the last record and of the one behind it, as far
- * as there are any, each between marks and the latter behind its text, and how many rows there are.
+ * Reads the end of an answer: the keys of the last record and of the one behind it, and the number of rows.
  */
 const readEnd = (tail: string, size: number): RowsEnd => {
   const parts = tail.split(MARK);
@@ -128,9 +122,8 @@ const readEnd = (tail: string, size: number): RowsEnd => {
 };
 
 /**
- * Streams the records of an answer in the form of `pageRows`, once all of them are there, or so many that nothing more
- * is waited for. The stream fails, and never ends cleanly, when ClickHouse fails midway or the answer is not whole.
- *
+ * Streams the records of an answer in the form of `pageRows`; never ends cleanly when ClickHouse fails
+ * midway.
  * @param endOf called at the end of the answer, before that of the stream
  * @param signal destroys the answer
  * @throws WarehouseError when the answer breaks before

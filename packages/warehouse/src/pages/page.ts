@@ -19,8 +19,7 @@ export type PageQuery = {
   readonly pace?: number;
   readonly pageSize: number;
   /**
-   * false: a page holds at most `pageSize` records.
-   * true: a page never ends inside a tie; a tie larger than a page extends it by up to 10,000 records.
+   * False: at most `pageSize` records. True: a page never ends inside a tie, and may have up to 10,000 more.
    */
   readonly wholeTies: boolean;
   /** Text between two records, "," by default. Records contain no line breaks. */
@@ -34,8 +33,8 @@ export type MessagePageQuery = PageQuery & { readonly conversationId?: string };
 /** Records on their way, and how they ended. */
 export type Streamed<End> = {
   /**
-   * The records as UTF-8 JSON, with the separator between them. Fails, and never ends cleanly, when the warehouse fails
-   * midway. Destroying it cancels the query.
+   * The records as UTF-8 JSON with separators. Never ends cleanly when the warehouse fails; destroying it
+   * cancels the query.
    */
   readonly records: Readable;
   /** To be called when the records have ended; throws before. */
@@ -53,10 +52,7 @@ export type Page = Streamed<PageEnd>;
 
 /** A part of a list, and how to open the part behind it. */
 export type ListStep = {
-  /**
-   * Fails and is destroyed like the records of a page; as Parquet it may also end cleanly without the end of the
-   * format when the warehouse fails midway.
-   */
+  /** Fails like the records of a page; as Parquet it may end without its footer. */
   readonly bytes: Readable;
   /** null: this is the last part. */
   readonly next: OpenStep | null;

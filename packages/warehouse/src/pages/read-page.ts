@@ -39,9 +39,8 @@ type Range = {
 };
 
 /**
- * Reads pages of one list. A page is a range of rows that holds somewhat more records than the page. The range is
- * guessed from the page before, or its end is asked for first.
- *
+ * Reads pages of one list, as ranges with somewhat more records than a page; the end is guessed from the page
+ * before or asked for.
  * @param deps.notedDates see `createNotedDates`
  * @throws WarehouseError
  */

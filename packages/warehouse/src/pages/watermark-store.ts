@@ -23,8 +23,8 @@ export type WatermarkReader = {
 /** @throws WarehouseError from every method */
 export type WatermarkWriter = WatermarkReader & {
   /**
-   * Stores a watermark; one below the stored one has no effect. If it is at most a second ahead of
-   * ClickHouse's clock, waits until the clock has reached it. false: it is further ahead and was not stored.
+   * Stores a watermark; a lower one has no effect. Waits up to a second for ClickHouse's clock; false:
+   * further ahead, not stored.
    */
   save(list: ListName, instant: Micros, topic: TopicIdentity): Promise<boolean>;
 };

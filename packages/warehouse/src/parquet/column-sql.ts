@@ -1,7 +1,6 @@
 /**
- * The SQL that makes typed columns of the public JSON of records. ClickHouse's parser of JSON refuses a whole
- * text for one integer beyond 64 bits, and prints the numbers of free objects anew. So numbers and free
- * objects are cut out of the text as they stand, and it parses the rest.
+ * Typed columns from the public JSON. Numbers and free objects are cut out as text, since ClickHouse's parser
+ * rejects integers beyond 64 bits and reprints numbers.
  */
 import { type Column, type ColumnType, MAX_DEPTH } from "@conversation-export/domain";
 
@@ -64,9 +63,8 @@ const numbered = (name: string, count: number): readonly string[] =>
   Array.from({ length: count }, (_, index) => `${name}_${index}`);
 
 /**
- * Cuts the value of a field out of `rest_<index>`: it becomes `value_<index>`, the text before it, with null
- * in its place, `part_<index>`, and the text behind it the next rest. In a text the label of a field stands
- * first where it is a field: strings escape their quotes, and free objects before it have been cut out.
+ * Cuts a field out of `rest_<index>` into `value_<index>`, `part_<index>` and the next rest. The first
+ * occurrence of its label is the field: strings escape quotes, earlier free objects are gone.
  */
 const cutOut = (from: string, { name, type }: Cut, index: number): string => {
   const label = `,"${name}":`;

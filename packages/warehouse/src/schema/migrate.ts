@@ -41,7 +41,6 @@ export async function readMigrations(): Promise<Migration[]> {
   return migrations;
 }
 
-/** Creates the database that the URL names, and returns its name. */
 async function ensureDatabase({ url, ca, address }: Server, topology: Topology): Promise<string> {
   const database = decodeURIComponent(new URL(url).pathname.slice(1));
   if (!/^\w+$/.test(database)) {
@@ -63,8 +62,8 @@ async function ensureDatabase({ url, ca, address }: Server, topology: Topology):
 }
 
 /**
- * SQL for name and checksum of every applied migration; without parameters. With Keeper, only the server that
- * sent a migration to the others has a row for it; without, every shard has its own rows.
+ * SQL for name and checksum of applied migrations. With Keeper only the sending server has the rows; without,
+ * every shard.
  */
 export const appliedSql = (topology: Topology): string => {
   const noted =
@@ -101,8 +100,7 @@ async function checkPlaceOfViews(session: Session, database: string): Promise<vo
 }
 
 /**
- * Applies the missing migrations to one server, or with `ON CLUSTER` to all, and returns their names. Views for
- * analysts are always made anew.
+ * Applies missing migrations to one server or `ON CLUSTER`; returns their names. Views are always made anew.
  */
 async function migrateServer(
   server: Server,
@@ -162,12 +160,10 @@ async function migrateServer(
 }
 
 /**
- * Applies missing migrations in order, under a lock. Statements are idempotent, so the next run completes one
- * that was killed. Without Keeper, shards are migrated one after the other, and a new shard gets everything.
- *
- * @throws ServiceError `migration_changed` when a file differs from the applied one, `migration_locked` while
- * another migration runs, `config` for a URL without a database; the message names the shard
- * @throws WarehouseError when ClickHouse fails
+ * Applies missing migrations in order, under a lock; statements are idempotent. Without Keeper shards follow
+ * each other.
+ * @throws ServiceError `migration_changed`, `migration_locked`, `config` for a URL without a database;
+ * WarehouseError
  */
 export async function migrate(
   deps: Server & {

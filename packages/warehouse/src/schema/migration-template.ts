@@ -5,9 +5,8 @@ export type Topology = {
   /** Name of the cluster in `remote_servers`; null: a single server. */
   readonly cluster: string | null;
   /**
-   * For a cluster without Keeper: one address per shard, `http://host:port`. Its tables are not replicated,
-   * and each shard gets every statement itself. Absent: `ON CLUSTER` reaches all servers, and tables are
-   * replicated.
+   * For a cluster without Keeper: one `http://host:port` per shard, each migrated by itself. Absent: `ON
+   * CLUSTER`.
    */
   readonly shards?: readonly string[];
 };
@@ -20,8 +19,8 @@ export const onCluster = ({ cluster, shards }: Topology): string =>
   cluster === null || shards !== undefined ? "" : `ON CLUSTER '${cluster}'`;
 
 /**
- * The fence for rows that come by hand, whose INSERT nothing else checks: their stamp is the present. Writers ask
- * more, in their own statements (`write/write-ticket.ts`), and say so in the comment of the query.
+ * Rows inserted by hand are stamped with the present; writers check more in their statements
+ * (`write/write-ticket.ts`).
  */
 const stampedBy = (column: string): string => `CONSTRAINT stamped CHECK NOT throwIf(
     NOT startsWith(getSetting('log_comment'), '${STAMPED}')

@@ -28,12 +28,9 @@ const locked = (holder: string): ServiceError =>
 type Lock = { readonly table: string; readonly holder: string; readonly expired: boolean };
 
 /**
- * Takes the lock: a table of its own, which exists while a migration runs. Its comment names the holder, and the
- * holder renews the modification time of its definition. Who finds another live one beside its own gives way, also
- * when it renews: of two that begin at once, or of which one was paused, at most one goes on. Before an expired one
- * is dropped, its holder has the time to renew it.
- *
- * @throws ServiceError `migration_locked` when another migration holds it.
+ * Takes the lock: a table whose comment names the holder, who renews its modification time. A holder that
+ * finds another live one gives way, so at most one goes on.
+ * @throws ServiceError `migration_locked`
  */
 export async function acquireSchemaLock(deps: {
   readonly session: Session;

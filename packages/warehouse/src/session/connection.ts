@@ -27,9 +27,8 @@ const EVERYWHERE: ClickHouseSettings = {
   date_time_input_format: "best_effort",
   // An error within an answer of JSON must not look like a row, as it does by default before 25.11.
   http_write_exception_in_output_format: 0,
-  // On a cluster: an INSERT is acknowledged when the shards have written it, the sharding key decides where
-  // every row goes, subqueries read all shards, and a shard that does not answer makes the query fail instead
-  // of losing rows.
+  // On a cluster an INSERT waits for its shards, subqueries read all shards, and a missing shard fails the
+  // query.
   distributed_foreground_insert: 1,
   parallel_distributed_insert_select: "0",
   distributed_product_mode: "global",
@@ -60,8 +59,7 @@ export function connect(options: ConnectionOptions): ClickHouseClient {
     max_open_connections: maxOpenConnections,
     request_timeout: requestTimeoutMs,
     compression: { request: false, response: false },
-    // Below the server's keep-alive of 10 s, so that no request uses a socket that the server is closing, not
-    // even in a process that was too busy to close it in time.
+    // Below the server's keep-alive of 10 s, also in a busy process.
     keep_alive: { enabled: keepAlive, idle_socket_ttl: 5_000, eagerly_destroy_stale_sockets: true },
     clickhouse_settings: options.settings ?? EVERYWHERE,
     log: { level: 127 },
@@ -69,10 +67,8 @@ export function connect(options: ConnectionOptions): ClickHouseClient {
 }
 
 /**
- * Resolves when a server answers at the URL, even with an error. Statements of the stores have much longer
- * timeouts, so commands call this first to fail fast.
- *
- * @throws WarehouseError (`isAwayError`) when no server answers within `timeoutMs`
+ * Resolves when a server answers, even with an error; fails faster than statements do.
+ * @throws WarehouseError (`isAwayError`) after `timeoutMs`
  */
 export async function awaitAnswer(deps: WarehouseAccess & { readonly timeoutMs: number }): Promise<void> {
   const client = connect({ ...deps, maxOpenConnections: 1, requestTimeoutMs: deps.timeoutMs });

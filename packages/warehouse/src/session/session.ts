@@ -26,8 +26,8 @@ export type StatementDefaults = {
   /** Override the settings of the session. */
   readonly settings?: ClickHouseSettings;
   /**
-   * Time until the answer is complete, including the wait for a free connection. For `chunks` and `stream`:
-   * until the answer begins, and then for each pause in it.
+   * Until the answer is complete, including the wait for a connection; for `chunks` and `stream` until it
+   * begins, then for each pause.
    */
   readonly timeoutMs?: number;
 };
@@ -43,10 +43,8 @@ export type StatementOptions = StatementDefaults & {
 };
 
 /**
- * Sends the statements of one ClickHouse user through one pool of connections. Every method throws the reason
- * of the signal when it has aborted. A SELECT whose connection is reset before its answer begins, or for
- * `rows` ends, is sent once more.
- *
+ * Sends statements of one user through one pool. Methods throw the signal's reason when aborted. A SELECT
+ * whose connection breaks early is repeated once.
  * @throws WarehouseError on every other error
  */
 export type Session = {
@@ -58,10 +56,7 @@ export type Session = {
   /** Streams the raw answer; `query` names its format. The stream must be read to its end or destroyed. */
   stream(name: StatementName, query: string, options?: StatementOptions): Promise<Readable>;
   command(name: StatementName, query: string, options?: StatementOptions): Promise<void>;
-  /**
-   * Runs a statement on each shard of a cluster without Keeper, otherwise once; it must be idempotent. Waits
-   * for all shards, then throws the error of the first that failed, which names its shard.
-   */
+  /** Runs an idempotent statement on each shard without Keeper, else once; then throws the first error. */
   commandEverywhere(name: StatementName, query: string, options?: StatementOptions): Promise<void>;
   /** Inserts rows as JSON. */
   insert(

@@ -36,7 +36,6 @@ const noteCounts = (span: Span, summary: unknown): void => {
   }
 };
 
-/** Ends the span when the stream ends, fails or is destroyed. */
 const endWith = (stream: Readable, span: Span): void => {
   const end = (): void => {
     if (stream.errored) failSpan(span, stream.errored);
@@ -48,9 +47,8 @@ const endWith = (stream: Readable, span: Span): void => {
 };
 
 /**
- * Creates spans for the statements to one server. The client's own `tracer` does not fit: it sends no
- * `traceparent`, names spans after methods, creates two for a query, ends the span of a stream at its first
- * bytes, and copies error messages, which may contain data.
+ * Spans for statements. The client's own `tracer` sends no `traceparent`, splits queries and copies error
+ * messages, which may hold data.
  */
 export const createStatementSpans = (url: string): StatementSpans => {
   const server = new URL(url);

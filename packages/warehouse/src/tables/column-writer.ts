@@ -1,7 +1,4 @@
-/**
- * Receives the values of columns, one call per column. `RowBinary` has these methods too and ignores the
- * column names, so that encoders need no lookup by name.
- */
+/** Receives values by column; `RowBinary` ignores the names, so encoders look nothing up. */
 export type ColumnWriter = {
   string(value: string, column: string): void;
   nullableUint8(value: number | boolean | null, column: string): void;

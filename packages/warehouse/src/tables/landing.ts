@@ -22,7 +22,6 @@ export type LandingEvent = {
   readonly timestamp: number;
 };
 
-/** Rows of the landing table. */
 export type LandingRows = {
   readonly table: TableBuffer;
   add(record: ExportRecord, event: LandingEvent): void;

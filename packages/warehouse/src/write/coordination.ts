@@ -8,8 +8,8 @@ import type { Session } from "../session/session.ts";
 import { MAX_AHEAD, OF_RECORDS } from "./write-ticket.ts";
 
 /**
- * `clock`: of ClickHouse, µs. `announced`: up to it stamps are refused. `generation`: of the suppressions; what was
- * added before it was made is readable. `inFlight`: the earliest stamp for which readers are to wait.
+ * `clock`: ClickHouse's, µs. `announced`: stamps up to it are rejected. `generation`: of suppressions.
+ * `inFlight`: earliest stamp that readers wait for.
  */
 export type Numbers = {
   readonly clock: Micros;
@@ -43,8 +43,8 @@ export type Coordination = {
   /** From now on stamps up to this instant are refused. */
   announce(until: Micros): Promise<void>;
   /**
-   * The running INSERTs of records and suppressions, into any database: its name may stand anywhere. On a cluster a
-   * shard may still run what its sender has given up.
+   * Running INSERTs of records and suppressions, into any database; a shard may still run one that its sender
+   * gave up.
    */
   running(): Promise<readonly RunningInsert[]>;
   /** Makes a generation behind suppressions that are readable, and tells writers to judge by it. */
@@ -131,8 +131,7 @@ export const createCoordination = (deps: { readonly session: Session }): Coordin
       ...(session.names.cluster === null ? [] : await running()),
     ],
     beginGeneration: async () => {
-      // Whoever has read the one before may not have seen the suppressions; who reads this one does. The clock only
-      // keeps the number above all former ones when the table was put back to an earlier state.
+      // Readers of this number see the suppressions. The clock keeps it above former ones after a restore.
       const { clock, generation } = await look();
       const next = Math.max(generation + 1, clock);
       await save("generation", next);

@@ -15,8 +15,7 @@ const LOOK_EVERY_MS = 500;
 const SLOW_MS = 1_000;
 
 /**
- * Asks in ClickHouse that readers of changes wait for writes that take long; else they would be refused, and stamped
- * anew, again and again.
+ * Asks readers of changes to wait for slow writes, which would else be rejected and stamped anew for ever.
  * @param deps.writer names this process
  * @param deps.now a clock that never goes back, ms
  */

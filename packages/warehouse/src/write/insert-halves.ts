@@ -6,10 +6,8 @@ export const isRefusedData = (error: unknown): boolean =>
   error instanceof WarehouseError && error.code === "warehouse_refused_data";
 
 /**
- * Writes the records `from` (inclusive) to `to` (exclusive). While the warehouse refuses some for their data,
- * it splits the range in halves to find them. Rows may be written more than once, which their versions make
- * harmless.
- *
+ * Writes records `from` to `to` (exclusive), halving the range to find those that the warehouse rejects.
+ * Repeated rows are harmless.
  * @returns indexes of the records that are refused even alone, ascending
  * @throws every other error of `write`
  */

@@ -7,8 +7,8 @@ import { createTableBuffer, type TableBuffer } from "../tables/table-buffer.ts";
 /** Encodes records of one kind to rows of its tables. */
 export type RecordEncoder = {
   /**
-   * In the order of insertion. Dates and changes are first: no row of a record may be there without them. The
-   * record's own table is last, because its row makes the version live.
+   * In the order of insertion: dates and changes first, the record's own table, which makes the version live,
+   * last.
    */
   readonly tables: readonly TableBuffer[];
   /** @throws TypeError for a record of another kind */

@@ -44,10 +44,8 @@ function wantedOf(rows: readonly RightRow[]): Wanted[] {
 export type RightBatch = Pick<Batch, "inserts"> & { readonly records: readonly ExportRecord[] };
 
 /**
- * Yields the INSERTs for right rows of one type of record, all with the same upload instant, in the order in
- * which they must be acknowledged: handoffs first, the rows that make a version live last, and the dates and
- * changes of the records before both. A conversation's own row always comes together with its entry of the
- * update index.
+ * Yields the INSERTs for right rows of one type, with one upload time, in the order of acknowledgement: dates
+ * and changes, handoffs, then the rows that make a version live with their update index.
  */
 export function* rightInserts(rows: readonly RightRow[], uploadedAt: Micros): Generator<RightBatch> {
   let open: { readonly batch: Batch; readonly records: ExportRecord[] } | undefined;

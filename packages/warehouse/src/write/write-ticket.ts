@@ -19,10 +19,9 @@ export const OF_RECORDS = `(query_kind IN ('Insert', 'AsyncInsertFlush') AND (st
 export const MAX_AHEAD: Micros = 10_000_000;
 
 /**
- * SQL condition that is true or makes ClickHouse refuse the statement before it takes a row. A subquery without
- * columns of the statement is answered once, when the statement begins; by then `system.processes` shows it.
- * So whoever announces something in `coordination` and then reads the list of running statements knows: one that
- * is not in the list has ended, or will be refused.
+ * SQL condition that fails a statement with a stale ticket before its first row. It is answered once
+ * `system.processes` shows the statement: whatever that list lacks after an announcement has ended or will be
+ * rejected.
  */
 export const fence = ({ stamp, generation }: WriteTicket): string =>
   `(SELECT throwIf(maxIf(value, name = 'announced') >= ${stamp}, 'readers have passed the stamp')
@@ -30,7 +29,6 @@ export const fence = ({ stamp, generation }: WriteTicket): string =>
       + throwIf(${stamp} > toUnixTimestamp64Micro(now64(6)) + ${MAX_AHEAD}, 'the stamp is ahead of the clock')
     FROM coordination) = 0`;
 
-/** Settings of a statement with a fence, by its name. */
 export const fenced = (name: StatementName): ClickHouseSettings => ({ log_comment: `${STAMPED} ${name}` });
 
 /** true: the fence has refused the statement; what it writes needs another ticket. */

@@ -30,9 +30,9 @@ export type AuthThrottle = {
   /** Counts a failed authentication. @throws ApiError 429 while the address has used up its failures */
   failed(address: string): void;
   /**
-   * Counts a look-up as a failure before it is made: many guesses at once must not reach the warehouse. An
-   * address that has used up its failures may still look up, since others may share it.
-   * @throws ApiError 429 when look-ups of all addresses have used up the total, or too many run
+   * Counts a look-up as failed before it is made, so parallel guesses do not reach the warehouse. An
+   * exhausted address may still look up.
+   * @throws ApiError 429 when the total is used up or too many run
    */
   attempt(address: string): Attempt;
 };

@@ -7,7 +7,6 @@ const MAX_FOUND = 10_000;
 /** Hashes of valid keys: no failures of others bound their look-ups. */
 export type KnownKeys = {
   has(hash: string): boolean;
-  /** A look-up has found the key valid. */
   add(hash: string): void;
   /** A look-up has found the key no longer valid. */
   remove(hash: string): void;

@@ -19,8 +19,7 @@ type Waiter = { readonly grant: () => void; readonly refuse: (error: Error) => v
 type Line = { running: number; readonly waiters: Waiter[] };
 
 /**
- * Slots that clients share fairly: waiting clients get freed slots in turn, the requests of one client in
- * order of arrival. A client at its own cap waits without holding up others.
+ * Slots shared fairly: clients in turn, one client's requests in order. A client at its cap holds up nobody.
  * @param deps.maxWaiting how many requests may wait; when all places are taken, a client with fewer waiting
  * displaces the newest request of the client with the most
  * @param deps.maxWaitMs how long a request may wait

@@ -2,10 +2,8 @@ import { randomUUID } from "node:crypto";
 import { isRetryable, visibleJson } from "@conversation-export/runtime";
 
 /**
- * Every answer but a success (section 7 of the specification), in the order of its status. The OpenAPI
- * document is made from this table. `example` are the `details` that it shows; `meets` tells which operations
- * give the answer: "every" one, those with a "key", those with a "body", or "some", which name it in their
- * description.
+ * Every error (section 7 of the specification), by status; the OpenAPI document is made from it. `example`:
+ * its `details`; `meets`: the operations that return it.
  */
 export const ERRORS = {
   BadRequest: {

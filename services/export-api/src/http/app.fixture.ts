@@ -242,7 +242,6 @@ export const createListReader = (options: {
 export type TestApp = {
   readonly app: FastifyInstance;
   readonly logLines: Record<string, unknown>[];
-  /** The metrics as text. */
   metricsText(): Promise<string>;
 };
 

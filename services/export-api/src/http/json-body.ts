@@ -75,11 +75,9 @@ const parse = (bytes: Buffer): unknown => {
 };
 
 /**
- * Reads a JSON body. Fastify's own parser (`bodyLimit`, `onProtoPoisoning`) would read it before the key is
- * checked, and its error for a large body has no actual length.
- * @throws ApiError 415 for another media type, charset or content coding; 413 above `limit` bytes,
- * announced or arrived (the rest is not read, so the connection has to close); 400 for a body that is not
- * UTF-8 or JSON, breaks off, or holds more than `MAX_BODY_VALUES` commas and opening brackets
+ * Reads a JSON body, after the key check, which Fastify's parser precedes.
+ * @throws ApiError 415 for another media type, charset or coding; 413 above `limit` bytes (the connection
+ * must close); 400 for invalid UTF-8 or JSON, or more than `MAX_BODY_VALUES` commas and opening brackets
  */
 export const readJsonBody = async (request: IncomingMessage, limit = MAX_BODY_BYTES): Promise<unknown> => {
   requireJson(request.headers);

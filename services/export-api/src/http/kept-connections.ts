@@ -11,9 +11,8 @@ type Connection = {
 };
 
 /**
- * Counts the connections of a server and ends the kept ones when it closes. Node would close them at once, and
- * a request that is on its way would be lost. Here each stays for two seconds after the close or its last
- * answer, in which a request is still served and answered with `Connection: close` (RFC 9112, 9.6).
+ * Keeps idle connections for two seconds after the close, so that requests on their way are answered with
+ * `Connection: close` (RFC 9112, 9.6).
  */
 export const createKeptConnections = (server: Server) => {
   const connections = new Map<Socket, Connection>();

@@ -3,9 +3,8 @@ import type { IncomingMessage } from "node:http";
 const LINGER_MS = 2_000;
 
 /**
- * For an answer that is sent before the whole body has arrived, on a connection that closes with it: closing
- * at once would reset the connection and lose the answer (RFC 9112, 9.6). The rest of the body is discarded
- * for at most two seconds.
+ * Discards the rest of a body for up to two seconds: closing at once would reset the connection and lose the
+ * answer (RFC 9112, 9.6).
  */
 export const lingerBeforeClose = (request: IncomingMessage): void => {
   const { socket } = request;

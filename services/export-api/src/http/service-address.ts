@@ -16,8 +16,7 @@ export type AddressOf = (
 ) => string;
 
 /**
- * The address as the client sees it: the configured one, else the one in the request. `X-Forwarded-Host`
- * counts for nothing: a proxy may pass on what the caller wrote.
+ * The configured address, else the request's. `X-Forwarded-Host` is ignored: a caller may have written it.
  */
 export const createAddressOf =
   (publicBaseUrl: string | undefined): AddressOf =>
@@ -33,9 +32,8 @@ export const createAddressOf =
 const nameOf = (authority: string): string => authority.toLowerCase().replace(/:\d*$/, "");
 
 /**
- * Some clients prepend the service's address to any link, absolute or relative, which makes a path such as
- * `/https://host/api/v2/export/messages` or `/api/api/data_api/v1/messages`. Returns the target that was
- * meant, other targets unchanged.
+ * Some clients prepend the service's address to any link (`/https://host/api/v2/…`, `/api/api/data_api/…`):
+ * returns the target meant, others unchanged.
  * @param hosts of the service, each with or without a port; a link to any other is left alone
  */
 export const unwrapTarget = (target: string, hosts: readonly (string | undefined)[]): string =>

@@ -1,9 +1,6 @@
 import type { ServerResponse } from "node:http";
 
-/**
- * Resets a connection whose caller has not taken the whole answer within `ms`, however slowly it reads on.
- * For answers that are sent from memory; pages have rules of their own.
- */
+/** Resets a connection whose caller has not read the whole answer within `ms`; for answers from memory. */
 export const takeWithin = (response: ServerResponse, ms: number): void => {
   const start = (): void => {
     const timer = setTimeout(() => response.socket?.resetAndDestroy(), ms);

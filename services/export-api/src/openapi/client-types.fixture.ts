@@ -90,7 +90,6 @@ const operationOf = (document: OpenApi, path: string): Operation => {
   return operation;
 };
 
-/** The schema of the records of a list. */
 const recordOf = (document: OpenApi, path: string): Schema => {
   const page = operationOf(document, path).responses["200"]?.content?.["application/json"]?.schema;
   const items = page?.properties?.["data"]?.items;
@@ -107,7 +106,6 @@ const queryOf = (document: OpenApi, path: string): Schema => {
   };
 };
 
-/** The types of the client, made from the OpenAPI document. */
 export const clientTypes = (document: OpenApi): string => {
   const schemas = {
     Conversation: recordOf(document, CONVERSATIONS),

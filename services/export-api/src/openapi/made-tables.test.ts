@@ -31,7 +31,6 @@ const REQUESTS = {
 
 const code = (text: string): string => `\`${text}\``;
 
-/** The fields of each version that the one before does not have. */
 const addedFields = (list: LegacyList): string[] =>
   LEGACY_VERSIONS.map((version, at) => {
     const before = LEGACY_FIELDS[list][LEGACY_VERSIONS[at - 1] ?? version];

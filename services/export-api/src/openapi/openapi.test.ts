@@ -60,7 +60,6 @@ const responseOf = (operation: Operation, status: number): Response => {
 const exampleOf = (operation: Operation, status: number): unknown =>
   responseOf(operation, status).content["application/json"]?.example;
 
-/** A check by a schema of the document, which refers to its components. */
 const checkOf = (schema: Record<string, unknown>): z.ZodType => {
   const text = JSON.stringify({ ...schema, $defs: document.components.schemas });
   return z.fromJSONSchema(JSON.parse(text.replaceAll("#/components/schemas/", "#/$defs/")));
@@ -278,7 +277,6 @@ const filled: Partial<Reader> = {
     }),
 };
 
-/** All records in one step. */
 const stepOf =
   (records: readonly string[]): OpenStep =>
   () =>

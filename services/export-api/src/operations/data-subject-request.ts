@@ -194,8 +194,8 @@ const view = (request: DataSubjectRequest): z.infer<typeof statusSchema> => ({
 });
 
 /**
- * Accepts requests of data subjects and tells their status (section 4.5 of the specification). A request is
- * accepted when its row and its job are acknowledged; the job erases later.
+ * Accepts erasure requests and reports their status (section 4.5 of the specification): accepted once row and
+ * job are acknowledged.
  */
 export const createDataSubjectRequests = (deps: DataSubjectRequestDeps): readonly Endpoint[] => {
   const { requests, jobs } = deps;

@@ -7,9 +7,8 @@ export type SweepBuffers = (bytes: number) => void;
 const EVERY_BYTES = 4 * 1024 * 1024;
 
 /**
- * Frees the buffers of bytes that were passed on, all over the process. V8 counts them as old objects and marks the
- * whole heap for every few of them; collecting the young objects in time finds them in about a millisecond.
- *
+ * Frees buffers that were sent: V8 counts them as old and marks the whole heap; collecting young objects in
+ * time takes a millisecond.
  * @param deps.collect collects the young objects
  */
 export const createBufferSweep = (deps: { readonly collect: () => void }): SweepBuffers => {

@@ -8,9 +8,8 @@ const MOST_AGE_MS = 10_000;
 const LONG_PATIENCE_MS = 5_000;
 
 /**
- * Caches instants that only advance, by name, for `maxAgeMs`. One load runs at a time; while it fails, is slow or
- * gives no valid instant of a name, the known one stays in use for ten seconds. undefined while unknown; it never
- * rejects and never goes back.
+ * Caches instants that only advance, for `maxAgeMs`. While loading fails, the known one serves for ten
+ * seconds, then undefined. Never rejects.
  * @param deps.clock milliseconds, from any origin
  * @param deps.isValid instants that are not are ignored
  */

@@ -31,8 +31,8 @@ export type NoteRepeats = (call: Call, list: string, wanted: PageRequest) => Rep
 const NOTHING: Repeats = { headers: {}, end: () => {} };
 
 /**
- * Recognises clients that would read one page for ever: they take the lower bound from a link, which moves in
- * links of the style `advancing` alone.
+ * Recognises clients that read one page for ever: they take only the lower bound from a link, which moves
+ * with `advancing` only.
  * @param deps.clock milliseconds that never run backwards
  */
 export const createNoteRepeats = (deps: {

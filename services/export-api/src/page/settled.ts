@@ -3,9 +3,8 @@ import type { Settled } from "@conversation-export/warehouse";
 import { createInstantCache } from "./instant-cache.ts";
 
 /**
- * How far readers of changes may read: everything that was stored before `until` is readable by a query that
- * begins after this has resolved, and every event that reached the bus before `watermark` was. undefined
- * while unknown.
+ * Everything stored before `until` is readable by a later query, and every event that reached the bus before
+ * `watermark` was stored; undefined: unknown.
  */
 export type ReadSettled = (
   list: ListName,

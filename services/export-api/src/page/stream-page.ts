@@ -5,11 +5,7 @@ import { ApiError } from "../http/api-error.ts";
 import type { SweepBuffers } from "./buffer-sweep.ts";
 import { endEncoder } from "./compression.ts";
 
-/**
- * How a page ended after its first byte. Unless it is `complete`, the connection is reset, so that no client
- * takes the page for whole. `client_stalled`, `warehouse_stalled`: one side made no progress for the idle
- * time. `client_not_allowed`: the key was revoked or has expired meanwhile, or the like.
- */
+/** How a page ended. Unless `complete`, the connection is reset, so that no client takes it for whole. */
 export type PageEnd =
   | "complete"
   | "client_gone"

@@ -3,9 +3,8 @@ import type { Watermarks } from "@conversation-export/warehouse";
 import { createInstantCache } from "./instant-cache.ts";
 
 /**
- * The text of `X-Export-Watermark`: a query that begins after this has resolved reads every event that
- * reached the bus before that instant. So ask for it before the query. undefined while unknown; it never
- * rejects and never goes back.
+ * The text of `X-Export-Watermark`; ask before the query, which then reads every event that reached the bus
+ * before it. undefined while unknown; never rejects, never decreases.
  */
 export type ReadWatermark = (list: ListName) => Promise<string | undefined>;
 

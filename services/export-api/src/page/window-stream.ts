@@ -48,8 +48,8 @@ export const joinLines = (): Join => {
 };
 
 /**
- * Streams a whole list step by step; the next step is opened while one is sent, each after it was asked whether the
- * caller is still allowed. Destroying `records` or aborting the signal of `call` cancels the running queries.
+ * Streams a list step by step, opening the next step while one is sent, after an access check. Destroying
+ * `records` or aborting `call` cancels queries.
  * @throws the error of the first step when it cannot be opened
  */
 export const openWindow = async (

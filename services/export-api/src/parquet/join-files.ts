@@ -45,10 +45,8 @@ const createEnd = () => {
 };
 
 /**
- * Joins Parquet files of the same columns to one: their row groups pass as they come, and one footer behind the
- * last names them all. The end of each file is held back, so nothing that has passed is a whole file before
- * that footer; a file without a footer of its own breaks the answer.
- *
+ * Joins Parquet files of the same columns: row groups pass, one footer names them all. Each file's end is
+ * held back, so a cut answer is never a whole file.
  * @param facts what the footer tells besides; asked for when all files were whole
  */
 export const joinFiles = (facts: () => Readonly<Record<string, string>>): Join => {

@@ -121,7 +121,6 @@ export const textField = (id: number, value: string): Field => {
   return { id, type: BINARY, bytes: Buffer.concat([varint(bytes.length), bytes]) };
 };
 
-/** A list of structs. */
 export const structsField = (id: number, elements: readonly Buffer[]): Field => {
   const size = elements.length;
   const header =

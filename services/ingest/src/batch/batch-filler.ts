@@ -17,9 +17,8 @@ export type BatchFiller = {
   /** Decodes, normalises and renders a message and puts what becomes of it into a batch. */
   add(batch: TopicBatch, message: BusMessage): void;
   /**
-   * Judges all records of a batch by what is known of suppressions now. The batch has other rows when some are
-   * about erased persons.
-   * @throws when ClickHouse does not tell; the batch is as before
+   * Judges all records of a batch by the present suppressions, which may remove rows.
+   * @throws when ClickHouse does not answer; the batch is as before
    */
   judge(batch: TopicBatch): Promise<void>;
 };

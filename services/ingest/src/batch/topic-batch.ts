@@ -34,7 +34,6 @@ export type BatchLimits = {
   readonly maxAgeMs: number;
 };
 
-/** Makes the batches of one topic and reuses the memory of their rows. */
 export type TopicBatches = {
   open(epoch: number): TopicBatch;
   /** Takes the memory of a settled batch back. Nothing may read its rows any more. */

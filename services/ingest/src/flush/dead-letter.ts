@@ -20,8 +20,8 @@ export type DeadLetter = {
 };
 
 /**
- * The message for the dead-letter topic: key and payload untouched, with headers for the reason and the
- * origin. What cannot be read has neither key nor payload, only its range of offsets.
+ * The dead letter: key and payload untouched, reason and origin as headers; what cannot be read has only its
+ * range of offsets.
  */
 export const toDeadLetter = ({ source, rejection, headers }: DeadLetter, now: Date): OutgoingMessage => {
   const position = busPositionOf(source);

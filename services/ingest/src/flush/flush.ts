@@ -7,9 +7,8 @@ import type { TopicBatch } from "../batch/topic-batch.ts";
 import type { WriteBatch } from "./write-batch.ts";
 
 /**
- * Stores a batch and commits its offsets: first rows, then dead letters, then the commit. Resolves when the batch is settled, which is not before `before` is;
- * `reusable` as in `Sink.write`. A commit that fails is left to the next batch. Rejects when `signal` aborts,
- * when `before` rejects, and on a bug.
+ * Stores a batch and commits its offsets: rows, dead letters, commit, and after `before`. A failed commit is
+ * left to the next batch. Rejects when `signal` aborts, when `before` rejects, and on a bug.
  */
 export type Flush = (
   batch: TopicBatch,

@@ -3,9 +3,7 @@ import { isStaleTicket, WarehouseError } from "@conversation-export/warehouse";
 import type { IngestMetrics } from "../ingest-metrics.ts";
 
 /**
- * Repeats an operation until it succeeds, counting and logging each failure under the name of its step.
- * Trouble that is no fault of the data passes with time or by an operator's hand, so only an error that
- * `isFinal` ends it.
+ * Repeats an operation until it succeeds, counting and logging failures by step.
  * @throws the error that `isFinal` or `isStaleTicket`, and the signal's reason
  */
 export type KeepTrying = <T>(attempt: {

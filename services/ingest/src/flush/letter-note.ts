@@ -42,8 +42,8 @@ const bytesOf = (headers: BusHeaders): Buffer => {
 };
 
 /**
- * The letter without payload and original headers, for one that its topic does not take. A key of more than
- * 1 KiB is cut. Length and SHA-256 of what is cut or left out stay.
+ * The dead letter without payload and original headers, for one that is too large. Keys are cut at 1 KiB;
+ * lengths and SHA-256 stay.
  */
 export const noteOf = (letter: OutgoingMessage): OutgoingMessage => {
   const headers = letter.headers ?? {};

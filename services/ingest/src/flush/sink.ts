@@ -14,12 +14,10 @@ export type RecordRange = { readonly from: number; readonly to: number };
 
 export type Sink = {
   /**
-   * Writes the rows of some records of a batch table by table, as often as it takes, with the stamp of the ticket.
-   * Landing is written at once, the tables that readers see behind `before`. Rejects only when `signal`
-   * aborts, when `before` rejects, and by `isStaleTicket`: then the records need another ticket, from their first
-   * table on.
-   * @returns `refused`: indexes of the poison records, which ClickHouse refuses for their data; all others
-   * are acknowledged. `reusable`: no attempt failed, so no request still reads the memory of the batch.
+   * Writes rows table by table until acknowledged: landing at once, visible tables after `before`. Rejects
+   * when `signal` aborts, when `before` rejects, and by `isStaleTicket`.
+   * @returns `refused`: indexes of records that ClickHouse rejects; `reusable`: no request still reads the
+   * batch
    */
   write(
     batch: Batch,

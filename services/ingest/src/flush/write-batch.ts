@@ -11,9 +11,8 @@ import type { TopicBatch } from "../batch/topic-batch.ts";
 import type { SuppressionGate } from "@conversation-export/suppression";
 
 /**
- * Writes a batch with tickets: each is taken first, then the records are judged by the suppressions that are known
- * by then, then their rows are inserted. Ranges whose ticket became stale begin anew with another one. Rejects
- * when `signal` aborts, when `before` rejects, and on a bug.
+ * Writes a batch: ticket, suppression check, rows; ranges with a stale ticket begin anew. Rejects when
+ * `signal` aborts, when `before` rejects, and on a bug.
  * @returns `refused` and `reusable` as of `Sink.write`
  */
 export type WriteBatch = (

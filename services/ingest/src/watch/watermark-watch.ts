@@ -19,10 +19,8 @@ type Topic = {
 };
 
 /**
- * Advances the watermark of each topic in the warehouse: every event that reached the topic before it is
- * readable, except dead letters. Any number of processes may do so for one group. An error leaves the
- * watermark unchanged.
- *
+ * Advances each topic's watermark: every earlier event is readable, except dead letters. Any number of
+ * processes may.
  * @param deps.now milliseconds since the epoch
  */
 export const createWatermarkWatch = (deps: {

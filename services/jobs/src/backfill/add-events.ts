@@ -33,9 +33,8 @@ export type EventFilter = {
 
 export type AddEvents = {
   /**
-   * Decodes, normalises and renders events as ingest does, and writes the records that change anything, with
-   * their landing rows. Nothing is deleted. With `dryRun` nothing is written and the counts say what would
-   * be. A batch may be added again after an error.
+   * Processes events as ingest does and writes records that change anything, with landing rows; deletes
+   * nothing. With `dryRun` only counts. May be repeated.
    * @throws WarehouseError
    */
   add(batch: SourceBatch, filter: EventFilter, signal: AbortSignal): Promise<BackfillCounts>;

@@ -26,7 +26,6 @@ type Part = LandingPart | SourcePart;
 
 const partResultSchema = backfillCountsSchema.extend({
   deletableSince: z.int().nullable(),
-  /** Of the parts from landing. */
   run: landingPartSchema.pick({ run: true, readAt: true }).nullable(),
 });
 type PartResult = z.infer<typeof partResultSchema>;

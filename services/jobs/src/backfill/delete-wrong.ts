@@ -11,15 +11,13 @@ const ROUNDS = 3;
 const KEYS_AT_ONCE = 500_000;
 
 /**
- * Deletes the wrong rows of the records that were marked in a run. Compares these again first, so that no row
- * is deleted on account of one that is gone meanwhile; nobody else may delete rows while it runs. Where a
- * merge may have dropped a right row below a wrong one, the record is compared once more and the row written
- * again: readers may miss it for that long.
- *
+ * Deletes the wrong rows of a run's marked records, after comparing them again; nobody else may delete
+ * meanwhile. A right row that a merge dropped is written again.
  * @param onEvents called with the number of events that were read
  * @returns the rows that were deleted or written
  * @throws ServiceError `backfill_unsettled`, retryable, when wrong rows come back; `deletion_under_way`;
- *   `backfill_rows_gone` or, retryable, `keys_lost` when others have removed what the job works on; WarehouseError
+ * `backfill_rows_gone` or, retryable, `keys_lost` when others have removed what the job works on;
+ * WarehouseError
  */
 export type DeleteWrong = (
   run: string,

@@ -27,7 +27,6 @@ const PLACE = (1n << 64n) - 1n;
 
 const placeOf = ({ topic, partition, offset }: LandedEvent): string => `${topic}/${partition}/${offset}`;
 
-/** A record with a difference. */
 type Difference = HashedRecord & {
   /** As `recordKey` makes it. */
   readonly name: string;

@@ -70,7 +70,6 @@ export const createLandingBackfill = (deps: {
   readonly isOver: (job: string) => Promise<boolean>;
   /** Jobs processes that are alive. */
   readonly alive: () => Promise<ReadonlySet<string>>;
-  /** The type of the events of a topic. */
   readonly typeOf: (topic: string) => EventType | undefined;
   /** How much later than its arrival an event may claim to be. */
   readonly maxTimeAheadMs: number;

@@ -7,9 +7,8 @@ import type { AuditNote, AuditStore } from "@conversation-export/warehouse";
 export const ACTOR = "jobs";
 
 /**
- * A job whose runs stand in the audit before and after, each attempt as a run of its own. A run that cannot
- * be noted does not begin, and one whose end cannot be noted is repeated.
- *
+ * A job whose attempts are audited before and after; without the entry before it does not begin, without the
+ * one after it is repeated.
  * @param isNoted false: this run changes nothing
  */
 export const noted = <Data extends object, Result, State>(

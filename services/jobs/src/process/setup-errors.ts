@@ -29,10 +29,7 @@ const told = <C extends { readonly attempt: number }, A extends readonly unknown
   };
 };
 
-/**
- * Makes a job fail, instead of being retried for a day, when a grant or a table is missing: at once; when a
- * statement is beyond a limit of ClickHouse: at its second attempt.
- */
+/** Fails a job at once for a missing grant or table, at the second attempt for a limit of ClickHouse. */
 export const withSetupTold = (job: RunnableJob): RunnableJob => {
   const { work } = job;
   if (work.kind === "whole") return { ...job, work: { ...work, run: told(work.run) } };

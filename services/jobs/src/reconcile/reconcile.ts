@@ -49,9 +49,8 @@ const floorHour = (ms: number): number => Math.floor(ms / HOUR_MS) * HOUR_MS;
 const isoOf = (ms: number): string => new Date(ms).toISOString();
 
 /**
- * Compares, hour by hour of the bus time, what the topics carried with what is readable. An hour of a
- * partition reaches from the first message of its time to the first of the next hour, so every message
- * belongs to exactly one.
+ * Compares, by hour of bus time, what the topics carried with what is readable. Every message belongs to
+ * exactly one hour.
  */
 export const createReconcile = (deps: {
   readonly topics: ReadonlyMap<string, EventType>;
@@ -177,10 +176,8 @@ export const createReconcile = (deps: {
 };
 
 /**
- * The messages of an hour in each partition: from where the hour before ended, or from the first of its time. A partition
- * that was added since then begins at its start.
- * `madeAnew`: partitions whose topic was deleted and created anew: it has another id, or where brokers tell none, less
- * than was compared.
+ * The messages of an hour in each partition. `madeAnew`: the topic has another id, or fewer messages than
+ * were compared.
  */
 const rangesOf = async (
   reader: Pick<RangeReader, "bounds" | "offsetsAt" | "topicId">,

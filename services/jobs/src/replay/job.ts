@@ -4,7 +4,6 @@ import { withBus } from "../process/bus-clients.ts";
 import type { AssembledJob, Shared } from "../process/shared.ts";
 import { createReplay } from "./replay.ts";
 
-/** Assembles the job that sends dead letters to their topic again. */
 export const createReplayJob = ({ session, bus, metrics }: Shared): AssembledJob => {
   const replayed = metrics.counter("replayed_dead_letters_total", "Dead letters sent to their topic again", [
     "topic",

@@ -26,9 +26,8 @@ export type ReplayState = {
 const instantOf = (text: string | null): number | null => (text === null ? null : Date.parse(text));
 
 /**
- * Sends dead letters to the topic of their records, where ingest reads them as any other message. They keep
- * the place of their first arrival, and so their version: a letter sent twice changes nothing. A letter is
- * noted after it was sent. A record that fails again becomes a new letter with one more replay.
+ * Sends dead letters to their topic with the place of their first arrival, so a repetition changes nothing.
+ * Recorded after sending. A record that fails again becomes a new dead letter.
  */
 export const createReplay = (deps: {
   /** The topics of the records. */

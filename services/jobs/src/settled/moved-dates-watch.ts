@@ -7,8 +7,7 @@ import type { MovedDates, SettledReader } from "@conversation-export/warehouse";
 const NOTING = "moved-dates";
 
 /**
- * Notes the dates of records that have several, up to the settled instant, in one process at a time. After an
- * error, pages look up more records, and the next turn goes on where the last one ended.
+ * Records former dates up to the stable instant, in one process at a time. After an error pages look up more.
  */
 export const createMovedDatesWatch = (deps: {
   readonly dates: MovedDates;

@@ -13,10 +13,8 @@ const CLOCKS_DIFFER: Micros = 5 * MICROS_IN_SECOND;
 type Note = { readonly at: Micros; readonly watermarks: Watermarks };
 
 /**
- * Advances the instant up to which readers of changes may read: everything with a stamp before it is readable or
- * refused. It announces an instant, below which ClickHouse refuses every INSERT that begins, and then asks which
- * INSERTs run: what is neither refused nor among them has ended. Any number of processes may do so at once, since
- * both instants only grow. An error leaves them as they are.
+ * Advances the instant up to which the change feed is stable: announces an instant, below which ClickHouse
+ * rejects new INSERTs, then waits for running ones. Any number of processes may.
  */
 export const createSettledWatch = (deps: {
   readonly coordination: Pick<Coordination, "look" | "announce" | "running">;

@@ -25,11 +25,11 @@ const isWithin = (location: string, place: string): boolean => {
 const realPath = (path: string): Promise<string | null> => realpath(path).catch(() => null);
 
 /**
- * A store that reads nothing outside of the allowed places, by symbolic links neither: jobs and their parts come
- * from Redis, and files become records of any client. A place may itself be a link.
- *
+ * A store that reads nothing outside of the allowed places, also through links: jobs come from Redis, and
+ * files become records of any client.
  * @param places folders and `s3://bucket/prefix`
- * @throws ServiceError `source_not_allowed` from both methods, of a folder also when a link in it leads elsewhere
+ * @throws ServiceError `source_not_allowed` from both methods, of a folder also when a link in it leads
+ * elsewhere
  */
 export const withinPlaces = (store: FileStore, places: readonly string[]): FileStore => {
   const refuse = (what: string): never => {

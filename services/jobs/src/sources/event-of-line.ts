@@ -33,9 +33,8 @@ function parse(bytes: Buffer): Record<string, unknown> | undefined {
 }
 
 /**
- * The event of a line that holds a CloudEvent in structured mode. The attributes `partition` and `offset` are
- * its place on the bus, for the version; without them the line number is its offset in partition 0, so that
- * of two lines with one `time` the later wins.
+ * The event of a line in structured mode. Its place is `partition` and `offset`, else partition 0 and the
+ * line number.
  */
 export function eventOfLine(line: Line, context: LineContext): SourceEvent | SourceProblem {
   const problem = (reason: string, detail: string): SourceProblem => ({

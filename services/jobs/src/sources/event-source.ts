@@ -34,9 +34,8 @@ export const sourcePartSchema = z.discriminatedUnion("kind", [kafkaPartSchema, f
 export type SourcePart = z.infer<typeof sourcePartSchema>;
 
 /**
- * An event as ingest would have received it. For a line of a file the topic is `file:` with location and tag,
- * the offset is the line number, the bus time is the time of reading, and headers carry the place on the bus,
- * so that `busPositionOf` works for all.
+ * An event as ingest would have received it. For a line of a file: topic `file:` with location and tag, the
+ * line number as offset, reading time as bus time.
  */
 export type SourceEvent = { readonly type: EventType; readonly message: BusMessage };
 

@@ -11,9 +11,8 @@ const BATCH_MESSAGES = 5_000;
 const wrongWindow = (message: string): ServiceError => new ServiceError("backfill_window", message);
 
 /**
- * The topics of ingest as a source. A window by upload is read by bus time, which is shortly earlier. A
- * window by event begins where the bus could first carry such an event and reaches to the end, since events
- * may come late.
+ * The topics of ingest as a source. A window by upload is read by bus time; one by event reaches to the end,
+ * since events may be late.
  */
 export function createKafkaSource(deps: {
   readonly reader: RangeReader;

@@ -30,8 +30,7 @@ const write = (server: WarehouseConfig, note: AuditNote): Promise<void> =>
   withWarehouse(server, (session) => createAuditStore({ session }).note([note]));
 
 /**
- * Carries out what changes something, with a note in the audit before and after. A dry run is not noted.
- *
+ * Runs a change with an audit entry before and after; a dry run has none.
  * @param deps.tablesMayBeMissing for the command that makes them: then there is no note before
  * @param work may tell what it has found out; the note after has that beside the arguments
  * @throws ConfigError when nobody says who the operator is

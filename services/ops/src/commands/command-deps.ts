@@ -2,7 +2,6 @@ import type { Environment } from "@conversation-export/runtime";
 import type { ExitCode } from "../explain/exit-code.ts";
 import type { Print } from "../output/print.ts";
 
-/** What every command is given. */
 export type CommandDeps = {
   readonly env: Environment;
   /** Writes to standard output, which holds only the result. */

@@ -21,7 +21,6 @@ export type Finding = {
 
 export type Findings = readonly Finding[];
 
-/** Makes the findings of one area. */
 export const findingsOf = (area: string) => ({
   ok: (name: string, found: string): Finding => ({ area, name, state: "ok", found, advice: null }),
   warning: (name: string, found: string, advice: string): Finding => ({

@@ -22,7 +22,6 @@ const personIds = (text: string, before: readonly string[] = []): string[] => {
   return [...before, text];
 };
 
-/** Adds the options that name a person. */
 export const addPersonOptions = (command: Command): Command =>
   command
     .option("--email <address>", "the person's e-mail address")

@@ -195,7 +195,6 @@ const NO_WRITES: readonly (readonly [word: RegExp, advice: string])[] = [
 /** What Redis 6 puts before the answer to a command of a script. */
 const IN_SCRIPT = /^ERR Error running script .*: -(?=[A-Z]+ )/;
 
-/** Explains an answer of Redis that is an error, in its own words. */
 const redisRefuses = (where: string, answer: string, cause: unknown): CommandError => {
   const problem = answer.replace(IN_SCRIPT, "");
   const advice = NO_WRITES.find(([word]) => word.test(problem))?.[1];

@@ -38,7 +38,6 @@ const FINE: Status = {
   processes: answered({ redis: "8.0.1", workers: 1 }),
 };
 
-/** The alerts that a change of a fine look marks. */
 const alertsOf = (change: Partial<Status>): string[] =>
   marksOf({ ...FINE, ...change }).map(({ alert }) => alert);
 

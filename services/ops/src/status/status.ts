@@ -59,7 +59,6 @@ export type Status = {
   readonly watermarks: Asked<Readonly<Record<string, number | null>>>;
   /** Lines of the ledger of upload windows, from ClickHouse. */
   readonly windows: Asked<Readonly<Record<WindowState, number>>>;
-  /** From ClickHouse. */
   readonly erasures: Asked<OpenRequests>;
   readonly tables: Asked<Tables>;
   /** Whose events came though they are not registered, from ClickHouse. */

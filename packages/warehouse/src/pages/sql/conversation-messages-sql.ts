@@ -1,7 +1,4 @@
-/**
- * The SQL of the messages of one conversation, by date_created. Candidates are the messages in the range with any
- * row that names the conversation, in the order of the projection. Further parameter: `conversation`.
- */
+/** The SQL of the messages of one conversation, by date_created. Parameter: `conversation`. */
 import { isShown } from "./hidden-sql.ts";
 import { type Candidates, isNotStale, onceOnly } from "./identity-sql.ts";
 import type { List } from "./list.ts";
@@ -16,15 +13,15 @@ const CANDIDATES: Candidates = {
   dates: datesOf("date_created"),
 };
 
-// The dates of the candidates prune as well as the index of conversations. To FINAL, ClickHouse 25.8 adds every
-// granule between two that an index leaves, which with one late correction is the whole window.
+// Dates prune as well as the index of conversations; with the index, ClickHouse 25.8 FINAL reads the whole
+// window after one late correction.
 const BY_DATES = { use_skip_indexes_if_final: 0 } as const;
 
 const ofCandidates = (column: string): string => `(SELECT ${column} FROM messages WHERE ${CANDIDATES.range})`;
 
 /** SELECT of columns of the live messages, in order. */
-// Versions of a message may name different conversations, so FINAL decides which are live; a projection cannot do
-// that. PREWHERE has conditions on key columns only: they keep all versions of a message.
+// A message may have versions in different conversations, so FINAL decides; PREWHERE has key columns only, to
+// keep all versions.
 const liveOnes = (columns: string, { severalDates, hiding }: ReadShape): string =>
   `SELECT ${columns} FROM messages FINAL
       PREWHERE date_created IN ${ofCandidates("date_created")}

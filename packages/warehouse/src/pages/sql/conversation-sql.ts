@@ -38,8 +38,8 @@ export const CONVERSATION = `concat(r.head, ${ENTRIES}, r.tail)`;
 export const RECORD_TEXTS = `r.head AS head, ${ENTRIES} AS entries, r.tail AS tail`;
 
 /**
- * Joins the conversations of `records` as `r` with their row of `handoffs` as `h`. A join reads its right
- * side first. In spread tables that must be the records: handoffs older than their record would be wrong.
+ * Joins conversations `r` with their handoffs `h`. A join reads its right side first: in sharded tables that
+ * must be the records, since older handoffs would be wrong.
  */
 export function withHandoffs(
   records: string,
@@ -54,7 +54,7 @@ export function withHandoffs(
 }
 
 /**
- * Clauses that put joined conversations in order and keep one row of each. They stand behind the join: with
- * the one row kept in front of it, ClickHouse sorts all records of the range once more.
+ * Orders joined conversations and keeps one row of each, after the join: before it, ClickHouse sorts the
+ * range once more.
  */
 export const JOINED_IN_ORDER = `ORDER BY r.date_created, r.conversation_id ${onceOnly({ id: "r.conversation_id" })}`;

@@ -1,6 +1,6 @@
 /**
- * The SQL by which readers leave out what open requests for erasure are about. `erasure_keys` names records
- * and persons, so a row that arrives late is left out as well. Parameter: `client`.
+ * The SQL by which readers leave out erased records. `erasure_keys` names records and persons, so late rows
+ * are left out too. Parameter: `client`.
  */
 import type { RecordKind } from "@conversation-export/domain";
 import { emailFormSql } from "../../access/email-form-sql.ts";
@@ -28,7 +28,6 @@ const OF_CLIENT = "erasure_keys WHERE client_id = {client:String} AND phase = 'e
 /** SQL for how many rows hide something of the client. */
 export const COUNT_HIDDEN = `SELECT count() FROM ${OF_CLIENT}`;
 
-/** SELECT of a row where something of the client is hidden. */
 export const selectHidden = (row: string): string => `SELECT ${row} FROM ${OF_CLIENT} LIMIT 1`;
 
 /** The rows that a statement looks at: `FROM table WHERE where`, all versions. */
@@ -40,8 +39,7 @@ export const hidingNames = (kind: RecordKind): string =>
 
 /** The instants before which rows with one of the values in these columns are hidden, in µs; 0: they are not. */
 const hiddenBefore = (kind: string, columns: readonly string[], rows: LookedAt | null): string[] => {
-  // Of the rows that are looked at only: a client may have a million hidden records. A row that arrives behind
-  // this question is read once at most before it is hidden.
+  // Only of the rows in question: a client may have a million rows pending deletion.
   const among =
     rows === null
       ? ""

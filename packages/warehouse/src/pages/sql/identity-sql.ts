@@ -1,8 +1,7 @@
 /**
- * The SQL for records that have rows under several dates of creation. The live row of a record is the one
- * with the largest version under any date. `record_dates` names all dates of a record before it has rows
- * there, so records that it knows under one date need nothing of this. Looking up an id there is dear, so the
- * question whether there are any is asked only about those that may have several.
+ * The SQL for moved records: the live row is the one with the largest version under any date. `record_dates`
+ * names all dates of a record before it has rows there; look-ups there are expensive, so only possible moved
+ * records are looked up.
  */
 import { micros } from "../../session/micros-sql.ts";
 import { unexpectedAnswer } from "../../session/warehouse-error.ts";
@@ -41,9 +40,8 @@ const entriesSince = (kind: DatedKind): string =>
   `changes WHERE ${ofKind(kind)} AND NOT deleted AND stored_at >= ${micros("noted")}`;
 
 /**
- * SQL condition for candidates that may have several dates. Every row has an entry of `changes` that is no
- * older. If those of all rows of a record are older than `noted`, all its dates are in `moved_dates`; else it
- * has an entry since.
+ * SQL condition for records that may have moved: those in `moved_dates`, or with an entry of `changes` since
+ * `noted`.
  */
 const mayHaveSeveral = ({ kind, id, table, range }: Candidates): string => {
   const since = (column: string): string =>
@@ -64,17 +62,14 @@ function several(candidates: Candidates, condition = "true"): string {
 
 /** What a statement has to heed about the records that it looks at. */
 export type Facts = {
-  /** Some of them have several dates. */
   readonly severalDates: boolean;
   /** Some records of the client are hidden. */
   readonly hiding: boolean;
 };
 
 /**
- * SQL for the facts about the candidates, or without candidates about the client; see `factsOfAnswer`.
- *
- * @param areNoted with the parameter `noted`, an instant before which `moved_dates` knows the dates of
- *   records with several, in µs; false: all candidates are looked up
+ * SQL for the facts about the candidates or the client; see `factsOfAnswer`.
+ * @param areNoted with the parameter `noted` (µs); false: all candidates are looked up
  */
 export function factsOf(candidates: Candidates | null, areNoted: boolean): string {
   if (candidates === null) return `SELECT 0, (${COUNT_HIDDEN})`;
@@ -85,15 +80,14 @@ export function factsOf(candidates: Candidates | null, areNoted: boolean): strin
 /** What may be facts about the candidates of a statement. */
 export type Doubts = {
   readonly hiding: boolean;
-  /** Some of them may be at a noted date. */
   readonly atNotedDate: boolean;
   /** Names in `record_dates` of records of the client with entries since `noted`; null: they are many or long. */
   readonly since: readonly string[] | null;
 };
 
 /**
- * SQL for what may be facts about the candidates, with the parameter `noted`; see `doubtsOfAnswer`. It does not
- * look at the candidates, which costs more: those for which `mayHaveSeveral` holds are among what it finds.
+ * SQL for what may be exceptions, by `noted`; see `doubtsOfAnswer`. Does not read the candidates, which costs
+ * more.
  */
 export function doubtsAbout({ kind, dates }: Candidates): string {
   const name = recordNameSql("{client:String}", kind, "id");
@@ -141,7 +135,6 @@ export const factsOfAnswer = (answer: string): Facts => {
   return { severalDates: several !== "0", hiding: hidden !== "0" };
 };
 
-/** A set of all dates of the candidates with several dates. */
 export function severalDates(candidates: Candidates): string {
   return `(SELECT arrayJoin(dates) FROM (${several(candidates)}))`;
 }
@@ -161,10 +154,7 @@ export function staleRows(candidates: Candidates): string {
 export const isNotStale = (candidates: Candidates, areSeveral: boolean): string =>
   areSeveral ? `(${candidates.id}, date_created) NOT IN ${staleRows(candidates)}` : "true";
 
-/**
- * SQL clause that keeps one row of each record. A row under another date may arrive after the stale rows of
- * the record were looked for; either of the two may be kept.
- */
+/** Keeps one row of each record; either may be kept when one arrives under another date meanwhile. */
 export const onceOnly = ({ id }: Pick<Candidates, "id">): string => `LIMIT 1 BY ${id}`;
 
 type Heeded = { readonly severalDates: boolean; readonly hiding: boolean };

@@ -1,9 +1,7 @@
 /**
- * What the SQL of all lists shares. A list is read in ranges of rows that are chosen beforehand: from behind a
- * position up to an end.
- *
- * Parameters: `client`; `after_date` (µs) and `after_id`, the position; `end_date` (µs) and `end_id`, the last row,
- * or with an empty `end_id` the first instant that is not read; `size`, records of a page.
+ * What the SQL of all lists shares: ranges of rows from behind a position up to an end. Parameters: `client`;
+ * `after_date` (µs), `after_id`; `end_date` (µs), `end_id`, or with an empty `end_id` the first instant not
+ * read; `size`.
  */
 import { micros } from "../../session/micros-sql.ts";
 import { unexpectedAnswer } from "../../session/warehouse-error.ts";
@@ -11,9 +9,8 @@ import type { PagePosition } from "../page.ts";
 import { MARK } from "../page-stream.ts";
 
 /**
- * severalDates: some records of the range have rows under several dates. hiding: some records of the client are
- * hidden until they are erased. spread: the tables are distributed over several servers, so each part of the query
- * reads their current state; the parts share no snapshot.
+ * severalDates: the range has moved records. hiding: the client has rows pending deletion. spread: sharded
+ * tables, whose query parts share no snapshot.
  */
 export type ReadShape = {
   readonly severalDates: boolean;
@@ -22,8 +19,7 @@ export type ReadShape = {
 };
 
 /** SQL condition for the rows of a range, ordered by a date and an id. */
-// NOT (… AND …) costs a third of a page of 10,000 less than … OR …, and tuples would use only the first column of the
-// primary key.
+// NOT (… AND …) costs a third less than … OR …; tuples would use only the first key column.
 export const rangeOf = (date: string, id: string): string =>
   `client_id = {client:String}
       AND ${date} >= ${micros("after_date")} AND NOT (${date} = ${micros("after_date")} AND ${id} <= {after_id:String})
@@ -47,7 +43,7 @@ export type RangedRows = {
 };
 
 /**
- * SQL for the first `keys` keys of a range, each once: their number, the date of the first, date and id of the last; see `endOfAnswer`. For a single thread, on which rows keep their order.
+ * SQL for the first `keys` keys of a range; see `endOfAnswer`. Single-threaded, which keeps rows in order.
  */
 export const endOf = ({ table, range, date, id, columns, key }: RangedRows): string =>
   `SELECT count(), toUnixTimestamp64Micro(any(d)), toUnixTimestamp64Micro(anyLast(d)), hex(anyLast(i))
@@ -77,9 +73,7 @@ export const CONVERSATION_COLUMNS = ["head", "entries", "tail"] as const;
 export const FIRST_ROWS = "LIMIT {size:UInt32} + 1";
 
 /**
- * SELECT of the rows of a page, of which the last two have a key behind their columns of text when the page is full:
- * date in µs and hexadecimal digits of the id, between marks.
- *
+ * SELECT of the rows of a page; the last two have a key behind their text when the page is full.
  * @param from SELECT of `d` (the date), `id` and the columns, in order, `FIRST_ROWS` at most
  */
 // Rows are numbered behind the sort, on a single thread.
@@ -89,9 +83,7 @@ export const pageRows = (columns: readonly string[], from: string): string =>
     FROM (${from}) FORMAT Template`;
 
 /**
- * SQL for where the last instant ends that a page takes whole: how many records there are, at most one more than a
- * page, the last date, and the last one before it; see `instantsOfAnswer`.
- *
+ * SQL for the end of the last instant that fits a page; see `instantsOfAnswer`.
  * @param from SELECT of `d`, the dates of the records in order, `FIRST_ROWS` at most
  */
 export const wholeInstantsOf = (from: string): string =>

@@ -1,7 +1,6 @@
 /**
- * The SQL of conversations by date_updated. The update index names candidates: every conversation that ever had a
- * date of update in the range. Their live rows decide which of them are given out, and where: a conversation that is
- * exported again between both reads is shown at its new date, or by a later page.
+ * The SQL of conversations by date_updated. The update index names every conversation that ever had a date in
+ * the range; live rows decide.
  */
 import { CONVERSATION, handoffsOf, RECORD_TEXTS, withHandoffs } from "./conversation-sql.ts";
 import { isShown } from "./hidden-sql.ts";
@@ -29,9 +28,8 @@ const ENOUGH = "2 * ({size:UInt32} + 1)";
 const ANY_NUMBER = String(2 ** 32 - 1);
 
 /** SELECT of columns of the first `most` live rows of candidates. */
-// PREWHERE has conditions on key columns only: they keep all versions of a conversation, so that FINAL can merge
-// them. The date alone goes first: it spares reading the ids of neighbours. With a LIMIT behind the order ClickHouse
-// reads the texts of these rows alone, and last: see `TEXTS_LAST`.
+// PREWHERE has key columns only, to keep all versions for FINAL; the date first spares reading ids. With
+// LIMIT, texts are read last: see `TEXTS_LAST`.
 function liveOnes(columns: string, { severalDates, hiding }: ReadShape, most: string): string {
   const dates = `date_created IN ${ofCandidates("date_created")}`;
   const where = `client_id = {client:String} AND ${dates}`;
