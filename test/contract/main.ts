@@ -25,7 +25,7 @@ const SCOPES = ["export", "end_users", "compliance", "campaigns"];
 /** The campaign of the example in the document. */
 const CAMPAIGN = "order-shipped";
 
-/** Scripts of `clients`, each with clients that customers use. */
+/** Scripts of `clients`, each with a library that readers use. */
 const CLIENTS = ["http-clients", "date-forms", "dlt-source", "generated-client", "singer-tap"];
 /** A script takes a few seconds; one that pages without end is stopped. */
 const CLIENT_DEADLINE_MS = 120_000;

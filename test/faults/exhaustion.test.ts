@@ -221,7 +221,7 @@ const workBeside = async (name: string): Promise<{ ingested: number; erased: num
   return { ingested, erased: seconds(askedAt) };
 };
 
-it("no customer's suppressions, requests, streams or pages stop ingest, jobs or the others", {
+it("no client's suppressions, requests, streams or pages stop ingest, jobs or the others", {
   timeout: 3 * DEADLINE_MS,
 }, async () => {
   const quietEnd = new AbortController();

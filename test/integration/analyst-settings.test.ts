@@ -26,12 +26,12 @@ let warehouse: Warehouse;
 beforeAll(async () => {
   warehouse = await startWarehouse({
     testRights: {
-      customers: ["acme", "globex"],
+      clientUsers: ["acme", "globex"],
       analysts: {
         loose: { readonly: "2" },
         opened: { readonly: "2", apply_deleted_mask: "0" },
-        customer_unbounded: { readonly: "1", query_plan_enable_optimizations: "0" },
-        Customer_acme: { readonly: "1" },
+        client_unbounded: { readonly: "1", query_plan_enable_optimizations: "0" },
+        Client_acme: { readonly: "1" },
       },
     },
   });
@@ -188,20 +188,20 @@ describe.skipIf(SHARDS > 1)("settings of a query that show what a view leaves ou
 
 const BOOLEANS: Readonly<Record<string, string>> = { false: "0", true: "1" };
 
-describe.skipIf(SHARDS > 1)("users of customers", () => {
+describe.skipIf(SHARDS > 1)("users of clients", () => {
   it("are found by doctor where they are not bounded, or take another name", async () => {
-    const found = (await findingsWith("analyst")).filter(({ name }) => /customer_/i.test(name));
+    const found = (await findingsWith("analyst")).filter(({ name }) => /client_/i.test(name));
     const limits = Object.keys(VIEW_LIMITS).join(", ");
     // Neither acme nor globex, which have the profile.
     expect(found).toMatchObject([
-      { name: "user Customer_acme", state: "problem", found: expect.stringContaining("sees all clients") },
-      { name: "user customer_unbounded", state: "problem", found: `has no limit of ${limits}` },
+      { name: "user Client_acme", state: "problem", found: expect.stringContaining("sees all clients") },
+      { name: "user client_unbounded", state: "problem", found: `has no limit of ${limits}` },
     ]);
   });
 
   it("have in users.xml what grants prints, which ClickHouse reads", async () => {
     const migrator = { CLICKHOUSE_URL: warehouse.stack.clickhouse.url("migrator") };
-    const printed = (await ops(migrator, "grants", "--customer", "acme"))
+    const printed = (await ops(migrator, "grants", "--client", "acme"))
       .split(";\n")
       .filter((one) => one.trim());
     const read = await Promise.all(
@@ -214,9 +214,9 @@ describe.skipIf(SHARDS > 1)("users of customers", () => {
       "GRANT",
     ]);
     const [, profile = ""] = read;
-    for (const { name, value } of viewProfile("customer")) {
+    for (const { name, value } of viewProfile("client")) {
       expect(profile).toMatch(new RegExp(`\\b${name}${value === null ? "" : ` = '?${value}'?`}`));
-      const [inEffect = ""] = await ask("customer_acme", `SELECT toString(getSetting('${name}'))`);
+      const [inEffect = ""] = await ask("client_acme", `SELECT toString(getSetting('${name}'))`);
       expect(BOOLEANS[inEffect] ?? inEffect, name).toBe(value ?? "{}");
       if (name !== "readonly") expect(profile).toMatch(new RegExp(`\\b${name}(?: = \\S+)? CONST`));
     }
@@ -224,8 +224,8 @@ describe.skipIf(SHARDS > 1)("users of customers", () => {
 });
 
 /** ClickHouse 26.7 knows the statement, and carries it out for nobody by default; 25.8 does not know it. */
-it.each(["analyst", "migrator", "reader", "customer_globex"])("EXECUTE AS %s is refused", async (user) => {
+it.each(["analyst", "migrator", "reader", "client_globex"])("EXECUTE AS %s is refused", async (user) => {
   for (const sql of [`EXECUTE AS ${user} SELECT 1`, `EXECUTE AS ${user}`])
-    for (const asker of ["customer_acme", "analyst"])
+    for (const asker of ["client_acme", "analyst"])
       expect(await ask(asker, sql)).toMatch(/SUPPORT_IS_DISABLED|ACCESS_DENIED|SYNTAX_ERROR/);
 });

@@ -25,7 +25,7 @@ beforeAll(async () => {
   // Where they are not installed yet, they are while other tests run.
   tools = SHARDS > 1 ? Promise.resolve("") : preparePythonTools("clickhouse");
   tools.catch(() => undefined);
-  warehouse = await startWarehouse({ testRights: { customers: CLIENTS } });
+  warehouse = await startWarehouse({ testRights: { clientUsers: CLIENTS } });
   for (const client of CLIENTS) {
     const at = { client, time: DAY_0 + 30 * DAY };
     const begun = (day: number) => DAY_0 + day * DAY;
@@ -121,13 +121,13 @@ test("the dashboard's figures are those of the records", async () => {
   expect(await answer("Handoffs by reason")).toBe("other\t8");
 });
 
-/** What ClickHouse answers to a customer, who may send no settings with a query, as `runSql` does. */
-const asCustomer = async (client: string, sql: string): Promise<string> => {
+/** What ClickHouse answers to a client, who may send no settings with a query, as `runSql` does. */
+const asClient = async (client: string, sql: string): Promise<string> => {
   const { origin, password, pathname } = new URL(warehouse.stack.clickhouse.url("analyst"));
   const response = await fetch(`${origin}/?database=${pathname.slice(1)}`, {
     method: "POST",
     body: sql,
-    headers: { "x-clickhouse-user": `customer_${client}`, "x-clickhouse-key": decodeURIComponent(password) },
+    headers: { "x-clickhouse-user": `client_${client}`, "x-clickhouse-key": decodeURIComponent(password) },
   });
   const text = await response.text();
   if (!response.ok) throw new Error(`ClickHouse: ${text}`);
@@ -140,14 +140,11 @@ const tellsWhoLoggedIn = async (): Promise<boolean> => {
   return (await runSql(warehouse.stack.clickhouse.url("migrator"), known)).trim() === "1";
 };
 
-it.skipIf(SHARDS > 1)(
-  "a customer is refused by a server that does not tell who logged in",
-  async (context) => {
-    context.skip(await tellsWhoLoggedIn(), "this server does");
-    const asked = asCustomer("acme", `SELECT count() FROM ${VIEWS}.conversations`);
-    await expect(asked).rejects.toThrow("update it and run export-ops migrate");
-  },
-);
+it.skipIf(SHARDS > 1)("a client is refused by a server that does not tell who logged in", async (context) => {
+  context.skip(await tellsWhoLoggedIn(), "this server does");
+  const asked = asClient("acme", `SELECT count() FROM ${VIEWS}.conversations`);
+  await expect(asked).rejects.toThrow("update it and run export-ops migrate");
+});
 
 it.skipIf(SHARDS > 1)(
   "views that were made for another kind of server are told, until migrations run again",
@@ -161,7 +158,7 @@ it.skipIf(SHARDS > 1)(
         : "authenticatedUser()";
       await runSql(
         url,
-        `ALTER TABLE ${VIEWS}.messages MODIFY COMMENT 'users of customers need ${made} it and run export-ops migrate'`,
+        `ALTER TABLE ${VIEWS}.messages MODIFY COMMENT 'users of clients need ${made} it and run export-ops migrate'`,
       );
       expect(await inspector.wrongViews()).toEqual(["messages"]);
       await migrate({ url, topology: warehouse.topology });
@@ -172,20 +169,20 @@ it.skipIf(SHARDS > 1)(
   },
 );
 
-describe.skipIf(SHARDS > 1)("a customer", () => {
+describe.skipIf(SHARDS > 1)("a client", () => {
   beforeEach(async (context) =>
     context.skip(!(await tellsWhoLoggedIn()), "this server does not tell who logged in"),
   );
 
   it.each(ANALYTICS_VIEWS.map(({ name }) => name))("finds the own rows alone in %s", async (view) => {
     for (const client of CLIENTS) {
-      const seen = await asCustomer(
+      const seen = await asClient(
         client,
         `SELECT client_id, count() > 0 FROM ${VIEWS}.${view} GROUP BY client_id`,
       );
       expect(seen).toBe(`${client}\t1`);
     }
-    expect(await asCustomer("acme", `SELECT count() FROM ${VIEWS}.${view} WHERE client_id = 'globex'`)).toBe(
+    expect(await asClient("acme", `SELECT count() FROM ${VIEWS}.${view} WHERE client_id = 'globex'`)).toBe(
       "0",
     );
   });
@@ -200,7 +197,7 @@ describe.skipIf(SHARDS > 1)("a customer", () => {
     "SELECT count() FROM v AS a WHERE throwIf(a.client_id != 'acme') IN (SELECT 0)",
     "SELECT uniq(conversation_id) FROM (SELECT * FROM v ORDER BY throwIf(client_id != 'acme') LIMIT 4)",
   ])("learns nothing of others by an error: %s", async (sql) => {
-    expect(await asCustomer("acme", sql.replace(/(?<=FROM |JOIN )v\b/, `${VIEWS}.conversations`))).toBe("4");
+    expect(await asClient("acme", sql.replace(/(?<=FROM |JOIN )v\b/, `${VIEWS}.conversations`))).toBe("4");
   });
 
   it.each([
@@ -210,18 +207,14 @@ describe.skipIf(SHARDS > 1)("a customer", () => {
     "additional_table_filters = {'conversation_export.conversations': 'throwIf(client_id = 1)'}",
   ])("cannot change a setting: %s", async (setting) => {
     const sql = `SELECT count() FROM ${VIEWS}.conversations SETTINGS ${setting}`;
-    await expect(asCustomer("acme", sql)).rejects.toThrow("READONLY");
+    await expect(asClient("acme", sql)).rejects.toThrow("READONLY");
   });
 
-  it.each([
-    "",
-    "analyst",
-    "customer_globex",
-  ])("finds no more when a secondary query names %j", async (name) => {
+  it.each(["", "analyst", "client_globex"])("finds no more when a secondary query names %j", async (name) => {
     const python = join(await tools, "python");
     const { tcpPort, passwords } = warehouse.stack.clickhouse;
     const asked = [
-      ["customer_acme", `SELECT DISTINCT client_id FROM ${VIEWS}.conversations WHERE client_id != 'acme'`],
+      ["client_acme", `SELECT DISTINCT client_id FROM ${VIEWS}.conversations WHERE client_id != 'acme'`],
       ["analyst", `SELECT count() > 0 FROM ${VIEWS}.conversations WHERE client_id = 'globex'`],
     ] as const;
     const found: unknown[] = [];
@@ -233,7 +226,7 @@ describe.skipIf(SHARDS > 1)("a customer", () => {
   });
 
   it("reads no table", async () => {
-    await expect(asCustomer("acme", "SELECT count() FROM messages")).rejects.toThrow("ACCESS_DENIED");
+    await expect(asClient("acme", "SELECT count() FROM messages")).rejects.toThrow("ACCESS_DENIED");
   });
 });
 

@@ -14,8 +14,8 @@ export {
   type WarehouseUser,
 } from "./access/grants.ts";
 export { FIXED_SETTINGS } from "./analytics/fixed-settings.ts";
-export type { CustomerUser } from "./analytics/customer-users.ts";
-export { CUSTOMER } from "./analytics/left-out-sql.ts";
+export type { ClientUser } from "./analytics/client-users.ts";
+export { CLIENT_USER } from "./analytics/left-out-sql.ts";
 export {
   UNOPTIMIZED,
   VIEW_LIMITS,

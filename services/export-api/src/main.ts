@@ -66,7 +66,7 @@ const log = createLogger({ service: "export-api", level: config.logLevel });
 const registry = createMetrics({ service: "export-api", withProcess: true });
 const traces = await startTracing({
   settings: config.traces,
-  // Any customer may claim that a request is sampled.
+  // Any client may claim that a request is sampled.
   foreign: { perSecond: SAMPLED_BY_CALLERS_PER_SECOND },
   stopWithinMs: config.shutdownDeadlineMs / 15,
   metrics: registry,

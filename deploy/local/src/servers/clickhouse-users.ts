@@ -7,8 +7,8 @@ export const database = "conversation_export";
 export type TestRights = {
   /** Each service may do its work in every database `conversation_export_…` too. */
   readonly otherDatabases?: boolean | undefined;
-  /** Clients with a user `customer_…` for the views, who has the password of the analyst. */
-  readonly customers?: readonly string[] | undefined;
+  /** Clients with a user `client_…` for the views, who has the password of the analyst. */
+  readonly clientUsers?: readonly string[] | undefined;
   /** Settings that the profiles of `users.xml` get besides. */
   readonly profiles?: Readonly<Record<string, Readonly<Record<string, string>>>> | undefined;
   /** Further analysts, who have the password of the first one, with the settings of each in place of its profile. */
@@ -42,7 +42,7 @@ const withProfiles = (usersXml: string, profiles: NonNullable<TestRights["analys
 };
 
 const withViewProfiles = (usersXml: string): string =>
-  (["analyst", "customer"] as const).reduce(
+  (["analyst", "client"] as const).reduce(
     (xml, reader) =>
       xml.replace(new RegExp(`<${reader}>\\s*<readonly>[^]*?</${reader}>`), () => viewProfileXml(reader)),
     usersXml,
@@ -52,7 +52,7 @@ const withViewProfiles = (usersXml: string): string =>
 export const withServiceGrants = (
   usersXml: string,
   topology: Topology,
-  { otherDatabases = false, customers = [], profiles = {}, analysts = {} }: TestRights = {},
+  { otherDatabases = false, clientUsers = [], profiles = {}, analysts = {} }: TestRights = {},
 ): string => {
   const granted = WAREHOUSE_USERS.reduce(
     (xml, user) => {
@@ -76,7 +76,7 @@ export const withServiceGrants = (
     withViewProfiles(withSettings(usersXml, profiles)),
   );
   const added = new Map([
-    ...customers.map((client) => [`customer_${client}`, "customer"] as const),
+    ...clientUsers.map((client) => [`client_${client}`, "client"] as const),
     ...Object.keys(analysts).map((name) => [name, name] as const),
   ]);
   return added.size === 0 ? granted : withAnalysts(withProfiles(granted, analysts), added);

@@ -18,18 +18,18 @@ export type ViewTables = {
 };
 
 /** Users with such names see the client whose id stands behind it, and no other. */
-export const CUSTOMER = "customer_";
+export const CLIENT_USER = "client_";
 
 /** SQL condition for the rows `r` that a user of this name may see. */
 const isFor = (user: string): string =>
-  `(NOT startsWith(${user}, '${CUSTOMER}') OR r.client_id = substring(${user}, ${CUSTOMER.length + 1}))`;
+  `(NOT startsWith(${user}, '${CLIENT_USER}') OR r.client_id = substring(${user}, ${CLIENT_USER.length + 1}))`;
 
 /** SQL: whether the server tells who logged in. */
 export const KNOWS_LOGIN = "(SELECT count() > 0 FROM system.functions WHERE name = 'authenticatedUser')";
 
-/** What a view says to a customer where the server does not tell who logged in. */
-export const NOT_FOR_CUSTOMERS =
-  "users of customers need a ClickHouse with the function authenticatedUser: update it and run export-ops migrate";
+/** What a view says to a client where the server does not tell who logged in. */
+export const NOT_FOR_CLIENTS =
+  "users of clients need a ClickHouse with the function authenticatedUser: update it and run export-ops migrate";
 
 /**
  * SQL condition for rows `r` of the user who logged in, and of the current user, which the native protocol
@@ -38,7 +38,7 @@ export const NOT_FOR_CUSTOMERS =
 const isForUser = ({ knowsLogin }: ViewTables): string =>
   knowsLogin
     ? `(authenticatedUser() != '' AND ${isFor("authenticatedUser()")} AND ${isFor("currentUser()")})`
-    : `throwIf(startsWith(currentUser(), '${CUSTOMER}'), '${NOT_FOR_CUSTOMERS}') = 0`;
+    : `throwIf(startsWith(currentUser(), '${CLIENT_USER}'), '${NOT_FOR_CLIENTS}') = 0`;
 
 const OWN = {
   conversation: { table: "conversations", id: "conversation_id" },

@@ -33,9 +33,9 @@ const limits = (mayLower: boolean): ProfileSetting[] =>
   }));
 
 /** Whose settings a statement or a file makes. */
-export type ViewReader = "analyst" | "customer";
+export type ViewReader = "analyst" | "client";
 
-/** Tools of an analyst may send settings with a query, but none that shows more or takes more. A customer sends none. */
+/** Tools of an analyst may send settings with a query, but none that shows more or takes more. A client sends none. */
 export const viewProfile = (reader: ViewReader): readonly ProfileSetting[] =>
   reader === "analyst"
     ? [{ name: "readonly", value: "2", bound: "none" }, ...limits(true), ...fixed()]

@@ -11,10 +11,10 @@ it("compares rows with who logged in, where the server tells", () => {
   }
 });
 
-it("refuses customers where the server does not tell who logged in", () => {
+it("refuses clients where the server does not tell who logged in", () => {
   expect(views(false)).toHaveLength(4);
   for (const view of views(false)) {
-    expect(view).toContain("throwIf(startsWith(currentUser(), 'customer_'), ");
+    expect(view).toContain("throwIf(startsWith(currentUser(), 'client_'), ");
     expect(view).not.toMatch(/authenticatedUser\(/);
   }
 });

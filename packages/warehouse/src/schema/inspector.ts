@@ -1,6 +1,6 @@
 import { text } from "node:stream/consumers";
-import { type CustomerUser, readCustomerUsers } from "../analytics/customer-users.ts";
-import { KNOWS_LOGIN, NOT_FOR_CUSTOMERS } from "../analytics/left-out-sql.ts";
+import { type ClientUser, readClientUsers } from "../analytics/client-users.ts";
+import { KNOWS_LOGIN, NOT_FOR_CLIENTS } from "../analytics/left-out-sql.ts";
 import { ANALYTICS_VIEWS, analyticsDatabase } from "../analytics/views.ts";
 import type { WarehouseAccess } from "../session/connection.ts";
 import { serverUrls } from "../session/server-urls.ts";
@@ -85,8 +85,8 @@ export type Inspector = {
    * not tell who logged in while this one does, or the other way round.
    */
   wrongViews(): Promise<string[]>;
-  /** Users of customers; null: the user may not see other users. */
-  customers(): Promise<CustomerUser[] | null>;
+  /** Users of clients; null: the user may not see other users. */
+  clientUsers(): Promise<ClientUser[] | null>;
   disks(): Promise<Disk[]>;
   stuckMutations(): Promise<StuckMutation[]>;
   /** Hash of the secret that the stored suppressions were hashed with; null: none is stored. */
@@ -261,7 +261,7 @@ export function createInspector(
       );
       return rows.map(({ name, key, timed }) => ({ name, byKey: key === QUOTA_KEY, ofTime: Boolean(timed) }));
     },
-    customers: () => readCustomerUsers(session),
+    clientUsers: () => readClientUsers(session),
     async wrongViews() {
       const database = analyticsDatabase(decodeURIComponent(new URL(deps.url).pathname.slice(1)));
       const rows = await session.rows<{ view: string; name: string }>(
@@ -270,7 +270,7 @@ export function createInspector(
            SELECT name FROM system.tables WHERE database = {database:String}
              AND position(create_table_query, if(${KNOWS_LOGIN}, {older:String}, 'authenticatedUser(')) > 0)
          ORDER BY position`,
-        { parameters: { database, older: NOT_FOR_CUSTOMERS } },
+        { parameters: { database, older: NOT_FOR_CLIENTS } },
       );
       const found = Map.groupBy(rows, ({ view }) => view);
       const namesOf = (columns: readonly { readonly name: string }[] = []): string =>

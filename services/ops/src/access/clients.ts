@@ -55,7 +55,7 @@ const retentionText = ({ retentionDays }: Pick<ClientRow, "retentionDays">): str
   retentionDays === null ? "-" : `${retentionDays} days`;
 
 /**
- * Manages the customers whose records may be read. Each action prints its result.
+ * Manages the clients whose records may be read. Each action prints its result.
  *
  * @throws CommandError for a client that is unknown, deleted or, on `create`, already there.
  */

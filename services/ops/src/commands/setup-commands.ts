@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import { clientId, clusterName, wholeNumber } from "./arguments.ts";
 import type { CommandDeps, JsonOption } from "./command-deps.ts";
 import { readBusConfig, readWarehouseConfig } from "../config.ts";
-import { printCustomer, printGrants, printRedisUsers } from "../setup/grants.ts";
+import { printClientUser, printGrants, printRedisUsers } from "../setup/grants.ts";
 import { applyMigrations } from "../setup/migrate.ts";
 import { putSchemas } from "../setup/schemas.ts";
 import { createTopics } from "../setup/topics.ts";
@@ -13,7 +13,7 @@ type GrantOptions = JsonOption & {
   readonly cluster?: string;
   readonly exact?: true;
   readonly analyst?: true;
-  readonly customer?: string;
+  readonly client?: string;
   readonly redis?: true;
 };
 
@@ -59,8 +59,8 @@ Examples:
       "print the rights of the user for analysts instead, with the settings that are fixed for it",
     )
     .option(
-      "--customer <id>",
-      "print the rights and the profile of the user customer_ID, who sees only the rows of this client",
+      "--client <id>",
+      "print the rights and the profile of the user client_ID, who sees only the rows of this client",
       clientId,
     )
     .option("--redis", "print the users of Redis instead, as its file of users (aclfile) takes them")
@@ -75,17 +75,17 @@ nobody needs any more are taken away with --exact when no process of the older v
 Examples:
   export-ops grants
   export-ops grants --analyst
-  export-ops grants --customer acme
+  export-ops grants --client acme
   export-ops grants --redis > users.acl
   export-ops grants | clickhouse-client --host clickhouse --user admin --multiquery
   export-ops grants --exact | clickhouse-client --host clickhouse --user admin --multiquery`,
     )
     .action(async (options: GrantOptions) => {
-      const { exact = false, analyst = false, redis = false, customer, json = false } = options;
+      const { exact = false, analyst = false, redis = false, client, json = false } = options;
       if (redis) return printRedisUsers(json, print);
       const config = readWarehouseConfig(env);
       const server = { ...config, cluster: options.cluster ?? config.cluster };
-      if (customer !== undefined) return printCustomer(server, customer, { exact, json }, print);
+      if (client !== undefined) return printClientUser(server, client, { exact, json }, print);
       printGrants(server, analyst ? ["analyst"] : SERVICE_USERS, { exact, json }, print);
     });
 

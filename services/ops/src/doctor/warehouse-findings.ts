@@ -11,7 +11,7 @@ import {
 } from "@conversation-export/warehouse";
 import type { ServiceUsers, WarehouseConfig } from "../config.ts";
 import { explainStore, requireClickhouse, withWarehouse } from "../connect/connections.ts";
-import { customerFindings } from "./customer-findings.ts";
+import { clientUserFindings } from "./client-user-findings.ts";
 import { namedClients } from "../output/client-names.ts";
 import { attempt, type Finding, type Findings, findingsOf } from "./finding.ts";
 import { replicaStateFindings, unknownClusterFinding, unreplicatedFinding } from "./replica-findings.ts";
@@ -84,7 +84,7 @@ const viewFinding = async (inspector: Inspector): Promise<Finding> => {
     : problem(
         "views",
         `not made, or by another version or for another ClickHouse: ${wrong.join(", ")}`,
-        "run `export-ops migrate`, or analysts find other columns than docs/data-dictionary.md names, and customers none",
+        "run `export-ops migrate`, or analysts find other columns than docs/data-dictionary.md names, and clients none",
       );
 };
 
@@ -259,7 +259,7 @@ export const warehouseFindings = async (
     const checks: [string, () => Promise<Findings>][] = [
       ["schema", async () => [await schemaFinding(inspector)]],
       ["views", async () => [await viewFinding(inspector)]],
-      ["customers", async () => customerFindings(await inspector.customers())],
+      ["client users", async () => clientUserFindings(await inspector.clientUsers())],
       ["disk", () => diskFindings(inspector)],
       ["parts", () => partFindings(inspector)],
       ["mutations", () => mutationFindings(inspector)],

@@ -1,5 +1,5 @@
 import {
-  CUSTOMER,
+  CLIENT_USER,
   type Grant,
   grantsOf,
   onCluster,
@@ -44,11 +44,11 @@ export const printGrants = (
 };
 
 /**
- * Prints the statements that make the profile of customers, and give it and the views to the user of a client.
+ * Prints the statements that make the profile of clients, and give it and the views to the user of a client.
  *
  * @throws CommandError on a cluster, where readers of the views see the tables behind them too
  */
-export const printCustomer = (
+export const printClientUser = (
   server: WarehouseConfig,
   clientId: string,
   { exact, json }: { readonly exact: boolean; readonly json: boolean },
@@ -56,16 +56,16 @@ export const printCustomer = (
 ): void => {
   if (server.cluster !== null) {
     throw new CommandError(
-      "on a cluster customers get no user: it would have to read the tables behind the views, which hold the rows of all clients",
+      "on a cluster clients get no user: it would have to read the tables behind the views, which hold the rows of all clients",
       { exitCode: EXIT.usage },
     );
   }
-  const user = `${CUSTOMER}${clientId}`;
+  const user = `${CLIENT_USER}${clientId}`;
   const grants = grantsOf("analyst", databaseOf(server), server);
-  if (json) return print(renderJson({ user, grants, settings: viewProfile("customer") }));
-  print("CREATE SETTINGS PROFILE IF NOT EXISTS customer;\n");
-  print(`ALTER SETTINGS PROFILE customer SETTINGS\n${viewProfileSql("customer")};\n`);
-  print(`ALTER USER \`${user}\` SETTINGS PROFILE 'customer';\n`);
+  if (json) return print(renderJson({ user, grants, settings: viewProfile("client") }));
+  print("CREATE SETTINGS PROFILE IF NOT EXISTS client;\n");
+  print(`ALTER SETTINGS PROFILE client SETTINGS\n${viewProfileSql("client")};\n`);
+  print(`ALTER USER \`${user}\` SETTINGS PROFILE 'client';\n`);
   print(`GRANT\n${listed(grants)}\n  TO \`${user}\`${exact ? " WITH REPLACE OPTION" : ""};\n`);
 };
 

@@ -1,13 +1,13 @@
 import { viewProfile } from "@conversation-export/warehouse";
 import { expect, it } from "vitest";
-import { customerFindings } from "./customer-findings.ts";
+import { clientUserFindings } from "./client-user-findings.ts";
 
-const PROFILE = Object.fromEntries(viewProfile("customer").map(({ name, value }) => [name, value ?? ""]));
-const acme = (settings: Readonly<Record<string, string>>) => ({ name: "customer_acme", settings });
+const PROFILE = Object.fromEntries(viewProfile("client").map(({ name, value }) => [name, value ?? ""]));
+const acme = (settings: Readonly<Record<string, string>>) => ({ name: "client_acme", settings });
 
 it("is content with the profile that grants prints, and with none of them", () => {
-  expect(customerFindings([acme(PROFILE)])).toMatchObject([{ state: "ok", name: "customers" }]);
-  expect(customerFindings([])).toEqual([]);
+  expect(clientUserFindings([acme(PROFILE)])).toMatchObject([{ state: "ok", name: "client users" }]);
+  expect(clientUserFindings([])).toEqual([]);
 });
 
 it.each([
@@ -29,19 +29,19 @@ it.each([
   [{ ...PROFILE, readonly: "2" }, "may change settings"],
   [{ ...PROFILE, query_plan_enable_optimizations: "1" }, "query_plan_enable_optimizations is not 0"],
 ])("finds fault with %j", (settings, found) => {
-  expect(customerFindings([acme(settings)])).toMatchObject([
-    { state: "problem", name: "user customer_acme", found: expect.stringContaining(found) },
+  expect(clientUserFindings([acme(settings)])).toMatchObject([
+    { state: "problem", name: "user client_acme", found: expect.stringContaining(found) },
   ]);
 });
 
-it("finds a name that a view takes for no customer's", () => {
-  expect(customerFindings([{ name: "Customer_acme", settings: PROFILE }])).toMatchObject([
-    { state: "problem", name: "user Customer_acme", found: expect.stringContaining("sees all clients") },
+it("finds a name that a view takes for no client's", () => {
+  expect(clientUserFindings([{ name: "Client_acme", settings: PROFILE }])).toMatchObject([
+    { state: "problem", name: "user Client_acme", found: expect.stringContaining("sees all clients") },
   ]);
 });
 
 it("says when it may not look", () => {
-  expect(customerFindings(null)).toMatchObject([
+  expect(clientUserFindings(null)).toMatchObject([
     { state: "skipped", advice: expect.stringContaining("SHOW USERS") },
   ]);
 });

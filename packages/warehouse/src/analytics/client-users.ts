@@ -1,9 +1,9 @@
 import type { Session } from "../session/session.ts";
 import { WarehouseError } from "../session/warehouse-error.ts";
-import { CUSTOMER } from "./left-out-sql.ts";
+import { CLIENT_USER } from "./left-out-sql.ts";
 
-/** A user whose name begins with `customer_`, in whatever capitals, with the values of settings that are set for it. */
-export type CustomerUser = { readonly name: string; readonly settings: Readonly<Record<string, string>> };
+/** A user whose name begins with `client_`, in whatever capitals, with the values of settings that are set for it. */
+export type ClientUser = { readonly name: string; readonly settings: Readonly<Record<string, string>> };
 
 /** A line of `system.settings_profile_elements`: of a user or a profile, a value or another profile. */
 export type ProfileElement = {
@@ -38,12 +38,12 @@ export const settingsOfUser = (user: string, elements: readonly ProfileElement[]
   return settings;
 };
 
-/** Reads the users of customers; null: the one who asks may not see other users. Settings of roles are not read. */
-export const readCustomerUsers = async (session: Session): Promise<CustomerUser[] | null> => {
+/** Reads the users of clients; null: the one who asks may not see other users. Settings of roles are not read. */
+export const readClientUsers = async (session: Session): Promise<ClientUser[] | null> => {
   try {
     const users = await session.rows<{ name: string }>(
-      "inspect.customers",
-      `SELECT name FROM system.users WHERE startsWith(lower(name), '${CUSTOMER}') ORDER BY name`,
+      "inspect.client_users",
+      `SELECT name FROM system.users WHERE startsWith(lower(name), '${CLIENT_USER}') ORDER BY name`,
     );
     if (users.length === 0) return [];
     const elements = await session.rows<ProfileElement>(

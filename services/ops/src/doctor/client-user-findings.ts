@@ -1,13 +1,14 @@
-import { CUSTOMER, type CustomerUser, FIXED_SETTINGS, UNOPTIMIZED } from "@conversation-export/warehouse";
+import { CLIENT_USER, type ClientUser, FIXED_SETTINGS, UNOPTIMIZED } from "@conversation-export/warehouse";
 import { type Findings, findingsOf } from "./finding.ts";
 import { limitFaults } from "./limit-faults.ts";
 
-const NAME = "customers";
+const NAME = "client users";
 const { ok, problem, skipped } = findingsOf("ClickHouse");
 
 /** What is wrong with the user; an empty text when nothing is. */
-const faultsOf = ({ name, settings }: CustomerUser): string => {
-  if (!name.startsWith(CUSTOMER)) return `sees all clients, since its name does not begin with ${CUSTOMER}`;
+const faultsOf = ({ name, settings }: ClientUser): string => {
+  if (!name.startsWith(CLIENT_USER))
+    return `sees all clients, since its name does not begin with ${CLIENT_USER}`;
   // What a profile sets holds although the user may change nothing.
   const showing = Object.entries(FIXED_SETTINGS).filter(
     ([setting, fixed]) => (settings[setting] ?? fixed ?? "") !== (fixed ?? ""),
@@ -28,8 +29,8 @@ const faultsOf = ({ name, settings }: CustomerUser): string => {
   ].join("; ");
 };
 
-/** Whether users of customers see what they may, and leave room for others. null: they cannot be seen. */
-export const customerFindings = (users: readonly CustomerUser[] | null): Findings => {
+/** Whether users of clients see what they may, and leave room for others. null: they cannot be seen. */
+export const clientUserFindings = (users: readonly ClientUser[] | null): Findings => {
   if (users === null) {
     return [
       skipped(
@@ -43,7 +44,7 @@ export const customerFindings = (users: readonly CustomerUser[] | null): Finding
     const faults = faultsOf(user);
     return faults === ""
       ? []
-      : [problem(`user ${user.name}`, faults, "`export-ops grants --customer ID` prints what it needs")];
+      : [problem(`user ${user.name}`, faults, "`export-ops grants --client ID` prints what it needs")];
   });
   if (wrong.length > 0 || users.length === 0) return wrong;
   return [ok(NAME, `${users.length} users, each with its limits`)];

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { type ProfileElement, settingsOfUser } from "./customer-users.ts";
+import { type ProfileElement, settingsOfUser } from "./client-users.ts";
 
 const NONE = { user: null, profile: null, inherits: null, setting: null, value: null };
 const line = (given: Partial<ProfileElement>): ProfileElement => ({ ...NONE, ...given });
@@ -9,15 +9,15 @@ it("finds what is set for a user, along its profiles", () => {
     line({ profile: "default", setting: "max_threads", value: "8" }),
     line({ profile: "analyst", setting: "max_memory_usage", value: "1" }),
     line({ profile: "analyst", setting: "readonly", value: "2" }),
-    line({ profile: "customer", inherits: "analyst" }),
-    line({ profile: "customer", setting: "readonly", value: "1" }),
-    line({ user: "customer_acme", inherits: "customer" }),
-    line({ user: "customer_acme", setting: "max_memory_usage", value: "2" }),
+    line({ profile: "client", inherits: "analyst" }),
+    line({ profile: "client", setting: "readonly", value: "1" }),
+    line({ user: "client_acme", inherits: "client" }),
+    line({ user: "client_acme", setting: "max_memory_usage", value: "2" }),
     // A constraint without a value, and another user.
-    line({ user: "customer_acme", setting: "max_threads" }),
-    line({ user: "customer_globex", setting: "readonly", value: "0" }),
+    line({ user: "client_acme", setting: "max_threads" }),
+    line({ user: "client_globex", setting: "readonly", value: "0" }),
   ];
-  expect(settingsOfUser("customer_acme", elements)).toEqual({
+  expect(settingsOfUser("client_acme", elements)).toEqual({
     max_threads: "8",
     readonly: "1",
     max_memory_usage: "2",
