@@ -41,7 +41,7 @@ it("builds on no base image that is named by a tag alone, and says how to name i
   }
 });
 
-it("checks every base of the image: there is one besides the empty one", () => {
+it("checks every base of the image: there is one beside the empty one", () => {
   const dockerfile = readFileSync(new URL("../Dockerfile", import.meta.url), "utf8");
   const stages = [...dockerfile.matchAll(/^FROM (\S+)(?: AS (\S+))?$/gm)];
   const named = new Set(stages.map(([, , name]) => name));

@@ -6,7 +6,7 @@ const SINCE = "1970-01-01T00:00:00Z";
 const TO = "2105-12-31T00:00:00Z";
 const ALL = 1n << 62n;
 
-/** The lists of the interface, each with a window that holds everything. */
+/** The lists of the export API, each with a window that holds everything. */
 const LISTS = [
   { name: "conversations by creation", path: `conversations?created_since=${SINCE}&created_to=${TO}` },
   { name: "conversations by update", path: `conversations?updated_since=${SINCE}&updated_to=${TO}` },

@@ -11,7 +11,7 @@ export type Compared = {
 };
 
 export type Comparison = {
-  /** Takes the texts of the next records, as they left the export interface. */
+  /** Takes the texts of the next records, as they left the export API. */
   take(recordTexts: readonly string[]): void;
   finish(): Compared;
 };

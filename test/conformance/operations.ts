@@ -57,7 +57,7 @@ export const ALL_LEGACY_OPERATIONS: readonly Operation[] = LEGACY_PATHS.map(lega
 
 const ERASURE = { type: "ERASURE", email: "noor@example.com" };
 
-/** Every operation of the interface, legacy ones in pairs, that answers 200 without any record being there. */
+/** Every operation of the export API, legacy ones in pairs, that answers 200 without any record being there. */
 export const OPERATIONS: readonly Operation[] = [
   ...EXPORT_OPERATIONS,
   get("end users", "/api/v2/end-users", "end_users"),

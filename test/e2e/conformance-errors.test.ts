@@ -89,7 +89,7 @@ describe("5. Authentication", () => {
     }
   });
 
-  it("the document of the interface alone needs no key", async () => {
+  it("the document of the export API alone needs no key", async () => {
     expect((await call(`${host}/api/openapi.json`)).status).toBe(200);
   });
 

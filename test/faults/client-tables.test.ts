@@ -203,7 +203,7 @@ const PATHS: Readonly<Record<List, string>> = {
   end_users: "/v2/end-users",
 };
 
-/** What the interface's own answer in Parquet has in the same columns. */
+/** What the export API's own answer in Parquet has in the same columns. */
 const interfaceFile = async (list: List): Promise<string> => {
   const answer = await fetch(system.apiUrl + PATHS[list], {
     headers: { authorization: `Bearer ${key}`, accept: "application/vnd.apache.parquet" },

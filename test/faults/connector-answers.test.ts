@@ -95,12 +95,12 @@ it("the source for dlt takes an address with a slash at its end, and shows what 
     response.end("<html>");
   };
   await expect(dlt.load()).rejects.toMatchObject({
-    stderr: expect.stringContaining("not an answer of the export interface"),
+    stderr: expect.stringContaining("not an answer of the export API"),
   });
   for (const page of ["<html>", "[]", '{"data":[]}']) {
     answer = (_, response) => response.end(page);
     await expect(dlt.load(), page).rejects.toMatchObject({
-      stderr: expect.stringContaining("not an answer of the export interface"),
+      stderr: expect.stringContaining("not an answer of the export API"),
     });
   }
 });

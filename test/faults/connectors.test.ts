@@ -111,7 +111,7 @@ const change = async (): Promise<void> => {
   await settled();
 };
 
-/** The same value; a date in the form of the interface or of DuckDB. */
+/** The same value; a date in the form of the export API or of DuckDB. */
 const isSame = (given: unknown, kept: unknown): boolean =>
   isDeepStrictEqual(given ?? null, kept ?? null) ||
   (typeof given === "string" &&

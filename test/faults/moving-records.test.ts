@@ -159,8 +159,8 @@ describe("a record that moves while a page is read", () => {
 
 /** What a reader asks when dates are noted, where all records were exported before or some since. */
 const QUESTIONS = [
-  { question: "pages.doubts", noted: "before" },
-  { question: "pages.doubts", noted: "since" },
+  { question: "pages.exceptions", noted: "before" },
+  { question: "pages.exceptions", noted: "since" },
   { question: "pages.several", noted: "since" },
 ] as const;
 
@@ -188,7 +188,7 @@ it.each(
     };
     const window = { clientId: client, since: CREATED - 10 * DAY, to: CREATED + 10 * DAY };
     // A further question follows about records with exports since, which finds this one.
-    const isFound = wasMoved || (question === "pages.doubts" && when === "since");
+    const isFound = wasMoved || (question === "pages.exceptions" && when === "since");
     const hasLeft = isFound && !place.endsWith("in the window");
     const shown = idsOf(await read(readerWith(move, question), window)).toSorted();
     expect(shown, client).toEqual(hasLeft ? ["a", "c"] : ["a", "b", "c"]);

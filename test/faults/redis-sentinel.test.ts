@@ -27,7 +27,7 @@ const log = createLogger({ service: "test", level: "silent" });
 const LOCK_MS = 2_000;
 const PATIENCE_MS = 60_000;
 const WINDOW = [{ requests: 1_000_000, seconds: 60 }];
-/** A request of the interface may wait 100 ms for Redis; the rest is for a busy machine. */
+/** A request of the export API may wait 100 ms for Redis; the rest is for a busy machine. */
 const ANSWER_MS = 1_000;
 
 let sentinels: Sentinels;

@@ -308,7 +308,7 @@ describe("jobs", () => {
 });
 
 describe("erase", () => {
-  it("makes a request as the interface would, and goes on with it by its id", async () => {
+  it("makes a request as the export API would, and goes on with it by its id", async () => {
     const session = createSession({ url: stack.clickhouse.url("intake"), application: "test" });
     const requests = createRequestStore({ session, now: Date.now, idSecret });
     try {

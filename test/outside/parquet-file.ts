@@ -10,7 +10,7 @@ export type Row = Readonly<Record<string, unknown>>;
 const INSTANT = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.(\d+))?([+-]\d\d)(?::(\d\d))?$/;
 
 /**
- * Dates in the form of the interface: DuckDB has them in the time zone of the machine, without zeros at their
+ * Dates in the form of the export API: DuckDB has them in the time zone of the machine, without zeros at their
  * ends.
  */
 const asSent = (value: unknown): unknown => {

@@ -8,7 +8,7 @@ export type PreparationOptions = {
   readonly stack: StackOptions;
   /** Brokers in place of the stack's own. */
   readonly brokers?: readonly string[];
-  /** What every process gets besides the addresses. */
+  /** What every process gets in addition to the addresses. */
   readonly env: NodeJS.ProcessEnv;
   readonly cursorSecret: string;
   readonly suppressionSecret: string;

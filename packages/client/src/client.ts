@@ -40,7 +40,7 @@ export type ChangesOptions = PageSize &
   );
 
 /**
- * A reader of the interface. Generators end with an error of `ExportApiError`, `ExportConnectionError` or
+ * A reader of the export API. Generators end with an error of `ExportApiError`, `ExportConnectionError` or
  * `ExportAnswerError` when an attempt cannot be repeated or has been repeated often enough.
  */
 export type Client = {

@@ -39,7 +39,7 @@ class CursorExpired(Exception):
     """The last run is more than 30 days ago, so deletions may have been forgotten: load the table afresh."""
 
 
-OTHER_SERVER = "not an answer of the export interface: is base_url its address with the /api prefix?"
+OTHER_SERVER = "not an answer of the export API: is base_url its address with the /api prefix?"
 
 
 def hint_of(response):
@@ -116,7 +116,7 @@ def conversation_export(
     """What has changed since the last run.
 
     Args:
-        base_url: address of the export interface with its /api prefix
+        base_url: address of the export API with its /api prefix
         api_key: a key with the scopes of the lists
         lists: some of conversations, messages and end_users; without it all
         page_size: records that are held in memory at a time, 1 to 10000

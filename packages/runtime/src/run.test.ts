@@ -93,7 +93,7 @@ it("logs what Node and libraries warn of as lines like all others", async () => 
   expect(child.errors()).toBe("");
 });
 
-it("logs nothing that a warning holds besides its words", async () => {
+it("logs nothing of a warning but its words", async () => {
   const child = startProcess(
     `run([part("a")]); process.emitWarning(Object.assign(new Error("loud"), { emitter: { options: { word: "x1y2" } } }));`,
   );

@@ -63,7 +63,7 @@ SETTINGS ttl_only_drop_parts = 1, index_granularity = 1024;
 {{distributed backfill_rows by record}};
 
 -- Dead letters that were sent to their topic again. A letter is known by the first arrival of its record and by how
--- often that was replayed before, so a letter that was written twice is one letter.
+-- often that was replayed before, so a dead letter that was written twice is one.
 CREATE TABLE IF NOT EXISTS {{local replayed_letters}} {{on cluster}} (
   topic LowCardinality(String) COMMENT 'that the record came from',
   partition UInt16 COMMENT 'of the first arrival',

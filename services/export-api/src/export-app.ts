@@ -70,7 +70,7 @@ export type ExportAppDeps = {
   readonly reference: boolean;
 };
 
-/** Assembles the whole HTTP interface from its stores, limits and settings. */
+/** Assembles the whole HTTP API from its stores, limits and settings. */
 export const createExportApp = (deps: ExportAppDeps): FastifyInstance => {
   const { reader, watermark, metrics, log, clock, now } = deps;
   const keys = createAuthenticate({

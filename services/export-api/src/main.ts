@@ -138,7 +138,7 @@ const app = createExportApp({
   usedKeys,
   slots,
   bounds: {
-    // Its rate limit was counted alone as well, and tells of it.
+    // Its rate limit was counted by this process only as well, and says so.
     pages: boundOf("pages", config.maxClientPages, () => undefined),
     streams: boundOf("streams", config.maxStreams, () => limitMetrics.unshared.inc()),
   },

@@ -73,7 +73,7 @@ export const createIngestMetrics = (metrics: Metrics) => ({
     "Topics found to have been deleted and created anew, and read from their beginning",
     ["topic"],
   ),
-  lagUnknown: metrics.gauge("ingest_lag_unknown", "1 while the lag of a partition cannot be told", [
+  lagUnknown: metrics.gauge("ingest_lag_unknown", "1 while the lag of a partition is unknown", [
     "topic",
     "partition",
   ]),

@@ -102,7 +102,7 @@ export const readTopics = (env: Environment): readonly string[] =>
  */
 export const readQueueConfig = (env: Environment): RedisServer => serverSettings.redis(env);
 
-/** The same, or null where `REDIS_URL` is not set, for what is only told besides. */
+/** The same, or null where `REDIS_URL` is not set, for what is only shown in addition. */
 export const readOptionalQueueConfig = (env: Environment): RedisServer | null =>
   (env["REDIS_URL"] ?? "") === "" ? null : readQueueConfig(env);
 

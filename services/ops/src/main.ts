@@ -23,7 +23,7 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   // Ends what goes on until Ctrl-C; what changes something goes on to its end, and its note in the audit.
   process.emit("SIGINT");
 });
-// Where complaints cannot be told the exit code still can.
+// Without output the exit code still reports the failure.
 process.stderr.on("error", () => undefined);
 
 // The first process of a container ignores a signal that it does not handle, and would leave no word in the log.
@@ -61,5 +61,5 @@ const end = (): never => {
   say(complaint(`writing to standard output failed: ${lost.message}`));
   process.exit(code === EXIT.done ? EXIT.failed : code);
 };
-// Open attempts to connect would keep the process alive. The empty write flushes the output; its errors are told next.
+// Open attempts to connect would keep the process alive. The empty write flushes the output; its errors are reported next.
 process.stdout.write("", () => setImmediate(end));

@@ -381,7 +381,7 @@ describe("the help", () => {
     }
   });
 
-  it("refuses a person that is not described as the interface wants it", async () => {
+  it("refuses a person that is not described as the export API wants it", async () => {
     const { code, err } = await run(["erase", "--client", "a", "--email", "nobody", "--yes"], AWAY);
     expect({ code, err }).toEqual({
       code: EXIT.usage,

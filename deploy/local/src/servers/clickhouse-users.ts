@@ -3,13 +3,13 @@ import { grantsOf, type Topology, viewProfileXml, WAREHOUSE_USERS } from "@conve
 /** The database that all users of `users.xml` may use. */
 export const database = "conversation_export";
 
-/** Rights that tests need besides. */
+/** Rights that only tests need. */
 export type TestRights = {
   /** Each service may do its work in every database `conversation_export_…` too. */
   readonly otherDatabases?: boolean | undefined;
   /** Clients with a user `client_…` for the views, who has the password of the analyst. */
   readonly clientUsers?: readonly string[] | undefined;
-  /** Settings that the profiles of `users.xml` get besides. */
+  /** Settings that the profiles of `users.xml` also get. */
   readonly profiles?: Readonly<Record<string, Readonly<Record<string, string>>>> | undefined;
   /** Further analysts, who have the password of the first one, with the settings of each in place of its profile. */
   readonly analysts?: Readonly<Record<string, Readonly<Record<string, string>>>> | undefined;

@@ -67,7 +67,7 @@ const createOffsetCheck = ({ firstOffset, lastOffset, count }: RecordBatch) => {
     take: (offset: number): void => {
       if (offset < lowest || offset > lastOffset) throw new RangeError("a record has a wrong offset");
       if (seen >= count) throw new RangeError(`a batch has more than its ${count} records`);
-      // Once some are known to be missing, all from the gap on is in doubt.
+      // Once some are known to be missing, all from the gap on is uncertain.
       if (seen + 1 + lastOffset - offset < count) throw tooFew(count);
       seen += 1;
       lowest = offset + 1;

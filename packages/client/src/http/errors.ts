@@ -1,7 +1,7 @@
 import type { Error as ErrorBody } from "../interface/types.ts";
 import { visibleText } from "./visible-text.ts";
 
-/** The types of errors that the interface has. */
+/** The types of errors that the export API has. */
 export type ErrorType = ErrorBody["errors"][number]["type"];
 
 /** The service answered with an error. */
@@ -48,7 +48,7 @@ export class ExportConnectionError extends Error {
   }
 }
 
-/** An answer that the interface does not give: another form, another count, a link or redirect elsewhere. */
+/** An answer that the export API does not give: another form, another count, a link or redirect elsewhere. */
 export class ExportAnswerError extends Error {
   override readonly name = "ExportAnswerError";
 

@@ -107,11 +107,11 @@ export type Conversation = {
     /** Where the article comes from */
     readonly source: string | null;
   }[];
-  /** The latest attempt of each handoff that the AI agent began, in the order of time; is_escalated tells whether one led to an escalation */
+  /** The latest attempt of each handoff that the AI agent began, in the order of time; is_escalated says whether one led to an escalation */
   readonly handoffs: readonly {
     /** Name of the handoff */
     readonly name: string | null;
-    /** ID of the handoff: what attempts are told apart by; it need not match a configured one */
+    /** ID of the handoff: what distinguishes attempts; it need not match a configured one */
     readonly handoff_id: string | null;
     /** ID of the attempt; it stays the same in later exports */
     readonly id: string;

@@ -5,7 +5,7 @@ const FORM =
 export type Point = { readonly ms: number; readonly fraction: string };
 
 /**
- * Reads the instants that the interface takes and gives: ISO 8601 with `Z` or an offset, of a date that exists.
+ * Reads the instants that the export API takes and gives: ISO 8601 with `Z` or an offset, of a date that exists.
  * Undefined for any other text, whatever JavaScript would make of it.
  */
 export const readInstant = (text: string): Point | undefined => {

@@ -21,7 +21,7 @@ export type MessageWindow = CreatedWindow & {
   readonly conversationId?: string;
 };
 
-/** Without an upper bound the interface would end a window after seven days. */
+/** Without an upper bound the export API would end a window after seven days. */
 const END_OF_TIME = "9999-12-31T00:00:00Z";
 
 const textOf = (instant: Instant): string => (typeof instant === "string" ? instant : instant.toISOString());

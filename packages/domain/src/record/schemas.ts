@@ -55,7 +55,7 @@ const handoffSchema = z.object({
   name: text.describe("Name of the handoff"),
   handoff_id: identifierOrEmpty
     .nullish()
-    .describe("ID of the handoff: what attempts are told apart by; it need not match a configured one"),
+    .describe("ID of the handoff: what distinguishes attempts; it need not match a configured one"),
   id: identifier.describe("ID of the attempt; it stays the same in later exports"),
   date_created: instant.describe("Time the handoff was invoked"),
   outcome_status: text.describe("How the attempt ended, such as succeeded or failed"),
@@ -161,7 +161,7 @@ export const conversationSchema = z.object({
   used_coaching: listOf(coachingSchema).describe("Coaching that was applied"),
   used_articles: listOf(articleSchema).describe("Articles that were referred to"),
   handoffs: listOf(handoffSchema).describe(
-    "The latest attempt of each handoff that the AI agent began, in the order of time; is_escalated tells whether one led to an escalation",
+    "The latest attempt of each handoff that the AI agent began, in the order of time; is_escalated says whether one led to an escalation",
   ),
   used_playbooks: listOf(playbookSchema).describe("Playbooks that were run"),
   used_mcp: listOf(toolSchema).describe("MCP tools that were invoked"),

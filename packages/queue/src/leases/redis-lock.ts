@@ -1,21 +1,21 @@
 import { randomUUID } from "node:crypto";
 import type { Redis as Client } from "ioredis";
-import { createScript, NOW, REIGN } from "../redis/script.ts";
+import { createScript, NOW, SERVER_RUN } from "../redis/script.ts";
 
 /** ARGV: token, length of the lock in ms. */
 const TAKE_FREE = `return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) and 1 or 0`;
 
-/** A hash: the `reign` in which locks are given out, and `since` when, in ms. */
+/** A hash: the `run` in which locks are given out, and `since` when, in ms. */
 const SERVER_KEY = "conversation-export:lock-server";
 
 /**
  * A restarted or promoted server may have lost a lock that is in use: it gives out none until that has ended,
  * unless it has no keys.
  */
-const TAKE = `${NOW}${REIGN}
-local known = redis.call('HGET', '${SERVER_KEY}', 'reign')
-if known ~= reign then
-  redis.call('HSET', '${SERVER_KEY}', 'reign', reign, 'since', known and string.format('%.0f', now) or '0')
+const TAKE = `${NOW}${SERVER_RUN}
+local known = redis.call('HGET', '${SERVER_KEY}', 'run')
+if known ~= run then
+  redis.call('HSET', '${SERVER_KEY}', 'run', run, 'since', known and string.format('%.0f', now) or '0')
 end
 local since = tonumber(redis.call('HGET', '${SERVER_KEY}', 'since'))
 if since > now then

@@ -8,15 +8,15 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 `;
 
 /**
- * Begin of scripts that ask who keeps the keys: `reign` changes when the server is restarted (`run_id`) and
+ * Begin of scripts that ask who keeps the keys: `run` changes when the server is restarted (`run_id`) and
  * when it is promoted (`master_replid`); either may have lost the last writes.
  */
-export const REIGN = `
+export const SERVER_RUN = `
 local function told(section, pattern)
   local info = redis.pcall('INFO', section)
   return type(info) == 'string' and string.match(info, pattern) or 'hidden'
 end
-local reign = told('server', 'run_id:(%w+)') .. ':' .. told('replication', 'master_replid:(%w+)')
+local run = told('server', 'run_id:(%w+)') .. ':' .. told('replication', 'master_replid:(%w+)')
 `;
 
 /** Runs a Lua script on one key or a few, atomically. */

@@ -40,50 +40,50 @@ it("is content with one question where there is nothing, hidden records or not",
     [WHOLE, false],
     [`["hidden",""]\n${WHOLE}`, true],
   ] as const) {
-    expect(await ask({ "pages.doubts": answer })).toMatchObject({
+    expect(await ask({ "pages.exceptions": answer })).toMatchObject({
       facts: { severalDates: false, hiding },
-      asked: ["pages.doubts"],
+      asked: ["pages.exceptions"],
     });
   }
 });
 
 it("asks about the records with entries since, unless they are many", async () => {
-  const few = await ask({ "pages.doubts": entries(2), "pages.several": "0\n" });
+  const few = await ask({ "pages.exceptions": entries(2), "pages.several": "0\n" });
   expect(few).toEqual({
     facts: { severalDates: false, hiding: false },
-    asked: ["pages.doubts", "pages.several"],
+    asked: ["pages.exceptions", "pages.several"],
     names: [['4/acme/c/"0', '4/acme/c/"1']],
   });
-  expect((await ask({ "pages.doubts": entries(50), "pages.several": "0\n" })).asked).toEqual([
-    "pages.doubts",
+  expect((await ask({ "pages.exceptions": entries(50), "pages.several": "0\n" })).asked).toEqual([
+    "pages.exceptions",
     "pages.several",
   ]);
-  const many = await ask({ "pages.doubts": entries(51), "pages.facts": "0\t0\n" });
-  expect(many.asked).toEqual(["pages.doubts", "pages.facts"]);
+  const many = await ask({ "pages.exceptions": entries(51), "pages.facts": "0\t0\n" });
+  expect(many.asked).toEqual(["pages.exceptions", "pages.facts"]);
 });
 
 it("puts no long names into an address", async () => {
   const named = (id: string): Promise<{ readonly asked: readonly string[] }> =>
     ask({
-      "pages.doubts": `["since","4\\/acme\\/c\\/${id}"]\n${WHOLE}`,
+      "pages.exceptions": `["since","4\\/acme\\/c\\/${id}"]\n${WHOLE}`,
       "pages.several": "0\n",
       "pages.facts": "0\t0\n",
     });
-  expect((await named("x".repeat(3_900))).asked).toEqual(["pages.doubts", "pages.several"]);
-  expect((await named("x".repeat(4_000))).asked).toEqual(["pages.doubts", "pages.facts"]);
-  expect((await named("é".repeat(700))).asked).toEqual(["pages.doubts", "pages.facts"]);
+  expect((await named("x".repeat(3_900))).asked).toEqual(["pages.exceptions", "pages.several"]);
+  expect((await named("x".repeat(4_000))).asked).toEqual(["pages.exceptions", "pages.facts"]);
+  expect((await named("é".repeat(700))).asked).toEqual(["pages.exceptions", "pages.facts"]);
 });
 
 it("looks at the candidates where one may have several dates", async () => {
   const facts = { severalDates: true, hiding: true };
   const answer = { "pages.facts": "3\t1\n" };
-  expect(await ask({ "pages.doubts": `["moved",""]\n${WHOLE}`, ...answer })).toMatchObject({
+  expect(await ask({ "pages.exceptions": `["moved",""]\n${WHOLE}`, ...answer })).toMatchObject({
     facts,
-    asked: ["pages.doubts", "pages.facts"],
+    asked: ["pages.exceptions", "pages.facts"],
   });
-  expect(await ask({ "pages.doubts": entries(1), "pages.several": "1\n", ...answer })).toMatchObject({
+  expect(await ask({ "pages.exceptions": entries(1), "pages.several": "1\n", ...answer })).toMatchObject({
     facts,
-    asked: ["pages.doubts", "pages.several", "pages.facts"],
+    asked: ["pages.exceptions", "pages.several", "pages.facts"],
   });
 });
 
@@ -95,13 +95,13 @@ it("has one question where no dates are noted lately, and without candidates", a
 it("takes no answer that is cut off for one without rows", async () => {
   for (const answers of [
     {},
-    { "pages.doubts": '["hidden",""]\n' },
-    { "pages.doubts": entries(2) },
-    { "pages.doubts": entries(2), "pages.several": "\n" },
-    { "pages.doubts": `["moved",""]\n${WHOLE}` },
-    { "pages.doubts": `["moved",""]\n${WHOLE}`, "pages.facts": "0\n" },
-    { "pages.doubts": `["moved",""]\n${WHOLE}`, "pages.facts": "\\N\t0\n" },
-    { "pages.doubts": `["moved",""]\n${WHOLE}`, "pages.facts": "1\t0\n\n1\t0\n1\t0\n" },
+    { "pages.exceptions": '["hidden",""]\n' },
+    { "pages.exceptions": entries(2) },
+    { "pages.exceptions": entries(2), "pages.several": "\n" },
+    { "pages.exceptions": `["moved",""]\n${WHOLE}` },
+    { "pages.exceptions": `["moved",""]\n${WHOLE}`, "pages.facts": "0\n" },
+    { "pages.exceptions": `["moved",""]\n${WHOLE}`, "pages.facts": "\\N\t0\n" },
+    { "pages.exceptions": `["moved",""]\n${WHOLE}`, "pages.facts": "1\t0\n\n1\t0\n1\t0\n" },
   ])
     await expect(ask(answers)).rejects.toMatchObject({ causeName: "UNEXPECTED_ANSWER", retryable: true });
 });

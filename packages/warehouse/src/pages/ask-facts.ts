@@ -1,12 +1,12 @@
 import { text } from "node:stream/consumers";
 import {
   type Candidates,
-  doubtsOfAnswer,
+  exceptionsOfAnswer,
   type Facts,
   factsOfAnswer,
   someHasSeveral as someOfAnswer,
 } from "./sql/identity-sql.ts";
-import { doubtsStatement, factsStatement, type Parameters, severalStatement } from "./page-statements.ts";
+import { exceptionsStatement, factsStatement, type Parameters, severalStatement } from "./page-statements.ts";
 import type { SendStatement } from "./send-statement.ts";
 
 /**
@@ -17,13 +17,13 @@ export type AskForFacts = {
   /**
    * About candidates, or without candidates about the client.
    * @param parameters of the candidates; `noted`: see `createNotedDates`
-   * @param isDoubtful `factsAtOnce` has just found that some of them may have several dates
+   * @param hasExceptions `factsAtOnce` has just found that some of them may have several dates
    */
   facts(
     candidates: Candidates | null,
     parameters: Parameters,
     signal: AbortSignal | undefined,
-    isDoubtful?: boolean,
+    hasExceptions?: boolean,
   ): Promise<Facts>;
   /** The same without looking at the candidates, however many they are; null: some of them may have several dates. */
   factsAtOnce(
@@ -42,8 +42,8 @@ export const createAskForFacts = (deps: {
   const factsAtOnce: AskForFacts["factsAtOnce"] = async (candidates, parameters, signal) => {
     if (!(Number(parameters["noted"]) > 0)) return null;
     const spread = await isSpread();
-    const doubts = await send(doubtsStatement(candidates, parameters, spread), text, signal);
-    const { hiding, atNotedDate, since } = doubtsOfAnswer(doubts);
+    const exceptions = await send(exceptionsStatement(candidates, parameters, spread), text, signal);
+    const { hiding, atNotedDate, since } = exceptionsOfAnswer(exceptions);
     if (atNotedDate || since === null) return null;
     // The dates of a record are stored before its entries, so those of all names are there by now.
     const statement = severalStatement(String(parameters["client"]), since, spread);
@@ -51,8 +51,8 @@ export const createAskForFacts = (deps: {
     return { severalDates: false, hiding };
   };
 
-  const facts: AskForFacts["facts"] = async (candidates, parameters, signal, isDoubtful = false) => {
-    if (candidates !== null && !isDoubtful) {
+  const facts: AskForFacts["facts"] = async (candidates, parameters, signal, hasExceptions = false) => {
+    if (candidates !== null && !hasExceptions) {
       const atOnce = await factsAtOnce(candidates, parameters, signal);
       if (atOnce !== null) return atOnce;
     }

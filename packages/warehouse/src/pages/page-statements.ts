@@ -1,7 +1,7 @@
 import type { ClickHouseSettings } from "@clickhouse/client";
 import type { StatementName } from "../session/session.ts";
 import { MARK } from "./page-stream.ts";
-import { type Candidates, doubtsAbout, factsOf, SOME_HAS_SEVERAL } from "./sql/identity-sql.ts";
+import { type Candidates, exceptionsAbout, factsOf, SOME_HAS_SEVERAL } from "./sql/identity-sql.ts";
 import type { List } from "./sql/list.ts";
 import { endOf, FIRST_ROWS, type RangedRows, type ReadShape, wholeInstantsOf } from "./sql/page-sql.ts";
 
@@ -128,7 +128,7 @@ export const endStatement = (
 });
 
 /**
- * Reads what the statement of a range has to heed; see `factsOf`. The parameter `noted` is 0 where it is not
+ * Reads what the statement of a range must handle; see `factsOf`. The parameter `noted` is 0 where it is not
  * known.
  */
 export const factsStatement = (
@@ -142,15 +142,15 @@ export const factsStatement = (
   settings: { max_threads: 1, ...spreadSettings(spread, false) },
 });
 
-/** Reads what may have to be heeded; see `doubtsAbout`. */
-export const doubtsStatement = (
+/** Reads what may have to be handled; see `exceptionsAbout`. */
+export const exceptionsStatement = (
   candidates: Candidates,
   parameters: Parameters,
   spread: boolean,
 ): PageStatement => ({
   ...factsStatement(candidates, parameters, spread),
-  name: "pages.doubts",
-  sql: `${doubtsAbout(candidates)} FORMAT JSONCompactEachRow`,
+  name: "pages.exceptions",
+  sql: `${exceptionsAbout(candidates)} FORMAT JSONCompactEachRow`,
 });
 
 /** Reads whether one of the records with these names in `record_dates` has several dates. */

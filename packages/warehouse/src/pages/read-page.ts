@@ -128,12 +128,12 @@ export const createPageReader = (deps: {
       return false;
     };
 
-    let isDoubtful = false;
+    let hasExceptions = false;
     // Over shards all rows of a range are sorted.
     if (pace !== undefined && list.isGuessed === true && !wholeTies && !spread) {
       const end = before(Math.min(after.date + lengthOf(pace, pageSize), to));
       const facts = await askForFacts.factsAtOnce(list.candidates, parametersOf(end), signal);
-      isDoubtful = facts === null;
+      hasExceptions = facts === null;
       if (facts !== null) {
         const most = GUESSED_ROWS + GUESSED_ROWS_PER_RECORD * pageSize;
         const range = { end, isLast: end.date === to, first: after.date };
@@ -151,7 +151,7 @@ export const createPageReader = (deps: {
       const range = await choose(keys);
       if (range === null) return emptyPage({ rows: 0, next: null });
       const parameters = parametersOf(range.end);
-      const facts = await askForFacts.facts(list.candidates, parameters, signal, isDoubtful);
+      const facts = await askForFacts.facts(list.candidates, parameters, signal, hasExceptions);
       const taken = wholeTies ? await takeWholeInstants(range, facts) : range;
       // Room for an instant that exceeds a page, and for records that come between both statements.
       const page = taken && (await open(taken, facts, pageSize + (wholeTies ? TIE_EXTENSION : 0)));

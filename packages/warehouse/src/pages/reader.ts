@@ -67,7 +67,7 @@ export function createReader(deps: {
 
   const send: SendStatement = async ({ name, sql, parameters, settings }, open, signal) => {
     try {
-      // Each client of the interface has a quota of its own.
+      // Each client of the export API has a quota of its own.
       const quotaKey = String(parameters["client"]);
       return await open(await session.stream(name, sql, { parameters, settings, signal, quotaKey }));
     } catch (error) {

@@ -48,7 +48,7 @@ export type AppDeps = {
    * open.
    */
   readonly maxConnections: number;
-  /** The host under which callers know the service, besides the one that they call. */
+  /** The host under which callers also know the service. */
   readonly publicHost: string | undefined;
   readonly transportSecurity: string;
   readonly callerOf: CallerOf;

@@ -44,7 +44,7 @@ export type Description = {
 export const header = <S extends z.ZodType>(id: string, schema: S, description: string): S =>
   schema.meta({ description, header: { id } });
 
-/** The link in the body of a page; `form` tells whether the address is absolute. */
+/** The link in the body of a page; `form` says whether the address is absolute. */
 export const linkSchema = (form: string) =>
   z.string().nullable().describe(`The next page: ${form}; null when there is none`);
 

@@ -116,7 +116,7 @@ const operationOf = ({ scope, description }: Endpoint): ZodOpenApiOperationObjec
 const thisDocument: ZodOpenApiOperationObject = {
   operationId: "getOpenApi",
   summary: "This document",
-  description: "The OpenAPI document of the interface; it needs no key.",
+  description: "The OpenAPI document of the export API; it needs no key.",
   tags: ["Reference"],
   security: [],
   responses: {
@@ -148,7 +148,7 @@ const pathsOf = (endpoints: readonly Endpoint[], rootUrl: string): ZodOpenApiPat
 };
 
 /**
- * The OpenAPI 3.1 document of the whole interface, ready for JSON.stringify. It is made from the schemas that
+ * The OpenAPI 3.1 document of the whole export API, ready for JSON.stringify. It is made from the schemas that
  * check requests and from the answers of the service.
  * @param deps.publicBaseUrl the address with its /api prefix; without it the document names paths of its own
  * host

@@ -15,7 +15,7 @@ export type Call = {
   readonly signal: AbortSignal;
 };
 
-/** One operation of the interface. HEAD is served wherever GET is. */
+/** One operation of the export API. HEAD is served wherever GET is. */
 export type Endpoint = {
   readonly method: "GET" | "POST";
   /** Whole paths, each leading to the same operation. The OpenAPI document names the first. */

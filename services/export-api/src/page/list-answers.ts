@@ -27,7 +27,7 @@ export type ListAnswers = {
     open: OpenStep | null,
     answer: { readonly contentType: string; readonly headers: Headers; readonly trailer: object },
   ): Promise<void>;
-  /** One Parquet file. Its footer tells how many records there are, and the facts given. */
+  /** One Parquet file. Its footer has the number of records and the given facts. */
   file(
     call: Call,
     open: OpenStep,

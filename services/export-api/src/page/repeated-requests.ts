@@ -6,7 +6,7 @@ import type { ExportMetrics } from "../export-metrics.ts";
 import type { Call } from "../operations/endpoint.ts";
 import type { PageRequest } from "./parameters.ts";
 
-/** Times that a client may ask for one first page in a row before it is told. */
+/** Times that a client may ask for one first page in a row before it is warned. */
 const USUAL_TIMES = 2;
 const MAX_CLIENTS = 10_000;
 /** First pages remembered of a client, in its lists and windows together. */

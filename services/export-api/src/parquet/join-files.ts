@@ -47,7 +47,7 @@ const createEnd = () => {
 /**
  * Joins Parquet files of the same columns: row groups pass, one footer names them all. Each file's end is
  * held back, so a cut answer is never a whole file.
- * @param facts what the footer tells besides; asked for when all files were whole
+ * @param facts what else the footer holds; asked for when all files were whole
  */
 export const joinFiles = (facts: () => Readonly<Record<string, string>>): Join => {
   let passed = 0;

@@ -95,7 +95,7 @@ export const judgeRecord = async (
     }
     const { record } = outcome;
     if (record.id !== id || record.clientId !== clientId) {
-      // The other record has further events, which are not at hand here.
+      // The other record has further events, which are not here.
       counts.events.rejected += 1;
       noteProblem(counts, { place, reason: "other_record", detail: "landed under another id or client" });
       return;
@@ -115,7 +115,7 @@ export const judgeRecord = async (
   counts.records.examined += 1;
   const dates = exports.length > 0 ? exports : events;
   const created = Math.min(...dates.map(({ dateCreated }) => dateCreated));
-  // The row's own event must be at hand: its day may have been dropped since the coverage was read.
+  // The row's own event must be there: its day may have been dropped since the coverage was read.
   const isDeletable = ({ uploadedAt, version }: StoredRow): boolean =>
     coverage !== null &&
     places.has(version & PLACE) &&

@@ -1,7 +1,7 @@
 import { createLoop, type Logger, type Loop, type Metrics } from "@conversation-export/runtime";
 import type { AuditStore, LastChange } from "@conversation-export/warehouse";
 
-/** Shows in metrics what operators change, so that an alert can tell of it. */
+/** Shows in metrics what operators change, so that an alert can report it. */
 export const createAuditWatch = (deps: {
   readonly store: Pick<AuditStore, "last">;
   readonly everyMs: number;

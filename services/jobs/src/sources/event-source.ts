@@ -48,7 +48,7 @@ export type SourceBatch = {
   readonly problems: readonly SourceProblem[];
 };
 
-/** Source of a backfill besides the landing table. */
+/** Source of a backfill other than the landing table. */
 export type EventSource = {
   /**
    * Cuts the window into parts; null: everything.

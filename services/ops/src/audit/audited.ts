@@ -32,7 +32,7 @@ const write = (server: WarehouseConfig, note: AuditNote): Promise<void> =>
 /**
  * Runs a change with an audit entry before and after; a dry run has none.
  * @param deps.tablesMayBeMissing for the command that makes them: then there is no note before
- * @param work may tell what it has found out; the note after has that beside the arguments
+ * @param work may report what it found, for the audit entry after it
  * @throws ConfigError when nobody says who the operator is
  * @throws CommandError when the note cannot be written, before anything is changed
  */

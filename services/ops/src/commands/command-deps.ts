@@ -17,7 +17,7 @@ export type CommandDeps = {
   readonly catchInterrupt: () => { readonly signal: AbortSignal; release(): void };
 };
 
-/** What the program is given besides. */
+/** What else the program is given. */
 export type ProgramDeps = CommandDeps & {
   /** For a command that prints its answer and ends with another code than 0. */
   readonly setExitCode: (code: ExitCode) => void;

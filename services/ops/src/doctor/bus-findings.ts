@@ -65,7 +65,7 @@ const groupFindings = async (admin: Admin, config: BusConfig): Promise<Findings>
   return [...lost, ok(name, `${lag} messages behind: \`export-ops lag\` shows more`)];
 };
 
-/** Tells whether ingest runs. @param members of its consumer group */
+/** Whether ingest runs. @param members of its consumer group */
 export const memberFinding = (members: number, groupId: string): Finding =>
   members === 0
     ? warning("ingest", `no process is in the group ${groupId}`, "start ingest: no new events are stored")

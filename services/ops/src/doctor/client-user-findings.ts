@@ -19,7 +19,7 @@ const faultsOf = ({ name, settings }: ClientUser): string => {
       : ["may change settings, so it may learn of rows of other clients"]),
     ...(settings[UNOPTIMIZED] === "0"
       ? []
-      : [`${UNOPTIMIZED} is not 0, so errors tell of rows of other clients`]),
+      : [`${UNOPTIMIZED} is not 0, so errors reveal rows of other clients`]),
     ...(showing.length === 0
       ? []
       : [

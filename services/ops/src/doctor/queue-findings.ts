@@ -53,7 +53,7 @@ const scheduleFinding = async (jobs: JobClient): Promise<Finding> => {
 };
 
 /**
- * Tells whether processes are connected that run jobs.
+ * Whether processes that run jobs are connected.
  *
  * @param counts connected processes of each queue; null: Redis does not list its clients
  * @param hasRun a jobs service ran before; without one it is only a warning, as in a new installation

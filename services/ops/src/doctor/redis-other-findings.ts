@@ -13,7 +13,7 @@ const counted = (count: number): string =>
   count === 1 ? "1 jobs process uses" : `${count} jobs processes use`;
 
 /**
- * Tells whether all jobs processes use the same Redis as this command. Locks in Redis keep their jobs apart.
+ * Whether all jobs processes use the same Redis as this command. Locks in Redis keep their jobs apart.
  *
  * @param own the id that the Redis of this command keeps
  * @param place the address of that Redis

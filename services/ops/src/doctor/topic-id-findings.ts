@@ -14,7 +14,7 @@ const READ_ANEW =
   "if that was not intended, find out who deleted it; what ingest had not read must be exported again: docs/runbooks/TopicCreatedAnew.md";
 
 /**
- * What is known of the ids by which topics are told from deleted ones of the same name.
+ * What is known of the ids that distinguish topics from deleted ones of the same name.
  * @param now ms since the epoch
  */
 export const topicIdFindings = (

@@ -134,7 +134,7 @@ const viewFindings = async (inspector: Inspector, name: string): Promise<Finding
   ];
 };
 
-/** Whether what the user writes is on all replicas before readers are told of it. */
+/** Whether what the user writes is on all replicas before it is published to readers. */
 const quorumFindings = async (
   inspector: Inspector,
   user: string,

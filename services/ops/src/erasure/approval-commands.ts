@@ -8,7 +8,7 @@ import { CommandError } from "../explain/explain.ts";
 import { DETACH_FLAG, type DetachOption } from "../jobs/start-job.ts";
 import { requireYes, YES_FLAG, type YesOption } from "../output/confirm.ts";
 import { renderJson } from "../output/print.ts";
-import { attendRequest, queueRequest, requestFields } from "./request-job.ts";
+import { followRequest, queueRequest, requestFields } from "./request-job.ts";
 import { storedRequests } from "./stored-requests.ts";
 import { requestId } from "./subject.ts";
 
@@ -44,7 +44,7 @@ export const addApprovalCommands = (erase: Command, deps: CommandDeps): void => 
           await requests.setStatus(found.clientId, id, "approved");
           const approved = { ...found, status: "approved" } as const;
           await queueRequest(jobs, approved, requests);
-          await attendRequest(jobs, approved, requests, options, deps);
+          await followRequest(jobs, approved, requests, options, deps);
         });
       await audited(command, deps, () => withRequests(approve));
     });

@@ -15,7 +15,7 @@ import { addApprovalCommands } from "./approval-commands.ts";
 import { storedRequests } from "./stored-requests.ts";
 import { addPersonOptions, requestId, type SubjectOptions, subjectOf } from "./subject.ts";
 import { addPreviewCommand } from "./preview-command.ts";
-import { attendRequest, queueRequest, requestFields } from "./request-job.ts";
+import { followRequest, queueRequest, requestFields } from "./request-job.ts";
 
 type EraseOptions = {
   readonly client?: string;
@@ -102,7 +102,7 @@ Examples:
             await jobs.counts();
             const request = found ?? (await requests.open(client, subject as DataSubject));
             await queueRequest(jobs, request, requests);
-            await attendRequest(jobs, request, requests, options, deps);
+            await followRequest(jobs, request, requests, options, deps);
           });
         });
       };

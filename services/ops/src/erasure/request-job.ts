@@ -33,7 +33,7 @@ export const queueRequest = async (
 };
 
 /** Follows the job of a request and prints both; with `--detach` only prints how to follow it. */
-export const attendRequest = async (
+export const followRequest = async (
   jobs: JobClient,
   request: DataSubjectRequest,
   requests: RequestStore,

@@ -1,7 +1,7 @@
 import { type JobView, retentionJob } from "@conversation-export/queue";
 import { expect, it } from "vitest";
 import type { CommandDeps } from "../commands/command-deps.ts";
-import { attend } from "./start-job.ts";
+import { followToEnd } from "./start-job.ts";
 
 const at = new Date("2026-11-21T12:00:00Z");
 const ended = (state: "completed" | "failed"): JobView =>
@@ -31,7 +31,7 @@ const run = async (job: JobView): Promise<{ out: string[]; err: string[]; thrown
     },
     workers: () => Promise.resolve(1),
   };
-  const thrown: unknown = await attend(jobs, job, { json: true }, deps, () => "a hint").catch(
+  const thrown: unknown = await followToEnd(jobs, job, { json: true }, deps, () => "a hint").catch(
     (error: unknown) => error,
   );
   return { out, err, thrown };

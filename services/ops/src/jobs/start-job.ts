@@ -27,7 +27,7 @@ export const startJob = async <Data, Result>(
 ): Promise<void> =>
   withJobClient(readQueueConfig(deps.env), async (jobs) => {
     const { id } = await jobs.add(type, data);
-    await attend(jobs, { name: type.name, id }, options, deps, (result) => {
+    await followToEnd(jobs, { name: type.name, id }, options, deps, (result) => {
       // The result of another version gets no hint.
       const { success, data: known } = type.result.safeParse(result);
       return success ? hint(known) : null;
@@ -35,7 +35,7 @@ export const startJob = async <Data, Result>(
   });
 
 /** Follows an added job; with `--detach` only prints how to follow it. */
-export const attend = async (
+export const followToEnd = async (
   jobs: Pick<JobClient, "follow" | "workers">,
   job: { readonly name: JobType<unknown, unknown>["name"]; readonly id: string },
   options: JsonOption & DetachOption,

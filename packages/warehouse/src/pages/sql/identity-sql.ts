@@ -60,7 +60,7 @@ function several(candidates: Candidates, condition = "true"): string {
       GROUP BY record HAVING min(date_created) != max(date_created)`;
 }
 
-/** What a statement has to heed about the records that it looks at. */
+/** What a statement must handle about the records that it looks at. */
 export type Facts = {
   readonly severalDates: boolean;
   /** Some records of the client are hidden. */
@@ -78,7 +78,7 @@ export function factsOf(candidates: Candidates | null, areNoted: boolean): strin
 }
 
 /** What may be facts about the candidates of a statement. */
-export type Doubts = {
+export type Exceptions = {
   readonly hiding: boolean;
   readonly atNotedDate: boolean;
   /** Names in `record_dates` of records of the client with entries since `noted`; null: they are many or long. */
@@ -86,10 +86,10 @@ export type Doubts = {
 };
 
 /**
- * SQL for what may be exceptions, by `noted`; see `doubtsOfAnswer`. Does not read the candidates, which costs
+ * SQL for what may be exceptions, by `noted`; see `exceptionsOfAnswer`. Does not read the candidates, which costs
  * more.
  */
-export function doubtsAbout({ kind, dates }: Candidates): string {
+export function exceptionsAbout({ kind, dates }: Candidates): string {
   const name = recordNameSql("{client:String}", kind, "id");
   return `${selectHidden("'hidden', ''")}
     UNION ALL SELECT 'moved', '' FROM moved_dates WHERE ${ofKind(kind)} AND ${dates} LIMIT 1
@@ -98,10 +98,10 @@ export function doubtsAbout({ kind, dates }: Candidates): string {
 }
 
 /**
- * Parses the answer to the statement of `doubtsAbout` in JSONCompactEachRow.
+ * Parses the answer to the statement of `exceptionsAbout` in JSONCompactEachRow.
  * @throws WarehouseError when it is none
  */
-export function doubtsOfAnswer(answer: string): Doubts {
+export function exceptionsOfAnswer(answer: string): Exceptions {
   const rows = answer
     .split("\n")
     .filter(Boolean)
@@ -157,18 +157,18 @@ export const isNotStale = (candidates: Candidates, areSeveral: boolean): string 
 /** Keeps one row of each record; either may be kept when one arrives under another date meanwhile. */
 export const onceOnly = ({ id }: Pick<Candidates, "id">): string => `LIMIT 1 BY ${id}`;
 
-type Heeded = { readonly severalDates: boolean; readonly hiding: boolean };
+type Handled = { readonly severalDates: boolean; readonly hiding: boolean };
 
 /** SELECT of the live rows of candidates by creation, in order; what it is part of keeps one of each record. */
 export const liveRows = (
   columns: string,
   candidates: Candidates,
-  { severalDates: areSeveral, hiding }: Heeded,
+  { severalDates: areSeveral, hiding }: Handled,
 ): string => `SELECT ${columns}
     FROM ${candidates.table} FINAL
     WHERE ${candidates.range} AND ${isNotStale(candidates, areSeveral)} AND ${isShown(candidates.kind, hiding, { table: candidates.table, where: candidates.range })}
     ORDER BY client_id, date_created, ${candidates.id}`;
 
 /** SELECT of the live records of candidates by creation, in order. */
-export const liveInOrder = (columns: string, candidates: Candidates, shape: Heeded): string =>
+export const liveInOrder = (columns: string, candidates: Candidates, shape: Handled): string =>
   `${liveRows(columns, candidates, shape)} ${onceOnly(candidates)}`;
