@@ -8,17 +8,11 @@ import {
 } from "@conversation-export/domain";
 import type { LimitName } from "@conversation-export/warehouse";
 import { expect, it } from "vitest";
+import { REQUIRED } from "../config.fixture.ts";
 import { readConfig } from "../config.ts";
 import { ERRORS } from "../http/api-error.ts";
 
-const { rateLimits } = readConfig({
-  CLICKHOUSE_URL: "http://reader:secret@127.0.0.1:8123/export",
-  CLICKHOUSE_LOOKUP_URL: "http://lookup:secret@127.0.0.1:8123/export",
-  CLICKHOUSE_INTAKE_URL: "http://intake:secret@127.0.0.1:8123/export",
-  REDIS_URL: "redis://127.0.0.1:6379",
-  KAFKA_BROKERS: "127.0.0.1:9092",
-  CURSOR_SECRET: "a secret of the tests, 32 letters long",
-});
+const { rateLimits } = readConfig(REQUIRED);
 
 const REQUESTS = {
   conversations: "conversations, their changes and legacy versions",
