@@ -252,6 +252,9 @@ export const openLane = async (options: Options): Promise<Lane> => {
         await stop("jobs", "SIGTERM");
         // As if dead processes had been silent for long.
         await runSql(databaseUrl, "DELETE FROM coordination WHERE startsWith(name, 'jobs ')");
+        const agedKeys =
+          "ALTER TABLE erasure_keys UPDATE added_at = now() - INTERVAL 2 DAY WHERE startsWith(request_id, 'expired/')";
+        await runSql(databaseUrl, agedKeys);
         await start("jobs");
         if (jobs.includes("erasure")) await eraseAsScheduled();
         return false;

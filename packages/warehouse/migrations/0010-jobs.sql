@@ -1,5 +1,4 @@
--- Keys that a job works on, so that its queries and deletions need not carry them. A run drops its partition at its end;
--- readers of changes are told of end users that retention deletes from its keys, however long that takes.
+-- Keys that a job works on, so that its queries and deletions need not carry them. A run drops its partition at its end.
 CREATE TABLE IF NOT EXISTS {{local job_keys}} {{on cluster}} (
   run_id String,
   kind LowCardinality(String),
@@ -13,7 +12,7 @@ CREATE TABLE IF NOT EXISTS {{local job_keys}} {{on cluster}} (
 ) ENGINE = {{engine MergeTree}}
 PARTITION BY run_id
 ORDER BY (run_id, kind, client_id, id)
-TTL added_at + toIntervalDay(if(startsWith(run_id, 'retention-'), 90, 3))
+TTL added_at + INTERVAL 3 DAY
 SETTINGS ttl_only_drop_parts = 1;
 
 {{distributed job_keys by cityHash64(client_id, id)}};

@@ -1,5 +1,7 @@
-import { type DatedKind, recordNameSql } from "../tables/record-dates.ts";
-import { KEYS_ARE_KEPT } from "./job-keys.ts";
+import { RECORD_KINDS } from "@conversation-export/domain";
+import { CHANGES } from "../tables/changes.ts";
+import { DATED_KINDS, type DatedKind, RECORD_DATES, recordNameSql } from "../tables/record-dates.ts";
+import { OF_SHARE, RUN, type Table, TABLES } from "./erasure/erasure-keys.ts";
 
 /**
  * SQL: dated before the client's cutoff. Parameters: clients, cutoffs (µs, in the same order), latest (the
@@ -7,83 +9,94 @@ import { KEYS_ARE_KEPT } from "./job-keys.ts";
  */
 export const isOlder = (column: string): string =>
   `client_id IN {clients:Array(String)}
-    AND ${column} < fromUnixTimestamp64Micro({latest:Int64}, 'UTC')
-    AND toUnixTimestamp64Micro(${column}) < {cutoffs:Array(Int64)}[indexOf({clients:Array(String)}, client_id)]`;
+    AND ${column} < fromUnixTimestamp64Micro({latest:Int64}, 'UTC') AND ${isBeforeCutoff(column)}`;
+const isBeforeCutoff = (date: string): string =>
+  `toUnixTimestamp64Micro(${date}) < {cutoffs:Array(Int64)}[indexOf({clients:Array(String)}, client_id)]`;
 
 /** SQL: written so long ago that no batch with this instant of upload is still on its way. */
 export const SETTLED = "fromUnixTimestamp64Micro({settled:Int64}, 'UTC')";
 
-const keysOf = (state: string, kind: DatedKind, columns: string): string =>
-  `(SELECT ${columns} FROM job_keys WHERE run_id = {run:String} AND kind = '${state} ${kind}')`;
+/** End users are named without a date. */
+const NO_DATE = "toDateTime64(0, 6, 'UTC')";
 
-const isOfExpired = (
-  state: "expired" | "stale",
-  kind: DatedKind,
-  { id, created }: { readonly id: string; readonly created: string },
-): string => `(client_id, ${created}, ${id}) IN ${keysOf(state, kind, "client_id, date_created, id")}`;
+/** The tables that retention removes rows from, as erasures name them. */
+export const EXPIRING: readonly Table[] = TABLES.map(({ table, records }) => ({
+  table,
+  records: records.map((one) => (one.kind === "end_user" ? { ...one, date: NO_DATE } : one)),
+}));
 
-/**
- * SQL: the row belongs to an expired record. A record expires by the date of its live row. Most have one
- * date; the others are noted by the statements below. Without the notes nothing is expired: those of kept
- * records hold rows back.
- */
-export const isExpired = (
-  kind: DatedKind,
-  { id, created, settled }: { readonly id: string; readonly created: string; readonly settled: string },
-): string => `((${isOlder(created)} AND (client_id, ${id}) NOT IN ${keysOf("kept", kind, "client_id, id")}
-      AND ${KEYS_ARE_KEPT})
-    OR ((${isOfExpired("expired", kind, { id, created })} OR ${isOfExpired("stale", kind, { id, created })}) AND ${settled}))`;
+const INSERT = "INSERT INTO erasure_keys (client_id, phase, kind, id, date_created, request_id)";
 
 /**
- * SQL: the row belongs to an expired record and stands under a date that is not its live one. These go first:
- * if the live row went before them, one of them would become the live one.
+ * INSERTs of the dates before the cutoff under which anything of a conversation or message is stored. Further
+ * parameters: run, request. `ofClient`: for each client by itself, its parameter is `client`.
  */
-export const isStale = (kind: DatedKind, names: { readonly id: string; readonly created: string }): string =>
-  `(${isOfExpired("stale", kind, names)} AND uploaded_at < ${SETTLED})`;
-
-type Sources = {
-  /** Tables with rows of the kind: columns of id and date. */
-  readonly tables: readonly { readonly name: string; readonly id: string; readonly created: string }[];
-  /** The one that decides which row is live, as it is read with `_row_exists`. */
-  readonly own: { readonly from: string; readonly id: string };
-};
-
-/** SQL for the number of expired rows from which the ids are looked up. */
-export const countOlder = ({ tables }: Sources): string =>
-  `SELECT sum(n) AS n FROM (${tables
-    .map(({ name, created }) => `SELECT count() AS n FROM ${name} WHERE ${isOlder(created)}`)
-    .join(" UNION ALL ")})`;
-
-/**
- * Statements that note the dates of records with several: `kept`, or of an expired record `expired` (the live
- * one) and `stale` (the others). Further parameters: chunk, chunks (a share of the ids, to bound memory). A
- * record with a row that has just come is kept until the next run.
- */
-export const noteMoved = (kind: DatedKind, { tables, own }: Sources): readonly string[] => {
-  const older = tables.map(
-    ({ name, id, created }) => `SELECT ${recordNameSql("client_id", kind, id)} FROM ${name}
-        WHERE ${isOlder(created)} AND cityHash64(client_id, ${id}) % {chunks:UInt32} = {chunk:UInt32}`,
+export const DATES_BEFORE: readonly { readonly ofClient: boolean; readonly statement: string }[] =
+  EXPIRING.flatMap(({ table, records }) =>
+    DATED_KINDS.flatMap((kind) =>
+      records
+        .filter((one) => one.kind === kind)
+        .map(({ id, date, only = "1", named }) => {
+          const place =
+            named === undefined
+              ? only
+              : `startsWith(record, ${recordNameSql("{client:String}", named, "''")})`;
+          return {
+            ofClient: table === RECORD_DATES,
+            statement: `${INSERT} SELECT client_id, 'found', '${kind} record', ${id}, ${date}, {request:String}
+              FROM ${table} WHERE ${place} AND ${isOlder(date)}`,
+          };
+        }),
+    ),
   );
-  const dates = keysOf("dates", kind, "client_id, date_created, id");
+
+/** SQL for a share of these keys. */
+const found = (kind: DatedKind): string =>
+  `erasure_keys WHERE phase = 'found' AND kind = '${kind} record' AND ${RUN} AND ${OF_SHARE}`;
+
+/**
+ * INSERTs of the keys of a share of the expired records. A record expires by the date of its live row. Most have
+ * one date. Of those that `record_dates` knows under several, the live date is `moved` and the others are `stale`.
+ * A record with several dates and a row that has just come is kept until the next run. None of the statements
+ * reads what another has noted as kept.
+ *
+ * @param rowsOf the table to read `_row_exists` from
+ */
+export const expiredOf = (kind: DatedKind, rowsOf: (table: string) => string): readonly string[] => {
+  const { name, id } = RECORD_KINDS[kind].tables.at(-1) ?? RECORD_KINDS[kind].tables[0];
+  const dates = `SELECT client_id, id, date_created FROM record_dates WHERE record GLOBAL IN (
+    SELECT record FROM record_dates WHERE record GLOBAL IN
+      (SELECT ${recordNameSql("client_id", kind, "id")} FROM ${found(kind)})
+    GROUP BY record HAVING uniqExact(date_created) > 1)`;
+  const live = `SELECT client_id, ${id} AS id,
+      argMaxIf(date_created, (version, uploaded_at), _row_exists = 1) AS live, max(uploaded_at) AS latest
+    FROM ${rowsOf(name)} WHERE (client_id, date_created, ${id}) GLOBAL IN
+      (SELECT client_id, date_created, id FROM (${dates}))
+    GROUP BY client_id, ${id} HAVING countIf(_row_exists = 1) > 0`;
   return [
-    `INSERT INTO job_keys (run_id, kind, client_id, id, date_created)
-      SELECT {run:String}, 'dates ${kind}', client_id, id, date FROM (
-        SELECT client_id, id, groupUniqArray(date_created) AS dates FROM record_dates
-        WHERE client_id IN {clients:Array(String)} AND record GLOBAL IN (${older.join(" UNION ALL ")})
-        GROUP BY client_id, id HAVING length(dates) > 1)
-      ARRAY JOIN dates AS date`,
-    `INSERT INTO job_keys (run_id, kind, client_id, id, date_created)
-      SELECT {run:String},
-        multiIf(NOT l.expired, 'kept ${kind}', d.date_created = l.live, 'expired ${kind}', 'stale ${kind}'),
-        d.client_id, d.id, d.date_created
-      FROM ${keysOf("dates", kind, "client_id, id, date_created")} AS d
-      GLOBAL INNER JOIN (
-        SELECT client_id, ${own.id} AS id,
-          argMaxIf(date_created, (version, uploaded_at), _row_exists = 1) AS live,
-          toUnixTimestamp64Micro(live) < {cutoffs:Array(Int64)}[indexOf({clients:Array(String)}, client_id)]
-            AND max(uploaded_at) < ${SETTLED} AS expired
-        FROM ${own.from} WHERE (client_id, date_created, ${own.id}) GLOBAL IN ${dates}
-        GROUP BY client_id, ${own.id} HAVING countIf(_row_exists = 1) > 0) AS l
+    `${INSERT} SELECT client_id, 'deleting', kind, id, date_created, {request:String} FROM ${found(kind)}
+      AND (client_id, id) GLOBAL NOT IN (SELECT client_id, id FROM (${live}))`,
+    `${INSERT} SELECT d.client_id, 'deleting', if(d.date_created = l.live, '${kind} moved', '${kind} stale'),
+        d.id, d.date_created, {request:String}
+      FROM (${dates}) AS d GLOBAL INNER JOIN
+        (SELECT * FROM (${live}) WHERE ${isBeforeCutoff("live")} AND latest < ${SETTLED}) AS l
       ON d.client_id = l.client_id AND d.id = l.id`,
   ];
 };
+
+/** The date of the latest update; masked rows count only for end users without any other row. */
+const LATEST_UPDATE = "if(max(visible) = 1, maxIf(date_updated, visible = 1), max(date_updated))";
+
+/** SQL for the rows of end users and their entries of changes, also those whose rows a run that broke off has deleted. */
+const endUsers = (rowsOf: (table: string) => string): string =>
+  `SELECT client_id, end_user_id AS id, date_updated, uploaded_at, _row_exists AS visible
+    FROM ${rowsOf("end_users")} WHERE client_id IN {clients:Array(String)}
+  UNION ALL SELECT client_id, id, ${NO_DATE}, stored_at, 0 FROM ${CHANGES}
+    WHERE client_id IN {clients:Array(String)} AND kind = 'end_user' AND NOT deleted`;
+export const countEndUsers = (rowsOf: (table: string) => string): string =>
+  `SELECT toString(count()) AS rows FROM (${endUsers(rowsOf)})`;
+/** INSERT of the keys of a share of the expired end users. */
+export const expiredEndUsers = (rowsOf: (table: string) => string): string =>
+  `${INSERT} SELECT client_id, 'deleting', 'end_user record', id, ${NO_DATE}, {request:String}
+    FROM (${endUsers(rowsOf)}) WHERE ${OF_SHARE} GROUP BY client_id, id
+    HAVING ${isBeforeCutoff(LATEST_UPDATE)} AND max(uploaded_at) < ${SETTLED}`;

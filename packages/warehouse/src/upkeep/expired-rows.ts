@@ -1,7 +1,7 @@
-import { RECORD_KINDS, type RecordTable, TABLE_FACTS } from "@conversation-export/domain";
 import { CHANGES } from "../tables/changes.ts";
-import { DATED_KINDS, type DatedKind, RECORD_DATES, recordNameSql } from "../tables/record-dates.ts";
-import { isExpired, isOlder, isStale, SETTLED } from "./expired-records.ts";
+import { RECORD_DATES } from "../tables/record-dates.ts";
+import { keysOf, type Table } from "./erasure/erasure-keys.ts";
+import { EXPIRING, isOlder, SETTLED } from "./expired-records.ts";
 
 /**
  * In the order of deletion: a readable record before its dependent rows, the dates of records behind all
@@ -20,61 +20,50 @@ export const RETENTION_TABLES = [
 ] as const;
 export type RetentionTable = (typeof RETENTION_TABLES)[number];
 
-const KEYS = "(SELECT client_id, id FROM job_keys WHERE run_id = {run:String} AND kind = 'end_user')";
-
-const ofTable = (table: RecordTable, kind: DatedKind): string =>
-  isExpired(kind, { ...TABLE_FACTS[table], settled: `uploaded_at < ${SETTLED}` });
-const ofKind = (kind: DatedKind, names: Omit<Parameters<typeof isExpired>[1], "created">): string =>
-  isExpired(kind, { ...names, created: "date_created" });
-
-const END_USER = RECORD_KINDS.end_user.type;
-const LANDED = DATED_KINDS.map(
-  (kind) =>
-    `(type = '${RECORD_KINDS[kind].type}' AND ${ofKind(kind, { id: "record_id", settled: `uploaded_at < ${SETTLED}` })})`,
-).join(" OR ");
-// Dates that were added shortly before may belong to rows that are on their way.
-const DATES = DATED_KINDS.map((kind) => {
-  // Not by the alias columns of the table: a mutation of an older ClickHouse (25.8) does not find them.
-  const before = recordNameSql("client_id", kind, "''");
-  const id = `substring(record, length(${before}) + 1)`;
-  return `(startsWith(record, ${before}) AND ${ofKind(kind, { id, settled: "1" })})`;
-}).join(" OR ");
-/** SQL: an entry of changes that told of a record which has expired. */
-export const TOLD = `NOT deleted AND (${[
-  ...DATED_KINDS.map((kind) => `(kind = '${kind}' AND ${ofKind(kind, { id: "id", settled: "1" })})`),
-  `(kind = 'end_user' AND (client_id, id) IN ${KEYS})`,
-].join(" OR ")})`;
-/** SQL by table: the row belongs to an expired record and may be removed. */
-export const CONDITIONS: Readonly<Record<RetentionTable, string>> = {
-  conversations: ofTable("conversations", "conversation"),
-  conversation_updates: ofTable("conversation_updates", "conversation"),
-  handoffs: ofTable("handoffs", "conversation"),
-  messages: ofTable("messages", "message"),
-  record_dates: `added_at < ${SETTLED} AND (${DATES})`,
-  landing: `${LANDED}
-    OR (type = '${END_USER}' AND (client_id, record_id) IN ${KEYS} AND uploaded_at < ${SETTLED})`,
-  // Entries that came shortly before may belong to rows that are on their way.
-  changes: `stored_at < ${SETTLED} AND ${TOLD}`,
-  // By date too: a newer update that arrived meanwhile stays.
-  end_users: `${isOlder("date_updated")} AND (client_id, end_user_id) IN ${KEYS}`,
-};
-
 /**
- * Stale rows of expired records, in the order of their deletion: the row that names a record's live date
+ * Tables with rows under former dates of expired records, in the order of their deletion. These rows go first: if
+ * the live row went before them, one of them would become the live one. The row that names a record's live date is
  * last, so that a run after one that broke off finds the rest.
  */
-export const STALE: readonly { readonly table: RetentionTable; readonly condition: string }[] = [
-  {
-    table: "landing",
-    condition: DATED_KINDS.map(
-      (kind) =>
-        `(type = '${RECORD_KINDS[kind].type}' AND ${isStale(kind, { id: "record_id", created: "date_created" })})`,
-    ).join(" OR "),
-  },
-  ...DATED_KINDS.flatMap((kind) =>
-    RECORD_KINDS[kind].tables.map(({ name, id, created }) => ({
-      table: name,
-      condition: isStale(kind, { id, created }),
-    })),
-  ),
+export const STALE_TABLES: readonly RetentionTable[] = [
+  "landing",
+  "handoffs",
+  "conversation_updates",
+  "conversations",
+  "messages",
 ];
+
+const tableOf = (name: RetentionTable): Table => {
+  const table = EXPIRING.find((one) => one.table === name);
+  if (table === undefined) throw new TypeError(`erasures know no table ${name}`);
+  return table;
+};
+
+/** When a row came: entries and dates that came shortly before may belong to rows that are on their way. */
+const CAME: Readonly<Partial<Record<RetentionTable, string>>> = {
+  record_dates: "added_at",
+  changes: "stored_at",
+};
+const BEGUN = "fromUnixTimestamp64Micro({begun:Int64}, 'UTC')";
+
+/** Which rows: of former dates of expired records, of all of them, or also those that stay for now. */
+export type Which = "stale" | "expired" | "told";
+
+/**
+ * SQL condition for rows of expired records. What came behind the collection of its key stays. Of records with
+ * several dates, and of end users, also what came shortly before.
+ */
+export const isExpired = (name: RetentionTable, which: Which, isIn: "IN" | "GLOBAL IN"): string => {
+  const came = CAME[name];
+  const rowsOf = (states: readonly string[], isSettled: boolean) =>
+    keysOf(tableOf(name), states).map(({ kind, only, columns, key, from }) => {
+      const before = isSettled || kind === "end_user" ? SETTLED : BEGUN;
+      const bound = which === "told" ? "1" : `${came ?? "uploaded_at"} < ${before}`;
+      return `(${only} AND ${bound} AND ${columns} ${isIn} (SELECT ${key} ${from}))`;
+    });
+  if (which === "stale") return rowsOf(["stale"], true).join(" OR ");
+  if (came !== undefined) return rowsOf(["record", "moved", "stale"], true).join(" OR ");
+  // By date too: a newer update that arrived meanwhile stays.
+  if (name === "end_users") return `${isOlder("date_updated")} AND ${rowsOf(["record"], true).join()}`;
+  return [...rowsOf(["record"], false), ...rowsOf(["moved", "stale"], true)].join(" OR ");
+};

@@ -1,15 +1,24 @@
-import { type Micros, RECORD_KINDS } from "@conversation-export/domain";
+import type { Micros } from "@conversation-export/domain";
+import { randomUUID } from "node:crypto";
 import { ServiceError } from "@conversation-export/runtime";
 import { noteDeleted, type RunUpload } from "../changes/deletion-entries.ts";
 import { CHANGES } from "../tables/changes.ts";
-import { DATED_KINDS, type DatedKind } from "../tables/record-dates.ts";
+import { DATED_KINDS } from "../tables/record-dates.ts";
 import type { Session, StatementName } from "../session/session.ts";
 import { WarehouseError } from "../session/warehouse-error.ts";
 import { createDeletion, WITH_HIDDEN } from "./deletion.ts";
-import { countOlder, noteMoved, SETTLED } from "./expired-records.ts";
-import { CONDITIONS, type RetentionTable, STALE, TOLD } from "./expired-rows.ts";
-import type { Alive } from "./job-keys.ts";
-import { createRetentionRuns } from "./retention-runs.ts";
+import { all, countOf, OF_RETENTION, OF_RUN, parametersOf, RUN } from "./erasure/erasure-keys.ts";
+import { forErasures } from "./erasure/erasure-store.ts";
+import { createErasureEnd } from "./erasure/forget.ts";
+import { createKeyedDeletion } from "./erasure/keyed-deletion.ts";
+import { countEndUsers, DATES_BEFORE, expiredEndUsers, expiredOf } from "./expired-records.ts";
+import {
+  isExpired,
+  RETENTION_TABLES,
+  type RetentionTable,
+  STALE_TABLES,
+  type Which,
+} from "./expired-rows.ts";
 
 /** Records of the client from before this instant are expired. */
 export type Cutoff = { readonly clientId: string; readonly before: Micros };
@@ -18,7 +27,7 @@ export type Cutoff = { readonly clientId: string; readonly before: Micros };
  * The records that are expired at one moment. Conversations (with handoffs and updates) and messages expire
  * by their date of creation; of several dates, that of the latest export counts for all rows. End users
  * expire by the latest update date of any of their versions: a profile is kept while its person keeps coming
- * back.
+ * back. Their keys stand in `erasure_keys`, for a request of the run that no erasure looks at.
  */
 export type Expired = {
   /**
@@ -29,14 +38,10 @@ export type Expired = {
   count(table: RetentionTable, signal?: AbortSignal): Promise<{ clientId: string; rows: number }[]>;
   /**
    * Removes these rows from all active parts. `dropped`: rows of parts that held only expired rows and were
-   * dropped whole; other parts are rewritten.
+   * dropped whole; other parts are rewritten. Tells readers of changes before it removes entries of these.
    */
   erase(table: RetentionTable, signal?: AbortSignal): Promise<{ dropped: number }>;
-  /**
-   * Tells readers of changes what a run that failed has not told, and removes the keys of the found records.
-   * No other method may be called afterwards. What it cannot do is left to a sweep.
-   * @throws ServiceError `deletion_under_way` (retryable)
-   */
+  /** Removes the keys. What is not removed goes with the keys of erasures that died. */
   end(): Promise<void>;
 };
 
@@ -44,247 +49,214 @@ export type Expired = {
 export type RetentionStore = {
   /** ClickHouse's clock in milliseconds. */
   serverTime(): Promise<number>;
-  /**
-   * Tells readers of changes what runs that are over have not told, and removes their keys: runs of dead
-   * processes, and those of this one whose `end` could not.
-   *
-   * @throws ServiceError `deletion_under_way` (retryable)
-   */
-  sweep(alive: Alive, signal?: AbortSignal): Promise<void>;
-  /** Begins a run, after such a sweep unless a deletion is under way. */
-  expired(cutoffs: readonly Cutoff[], alive: Alive, signal?: AbortSignal): Promise<Expired>;
+  /** Looks for what is expired. What a run that broke off has left is found again. */
+  expired(cutoffs: readonly Cutoff[], signal?: AbortSignal): Promise<Expired>;
 };
 
 /** Longer than ingest keeps a batch in flight with the same upload instant. */
 const ON_THE_WAY = "INTERVAL 10 MINUTE";
-/** Ids of expired rows that are looked up at a time. */
-const MAX_IDS = 2_000_000;
-
-/** The date of the latest update; masked rows count only for end users without any other row. */
-const LATEST_UPDATE = "if(max(_row_exists) = 1, maxIf(date_updated, _row_exists = 1), max(date_updated))";
+/** Keys of one statement: each deletion rewrites the parts that it touches, and holds its keys in memory. */
+const KEYS_AT_ONCE = 2_000_000;
+const MAX_ROUNDS = 10;
 
 /**
  * @param deps.session of the user for jobs
- * @param deps.holder names this process
+ * @param deps.keysAtOnce default: two million
  */
 export const createRetentionStore = (deps: {
   readonly session: Session;
   readonly runUpload: RunUpload;
-  readonly holder: string;
+  readonly keysAtOnce?: number;
 }): RetentionStore => {
-  const session = deps.session.with({
-    timeoutMs: 3_600_000,
-    // A projection would still show rows that are masked in its table.
-    settings: { output_format_json_quote_64bit_integers: 0, optimize_use_projections: 0 },
-  });
+  const { keysAtOnce = KEYS_AT_ONCE } = deps;
+  const session = forErasures(deps.session);
   const { cluster } = session.names;
   const deletion = createDeletion(deps);
-
-  const select = <Row>(
-    name: StatementName,
-    query: string,
-    parameters: Readonly<Record<string, unknown>>,
-    signal?: AbortSignal,
-  ): Promise<Row[]> => session.rows<Row>(name, query, { parameters, settings: WITH_HIDDEN, signal });
-
-  const isGone = (error: unknown): boolean =>
-    error instanceof WarehouseError && error.causeName === "NO_SUCH_DATA_PART";
-
-  /**
-   * Drops parts whose rows are all expired. Parts are immutable, so no row that arrives meanwhile is lost.
-   */
-  const dropParts = async (
-    table: RetentionTable,
-    parameters: object,
-    signal: AbortSignal | undefined,
-  ): Promise<number> => {
-    const parts = await select<{ name: string; rows: number }>(
-      "retention.parts",
-      `SELECT name, rows FROM system.parts
-       WHERE database = currentDatabase() AND table = {table:String} AND active AND rows > 0
-         AND (name, rows) IN (SELECT _part, count() FROM ${table} WHERE ${CONDITIONS[table]} GROUP BY _part)`,
-      { ...parameters, table },
-      signal,
-    );
-    let dropped = 0;
-    for (const { name, rows } of parts) {
-      signal?.throwIfAborted();
-      try {
-        const query = `ALTER TABLE ${table} DROP PART {name:String}`;
-        await session.command("retention.drop_part", query, { parameters: { name }, signal });
-        dropped += rows;
-      } catch (error) {
-        // Merged meanwhile: `erase` removes its rows from the new part.
-        if (!isGone(error)) throw error;
-      }
-    }
-    return dropped;
-  };
+  const keyed = createKeyedDeletion({ session, deletion });
+  const { forget } = createErasureEnd({ session, deletion });
 
   /** The table to read `_row_exists` from: a distributed table has no such column. */
   const rowsOf = (table: string): string =>
     cluster === null ? table : `clusterAllReplicas('${cluster}', currentDatabase(), '${table}_local')`;
 
-  /** Rewrites the parts that hold the rows. A deletion does not find masked ones. */
-  const cutOut = async (
-    rows: { readonly table: RetentionTable; readonly condition: string },
-    parameters: Readonly<Record<string, unknown>>,
-    signal: AbortSignal | undefined,
-  ): Promise<void> => {
-    const partitions = await select<{ id: string; visible: number; hidden: number }>(
-      "retention.partitions",
-      `SELECT _partition_id AS id, countIf(_row_exists = 1) AS visible, countIf(_row_exists = 0) AS hidden
-        FROM ${rowsOf(rows.table)} WHERE ${rows.condition} GROUP BY id`,
-      parameters,
-      signal,
-    );
-    signal?.throwIfAborted();
-    if (partitions.some(({ visible }) => visible > 0)) await deletion.erase({ ...rows, parameters }, signal);
-    for (const { id } of partitions.filter(({ hidden }) => hidden > 0)) {
-      signal?.throwIfAborted();
-      await deletion.dropMasked(rows.table, id, signal);
-    }
-  };
-
-  /** Notes which records with several dates are expired, and which are not. */
-  const noteMovedOf = async (
-    kind: DatedKind,
-    parameters: Readonly<Record<string, unknown>>,
-    signal: AbortSignal | undefined,
-  ): Promise<void> => {
-    const own = RECORD_KINDS[kind].tables.at(-1);
-    if (own === undefined) throw new TypeError(`${kind} has no table`);
-    const sources = {
-      // An entry of the update index stands under the date of its record.
-      tables: RECORD_KINDS[kind].tables.filter(({ keyDate, created }) => keyDate === created),
-      own: { from: rowsOf(own.name), id: own.id },
-    };
-    const [older] = await select<{ n: number }>("retention.older", countOlder(sources), parameters, signal);
-    const chunks = Math.ceil((older?.n ?? 0) / MAX_IDS);
-    for (let chunk = 0; chunk < chunks; chunk += 1) {
-      for (const statement of noteMoved(kind, sources))
-        await session.command("retention.note_moved", statement, {
-          parameters: { ...parameters, chunk, chunks },
-          settings: { async_insert: 0, ...WITH_HIDDEN },
-          signal,
-        });
-    }
-  };
-
-  /** Notes end users that are expired, and what is expired of records with several dates. */
-  const noteExpired = async (
-    parameters: Readonly<Record<string, unknown>>,
-    signal: AbortSignal | undefined,
-  ): Promise<void> => {
-    await session.command(
-      "retention.note_end_users",
-      `INSERT INTO job_keys (run_id, kind, client_id, id)
-        SELECT {run:String}, 'end_user', client_id, end_user_id FROM ${rowsOf("end_users")}
-        WHERE client_id IN {clients:Array(String)}
-        GROUP BY client_id, end_user_id
-        HAVING toUnixTimestamp64Micro(${LATEST_UPDATE}) < {cutoffs:Array(Int64)}[indexOf({clients:Array(String)}, client_id)]
-          AND max(uploaded_at) < ${SETTLED}`,
-      { parameters, settings: { async_insert: 0, ...WITH_HIDDEN }, signal },
-    );
-    for (const kind of DATED_KINDS) await noteMovedOf(kind, parameters, signal);
-  };
-
-  const eraseStale = async (
-    parameters: Readonly<Record<string, unknown>>,
-    signal: AbortSignal | undefined,
-  ): Promise<void> => {
-    const noted = DATED_KINDS.map((kind) => `'stale ${kind}'`).join();
-    const query = `SELECT count() AS n FROM job_keys WHERE run_id = {run:String} AND kind IN (${noted})`;
-    const [stale] = await select<{ n: number }>("retention.stale", query, parameters, signal);
-    if ((stale?.n ?? 0) === 0) return;
-    for (const rows of STALE) await cutOut(rows, parameters, signal);
-  };
-
-  /** Tells readers of changes about records whose rows are gone. */
-  const tell = (
-    source: string,
-    parameters: Readonly<Record<string, unknown>>,
-    signal?: AbortSignal,
-  ): Promise<void> =>
-    deps.runUpload(
-      (upload) => noteDeleted(session, { name: "retention.tell", source, parameters, signal }, upload),
-      signal,
-    );
-
-  const runs = createRetentionRuns({ session, tell, holder: deps.holder });
+  const isGone = (error: unknown): boolean =>
+    error instanceof WarehouseError && error.causeName === "NO_SUCH_DATA_PART";
 
   return {
-    sweep: runs.sweep,
     serverTime: async () => {
       const query = "SELECT toString(toUnixTimestamp64Milli(now64(3))) AS ms";
       const [row] = await session.rows<{ ms: string }>("retention.clock", query);
       if (row === undefined) throw new Error("a SELECT without a row");
       return Number(row.ms);
     },
-    expired: async (cutoffs, alive, signal) => {
-      const [clock] = await session.rows<{ settled: number }>(
-        "retention.settled",
-        `SELECT toUnixTimestamp64Micro(now64(6) - ${ON_THE_WAY}) AS settled`,
+    expired: async (cutoffs, signal) => {
+      const run = { id: `retention-${randomUUID()}`, erases: true };
+      const request = `${OF_RETENTION}${run.id}`;
+      const clients = cutoffs.map(({ clientId }) => clientId);
+      const [clock] = await session.rows<{ begun: string; settled: string }>(
+        "retention.began",
+        `SELECT toString(toUnixTimestamp64Micro(now64(6) AS at)) AS begun,
+          toString(toUnixTimestamp64Micro(at - ${ON_THE_WAY})) AS settled`,
         { signal },
       );
-      await runs.sweep(alive, signal).catch((error: unknown) => {
-        if (!(error instanceof ServiceError && error.code === "deletion_under_way")) throw error;
-      });
-      const run = await runs.begin(signal);
       const parameters = {
-        run,
-        clients: cutoffs.map(({ clientId }) => clientId),
+        ...parametersOf(run),
+        ...clock,
+        request,
+        clients,
         cutoffs: cutoffs.map(({ before }) => before),
         latest: Math.max(0, ...cutoffs.map(({ before }) => before)),
-        settled: clock?.settled ?? 0,
       };
-      try {
-        await noteExpired(parameters, signal);
-      } catch (error) {
-        runs.leave(run);
-        throw error;
-      }
-      let staleAreErased = false;
-      let endUsersAreTold = true;
-      const tellChanges = async (tellSignal: AbortSignal | undefined): Promise<void> => {
-        const sql = `SELECT count() AS n FROM ${CHANGES} WHERE ${TOLD}`;
-        const [told] = await select<{ n: number }>("retention.count", sql, parameters, tellSignal);
-        const chunks = Math.ceil((told?.n ?? 0) / MAX_IDS);
-        for (let chunk = 0; chunk < chunks; chunk += 1) {
-          const source = `SELECT client_id, kind, id, date_created FROM ${CHANGES}
-            WHERE ${TOLD} AND cityHash64(client_id, id) % {chunks:UInt32} = {chunk:UInt32}`;
-          await tell(source, { ...parameters, chunk, chunks }, tellSignal);
+      type Parameters = Readonly<Record<string, unknown>>;
+
+      const select = <Row>(
+        name: StatementName,
+        query: string,
+        options: { readonly parameters: Parameters; readonly signal: AbortSignal | undefined },
+      ): Promise<Row[]> => session.rows<Row>(name, query, { ...options, settings: WITH_HIDDEN });
+      const note = (statement: string, given: Parameters): Promise<void> =>
+        session.command("retention.note", statement, { parameters: given, settings: WITH_HIDDEN, signal });
+      /** Parameters of each share of as many keys as `query` counts. */
+      const sharesOf = async (query: string): Promise<readonly Parameters[]> => {
+        const keys = countOf(await select("retention.keys", query, { parameters, signal }));
+        const shares = Math.ceil(keys / keysAtOnce);
+        return Array.from({ length: shares }, (_, share) => ({ ...parameters, shares, share }));
+      };
+      const countKeys = (phase: string, kind = ""): string =>
+        `SELECT toString(count()) AS rows FROM erasure_keys WHERE phase = '${phase}' AND endsWith(kind, '${kind}') AND ${RUN}`;
+
+      /** @throws ServiceError `keys_lost` */
+      const assertKept = async (): Promise<void> => {
+        const query = `SELECT toString(uniqExact(client_id)) AS rows FROM ${OF_RUN}`;
+        if (countOf(await session.rows("retention.kept", query, { parameters })) === new Set(clients).size)
+          return;
+        throw new ServiceError("keys_lost", "the keys of this run were removed while it was paused", {
+          retryable: true,
+        });
+      };
+
+      const collect = async (): Promise<void> => {
+        const key = { phase: "found", kind: "run", id: run.id, request_id: request };
+        const rows = clients.map((client) => ({ ...key, client_id: client }));
+        await session.insert("retention.begin", { table: "erasure_keys", rows }, { signal });
+        const each = clients.map((client) => ({ ...parameters, client }));
+        for (const { statement, ofClient } of DATES_BEFORE)
+          await all(ofClient ? each : [parameters], (given) => note(statement, given));
+        for (const share of await sharesOf(countKeys("found")))
+          for (const statement of DATED_KINDS.flatMap((kind) => expiredOf(kind, rowsOf)))
+            await note(statement, share);
+        for (const share of await sharesOf(countEndUsers(rowsOf))) await note(expiredEndUsers(rowsOf), share);
+      };
+      await collect();
+      const shares = await sharesOf(countKeys("deleting"));
+      let stale = (await sharesOf(countKeys("deleting", "stale"))).length > 0;
+
+      /** Adds up the rows of all shares by a column. */
+      const countBy = async (
+        column: "client_id" | "_part",
+        table: RetentionTable,
+        which: Which,
+        countSignal: AbortSignal | undefined,
+      ): Promise<ReadonlyMap<string, number>> => {
+        const counts = new Map<string, number>();
+        const query = `SELECT ${column} AS name, toString(count()) AS rows FROM ${table}
+          WHERE ${isExpired(table, which, "GLOBAL IN")} GROUP BY name ORDER BY name`;
+        for (const share of shares)
+          for (const { name, rows } of await select<{ name: string; rows: string }>(
+            "retention.count",
+            query,
+            {
+              parameters: share,
+              signal: countSignal,
+            },
+          ))
+            counts.set(name, (counts.get(name) ?? 0) + Number(rows));
+        return counts;
+      };
+
+      /** Drops parts of which these are all rows. Parts are immutable, so no row that arrives meanwhile is lost. */
+      const dropParts = async (
+        table: RetentionTable,
+        rowsOfParts: ReadonlyMap<string, number>,
+        dropSignal: AbortSignal,
+      ): Promise<number> => {
+        const parts = await session.rows<{ name: string; size: string }>(
+          "retention.parts",
+          `SELECT name, toString(rows) AS size FROM system.parts
+            WHERE database = currentDatabase() AND table = {table:String} AND active`,
+          { parameters: { run: run.id, table }, signal: dropSignal },
+        );
+        let dropped = 0;
+        for (const { name, size } of parts.filter((one) => rowsOfParts.get(one.name) === Number(one.size))) {
+          dropSignal.throwIfAborted();
+          try {
+            const query = `ALTER TABLE ${table} DROP PART {name:String}`;
+            await session.command("retention.drop_part", query, { parameters: { name }, signal: dropSignal });
+            dropped += Number(size);
+          } catch (error) {
+            // Merged meanwhile: its rows are removed from the new part.
+            if (!isGone(error)) throw error;
+          }
+        }
+        return dropped;
+      };
+
+      /** Returns the number of rows that went with whole parts. */
+      const eraseRows = async (
+        table: RetentionTable,
+        which: Which,
+        eraseSignal: AbortSignal,
+      ): Promise<number> => {
+        const condition = (isIn: "IN" | "GLOBAL IN"): string => isExpired(table, which, isIn);
+        let dropped = 0;
+        for (let round = 0; round < MAX_ROUNDS; round += 1) {
+          const found = await countBy("_part", table, which, eraseSignal);
+          await assertKept();
+          const rows = [...found.values()].reduce((sum, one) => sum + one, 0);
+          if (rows === 0) return dropped;
+          // Not on a cluster: the servers use the same names for different parts.
+          const gone = cluster === null ? await dropParts(table, found, eraseSignal) : 0;
+          dropped += gone;
+          if (gone < rows)
+            for (const share of shares)
+              await keyed.erase({ table, condition, parameters: share }, eraseSignal);
+          await keyed.onAllReplicas([table], eraseSignal);
+        }
+        throw new ServiceError("erasure_incomplete", "expired rows come back while they are deleted", {
+          retryable: true,
+        });
+      };
+      const tellChanges = async (tellSignal: AbortSignal): Promise<void> => {
+        // Also what a run that died has deleted.
+        await keyed.onAllReplicas(RETENTION_TABLES, tellSignal);
+        const source = `SELECT client_id, kind, id, date_created FROM ${CHANGES}
+          WHERE ${isExpired(CHANGES, "told", "GLOBAL IN")}`;
+        for (const share of shares) {
+          const what = { name: "retention.tell", source, parameters: share, signal: tellSignal } as const;
+          await deps.runUpload((upload) => noteDeleted(session, what, upload), tellSignal);
         }
       };
       return {
         count: async (table, countSignal) => {
-          const counts = await select<{ clientId: string; rows: number }>(
-            "retention.count",
-            `SELECT client_id AS clientId, count() AS rows FROM ${table}
-             WHERE ${table === CHANGES ? TOLD : CONDITIONS[table]}
-             GROUP BY client_id ORDER BY client_id`,
-            parameters,
+          const counts = await countBy(
+            "client_id",
+            table,
+            table === CHANGES ? "told" : "expired",
             countSignal,
           );
-          await runs.assertKept(run);
-          return counts;
+          await assertKept();
+          return [...counts].map(([clientId, rows]) => ({ clientId, rows }));
         },
-        erase: async (table, eraseSignal) => {
-          if (!staleAreErased) await eraseStale(parameters, eraseSignal);
-          staleAreErased = true;
-          if (table === "end_users") endUsersAreTold = false;
+        erase: async (table, eraseSignal = new AbortController().signal) => {
+          if (stale) for (const one of STALE_TABLES) await eraseRows(one, "stale", eraseSignal);
+          stale = false;
           if (table === CHANGES) {
             await tellChanges(eraseSignal);
-            await runs.assertKept(run);
-            endUsersAreTold = true;
+            await assertKept();
           }
-          // Not on a cluster: the servers use the same names for different parts.
-          const dropped = cluster === null ? await dropParts(table, parameters, eraseSignal) : 0;
-          await cutOut({ table, condition: CONDITIONS[table] }, parameters, eraseSignal);
-          await runs.assertKept(run);
-          return { dropped };
+          return { dropped: await eraseRows(table, "expired", eraseSignal) };
         },
-        end: () => runs.end(run, endUsersAreTold),
+        end: () => forget(run, new AbortController().signal),
       };
     },
   };

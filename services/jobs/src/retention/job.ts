@@ -5,19 +5,14 @@ import type { AssembledJob, Shared } from "../process/shared.ts";
 import { createRetention } from "./retention.ts";
 
 /** Assembles the job that deletes what is older than its client wants to keep. */
-export const createRetentionJob = ({ session, runUpload, runHolders, metrics }: Shared): AssembledJob => {
+export const createRetentionJob = ({ session, runUpload, metrics }: Shared): AssembledJob => {
   const expired = metrics.counter("retention_rows_total", "Stored rows erased for their age", ["table"]);
-  const store = createRetentionStore({ session, runUpload, holder: runHolders.own });
   const retention = createRetention({
     clients: createClientStore({ session, now: Date.now }),
-    store,
-    alive: runHolders.alive,
+    store: createRetentionStore({ session, runUpload }),
     now: Date.now,
     onErased: (table, rows) => expired.inc({ table }, rows),
   });
   const audited = noted(retention, createAuditStore({ session }), ({ dryRun }) => !dryRun);
-  return {
-    job: runJob(audited, { globalConcurrency: 1 }),
-    sweep: () => store.sweep(runHolders.alive),
-  };
+  return { job: runJob(audited, { globalConcurrency: 1 }) };
 };

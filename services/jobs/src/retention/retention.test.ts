@@ -44,7 +44,6 @@ function setup(serverAheadMs = 0) {
         });
       },
     },
-    alive: () => Promise.resolve(new Set()),
     now: () => NOW,
     onErased: () => {},
   });

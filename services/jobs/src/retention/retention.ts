@@ -23,8 +23,6 @@ const MAX_CLOCK_DIFFERENCE_MS = 60_000;
 export const createRetention = (deps: {
   readonly clients: Pick<ClientStore, "listClients">;
   readonly store: Pick<RetentionStore, "expired" | "serverTime">;
-  /** Holders of runs that are alive. */
-  readonly alive: () => Promise<ReadonlySet<string>>;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   readonly onErased: (table: string, rows: number) => void;
@@ -71,7 +69,6 @@ export const createRetention = (deps: {
       if (cutoffs.length === 0) return result;
       const expired: Expired = await store.expired(
         cutoffs.map((one) => ({ clientId: one.clientId, before: one.before * 1000 })),
-        deps.alive,
         signal,
       );
       try {

@@ -1,18 +1,17 @@
 import type { Session } from "../../session/session.ts";
-import { type Deletion, WITH_HIDDEN } from "../deletion.ts";
+import type { Deletion } from "../deletion.ts";
 import { noteDeleted, type RunUpload } from "../../changes/deletion-entries.ts";
 import { eraseSome } from "./forget.ts";
-import { createLongDeletion } from "./long-deletion.ts";
+import { createKeyedDeletion } from "./keyed-deletion.ts";
 import {
   type ErasureRun,
   IS_RECORD,
+  OF_RETENTION,
   parametersOf,
   recordsOf,
   RUN,
-  type Table,
   TABLES,
 } from "./erasure-keys.ts";
-import { rowsLeft } from "./row-counts.ts";
 import { FOUND_LATER, LOOKED_AT, SLIPPED, SUPPRESSION_INSERT_SECONDS } from "./suppression-store.ts";
 
 /** SQL for what readers leave out for the run. */
@@ -45,16 +44,7 @@ export const createErasureDeletion = (deps: {
   readonly runUpload: RunUpload;
 }): ErasureDeletion => {
   const { session, deletion, runUpload } = deps;
-  const long = createLongDeletion({ session });
-
-  /** A deletion does not find masked rows, so their parts are rewritten without them. */
-  const dropHidden = async (table: Table, run: ErasureRun): Promise<void> => {
-    const sql = `SELECT DISTINCT _partition_id AS id FROM ${table.table} WHERE ${recordsOf(table)}`;
-    const options = { parameters: parametersOf(run), settings: WITH_HIDDEN };
-    for (const { id } of await session.rows<{ id: string }>("erasure.hidden", sql, options)) {
-      await deletion.dropMasked(table.table, id);
-    }
-  };
+  const keyed = createKeyedDeletion({ session, deletion });
 
   return {
     settleFound: async (run, signal) => {
@@ -73,24 +63,26 @@ export const createErasureDeletion = (deps: {
         (SELECT client_id, id FROM erasure_keys WHERE ${erasedAs("'end_user_id'")})`;
       await eraseSome(deps, { table: "suppressions", condition, parameters }, signal);
     },
-    eraseKeys: (run, signal) => {
-      const condition = (isIn: string) => `(client_id, id) ${isIn}
-        (SELECT client_id, id FROM erasure_keys WHERE ${erasedAs("'conversation', 'message', 'end_user_id'")})`;
-      return eraseSome(deps, { table: "job_keys", condition, parameters: parametersOf(run) }, signal);
+    eraseKeys: async (run, signal) => {
+      for (const [table, isOther] of [
+        ["job_keys", "1"],
+        ["erasure_keys", `startsWith(request_id, '${OF_RETENTION}')`],
+      ] as const) {
+        const condition = (isIn: string) => `${isOther} AND (client_id, id) ${isIn}
+          (SELECT client_id, id FROM erasure_keys WHERE ${erasedAs("'conversation', 'message', 'end_user_id'")})`;
+        await eraseSome(deps, { table, condition, parameters: parametersOf(run) }, signal);
+      }
     },
     erase: async (run, tables, signal) => {
       const parameters = parametersOf(run);
-      for (const table of TABLES) {
-        if (!tables.includes(table.table)) continue;
-        signal.throwIfAborted();
-        await long.settled(table.table, signal);
-        if ((await rowsLeft(session, table, run)) > 0)
-          await long.erase({ table: table.table, condition: recordsOf(table, "IN"), parameters }, signal);
-        await dropHidden(table, run);
-      }
+      for (const table of TABLES.filter((one) => tables.includes(one.table)))
+        await keyed.erase(
+          { table: table.table, condition: (isIn) => recordsOf(table, isIn), parameters },
+          signal,
+        );
     },
     goneEverywhere: (signal) =>
-      long.onAllReplicas(
+      keyed.onAllReplicas(
         TABLES.map(({ table }) => table),
         signal,
       ),

@@ -74,12 +74,16 @@ export type ErasureRun = {
   readonly erases: boolean;
 };
 
-/** Parameters of statements about the keys of a run. */
+/** Parameters of statements about the keys of a run: all of them are one share. */
 export const parametersOf = ({ id, erases }: ErasureRun) => ({
   run: id,
   names: erases ? "erased" : "found",
   records: erases ? "deleting" : "found",
+  shares: 1,
+  share: 0,
 });
+/** SQL: the key is of the share on which a statement works, so that the memory of a set of keys is bounded. */
+export const OF_SHARE = "cityHash64(client_id, id) % {shares:UInt32} = {share:UInt32}";
 
 /** SQL for the requests of the run. A row stays until its request has ended. */
 export const OF_RUN = `(SELECT client_id, request_id FROM erasure_keys
@@ -93,6 +97,8 @@ export const ownRequest = ({ id, erases }: ErasureRun, what: OwnRequest): string
   const [job = id] = id.split("/");
   return erases ? `${what}/${what === "again" ? job : id}` : `preview/${id}`;
 };
+/** With this begin the requests of runs of retention, whose keys no erasure works on. */
+export const OF_RETENTION = "expired/";
 /** SQL for what led to a suppression: a request, or `found` or `again`. */
 export const REASON = "splitByChar('/', request_id)[1]";
 export const IS_OWN = "position(request_id, '/') > 0";
@@ -106,8 +112,9 @@ export const recordKind = (kind: RecordKind): string => `${kind} record`;
 export const IS_RECORD = `kind IN (${LANDED.map((kind) => `'${recordKind(kind)}'`).join()})`;
 
 /** SQL for each kind of record in a table: the columns that name a row there, and the same of the run's keys. */
-export const keysOf = ({ records }: Table) =>
+export const keysOf = ({ records }: Table, states: readonly string[] = ["record"]) =>
   records.map(({ kind, id, date, only = "1", named }) => ({
+    kind,
     // The name has the kind, and mutations of ClickHouse 25.8 find no alias columns.
     only: named === undefined ? only : "1",
     columns: named === undefined ? `(client_id, ${date}, ${id})` : `(record, ${date})`,
@@ -115,7 +122,8 @@ export const keysOf = ({ records }: Table) =>
       named === undefined
         ? "client_id, date_created, id"
         : `${recordNameSql("client_id", named, "id")}, date_created`,
-    from: `FROM erasure_keys WHERE phase = {records:String} AND kind = '${recordKind(kind)}' AND ${RUN}`,
+    from: `FROM erasure_keys WHERE phase = {records:String} AND ${RUN} AND ${OF_SHARE}
+      AND kind IN (${states.map((state) => `'${kind} ${state}'`).join()})`,
   }));
 
 /** SQL condition for the rows of a table whose keys the run has. */

@@ -18,7 +18,8 @@ export type ErasurePreview = ErasureCollection & ErasureRowCounts & ErasureEnd;
  */
 export type ErasureStore = ErasurePreview & ErasureAgainStore & ErasureDeletion;
 
-const forErasures = (session: Session): Session =>
+/** Settings of erasures. */
+export const forErasures = (session: Session): Session =>
   session.with({
     timeoutMs: 1_800_000,
     settings: {

@@ -5,7 +5,9 @@ import type { RowSelection } from "../deletion.ts";
 import { deletionsUnderWay } from "../deletions-under-way.ts";
 import { all } from "./erasure-keys.ts";
 
-const ASK_EVERY_MS = 500;
+/** Small deletions end at once; the pause doubles up to the longest. */
+const FIRST_PAUSE_MS = 10;
+const LONGEST_PAUSE_MS = 500;
 /** Part of the text of all mutations by keys of erasures. */
 const OF_ERASURES = "erasure_keys";
 
@@ -29,7 +31,7 @@ export const createLongDeletion = ({ session }: { readonly session: Session }): 
   const { names } = session;
 
   const settled: LongDeletion["settled"] = async (table, signal) => {
-    for (;;) {
+    for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
       signal.throwIfAborted();
       const running = await deletionsUnderWay(session, [table], { mark: OF_ERASURES, signal });
       if (running.length === 0) return;
@@ -41,7 +43,7 @@ export const createLongDeletion = ({ session }: { readonly session: Session }): 
           { retryable: true },
         );
       }
-      await sleep(ASK_EVERY_MS, undefined, { signal });
+      await sleep(pause, undefined, { signal });
     }
   };
 

@@ -1,4 +1,3 @@
-import type { ClickHouseSettings } from "@clickhouse/client";
 import type { Session } from "../../session/session.ts";
 import { WITH_HIDDEN } from "../deletion.ts";
 import {
@@ -25,17 +24,6 @@ export type ErasureRowCounts = {
   storedRecords(clientId: string): Promise<number>;
 };
 
-/** Rows of a table whose keys a run has collected. */
-export const rowsLeft = async (
-  session: Session,
-  table: Table,
-  run: ErasureRun,
-  settings: ClickHouseSettings = {},
-): Promise<number> => {
-  const sql = `SELECT toString(count()) AS rows FROM ${table.table} WHERE ${recordsOf(table)}`;
-  return countOf(await session.rows("erasure.count_left", sql, { parameters: parametersOf(run), settings }));
-};
-
 /** INSERT of the counts of the rows of one table, masked ones included. */
 const countOfRows = (table: Table): string => {
   const found = keysOf(table).map(
@@ -51,13 +39,14 @@ const countOfRows = (table: Table): string => {
 
 /** @param deps.session with the settings of erasures */
 export const createErasureRowCounts = ({ session }: { readonly session: Session }): ErasureRowCounts => ({
-  remaining: async (run) =>
-    Object.fromEntries(
-      await all(
-        TABLES,
-        async (table) => [table.table, await rowsLeft(session, table, run, WITH_HIDDEN)] as const,
-      ),
-    ),
+  remaining: async (run) => {
+    const options = { parameters: parametersOf(run), settings: WITH_HIDDEN };
+    const counts = await all(TABLES, async (table) => {
+      const sql = `SELECT toString(count()) AS rows FROM ${table.table} WHERE ${recordsOf(table)}`;
+      return [table.table, countOf(await session.rows("erasure.count_left", sql, options))] as const;
+    });
+    return Object.fromEntries(counts);
+  },
   countRows: async (run) => {
     const options = { parameters: parametersOf(run), settings: WITH_HIDDEN };
     await all(TABLES, (table) => session.command("erasure.count_rows", countOfRows(table), options));
