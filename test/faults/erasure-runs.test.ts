@@ -312,6 +312,8 @@ it("erases a person from every table, by any version, and nothing of others or o
   // Keys that another job has noted.
   await sql(`INSERT INTO job_keys (run_id, kind, client_id, id) VALUES ('other', 'conversation.exported', 'acme',
     'alba-by-user'), ('other', 'end_user', 'acme', 'alba-user'), ('other', 'message', 'acme', 'kept-message')`);
+  await sql(`INSERT INTO erasure_keys (client_id, phase, kind, id, request_id) VALUES ('acme', 'deleting',
+    'conversation record', 'alba-by-user', 'expired/1'), ('acme', 'deleting', 'message record', 'kept-message', 'expired/1')`);
   const id = await request("acme", subject);
   await request("later", { identifiers: [{ type: "end_user_id", value: "bo" }] });
   const result = await run();
@@ -336,9 +338,10 @@ it("erases a person from every table, by any version, and nothing of others or o
     status: "completed",
     subject: { email: null, identifiers: [] },
   });
-  expect(await sql("SELECT id FROM job_keys")).toBe("kept-message\n");
-  expect(await keysLeft()).toBe("0\n");
-  await sql("ALTER TABLE job_keys DELETE WHERE 1 SETTINGS mutations_sync = 2");
+  for (const table of ["job_keys", "erasure_keys"]) {
+    expect(await sql(`SELECT id FROM ${table}`)).toBe("kept-message\n");
+    await sql(`ALTER TABLE ${table} DELETE WHERE 1 SETTINGS mutations_sync = 2`);
+  }
   for (const table of TABLES) {
     await sql(`ALTER TABLE ${table} DELETE WHERE client_id = 'globex' SETTINGS mutations_sync = 2`);
   }

@@ -36,7 +36,8 @@ CREATE TABLE IF NOT EXISTS {{local suppressions}} {{on cluster}} (
 -- Persons and records covered by open erasure requests; rows go when their request has ended, and a repeated step inserts
 -- the same ones again. Kinds: conversation, message, and chatter_id, end_user_id, email of a person; `conversation record`,
 -- `message record`, `end_user record` with one date of a record each; `rows` counts for the receipt those of a table; `run`
--- names a run that works on the request. Requests `found/…`, `again/…` and `preview/…` are nobody's.
+-- names a run that works on the request. Requests `found/…`, `again/…` and `preview/…` are nobody's, `expired/…` a run of
+-- retention's, whose kinds are also `… moved` and `… stale`: the live date and the other dates of a moved record.
 CREATE TABLE IF NOT EXISTS {{local erasure_keys}} {{on cluster}} (
   client_id LowCardinality(String),
   phase Enum8('found' = 1, 'erased' = 2, 'deleting' = 3)
