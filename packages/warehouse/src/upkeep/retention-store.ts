@@ -4,7 +4,7 @@ import { ServiceError } from "@conversation-export/runtime";
 import { noteDeleted, type RunUpload } from "../changes/deletion-entries.ts";
 import { CHANGES } from "../tables/changes.ts";
 import { DATED_KINDS } from "../tables/record-dates.ts";
-import type { Session, StatementName } from "../session/session.ts";
+import type { Session } from "../session/session.ts";
 import { WarehouseError } from "../session/warehouse-error.ts";
 import { createDeletion, WITH_HIDDEN } from "./deletion.ts";
 import { all, countOf, OF_RETENTION, OF_RUN, parametersOf, RUN } from "./erasure/erasure-keys.ts";
@@ -108,17 +108,17 @@ export const createRetentionStore = (deps: {
         latest: Math.max(0, ...cutoffs.map(({ before }) => before)),
       };
       type Parameters = Readonly<Record<string, unknown>>;
-
-      const select = <Row>(
-        name: StatementName,
-        query: string,
-        options: { readonly parameters: Parameters; readonly signal: AbortSignal | undefined },
-      ): Promise<Row[]> => session.rows<Row>(name, query, { ...options, settings: WITH_HIDDEN });
+      const select = <Row>(query: string, given: Parameters, selectSignal = signal): Promise<Row[]> =>
+        session.rows("retention.count", query, {
+          parameters: given,
+          settings: WITH_HIDDEN,
+          signal: selectSignal,
+        });
       const note = (statement: string, given: Parameters): Promise<void> =>
         session.command("retention.note", statement, { parameters: given, settings: WITH_HIDDEN, signal });
       /** Parameters of each share of as many keys as `query` counts. */
       const sharesOf = async (query: string): Promise<readonly Parameters[]> => {
-        const keys = countOf(await select("retention.keys", query, { parameters, signal }));
+        const keys = countOf(await select(query, parameters));
         const shares = Math.ceil(keys / keysAtOnce);
         return Array.from({ length: shares }, (_, share) => ({ ...parameters, shares, share }));
       };
@@ -128,26 +128,22 @@ export const createRetentionStore = (deps: {
       /** @throws ServiceError `keys_lost` */
       const assertKept = async (): Promise<void> => {
         const query = `SELECT toString(uniqExact(client_id)) AS rows FROM ${OF_RUN}`;
-        if (countOf(await session.rows("retention.kept", query, { parameters })) === new Set(clients).size)
-          return;
+        if (countOf(await select(query, parameters)) === new Set(clients).size) return;
         throw new ServiceError("keys_lost", "the keys of this run were removed while it was paused", {
           retryable: true,
         });
       };
 
-      const collect = async (): Promise<void> => {
-        const key = { phase: "found", kind: "run", id: run.id, request_id: request };
-        const rows = clients.map((client) => ({ ...key, client_id: client }));
-        await session.insert("retention.begin", { table: "erasure_keys", rows }, { signal });
-        const each = clients.map((client) => ({ ...parameters, client }));
-        for (const { statement, ofClient } of DATES_BEFORE)
-          await all(ofClient ? each : [parameters], (given) => note(statement, given));
-        for (const share of await sharesOf(countKeys("found")))
-          for (const statement of DATED_KINDS.flatMap((kind) => expiredOf(kind, rowsOf)))
-            await note(statement, share);
-        for (const share of await sharesOf(countEndUsers(rowsOf))) await note(expiredEndUsers(rowsOf), share);
-      };
-      await collect();
+      const key = { phase: "found", kind: "run", id: run.id, request_id: request };
+      const marks = clients.map((client) => ({ ...key, client_id: client }));
+      await session.insert("retention.begin", { table: "erasure_keys", rows: marks }, { signal });
+      const each = clients.map((client) => ({ ...parameters, client }));
+      for (const { statement, ofClient } of DATES_BEFORE)
+        await all(ofClient ? each : [parameters], (given) => note(statement, given));
+      for (const share of await sharesOf(countKeys("found")))
+        for (const statement of DATED_KINDS.flatMap((kind) => expiredOf(kind, rowsOf)))
+          await note(statement, share);
+      for (const share of await sharesOf(countEndUsers(rowsOf))) await note(expiredEndUsers(rowsOf), share);
       const shares = await sharesOf(countKeys("deleting"));
       let stale = (await sharesOf(countKeys("deleting", "stale"))).length > 0;
 
@@ -156,21 +152,19 @@ export const createRetentionStore = (deps: {
         column: "client_id" | "_part",
         table: RetentionTable,
         which: Which,
-        countSignal: AbortSignal | undefined,
+        countSignal?: AbortSignal,
       ): Promise<ReadonlyMap<string, number>> => {
         const counts = new Map<string, number>();
         const query = `SELECT ${column} AS name, toString(count()) AS rows FROM ${table}
           WHERE ${isExpired(table, which, "GLOBAL IN")} GROUP BY name ORDER BY name`;
         for (const share of shares)
           for (const { name, rows } of await select<{ name: string; rows: string }>(
-            "retention.count",
             query,
-            {
-              parameters: share,
-              signal: countSignal,
-            },
+            share,
+            countSignal,
           ))
             counts.set(name, (counts.get(name) ?? 0) + Number(rows));
+        await assertKept();
         return counts;
       };
 
@@ -211,7 +205,6 @@ export const createRetentionStore = (deps: {
         let dropped = 0;
         for (let round = 0; round < MAX_ROUNDS; round += 1) {
           const found = await countBy("_part", table, which, eraseSignal);
-          await assertKept();
           const rows = [...found.values()].reduce((sum, one) => sum + one, 0);
           if (rows === 0) return dropped;
           // Not on a cluster: the servers use the same names for different parts.
@@ -238,13 +231,8 @@ export const createRetentionStore = (deps: {
       };
       return {
         count: async (table, countSignal) => {
-          const counts = await countBy(
-            "client_id",
-            table,
-            table === CHANGES ? "told" : "expired",
-            countSignal,
-          );
-          await assertKept();
+          const which = table === CHANGES ? "told" : "expired";
+          const counts = await countBy("client_id", table, which, countSignal);
           return [...counts].map(([clientId, rows]) => ({ clientId, rows }));
         },
         erase: async (table, eraseSignal = new AbortController().signal) => {

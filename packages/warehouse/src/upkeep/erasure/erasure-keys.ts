@@ -111,16 +111,20 @@ export const IS_NAME = `(${OF_PERSON} OR kind IN ('conversation', 'message'))`;
 export const recordKind = (kind: RecordKind): string => `${kind} record`;
 export const IS_RECORD = `kind IN (${LANDED.map((kind) => `'${recordKind(kind)}'`).join()})`;
 
+/** SQL for what begins the sorting key of `landing`, so that a deletion reads only granules with its records. */
+const sortedBy = (table: string, id: string): string =>
+  table === "landing" ? `cityHash64(client_id, ${id}), ` : "";
+
 /** SQL for each kind of record in a table: the columns that name a row there, and the same of the run's keys. */
-export const keysOf = ({ records }: Table, states: readonly string[] = ["record"]) =>
+export const keysOf = ({ table, records }: Table, states: readonly string[] = ["record"]) =>
   records.map(({ kind, id, date, only = "1", named }) => ({
     kind,
     // The name has the kind, and mutations of ClickHouse 25.8 find no alias columns.
     only: named === undefined ? only : "1",
-    columns: named === undefined ? `(client_id, ${date}, ${id})` : `(record, ${date})`,
+    columns: named === undefined ? `(${sortedBy(table, id)}client_id, ${date}, ${id})` : `(record, ${date})`,
     key:
       named === undefined
-        ? "client_id, date_created, id"
+        ? `${sortedBy(table, "id")}client_id, date_created, id`
         : `${recordNameSql("client_id", named, "id")}, date_created`,
     from: `FROM erasure_keys WHERE phase = {records:String} AND ${RUN} AND ${OF_SHARE}
       AND kind IN (${states.map((state) => `'${kind} ${state}'`).join()})`,
