@@ -487,27 +487,34 @@ describe("keys of a run", () => {
   });
 });
 
-it("ends alike when runs are killed at one statement after the other", async () => {
-  const killed = new Error("killed");
-  let left = Infinity;
-  const dying = (session: Session): Session => {
+/** A store that calls `before` with the name of each statement that it sends. */
+const through = (before: (name: string) => void): RetentionStore => {
+  const wrap = (session: Session): Session => {
     const step =
-      <A extends readonly unknown[], R>(send: (...args: A) => R) =>
+      <A extends readonly [string, ...unknown[]], R>(send: (...args: A) => R) =>
       (...args: A): R => {
-        left -= 1;
-        if (left < 0) throw killed;
+        before(args[0]);
         return send(...args);
       };
     return {
       ...session,
-      with: (options) => dying(session.with(options)),
+      with: (options) => wrap(session.with(options)),
       rows: step(session.rows) as Session["rows"],
       insert: step(session.insert),
       command: step(session.command),
       commandEverywhere: step(session.commandEverywhere),
     };
   };
-  const mortal = createRetentionStore({ session: dying(warehouse.session("jobs")), runUpload: uploadNow });
+  return createRetentionStore({ session: wrap(warehouse.session("jobs")), runUpload: uploadNow });
+};
+
+it("ends alike when runs are killed at one statement after the other", async () => {
+  const killed = new Error("killed");
+  let left = Infinity;
+  const mortal = through(() => {
+    left -= 1;
+    if (left < 0) throw killed;
+  });
   await write([...dialog("short", "plain", OLD), person("p", 1, OLD)]);
   await write([...dialog("short", "here", YOUNG), ...dialog("ever", "plain", OLD)]);
   await write(dialog("short", "moved", YOUNG, DAY_0));
@@ -565,9 +572,10 @@ it("waits for a deletion that outlived its run before it tells readers", async (
     await until("it deletes", 10_000, async () => (await warehouse.sql(undone)) !== "0");
     stop.abort(new Error("the process stops"));
     expect(await erasing).toMatch(/AbortError|the process stops/);
-    next = eraseAll(CUTOFFS);
-    const waiting = `SELECT count() FROM system.processes WHERE position(query, 'system.mutations') > 0`;
-    await until("the next run waits", 20_000, async () => Number(await warehouse.sql(waiting)) > 1);
+    let asked = 0;
+    const second = through((name) => void (asked += name === "deletion.under_way" ? 1 : 0));
+    next = second.expired(CUTOFFS).then(eraseTables);
+    await until("the next run waits", 20_000, () => Promise.resolve(asked > 1));
     expect((await stored())["changes"]).toEqual(["ever/ever", "short/short"]);
   } finally {
     await warehouse.sql("SYSTEM START MERGES end_users");
