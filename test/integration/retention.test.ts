@@ -252,6 +252,30 @@ describe("records with several dates", () => {
     for (const first of Object.keys(orders)) expect(await countsOf(`here-${first}`), first).toEqual(NONE);
   });
 
+  it("are not told to be gone when the rows under their old date went before", async () => {
+    await writeAll(exported("moved", 1, old), exported("moved", 2, young));
+    for (const table of ["conversations", "conversation_updates", "handoffs"]) {
+      const date = table === "handoffs" ? "conversation_date_created" : "date_created";
+      await warehouse.sql(
+        `ALTER TABLE ${table} DELETE WHERE ${date} = fromUnixTimestamp64Micro(${old}, 'UTC') SETTINGS mutations_sync = 2`,
+      );
+    }
+    // Behind the entries of both exports.
+    const begun = Date.now() * 1000;
+    await eraseAll(cutoffs);
+    const page = await warehouse.reader.changes({
+      clientId: "short",
+      kind: "conversation",
+      after: { date: begun, id: "" },
+      settled: Date.now() * 1000 + 10 * SECOND,
+      pageSize: 10,
+    });
+    const texts: string[] = [];
+    for await (const chunk of page.records) texts.push(String(chunk));
+    expect(texts.join("")).toContain('"_id":"moved"');
+    expect(texts.join("")).not.toContain('"deleted":true');
+  });
+
   it("keep handoffs under a date without any other row, and go with them", async () => {
     await writeAll(exported("a", 2, young), exported("b", 2, old));
     await write(exported("a", 1, old));

@@ -74,7 +74,7 @@ export const expiredOf = (kind: DatedKind, rowsOf: (table: string) => string): r
       (SELECT client_id, date_created, id FROM (${dates}))
     GROUP BY client_id, ${id} HAVING countIf(_row_exists = 1) > 0`;
   return [
-    `${INSERT} SELECT client_id, 'deleting', kind, id, date_created, {request:String} FROM ${found(kind)}
+    `${INSERT} SELECT DISTINCT client_id, 'deleting', kind, id, date_created, {request:String} FROM ${found(kind)}
       AND (client_id, id) GLOBAL NOT IN (SELECT client_id, id FROM (${live}))`,
     `${INSERT} SELECT d.client_id, 'deleting', if(d.date_created = l.live, '${kind} moved', '${kind} stale'),
         d.id, d.date_created, {request:String}
@@ -87,16 +87,19 @@ export const expiredOf = (kind: DatedKind, rowsOf: (table: string) => string): r
 /** The date of the latest update; masked rows count only for end users without any other row. */
 const LATEST_UPDATE = "if(max(visible) = 1, maxIf(date_updated, visible = 1), max(date_updated))";
 
-/** SQL for the rows of end users and their entries of changes, also those whose rows a run that broke off has deleted. */
+/** SQL for the rows of end users (has_row = 1), and their entries of changes. */
 const endUsers = (rowsOf: (table: string) => string): string =>
-  `SELECT client_id, end_user_id AS id, date_updated, uploaded_at, _row_exists AS visible
+  `SELECT client_id, end_user_id AS id, date_updated, uploaded_at, _row_exists AS visible, 1 AS has_row
     FROM ${rowsOf("end_users")} WHERE client_id IN {clients:Array(String)}
-  UNION ALL SELECT client_id, id, ${NO_DATE}, stored_at, 0 FROM ${CHANGES}
+  UNION ALL SELECT client_id, id, ${NO_DATE}, stored_at, 0, 0 FROM ${CHANGES}
     WHERE client_id IN {clients:Array(String)} AND kind = 'end_user' AND NOT deleted`;
 export const countEndUsers = (rowsOf: (table: string) => string): string =>
   `SELECT toString(count()) AS rows FROM (${endUsers(rowsOf)})`;
-/** INSERT of the keys of a share of the expired end users. */
+/**
+ * INSERT of the keys of a share of the expired end users. Those with entries and no row, as a run that broke off leaves
+ * them, are `gone`: nothing says how old they are, so their events stay.
+ */
 export const expiredEndUsers = (rowsOf: (table: string) => string): string =>
-  `${INSERT} SELECT client_id, 'deleting', 'end_user record', id, ${NO_DATE}, {request:String}
+  `${INSERT} SELECT client_id, 'deleting', if(max(has_row) = 1, 'end_user record', 'end_user gone'), id, ${NO_DATE}, {request:String}
     FROM (${endUsers(rowsOf)}) WHERE ${OF_SHARE} GROUP BY client_id, id
     HAVING ${isBeforeCutoff(LATEST_UPDATE)} AND max(uploaded_at) < ${SETTLED}`;

@@ -39,31 +39,35 @@ const tableOf = (name: RetentionTable): Table => {
   return table;
 };
 
-/** When a row came: entries and dates that came shortly before may belong to rows that are on their way. */
+/** When a row came. */
 const CAME: Readonly<Partial<Record<RetentionTable, string>>> = {
   record_dates: "added_at",
   changes: "stored_at",
 };
-const BEGUN = "fromUnixTimestamp64Micro({begun:Int64}, 'UTC')";
 
 /** Which rows: of former dates of expired records, of all of them, or also those that stay for now. */
 export type Which = "stale" | "expired" | "told";
 
+/** The keys by which rows of a table are removed. End users without any row have entries of changes only. */
+const statesOf = (name: RetentionTable, which: Which): readonly string[] => {
+  if (which === "stale") return ["stale"];
+  return ["record", "moved", "stale", ...(name === CHANGES ? ["gone"] : [])];
+};
+
+/** Kinds of these keys. */
+export const kindsOf = (name: RetentionTable, which: Which): readonly string[] =>
+  tableOf(name).records.flatMap(({ kind }) => statesOf(name, which).map((state) => `${kind} ${state}`));
+
 /**
- * SQL condition for rows of expired records. What came behind the collection of its key stays. Of records with
- * several dates, and of end users, also what came shortly before.
+ * SQL condition for rows of expired records. What came shortly before the run, or later, stays until the next one: it
+ * may belong to a batch that is on its way.
  */
 export const isExpired = (name: RetentionTable, which: Which, isIn: "IN" | "GLOBAL IN"): string => {
-  const came = CAME[name];
-  const rowsOf = (states: readonly string[], isSettled: boolean) =>
-    keysOf(tableOf(name), states).map(({ kind, only, columns, key, from }) => {
-      const before = isSettled || kind === "end_user" ? SETTLED : BEGUN;
-      const bound = which === "told" ? "1" : `${came ?? "uploaded_at"} < ${before}`;
-      return `(${only} AND ${bound} AND ${columns} ${isIn} (SELECT ${key} ${from}))`;
-    });
-  if (which === "stale") return rowsOf(["stale"], true).join(" OR ");
-  if (came !== undefined) return rowsOf(["record", "moved", "stale"], true).join(" OR ");
+  const bound = which === "told" ? "1" : `${CAME[name] ?? "uploaded_at"} < ${SETTLED}`;
+  const rows = keysOf(tableOf(name), statesOf(name, which))
+    .map(({ only, columns, key, from }) => `(${only} AND ${columns} ${isIn} (SELECT ${key} ${from}))`)
+    .join(" OR ");
   // By date too: a newer update that arrived meanwhile stays.
-  if (name === "end_users") return `${isOlder("date_updated")} AND ${rowsOf(["record"], true).join()}`;
-  return [...rowsOf(["record"], false), ...rowsOf(["moved", "stale"], true)].join(" OR ");
+  const dated = name === "end_users" ? `${isOlder("date_updated")} AND ` : "";
+  return `${dated}${bound} AND (${rows})`;
 };

@@ -14,6 +14,7 @@ import { createKeyedDeletion } from "./erasure/keyed-deletion.ts";
 import { countEndUsers, DATES_BEFORE, expiredEndUsers, expiredOf } from "./expired-records.ts";
 import {
   isExpired,
+  kindsOf,
   RETENTION_TABLES,
   type RetentionTable,
   STALE_TABLES,
@@ -41,7 +42,7 @@ export type Expired = {
    * dropped whole; other parts are rewritten. Tells readers of changes before it removes entries of these.
    */
   erase(table: RetentionTable, signal?: AbortSignal): Promise<{ dropped: number }>;
-  /** Removes the keys. What is not removed goes with the keys of erasures that died. */
+  /** Tells readers what a run that failed has not told, and removes the keys. Keys that are left go after a day. */
   end(): Promise<void>;
 };
 
@@ -93,10 +94,9 @@ export const createRetentionStore = (deps: {
       const run = { id: `retention-${randomUUID()}`, erases: true };
       const request = `${OF_RETENTION}${run.id}`;
       const clients = cutoffs.map(({ clientId }) => clientId);
-      const [clock] = await session.rows<{ begun: string; settled: string }>(
-        "retention.began",
-        `SELECT toString(toUnixTimestamp64Micro(now64(6) AS at)) AS begun,
-          toString(toUnixTimestamp64Micro(at - ${ON_THE_WAY})) AS settled`,
+      const [clock] = await session.rows<{ settled: string }>(
+        "retention.settled",
+        `SELECT toString(toUnixTimestamp64Micro(now64(6) - ${ON_THE_WAY})) AS settled`,
         { signal },
       );
       const parameters = {
@@ -116,14 +116,18 @@ export const createRetentionStore = (deps: {
         });
       const note = (statement: string, given: Parameters): Promise<void> =>
         session.command("retention.note", statement, { parameters: given, settings: WITH_HIDDEN, signal });
-      /** Parameters of each share of as many keys as `query` counts. */
-      const sharesOf = async (query: string): Promise<readonly Parameters[]> => {
-        const keys = countOf(await select(query, parameters));
+      /** Parameters of each share of so many keys. */
+      const inShares = (keys: number): readonly Parameters[] => {
         const shares = Math.ceil(keys / keysAtOnce);
         return Array.from({ length: shares }, (_, share) => ({ ...parameters, shares, share }));
       };
-      const countKeys = (phase: string, kind = ""): string =>
-        `SELECT toString(count()) AS rows FROM erasure_keys WHERE phase = '${phase}' AND endsWith(kind, '${kind}') AND ${RUN}`;
+      /** How many keys the run has, by kind. */
+      const countKeys = async (phase: string): Promise<ReadonlyMap<string, number>> => {
+        const query = `SELECT toString(kind) AS kind, toString(count()) AS rows FROM erasure_keys
+          WHERE phase = '${phase}' AND kind != 'run' AND ${RUN} GROUP BY kind`;
+        const counts = await select<{ kind: string; rows: string }>(query, parameters);
+        return new Map(counts.map(({ kind, rows }) => [kind, Number(rows)]));
+      };
 
       /** @throws ServiceError `keys_lost` */
       const assertKept = async (): Promise<void> => {
@@ -134,18 +138,34 @@ export const createRetentionStore = (deps: {
         });
       };
 
-      const key = { phase: "found", kind: "run", id: run.id, request_id: request };
-      const marks = clients.map((client) => ({ ...key, client_id: client }));
-      await session.insert("retention.begin", { table: "erasure_keys", rows: marks }, { signal });
-      const each = clients.map((client) => ({ ...parameters, client }));
-      for (const { statement, ofClient } of DATES_BEFORE)
-        await all(ofClient ? each : [parameters], (given) => note(statement, given));
-      for (const share of await sharesOf(countKeys("found")))
-        for (const statement of DATED_KINDS.flatMap((kind) => expiredOf(kind, rowsOf)))
-          await note(statement, share);
-      for (const share of await sharesOf(countEndUsers(rowsOf))) await note(expiredEndUsers(rowsOf), share);
-      const shares = await sharesOf(countKeys("deleting"));
-      let stale = (await sharesOf(countKeys("deleting", "stale"))).length > 0;
+      const removeKeys = (): Promise<void> => forget(run, new AbortController().signal);
+
+      const collect = async (): Promise<void> => {
+        const key = { phase: "found", kind: "run", id: run.id, request_id: request };
+        const marks = clients.map((client) => ({ ...key, client_id: client }));
+        await session.insert("retention.begin", { table: "erasure_keys", rows: marks }, { signal });
+        const each = clients.map((client) => ({ ...parameters, client }));
+        for (const { statement, ofClient } of DATES_BEFORE)
+          await all(ofClient ? each : [parameters], (given) => note(statement, given));
+        const found = await countKeys("found");
+        for (const kind of DATED_KINDS)
+          for (const share of inShares(found.get(`${kind} record`) ?? 0))
+            for (const statement of expiredOf(kind, rowsOf)) await note(statement, share);
+        for (const share of inShares(countOf(await select(countEndUsers(rowsOf), parameters))))
+          await note(expiredEndUsers(rowsOf), share);
+      };
+      const keys = await collect()
+        .then(() => countKeys("deleting"))
+        .catch(async (error: unknown) => {
+          // What is left goes after a day.
+          await removeKeys().catch(() => undefined);
+          throw error;
+        });
+      /** Each deletion rewrites the parts that it touches, so a table has as many as its own keys need. */
+      const sharesOf = (table: RetentionTable, which: Which): readonly Parameters[] =>
+        inShares(kindsOf(table, which).reduce((sum, kind) => sum + (keys.get(kind) ?? 0), 0));
+      let stale = [...keys.keys()].some((kind) => kind.endsWith(" stale"));
+      let endUsersAreTold = true;
 
       /** Adds up the rows of all shares by a column. */
       const countBy = async (
@@ -157,7 +177,7 @@ export const createRetentionStore = (deps: {
         const counts = new Map<string, number>();
         const query = `SELECT ${column} AS name, toString(count()) AS rows FROM ${table}
           WHERE ${isExpired(table, which, "GLOBAL IN")} GROUP BY name ORDER BY name`;
-        for (const share of shares)
+        for (const share of sharesOf(table, which))
           for (const { name, rows } of await select<{ name: string; rows: string }>(
             query,
             share,
@@ -211,7 +231,7 @@ export const createRetentionStore = (deps: {
           const gone = cluster === null ? await dropParts(table, found, eraseSignal) : 0;
           dropped += gone;
           if (gone < rows)
-            for (const share of shares)
+            for (const share of sharesOf(table, which))
               await keyed.erase({ table, condition, parameters: share }, eraseSignal);
           await keyed.onAllReplicas([table], eraseSignal);
         }
@@ -220,11 +240,12 @@ export const createRetentionStore = (deps: {
         });
       };
       const tellChanges = async (tellSignal: AbortSignal): Promise<void> => {
-        // Also what a run that died has deleted.
+        // Also what a run that died is deleting.
+        for (const table of RETENTION_TABLES) await keyed.settled(table, tellSignal);
         await keyed.onAllReplicas(RETENTION_TABLES, tellSignal);
         const source = `SELECT client_id, kind, id, date_created FROM ${CHANGES}
           WHERE ${isExpired(CHANGES, "told", "GLOBAL IN")}`;
-        for (const share of shares) {
+        for (const share of sharesOf(CHANGES, "told")) {
           const what = { name: "retention.tell", source, parameters: share, signal: tellSignal } as const;
           await deps.runUpload((upload) => noteDeleted(session, what, upload), tellSignal);
         }
@@ -238,13 +259,19 @@ export const createRetentionStore = (deps: {
         erase: async (table, eraseSignal = new AbortController().signal) => {
           if (stale) for (const one of STALE_TABLES) await eraseRows(one, "stale", eraseSignal);
           stale = false;
+          if (table === "end_users") endUsersAreTold = false;
           if (table === CHANGES) {
             await tellChanges(eraseSignal);
             await assertKept();
+            endUsersAreTold = true;
           }
           return { dropped: await eraseRows(table, "expired", eraseSignal) };
         },
-        end: () => forget(run, new AbortController().signal),
+        end: async () => {
+          // No later run might look at this client: its retention may be turned off.
+          if (!endUsersAreTold) await tellChanges(new AbortController().signal);
+          await removeKeys();
+        },
       };
     },
   };

@@ -46,6 +46,18 @@ export const createRetention = (deps: {
     return Math.min(before, server);
   };
 
+  /** @throws ServiceError `retention_longer` (retryable) when a client wants to keep more than when the run began */
+  const assertUnchanged = async (
+    begun: readonly { readonly clientId: string; readonly days: number }[],
+  ): Promise<void> => {
+    const now = new Map((await clients.listClients()).map((one) => [one.clientId, one.retentionDays]));
+    const longer = begun.find(({ clientId, days }) => (now.get(clientId) ?? Infinity) > days);
+    if (longer !== undefined)
+      throw new ServiceError("retention_longer", `${longer.clientId} wants to keep more than before`, {
+        retryable: true,
+      });
+  };
+
   return {
     type: retentionJob,
     run: async ({ data, signal, log, progress }) => {
@@ -76,6 +88,7 @@ export const createRetention = (deps: {
         for (const [done, table] of RETENTION_TABLES.entries()) {
           await progress({ done, total, unit: "tables", note: table });
           signal.throwIfAborted();
+          await assertUnchanged(cutoffs);
           const byClient = await expired.count(table, signal);
           const rows = byClient.reduce((sum, one) => sum + one.rows, 0);
           const { dropped } = dryRun || rows === 0 ? { dropped: 0 } : await expired.erase(table, signal);

@@ -8,7 +8,7 @@ export type KeyedRows = Omit<RowSelection, "condition"> & {
   readonly condition: (isIn: "IN" | "GLOBAL IN") => string;
 };
 
-export type KeyedDeletion = Pick<LongDeletion, "onAllReplicas"> & {
+export type KeyedDeletion = Pick<LongDeletion, "onAllReplicas" | "settled"> & {
   /** Rewrites the parts that hold the rows, masked ones too, behind other deletions by such keys. */
   erase(rows: KeyedRows, signal: AbortSignal): Promise<void>;
 };
@@ -23,6 +23,7 @@ export const createKeyedDeletion = (deps: {
 
   return {
     onAllReplicas: long.onAllReplicas,
+    settled: long.settled,
     erase: async ({ table, condition, parameters = {} }, signal) => {
       signal.throwIfAborted();
       await long.settled(table, signal);
