@@ -523,7 +523,7 @@ const through = (before: (name: string) => void): RetentionStore => {
     return {
       ...session,
       with: (options) => wrap(session.with(options)),
-      rows: step(session.rows) as Session["rows"],
+      rows: <Row>(...args: Parameters<Session["rows"]>) => step(session.rows<Row>)(...args),
       insert: step(session.insert),
       command: step(session.command),
       commandEverywhere: step(session.commandEverywhere),
