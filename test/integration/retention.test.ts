@@ -156,11 +156,12 @@ it("erases what is older than its client keeps, in every table, and nothing of a
   expect(await warehouse.sql(hidden)).toBe("0");
 });
 
-it("tells readers of changes also of what came shortly before, and keeps its entries", async () => {
+it("keeps what came shortly before, and its entries, until the next run", async () => {
   await write(dialog("short", "late", OLD), Date.now() * 1_000);
   await eraseTables(await store.expired(CUTOFFS));
   const { conversations, messages, changes } = await stored();
-  expect([conversations, messages]).toEqual([[], []]);
+  // Until the next run: they may be of a batch that is on its way.
+  expect([conversations, messages]).toEqual([["short/late"], ["short/m-late"]]);
   expect(changes).toEqual(["short/late", "short/late deleted", "short/m-late", "short/m-late deleted"]);
 });
 
@@ -272,8 +273,7 @@ describe("records with several dates", () => {
     });
     const texts: string[] = [];
     for await (const chunk of page.records) texts.push(String(chunk));
-    expect(texts.join("")).toContain('"_id":"moved"');
-    expect(texts.join("")).not.toContain('"deleted":true');
+    expect(texts).toEqual([]);
   });
 
   it("keep handoffs under a date without any other row, and go with them", async () => {
@@ -448,7 +448,7 @@ it("works on a share of the keys at a time, and drops parts that hold those of a
   const small = createRetentionStore({
     session: warehouse.session("jobs"),
     runUpload: uploadNow,
-    keysAtOnce: 12,
+    keysAtOnce: 4,
   });
   const shares = String.raw`SELECT uniqExact(extract(command, '% [^=]*4[^=]*= \\D*(\\d+)')) FROM system.mutations
     WHERE database = currentDatabase() AND startsWith(table, 'messages') AND match(command, '% [^=]*4[^=]*= ')`;
