@@ -117,7 +117,7 @@ const WORKS: readonly Work[] = [
         if (found > 0) await expired.erase(table);
         rows += found;
       }
-      await expired.end();
+      await expired.end(new AbortController().signal);
       return `${rows} rows erased`;
     },
   },

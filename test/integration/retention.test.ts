@@ -100,7 +100,7 @@ const eraseTables = async (expired: Expired): Promise<number> => {
     const erased = await expired.erase(table);
     if (table !== "record_dates") dropped += erased.dropped;
   }
-  await expired.end();
+  await expired.end(new AbortController().signal);
   return dropped;
 };
 const eraseAll = async (cutoffs: Parameters<RetentionStore["expired"]>[0]): Promise<number> => {
@@ -163,6 +163,17 @@ it("keeps what came shortly before, and its entries, until the next run", async 
   // Until the next run: they may be of a batch that is on its way.
   expect([conversations, messages]).toEqual([["short/late"], ["short/m-late"]]);
   expect(changes).toEqual(["short/late", "short/late deleted", "short/m-late", "short/m-late deleted"]);
+});
+
+it("tells readers at its end what it has deleted when it fails before the entries", async () => {
+  await write(dialog("short", "old", OLD));
+  await settleDates();
+  const failed = await store.expired(CUTOFFS);
+  await failed.erase("conversations");
+  await failed.end(new AbortController().signal);
+  const { conversations, changes } = await stored();
+  expect(conversations).toEqual([]);
+  expect(changes).toContain("short/old deleted");
 });
 
 it.skipIf(SHARDS > 1)(
@@ -369,7 +380,7 @@ it("takes away what was only hidden, and leaves hidden rows of others", async ()
   const expired = await store.expired(cutoffs);
   for (const table of ["conversations", "handoffs", "end_users"] as const)
     expect(await expired.count(table), table).toEqual([{ clientId: "short", rows: 1 }]);
-  await expired.end();
+  await expired.end(new AbortController().signal);
   await eraseAll(cutoffs);
   const left = (table: string): Promise<string> =>
     warehouse.sql(`SELECT client_id, count() FROM ${table} GROUP BY client_id ORDER BY client_id
@@ -506,7 +517,7 @@ describe("keys of a run", () => {
     const lost = { code: "keys_lost", retryable: true };
     await expect(paused.count("conversations")).rejects.toMatchObject(lost);
     await expect(paused.erase("conversations")).rejects.toMatchObject(lost);
-    await paused.end();
+    await paused.end(new AbortController().signal);
     expect((await stored())["conversations"]).toEqual(["short/kept", "short/kept", "short/plain"]);
   });
 });
@@ -608,7 +619,7 @@ it("waits for a deletion that outlived its run before it tells readers", async (
   const { end_users, changes } = await stored();
   expect(end_users).toEqual(["ever/ever"]);
   expect(changes).toEqual(["ever/ever", "short/short deleted"]);
-  await expired.end();
+  await expired.end(new AbortController().signal);
   expect(await warehouse.sql("SELECT count() FROM erasure_keys")).toBe("0");
 });
 

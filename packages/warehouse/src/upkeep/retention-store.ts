@@ -43,7 +43,7 @@ export type Expired = {
    */
   erase(table: RetentionTable, signal?: AbortSignal): Promise<{ dropped: number }>;
   /** Tells readers what a run that failed has not told, and removes the keys. Keys that are left go after a day. */
-  end(): Promise<void>;
+  end(signal: AbortSignal): Promise<void>;
 };
 
 /** @throws WarehouseError from every method */
@@ -165,7 +165,7 @@ export const createRetentionStore = (deps: {
       const sharesOf = (table: RetentionTable, which: Which): readonly Parameters[] =>
         inShares(kindsOf(table, which).reduce((sum, kind) => sum + (keys.get(kind) ?? 0), 0));
       let stale = [...keys.keys()].some((kind) => kind.endsWith(" stale"));
-      let endUsersAreTold = true;
+      let isTold = true;
 
       /** Adds up the rows of all shares by a column. */
       const countBy = async (
@@ -257,20 +257,23 @@ export const createRetentionStore = (deps: {
           return [...counts].map(([clientId, rows]) => ({ clientId, rows }));
         },
         erase: async (table, eraseSignal = new AbortController().signal) => {
+          isTold = table === CHANGES && isTold;
           if (stale) for (const one of STALE_TABLES) await eraseRows(one, "stale", eraseSignal);
           stale = false;
-          if (table === "end_users") endUsersAreTold = false;
           if (table === CHANGES) {
             await tellChanges(eraseSignal);
             await assertKept();
-            endUsersAreTold = true;
+            isTold = true;
           }
           return { dropped: await eraseRows(table, "expired", eraseSignal) };
         },
-        end: async () => {
-          // No later run might look at this client: its retention may be turned off.
-          if (!endUsersAreTold) await tellChanges(new AbortController().signal);
-          await removeKeys();
+        end: async (endSignal) => {
+          try {
+            // No later run might look at these clients: their retention may be turned off, or be longer.
+            if (!isTold) await tellChanges(endSignal);
+          } finally {
+            await removeKeys();
+          }
         },
       };
     },
