@@ -243,6 +243,18 @@ it("finds what is on the bus and not readable, and tells apart what explains it"
   const fine = await resultOf(reconcileJob, window);
   expect(fine.missing).toBe(0);
 
+  // Retention leaves what came shortly before it.
+  for (const [table, came] of [
+    ["messages", "uploaded_at"],
+    ["landing", "uploaded_at"],
+    ["changes", "stored_at"],
+  ]) {
+    await sql(`INSERT INTO ${table} SELECT * REPLACE (${came} - INTERVAL 1 HOUR AS ${came}) FROM ${table}
+      WHERE client_id = 'forgetful' SETTINGS log_comment = 'stamped'`);
+    await sql(`ALTER TABLE ${table} DELETE WHERE client_id = 'forgetful'
+      AND ${came} > now64(6) - INTERVAL 30 MINUTE SETTINGS mutations_sync = 2`);
+  }
+
   const retained = await resultOf(retentionJob, { clientId: null, dryRun: true });
   const erased = await resultOf(retentionJob, { clientId: null, dryRun: false });
   const rows = [

@@ -28,7 +28,7 @@ export type Cutoff = { readonly clientId: string; readonly before: Micros };
  * The records that are expired at one moment. Conversations (with handoffs and updates) and messages expire
  * by their date of creation; of several dates, that of the latest export counts for all rows. End users
  * expire by the latest update date of any of their versions: a profile is kept while its person keeps coming
- * back. Their keys stand in `erasure_keys`, for a request of the run that no erasure looks at.
+ * back. Their keys are in `erasure_keys`, for a request of the run that no erasure looks at.
  */
 export type Expired = {
   /**

@@ -3,7 +3,7 @@ import { type Deletion, type RowSelection, WITH_HIDDEN } from "../deletion.ts";
 import { countOf } from "./erasure-keys.ts";
 import { createLongDeletion, type LongDeletion } from "./long-deletion.ts";
 
-/** Rows whose keys stand in `erasure_keys`; `condition`: SQL with `isIn` before each subquery. */
+/** Rows whose keys are in `erasure_keys`; `condition`: SQL with `isIn` before each subquery. */
 export type KeyedRows = Omit<RowSelection, "condition"> & {
   readonly condition: (isIn: "IN" | "GLOBAL IN") => string;
 };
