@@ -89,7 +89,9 @@ export const createRetention = (deps: {
       } finally {
         // One that was stopped or cancelled has little time.
         const end = AbortSignal.timeout(signal.aborted ? 10_000 : 600_000);
-        await expired.end(end).catch((error: unknown) => log.warn({ err: error }, "keys of the run are left"));
+        await expired
+          .end(end)
+          .catch((error: unknown) => log.warn({ err: error }, "keys of the run are left"));
       }
       return result;
     },
