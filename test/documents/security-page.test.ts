@@ -3,9 +3,8 @@ import { basename, join } from "node:path";
 import { expect, it } from "vitest";
 
 const ROOT = join(import.meta.dirname, "../..");
-const page = readFileSync(join(ROOT, "docs/security.md"), "utf8");
-const controls = page.split("## Controls\n")[1] ?? "";
-const rows = controls
+const page = readFileSync(join(ROOT, "docs/security-controls.md"), "utf8");
+const rows = page
   .split("\n")
   .filter((line) => /^\| (API|V)\d+ /.test(line))
   .map((line) => line.split(" | "));

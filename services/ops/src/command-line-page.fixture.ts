@@ -56,7 +56,7 @@ export const renderCommandLinePage = async (): Promise<string> => {
   return `# Command line
 
 Made from \`--help\` by \`make generate\`. How to run \`export-ops\`: [without Kubernetes](installation.md#without-kubernetes),
-[on Kubernetes](installation.md#operator-commands), [in containers](installation.md#on-one-machine).
+[on Kubernetes](installation.md#operator-commands), [in containers](quick-start.md#in-containers).
 
 ${blocksOf(program)}
 
