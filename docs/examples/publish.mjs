@@ -9,6 +9,8 @@ const messages = lines.map((value) => {
   // All exports of a record have one key, so that they stay in order.
   return { key: `${clientid}:${data._id}`, headers, value };
 });
+// kafkajs 2.2 sets a timer with a negative time, of which Node 24 warns.
+process.removeAllListeners("warning");
 const brokers = process.env.KAFKA_BROKERS.split(",");
 const producer = new Kafka({ brokers, logLevel: logLevel.ERROR }).producer();
 await producer.connect();
