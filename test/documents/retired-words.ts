@@ -133,7 +133,7 @@ export const RETIRED_WORDS: readonly RetiredWord[] = [
       "packages/warehouse/src/upkeep/": 7,
       "services/jobs/src/erasure/": 1,
       "deploy/check/": 1,
-      "docs/conformance.md": 1,
+      "docs/conformance-rules.md": 1,
       "packages/bus/": 12,
       "packages/client/": 2,
       "packages/queue/": 5,
