@@ -119,7 +119,7 @@ export type Conversation = {
     readonly date_created: string;
     /** How the attempt ended, such as succeeded or failed */
     readonly outcome_status: string | null;
-    /** What led to the handoff: tool_failed, end_user_requested, out_of_scope, tool_unavailable, knowledge_unavailable, issue_unresolved, handoff_configured, other, system_failed, unclassified; null when nothing was recorded */
+    /** What led to the handoff: tool_failed, end_user_requested, out_of_scope, tool_unavailable, knowledge_unavailable, issue_unresolved, handoff_configured, other, system_failed, unclassified or null */
     readonly reason_code: string | null;
     /** What speaks for the handoff, redacted as the client wishes */
     readonly reasoning: string | null;

@@ -59,9 +59,7 @@ const handoffSchema = z.object({
   id: identifier.describe("ID of the attempt; it stays the same in later exports"),
   date_created: instant.describe("Time the handoff was invoked"),
   outcome_status: text.describe("How the attempt ended, such as succeeded or failed"),
-  reason_code: text.describe(
-    `What led to the handoff: ${REASON_CODES.join(", ")}; null when nothing was recorded`,
-  ),
+  reason_code: text.describe(`What led to the handoff: ${REASON_CODES.join(", ")} or null`),
   reasoning: text.describe("What speaks for the handoff, redacted as the client wishes"),
 });
 
