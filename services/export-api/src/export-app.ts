@@ -8,22 +8,22 @@ import { createApp } from "./http/app.ts";
 import type { AuthThrottle } from "./admission/auth-throttle.ts";
 import type { KnownKeys } from "./admission/known-keys.ts";
 import { createAuthenticate } from "./admission/authenticate.ts";
-import { createChangeEndpoints } from "./operations/change-endpoints.ts";
+import { createChangeEndpoints } from "./envelopes/change-endpoints.ts";
 import { createDataSubjectRequests, type DataSubjectRequestDeps } from "./operations/data-subject-request.ts";
 import {
   createDataSubjectRequestList,
   type DataSubjectRequestListDeps,
 } from "./operations/data-subject-request-list.ts";
-import { createEndUsers } from "./operations/end-users.ts";
-import { createExportEndpoints } from "./operations/export-endpoints.ts";
+import { createEndUsers } from "./envelopes/end-users.ts";
+import { createExportEndpoints } from "./envelopes/export-endpoints.ts";
 import type { ExportMetrics } from "./export-metrics.ts";
-import { createLegacyEndpoints } from "./operations/legacy-endpoints.ts";
-import type { SweepBuffers } from "./page/buffer-sweep.ts";
-import { createPageLinks } from "./page/page-link.ts";
-import { createNoteRepeats } from "./page/repeated-requests.ts";
+import { createLegacyEndpoints } from "./envelopes/legacy-endpoints.ts";
+import type { SweepBuffers } from "./formats/buffer-sweep.ts";
+import { createPageLinks } from "./envelopes/page-link.ts";
+import { createNoteRepeats } from "./envelopes/repeated-requests.ts";
 import type { RateLimit } from "./admission/rate-limit.ts";
-import { createListAnswers } from "./page/list-answers.ts";
-import { createSendPage } from "./page/send-page.ts";
+import { createListAnswers } from "./formats/list-answers.ts";
+import { createSendPage } from "./formats/send-page.ts";
 import { transportSecurity } from "./http/security-headers.ts";
 import { createAddressOf } from "./http/service-address.ts";
 import { registerDocument, registerEntrance, registerReference } from "./openapi/reference-page.ts";
@@ -31,8 +31,8 @@ import type { Slots } from "./admission/slots.ts";
 import type { ClientBound } from "./admission/client-bound.ts";
 import type { UsedKeys } from "./admission/used-keys.ts";
 import { createSmsTrigger, type SmsTriggerDeps } from "./operations/sms-trigger.ts";
-import type { ReadSettled } from "./page/settled.ts";
-import type { ReadWatermark } from "./page/watermark.ts";
+import type { ReadSettled } from "./lists/settled.ts";
+import type { ReadWatermark } from "./lists/watermark.ts";
 
 export type ExportAppDeps = {
   readonly reader: Reader;

@@ -36,9 +36,9 @@ import { createRateLimit, createRateLimitMetrics } from "./admission/rate-limit.
 import { createSlots } from "./admission/slots.ts";
 import { createUsedKeys } from "./admission/used-keys.ts";
 import { createTriggerPublisher } from "./operations/sms-trigger-publisher.ts";
-import { createBufferSweep, youngCollector } from "./page/buffer-sweep.ts";
-import { createSettledCache } from "./page/settled.ts";
-import { createWatermarkCache } from "./page/watermark.ts";
+import { createBufferSweep, youngCollector } from "./formats/buffer-sweep.ts";
+import { createSettledCache } from "./lists/settled.ts";
+import { createWatermarkCache } from "./lists/watermark.ts";
 
 /** For keys, watermarks and campaigns. */
 const LOOKUP_CONNECTIONS = 24;

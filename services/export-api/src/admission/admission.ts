@@ -9,7 +9,7 @@ import type { ClientBound } from "./client-bound.ts";
 import type { Call, Endpoint } from "../operations/endpoint.ts";
 import type { ExportMetrics } from "../export-metrics.ts";
 import type { RateLimit } from "./rate-limit.ts";
-import { PARQUET_TYPE, streamTypeOf, wantsParquetOnly } from "../page/stream-type.ts";
+import { PARQUET_TYPE, streamTypeOf, wantsParquetOnly } from "../formats/stream-type.ts";
 import type { Slots } from "./slots.ts";
 import type { UsedKeys } from "./used-keys.ts";
 

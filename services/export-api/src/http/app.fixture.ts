@@ -19,7 +19,7 @@ import { createKnownKeys } from "../admission/known-keys.ts";
 import { createExportApp, type ExportAppDeps } from "../export-app.ts";
 import { createExportMetrics } from "../export-metrics.ts";
 import { createSlots } from "../admission/slots.ts";
-import { fileOf } from "../parquet/file.fixture.ts";
+import { fileOf } from "../formats/file.fixture.ts";
 
 export type StoredRecord = {
   readonly clientId: string;

@@ -3,7 +3,7 @@ import type { FastifyReply } from "fastify";
 import { scan } from "secure-json-parse";
 import type { z } from "zod";
 import { ApiError, badRequest, contentTooLarge, unsupportedMediaType } from "./api-error.ts";
-import { readQuery } from "../page/query-string.ts";
+import { readQuery } from "../parameters/query-string.ts";
 
 /** Section 8 of the specification: 4.0 MB. */
 export const MAX_BODY_BYTES = 4_000_000;

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Span } from "@conversation-export/runtime";
-import type { PageEnd } from "../page/stream-page.ts";
+import type { PageEnd } from "../formats/stream-page.ts";
 
 /** What is noted about a request while it is served, for its log line, metrics and span. */
 export type RequestFacts = {

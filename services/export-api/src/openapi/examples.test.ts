@@ -3,7 +3,7 @@ import { type EventType, processEvent } from "@conversation-export/domain";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { createListReader, createTestApp } from "../http/app.fixture.ts";
-import { PARQUET_TYPE } from "../page/stream-type.ts";
+import { PARQUET_TYPE } from "../formats/stream-type.ts";
 import { CONVERSATION, END_USER, MESSAGE } from "./examples.ts";
 
 type Media = { readonly schema: Record<string, unknown>; readonly example?: unknown };

@@ -8,7 +8,7 @@ import { ERROR_TYPES, rateLimitExceeded } from "../http/api-error.ts";
 import { describeRate } from "../admission/rate-limit.ts";
 import { AUTHORIZED, CLIENT, createListReader, createTestApp, KEY, pageOf } from "../http/app.fixture.ts";
 import type { ExportAppDeps } from "../export-app.ts";
-import { contentOf } from "../parquet/file.fixture.ts";
+import { contentOf } from "../formats/file.fixture.ts";
 
 type Header = { required?: boolean; schema: unknown };
 type Response = {

@@ -6,9 +6,9 @@ import { sendJson } from "../http/json-body.ts";
 import type { AddressOf } from "../http/service-address.ts";
 import { type Description, header, linkSchema } from "../openapi/description.ts";
 import { DEADLINE, REQUEST } from "../openapi/examples.ts";
-import { createCursorSigner } from "../page/cursor-signer.ts";
-import { CURSOR, readParameters, wholeNumber } from "../page/parameters.ts";
-import { writeQuery } from "../page/query-string.ts";
+import { createCursorSigner } from "../envelopes/cursor-signer.ts";
+import { CURSOR, readParameters, wholeNumber } from "../parameters/parameters.ts";
+import { writeQuery } from "../parameters/query-string.ts";
 import type { Endpoint } from "./endpoint.ts";
 
 const VERSIONS = ["v1", "v2"] as const;

@@ -1,5 +1,5 @@
 import { ServiceError } from "@conversation-export/runtime";
-import type { Join } from "../page/window-stream.ts";
+import type { Join } from "./window-stream.ts";
 import { type Footer, MAGIC, readFooter, writeFooter } from "./footer.ts";
 
 /** Behind the footer: its length in four bytes, and the magic. */

@@ -13,20 +13,20 @@ import { ServiceError } from "@conversation-export/runtime";
 import type { ApiClient, Reader } from "@conversation-export/warehouse";
 import { badRequest, cursorExpired } from "../http/api-error.ts";
 import { API_PREFIX } from "../http/service-address.ts";
-import { createCursorSigner } from "../page/cursor-signer.ts";
-import { clampInstant } from "../page/instant-parameter.ts";
-import { PARQUET_TYPE, streamTypeOf } from "../page/stream-type.ts";
-import { readParameters } from "../page/parameters.ts";
-import type { ListAnswers } from "../page/list-answers.ts";
-import type { ReadSettled } from "../page/settled.ts";
-import { watermarkHeader } from "../page/watermark.ts";
+import { createCursorSigner } from "./cursor-signer.ts";
+import { clampInstant } from "../parameters/instant-parameter.ts";
+import { PARQUET_TYPE, streamTypeOf } from "../formats/stream-type.ts";
+import { readParameters } from "../parameters/parameters.ts";
+import type { ListAnswers } from "../formats/list-answers.ts";
+import type { ReadSettled } from "../lists/settled.ts";
+import { watermarkHeader } from "../lists/watermark.ts";
 import {
   CHANGE_PARAMETERS,
   CHANGE_STREAMS,
   DEFAULT_PAGE_SIZE,
   describeChanges,
 } from "./change-description.ts";
-import type { Endpoint } from "./endpoint.ts";
+import type { Endpoint } from "../operations/endpoint.ts";
 
 export type ChangeEndpointsDeps = {
   readonly reader: Pick<Reader, "changes" | "lines" | "parquet">;

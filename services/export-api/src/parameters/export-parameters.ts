@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { instant, orAbsent } from "../page/instant-parameter.ts";
+import { instant, orAbsent } from "./instant-parameter.ts";
 import {
   CONVERSATION_ID,
   CURSOR,
@@ -9,7 +9,7 @@ import {
   readParameters,
   toPageRequest,
   wholeNumber,
-} from "../page/parameters.ts";
+} from "./parameters.ts";
 
 const MIN_PAGE_SIZE = 100;
 

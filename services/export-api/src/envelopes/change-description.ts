@@ -9,9 +9,9 @@ import {
 import { z } from "zod";
 import { type Description, PAGE_HEADERS, parquetAnswer } from "../openapi/description.ts";
 import * as examples from "../openapi/examples.ts";
-import { instant } from "../page/instant-parameter.ts";
-import { MAX_PAGE_SIZE, wholeNumber } from "../page/parameters.ts";
-import { JSON_TYPE, LINES_TYPES, PARQUET_TYPE } from "../page/stream-type.ts";
+import { instant } from "../parameters/instant-parameter.ts";
+import { MAX_PAGE_SIZE, wholeNumber } from "../parameters/parameters.ts";
+import { JSON_TYPE, LINES_TYPES, PARQUET_TYPE } from "../formats/stream-type.ts";
 
 /** Records of a page when its size is not asked for. */
 export const DEFAULT_PAGE_SIZE = 1_000;

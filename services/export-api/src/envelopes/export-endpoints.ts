@@ -3,21 +3,21 @@ import type { OpenStep } from "@conversation-export/warehouse";
 import { z } from "zod";
 import type { ZodOpenApiMediaTypeObject } from "zod-openapi";
 import { badRequest } from "../http/api-error.ts";
-import type { Call, Endpoint } from "./endpoint.ts";
-import { CONVERSATIONS, type ExportList, MESSAGES } from "../page/export-lists.ts";
-import { JSON_TYPE, LINES_TYPES, PARQUET_TYPE, streamTypeOf } from "../page/stream-type.ts";
+import type { Call, Endpoint } from "../operations/endpoint.ts";
+import { CONVERSATIONS, type ExportList, MESSAGES } from "../lists/export-lists.ts";
+import { JSON_TYPE, LINES_TYPES, PARQUET_TYPE, streamTypeOf } from "../formats/stream-type.ts";
 import {
   conversationParameters,
   messageParameters,
   readConversationParameters,
   readMessageParameters,
-} from "./export-parameters.ts";
-import type { PageRequest, PageRequestResult } from "../page/parameters.ts";
+} from "../parameters/export-parameters.ts";
+import type { PageRequest, PageRequestResult } from "../parameters/parameters.ts";
 import { type Description, linkSchema, NOTICE, PAGE_HEADERS, parquetAnswer } from "../openapi/description.ts";
 import * as examples from "../openapi/examples.ts";
 import { API_PREFIX, type AddressOf } from "../http/service-address.ts";
-import { type ReadWatermark, watermarkHeader } from "../page/watermark.ts";
-import { createWindowPages, type WindowForm, type WindowPagesDeps } from "../page/window-pages.ts";
+import { type ReadWatermark, watermarkHeader } from "../lists/watermark.ts";
+import { createWindowPages, type WindowForm, type WindowPagesDeps } from "./window-pages.ts";
 
 const STREAMS = [...LINES_TYPES, PARQUET_TYPE];
 

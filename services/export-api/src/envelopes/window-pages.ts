@@ -1,10 +1,10 @@
 import { pipeline, type Transform } from "node:stream";
 import type { Reader } from "@conversation-export/warehouse";
 import type { Call } from "../operations/endpoint.ts";
-import type { ExportList } from "./export-lists.ts";
-import type { ListAnswers } from "./list-answers.ts";
+import type { ExportList } from "../lists/export-lists.ts";
+import type { ListAnswers } from "../formats/list-answers.ts";
 import type { PageLinks } from "./page-link.ts";
-import type { PageRequest } from "./parameters.ts";
+import type { PageRequest } from "../parameters/parameters.ts";
 import type { NoteRepeats } from "./repeated-requests.ts";
 
 /** How the pages of one operation are read and written. */

@@ -9,21 +9,21 @@ import {
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
 import { badRequest } from "../http/api-error.ts";
-import type { Endpoint } from "./endpoint.ts";
+import type { Endpoint } from "../operations/endpoint.ts";
 import { type Description, header, linkSchema, NOTICE, PAGE_HEADERS } from "../openapi/description.ts";
 import { CONVERSATION, MESSAGE } from "../openapi/examples.ts";
-import { CONVERSATIONS, type ExportList, MESSAGES } from "../page/export-lists.ts";
+import { CONVERSATIONS, type ExportList, MESSAGES } from "../lists/export-lists.ts";
 import {
   legacyConversationParameters,
   legacyMessageParameters,
   readLegacyConversationParameters,
   readLegacyMessageParameters,
-} from "./legacy-parameters.ts";
-import { createLegacyRecords } from "./legacy-records.ts";
-import type { PageRequestResult } from "../page/parameters.ts";
+} from "../parameters/legacy-parameters.ts";
+import { createLegacyRecords } from "../formats/legacy-records.ts";
+import type { PageRequestResult } from "../parameters/parameters.ts";
 import { type AddressOf, API_PREFIX } from "../http/service-address.ts";
-import { type ReadWatermark, watermarkHeader } from "../page/watermark.ts";
-import { createWindowPages, type WindowForm, type WindowPagesDeps } from "../page/window-pages.ts";
+import { type ReadWatermark, watermarkHeader } from "../lists/watermark.ts";
+import { createWindowPages, type WindowForm, type WindowPagesDeps } from "./window-pages.ts";
 
 const HEADERS = {
   "X-Export-Watermark": PAGE_HEADERS["X-Export-Watermark"],

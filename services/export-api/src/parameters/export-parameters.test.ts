@@ -2,7 +2,7 @@ import { END_OF_TIME, formatTimestamp, formatTimestampZ, parseTimestamp } from "
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import type { PageRequest, PageRequestResult } from "../page/parameters.ts";
+import type { PageRequest, PageRequestResult } from "./parameters.ts";
 import {
   conversationParameters,
   readConversationParameters,

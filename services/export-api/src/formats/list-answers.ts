@@ -1,6 +1,6 @@
 import type { OpenStep, Streamed } from "@conversation-export/warehouse";
 import type { Call } from "../operations/endpoint.ts";
-import { joinFiles } from "../parquet/join-files.ts";
+import { joinFiles } from "./join-files.ts";
 import type { SendPage } from "./send-page.ts";
 import { JSON_TYPE, PARQUET_TYPE } from "./stream-type.ts";
 import { openWindow } from "./window-stream.ts";

@@ -11,8 +11,8 @@ import {
 import type { ApiClient, MessagePageQuery, PageEnd } from "@conversation-export/warehouse";
 import { badRequest } from "../http/api-error.ts";
 import { createCursorSigner } from "./cursor-signer.ts";
-import type { PageRequest } from "./parameters.ts";
-import { type QueryPairs, writeQuery } from "./query-string.ts";
+import type { PageRequest } from "../parameters/parameters.ts";
+import { type QueryPairs, writeQuery } from "../parameters/query-string.ts";
 
 /** From a request to the page it asks for, and from a page to the link behind it. */
 export type PageLinks = {

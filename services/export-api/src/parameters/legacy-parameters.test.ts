@@ -2,9 +2,9 @@ import { END_OF_TIME, parseTimestamp } from "@conversation-export/domain";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { CLIENT } from "../http/app.fixture.ts";
-import { createPageLinks } from "../page/page-link.ts";
+import { createPageLinks } from "../envelopes/page-link.ts";
 import { readLegacyConversationParameters, readLegacyMessageParameters } from "./legacy-parameters.ts";
-import type { PageRequest, PageRequestResult } from "../page/parameters.ts";
+import type { PageRequest, PageRequestResult } from "./parameters.ts";
 
 const micros = (text: string): number => parseTimestamp(text) ?? Number.NaN;
 const NOW = micros("2024-03-10T12:00:00.123Z");

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { type Bound, legacyInstant, orAbsent } from "../page/instant-parameter.ts";
-import { formatNaive } from "../page/page-link.ts";
+import { type Bound, legacyInstant, orAbsent } from "./instant-parameter.ts";
+import { formatNaive } from "../envelopes/page-link.ts";
 import {
   CONVERSATION_ID,
   CURSOR,
@@ -11,7 +11,7 @@ import {
   readParameters,
   toPageRequest,
   wholeNumber,
-} from "../page/parameters.ts";
+} from "./parameters.ts";
 
 const CREATED_SINCE = "Records created at this time or later; without an offset it means UTC";
 const EXAMPLES = ["2023-06-28T17:59:28.201000"];
