@@ -6,13 +6,7 @@ import { badRequest } from "../http/api-error.ts";
 import type { Call, Endpoint } from "../operations/endpoint.ts";
 import { CONVERSATIONS, type ExportList, MESSAGES } from "../lists/export-lists.ts";
 import { JSON_TYPE, LINES_TYPES, PARQUET_TYPE, streamTypeOf } from "../formats/stream-type.ts";
-import {
-  conversationParameters,
-  messageParameters,
-  readConversationParameters,
-  readMessageParameters,
-} from "../parameters/export-parameters.ts";
-import type { PageRequest, PageRequestResult } from "../parameters/parameters.ts";
+import { type PageRequest, type PageRequestResult, WINDOWS } from "../parameters/window-parameters.ts";
 import { type Description, linkSchema, NOTICE, PAGE_HEADERS, parquetAnswer } from "../openapi/description.ts";
 import * as examples from "../openapi/examples.ts";
 import { API_PREFIX, type AddressOf } from "../http/service-address.ts";
@@ -58,7 +52,7 @@ const conversationsDescription: Description = {
   text:
     "Conversations that were created in a window, or, with the `updated_` parameters, updated in it, in the order of " +
     `that date.\n\n${WINDOW_ABOUT}`,
-  requestParams: { query: conversationParameters },
+  requestParams: { query: WINDOWS.conversations.query },
   success: {
     ...successOf(
       publicConversation.meta({ id: "Conversation", description: "A conversation" }),
@@ -84,7 +78,7 @@ const messagesDescription: Description = {
   summary: "Messages",
   tag: "Export",
   text: `Messages that were created in a window, of all conversations or of one, in the order of that date.\n\n${WINDOW_ABOUT}`,
-  requestParams: { query: messageParameters },
+  requestParams: { query: WINDOWS.messages.query },
   success: successOf(
     publicMessage.meta({ id: "Message", description: "A message of a conversation" }),
     examples.MESSAGE,
@@ -155,7 +149,7 @@ export const createExportEndpoints = (deps: ExportEndpointsDeps): readonly Endpo
   };
 
   return [
-    endpoint(CONVERSATIONS, conversationsDescription, readConversationParameters),
-    endpoint(MESSAGES, messagesDescription, readMessageParameters),
+    endpoint(CONVERSATIONS, conversationsDescription, (target) => WINDOWS.conversations.read(target, 0)),
+    endpoint(MESSAGES, messagesDescription, WINDOWS.messages.read),
   ];
 };

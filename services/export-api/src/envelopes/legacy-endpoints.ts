@@ -13,14 +13,8 @@ import type { Endpoint } from "../operations/endpoint.ts";
 import { type Description, header, linkSchema, NOTICE, PAGE_HEADERS } from "../openapi/description.ts";
 import { CONVERSATION, MESSAGE } from "../openapi/examples.ts";
 import { CONVERSATIONS, type ExportList, MESSAGES } from "../lists/export-lists.ts";
-import {
-  legacyConversationParameters,
-  legacyMessageParameters,
-  readLegacyConversationParameters,
-  readLegacyMessageParameters,
-} from "../parameters/legacy-parameters.ts";
 import { createLegacyRecords } from "../formats/legacy-records.ts";
-import type { PageRequestResult } from "../parameters/parameters.ts";
+import { LEGACY_WINDOWS, type PageRequestResult } from "../parameters/window-parameters.ts";
 import { type AddressOf, API_PREFIX } from "../http/service-address.ts";
 import { type ReadWatermark, watermarkHeader } from "../lists/watermark.ts";
 import { createWindowPages, type WindowForm, type WindowPagesDeps } from "./window-pages.ts";
@@ -44,11 +38,16 @@ const HEADERS = {
 const DESCRIBED = {
   conversations: {
     noun: "Conversations",
-    query: legacyConversationParameters,
+    query: LEGACY_WINDOWS.conversations.query,
     record: publicConversation,
     example: CONVERSATION,
   },
-  messages: { noun: "Messages", query: legacyMessageParameters, record: publicMessage, example: MESSAGE },
+  messages: {
+    noun: "Messages",
+    query: LEGACY_WINDOWS.messages.query,
+    record: publicMessage,
+    example: MESSAGE,
+  },
 } as const;
 
 const descriptionOf = (list: ExportList["name"], version: LegacyVersion): Description => {
@@ -142,7 +141,7 @@ export const createLegacyEndpoints = (deps: LegacyEndpointsDeps): readonly Endpo
   };
 
   return LEGACY_VERSIONS.flatMap((version) => [
-    endpoint(CONVERSATIONS, version, (target) => readLegacyConversationParameters(target, now() * 1000)),
-    endpoint(MESSAGES, version, readLegacyMessageParameters),
+    endpoint(CONVERSATIONS, version, (target) => LEGACY_WINDOWS.conversations.read(target, now() * 1000)),
+    endpoint(MESSAGES, version, LEGACY_WINDOWS.messages.read),
   ]);
 };

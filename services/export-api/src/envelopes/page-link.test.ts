@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { ApiError } from "../http/api-error.ts";
 import { CLIENT } from "../http/app.fixture.ts";
 import { createPageLinks, type PageLinks } from "./page-link.ts";
-import type { PageRequest } from "../parameters/parameters.ts";
+import type { PageRequest } from "../parameters/window-parameters.ts";
 
 const wanted: PageRequest = {
   filter: "created",

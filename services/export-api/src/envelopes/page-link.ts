@@ -11,7 +11,8 @@ import {
 import type { ApiClient, MessagePageQuery, PageEnd } from "@conversation-export/warehouse";
 import { badRequest } from "../http/api-error.ts";
 import { createCursorSigner } from "./cursor-signer.ts";
-import type { PageRequest } from "../parameters/parameters.ts";
+import { formatNaive } from "../parameters/instant-parameter.ts";
+import type { PageRequest } from "../parameters/window-parameters.ts";
 import { type QueryPairs, writeQuery } from "../parameters/query-string.ts";
 
 /** From a request to the page it asks for, and from a page to the link behind it. */
@@ -33,9 +34,6 @@ type LinkForm = {
   readonly instant: (micros: number, given: string) => string;
   readonly query: (pairs: QueryPairs) => string;
 };
-
-/** `YYYY-MM-DDTHH:MM:SS.ffffff` without an offset, in UTC. */
-export const formatNaive = (micros: number): string => formatTimestampZ(micros).slice(0, -1);
 
 const FORMS = {
   v2: { instant: formatTimestampZ, query: writeQuery },

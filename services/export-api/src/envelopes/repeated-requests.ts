@@ -4,7 +4,7 @@ import type { Logger } from "@conversation-export/runtime";
 import { LRUCache } from "lru-cache";
 import type { ExportMetrics } from "../export-metrics.ts";
 import type { Call } from "../operations/endpoint.ts";
-import type { PageRequest } from "../parameters/parameters.ts";
+import type { PageRequest } from "../parameters/window-parameters.ts";
 
 /** Times that a client may ask for one first page in a row before it is warned. */
 const USUAL_TIMES = 2;

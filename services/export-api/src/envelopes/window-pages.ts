@@ -4,7 +4,7 @@ import type { Call } from "../operations/endpoint.ts";
 import type { ExportList } from "../lists/export-lists.ts";
 import type { ListAnswers } from "../formats/list-answers.ts";
 import type { PageLinks } from "./page-link.ts";
-import type { PageRequest } from "../parameters/parameters.ts";
+import type { PageRequest } from "../parameters/window-parameters.ts";
 import type { NoteRepeats } from "./repeated-requests.ts";
 
 /** How the pages of one operation are read and written. */

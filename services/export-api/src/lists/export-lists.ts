@@ -1,6 +1,6 @@
 import type { ListName } from "@conversation-export/domain";
 import type { ListSteps, MessagePageQuery, OpenStep, Page, Reader } from "@conversation-export/warehouse";
-import type { PageRequest } from "../parameters/parameters.ts";
+import type { PageRequest } from "../parameters/window-parameters.ts";
 
 /** A list of records that requests read by windows of dates. */
 export type ExportList = {

@@ -7,6 +7,9 @@ export type Bound = { readonly micros: number; readonly text: string };
 /** The closest instant in the range of the service, µs since the epoch. */
 export const clampInstant = (micros: number): number => Math.min(Math.max(micros, 0), END_OF_TIME);
 
+/** `YYYY-MM-DDTHH:MM:SS.ffffff` without an offset, in UTC. */
+export const formatNaive = (micros: number): string => formatTimestampZ(micros).slice(0, -1);
+
 const LEAP_YEAR = "(\\d\\d(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)";
 const DAY_OF_YEAR =
   "((0[13578]|1[02])-(0[1-9]|[12]\\d|3[01])|(0[469]|11)-(0[1-9]|[12]\\d|30)|02-(0[1-9]|1\\d|2[0-8]))";

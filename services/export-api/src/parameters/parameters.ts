@@ -1,29 +1,7 @@
-import { MICROS_IN_DAY } from "@conversation-export/domain";
 import { z } from "zod";
 import { closestName } from "../http/closest-name.ts";
-import { type Bound, clampInstant } from "./instant-parameter.ts";
 import { readQuery } from "./query-string.ts";
 
-/** A request for one page. Instants are µs since the epoch, clamped to the range of the service. */
-export type PageRequest = {
-  /** The date to filter and sort by. */
-  readonly filter: "created" | "updated";
-  readonly since: number;
-  readonly to: number;
-  /** The bounds as they were given; a link repeats them. */
-  readonly sinceText: string;
-  readonly toText: string | undefined;
-  readonly pageSize: number;
-  readonly pageSizeGiven: boolean;
-  readonly conversationId: string | undefined;
-  readonly cursor: string | undefined;
-};
-
-/** The request, or one line for each thing that is wrong with it. */
-export type PageRequestResult = { request: PageRequest } | { problems: readonly string[] };
-
-/** The window of a request without an upper bound, in µs. */
-export const DEFAULT_WINDOW = 7 * MICROS_IN_DAY;
 /** Records in a page, at most and when the request names no size. */
 export const MAX_PAGE_SIZE = 10_000;
 
@@ -38,15 +16,6 @@ export const wholeNumber = (minimum: number, maximum: number, fallback: number) 
       return z.NEVER;
     })
     .meta({ override: { type: "integer", format: "int32", minimum, maximum, default: fallback } });
-
-/** The parameter `conversation_id` of messages. */
-export const CONVERSATION_ID = z
-  .string()
-  .nullish()
-  .meta({
-    description: "Only messages of this conversation",
-    examples: ["64f1c0ffee64f1c0ffee64f1"],
-  });
 
 /** The parameter `cursor` of operations that are paged by date. */
 export const CURSOR = z.string().nullish().meta({
@@ -97,39 +66,4 @@ export const readParameters = <S extends z.ZodObject>(schema: S, target: string)
   // Absent parameters were left out above, so no value is null.
   const values = (result.success && problems.length === 0 ? result.data : {}) as ReadParameters<S>["values"];
   return { values, given: new Set(given.keys()), problems };
-};
-
-/** A request with the defaults filled in, and its bounds clamped to the range of the service. */
-export const toPageRequest = (
-  filter: PageRequest["filter"],
-  bounds: { since: Bound; to: Bound | undefined },
-  rest: { page_size?: number | undefined; conversation_id?: string | undefined; cursor?: string | undefined },
-): PageRequest => ({
-  filter,
-  // Clients compute bounds such as now - 365 days: one outside the range is never an error.
-  since: clampInstant(bounds.since.micros),
-  to: clampInstant(bounds.to?.micros ?? bounds.since.micros + DEFAULT_WINDOW),
-  sinceText: bounds.since.text,
-  toText: bounds.to?.text,
-  pageSize: rest.page_size ?? MAX_PAGE_SIZE,
-  pageSizeGiven: rest.page_size !== undefined,
-  conversationId: rest.conversation_id,
-  cursor: rest.cursor,
-});
-
-/** A line for each conflict between the filters of a request for conversations. */
-export const filterProblems = (given: ReadonlySet<string>): string[] => {
-  const problems: string[] = [];
-  const created = given.has("created_since") || given.has("created_to");
-  const updated = given.has("updated_since") || given.has("updated_to");
-  if (created && updated) {
-    const names = [...given].filter((name) => name.startsWith("created_") || name.startsWith("updated_"));
-    problems.push(`${names.join(", ")}: created and updated filters exclude each other`);
-  }
-  for (const family of ["created", "updated"]) {
-    if (given.has(`${family}_to`) && !given.has(`${family}_since`)) {
-      problems.push(`${family}_to: needs ${family}_since`);
-    }
-  }
-  return problems;
 };

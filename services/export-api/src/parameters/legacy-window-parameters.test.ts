@@ -3,14 +3,13 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { CLIENT } from "../http/app.fixture.ts";
 import { createPageLinks } from "../envelopes/page-link.ts";
-import { readLegacyConversationParameters, readLegacyMessageParameters } from "./legacy-parameters.ts";
-import type { PageRequest, PageRequestResult } from "./parameters.ts";
+import { LEGACY_WINDOWS, type PageRequest, type PageRequestResult } from "./window-parameters.ts";
 
 const micros = (text: string): number => parseTimestamp(text) ?? Number.NaN;
 const NOW = micros("2024-03-10T12:00:00.123Z");
 const conversations = (query: string): PageRequestResult =>
-  readLegacyConversationParameters(`/x?${query}`, NOW);
-const messages = (query: string): PageRequestResult => readLegacyMessageParameters(`/x?${query}`);
+  LEGACY_WINDOWS.conversations.read(`/x?${query}`, NOW);
+const messages = (query: string): PageRequestResult => LEGACY_WINDOWS.messages.read(`/x?${query}`);
 const requestOf = (result: PageRequestResult): PageRequest => {
   if ("problems" in result) throw new Error(result.problems.join("; "));
   return result.request;

@@ -2,15 +2,9 @@ import { END_OF_TIME, formatTimestamp, formatTimestampZ, parseTimestamp } from "
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import type { PageRequest, PageRequestResult } from "./parameters.ts";
-import {
-  conversationParameters,
-  readConversationParameters,
-  readMessageParameters,
-} from "./export-parameters.ts";
-import { legacyConversationParameters, readLegacyConversationParameters } from "./legacy-parameters.ts";
+import { LEGACY_WINDOWS, type PageRequest, type PageRequestResult, WINDOWS } from "./window-parameters.ts";
 
-const read = (query: string): PageRequestResult => readConversationParameters(`/x?${query}`);
+const read = (query: string): PageRequestResult => WINDOWS.conversations.read(`/x?${query}`, 0);
 const requestOf = (result: PageRequestResult): PageRequest => {
   if ("problems" in result) throw new Error(result.problems.join("; "));
   return result.request;
@@ -159,7 +153,7 @@ describe("conversations", () => {
     for (const [name, request] of [
       ["created", requestOf(read(`created_since=${value}&created_to=${value}`))],
       ["updated", requestOf(read(`updated_since=${value}&updated_to=${value}`))],
-      ["created", requestOf(readMessageParameters(`/x?created_since=${value}&created_to=${value}`))],
+      ["created", requestOf(WINDOWS.messages.read(`/x?created_since=${value}&created_to=${value}`))],
     ] as const) {
       const instant = Math.min(micros(text), END_OF_TIME);
       expect(request).toMatchObject({ filter: name, since: instant, to: instant });
@@ -207,13 +201,13 @@ describe("conversations", () => {
     ].join(""),
   );
   it.each([
-    ["v2", "and shorter forms", SHORTER, conversationParameters, read],
+    ["v2", "and shorter forms", SHORTER, WINDOWS.conversations.query, read],
     [
       "legacy",
       "and nothing else",
       null,
-      legacyConversationParameters,
-      (query: string) => readLegacyConversationParameters(`/x?${query}`, 0),
+      LEGACY_WINDOWS.conversations.query,
+      (query: string) => LEGACY_WINDOWS.conversations.read(`/x?${query}`, 0),
     ],
   ] as const)("%s: takes what the pattern in the reference allows, %s", (_, __, more, schema, read) => {
     type Shown = { pattern: string; format?: string };
@@ -312,17 +306,17 @@ describe("conversations", () => {
 
 describe("messages", () => {
   it("takes a conversation, also an id with odd characters", () => {
-    const request = requestOf(readMessageParameters(`/x?${SINCE}&conversation_id=a%26b%20%C3%A9+c`));
+    const request = requestOf(WINDOWS.messages.read(`/x?${SINCE}&conversation_id=a%26b%20%C3%A9+c`));
     expect(request).toMatchObject({ filter: "created", conversationId: "a&b é c" });
     for (const value of ["", "null"]) {
-      const absent = requestOf(readMessageParameters(`/x?${SINCE}&conversation_id=${value}`));
+      const absent = requestOf(WINDOWS.messages.read(`/x?${SINCE}&conversation_id=${value}`));
       expect(absent.conversationId).toBeUndefined();
     }
   });
 
   it("requires created_since and knows no updated window", () => {
-    expect(problemsOf(readMessageParameters("/x"))).toEqual(["created_since: is required"]);
-    expect(problemsOf(readMessageParameters("/x?updated_since=2024-03-01T00:00:00Z"))).toEqual([
+    expect(problemsOf(WINDOWS.messages.read("/x"))).toEqual(["created_since: is required"]);
+    expect(problemsOf(WINDOWS.messages.read("/x?updated_since=2024-03-01T00:00:00Z"))).toEqual([
       "updated_since: unknown parameter",
       "created_since: is required",
     ]);
