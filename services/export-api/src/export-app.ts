@@ -1,4 +1,4 @@
-import type { LinkBounds } from "@conversation-export/domain";
+import { LEGACY_VERSIONS, type LinkBounds, LIST_NAMES } from "@conversation-export/domain";
 import type { Logger } from "@conversation-export/runtime";
 import type { Reader } from "@conversation-export/warehouse";
 import type { FastifyInstance } from "fastify";
@@ -8,16 +8,18 @@ import { createApp } from "./http/app.ts";
 import type { AuthThrottle } from "./admission/auth-throttle.ts";
 import type { KnownKeys } from "./admission/known-keys.ts";
 import { createAuthenticate } from "./admission/authenticate.ts";
-import { createChangeEndpoints } from "./envelopes/change-endpoints.ts";
+import { createChanges } from "./envelopes/changes.ts";
 import { createDataSubjectRequests, type DataSubjectRequestDeps } from "./operations/data-subject-request.ts";
 import {
   createDataSubjectRequestList,
   type DataSubjectRequestListDeps,
 } from "./operations/data-subject-request-list.ts";
 import { createEndUsers } from "./envelopes/end-users.ts";
-import { createExportEndpoints } from "./envelopes/export-endpoints.ts";
+import { createExport } from "./envelopes/export.ts";
 import type { ExportMetrics } from "./export-metrics.ts";
-import { createLegacyEndpoints } from "./envelopes/legacy-endpoints.ts";
+import { createLegacy } from "./envelopes/legacy.ts";
+import { createListEndpoint } from "./envelopes/list-endpoint.ts";
+import { WINDOW_LISTS } from "./lists/lists.ts";
 import type { SweepBuffers } from "./formats/buffer-sweep.ts";
 import { createPageLinks } from "./envelopes/page-link.ts";
 import { createNoteRepeats } from "./envelopes/repeated-requests.ts";
@@ -102,19 +104,20 @@ export const createExportApp = (deps: ExportAppDeps): FastifyInstance => {
   const addressOf = createAddressOf(deps.publicBaseUrl);
   const noteRepeats = createNoteRepeats({ linkBounds: deps.linkBounds, metrics, log, clock });
   const shared = { reader, answers, addressOf, watermark, noteRepeats };
+  const exporting = { ...shared, links: createPageLinks({ ...linking, form: "v2" }) };
+  const legacy = { ...shared, ...deps.legacy, links: createPageLinks({ ...linking, form: "legacy" }), now };
+  const changing = { ...shared, ...linking, settled: deps.settled, now };
+  const endpoint = createListEndpoint(shared);
   const endpoints = [
-    ...createExportEndpoints({ ...shared, links: createPageLinks({ ...linking, form: "v2" }) }),
-    ...createChangeEndpoints({ ...shared, ...linking, settled: deps.settled, now }),
-    createEndUsers(shared),
+    ...WINDOW_LISTS.map((list) => endpoint(list, createExport(exporting, list))),
+    ...LIST_NAMES.map((list) => endpoint(list, createChanges(changing, list))),
+    endpoint("end_users", createEndUsers(shared)),
     ...createDataSubjectRequests(deps.compliance),
     ...createDataSubjectRequestList({ ...deps.compliance, ...linking, addressOf }),
     createSmsTrigger({ ...deps.campaigns, log, now }),
-    ...createLegacyEndpoints({
-      ...shared,
-      ...deps.legacy,
-      links: createPageLinks({ ...linking, form: "legacy" }),
-      now,
-    }),
+    ...LEGACY_VERSIONS.flatMap((version) =>
+      WINDOW_LISTS.map((list) => endpoint(list, createLegacy(legacy, list, version))),
+    ),
   ];
   const app = createApp({
     endpoints,

@@ -1,22 +1,19 @@
-import { publicEndUser } from "@conversation-export/domain";
 import type { Reader } from "@conversation-export/warehouse";
 import { z } from "zod";
 import { badRequest } from "../http/api-error.ts";
-import type { Endpoint } from "../operations/endpoint.ts";
 import { type Description, linkSchema, PAGE_HEADERS, parquetAnswer } from "../openapi/description.ts";
-import { END_USER } from "../openapi/examples.ts";
 import { readParameters, wholeNumber } from "../parameters/parameters.ts";
 import { writeQuery } from "../parameters/query-string.ts";
 import type { ListAnswers } from "../formats/list-answers.ts";
-import { JSON_TYPE, PARQUET_TYPE, streamTypeOf } from "../formats/stream-type.ts";
+import { JSON_TYPE, PARQUET_TYPE } from "../formats/stream-type.ts";
 import { API_PREFIX, type AddressOf } from "../http/service-address.ts";
-import { type ReadWatermark, watermarkHeader } from "../lists/watermark.ts";
+import { LISTS } from "../lists/lists.ts";
+import type { ReadWatermark } from "../lists/watermark.ts";
+import type { Envelope } from "./list-endpoint.ts";
 
-const LIST = "end_users";
 const PATH = "/v2/end-users/";
 const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 1_000;
-const STREAMS = [PARQUET_TYPE];
 
 /** The query of a request for end users (section 4.4 of the specification). An empty value means absent. */
 const parameters = z.object({
@@ -40,6 +37,8 @@ const parameters = z.object({
     }),
 });
 
+const { record, example } = LISTS.end_users;
+
 const description: Description = {
   operationId: "listEndUsers",
   summary: "End users",
@@ -54,68 +53,47 @@ const description: Description = {
     content: {
       [JSON_TYPE]: {
         schema: z.object({
-          data: z.array(publicEndUser.meta({ id: "EndUser", description: "The profile of an end user" })),
+          data: z.array(record.meta({ id: "EndUser", description: "The profile of an end user" })),
           meta: z.object({ next_page_url: linkSchema("an absolute address") }),
         }),
-        example: { data: [END_USER], meta: { next_page_url: null } },
+        example: { data: [example], meta: { next_page_url: null } },
       },
-      [PARQUET_TYPE]: parquetAnswer("All end users in the order of their ids"),
+      ...parquetAnswer("All end users in the order of their ids"),
     },
   },
 };
 
 export type EndUsersDeps = {
-  readonly reader: Pick<Reader, "endUsers" | "parquet">;
+  readonly reader: Pick<Reader, "endUsers">;
   readonly answers: ListAnswers;
   readonly addressOf: AddressOf;
   readonly watermark: ReadWatermark;
 };
 
 /** The listing of end users (section 4.4 of the specification), in the byte order of their ids. */
-export const createEndUsers = (deps: EndUsersDeps): Endpoint => {
-  const { reader, answers, addressOf, watermark } = deps;
-
-  return {
-    method: "GET",
-    paths: [API_PREFIX + PATH.slice(0, -1), API_PREFIX + PATH],
-    scope: LIST,
-    limit: LIST,
-    slot: "page",
-    streams: STREAMS,
-    description,
-    serve: async (call) => {
-      const { client, request, signal } = call;
-      const { values, problems } = readParameters(parameters, request.raw.url ?? "");
-      if (problems.length > 0) throw badRequest(problems);
-      const { limit = DEFAULT_LIMIT, cursor = "", external_id: externalId = "" } = values;
-      // Before the records: they hold every event that the watermark covers.
-      const readable = await watermark(LIST);
-      const query = {
-        clientId: client.clientId,
-        from: cursor,
-        ...(externalId !== "" && { externalId }),
-      };
-      const headers = watermarkHeader(readable);
-      if (streamTypeOf(request.raw, STREAMS) !== undefined)
-        return answers.file(call, reader.parquet.endUsers(query), {
+export const createEndUsers = ({ reader, answers, addressOf, watermark }: EndUsersDeps): Envelope => ({
+  paths: [API_PREFIX + PATH.slice(0, -1), API_PREFIX + PATH],
+  description,
+  ask: async (call) => {
+    const { client, request, signal } = call;
+    const { values, problems } = readParameters(parameters, request.raw.url ?? "");
+    if (problems.length > 0) throw badRequest(problems);
+    const { limit = DEFAULT_LIMIT, cursor = "", external_id: externalId = "" } = values;
+    const query = { clientId: client.clientId, from: cursor, ...(externalId !== "" && { externalId }) };
+    const linkTo = (next: string): string =>
+      `${addressOf(request)}${PATH}?${writeQuery([
+        ["cursor", next],
+        ["limit", String(limit)],
+        ...(externalId === "" ? [] : [["external_id", externalId] as const]),
+      ])}`;
+    return {
+      watermark: await watermark("end_users"),
+      page: async (headers) =>
+        answers.page(call, await reader.endUsers({ ...query, limit, signal }), {
           headers,
-          facts: { watermark: readable },
-        });
-      return answers.page(call, await reader.endUsers({ ...query, limit, signal }), {
-        headers,
-        end: (end) => {
-          const next = end?.next ?? null;
-          const link = next === null ? null : addressOf(request) + PATH + nextQuery(next, limit, externalId);
-          return { meta: { next_page_url: link } };
-        },
-      });
-    },
-  };
-};
-
-const nextQuery = (cursor: string, limit: number, externalId: string): string =>
-  `?${writeQuery([
-    ["cursor", cursor],
-    ["limit", String(limit)],
-    ...(externalId === "" ? [] : [["external_id", externalId] as const]),
-  ])}`;
+          end: (end) => ({ meta: { next_page_url: end?.next == null ? null : linkTo(end.next) } }),
+        }),
+      steps: (lists) => lists.endUsers(query),
+    };
+  },
+});

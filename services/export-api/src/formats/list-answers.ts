@@ -3,9 +3,12 @@ import type { Call } from "../operations/endpoint.ts";
 import { joinFiles } from "./join-files.ts";
 import type { SendPage } from "./send-page.ts";
 import { JSON_TYPE, PARQUET_TYPE } from "./stream-type.ts";
-import { openWindow } from "./window-stream.ts";
+import { type Join, joinLines, openWindow } from "./window-stream.ts";
 
 type Headers = Readonly<Record<string, string>>;
+
+/** What the end of a stream says, by name. */
+export type StreamFacts = Readonly<Record<string, string | boolean | undefined>>;
 
 /**
  * The formats of a list.
@@ -21,19 +24,22 @@ export type ListAnswers = {
     page: Streamed<End> | null,
     answer: { readonly headers: Headers; readonly end: (end: End | undefined) => object },
   ): Promise<void>;
-  /** One record a line, and a last line with their count and the members of `trailer`. */
-  lines(
+  /**
+   * A whole list: lines, the last of which has the number of records and the facts, or one Parquet file, whose footer
+   * has them. A list that is null holds no records.
+   */
+  stream(
     call: Call,
     open: OpenStep | null,
-    answer: { readonly contentType: string; readonly headers: Headers; readonly trailer: object },
-  ): Promise<void>;
-  /** One Parquet file. Its footer has the number of records and the given facts. */
-  file(
-    call: Call,
-    open: OpenStep,
-    answer: { readonly headers: Headers; readonly facts: Readonly<Record<string, string | undefined>> },
+    answer: { readonly contentType: string; readonly headers: Headers; readonly facts: StreamFacts },
   ): Promise<void>;
 };
+
+/** Facts as texts; those that are unknown are left out. */
+const textsOf = (facts: StreamFacts): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(facts).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]])),
+  );
 
 export const createListAnswers = (sendPage: SendPage): ListAnswers => ({
   page: (call, page, { headers, end }) => {
@@ -51,29 +57,22 @@ export const createListAnswers = (sendPage: SendPage): ListAnswers => ({
       headers,
     });
   },
-  lines: async (call, open, { contentType, headers, trailer }) => {
-    const lines = open === null ? null : await openWindow(open, call);
-    const count = (): number => lines?.count() ?? 0;
+  stream: async (call, open, { contentType, headers, facts }) => {
+    const isFile = contentType === PARQUET_TYPE;
+    const join: Join = isFile
+      ? joinFiles(() => ({ count: String(join.count()), ...textsOf(facts) }))
+      : joinLines();
+    const trailer = () => ({
+      count: join.count(),
+      ...Object.fromEntries(Object.entries(facts).map(([name, value]) => [name, value ?? null])),
+    });
     await sendPage(call, {
       contentType,
+      isCompressed: isFile,
       head: "",
-      records: lines?.records ?? null,
-      rows: count,
-      tail: () => `${JSON.stringify({ trailer: { count: count(), ...trailer } })}\n`,
-      headers,
-    });
-  },
-  file: async (call, open, { headers, facts }) => {
-    const known = Object.entries(facts).filter((fact): fact is [string, string] => fact[1] !== undefined);
-    const join = joinFiles(() => ({ count: String(join.count()), ...Object.fromEntries(known) }));
-    const file = await openWindow(open, call, join);
-    await sendPage(call, {
-      contentType: PARQUET_TYPE,
-      isCompressed: true,
-      head: "",
-      records: file.records,
-      rows: file.count,
-      tail: () => "",
+      records: open && (await openWindow(open, call, join)),
+      rows: join.count,
+      tail: () => (isFile ? "" : `${JSON.stringify({ trailer: trailer() })}\n`),
       headers,
     });
   },

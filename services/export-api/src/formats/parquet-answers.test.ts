@@ -44,7 +44,8 @@ describe("a list as Parquet", () => {
       rows: 3,
       facts: { count: "3", watermark: WATERMARK },
     });
-    expect(parquetQueries).toEqual([{ clientId: "acme", since: SINCE, to: SINCE + 7 * DAY, ...asked }]);
+    const own = { clientId: "acme", since: SINCE, to: SINCE + 7 * DAY, pageSize: 10_000, wholeTies: false };
+    expect(parquetQueries).toEqual([{ ...own, ...asked }]);
   });
 
   it("is asked for although its window is empty", async () => {

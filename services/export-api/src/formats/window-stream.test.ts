@@ -3,7 +3,7 @@ import { text } from "node:stream/consumers";
 import { ServiceError } from "@conversation-export/runtime";
 import type { OpenStep } from "@conversation-export/warehouse";
 import { describe, expect, it } from "vitest";
-import { openWindow } from "./window-stream.ts";
+import { joinLines, openWindow } from "./window-stream.ts";
 
 const NEVER = new AbortController().signal;
 /** A caller who stays allowed and connected. */
@@ -28,17 +28,18 @@ const stepsOf = (parts: readonly string[]) => {
 describe("a window", () => {
   it("is its steps in a row, with its lines counted", async () => {
     const { first } = stepsOf([LINES.slice(0, 24), "", LINES.slice(24)]);
-    const window = await openWindow(first, CALL);
-    expect(await text(window.records)).toBe(LINES);
-    expect(window.count()).toBe(5);
+    const join = joinLines();
+    expect(await text(await openWindow(first, CALL, join))).toBe(LINES);
+    expect(join.count()).toBe(5);
   });
 
   it("counts lines that are cut anywhere", async () => {
     const chunks = [LINES.slice(0, 5), LINES.slice(5, 12), LINES.slice(12, 13), LINES.slice(13)];
     const lines = Readable.from(chunks.map((chunk) => Buffer.from(chunk)));
-    const window = await openWindow(() => Promise.resolve({ bytes: lines, next: null }), CALL);
-    expect(await text(window.records)).toBe(LINES);
-    expect(window.count()).toBe(5);
+    const join = joinLines();
+    const window = await openWindow(() => Promise.resolve({ bytes: lines, next: null }), CALL, join);
+    expect(await text(window)).toBe(LINES);
+    expect(join.count()).toBe(5);
   });
 
   it("opens a step again that fails for a moment", async () => {
@@ -51,8 +52,9 @@ describe("a window", () => {
     const window = await openWindow(
       () => Promise.resolve({ bytes: Readable.from([Buffer.from(LINES.slice(0, 12))]), next: flaky }),
       CALL,
+      joinLines(),
     );
-    expect(await text(window.records)).toBe(LINES);
+    expect(await text(window)).toBe(LINES);
   });
 
   it("opens a step again that broke while the one before it was read", async () => {
@@ -63,8 +65,8 @@ describe("a window", () => {
       opened.push(lines);
       return Promise.resolve({ bytes: lines, next: null });
     };
-    const window = await openWindow(() => Promise.resolve({ bytes: first, next: second }), CALL);
-    const all = text(window.records);
+    const window = await openWindow(() => Promise.resolve({ bytes: first, next: second }), CALL, joinLines());
+    const all = text(window);
     await expect.poll(() => opened.length).toBe(1);
     opened[0]?.on("error", () => {}).destroy(new Error("timed out while nobody read"));
     first.push(LINES.slice(0, 12));
@@ -76,10 +78,10 @@ describe("a window", () => {
   it("rejects when the first step fails, and breaks when a later one does for good", async () => {
     const bug = new Error("a bug");
     const broken: OpenStep = () => Promise.reject(bug);
-    await expect(openWindow(broken, CALL)).rejects.toBe(bug);
+    await expect(openWindow(broken, CALL, joinLines())).rejects.toBe(bug);
     const lines = Readable.from([Buffer.from(LINES)]);
-    const window = await openWindow(() => Promise.resolve({ bytes: lines, next: broken }), CALL);
-    await expect(text(window.records)).rejects.toBe(bug);
+    const window = await openWindow(() => Promise.resolve({ bytes: lines, next: broken }), CALL, joinLines());
+    await expect(text(window)).rejects.toBe(bug);
   });
 
   it("breaks when the records of a step do", async () => {
@@ -88,8 +90,8 @@ describe("a window", () => {
         this.destroy(new Error("midway"));
       },
     });
-    const window = await openWindow(() => Promise.resolve({ bytes: lines, next: null }), CALL);
-    await expect(text(window.records)).rejects.toThrow("midway");
+    const window = await openWindow(() => Promise.resolve({ bytes: lines, next: null }), CALL, joinLines());
+    await expect(text(window)).rejects.toThrow("midway");
   });
 
   it("opens no step that the caller may no longer read", async () => {
@@ -100,17 +102,17 @@ describe("a window", () => {
       checks += 1;
       if (checks > 2) throw refused;
     };
-    const window = await openWindow(first, { signal: NEVER, access: { check } });
-    await expect(text(window.records)).rejects.toBe(refused);
+    const window = await openWindow(first, { signal: NEVER, access: { check } }, joinLines());
+    await expect(text(window)).rejects.toBe(refused);
     expect(opened).toHaveLength(2);
-    await expect(openWindow(first, { signal: NEVER, access: { check } })).rejects.toBe(refused);
+    await expect(openWindow(first, { signal: NEVER, access: { check } }, joinLines())).rejects.toBe(refused);
     expect(opened).toHaveLength(2);
   });
 
   it("cancels the step that is read and the one that was opened when nobody reads on", async () => {
     const { first, opened, signals } = stepsOf([LINES, LINES, LINES]);
-    const window = await openWindow(first, CALL);
-    const reading = window.records[Symbol.asyncIterator]();
+    const window = await openWindow(first, CALL, joinLines());
+    const reading = window[Symbol.asyncIterator]();
     await reading.next();
     await reading.return?.();
     await expect.poll(() => opened.every((lines) => lines.destroyed)).toBe(true);

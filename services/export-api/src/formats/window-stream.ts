@@ -15,13 +15,6 @@ export type Join = {
   count(): number;
 };
 
-export type WindowStream = {
-  /** When the warehouse fails, or a step is not whole, it ends with an error. */
-  readonly records: Readable;
-  /** Records read from `records` so far. */
-  count(): number;
-};
-
 const RETRY_DEADLINE_MS = 15_000;
 const NEWLINE = 10;
 
@@ -49,14 +42,14 @@ export const joinLines = (): Join => {
 
 /**
  * Streams a list step by step, opening the next step while one is sent, after an access check. Destroying
- * `records` or aborting `call` cancels queries.
+ * the stream or aborting `call` cancels queries. When the warehouse fails, or a step is not whole, it ends with an error.
  * @throws the error of the first step when it cannot be opened
  */
 export const openWindow = async (
   open: OpenStep,
   { signal, access }: { readonly signal: AbortSignal; readonly access: Pick<AccessWatch, "check"> },
-  join: Join = joinLines(),
-): Promise<WindowStream> => {
+  join: Join,
+): Promise<Readable> => {
   const ended = new AbortController();
   const either = AbortSignal.any([signal, ended.signal]);
 
@@ -107,5 +100,5 @@ export const openWindow = async (
     ended.abort();
     first.bytes.destroy();
   });
-  return { records, count: join.count };
+  return records;
 };

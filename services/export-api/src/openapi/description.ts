@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { ZodOpenApiOperationObject, ZodOpenApiResponseObject } from "zod-openapi";
+import { LINES_TYPES, PARQUET_TYPE } from "../formats/stream-type.ts";
 import type { ErrorName } from "../http/api-error.ts";
 
 export const TAGS = [
@@ -48,12 +49,22 @@ export const header = <S extends z.ZodType>(id: string, schema: S, description: 
 export const linkSchema = (form: string) =>
   z.string().nullable().describe(`The next page: ${form}; null when there is none`);
 
+/** A whole list as lines of JSON; `about` says what they are. */
+export const linesAnswer = (about: string, ...lines: readonly object[]) => {
+  const example = lines.map((line) => `${JSON.stringify(line)}\n`).join("");
+  return Object.fromEntries(
+    LINES_TYPES.map((type) => [type, { schema: z.string().describe(about), example }] as const),
+  );
+};
+
 /** A whole list as a Parquet file. */
 export const parquetAnswer = (what: string) => ({
-  schema: z.string().meta({
-    format: "binary",
-    description: `${what}, with a typed column for each field: dates as UTC timestamps, lists and structs where they are fixed, and objects of any form as JSON text. A file without a footer is broken: ask for it again.`,
-  }),
+  [PARQUET_TYPE]: {
+    schema: z.string().meta({
+      format: "binary",
+      description: `${what}, with a typed column for each field: dates as UTC timestamps, lists and structs where they are fixed, and objects of any form as JSON text. A file without a footer is broken: ask for it again.`,
+    }),
+  },
 });
 
 /** Headers of pages. */

@@ -133,7 +133,3 @@ export const WATERMARK = "2026-10-20T10:30:00.000000Z";
 /** A cursor as it looks; no service takes it. */
 export const CURSOR =
   "q3fW1Yk0nV8mC2tLxZ5dJbQe7RhUoIaPsGvK4y9NwTEyMzQ1Njc4OTBhYmNkZWYwMWMxOjE3NjA5NTYyMDAwMDAwMDA6MTc2MDkyMDAwMDAwMDAwMDo";
-
-/** Lines of a stream as they look. */
-export const linesOf = (...lines: readonly object[]): string =>
-  lines.map((line) => `${JSON.stringify(line)}\n`).join("");
