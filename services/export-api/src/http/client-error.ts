@@ -1,6 +1,7 @@
 import { STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
-import { answerOf, type ErrorName, renderError } from "./api-error.ts";
+import { answerOf, renderError } from "./api-error.ts";
+import type { ErrorName } from "./errors.ts";
 import { requestIdOf } from "./request-facts.ts";
 
 type ParserError = Error & { readonly code?: string };

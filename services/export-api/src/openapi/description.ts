@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { ZodOpenApiOperationObject, ZodOpenApiResponseObject } from "zod-openapi";
 import { LINES_TYPES, PARQUET_TYPE } from "../formats/stream-type.ts";
-import type { ErrorName } from "../http/api-error.ts";
+import type { ErrorName } from "../http/errors.ts";
 
 export const TAGS = [
   {

@@ -10,7 +10,7 @@ import type { LimitName } from "@conversation-export/warehouse";
 import { expect, it } from "vitest";
 import { REQUIRED } from "../config.fixture.ts";
 import { readConfig } from "../config.ts";
-import { ERRORS } from "../http/api-error.ts";
+import { ERRORS } from "../http/errors.ts";
 
 const { rateLimits } = readConfig(REQUIRED);
 

@@ -5,7 +5,8 @@ import {
   type ZodOpenApiPathsObject,
   type ZodOpenApiResponseObject,
 } from "zod-openapi";
-import { ERROR_TYPES, type ErrorName, ERRORS, renderError } from "../http/api-error.ts";
+import { renderError } from "../http/api-error.ts";
+import { ERROR_TYPES, type ErrorName, ERRORS } from "../http/errors.ts";
 import { API_PREFIX } from "../http/service-address.ts";
 import type { Endpoint } from "../operations/endpoint.ts";
 import { header, TAGS } from "./description.ts";

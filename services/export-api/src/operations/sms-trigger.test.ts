@@ -4,7 +4,7 @@ import type { Claim, IdempotencyStore } from "@conversation-export/queue";
 import { createLogger, ServiceError } from "@conversation-export/runtime";
 import type { CampaignRow } from "@conversation-export/warehouse";
 import { describe, expect, it } from "vitest";
-import { ERRORS } from "../http/api-error.ts";
+import { ERRORS } from "../http/errors.ts";
 import { serve } from "../http/json-body.fixture.ts";
 import { createSmsTrigger, type SmsTriggerDeps } from "./sms-trigger.ts";
 
