@@ -51,4 +51,4 @@ export { type RecordedSpan, recordSpans } from "./trace/record-spans.ts";
 export { startTracing } from "./trace/tracing.ts";
 export { type Part, type Running, run } from "./run.ts";
 export { unlessAborted, within } from "./within.ts";
-export { visibleJson } from "./visible-json.ts";
+export { escapesOf, visibleJson } from "./visible-json.ts";

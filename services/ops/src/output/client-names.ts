@@ -1,5 +1,5 @@
+import { escapesOf } from "@conversation-export/runtime";
 import type { UnregisteredClient } from "@conversation-export/warehouse";
-import { escapesOf } from "./visible-lines.ts";
 
 const MAX_NAMED = 3;
 const MAX_LENGTH = 60;
