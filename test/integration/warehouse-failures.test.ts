@@ -315,7 +315,6 @@ describe("a server that is away", () => {
       reader.findKey("0".repeat(64)),
       reader.ping(),
       writer.insert(insert, ticketNow()),
-      writer.ping(),
     ].map((promise: Promise<unknown>) => errorOf(promise))) {
       expect(await failing).toMatchObject({ code: "warehouse_unavailable", retryable: true });
     }

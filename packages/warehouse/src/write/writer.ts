@@ -14,7 +14,6 @@ export type Writer = {
    * @throws WarehouseError; `isStaleTicket` when the rows need another ticket
    */
   insert(insert: TableInsert, ticket: WriteTicket, signal?: AbortSignal): Promise<void>;
-  ping(): Promise<void>;
 };
 
 export function createWriter(deps: { readonly session: Session }): Writer {
@@ -75,6 +74,5 @@ export function createWriter(deps: { readonly session: Session }): Writer {
         throw await blameShard(table, toWarehouseError(error), signal);
       }
     },
-    ping: session.ping,
   };
 }
