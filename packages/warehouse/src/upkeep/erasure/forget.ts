@@ -39,7 +39,7 @@ export const createErasureEnd = (deps: Deps): ErasureEnd => ({
     // A replica that does not know a request yet keeps what it covers.
     const condition = (isIn: string): string => `(request_id IN {own:Array(String)}
       OR phase != 'erased' AND ${IS_OWN} AND added_at < now() - INTERVAL 1 DAY
-        AND (client_id, request_id) ${isIn.replace("IN", "NOT IN")} (SELECT DISTINCT client_id, request_id FROM erasure_keys WHERE phase = 'erased' AND ${IS_OWN})
+        AND NOT ((client_id, request_id) ${isIn} (SELECT DISTINCT client_id, request_id FROM erasure_keys WHERE phase = 'erased' AND ${IS_OWN}))
       OR phase = 'found' AND kind = 'run' AND added_at < now() - INTERVAL 2 DAY
       OR (client_id, request_id) ${isIn} (SELECT client_id, request_id
         FROM data_subject_requests FINAL WHERE NOT (${UNFINISHED})))`;
