@@ -10,7 +10,7 @@ import type { Call, Endpoint } from "../operations/endpoint.ts";
 export type Asked = {
   /** Asked for before the records, which then hold every event that it covers. */
   readonly watermark: string | undefined;
-  /** What the end of a whole list says besides its count and watermark. */
+  /** What else the end of a whole list says. */
   readonly facts?: StreamFacts;
   /** Answers with a page, which has these headers. */
   readonly page: (headers: Readonly<Record<string, string>>) => Promise<void>;
