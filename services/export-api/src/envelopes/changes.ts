@@ -9,7 +9,7 @@ import {
   signedChange,
 } from "@conversation-export/domain";
 import { ServiceError } from "@conversation-export/runtime";
-import type { ApiClient, Reader } from "@conversation-export/warehouse";
+import type { Reader } from "@conversation-export/warehouse";
 import { z } from "zod";
 import type { ListAnswers } from "../formats/list-answers.ts";
 import { JSON_TYPE, LINES_TYPES, PARQUET_TYPE } from "../formats/stream-type.ts";
@@ -21,7 +21,7 @@ import { type Description, linesAnswer, PAGE_HEADERS, parquetAnswer } from "../o
 import * as examples from "../openapi/examples.ts";
 import { clampInstant, instant } from "../parameters/instant-parameter.ts";
 import { MAX_PAGE_SIZE, readParameters, wholeNumber } from "../parameters/parameters.ts";
-import { createCursorSigner } from "./cursor-signer.ts";
+import { createCursors, type CursorSecrets } from "./cursor-signer.ts";
 import type { Envelope } from "./list-endpoint.ts";
 
 /** Records of a page when its size is not asked for. */
@@ -123,34 +123,12 @@ const describe = (list: ListName): Description => {
   };
 };
 
-export type ChangesDeps = {
+export type ChangesDeps = CursorSecrets & {
   readonly reader: Pick<Reader, "changes">;
   readonly answers: ListAnswers;
   readonly settled: ReadSettled;
-  readonly secret: string;
-  readonly previousSecret?: string | undefined;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
-};
-
-/** The cursors of a list of changes: each is good for one client. */
-const createChangeCursors = ({ now, ...secrets }: ChangesDeps, list: string) => {
-  const signer = createCursorSigner(secrets);
-  return {
-    write: (client: ApiClient, position: ChangePosition): string => {
-      const content = encodeChangePosition(position);
-      return signer.sign(content, signedChange(content, { clientId: client.clientId, list }));
-    },
-    /** @throws ApiError of a cursor that is not of this list and client, or too old */
-    read: (client: ApiClient, cursor: string): ChangePosition => {
-      const scope = { clientId: client.clientId, list };
-      const content = signer.open(cursor, (text) => signedChange(text, scope));
-      const position = content === undefined ? undefined : decodeChangePosition(content);
-      if (position === undefined) throw badRequest(["cursor: does not belong to this request"]);
-      if (isExpiredPosition(position, now() * 1000)) throw cursorExpired(DELETIONS_KEPT_DAYS);
-      return position;
-    },
-  };
 };
 
 /** The position behind everything that is settled. */
@@ -161,18 +139,23 @@ const endOf = (from: ChangePosition, until: number): ChangePosition =>
 export const createChanges = (deps: ChangesDeps, list: ListName): Envelope => {
   const { reader, answers, settled, now } = deps;
   const { kind } = LISTS[list];
-  const { write, read } = createChangeCursors(deps, list);
-  /** How a reader goes on behind a position. */
-  const goOn = (client: ApiClient, next: ChangePosition) => ({
-    next_cursor: write(client, next),
-    next_stored_since: formatTimestampZ(next.date),
+  const cursors = createCursors(deps, {
+    encode: encodeChangePosition,
+    decode: decodeChangePosition,
+    signed: signedChange,
   });
+  const read = (clientId: string, cursor: string): ChangePosition => {
+    const position = cursors.read(cursor, { clientId, list });
+    if (isExpiredPosition(position, now() * 1000)) throw cursorExpired(DELETIONS_KEPT_DAYS);
+    return position;
+  };
 
   return {
     paths: [`${API_PREFIX}/v2/export/changes/${list}`],
     description: describe(list),
     ask: async (call) => {
-      const { client, signal, request } = call;
+      const { signal, request } = call;
+      const { clientId } = call.client;
       const { values, problems } = readParameters(parameters, request.raw.url ?? "");
       const { cursor, stored_since: since, page_size: pageSize = DEFAULT_PAGE_SIZE } = values;
       if (cursor !== undefined && since !== undefined) {
@@ -182,7 +165,7 @@ export const createChanges = (deps: ChangesDeps, list: ListName): Envelope => {
       const from =
         cursor === undefined
           ? { date: clampInstant(since?.micros ?? 0), id: "", begun: now() * 1000 }
-          : read(client, cursor);
+          : read(clientId, cursor);
       const { until, watermark } = await settled(list);
       if (until === undefined) {
         throw new ServiceError(
@@ -191,15 +174,20 @@ export const createChanges = (deps: ChangesDeps, list: ListName): Envelope => {
           { retryable: true },
         );
       }
-      const query = { clientId: client.clientId, kind, after: from, settled: until };
+      /** How a reader goes on behind a position. */
+      const goOn = (next: ChangePosition) => ({
+        next_cursor: cursors.write(next, { clientId, list }),
+        next_stored_since: formatTimestampZ(next.date),
+      });
+      const query = { clientId, kind, after: from, settled: until };
       return {
         watermark,
-        facts: { ...goOn(client, endOf(from, until)), end_of_stream: true },
+        facts: { ...goOn(endOf(from, until)), end_of_stream: true },
         page: async (headers) =>
           answers.page(call, await reader.changes({ ...query, pageSize, signal }), {
             headers,
             end: (end) => ({
-              meta: end && { ...goOn(client, { ...end.next, begun: from.begun }), end_of_stream: end.isLast },
+              meta: end && { ...goOn({ ...end.next, begun: from.begun }), end_of_stream: end.isLast },
             }),
           }),
         steps: (lists) => lists.changes(query),

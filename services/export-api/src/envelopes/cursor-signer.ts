@@ -1,5 +1,6 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { deriveKey } from "@conversation-export/runtime";
+import { badRequest } from "../http/api-error.ts";
 
 const MAC_BYTES = 32;
 
@@ -14,11 +15,10 @@ export type CursorSigner = {
   open(cursor: string, coveredOf: (content: string) => string): string | undefined;
 };
 
-/** @param deps.previousSecret opens cursors that were made before a change of the secret */
-export const createCursorSigner = (deps: {
-  readonly secret: string;
-  readonly previousSecret?: string | undefined;
-}): CursorSigner => {
+/** `previousSecret` opens cursors that were made before a change of the secret. */
+export type CursorSecrets = { readonly secret: string; readonly previousSecret?: string | undefined };
+
+export const createCursorSigner = (deps: CursorSecrets): CursorSigner => {
   const key = deriveKey(deps.secret, "cursors");
   const keys = deps.previousSecret === undefined ? [key] : [key, deriveKey(deps.previousSecret, "cursors")];
   const mac = (by: Buffer, covered: string): Buffer => createHmac("sha256", by).update(covered).digest();
@@ -34,6 +34,34 @@ export const createCursorSigner = (deps: {
       const content = bytes.subarray(MAC_BYTES).toString();
       const covered = coveredOf(content);
       return keys.some((one) => timingSafeEqual(mac(one, covered), given)) ? content : undefined;
+    },
+  };
+};
+
+/**
+ * Cursors that name a place in a list.
+ * @param form.signed the text that a signature covers: the content of a cursor and what it belongs to
+ */
+export const createCursors = <Place, Scope>(
+  secrets: CursorSecrets,
+  form: {
+    readonly encode: (place: Place) => string;
+    readonly decode: (content: string) => Place | undefined;
+    readonly signed: (content: string, scope: Scope) => string;
+  },
+) => {
+  const signer = createCursorSigner(secrets);
+  return {
+    write: (place: Place, scope: Scope): string => {
+      const content = form.encode(place);
+      return signer.sign(content, form.signed(content, scope));
+    },
+    /** @throws ApiError 400 when the cursor was not made for this scope */
+    read: (cursor: string, scope: Scope): Place => {
+      const content = signer.open(cursor, (text) => form.signed(text, scope));
+      const place = content === undefined ? undefined : form.decode(content);
+      if (place === undefined) throw badRequest(["cursor: does not belong to this request"]);
+      return place;
     },
   };
 };

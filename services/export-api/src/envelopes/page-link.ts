@@ -1,5 +1,4 @@
 import {
-  type CursorPosition,
   type CursorScope,
   decodePosition,
   encodePosition,
@@ -9,8 +8,7 @@ import {
   signedText,
 } from "@conversation-export/domain";
 import type { ApiClient, MessagePageQuery, PageEnd } from "@conversation-export/warehouse";
-import { badRequest } from "../http/api-error.ts";
-import { createCursorSigner } from "./cursor-signer.ts";
+import { createCursors, type CursorSecrets } from "./cursor-signer.ts";
 import { formatNaive } from "../parameters/instant-parameter.ts";
 import type { PageRequest } from "../parameters/window-parameters.ts";
 import { type QueryPairs, writeQuery } from "../parameters/query-string.ts";
@@ -49,37 +47,22 @@ const FORMS = {
 } as const satisfies Record<string, LinkForm>;
 
 /**
- * @param deps.previousSecret opens cursors that were made before a change of the secret
  * @param deps.linkBounds for clients without a setting of their own. `same`: a link repeats the bounds of the
  * request and carries a cursor. `advancing`: the lower bound moves behind the last record, for clients that
  * take nothing else from a link.
  * @param deps.form how links are written
  */
-export const createPageLinks = (deps: {
-  readonly secret: string;
-  readonly previousSecret?: string | undefined;
-  readonly linkBounds: LinkBounds;
-  readonly form: keyof typeof FORMS;
-}): PageLinks => {
-  const signer = createCursorSigner(deps);
-  const sign = (scope: CursorScope, position: CursorPosition): string => {
-    const content = encodePosition(position);
-    return signer.sign(content, signedText(content, scope));
-  };
-  const open = (scope: CursorScope, cursor: string): CursorPosition | undefined => {
-    const content = signer.open(cursor, (text) => signedText(text, scope));
-    return content === undefined ? undefined : decodePosition(content);
-  };
+export const createPageLinks = (
+  deps: CursorSecrets & { readonly linkBounds: LinkBounds; readonly form: keyof typeof FORMS },
+): PageLinks => {
+  const cursors = createCursors(deps, { encode: encodePosition, decode: decodePosition, signed: signedText });
   const form = FORMS[deps.form];
   const boundsOf = (client: ApiClient): LinkBounds => client.linkBounds ?? deps.linkBounds;
 
   return {
     query: (client, endpoint, wanted) => {
       const { cursor, conversationId } = wanted;
-      const from = cursor === undefined ? undefined : open(scopeOf(client, endpoint, wanted), cursor);
-      if (cursor !== undefined && from === undefined) {
-        throw badRequest(["cursor: does not belong to this request"]);
-      }
+      const from = cursor === undefined ? undefined : cursors.read(cursor, scopeOf(client, endpoint, wanted));
       return {
         clientId: client.clientId,
         since: wanted.since,
@@ -106,7 +89,7 @@ export const createPageLinks = (deps: {
         ...optional("conversation_id", wanted.conversationId),
         ...optional(
           "cursor",
-          withCursor ? sign(scope, { ...next, ...(pace !== undefined && { pace }) }) : undefined,
+          withCursor ? cursors.write({ ...next, ...(pace !== undefined && { pace }) }, scope) : undefined,
         ),
       ]);
     },

@@ -6,7 +6,7 @@ import { sendJson } from "../http/json-body.ts";
 import type { AddressOf } from "../http/service-address.ts";
 import { type Description, header, linkSchema } from "../openapi/description.ts";
 import { DEADLINE, REQUEST } from "../openapi/examples.ts";
-import { createCursorSigner } from "../envelopes/cursor-signer.ts";
+import { createCursors, type CursorSecrets } from "../envelopes/cursor-signer.ts";
 import { CURSOR, readParameters, wholeNumber } from "../parameters/parameters.ts";
 import { writeQuery } from "../parameters/query-string.ts";
 import type { Endpoint } from "./endpoint.ts";
@@ -61,29 +61,26 @@ const descriptionOf = (version: string): Description => ({
   },
 });
 
-/** What a cursor belongs to. */
-const coveredBy = (clientId: string) => (content: string) =>
-  JSON.stringify([content, clientId, "data_subject_requests"]);
-
-const placeOf = (content: string | undefined): RequestPlace => {
-  const [, ms, requestId] = /^(\d{1,15}):([0-9a-f]{32}-\d{1,9})$/.exec(content ?? "") ?? [];
-  if (ms === undefined || requestId === undefined)
-    throw badRequest(["cursor: does not belong to this request"]);
-  return { receivedAt: Number(ms), requestId };
+const CURSORS = {
+  encode: ({ receivedAt, requestId }: RequestPlace): string => `${receivedAt}:${requestId}`,
+  decode: (content: string): RequestPlace | undefined => {
+    const [, ms, requestId] = /^(\d{1,15}):([0-9a-f]{32}-\d{1,9})$/.exec(content) ?? [];
+    return ms === undefined || requestId === undefined ? undefined : { receivedAt: Number(ms), requestId };
+  },
+  signed: (content: string, clientId: string): string =>
+    JSON.stringify([content, clientId, "data_subject_requests"]),
 };
 
-export type DataSubjectRequestListDeps = {
+export type DataSubjectRequestListDeps = CursorSecrets & {
   readonly requests: Pick<RequestStore, "list">;
   readonly deadlineMs: number;
   readonly addressOf: AddressOf;
-  readonly secret: string;
-  readonly previousSecret?: string | undefined;
 };
 
 /** Lists the requests of a client by the time of their arrival. */
 export const createDataSubjectRequestList = (deps: DataSubjectRequestListDeps): readonly Endpoint[] => {
   const { requests, deadlineMs, addressOf } = deps;
-  const signer = createCursorSigner(deps);
+  const cursors = createCursors(deps, CURSORS);
 
   const view = (request: RequestSummary): z.infer<typeof entry> => ({
     request_id: request.requestId,
@@ -105,16 +102,15 @@ export const createDataSubjectRequestList = (deps: DataSubjectRequestListDeps): 
       const { values, problems } = readParameters(parameters, request.raw.url ?? "");
       if (problems.length > 0) throw badRequest(problems);
       const { limit = DEFAULT_LIMIT, cursor } = values;
-      const covered = coveredBy(client.clientId);
-      const after = cursor === undefined ? null : placeOf(signer.open(cursor, covered));
-      const found = await requests.list(client.clientId, after, limit + 1);
+      const { clientId } = client;
+      const after = cursor === undefined ? null : cursors.read(cursor, clientId);
+      const found = await requests.list(clientId, after, limit + 1);
       const page = found.slice(0, limit);
       const last = page.at(-1);
       let link: string | null = null;
       if (found.length > limit && last !== undefined) {
-        const content = `${last.receivedAt}:${last.requestId}`;
         const query = writeQuery([
-          ["cursor", signer.sign(content, covered(content))],
+          ["cursor", cursors.write(last, clientId)],
           ["limit", String(limit)],
         ]);
         link = `${addressOf(request)}/${version}/data-subject-request?${query}`;
