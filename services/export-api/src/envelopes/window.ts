@@ -1,11 +1,11 @@
 import { pipeline, type Transform } from "node:stream";
-import type { Reader } from "@conversation-export/warehouse";
+import type { MessagePageQuery, Page, Reader } from "@conversation-export/warehouse";
 import type { ListAnswers } from "../formats/list-answers.ts";
 import { badRequest } from "../http/api-error.ts";
-import { LISTS, type WindowList, type WindowReads } from "../lists/lists.ts";
+import type { WindowList } from "../lists/lists.ts";
 import type { ReadWatermark } from "../lists/watermark.ts";
 import type { Call } from "../operations/endpoint.ts";
-import type { PageRequestResult } from "../parameters/window-parameters.ts";
+import type { PageRequest, PageRequestResult } from "../parameters/window-parameters.ts";
 import type { Envelope } from "./list-endpoint.ts";
 import type { PageLinks } from "./page-link.ts";
 import type { NoteRepeats } from "./repeated-requests.ts";
@@ -30,16 +30,26 @@ export type WindowDeps = {
   readonly watermark: ReadWatermark;
 };
 
+const readPage = (
+  reader: Reader,
+  list: WindowList,
+  filter: PageRequest["filter"],
+  query: MessagePageQuery,
+): Promise<Page> => {
+  if (list === "messages") return reader.messagesByCreation(query);
+  return filter === "created" ? reader.conversationsByCreation(query) : reader.conversationsByUpdate(query);
+};
+
 /** Asks for a window of dates. */
 export const askWindow =
   (deps: WindowDeps, { list, name, read, view, end }: WindowForm): Envelope["ask"] =>
   async (call) => {
     const { reader, links, answers, noteRepeats, watermark } = deps;
-    const { readPage, openSteps }: WindowReads = LISTS[list];
     const { client, signal, request } = call;
     const result = read(request.raw.url ?? "");
     if ("problems" in result) throw badRequest(result.problems);
     const { request: wanted } = result;
+    const { filter } = wanted;
     const isEmpty = wanted.since >= wanted.to;
 
     return {
@@ -47,7 +57,7 @@ export const askWindow =
       page: async (headers) => {
         const query = links.query(client, name, wanted);
         const separated = { ...query, signal, ...(view && { separator: "\n" as const }) };
-        const page = isEmpty ? null : await readPage(reader, wanted.filter, separated);
+        const page = isEmpty ? null : await readPage(reader, list, filter, separated);
         const repeats = noteRepeats(call, name, wanted);
         // The callback does nothing: the reader of the records gets their error.
         const viewed = page && view ? { ...page, records: pipeline(page.records, view(), () => {}) } : page;
@@ -64,7 +74,7 @@ export const askWindow =
         if (isFile && wanted.cursor !== undefined) {
           throw badRequest(["cursor: a Parquet file is the whole window; ask for it without a cursor"]);
         }
-        const open = openSteps(lists, wanted.filter, links.query(client, name, wanted));
+        const open = lists[list]({ ...links.query(client, name, wanted), filter });
         // A file has columns even without records.
         return isEmpty && !isFile ? null : open;
       },

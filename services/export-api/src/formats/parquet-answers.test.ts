@@ -27,10 +27,10 @@ describe("a list as Parquet", () => {
   it.each([
     ["conversations?created_since=2024-03-01T00:00:00Z", { list: "conversations", filter: "created" }],
     ["conversations?updated_since=2024-03-01T00:00:00Z", { list: "conversations", filter: "updated" }],
-    ["messages?created_since=2024-03-01T00:00:00Z", { list: "messages" }],
+    ["messages?created_since=2024-03-01T00:00:00Z", { list: "messages", filter: "created" }],
     [
       "messages?created_since=2024-03-01T00:00:00Z&conversation_id=c",
-      { list: "messages", conversationId: "c" },
+      { list: "messages", filter: "created", conversationId: "c" },
     ],
   ])("%s is asked for by its window", async (query, asked) => {
     const { get, parquetQueries } = setUp();
