@@ -70,10 +70,10 @@ export const HOSTILE_TEXTS = Object.fromEntries(
   [
     ["inquiry_summary", "c"],
     ["answer_title", "m"],
-  ].map(([field, letter]) => [
+  ].map(([field, code]) => [
     field,
     Object.fromEntries(
-      TEXTS.map((text, index) => [`${letter}${String(index).padStart(2, "0")}`, text.toWellFormed()]),
+      TEXTS.map((text, index) => [`${code}${String(index).padStart(2, "0")}`, text.toWellFormed()]),
     ),
   ]),
 );

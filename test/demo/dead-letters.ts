@@ -1,14 +1,14 @@
 import { createHash } from "node:crypto";
 import { type Admin, type BusMessage, createConsumer, type Connection } from "@conversation-export/bus";
 import { until } from "../system/until.ts";
-import type { ExpectedLetter } from "./reference.ts";
+import type { ExpectedDeadLetter } from "./reference.ts";
 
-export type ReadLetters = {
-  /** Letters by reason, most frequent first; repeated ones once. */
+export type ReadDeadLetters = {
+  /** Dead letters by reason, most frequent first; repeated ones once. */
   readonly byReason: ReadonlyMap<string, number>;
-  /** Letters that came again: a batch that is delivered again sends its letters again. */
+  /** Dead letters that came again: a batch that is delivered again sends its dead letters again. */
   readonly repeated: number;
-  /** One line for each letter that is missing, unexpected, changed or has another reason. */
+  /** One line for each dead letter that is missing, unexpected, changed or has another reason. */
   readonly problems: readonly string[];
 };
 
@@ -16,23 +16,23 @@ const DEADLINE_MS = 30_000;
 
 const headerOf = (message: BusMessage, name: string): string => String(message.headers[name] ?? "");
 
-/** Reads the dead-letter topics to their ends and compares every letter with the expected ones. */
+/** Reads the dead-letter topics to their ends and compares every dead letter with the expected ones. */
 export const readDeadLetters = async (
   deps: { readonly connection: Connection; readonly admin: Admin },
   topics: readonly string[],
-  expected: readonly ExpectedLetter[],
-): Promise<ReadLetters> => {
-  const letterTopics = topics.map((topic) => `${topic}.dead-letter`);
-  const bounds = await Promise.all(letterTopics.map((topic) => deps.admin.fetchOffsets(topic)));
+  expected: readonly ExpectedDeadLetter[],
+): Promise<ReadDeadLetters> => {
+  const deadLetterTopics = topics.map((topic) => `${topic}.dead-letter`);
+  const bounds = await Promise.all(deadLetterTopics.map((topic) => deps.admin.fetchOffsets(topic)));
   const total = bounds.flat().reduce((sum, { start, end }) => sum + end - start, 0);
-  const letters: BusMessage[] = [];
+  const deadLetters: BusMessage[] = [];
   let crash: Error | undefined;
   const consumer = createConsumer({
     ...deps.connection,
     groupId: `demo-dead-letters-${Date.now()}`,
-    topics: letterTopics,
+    topics: deadLetterTopics,
     onMessages: ({ messages }) => {
-      letters.push(...messages);
+      deadLetters.push(...messages);
       return "continue";
     },
     onAssigned: () => {},
@@ -45,7 +45,7 @@ export const readDeadLetters = async (
   try {
     await until("every dead letter is read", DEADLINE_MS, () => {
       if (crash !== undefined) throw crash;
-      return letters.length >= total;
+      return deadLetters.length >= total;
     });
   } finally {
     await consumer.stop();
@@ -55,20 +55,23 @@ export const readDeadLetters = async (
   const found = new Set<string>();
   const problems: string[] = [];
   const byReason = new Map<string, number>();
-  for (const letter of letters) {
-    const reason = headerOf(letter, "dl-reason");
-    const place = ["dl-topic", "dl-partition", "dl-offset"].map((name) => headerOf(letter, name)).join("/");
+  for (const deadLetter of deadLetters) {
+    const reason = headerOf(deadLetter, "dl-reason");
+    const place = ["dl-topic", "dl-partition", "dl-offset"]
+      .map((name) => headerOf(deadLetter, name))
+      .join("/");
     if (!found.has(place)) byReason.set(reason, (byReason.get(reason) ?? 0) + 1);
     found.add(place);
     const wanted = wantedAt.get(place);
     if (wanted === undefined) {
-      problems.push(`unexpected: ${place} (${reason}: ${headerOf(letter, "dl-detail")})`);
+      problems.push(`unexpected: ${place} (${reason}: ${headerOf(deadLetter, "dl-detail")})`);
       continue;
     }
     if (reason !== wanted.reason) problems.push(`${place} has reason ${reason} instead of ${wanted.reason}`);
-    if (letter.topic !== `${wanted.topic}.dead-letter`) problems.push(`${place} waits in ${letter.topic}`);
+    if (deadLetter.topic !== `${wanted.topic}.dead-letter`)
+      problems.push(`${place} waits in ${deadLetter.topic}`);
     const digest = createHash("sha256")
-      .update(letter.value ?? "")
+      .update(deadLetter.value ?? "")
       .digest("hex");
     if (digest !== wanted.digest) problems.push(`${place} has another payload`);
   }
@@ -76,7 +79,7 @@ export const readDeadLetters = async (
     if (!found.has(place)) problems.push(`missing: ${place} (${reason})`);
   return {
     byReason: new Map([...byReason].sort(([, a], [, b]) => b - a)),
-    repeated: letters.length - found.size,
+    repeated: deadLetters.length - found.size,
     problems,
   };
 };

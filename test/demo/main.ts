@@ -15,7 +15,7 @@ import { createProgress } from "./progress.ts";
 import { createReference } from "./reference.ts";
 import {
   describeComparison,
-  describeLetters,
+  describeDeadLetters,
   describeRequests,
   describeRun,
   describeSample,
@@ -88,7 +88,7 @@ const demonstrate = async (system: LocalSystem, keep: boolean, closing: Close[])
     sample,
     totals.events,
   );
-  const { letters, someConversation } = await reference.ready;
+  const { deadLetters, someConversation } = await reference.ready;
 
   step("4/5  Page through the export API for every client, and compare");
   const toRead = 2 * totals.records.conversation + totals.records.message;
@@ -99,8 +99,8 @@ const demonstrate = async (system: LocalSystem, keep: boolean, closing: Close[])
   print(describeComparison(answer));
 
   step("5/5  Look for every poison record in its dead-letter topic");
-  const dead = await readDeadLetters({ connection, admin }, TOPIC_NAMES, letters);
-  print(describeLetters(dead, letters.length));
+  const dead = await readDeadLetters({ connection, admin }, TOPIC_NAMES, deadLetters);
+  print(describeDeadLetters(dead, deadLetters.length));
 
   const equal = [...answer.lists, ...answer.endUsers, { problems: dead.problems.length }].every(
     ({ problems }) => problems === 0,

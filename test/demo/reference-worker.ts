@@ -8,7 +8,7 @@ import { createSample } from "../sample/index.ts";
 import type {
   ComparedEndUsers,
   CompareRequest,
-  ExpectedLetter,
+  ExpectedDeadLetter,
   FromWorker,
   ReferenceSettings,
 } from "./reference.ts";
@@ -26,7 +26,7 @@ const placeText = ({ topic, partition, offset }: Omit<Delivered, "event">): stri
   `${topic}/${partition}/${offset}`;
 
 /** Folds the events at the places they get on the bus, and returns the dead letters to expect. */
-const foldSample = (): { folded: Folded; letters: ExpectedLetter[] } => {
+const foldSample = (): { folded: Folded; deadLetters: ExpectedDeadLetter[] } => {
   const poison = new Map<string, { digest: string; reason: string | undefined }>();
   const placeOf = createPlaces(partitions);
   const busTime = BigInt(Date.now()) * 1000n;
@@ -47,15 +47,15 @@ const foldSample = (): { folded: Folded; letters: ExpectedLetter[] } => {
   };
   const folded = fold(deliver());
   tell({ kind: "folding", events });
-  const letters = folded.rejected.map((rejection) => {
+  const deadLetters = folded.rejected.map((rejection) => {
     const known = poison.get(placeText(rejection));
     if (known?.reason !== rejection.reason) {
       throw new Error(`sample and reference disagree about ${placeText(rejection)}`);
     }
     return { ...rejection, digest: known.digest };
   });
-  if (letters.length !== poison.size) throw new Error("the reference accepts a poison record");
-  return { folded, letters };
+  if (deadLetters.length !== poison.size) throw new Error("the reference accepts a poison record");
+  return { folded, deadLetters };
 };
 
 /** End users are compared in their table; their list is tested elsewhere. */
@@ -76,10 +76,10 @@ const compareEndUsers = async (url: string, folded: Folded): Promise<ComparedEnd
     }),
   );
 
-const { folded, letters } = foldSample();
+const { folded, deadLetters } = foldSample();
 const [client = ""] = options.clients ?? [];
 const ids = [...(folded.conversations.get(client)?.keys() ?? [])];
-tell({ kind: "folded", letters, someConversation: ids.find((id) => /^[0-9a-f]{24}$/.test(id)) ?? "" });
+tell({ kind: "folded", deadLetters, someConversation: ids.find((id) => /^[0-9a-f]{24}$/.test(id)) ?? "" });
 
 const compare = async ({ apiUrl, keys, warehouseUrl }: CompareRequest): Promise<void> => {
   let read = 0;

@@ -7,7 +7,7 @@ import type { SampleOptions } from "../sample/index.ts";
 export type ReferenceSettings = { readonly options: Partial<SampleOptions>; readonly partitions: number };
 
 /** A record expected in the dead letters of its topic, with the SHA-256 of its value. */
-export type ExpectedLetter = Rejection & { readonly digest: string };
+export type ExpectedDeadLetter = Rejection & { readonly digest: string };
 
 /** Sent to the worker when all records are in the warehouse. */
 export type CompareRequest = {
@@ -30,7 +30,7 @@ export type FromWorker =
   | { readonly kind: "folding"; readonly events: number }
   | {
       readonly kind: "folded";
-      readonly letters: readonly ExpectedLetter[];
+      readonly deadLetters: readonly ExpectedDeadLetter[];
       readonly someConversation: string;
     }
   | { readonly kind: "reading"; readonly records: number }

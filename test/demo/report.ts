@@ -1,5 +1,5 @@
 import type { SampleTotals } from "../sample/index.ts";
-import type { ReadLetters } from "./dead-letters.ts";
+import type { ReadDeadLetters } from "./dead-letters.ts";
 import { count, megabytes, table } from "./print.ts";
 import type { CompareAnswer } from "./reference.ts";
 
@@ -51,11 +51,14 @@ export const describeComparison = ({ lists, endUsers }: CompareAnswer): string =
   return [lines, ...differences].join("\n");
 };
 
-export const describeLetters = ({ byReason, repeated, problems }: ReadLetters, expected: number): string => {
+export const describeDeadLetters = (
+  { byReason, repeated, problems }: ReadDeadLetters,
+  expected: number,
+): string => {
   const found = [...byReason.values()].reduce((sum, n) => sum + n, 0);
   return [
     `  ${count(expected)} sent, ${count(found)} found:`,
-    table([...byReason].map(([reason, letters]) => [`  ${reason}`, letters])),
+    table([...byReason].map(([reason, deadLetters]) => [`  ${reason}`, deadLetters])),
     ...(repeated === 0 ? [] : [`  ${count(repeated)} came twice, since a batch was delivered again.`]),
     ...problems.slice(0, 5).map((problem) => `  DIFFERENT: ${problem}`),
   ].join("\n");

@@ -7,7 +7,7 @@ import { type Delivered, fold, type Folded } from "../reference/index.ts";
 import { compareExports } from "../compare/compare-exports.ts";
 import { createDelivery, type Delivery } from "../system/deliver.ts";
 import { handMade } from "../sample/hand-made.ts";
-import { readTopics } from "../system/letters.ts";
+import { readTopics } from "../system/read-topics.ts";
 import { readMetric } from "../system/metrics-text.ts";
 import type { ServiceProcess } from "../system/service-process.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
@@ -316,8 +316,8 @@ describe("a system in trouble", () => {
     const bounds = (await Promise.all(topics.map((topic) => system.admin.fetchOffsets(topic)))).flat();
     const count = bounds.reduce((sum, { start, end }) => sum + end - start, 0);
     const log = createLogger({ service: "test", level: "error" });
-    const letters = await readTopics(
-      { brokers: system.stack.kafka.brokers, clientId: "letters", log },
+    const deadLetters = await readTopics(
+      { brokers: system.stack.kafka.brokers, clientId: "dead-letters", log },
       topics,
       count,
     );
@@ -326,14 +326,14 @@ describe("a system in trouble", () => {
       delivery.delivered.map((one) => [`${one.topic}/${one.partition}/${one.offset}`, one]),
     );
     const seen = new Set<string>();
-    for (const letter of letters) {
-      const header = (header: string): string => String(letter.headers[header]);
+    for (const deadLetter of deadLetters) {
+      const header = (header: string): string => String(deadLetter.headers[header]);
       const place = `${header("dl-topic")}/${header("dl-partition")}/${header("dl-offset")}`;
       const source = sources.get(place);
       const event = source?.event as BusEvent;
       seen.add(place);
       expect(header("dl-reason"), place).toBe(reasons.get(place));
-      expect(letter.topic).toBe(`${source?.topic}.dead-letter`);
+      expect(deadLetter.topic).toBe(`${source?.topic}.dead-letter`);
       expect(header("dl-detail").length).toBeGreaterThan(3);
       expect(Buffer.from(header("dl-key"), "base64").toString()).toBe(event.key);
       expect(Math.abs(Date.parse(header("dl-time")) - Number((source?.busTime ?? 0n) / 1000n))).toBeLessThan(
@@ -343,14 +343,14 @@ describe("a system in trouble", () => {
         Date.parse(header("dl-time")) - 1_000,
       );
       expect(header("dl-replays")).toBe("0");
-      expect(letter.key?.toString()).toBe(event.key);
-      expect(letter.value?.equals(event.value ?? Buffer.alloc(0)), place).toBe(true);
-      const kept = Object.entries(letter.headers).filter(([header]) => !header.startsWith("dl-"));
+      expect(deadLetter.key?.toString()).toBe(event.key);
+      expect(deadLetter.value?.equals(event.value ?? Buffer.alloc(0)), place).toBe(true);
+      const kept = Object.entries(deadLetter.headers).filter(([header]) => !header.startsWith("dl-"));
       expect(kept.map(([header, value]) => [header, String(value)])).toEqual(Object.entries(event.headers));
     }
     expect(
       [...reasons.keys()].filter((place) => !seen.has(place)),
-      "missing letters",
+      "missing dead letters",
     ).toEqual([]);
   });
 

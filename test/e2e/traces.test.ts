@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { createLogger } from "@conversation-export/runtime";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { handMade } from "../sample/hand-made.ts";
-import { readTopics } from "../system/letters.ts";
+import { readTopics } from "../system/read-topics.ts";
 import { readMetric } from "../system/metrics-text.ts";
 import type { ServiceProcess } from "../system/service-process.ts";
 import { startSystem, type System } from "../system/system.ts";
@@ -141,18 +141,18 @@ describe("traces", () => {
     expect(event1.endNs + CLOCKS_DIFFER_NS).toBeGreaterThanOrEqual(flush.endNs);
 
     const event2 = await awaitSpan(second, "process conversations");
-    const letter = await awaitSpan(bad, "process conversations");
+    const deadLetter = await awaitSpan(bad, "process conversations");
     const to = ({ traceId, spanId }: ReceivedSpan) => ({ traceId, spanId });
     expect(event2).toMatchObject({ parentId: second.spanId, links: [to(flush)] });
-    expect(flush.links).toEqual([to(letter), to(event2)]);
-    expect(letter).toMatchObject({ status: 2, attributes: { "error.type": "invalid_envelope" } });
+    expect(flush.links).toEqual([to(deadLetter), to(event2)]);
+    expect(deadLetter).toMatchObject({ status: 2, attributes: { "error.type": "invalid_envelope" } });
     expect(await awaitSpan(first, "send conversations.dead-letter")).toMatchObject({ kind: 4 });
     expect(spansOf(unsampled)).toEqual([]);
 
     const log = createLogger({ service: "test", level: "silent" });
     const bus = { brokers: system.stack.kafka.brokers, clientId: "test", log };
     const [dead] = await readTopics(bus, ["conversations.dead-letter"], 1);
-    expect(String(dead?.headers["traceparent"])).toBe(`00-${bad.traceId}-${letter.spanId}-01`);
+    expect(String(dead?.headers["traceparent"])).toBe(`00-${bad.traceId}-${deadLetter.spanId}-01`);
   });
 
   it("lead from a request to its queries", async () => {

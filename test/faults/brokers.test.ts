@@ -10,7 +10,7 @@ import { handMade } from "../sample/hand-made.ts";
 import { createRandom } from "../sample/values/random.ts";
 import type { BusEvent } from "../sample/index.ts";
 import { type KafkaCluster, startKafkaCluster } from "../system/kafka-cluster.ts";
-import { readTopics } from "../system/letters.ts";
+import { readTopics } from "../system/read-topics.ts";
 import { readMetric } from "../system/metrics-text.ts";
 import type { ServiceProcess } from "../system/service-process.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
@@ -497,14 +497,14 @@ describe("a cluster of three brokers under load", () => {
   it("waits while too few replicas are in sync, its dead letters too, and goes on by itself", async () => {
     const [first = 0, second = 0] = [...cluster.brokers.keys()].filter((id) => id % 2 === 0);
     const servers = [brokerOf(first), brokerOf(second)];
-    const letters = `${TOPICS.conversation}.dead-letter`;
+    const deadLetters = `${TOPICS.conversation}.dead-letter`;
     const setNeeded = (count: number) =>
       admin.alterConfigs({
         validateOnly: false,
         resources: [
           {
             type: kafkajs.ConfigResourceTypes.TOPIC,
-            name: letters,
+            name: deadLetters,
             configEntries: [
               { name: "min.insync.replicas", value: String(count) },
               { name: "max.message.bytes", value: "2097176" },
@@ -596,7 +596,7 @@ describe("a cluster of three brokers under load", () => {
         .flat()
         .reduce((sum, { start, end }) => sum + end - start, 0);
     const found = await readTopics(
-      { brokers: cluster.addresses, clientId: "letters", log },
+      { brokers: cluster.addresses, clientId: "dead-letters", log },
       topics,
       count(0, topics.length),
     );
@@ -610,8 +610,8 @@ describe("a cluster of three brokers under load", () => {
     console.log(
       `brokers: ${unacknowledgedRead} of those not acknowledged are readable; ${poison.length} poison events, ${found.length} dead letters, ${repeated} of them again; ${count(topics.length, 2 * topics.length)} events on the bus`,
     );
-    expect(missing, "poison events without a letter").toEqual([]);
-    // A letter comes again when its batch could not be committed; no other event has one.
+    expect(missing, "poison events without a dead letter").toEqual([]);
+    // A dead letter comes again when its batch could not be committed; no other event has one.
     expect(perKey.size).toBe(poison.length);
   });
 });

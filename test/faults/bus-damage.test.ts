@@ -71,7 +71,7 @@ const flipOnDisk = async (topic: string, text: string): Promise<void> => {
   const file = await open(path, "r+");
   try {
     const bytes = await file.readFile();
-    // The last letter of the word, so that the text can be found again.
+    // The last character of the word, so that the text can be found again.
     // The length of the key, which then is another one: without a checksum nothing would look wrong.
     const at = bytes.indexOf(text) - 2;
     await file.write(Buffer.from([bytes.readUInt8(at) ^ 1]), 0, 1, at);

@@ -281,19 +281,19 @@ describe.skipIf(helm === null)("what the chart renders, started here", () => {
     await producer.connect();
     await producer.send({ topic: "messages", messages: [{ key: "acme:1", value: "no event" }] });
     await producer.disconnect();
-    const [letters, status] = await Promise.all([
-      countLettersAfterReplay(),
+    const [deadLetters, status] = await Promise.all([
+      countDeadLettersAfterReplay(),
       triggerSms(),
       ops("reconcile"),
       ops("lag"),
     ]);
-    expect({ letters, status }).toEqual({ letters: 2, status: 200 });
+    expect({ deadLetters, status }).toEqual({ deadLetters: 2, status: 200 });
   });
 
-  const countLettersAfterReplay = async (): Promise<number> => {
+  const countDeadLettersAfterReplay = async (): Promise<number> => {
     const count = async (): Promise<number> =>
       (JSON.parse(await ops("dead-letters", "list", "--json")) as unknown[]).length;
-    await until("the letter is there", 30_000, async () => (await count()) === 1);
+    await until("the dead letter is there", 30_000, async () => (await count()) === 1);
     await ops("dead-letters", "replay", "--topic", "messages", "--yes");
     await until("it was refused once more", 30_000, async () => (await count()) > 1);
     return count();

@@ -4,7 +4,7 @@ import { runSql } from "../system/warehouse-sql.ts";
 
 /**
  * The content of a database after jobs, by facet, each a sorted list of lines. Leaves out what may differ
- * between runs: instants of upload and of change, names of runs, bus positions of replayed letters.
+ * between runs: instants of upload and of change, names of runs, bus positions of replayed dead letters.
  */
 export type EndState = Readonly<Record<string, readonly string[]>>;
 
@@ -38,10 +38,10 @@ const TABLES: Readonly<
     name: "request_id",
     columns: "email, identifiers, status, received_at",
   },
-  replayed_letters: {
+  replayed_dead_letters: {
     client: "topic",
     name: "concat(toString(partition), '/', toString(offset))",
-    columns: "arrived_at, replays, letter_partition, letter_offset",
+    columns: "arrived_at, replays, dead_letter_partition, dead_letter_offset",
   },
   upload_windows: {
     client: "''",

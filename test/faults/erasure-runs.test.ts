@@ -403,16 +403,20 @@ it("erases again what a backup has brought back, also where only a hash knows th
 });
 
 it("compares e-mail addresses in ClickHouse as everywhere else", async () => {
-  const isOdd = (letter: string): boolean =>
-    letter !== letter.toLowerCase() || /\s|\p{Cf}|\p{Cc}/u.test(letter);
-  // ClickHouse 25.8 knows the letters of Unicode 15.
+  const isOdd = (character: string): boolean =>
+    character !== character.toLowerCase() || /\s|\p{Cf}|\p{Cc}/u.test(character);
+  // ClickHouse 25.8 knows the characters of Unicode 15.
   const SINCE_UNICODE_16 = /[\u1c89\ua7cb\ua7cc\ua7ce\ua7d2\ua7d4\ua7da\ua7dc]/u;
   const ofServer = Number.parseInt(await sql("SELECT version() FORMAT TSV"), 10);
-  const letters = Array.from({ length: 0x1_0000 }, (_, code) => code)
+  const characters = Array.from({ length: 0x1_0000 }, (_, code) => code)
     .filter((code) => code !== 0 && (code < 0xd8_00 || code > 0xdf_ff))
     .map((code) => String.fromCodePoint(code))
-    .filter((letter) => isOdd(letter) && !(ofServer < 26 && SINCE_UNICODE_16.test(letter)));
-  const texts = [...letters.map((letter) => `${letter}b${letter}@X${letter}`), " \t\u00a0A@ΑΣ\u3000", "ΑΣ b"];
+    .filter((character) => isOdd(character) && !(ofServer < 26 && SINCE_UNICODE_16.test(character)));
+  const texts = [
+    ...characters.map((character) => `${character}b${character}@X${character}`),
+    " \t\u00a0A@ΑΣ\u3000",
+    "ΑΣ b",
+  ];
   const list = texts.map((text) => `unhex('${Buffer.from(text).toString("hex")}')`).join();
   const answer = await sql(
     `SELECT ${emailFormSql("t")} AS form FROM (SELECT arrayJoin([${list}]) AS t) FORMAT JSONEachRow`,

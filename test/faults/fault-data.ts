@@ -25,7 +25,7 @@ const RECORD_TABLES = ["conversations", "conversation_updates", "handoffs", "mes
 type Sizes = {
   /** Conversations of a sample that planted bugs spoil. */
   readonly conversations: number;
-  readonly letters: number;
+  readonly deadLetters: number;
   readonly persons: number;
   readonly expired: number;
   readonly moved: number;
@@ -183,11 +183,11 @@ export const fillWithWork = async (
   await delivery.send([
     ...personsOf(sizes.persons + 2),
     ...movedOf(sizes.moved),
-    ...Array.from({ length: sizes.letters }, (_, index) =>
+    ...Array.from({ length: sizes.deadLetters }, (_, index) =>
       complete("message", `r${index}`, { conversation_id: "c" }),
     ),
     ...["conversation", "end_user"].map((kind) => complete(kind as BusEvent["kind"], "r", {})),
-    ...Array.from({ length: sizes.letters }, (_, index) =>
+    ...Array.from({ length: sizes.deadLetters }, (_, index) =>
       refused("message", `f${index}`, { conversation_id: "c" }, new Date(soon).toISOString()),
     ),
   ]);

@@ -167,12 +167,12 @@ it("shows each record once in every list while its dates change, ingest dies and
   const watched = walks.map((walk) => {
     const { list, window, pageSize } = walk;
     const isWhole = pageSize === LARGE && window === WHOLE && list.conversation === null;
-    const letter = list.kind === "conversations" ? "c" : "m";
+    const code = list.kind === "conversations" ? "c" : "m";
     const watch = createListWatch({
       list,
       stamp: STAMP[list.kind],
       steady: expectedOfList(settled, CLIENT, list, window).filter(({ id }) => isSteady(id)),
-      everyone: isWhole ? new Set(numbers.map((number) => `${letter}${number}`)) : null,
+      everyone: isWhole ? new Set(numbers.map((number) => `${code}${number}`)) : null,
     });
     return { walk, watch };
   });

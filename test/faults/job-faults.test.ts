@@ -23,8 +23,8 @@ import { createRandom } from "../sample/values/random.ts";
 
 const PLANT = fileURLToPath(new URL("./plant.ts", import.meta.url));
 const SIZES = bySize(
-  { conversations: 30, letters: 9, persons: 2, expired: 20, moved: 2, windows: 24 },
-  { conversations: 3_000, letters: 600, persons: 30, expired: 5_000, moved: 200, windows: 700 },
+  { conversations: 30, deadLetters: 9, persons: 2, expired: 20, moved: 2, windows: 24 },
+  { conversations: 3_000, deadLetters: 600, persons: 30, expired: 5_000, moved: 200, windows: 700 },
 );
 /** Number of times each fault is tried, at different points of the jobs. */
 const ROUNDS = bySize(1, 6);
@@ -280,7 +280,7 @@ for (let round = 1; round <= ROUNDS; round += 1) {
         await lane.emptyRedis();
         return lane;
       });
-      // A new replay counts letters that were sent before as such.
+      // A new replay counts dead letters that were sent before as such.
       const counted = "writing: outcome of replay:";
       const found = differences(await sweptStates(lanes)).filter((one) => !one.startsWith(counted));
       expect(found).toEqual([]);

@@ -7,7 +7,7 @@ import type { JobName } from "@conversation-export/queue";
 const STATEMENTS: Readonly<Record<JobName, RegExp>> = {
   windows: /INSERT INTO upload_windows|groupUniqArray\(p\)/,
   reconcile: /param_run=reconcile-|"run_id":"reconcile-/,
-  replay: /(INSERT INTO|FROM) replayed_letters/,
+  replay: /(INSERT INTO|FROM) replayed_dead_letters/,
   retention: /param_run=retention-|"id":"retention-|=\['expired\/|DROP PART \{name/,
   erasure:
     /\berasure_keys\b|INSERT INTO suppressions(?![^]*"secret")|(INSERT INTO|ALTER TABLE) data_subject_requests/,

@@ -10,7 +10,7 @@ import { findBrowser, startBrowser } from "../outside/browser.ts";
 import { preparePythonTools } from "../outside/python-tools.ts";
 import { handMade } from "../sample/hand-made.ts";
 import { createDelivery } from "../system/deliver.ts";
-import { readTopics } from "../system/letters.ts";
+import { readTopics } from "../system/read-topics.ts";
 import { readMetric } from "../system/metrics-text.ts";
 import { NO_SCHEDULES } from "../system/no-schedules.ts";
 import { ops } from "../system/ops.ts";
@@ -196,9 +196,9 @@ it("an event behind the id of a schema is read and kept without it, a refused on
     clientId: "test",
     log: createLogger({ service: "test", level: "error" }),
   };
-  const [letter] = await readTopics(connection, ["conversations.dead-letter"], 1);
-  expect(letter?.value).toEqual(values[1]);
-  expect(letter?.headers["dl-reason"]?.toString()).toBe("unexpected_type");
+  const [deadLetter] = await readTopics(connection, ["conversations.dead-letter"], 1);
+  expect(deadLetter?.value).toEqual(values[1]);
+  expect(deadLetter?.headers["dl-reason"]?.toString()).toBe("unexpected_type");
   const landed = await runSql(
     system.stack.clickhouse.url("migrator"),
     "SELECT payload FROM landing WHERE record_id = 'behind-an-id' FORMAT TSVRaw",

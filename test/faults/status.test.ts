@@ -208,9 +208,9 @@ it("marks a lagging group without members, an old watermark, dead letters, a fai
   await send("messages.dead-letter", 3);
   const sql = (text: string) => runSql(stack.clickhouse.url("migrator"), text);
   const id = await admin.fetchTopicId("messages.dead-letter");
-  // The second one was a letter of a topic that was deleted and created anew.
-  await sql(`INSERT INTO replayed_letters
-    (topic, partition, offset, letter_partition, letter_offset, letter_topic_id, replayed_at)
+  // The second one was a dead letter of a topic that was deleted and created anew.
+  await sql(`INSERT INTO replayed_dead_letters
+    (topic, partition, offset, dead_letter_partition, dead_letter_offset, dead_letter_topic_id, replayed_at)
     VALUES ('messages', 0, 8, 0, 1, '${id}', now64(3)), ('messages', 0, 9, 0, 2, 'former', now64(3)),
       ('conversations', 0, 8, 0, 1, '${id}', now64(3))`);
   await sql("TRUNCATE TABLE watermarks");

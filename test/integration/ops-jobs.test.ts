@@ -413,8 +413,8 @@ describe("dead-letters and lag", () => {
       ops("dead-letters", "list", "--reason", "invalid_record", "--limit", "1"),
     ]);
     expect(all).toMatchObject([
-      { letter: "messages/0/1", reason: "invalid_envelope" },
-      { letter: "messages/0/0", reason: "invalid_record" },
+      { dead_letter: "messages/0/1", reason: "invalid_envelope" },
+      { dead_letter: "messages/0/0", reason: "invalid_record" },
     ]);
     expect(one.stdout).toContain("all of 1: 1 messages invalid_record");
     expect(one.stdout).not.toContain("m1");

@@ -100,17 +100,17 @@ it("while exports change dates, every answer has each record once, and all that 
   const reads = [
     ...Object.entries(conversationReads).map(([name, read]) => ({
       name: `conversations ${name}`,
-      letter: "c",
+      code: "c",
       read,
     })),
-    ...Object.entries(messageReads).map(([name, read]) => ({ name: `messages ${name}`, letter: "m", read })),
-    { name: "conversations updated as Parquet", letter: "c", read: updatedAsParquet },
-    { name: "view of conversations", letter: "c", read: idsInView("conversations", "conversation_id") },
-    { name: "view of messages", letter: "m", read: idsInView("messages", "message_id") },
+    ...Object.entries(messageReads).map(([name, read]) => ({ name: `messages ${name}`, code: "m", read })),
+    { name: "conversations updated as Parquet", code: "c", read: updatedAsParquet },
+    { name: "view of conversations", code: "c", read: idsInView("conversations", "conversation_id") },
+    { name: "view of messages", code: "m", read: idsInView("messages", "message_id") },
   ];
-  const poll = async ({ name, letter, read }: (typeof reads)[number]): Promise<void> => {
+  const poll = async ({ name, code, read }: (typeof reads)[number]): Promise<void> => {
     for (let times = 0; writing; times += 1) {
-      const before = [...readable].map((number) => `${letter}${number}`);
+      const before = [...readable].map((number) => `${code}${number}`);
       const ids = idsOf(await read());
       // A view looks twice: a record that moves in between may be missing for once, and there twice over shards.
       const isView = name.startsWith("view");

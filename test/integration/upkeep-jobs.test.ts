@@ -1,8 +1,8 @@
 import {
-  createLetterReader,
-  type Letter,
+  createDeadLetterReader,
+  type DeadLetter,
   createRangeReader,
-  type LetterReader,
+  type DeadLetterReader,
   type RangeReader,
 } from "@conversation-export/bus";
 import {
@@ -52,7 +52,7 @@ let ingest: ServiceProcess;
 let jobs: ServiceProcess;
 let client: JobClient;
 let reader: RangeReader;
-let letters: LetterReader;
+let deadLetters: DeadLetterReader;
 
 beforeAll(async () => {
   system = await startSystem("upkeep-jobs");
@@ -64,7 +64,7 @@ beforeAll(async () => {
   await client.start();
   reader = createRangeReader({ brokers: system.stack.kafka.brokers, clientId: "test", log });
   await reader.start();
-  letters = createLetterReader({ reader, topics: Object.values(TOPICS) });
+  deadLetters = createDeadLetterReader({ reader, topics: Object.values(TOPICS) });
 });
 
 afterAll(async () => {
@@ -110,32 +110,33 @@ const resultOf = async <D, R>(type: JobType<D, R>, data: D): Promise<R> => {
   return type.result.parse(view.result);
 };
 
-const lettersOf = async (reason: string): Promise<number[]> => {
+const deadLettersOf = async (reason: string): Promise<number[]> => {
   const replays: number[] = [];
-  for await (const letter of letters.list(TOPICS.message, { reasons: [reason] }))
-    replays.push(letter.replays);
+  for await (const deadLetter of deadLetters.list(TOPICS.message, { reasons: [reason] }))
+    replays.push(deadLetter.replays);
   return replays.sort((one, other) => one - other);
 };
 
 const readable = async (prefix: string): Promise<number> =>
   Number(await sql(`SELECT count() FROM messages FINAL WHERE startsWith(message_id, '${prefix}')`));
 
-it("replays letters by reason, once, and lets a record that fails again not loop", async () => {
+it("replays dead letters by reason, once, and lets a record that fails again not loop", async () => {
   const soon = Date.now() + 60_000;
   await send([message("early", soon), message("bad", Date.now() - 1_000, { conversation_id: 7 })]);
-  expect(await lettersOf("time_in_future")).toEqual([0]);
-  expect(await lettersOf("invalid_record")).toEqual([0]);
-  let place: Letter | undefined;
-  for await (const letter of letters.list(TOPICS.message, { reasons: ["time_in_future"] })) place = letter;
+  expect(await deadLettersOf("time_in_future")).toEqual([0]);
+  expect(await deadLettersOf("invalid_record")).toEqual([0]);
+  let place: DeadLetter | undefined;
+  for await (const deadLetter of deadLetters.list(TOPICS.message, { reasons: ["time_in_future"] }))
+    place = deadLetter;
   await ingest.kill("SIGTERM");
   await system.service("ingest", { MAX_TIME_AHEAD_SECONDS: "100" });
 
   const dry = await resultOf(replayJob, { ...ALL, dryRun: true });
   expect(dry).toMatchObject({ dryRun: true, read: 2, replayed: 2 });
-  expect(await lettersOf("invalid_record")).toEqual([0]);
+  expect(await deadLettersOf("invalid_record")).toEqual([0]);
 
   const first = await resultOf(replayJob, { ...ALL, reasons: ["time_in_future"] });
-  expect(first.byReason).toEqual([{ topic: "messages", reason: "time_in_future", letters: 1 }]);
+  expect(first.byReason).toEqual([{ topic: "messages", reason: "time_in_future", deadLetters: 1 }]);
   expect(first.skipped.notMatching).toBe(1);
   await until("the record is readable", 10_000, async () => (await readable("early")) === 1);
   // It has the version of its first arrival.
@@ -151,10 +152,10 @@ it("replays letters by reason, once, and lets a record that fails again not loop
     await until(
       "it is refused again",
       10_000,
-      async () => (await lettersOf("invalid_record")).length > before.length,
+      async () => (await deadLettersOf("invalid_record")).length > before.length,
     );
   }
-  expect(await lettersOf("invalid_record")).toEqual([0, 1, 2, 3]);
+  expect(await deadLettersOf("invalid_record")).toEqual([0, 1, 2, 3]);
   expect(await resultOf(replayJob, replays)).toMatchObject({
     replayed: 0,
     skipped: { replayedBefore: 3, tooManyReplays: 1 },
@@ -167,14 +168,15 @@ it("replays letters by reason, once, and lets a record that fails again not loop
   expect(await resultOf(replayJob, { ...one, again: true })).toMatchObject({ read: 1, replayed: 1 });
 });
 
-it("replays every letter once although the worker is killed twice", async () => {
+it("replays every dead letter once although the worker is killed twice", async () => {
   const count = bySize(600, 6_000);
   // Pieces of some MB, so that a replay has several steps; what is refused is refused again.
   const body = "x".repeat(25_000);
   const arrivals = async (replays: number): Promise<number> => {
     const found = new Set<string>();
-    for await (const letter of letters.list(TOPICS.message, { reasons: ["invalid_record"] }))
-      if (letter.replays === replays) found.add(`${letter.arrival.partition}/${letter.arrival.offset}`);
+    for await (const deadLetter of deadLetters.list(TOPICS.message, { reasons: ["invalid_record"] }))
+      if (deadLetter.replays === replays)
+        found.add(`${deadLetter.arrival.partition}/${deadLetter.arrival.offset}`);
     return found.size;
   };
   const [sentBefore, replayedBefore] = [await arrivals(0), await arrivals(1)];
@@ -187,13 +189,15 @@ it("replays every letter once although the worker is killed twice", async () => 
     ),
   );
   expect(await arrivals(0)).toBe(sentBefore + count);
-  const lettersEnd = async (): Promise<number> => {
+  const deadLettersEnd = async (): Promise<number> => {
     const bounds = await reader.bounds(`${TOPICS.message}.dead-letter`);
     return bounds.reduce((sum, { end }) => sum + end, 0);
   };
-  const lettersBefore = await lettersEnd();
+  const deadLettersBefore = await deadLettersEnd();
   const noted = async (): Promise<number> =>
-    Number(await sql("SELECT uniqExact(letter_partition, letter_offset) FROM replayed_letters"));
+    Number(
+      await sql("SELECT uniqExact(dead_letter_partition, dead_letter_offset) FROM replayed_dead_letters"),
+    );
 
   const before = await noted();
   const { id } = await client.add(replayJob, { ...ALL, reasons: ["invalid_record"] });
@@ -209,8 +213,8 @@ it("replays every letter once although the worker is killed twice", async () => 
   expect(last).toMatchObject({ state: "completed", result: { replayed: count } });
   expect(await noted()).toBe(before + count);
   await until("all came again", 30_000, async () => {
-    // Reading all letters takes long.
-    if ((await lettersEnd()) < lettersBefore + count) return false;
+    // Reading all dead letters takes long.
+    if ((await deadLettersEnd()) < deadLettersBefore + count) return false;
     return (await arrivals(1)) === replayedBefore + count;
   });
 });

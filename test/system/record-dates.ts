@@ -1,6 +1,6 @@
 const OWN = {
-  conversations: { letter: "c", id: "conversation_id" },
-  messages: { letter: "m", id: "message_id" },
+  conversations: { code: "c", id: "conversation_id" },
+  messages: { code: "m", id: "message_id" },
 } as const;
 
 /**
@@ -11,10 +11,10 @@ export const noteDates = (
   table: keyof typeof OWN,
   { database, addedAt = "now()" }: { readonly database?: string; readonly addedAt?: string } = {},
 ): string => {
-  const { letter, id } = OWN[table];
+  const { code, id } = OWN[table];
   const prefix = database === undefined ? "" : `${database}.`;
   return `INSERT INTO ${prefix}record_dates (client_id, record, date_created, added_at)
-    SELECT DISTINCT client_id, concat(toString(length(client_id)), '/', client_id, '/${letter}/', ${id}), date_created, ${addedAt} FROM ${prefix}${table}`;
+    SELECT DISTINCT client_id, concat(toString(length(client_id)), '/', client_id, '/${code}/', ${id}), date_created, ${addedAt} FROM ${prefix}${table}`;
 };
 
 const DATED: readonly [table: string, kind: string, id: string, created: string][] = [

@@ -1,6 +1,6 @@
 import type { SmsTriggerEvent } from "@conversation-export/domain";
 import { createLogger, retry } from "@conversation-export/runtime";
-import { readTopics } from "./letters.ts";
+import { readTopics } from "./read-topics.ts";
 import type { System } from "./system.ts";
 
 const TOPIC = "sms-triggers";

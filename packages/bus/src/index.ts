@@ -10,12 +10,12 @@ export {
 } from "./group-progress.ts";
 export { lagOf } from "./lag.ts";
 export {
-  createLetterReader,
-  type Letter,
-  type LetterFilter,
-  letterFits,
-  type LetterReader,
-} from "./letter-reader.ts";
+  createDeadLetterReader,
+  type DeadLetter,
+  type DeadLetterFilter,
+  deadLetterFits,
+  type DeadLetterReader,
+} from "./dead-letter-reader.ts";
 export { requireToken } from "./login/shared-tokens.ts";
 export type { BusHeaders, BusMessage, PartitionOffset, TopicPartition } from "./message.ts";
 export { createProducer, type OutgoingMessage, type Producer, type ProducerDeps } from "./producer.ts";

@@ -61,9 +61,9 @@ SETTINGS ttl_only_drop_parts = 1, index_granularity = 1024;
 
 {{distributed backfill_rows by record}};
 
--- Dead letters that were sent to their topic again. A letter is known by the first arrival of its record and by how
+-- Dead letters that were sent to their topic again. A dead letter is known by the first arrival of its record and by how
 -- often that was replayed before, so a dead letter that was written twice is one.
-CREATE TABLE IF NOT EXISTS {{local replayed_letters}} {{on cluster}} (
+CREATE TABLE IF NOT EXISTS {{local replayed_dead_letters}} {{on cluster}} (
   topic LowCardinality(String) COMMENT 'that the record came from',
   partition UInt16 COMMENT 'of the first arrival',
   offset UInt64 COMMENT 'of the first arrival',
@@ -71,15 +71,15 @@ CREATE TABLE IF NOT EXISTS {{local replayed_letters}} {{on cluster}} (
   replays UInt16 COMMENT 'before this one',
   version UInt64 COMMENT 'milliseconds',
   run_id String,
-  letter_partition UInt16 COMMENT 'where the letter stands among the dead letters',
-  letter_offset UInt64,
-  letter_topic_id LowCardinality(String) COMMENT 'of the topic of dead letters; empty when the brokers told none',
+  dead_letter_partition UInt16 COMMENT 'of the dead letter in its topic',
+  dead_letter_offset UInt64,
+  dead_letter_topic_id LowCardinality(String) COMMENT 'of the topic of dead letters; empty when the brokers gave none',
   replayed_at DateTime64(3, 'UTC')
 ) ENGINE = {{engine ReplacingMergeTree(version)}}
 ORDER BY (topic, partition, offset, arrived_at, replays)
 TTL toDateTime(replayed_at) + INTERVAL 400 DAY;
 
-{{distributed replayed_letters by cityHash64(topic, partition, offset)}};
+{{distributed replayed_dead_letters by cityHash64(topic, partition, offset)}};
 
 -- Where the scheduled comparison of the bus with the tables goes on.
 CREATE TABLE IF NOT EXISTS {{local reconciled}} {{on cluster}} (

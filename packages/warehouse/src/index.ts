@@ -104,8 +104,8 @@ export {
 export {
   countReplayed,
   createReplayStore,
-  type LetterIdentity,
-  letterKey,
+  type DeadLetterIdentity,
+  deadLetterKey,
   type Replay,
   type ReplayStore,
 } from "./upkeep/backfill/replay-store.ts";

@@ -5,5 +5,5 @@ export const REQUIRED = {
   CLICKHOUSE_INTAKE_URL: "http://intake:secret@127.0.0.1:8123/export",
   REDIS_URL: "redis://127.0.0.1:6379",
   KAFKA_BROKERS: "127.0.0.1:9092",
-  CURSOR_SECRET: "a secret of the tests, 32 letters long",
+  CURSOR_SECRET: "a secret of the tests, 32 characters long",
 };

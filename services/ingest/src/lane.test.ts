@@ -67,8 +67,8 @@ const startLane = (
     },
   };
   const deadLetters: DeadLetterSink = {
-    send: (_topic, letters) => {
-      for (const { source, rejection, headers } of letters) {
+    send: (_topic, deadLetters) => {
+      for (const { source, rejection, headers } of deadLetters) {
         buried.push({ reason: rejection.reason, offset: source.offset, ...(headers && { headers }) });
       }
       return Promise.resolve();

@@ -81,7 +81,7 @@ const gate = createSuppressionGate({
   metrics: registry,
   log,
 });
-// A letter that came compressed might be too large for the bus uncompressed.
+// A dead letter that came compressed might be too large for the bus uncompressed.
 const producer = createProducer({ ...connection, compression: "zstd" });
 const keepTrying = createKeepTrying({ metrics, log });
 const inFlight = createInFlight({ coordination, writer: randomUUID(), log, now: () => performance.now() });

@@ -37,7 +37,10 @@ const email = boundedText(512, "must have at most 64 characters, @, and at most 
 const RESERVED = ["agent", "bot", "platform", "none", "null", "undefined", "baseline"];
 
 // In any case: a pattern of JSON Schema has no flags.
-const ANY_CASE = RESERVED.join("|").replaceAll(/[a-z]/g, (letter) => `[${letter}${letter.toUpperCase()}]`);
+const ANY_CASE = RESERVED.join("|").replaceAll(
+  /[a-z]/g,
+  (character) => `[${character}${character.toUpperCase()}]`,
+);
 const NO_RESERVED = new RegExp(String.raw`^(?!\s*(?:${ANY_CASE})\s*$)`);
 
 /** Takes the id of every person that a record leaves with. */

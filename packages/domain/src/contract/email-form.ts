@@ -14,14 +14,14 @@ const BLANKS = [
   ["FEFF", "FEFF"],
 ] as const;
 
-const classOf = (letter: "u" | "x"): string =>
-  BLANKS.map(([from, to]) => `\\${letter}{${from}}-\\${letter}{${to}}`).join("");
+const classOf = (character: "u" | "x"): string =>
+  BLANKS.map(([from, to]) => `\\${character}{${from}}-\\${character}{${to}}`).join("");
 
 const AROUND = new RegExp(`^[${classOf("u")}]+|[${classOf("u")}]+$`, "gu");
 
 /** The one form in which e-mail addresses are compared: without blanks around it, in lower case. */
 export const emailForm = (text: string): string =>
-  // The one letter whose lower case depends on its neighbours.
+  // The one character whose lower case depends on its neighbours.
   text.replace(AROUND, "").toLowerCase().replaceAll("ς", "σ");
 
 /** The blanks around an address as a pattern of RE2, for the same form in SQL. */

@@ -31,7 +31,7 @@ type Placed = {
 
 /** The first arrival of a replayed dead letter of this topic, by its headers; undefined for any other message. */
 const firstPlaceOf = ({ topic, headers }: Placed): BusPosition | undefined => {
-  // A letter of another topic has no place in this one.
+  // A dead letter of another topic has no place in this one.
   if ((textOf(headers["dl-topic"]) ?? topic) !== topic) return undefined;
   const partition = wholeNumber(textOf(headers["dl-partition"]));
   const offset = wholeNumber(textOf(headers["dl-offset"]));

@@ -73,7 +73,7 @@ describe("the headers of a dead letter", () => {
   });
 });
 
-it("a letter goes back with all its headers and one replay more", () => {
+it("a dead letter goes back with all its headers and one replay more", () => {
   expect(replayHeaders(HEADERS, { replays: 1 })).toEqual({ ...HEADERS, "dl-replays": "2" });
 });
 

@@ -63,7 +63,7 @@ export const deadLetterOf = (headers: BusHeaders): DeadLetterFacts | undefined =
   };
 };
 
-/** Headers for the replay of a letter: its own, counting one replay more. */
+/** Headers for the replay of a dead letter: its own, counting one replay more. */
 export const replayHeaders = <H extends BusHeaders>(
   headers: H,
   { replays }: Pick<DeadLetterFacts, "replays">,

@@ -1,11 +1,11 @@
 import { z } from "zod";
 import type { JobType } from "./job.ts";
 
-/** Letters of records that were replayed this often are left out. */
+/** Dead letters of records that were replayed this often are left out. */
 export const DEFAULT_MAX_REPLAYS = 3;
 
 const dataSchema = z.object({
-  /** Topic from which the letters came, without `.dead-letter`; null: all topics. */
+  /** Topic from which the dead letters came, without `.dead-letter`; null: all topics. */
   topic: z.string().min(1).nullable().default(null),
   /** Why the records were refused; null: any reason. */
   reasons: z.array(z.string().min(1)).min(1).nullable().default(null),
@@ -13,14 +13,14 @@ const dataSchema = z.object({
   from: z.iso.datetime().nullable().default(null),
   /** Refused before this instant. */
   to: z.iso.datetime().nullable().default(null),
-  /** One letter by its place in the dead-letter topic of `topic`; null: all. */
+  /** One dead letter by its place in the dead-letter topic of `topic`; null: all. */
   place: z
     .object({ partition: z.int().nonnegative(), offset: z.int().nonnegative() })
     .nullable()
     .default(null),
-  /** Also letters that were replayed before. */
+  /** Also dead letters that were replayed before. */
   again: z.boolean().default(false),
-  /** A letter whose record was replayed this often is left out. */
+  /** A dead letter whose record was replayed this often is left out. */
   maxReplays: z.int().min(1).max(100).default(DEFAULT_MAX_REPLAYS),
   dryRun: z.boolean().default(false),
 });
@@ -30,10 +30,10 @@ const count = z.int().nonnegative();
 const resultSchema = z.object({
   dryRun: z.boolean(),
   read: count,
-  /** Letters that were sent to their topic, or would be in a dry run. */
+  /** Dead letters that were sent to their topic, or would be in a dry run. */
   replayed: count,
   /** `replayed` by topic, dot, reason. */
-  byReason: z.array(z.object({ topic: z.string(), reason: z.string(), letters: count })),
+  byReason: z.array(z.object({ topic: z.string(), reason: z.string(), deadLetters: count })),
   skipped: z.object({
     /** Not selected by the data of the job. */
     notMatching: count,

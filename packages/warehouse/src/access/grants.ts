@@ -55,7 +55,7 @@ const RIGHTS: Readonly<Record<WarehouseUser, Rights>> = {
         "coordination",
         "moved_dates",
         "upload_windows",
-        "replayed_letters",
+        "replayed_dead_letters",
         "reconciled",
       ],
       "SELECT, INSERT, ALTER DELETE": [

@@ -11,10 +11,10 @@ export const RECORD_DATES = "record_dates";
 
 export const RECORD_DATE_COLUMNS: readonly string[] = ["client_id", "record", "date_created"];
 
-/** Kinds of records with a date in their key, with the letter that stands for them in the table. */
-const LETTERS = { conversation: "c", message: "m" } as const;
-export type DatedKind = keyof typeof LETTERS;
-export const DATED_KINDS = Object.keys(LETTERS) as readonly DatedKind[];
+/** Kinds of records with a date in their key, with their code in the table. */
+const CODES = { conversation: "c", message: "m" } as const;
+export type DatedKind = keyof typeof CODES;
+export const DATED_KINDS = Object.keys(CODES) as readonly DatedKind[];
 
 /** undefined: records of the type have no date in their key. */
 export const datedKindOf = (type: EventType): DatedKind | undefined =>
@@ -28,15 +28,15 @@ export const datedKindOf = (type: EventType): DatedKind | undefined =>
  * @param id SQL of the record's id
  */
 export const recordNameSql = (client: string, kind: DatedKind, id: string): string =>
-  `concat(toString(length(${client})), '/', ${client}, '/${LETTERS[kind]}/', ${id})`;
+  `concat(toString(length(${client})), '/', ${client}, '/${CODES[kind]}/', ${id})`;
 
 /** Writes the date of a record. */
 export const encodeRecordDate = (table: TableBuffer, record: ConversationRecord | MessageRecord): void => {
   const { row } = table;
   const { clientId } = record;
-  const letter = record.type === RECORD_KINDS.message.type ? LETTERS.message : LETTERS.conversation;
+  const code = record.type === RECORD_KINDS.message.type ? CODES.message : CODES.conversation;
   row.string(clientId);
-  row.string(`${Buffer.byteLength(clientId)}/${clientId}/${letter}/${record.id}`);
+  row.string(`${Buffer.byteLength(clientId)}/${clientId}/${code}/${record.id}`);
   row.uint64(record.dateCreated);
   table.endRow();
 };

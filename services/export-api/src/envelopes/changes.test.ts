@@ -63,7 +63,7 @@ const setUp = (wrap: (reader: Reader) => Partial<Reader> = () => ({})) => {
     {
       now: () => world.now,
       settled: () => Promise.resolve({ until: world.until, watermark: world.watermark }),
-      previousCursorSecret: "the former secret, 32 letters long",
+      previousCursorSecret: "the former secret, 32 characters long",
     },
   );
   const ask = (query: string, { path = CONVERSATIONS, key = KEY, accept = "*/*" } = {}) =>

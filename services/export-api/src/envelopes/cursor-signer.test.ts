@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { createCursorSigner } from "./cursor-signer.ts";
 
-const SECRET = "a secret of the tests, 32 letters long";
+const SECRET = "a secret of the tests, 32 characters long";
 const signer = createCursorSigner({ secret: SECRET });
 const text = fc.string({ unit: "binary", minLength: 1 });
 const coveredBy = (scope: string) => (content: string) => JSON.stringify([content, scope]);
@@ -40,7 +40,7 @@ it("refuses every other text", () => {
 
 it("never meets a cursor that it cannot open while the secret is changed in steps", () => {
   const former = SECRET;
-  const later = "another secret, 32 letters or more";
+  const later = "another secret, 32 characters or more";
   const steps = [
     { secret: former },
     { secret: former, previousSecret: later },
@@ -63,11 +63,11 @@ it("signs with a key of its own, not with the secret itself", () => {
 
 it("opens cursors of the former secret, and signs none with it", () => {
   const changed = createCursorSigner({
-    secret: "another secret, 32 letters or more",
+    secret: "another secret, 32 characters or more",
     previousSecret: SECRET,
   });
   expect(changed.open(sign("a", "acme"), coveredBy("acme"))).toBe("a");
   expect(signer.open(sign("a", "acme", changed), coveredBy("acme"))).toBeUndefined();
-  const forgotten = createCursorSigner({ secret: "another secret, 32 letters or more" });
+  const forgotten = createCursorSigner({ secret: "another secret, 32 characters or more" });
   expect(forgotten.open(sign("a", "acme"), coveredBy("acme"))).toBeUndefined();
 });

@@ -302,7 +302,7 @@ export const createTestApp = (reader: Reader, overrides: Partial<ExportAppDeps> 
     },
     trustedProxies: ["loopback"],
     maxEventLoopDelayMs: 0,
-    cursorSecret: "a secret of the tests, 32 letters long",
+    cursorSecret: "a secret of the tests, 32 characters long",
     linkBounds: "same",
     legacy: { deprecation: undefined, sunset: undefined },
     keyCacheMs: 10_000,

@@ -654,8 +654,8 @@ describe("every answer", () => {
   });
 
   it("names the network of a refused caller by a hash that nobody can guess", async () => {
-    const { app, logLines } = setUp({}, { cursorSecret: "one secret of 32 letters, at least" });
-    const other = setUp({}, { cursorSecret: "another secret of 32 letters, or so" });
+    const { app, logLines } = setUp({}, { cursorSecret: "one secret of 32 characters, at least" });
+    const other = setUp({}, { cursorSecret: "another secret of 32 characters, or so" });
     const ask = (of: typeof app, remoteAddress: string, url = MESSAGES, headers = {}) =>
       of.inject({ url, headers: { host: "h", ...headers }, remoteAddress });
     await ask(app, "192.0.2.1");

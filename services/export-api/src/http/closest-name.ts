@@ -3,7 +3,7 @@ import { closestMatch } from "leven";
 const plain = (name: string): string => name.toLowerCase().replaceAll(/[^a-z0-9]/g, "");
 
 /**
- * The known name that was most likely meant: up to two letters in six differ, case and signs do not count.
+ * The known name that was most likely meant: up to two characters in six differ, case and signs do not count.
  */
 export const closestName = (given: string, known: readonly string[]): string | undefined => {
   const wanted = plain(given);

@@ -1,7 +1,7 @@
 import { closestMatch } from "leven";
 import { API_PREFIX } from "./service-address.ts";
 
-/** Letters in which a path may differ from the one that was meant. */
+/** Characters in which a path may differ from the one that was meant. */
 const MOST_EDITS = 2;
 
 /** The methods of each path, also of paths with parameters. */

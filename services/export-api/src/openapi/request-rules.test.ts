@@ -38,7 +38,7 @@ describe("the document and the service judge a request alike", () => {
   it.each(["chatter_id", "end_user_id"])("that names a %s", (type) => {
     const takes = (value: string): boolean => judge("DataSubjectRequest", erasureOf(type, value));
     for (const word of WORDS) {
-      const capital = word.replace(/^./, (letter) => letter.toUpperCase());
+      const capital = word.replace(/^./, (character) => character.toUpperCase());
       for (const refused of [word, capital, word.toUpperCase(), ` ${word}`, `\u00a0\ufeff${capital}\n`])
         expect(takes(refused), refused).toBe(false);
       for (const taken of [
@@ -53,9 +53,9 @@ describe("the document and the service judge a request alike", () => {
     }
     expect(takes("")).toBe(false);
     expect(takes(" ")).toBe(true);
-    for (const letter of ["a", "é", WIDE]) {
-      expect(takes(letter.repeat(1_000)), letter).toBe(true);
-      expect(takes(letter.repeat(1_001)), letter).toBe(false);
+    for (const character of ["a", "é", WIDE]) {
+      expect(takes(character.repeat(1_000)), character).toBe(true);
+      expect(takes(character.repeat(1_001)), character).toBe(false);
     }
   });
 
@@ -64,13 +64,13 @@ describe("the document and the service judge a request alike", () => {
       (value: string) => judge("DataSubjectRequest", erasureOf("email", value)),
       (value: string) => judge("DataSubjectRequest", { type: "ERASURE", email: value }),
     ]) {
-      for (const letter of ["a", "é", WIDE]) {
-        const longest = `${letter.repeat(64)}@${letter.repeat(255)}`;
-        expect(takes(longest), letter).toBe(true);
-        expect(takes(`${longest}${letter}`), letter).toBe(false);
-        expect(takes(`${letter}${longest}`), letter).toBe(false);
-        expect(takes(longest + " ".repeat(192)), letter).toBe(true);
-        expect(takes(longest + " ".repeat(193)), letter).toBe(false);
+      for (const character of ["a", "é", WIDE]) {
+        const longest = `${character.repeat(64)}@${character.repeat(255)}`;
+        expect(takes(longest), character).toBe(true);
+        expect(takes(`${longest}${character}`), character).toBe(false);
+        expect(takes(`${character}${longest}`), character).toBe(false);
+        expect(takes(longest + " ".repeat(192)), character).toBe(true);
+        expect(takes(longest + " ".repeat(193)), character).toBe(false);
       }
       expect(takes("a@b".padEnd(512))).toBe(true);
       expect(takes("a@b".padEnd(513))).toBe(false);
@@ -88,10 +88,10 @@ describe("the document and the service judge a request alike", () => {
       Object.fromEntries(Array.from({ length: count }, (_, at) => [`f${at}`, at]));
     expect(takes(many(49))).toBe(true);
     expect(takes(many(50))).toBe(false);
-    for (const letter of ["a", "é", WIDE]) {
-      expect(takes({ [letter.repeat(100)]: letter.repeat(1_000) }), letter).toBe(true);
-      expect(takes({ [letter.repeat(101)]: 1 }), letter).toBe(false);
-      expect(takes({ a: letter.repeat(1_001) }), letter).toBe(false);
+    for (const character of ["a", "é", WIDE]) {
+      expect(takes({ [character.repeat(100)]: character.repeat(1_000) }), character).toBe(true);
+      expect(takes({ [character.repeat(101)]: 1 }), character).toBe(false);
+      expect(takes({ a: character.repeat(1_001) }), character).toBe(false);
     }
     for (const value of [0, -1.5, true, "", 2 ** 53 - 1, 1 - 2 ** 53]) expect(takes({ a: value })).toBe(true);
     for (const value of [null, [], {}, 2 ** 53, -(2 ** 53), 1e300]) expect(takes({ a: value })).toBe(false);

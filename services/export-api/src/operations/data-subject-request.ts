@@ -23,7 +23,7 @@ const pathOf = (version: Version): string => `/api/${version}/data-subject-reque
 /** The form of the ids that the store makes. */
 const REQUEST_ID = /^[0-9a-f]{32}-\d{1,9}$/;
 
-/** Holds a hundred identifiers of 500 characters, or sixty of the longest, in one-byte letters. */
+/** Holds a hundred identifiers of 500 characters, or sixty of the longest, in one-byte characters. */
 const MAX_REQUEST_BYTES = 65_536;
 /** An erasure takes minutes. */
 const RETRY_WHEN_FULL_SECONDS = 300;
@@ -46,7 +46,7 @@ const describedBody = dataSubjectRequestSchema.meta({
 
 /** What an erasure does not reach, and when it is gone from there. */
 const NOT_REACHED = [
-  { place: "topics of the event bus, dead letters included", until: "the retention of the topics" },
+  { place: "topics of the event bus, dead characters included", until: "the retention of the topics" },
   { place: "backups of the warehouse", until: "the backups are deleted; a restore erases again" },
   { place: "pages and files that were read before", until: "their holder deletes them" },
 ] as const;

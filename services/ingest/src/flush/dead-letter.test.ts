@@ -20,16 +20,16 @@ const message = (change: Partial<BusMessage> = {}): BusMessage => ({
   timestamp: Date.parse("2026-10-20T09:59:58.5Z"),
   ...change,
 });
-const letterOf = (change: Partial<BusMessage> = {}) =>
+const deadLetterFrom = (change: Partial<BusMessage> = {}) =>
   toDeadLetter({ source: message(change), rejection: REJECTION }, NOW);
 
 describe("a dead letter", () => {
   it("carries the message untouched, and why and whence", () => {
     const source = message({ headers: { trace: Buffer.from("t"), empty: null, twice: ["a", "b"] } });
-    const letter = toDeadLetter({ source, rejection: REJECTION }, NOW);
-    expect(letter.key).toBe(source.key);
-    expect(letter.value).toBe(source.value);
-    expect(letter.headers).toEqual({
+    const deadLetter = toDeadLetter({ source, rejection: REJECTION }, NOW);
+    expect(deadLetter.key).toBe(source.key);
+    expect(deadLetter.value).toBe(source.value);
+    expect(deadLetter.headers).toEqual({
       ...source.headers,
       "dl-reason": "invalid_record",
       "dl-detail": "_id: expected string",
@@ -50,16 +50,16 @@ describe("a dead letter", () => {
       "dl-time": "2026-10-19T00:00:00.000Z",
       "dl-replays": "2",
     };
-    expect(letterOf({ headers: first }).headers).toMatchObject(first);
+    expect(deadLetterFrom({ headers: first }).headers).toMatchObject(first);
   });
 
   it.each([-1, -9e15, 9e15])("can be made of a message from the instant %d", (timestamp) => {
-    expect(letterOf({ timestamp }).headers).toMatchObject({ "dl-reason": "invalid_record" });
+    expect(deadLetterFrom({ timestamp }).headers).toMatchObject({ "dl-reason": "invalid_record" });
   });
 
   it("takes no time from a header with several values", () => {
     const headers = { "dl-time": ["2026-01-01T00:00:00Z", ""] };
-    expect(letterOf({ headers }).headers?.["dl-time"]).toBe(letterOf({}).headers?.["dl-time"]);
+    expect(deadLetterFrom({ headers }).headers?.["dl-time"]).toBe(deadLetterFrom({}).headers?.["dl-time"]);
   });
 
   it.each([
@@ -71,18 +71,18 @@ describe("a dead letter", () => {
     [Buffer.from([0xff]), "0"],
     ["70000", "65535"],
   ])("counts the replays of %j, whatever doubles headers, so that they end", (replays, count) => {
-    const { headers = {} } = letterOf({ headers: { "dl-replays": replays } });
+    const { headers = {} } = deadLetterFrom({ headers: { "dl-replays": replays } });
     expect(headers["dl-replays"]).toBe(count);
     expect(deadLetterOf(headers)?.replays).toBe(Number(count));
   });
 
   it("can be made of a message without a key", () => {
-    expect(letterOf({ key: null })).toMatchObject({ key: null, headers: { "dl-key": "" } });
+    expect(deadLetterFrom({ key: null })).toMatchObject({ key: null, headers: { "dl-key": "" } });
   });
 
   it("names the range of offsets of what cannot be read", () => {
     const unreadable = { lastOffset: 99, why: "cut off" };
-    expect(letterOf({ key: null, value: null, unreadable })).toMatchObject({
+    expect(deadLetterFrom({ key: null, value: null, unreadable })).toMatchObject({
       key: null,
       value: null,
       headers: { "dl-offset": "17", "dl-last-offset": "99", "dl-payload": "left out" },
@@ -90,7 +90,7 @@ describe("a dead letter", () => {
   });
 });
 
-const letterAt = (offset: number, value: string): DeadLetter => ({
+const deadLetterAt = (offset: number, value: string): DeadLetter => ({
   source: {
     topic: "messages",
     partition: 0,
@@ -125,8 +125,8 @@ const startSink = (isTooLarge: (message: OutgoingMessage) => boolean) => {
 it("leaves a note of a dead letter that its topic never takes, and its neighbours go on", async () => {
   const { taken, sink } = startSink(({ value }) => (value?.length ?? 0) > 10);
 
-  const letters = [letterAt(1, "small"), letterAt(2, "far too large"), letterAt(3, "small")];
-  await sink.send("messages", letters, new AbortController().signal);
+  const deadLetters = [deadLetterAt(1, "small"), deadLetterAt(2, "far too large"), deadLetterAt(3, "small")];
+  await sink.send("messages", deadLetters, new AbortController().signal);
 
   expect(taken.map(({ value, headers }) => [headers?.["dl-offset"], value?.toString() ?? null])).toEqual([
     ["1", "small"],

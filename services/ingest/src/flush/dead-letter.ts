@@ -10,7 +10,7 @@ import { type Logger, ServiceError } from "@conversation-export/runtime";
 import { sendInSpan } from "../event-traces.ts";
 import type { IngestMetrics } from "../ingest-metrics.ts";
 import type { KeepTrying } from "./keep-trying.ts";
-import { noteOf } from "./letter-note.ts";
+import { noteOf } from "./dead-letter-note.ts";
 
 export type DeadLetter = {
   readonly source: BusMessage;
@@ -54,7 +54,7 @@ export type DeadLetterSink = {
    * Sends dead letters of `topic` to its dead-letter topic, as often as it takes. Rejects only when `signal`
    * aborts.
    */
-  send(topic: string, letters: readonly DeadLetter[], signal: AbortSignal): Promise<void>;
+  send(topic: string, deadLetters: readonly DeadLetter[], signal: AbortSignal): Promise<void>;
 };
 
 /** Kafka will never take this message, as one that is too large. */
@@ -85,7 +85,7 @@ export const createDeadLetterSink = (deps: {
       isFinal,
     });
 
-  /** Of an unsendable letter only a note with its place is sent: the payload stays where it came from. */
+  /** Of an unsendable dead letter only a note with its place is sent: the payload stays where it came from. */
   const sendOrNote = async (
     topic: string,
     messages: readonly OutgoingMessage[],
@@ -106,13 +106,13 @@ export const createDeadLetterSink = (deps: {
   };
 
   return {
-    send: async (topic, letters, signal) => {
-      if (letters.length === 0) return;
+    send: async (topic, deadLetters, signal) => {
+      if (deadLetters.length === 0) return;
       const at = now();
       const to = deadLetterTopic(topic);
-      const messages = letters.map((letter) => toDeadLetter(letter, at));
+      const messages = deadLetters.map((deadLetter) => toDeadLetter(deadLetter, at));
       await sendInSpan(to, messages.length, () => sendOrNote(to, messages, signal));
-      for (const { rejection } of letters) metrics.rejected.inc({ topic, reason: rejection.reason });
+      for (const { rejection } of deadLetters) metrics.rejected.inc({ topic, reason: rejection.reason });
     },
   };
 };

@@ -32,8 +32,8 @@ const startFlush = (fails: { commit?: () => Promise<"committed"> } = {}) => {
       return Promise.resolve({ refused: [1], reusable: false });
     },
     deadLetters: {
-      send: async (topic, letters) => {
-        const sent = letters.map(({ source, rejection }) => `${source.offset} ${rejection.reason}`);
+      send: async (topic, deadLetters) => {
+        const sent = deadLetters.map(({ source, rejection }) => `${source.offset} ${rejection.reason}`);
         steps.push(`${topic}: ${sent.join(", ")}`);
         await setImmediate();
         steps.push("acknowledged");
@@ -52,12 +52,12 @@ const startFlush = (fails: { commit?: () => Promise<"committed"> } = {}) => {
 
 const { signal } = new AbortController();
 const COMMIT = 'commit 4 [{"topic":"messages","partition":0,"offset":3}]';
-const LETTERS = "messages: 2 invalid_record, 1 refused_by_warehouse";
+const DEAD_LETTERS = "messages: 2 invalid_record, 1 refused_by_warehouse";
 
 it("stores rows, then dead letters with the poison record, and commits once these are acknowledged", async () => {
   const { flush, steps } = startFlush();
   expect(await flush(batchOf(), Promise.resolve(), signal)).toEqual({ reusable: false });
-  expect(steps).toEqual(["rows", LETTERS, "acknowledged", COMMIT]);
+  expect(steps).toEqual(["rows", DEAD_LETTERS, "acknowledged", COMMIT]);
 });
 
 it("sends and commits nothing until the batch before is settled", async () => {

@@ -43,7 +43,7 @@ export const createFlush = (deps: {
   const withTrace = ({ deadLetters, trace }: TopicBatch): readonly DeadLetter[] =>
     trace === null
       ? deadLetters
-      : deadLetters.map((letter) => ({ ...letter, headers: trace.headersOf(letter.source) }));
+      : deadLetters.map((deadLetter) => ({ ...deadLetter, headers: trace.headersOf(deadLetter.source) }));
 
   const commit = async ({ epoch, offsets }: TopicBatch): Promise<void> => {
     const next = Array.from(offsets, ([partition, offset]) => ({ topic, partition, offset }));

@@ -1,7 +1,7 @@
 import {
   createAdmin,
   createGroupProgress,
-  createLetterReader,
+  createDeadLetterReader,
   createProducer,
   createRangeReader,
 } from "@conversation-export/bus";
@@ -40,6 +40,6 @@ export const createBus = (deps: {
     producer,
     progress,
     admin,
-    letters: createLetterReader({ reader, topics }),
+    deadLetters: createDeadLetterReader({ reader, topics }),
   };
 };

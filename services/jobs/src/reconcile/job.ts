@@ -36,7 +36,7 @@ export const createReconcileJob = ({
   const reconcile = createReconcile({
     topics: bus.types,
     reader: bus.reader,
-    letters: bus.letters,
+    deadLetters: bus.deadLetters,
     progress: bus.progress,
     store,
     clients: createClientStore({ session, now: Date.now }),

@@ -41,7 +41,7 @@ it("reads no further partition when one has failed", async () => {
           }
         },
       },
-      letters: { async *list() {} },
+      deadLetters: { async *list() {} },
       store: {
         lacking: () => Promise.reject(new Error("ClickHouse is away")),
         standing: () => Promise.resolve([]),

@@ -1,4 +1,4 @@
-import type { BusMessage, BusRange, LetterReader, RangeReader } from "@conversation-export/bus";
+import type { BusMessage, BusRange, DeadLetterReader, RangeReader } from "@conversation-export/bus";
 import {
   arrivalTimeOf,
   busPositionOf,
@@ -32,7 +32,7 @@ const arrivalOf = (
 export const reconcileHour = async (
   deps: {
     readonly reader: Pick<RangeReader, "read">;
-    readonly letters: Pick<LetterReader, "list">;
+    readonly deadLetters: Pick<DeadLetterReader, "list">;
     readonly store: Pick<ReconcileStore, "lacking" | "standing">;
     /** true: the record was erased. */
     readonly suppresses: (records: readonly ExportRecord[]) => Promise<readonly boolean[]>;
@@ -54,7 +54,7 @@ export const reconcileHour = async (
     readonly onRead: (messages: number) => Promise<void>;
   },
 ): Promise<{ readonly report: HourReport; readonly differences: readonly Difference[] }> => {
-  const { reader, letters, store, suppresses, isExpired } = deps;
+  const { reader, deadLetters, store, suppresses, isExpired } = deps;
   const { topic, type } = work;
   const failed = new AbortController();
   const signal = AbortSignal.any([work.signal, failed.signal]);
@@ -162,7 +162,7 @@ export const reconcileHour = async (
 
   // Dead letters are read only when a message is missing.
   if (unexplained.size > 0) {
-    for await (const { arrival, arrivedAt } of letters.list(topic, {}, signal)) {
+    for await (const { arrival, arrivedAt } of deadLetters.list(topic, {}, signal)) {
       const place = arrivalOf(arrival, arrivedAt);
       for (const { record } of unexplained.get(place) ?? []) count(record.clientId, "deadLetters");
       unexplained.delete(place);

@@ -1,4 +1,4 @@
-import type { BusMessage, BusRange, Letter } from "@conversation-export/bus";
+import type { BusMessage, BusRange, DeadLetter } from "@conversation-export/bus";
 import { deadLetterOf, type ExportRecord } from "@conversation-export/domain";
 import { type JobContext, type ReconcileData, reconcileJob } from "@conversation-export/queue";
 import { createLogger } from "@conversation-export/runtime";
@@ -56,7 +56,7 @@ function setup(given: readonly { id: string; timestamp: number; value: Buffer | 
     /** Ids that were asked for in the clear. */
     asked: [] as string[],
     attempt: 1,
-    letters: [] as { partition: number; offset: number; at: number }[],
+    deadLetters: [] as { partition: number; offset: number; at: number }[],
     clients: [] as Pick<ClientRow, "clientId" | "retentionDays">[],
     until: null as ReconciledUntil | null,
     state: undefined as ReconcileState | undefined,
@@ -83,9 +83,9 @@ function setup(given: readonly { id: string; timestamp: number; value: Buffer | 
         if (some.length > 0) yield some;
       },
     },
-    letters: {
+    deadLetters: {
       async *list() {
-        for (const arrival of world.letters) {
+        for (const arrival of world.deadLetters) {
           const facts = deadLetterOf({
             "dl-reason": "refused_by_warehouse",
             "dl-topic": "messages",
@@ -94,7 +94,7 @@ function setup(given: readonly { id: string; timestamp: number; value: Buffer | 
             "dl-time": iso(arrival.at),
           });
           const { partition, offset } = arrival;
-          if (facts !== undefined) yield { ...facts, place: { partition, offset } } as Letter;
+          if (facts !== undefined) yield { ...facts, place: { partition, offset } } as DeadLetter;
         }
       },
     },
@@ -172,16 +172,16 @@ it("compares the hour that was over last, by client", async () => {
 });
 
 it("tells apart why something is not readable", async () => {
-  const ids = ["erased", "expired", "letter", "fine"];
+  const ids = ["erased", "expired", "dead-letter", "fine"];
   const { run, world } = setup([
     ...ids.map((id) => message(id, LAST, "acme", id === "expired" ? LAST - 40 * 24 * HOUR : LAST)),
     { id: "null", timestamp: LAST, value: null },
     { id: "bad", timestamp: LAST, value: Buffer.from([0xff]) },
   ]);
-  world.unreadable = new Set(["erased", "expired", "letter"]);
+  world.unreadable = new Set(["erased", "expired", "dead-letter"]);
   world.suppressed = new Set(["erased"]);
   world.clients = [{ clientId: "acme", retentionDays: 30 }];
-  world.letters = [{ partition: 0, offset: 2, at: LAST }];
+  world.deadLetters = [{ partition: 0, offset: 2, at: LAST }];
   const { hours, missing } = await run();
   expect(missing).toBe(0);
   expect(hours).toMatchObject([
@@ -192,7 +192,7 @@ it("tells apart why something is not readable", async () => {
       clients: [{ readable: 1, missing: 0, deadLetters: 1, suppressed: 1, expired: 1 }],
     },
   ]);
-  expect(world.asked).toEqual(["letter", "fine"]);
+  expect(world.asked).toEqual(["dead-letter", "fine"]);
 });
 
 it("fails with the places of what is missing, and finds the same when it is tried again", async () => {
@@ -225,9 +225,9 @@ it("fails when what was erased is readable, for good when no erasure can be goin
 it("explains nothing by a dead letter of a former topic at the same place", async () => {
   const { run, world } = setup([message("x", LAST), message("lost", LAST)]);
   world.unreadable = new Set(["lost"]);
-  world.letters = [{ partition: 0, offset: 1, at: LAST - HOUR }];
+  world.deadLetters = [{ partition: 0, offset: 1, at: LAST - HOUR }];
   await expect(run()).rejects.toMatchObject({ code: "records_missing" });
-  world.letters.push({ partition: 0, offset: 1, at: LAST });
+  world.deadLetters.push({ partition: 0, offset: 1, at: LAST });
   expect((await run()).hours).toMatchObject([{ clients: [{ readable: 1, deadLetters: 1 }] }]);
 });
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { BusRange, GroupProgress, LetterReader, RangeReader } from "@conversation-export/bus";
+import type { BusRange, GroupProgress, DeadLetterReader, RangeReader } from "@conversation-export/bus";
 import { type EventType, expiryDateOf, type ExportRecord } from "@conversation-export/domain";
 import {
   type JobHandler,
@@ -55,7 +55,7 @@ const isoOf = (ms: number): string => new Date(ms).toISOString();
 export const createReconcile = (deps: {
   readonly topics: ReadonlyMap<string, EventType>;
   readonly reader: Pick<RangeReader, "bounds" | "offsetsAt" | "read" | "topicId">;
-  readonly letters: Pick<LetterReader, "list">;
+  readonly deadLetters: Pick<DeadLetterReader, "list">;
   /** Of the group of ingest. */
   readonly progress: Pick<GroupProgress, "fetch">;
   readonly store: ReconcileStore;

@@ -11,11 +11,11 @@ export const createReplayJob = ({ session, bus, metrics }: Shared): AssembledJob
   ]);
   const replay = createReplay({
     topics: bus.topics,
-    letters: bus.letters,
+    deadLetters: bus.deadLetters,
     reader: bus.reader,
     producer: bus.producer,
     store: createReplayStore({ session, now: Date.now }),
-    onReplayed: (topic, reason, letters) => replayed.inc({ topic, reason }, letters),
+    onReplayed: (topic, reason, deadLetters) => replayed.inc({ topic, reason }, deadLetters),
   });
   return { job: runJob(withBus(bus, replay), { globalConcurrency: 1 }) };
 };

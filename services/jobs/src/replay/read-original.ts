@@ -1,12 +1,12 @@
-import type { BusMessage, Letter, RangeReader } from "@conversation-export/bus";
+import type { BusMessage, DeadLetter, RangeReader } from "@conversation-export/bus";
 
 /**
- * Reads the message of a letter without payload from the place of its first arrival; null when Kafka no
+ * Reads the message of a dead letter without payload from the place of its first arrival; null when Kafka no
  * longer holds it, or holds another message there.
  */
 export const readOriginal = async (
   reader: Pick<RangeReader, "bounds" | "read">,
-  { topic, arrival, arrivedAt }: Pick<Letter, "topic" | "arrival" | "arrivedAt">,
+  { topic, arrival, arrivedAt }: Pick<DeadLetter, "topic" | "arrival" | "arrivedAt">,
   signal: AbortSignal,
 ): Promise<BusMessage | null> => {
   const { partition, offset } = arrival;

@@ -4,7 +4,7 @@ import type { ReplayResult } from "@conversation-export/queue";
 export type ReplayCounts = {
   read: number;
   /** By topic, dot, reason. */
-  replayed: Map<string, { topic: string; reason: string; letters: number }>;
+  replayed: Map<string, { topic: string; reason: string; deadLetters: number }>;
   skipped: Record<keyof ReplayResult["skipped"], number>;
 };
 
@@ -27,7 +27,7 @@ export const resultOf = ({ read, replayed, skipped }: ReplayCounts, dryRun: bool
   return {
     dryRun,
     read,
-    replayed: byReason.reduce((sum, { letters }) => sum + letters, 0),
+    replayed: byReason.reduce((sum, { deadLetters }) => sum + deadLetters, 0),
     byReason,
     skipped: { ...skipped },
   };

@@ -1,8 +1,8 @@
-import type { BusMessage, BusRange, Letter, OutgoingMessage } from "@conversation-export/bus";
+import type { BusMessage, BusRange, DeadLetter, OutgoingMessage } from "@conversation-export/bus";
 import { deadLetterOf } from "@conversation-export/domain";
 import { type JobContext, type ReplayData, replayJob } from "@conversation-export/queue";
 import { createLogger } from "@conversation-export/runtime";
-import { type LetterIdentity, letterKey, type Replay } from "@conversation-export/warehouse";
+import { type DeadLetterIdentity, deadLetterKey, type Replay } from "@conversation-export/warehouse";
 import { expect, it } from "vitest";
 import { createReplay, type ReplayState } from "./replay.ts";
 
@@ -10,11 +10,11 @@ const DEAD = "messages.dead-letter";
 const TIME = Date.parse("2026-10-20T10:00:00Z");
 const log = createLogger({ service: "test", level: "silent" });
 
-const letter = (
+const deadLetter = (
   offset: number,
   change: Partial<BusMessage> = {},
   dl: Record<string, string> = {},
-): Letter => {
+): DeadLetter => {
   const message: BusMessage = {
     topic: DEAD,
     partition: 0,
@@ -36,35 +36,37 @@ const letter = (
     ...change,
   };
   const facts = deadLetterOf(message.headers);
-  if (facts === undefined) throw new Error("no letter");
+  if (facts === undefined) throw new Error("no dead letter");
   return { ...facts, place: { partition: 0, offset }, message };
 };
 
-/** A bus with these letters, three at a time, and messages at their first places. */
-function setup(letters: readonly Letter[], originals: readonly BusMessage[] = []) {
+/** A bus with these dead letters, three at a time, and messages at their first places. */
+function setup(deadLetters: readonly DeadLetter[], originals: readonly BusMessage[] = []) {
   const sent: OutgoingMessage[] = [];
   const noted = new Map<string, Replay>();
   const topicIds = new Set<string | null>();
   let dieAfter = Number.POSITIVE_INFINITY;
   let fails = false;
   const store = {
-    find: (wanted: readonly LetterIdentity[]) =>
-      Promise.resolve(new Map([...noted].filter(([key]) => wanted.some((one) => letterKey(one) === key)))),
-    add: (added: readonly LetterIdentity[], runId: string, topicId: string | null) => {
+    find: (wanted: readonly DeadLetterIdentity[]) =>
+      Promise.resolve(
+        new Map([...noted].filter(([key]) => wanted.some((one) => deadLetterKey(one) === key))),
+      ),
+    add: (added: readonly DeadLetterIdentity[], runId: string, topicId: string | null) => {
       topicIds.add(topicId);
-      for (const one of added) noted.set(letterKey(one), { runId, place: one.place });
+      for (const one of added) noted.set(deadLetterKey(one), { runId, place: one.place });
       return Promise.resolve();
     },
   };
   const replay = createReplay({
     topics: ["messages"],
-    letters: {
+    deadLetters: {
       ranges: () =>
-        Promise.resolve([{ topic: DEAD, topicId: "one", partition: 0, from: 0, to: letters.length }]),
+        Promise.resolve([{ topic: DEAD, topicId: "one", partition: 0, from: 0, to: deadLetters.length }]),
       async *read({ from, to }: BusRange) {
         for (let at = from; at < to; at += 3) {
-          const some = letters.slice(at, Math.min(at + 3, to));
-          yield { letters: some, unreadable: 0, next: Math.min(at + 3, to) };
+          const some = deadLetters.slice(at, Math.min(at + 3, to));
+          yield { deadLetters: some, unreadable: 0, next: Math.min(at + 3, to) };
         }
       },
     },
@@ -120,10 +122,11 @@ function setup(letters: readonly Letter[], originals: readonly BusMessage[] = []
   };
 }
 
-const many = (count: number): Letter[] => Array.from({ length: count }, (_, offset) => letter(offset));
+const many = (count: number): DeadLetter[] =>
+  Array.from({ length: count }, (_, offset) => deadLetter(offset));
 
-it("sends a letter as it came, with one replay more, to the partition of its first arrival", async () => {
-  const { run, sent } = setup([letter(0, {}, { "dl-replays": "1" })]);
+it("sends a dead letter as it came, with one replay more, to the partition of its first arrival", async () => {
+  const { run, sent } = setup([deadLetter(0, {}, { "dl-replays": "1" })]);
   expect(await run()).toMatchObject({ read: 1, replayed: 1 });
   const [message] = sent;
   expect(message).toMatchObject({ key: Buffer.from("k0"), value: Buffer.from("v0"), partition: 1 });
@@ -161,9 +164,15 @@ it("leaves out what was replayed before unless it is asked for", async () => {
   expect(sent).toHaveLength(8);
 });
 
-it("takes two copies of a letter for one, near each other and far", async () => {
+it("takes two copies of a dead letter for one, near each other and far", async () => {
   const copy = { "dl-offset": "100" };
-  const { run, sent } = setup([letter(0), letter(1, {}, copy), letter(2), letter(3), letter(4, {}, copy)]);
+  const { run, sent } = setup([
+    deadLetter(0),
+    deadLetter(1, {}, copy),
+    deadLetter(2),
+    deadLetter(3),
+    deadLetter(4, {}, copy),
+  ]);
   expect(await run()).toMatchObject({ replayed: 3, skipped: { replayedBefore: 2 } });
   expect(sent).toHaveLength(3);
 });
@@ -172,13 +181,13 @@ it.each([
   ["reasons", { reasons: ["empty_value"] }],
   ["an earlier end", { to: "2026-10-20T10:00:00Z" }],
   ["a later start", { from: "2026-10-20T10:00:00.001Z" }],
-])("passes over letters for %s", async (_, filter) => {
+])("passes over dead letters for %s", async (_, filter) => {
   expect(await setup(many(2)).run(filter)).toMatchObject({ replayed: 0, skipped: { notMatching: 2 } });
 });
 
 it("leaves a record alone that was refused often enough", async () => {
-  const letters = [letter(0, {}, { "dl-replays": "3" }), letter(1, {}, { "dl-replays": "2" })];
-  expect(await setup(letters).run()).toMatchObject({ replayed: 1, skipped: { tooManyReplays: 1 } });
+  const deadLetters = [deadLetter(0, {}, { "dl-replays": "3" }), deadLetter(1, {}, { "dl-replays": "2" })];
+  expect(await setup(deadLetters).run()).toMatchObject({ replayed: 1, skipped: { tooManyReplays: 1 } });
 });
 
 it.each([0, 1, 2, 3, 4])("ends as an undisturbed run when it dies after %d saves", async (saves) => {
@@ -211,8 +220,8 @@ it("takes a payload that was left out from where the record came first", async (
     { ...original, offset: 101, timestamp: TIME },
     { ...original, offset: 102, value: null },
   ];
-  const letters = [0, 1, 2, 3].map((offset) => letter(offset, note, left));
-  const { run, sent } = setup(letters, [original, ...others]);
+  const deadLetters = [0, 1, 2, 3].map((offset) => deadLetter(offset, note, left));
+  const { run, sent } = setup(deadLetters, [original, ...others]);
   expect(await run()).toMatchObject({ replayed: 1, skipped: { withoutPayload: 3 } });
   expect(sent[0]).toMatchObject({ key: Buffer.from("key"), value: Buffer.from("large") });
   expect(sent[0]?.headers).not.toHaveProperty("dl-payload");
@@ -226,7 +235,7 @@ it.each([
   await expect(setup(many(1)).run(given)).rejects.toMatchObject({ code, retryable: false });
 });
 
-it("replays one letter by its place", async () => {
+it("replays one dead letter by its place", async () => {
   const { run, sent } = setup(many(5));
   expect(await run({ topic: "messages", place: { partition: 0, offset: 2 } })).toMatchObject({ replayed: 1 });
   expect(String(sent[0]?.value)).toBe("v2");

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import {
   type BusRange,
-  type Letter,
-  letterFits,
-  type LetterReader,
+  type DeadLetter,
+  deadLetterFits,
+  type DeadLetterReader,
   type OutgoingMessage,
   type Producer,
   type RangeReader,
@@ -11,11 +11,11 @@ import {
 import { replayHeaders } from "@conversation-export/domain";
 import { type JobHandler, type ReplayData, replayJob, type ReplayResult } from "@conversation-export/queue";
 import { ServiceError, unlessAborted } from "@conversation-export/runtime";
-import { letterKey, type ReplayStore } from "@conversation-export/warehouse";
+import { deadLetterKey, type ReplayStore } from "@conversation-export/warehouse";
 import { readOriginal } from "./read-original.ts";
 import { countsOf, noCounts, resultOf } from "./replay-counts.ts";
 
-/** Progress of a replay. Its ranges are fixed at the start, so letters that fail again lie behind them. */
+/** Progress of a replay. Its ranges are fixed at the start, so dead letters that fail again lie behind them. */
 export type ReplayState = {
   readonly runId: string;
   /** `source`: the topic of the records; `from` advances. */
@@ -32,13 +32,13 @@ const instantOf = (text: string | null): number | null => (text === null ? null 
 export const createReplay = (deps: {
   /** The topics of the records. */
   readonly topics: readonly string[];
-  readonly letters: Pick<LetterReader, "ranges" | "read">;
+  readonly deadLetters: Pick<DeadLetterReader, "ranges" | "read">;
   readonly reader: Pick<RangeReader, "bounds" | "read">;
   readonly producer: Pick<Producer, "send">;
   readonly store: Pick<ReplayStore, "find" | "add">;
-  readonly onReplayed: (topic: string, reason: string, letters: number) => void;
+  readonly onReplayed: (topic: string, reason: string, deadLetters: number) => void;
 }): JobHandler<ReplayData, ReplayResult, ReplayState> => {
-  const { topics, letters, reader, producer, store, onReplayed } = deps;
+  const { topics, deadLetters, reader, producer, store, onReplayed } = deps;
 
   return {
     type: replayJob,
@@ -47,7 +47,7 @@ export const createReplay = (deps: {
       const filter = { reasons: data.reasons, from: instantOf(data.from), to: instantOf(data.to) };
       let state = context.state;
       if (state === undefined) {
-        state = await begin(topics, letters, data);
+        state = await begin(topics, deadLetters, data);
         await context.save(state);
       }
       const { runId } = state;
@@ -55,34 +55,38 @@ export const createReplay = (deps: {
       const ranges = state.ranges.map((range) => ({ ...range }));
       const total = counts.read + ranges.reduce((sum, { from, to }) => sum + to - from, 0);
       const partitionsOf = new Map<string, number>();
-      /** Letters that this attempt has sent, or would have sent in a dry run. */
+      /** Dead letters that this attempt has sent, or would have sent in a dry run. */
       const seen = new Set<string>();
 
-      const noteReplayed = (letter: Letter): void => {
-        const key = `${letter.topic}.${letter.reason}`;
-        const entry = counts.replayed.get(key) ?? { topic: letter.topic, reason: letter.reason, letters: 0 };
-        entry.letters += 1;
+      const noteReplayed = (deadLetter: DeadLetter): void => {
+        const key = `${deadLetter.topic}.${deadLetter.reason}`;
+        const entry = counts.replayed.get(key) ?? {
+          topic: deadLetter.topic,
+          reason: deadLetter.reason,
+          deadLetters: 0,
+        };
+        entry.deadLetters += 1;
         counts.replayed.set(key, entry);
       };
 
-      /** Selects the letters to send and counts the others. */
-      const choose = async (read: readonly Letter[]): Promise<Letter[]> => {
-        const fitting = read.filter((letter) => letterFits(letter, filter));
+      /** Selects the dead letters to send and counts the others. */
+      const choose = async (read: readonly DeadLetter[]): Promise<DeadLetter[]> => {
+        const fitting = read.filter((deadLetter) => deadLetterFits(deadLetter, filter));
         counts.skipped.notMatching += read.length - fitting.length;
         const few = fitting.filter(({ replays }) => replays < data.maxReplays);
         counts.skipped.tooManyReplays += fitting.length - few.length;
         const known = await store.find(few);
-        return few.filter((letter) => {
-          const key = letterKey(letter);
+        return few.filter((deadLetter) => {
+          const key = deadLetterKey(deadLetter);
           const replay = known.get(key);
           const ofThisRun = replay?.runId === runId;
-          // An attempt that died had sent this letter.
+          // An attempt that died had sent this dead letter.
           const isSent =
             ofThisRun &&
-            replay.place.partition === letter.place.partition &&
-            replay.place.offset === letter.place.offset;
+            replay.place.partition === deadLetter.place.partition &&
+            replay.place.offset === deadLetter.place.offset;
           if (isSent) {
-            noteReplayed(letter);
+            noteReplayed(deadLetter);
             return false;
           }
           if (ofThisRun || seen.has(key) || (replay !== undefined && !data.again)) {
@@ -94,70 +98,72 @@ export const createReplay = (deps: {
         });
       };
 
-      const toMessage = async (letter: Letter): Promise<OutgoingMessage | null> => {
+      const toMessage = async (deadLetter: DeadLetter): Promise<OutgoingMessage | null> => {
         const source =
-          letter.message.value === null ? await readOriginal(reader, letter, signal) : letter.message;
+          deadLetter.message.value === null
+            ? await readOriginal(reader, deadLetter, signal)
+            : deadLetter.message;
         if (source === null) return null;
-        let partitions = partitionsOf.get(letter.topic);
+        let partitions = partitionsOf.get(deadLetter.topic);
         if (partitions === undefined) {
-          partitions = (await reader.bounds(letter.topic)).length;
-          partitionsOf.set(letter.topic, partitions);
+          partitions = (await reader.bounds(deadLetter.topic)).length;
+          partitionsOf.set(deadLetter.topic, partitions);
         }
-        const headers = { ...source.headers, ...letter.message.headers };
-        // This header marks a letter without payload.
+        const headers = { ...source.headers, ...deadLetter.message.headers };
+        // This header marks a dead letter without payload.
         delete headers["dl-payload"];
         return {
           key: source.key,
           value: source.value,
-          headers: replayHeaders(headers, letter),
+          headers: replayHeaders(headers, deadLetter),
           // The old partition, so that the order of a key is kept where possible.
-          ...(letter.arrival.partition < partitions && { partition: letter.arrival.partition }),
+          ...(deadLetter.arrival.partition < partitions && { partition: deadLetter.arrival.partition }),
         };
       };
 
-      const replay = async (chosen: readonly Letter[], topicId: string | null): Promise<void> => {
-        const bySource = new Map<string, { letters: Letter[]; messages: OutgoingMessage[] }>();
-        for (const letter of chosen) {
-          const message = await toMessage(letter);
+      const replay = async (chosen: readonly DeadLetter[], topicId: string | null): Promise<void> => {
+        const bySource = new Map<string, { deadLetters: DeadLetter[]; messages: OutgoingMessage[] }>();
+        for (const deadLetter of chosen) {
+          const message = await toMessage(deadLetter);
           if (message === null) {
             counts.skipped.withoutPayload += 1;
             continue;
           }
-          const batch = bySource.get(letter.topic) ?? { letters: [], messages: [] };
-          batch.letters.push(letter);
+          const batch = bySource.get(deadLetter.topic) ?? { deadLetters: [], messages: [] };
+          batch.deadLetters.push(deadLetter);
           batch.messages.push(message);
-          bySource.set(letter.topic, batch);
+          bySource.set(deadLetter.topic, batch);
         }
         for (const [topic, batch] of bySource) {
           signal.throwIfAborted();
           if (!data.dryRun) {
             // The producer waits for brokers for as long as it takes.
             await unlessAborted(producer.send(topic, batch.messages), signal);
-            await store.add(batch.letters, runId, topicId);
-            for (const [reason, sent] of Map.groupBy(batch.letters, (letter) => letter.reason)) {
+            await store.add(batch.deadLetters, runId, topicId);
+            for (const [reason, sent] of Map.groupBy(batch.deadLetters, (deadLetter) => deadLetter.reason)) {
               onReplayed(topic, reason, sent.length);
             }
           }
-          for (const letter of batch.letters) noteReplayed(letter);
+          for (const deadLetter of batch.deadLetters) noteReplayed(deadLetter);
         }
       };
 
       for (const range of ranges) {
         const { source, ...where } = range;
         if (range.from >= range.to) continue;
-        for await (const batch of letters.read({ ...where }, signal)) {
-          counts.read += batch.letters.length + batch.unreadable;
+        for await (const batch of deadLetters.read({ ...where }, signal)) {
+          counts.read += batch.deadLetters.length + batch.unreadable;
           counts.skipped.unreadable += batch.unreadable;
-          await replay(await choose(batch.letters), range.topicId ?? null);
+          await replay(await choose(batch.deadLetters), range.topicId ?? null);
           range.from = batch.next;
           await context.save({ runId, ranges, result: resultOf(counts, data.dryRun) });
-          await context.progress({ done: counts.read, total, unit: "letters", note: source });
+          await context.progress({ done: counts.read, total, unit: "dead letters", note: source });
         }
-        // The range may end in places without letters.
+        // The range may end in places without dead letters.
         range.from = range.to;
       }
       const result = resultOf(counts, data.dryRun);
-      await context.progress({ done: counts.read, total: counts.read, unit: "letters" });
+      await context.progress({ done: counts.read, total: counts.read, unit: "dead letters" });
       log.info(
         { ...result, byReason: undefined },
         data.dryRun ? "dead letters counted" : "dead letters replayed",
@@ -170,7 +176,7 @@ export const createReplay = (deps: {
 /** @throws ServiceError `unknown_topic`, `place_without_topic`, `unknown_dead_letter` */
 const begin = async (
   topics: readonly string[],
-  letters: Pick<LetterReader, "ranges">,
+  deadLetters: Pick<DeadLetterReader, "ranges">,
   data: ReplayData,
 ): Promise<ReplayState> => {
   const { topic, place, reasons } = data;
@@ -183,7 +189,7 @@ const begin = async (
   const filter = { reasons, from: instantOf(data.from), to: instantOf(data.to) };
   const ranges: ReplayState["ranges"][number][] = [];
   for (const source of topic === null ? topics : [topic]) {
-    for (const range of await letters.ranges(source, filter)) {
+    for (const range of await deadLetters.ranges(source, filter)) {
       if (place === null) {
         ranges.push({ ...range, source });
       } else if (

@@ -4,7 +4,7 @@ import { nothingReplayed } from "./dead-letter-commands.ts";
 const NONE = { notMatching: 3, replayedBefore: 0, tooManyReplays: 0, withoutPayload: 1, unreadable: 0 };
 const asked = { again: false, maxReplays: 3, dryRun: false };
 
-it("says which option takes letters that were left out", () => {
+it("says which option takes dead letters that were left out", () => {
   const before = { replayed: 0, skipped: { ...NONE, replayedBefore: 1 } };
   expect(nothingReplayed(before, asked)).toBe(
     "nothing is replayed; 1 replayed before: --again replays them again",
@@ -14,7 +14,7 @@ it("says which option takes letters that were left out", () => {
   expect(nothingReplayed(often, asked)).toMatch(/2 replayed 3 times.*--max-replays/);
 });
 
-it("says nothing when letters were replayed, when there are none, or when --again was given", () => {
+it("says nothing when dead letters were replayed, when there are none, or when --again was given", () => {
   expect(nothingReplayed({ replayed: 1, skipped: { ...NONE, replayedBefore: 1 } }, asked)).toBeNull();
   expect(nothingReplayed({ replayed: 0, skipped: NONE }, asked)).toBeNull();
   const again = { ...asked, again: true };

@@ -1,5 +1,5 @@
 import { audited } from "../audit/audited.ts";
-import { createLetterReader, type Letter, type LetterReader } from "@conversation-export/bus";
+import { createDeadLetterReader, type DeadLetter, type DeadLetterReader } from "@conversation-export/bus";
 import { REJECTION_REASONS } from "@conversation-export/domain";
 import {
   DEFAULT_MAX_REPLAYS,
@@ -15,13 +15,18 @@ import { type BusConfig, readBusConfig } from "../config.ts";
 import { requireYes, YES_FLAG, type YesOption } from "../output/confirm.ts";
 import { withRangeReader } from "../connect/connections.ts";
 import { CommandError, innermostMessage } from "../explain/explain.ts";
-import { letterContent, letterFields, renderLetter, renderLetters } from "../output/letter-output.ts";
+import {
+  deadLetterContent,
+  deadLetterFields,
+  renderDeadLetter,
+  renderDeadLetters,
+} from "../output/dead-letter-output.ts";
 import { renderJson } from "../output/print.ts";
 import { DETACH_FLAG, type DetachOption, startJob } from "../jobs/start-job.ts";
 
-type LetterPlace = { readonly topic: string; readonly partition: number; readonly offset: number };
+type DeadLetterPlace = { readonly topic: string; readonly partition: number; readonly offset: number };
 
-const letterPlace = (text: string): LetterPlace => {
+const deadLetterPlace = (text: string): DeadLetterPlace => {
   const [, topic = "", partition = "", offset = ""] =
     /^([\w.-]{1,249})\/(\d{1,5})\/(\d{1,15})$/.exec(text) ?? [];
   if (topic === "") {
@@ -46,10 +51,13 @@ const requireTopic = (topic: string, { topics }: BusConfig): void => {
   );
 };
 
-const withLetters = <T>(bus: BusConfig, work: (letters: LetterReader) => Promise<T>): Promise<T> =>
+const withDeadLetters = <T>(
+  bus: BusConfig,
+  work: (deadLetters: DeadLetterReader) => Promise<T>,
+): Promise<T> =>
   withRangeReader(bus, async (reader) => {
     try {
-      return await work(createLetterReader({ reader, topics: bus.topics }));
+      return await work(createDeadLetterReader({ reader, topics: bus.topics }));
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
       throw new CommandError(
@@ -59,15 +67,15 @@ const withLetters = <T>(bus: BusConfig, work: (letters: LetterReader) => Promise
     }
   });
 
-const refusedAt = (letter: Letter): number => letter.rejectedAt ?? 0;
+const refusedAt = (deadLetter: DeadLetter): number => deadLetter.rejectedAt ?? 0;
 
-/** The newest `limit` matching letters, and the counts of all matching ones by topic and reason. */
+/** The newest `limit` matching dead letters, and the counts of all matching ones by topic and reason. */
 const newest = async (
-  letters: LetterReader,
+  deadLetters: DeadLetterReader,
   topics: readonly string[],
   options: FilterOptions,
   limit: number,
-): Promise<{ readonly kept: readonly Letter[]; readonly counts: ReadonlyMap<string, number> }> => {
+): Promise<{ readonly kept: readonly DeadLetter[]; readonly counts: ReadonlyMap<string, number> }> => {
   const { reason, since, until } = options;
   const filter = {
     reasons: reason ?? null,
@@ -75,15 +83,15 @@ const newest = async (
     to: until === undefined ? null : Date.parse(until),
   };
   const counts = new Map<string, number>();
-  let kept: Letter[] = [];
+  let kept: DeadLetter[] = [];
   const cut = (): void => {
     kept = kept.sort((one, other) => refusedAt(other) - refusedAt(one)).slice(0, limit);
   };
   for (const topic of topics) {
-    for await (const letter of letters.list(topic, filter)) {
-      const name = `${topic} ${letter.reason}`;
+    for await (const deadLetter of deadLetters.list(topic, filter)) {
+      const name = `${topic} ${deadLetter.reason}`;
       counts.set(name, (counts.get(name) ?? 0) + 1);
-      kept.push(letter);
+      kept.push(deadLetter);
       if (kept.length >= 2 * limit) cut();
     }
   }
@@ -91,7 +99,7 @@ const newest = async (
   return { kept, counts };
 };
 
-/** Explains that nothing was replayed because all letters were replayed before; null otherwise. */
+/** Explains that nothing was replayed because all dead letters were replayed before; null otherwise. */
 export const nothingReplayed = (
   { replayed, skipped }: Pick<ReplayResult, "replayed" | "skipped">,
   { again, maxReplays, dryRun }: Pick<ReplayData, "again" | "maxReplays" | "dryRun">,
@@ -134,7 +142,7 @@ export const addDeadLetterCommands = (program: Command, deps: CommandDeps): void
     }
   };
 
-  const letters = program.command("dead-letters").addHelpText(
+  const deadLetters = program.command("dead-letters").addHelpText(
     "after",
     `
 A dead letter is named TOPIC/PARTITION/OFFSET: the topic of the event, and its place in the dead-letter topic.
@@ -148,7 +156,7 @@ Examples:
   export-ops dead-letters replay messages/0/12`,
   );
 
-  addFilter(letters.command("list").description("list the newest dead letters, without their payload"))
+  addFilter(deadLetters.command("list").description("list the newest dead letters, without their payload"))
     .option("--limit <count>", "list at most this many", wholeNumber(1, 10_000), 50)
     .option("--json", "print JSON")
     .action(async (options: FilterOptions & { limit: number } & JsonOption, command: Command) => {
@@ -156,34 +164,40 @@ Examples:
       const bus = readBusConfig(env);
       if (options.topic !== undefined) requireTopic(options.topic, bus);
       const topics = options.topic === undefined ? bus.topics : [options.topic];
-      const { kept, counts } = await withLetters(bus, (all) => newest(all, topics, options, options.limit));
-      if (options.json === true) return print(renderJson(kept.map(letterFields)));
-      print(renderLetters(kept));
+      const { kept, counts } = await withDeadLetters(bus, (all) =>
+        newest(all, topics, options, options.limit),
+      );
+      if (options.json === true) return print(renderJson(kept.map(deadLetterFields)));
+      print(renderDeadLetters(kept));
       const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
       if (total === 0) return;
       const each = [...counts].map(([name, count]) => `${count} ${name}`).join(", ");
       print(`\n${kept.length === total ? "all" : `the newest ${kept.length}`} of ${total}: ${each}`);
     });
 
-  letters
+  deadLetters
     .command("show")
     .description("show a dead letter with its payload, which may be personal data")
-    .argument("<dead-letter>", "TOPIC/PARTITION/OFFSET", letterPlace)
+    .argument("<dead-letter>", "TOPIC/PARTITION/OFFSET", deadLetterPlace)
     .option("--json", "print JSON")
-    .action(async (place: LetterPlace, { json }: JsonOption) => {
+    .action(async (place: DeadLetterPlace, { json }: JsonOption) => {
       const bus = readBusConfig(env);
       requireTopic(place.topic, bus);
-      const letter = await withLetters(bus, (all) => all.find(place.topic, place));
-      if (letter === null) {
+      const deadLetter = await withDeadLetters(bus, (all) => all.find(place.topic, place));
+      if (deadLetter === null) {
         throw new CommandError(
           `there is no dead letter ${place.topic}/${place.partition}/${place.offset}: \`export-ops dead-letters list\` shows those that are kept`,
         );
       }
-      print(json === true ? renderJson(letterContent(letter)) : renderLetter(letter));
+      print(json === true ? renderJson(deadLetterContent(deadLetter)) : renderDeadLetter(deadLetter));
     });
 
-  addFilter(letters.command("replay").description("send events back to the topics they came from"))
-    .argument("[dead-letter]", "only this one, TOPIC/PARTITION/OFFSET (default: all that match)", letterPlace)
+  addFilter(deadLetters.command("replay").description("send events back to the topics they came from"))
+    .argument(
+      "[dead-letter]",
+      "only this one, TOPIC/PARTITION/OFFSET (default: all that match)",
+      deadLetterPlace,
+    )
     .option("--again", "also those that were replayed before")
     .option(
       "--max-replays <count>",
@@ -203,7 +217,7 @@ again becomes a new one whose count of replays is one higher.`,
     )
     .action(
       (
-        place: LetterPlace | undefined,
+        place: DeadLetterPlace | undefined,
         options: FilterOptions & { again?: true; maxReplays: number; dryRun?: true } & YesOption &
           DetachOption &
           JsonOption,

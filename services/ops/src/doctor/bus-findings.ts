@@ -16,7 +16,7 @@ const isMissing = (error: unknown): boolean =>
 
 const kindOf = (topic: string, { topics }: BusConfig): TopicKind => {
   if (topics.includes(topic)) return "events";
-  return topics.some((events) => deadLetterTopic(events) === topic) ? "letters" : "commands";
+  return topics.some((events) => deadLetterTopic(events) === topic) ? "dead-letters" : "commands";
 };
 
 /** Reads the topics that should exist; null for a missing one. */

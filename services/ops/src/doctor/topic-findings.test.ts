@@ -39,8 +39,12 @@ it("wants the topic to reach as far back as a backfill when there is no landing 
 });
 
 it("wants room for a refused event and its reason among the dead letters", () => {
-  const letters: TopicFacts = { ...healthy, kind: "letters", wanted: { "max.message.bytes": "2097176" } };
-  expect(topicFindings(letters, settings)[0]).toMatchObject({
+  const deadLetters: TopicFacts = {
+    ...healthy,
+    kind: "dead-letters",
+    wanted: { "max.message.bytes": "2097176" },
+  };
+  expect(topicFindings(deadLetters, settings)[0]).toMatchObject({
     state: "problem",
     advice: expect.stringContaining("max.message.bytes=2097176"),
   });

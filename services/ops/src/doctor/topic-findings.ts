@@ -9,7 +9,7 @@ const DAY_MS = 86_400_000;
 const SHORT_RETENTION_MS = 3 * DAY_MS;
 
 /** What a topic carries: events, dead letters, or the commands for SMS. */
-export type TopicKind = "events" | "letters" | "commands";
+export type TopicKind = "events" | "dead-letters" | "commands";
 
 export type TopicFacts = {
   readonly topic: string;
@@ -39,10 +39,10 @@ const retentionFinding = ({ topic, kind, config }: TopicFacts, settings: Service
       days(retentionMs),
       kind === "events"
         ? "raise retention.ms: when ingest stops for longer, it loses events"
-        : "raise retention.ms: letters older than this cannot be replayed",
+        : "raise retention.ms: dead letters older than this cannot be replayed",
     );
   }
-  if (kind === "letters") return ok(name, days(retentionMs));
+  if (kind === "dead-letters") return ok(name, days(retentionMs));
   if (!settings.landing && retentionMs < settings.landingDays * DAY_MS) {
     return warning(
       name,

@@ -3,7 +3,7 @@ import { ConfigError } from "@conversation-export/runtime";
 import { countReplayed } from "@conversation-export/warehouse";
 import { lagOf, readLag } from "../connect/read-lag.ts";
 import { exitCodeOf, explain } from "../explain/explain.ts";
-import type { Asked, Kafka, LetterCount, Processes, Status, Tables, TopicLag } from "./status.ts";
+import type { Asked, Kafka, DeadLetterCount, Processes, Status, Tables, TopicLag } from "./status.ts";
 import type { StatusConnections } from "./status-connections.ts";
 import { THRESHOLDS } from "./thresholds.ts";
 
@@ -36,8 +36,11 @@ const readTopicLags = ({ bus }: StatusConnections): Promise<TopicLag[]> =>
     });
   });
 
-/** Counts by offsets, so no letter is read. */
-const readLetters = async ({ bus, warehouse }: StatusConnections, at: Date): Promise<LetterCount[]> => {
+/** Counts by offsets, so no dead letter is read. */
+const readDeadLetters = async (
+  { bus, warehouse }: StatusConnections,
+  at: Date,
+): Promise<DeadLetterCount[]> => {
   const topics = await bus.use(({ admin, config }) =>
     Promise.all(
       config.topics.map(async (topic) => {
@@ -130,10 +133,10 @@ export const look = async (
 ): Promise<Status> => {
   const { bus, warehouse, queue } = connections;
   for (const one of [bus, warehouse, queue]) one.renew();
-  const [lag, letters, brokers, watermarks, windows, erasures, tables, clients, queues, held, processes] =
+  const [lag, deadLetters, brokers, watermarks, windows, erasures, tables, clients, queues, held, processes] =
     await Promise.all([
       asked(readTopicLags(connections)),
-      asked(readLetters(connections, at)),
+      asked(readDeadLetters(connections, at)),
       asked(readBrokers(connections)),
       asked(readWatermarks(connections, topics, at)),
       asked(warehouse.use((client) => client.windows.countStates())),
@@ -147,7 +150,7 @@ export const look = async (
   return {
     at,
     lag,
-    letters,
+    deadLetters,
     brokers,
     watermarks,
     windows,

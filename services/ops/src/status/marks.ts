@@ -8,7 +8,7 @@ export type Mark = { readonly part: PartName; readonly alert: string; readonly f
 
 const secondsSince = (at: Date, instant: number): number => Math.floor((at.getTime() - instant) / 1000);
 
-const ofTopics = ({ lag, watermarks, letters }: Status): Mark[] => {
+const ofTopics = ({ lag, watermarks, deadLetters }: Status): Mark[] => {
   const found: Mark[] = [];
   for (const { topic, lag: messages, filled, lost } of lag.value ?? []) {
     const age = watermarks.value?.[topic] ?? null;
@@ -25,9 +25,13 @@ const ofTopics = ({ lag, watermarks, letters }: Status): Mark[] => {
     else if (age > THRESHOLDS.watermarkSeconds)
       found.push({ part: "watermarks", alert: "WatermarkOld", found: `that of ${topic} is ${age} s old` });
   }
-  for (const { topic, lastHour } of letters.value ?? [])
+  for (const { topic, lastHour } of deadLetters.value ?? [])
     if (lastHour > 0)
-      found.push({ part: "letters", alert: "DeadLetters", found: `${lastHour} of ${topic} within an hour` });
+      found.push({
+        part: "deadLetters",
+        alert: "DeadLetters",
+        found: `${lastHour} of ${topic} within an hour`,
+      });
   return found;
 };
 
@@ -100,7 +104,7 @@ const SERVERS: readonly {
     name: "ClickHouse",
     parts: ["tables", "watermarks", "windows", "erasures", "clients"],
   },
-  { alert: "IngestLagUnknown", name: "Kafka", parts: ["lag", "letters", "brokers"] },
+  { alert: "IngestLagUnknown", name: "Kafka", parts: ["lag", "deadLetters", "brokers"] },
 ];
 
 const ofServers = (status: Status): Mark[] => {

@@ -26,7 +26,7 @@ const QUIET: QueueBacklog = {
 const FINE: Status = {
   at: AT,
   lag: answered([{ topic: "messages", lag: 7, filled: true, lost: 0 }]),
-  letters: answered([{ topic: "messages", kept: 3, lastHour: 0, notReplayed: 1 }]),
+  deadLetters: answered([{ topic: "messages", kept: 3, lastHour: 0, notReplayed: 1 }]),
   brokers: answered({ brokers: 3, members: 2 }),
   watermarks: answered({ messages: 2 }),
   windows: answered({ open: 10, closed: 0, compacted: 70, backfilled: 0 }),
@@ -88,7 +88,7 @@ it("names clients that are not registered, which no alert is about", () => {
 });
 
 it("shows the other parts when one could not be asked", () => {
-  const partly = { ...FINE, lag: away, letters: away, brokers: away };
+  const partly = { ...FINE, lag: away, deadLetters: away, brokers: away };
   const shown = renderStatus(partly);
   expect(shown).toContain("1 would alert, 3 parts could not be asked");
   expect(shown).toContain(
@@ -152,7 +152,7 @@ describe("marks", () => {
     ["a watermark that is not older", { watermarks: answered({ messages: 300 }) }, []],
     [
       "a dead letter",
-      { letters: answered([{ topic: "messages", kept: 1, lastHour: 1, notReplayed: null }]) },
+      { deadLetters: answered([{ topic: "messages", kept: 1, lastHour: 1, notReplayed: null }]) },
       ["DeadLetters"],
     ],
     ["many open windows", states({ open: 21 }), ["UploadWindowsOverdue"]],
@@ -181,7 +181,7 @@ describe("marks", () => {
     ],
     ["processes that Redis does not list", { processes: answered({ redis: "8", workers: null }) }, []],
     ["Redis away", { queues: away, held: away, processes: away }, ["RedisAway"]],
-    ["Kafka away", { lag: away, letters: away, brokers: away }, ["IngestLagUnknown"]],
+    ["Kafka away", { lag: away, deadLetters: away, brokers: away }, ["IngestLagUnknown"]],
     ["ClickHouse away", { watermarks: away, windows: away, tables: away }, ["IngestInsertsFail"]],
   ] satisfies [string, Partial<Status>, string[]][])("%s", (_, change, alerts) => {
     expect(alertsOf(change)).toEqual(alerts);

@@ -9,7 +9,7 @@ const NONE = "-";
 
 const NAMES: Readonly<Record<PartName, string>> = {
   lag: "lag",
-  letters: "dead letters",
+  deadLetters: "dead letters",
   brokers: "brokers",
   watermarks: "watermarks",
   windows: "windows",
@@ -32,11 +32,11 @@ const duration = (seconds: number): string => {
 const since = (at: Date, instant: number | null): string =>
   instant === null ? NONE : duration(Math.max(0, Math.floor((at.getTime() - instant) / 1000)));
 
-const topics = ({ lag, watermarks, letters }: Status): string => {
+const topics = ({ lag, watermarks, deadLetters }: Status): string => {
   const names = new Set([
     ...(lag.value ?? []).map(({ topic }) => topic),
     ...Object.keys(watermarks.value ?? {}),
-    ...(letters.value ?? []).map(({ topic }) => topic),
+    ...(deadLetters.value ?? []).map(({ topic }) => topic),
   ]);
   if (names.size === 0) return "";
   return renderTable(
@@ -44,7 +44,7 @@ const topics = ({ lag, watermarks, letters }: Status): string => {
     [...names].map((topic) => {
       const behind = lag.value?.find((one) => one.topic === topic);
       const age = watermarks.value?.[topic];
-      const own = letters.value?.find((one) => one.topic === topic);
+      const own = deadLetters.value?.find((one) => one.topic === topic);
       return [
         topic,
         behind?.lag ?? (behind === undefined ? UNKNOWN : NONE),
@@ -157,7 +157,7 @@ export const statusFields = (status: Status) => {
   const {
     at,
     lag,
-    letters,
+    deadLetters,
     brokers,
     watermarks,
     windows,
@@ -173,7 +173,7 @@ export const statusFields = (status: Status) => {
     at: at.toISOString(),
     lag: lag.value,
     dead_letters:
-      letters.value?.map(({ topic, kept, lastHour, notReplayed }) => ({
+      deadLetters.value?.map(({ topic, kept, lastHour, notReplayed }) => ({
         topic,
         kept,
         last_hour: lastHour,

@@ -18,7 +18,7 @@ export type TopicLag = {
   readonly lost: number;
 };
 
-export type LetterCount = {
+export type DeadLetterCount = {
   readonly topic: string;
   readonly kept: number;
   readonly lastHour: number;
@@ -53,7 +53,7 @@ export type Status = {
   /** Lag of ingest, from Kafka. */
   readonly lag: Asked<readonly TopicLag[]>;
   /** From Kafka, and ClickHouse for what was replayed. */
-  readonly letters: Asked<readonly LetterCount[]>;
+  readonly deadLetters: Asked<readonly DeadLetterCount[]>;
   readonly brokers: Asked<Kafka>;
   /** Age of the watermark of each topic in seconds, from ClickHouse; null: it has none. */
   readonly watermarks: Asked<Readonly<Record<string, number | null>>>;
@@ -73,7 +73,7 @@ export type PartName = Exclude<keyof Status, "at">;
 
 export const PARTS: readonly PartName[] = [
   "lag",
-  "letters",
+  "deadLetters",
   "brokers",
   "watermarks",
   "windows",

@@ -1,14 +1,14 @@
 import type { Session } from "../../session/session.ts";
 
 /** A dead letter. Instants are milliseconds since the epoch, null when unknown. */
-export type LetterIdentity = {
+export type DeadLetterIdentity = {
   readonly topic: string;
   /** Position of the record when it arrived first. */
   readonly arrival: { readonly partition: number; readonly offset: number };
   readonly arrivedAt: number | null;
   /** Earlier replays of the record. */
   readonly replays: number;
-  /** Position of the letter in the dead-letter topic. */
+  /** Position of the dead letter in the dead-letter topic. */
   readonly place: { readonly partition: number; readonly offset: number };
 };
 
@@ -24,19 +24,19 @@ export type Replay = {
  * @throws WarehouseError from every method
  */
 export type ReplayStore = {
-  /** The last replay of each replayed letter, by `letterKey`. */
-  find(letters: readonly LetterIdentity[]): Promise<ReadonlyMap<string, Replay>>;
+  /** The last replay of each replayed dead letter, by `deadLetterKey`. */
+  find(deadLetters: readonly DeadLetterIdentity[]): Promise<ReadonlyMap<string, Replay>>;
   /** @param topicId of the dead-letter topic; null: the brokers tell none */
-  add(letters: readonly LetterIdentity[], runId: string, topicId: string | null): Promise<void>;
+  add(deadLetters: readonly DeadLetterIdentity[], runId: string, topicId: string | null): Promise<void>;
 };
 
 /** Key of a dead letter, equal for all its copies. */
-export const letterKey = ({
+export const deadLetterKey = ({
   topic,
   arrival,
   arrivedAt,
   replays,
-}: Pick<LetterIdentity, "topic" | "arrival" | "arrivedAt" | "replays">): string =>
+}: Pick<DeadLetterIdentity, "topic" | "arrival" | "arrivedAt" | "replays">): string =>
   `${arrival.partition}/${arrival.offset}/${arrivedAt ?? 0}/${replays}/${topic}`;
 
 type StoredReplay = {
@@ -46,15 +46,15 @@ type StoredReplay = {
   arrived_ms: string;
   replays: number;
   run_id: string;
-  letter_partition: number;
-  letter_offset: string;
+  dead_letter_partition: number;
+  dead_letter_offset: string;
 };
 
 /**
  * A partition of the dead letters of `topic`, the offset of the first that is kept, and the id of their topic; null: the
  * brokers tell none.
  */
-export type KeptLetters = {
+export type KeptDeadLetters = {
   readonly topic: string;
   readonly topicId: string | null;
   readonly partition: number;
@@ -62,21 +62,21 @@ export type KeptLetters = {
 };
 
 /**
- * How many of the letters that are kept were replayed, by topic.
+ * How many of the dead letters that are kept were replayed, by topic.
  *
  * @throws WarehouseError
  */
 export const countReplayed = async (
   session: Session,
-  kept: readonly KeptLetters[],
+  kept: readonly KeptDeadLetters[],
 ): Promise<ReadonlyMap<string, number>> => {
   if (kept.length === 0) return new Map();
-  const rows = await session.rows<{ topic: string; letters: string }>(
+  const rows = await session.rows<{ topic: string; deadLetters: string }>(
     "replays.count",
-    `SELECT topic, toString(uniqExact(letter_partition, letter_offset)) AS letters FROM replayed_letters
-      WHERE letter_offset >= transform(concat(toString(letter_partition), '/', topic), {places:Array(String)},
+    `SELECT topic, toString(uniqExact(dead_letter_partition, dead_letter_offset)) AS deadLetters FROM replayed_dead_letters
+      WHERE dead_letter_offset >= transform(concat(toString(dead_letter_partition), '/', topic), {places:Array(String)},
         {starts:Array(UInt64)}, toUInt64(18446744073709551615))
-        AND (letter_topic_id = '' OR concat(letter_topic_id, '/', topic) IN {ids:Array(String)}
+        AND (dead_letter_topic_id = '' OR concat(dead_letter_topic_id, '/', topic) IN {ids:Array(String)}
           OR topic IN {withoutId:Array(String)})
       GROUP BY topic`,
     {
@@ -88,10 +88,10 @@ export const countReplayed = async (
       },
     },
   );
-  return new Map(rows.map(({ topic, letters }) => [topic, Number(letters)]));
+  return new Map(rows.map(({ topic, deadLetters }) => [topic, Number(deadLetters)]));
 };
 
-/** Letters per query. Their positions are sent in the URL, whose length is limited. */
+/** Dead letters per query. Their positions are sent in the URL, whose length is limited. */
 const CHUNK = 500;
 
 /** @param deps.now milliseconds since the epoch */
@@ -104,45 +104,45 @@ export const createReplayStore = (deps: {
     settings: { output_format_json_quote_64bit_integers: 1 },
   });
 
-  const findSome = (topic: string, letters: readonly LetterIdentity[]): Promise<StoredReplay[]> =>
+  const findSome = (topic: string, deadLetters: readonly DeadLetterIdentity[]): Promise<StoredReplay[]> =>
     session.rows(
       "replays.find",
       `SELECT topic, partition, offset, toString(toUnixTimestamp64Milli(arrived_at)) AS arrived_ms, replays,
-          run_id, letter_partition, letter_offset
-        FROM replayed_letters FINAL
+          run_id, dead_letter_partition, dead_letter_offset
+        FROM replayed_dead_letters FINAL
         WHERE topic = {topic:String} AND partition IN {partitions:Array(UInt16)} AND offset IN {offsets:Array(UInt64)}`,
       {
         parameters: {
           topic,
-          partitions: [...new Set(letters.map(({ arrival }) => arrival.partition))],
-          offsets: letters.map(({ arrival }) => arrival.offset),
+          partitions: [...new Set(deadLetters.map(({ arrival }) => arrival.partition))],
+          offsets: deadLetters.map(({ arrival }) => arrival.offset),
         },
       },
     );
 
   return {
-    find: async (letters) => {
+    find: async (deadLetters) => {
       const found = new Map<string, Replay>();
-      for (const [topic, ofTopic] of Map.groupBy(letters, (letter) => letter.topic)) {
+      for (const [topic, ofTopic] of Map.groupBy(deadLetters, (deadLetter) => deadLetter.topic)) {
         for (let at = 0; at < ofTopic.length; at += CHUNK) {
           for (const row of await findSome(topic, ofTopic.slice(at, at + CHUNK))) {
-            const key = letterKey({
+            const key = deadLetterKey({
               topic,
               arrival: { partition: row.partition, offset: Number(row.offset) },
               arrivedAt: Number(row.arrived_ms),
               replays: row.replays,
             });
-            const place = { partition: row.letter_partition, offset: Number(row.letter_offset) };
+            const place = { partition: row.dead_letter_partition, offset: Number(row.dead_letter_offset) };
             found.set(key, { runId: row.run_id, place });
           }
         }
       }
       return found;
     },
-    add: async (letters, runId, topicId) => {
-      if (letters.length === 0) return;
+    add: async (deadLetters, runId, topicId) => {
+      if (deadLetters.length === 0) return;
       const now = deps.now();
-      const rows = letters.map(({ topic, arrival, arrivedAt, replays, place }) => ({
+      const rows = deadLetters.map(({ topic, arrival, arrivedAt, replays, place }) => ({
         topic,
         partition: arrival.partition,
         offset: arrival.offset,
@@ -150,14 +150,14 @@ export const createReplayStore = (deps: {
         replays,
         version: now,
         run_id: runId,
-        letter_partition: place.partition,
-        letter_offset: place.offset,
-        letter_topic_id: topicId ?? "",
+        dead_letter_partition: place.partition,
+        dead_letter_offset: place.offset,
+        dead_letter_topic_id: topicId ?? "",
         replayed_at: new Date(now).toISOString(),
       }));
       await session.insert(
         "replays.add",
-        { table: "replayed_letters", rows },
+        { table: "replayed_dead_letters", rows },
         { settings: { async_insert: 0 } },
       );
     },

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { createLetterReader, letterFits } from "./letter-reader.ts";
+import { createDeadLetterReader, deadLetterFits } from "./dead-letter-reader.ts";
 import type { BusMessage } from "./message.ts";
 
 const message = (offset: number, headers: BusMessage["headers"]): BusMessage => ({
@@ -28,7 +28,7 @@ function setup() {
     message(3, { ...headers, "dl-reason": "empty_value" }),
   ];
   const asked: number[] = [];
-  const letters = createLetterReader({
+  const deadLetters = createDeadLetterReader({
     topics: ["messages"],
     reader: {
       topicId: () => Promise.resolve("id"),
@@ -42,13 +42,13 @@ function setup() {
       },
     },
   });
-  return { letters, asked };
+  return { deadLetters, asked };
 }
 
-it("reads letters of ingest and counts what others have put among them", async () => {
-  const { letters } = setup();
+it("reads dead letters of ingest and counts what others have put among them", async () => {
+  const { deadLetters } = setup();
   const range = { topic: "messages.dead-letter", partition: 0, from: 0, to: 4 };
-  for await (const { letters: read, unreadable, next } of letters.read(range)) {
+  for await (const { deadLetters: read, unreadable, next } of deadLetters.read(range)) {
     expect(read.map(({ place, reason }) => [place.offset, reason])).toEqual([
       [0, "invalid_record"],
       [3, "empty_value"],
@@ -57,10 +57,10 @@ it("reads letters of ingest and counts what others have put among them", async (
   }
 });
 
-it("begins where letters of the wanted time can be, a moment earlier for other clocks", async () => {
-  const { letters, asked } = setup();
-  expect(await letters.ranges("messages")).toMatchObject([{ from: 1, to: 4 }]);
-  expect(await letters.ranges("messages", { from: AT })).toMatchObject([{ from: 3, to: 4 }]);
+it("begins where dead letters of the wanted time can be, a moment earlier for other clocks", async () => {
+  const { deadLetters, asked } = setup();
+  expect(await deadLetters.ranges("messages")).toMatchObject([{ from: 1, to: 4 }]);
+  expect(await deadLetters.ranges("messages", { from: AT })).toMatchObject([{ from: 3, to: 4 }]);
   expect(asked).toEqual([AT - 60_000]);
 });
 
@@ -70,7 +70,7 @@ it.each([
   [3, "empty_value"],
   [4, null],
 ])("finds at offset %d %s", async (offset, reason) => {
-  const found = await setup().letters.find("messages", { partition: 0, offset });
+  const found = await setup().deadLetters.find("messages", { partition: 0, offset });
   expect(found?.reason ?? null).toBe(reason);
 });
 
@@ -82,10 +82,10 @@ it.each([
   [{ from: AT, to: AT + 1 }, true],
   [{ from: AT + 1 }, false],
   [{ to: AT }, false],
-])("a letter fits %j: %s", (filter, fits) => {
-  expect(letterFits({ reason: "invalid_record", rejectedAt: AT }, filter)).toBe(fits);
+])("a dead letter fits %j: %s", (filter, fits) => {
+  expect(deadLetterFits({ reason: "invalid_record", rejectedAt: AT }, filter)).toBe(fits);
 });
 
-it("a letter without an instant fits no time", () => {
-  expect(letterFits({ reason: "x", rejectedAt: null }, { from: 0 })).toBe(false);
+it("a dead letter without an instant fits no time", () => {
+  expect(deadLetterFits({ reason: "x", rejectedAt: null }, { from: 0 })).toBe(false);
 });

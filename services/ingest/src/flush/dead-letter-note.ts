@@ -45,15 +45,15 @@ const bytesOf = (headers: BusHeaders): Buffer => {
  * The dead letter without payload and original headers, for one that is too large. Keys are cut at 1 KiB;
  * lengths and SHA-256 stay.
  */
-export const noteOf = (letter: OutgoingMessage): OutgoingMessage => {
-  const headers = letter.headers ?? {};
+export const noteOf = (deadLetter: OutgoingMessage): OutgoingMessage => {
+  const headers = deadLetter.headers ?? {};
   const own: BusHeaders = {};
   for (const name of OWN) {
     const text = headerText(headers[name]) ?? "";
     if (text !== "") own[name] = text.length > KEPT_BYTES ? text.slice(0, KEPT_BYTES) : text;
   }
   const others = Object.fromEntries(Object.entries(headers).filter(([name]) => !name.startsWith("dl-")));
-  const key = letter.key === null ? null : Buffer.from(letter.key);
+  const key = deadLetter.key === null ? null : Buffer.from(deadLetter.key);
   const kept = key === null ? null : key.subarray(0, KEPT_BYTES);
   return {
     key: kept,
@@ -62,7 +62,7 @@ export const noteOf = (letter: OutgoingMessage): OutgoingMessage => {
       ...own,
       "dl-key": kept?.toString("base64") ?? "",
       ...(key !== null && key.length > KEPT_BYTES && factsOf("dl-key", key)),
-      ...(letter.value !== null && factsOf("dl-payload", Buffer.from(letter.value))),
+      ...(deadLetter.value !== null && factsOf("dl-payload", Buffer.from(deadLetter.value))),
       ...(Object.keys(others).length > 0 && factsOf("dl-headers", bytesOf(others))),
       "dl-payload": "left out",
     },

@@ -1,8 +1,8 @@
-import type { Letter } from "@conversation-export/bus";
+import type { DeadLetter } from "@conversation-export/bus";
 import { expect, it } from "vitest";
-import { letterContent, renderLetter, renderLetters } from "./letter-output.ts";
+import { deadLetterContent, renderDeadLetter, renderDeadLetters } from "./dead-letter-output.ts";
 
-const letter: Letter = {
+const deadLetter: DeadLetter = {
   reason: "invalid_record",
   detail: "csat.score",
   topic: "messages",
@@ -23,14 +23,14 @@ const letter: Letter = {
   },
 };
 
-it("names a letter so that it can be asked for, and lists nothing of what it carries", () => {
-  const table = renderLetters([letter]);
+it("names a dead letter so that it can be asked for, and lists nothing of what it carries", () => {
+  const table = renderDeadLetters([deadLetter]);
   expect(table).toContain("messages/0/12");
   expect(table).not.toContain("hi");
 });
 
 it("does not let a payload steer the terminal", () => {
-  const shown = renderLetter(letter);
+  const shown = renderDeadLetter(deadLetter);
   expect(shown).toContain('{"text":"\\u001b[2Jhi"}');
   expect(shown).toContain("content-type: application/json");
   expect(shown).not.toContain("dl-reason");
@@ -38,11 +38,13 @@ it("does not let a payload steer the terminal", () => {
 
 it("gives a payload that is no text as base64", () => {
   const value = Buffer.from([0xff, 0x00]);
-  expect(letterContent({ ...letter, message: { ...letter.message, value } })).toMatchObject({
+  expect(deadLetterContent({ ...deadLetter, message: { ...deadLetter.message, value } })).toMatchObject({
     payload: "/wA=",
     payload_encoding: "base64",
   });
-  expect(letterContent({ ...letter, message: { ...letter.message, value: null } })).toMatchObject({
-    payload: null,
-  });
+  expect(deadLetterContent({ ...deadLetter, message: { ...deadLetter.message, value: null } })).toMatchObject(
+    {
+      payload: null,
+    },
+  );
 });

@@ -3,16 +3,16 @@ import type { BusMessage, TopicPartition } from "./message.ts";
 import type { BusRange, RangeReader } from "./range-reader.ts";
 
 /** One dead letter: the facts in its headers and the message itself. */
-export type Letter = DeadLetterFacts & {
+export type DeadLetter = DeadLetterFacts & {
   /** Its position in the dead-letter topic of `topic`. */
   readonly place: { readonly partition: number; readonly offset: number };
   readonly message: BusMessage;
 };
 
 /**
- * Conditions that are left out hold for every letter. Instants are those of the refusal, ms since the epoch.
+ * Conditions that are left out hold for every dead letter. Instants are those of the refusal, ms since the epoch.
  */
-export type LetterFilter = {
+export type DeadLetterFilter = {
   readonly reasons?: readonly string[] | null;
   readonly from?: number | null;
   /** Before this instant. */
@@ -23,9 +23,9 @@ export type LetterFilter = {
  * Dead letters by the topic from which they came.
  * @throws the errors of `RangeReader`
  */
-export type LetterReader = {
-  /** The ranges in which fitting letters may lie now, one for each partition that has some. */
-  ranges(topic: string, filter?: LetterFilter): Promise<BusRange[]>;
+export type DeadLetterReader = {
+  /** The ranges in which fitting dead letters may lie now, one for each partition that has some. */
+  ranges(topic: string, filter?: DeadLetterFilter): Promise<BusRange[]>;
   /**
    * All dead letters of a range, some at a time. `unreadable` counts other messages, `next` is the offset
    * behind them.
@@ -33,49 +33,49 @@ export type LetterReader = {
   read(
     range: BusRange,
     signal?: AbortSignal,
-  ): AsyncIterable<{ letters: Letter[]; unreadable: number; next: number }>;
-  /** The fitting letters that are there at the call, partition by partition. */
-  list(topic: string, filter?: LetterFilter, signal?: AbortSignal): AsyncIterable<Letter>;
-  /** The letter at a position of the dead-letter topic; null when there is none. */
+  ): AsyncIterable<{ deadLetters: DeadLetter[]; unreadable: number; next: number }>;
+  /** The fitting dead letters that are there at the call, partition by partition. */
+  list(topic: string, filter?: DeadLetterFilter, signal?: AbortSignal): AsyncIterable<DeadLetter>;
+  /** The dead letter at a position of the dead-letter topic; null when there is none. */
   find(
     topic: string,
     place: { readonly partition: number; readonly offset: number },
     signal?: AbortSignal,
-  ): Promise<Letter | null>;
+  ): Promise<DeadLetter | null>;
 };
 
-/** A letter reaches the bus after its refusal, and the clock of the bus may differ. */
+/** A dead letter reaches the bus after its refusal, and the clock of the bus may differ. */
 const CLOCK_MARGIN_MS = 60_000;
 
-/** True if the letter meets all conditions; one without an instant meets none by time. */
-export const letterFits = (
-  letter: Pick<DeadLetterFacts, "reason" | "rejectedAt">,
-  { reasons, from, to }: LetterFilter,
+/** True if the dead letter meets all conditions; one without an instant meets none by time. */
+export const deadLetterFits = (
+  deadLetter: Pick<DeadLetterFacts, "reason" | "rejectedAt">,
+  { reasons, from, to }: DeadLetterFilter,
 ): boolean => {
-  const at = letter.rejectedAt ?? Number.NaN;
-  if (reasons != null && !reasons.includes(letter.reason)) return false;
+  const at = deadLetter.rejectedAt ?? Number.NaN;
+  if (reasons != null && !reasons.includes(deadLetter.reason)) return false;
   return (from == null || at >= from) && (to == null || at < to);
 };
 
-const letterOf = (topic: string, message: BusMessage): Letter | undefined => {
+const toDeadLetter = (topic: string, message: BusMessage): DeadLetter | undefined => {
   const facts = deadLetterOf(message.headers);
-  // Ingest writes the name of this topic into its letters.
+  // Ingest writes the name of this topic into its dead letters.
   if (facts === undefined || facts.topic !== topic) return undefined;
   return { ...facts, place: { partition: message.partition, offset: message.offset }, message };
 };
 
 const lostIsGone = (): void => {};
 
-export const createLetterReader = (deps: {
+export const createDeadLetterReader = (deps: {
   /** Started and stopped by the caller. */
   readonly reader: Pick<RangeReader, "bounds" | "offsetsAt" | "read" | "topicId">;
   readonly topics: readonly string[];
-}): LetterReader => {
+}): DeadLetterReader => {
   const { reader } = deps;
   const sources = new Map(deps.topics.map((topic) => [deadLetterTopic(topic), topic]));
   const sourceOf = ({ topic }: Pick<TopicPartition, "topic">): string => sources.get(topic) ?? topic;
 
-  const ranges = async (topic: string, filter: LetterFilter = {}): Promise<BusRange[]> => {
+  const ranges = async (topic: string, filter: DeadLetterFilter = {}): Promise<BusRange[]> => {
     const name = deadLetterTopic(topic);
     const { from } = filter;
     const topicId = await reader.topicId(name);
@@ -103,9 +103,9 @@ export const createLetterReader = (deps: {
     const topic = sourceOf(range);
     const request = { ...range, onLost: lostIsGone, ...(signal !== undefined && { signal }) };
     for await (const messages of reader.read(request)) {
-      const letters = messages.flatMap((message) => letterOf(topic, message) ?? []);
+      const deadLetters = messages.flatMap((message) => toDeadLetter(topic, message) ?? []);
       const next = (messages.at(-1)?.offset ?? range.from - 1) + 1;
-      yield { letters, unreadable: messages.length - letters.length, next };
+      yield { deadLetters, unreadable: messages.length - deadLetters.length, next };
     }
   }
 
@@ -114,8 +114,8 @@ export const createLetterReader = (deps: {
     read,
     async *list(topic, filter = {}, signal) {
       for (const range of await ranges(topic, filter)) {
-        for await (const { letters } of read(range, signal)) {
-          for (const letter of letters) if (letterFits(letter, filter)) yield letter;
+        for await (const { deadLetters } of read(range, signal)) {
+          for (const deadLetter of deadLetters) if (deadLetterFits(deadLetter, filter)) yield deadLetter;
         }
       }
     },
@@ -123,11 +123,11 @@ export const createLetterReader = (deps: {
       const name = deadLetterTopic(topic);
       const bounds = (await reader.bounds(name)).find((entry) => entry.partition === partition);
       if (bounds === undefined || offset < bounds.start || offset >= bounds.end) return null;
-      for await (const { letters } of read(
+      for await (const { deadLetters } of read(
         { topic: name, partition, from: offset, to: offset + 1 },
         signal,
       )) {
-        return letters[0] ?? null;
+        return deadLetters[0] ?? null;
       }
       return null;
     },
