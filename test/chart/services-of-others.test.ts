@@ -156,7 +156,8 @@ describe.skipIf(helm === null)("for Strimzi and KEDA the chart renders", () => {
           type: "prometheus",
           metadata: {
             serverAddress: "http://prometheus-operated.monitoring:9090",
-            query: 'max(job_oldest_waiting_seconds{job="conversation-export-jobs",namespace="export"})',
+            query:
+              'max(conversation_export_job_oldest_waiting_age_seconds{job="conversation-export-jobs",namespace="export"})',
             threshold: "60",
           },
         },

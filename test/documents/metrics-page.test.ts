@@ -18,6 +18,12 @@ describe("docs/metrics.md", () => {
     expect(ownRows.map(line).sort()).toEqual(sources.map(line).sort());
   });
 
+  it("gives every metric of ours the prefix conversation_export_", () => {
+    expect(
+      sources.map(({ name }) => name).filter((name) => !/^conversation_export_[a-z]/.test(name)),
+    ).toEqual([]);
+  });
+
   it("says something about each", () => {
     expect(rows.filter(({ meaning }) => meaning.length < 5)).toEqual([]);
     expect(rows.filter(({ services, name }) => services.length === 0 && !/^(up|kube_)/.test(name))).toEqual(

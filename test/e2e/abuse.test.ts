@@ -111,9 +111,9 @@ it("answers thousands of malformed requests in the documented form, and stays as
 
   for (const { status } of await Promise.all([...slow, slowHeaders])) expect(status).toBe(408);
   expect(await goodRequest()).toBe(200);
-  expect(await readMetric(api.metricsUrl, "export_api_errors_total")).toBeNull();
+  expect(await readMetric(api.metricsUrl, "conversation_export_api_errors_total")).toBeNull();
   // A page ends a moment after its reader has the last byte.
-  await expect.poll(() => readMetric(api.metricsUrl, "export_api_pages_in_flight")).toBe(0);
+  await expect.poll(() => readMetric(api.metricsUrl, "conversation_export_api_pages_in_flight")).toBe(0);
   const log = readFileSync(join(system.logFolder, "export-api.log"), "utf8");
   expect(log).not.toContain(auth.slice(-12).trim());
   expect(log).not.toMatch(/"level":"(?:error|fatal)"/);

@@ -77,7 +77,9 @@ describe("ingest that is killed and replayed", () => {
     // Stops between insert and commit: ClickHouse hangs until everything is read, then Kafka does.
     await system.caughtUp(GROUP, 300_000);
     const taken = () =>
-      readMetric(ingest.metricsUrl, "ingest_records_consumed_total", { topic: TOPICS.conversation });
+      readMetric(ingest.metricsUrl, "conversation_export_ingest_records_consumed_total", {
+        topic: TOPICS.conversation,
+      });
     const takenBefore = (await taken()) ?? 0;
     await stopProcess(pidOf(system.stack.clickhouse));
     await delivery.send(createSample({ seed: `${seed}-tail`, conversations: 300, clients: CLIENTS }));
@@ -86,7 +88,9 @@ describe("ingest that is killed and replayed", () => {
     await until("ingest holds conversations", 60_000, async () => ((await taken()) ?? 0) > takenBefore + 50);
     await stopProcess(pidOf(system.stack.kafka));
     const written = () =>
-      readMetric(ingest.metricsUrl, "ingest_rows_written_total", { table: "conversations" });
+      readMetric(ingest.metricsUrl, "conversation_export_ingest_rows_written_total", {
+        table: "conversations",
+      });
     const writtenBefore = (await written()) ?? 0;
     process.kill(pidOf(system.stack.clickhouse), "SIGCONT");
     await until("conversations are written", 60_000, async () => ((await written()) ?? 0) > writtenBefore);

@@ -208,7 +208,7 @@ describe("a window as lines", () => {
     const during = await memory();
     for (const response of responses) response.destroy();
     await until("none is sent any more", 20_000, async () => {
-      return (await readMetric(api.metricsUrl, "export_api_pages_in_flight")) === 0;
+      return (await readMetric(api.metricsUrl, "conversation_export_api_pages_in_flight")) === 0;
     });
     await until("ClickHouse has given them up", 10_000, async () => (await sent()).startsWith("0\t"));
     // The whole window four times is more than 120 MB.
@@ -267,7 +267,7 @@ describe("limits", () => {
       Array.from({ length: 50 }, (_, n) => ask(path, "acme", {}, apis[n % 2]?.apiUrl)),
     );
     for (const { process } of apis) {
-      const alone = await readMetric(process.metricsUrl, "export_api_rate_limit_unshared_total");
+      const alone = await readMetric(process.metricsUrl, "conversation_export_api_rate_limit_unshared_total");
       expect(alone, "requests for which Redis did not answer in time").toBe(0);
     }
     const passed = answers.filter(({ status }) => status === 200);
@@ -313,7 +313,7 @@ describe("limits", () => {
     // In Redis the limit of this client is used up.
     const [first] = apis as [Api];
     const alone = async (): Promise<number> =>
-      (await readMetric(first.process.metricsUrl, "export_api_rate_limit_unshared_total")) ?? 0;
+      (await readMetric(first.process.metricsUrl, "conversation_export_api_rate_limit_unshared_total")) ?? 0;
     const before = await alone();
     await system.stack.redis.kill();
     const statuses: number[] = [];
@@ -325,9 +325,15 @@ describe("limits", () => {
     expect((await ask(path, "acme", {}, late.apiUrl)).status).toBe(200);
     await system.stack.redis.start();
     await until("limits are shared again", 20_000, async () => {
-      const before = await readMetric(late.process.metricsUrl, "export_api_rate_limit_unshared_total");
+      const before = await readMetric(
+        late.process.metricsUrl,
+        "conversation_export_api_rate_limit_unshared_total",
+      );
       await ask(path, "bulk", {}, late.apiUrl);
-      return (await readMetric(late.process.metricsUrl, "export_api_rate_limit_unshared_total")) === before;
+      return (
+        (await readMetric(late.process.metricsUrl, "conversation_export_api_rate_limit_unshared_total")) ===
+        before
+      );
     });
     await late.process.kill("SIGTERM");
   });
@@ -342,7 +348,7 @@ describe("limits", () => {
     const held = await Promise.all([1, 2].map(() => open(bulk, "bulk", {}, apiUrl)));
     const waiting = ask(bulk, "bulk", {}, apiUrl);
     await until("the third waits", 5_000, async () => {
-      return (await readMetric(process.metricsUrl, "export_api_pages_waiting")) === 1;
+      return (await readMetric(process.metricsUrl, "conversation_export_api_pages_waiting")) === 1;
     });
     expect((await ask(path, "acme", {}, apiUrl)).status).toBe(200);
     const refused = await waiting;
@@ -351,10 +357,12 @@ describe("limits", () => {
     expect(refused.text).toMatch(
       /"type":"rate_limit_exceeded".*"details":"allowed: 2 at a time; the wait was too long"/,
     );
-    expect(await readMetric(process.metricsUrl, "export_api_rate_limited_total", { limit: "slots" })).toBe(1);
+    expect(
+      await readMetric(process.metricsUrl, "conversation_export_api_rate_limited_total", { limit: "slots" }),
+    ).toBe(1);
     const next = ask(bulk, "bulk", {}, apiUrl);
     await until("the fourth waits", 5_000, async () => {
-      return (await readMetric(process.metricsUrl, "export_api_pages_waiting")) === 1;
+      return (await readMetric(process.metricsUrl, "conversation_export_api_pages_waiting")) === 1;
     });
     for (const response of held) response.destroy();
     expect((await next).status).toBe(200);

@@ -122,44 +122,50 @@ describe("a system in trouble", () => {
   });
 
   it("waits for ClickHouse without losing its membership, its bounds or a record", async () => {
-    const joins = await metric("bus_joins_total");
+    const joins = await metric("conversation_export_bus_joins_total");
     const { pid } = ingest;
-    const written = await metric("ingest_rows_written_total");
+    const written = await metric("conversation_export_ingest_rows_written_total");
     const sending = delivery.send(sample("clickhouse"));
     await until(
       "rows are written",
       30_000,
-      async () => (await metric("ingest_rows_written_total")) > written,
+      async () => (await metric("conversation_export_ingest_rows_written_total")) > written,
     );
     await system.stack.clickhouse.kill();
-    await until("partitions are paused", 30_000, async () => (await metric("ingest_paused_partitions")) > 0);
+    await until(
+      "partitions are paused",
+      30_000,
+      async () => (await metric("conversation_export_ingest_paused_partitions")) > 0,
+    );
     const down = performance.now();
     let most = 0;
     await until("ClickHouse is down for longer than a session", 2 * SESSION_MS, async () => {
-      most = Math.max(most, await metric("ingest_buffered_bytes"));
+      most = Math.max(most, await metric("conversation_export_ingest_buffered_bytes"));
       expect(await isReady()).toBe(true);
       return performance.now() - down > SESSION_MS + 2_000;
     });
     expect(most, "buffered bytes").toBeGreaterThan(BUFFER_BYTES / 2);
     expect(most, "buffered bytes").toBeLessThan(BUFFER_BYTES + ONE_MESSAGE);
-    expect(await metric("ingest_oldest_unflushed_seconds")).toBeGreaterThan(SESSION_MS / 1000);
+    expect(await metric("conversation_export_ingest_oldest_unflushed_age_seconds")).toBeGreaterThan(
+      SESSION_MS / 1000,
+    );
     await system.stack.clickhouse.start();
     await sending;
     await expectEqual();
-    expect(await metric("ingest_paused_partitions")).toBe(0);
-    expect(await metric("ingest_buffered_bytes")).toBe(0);
-    expect(await metric("bus_joins_total"), "joins").toBe(joins);
+    expect(await metric("conversation_export_ingest_paused_partitions")).toBe(0);
+    expect(await metric("conversation_export_ingest_buffered_bytes")).toBe(0);
+    expect(await metric("conversation_export_bus_joins_total"), "joins").toBe(joins);
     expect(ingest.pid).toBe(pid);
     await expect(fetch(`${ingest.metricsUrl}/live`)).resolves.toHaveProperty("status", 200);
   });
 
   it("waits for Kafka and goes on where it was", async () => {
-    const written = await metric("ingest_rows_written_total");
+    const written = await metric("conversation_export_ingest_rows_written_total");
     const sending = delivery.send(sample("kafka", { poisonShare: 0.1 }));
     await until(
       "rows are written",
       30_000,
-      async () => (await metric("ingest_rows_written_total")) > written,
+      async () => (await metric("conversation_export_ingest_rows_written_total")) > written,
     );
     await system.stack.kafka.kill();
     const down = performance.now();
@@ -196,7 +202,9 @@ describe("a system in trouble", () => {
     // The next test compares all records.
     await system.caughtUp(GROUP, 120_000);
     expect(await exported("acme", "messages", `${EVERYTHING}&conversation_id=planted`)).toHaveLength(39);
-    expect(await metric("ingest_records_rejected_total", { reason: "refused_by_warehouse" })).toBe(1);
+    expect(
+      await metric("conversation_export_ingest_records_rejected_total", { reason: "refused_by_warehouse" }),
+    ).toBe(1);
     await runSql(url, "ALTER TABLE messages DROP CONSTRAINT planted");
   });
 
@@ -268,11 +276,11 @@ describe("a system in trouble", () => {
 
   it("has committed everything that it took when SIGTERM has ended it", async () => {
     const sending = delivery.send(sample("sigterm", { conversations: 600 }));
-    const before = await metric("ingest_records_consumed_total");
+    const before = await metric("conversation_export_ingest_records_consumed_total");
     await until(
       "it takes messages",
       30_000,
-      async () => (await metric("ingest_records_consumed_total")) > before,
+      async () => (await metric("conversation_export_ingest_records_consumed_total")) > before,
     );
     const leaving = performance.now();
     await ingest.kill("SIGTERM");
@@ -385,7 +393,7 @@ describe("a system in trouble", () => {
       return Number(await runSql(url, sql)) === ids.length;
     });
     await until("it says so", 30_000, async () => {
-      return (await metric("ingest_topics_created_anew_total", { topic })) === 1;
+      return (await metric("conversation_export_ingest_topics_created_anew_total", { topic })) === 1;
     });
   });
 });

@@ -232,18 +232,21 @@ describe("traces", () => {
   it("are not needed: without a receiver the service works and counts, without an address it does not try", async () => {
     expect(await ask(lost.apiUrl)).toBe(200);
     const { metricsUrl } = lost.process;
-    const failed = () => readMetric(metricsUrl, "trace_spans_total", { result: "failed" });
+    const failed = () =>
+      readMetric(metricsUrl, "conversation_export_trace_spans_total", { result: "failed" });
     await until("what is lost is counted", 20_000, async () => ((await failed()) ?? 0) >= 5);
-    expect(await readMetric(metricsUrl, "trace_spans_total", { result: "exported" })).toBeNull();
+    expect(
+      await readMetric(metricsUrl, "conversation_export_trace_spans_total", { result: "exported" }),
+    ).toBeNull();
     const before = performance.now();
     await lost.process.kill("SIGTERM");
     expect(await lost.process.exited).toEqual({ code: 0, signal: null });
     expect(performance.now() - before).toBeLessThan(8_000);
 
     expect(await ask(off.apiUrl, { traceparent: caller().traceparent })).toBe(200);
-    expect(await readMetric(off.process.metricsUrl, "trace_spans_total")).toBeNull();
-    expect(await readMetric(ingest.metricsUrl, "trace_spans_total", { result: "exported" })).toBeGreaterThan(
-      5,
-    );
+    expect(await readMetric(off.process.metricsUrl, "conversation_export_trace_spans_total")).toBeNull();
+    expect(
+      await readMetric(ingest.metricsUrl, "conversation_export_trace_spans_total", { result: "exported" }),
+    ).toBeGreaterThan(5);
   });
 });

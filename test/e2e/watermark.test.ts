@@ -120,7 +120,9 @@ describe("the watermark", () => {
       return text !== null && Date.parse(text) * 1000 > sentBy;
     });
     expect(
-      await readMetric(ingest.metricsUrl, "ingest_watermark_seconds", { topic: "messages" }),
+      await readMetric(ingest.metricsUrl, "conversation_export_ingest_watermark_age_seconds", {
+        topic: "messages",
+      }),
     ).toBeLessThan(30);
   });
 
@@ -132,7 +134,9 @@ describe("the watermark", () => {
     const message = await send("message", 30);
     await passes("message", message.sentBy);
     await until("inserts are tried again", 30_000, async () => {
-      return ((await readMetric(ingest.metricsUrl, "ingest_flush_retries_total")) ?? 0) > 2;
+      return (
+        ((await readMetric(ingest.metricsUrl, "conversation_export_ingest_flush_retries_total")) ?? 0) > 2
+      );
     });
     const before = await watermark("conversation");
     expect(before).toBeLessThan(held.sentBy);
@@ -193,7 +197,9 @@ describe("the watermark", () => {
       try {
         await replica.ready();
         await until("both take part", 60_000, async () => {
-          return ((await readMetric(replica.metricsUrl, "ingest_rows_written_total")) ?? 0) > 0;
+          return (
+            ((await readMetric(replica.metricsUrl, "conversation_export_ingest_rows_written_total")) ?? 0) > 0
+          );
         });
         await passes("message", nowMicros());
         await replica.kill("SIGKILL");

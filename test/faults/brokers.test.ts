@@ -346,13 +346,13 @@ const probe = async (from: number): Promise<string> => {
 };
 
 const METRICS = [
-  ["joins", "bus_joins_total", {}],
-  ["restarts of the consumer", "bus_restarts_total", {}],
-  ["commits failed", "ingest_commits_total", { result: "failed" }],
-  ["commits of an old epoch", "ingest_commits_total", { result: "fenced" }],
-  ["flush retries", "ingest_flush_retries_total", {}],
-  ["watermark failures", "ingest_watermark_failures_total", {}],
-  ["offsets out of range", "bus_offset_out_of_range_total", {}],
+  ["joins", "conversation_export_bus_joins_total", {}],
+  ["restarts of the consumer", "conversation_export_bus_restarts_total", {}],
+  ["commits failed", "conversation_export_ingest_commits_total", { result: "failed" }],
+  ["commits of an old epoch", "conversation_export_ingest_commits_total", { result: "fenced" }],
+  ["flush retries", "conversation_export_ingest_flush_retries_total", {}],
+  ["watermark failures", "conversation_export_ingest_watermark_failures_total", {}],
+  ["offsets out of range", "conversation_export_bus_offset_out_of_range_total", {}],
 ] as const;
 
 const sumOf = async (name: string, labels: Readonly<Record<string, string>> = {}): Promise<number> => {
@@ -519,7 +519,9 @@ describe("a cluster of three brokers under load", () => {
       await leadersMoved(first);
       await until("a batch with a dead letter waits", 60_000, async () => {
         const ages = await Promise.all(
-          ingests.map(({ metricsUrl }) => readMetric(metricsUrl, "ingest_oldest_unflushed_seconds")),
+          ingests.map(({ metricsUrl }) =>
+            readMetric(metricsUrl, "conversation_export_ingest_oldest_unflushed_age_seconds"),
+          ),
         );
         return Math.max(...ages.map((age) => age ?? 0)) > 5;
       });
@@ -564,7 +566,7 @@ describe("a cluster of three brokers under load", () => {
     );
     expect(reader.broken).toEqual([]);
     expect(advances).toBeGreaterThan(5);
-    expect(await sumOf("bus_offset_out_of_range_total")).toBe(0);
+    expect(await sumOf("conversation_export_bus_offset_out_of_range_total")).toBe(0);
 
     let unacknowledgedRead = 0;
     for (const list of ["conversations", "messages"] as const) {

@@ -554,7 +554,9 @@ it("reports an offset that is out of range, and starts that partition again from
   await until("all", DEADLINE_MS, () => seen.length >= 16);
   expect(valuesOf(seen.filter(({ partition }) => partition === 0))).toEqual(range(10));
   expect(valuesOf(seen.filter(({ partition }) => partition === 1))).toEqual(range(6, 4));
-  expect(await metrics.text()).toMatch(new RegExp(`bus_offset_out_of_range_total{topic="${topic}".*} 1`));
+  expect(await metrics.text()).toMatch(
+    new RegExp(`conversation_export_bus_offset_out_of_range_total{topic="${topic}".*} 1`),
+  );
   expect(lines.filter(({ level }) => level === "error").map(({ msg }) => msg)).toEqual([
     "Offset out of range, resetting to default offset",
   ]);

@@ -363,7 +363,7 @@ const settle = async (): Promise<void> => {
   await Promise.all(ingests.map((one) => one.ready()));
   await until("ingest holds nothing", DEADLINE_MS, async () => {
     const held = await Promise.all(
-      ingests.map((one) => readMetric(one.current().metricsUrl, "ingest_buffered_bytes")),
+      ingests.map((one) => readMetric(one.current().metricsUrl, "conversation_export_ingest_buffered_bytes")),
     );
     return held.every((bytes) => bytes === 0);
   });

@@ -219,7 +219,9 @@ it.each([
         until(
           "it has given up",
           DEADLINE,
-          async () => (await readMetric(jobs.metricsUrl, "job_running", { queue: "compact" })) === 0,
+          async () =>
+            (await readMetric(jobs.metricsUrl, "conversation_export_job_running", { queue: "compact" })) ===
+            0,
         );
       return { gate, jobs, caught, idle };
     };

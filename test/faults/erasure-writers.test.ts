@@ -42,9 +42,9 @@ it("is not defeated by a process that was paused with unwritten records", async 
   await trial.delivery.send(trial.person("held"));
   await until("the records are held", 30_000, async () => {
     const text = await (await fetch(`${trial.ingest.metricsUrl}/metrics`)).text();
-    const counts = [...text.matchAll(/^ingest_records_consumed_total\{.*\} (\d+)$/gm)].map((match) =>
-      Number(match[1]),
-    );
+    const counts = [
+      ...text.matchAll(/^conversation_export_ingest_records_consumed_total\{.*\} (\d+)$/gm),
+    ].map((match) => Number(match[1]));
     return counts.reduce((sum, count) => sum + count, 0) === 4;
   });
   await stopProcess(trial.ingest.pid);

@@ -227,7 +227,9 @@ export const openLane = async (options: Options): Promise<Lane> => {
       gate.release();
       await until(`${database}: it has nothing to do`, DEADLINE_MS, async () => {
         const working = await Promise.all(
-          jobs.map((queue) => readMetric(paused.metricsUrl, "job_running", { queue }).catch(() => 1)),
+          jobs.map((queue) =>
+            readMetric(paused.metricsUrl, "conversation_export_job_running", { queue }).catch(() => 1),
+          ),
         );
         return working.every((count) => count === 0);
       });

@@ -160,7 +160,9 @@ it("one client reads only so many pages at a time over all processes", async () 
   expect([refused.statusCode, refused.headers["retry-after"]]).toEqual([429, "10"]);
   expect(Buffer.concat(chunks).toString()).toContain(`"details":"allowed: ${PAGES} pages at a time"`);
   const { metricsUrl } = second.process;
-  expect(await readMetric(metricsUrl, "export_api_rate_limited_total", { limit: "pages" })).toBe(1);
+  expect(await readMetric(metricsUrl, "conversation_export_api_rate_limited_total", { limit: "pages" })).toBe(
+    1,
+  );
   expect((await page(second.apiUrl, neighbours[0] ?? "")).status).toBe(200);
 
   held[0]?.destroy();
@@ -184,7 +186,9 @@ it("one client has only so many streams over all processes, and those of a dead 
   expect(refused.headers["retry-after"]).toBe("10");
   refused.resume();
   expect(
-    await readMetric(second.process.metricsUrl, "export_api_rate_limited_total", { limit: "streams" }),
+    await readMetric(second.process.metricsUrl, "conversation_export_api_rate_limited_total", {
+      limit: "streams",
+    }),
   ).toBe(1);
   expect((await page(second.apiUrl, streaming)).status).toBe(200);
 

@@ -204,7 +204,7 @@ it("an event behind the id of a schema is read and kept without it, a refused on
     "SELECT payload FROM landing WHERE record_id = 'behind-an-id' FORMAT TSVRaw",
   );
   expect(landed.trim()).toBe(good);
-  expect(await readMetric(ingest.metricsUrl, "ingest_schema_prefixes_total")).toBe(2);
+  expect(await readMetric(ingest.metricsUrl, "conversation_export_ingest_schema_prefixes_total")).toBe(2);
 });
 
 describe("the reference in a browser", () => {

@@ -108,7 +108,7 @@ it("lets jobs work and operators follow, without what concerns the server", asyn
   expect(await operator.workers("retention")).toBe(1);
   expect(await operator.schedules()).toMatchObject([{ name: "retention" }]);
   expect(await operator.remove("retention", id)).toBe("removed");
-  expect(await metrics.text()).toContain("job_oldest_waiting_seconds");
+  expect(await metrics.text()).toContain("conversation_export_job_oldest_waiting_age_seconds");
   for (const line of ["FLUSHALL", "CONFIG GET *", "ACL LIST", "SET elsewhere 1", "KEYS *", "SHUTDOWN"]) {
     expect(await redisCommand(url, line), line).toMatch(/NOPERM/);
   }

@@ -18,7 +18,7 @@ const BEYOND = 10;
 const PATIENCE_MS = 30_000;
 /** How long a broker holds a fetch of ingest. */
 const FETCH_WAIT_MS = 250;
-const METRIC = "ingest_topics_created_anew_total";
+const METRIC = "conversation_export_ingest_topics_created_anew_total";
 const LABELS = { topic: TOPIC };
 
 type Table = "landing" | "end_users";

@@ -308,10 +308,12 @@ describe("schedules", () => {
     const held = await untilHeld();
     expect(held).toMatchObject({ name: "compact", reason: "never: not ever" });
     expect(held.until.getTime() - Date.now()).toBeGreaterThan(86_000_000);
-    const shown = 'job_schedule_held{queue="compact",service="test"} 1';
+    const shown = 'conversation_export_job_schedule_held{queue="compact",service="test"} 1';
     await until("it is shown", SOON_MS, async () => (await metrics.text()).includes(shown));
     // It counts as late in the end.
-    expect(await metrics.text()).toContain('job_next_run_timestamp_seconds{queue="compact"');
+    expect(await metrics.text()).toContain(
+      'conversation_export_job_next_run_timestamp_seconds{queue="compact"',
+    );
     const ticks = Date.now() + 5 * everyMs;
     await until("some ticks are over", SOON_MS, () => Date.now() > ticks);
     expect(begun()).toBe(1);
@@ -357,7 +359,9 @@ describe("schedules", () => {
     const lose = `return redis.call('DEL', 'conversation-export:compact:${lost}') + redis.call('LREM', 'conversation-export:compact:wait', 0, '${lost}')`;
     expect(await redisCommand(stack.redis.url, `EVAL "${lose}" 0`)).toBe(":2");
     await until("it is repaired", SOON_MS, async () =>
-      (await metrics.text()).includes('job_schedule_repairs_total{queue="compact",service="test"} 1'),
+      (await metrics.text()).includes(
+        'conversation_export_job_schedule_repairs_total{queue="compact",service="test"} 1',
+      ),
     );
     // The repair is counted before the schedule is set again.
     let id = "";

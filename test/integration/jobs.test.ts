@@ -130,12 +130,12 @@ it("is ready while Redis and ClickHouse answer, alive throughout, and stops with
   const jobs = await startJobs();
   await untilReady(jobs, 200);
   expect(aboutRedis(jobs)).toEqual([]);
-  await untilMetric(jobs, 'redis_up{service="jobs"} 1');
+  await untilMetric(jobs, 'conversation_export_redis_up{service="jobs"} 1');
 
   await stack.redis.kill();
   expect(await untilReady(jobs, 503)).toContain("Redis does not answer");
   expect((await jobs.get("/live")).status).toBe(200);
-  await untilMetric(jobs, 'redis_up{service="jobs"} 0');
+  await untilMetric(jobs, 'conversation_export_redis_up{service="jobs"} 0');
   await stack.redis.start();
   await untilReady(jobs, 200);
   expect(aboutRedis(jobs)).toMatchObject([{ level: "warn", msg: "Redis is away, connecting again" }]);
@@ -147,7 +147,7 @@ it("is ready while Redis and ClickHouse answer, alive throughout, and stops with
 
   expect(await redisCommand(stack.redis.url, "CONFIG SET maxmemory 1")).toBe("+OK");
   expect(await untilReady(jobs, 503)).toMatch(/^Redis refuses: OOM command not allowed/);
-  await untilMetric(jobs, 'redis_up{service="jobs"} 0');
+  await untilMetric(jobs, 'conversation_export_redis_up{service="jobs"} 0');
   expect(await redisCommand(stack.redis.url, "CONFIG SET maxmemory 0")).toBe("+OK");
   await untilReady(jobs, 200);
 
@@ -203,7 +203,7 @@ it("notes what the schedule deletes before and after, and tells in metrics what 
   // A process looks at the audit when it starts.
   const jobs = await startJobs();
   const changed =
-    /^operator_change_age_seconds\{command="([^"]+)",state="done",service="jobs"\} ([\d.e+]+)$/gm;
+    /^conversation_export_operator_change_age_seconds\{command="([^"]+)",state="done",service="jobs"\} ([\d.e+]+)$/gm;
   await vi.waitFor(async () => {
     const { body } = await jobs.get("/metrics");
     const age = new Map([...body.matchAll(changed)].map(([, command, value]) => [command, Number(value)]));
@@ -261,10 +261,20 @@ it("shows the queues to who knows the password, on a port of their own, and chan
 
   await untilReady(closed, 200);
   expect(closed.lines.filter(({ msg }) => msg === "board listens")).toEqual([]);
-  await untilMetric(closed, 'job_queue_depth{queue="erasure",state="waiting",service="jobs"} 0');
-  await untilMetric(closed, 'job_oldest_waiting_seconds{queue="erasure",service="jobs"} 0');
+  await untilMetric(
+    closed,
+    'conversation_export_job_queue_depth{queue="erasure",state="waiting",service="jobs"} 0',
+  );
+  await untilMetric(
+    closed,
+    'conversation_export_job_oldest_waiting_age_seconds{queue="erasure",service="jobs"} 0',
+  );
   const { body: measured } = await closed.get("/metrics");
-  for (const metric of ["job_queue_depth", "job_oldest_waiting_seconds", "job_running"]) {
+  for (const metric of [
+    "conversation_export_job_queue_depth",
+    "conversation_export_job_oldest_waiting_age_seconds",
+    "conversation_export_job_running",
+  ]) {
     const named = [...measured.matchAll(new RegExp(`^${metric}\\{queue="([^"]+)"`, "gm"))].map(
       ([, name = ""]) => name,
     );

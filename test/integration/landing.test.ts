@@ -133,9 +133,11 @@ describe("what ingest keeps", () => {
       days: 10,
     });
     expect(Number(one?.["busTime"]) / 1000).toBeGreaterThanOrEqual(before);
-    expect(await readMetric(ingest.metricsUrl, "ingest_rows_written_total", { table: "landing" })).toBe(
-      sent().size,
-    );
+    expect(
+      await readMetric(ingest.metricsUrl, "conversation_export_ingest_rows_written_total", {
+        table: "landing",
+      }),
+    ).toBe(sent().size);
     await ingest.kill("SIGTERM");
   });
 
@@ -143,7 +145,9 @@ describe("what ingest keeps", () => {
     const env = { KAFKA_GROUP_ID: "again", BATCH_MAX_RECORDS: "50" };
     const killed = await system.service("ingest", env);
     await until("a batch is written", 30_000, async () => {
-      return ((await readMetric(killed.metricsUrl, "ingest_rows_written_total")) ?? 0) > 0;
+      return (
+        ((await readMetric(killed.metricsUrl, "conversation_export_ingest_rows_written_total")) ?? 0) > 0
+      );
     });
     await killed.kill("SIGKILL");
     // A new group does not wait for the session of the killed process to end.
@@ -169,7 +173,9 @@ describe("what ingest keeps", () => {
     await delivery.send([handMade({ kind: "conversation", ...place })]);
     await until("the batch waits", 30_000, async () => {
       return (
-        ((await readMetric(ingest.metricsUrl, "ingest_flush_retries_total", { step: "stamp" })) ?? 0) > 0
+        ((await readMetric(ingest.metricsUrl, "conversation_export_ingest_flush_retries_total", {
+          step: "stamp",
+        })) ?? 0) > 0
       );
     });
     const away = Date.now();

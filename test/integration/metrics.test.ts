@@ -50,21 +50,26 @@ beforeAll(async () => {
     ((await readMetric(processes[service].metricsUrl, metric, labels)) ?? -1) >= least;
   await until("what was sent shows", 60_000, async () =>
     [
-      await reads("ingest", "ingest_rows_written_total", { table: "end_users" }, 1),
-      await reads("ingest", "ingest_rows_written_total", { table: "conversations" }, 1),
-      await reads("ingest", "ingest_records_rejected_total", { topic: "messages" }, 1),
+      await reads("ingest", "conversation_export_ingest_rows_written_total", { table: "end_users" }, 1),
+      await reads("ingest", "conversation_export_ingest_rows_written_total", { table: "conversations" }, 1),
+      await reads("ingest", "conversation_export_ingest_records_rejected_total", { topic: "messages" }, 1),
       ...(await Promise.all(
         Object.values(TOPICS).flatMap((topic) => [
-          reads("ingest", "ingest_watermark_seconds", { topic }, 0),
-          reads("ingest", "ingest_lag_unknown", { topic }, 0),
+          reads("ingest", "conversation_export_ingest_watermark_age_seconds", { topic }, 0),
+          reads("ingest", "conversation_export_ingest_lag_unknown", { topic }, 0),
         ]),
       )),
-      await reads("export-api", "export_api_requests_total", { status: "401" }, 1),
-      await reads("jobs", "job_attempt_seconds_count", { queue: "windows", outcome: "completed" }, 1),
-      await reads("jobs", "reconciled_messages_total", { fate: "missing" }, 0),
-      await reads("jobs", "job_next_run_timestamp_seconds", { queue: "windows" }, 1),
-      await reads("jobs", "erasure_open_requests", {}, 0),
-      await reads("jobs", "warehouse_parts", { table: "conversations" }, 1),
+      await reads("export-api", "conversation_export_api_requests_total", { status: "401" }, 1),
+      await reads(
+        "jobs",
+        "conversation_export_job_attempt_seconds_count",
+        { queue: "windows", outcome: "completed" },
+        1,
+      ),
+      await reads("jobs", "conversation_export_reconciled_messages_total", { fate: "missing" }, 0),
+      await reads("jobs", "conversation_export_job_next_run_timestamp_seconds", { queue: "windows" }, 1),
+      await reads("jobs", "conversation_export_erasure_open_requests", {}, 0),
+      await reads("jobs", "conversation_export_warehouse_parts", { table: "conversations" }, 1),
     ].every(Boolean),
   );
   for (const service of SERVICES) {
@@ -104,8 +109,10 @@ describe("docs/metrics.md", () => {
 
 it("each topic that ingest reads has a watermark, on which rules rely", () => {
   const topicsOf = (name: string) => [...(shown.get("ingest")?.get(name)?.labels.get("topic") ?? [])].sort();
-  expect(topicsOf("ingest_lag_unknown")).toEqual(Object.values(TOPICS).sort());
-  expect(topicsOf("ingest_watermark_seconds")).toEqual(topicsOf("ingest_lag_unknown"));
+  expect(topicsOf("conversation_export_ingest_lag_unknown")).toEqual(Object.values(TOPICS).sort());
+  expect(topicsOf("conversation_export_ingest_watermark_age_seconds")).toEqual(
+    topicsOf("conversation_export_ingest_lag_unknown"),
+  );
 });
 
 /** Series by the name that queries use. */

@@ -248,9 +248,13 @@ it(`holds ${MANY} suppressions in bounded memory, read without a text for each`,
   expect(held).toMatchObject({
     suspects: [true, true, true, false],
     suppressed: [true, true, true, false],
-    gauges: { suppressions: MANY, suppressions_max: MANY, suppression_clients_looked_up: 0 },
+    gauges: {
+      conversation_export_suppressions: MANY,
+      conversation_export_suppressions_max: MANY,
+      conversation_export_suppression_clients_looked_up: 0,
+    },
   });
-  expect(held.gauges.suppression_bytes).toBeLessThan(MANY * 16);
+  expect(held.gauges.conversation_export_suppression_bytes).toBeLessThan(MANY * 16);
   expect(held.grown).toBeLessThan(Math.min(400e6, READING_BYTES + MANY * 16));
   expect(held.seconds).toBeLessThan(bySize(60, 300));
   // Beyond the bound: nothing is held, and the answers are the same.
@@ -258,6 +262,6 @@ it(`holds ${MANY} suppressions in bounded memory, read without a text for each`,
   expect(looked).toMatchObject({
     suspects: [true, true, true, true],
     suppressed: [true, true, true, false],
-    gauges: { suppressions: 0, suppression_clients_looked_up: 1 },
+    gauges: { conversation_export_suppressions: 0, conversation_export_suppression_clients_looked_up: 1 },
   });
 });

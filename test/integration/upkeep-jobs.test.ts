@@ -308,7 +308,7 @@ it("finds what is on the bus and not readable, and tells apart what explains it"
   );
   expect(await sql("SELECT count() FROM job_keys")).toBe("0\n");
   const missing = { topic: "messages", fate: "missing" };
-  expect(await readMetric(jobs.metricsUrl, "reconciled_messages_total", missing)).toBe(1);
+  expect(await readMetric(jobs.metricsUrl, "conversation_export_reconciled_messages_total", missing)).toBe(1);
   // A repeated record is no difference any more.
   await send([message("lost", Date.now() - 1_000, {}, "globex")]);
   expect((await resultOf(reconcileJob, window)).missing).toBe(0);
@@ -368,7 +368,7 @@ it("finds a record that lacks its place in a list, a handoff, or its entry of ch
   expect(failed.reason).toMatch(
     / 6 exports of .* are not readable, such as .*\(initech, conversation_updates\).*\(initech, handoffs\)/,
   );
-  const told = await readMetric(jobs.metricsUrl, "reconciled_messages_total", {
+  const told = await readMetric(jobs.metricsUrl, "conversation_export_reconciled_messages_total", {
     topic: TOPICS.conversation,
     fate: "missing",
   });

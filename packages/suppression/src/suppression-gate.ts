@@ -80,7 +80,7 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
   const index = createSuppressionIndex({ max: deps.maxHeld, keysOf, hash: keyHash });
   const read = createSuppressionReader({ index, source: store, max: deps.maxHeld });
   const lookUps = metrics.counter(
-    "suppression_look_ups_total",
+    "conversation_export_suppression_look_ups_total",
     "Records of which ClickHouse was asked whether they were erased",
     [],
   );
@@ -150,11 +150,19 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
   const show = (name: string, help: string, value: () => number): void => {
     metrics.gauge(name, help, [], (gauge) => gauge.set(value()));
   };
-  show("suppressions", "Suppressions that this process holds in memory", index.size);
-  show("suppressions_max", "Suppressions that this process may hold in memory", () => deps.maxHeld);
-  show("suppression_bytes", "Memory of the suppressions that this process holds", index.bytes);
+  show("conversation_export_suppressions", "Suppressions that this process holds in memory", index.size);
   show(
-    "suppression_clients_looked_up",
+    "conversation_export_suppressions_max",
+    "Suppressions that this process may hold in memory",
+    () => deps.maxHeld,
+  );
+  show(
+    "conversation_export_suppression_bytes",
+    "Memory of the suppressions that this process holds",
+    index.bytes,
+  );
+  show(
+    "conversation_export_suppression_clients_looked_up",
     "Clients whose suppressions are not held but looked up in ClickHouse",
     () => index.lookedUp().length,
   );

@@ -7,55 +7,64 @@ export type ExportMetrics = ReturnType<typeof createExportMetrics>;
 
 /** Registers what the service counts. Labels never come from a request, but for ids of registered clients. */
 export const createExportMetrics = (metrics: Metrics, slots: Pick<Slots, "waiting">) => ({
-  requests: metrics.counter("export_api_requests_total", "Requests answered, by route, method and status.", [
-    "route",
-    "method",
-    "status",
-  ]),
+  requests: metrics.counter(
+    "conversation_export_api_requests_total",
+    "Requests answered, by route, method and status.",
+    ["route", "method", "status"],
+  ),
   seconds: metrics.histogram(
-    "export_api_request_seconds",
+    "conversation_export_api_request_seconds",
     "From the request to the last byte of its answer.",
     ["route"],
     SECONDS,
   ),
   firstByteSeconds: metrics.histogram(
-    "export_api_first_byte_seconds",
+    "conversation_export_api_first_byte_seconds",
     "From the request to the first byte of a page.",
     ["route"],
     SECONDS,
   ),
-  bytes: metrics.counter("export_api_page_bytes_total", "Bytes of pages, by route and client.", [
+  bytes: metrics.counter("conversation_export_api_page_bytes_total", "Bytes of pages, by route and client.", [
     "route",
     "client",
   ]),
-  pagesInFlight: metrics.gauge("export_api_pages_in_flight", "Pages being read or written."),
-  pagesWaiting: metrics.gauge("export_api_pages_waiting", "Requests that wait for a slot.", [], (gauge) =>
-    gauge.set(slots.waiting),
+  pagesInFlight: metrics.gauge("conversation_export_api_pages_in_flight", "Pages being read or written."),
+  pagesWaiting: metrics.gauge(
+    "conversation_export_api_pages_waiting",
+    "Requests that wait for a slot.",
+    [],
+    (gauge) => gauge.set(slots.waiting),
   ),
-  brokenPages: metrics.counter("export_api_broken_pages_total", "Pages that began and did not end whole.", [
-    "reason",
-  ]),
+  brokenPages: metrics.counter(
+    "conversation_export_api_broken_pages_total",
+    "Pages that began and did not end whole.",
+    ["reason"],
+  ),
   repeatedPages: metrics.counter(
-    "export_api_repeated_pages_total",
+    "conversation_export_api_repeated_pages_total",
     "First pages sent again to a client that repeats its request and follows no link, by list and client.",
     ["list", "client"],
   ),
   refusedConnections: metrics.counter(
-    "export_api_connections_refused_total",
+    "conversation_export_api_connections_refused_total",
     "Connections closed at once, since there were as many as allowed.",
   ),
-  errors: metrics.counter("export_api_errors_total", "Answers with an error_id, by status.", ["status"]),
+  errors: metrics.counter("conversation_export_api_errors_total", "Answers with an error_id, by status.", [
+    "status",
+  ]),
   keyLookups: metrics.counter(
-    "export_api_key_lookups_total",
+    "conversation_export_api_key_lookups_total",
     "Keys checked, by where the answer came from.",
     ["result"],
   ),
   authFailures: metrics.counter(
-    "export_api_auth_failures_total",
+    "conversation_export_api_auth_failures_total",
     "Failed authentications, however they were answered, by result.",
     ["result"],
   ),
-  keyLoads: metrics.counter("export_api_known_key_loads_total", "Loads of the hashes of valid keys.", [
-    "result",
-  ]),
+  keyLoads: metrics.counter(
+    "conversation_export_api_known_key_loads_total",
+    "Loads of the hashes of valid keys.",
+    ["result"],
+  ),
 });

@@ -120,7 +120,7 @@ const startLane = (
   const ignored = async (): Promise<string> =>
     (await registry.text())
       .split("\n")
-      .filter((line) => line.startsWith("ingest_records_ignored_total"))
+      .filter((line) => line.startsWith("conversation_export_ingest_records_ignored_total"))
       .join("\n");
   return { lane, ignored, budget, writes, write, commits, offsets, buried, fatal, onRoom };
 };

@@ -55,14 +55,23 @@ export const createPipeline = (
     const ages = [...lanes.values()].map((lane) => lane.oldestAt()).filter((at) => at !== null);
     return ages.length === 0 ? 0 : (now() - Math.min(...ages)) / 1000;
   };
-  deps.registry.gauge("ingest_buffered_bytes", "Bytes read and not settled", [], (gauge) =>
-    gauge.set(budget.used()),
+  deps.registry.gauge(
+    "conversation_export_ingest_buffered_bytes",
+    "Bytes read and not settled",
+    [],
+    (gauge) => gauge.set(budget.used()),
   );
-  deps.registry.gauge("ingest_oldest_unflushed_seconds", "Age of the oldest unsettled record", [], (gauge) =>
-    gauge.set(oldestSeconds()),
+  deps.registry.gauge(
+    "conversation_export_ingest_oldest_unflushed_age_seconds",
+    "Age of the oldest unsettled record",
+    [],
+    (gauge) => gauge.set(oldestSeconds()),
   );
-  deps.registry.gauge("ingest_paused_partitions", "Partitions that wait for room", [], (gauge) =>
-    gauge.set(consumer().pausedCount()),
+  deps.registry.gauge(
+    "conversation_export_ingest_paused_partitions",
+    "Partitions that wait for room",
+    [],
+    (gauge) => gauge.set(consumer().pausedCount()),
   );
 
   const drainLanes = async (): Promise<void> => {

@@ -67,7 +67,7 @@ const application = "conversation-export-jobs";
 
 const redis = createRedis({ ...config.redis, log, onRefused: (error) => running.fatal(error) });
 const redisWatch = createAnswerWatch({ name: "Redis", ping: redis.tryWrite, everyMs: ASK_EVERY_MS });
-metrics.gauge("redis_up", "1 when Redis answers and takes writes", [], (gauge) =>
+metrics.gauge("conversation_export_redis_up", "1 when Redis answers and takes writes", [], (gauge) =>
   gauge.set(redisWatch.answers() === true ? 1 : 0),
 );
 const warehouse = createWarehouse({ config, application, askEveryMs: ASK_EVERY_MS, metrics, log });

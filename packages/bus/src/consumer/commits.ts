@@ -59,7 +59,9 @@ export const createCommits = (deps: {
   readonly log: Logger;
 }): Commits => {
   const { membership, commitOffsets, topics, signal, log } = deps;
-  const commits = deps.metrics?.counter("bus_commits_total", "Commits by result.", ["result"]);
+  const commits = deps.metrics?.counter("conversation_export_bus_commits_total", "Commits by result.", [
+    "result",
+  ]);
   let sendCommit: SendCommit | undefined;
   let last: Promise<unknown> = Promise.resolve();
 

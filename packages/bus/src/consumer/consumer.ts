@@ -26,12 +26,18 @@ const TOPIC_LOOK_MS = 2_000;
 
 const createCounters = (metrics: Metrics | undefined) => ({
   outOfRange: metrics?.counter(
-    "bus_offset_out_of_range_total",
+    "conversation_export_bus_offset_out_of_range_total",
     "Partitions started again from their first offset because the committed one was gone: records were lost.",
     ["topic"],
   ),
-  joins: metrics?.counter("bus_joins_total", "Assignments received from the consumer group."),
-  restarts: metrics?.counter("bus_restarts_total", "Consumer restarts after retries ran out."),
+  joins: metrics?.counter(
+    "conversation_export_bus_joins_total",
+    "Assignments received from the consumer group.",
+  ),
+  restarts: metrics?.counter(
+    "conversation_export_bus_restarts_total",
+    "Consumer restarts after retries ran out.",
+  ),
 });
 
 /** Connects and subscribes, waiting for brokers and topics as long as it takes. */

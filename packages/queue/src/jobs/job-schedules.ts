@@ -53,21 +53,28 @@ export const createSchedules = (
   const nextRuns = new Map<JobName, number>();
   const held = new Set<JobName>();
 
-  metrics.gauge("job_next_run_timestamp_seconds", "when a schedule runs next", ["queue"], (gauge) => {
-    gauge.reset();
-    for (const [queue, next] of nextRuns) gauge.set({ queue }, next / 1000);
-  });
   metrics.gauge(
-    "job_schedule_held",
+    "conversation_export_job_next_run_timestamp_seconds",
+    "when a schedule runs next",
+    ["queue"],
+    (gauge) => {
+      gauge.reset();
+      for (const [queue, next] of nextRuns) gauge.set({ queue }, next / 1000);
+    },
+  );
+  metrics.gauge(
+    "conversation_export_job_schedule_held",
     "1: the schedule starts no job, since the last one failed for good",
     ["queue"],
     (gauge) => {
       for (const { name } of schedules) gauge.set({ queue: name }, held.has(name) ? 1 : 0);
     },
   );
-  const repaired = metrics.counter("job_schedule_repairs_total", "schedules that had lost their next run", [
-    "queue",
-  ]);
+  const repaired = metrics.counter(
+    "conversation_export_job_schedule_repairs_total",
+    "schedules that had lost their next run",
+    ["queue"],
+  );
 
   const put = async (queue: JobQueue, { name, data }: Schedule, every: number): Promise<void> => {
     const opts = jobOptionsOf(name);

@@ -34,7 +34,7 @@ export const registerQueueMetrics = (deps: {
     }
   };
 
-  metrics.gauge("job_queue_depth", "jobs by state", ["queue", "state"], async (gauge) => {
+  metrics.gauge("conversation_export_job_queue_depth", "jobs by state", ["queue", "state"], async (gauge) => {
     gauge.reset();
     await forEach(async (queue, name) => {
       const counts = await queue.getJobCounts(...STATES);
@@ -42,7 +42,7 @@ export const registerQueueMetrics = (deps: {
     });
   });
   metrics.gauge(
-    "job_oldest_waiting_seconds",
+    "conversation_export_job_oldest_waiting_age_seconds",
     "for how long the oldest job that could run has waited, at most since its last attempt began",
     ["queue"],
     async (gauge) => {

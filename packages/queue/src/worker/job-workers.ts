@@ -64,7 +64,7 @@ export const createJobWorkers = (
   const abort = new AbortController();
   let state: true | string = "the workers have not started yet";
 
-  deps.metrics.gauge("job_running", "jobs that this process runs", ["queue"], (gauge) => {
+  deps.metrics.gauge("conversation_export_job_running", "jobs that this process runs", ["queue"], (gauge) => {
     for (const queue of names.flatMap(queuesOf)) gauge.set({ queue }, active.count(queue));
   });
 

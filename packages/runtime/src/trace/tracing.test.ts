@@ -60,7 +60,9 @@ const trace = async (
   open.push(part);
   const counted = async (result: string): Promise<number> =>
     Number(
-      new RegExp(`trace_spans_total\\{.*result="${result}".*\\} (\\d+)`).exec(await metrics.text())?.[1] ?? 0,
+      new RegExp(`conversation_export_trace_spans_total\\{.*result="${result}".*\\} (\\d+)`).exec(
+        await metrics.text(),
+      )?.[1] ?? 0,
     );
   return { part, sent, lines, log, counted };
 };

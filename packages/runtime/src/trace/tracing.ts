@@ -25,7 +25,7 @@ export const startTracing = async (deps: {
 }): Promise<Part> => {
   const { settings, metrics, log, stopWithinMs } = deps;
   const spans = metrics.counter(
-    "trace_spans_total",
+    "conversation_export_trace_spans_total",
     "Spans of traces that are sent, by what became of them",
     ["result"],
   );

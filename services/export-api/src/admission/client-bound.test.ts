@@ -24,7 +24,9 @@ it("refuses what is beyond the bound of a client, says which and when to come ag
   await expect(bound.begin("acme")).rejects.toMatchObject({
     answer: { status: 429, details: "allowed: 2 pages at a time", headers: { "retry-after": "10" } },
   });
-  expect(await registry.text()).toContain('export_api_rate_limited_total{limit="pages",service="test"} 1');
+  expect(await registry.text()).toContain(
+    'conversation_export_api_rate_limited_total{limit="pages",service="test"} 1',
+  );
   await bound.begin("globex");
   end();
   await bound.begin("acme");

@@ -43,7 +43,9 @@ it("sets the headers, and refuses with the allowed rate and Retry-After", async 
     details: expect.stringContaining("2 requests per 1 second"),
     headers: { "retry-after": "1" },
   });
-  expect(await metrics.text()).toMatch(/export_api_rate_limited_total\{.*limit="conversations".*\} 1/);
+  expect(await metrics.text()).toMatch(
+    /conversation_export_api_rate_limited_total\{.*limit="conversations".*\} 1/,
+  );
 });
 
 it("counts every client and every limit by itself", async () => {

@@ -16,9 +16,13 @@ export type RateLimitMetrics = ReturnType<typeof createRateLimitMetrics>;
 
 /** Registers the metrics of rate limits; `unshared` is for the limiter's `onUnshared`. */
 export const createRateLimitMetrics = (metrics: Metrics) => ({
-  limited: metrics.counter("export_api_rate_limited_total", "Requests refused by a rate limit.", ["limit"]),
+  limited: metrics.counter(
+    "conversation_export_api_rate_limited_total",
+    "Requests refused by a rate limit.",
+    ["limit"],
+  ),
   unshared: metrics.counter(
-    "export_api_rate_limit_unshared_total",
+    "conversation_export_api_rate_limit_unshared_total",
     "Requests counted by this process alone, since Redis did not answer.",
   ),
 });

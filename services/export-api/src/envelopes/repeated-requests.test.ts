@@ -41,7 +41,7 @@ describe("a client that repeats its own request", () => {
       { msg: "client repeats a page and follows no link", clientId: "acme", list: "messages", times: 3 },
     ]);
     expect(await metricsText()).toMatch(
-      /^export_api_repeated_pages_total\{list="messages",client="acme",.*\} 3$/m,
+      /^conversation_export_api_repeated_pages_total\{list="messages",client="acme",.*\} 3$/m,
     );
   });
 

@@ -179,7 +179,9 @@ describe("a page on a real socket", () => {
       .poll(() => logLines.find((line) => line["msg"] === "request"))
       .toMatchObject({ pageEnd: "client_gone" });
     expect(logLines.some((line) => line["level"] === "error")).toBe(false);
-    expect(await metricsText()).toMatch(/export_api_broken_pages_total\{reason="client_gone",.*\} 1/);
+    expect(await metricsText()).toMatch(
+      /conversation_export_api_broken_pages_total\{reason="client_gone",.*\} 1/,
+    );
   });
 
   it("cancels a query that has not answered yet when the client goes away", async () => {
@@ -220,7 +222,9 @@ describe("a page on a real socket", () => {
     const line = logLines.find((line) => line["msg"] === "page broken off");
     expect(line).toMatchObject({ level: "error", reason: "warehouse_failed" });
     expect(line?.["errorId"]).toMatch(/^[0-9a-f-]{36}$/);
-    expect(await metricsText()).toMatch(/export_api_broken_pages_total\{reason="warehouse_failed",.*\} 1/);
+    expect(await metricsText()).toMatch(
+      /conversation_export_api_broken_pages_total\{reason="warehouse_failed",.*\} 1/,
+    );
   });
 
   it.each(["gzip", "br", "zstd"])("never ends cleanly in %s when the query breaks midway", async (coding) => {
@@ -235,7 +239,9 @@ describe("a page on a real socket", () => {
     expect(response.headers["content-encoding"]).toBe(coding);
     records.destroy(failure);
     await expect(readAll(response)).rejects.toMatchObject({ code: "ECONNRESET" });
-    expect(await metricsText()).toMatch(/export_api_broken_pages_total\{reason="warehouse_failed",.*\} 1/);
+    expect(await metricsText()).toMatch(
+      /conversation_export_api_broken_pages_total\{reason="warehouse_failed",.*\} 1/,
+    );
   });
 
   it("never ends cleanly when the records stop without an end", async () => {
@@ -262,7 +268,9 @@ describe("a page without progress", () => {
     response.on("error", () => {});
     response.pause();
     await expect.poll(() => source.records.destroyed).toBe(true);
-    expect(await metricsText()).toMatch(/export_api_broken_pages_total\{reason="client_stalled",.*\} 1/);
+    expect(await metricsText()).toMatch(
+      /conversation_export_api_broken_pages_total\{reason="client_stalled",.*\} 1/,
+    );
   });
 
   it("goes on while the client reads slowly but steadily", async () => {
@@ -287,7 +295,9 @@ describe("a page without progress", () => {
     });
     const { answer, reset } = await exchange(port, target(["host: x"]));
     expect([answer.includes("abc"), answer.includes("meta"), reset]).toEqual([true, false, true]);
-    expect(await metricsText()).toMatch(/export_api_broken_pages_total\{reason="warehouse_stalled",.*\} 1/);
+    expect(await metricsText()).toMatch(
+      /conversation_export_api_broken_pages_total\{reason="warehouse_stalled",.*\} 1/,
+    );
     const response = await request(port);
     expect(response.statusCode).toBe(503);
     expect((await readAll(response)).toString()).toContain("error_id");

@@ -645,12 +645,16 @@ describe("every answer", () => {
     expect(JSON.stringify(logLines)).not.toMatch(/cx_|created_since|conversation_id|secret-path/);
     const text = await metricsText();
     expect(text).toMatch(
-      new RegExp(`export_api_requests_total\\{route="${MESSAGES}",method="GET",status="200",.*\\} 1`),
+      new RegExp(
+        `conversation_export_api_requests_total\\{route="${MESSAGES}",method="GET",status="200",.*\\} 1`,
+      ),
     );
-    expect(text).toMatch(/export_api_requests_total\{route="unknown",method="GET",status="404",.*\} 1/);
-    expect(text).toMatch(/export_api_page_bytes_total\{.*client="acme".*\} \d{3}/);
-    expect(text).toMatch(/export_api_key_lookups_total\{result="asked",.*\} 1/);
-    expect(text).toMatch(/export_api_pages_in_flight\{.*\} 0/);
+    expect(text).toMatch(
+      /conversation_export_api_requests_total\{route="unknown",method="GET",status="404",.*\} 1/,
+    );
+    expect(text).toMatch(/conversation_export_api_page_bytes_total\{.*client="acme".*\} \d{3}/);
+    expect(text).toMatch(/conversation_export_api_key_lookups_total\{result="asked",.*\} 1/);
+    expect(text).toMatch(/conversation_export_api_pages_in_flight\{.*\} 0/);
   });
 
   it("names the network of a refused caller by a hash that nobody can guess", async () => {

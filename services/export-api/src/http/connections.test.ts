@@ -64,7 +64,7 @@ it("opens no more connections than allowed, and says so", async () => {
   const port = await start({ maxConnections: 2 });
   const [first] = [await open(port, ""), await open(port, "")];
   expect(await answerOf(await open(port, SCRIPT))).toBe("");
-  expect(await test?.metricsText()).toMatch(/^export_api_connections_refused_total\{.*\} 1$/m);
+  expect(await test?.metricsText()).toMatch(/^conversation_export_api_connections_refused_total\{.*\} 1$/m);
   first.destroy();
   await expect.poll(() => openConnections()).toBe(1);
   const request = "GET /nowhere HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";

@@ -67,7 +67,7 @@ it("makes a dead letter of what is no event, and nothing of an event without a v
     [0, "invalid_envelope"],
   ]);
   expect([batch.rows.records(), [...batch.offsets]]).toEqual([0, [[1, 3]]]);
-  expect(await lines("ingest_records_ignored_total")).toEqual([
+  expect(await lines("conversation_export_ingest_records_ignored_total")).toEqual([
     expect.stringMatching(/reason="null_value".* 1$/),
     expect.stringMatching(/reason="suppressed".* 1$/),
   ]);
@@ -83,7 +83,7 @@ it("counts values behind the id of a schema, and leaves it in a dead letter", as
   filler.add(batch, message(2));
   expect(batch.rows.records()).toBe(2);
   expect(batch.deadLetters.map(({ source }) => source.value)).toEqual([refused]);
-  const counted = await lines("ingest_schema_prefixes_total");
+  const counted = await lines("conversation_export_ingest_schema_prefixes_total");
   expect(counted).toEqual([expect.stringMatching(/topic="messages".* 2$/)]);
 });
 
@@ -102,7 +102,7 @@ it("gives a hundred unknown fields a label of their own", async () => {
   const { filler, batch, lines } = startFiller();
   for (let offset = 0; offset < 102; offset += 1) filler.add(batch, message(offset, { [`x${offset}`]: 1 }));
   filler.add(batch, message(102, { x0: 1 }));
-  const counted = await lines("ingest_unknown_fields_total");
+  const counted = await lines("conversation_export_ingest_unknown_fields_total");
   expect(counted).toHaveLength(101);
   expect(counted).toContainEqual(expect.stringMatching(/field="other".* 2$/));
   expect(counted).toContainEqual(expect.stringMatching(/field="x0".* 2$/));
@@ -112,7 +112,9 @@ it("gives no label to what does not look like a name", async () => {
   const { filler, batch, lines } = startFiller();
   const odd = ["jane@example.com", "+49 151 2345678", "a b", "1x", "é", "x".repeat(65), ""];
   for (const [offset, name] of odd.entries()) filler.add(batch, message(offset, { [name]: 1 }));
-  expect(await lines("ingest_unknown_fields_total")).toEqual([expect.stringMatching(/field="other".* 7$/)]);
+  expect(await lines("conversation_export_ingest_unknown_fields_total")).toEqual([
+    expect.stringMatching(/field="other".* 7$/),
+  ]);
 });
 
 it("sets aside what cannot be read, and goes on behind it", () => {
@@ -144,7 +146,7 @@ it("takes those out that are found to be erased, and keeps the rest of the batch
   expect(batch.sources.map(({ offset }) => offset)).toEqual([1, 3]);
   expect([batch.deadLetters.length, [...batch.offsets]]).toEqual([1, [[1, 5]]]);
   expect(budget.used()).toBe(batch.messageBytes + batch.rows.bytes());
-  expect(await lines("ingest_records_ignored_total")).toEqual([
+  expect(await lines("conversation_export_ingest_records_ignored_total")).toEqual([
     expect.stringMatching(/reason="suppressed".* 2$/),
   ]);
   expect(noted).toHaveLength(4);

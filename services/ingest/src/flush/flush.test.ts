@@ -79,5 +79,5 @@ it("commits nothing behind a batch that is not settled", async () => {
 it("settles a batch whose offsets could not be committed", async () => {
   const { flush, registry } = startFlush({ commit: () => Promise.reject(new Error("away")) });
   await flush(batchOf(), Promise.resolve(), signal);
-  expect(await registry.text()).toMatch(/ingest_commits_total\{.*result="failed".*\} 1/);
+  expect(await registry.text()).toMatch(/conversation_export_ingest_commits_total\{.*result="failed".*\} 1/);
 });

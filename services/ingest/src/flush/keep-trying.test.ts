@@ -24,7 +24,9 @@ it("repeats what is not final, and counts each failure by step and code", async 
     onFailure: () => failures++,
   });
   expect([result, calls, failures]).toEqual(["done", 2, 1]);
-  expect(await registry.text()).toMatch(/ingest_flush_retries_total\{.*step="messages",code="away".*\} 1/);
+  expect(await registry.text()).toMatch(
+    /conversation_export_ingest_flush_retries_total\{.*step="messages",code="away".*\} 1/,
+  );
 });
 
 it("ends with a final error and with the signal's reason", async () => {

@@ -184,7 +184,9 @@ describe("a stale ticket", () => {
       [[0, 1], 2],
     ]);
     expect(into("messages")).toEqual([[[0, 1], 2]]);
-    expect(await lines("ingest_uploads_stamped_anew_total")).toEqual([expect.stringMatching(/ 1$/)]);
+    expect(await lines("conversation_export_ingest_uploads_stamped_anew_total")).toEqual([
+      expect.stringMatching(/ 1$/),
+    ]);
     // Readers wait for what was refused once, before anything of it is written again.
     expect(world.flights).toEqual(["begin 1", "end 1", "begin 2 slow", "end 2"]);
   });
@@ -207,7 +209,9 @@ describe("a stale ticket", () => {
       [[1], 6],
       [[2], 7],
     ]);
-    expect(await lines("ingest_uploads_stamped_anew_total")).toEqual([expect.stringMatching(/ 4$/)]);
+    expect(await lines("conversation_export_ingest_uploads_stamped_anew_total")).toEqual([
+      expect.stringMatching(/ 4$/),
+    ]);
   });
 
   it("begins only the range anew that it was taken for, and keeps the names of what was refused", async () => {
@@ -238,7 +242,7 @@ describe("a new judgement between filling and writing", () => {
       TABLES.map((table) => [table, [0, 2], 2]),
     );
     expect(batch.sources.map(({ offset }) => offset)).toEqual([0, 2]);
-    expect(await lines("ingest_records_ignored_total")).toEqual([
+    expect(await lines("conversation_export_ingest_records_ignored_total")).toEqual([
       expect.stringMatching(/reason="suppressed".* 1$/),
     ]);
   });
@@ -332,7 +336,9 @@ describe("suspects", () => {
       [[0], 2],
     ]);
     expect(into("record_dates")).toEqual([[[0], 2]]);
-    expect(await lines("ingest_uploads_stamped_anew_total")).toEqual([expect.stringMatching(/ 0$/)]);
+    expect(await lines("conversation_export_ingest_uploads_stamped_anew_total")).toEqual([
+      expect.stringMatching(/ 0$/),
+    ]);
   });
 
   it("are asked about again while ClickHouse is away; a bug ends it", async () => {

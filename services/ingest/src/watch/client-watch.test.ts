@@ -30,7 +30,9 @@ const setUp = () => {
     now: () => Date.parse("2026-10-20T23:59:59Z"),
   });
   const count = async (): Promise<string[]> =>
-    (await registry.text()).split("\n").filter((line) => line.startsWith("ingest_unregistered_client"));
+    (await registry.text())
+      .split("\n")
+      .filter((line) => line.startsWith("conversation_export_ingest_unregistered_client"));
   return { watch, world, registered, added, warnings, count };
 };
 

@@ -100,7 +100,7 @@ it("stores the instant before the brokers were asked, for each topic", async () 
     { list: "messages", instant: 1_000_000 },
   ]);
   await tick(20_000);
-  expect(await metrics("ingest_watermark_seconds")).toHaveLength(2);
+  expect(await metrics("conversation_export_ingest_watermark_age_seconds")).toHaveLength(2);
   await watch.stop();
 });
 
@@ -128,7 +128,7 @@ it("warns once about a failing step, counts every failure, and does not affect t
   // A watermark must not replace the id of a topic that is not known yet.
   expect(stored).toEqual([]);
   expect(warnings).toHaveLength(2);
-  expect((await metrics("ingest_watermark_failures_total")).sort()).toEqual([
+  expect((await metrics("conversation_export_ingest_watermark_failures_total")).sort()).toEqual([
     expect.stringMatching(/topic="all",step="load".* 5$/),
     expect.stringMatching(/topic="conversations",step="note".* 5$/),
   ]);
@@ -159,7 +159,7 @@ it.each([
   expect(stored.map(({ instant }) => instant)).toEqual([30_000_000, 40_000_000]);
   expect(identities.messages).toEqual({ topicId: "two", createdAnew: expect.any(Number) });
   expect(errors).toEqual([{ topic: "messages" }]);
-  expect(await metrics("ingest_topics_created_anew_total")).toEqual([
+  expect(await metrics("conversation_export_ingest_topics_created_anew_total")).toEqual([
     expect.stringMatching(/topic="messages".* 1$/),
   ]);
   await watch.stop();
@@ -205,10 +205,12 @@ it("warns once while its clock is ahead of the warehouse's, and reports only sto
   for (const now of [10_000, 20_000, 30_000]) await tick(now);
   expect(stored.map(({ instant }) => instant)).toEqual([1_000_000, 11_000_000]);
   expect(warnings).toHaveLength(1);
-  expect(await metrics("ingest_watermark_failures_total")).toEqual([
+  expect(await metrics("conversation_export_ingest_watermark_failures_total")).toEqual([
     expect.stringMatching(/topic="conversations",step="ahead".* 2$/),
   ]);
-  expect(await metrics("ingest_watermark_seconds")).toEqual([expect.stringMatching(/ 20$/)]);
+  expect(await metrics("conversation_export_ingest_watermark_age_seconds")).toEqual([
+    expect.stringMatching(/ 20$/),
+  ]);
   warehouseAt(Infinity);
   await tick(40_000);
   expect(stored.at(-1)?.instant).toBe(40_000_000);

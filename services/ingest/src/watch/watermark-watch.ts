@@ -49,7 +49,7 @@ export const createWatermarkWatch = (deps: {
   let stopped = false;
 
   deps.registry.gauge(
-    "ingest_watermark_seconds",
+    "conversation_export_ingest_watermark_age_seconds",
     "Age of the instant before which everything that reached the bus is readable",
     ["topic"],
     (gauge) => {

@@ -23,19 +23,23 @@ export const createErasureDeadline = (deps: {
       if (known !== undefined) one.set(of(known));
     });
   };
-  gauge("erasure_open_requests", "Requests for erasure that are not finished", ({ count }) => count);
   gauge(
-    "erasure_awaiting_approval_requests",
+    "conversation_export_erasure_open_requests",
+    "Requests for erasure that are not finished",
+    ({ count }) => count,
+  );
+  gauge(
+    "conversation_export_erasure_awaiting_approval_requests",
     "Requests for erasure that wait for the approval of an operator",
     ({ awaitingApproval }) => awaitingApproval,
   );
   gauge(
-    "erasure_oldest_request_age_seconds",
+    "conversation_export_erasure_oldest_request_age_seconds",
     "Age of the oldest request for erasure that is not finished, 0 when there is none",
     ({ oldestReceivedAt }) => (oldestReceivedAt === null ? 0 : Math.max(0, now() - oldestReceivedAt) / 1000),
   );
   gauge(
-    "erasure_overdue_requests",
+    "conversation_export_erasure_overdue_requests",
     "Requests for erasure that are older than the deadline",
     ({ overdue }) => overdue,
   );

@@ -18,6 +18,6 @@ it("tells how old a change is, also while the audit cannot be read", async () =>
   await expect.poll(() => last.mock.calls.length).toBeGreaterThan(1);
   elapsed += 120_000;
   await expect.poll(() => last.mock.calls.length).toBeGreaterThan(3);
-  expect(await metrics.text()).toMatch(/^operator_change_age_seconds\{.+\} 130$/m);
+  expect(await metrics.text()).toMatch(/^conversation_export_operator_change_age_seconds\{.+\} 130$/m);
   await watch.stop();
 });

@@ -15,7 +15,7 @@ export const createAuditWatch = (deps: {
   let askedAt = elapsed();
 
   metrics.gauge(
-    "operator_change_age_seconds",
+    "conversation_export_operator_change_age_seconds",
     "How long ago a command that changes something was last noted in the audit",
     ["command", "state"],
     (gauge) => {

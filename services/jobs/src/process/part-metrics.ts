@@ -21,11 +21,11 @@ export const registerPartMetrics = (metrics: Metrics, store: Pick<PartCounts, "r
       for (const count of counts) one.set({ table: count.table }, valueOf(count));
     });
   };
-  gauge("warehouse_parts", "active parts of the table", ({ parts }) => parts);
+  gauge("conversation_export_warehouse_parts", "active parts of the table", ({ parts }) => parts);
   gauge(
-    "warehouse_partition_parts",
+    "conversation_export_warehouse_partition_parts",
     "active parts of the partition that has the most",
     ({ inFullestPartition }) => inFullestPartition,
   );
-  gauge("warehouse_bytes", "bytes of the active parts on disk", ({ bytes }) => bytes);
+  gauge("conversation_export_warehouse_bytes", "bytes of the active parts on disk", ({ bytes }) => bytes);
 };

@@ -28,7 +28,7 @@ export const createReconcileJob = ({
   metrics,
 }: Shared): AssembledJob => {
   const compared = metrics.counter(
-    "reconciled_messages_total",
+    "conversation_export_reconciled_messages_total",
     "Messages of the bus that were compared with what is readable, by what became of them",
     ["topic", "fate"],
   );

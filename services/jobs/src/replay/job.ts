@@ -5,10 +5,11 @@ import type { AssembledJob, Shared } from "../process/shared.ts";
 import { createReplay } from "./replay.ts";
 
 export const createReplayJob = ({ session, bus, metrics }: Shared): AssembledJob => {
-  const replayed = metrics.counter("replayed_dead_letters_total", "Dead letters sent to their topic again", [
-    "topic",
-    "reason",
-  ]);
+  const replayed = metrics.counter(
+    "conversation_export_replayed_dead_letters_total",
+    "Dead letters sent to their topic again",
+    ["topic", "reason"],
+  );
   const replay = createReplay({
     topics: bus.topics,
     deadLetters: bus.deadLetters,

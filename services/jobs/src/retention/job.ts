@@ -6,7 +6,11 @@ import { createRetention } from "./retention.ts";
 
 /** Assembles the job that deletes what is older than its client wants to keep. */
 export const createRetentionJob = ({ session, runUpload, metrics }: Shared): AssembledJob => {
-  const expired = metrics.counter("retention_rows_total", "Stored rows erased for their age", ["table"]);
+  const expired = metrics.counter(
+    "conversation_export_retention_rows_total",
+    "Stored rows erased for their age",
+    ["table"],
+  );
   const retention = createRetention({
     clients: createClientStore({ session, now: Date.now }),
     store: createRetentionStore({ session, runUpload }),

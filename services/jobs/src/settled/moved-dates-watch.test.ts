@@ -41,7 +41,7 @@ it("notes dates up to the settled instant, and goes on after an error", async ()
   });
   onTestFinished(() => watch.stop());
   const age = async (): Promise<number> =>
-    Number(/^moved_records_known_age_seconds\S* (\S+)$/m.exec(await metrics.text())?.[1]);
+    Number(/^conversation_export_moved_records_known_age_seconds\S* (\S+)$/m.exec(await metrics.text())?.[1]);
 
   await watch.start();
   await vi.advanceTimersByTimeAsync(INTERVAL_MS - 1);

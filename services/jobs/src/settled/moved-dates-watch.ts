@@ -25,7 +25,7 @@ export const createMovedDatesWatch = (deps: {
   const stopping = new AbortController();
 
   deps.metrics.gauge(
-    "moved_records_known_age_seconds",
+    "conversation_export_moved_records_known_age_seconds",
     "Age of the instant before which the dates of records with several are noted; of the process while there is none",
     [],
     (gauge) => gauge.set(now() / 1_000 - (noted > 0 ? noted : begun) / MICROS_IN_SECOND),

@@ -73,7 +73,7 @@ const setUp = (stored: Settled = { until: 0, watermarks: {} }) => {
     await vi.advanceTimersByTimeAsync(INTERVAL_MS);
   };
   const age = async (): Promise<number> =>
-    Number(/^changes_stable_age_seconds\S* (\S+)$/m.exec(await metrics.text())?.[1]);
+    Number(/^conversation_export_changes_stable_age_seconds\S* (\S+)$/m.exec(await metrics.text())?.[1]);
   return { world, watch, turn, age, untils: () => world.saved.map(({ until }) => until / SECOND) };
 };
 

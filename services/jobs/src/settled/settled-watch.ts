@@ -38,7 +38,7 @@ export const createSettledWatch = (deps: {
   let note: Note | undefined;
 
   deps.metrics.gauge(
-    "changes_stable_age_seconds",
+    "conversation_export_changes_stable_age_seconds",
     "Age of the instant up to which readers of changes may read; of the process while there is none",
     [],
     (gauge) => gauge.set(deps.now() / 1000 - (stored > 0 ? stored : begun) / MICROS_IN_SECOND),

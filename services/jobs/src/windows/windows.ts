@@ -78,7 +78,7 @@ export const createWindows = (deps: WindowsDeps): JobHandler<WindowsData, Window
  */
 export const registerWindowMetrics = (metrics: Metrics, store: WindowStore): void => {
   metrics.gauge(
-    "upload_windows",
+    "conversation_export_upload_windows",
     "lines of the ledger of upload windows, one for each window and table",
     ["state"],
     async (gauge) => {
