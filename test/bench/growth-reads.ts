@@ -57,7 +57,7 @@ const pages = (name: string, pageSize: number): Read[] => {
             clientId: CLIENT,
             kind: "conversation",
             after: { date: middleOf(shape), id: "" },
-            settled: DAY_0,
+            stableUpTo: DAY_0,
             pageSize,
           }),
         ),

@@ -12,8 +12,8 @@ type Turn = {
 export type End = {
   /** X-Export-Watermark of the answer, ms; 0 while there is none. */
   readonly watermark: number;
-  /** The instant before which everything is settled, µs, from within the cursor. */
-  readonly settled: number;
+  /** The instant before which everything is stable, µs, from within the cursor. */
+  readonly stableUpTo: number;
 };
 
 /** A reader of one list of changes: it applies what comes by id and keeps nothing but its last cursor. */
@@ -33,7 +33,7 @@ export type ChangeFollower = {
 const CURSOR_MAC_BYTES = 32;
 
 /** µs; the content of a cursor begins with its place in the stream. */
-const settledOf = (cursor: string): number =>
+const stableOf = (cursor: string): number =>
   Number(Buffer.from(cursor, "base64url").subarray(CURSOR_MAC_BYTES).toString().split(":")[1]);
 
 const pageOf = (text: string): Turn => {
@@ -100,7 +100,7 @@ export const createChangeFollower = (deps: {
         const { records, nextCursor, endOfStream, watermark } = await turn(size());
         for (const text of records) apply(text);
         if (isKept()) cursor = nextCursor;
-        if (endOfStream) return { watermark, settled: settledOf(nextCursor) };
+        if (endOfStream) return { watermark, stableUpTo: stableOf(nextCursor) };
       }
     },
   };

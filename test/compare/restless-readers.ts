@@ -107,7 +107,7 @@ export const createRestlessReaders = (deps: {
   return {
     watermarkOf,
     begin: () =>
-      until("changes are settled", DEADLINE_MS, async () => {
+      until("changes are stable", DEADLINE_MS, async () => {
         const answer = await fetch(`${system.apiUrl}/v2/export/changes/messages`, {
           headers: { authorization: `Bearer ${key}` },
         });
@@ -147,7 +147,7 @@ export const createRestlessReaders = (deps: {
     async settle() {
       const now = Date.now();
       for (const follower of followers) {
-        await until(`${follower.list} are settled`, DEADLINE_MS, async () => {
+        await until(`${follower.list} are stable`, DEADLINE_MS, async () => {
           const { watermark } = await follower.toTheEnd(() => 5_000);
           return watermark > now;
         });

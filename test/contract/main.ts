@@ -90,9 +90,9 @@ try {
   const sample = createSample({ seed, conversations: 300, clients: [CLIENT, PEER], nonstandardShare: 0 });
   await createDelivery(system).send([...sample, ...hostileEvents(HOSTILE)]);
   await system.caughtUp(GROUP, 120_000);
-  // Readers of changes are given what jobs has settled.
+  // Readers of changes are given what jobs declared stable.
   await system.service("jobs");
-  await until("changes are settled", 60_000, async () => {
+  await until("changes are stable", 60_000, async () => {
     const changes = await fetch(`${system.apiUrl}/v2/export/changes/conversations`, {
       headers: headersFor(key),
     });

@@ -168,7 +168,7 @@ type Changes = {
   readonly wrong?: WrongRows;
   readonly gate?: Gate;
   readonly runUpload?: RunUpload;
-  readonly settledUntil?: Micros;
+  readonly stableUpTo?: Micros;
   readonly coverage?: LandingCoverage | null;
   readonly planBytes?: number;
   readonly isOver?: (job: string) => Promise<boolean>;
@@ -186,7 +186,7 @@ const backfillWith = (changes: Changes): LandingBackfill => {
         return changes.coverage === undefined ? COVERED : changes.coverage;
       },
     },
-    settled: { load: async () => ({ until: changes.settledUntil ?? END_OF_TIME, watermarks: {} }) },
+    stable: { load: async () => ({ until: changes.stableUpTo ?? END_OF_TIME, watermarks: {} }) },
     correct: createCorrectRecords({
       runs: own,
       rows: createRightRows({ session: warehouse.session("jobs") }),
@@ -631,9 +631,9 @@ test("rows that a writer is just writing are not missing", async () => {
   await write(taken, uploadedAt);
   await warehouse.sql("TRUNCATE TABLE messages");
   const coverage = { since: 0, asOf: uploadedAt };
-  const dry = await correctWith({ coverage, settledUntil: uploadedAt })(DRY);
+  const dry = await correctWith({ coverage, stableUpTo: uploadedAt })(DRY);
   expect(dry.records.different).toBe(0);
-  const missing = await correctWith({ coverage, settledUntil: uploadedAt + 1 })(DRY);
+  const missing = await correctWith({ coverage, stableUpTo: uploadedAt + 1 })(DRY);
   expect(missing.records.different).toBeGreaterThan(20);
 });
 

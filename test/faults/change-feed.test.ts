@@ -12,7 +12,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { compareExports } from "../compare/compare-exports.ts";
 import { type ChangeFollower, type ChangeList, createChangeFollower } from "../compare/change-follower.ts";
-import { createSettledLedger, type SettledLedger } from "../compare/settled-ledger.ts";
+import { createStableLedger, type StableLedger } from "../compare/stable-ledger.ts";
 import { createUpdateFollower, type UpdateFollower } from "../compare/update-follower.ts";
 import { walk } from "../compare/walk.ts";
 import { type SlowNetwork, startSlowNetwork } from "./slow-network.ts";
@@ -69,7 +69,7 @@ let random: Random;
 let delivery: Delivery;
 let client: JobClient;
 let network: SlowNetwork;
-let ledger: SettledLedger;
+let ledger: StableLedger;
 let oldRecipe: UpdateFollower;
 let jobs: KeptProcess;
 /** Beside the other, as when REDIS_URL was changed while an old process lives on. */
@@ -125,7 +125,7 @@ beforeAll(async () => {
     // Some bytes take longer than readers wait.
     delayOf: () => delays.int(delays.chance(0.005) ? 2 * LONG_MS : delays.chance(0.2) ? 300 : 5),
   });
-  ledger = createSettledLedger(system.stack.clickhouse.url("migrator"));
+  ledger = createStableLedger(system.stack.clickhouse.url("migrator"));
   oldRecipe = createUpdateFollower({ apiUrl: system.apiUrl, key: keys.get(RESTLESS) ?? "" });
   await insertOldEndUsers();
   await system.service("export-api");
@@ -133,7 +133,7 @@ beforeAll(async () => {
   secondRedis = await startRedis();
   await system.another("jobs", { ...JOBS, REDIS_URL: secondRedis.url });
   follow();
-  await until("changes are settled", DEADLINE_MS, async () => (await ledger.settled()) > 0);
+  await until("changes are stable", DEADLINE_MS, async () => (await ledger.stable()) > 0);
 });
 afterAll(async () => {
   await Promise.all([...(ingests ?? []), jobs].map((one) => one?.stop()));
@@ -240,7 +240,7 @@ const pause = async (paused: KeptProcess): Promise<void> => {
   await stopProcess(pid);
   try {
     const over = (Date.now() + pauseMs()) * 1_000;
-    await until("readers have passed it", DEADLINE_MS, async () => (await ledger.settled()) > over);
+    await until("readers have passed it", DEADLINE_MS, async () => (await ledger.stable()) > over);
   } finally {
     process.kill(pid, "SIGCONT");
   }
@@ -327,9 +327,9 @@ const startLoad = (): Load => {
     }
   };
   const read = async (one: (typeof followers)[number]): Promise<void> => {
-    const { watermark, settled } = await one.follower.toTheEnd(sizeOf, isKept);
+    const { watermark, stableUpTo } = await one.follower.toTheEnd(sizeOf, isKept);
     if (one.client !== RESTLESS) return;
-    expect(missingAt(one, watermark), `watermark ${watermark}, settled ${settled}`).toEqual([]);
+    expect(missingAt(one, watermark), `watermark ${watermark}, stableUpTo ${stableUpTo}`).toEqual([]);
   };
   const working = [
     again(
@@ -374,15 +374,15 @@ const settle = async (): Promise<void> => {
   );
 };
 
-/** Reads on until a settled instant is given out that lies behind everything stored. */
+/** Reads on until a stable instant is given out that lies behind everything stored. */
 const readToTheEnd = async (follower: ChangeFollower): Promise<void> => {
   const stored = Number(
     await sql(
       "SELECT greatest(toUnixTimestamp64Micro(now64(6)), toUnixTimestamp64Micro(max(stored_at))) FROM changes",
     ),
   );
-  await until(`${follower.list} are settled`, DEADLINE_MS, async () => {
-    return (await follower.toTheEnd(sizeOf)).settled > stored;
+  await until(`${follower.list} are stable`, DEADLINE_MS, async () => {
+    return (await follower.toTheEnd(sizeOf)).stableUpTo > stored;
   });
 };
 
@@ -416,7 +416,7 @@ const compare = async (): Promise<void> => {
     expect(differences(list, follower.held), `${follower.list} of ${one.client}`).toEqual([]);
   }
   await ledger.note();
-  expect(await ledger.late(), "rows behind a settled instant").toEqual([]);
+  expect(await ledger.late(), "rows behind a stable instant").toEqual([]);
 };
 
 it(

@@ -14,7 +14,7 @@ import { createSample } from "../sample/index.ts";
 import { handMade } from "../sample/hand-made.ts";
 import { createRestless, personOf } from "../sample/restless.ts";
 import { createRandom, type Random } from "../sample/values/random.ts";
-import { changesSettled } from "../system/changes-settled.ts";
+import { changesStable } from "../system/changes-stable.ts";
 import { createDelivery, type Delivery } from "../system/deliver.ts";
 import { NO_SCHEDULES } from "../system/no-schedules.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
@@ -75,8 +75,8 @@ const oddRecords = () => {
 };
 
 const client = () => createClient({ baseUrl: system.apiUrl, apiKey: key });
-const settled = (): Promise<void> =>
-  changesSettled(system, client(), { group: GROUP, deadlineMs: DEADLINE_MS });
+const changesAreStable = (): Promise<void> =>
+  changesStable(system, client(), { group: GROUP, deadlineMs: DEADLINE_MS });
 
 beforeAll(async () => {
   seed = seedOfRun("client-tables");
@@ -93,7 +93,7 @@ beforeAll(async () => {
   const sample = { seed, conversations: bySize(800, 10_000), endUsers: 100, poisonShare: 0 };
   await delivery.send(createSample({ ...sample, clients: [CLIENT] }));
   await delivery.send([...oddRecords(), personOf(CLIENT, "gone", new Date().toISOString())].flat());
-  await settled();
+  await changesAreStable();
 });
 afterAll(async () => {
   for (const child of running) child.kill("SIGKILL");
@@ -266,7 +266,7 @@ it(
     }
     console.log(`killed: ${killed.join(", ")}`);
     expect(killed).toContain("writing");
-    await settled();
+    await changesAreStable();
 
     await Promise.all(FORMATS.map((format) => expectEnd(pullOf(format))));
     for (const format of FORMATS) expect(await personIn(format)).toEqual([2, 2, 1]);
@@ -276,7 +276,7 @@ it(
       expect(status).not.toBe("failed");
       return status === "completed";
     });
-    await settled();
+    await changesAreStable();
     await until("the person is gone from the files", DEADLINE_MS, async () => {
       for (const format of FORMATS) await expectEnd(pullOf(format));
       const found = await Promise.all(FORMATS.map(personIn));

@@ -12,7 +12,7 @@ import { walk } from "../compare/walk.ts";
 import { createSample } from "../sample/index.ts";
 import { createRestless, personOf } from "../sample/restless.ts";
 import { createRandom, type Random } from "../sample/values/random.ts";
-import { changesSettled } from "../system/changes-settled.ts";
+import { changesStable } from "../system/changes-stable.ts";
 import { createDelivery, type Delivery } from "../system/deliver.ts";
 import { NO_SCHEDULES } from "../system/no-schedules.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
@@ -222,7 +222,7 @@ it(
     ]);
     await load.stop();
     const client = createClient({ baseUrl: system.apiUrl, apiKey: key });
-    await changesSettled(system, client, { group: GROUP, deadlineMs: DEADLINE_MS });
+    await changesStable(system, client, { group: GROUP, deadlineMs: DEADLINE_MS });
 
     const wanted = new Map<string, string[]>();
     for (const list of LISTS) wanted.set(list, (await listed(list)).toSorted());

@@ -16,7 +16,7 @@ import {
 import { createSample } from "../sample/index.ts";
 import { handMade } from "../sample/hand-made.ts";
 import { personOf } from "../sample/restless.ts";
-import { changesSettled } from "../system/changes-settled.ts";
+import { changesStable } from "../system/changes-stable.ts";
 import { createDelivery, type Delivery } from "../system/deliver.ts";
 import { NO_SCHEDULES } from "../system/no-schedules.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
@@ -71,7 +71,7 @@ beforeAll(async () => {
       data: `{"_id":"large","date_created":"2026-10-05T00:00:00Z","agent_handle_time":123456789012345678901234567890,"variables":${large}}`,
     }),
   ]);
-  await settled();
+  await changesAreStable();
 });
 afterAll(async () => {
   await system?.stop();
@@ -79,8 +79,8 @@ afterAll(async () => {
 
 const client = () => createClient({ baseUrl: system.apiUrl, apiKey: key });
 
-const settled = (): Promise<void> =>
-  changesSettled(system, client(), { group: GROUP, deadlineMs: DEADLINE_MS });
+const changesAreStable = (): Promise<void> =>
+  changesStable(system, client(), { group: GROUP, deadlineMs: DEADLINE_MS });
 
 const listed = async (list: List): Promise<Copy> => {
   const path =
@@ -108,7 +108,7 @@ const change = async (): Promise<void> => {
   await until("the request is completed", DEADLINE_MS, async () => {
     return (await client().dataSubjectRequest(id)).status === "completed";
   });
-  await settled();
+  await changesAreStable();
 };
 
 /** The same value; a date in the form of the export API or of DuckDB. */

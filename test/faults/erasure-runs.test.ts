@@ -33,7 +33,7 @@ import {
   createReader,
   createRequestCompletion,
   createRequestStore,
-  createSettledReader,
+  createStableReader,
   createCoordination,
   createSuppressionStore,
   createWriter,
@@ -155,7 +155,7 @@ const erasureDeps = (rule = { percent: 1, records: 1_000 }): ErasureDeps => ({
   suppressions,
   judgement: createLatestJudgement({
     coordination,
-    settled: createSettledReader({ session: jobsSession }),
+    stable: createStableReader({ session: jobsSession }),
     patienceMs: 1,
     now: Date.now,
     log,
@@ -522,7 +522,7 @@ const readableOf = async (client: string) => {
       clientId: client,
       kind,
       after: from,
-      settled: LATER,
+      stableUpTo: LATER,
       pageSize: 1_000,
     });
     return splitRecords(await text(page.records));

@@ -92,7 +92,7 @@ const readAll = async (
   for (const kind of KINDS) {
     const found: string[] = [];
     for (let [after, isLast] = [{ date: 0, id: "" }, false]; !isLast; ) {
-      const page = await reader.changes({ clientId: client, kind, after, settled: WINDOW.to, pageSize });
+      const page = await reader.changes({ clientId: client, kind, after, stableUpTo: WINDOW.to, pageSize });
       found.push(...splitRecords(await text(page.records)));
       ({ next: after, isLast } = page.end());
     }
@@ -105,7 +105,7 @@ const readAll = async (
   }
   if (pageSize < 100) return seen;
   const bounds = { clientId: client, since: WINDOW.since, to: WINDOW.to };
-  const changed = { clientId: client, after: { date: 0, id: "" }, settled: WINDOW.to };
+  const changed = { clientId: client, after: { date: 0, id: "" }, stableUpTo: WINDOW.to };
   const files = {
     created: reader.parquet.conversations({ ...bounds, filter: "created" }),
     updated: reader.parquet.conversations({ ...bounds, filter: "updated" }),

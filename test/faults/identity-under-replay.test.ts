@@ -107,7 +107,7 @@ const committed = async (group: string): Promise<number> => {
   return offsets.reduce((sum, { offset }) => sum + (offset ?? 0), 0);
 };
 
-const recordsWithSeveralDates = (): Promise<string> =>
+const countMovedRecords = (): Promise<string> =>
   sql(`SELECT count() FROM (SELECT conversation_id FROM conversations GROUP BY client_id, conversation_id
     HAVING uniqExact(date_created) > 1)`);
 
@@ -230,7 +230,7 @@ it("shows each record once in every list while its dates change, ingest dies and
   expect(await sql(ROWS_WITHOUT_DATE)).toBe("");
   const expected = fold(delivery.delivered);
   expect(expected.rejected).toEqual([]);
-  expect(Number(await recordsWithSeveralDates())).toBeGreaterThan(MOVING);
+  expect(Number(await countMovedRecords())).toBeGreaterThan(MOVING);
   expect(await differences(expected)).toEqual([]);
 
   await compact();

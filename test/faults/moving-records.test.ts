@@ -161,7 +161,7 @@ describe("a record that moves while a page is read", () => {
 const QUESTIONS = [
   { question: "pages.exceptions", noted: "before" },
   { question: "pages.exceptions", noted: "since" },
-  { question: "pages.several", noted: "since" },
+  { question: "pages.moved", noted: "since" },
 ] as const;
 
 it.each(
@@ -197,7 +197,7 @@ it.each(
   await warehouse.sql("TRUNCATE TABLE watermarks");
 });
 
-const all = () => ({ after: { date: 0, id: "" }, settled: (Date.now() + 60_000) * 1_000 });
+const all = () => ({ after: { date: 0, id: "" }, stableUpTo: (Date.now() + 60_000) * 1_000 });
 
 const feedFrom =
   (kind: "conversation" | "message") =>

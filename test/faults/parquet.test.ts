@@ -21,7 +21,7 @@ import {
 } from "../reference/exact-json.ts";
 import { createSample, type RecordKind } from "../sample/index.ts";
 import { handMade } from "../sample/hand-made.ts";
-import { changesSettled } from "../system/changes-settled.ts";
+import { changesStable } from "../system/changes-stable.ts";
 import { createDelivery, type Delivery } from "../system/deliver.ts";
 import { NO_SCHEDULES } from "../system/no-schedules.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
@@ -86,8 +86,8 @@ const oddRecords = () => {
   ];
 };
 
-const settled = (): Promise<void> =>
-  changesSettled(system, client(), { group: GROUP, deadlineMs: DEADLINE_MS });
+const changesAreStable = (): Promise<void> =>
+  changesStable(system, client(), { group: GROUP, deadlineMs: DEADLINE_MS });
 
 beforeAll(async () => {
   const [started, programs] = await Promise.all([startSystem("test-parquet"), preparePythonTools("parquet")]);
@@ -110,7 +110,7 @@ beforeAll(async () => {
   };
   await delivery.send(createSample({ ...sample, clients: [CLIENT] }));
   await delivery.send(oddRecords());
-  await settled();
+  await changesAreStable();
 });
 afterAll(async () => {
   await system?.stop();
@@ -254,7 +254,7 @@ it("changes come with their deletions, and the footer tells where to go on", asy
   await delivery.send([
     exported("conversation", "new", { _id: "new", date_created: "2026-10-05T00:00:00Z" }),
   ]);
-  await settled();
+  await changesAreStable();
   const second = await changesOf("conversations", first.duckdb.facts["next_cursor"]);
   for (const reader of READERS) {
     const { rows } = second[reader];

@@ -54,8 +54,8 @@ const createFollower = (kind: RecordKind) => {
     held,
     entries: () => entries,
     /** Reads one page; true: it was the last one. */
-    turn: async (settled: number, pageSize: number): Promise<boolean> => {
-      const page = await warehouse.reader.changes({ clientId: CLIENT, kind, after, settled, pageSize });
+    turn: async (stableUpTo: number, pageSize: number): Promise<boolean> => {
+      const page = await warehouse.reader.changes({ clientId: CLIENT, kind, after, stableUpTo, pageSize });
       const records = await changesOf(page);
       expect(new Set(records.map(idOf)).size).toBe(records.length);
       expect(records.length).toBeLessThanOrEqual(pageSize);
@@ -155,10 +155,10 @@ test("a reader that applies changes holds what the lists hold, whatever came lat
   for (let round = 0; round < ROUNDS; round += 1) {
     const inFlight = new Set<number>();
     let writing = true;
-    const settled = (): number => Math.min(...inFlight, clock + 1);
+    const stableUpTo = (): number => Math.min(...inFlight, clock + 1);
     const follow = async ({ turn }: (typeof followers)[number]): Promise<void> => {
       while (writing) {
-        await turn(settled(), 1 + random.int(40));
+        await turn(stableUpTo(), 1 + random.int(40));
         await nextTurn();
       }
     };
@@ -191,9 +191,9 @@ test("a record that changes all the time is given out at each end, however late 
   await write(1, START);
   await write(2, START + 10 * SECOND);
   const query = { clientId: "again", kind: "message", after: BEGIN, pageSize: 10 } as const;
-  // Before the second export is settled, and after.
-  for (const settled of [START + SECOND, START + 20 * SECOND]) {
-    const page = await warehouse.reader.changes({ ...query, settled });
+  // Before the second export is stable, and after.
+  for (const stableUpTo of [START + SECOND, START + 20 * SECOND]) {
+    const page = await warehouse.reader.changes({ ...query, stableUpTo });
     expect((await changesOf(page)).map(idOf)).toEqual(["m"]);
     expect(page.end().isLast).toBe(true);
   }
@@ -216,7 +216,7 @@ test("a deletion is told though an entry behind it has no row and lies on a late
       clientId: "cut",
       kind: "message",
       after,
-      settled: START + 10 * SECOND,
+      stableUpTo: START + 10 * SECOND,
       pageSize: 1,
     });
     for (const text of await changesOf(page)) {
@@ -247,7 +247,7 @@ test("a deletion has the id as escapes where programs would end a line", async (
   );
   for (const kind of KINDS) {
     const query = { clientId: "lines", kind, after: BEGIN, pageSize: 10 } as const;
-    const records = await changesOf(await warehouse.reader.changes({ ...query, settled: START + SECOND }));
+    const records = await changesOf(await warehouse.reader.changes({ ...query, stableUpTo: START + SECOND }));
     expect(records.map(idOf)).toEqual(ids);
     for (const record of records) expect(record).not.toMatch(/[^\P{Cc}\u007f]|[\u2028\u2029]/u);
   }

@@ -92,9 +92,9 @@ it.each(READS)("pages by %s find everything before, in and behind gaps of years"
 });
 
 it("changes come from few months as well, and all of them", async () => {
-  const settled = TO;
+  const stableUpTo = TO;
   const read = (after: { date: number; id: string }) =>
-    warehouse.reader.changes({ clientId: CLIENT, kind: "conversation", after, settled, pageSize: PAGE });
+    warehouse.reader.changes({ clientId: CLIENT, kind: "conversation", after, stableUpTo, pageSize: PAGE });
   const parts = await countedDuring("SelectedParts", async () =>
     text((await read({ date: date(10 * IN_A_MONTH), id: "" })).records),
   );
@@ -106,7 +106,7 @@ it("changes come from few months as well, and all of them", async () => {
       clientId: CLIENT,
       kind: "conversation",
       after,
-      settled,
+      stableUpTo,
       pageSize: 500,
     });
     const records = await text(page.records);
@@ -176,7 +176,7 @@ describe("of many records that lie close together", () => {
           clientId: "busy",
           kind: "conversation",
           after: { date: DAY_0, id: "" },
-          settled: TO,
+          stableUpTo: TO,
           pageSize: PAGE,
         }),
     ] as const,

@@ -279,7 +279,7 @@ describe("records with several dates", () => {
       clientId: "short",
       kind: "conversation",
       after: { date: begun, id: "" },
-      settled: Date.now() * 1000 + 10 * SECOND,
+      stableUpTo: Date.now() * 1000 + 10 * SECOND,
       pageSize: 10,
     });
     const texts: string[] = [];
@@ -396,7 +396,7 @@ const changesSince = async (begun: number): Promise<string> => {
     clientId: "short",
     kind: "conversation",
     after: { date: begun, id: "" },
-    settled: Date.now() * 1000 + 10 * SECOND,
+    stableUpTo: Date.now() * 1000 + 10 * SECOND,
     pageSize: 100,
   });
   const texts: string[] = [];

@@ -2,12 +2,12 @@ import { once } from "node:events";
 import { request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ExportRecord, WriteTicket } from "@conversation-export/domain";
-import { createSettledWatch } from "@conversation-export/jobs";
+import { createStableWatch } from "@conversation-export/jobs";
 import { createLogger, createMetrics } from "@conversation-export/runtime";
 import {
   type Coordination,
   createBatch,
-  createSettledStore,
+  createStableStore,
   createCoordination,
   createWriter,
   isStaleTicket,
@@ -15,7 +15,7 @@ import {
   type Writer,
 } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createSettledLedger } from "../compare/settled-ledger.ts";
+import { createStableLedger } from "../compare/stable-ledger.ts";
 import { createRandom } from "../sample/values/random.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import { conversation, DAY_0, endUser, message, SECOND } from "../warehouse/records.ts";
@@ -245,12 +245,12 @@ it("never settles an instant behind which a row still comes, whatever is paused 
   const seed = seedOfRun("stamps");
   const random = createRandom(seed, "pauses");
   await warehouse.sql("SYSTEM START MERGES");
-  const ledger = createSettledLedger(warehouse.stack.clickhouse.url("migrator"));
+  const ledger = createStableLedger(warehouse.stack.clickhouse.url("migrator"));
   const session = warehouse.session("jobs");
   const watches = [10, 25].map((intervalMs) =>
-    createSettledWatch({
+    createStableWatch({
       coordination: createCoordination({ session }),
-      store: createSettledStore({ session }),
+      store: createStableStore({ session }),
       intervalMs,
       behind: 300_000,
       metrics: createMetrics({ service: "test" }),
@@ -298,5 +298,5 @@ it("never settles an instant behind which a row still comes, whatever is paused 
   expect(stored).toBeGreaterThan(5);
   // Else nothing was tried.
   expect(stale).toBeGreaterThan(0);
-  expect(await ledger.settled()).toBeGreaterThan((Date.now() - 10_000) * 1000);
+  expect(await ledger.stable()).toBeGreaterThan((Date.now() - 10_000) * 1000);
 }, 120_000);

@@ -228,11 +228,11 @@ describe("the messages of one conversation", () => {
   const pageOf = (
     page: ReturnType<typeof query> & { after?: PagePosition },
     place: number,
-    spread: boolean,
+    sharded: boolean,
   ): PageStatement =>
     pageStatement(
       MESSAGES_OF_CONVERSATION,
-      { spread, severalDates: false, hiding: false },
+      { sharded, hasMoved: false, hiding: false },
       {
         client: page.clientId,
         conversation: page.conversationId,
@@ -247,16 +247,16 @@ describe("the messages of one conversation", () => {
   test.each([
     ["on one server", false],
     ["on several", true],
-  ])("costs what a page holds, not what the window holds, at its start, in its middle and at its end, %s", async (_, spread) => {
+  ])("costs what a page holds, not what the window holds, at its start, in its middle and at its end, %s", async (_, sharded) => {
     const limit = bySize(40_000, 100_000);
     for (const share of [0, 0.5, 0.97]) {
       const number = mine[Math.floor(mine.length * share)] ?? 0;
       const after = { date: DAY_0 + number * STEP, id: idOf(number) };
-      const read = await rowsRead(pageOf({ ...query(100), after }, mine.indexOf(number) + 115, spread));
+      const read = await rowsRead(pageOf({ ...query(100), after }, mine.indexOf(number) + 115, sharded));
       expect(read, `at ${share}`).toBeGreaterThan(100);
       expect(read, `at ${share}`).toBeLessThan(limit);
     }
-    const few = await rowsRead(pageOf(query(100, "4711"), mine.length, spread));
+    const few = await rowsRead(pageOf(query(100, "4711"), mine.length, sharded));
     expect(few).toBeLessThan(limit);
   });
 });

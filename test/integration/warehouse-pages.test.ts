@@ -334,8 +334,8 @@ describe("random data in unmerged parts", () => {
       const expected = expectMessages(messages, { client, ...week, ...only });
       expect(rows.map(({ _id }) => _id)).toEqual(expected.map(({ id }) => id));
     }
-    const settled = DAY_0 + 100 * DAY;
-    const query = { clientId: client, kind: "message", after: { date: 0, id: "" }, settled } as const;
+    const stableUpTo = DAY_0 + 100 * DAY;
+    const query = { clientId: client, kind: "message", after: { date: 0, id: "" }, stableUpTo } as const;
     const changed = await readParts(parquet.changes(query));
     const page = await warehouse.reader.changes({ ...query, pageSize: 10_000 });
     // Between steps, as between pages, a record may come again; its last place counts.
@@ -800,9 +800,9 @@ test("all lists of a client whose records are all erased to readers are empty", 
   }
   for (const kind of ["conversation", "message", "end_user"] as const) {
     const after = { date: 0, id: "" };
-    const settled = DAY_0 + DAY;
-    const page = await reader.changes({ clientId: "erased", kind, after, settled, pageSize: 10 });
+    const stableUpTo = DAY_0 + DAY;
+    const page = await reader.changes({ clientId: "erased", kind, after, stableUpTo, pageSize: 10 });
     expect(await text(page.records)).toBe("");
-    expect(page.end(), kind).toEqual({ rows: 0, next: { date: settled, id: "" }, isLast: true });
+    expect(page.end(), kind).toEqual({ rows: 0, next: { date: stableUpTo, id: "" }, isLast: true });
   }
 });

@@ -25,7 +25,7 @@ export type Events = {
   resume(): void;
   /** Stops sending and waits until ingest has read everything. */
   finish(): Promise<void>;
-  /** Compares what customers read with what was sent; the lists that differ, in words. */
+  /** Compares what clients read with what was sent; the lists that differ, in words. */
   differences(apiUrl: string, keys: ReadonlyMap<string, string>): Promise<string[]>;
   stop(): Promise<void>;
 };

@@ -4,7 +4,7 @@ import { type Cluster, connectCluster } from "./cluster.ts";
 import { findGoProgram } from "../outside/go-program.ts";
 import { seedOfRun } from "../system/size.ts";
 import { type AlertWatch, type Watchers, watchAlerts } from "./alert-watch.ts";
-import { type Customer, startCustomer } from "./customer.ts";
+import { type Client, startClient } from "./client.ts";
 import { CLIENTS, type Events, startEvents } from "./events.ts";
 import { startNodeAgent } from "./node-agent.ts";
 import { createRelease, nameOf } from "./release.ts";
@@ -28,10 +28,10 @@ import { tryUpgrades } from "./steps/upgrades.ts";
 import type { Trial } from "./trial.ts";
 
 // Installs the image in the cluster of KUBECONFIG by the words of docs/installation.md, in namespaces of its own, and
-// lets pods meet what happens to pods while events come in and a customer reads. The servers run on this machine.
+// lets pods meet what happens to pods while events come in and a client reads. The servers run on this machine.
 
 const NAMESPACE = "export-trial";
-const CUSTOMERS = "export-trial-customers";
+const CLIENT_NAMESPACE = "export-trial-clients";
 const NODES = "export-trial-nodes";
 const PARTITIONS = 6;
 /** Alerts about many broken events need more of them than usual, and none before their time. */
@@ -68,12 +68,12 @@ const valuesFor = ({ ports }: Servers): object => ({
 });
 
 const deleteNamespaces = async ({ kubectl }: Cluster): Promise<void> => {
-  const names = [NAMESPACE, CUSTOMERS, NODES];
+  const names = [NAMESPACE, CLIENT_NAMESPACE, NODES];
   await kubectl(["delete", "namespace", ...names, "--ignore-not-found", "--timeout=180s"]);
 };
 
 const makeNamespaces = async ({ kubectl }: Cluster): Promise<void> => {
-  for (const name of [CUSTOMERS, NODES]) await kubectl(["create", "namespace", name]);
+  for (const name of [CLIENT_NAMESPACE, NODES]) await kubectl(["create", "namespace", name]);
   await kubectl(["label", "namespace", NODES, "pod-security.kubernetes.io/enforce=privileged"]);
 };
 
@@ -91,9 +91,9 @@ const run = async ({ cluster, settings, servers, watchers }: Means): Promise<voi
   const values = valuesFor(servers);
   const release = createRelease(cluster, { namespace: NAMESPACE, folder, image: settings.image, values });
   const seed = seedOfRun("kubernetes");
-  let customer: Customer | null = null;
+  let client: Client | null = null;
   let watch: AlertWatch | null = null;
-  const steps = createSteps({ release, customer: () => customer, watch: () => watch, print });
+  const steps = createSteps({ release, client: () => client, watch: () => watch, print });
 
   print(TABLE_HEAD);
   await makeNamespaces(cluster);
@@ -110,13 +110,13 @@ const run = async ({ cluster, settings, servers, watchers }: Means): Promise<voi
   });
   try {
     const api = `http://${nameOf("export-api")}.${NAMESPACE}/api`;
-    const asking = await startCustomer(cluster, {
-      namespace: CUSTOMERS,
+    const asking = await startClient(cluster, {
+      namespace: CLIENT_NAMESPACE,
       image,
       api,
       key: keys.get("acme") ?? "",
     });
-    customer = asking;
+    client = asking;
     if (watchers !== null) watch = await watchAlerts(release, watchers);
     const trial = {
       cluster,
@@ -126,14 +126,14 @@ const run = async ({ cluster, settings, servers, watchers }: Means): Promise<voi
       steps,
       events,
       watch,
-      customer: asking,
-      customers: CUSTOMERS,
+      client: asking,
+      clientNamespace: CLIENT_NAMESPACE,
     };
     for (const group of settings.groups)
       await (isAboutAlerts(group) ? tryAlerts(trial, group) : USUAL_GROUPS[group](trial));
     // Its requests would use up what the rate limit gives this client.
     await asking.stop();
-    customer = null;
+    client = null;
     await compareAll({ release, steps, events, keys });
   } finally {
     await Promise.allSettled([events.stop(), watch?.stop()]);

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import type { Seen } from "./customer.ts";
+import type { Seen } from "./client.ts";
 import { complaintsOf } from "./step.ts";
 
 const seen = (given: Partial<Seen>): Seen => ({

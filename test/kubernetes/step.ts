@@ -1,8 +1,8 @@
 import type { AlertWatch } from "./alert-watch.ts";
-import type { Customer, Seen } from "./customer.ts";
+import type { Client, Seen } from "./client.ts";
 import type { Release } from "./release.ts";
 
-/** What customers may see during a step besides 200 and 429. */
+/** What clients may see during a step besides 200 and 429. */
 export type Allowed = {
   /** Connections that break: a process is killed or hangs. */
   readonly broken?: boolean;
@@ -22,7 +22,7 @@ export type Row = {
 
 export type Steps = {
   readonly rows: readonly Row[];
-  /** Runs one step and judges what customers saw meanwhile. @throws Error when it is not allowed */
+  /** Runs one step and judges what clients saw meanwhile. @throws Error when it is not allowed */
   step(name: string, allowed: Allowed, work: () => Promise<string>): Promise<void>;
 };
 
@@ -48,7 +48,7 @@ const isJson = (line: string): boolean => {
 export const createSteps = (deps: {
   readonly release: Release;
   /** null: nobody asks yet. */
-  readonly customer: () => Customer | null;
+  readonly client: () => Client | null;
   /** null: nobody watches. */
   readonly watch: () => AlertWatch | null;
   readonly print: (line: string) => void;
@@ -61,7 +61,7 @@ export const createSteps = (deps: {
       const from = Date.now();
       const note = await work();
       const took = seconds(from);
-      const seen = (await deps.customer()?.since(from)) ?? null;
+      const seen = (await deps.client()?.since(from)) ?? null;
       const fired =
         deps
           .watch()

@@ -1,13 +1,13 @@
 import type { Cluster } from "./cluster.ts";
 import type { AlertWatch } from "./alert-watch.ts";
-import type { Customer } from "./customer.ts";
+import type { Client } from "./client.ts";
 import type { Events } from "./events.ts";
 import type { NodeAgent } from "./node-agent.ts";
 import type { Release } from "./release.ts";
 import type { Servers } from "./servers.ts";
 import type { Steps } from "./step.ts";
 
-/** What the steps work with, once customers ask and events come. */
+/** What the steps work with, once clients ask and events come. */
 export type Trial = {
   readonly cluster: Cluster;
   readonly release: Release;
@@ -17,9 +17,9 @@ export type Trial = {
   readonly events: Events;
   /** null without Prometheus. */
   readonly watch: AlertWatch | null;
-  readonly customer: Customer;
-  /** Where the customer runs. */
-  readonly customers: string;
+  readonly client: Client;
+  /** Where the client runs. */
+  readonly clientNamespace: string;
 };
 
 /** The message of a rejection. @throws Error when the work succeeds */

@@ -25,7 +25,7 @@ export const clusterVariables = (stack: Stack): Readonly<Record<string, string>>
 /** Addresses of all servers of a cluster, by the address of its first server. */
 const serversOf = new Map<string, readonly string[]>();
 
-/** Makes `spreadOver` treat statements to the first server as statements to its cluster. */
+/** Makes `onAllShards` treat statements to the first server as statements to its cluster. */
 export const rememberShards = ({ clickhouseShards }: Stack): void => {
   const origins = clickhouseShards.map(({ host, port }) => `http://${host}:${port}`);
   if (origins[0] !== undefined && origins.length > 1) serversOf.set(origins[0], origins);
@@ -39,7 +39,7 @@ const ABOUT_TABLES = /\bsystem\.(parts|mutations)\b/g;
  * Rewrites a statement written for one server for a cluster: a change goes to the local table on each server,
  * and a question about parts and mutations asks all servers, with the table names of queries.
  */
-export const spreadOver = (origin: string, sql: string): { servers: readonly string[]; sql: string } => {
+export const onAllShards = (origin: string, sql: string): { servers: readonly string[]; sql: string } => {
   const servers = serversOf.get(origin);
   if (servers === undefined) return { servers: [origin], sql };
   if (CHANGE.test(sql)) {

@@ -89,7 +89,7 @@ export const startSystem = async (
   logFolders.set(dir, "own");
   const kafka = await startKafka?.(join(dir, "kafka"));
   const env = {
-    // Tests exceed the limits of customers; tests of limits set their own.
+    // Tests exceed the limits of clients; tests of limits set their own.
     RATE_LIMITS: "off",
     RATE_LIMITS_DATA_SUBJECT_REQUEST: "off",
     RATE_LIMITS_SMS_TRIGGER: "off",

@@ -1,7 +1,7 @@
-import { spreadOver } from "./shards.ts";
+import { onAllShards } from "./shards.ts";
 
 /**
- * Runs one statement over HTTP, spread over a cluster where there is one. `url`:
+ * Runs one statement over HTTP, on every shard of a cluster where there is one. `url`:
  * `http://user:password@host:port/database`.
  */
 export const runSql = async (
@@ -9,8 +9,8 @@ export const runSql = async (
   sql: string,
   parameters: Readonly<Record<string, string>> = {},
 ): Promise<string> => {
-  const spread = spreadOver(new URL(url).origin, sql);
-  const answers = spread.servers.map((server) => runOn(server, new URL(url), spread.sql, parameters));
+  const run = onAllShards(new URL(url).origin, sql);
+  const answers = run.servers.map((server) => runOn(server, new URL(url), run.sql, parameters));
   return (await Promise.all(answers))[0] ?? "";
 };
 

@@ -4,8 +4,8 @@ import type { Warehouse } from "./warehouse.ts";
 
 export const KEY_HASH = "0".repeat(64);
 /** Larger than any instant of upload below, µs. */
-const SETTLED = DAY_0 + 200 * DAY;
-export const WAYS = { conversationId: "c000", settled: SETTLED, keyHash: KEY_HASH };
+const STABLE_UP_TO = DAY_0 + 200 * DAY;
+export const WAYS = { conversationId: "c000", stableUpTo: STABLE_UP_TO, keyHash: KEY_HASH };
 export const WINDOW: PageQuery = {
   clientId: "acme",
   since: DAY_0,

@@ -39,7 +39,7 @@ const filesOf = async (open: OpenStep): Promise<string[]> => {
 export const waysToRead = (
   reader: Reader,
   window: PageQuery,
-  { conversationId, settled, keyHash }: { conversationId: string; settled: number; keyHash: string },
+  { conversationId, stableUpTo, keyHash }: { conversationId: string; stableUpTo: number; keyHash: string },
 ): Readonly<Record<string, () => Promise<unknown>>> => {
   const { clientId, since, to, pageSize } = window;
   const endUsers = async (): Promise<unknown> => {
@@ -59,7 +59,7 @@ export const waysToRead = (
     const found: unknown[] = [];
     let after: PagePosition = { date: 0, id: "" };
     for (let pages = 0; pages < MAX_PAGES; pages += 1) {
-      const page = await reader.changes({ clientId, kind, after, settled, pageSize });
+      const page = await reader.changes({ clientId, kind, after, stableUpTo, pageSize });
       const records = await text(page.records);
       const { rows, next, isLast } = page.end();
       found.push(rows, next, records);
@@ -87,13 +87,13 @@ export const waysToRead = (
     updateLines: () => filesOf(lines.conversations(filter.updated)),
     messageLines: () => filesOf(lines.messages({ clientId, since, to })),
     changeLines: () =>
-      filesOf(lines.changes({ clientId, kind: "message", after: { date: 0, id: "" }, settled })),
+      filesOf(lines.changes({ clientId, kind: "message", after: { date: 0, id: "" }, stableUpTo })),
     conversationFiles: () => filesOf(parquet.conversations(filter.created)),
     updateFiles: () => filesOf(parquet.conversations(filter.updated)),
     messageFiles: () => filesOf(parquet.messages({ clientId, since, to })),
     endUserFiles: () => filesOf(parquet.endUsers({ clientId })),
     changeFiles: () =>
-      filesOf(parquet.changes({ clientId, kind: "conversation", after: { date: 0, id: "" }, settled })),
+      filesOf(parquet.changes({ clientId, kind: "conversation", after: { date: 0, id: "" }, stableUpTo })),
     key: () => reader.findKey(keyHash),
     keys: () => reader.validKeys(10),
   };

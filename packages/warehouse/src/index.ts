@@ -86,12 +86,12 @@ export { MESSAGES_OF_CONVERSATION } from "./pages/sql/conversation-messages-sql.
 export { noteDeleted, type RunUpload } from "./changes/deletion-entries.ts";
 export { createMovedDates, type MovedDates } from "./changes/moved-dates.ts";
 export {
-  createSettledReader,
-  createSettledStore,
-  type Settled,
-  type SettledReader,
-  type SettledStore,
-} from "./changes/settled-store.ts";
+  createStableReader,
+  createStableStore,
+  type Stable,
+  type StableReader,
+  type StableStore,
+} from "./changes/stable-store.ts";
 export { createReader } from "./pages/reader.ts";
 export { typedColumns } from "./parquet/column-sql.ts";
 export {

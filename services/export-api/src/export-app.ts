@@ -33,7 +33,7 @@ import type { Slots } from "./admission/slots.ts";
 import type { ClientBound } from "./admission/client-bound.ts";
 import type { UsedKeys } from "./admission/used-keys.ts";
 import { createSmsTrigger, type SmsTriggerDeps } from "./operations/sms-trigger.ts";
-import type { ReadSettled } from "./lists/settled.ts";
+import type { ReadStable } from "./lists/stable-cache.ts";
 import type { ReadWatermark } from "./lists/watermark.ts";
 
 export type ExportAppDeps = {
@@ -45,7 +45,7 @@ export type ExportAppDeps = {
   readonly slots: Readonly<Record<"page" | "body", Slots>>;
   readonly bounds: Readonly<Record<"pages" | "streams", ClientBound>>;
   readonly watermark: ReadWatermark;
-  readonly settled: ReadSettled;
+  readonly stable: ReadStable;
   readonly compliance: DataSubjectRequestDeps & Pick<DataSubjectRequestListDeps, "requests" | "deadlineMs">;
   readonly campaigns: Omit<SmsTriggerDeps, "log" | "now">;
   readonly log: Logger;
@@ -106,7 +106,7 @@ export const createExportApp = (deps: ExportAppDeps): FastifyInstance => {
   const shared = { reader, answers, addressOf, watermark, noteRepeats };
   const exporting = { ...shared, links: createPageLinks({ ...linking, form: "v2" }) };
   const legacy = { ...shared, ...deps.legacy, links: createPageLinks({ ...linking, form: "legacy" }), now };
-  const changing = { ...shared, ...linking, settled: deps.settled, now };
+  const changing = { ...shared, ...linking, stable: deps.stable, now };
   const endpoint = createListEndpoint(shared);
   const endpoints = [
     ...WINDOW_LISTS.map((list) => endpoint(list, createExport(exporting, list))),

@@ -22,7 +22,7 @@ import {
   createReader,
   createRequestStore,
   createSession,
-  createSettledReader,
+  createStableReader,
   createWatermarkReader,
 } from "@conversation-export/warehouse";
 import { createClientBound } from "./admission/client-bound.ts";
@@ -37,7 +37,7 @@ import { createSlots } from "./admission/slots.ts";
 import { createUsedKeys } from "./admission/used-keys.ts";
 import { createTriggerPublisher } from "./operations/sms-trigger-publisher.ts";
 import { createBufferSweep, youngCollector } from "./formats/buffer-sweep.ts";
-import { createSettledCache } from "./lists/settled.ts";
+import { createStableCache } from "./lists/stable-cache.ts";
 import { createWatermarkCache } from "./lists/watermark.ts";
 
 /** For keys, watermarks and campaigns. */
@@ -51,7 +51,7 @@ const MAX_KNOWN_KEYS = 50_000;
 const USED_KEYS_PAUSE_MS = 60_000;
 const KNOWN_KEYS_PAUSE_MS = 5_000;
 const WATERMARK_MAX_AGE_MS = 2_000;
-const SETTLED_MAX_AGE_MS = 1_000;
+const STABLE_MAX_AGE_MS = 1_000;
 const IDEMPOTENCY_SECONDS = 86_400;
 const IDEMPOTENCY_LEASE_MS = 30_000;
 /** Bodies of up to 4 MB that are taken in at a time. */
@@ -101,7 +101,7 @@ const redis = createRedis({ ...config.redis, log, onRefused: (error) => running.
 const usedKeys = createUsedKeys({ store: createKeyUses({ redis }), now: Date.now, log });
 const savingUses = createLoop({ turn: usedKeys.save, pauseMs: USED_KEYS_PAUSE_MS, pauseFirst: true });
 const watermarks = createWatermarkReader({ session: lookups });
-const settled = createSettledReader({ session: lookups });
+const stable = createStableReader({ session: lookups });
 const campaigns = createCampaignStore({ session: lookups, now: Date.now });
 const requests = createRequestStore({
   session: intake,
@@ -148,7 +148,7 @@ const app = createExportApp({
     clock,
     now: Date.now,
   }),
-  settled: createSettledCache({ load: settled.load, maxAgeMs: SETTLED_MAX_AGE_MS, clock }),
+  stable: createStableCache({ load: stable.load, maxAgeMs: STABLE_MAX_AGE_MS, clock }),
   compliance: {
     requests,
     jobs,

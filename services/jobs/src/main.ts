@@ -21,7 +21,7 @@ import {
   createAuditStore,
   createInFlight,
   createMovedDates,
-  createSettledStore,
+  createStableStore,
   createCoordination,
   createSuppressionStore,
 } from "@conversation-export/warehouse";
@@ -42,8 +42,8 @@ import { createWarehouse } from "./process/warehouse.ts";
 import { createReconcileJob } from "./reconcile/job.ts";
 import { createReplayJob } from "./replay/job.ts";
 import { createRetentionJob } from "./retention/job.ts";
-import { createMovedDatesWatch } from "./settled/moved-dates-watch.ts";
-import { createSettledWatch } from "./settled/settled-watch.ts";
+import { createMovedDatesWatch } from "./stable/moved-dates-watch.ts";
+import { createStableWatch } from "./stable/stable-watch.ts";
 import { createWindowsJob } from "./windows/job.ts";
 
 const ASK_EVERY_MS = 1_000;
@@ -83,10 +83,10 @@ const gate = createSuppressionGate({
   metrics,
   log,
 });
-const settledStore = createSettledStore({ session });
-const settledWatch = createSettledWatch({
+const stableStore = createStableStore({ session });
+const stableWatch = createStableWatch({
   coordination,
-  store: settledStore,
+  store: stableStore,
   intervalMs: SETTLE_EVERY_MS,
   metrics,
   log,
@@ -111,7 +111,7 @@ const exclusive = createExclusive({ redis, lockMs: config.lockMs });
 const runHolders = createRunHolders({ coordination, redisId: redis.ownId, log });
 const movedDates = createMovedDatesWatch({
   dates: createMovedDates({ session }),
-  settled: settledStore,
+  stable: stableStore,
   exclusive,
   intervalMs: NOTE_DATES_EVERY_MS,
   metrics,
@@ -127,7 +127,7 @@ const shared = {
   bus,
   gate,
   runUpload,
-  settled: settledStore,
+  stable: stableStore,
   exclusive,
   runHolders,
   metrics,
@@ -199,7 +199,7 @@ const running = run({
     { name: "suppressions", start: gate.start, stop: gate.stop },
     runHolders.part,
     { name: "in flight", start: inFlight.start, stop: inFlight.stop },
-    { name: "settled", start: settledWatch.start, stop: settledWatch.stop },
+    { name: "stable", start: stableWatch.start, stop: stableWatch.stop },
     { name: "moved dates", start: movedDates.start, stop: movedDates.stop },
     { name: "audit watch", start: auditWatch.start, stop: auditWatch.stop },
     ...jobs.flatMap(({ parts = [] }) => parts),

@@ -313,7 +313,7 @@ const otherFaults = (trial: Trial): Group => {
         heal: async () => events.sendBroken(false),
       },
       {
-        name: "a customer above its limit",
+        name: "a client above its limit",
         service: "export-api",
         alerts: [{ alert: "RequestsThrottled", cause: /"clientId":"acme"/ }],
         strike: () => limit("1/5s"),

@@ -5,7 +5,7 @@ import { nameOf, type Release } from "../release.ts";
 import { runScript } from "../shell.ts";
 import type { Steps } from "../step.ts";
 
-/** Compares what customers read with every event that was sent. */
+/** Compares what clients read with every event that was sent. */
 export const compareAll = async (deps: {
   readonly release: Release;
   readonly steps: Steps;

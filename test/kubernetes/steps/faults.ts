@@ -101,19 +101,19 @@ export const tryMoves = async ({ cluster, release, steps: { step } }: Trial): Pr
 };
 
 /** A server that goes and comes back. */
-export const tryOutage = async ({ release, servers, customer, steps: { step } }: Trial): Promise<void> => {
+export const tryOutage = async ({ release, servers, client, steps: { step } }: Trial): Promise<void> => {
   await step("ClickHouse away", { away: true, broken: true }, async () => {
     const from = Date.now();
     await servers.stack.clickhouse.stop();
-    const isSeen = async (): Promise<boolean> => ((await customer.since(from)).statuses["503"] ?? 0) > 0;
-    await until("customers see that it is away", 60_000, isSeen);
+    const isSeen = async (): Promise<boolean> => ((await client.since(from)).statuses["503"] ?? 0) > 0;
+    await until("clients see that it is away", 60_000, isSeen);
     await servers.stack.clickhouse.start();
     const back = Date.now();
     const isServed = async (): Promise<boolean> => {
-      const { statuses } = await customer.since(Date.now() - 2_000);
+      const { statuses } = await client.since(Date.now() - 2_000);
       return (statuses["200"] ?? 0) > 0 && statuses["503"] === undefined;
     };
-    await until("customers are served again", 60_000, isServed);
+    await until("clients are served again", 60_000, isServed);
     await release.ready();
     return `served again ${Math.round((Date.now() - back) / 1000)} s after it was back`;
   });

@@ -1,4 +1,4 @@
-import { CUSTOMER_PORT } from "../customer.ts";
+import { CLIENT_PORT } from "../client.ts";
 import { nameOf } from "../release.ts";
 import type { Trial } from "../trial.ts";
 
@@ -7,7 +7,13 @@ const CONNECT = `require("node:net").connect({ host: process.argv[1], port: Numb
   .on("connect", () => process.exit(0)).on("timeout", () => process.exit(1)).on("error", () => process.exit(1))`;
 
 /** Connections that network policies let through, and those that they do not. */
-export const tryNetwork = async ({ cluster, release, steps, agent, customers }: Trial): Promise<void> => {
+export const tryNetwork = async ({
+  cluster,
+  release,
+  steps,
+  agent,
+  clientNamespace,
+}: Trial): Promise<void> => {
   const { namespace } = release;
   const connects = (from: readonly string[], host: string, port: number): Promise<boolean> =>
     cluster.kubectl(["exec", ...from, "--", "node", "--eval", CONNECT, host, String(port)]).then(
@@ -17,21 +23,21 @@ export const tryNetwork = async ({ cluster, release, steps, agent, customers }: 
   await steps.step("network policies", {}, async () => {
     const [ingest] = await release.pods("ingest");
     const [exportApi] = await release.pods("export-api");
-    const { podIP: customer = "" } = (
+    const { podIP: client = "" } = (
       JSON.parse(
-        await cluster.kubectl(["get", "pod", "customer", "--namespace", customers, "--output=json"]),
+        await cluster.kubectl(["get", "pod", "client", "--namespace", clientNamespace, "--output=json"]),
       ) as {
         status: { podIP?: string };
       }
     ).status;
-    const customersPod = ["customer", "--namespace", customers];
+    const clientPod = ["client", "--namespace", clientNamespace];
     const ofIngest = [ingest?.metadata.name ?? "", "--namespace", namespace];
     const tries = [
-      ["a customer to export-api", customersPod, `${nameOf("export-api")}.${namespace}`, 80, true],
-      ["a customer to metrics of export-api", customersPod, exportApi?.status.podIP ?? "", 9090, false],
-      ["a customer to metrics of ingest", customersPod, ingest?.status.podIP ?? "", 9090, false],
-      ["others to a customer", agent.pod, customer, CUSTOMER_PORT, true],
-      ["ingest to a customer", ofIngest, customer, CUSTOMER_PORT, false],
+      ["a client to export-api", clientPod, `${nameOf("export-api")}.${namespace}`, 80, true],
+      ["a client to metrics of export-api", clientPod, exportApi?.status.podIP ?? "", 9090, false],
+      ["a client to metrics of ingest", clientPod, ingest?.status.podIP ?? "", 9090, false],
+      ["others to a client", agent.pod, client, CLIENT_PORT, true],
+      ["ingest to a client", ofIngest, client, CLIENT_PORT, false],
       ["ingest to Redis", ofIngest, "redis", 6379, false],
       ["ingest to the API of Kubernetes", ofIngest, "kubernetes.default", 443, false],
     ] as const;

@@ -8,7 +8,7 @@ import { FUTURE, WATERMARK } from "./service.fixture.ts";
 const place = usePlace();
 const LIST = ["--list", "conversations"];
 const HOSTILE = "\u001b]0;owned\u0007\u001b[31m\u009b2J\r\u202e\u2066\u2028\u200b";
-const SECRET = "what customers wrote";
+const SECRET = "what users wrote";
 /** What a header can have of it. */
 const IN_HEADER = "\u009b31m";
 
@@ -55,7 +55,7 @@ it.each<[string, readonly Answer[], string]>([
   [
     "a type that is none",
     [raw(404, `text/${IN_HEADER}`, SECRET)],
-    "404: another server answered, with 20 characters of text/",
+    "404: another server answered, with 16 characters of text/",
   ],
   [
     "an answer that is no JSON",

@@ -11,7 +11,7 @@ import { type DatedKind, recordNameSql } from "../tables/record-dates.ts";
 export type ViewTables = {
   /** A table by its full name. */
   readonly table: (name: string) => string;
-  /** `GLOBAL ` where tables are spread over servers, so that a subquery reads all of them; else empty. */
+  /** `GLOBAL ` where tables are sharded, so that a subquery reads all of them; else empty. */
   readonly global: "GLOBAL " | "";
   /** Whether the server tells who logged in. */
   readonly knowsLogin: boolean;
@@ -50,7 +50,7 @@ const OWN = {
  * SELECT of `client_id` and `date_created` of former dates. Reads `moved_dates` after its watermark, or dates
  * added in between would be missed.
  */
-const severalDates = (kind: DatedKind, { table, global }: ViewTables): string => `
+const datesOfMoved = (kind: DatedKind, { table, global }: ViewTables): string => `
       SELECT of_client, arrayJoin(dates) FROM (
         SELECT any(client_id) AS of_client, groupUniqArray(date_created) AS dates FROM ${table("record_dates")}
         WHERE record ${global}IN (
@@ -70,7 +70,7 @@ const stale = (
       SELECT client_id, ${from.keys}, argMax(${from.date}, (version, uploaded_at)) AS live,
         groupUniqArray(${from.date}) AS found
       FROM ${tables.table(from.table)}
-      WHERE (client_id, ${from.date}) ${tables.global}IN (${severalDates(from.kind, tables)})
+      WHERE (client_id, ${from.date}) ${tables.global}IN (${datesOfMoved(from.kind, tables)})
       GROUP BY client_id, ${from.keys})
     ARRAY JOIN found AS moved WHERE moved != live`;
 

@@ -1,7 +1,7 @@
 /**
  * The SQL of pages of changes. Entries of `changes` name records in the order of storing; an entry is given
  * out with the live version, unless a later stable entry gives that out, or as deleted. All texts are read at
- * once: ClickHouse plans every subquery anew. Parameters as for other lists, and `settled`.
+ * once: ClickHouse plans every subquery anew. Parameters as for other lists, and `stableUpTo`.
  */
 import {
   OWN_TABLE_OF,
@@ -12,7 +12,7 @@ import {
 import { micros } from "../session/micros-sql.ts";
 import { CONVERSATION, handoffsOf, withHandoffs } from "../pages/sql/conversation-sql.ts";
 import { isShown } from "../pages/sql/hidden-sql.ts";
-import { type Candidates, onceOnly, severalDates } from "../pages/sql/identity-sql.ts";
+import { type Candidates, onceOnly, datesOfMoved } from "../pages/sql/identity-sql.ts";
 import {
   FIRST_ROWS,
   pageRows,
@@ -64,15 +64,15 @@ const ofEntries = (kind: RecordKind, column: string): string =>
 function liveRows(
   kind: RecordKind,
   columns: string,
-  { severalDates: several, hiding }: Pick<ReadShape, "severalDates" | "hiding">,
+  { hasMoved, hiding }: Pick<ReadShape, "hasMoved" | "hiding">,
 ): string {
   const { name: table, id, keyDate: date } = ownTableOf(kind);
   const ids = `client_id = {client:String} AND ${id} IN ${ofEntries(kind, "id")}`;
   const shown = (where: string): string => isShown(kind, hiding, { table, where });
   if (date === null) return `SELECT ${columns} FROM ${table} FINAL WHERE ${ids} AND ${shown(ids)}`;
   const dates = `${date} IN ${ofEntries(kind, "date_created")}`;
-  if (several) {
-    const known = `${dates} OR ${date} IN ${severalDates(changeCandidates(kind as DatedKind))}`;
+  if (hasMoved) {
+    const known = `${dates} OR ${date} IN ${datesOfMoved(changeCandidates(kind as DatedKind))}`;
     return `SELECT ${columns} FROM ${table} FINAL
       WHERE client_id = {client:String} AND (${date}, ${id}) IN (
         SELECT argMax(${date}, (version, uploaded_at)), ${id} FROM ${table} WHERE ${ids} AND (${known}) GROUP BY ${id}) AND ${shown(`${ids} AND (${known})`)}
@@ -90,8 +90,8 @@ function liveRecords(kind: RecordKind, shape: ReadShape): string {
     return liveRows(kind, `${ownTableOf(kind).id} AS id, uploaded_at AS u, record`, shape);
   }
   const rows = liveRows(kind, "date_created, conversation_id, uploaded_at, head, tail", shape);
-  const several = shape.severalDates ? changeCandidates(kind) : null;
-  const handoffs = handoffsOf(`conversation_date_created IN ${ofEntries(kind, "date_created")}`, several);
+  const moved = shape.hasMoved ? changeCandidates(kind) : null;
+  const handoffs = handoffsOf(`conversation_date_created IN ${ofEntries(kind, "date_created")}`, moved);
   return `SELECT r.conversation_id AS id, r.uploaded_at AS u, ${CONVERSATION} AS record FROM ${withHandoffs(rows, handoffs, shape)}`;
 }
 
@@ -108,13 +108,13 @@ const deletedOf = (
 function givenOut(kind: RecordKind, shape: ReadShape): string {
   const entries = `SELECT id, max(stored_at) AS s, maxIf(stored_at, deleted) AS gone FROM changes
       WHERE ${entriesOf(kind)} GROUP BY id`;
-  // A version that was uploaded later may not be settled: then no later entry is read yet.
-  const settled = `${micros("settled")} - ${PLACES}`;
+  // A version that was uploaded later may not be stable: then no later entry is read yet.
+  const stableUpTo = `${micros("stableUpTo")} - ${PLACES}`;
   // The table of records is named first, so its snapshot is older than that of handoffs. A deleted record
   // keeps the place of its deletion.
   return `SELECT if(empty(r.record), e.gone, e.s) AS d, e.id AS id, if(empty(r.record), ${deletedOf(kind)}, r.record) AS record
     FROM (${liveRecords(kind, shape)}) AS r RIGHT JOIN (${entries}) AS e ON r.id = e.id
-    WHERE if(empty(r.record), e.gone > toDateTime64(0, 6, 'UTC'), e.s >= r.u OR r.u > ${settled})`;
+    WHERE if(empty(r.record), e.gone > toDateTime64(0, 6, 'UTC'), e.s >= r.u OR r.u > ${stableUpTo})`;
 }
 
 export const changesOf = (kind: RecordKind, shape: ReadShape): string =>

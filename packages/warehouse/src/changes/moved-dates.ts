@@ -31,7 +31,7 @@ export type MovedDates = {
    * Notes the dates of the records with entries before `until` that have several; the first time, of all
    * records. After an error, what was done is not done again.
    *
-   * @param until a settled instant, µs
+   * @param until a stable instant, µs
    * @throws WarehouseError
    */
   note(until: Micros, signal?: AbortSignal): Promise<void>;
@@ -68,7 +68,7 @@ export const createMovedDates = (deps: { readonly session: Session }): MovedDate
     // In the order of the table, so that no group is held in memory.
     settings: { async_insert: 0, max_threads: 1, optimize_aggregation_in_order: 1 },
   });
-  /** A look at all records: what was settled when it began, and the last name that was looked at. */
+  /** A look at all records: what was stable when it began, and the last name that was looked at. */
   let pass: { readonly until: Micros; readonly after: string } | undefined;
 
   const save = (until: Micros, signal: AbortSignal | undefined): Promise<void> => {
@@ -76,7 +76,7 @@ export const createMovedDates = (deps: { readonly session: Session }): MovedDate
     return session.insert("moved.save", { table: "watermarks", rows }, { signal });
   };
 
-  /** @returns what was settled when the look began */
+  /** @returns what was stable when the look began */
   const noteAll = async (until: Micros, signal: AbortSignal | undefined): Promise<Micros> => {
     let { after } = (pass ??= { until, after: "" });
     const begun = pass.until;

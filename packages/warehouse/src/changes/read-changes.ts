@@ -2,7 +2,7 @@ import { RECORD_KINDS } from "@conversation-export/domain";
 import type { AskForFacts } from "../pages/ask-facts.ts";
 import { type FindEnd, rangeParameters } from "../pages/find-end.ts";
 import type { ChangePage, ChangeQuery, Reader } from "../pages/page.ts";
-import { pageSettings, type PageStatement, spreadSettings } from "../pages/page-statements.ts";
+import { pageSettings, type PageStatement, shardedSettings } from "../pages/page-statements.ts";
 import { emptyPage, openPage, type RowsEnd } from "../pages/page-stream.ts";
 import type { SendStatement } from "../pages/send-statement.ts";
 import { RECORD_COLUMN } from "../pages/sql/page-sql.ts";
@@ -17,28 +17,35 @@ export const createReadChanges = (deps: {
   readonly send: SendStatement;
   readonly findEnd: FindEnd;
   readonly askForFacts: AskForFacts;
-  readonly isSpread: () => Promise<boolean>;
+  readonly isSharded: () => Promise<boolean>;
   readonly notedDates: () => Promise<number>;
 }): Reader["changes"] => {
-  const { send, findEnd, askForFacts, isSpread, notedDates } = deps;
+  const { send, findEnd, askForFacts, isSharded, notedDates } = deps;
 
-  return async ({ clientId, kind, after, settled, pageSize, signal }: ChangeQuery): Promise<ChangePage> => {
-    if (after.date >= settled) return emptyPage({ rows: 0, next: after, isLast: true });
+  return async ({
+    clientId,
+    kind,
+    after,
+    stableUpTo,
+    pageSize,
+    signal,
+  }: ChangeQuery): Promise<ChangePage> => {
+    if (after.date >= stableUpTo) return emptyPage({ rows: 0, next: after, isLast: true });
     const keys = pageSize + 1;
-    const window = { after, to: settled };
+    const window = { after, to: stableUpTo };
     const own = { client: clientId };
     const found = await findEnd("changes.end", changeRows(kind), own, window, keys, signal);
     const { end, isLast } = found;
     if (found.keys === 0) return emptyPage({ rows: 0, next: end, isLast });
     const noted = await notedDates();
-    const spread = await isSpread();
-    const parameters = { ...own, ...rangeParameters(after, end), settled, size: pageSize, noted };
-    const shape = { ...(await askForFacts.facts(changeCandidatesOf(kind), parameters, signal)), spread };
+    const sharded = await isSharded();
+    const parameters = { ...own, ...rangeParameters(after, end), stableUpTo, size: pageSize, noted };
+    const shape = { ...(await askForFacts.facts(changeCandidatesOf(kind), parameters, signal)), sharded };
     const statement: PageStatement = {
       name: `changes.${RECORD_KINDS[kind].list}`,
       sql: changesOf(kind, shape),
       parameters,
-      settings: { ...pageSettings(RECORD_COLUMN), ...spreadSettings(spread, shape.severalDates) },
+      settings: { ...pageSettings(RECORD_COLUMN), ...shardedSettings(sharded, shape.hasMoved) },
     };
     const endOfRows = ({ rows, last, behind }: RowsEnd) =>
       last !== undefined && behind !== undefined

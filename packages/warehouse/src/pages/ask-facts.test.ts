@@ -27,10 +27,10 @@ const ask = async (
   const names: unknown[] = [];
   const send: SendStatement = async ({ name, parameters }, open) => {
     asked.push(name);
-    if (name === "pages.several") names.push(parameters["names"]);
+    if (name === "pages.moved") names.push(parameters["names"]);
     return open(Readable.from([Buffer.from(answers[name] ?? "")]));
   };
-  const { facts: askForFacts } = createAskForFacts({ send, isSpread: () => Promise.resolve(false) });
+  const { facts: askForFacts } = createAskForFacts({ send, isSharded: () => Promise.resolve(false) });
   const facts = await askForFacts(candidates, { client: "acme", noted }, undefined);
   return { facts, asked, names };
 };
@@ -41,22 +41,22 @@ it("is content with one question where there is nothing, hidden records or not",
     [`["hidden",""]\n${WHOLE}`, true],
   ] as const) {
     expect(await ask({ "pages.exceptions": answer })).toMatchObject({
-      facts: { severalDates: false, hiding },
+      facts: { hasMoved: false, hiding },
       asked: ["pages.exceptions"],
     });
   }
 });
 
 it("asks about the records with entries since, unless they are many", async () => {
-  const few = await ask({ "pages.exceptions": entries(2), "pages.several": "0\n" });
+  const few = await ask({ "pages.exceptions": entries(2), "pages.moved": "0\n" });
   expect(few).toEqual({
-    facts: { severalDates: false, hiding: false },
-    asked: ["pages.exceptions", "pages.several"],
+    facts: { hasMoved: false, hiding: false },
+    asked: ["pages.exceptions", "pages.moved"],
     names: [['4/acme/c/"0', '4/acme/c/"1']],
   });
-  expect((await ask({ "pages.exceptions": entries(50), "pages.several": "0\n" })).asked).toEqual([
+  expect((await ask({ "pages.exceptions": entries(50), "pages.moved": "0\n" })).asked).toEqual([
     "pages.exceptions",
-    "pages.several",
+    "pages.moved",
   ]);
   const many = await ask({ "pages.exceptions": entries(51), "pages.facts": "0\t0\n" });
   expect(many.asked).toEqual(["pages.exceptions", "pages.facts"]);
@@ -66,24 +66,24 @@ it("puts no long names into an address", async () => {
   const named = (id: string): Promise<{ readonly asked: readonly string[] }> =>
     ask({
       "pages.exceptions": `["since","4\\/acme\\/c\\/${id}"]\n${WHOLE}`,
-      "pages.several": "0\n",
+      "pages.moved": "0\n",
       "pages.facts": "0\t0\n",
     });
-  expect((await named("x".repeat(3_900))).asked).toEqual(["pages.exceptions", "pages.several"]);
+  expect((await named("x".repeat(3_900))).asked).toEqual(["pages.exceptions", "pages.moved"]);
   expect((await named("x".repeat(4_000))).asked).toEqual(["pages.exceptions", "pages.facts"]);
   expect((await named("é".repeat(700))).asked).toEqual(["pages.exceptions", "pages.facts"]);
 });
 
 it("looks at the candidates where one may have several dates", async () => {
-  const facts = { severalDates: true, hiding: true };
+  const facts = { hasMoved: true, hiding: true };
   const answer = { "pages.facts": "3\t1\n" };
   expect(await ask({ "pages.exceptions": `["moved",""]\n${WHOLE}`, ...answer })).toMatchObject({
     facts,
     asked: ["pages.exceptions", "pages.facts"],
   });
-  expect(await ask({ "pages.exceptions": entries(1), "pages.several": "1\n", ...answer })).toMatchObject({
+  expect(await ask({ "pages.exceptions": entries(1), "pages.moved": "1\n", ...answer })).toMatchObject({
     facts,
-    asked: ["pages.exceptions", "pages.several", "pages.facts"],
+    asked: ["pages.exceptions", "pages.moved", "pages.facts"],
   });
 });
 
@@ -97,7 +97,7 @@ it("takes no answer that is cut off for one without rows", async () => {
     {},
     { "pages.exceptions": '["hidden",""]\n' },
     { "pages.exceptions": entries(2) },
-    { "pages.exceptions": entries(2), "pages.several": "\n" },
+    { "pages.exceptions": entries(2), "pages.moved": "\n" },
     { "pages.exceptions": `["moved",""]\n${WHOLE}` },
     { "pages.exceptions": `["moved",""]\n${WHOLE}`, "pages.facts": "0\n" },
     { "pages.exceptions": `["moved",""]\n${WHOLE}`, "pages.facts": "\\N\t0\n" },

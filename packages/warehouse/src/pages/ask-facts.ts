@@ -4,9 +4,9 @@ import {
   exceptionsOfAnswer,
   type Facts,
   factsOfAnswer,
-  someHasSeveral as someOfAnswer,
+  someHasMoved as someOfAnswer,
 } from "./sql/identity-sql.ts";
-import { exceptionsStatement, factsStatement, type Parameters, severalStatement } from "./page-statements.ts";
+import { exceptionsStatement, factsStatement, type Parameters, movedStatement } from "./page-statements.ts";
 import type { SendStatement } from "./send-statement.ts";
 
 /**
@@ -35,20 +35,20 @@ export type AskForFacts = {
 
 export const createAskForFacts = (deps: {
   readonly send: SendStatement;
-  readonly isSpread: () => Promise<boolean>;
+  readonly isSharded: () => Promise<boolean>;
 }): AskForFacts => {
-  const { send, isSpread } = deps;
+  const { send, isSharded } = deps;
 
   const factsAtOnce: AskForFacts["factsAtOnce"] = async (candidates, parameters, signal) => {
     if (!(Number(parameters["noted"]) > 0)) return null;
-    const spread = await isSpread();
-    const exceptions = await send(exceptionsStatement(candidates, parameters, spread), text, signal);
+    const sharded = await isSharded();
+    const exceptions = await send(exceptionsStatement(candidates, parameters, sharded), text, signal);
     const { hiding, atNotedDate, since } = exceptionsOfAnswer(exceptions);
     if (atNotedDate || since === null) return null;
     // The dates of a record are stored before its entries, so those of all names are there by now.
-    const statement = severalStatement(String(parameters["client"]), since, spread);
+    const statement = movedStatement(String(parameters["client"]), since, sharded);
     if (since.length > 0 && someOfAnswer(await send(statement, text, signal))) return null;
-    return { severalDates: false, hiding };
+    return { hasMoved: false, hiding };
   };
 
   const facts: AskForFacts["facts"] = async (candidates, parameters, signal, hasExceptions = false) => {
@@ -56,7 +56,7 @@ export const createAskForFacts = (deps: {
       const atOnce = await factsAtOnce(candidates, parameters, signal);
       if (atOnce !== null) return atOnce;
     }
-    const statement = factsStatement(candidates, parameters, await isSpread());
+    const statement = factsStatement(candidates, parameters, await isSharded());
     return factsOfAnswer(await send(statement, text, signal));
   };
   return { facts, factsAtOnce };

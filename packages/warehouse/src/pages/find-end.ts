@@ -33,12 +33,12 @@ export type FindEnd = (
 ) => Promise<FoundEnd>;
 
 export const createFindEnd =
-  (deps: { readonly send: SendStatement; readonly isSpread: () => Promise<boolean> }): FindEnd =>
+  (deps: { readonly send: SendStatement; readonly isSharded: () => Promise<boolean> }): FindEnd =>
   async (name, rows, own, { after, to }, most, signal) => {
-    const spread = await deps.isSpread();
+    const sharded = await deps.isSharded();
     const ask = async (until: number) => {
       const parameters = { ...own, ...rangeParameters(after, { date: until, id: "" }), keys: most };
-      return endOfAnswer(await deps.send(endStatement(name, rows, parameters, spread), text, signal));
+      return endOfAnswer(await deps.send(endStatement(name, rows, parameters, sharded), text, signal));
     };
     const { keys, first, last } = await askNearFirst(after.date, to, ask, (found) => found.keys === most);
     const isLast = keys < most;

@@ -54,13 +54,13 @@ export const createListSteps = (deps: {
   readonly format: StepFormat;
   readonly send: SendStatement;
   readonly findEnd: FindEnd;
-  readonly isSpread: () => Promise<boolean>;
+  readonly isSharded: () => Promise<boolean>;
   readonly notedDates: () => Promise<number>;
   readonly askForFacts: AskForFacts;
   /** Keys in a step, at most. */
   readonly stepKeys: number;
 }): ListSteps => {
-  const { format, send, findEnd, isSpread, notedDates, askForFacts, stepKeys } = deps;
+  const { format, send, findEnd, isSharded, notedDates, askForFacts, stepKeys } = deps;
   const sortedKeys = Math.min(stepKeys, SORTED_KEYS);
 
   type Records = {
@@ -74,9 +74,9 @@ export const createListSteps = (deps: {
   };
   const open = async (of: Records, given: Parameters, signal: AbortSignal): Promise<Readable> => {
     const { name, kind, candidates, records, withDeletions = false } = of;
-    const spread = await isSpread();
+    const sharded = await isSharded();
     const parameters = { ...given, noted: await notedDates() };
-    const shape = { ...(await askForFacts.facts(candidates, parameters, signal)), spread };
+    const shape = { ...(await askForFacts.facts(candidates, parameters, signal)), sharded };
     const sql = format.sql(kind, records(shape), withDeletions);
     const settings = { ...format.settings, ...listSettings(of, shape) };
     return send({ name, sql, parameters, settings }, format.pass, signal).catch((error: unknown) => {
@@ -159,7 +159,7 @@ export const createListSteps = (deps: {
         };
       return from(first);
     },
-    changes: ({ clientId, kind, after, settled }) => {
+    changes: ({ clientId, kind, after, stableUpTo }) => {
       const of = {
         name: `${format.name}.changes`,
         kind,
@@ -169,7 +169,7 @@ export const createListSteps = (deps: {
         rows: changeRows(kind),
         keys: sortedKeys,
       } as const;
-      return ranges(of, { client: clientId, settled }, after, Math.max(after.date, settled));
+      return ranges(of, { client: clientId, stableUpTo }, after, Math.max(after.date, stableUpTo));
     },
   };
 };

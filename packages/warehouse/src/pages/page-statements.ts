@@ -1,7 +1,7 @@
 import type { ClickHouseSettings } from "@clickhouse/client";
 import type { StatementName } from "../session/session.ts";
 import { MARK } from "./page-stream.ts";
-import { type Candidates, exceptionsAbout, factsOf, SOME_HAS_SEVERAL } from "./sql/identity-sql.ts";
+import { type Candidates, exceptionsAbout, factsOf, SOME_HAS_MOVED } from "./sql/identity-sql.ts";
 import type { List } from "./sql/list.ts";
 import { endOf, FIRST_ROWS, type RangedRows, type ReadShape, wholeInstantsOf } from "./sql/page-sql.ts";
 
@@ -42,7 +42,7 @@ export const pageSettings = (columns: readonly string[], separator = ","): Click
 });
 
 /** For sharded tables: parts of a query run in turn, so each finds what earlier ones found. */
-const SPREAD_SETTINGS: ClickHouseSettings = {
+const SHARDED_SETTINGS: ClickHouseSettings = {
   enable_shared_storage_snapshot_in_query: 0,
   prefer_localhost_replica: 0,
   async_query_sending_for_remote: 0,
@@ -52,12 +52,12 @@ const SPREAD_SETTINGS: ClickHouseSettings = {
 };
 
 /** Collects sets from all shards before reading records: stale rows before those that replace them. */
-const SETS_FIRST: ClickHouseSettings = { ...SPREAD_SETTINGS, distributed_product_mode: "global" };
+const SETS_FIRST: ClickHouseSettings = { ...SHARDED_SETTINGS, distributed_product_mode: "global" };
 
-/** What a statement about spread tables needs besides its own settings; `setsFirst`: see `SETS_FIRST`. */
-export const spreadSettings = (spread: boolean, setsFirst: boolean): ClickHouseSettings => {
-  if (!spread) return {};
-  return setsFirst ? SETS_FIRST : SPREAD_SETTINGS;
+/** What a statement about sharded tables needs besides its own settings; `setsFirst`: see `SETS_FIRST`. */
+export const shardedSettings = (sharded: boolean, setsFirst: boolean): ClickHouseSettings => {
+  if (!sharded) return {};
+  return setsFirst ? SETS_FIRST : SHARDED_SETTINGS;
 };
 
 const LINE_SETTINGS: ClickHouseSettings = { ...READ_SETTINGS, ...JOIN_IN_ORDER };
@@ -113,7 +113,7 @@ export const endStatement = (
   name: StatementName,
   rows: RangedRows,
   parameters: Parameters,
-  spread: boolean,
+  sharded: boolean,
 ): PageStatement => ({
   name,
   sql: endOf(rows) + TEXT,
@@ -123,7 +123,7 @@ export const endStatement = (
     max_threads: 1,
     max_block_size: "1024",
     read_in_order_use_buffering: 0,
-    ...spreadSettings(spread, false),
+    ...shardedSettings(sharded, false),
   },
 });
 
@@ -134,44 +134,44 @@ export const endStatement = (
 export const factsStatement = (
   candidates: Candidates | null,
   parameters: Parameters,
-  spread: boolean,
+  sharded: boolean,
 ): PageStatement => ({
   name: "pages.facts",
   sql: factsOf(candidates, Number(parameters["noted"] ?? 0) > 0) + TEXT,
   parameters,
-  settings: { max_threads: 1, ...spreadSettings(spread, false) },
+  settings: { max_threads: 1, ...shardedSettings(sharded, false) },
 });
 
 /** Reads what may have to be handled; see `exceptionsAbout`. */
 export const exceptionsStatement = (
   candidates: Candidates,
   parameters: Parameters,
-  spread: boolean,
+  sharded: boolean,
 ): PageStatement => ({
-  ...factsStatement(candidates, parameters, spread),
+  ...factsStatement(candidates, parameters, sharded),
   name: "pages.exceptions",
   sql: `${exceptionsAbout(candidates)} FORMAT JSONCompactEachRow`,
 });
 
 /** Reads whether one of the records with these names in `record_dates` has several dates. */
-export const severalStatement = (
+export const movedStatement = (
   client: string,
   names: readonly string[],
-  spread: boolean,
+  sharded: boolean,
 ): PageStatement => ({
-  name: "pages.several",
-  sql: SOME_HAS_SEVERAL + TEXT,
+  name: "pages.moved",
+  sql: SOME_HAS_MOVED + TEXT,
   parameters: { client, names },
-  settings: { max_threads: 1, ...spreadSettings(spread, false) },
+  settings: { max_threads: 1, ...shardedSettings(sharded, false) },
 });
 
 /** What a statement about the records of a list needs besides the settings of its format. */
 export const listSettings = (
   { settings }: { readonly settings?: ClickHouseSettings | undefined },
-  { spread, severalDates }: ReadShape,
+  { sharded, hasMoved }: ReadShape,
 ): ClickHouseSettings => ({
   ...settings,
-  ...spreadSettings(spread, severalDates),
+  ...shardedSettings(sharded, hasMoved),
 });
 
 /** Reads a page of the records of a range. */

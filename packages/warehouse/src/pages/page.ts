@@ -69,7 +69,7 @@ export type ListSteps = {
   ): OpenStep;
   messages(query: Pick<MessagePageQuery, "clientId" | "since" | "to" | "after" | "conversationId">): OpenStep;
   endUsers(query: Pick<EndUserQuery, "clientId" | "from" | "externalId">): OpenStep;
-  changes(query: Pick<ChangeQuery, "clientId" | "kind" | "after" | "settled">): OpenStep;
+  changes(query: Pick<ChangeQuery, "clientId" | "kind" | "after" | "stableUpTo">): OpenStep;
 };
 
 export type EndUserQuery = {
@@ -97,7 +97,7 @@ export type ChangeQuery = {
   /** Only changes behind this position are read: an instant of storing, µs since the epoch, and an id. */
   readonly after: PagePosition;
   /** Only changes that were stored before this instant are read, µs since the epoch. */
-  readonly settled: number;
+  readonly stableUpTo: number;
   /** Largest number of records. */
   readonly pageSize: number;
   /** Cancels the query. */
@@ -110,7 +110,7 @@ export type ChangePage = Streamed<{
   readonly rows: number;
   /** Behind this position the next page starts. */
   readonly next: PagePosition;
-  /** true: everything that was settled has been read. */
+  /** true: everything that was stable has been read. */
   readonly isLast: boolean;
 }>;
 

@@ -42,7 +42,7 @@ const session: Pick<Session, "rows" | "stream" | "with"> = {
   with: () => session as Session,
 };
 const WINDOW = { clientId: "acme", since: 0, to: 2e15, pageSize: 10, wholeTies: false };
-const CHANGES = { clientId: "acme", after: { date: 0, id: "" }, settled: 2e15, pageSize: 10 };
+const CHANGES = { clientId: "acme", after: { date: 0, id: "" }, stableUpTo: 2e15, pageSize: 10 };
 
 it.each<[string, (reader: Reader) => Promise<Streamed<unknown>>]>([
   ["conversations by creation", (reader) => reader.conversationsByCreation(WINDOW)],

@@ -49,15 +49,15 @@ export const createPageReader = (deps: {
   readonly send: SendStatement;
   readonly findEnd: FindEnd;
   readonly askForFacts: AskForFacts;
-  readonly isSpread: () => Promise<boolean>;
+  readonly isSharded: () => Promise<boolean>;
   readonly notedDates: () => Promise<number>;
 }): ((query: MessagePageQuery) => Promise<Page>) => {
-  const { list, send, findEnd, askForFacts, isSpread, notedDates } = deps;
+  const { list, send, findEnd, askForFacts, isSharded, notedDates } = deps;
 
   /** @param isProbe only whether there is a record is asked */
   const readPage = async (query: MessagePageQuery, isProbe = false): Promise<Page> => {
     const { clientId, pageSize, wholeTies, since, to, after = before(since), pace, signal } = query;
-    const spread = await isSpread();
+    const sharded = await isSharded();
     const noted = await notedDates();
 
     const own = { client: clientId, conversation: query.conversationId ?? "" };
@@ -79,7 +79,7 @@ export const createPageReader = (deps: {
     };
     /** Where a page of whole instants ends; null: the range has too few records. */
     const takeWholeInstants = async (range: Range, facts: Facts): Promise<Range | null> => {
-      const statement = instantsStatement(list, { ...facts, spread }, parametersOf(range.end));
+      const statement = instantsStatement(list, { ...facts, sharded }, parametersOf(range.end));
       const { rows, last, before: lastWhole } = instantsOfAnswer(await send(statement, text, signal));
       if (rows <= pageSize) return range.isLast ? range : null;
       const hasMore = lastWhole > 0;
@@ -108,7 +108,7 @@ export const createPageReader = (deps: {
         return isLast ? { rows, next: null } : withPace(next);
       };
       const parameters = { ...parametersOf(range.end), size };
-      const statement = pageStatement(list, { ...facts, spread }, parameters, query.separator);
+      const statement = pageStatement(list, { ...facts, sharded }, parameters, query.separator);
       const settings = { ...statement.settings, ...(most && { max_rows_to_read: String(most) }) };
       const page = await send(
         { ...statement, settings },
@@ -130,7 +130,7 @@ export const createPageReader = (deps: {
 
     let hasExceptions = false;
     // Over shards all rows of a range are sorted.
-    if (pace !== undefined && list.isGuessed === true && !wholeTies && !spread) {
+    if (pace !== undefined && list.isGuessed === true && !wholeTies && !sharded) {
       const end = before(Math.min(after.date + lengthOf(pace, pageSize), to));
       const facts = await askForFacts.factsAtOnce(list.candidates, parametersOf(end), signal);
       hasExceptions = facts === null;

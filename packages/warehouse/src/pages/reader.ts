@@ -7,7 +7,7 @@ import { findKey, validKeys } from "./key-lookup.ts";
 import { createListSteps, LINES, PARQUET } from "./list-steps.ts";
 import { createNotedDates } from "./noted-dates.ts";
 import type { Reader } from "./page.ts";
-import { pageSettings, type PageStatement, spreadSettings } from "./page-statements.ts";
+import { pageSettings, type PageStatement, shardedSettings } from "./page-statements.ts";
 import { openPage } from "./page-stream.ts";
 import { createPageReader } from "./read-page.ts";
 import type { SendStatement } from "./send-statement.ts";
@@ -44,24 +44,24 @@ export function createReader(deps: {
     settings: { max_execution_time: Math.ceil(lookupTimeoutMs / 1000) },
   });
 
-  let knownToBeSpread: Promise<boolean> | undefined;
+  let knownToBeSharded: Promise<boolean> | undefined;
 
-  async function askWhetherSpread(): Promise<boolean> {
+  async function askWhetherSharded(): Promise<boolean> {
     try {
       const [table] = await session.rows<{ engine: string }>(
         "pages.engine",
         "SELECT engine FROM system.tables WHERE database = currentDatabase() AND name = 'conversations'",
       );
-      if (table === undefined) knownToBeSpread = undefined;
+      if (table === undefined) knownToBeSharded = undefined;
       return table?.engine === "Distributed";
     } catch (error) {
-      knownToBeSpread = undefined;
+      knownToBeSharded = undefined;
       throw error;
     }
   }
 
   /** Whether the tables are distributed over several servers; asked once. */
-  const isSpread = (): Promise<boolean> => (knownToBeSpread ??= askWhetherSpread());
+  const isSharded = (): Promise<boolean> => (knownToBeSharded ??= askWhetherSharded());
 
   const notedDates = createNotedDates(session);
 
@@ -76,10 +76,10 @@ export function createReader(deps: {
     }
   };
 
-  const askForFacts = createAskForFacts({ send, isSpread });
+  const askForFacts = createAskForFacts({ send, isSharded });
 
-  const findEnd = createFindEnd({ send, isSpread });
-  const read = { send, findEnd, askForFacts, isSpread, notedDates };
+  const findEnd = createFindEnd({ send, isSharded });
+  const read = { send, findEnd, askForFacts, isSharded, notedDates };
   const pagesOf = (list: List) => createPageReader({ ...read, list });
   const messagesByCreation = pagesOf(MESSAGES_BY_CREATION);
   const messagesOfConversation = pagesOf(MESSAGES_OF_CONVERSATION);
@@ -95,7 +95,7 @@ export function createReader(deps: {
       const parameters = { client: clientId, from, size: limit, external_id: externalId ?? "" };
       const { hiding } = await askForFacts.facts(null, parameters, signal);
       const sql = endUsers({ selected: externalId !== undefined, hiding });
-      const settings = { ...pageSettings(RECORD_COLUMN), ...spreadSettings(await isSpread(), false) };
+      const settings = { ...pageSettings(RECORD_COLUMN), ...shardedSettings(await isSharded(), false) };
       const statement: PageStatement = { name: "pages.end_users", sql, parameters, settings };
       return send(
         statement,

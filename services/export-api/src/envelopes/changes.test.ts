@@ -62,7 +62,7 @@ const setUp = (wrap: (reader: Reader) => Partial<Reader> = () => ({})) => {
     { ...reader, ...wrap(reader) },
     {
       now: () => world.now,
-      settled: () => Promise.resolve({ until: world.until, watermark: world.watermark }),
+      stable: () => Promise.resolve({ until: world.until, watermark: world.watermark }),
       previousCursorSecret: "the former secret, 32 characters long",
     },
   );
@@ -131,14 +131,14 @@ describe("pages of changes", () => {
     expect(first.since).toBe("2026-10-04T23:58:21.000000Z");
     const second = await get(`?stored_since=${first.since}`);
     expect([second.ids, second.end]).toEqual([["a", "b", "a", "c", "d"], true]);
-    // What is stored behind the settled instant comes next, and nothing between is left out.
+    // What is stored behind the stable instant comes next, and nothing between is left out.
     expect(second.since).toBe("2026-10-05T00:00:00.000000Z");
     world.until = NOW * 1_000 + 5_000_000;
     changes.push(change(100, "e"));
     expect((await get(`?stored_since=${second.since}`)).ids).toEqual(["e"]);
   });
 
-  it("hold what the client may read of one list, with the watermark of what is settled", async () => {
+  it("hold what the client may read of one list, with the watermark of what is stable", async () => {
     const { get, world } = setUp();
     const { answer, data } = await get("");
     expect(data.find(({ _id }) => _id === "c")).toMatchObject({ deleted: true });
@@ -163,7 +163,7 @@ describe("pages of changes", () => {
   it("may be empty before the end", async () => {
     const { get } = setUp(({ changes }) => ({
       changes: async (query) => ({
-        ...(await changes({ ...query, settled: 0 })),
+        ...(await changes({ ...query, stableUpTo: 0 })),
         end: () => ({ rows: 0, next: query.after, isLast: false }),
       }),
     }));
@@ -172,13 +172,13 @@ describe("pages of changes", () => {
     expect(cursor).toMatch(/^[\w-]+$/);
   });
 
-  it("are refused while no instant is settled, with leave to try again", async () => {
+  it("are refused while no instant is stable, with leave to try again", async () => {
     const { refusal, world, logLines } = setUp();
     world.until = undefined;
     const { status, headers } = await refusal("");
     expect(status).toBe(503);
     expect(headers["retry-after"]).toBe("5");
-    expect(JSON.stringify(logLines)).toContain("changes_unsettled");
+    expect(JSON.stringify(logLines)).toContain("changes_not_stable");
   });
 });
 
@@ -274,8 +274,8 @@ describe("changes as lines", () => {
       end_of_stream: true,
     });
     expect(answer.headers["x-export-watermark"]).toBe(WATERMARK);
-    // All steps end at one settled instant.
-    expect(new Set(changeQueries.map(({ settled }) => settled)).size).toBe(1);
+    // All steps end at one stable instant.
+    expect(new Set(changeQueries.map(({ stableUpTo }) => stableUpTo)).size).toBe(1);
     expect((await get(`?cursor=${trailer.next_cursor}`)).ids).toEqual([]);
     const half = await get("?page_size=2");
     expect((await lines(`?cursor=${half.cursor}`)).ids).toEqual(["a", "c", "d"]);

@@ -16,7 +16,7 @@ import { JSON_TYPE, LINES_TYPES, PARQUET_TYPE } from "../formats/stream-type.ts"
 import { badRequest, cursorExpired } from "../http/api-error.ts";
 import { API_PREFIX } from "../http/service-address.ts";
 import { LISTS } from "../lists/lists.ts";
-import type { ReadSettled } from "../lists/settled.ts";
+import type { ReadStable } from "../lists/stable-cache.ts";
 import { type Description, linesAnswer, PAGE_HEADERS, parquetAnswer } from "../openapi/description.ts";
 import * as examples from "../openapi/examples.ts";
 import { clampInstant, instant } from "../parameters/instant-parameter.ts";
@@ -126,18 +126,18 @@ const describe = (list: ListName): Description => {
 export type ChangesDeps = CursorSecrets & {
   readonly reader: Pick<Reader, "changes">;
   readonly answers: ListAnswers;
-  readonly settled: ReadSettled;
+  readonly stable: ReadStable;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 };
 
-/** The position behind everything that is settled. */
+/** The position behind everything that is stable. */
 const endOf = (from: ChangePosition, until: number): ChangePosition =>
   from.date >= until ? from : { date: until, id: "", begun: from.begun };
 
 /** The change feed of a list: an extension of the specification's interface. */
 export const createChanges = (deps: ChangesDeps, list: ListName): Envelope => {
-  const { reader, answers, settled, now } = deps;
+  const { reader, answers, stable, now } = deps;
   const { kind } = LISTS[list];
   const cursors = createCursors(deps, {
     encode: encodeChangePosition,
@@ -166,11 +166,11 @@ export const createChanges = (deps: ChangesDeps, list: ListName): Envelope => {
         cursor === undefined
           ? { date: clampInstant(since?.micros ?? 0), id: "", begun: now() * 1000 }
           : read(clientId, cursor);
-      const { until, watermark } = await settled(list);
+      const { until, watermark } = await stable(list);
       if (until === undefined) {
         throw new ServiceError(
-          "changes_unsettled",
-          "the settled instant is unknown: jobs must run, and ClickHouse answer",
+          "changes_not_stable",
+          "the stable instant is unknown: jobs must run, and ClickHouse answer",
           { retryable: true },
         );
       }
@@ -179,7 +179,7 @@ export const createChanges = (deps: ChangesDeps, list: ListName): Envelope => {
         next_cursor: cursors.write(next, { clientId, list }),
         next_stored_since: formatTimestampZ(next.date),
       });
-      const query = { clientId, kind, after: from, settled: until };
+      const query = { clientId, kind, after: from, stableUpTo: until };
       return {
         watermark,
         facts: { ...goOn(endOf(from, until)), end_of_stream: true },

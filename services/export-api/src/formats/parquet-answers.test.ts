@@ -16,7 +16,7 @@ const setUp = (own: Partial<Reader> = {}) => {
   });
   const { app, logLines } = createTestApp(
     { ...reader, ...own },
-    { now: () => NOW, settled: () => Promise.resolve({ until: NOW * 1_000, watermark: WATERMARK }) },
+    { now: () => NOW, stable: () => Promise.resolve({ until: NOW * 1_000, watermark: WATERMARK }) },
   );
   const get = (url: string, headers: Readonly<Record<string, string>> = {}) =>
     app.inject({ url, headers: { ...PARQUET, ...headers } });
@@ -70,10 +70,10 @@ describe("a list as Parquet", () => {
     const cursor = encodeURIComponent(first.facts["next_cursor"] ?? "");
     const second = await get(`${EXPORT}/changes/messages?cursor=${cursor}`);
     expect(contentOf(second.rawPayload).facts["next_cursor"]).toBe(first.facts["next_cursor"]);
-    const settled = NOW * 1_000;
+    const stableUpTo = NOW * 1_000;
     expect(parquetQueries).toMatchObject([
-      { list: "changes", clientId: "acme", kind: "message", after: { date: 0, id: "" }, settled },
-      { kind: "message", after: { date: settled, id: "" }, settled },
+      { list: "changes", clientId: "acme", kind: "message", after: { date: 0, id: "" }, stableUpTo },
+      { kind: "message", after: { date: stableUpTo, id: "" }, stableUpTo },
     ]);
   });
 

@@ -152,17 +152,17 @@ export const createListReader = (options: {
 
   const changes: Reader["changes"] = (query) => {
     changeQueries.push(query);
-    const { clientId, kind, after, settled, pageSize } = query;
+    const { clientId, kind, after, stableUpTo, pageSize } = query;
     const rows = (options.changes ?? [])
-      .filter((row) => row.clientId === clientId && row.kind === kind && row.storedAt < settled)
+      .filter((row) => row.clientId === clientId && row.kind === kind && row.storedAt < stableUpTo)
       .filter(({ storedAt, id }) => storedAt > after.date || (storedAt === after.date && id > after.id))
       .sort((a, b) => a.storedAt - b.storedAt || (a.id < b.id ? -1 : 1));
     const shown = rows.slice(0, pageSize);
     const last = shown.at(-1);
     const isLast = shown.length === rows.length;
     const place =
-      isLast || last === undefined ? { date: settled, id: "" } : { date: last.storedAt, id: last.id };
-    const end = { rows: shown.length, next: after.date >= settled ? after : place, isLast };
+      isLast || last === undefined ? { date: stableUpTo, id: "" } : { date: last.storedAt, id: last.id };
+    const end = { rows: shown.length, next: after.date >= stableUpTo ? after : place, isLast };
     return Promise.resolve({
       end: () => end,
       records: Readable.from(
@@ -267,7 +267,7 @@ export const createTestApp = (reader: Reader, overrides: Partial<ExportAppDeps> 
     usedKeys: { use: () => undefined },
     slots,
     bounds: { pages: unbounded, streams: unbounded },
-    settled: () => Promise.resolve({ until: Date.now() * 1000, watermark: WATERMARK }),
+    stable: () => Promise.resolve({ until: Date.now() * 1000, watermark: WATERMARK }),
     watermark: () => Promise.resolve(WATERMARK),
     log,
     metrics: createExportMetrics(metrics, slots.page),

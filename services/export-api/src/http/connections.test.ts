@@ -78,15 +78,15 @@ it("closes connections of callers without a key while more than half of those al
   expect(kept.toString("latin1")).toMatch(/^connection: keep-alive\r$/im);
   await open(port, "");
   const withKey = `GET /api/v2/export/messages HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${KEY}\r\n\r\n`;
-  const customer = await open(port, withKey);
-  const [answer] = (await once(customer, "data")) as [Buffer];
+  const client = await open(port, withKey);
+  const [answer] = (await once(client, "data")) as [Buffer];
   expect(answer.toString("latin1")).toMatch(/^HTTP\/1\.1 400 [^]*^connection: keep-alive\r$/im);
   for (const request of ["/nowhere", "/api/v2/export/messages", "/api/openapi.json", "/%zz"]) {
     const answer = await answerOf(await open(port, `GET ${request} HTTP/1.1\r\nHost: a\r\n\r\n`));
     expect(answer, request).toMatch(/^connection: close\r$/im);
   }
-  customer.write(withKey);
-  const [again] = (await once(customer, "data")) as [Buffer];
+  client.write(withKey);
+  const [again] = (await once(client, "data")) as [Buffer];
   expect(again.toString("latin1")).toMatch(/^HTTP\/1\.1 400 [^]*^connection: keep-alive\r$/im);
   nobody.write("GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n");
   expect(await answerOf(nobody)).toMatch(/^connection: close\r$/im);

@@ -26,7 +26,7 @@ export type RunFacts = {
   /** null: nothing may be deleted. */
   readonly coverage: LandingCoverage | null;
   /** The rows of events landed before this instant were stored when the rows of the run were read. */
-  readonly settledUntil: Micros;
+  readonly stableUpTo: Micros;
 };
 
 export type CorrectionOptions = {
@@ -102,7 +102,7 @@ export const createCorrectRecords = (deps: {
   };
 
   return async (facts, range, options) => {
-    const { run, coverage, settledUntil } = facts;
+    const { run, coverage, stableUpTo } = facts;
     const { dryRun, signal, onEvents, onWritten } = options;
     const suppressed = dryRun ? gate.wouldSuppress : gate.suppresses;
     const counts = emptyCounts();
@@ -132,7 +132,7 @@ export const createCorrectRecords = (deps: {
       await judgeRecord(plan, group, stored.get(hashKey(first)) ?? [], counts, {
         suppressed,
         coverage,
-        settledUntil,
+        stableUpTo,
       });
       group = [];
       const bytes = [...plans.values()].reduce((sum, one) => sum + one.bytes, 0);

@@ -55,7 +55,7 @@ const startDeletion = (
     runs: runs as BackfillRuns,
     wrong,
     correct,
-    factsOf: async (run) => ({ run, coverage: null, settledUntil: 0 }),
+    factsOf: async (run) => ({ run, coverage: null, stableUpTo: 0 }),
     size: 1,
     keysAtOnce: 2,
   });

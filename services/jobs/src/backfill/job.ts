@@ -27,7 +27,7 @@ import { createThrottle } from "./throttle.ts";
 
 /** Assembles the job that computes a window of records anew. */
 export const createBackfillJob = (shared: Shared): AssembledJob => {
-  const { config, session, redis, bus, gate, runUpload, settled, exclusive, runHolders } = shared;
+  const { config, session, redis, bus, gate, runUpload, stable, exclusive, runHolders } = shared;
   const { maxTimeAheadMs } = config;
   const now = Date.now;
   const reader = createRecordReader({ session, holder: runHolders.own });
@@ -38,7 +38,7 @@ export const createBackfillJob = (shared: Shared): AssembledJob => {
     runs,
     wrong: createWrongRows({ session, runUpload, holder: runHolders.own }),
     landing: createLandingStore({ session }),
-    settled,
+    stable,
     correct: createCorrectRecords({ runs, rows: createRightRows({ session }), gate, runUpload }),
     exclusive,
     isOver: async (job) => {

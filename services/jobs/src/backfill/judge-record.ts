@@ -69,10 +69,10 @@ export const judgeRecord = async (
     /** null: nothing may be deleted. */
     readonly coverage: LandingCoverage | null;
     /** The rows of events landed before this instant were stored when the stored rows were read. */
-    readonly settledUntil: Micros;
+    readonly stableUpTo: Micros;
   },
 ): Promise<void> => {
-  const { suppressed, coverage, settledUntil } = facts;
+  const { suppressed, coverage, stableUpTo } = facts;
   const [first] = events;
   if (first === undefined) return;
   const { clientId, recordId: id } = first;
@@ -101,7 +101,7 @@ export const judgeRecord = async (
       return;
     }
     accepted.push(record);
-    if (event.uploadedAt >= settledUntil) onTheirWay.add(versionNumber(record.version));
+    if (event.uploadedAt >= stableUpTo) onTheirWay.add(versionNumber(record.version));
   }
   const isSuppressed = await suppressed(accepted);
   for (const [index, record] of accepted.entries()) {

@@ -11,7 +11,7 @@ const DAY_MS = 86_400_000;
 const CLICKHOUSE_TIME = 1_000_000;
 
 /** A backfill of which what it keeps, and for how long, is looked at. */
-const startBackfill = (given: { settledUntil?: number; isOver?: boolean; setBackMs?: number } = {}) => {
+const startBackfill = (given: { stableUpTo?: number; isOver?: boolean; setBackMs?: number } = {}) => {
   const kept = new Map<string, { isOld: boolean }>();
   const clock = { ms: 1_000, elapsed: 0 };
   let failure: Error | undefined;
@@ -46,11 +46,11 @@ const startBackfill = (given: { settledUntil?: number; isOver?: boolean; setBack
       sweep: () => Promise.resolve(),
     },
     landing: { coverage: () => Promise.resolve({ since: 0, asOf: CLICKHOUSE_TIME }) },
-    settled: {
+    stable: {
       load: async () => {
         clock.elapsed += 40_000;
         clock.ms += given.setBackMs === undefined ? 40_000 : -given.setBackMs;
-        return { until: given.settledUntil ?? END_OF_TIME, watermarks: {} };
+        return { until: given.stableUpTo ?? END_OF_TIME, watermarks: {} };
       },
     },
     correct: async () => {
@@ -93,19 +93,19 @@ const firstOf = (parts: readonly LandingPart[]): LandingPart => {
 };
 
 it("does not begin before what has landed is stored", async () => {
-  const { backfill, kept } = startBackfill({ settledUntil: CLICKHOUSE_TIME - 1 });
+  const { backfill, kept } = startBackfill({ stableUpTo: CLICKHOUSE_TIME - 1 });
   const unsettled = { code: "ingest_unsettled", retryable: true };
   await expect(backfill.split(CONTEXT)).rejects.toMatchObject(unsettled);
   expect(kept.size).toBe(0);
 });
 
 it("waits no longer when its clock is set back meanwhile", async () => {
-  const { backfill } = startBackfill({ settledUntil: CLICKHOUSE_TIME - 1, setBackMs: 3_600_000 });
+  const { backfill } = startBackfill({ stableUpTo: CLICKHOUSE_TIME - 1, setBackMs: 3_600_000 });
   await expect(backfill.split(CONTEXT)).rejects.toMatchObject({ code: "ingest_unsettled" });
 });
 
 it("goes by the clock of ClickHouse when that of the process is ahead", async () => {
-  const { backfill, clock } = startBackfill({ settledUntil: CLICKHOUSE_TIME });
+  const { backfill, clock } = startBackfill({ stableUpTo: CLICKHOUSE_TIME });
   clock.ms += 360_000;
   expect(await backfill.split(CONTEXT)).toHaveLength(1);
 });

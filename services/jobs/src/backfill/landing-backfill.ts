@@ -7,7 +7,7 @@ import {
   BACKFILL_RUN,
   type BackfillRuns,
   type LandingStore,
-  type SettledReader,
+  type StableReader,
   type WrongRows,
 } from "@conversation-export/warehouse";
 import { ROWS } from "../process/locks.ts";
@@ -19,7 +19,7 @@ import type { Plan } from "./judge-record.ts";
 import { type LandingPart, partsOf, selectionsOf } from "./landing-parts.ts";
 
 /** How long an attempt waits for writers to write what they have landed. */
-const SETTLED_WITHIN_MS = 60_000;
+const STABLE_WITHIN_MS = 60_000;
 const ASK_EVERY_MS = 500;
 /** Stored rows that were read longer ago say too little about those that stand now. */
 const FRESH_FOR_MS = 86_400_000;
@@ -63,7 +63,7 @@ export const createLandingBackfill = (deps: {
   readonly runs: BackfillRuns;
   readonly wrong: WrongRows;
   readonly landing: Pick<LandingStore, "coverage">;
-  readonly settled: SettledReader;
+  readonly stable: StableReader;
   readonly correct: CorrectRecords;
   readonly exclusive: Pick<Exclusive, "run">;
   /** Whether a job has ended for good; not while another Redis may know it. */
@@ -79,13 +79,13 @@ export const createLandingBackfill = (deps: {
   readonly elapsed: () => number;
   readonly partEvents: number;
 }): LandingBackfill => {
-  const { runs, wrong, landing, settled, correct, exclusive, isOver, alive, typeOf, now, partEvents } = deps;
+  const { runs, wrong, landing, stable, correct, exclusive, isOver, alive, typeOf, now, partEvents } = deps;
 
   /** Resolves to an instant from `begun` on, before which all that has landed is stored. */
-  const settledUntil = async (begun: Micros, signal: AbortSignal): Promise<Micros> => {
-    const giveUpAt = deps.elapsed() + SETTLED_WITHIN_MS;
+  const stableUpTo = async (begun: Micros, signal: AbortSignal): Promise<Micros> => {
+    const giveUpAt = deps.elapsed() + STABLE_WITHIN_MS;
     for (;;) {
-      const { until } = await settled.load();
+      const { until } = await stable.load();
       if (until >= begun) return until;
       if (deps.elapsed() > giveUpAt)
         throw new ServiceError("ingest_unsettled", "a writer has not yet written all that it has landed", {
@@ -97,7 +97,7 @@ export const createLandingBackfill = (deps: {
   const factsOf = async (run: string, signal: AbortSignal): Promise<RunFacts> => {
     const coverage = await landing.coverage(signal);
     // By the clock of ClickHouse, which writers follow: that of this process may be ahead.
-    return { run, coverage, settledUntil: await settledUntil(coverage?.asOf ?? now() * 1_000, signal) };
+    return { run, coverage, stableUpTo: await stableUpTo(coverage?.asOf ?? now() * 1_000, signal) };
   };
   const deleteWrong = createDeleteWrong({ runs, wrong, correct, factsOf, size: partEvents });
 
@@ -146,10 +146,10 @@ export const createLandingBackfill = (deps: {
     },
     async runPart(context, part, dryRun) {
       const { signal } = context;
-      const { run, coverage, settledUntil: until, from, to } = part;
+      const { run, coverage, stableUpTo: until, from, to } = part;
       assertFresh(part);
       await assertKept(runs, run, signal);
-      const facts = { run, coverage, settledUntil: until };
+      const facts = { run, coverage, stableUpTo: until };
       const onEvents = readTo(context);
       const onWritten = async ({ different }: Plan): Promise<void> => {
         const wrongOnes = different.filter(({ hasWrong }) => hasWrong);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { exportedIn, partsOf, rangesOf } from "./landing-parts.ts";
 
-const FACTS = { run: "backfill job/1", coverage: null, settledUntil: 7, readAt: 0 };
+const FACTS = { run: "backfill job/1", coverage: null, stableUpTo: 7, readAt: 0 };
 
 test.each([
   [1, 100, 1],

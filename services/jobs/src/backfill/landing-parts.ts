@@ -12,7 +12,7 @@ export const landingPartSchema = z.object({
   kind: z.literal("landing"),
   run: z.string(),
   coverage: z.object({ since: instant, asOf: instant }).nullable(),
-  settledUntil: instant,
+  stableUpTo: instant,
   /** When the copy of the stored rows was begun; milliseconds since the epoch. */
   readAt: instant,
   from: hash,

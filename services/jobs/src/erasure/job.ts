@@ -20,7 +20,7 @@ const WAIT_FOR_BATCHES_MS = 30_000;
 export const createErasureJob = ({
   config,
   session,
-  settled,
+  stable,
   runUpload,
   redis,
   coordination,
@@ -37,7 +37,7 @@ export const createErasureJob = ({
     approval: createApproval({ requests, store, rule: config.erasureApproval, log }),
     judgement: createLatestJudgement({
       coordination,
-      settled,
+      stable,
       patienceMs: WAIT_FOR_BATCHES_MS,
       now,
       log,

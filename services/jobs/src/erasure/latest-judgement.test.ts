@@ -11,11 +11,11 @@ const setUp = () => {
     now: 0,
     clock: 100,
     announced: 90,
-    /** What is settled, one answer after the other; the last one stays. */
+    /** What is stable, one answer after the other; the last one stays. */
     until: [101],
     /** The running INSERTs, in the same way. */
     running: [[]] as string[][],
-    onSettled: (): void => {},
+    onStableRead: (): void => {},
     onRunning: (): void => {},
   };
   const next = <T>(answers: T[]): T => (answers.length > 1 ? answers.shift() : answers[0]) as T;
@@ -37,10 +37,10 @@ const setUp = () => {
         return next(world.running).map((id) => ({ id, stamp: null }));
       },
     },
-    settled: {
+    stable: {
       load: async () => {
-        steps.push("settled?");
-        world.onSettled();
+        steps.push("stable?");
+        world.onStableRead();
         return { until: next(world.until), watermarks: {} };
       },
     },
@@ -62,16 +62,16 @@ it("tells writers of a new generation without waiting", async () => {
   expect(steps).toEqual(["begin"]);
 });
 
-it("requires a new generation once batches that were stamped before it are settled, and then waits for INSERTs", async () => {
+it("requires a new generation once batches that were stamped before it are stable, and then waits for INSERTs", async () => {
   const { world, steps, judgement } = setUp();
   Object.assign(world, { until: [99, 100, 101], running: [["a", "b"], ["b", "later"], ["later"]] });
   await judgement.required(signal);
   expect(steps).toEqual([
     "begin",
     "look",
-    "settled?",
-    "settled?",
-    "settled?",
+    "stable?",
+    "stable?",
+    "stable?",
     "require 7",
     "running?",
     "running?",
@@ -83,17 +83,17 @@ it("waits for what is announced where ClickHouse's clock was set back", async ()
   const { world, steps, judgement } = setUp();
   Object.assign(world, { announced: 160, until: [160, 161] });
   await judgement.required(signal);
-  expect(steps.filter((step) => step === "settled?")).toHaveLength(2);
+  expect(steps.filter((step) => step === "stable?")).toHaveLength(2);
 });
 
 it("requires it all the same when batches take too long", async () => {
   const { world, steps, judgement } = setUp();
   world.until = [0];
-  world.onSettled = () => {
+  world.onStableRead = () => {
     world.now += PATIENCE_MS / 2;
   };
   await judgement.required(signal);
-  expect(steps).toEqual(["begin", "look", "settled?", "settled?", "require 7", "running?", "running?"]);
+  expect(steps).toEqual(["begin", "look", "stable?", "stable?", "require 7", "running?", "running?"]);
 });
 
 it("says which INSERTs it waits for, twice a minute", async () => {
@@ -106,12 +106,12 @@ it("says which INSERTs it waits for, twice a minute", async () => {
   expect(warned).toEqual([["a"]]);
 });
 
-it("requires nothing when its signal aborts, nor when the settled instant cannot be read", async () => {
+it("requires nothing when its signal aborts, nor when the stable instant cannot be read", async () => {
   const { world, steps, judgement } = setUp();
   const stop = new AbortController();
-  world.onSettled = () => stop.abort(new Error("stops"));
+  world.onStableRead = () => stop.abort(new Error("stops"));
   await expect(judgement.required(stop.signal)).rejects.toThrow("stops");
-  world.onSettled = () => {
+  world.onStableRead = () => {
     throw new Error("away");
   };
   await expect(judgement.required(signal)).rejects.toThrow("away");

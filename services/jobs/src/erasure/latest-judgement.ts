@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Micros } from "@conversation-export/domain";
 import type { Logger } from "@conversation-export/runtime";
-import type { Coordination, SettledReader } from "@conversation-export/warehouse";
+import type { Coordination, StableReader } from "@conversation-export/warehouse";
 
 const ASK_EVERY_MS = 250;
 const WARN_EVERY_MS = 30_000;
@@ -24,19 +24,19 @@ export type LatestJudgement = {
  */
 export const createLatestJudgement = (deps: {
   readonly coordination: Pick<Coordination, "beginGeneration" | "requireGeneration" | "look" | "running">;
-  readonly settled: SettledReader;
+  readonly stable: StableReader;
   readonly patienceMs: number;
   readonly now: () => number;
   readonly log: Logger;
 }): LatestJudgement => {
-  const { coordination, settled, now, log } = deps;
+  const { coordination, stable, now, log } = deps;
 
   const running = async (): Promise<ReadonlySet<string>> =>
     new Set((await coordination.running()).map(({ id }) => id));
 
-  const untilSettled = async (instant: Micros, signal: AbortSignal): Promise<void> => {
+  const untilStable = async (instant: Micros, signal: AbortSignal): Promise<void> => {
     const end = now() + deps.patienceMs;
-    while (now() < end && (await settled.load()).until <= instant)
+    while (now() < end && (await stable.load()).until <= instant)
       await sleep(ASK_EVERY_MS, undefined, { signal });
   };
 
@@ -59,7 +59,7 @@ export const createLatestJudgement = (deps: {
     required: async (signal) => {
       const generation = await coordination.beginGeneration();
       const { clock, announced } = await coordination.look();
-      await untilSettled(Math.max(clock, announced), signal);
+      await untilStable(Math.max(clock, announced), signal);
       signal.throwIfAborted();
       await coordination.requireGeneration(generation);
       // Whatever begins behind this is refused; what is not in the list has ended or begins behind this.

@@ -1,7 +1,7 @@
 import type { Exclusive, Redis, RunnableJob } from "@conversation-export/queue";
 import type { Logger, Metrics, Part } from "@conversation-export/runtime";
 import type { SuppressionGate } from "@conversation-export/suppression";
-import type { Coordination, RunUpload, Session, SettledReader } from "@conversation-export/warehouse";
+import type { Coordination, RunUpload, Session, StableReader } from "@conversation-export/warehouse";
 import type { Config } from "../config.ts";
 import type { Bus } from "./bus.ts";
 import type { RunHolders } from "./run-holders.ts";
@@ -17,7 +17,7 @@ export type Shared = {
   /** Every job that writes records asks it. */
   readonly gate: SuppressionGate;
   readonly runUpload: RunUpload;
-  readonly settled: SettledReader;
+  readonly stable: StableReader;
   /**
    * Locks over all processes: single rows of records are deleted, and the ledger of windows changed, under
    * one each.

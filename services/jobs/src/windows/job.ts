@@ -4,11 +4,11 @@ import type { AssembledJob, Shared } from "../process/shared.ts";
 import { createWindows, registerWindowMetrics } from "./windows.ts";
 
 /** Assembles the job that keeps the ledger of upload windows. */
-export const createWindowsJob = ({ config, session, settled, exclusive, metrics }: Shared): AssembledJob => {
+export const createWindowsJob = ({ config, session, stable, exclusive, metrics }: Shared): AssembledJob => {
   const { seconds: windowSeconds, graceSeconds } = config.uploadWindow;
   const store = createWindowStore({ session, windowSeconds });
   registerWindowMetrics(metrics, store);
   const now = (): number => Date.now() * 1000;
-  const windows = createWindows({ store, settled, exclusive, windowSeconds, graceSeconds, lookback: 3, now });
+  const windows = createWindows({ store, stable, exclusive, windowSeconds, graceSeconds, lookback: 3, now });
   return { job: runJob(windows, { globalConcurrency: 1 }) };
 };

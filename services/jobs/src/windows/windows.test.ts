@@ -11,8 +11,8 @@ const HOUR = 3_600 * SECOND;
 let ledger: UploadWindow[] = [];
 let counts: FoundCount[] = [];
 let countedSince: number[] = [];
-/** Rows had been counted so often when it was asked what is settled. */
-let settledAt: number[] = [];
+/** Rows had been counted so often when it was asked what is stable. */
+let stableAt: number[] = [];
 let until = 0;
 let now = 0;
 let lock = "";
@@ -58,9 +58,9 @@ const context = (data: WindowsData): JobContext<WindowsData> => ({
 const run = (data: WindowsData = { since: null }) => job.run(context(data));
 const job = createWindows({
   store,
-  settled: {
+  stable: {
     load: () => {
-      settledAt.push(countedSince.length);
+      stableAt.push(countedSince.length);
       return Promise.resolve({ until, watermarks: {} });
     },
   },
@@ -93,7 +93,7 @@ beforeEach(() => {
   ledger = [];
   counts = [countAt(10 * HOUR), countAt(14 * HOUR)];
   countedSince = [];
-  settledAt = [];
+  stableAt = [];
   now = 14.5 * HOUR;
   until = now - 3 * SECOND;
 });
@@ -118,15 +118,15 @@ describe("what is counted", () => {
 describe("a window that has ended", () => {
   it.each([
     ["rows of it may still come", 11 * HOUR - 1],
-    ["nothing is known to be settled", 0],
-  ])("stays open while %s", async (_, settled) => {
-    until = settled;
+    ["nothing is known to be stable", 0],
+  ])("stays open while %s", async (_, stable) => {
+    until = stable;
     expect(await run()).toMatchObject({ opened: 2, closed: 0 });
   });
 
-  it("closes once everything in it is settled, which is asked before its rows are counted", async () => {
+  it("closes once everything in it is stable, which is asked before its rows are counted", async () => {
     until = 11 * HOUR;
     expect(await run()).toMatchObject({ opened: 2, closed: 1 });
-    expect(settledAt).toEqual([0]);
+    expect(stableAt).toEqual([0]);
   });
 });

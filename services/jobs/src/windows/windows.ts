@@ -13,12 +13,12 @@ import {
   type WindowsResult,
 } from "@conversation-export/queue";
 import type { Metrics } from "@conversation-export/runtime";
-import type { SettledReader, WindowStore } from "@conversation-export/warehouse";
+import type { StableReader, WindowStore } from "@conversation-export/warehouse";
 import { LEDGER } from "../process/locks.ts";
 
 export type WindowsDeps = {
   readonly store: WindowStore;
-  readonly settled: SettledReader;
+  readonly stable: StableReader;
   readonly exclusive: Pick<Exclusive, "run">;
   readonly windowSeconds: number;
   /** How long after its end a window stays open. */
@@ -52,7 +52,7 @@ export const createWindows = (deps: WindowsDeps): JobHandler<WindowsData, Window
         const since = await firstWindow(data);
         // Read before the count, which may miss batches that are in flight now.
         const now = deps.now();
-        const { until } = await deps.settled.load();
+        const { until } = await deps.stable.load();
         const counted = await deps.store.count(since, signal);
         const stored = await deps.store.list({ since });
         const changes = updateWindows({

@@ -1,5 +1,5 @@
 /** The parts that all statements about conversations share. */
-import { type Candidates, onceOnly, severalDates } from "./identity-sql.ts";
+import { type Candidates, onceOnly, datesOfMoved } from "./identity-sql.ts";
 
 // Of an attempt whose latest entry has no handoff_id, entries under a handoff_id are older forms.
 const SHOWN = `arrayFilter(
@@ -13,11 +13,11 @@ const MERGED = `groupArray((date_created, target, target_kind, entry)) AS attemp
  * dates `conversation_date_created`.
  *
  * @param keys SQL condition on `conversation_date_created` for the dates of the page
- * @param several conversations of which all dates are read; null: none has several
+ * @param moved conversations of which all dates are read; null: none has moved
  */
-export function handoffsOf(keys: string, several: Candidates | null): string {
+export function handoffsOf(keys: string, moved: Candidates | null): string {
   // References, which have no entry, go after the merge: they replace entries of the same attempt.
-  if (several === null) {
+  if (moved === null) {
     return `(SELECT conversation_date_created, conversation_id, ${MERGED}
       FROM handoffs FINAL
       PREWHERE ${keys}
@@ -26,7 +26,7 @@ export function handoffsOf(keys: string, several: Candidates | null): string {
   }
   return `(SELECT conversation_id, ${MERGED} FROM (
       SELECT conversation_id, date_created, target, target_kind, entry FROM handoffs
-      WHERE client_id = {client:String} AND (${keys} OR conversation_date_created IN ${severalDates(several)})
+      WHERE client_id = {client:String} AND (${keys} OR conversation_date_created IN ${datesOfMoved(moved)})
       ORDER BY version DESC, uploaded_at DESC LIMIT 1 BY conversation_id, target, target_kind)
     WHERE notEmpty(entry) GROUP BY conversation_id)`;
 }
@@ -44,12 +44,12 @@ export const RECORD_TEXTS = `r.head AS head, ${ENTRIES} AS entries, r.tail AS ta
 export function withHandoffs(
   records: string,
   handoffs: string,
-  { spread, severalDates: several }: { readonly spread: boolean; readonly severalDates: boolean },
+  { sharded, hasMoved }: { readonly sharded: boolean; readonly hasMoved: boolean },
 ): string {
-  const joined = spread
+  const joined = sharded
     ? `${handoffs} AS h RIGHT JOIN (${records}) AS r`
     : `(${records}) AS r LEFT JOIN ${handoffs} AS h`;
-  const date = several ? "" : "h.conversation_date_created = r.date_created AND ";
+  const date = hasMoved ? "" : "h.conversation_date_created = r.date_created AND ";
   return `${joined} ON ${date}h.conversation_id = r.conversation_id`;
 }
 

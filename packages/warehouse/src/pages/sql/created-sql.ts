@@ -23,8 +23,8 @@ const CONVERSATION_CANDIDATES: Candidates = {
 /** SELECT of columns of the live conversations `r` with their handoffs `h`, in order. */
 function joined(columns: string, shape: ReadShape): string {
   const records = liveRows("date_created, conversation_id, head, tail", CONVERSATION_CANDIDATES, shape);
-  const several = shape.severalDates ? CONVERSATION_CANDIDATES : null;
-  const handoffs = handoffsOf(datesOf("conversation_date_created"), several);
+  const moved = shape.hasMoved ? CONVERSATION_CANDIDATES : null;
+  const handoffs = handoffsOf(datesOf("conversation_date_created"), moved);
   return `SELECT ${columns} FROM ${withHandoffs(records, handoffs, shape)} ${JOINED_IN_ORDER}`;
 }
 

@@ -43,7 +43,7 @@ const entriesSince = (kind: DatedKind): string =>
  * SQL condition for records that may have moved: those in `moved_dates`, or with an entry of `changes` since
  * `noted`.
  */
-const mayHaveSeveral = ({ kind, id, table, range }: Candidates): string => {
+const mayHaveMoved = ({ kind, id, table, range }: Candidates): string => {
   const since = (column: string): string =>
     `SELECT ${column} FROM ${entriesSince(kind)} LIMIT ${MOST_ENTRIES + 1}`;
   return `((SELECT count() FROM (${since("1")})) > ${MOST_ENTRIES}
@@ -53,7 +53,7 @@ const mayHaveSeveral = ({ kind, id, table, range }: Candidates): string => {
 };
 
 /** SELECT of the records with several dates among the candidates that meet a condition: `record`, `dates`. */
-function several(candidates: Candidates, condition = "true"): string {
+function movedRecords(candidates: Candidates, condition = "true"): string {
   const { table, range } = candidates;
   return `SELECT record, groupUniqArray(date_created) AS dates FROM record_dates
       WHERE record IN (SELECT ${nameOf(candidates)} FROM ${table} WHERE ${range} AND ${condition})
@@ -62,7 +62,7 @@ function several(candidates: Candidates, condition = "true"): string {
 
 /** What a statement must handle about the records that it looks at. */
 export type Facts = {
-  readonly severalDates: boolean;
+  readonly hasMoved: boolean;
   /** Some records of the client are hidden. */
   readonly hiding: boolean;
 };
@@ -73,8 +73,8 @@ export type Facts = {
  */
 export function factsOf(candidates: Candidates | null, areNoted: boolean): string {
   if (candidates === null) return `SELECT 0, (${COUNT_HIDDEN})`;
-  const condition = areNoted ? mayHaveSeveral(candidates) : "true";
-  return `SELECT count(), (${COUNT_HIDDEN}) FROM (${several(candidates, condition)})`;
+  const condition = areNoted ? mayHaveMoved(candidates) : "true";
+  return `SELECT count(), (${COUNT_HIDDEN}) FROM (${movedRecords(candidates, condition)})`;
 }
 
 /** What may be facts about the candidates of a statement. */
@@ -119,24 +119,24 @@ export function exceptionsOfAnswer(answer: string): Exceptions {
 }
 
 /** SQL for whether one of the records with these `names` has several dates: 1 or 0. */
-export const SOME_HAS_SEVERAL = `SELECT count() FROM (SELECT 1 FROM record_dates WHERE record IN {names:Array(String)}
+export const SOME_HAS_MOVED = `SELECT count() FROM (SELECT 1 FROM record_dates WHERE record IN {names:Array(String)}
     GROUP BY record HAVING min(date_created) != max(date_created) LIMIT 1)`;
 
-/** Parses the answer to `SOME_HAS_SEVERAL`. @throws WarehouseError when it is none */
-export const someHasSeveral = (answer: string): boolean => {
+/** Parses the answer to `SOME_HAS_MOVED`. @throws WarehouseError when it is none */
+export const someHasMoved = (answer: string): boolean => {
   if (answer !== "0\n" && answer !== "1\n") throw unexpectedAnswer();
   return answer === "1\n";
 };
 
 /** Parses the answer to the statement of `factsOf`. @throws WarehouseError when it is none */
 export const factsOfAnswer = (answer: string): Facts => {
-  const [, several, hidden] = /^(\d+)\t(\d+)\n$/.exec(answer) ?? [];
+  const [, moved, hidden] = /^(\d+)\t(\d+)\n$/.exec(answer) ?? [];
   if (hidden === undefined) throw unexpectedAnswer();
-  return { severalDates: several !== "0", hiding: hidden !== "0" };
+  return { hasMoved: moved !== "0", hiding: hidden !== "0" };
 };
 
-export function severalDates(candidates: Candidates): string {
-  return `(SELECT arrayJoin(dates) FROM (${several(candidates)}))`;
+export function datesOfMoved(candidates: Candidates): string {
+  return `(SELECT arrayJoin(dates) FROM (${movedRecords(candidates)}))`;
 }
 
 /** A set of `(id, date of creation)` of the rows of candidates under dates that are not the live one. */
@@ -145,28 +145,28 @@ export function staleRows(candidates: Candidates): string {
   return `(SELECT id, d FROM (
       SELECT ${id} AS id, argMax(date_created, (version, uploaded_at)) AS live, groupUniqArray(date_created) AS ds
       FROM ${TABLE[candidates.kind]}
-      WHERE client_id = {client:String} AND date_created IN ${severalDates(candidates)}
-        AND ${nameOf(candidates)} IN (SELECT record FROM (${several(candidates)}))
+      WHERE client_id = {client:String} AND date_created IN ${datesOfMoved(candidates)}
+        AND ${nameOf(candidates)} IN (SELECT record FROM (${movedRecords(candidates)}))
       GROUP BY ${id}) ARRAY JOIN ds AS d WHERE d != live)`;
 }
 
 /** SQL condition for rows of candidates that are not stale; `true` when none has several dates. */
-export const isNotStale = (candidates: Candidates, areSeveral: boolean): string =>
-  areSeveral ? `(${candidates.id}, date_created) NOT IN ${staleRows(candidates)}` : "true";
+export const isNotStale = (candidates: Candidates, hasMoved: boolean): string =>
+  hasMoved ? `(${candidates.id}, date_created) NOT IN ${staleRows(candidates)}` : "true";
 
 /** Keeps one row of each record; either may be kept when one arrives under another date meanwhile. */
 export const onceOnly = ({ id }: Pick<Candidates, "id">): string => `LIMIT 1 BY ${id}`;
 
-type Handled = { readonly severalDates: boolean; readonly hiding: boolean };
+type Handled = { readonly hasMoved: boolean; readonly hiding: boolean };
 
 /** SELECT of the live rows of candidates by creation, in order; what it is part of keeps one of each record. */
 export const liveRows = (
   columns: string,
   candidates: Candidates,
-  { severalDates: areSeveral, hiding }: Handled,
+  { hasMoved, hiding }: Handled,
 ): string => `SELECT ${columns}
     FROM ${candidates.table} FINAL
-    WHERE ${candidates.range} AND ${isNotStale(candidates, areSeveral)} AND ${isShown(candidates.kind, hiding, { table: candidates.table, where: candidates.range })}
+    WHERE ${candidates.range} AND ${isNotStale(candidates, hasMoved)} AND ${isShown(candidates.kind, hiding, { table: candidates.table, where: candidates.range })}
     ORDER BY client_id, date_created, ${candidates.id}`;
 
 /** SELECT of the live records of candidates by creation, in order. */

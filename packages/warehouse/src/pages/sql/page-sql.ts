@@ -9,13 +9,13 @@ import type { PagePosition } from "../page.ts";
 import { MARK } from "../page-stream.ts";
 
 /**
- * severalDates: the range has moved records. hiding: the client has rows pending deletion. spread: sharded
+ * hasMoved: the range has moved records. hiding: the client has rows pending deletion. sharded: sharded
  * tables, whose query parts share no snapshot.
  */
 export type ReadShape = {
-  readonly severalDates: boolean;
+  readonly hasMoved: boolean;
   readonly hiding: boolean;
-  readonly spread: boolean;
+  readonly sharded: boolean;
 };
 
 /** SQL condition for the rows of a range, ordered by a date and an id. */

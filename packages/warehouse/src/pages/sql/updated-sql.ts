@@ -30,12 +30,12 @@ const ANY_NUMBER = String(2 ** 32 - 1);
 /** SELECT of columns of the first `most` live rows of candidates. */
 // PREWHERE has key columns only, to keep all versions for FINAL; the date first spares reading ids. With
 // LIMIT, texts are read last: see `TEXTS_LAST`.
-function liveOnes(columns: string, { severalDates, hiding }: ReadShape, most: string): string {
+function liveOnes(columns: string, { hasMoved, hiding }: ReadShape, most: string): string {
   const dates = `date_created IN ${ofCandidates("date_created")}`;
   const where = `client_id = {client:String} AND ${dates}`;
   return `SELECT * FROM (SELECT ${columns} FROM conversations FINAL
       PREWHERE ${dates} AND cityHash64(date_created, conversation_id) IN ${ofCandidates("cityHash64(date_created, conversation_id)")}
-      WHERE ${CANDIDATES.range} AND ${isNotStale(CANDIDATES, severalDates)} AND ${isShown("conversation", hiding, { table: "conversations", where })}
+      WHERE ${CANDIDATES.range} AND ${isNotStale(CANDIDATES, hasMoved)} AND ${isShown("conversation", hiding, { table: "conversations", where })}
       ORDER BY date_updated, conversation_id LIMIT ${most}) ${onceOnly(CANDIDATES)}`;
 }
 
@@ -43,7 +43,7 @@ function liveOnes(columns: string, { severalDates, hiding }: ReadShape, most: st
 function joined(texts: string, shape: ReadShape, most: string): string {
   const records = liveOnes("date_updated, date_created, conversation_id, head, tail", shape, most);
   const dates = `conversation_date_created IN ${ofCandidates("date_created")}`;
-  const handoffs = handoffsOf(dates, shape.severalDates ? CANDIDATES : null);
+  const handoffs = handoffsOf(dates, shape.hasMoved ? CANDIDATES : null);
   return `SELECT r.date_updated AS d, r.conversation_id AS id, ${texts}
     FROM ${withHandoffs(records, handoffs, shape)}`;
 }

@@ -9,9 +9,9 @@ it("quotes no value in an error", async () => {
   const file = await openDuckDbFile(join(root, "copy.duckdb"), {});
   try {
     for (const sql of ["SELECT $1::JSON", "SELECT $1::BIGINT", `SELECT json_transform($1, '{"a":"JSON"}')`]) {
-      const error: unknown = await file.rows(sql, ["{what customers wrote"]).catch((one: unknown) => one);
+      const error: unknown = await file.rows(sql, ["{what users wrote"]).catch((one: unknown) => one);
       expect(error).toBeInstanceOf(Error);
-      expect((error as Error).stack).not.toContain("customers");
+      expect((error as Error).stack).not.toContain("users");
       expect((error as Error).message).toContain("DuckDB refused a value of a record");
     }
   } finally {

@@ -36,7 +36,7 @@ export type Layout = {
 /** The last: what DuckDB spills may take nine tenths of the room that there was. */
 const FULL = /No space left on device|Disk quota exceeded|failed to offload data block/i;
 
-/** DuckDB's errors about a value quote it, and what customers wrote is in no log. */
+/** DuckDB's errors about a value quote it, and what users wrote is in no log. */
 const ABOUT_VALUE = /^(Invalid Input|Conversion|Out of Range) Error/;
 
 /** DuckDB tells that a disk is full in words alone. */

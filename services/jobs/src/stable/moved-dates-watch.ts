@@ -1,7 +1,7 @@
 import { type Micros, MICROS_IN_SECOND } from "@conversation-export/domain";
 import type { Exclusive } from "@conversation-export/queue";
 import { createLoop, type Logger, type Loop, type Metrics } from "@conversation-export/runtime";
-import type { MovedDates, SettledReader } from "@conversation-export/warehouse";
+import type { MovedDates, StableReader } from "@conversation-export/warehouse";
 
 /** Name of the lock: what one process notes, others need not look up. */
 const NOTING = "moved-dates";
@@ -11,7 +11,7 @@ const NOTING = "moved-dates";
  */
 export const createMovedDatesWatch = (deps: {
   readonly dates: MovedDates;
-  readonly settled: SettledReader;
+  readonly stable: StableReader;
   readonly exclusive: Pick<Exclusive, "unlessTaken">;
   readonly intervalMs: number;
   readonly metrics: Metrics;
@@ -19,7 +19,7 @@ export const createMovedDatesWatch = (deps: {
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 }): Loop => {
-  const { dates, settled, exclusive, log, now } = deps;
+  const { dates, stable, exclusive, log, now } = deps;
   const begun: Micros = now() * 1_000;
   let noted: Micros = 0;
   const stopping = new AbortController();
@@ -34,7 +34,7 @@ export const createMovedDatesWatch = (deps: {
   const turn = async (): Promise<void> => {
     try {
       await exclusive.unlessTaken(NOTING, stopping.signal, async (signal) =>
-        dates.note((await settled.load()).until, signal),
+        dates.note((await stable.load()).until, signal),
       );
       noted = await dates.noted();
     } catch (error) {

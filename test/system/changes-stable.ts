@@ -5,7 +5,7 @@ import { until } from "./until.ts";
 const LISTS = ["conversations", "messages", "end_users"] as const;
 
 /** Waits until ingest's group has read what is on the bus and the changes tell of everything that was stored. */
-export const changesSettled = async (
+export const changesStable = async (
   system: System,
   client: Client,
   { group, deadlineMs }: { readonly group: string; readonly deadlineMs: number },
@@ -13,7 +13,7 @@ export const changesSettled = async (
   await system.caughtUp(group, deadlineMs);
   const now = Date.now();
   for (const list of LISTS) {
-    await until(`the changes of ${list} are settled`, deadlineMs, async () => {
+    await until(`the changes of ${list} are stable`, deadlineMs, async () => {
       const page = await client.changes(list, { storedSince: "2100-01-01T00:00:00Z" }).next();
       return page.done !== true && Date.parse(page.value.watermark ?? "") > now;
     });

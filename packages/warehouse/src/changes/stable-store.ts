@@ -3,7 +3,7 @@ import type { Watermarks } from "../pages/watermark-store.ts";
 import type { Session } from "../session/session.ts";
 
 /** How far readers of changes may read. µs since the epoch. */
-export type Settled = {
+export type Stable = {
   /** Everything that was or will be stored before this instant is readable; 0 while unknown. */
   readonly until: Micros;
   /** Of each list: every event that reached the bus before this instant was stored before `until`. */
@@ -11,14 +11,14 @@ export type Settled = {
 };
 
 /** @throws WarehouseError */
-export type SettledReader = { load(): Promise<Settled> };
+export type StableReader = { load(): Promise<Stable> };
 
 /** @throws WarehouseError from every method */
-export type SettledStore = SettledReader & {
+export type StableStore = StableReader & {
   /** The watermarks of the lists, and ClickHouse's clock when they were read. */
   watermarks(): Promise<{ readonly at: Micros; readonly watermarks: Watermarks }>;
   /** Instants below the stored ones have no effect. */
-  save(settled: Settled): Promise<void>;
+  save(stable: Stable): Promise<void>;
 };
 
 /** Names in the table of watermarks. */
@@ -49,18 +49,18 @@ const watermarksOf = (known: ReadonlyMap<string, Micros>, name: (list: ListName)
     }),
   );
 
-const loadWith = async (session: Session): Promise<Settled> => {
+const loadWith = async (session: Session): Promise<Stable> => {
   const { known } = await instants(session);
   return { until: known.get(UNTIL) ?? 0, watermarks: watermarksOf(known, nameOf) };
 };
 
-export const createSettledReader = (deps: { readonly session: Session }): SettledReader => {
+export const createStableReader = (deps: { readonly session: Session }): StableReader => {
   const session = deps.session.with({ timeoutMs: TIMEOUT_MS });
   return { load: () => loadWith(session) };
 };
 
 /** @param deps.session of the user for jobs */
-export const createSettledStore = (deps: { readonly session: Session }): SettledStore => {
+export const createStableStore = (deps: { readonly session: Session }): StableStore => {
   const session = deps.session.with({ timeoutMs: TIMEOUT_MS });
   return {
     load: () => loadWith(session),

@@ -47,8 +47,8 @@ const killOne = async (name: ServiceName): Promise<void> => {
 };
 
 beforeAll(async () => {
-  seed = seedOfRun("several processes");
-  system = await startSystem("test-several-processes");
+  seed = seedOfRun("many processes");
+  system = await startSystem("test-many-processes");
   for (const client of CLIENTS) keys.set(client, await system.key(client));
   const names: ServiceName[] = ["ingest", "ingest", "ingest", "export-api", "export-api", "jobs", "jobs"];
   await Promise.all(names.map(add));
@@ -56,7 +56,7 @@ beforeAll(async () => {
 afterAll(() => system?.stop());
 
 /** A balancer that asks the processes in turn, and the next one when a connection is refused. */
-const createCustomer = () => {
+const createClient = () => {
   const seen = {
     statuses: new Map<number, number>(),
     served: new Map<string, number>(),
@@ -107,7 +107,7 @@ const createCustomer = () => {
 describe("three processes of ingest, two of export-api, two of jobs", () => {
   it("lose nothing and write nothing twice when one of each is killed under load", async () => {
     const delivery = createDelivery(system);
-    const customer = createCustomer();
+    const client = createClient();
     const sample = createSample({
       seed,
       conversations: CONVERSATIONS,
@@ -133,11 +133,7 @@ describe("three processes of ingest, two of export-api, two of jobs", () => {
         async () => (await committed()) > from + total / (KILLS + 1) / 2,
       );
       await Promise.all(names.map(add));
-      customer.addresses.splice(
-        0,
-        customer.addresses.length,
-        ...of("export-api").map(({ apiUrl }) => apiUrl),
-      );
+      client.addresses.splice(0, client.addresses.length, ...of("export-api").map(({ apiUrl }) => apiUrl));
     }
     await sending;
     await system.caughtUp(GROUP, 120_000);
@@ -147,12 +143,12 @@ describe("three processes of ingest, two of export-api, two of jobs", () => {
     const expected = fold(delivery.delivered);
     const [restarted] = of("export-api").slice(-1);
     expect(await compareExports(restarted?.apiUrl ?? "", expected, keys)).toEqual([]);
-    const { statuses, served, refused, broken } = customer.seen;
+    const { statuses, served, refused, broken } = client.seen;
     const hasShare = ({ apiUrl }: { readonly apiUrl: string }): boolean =>
       (served.get(apiUrl) ?? 0) > [...served.values()].reduce((sum, one) => sum + one, 0) / 10;
     // On a busy machine the process that came last has answered few requests by now.
     await until("each process answers its share", 60_000, () => of("export-api").every(hasShare));
-    await customer.stop();
+    await client.stop();
     expect([...statuses.keys()]).toEqual([200]);
     expect(refused).toBeGreaterThan(0);
     // Only requests in flight in the killed process may break.

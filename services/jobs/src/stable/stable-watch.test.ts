@@ -1,7 +1,7 @@
 import { createLogger, createMetrics } from "@conversation-export/runtime";
-import type { Settled, Watermarks } from "@conversation-export/warehouse";
+import type { Stable, Watermarks } from "@conversation-export/warehouse";
 import { afterEach, beforeEach, expect, it, onTestFinished, vi } from "vitest";
-import { createSettledWatch } from "./settled-watch.ts";
+import { createStableWatch } from "./stable-watch.ts";
 
 const SECOND = 1_000_000;
 const INTERVAL_MS = 2_000;
@@ -15,7 +15,7 @@ afterEach(() => {
 });
 
 /** A watch before a ClickHouse that answers as it is told; each turn is one interval. `clock`, all instants: µs. */
-const setUp = (stored: Settled = { until: 0, watermarks: {} }) => {
+const setUp = (stored: Stable = { until: 0, watermarks: {} }) => {
   const world = {
     stored,
     clock: 0,
@@ -28,7 +28,7 @@ const setUp = (stored: Settled = { until: 0, watermarks: {} }) => {
     failing: null as string | null,
     asked: [] as string[],
     announcements: [] as number[],
-    saved: [] as Settled[],
+    saved: [] as Stable[],
     warnings: [] as string[],
   };
   const answer = <T>(what: string, value: () => T): Promise<T> => {
@@ -36,7 +36,7 @@ const setUp = (stored: Settled = { until: 0, watermarks: {} }) => {
     return world.failing === what ? Promise.reject(new Error("away")) : Promise.resolve(value());
   };
   const metrics = createMetrics({ service: "test" });
-  const watch = createSettledWatch({
+  const watch = createStableWatch({
     coordination: {
       look: () =>
         answer("look", () => ({
@@ -56,7 +56,7 @@ const setUp = (stored: Settled = { until: 0, watermarks: {} }) => {
       load: () => answer("load", () => world.stored),
       watermarks: () =>
         answer("watermarks", () => ({ at: world.at ?? world.clock, watermarks: world.watermarks })),
-      save: (settled) => answer("save", () => void world.saved.push(settled)),
+      save: (stable) => answer("save", () => void world.saved.push(stable)),
     },
     intervalMs: INTERVAL_MS,
     metrics,
@@ -189,7 +189,7 @@ it.each<[string, { readonly announced?: number; readonly before?: number }]>([
   await turn({ clock: 166 * SECOND, inFlight: null });
   await turn({ clock: 167 * SECOND - 1 });
   await turn({ clock: 167 * SECOND });
-  expect(world.saved.every((settled) => Object.keys(settled.watermarks).length === 0)).toBe(true);
+  expect(world.saved.every((stable) => Object.keys(stable.watermarks).length === 0)).toBe(true);
   await turn({ clock: 168 * SECOND });
   expect(world.saved.at(-1)?.watermarks).toEqual(watermarks);
 });
@@ -201,7 +201,7 @@ it.each([
   "announce",
   "running",
   "save",
-])("leaves what is settled as it is while it cannot ask for %s, and says so once", async (failing) => {
+])("leaves what is stable as it is while it cannot ask for %s, and says so once", async (failing) => {
   const { world, watch, turn, untils, age } = setUp({ until: 10, watermarks: {} });
   Object.assign(world, { failing, clock: BEGUN * 1_000 + 2 * SECOND });
   await watch.start();
@@ -214,7 +214,7 @@ it.each([
   expect(await age()).toBe((Date.now() - BEGUN) / 1_000);
 });
 
-it("tells the age of what is settled, and its own while nothing is", async () => {
+it("tells the age of what is stable, and its own while nothing is", async () => {
   const { watch, turn, age } = setUp();
   await watch.start();
   await turn();
@@ -235,7 +235,7 @@ it("announces nothing by a clock that is far ahead of its own: all others would 
   expect(world.announcements).toEqual([(BEGUN + 28_000) * 1_000]);
 });
 
-it("announces what is settled again when the announcements were lost", async () => {
+it("announces what is stable again when the announcements were lost", async () => {
   const { world, watch } = setUp({ until: 500 * SECOND, watermarks: {} });
   Object.assign(world, { clock: 400 * SECOND, announced: 0 });
   await watch.start();

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { seenIn } from "./customer.ts";
+import { seenIn } from "./client.ts";
 
 const line = (at: number, ok: number, more: object = {}) => ({
   at,
@@ -11,7 +11,7 @@ const line = (at: number, ok: number, more: object = {}) => ({
   ...more,
 });
 
-it("what a customer saw in a step is what came after the last line before it", () => {
+it("what a client saw in a step is what came after the last line before it", () => {
   const lines = [
     line(1_000, 10, { said: ["before"], broken: 1, age: 9_000 }),
     line(2_000, 20, { broken: 1 }),

@@ -1,13 +1,13 @@
-import type { Settled } from "@conversation-export/warehouse";
+import type { Stable } from "@conversation-export/warehouse";
 import { expect, it } from "vitest";
-import { createSettledCache } from "./settled.ts";
+import { createStableCache } from "./stable-cache.ts";
 
 const SECOND = 1_000_000;
 
 const setUp = () => {
   let clock = 0;
-  let answer: () => Promise<Settled> = async () => ({ until: 0, watermarks: {} });
-  const read = createSettledCache({ load: () => answer(), maxAgeMs: 1_000, clock: () => clock });
+  let answer: () => Promise<Stable> = async () => ({ until: 0, watermarks: {} });
+  const read = createStableCache({ load: () => answer(), maxAgeMs: 1_000, clock: () => clock });
   return {
     read,
     /** A second later. */
@@ -28,7 +28,7 @@ it("knows no instant before one was stored", async () => {
   expect(await read("messages")).toEqual({ until: undefined, watermark: undefined });
 });
 
-it("gives the settled instant, and the watermark of the list when there is one", async () => {
+it("gives the stable instant, and the watermark of the list when there is one", async () => {
   const { read, readLater } = setUp();
   expect(await readLater(5 * SECOND)).toEqual({ until: 5 * SECOND, watermark: undefined });
   const both = { until: 6 * SECOND, watermark: "1970-01-01T00:00:04.000000Z" };
@@ -44,7 +44,7 @@ it("keeps what it knows while ClickHouse does not answer, or a replica is behind
   expect(await readLater(5 * SECOND, 3 * SECOND)).toEqual(known);
 });
 
-it("tells of nothing that was settled minutes ago", async () => {
+it("tells of nothing that was stable minutes ago", async () => {
   const { read, readLater, fails } = setUp();
   const known = await readLater(6 * SECOND, 4 * SECOND);
   fails(60_000);

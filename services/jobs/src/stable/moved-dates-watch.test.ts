@@ -12,7 +12,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-it("notes dates up to the settled instant, and goes on after an error", async () => {
+it("notes dates up to the stable instant, and goes on after an error", async () => {
   const noted: number[] = [];
   const warnings: string[] = [];
   let until = BEGUN * 1_000 - 3_000_000;
@@ -29,7 +29,7 @@ it("notes dates up to the settled instant, and goes on after an error", async ()
       noted: () => Promise.resolve(noted.at(-1) ?? 0),
     },
     exclusive: { unlessTaken: (_, signal, work) => (taken ? Promise.resolve(undefined) : work(signal)) },
-    settled: { load: () => Promise.resolve({ until, watermarks: {} }) },
+    stable: { load: () => Promise.resolve({ until, watermarks: {} }) },
     intervalMs: INTERVAL_MS,
     metrics,
     log: createLogger({

@@ -2,17 +2,17 @@ import type { Cluster } from "./cluster.ts";
 import { until } from "../system/until.ts";
 import { programPath, startProgramPod } from "./program-pod.ts";
 
-const NAME = "customer";
-/** Where the customer listens, for tries of what network policies let through. */
-export const CUSTOMER_PORT = 9999;
+const NAME = "client";
+/** Where the client listens, for tries of what network policies let through. */
+export const CLIENT_PORT = 9999;
 
-/** What a customer in the cluster saw. */
+/** What a client in the cluster saw. */
 export type Seen = {
   /** Answers by status; 429 and 503 only with `Retry-After`. */
   readonly statuses: Readonly<Record<string, number>>;
   /** Connections that were refused, cut or silent, and streams without their trailer. */
   readonly broken: number;
-  /** Answers that a customer cannot work with: another status, or no `Retry-After`. */
+  /** Answers that a client cannot work with: another status, or no `Retry-After`. */
   readonly wrong: number;
   /** The largest age of the watermark, in ms; null: none was known. */
   readonly oldest: number | null;
@@ -29,7 +29,7 @@ type Line = {
   readonly said: readonly string[];
 };
 
-export type Customer = {
+export type Client = {
   /** What it saw since an instant (ms since the epoch), up to now. */
   since(from: number): Promise<Seen>;
   /** Ends its pod. */
@@ -60,19 +60,19 @@ export const seenIn = (lines: readonly Line[], from: number): Seen => {
 const parseLines = (log: string): Line[] =>
   log.split("\n").flatMap((line) => (line.startsWith("{") ? [JSON.parse(line) as Line] : []));
 
-/** Starts a customer that asks `api` (with its /api prefix) for pages and lines until it is stopped. */
-export const startCustomer = async (
+/** Starts a client that asks `api` (with its /api prefix) for pages and lines until it is stopped. */
+export const startClient = async (
   cluster: Cluster,
   deps: { readonly namespace: string; readonly image: string; readonly api: string; readonly key: string },
-): Promise<Customer> => {
+): Promise<Client> => {
   const { namespace, image, api, key } = deps;
   await startProgramPod(cluster, {
     namespace,
     name: NAME,
     image,
-    programs: ["customer"],
-    args: [programPath("customer")],
-    env: { API: api, KEY: key, PORT: String(CUSTOMER_PORT) },
+    programs: ["client"],
+    args: [programPath("client")],
+    env: { API: api, KEY: key, PORT: String(CLIENT_PORT) },
     securityContext: {
       allowPrivilegeEscalation: false,
       readOnlyRootFilesystem: true,
@@ -87,7 +87,7 @@ export const startCustomer = async (
     since: async (from) => {
       const now = Date.now();
       const isTold = async (): Promise<boolean> => ((await logs("--tail=1")).at(-1)?.at ?? 0) > now;
-      await until("the customer tells what it saw", 60_000, isTold, 500);
+      await until("the client tells what it saw", 60_000, isTold, 500);
       return seenIn(await logs(`--since-time=${new Date(from - 3_000).toISOString()}`), from);
     },
     stop: async () => {

@@ -1,6 +1,6 @@
 import { type Micros, MICROS_IN_SECOND } from "@conversation-export/domain";
 import { createLoop, type Logger, type Loop, type Metrics, ServiceError } from "@conversation-export/runtime";
-import type { Coordination, SettledStore, Watermarks } from "@conversation-export/warehouse";
+import type { Coordination, StableStore, Watermarks } from "@conversation-export/warehouse";
 
 /** Stamps up to the present less this are announced, so that most batches end before. */
 const BEHIND: Micros = 2 * MICROS_IN_SECOND;
@@ -16,9 +16,9 @@ type Note = { readonly at: Micros; readonly watermarks: Watermarks };
  * Advances the instant up to which the change feed is stable: announces an instant, below which ClickHouse
  * rejects new INSERTs, then waits for running ones. Any number of processes may.
  */
-export const createSettledWatch = (deps: {
+export const createStableWatch = (deps: {
   readonly coordination: Pick<Coordination, "look" | "announce" | "running">;
-  readonly store: SettledStore;
+  readonly store: StableStore;
   readonly intervalMs: number;
   /** Of tests; µs. */
   readonly behind?: Micros;
@@ -34,7 +34,7 @@ export const createSettledWatch = (deps: {
   let failing = false;
   /** The latest instant that ClickHouse's clock has shown: rows may be stamped with it although it was set back. */
   let latest: Micros = 0;
-  /** Waits until everything that was readable at its instant is settled. */
+  /** Waits until everything that was readable at its instant is stable. */
   let note: Note | undefined;
 
   deps.metrics.gauge(
@@ -61,7 +61,7 @@ export const createSettledWatch = (deps: {
         "ClickHouse's clock is more than a minute ahead of that of this process",
       );
     }
-    // What is settled stays so, also when the announcements were lost with their table.
+    // What is stable stays so, also when the announcements were lost with their table.
     const next = Math.max(Math.min(clock - behind, (inFlight ?? clock) - 1), announced, stored);
     // Also what is announced already: another process may have failed before every replica had it.
     if (next > stored || announced < stored) await coordination.announce(next);

@@ -9,22 +9,22 @@ const STORED = [
   ["end_users", "end_user_id, version", "uploaded_at"],
 ] as const;
 
-/** Notes what stands behind the settled instant of changes, where nothing may ever be added. */
-export type SettledLedger = {
-  /** Notes what has been settled since the last call. */
+/** Notes what stands behind the stable instant of changes, where nothing may ever be added. */
+export type StableLedger = {
+  /** Notes what became stable since the last call. */
   note(): Promise<void>;
-  /** Rows that have appeared behind a settled instant after it was stored. */
+  /** Rows that have appeared behind a stable instant after it was stored. */
   late(): Promise<readonly string[]>;
-  /** The settled instant, µs. */
-  settled(): Promise<number>;
+  /** The stable instant, µs. */
+  stable(): Promise<number>;
 };
 
 /** @param url of a user who may read all tables */
-export const createSettledLedger = (url: string): SettledLedger => {
+export const createStableLedger = (url: string): StableLedger => {
   const noted = new Set<string>();
   let upTo = 0;
 
-  const settled = async (): Promise<number> =>
+  const stable = async (): Promise<number> =>
     Number(await runSql(url, "SELECT max(version) FROM watermarks WHERE list = 'changes'"));
 
   const rows = async (from: number, to: number): Promise<string[]> => {
@@ -39,9 +39,9 @@ export const createSettledLedger = (url: string): SettledLedger => {
   };
 
   return {
-    settled,
+    stable,
     note: async () => {
-      const to = await settled();
+      const to = await stable();
       if (to <= upTo) return;
       for (const row of await rows(upTo, to)) noted.add(row);
       upTo = to;
