@@ -17,7 +17,7 @@ if [ ! -e "$installed" ] || [ -n "$(find package-lock.json -newer "$installed")"
 fi
 
 if ! is_node_24; then
-  # npm may be told not to run install scripts; the package node brings its binary with one.
+  # npm may be configured not to run install scripts; the package node brings its binary with one.
   npm rebuild node --ignore-scripts=false --loglevel=error || true
   if ! is_node_24; then
     echo "$node is not Node 24: its package could not fetch the binary for this machine." >&2

@@ -21,7 +21,7 @@ it.each([
   expect(problemsOf([{ expression }])).toEqual([`part@1.0.0: ${expression}`]);
 });
 
-it("names what does not tell its licence, or has one more that is refused", () => {
+it("names what does not say its licence, or has one more that is refused", () => {
   expect(problemsOf()).toEqual(["part@1.0.0: no licence"]);
   expect(problemsOf([{ license: { id: "MIT" } }, { license: { name: "Custom" } }])).toEqual([
     "part@1.0.0: MIT, Custom",

@@ -4,13 +4,13 @@
  */
 import { Server } from "node:http";
 
-const told = new WeakMap<Server, number>();
+const reported = new WeakMap<Server, number>();
 
 Object.defineProperty(Server.prototype, "requestTimeout", {
   get(this: Server): number {
-    return (told.get(this) ?? 0) / 3;
+    return (reported.get(this) ?? 0) / 3;
   },
   set(this: Server, ms: number) {
-    told.set(this, ms);
+    reported.set(this, ms);
   },
 });

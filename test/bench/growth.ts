@@ -139,15 +139,15 @@ export const benchGrowth = async (records: number, log: (line: string) => void):
       const meter = await createMeter(url);
       for (const { name, run } of WORKS) {
         const memory = createPeakMemory(url);
-        let told = "";
+        let reported = "";
         const cost = await meter(async () => {
-          told = await run(warehouse);
+          reported = await run(warehouse);
         });
         const peak = await memory.stop();
         reads.set(name, [...(reads.get(name) ?? []), cost.rows]);
         const read = `${cost.rows} rows in ${cost.granules} granules read`;
         log(
-          `${name}, ${size} records: ${read}, ${(cost.ms / 1_000).toFixed(2)} s, ${(peak / 1e6).toFixed(0)} MB; ${told}`,
+          `${name}, ${size} records: ${read}, ${(cost.ms / 1_000).toFixed(2)} s, ${(peak / 1e6).toFixed(0)} MB; ${reported}`,
         );
       }
     } finally {

@@ -3,7 +3,7 @@ import type { ExportList } from "./every-list.ts";
 
 type Seen = { readonly id: string; readonly date: string; readonly stamp: string; readonly text: string };
 
-/** Tells what a walk over one window of a list may not show, while records move in it. */
+/** Says what a walk over one window of a list may not show, while records move in it. */
 export type ListWatch = {
   /** The problems of the next walk, given page by page. */
   take(pages: readonly (readonly string[])[]): string[];

@@ -15,12 +15,12 @@ import type {
 import { runSql } from "../system/warehouse-sql.ts";
 
 const PAGE_SIZE = 5_000;
-const TELL_EVERY = 1_000;
+const REPORT_EVERY = 1_000;
 
 const { options, partitions } = workerData as ReferenceSettings;
 // A thread, not a window: there is no origin.
 // oxlint-disable-next-line unicorn/require-post-message-target-origin
-const tell = (message: FromWorker): void => parentPort?.postMessage(message);
+const report = (message: FromWorker): void => parentPort?.postMessage(message);
 
 const placeText = ({ topic, partition, offset }: Omit<Delivered, "event">): string =>
   `${topic}/${partition}/${offset}`;
@@ -41,12 +41,12 @@ const foldSample = (): { folded: Folded; deadLetters: ExpectedDeadLetter[] } => 
         poison.set(placeText(place), { digest, reason: event.reason });
       }
       events += 1;
-      if (events % TELL_EVERY === 0) tell({ kind: "folding", events });
+      if (events % REPORT_EVERY === 0) report({ kind: "folding", events });
       yield { event, ...place, busTime };
     }
   };
   const folded = fold(deliver());
-  tell({ kind: "folding", events });
+  report({ kind: "folding", events });
   const deadLetters = folded.rejected.map((rejection) => {
     const known = poison.get(placeText(rejection));
     if (known?.reason !== rejection.reason) {
@@ -79,7 +79,7 @@ const compareEndUsers = async (url: string, folded: Folded): Promise<ComparedEnd
 const { folded, deadLetters } = foldSample();
 const [client = ""] = options.clients ?? [];
 const ids = [...(folded.conversations.get(client)?.keys() ?? [])];
-tell({ kind: "folded", deadLetters, someConversation: ids.find((id) => /^[0-9a-f]{24}$/.test(id)) ?? "" });
+report({ kind: "folded", deadLetters, someConversation: ids.find((id) => /^[0-9a-f]{24}$/.test(id)) ?? "" });
 
 const compare = async ({ apiUrl, keys, warehouseUrl }: CompareRequest): Promise<void> => {
   let read = 0;
@@ -89,10 +89,10 @@ const compare = async ({ apiUrl, keys, warehouseUrl }: CompareRequest): Promise<
     pages += 1;
     read += page.records;
     bytes += page.bytes;
-    tell({ kind: "reading", records: read });
+    report({ kind: "reading", records: read });
   });
   const endUsers = await compareEndUsers(warehouseUrl, folded);
-  tell({ kind: "compared", answer: { lists, endUsers, pages, bytes } });
+  report({ kind: "compared", answer: { lists, endUsers, pages, bytes } });
 };
 
 // A rejection ends the worker and is reported to the parent as its error.

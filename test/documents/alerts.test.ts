@@ -101,11 +101,11 @@ describe("docs/scaling.md", () => {
   });
 
   it("says of freshness and availability what the rules record", () => {
-    const told = queries.map(bare);
+    const reported = queries.map(bare);
     const recordedAs = (name: string): string =>
       bare(rules.find(({ record }) => record === name)?.expr ?? "");
-    expect(told).toContain(recordedAs("conversation_export:freshness_bad"));
-    expect(told).toContain(
+    expect(reported).toContain(recordedAs("conversation_export:freshness_bad"));
+    expect(reported).toContain(
       recordedAs("conversation_export:request_failures:ratio_rate3d").replaceAll("[3d]", "[30d]"),
     );
   });
@@ -214,8 +214,8 @@ describe("every runbook", () => {
     const severities = [
       ...new Set(alerts.filter(({ alert }) => alert === name).map(({ labels }) => labels?.["severity"])),
     ];
-    const [, told = ""] = /^Severity: ([a-z ]+)\./m.exec(text) ?? [];
-    for (const severity of severities) expect(told).toContain(severity);
+    const [, reported = ""] = /^Severity: ([a-z ]+)\./m.exec(text) ?? [];
+    for (const severity of severities) expect(reported).toContain(severity);
     const [, title = "", shown = ""] = /^Severity: .* Dashboard \*\*(.+?)\*\*: (.+)\.$/m.exec(text) ?? [];
     const missing = [...shown.matchAll(/\*(.+?)\*/g)]
       .map(([, panel = ""]) => panel)

@@ -75,10 +75,10 @@ const supportText = globSync("*.ts", { cwd: SUPPORT })
   .join("\n");
 
 /** What the last column of the departures names. */
-const told: Reference[] = departures
+const reported: Reference[] = departures
   .map((line) => line.split(" | ").at(-1) ?? "")
   .flatMap((cell) => [...cell.matchAll(REFERENCE)].map(([, file = "", title = ""]) => ({ file, title })));
-const references = [...rows.flatMap(({ tests }) => tests), ...told];
+const references = [...rows.flatMap(({ tests }) => tests), ...reported];
 
 /** The titles of `it("…")` and the templates of `it.each(…)("…")`. */
 const titlesOf = (source: string): string[] => {
@@ -101,7 +101,7 @@ const titles = new Map([...files].map(([name, source]) => [name, titlesOf(source
 const escape = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&");
 
 /**
- * What stands in the title for the placeholders of the template; undefined when it is not of this template.
+ * What is in the title for the placeholders of the template; undefined when it is not of this template.
  */
 const casesOf = (template: string, title: string): string[] | undefined => {
   if (template === title) return [];
@@ -134,7 +134,7 @@ describe("docs/conformance-rules.md", () => {
 
   it("names tests that exist", () => {
     expect(departures.length).toBeGreaterThan(8);
-    expect(told.length).toBeGreaterThan(departures.length);
+    expect(reported.length).toBeGreaterThan(departures.length);
     expect(references.filter((reference) => !exists(reference))).toEqual([]);
   });
 

@@ -12,7 +12,7 @@ it.each([
   await expect(render()).toMatchFileSnapshot(join(DOCS, name));
 });
 
-it("tells of every column what it means, and of every view what names a row", () => {
+it("says of every column what it means, and of every view what names a row", () => {
   for (const { name, columns, key } of ANALYTICS_VIEWS) {
     const names = columns.map((column) => column.name);
     expect(new Set(names).size, name).toBe(names.length);

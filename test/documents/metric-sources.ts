@@ -58,7 +58,7 @@ const readFile = (file: string): MetricSource[] => {
   });
 };
 
-/** The name of the function that a call stands in. */
+/** The name of the function that a call is in. */
 export const wrapperOf = (call: ts.Node): string | undefined => {
   for (let node: ts.Node = call; node.parent !== undefined; node = node.parent) {
     if (

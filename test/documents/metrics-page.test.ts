@@ -44,7 +44,7 @@ describe("docs/metrics.md", () => {
     const expected = new Set(
       readAlerts().flatMap(({ alert, expr }) => metricsOf(expr).map((metric) => `${metric}: ${alert}`)),
     );
-    const told = rows.flatMap(({ name, alerts }) => alerts.map((alert) => `${name}: ${alert}`));
-    expect(told.sort()).toEqual([...expected].sort());
+    const reported = rows.flatMap(({ name, alerts }) => alerts.map((alert) => `${name}: ${alert}`));
+    expect(reported.sort()).toEqual([...expected].sort());
   });
 });

@@ -60,7 +60,7 @@ export type SqlDashboard = Omit<Dashboard, "panels" | "file"> & {
   })[];
 };
 
-/** A query with the place that it stands in. */
+/** A query with the place that it is in. */
 export type PlacedQuery = { readonly place: string; readonly expr: string };
 
 const read = (file: string): string => readFileSync(join(ROOT, file), "utf8");

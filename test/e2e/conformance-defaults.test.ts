@@ -254,7 +254,7 @@ describe("7. Errors, at the default settings", () => {
         expect(answer.headers.has("retry-after")).toBe(false);
         const { details } = expectError(answer, "internal_server_error");
         const [, errorId = ""] = /^error_id: ([0-9a-f-]{36})$/.exec(details ?? "") ?? [];
-        await until("it stands in the log", 5_000, () => errorId !== "" && logged(errorId));
+        await until("it is in the log", 5_000, () => errorId !== "" && logged(errorId));
         expect(answer.text).not.toMatch(/clickhouse|SELECT|client_id|127\.0\.0\.1/i);
       }
     } finally {

@@ -93,7 +93,7 @@ describe("5. Authentication", () => {
     expect((await call(`${host}/api/openapi.json`)).status).toBe(200);
   });
 
-  it("keys come from the operators, tell when they were used, and end within seconds", async () => {
+  it("keys come from the operators, say when they were used, and end within seconds", async () => {
     const { apiUrl } = await system.anotherApi({ KEY_CACHE_SECONDS: "2" });
     const base = new URL(apiUrl).origin;
     await ops(operator, "clients", "create", "brief");
@@ -287,7 +287,7 @@ describe("7. Errors while the database is away", () => {
       expect(answer.headers.get("retry-after")).toMatch(/^[1-9]\d*$/);
       const [, errorId = ""] =
         ERROR_ID.exec(expectError(answer, "internal_server_error").details ?? "") ?? [];
-      await until("it stands in the log", 5_000, () => errorId !== "" && logged(errorId));
+      await until("it is in the log", 5_000, () => errorId !== "" && logged(errorId));
       expect(answer.text).not.toMatch(/clickhouse|SELECT|ECONN|127\.0\.0\.1/i);
     }
     await system.stack.clickhouse.start();

@@ -347,16 +347,16 @@ describe("2.1 Conversation", () => {
 });
 
 describe("2.1 Conversation, one attempt with and without handoff_id", () => {
-  const told = (id: string): unknown[] => handoffsOf(id).map((one) => [one["handoff_id"], one["id"]]);
+  const reported = (id: string): unknown[] => handoffsOf(id).map((one) => [one["handoff_id"], one["id"]]);
 
   it("handoffs rule 5: an attempt without handoff_id is matched by id, and stands once", () => {
-    expect(told("named-later")).toEqual([["h-1", "attempt"]]);
+    expect(reported("named-later")).toEqual([["h-1", "attempt"]]);
     expect(handoffsOf("named-later")[0]?.["reasoning"]).toBe("second export");
-    expect(told("unnamed-later")).toEqual([[null, "attempt"]]);
+    expect(reported("unnamed-later")).toEqual([[null, "attempt"]]);
   });
 
   it("handoffs rule 5: an attempt that got its handoff_id stays superseded by the next of its target", () => {
-    expect(told("repeated")).toEqual([["h-1", "second"]]);
+    expect(reported("repeated")).toEqual([["h-1", "second"]]);
   });
 });
 

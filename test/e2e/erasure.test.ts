@@ -44,7 +44,7 @@ const work = async <Data, Result>(type: JobType<Data, Result>, data: Data): Prom
   throw new Error("the job does not end");
 };
 
-it("hides a person from every list before the rows are gone, and tells readers of changes when they are", async () => {
+it("hides a person from every list before the rows are gone, and publishes the deletions when they are", async () => {
   const before = await trial.readAll();
   await trial.delivery.send(trial.person("hidden"));
   await trial.system.caughtUp("conversation-export-ingest", 60_000);
@@ -110,7 +110,7 @@ it("lets no trace come back with a replay of everything and with late events", a
   expect(await trial.readAll()).toBe(kept);
   const texts = ["gone-user", "gone-chatter", "gone@example.com", "gone asked", "gone again", "kept-chatter"];
   const { found } = await findInActiveParts(trial.system.stack.clickhouse.url("migrator"), texts);
-  // Readers of changes are told for a month which records are gone.
+  // Deletions stay in the changes for a month.
   expect(Object.keys(found).toSorted()).toEqual(["gone-user", "kept-chatter"]);
 
   const later = new Date(Date.now() + 1_000).toISOString();

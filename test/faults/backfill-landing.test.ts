@@ -357,8 +357,8 @@ test("what bugs wrote is put right, merged or not, and a second run changes noth
   expect(await deletions("position(command, 'IN PARTITION') = 0")).toBe("0");
   const right = await shown();
   expect(right).toMatchObject(expected(folded));
-  const told = await warehouse.sql("SELECT uniqExact(client_id, kind, id) FROM changes WHERE deleted");
-  expect(Number(told)).toBeGreaterThan(20);
+  const published = await warehouse.sql("SELECT uniqExact(client_id, kind, id) FROM changes WHERE deleted");
+  expect(Number(published)).toBeGreaterThan(20);
 
   const before = await allRows();
   const again = await correctWith()(EVERYTHING);
@@ -369,7 +369,7 @@ test("what bugs wrote is put right, merged or not, and a second run changes noth
 });
 
 /** Live records without an entry in changes, of which there must be none. */
-const UNTOLD = [
+const WITHOUT_ENTRY = [
   ["conversation", "conversations", "conversation_id", "date_created"],
   ["message", "messages", "message_id", "date_created"],
   ["end_user", "end_users", "end_user_id", "toDateTime64(0, 6, 'UTC')"],
@@ -384,7 +384,7 @@ const UNTOLD = [
   )
   .join(" UNION ALL ");
 
-test("a record that no entry of changes tells of gets one, and one that is gone gets none", async () => {
+test("a record that no entry of changes describes gets one, and one that is gone gets none", async () => {
   const events = deliver("untold", 60);
   await write(
     events.map((event) => ({ ...event, record: process(event) })),
@@ -396,14 +396,14 @@ test("a record that no entry of changes tells of gets one, and one that is gone 
   await warehouse.sql(`DELETE FROM landing WHERE type = 'message.exported' AND ${share("record_id", 1)}`);
   await warehouse.sql(`DELETE FROM changes WHERE kind = 'message' AND ${share("id", 1)}`);
   await warehouse.sql(`DELETE FROM changes WHERE ${share("id", 2)} OR ${share("id", 3)}`);
-  // Neither an older entry nor that of a deletion tells of a row.
-  const tell = (fifth: number, at: string, deleted: boolean): Promise<string> =>
+  // Neither an older entry nor that of a deletion describes a row.
+  const publish = (fifth: number, at: string, deleted: boolean): Promise<string> =>
     warehouse.sql(`INSERT INTO changes SELECT client_id, 'message', ${at}, message_id, date_created, ${deleted}
       FROM messages WHERE ${share("message_id", fifth)} SETTINGS log_comment = 'stamped'`);
-  await tell(2, "uploaded_at - INTERVAL 1 DAY", false);
-  await tell(3, "uploaded_at", true);
+  await publish(2, "uploaded_at - INTERVAL 1 DAY", false);
+  await publish(3, "uploaded_at", true);
   const countOf = async (sql: string): Promise<number> => Number(await warehouse.sql(sql));
-  const wanted = await countOf(`SELECT count() FROM (${UNTOLD})`);
+  const wanted = await countOf(`SELECT count() FROM (${WITHOUT_ENTRY})`);
   expect(wanted).toBeGreaterThan(30);
   const before = await shown();
   const [rows, entries] = [await allRows(), await rowsOf("changes")];
@@ -414,13 +414,13 @@ test("a record that no entry of changes tells of gets one, and one that is gone 
   const done = await correctWith()(EVERYTHING);
   expect(done).toEqual(tried);
   expect(sum(done.rows.inserted)).toBeGreaterThanOrEqual(wanted);
-  expect(await warehouse.sql(UNTOLD)).toBe("");
+  expect(await warehouse.sql(WITHOUT_ENTRY)).toBe("");
   expect(await shown()).toEqual(before);
   const ofGone = `SELECT count() FROM changes WHERE kind = 'message' AND ${share("id", 1)}`;
   expect(await countOf(ofGone)).toBe(0);
-  const told = await rowsOf("changes");
+  const published = await rowsOf("changes");
   expect((await correctWith()(EVERYTHING)).records.different).toBe(0);
-  expect(await rowsOf("changes")).toBe(told);
+  expect(await rowsOf("changes")).toBe(published);
 });
 
 test("rows that may not be deleted stay and are counted, and right ones are added", async () => {
@@ -597,7 +597,7 @@ test("nothing is deleted when the right rows cannot be written", async () => {
   await expectNothingLeft();
 });
 
-test("an attempt that dies after its deletion is continued, and readers of changes are told", async () => {
+test("an attempt that dies after its deletion is continued, and its deletions are published", async () => {
   const folded = await writeLateHandoffs("dead");
   const backfill = backfillWith({});
   const dying = backfillWith({
@@ -818,15 +818,15 @@ test("what a dead process noted is swept, and it deletes nothing by it afterward
   await there.note(name, [{ clientId: record.clientId, id: record.id, row }], signal);
   // The job is known to another Redis.
   await backfillWith({ isOver: async () => false, alive: ["here", "there"] }).sweep();
-  const told = "SELECT countIf(deleted) FROM changes";
-  expect(await warehouse.sql(told)).toBe("0");
+  const published = "SELECT countIf(deleted) FROM changes";
+  expect(await warehouse.sql(published)).toBe("0");
   await warehouse.sql(
     `INSERT INTO job_keys (run_id, kind, id) SELECT '${name}', 'begun', toString(number) FROM numbers(64)`,
   );
   await expect(there.erase(name, signal)).rejects.toMatchObject({ code: "keys_lost", retryable: true });
   expect(await warehouse.sql("SELECT count() FROM messages")).toBe("1");
   await backfillWith({ isOver: async () => false }).sweep();
-  expect(await warehouse.sql(told)).toBe("1");
+  expect(await warehouse.sql(published)).toBe("1");
   await expect(there.erase(name, signal)).rejects.toMatchObject({ code: "keys_lost" });
   expect(await warehouse.sql("SELECT (SELECT count() FROM messages), (SELECT count() FROM job_keys)")).toBe(
     "1\t0",

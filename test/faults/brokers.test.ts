@@ -287,7 +287,7 @@ const places = async (topics: readonly string[] = [...EVENT_TOPICS, OFFSETS]): P
   );
 };
 
-/** The broker that leads the group's partition of the offsets: Java's hash of the name tells which. */
+/** The broker that leads the group's partition of the offsets: Java's hash of the name says which. */
 const coordinator = async (): Promise<number> => {
   let hash = 0;
   for (const char of GROUP) hash = (Math.imul(31, hash) + char.charCodeAt(0)) | 0;

@@ -391,11 +391,11 @@ it("outlives a broker that is killed: nothing lost, nothing written twice, commi
     })();
     const before = sent;
     await until("a flow", DEADLINE_MS, () => sent > before + 200);
-    const told = lines.length;
+    const reported = lines.length;
     await stack.kafka.kill();
     const pending = member.commitAll();
     await until("connections are refused", DEADLINE_MS, () =>
-      lines.slice(told).some(({ msg }) => msg.includes("ECONNREFUSED")),
+      lines.slice(reported).some(({ msg }) => msg.includes("ECONNREFUSED")),
     );
     await stack.kafka.start();
     const restartedAt = sent;
@@ -568,15 +568,17 @@ it("says once which topic is missing, and writes when it is there", async () => 
   const sent = producer.send(topic, numbered(1)).then(() => {
     isWritten = true;
   });
-  const told = () => lines.filter(({ level }) => level !== "debug" && level !== "info");
-  await until("it is tried again", DEADLINE_MS, () => told().length > 0);
+  const reported = () => lines.filter(({ level }) => level !== "debug" && level !== "info");
+  await until("it is tried again", DEADLINE_MS, () => reported().length > 0);
   // Behind several attempts.
   await until("kafkajs has asked some times", DEADLINE_MS, () => {
     const asked = lines.filter((line) => JSON.stringify(line).includes("does not host this topic"));
     return asked.length >= 4;
   });
   expect(isWritten).toBe(false);
-  expect(told()).toEqual([expect.objectContaining({ topic, msg: "writing to the topic failed, retrying" })]);
+  expect(reported()).toEqual([
+    expect.objectContaining({ topic, msg: "writing to the topic failed, retrying" }),
+  ]);
   await admin.createTopics([{ topic, partitions: 1 }]);
   await sent;
 });

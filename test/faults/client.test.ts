@@ -150,7 +150,7 @@ const startLoad = () => {
       await sleep(random.int(bySize(600, 200)));
     }
   })();
-  // A failure of the test, which ends the servers, is told instead of that of the load.
+  // A failure of the test, which ends the servers, is reported instead of that of the load.
   all.catch(() => {});
   return {
     stop: async (): Promise<void> => {

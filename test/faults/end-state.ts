@@ -53,7 +53,7 @@ const TABLES: Readonly<
   },
 };
 
-/** The instant of upload stands in the public JSON as well. */
+/** The instant of upload is in the public JSON as well. */
 const withoutUpload = (text: string): string =>
   `replaceRegexpAll(${text}, '"record_last_updated":"[^"]*"', '')`;
 
@@ -185,9 +185,9 @@ export const differencesOf = (expected: EndState, found: EndState): string[] =>
 
 /** The reported result of a job, without counts that differ when an attempt was interrupted. */
 export const outcomeOf = ({ state, reason, result, name }: JobView): string[] => {
-  const told = (result ?? {}) as Readonly<Record<string, unknown>>;
+  const reported = (result ?? {}) as Readonly<Record<string, unknown>>;
   const kept = STABLE[name] ?? [];
-  return [`${state} ${reason ?? ""}`, ...kept.map((field) => `${field} ${JSON.stringify(told[field])}`)];
+  return [`${state} ${reason ?? ""}`, ...kept.map((field) => `${field} ${JSON.stringify(reported[field])}`)];
 };
 
 /** Other jobs count only what their last attempt had left to do. */

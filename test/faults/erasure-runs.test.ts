@@ -318,8 +318,9 @@ it("erases a person from every table, by any version, and nothing of others or o
   await request("later", { identifiers: [{ type: "end_user_id", value: "bo" }] });
   const result = await run();
   expect(result).toMatchObject({ requests: 2, found: { conversations: 4, messages: 6, endUsers: 3 } });
-  const told = "SELECT kind, uniqExact(client_id, id) FROM changes WHERE deleted GROUP BY kind ORDER BY kind";
-  expect(await sql(told)).toBe("conversation\t4\nmessage\t6\nend_user\t3\n");
+  const published =
+    "SELECT kind, uniqExact(client_id, id) FROM changes WHERE deleted GROUP BY kind ORDER BY kind";
+  expect(await sql(published)).toBe("conversation\t4\nmessage\t6\nend_user\t3\n");
   expect(await rowsOf("acme")).toEqual(without(before, "alba"));
   expect(await rowsOf("globex")).toEqual(ofOther);
   expect(await rowsOf("later")).toEqual({
@@ -353,7 +354,7 @@ it("erases a person from every table, by any version, and nothing of others or o
     "alba-handoff",
     "kept-chatter",
   ]);
-  // Readers of changes are told for a month which records are gone.
+  // Deletions stay in the changes for a month.
   expect(Object.keys(found).toSorted()).toEqual(["alba-user", "kept-chatter"]);
   expect(searchedBytes).toBeGreaterThan(1_000);
 });
@@ -482,8 +483,8 @@ it("lets a request wait that would reach more than its share, and does the other
   for (const id of [ada, bob]) expect(await statusOf(id)).toBe("completed");
   const left = without(without(before, "of-ada"), "of-bob");
   expect(await rowsOf(client)).toEqual(left);
-  const told = `SELECT uniqExact(id) FROM changes WHERE client_id = '${client}' AND deleted`;
-  expect(await sql(told)).toBe("4\n");
+  const published = `SELECT uniqExact(id) FROM changes WHERE client_id = '${client}' AND deleted`;
+  expect(await sql(published)).toBe("4\n");
   await store.forget(counted, new AbortController().signal);
   expect(await completion.open(Date.now() - 60_000)).toMatchObject({
     count: 3,
@@ -516,7 +517,7 @@ const readableOf = async (client: string) => {
   const session = sessions.open(stack.clickhouse.url("reader"), topology);
   const reader = createReader({ session, lookups: session });
   const window = { clientId: client, since: 0, to: Date.now() * 1000, pageSize: 1_000, wholeTies: false };
-  const told = async (kind: "conversation" | "message" | "end_user", after = 0) => {
+  const published = async (kind: "conversation" | "message" | "end_user", after = 0) => {
     const from = { date: after, id: "" };
     const page = await reader.changes({
       clientId: client,
@@ -533,18 +534,20 @@ const readableOf = async (client: string) => {
       ...(await readPage(await reader.messagesByCreation(window))),
       ...splitRecords(await text((await reader.endUsers({ clientId: client, limit: 1_000 })).records)),
     ].map((record) => /"(?:_id|end_user_id)":"([^"]*)"/.exec(record)?.[1] ?? ""),
-    live: [...(await told("conversation")), ...(await told("message")), ...(await told("end_user"))].filter(
-      (record) => !record.includes('"deleted":true'),
-    ),
+    live: [
+      ...(await published("conversation")),
+      ...(await published("message")),
+      ...(await published("end_user")),
+    ].filter((record) => !record.includes('"deleted":true')),
     deleted: [
-      ...(await told("conversation")),
-      ...(await told("message")),
-      ...(await told("end_user")),
+      ...(await published("conversation")),
+      ...(await published("message")),
+      ...(await published("end_user")),
     ].filter((record) => record.includes('"deleted":true')),
   };
 };
 
-it("hides a person while another run deletes, and tells readers of changes when the rows are gone", async () => {
+it("hides a person while another run deletes, and publishes the deletions when the rows are gone", async () => {
   const client = "hidden";
   const { records, subject } = person(client, "nora");
   await write([...records, ...neighbour(client)], [...TABLES, "changes"]);
@@ -938,14 +941,14 @@ it("goes on with what a dead run has begun to erase for no request", async () =>
     { clientId: client, kind: "end_user", value: "mona-user", createdBefore: Date.now() * 1000 },
   ]);
   const killed = new ServiceError("killed", "killed", { retryable: true });
-  const dying = { ...store, tell: () => Promise.reject(killed) };
+  const dying = { ...store, publish: () => Promise.reject(killed) };
   await expect(run({ ...erasureDeps(), store: dying })).rejects.toBe(killed);
   const left = await rowsOf(client);
   expect(left).not.toEqual(before);
-  const told = `SELECT uniqExact(id) FROM changes WHERE client_id = '${client}' AND deleted`;
-  expect(await sql(told)).toBe("0\n");
+  const published = `SELECT uniqExact(id) FROM changes WHERE client_id = '${client}' AND deleted`;
+  expect(await sql(published)).toBe("0\n");
   await run();
-  expect(await sql(told)).toBe("3\n");
+  expect(await sql(published)).toBe("3\n");
   expect(await rowsOf(client)).toEqual(left);
   expect(await keysLeft()).toBe("0\n");
 });

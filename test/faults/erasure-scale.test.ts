@@ -22,7 +22,7 @@ const DEADLINE = bySize(60_000, 1_200_000);
 const ENV = { ERASURE_INTERVAL_SECONDS: "2" };
 /**
  * In every text of the people who are to be erased and in the ids by which they are known, and in nothing
- * else. The ids of their records tell nothing of them: suppressions keep those.
+ * else. The ids of their records say nothing of them: suppressions keep those.
  */
 const TRACE = "zqtrace";
 /** The same in those of one person who stays: what the search for traces has to find. */
@@ -321,7 +321,7 @@ it(
       KEPT,
     ]);
     say(`${(searchedBytes / 1e6).toFixed(0)} MB of active parts are searched`);
-    // Readers of changes are told for a month which records are gone.
+    // Deletions stay in the changes for a month.
     const changes = (await sql("SELECT toString(uuid) FROM system.tables WHERE name = 'changes'")).trim();
     const elsewhere = [found[TRACE], found[TRACE.toUpperCase()]]
       .flat()

@@ -201,7 +201,7 @@ it("leaves out what is hidden in every list, late rows included, and nothing els
     now: Date.now,
     holder: "test",
   });
-  const standing = async (): Promise<string[]> => {
+  const present = async (): Promise<string[]> => {
     const records = [
       ...others(client),
       ...ann(client, false, "-late"),
@@ -210,13 +210,13 @@ it("leaves out what is hidden in every list, late rows included, and nothing els
     ];
     const found: string[] = [];
     for (const [type, ofType] of Map.groupBy(records, (record) => record.type)) {
-      const answers = await reconcile.standing(type, ofType);
+      const answers = await reconcile.present(type, ofType);
       found.push(...ofType.filter((_, at) => answers[at]).map(({ id }) => id));
     }
     return found.toSorted();
   };
   const kept = ["a-kept", "a-kept", "a-kept", "kept", "m-kept", "z-kept", "z-kept", "z-kept"];
-  expect(await standing()).toEqual(kept);
+  expect(await present()).toEqual(kept);
 
   // A request that this server does not know yet is not one that has ended.
   await warehouse.sql("SYSTEM START MERGES");
@@ -225,7 +225,7 @@ it("leaves out what is hidden in every list, late rows included, and nothing els
   await warehouse.sql(`INSERT INTO data_subject_requests (client_id, request_id, version, request_type, status)
     VALUES ('${client}', 'r', 1, 'ERASURE', 'completed')`);
   await forget();
-  expect(await standing()).toEqual(
+  expect(await present()).toEqual(
     [
       ...kept,
       "c1",

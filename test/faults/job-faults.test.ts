@@ -166,12 +166,12 @@ const choosePoints = (
   );
 };
 
-const tell = (what: string, caught: readonly JobName[], points: ReadonlyMap<JobName, CatchPoint>): void => {
-  const told = [...points].map(
+const report = (what: string, caught: readonly JobName[], points: ReadonlyMap<JobName, CatchPoint>): void => {
+  const reported = [...points].map(
     ([job, { nth, side }]) =>
       `${job} ${caught.includes(job) ? `${side} ${nth} of ${statements.get(job)}` : "had ended"}`,
   );
-  console.log(`${what}: ${told.join(", ")}`);
+  console.log(`${what}: ${reported.join(", ")}`);
 };
 
 /**
@@ -186,7 +186,7 @@ const openCaught = async (name: LaneName, what: string, firstShare: number): Pro
     lane.gate.arm(points);
     await lane.start();
     const caught = await lane.inTheMiddle();
-    tell(what, caught, points);
+    report(what, caught, points);
     if (caught.length < lane.jobs.length && share > 0.05) continue;
     expect(new Set(caught)).toEqual(new Set(lane.jobs));
     return lane;
@@ -230,7 +230,7 @@ for (let round = 1; round <= ROUNDS; round += 1) {
         const points = choosePoints(`${name} kill 2, ${round}`, lane.jobs, 0.25);
         lane.gate.arm(points);
         await lane.start();
-        tell("kill 2", await lane.inTheMiddle(), points);
+        report("kill 2", await lane.inTheMiddle(), points);
         await killSprung(lane);
         lane.gate.arm(new Map());
         await lane.start();

@@ -24,11 +24,11 @@ import { jobOfStatement } from "./job-statements.ts";
 import { startStatementGate, type StatementGate } from "./statement-gate.ts";
 import { stopProcess } from "../system/stop-process.ts";
 
-/** Far below the time that a test may take, so that what hangs is told. */
+/** Far below the time that a test may take, so that what hangs is reported. */
 const DEADLINE_MS = bySize(90_000, 400_000);
 const LOCK_MS = "2000";
 
-/** How long servers may take to tell what they do. */
+/** How long servers may take to say what they do. */
 const EVIDENCE_MS = 10_000;
 
 /** What goes on in a database; of the statements their beginning. */
@@ -170,8 +170,8 @@ export const openLane = async (options: Options): Promise<Lane> => {
         return left.size === 0;
       });
     } catch (error) {
-      const told = await Promise.race([evidence(), sleep(EVIDENCE_MS, "the servers tell nothing")]);
-      throw new Error(`${String(error)}: ${[...left].join()}\n${told}`, { cause: error });
+      const reported = await Promise.race([evidence(), sleep(EVIDENCE_MS, "the servers do not answer")]);
+      throw new Error(`${String(error)}: ${[...left].join()}\n${reported}`, { cause: error });
     }
   };
 

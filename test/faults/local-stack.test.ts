@@ -250,8 +250,14 @@ describe("the command line", () => {
       expect(code).toBe(1);
       expect(await run("restart", "ingest")).toContain("ingest is ready");
       expect(pidOf("ingest")).not.toBe(ingest);
-      const told = (await (await fetch(env["INGEST_METRICS_URL"] ?? "")).json()) as Record<string, string>;
-      expect(told).toMatchObject({ LINK_BOUNDS: "advancing", CLICKHOUSE_URL: env["CLICKHOUSE_WRITER_URL"] });
+      const reported = (await (await fetch(env["INGEST_METRICS_URL"] ?? "")).json()) as Record<
+        string,
+        string
+      >;
+      expect(reported).toMatchObject({
+        LINK_BOUNDS: "advancing",
+        CLICKHOUSE_URL: env["CLICKHOUSE_WRITER_URL"],
+      });
       expect(await run("up")).toContain("already up");
 
       const pids = ["ingest", "export-api", "jobs", "stack"].map(pidOf);

@@ -218,7 +218,7 @@ it("a record that has moved is given out as it is, whether its dates are noted o
   };
   const clients = Object.keys(lists);
   const window = { since: CREATED - 10 * DAY, to: CREATED + 10 * DAY };
-  // Each id tells where it is first and then, and how many of its two dates are noted.
+  // Each id says where it is first and then, and how many of its two dates are noted.
   const moves = Object.entries({ near: DAY, far: 20 * DAY }).flatMap(([place, by]) =>
     [0, 1, 2].map((noted) => ({ id: `${place}-${noted}`, from: CREATED + noted * SECOND, by, noted })),
   );

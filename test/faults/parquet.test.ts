@@ -232,7 +232,7 @@ const changesOf = async (list: List, cursor?: string): Promise<ByReader> => {
   return found;
 };
 
-it("changes come with their deletions, and the footer tells where to go on", async () => {
+it("changes come with their deletions, and the footer says where to go on", async () => {
   const live = (rows: readonly Row[]) =>
     rows.map(({ deleted, deleted_at, ...row }) => ({ deleted, deleted_at, row }));
   const first = await changesOf("conversations");

@@ -98,7 +98,7 @@ it("the first request of docs/quick-start.md, and of README.md, answers with the
   );
 });
 
-describe("a reader's request is answered as it stands in", () => {
+describe("a reader's request is answered as written in", () => {
   beforeAll(async () => {
     const operator = { CLICKHOUSE_URL: system.stack.clickhouse.url("migrator"), OPERATOR: "test" };
     await ops(operator, "campaigns", "create", "welcome", "--client", CLIENT);

@@ -123,13 +123,13 @@ it("is found out also when it answers late", async () => {
 
 it("doctor and commands say so in one line", async () => {
   const env = { REDIS_URL: urlOf("ops") };
-  const told = `Redis at 127.0.0.1:${redis.port} runs in cluster mode`;
+  const reported = `Redis at 127.0.0.1:${redis.port} runs in cluster mode`;
   await expect(ops(env, "jobs", "list")).rejects.toMatchObject({
     code: 1,
-    stderr: expect.stringMatching(new RegExp(`^[^\\n]*${told}[^\\n]*cluster mode off[^\\n]*\\n$`)),
+    stderr: expect.stringMatching(new RegExp(`^[^\\n]*${reported}[^\\n]*cluster mode off[^\\n]*\\n$`)),
   });
   await expect(ops(env, "doctor")).rejects.toMatchObject({
-    stdout: expect.stringMatching(new RegExp(`problem +Redis +server +${told}.*\\n +-> .*REDIS_URL`)),
+    stdout: expect.stringMatching(new RegExp(`problem +Redis +server +${reported}.*\\n +-> .*REDIS_URL`)),
   });
 });
 
@@ -141,7 +141,7 @@ it("no job is added there", async () => {
   expect(await redisCommand(redis.url, "DBSIZE")).toBe(":0");
 });
 
-it("a server that hides its mode is told of, and used", async () => {
+it("a server that hides its mode is reported, and used", async () => {
   await redisCommand(redis.url, "ACL SETUSER blind on nopass ~* &* +@all -info");
   const lines: string[] = [];
   const log = createLogger({

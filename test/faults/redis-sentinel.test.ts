@@ -104,7 +104,7 @@ const load = (prefix: string) => {
   };
 };
 
-/** Breaks the primary under load and tells what became of the jobs. */
+/** Breaks the primary under load and says what became of the jobs. */
 const failOver = async (prefix: string, breakIt: (primary: OwnRedis) => Promise<void> | void) => {
   const before = await sentinels.primary();
   if (before === undefined) throw new Error("no primary");
@@ -181,9 +181,9 @@ describe("with three sentinels", () => {
     );
   });
 
-  it("a name that no sentinel knows is told, by services and commands", async () => {
+  it("a name that no sentinel knows is reported, by services and commands", async () => {
     const url = sentinels.url.replace(/main$/, "other");
-    const told = 'no sentinel that answers knows a server named "other"';
+    const reported = 'no sentinel that answers knows a server named "other"';
     const logged: string[] = [];
     const redis = createRedis({
       url,
@@ -194,12 +194,12 @@ describe("with three sentinels", () => {
       }),
     });
     redis.connect();
-    await until("it is told", PATIENCE_MS, () => logged.length > 0);
+    await until("it is reported", PATIENCE_MS, () => logged.length > 0);
     await redis.stop();
-    expect(JSON.parse(logged[0] ?? "")).toMatchObject({ error: told });
+    expect(JSON.parse(logged[0] ?? "")).toMatchObject({ error: reported });
     await expect(ops({ REDIS_URL: url }, "jobs", "list")).rejects.toMatchObject({
       code: 3,
-      stderr: expect.stringContaining(told),
+      stderr: expect.stringContaining(reported),
     });
   });
 });

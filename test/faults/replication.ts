@@ -97,7 +97,7 @@ export const startReplication = async (deps: {
       await sleep(IDLE_MS);
     }
   })();
-  // A failure is told to who waits.
+  // A failure is reported to who waits.
   replicating.catch(() => undefined);
 
   const complete = async (): Promise<void> => {

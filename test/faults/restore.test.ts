@@ -121,7 +121,7 @@ it("comes back from its backups and the bus, without who was erased meanwhile", 
   const report = await guide(`SINCE=${since}`, eraseAgain);
   expect(report).toContain("dry run yes");
   const left = await findInActiveParts(system.stack.clickhouse.url("migrator"), texts);
-  // Readers of changes are told for a month which records are gone.
+  // Deletions stay in the changes for a month.
   expect(Object.keys(left.found).sort()).toEqual(["gone-user", "kept-chatter"]);
 
   await system.service("ingest", ENV);

@@ -300,7 +300,7 @@ it("watches with the connections of the first look until it is ended", async () 
   expect(seen().flatMap(({ failed }) => failed)).toEqual([]);
 });
 
-it("tells of each server that is away, beside what the others say, and of its return", async () => {
+it("reports each server that is away, beside what the others say, and its return", async () => {
   const run = start("status", "--watch", "--every", "1", "--json");
   const last = (): Look | null => {
     const line = run.stdout().split("\n").at(-2);

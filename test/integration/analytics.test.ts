@@ -135,25 +135,25 @@ const asClient = async (client: string, sql: string): Promise<string> => {
 };
 
 /** ClickHouse 25.8 does not. */
-const tellsWhoLoggedIn = async (): Promise<boolean> => {
+const knowsWhoLoggedIn = async (): Promise<boolean> => {
   const known = "SELECT count() FROM system.functions WHERE name = 'authenticatedUser' FORMAT TSV";
   return (await runSql(warehouse.stack.clickhouse.url("migrator"), known)).trim() === "1";
 };
 
-it.skipIf(SHARDS > 1)("a client is refused by a server that does not tell who logged in", async (context) => {
-  context.skip(await tellsWhoLoggedIn(), "this server does");
+it.skipIf(SHARDS > 1)("a client is refused by a server that does not say who logged in", async (context) => {
+  context.skip(await knowsWhoLoggedIn(), "this server does");
   const asked = asClient("acme", `SELECT count() FROM ${VIEWS}.conversations`);
   await expect(asked).rejects.toThrow("update it and run export-ops migrate");
 });
 
 it.skipIf(SHARDS > 1)(
-  "views that were made for another kind of server are told, until migrations run again",
+  "views that were made for another kind of server are reported, until migrations run again",
   async () => {
     const url = warehouse.stack.clickhouse.url("migrator");
     const inspector = createInspector({ url, application: "test", topology: warehouse.topology });
     try {
       expect(await inspector.wrongViews()).toEqual([]);
-      const made = (await tellsWhoLoggedIn())
+      const made = (await knowsWhoLoggedIn())
         ? "a ClickHouse with the function authenticatedUser: update"
         : "authenticatedUser()";
       await runSql(
@@ -171,7 +171,7 @@ it.skipIf(SHARDS > 1)(
 
 describe.skipIf(SHARDS > 1)("a client", () => {
   beforeEach(async (context) =>
-    context.skip(!(await tellsWhoLoggedIn()), "this server does not tell who logged in"),
+    context.skip(!(await knowsWhoLoggedIn()), "this server does not say who logged in"),
   );
 
   it.each(ANALYTICS_VIEWS.map(({ name }) => name))("finds the own rows alone in %s", async (view) => {
@@ -241,7 +241,7 @@ it("comes back when a view is gone or another one is in its place", async () => 
   expect(await readView(warehouse, "messages")).toHaveLength(CLIENTS.length);
 });
 
-it("leaves a table alone that stands in the place of a view", async () => {
+it("leaves a table alone that has the name of a view", async () => {
   const deps = { url: warehouse.stack.clickhouse.url("migrator"), topology: warehouse.topology };
   await warehouse.sql(`DROP VIEW ${VIEWS}.messages`);
   await warehouse.sql(`CREATE TABLE ${VIEWS}.messages (one UInt8) ENGINE = MergeTree ORDER BY one`);

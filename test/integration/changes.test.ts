@@ -199,7 +199,7 @@ test("a record that changes all the time is given out at each end, however late 
   }
 });
 
-test("a deletion is told though an entry behind it has no row and lies on a later page", async () => {
+test("a deletion is published though an entry behind it has no row and lies on a later page", async () => {
   const write = (id: string, at: number, statements = Infinity): Promise<void> =>
     warehouse.write([message({ client: "cut", time: START }, id, START - DAY, "c")], at, statements);
   await write("gone", START);

@@ -271,7 +271,7 @@ describe("superseded entries of the update index", () => {
     expect(await warehouse.sql("SELECT conversation_id FROM conversation_updates")).toBe("b");
   });
 
-  it("are not told as removed when the keys went meanwhile", async () => {
+  it("are not published as removed when the keys went meanwhile", async () => {
     for (const step of [1, 2]) await write("a", step, DAY_0);
     const removed = beforeDeletion(async () => {
       const alive = (holders: string[]) => () => Promise.resolve(new Set(holders));

@@ -136,7 +136,7 @@ describe("a worker that dies", () => {
   });
 });
 
-it("a worker that is told to stop gives its job back at once, and the attempt does not count", async () => {
+it("a worker that is asked to stop gives its job back at once, and the attempt does not count", async () => {
   await client.add(countingJob, { steps: 15, pauseMs: 100 }, { id: "count" });
   await client.add(addingJob, { parts: 3, pauseMs: 2_000, broken: null }, { id: "add" });
   const runner = await startRunner({ lockMs: 60_000 });
@@ -149,7 +149,7 @@ it("a worker that is told to stop gives its job back at once, and the attempt do
   expect(await end("compact", "count")).toMatchObject({ result: { counted: 15, attempts: 1 } });
 });
 
-it("a worker that is told to stop without Redis stops all the same, and its job is found stalled", async () => {
+it("a worker that is asked to stop without Redis stops all the same, and its job is found stalled", async () => {
   await client.add(countingJob, { steps: 15, pauseMs: 50 }, { id: "count" });
   const runner = await startRunner();
   await untilLine("count step 1");

@@ -207,10 +207,10 @@ describe("clients and keys", () => {
     await output(["clients", "create", "ending"]);
     const path = join(stack.dir, "ending.key");
     const made = ["keys", "create", "--client", "ending", "--expires", "90d"];
-    const told = await output([...made, "--out", path]);
+    const reported = await output([...made, "--out", path]);
     const key = (await readFile(path, "utf8")).trim();
     expect((await stat(path)).mode & 0o777).toBe(0o600);
-    expect(told).not.toContain(key);
+    expect(reported).not.toContain(key);
     expect(await find(key)).toMatchObject({ clientId: "ending" });
     expect(await complaint([...made, "--out", path])).toContain("name a new file");
     const manifest = await output([...made, "--secret", "ending-key"]);
@@ -266,7 +266,7 @@ describe("clients and keys", () => {
     expect(all.length).toBeGreaterThan(2);
   });
 
-  it("keep the keys of a deleted client, which tell that it is gone, and revive them with it", async () => {
+  it("keep the keys of a deleted client, which say that it is gone, and revive them with it", async () => {
     await output(["clients", "create", "initech"]);
     const { key } = await createKey("--client", "initech");
     await output(["clients", "delete", "initech"]);
@@ -437,7 +437,7 @@ describe("trouble", () => {
 });
 
 describe("audit", () => {
-  it("tells who changed what, before and after, and nothing of what was only read", async () => {
+  it("says who changed what, before and after, and nothing of what was only read", async () => {
     const since = new Date().toISOString();
     await output(["clients", "create", "audited"]);
     await output(["clients", "list"]);

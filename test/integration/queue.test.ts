@@ -259,7 +259,7 @@ describe("exclusive work", () => {
     return createExclusive({ redis, lockMs: LOCK_MS });
   };
   const { signal } = new AbortController();
-  /** Work that ends when it is told to. */
+  /** Work that ends when it is asked to. */
   const openWork = () => {
     const begun = Promise.withResolvers<AbortSignal>();
     const ended = Promise.withResolvers<string>();
@@ -314,13 +314,13 @@ describe("exclusive work", () => {
     await expect(other.run("c", signal, () => Promise.resolve("now"))).resolves.toBe("now");
   });
 
-  it("tells the work when another has its lock, and leaves that one alone", async () => {
+  it("reports the work when another has its lock, and leaves that one alone", async () => {
     const exclusive = await startExclusive();
     const open = openWork();
     const running = exclusive.run("d", signal, open.work);
     const held = await open.begun;
     await redisCommand(stack.redis.url, "SET conversation-export:exclusive:d other");
-    await until("the loss is told", 5_000, () => held.aborted);
+    await until("the loss is reported", 5_000, () => held.aborted);
     expect(held.reason).toMatchObject({ code: "lock_lost", retryable: true });
     open.end("ends");
     await running;

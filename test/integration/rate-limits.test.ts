@@ -62,7 +62,7 @@ it("uses up nothing when one of several windows refuses", async () => {
   expect(await limiter.consume(key, [wide])).toMatchObject({ allowed: true, remaining: 96 });
 });
 
-it("tells of the window with the fewest requests left, and of the refusing one that lasts longest", async () => {
+it("reports the window with the fewest requests left, and the refusing one that lasts longest", async () => {
   const { limiter } = await startLimiter();
   const key = newKey();
   const [short, long] = [

@@ -165,7 +165,7 @@ it("keeps what came shortly before, and its entries, until the next run", async 
   expect(changes).toEqual(["short/late", "short/late deleted", "short/m-late", "short/m-late deleted"]);
 });
 
-it("tells readers at its end what it has deleted when it fails before the entries", async () => {
+it("publishes at its end what it has deleted when it fails before the entries", async () => {
   await write(dialog("short", "old", OLD));
   await settleDates();
   const failed = await store.expired(CUTOFFS);
@@ -264,7 +264,7 @@ describe("records with several dates", () => {
     for (const first of Object.keys(orders)) expect(await countsOf(`here-${first}`), first).toEqual(NONE);
   });
 
-  it("are not told to be gone when the rows under their old date went before", async () => {
+  it("are not published as gone when the rows under their old date went before", async () => {
     await writeAll(exported("moved", 1, old), exported("moved", 2, young));
     for (const table of ["conversations", "conversation_updates", "handoffs"]) {
       const date = table === "handoffs" ? "conversation_date_created" : "date_created";
@@ -351,7 +351,7 @@ it("keeps an end user whose latest version is young, with all versions, and eras
   const before = DAY_0 - 30 * DAY;
   await write([person("back", 1, before - DAY), person("gone", 1, before - 2 * DAY)]);
   await write([person("back", 2, before), person("gone", 2, before - DAY)]);
-  // An export that came late tells of a younger update than the latest one.
+  // An export that came late has a younger update than the latest one.
   await write([person("odd", 2, before - DAY)]);
   await write([person("odd", 1, before + DAY)]);
   for (const id of ["back", "gone", "odd"]) {
@@ -428,9 +428,9 @@ it.each([false, true])("keeps what comes behind its collection, another done: %s
   expect(new Set(left["record_dates"])).toEqual(
     new Set(["again", "back", "moved"].flatMap((id) => [`short/${id}`, `short/m-${id}`])),
   );
-  const told = await changesSince(begun);
-  for (const id of ["again", "back", "moved"]) expect(told).toContain(`"_id":"${id}"`);
-  expect(told.split('"deleted":true').length - 1).toBe(another ? 0 : 1);
+  const published = await changesSince(begun);
+  for (const id of ["again", "back", "moved"]) expect(published).toContain(`"_id":"${id}"`);
+  expect(published.split('"deleted":true').length - 1).toBe(another ? 0 : 1);
   expect(await warehouse.sql("SELECT count() FROM erasure_keys")).toBe("0");
 });
 
@@ -492,7 +492,7 @@ describe("keys of a run", () => {
     await run.countRows(erasure);
     expect(new Set(Object.values(await run.remaining(erasure)))).toEqual(new Set([0]));
     await run.erase(erasure, RETENTION_TABLES, signal);
-    await run.tell(erasure, signal);
+    await run.publish(erasure, signal);
     await run.eraseKeys(erasure, signal);
     await run.forget(erasure, signal);
     expect(await warehouse.sql("SELECT count() FROM erasure_keys")).toBe(keys);
@@ -594,7 +594,7 @@ it("ends alike when runs are killed at one statement after the other", async () 
   );
 });
 
-it("waits for a deletion that outlived its run before it tells readers", async () => {
+it("waits for a deletion that outlived its run before it publishes", async () => {
   const undone = "SELECT count() FROM system.mutations WHERE database = currentDatabase() AND NOT is_done";
   // In one part with a row that stays, which is rewritten.
   await write([person("short", 1, OLD), person("ever", 1, OLD, "ever")]);

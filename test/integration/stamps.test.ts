@@ -113,21 +113,21 @@ describe("a ticket", () => {
 
   it("holds for what jobs write by a statement of their own", async () => {
     const session = warehouse.session("jobs");
-    const tell = (use: WriteTicket): Promise<void> =>
+    const publish = (use: WriteTicket): Promise<void> =>
       noteDeleted(
         session,
         {
-          name: "test.tell",
+          name: "test.publish",
           source: "SELECT 'acme' AS client_id, 'message' AS kind, 'gone' AS id, now64(6) AS date_created",
         },
         use,
       );
     const use = await stamps.take();
-    await tell(use);
+    await publish(use);
     await announcements.announce(use.stamp);
-    await expect(tell(use)).rejects.toSatisfy(isStaleTicket);
-    const told = await warehouse.sql("SELECT count() FROM changes WHERE id = 'gone'");
-    expect(told).toBe("1");
+    await expect(publish(use)).rejects.toSatisfy(isStaleTicket);
+    const published = await warehouse.sql("SELECT count() FROM changes WHERE id = 'gone'");
+    expect(published).toBe("1");
   });
 
   it("is above what was announced when ClickHouse's clock was set back, and waits when that was far", async () => {

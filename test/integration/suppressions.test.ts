@@ -47,7 +47,7 @@ const suppression = (
   requestId: "request",
 });
 
-/** A writer who is told that suppressions were added whenever `world.generation` grows. */
+/** A writer that learns that suppressions were added whenever `world.generation` grows. */
 const startWriter = async (
   maxHeld: number,
   more: Partial<Pick<SuppressionStore, "hashes" | "secondsByHash">> = {},

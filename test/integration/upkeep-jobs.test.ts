@@ -272,8 +272,8 @@ it("finds what is on the bus and not readable, and tells apart what explains it"
   expect(await readable("ancient")).toBe(0);
   expect(await readable("young")).toBe(1);
 
-  const told = await resultOf(reconcileJob, { ...window, clientId: "globex" });
-  expect(told.hours.flatMap(({ clients }) => clients)).toContainEqual({
+  const reported = await resultOf(reconcileJob, { ...window, clientId: "globex" });
+  expect(reported.hours.flatMap(({ clients }) => clients)).toContainEqual({
     clientId: "globex",
     readable: 2,
     missing: 0,
@@ -297,9 +297,9 @@ it("finds what is on the bus and not readable, and tells apart what explains it"
   const exports = ["kept", "lost"].flatMap((id) =>
     [recent, recent + 1].map((ms) => ({ clientId: "globex", id, dateCreated: ms * 1000, version })),
   );
-  expect(await store.standing("message.exported", exports)).toEqual([true, false, false, false]);
+  expect(await store.present("message.exported", exports)).toEqual([true, false, false, false]);
   for (const type of ["conversation.exported", "end_user.exported"] as const)
-    expect(await store.standing(type, exports.slice(0, 1)), type).toEqual([false]);
+    expect(await store.present(type, exports.slice(0, 1)), type).toEqual([false]);
   await sessions.close();
   const failed = await ended(reconcileJob, window);
   expect(failed).toMatchObject({ state: "failed", attempt: 1 });
@@ -359,7 +359,7 @@ it("finds a record that lacks its place in a list, a handoff, or its entry of ch
   await sql("DELETE FROM handoffs WHERE conversation_id = 'alone' AND target = 'desk'");
   await sql("DELETE FROM record_dates WHERE endsWith(record, '/dated')");
   await sql("DELETE FROM changes WHERE id = 'untold'");
-  // Of a deletion, which tells nothing of a row.
+  // Of a deletion, which says nothing of a row.
   await sql(`INSERT INTO changes SELECT client_id, 'message', uploaded_at, message_id, date_created, true
     FROM messages WHERE message_id = 'untold' SETTINGS log_comment = 'stamped'`);
   const failed = await ended(reconcileJob, window);
@@ -368,9 +368,9 @@ it("finds a record that lacks its place in a list, a handoff, or its entry of ch
   expect(failed.reason).toMatch(
     / 6 exports of .* are not readable, such as .*\(initech, conversation_updates\).*\(initech, handoffs\)/,
   );
-  const told = await readMetric(jobs.metricsUrl, "conversation_export_reconciled_messages_total", {
+  const reported = await readMetric(jobs.metricsUrl, "conversation_export_reconciled_messages_total", {
     topic: TOPICS.conversation,
     fate: "missing",
   });
-  expect(told).toBe(4);
+  expect(reported).toBe(4);
 });

@@ -86,8 +86,8 @@ export const startClient = async (
   return {
     since: async (from) => {
       const now = Date.now();
-      const isTold = async (): Promise<boolean> => ((await logs("--tail=1")).at(-1)?.at ?? 0) > now;
-      await until("the client tells what it saw", 60_000, isTold, 500);
+      const isReported = async (): Promise<boolean> => ((await logs("--tail=1")).at(-1)?.at ?? 0) > now;
+      await until("the client says what it saw", 60_000, isReported, 500);
       return seenIn(await logs(`--since-time=${new Date(from - 3_000).toISOString()}`), from);
     },
     stop: async () => {

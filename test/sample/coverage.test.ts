@@ -260,13 +260,13 @@ describe("handoffs", () => {
 });
 
 describe("bytes", () => {
-  test("all nonstandard number forms stand in the text", () => {
+  test("all nonstandard number forms are in the text", () => {
     for (const number of NONSTANDARD_NUMBERS)
       expect(text).toMatch(new RegExp(`[:,[]${number.replace(/[.+]/g, "\\$&")}[,}\\]]`));
     expect(text).toMatch(/"agent_handle_time":(?:312\.0|1\.5e3|0\.50|1E2)/);
   });
 
-  test("integer-like keys out of order, strange keys and several spellings stand in the text", () => {
+  test("integer-like keys out of order, strange keys and several spellings are in the text", () => {
     const wanted = [
       '{"10":"ten","2":"two"',
       '"__proto__":',

@@ -7,7 +7,7 @@ export type Change = {
   readonly event: BusEvent;
   readonly kind: RecordKind;
   readonly id: string;
-  /** ms; also stands in the text of the record, see `exportedAt` */
+  /** ms; also is in the text of the record, see `exportedAt` */
   readonly time: number;
 };
 

@@ -12,7 +12,7 @@ export type KafkaCluster = {
 /** The id that Kafka wrote into its folder. */
 export const clusterIdOf = (folder: string): string => {
   const id = /^cluster\.id=(.+)$/m.exec(readFileSync(join(folder, "data/meta.properties"), "utf8"))?.[1];
-  if (id === undefined) throw new Error(`${folder} does not tell the id of the cluster`);
+  if (id === undefined) throw new Error(`${folder} does not say the id of the cluster`);
   return id;
 };
 

@@ -47,7 +47,7 @@ export type Admin = {
   /** Topics that do not exist are no error. */
   deleteTopics(topics: readonly string[]): Promise<void>;
   topicConfig(topic: string): Promise<Record<string, string>>;
-  /** Differs from that of a topic of the same name that was deleted; null: the brokers tell none, as before Kafka 2.8. */
+  /** Differs from that of a topic of the same name that was deleted; null: the brokers give none, as before Kafka 2.8. */
   fetchTopicId(topic: string): Promise<string | null>;
   fetchOffsets(topic: string): Promise<PartitionBounds[]>;
   /** The first offset of each partition at or after an instant, ms since the epoch; the end when there is none. */

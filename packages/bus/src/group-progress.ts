@@ -18,7 +18,7 @@ import { isOfFormerTopic } from "./topic-stamp.ts";
  */
 export type PartitionProgress = { partition: number; start: number; end: number; committed: number | null };
 
-/** `topicId`: differs from that of a topic of the same name that was deleted; null: the brokers tell none. */
+/** `topicId`: differs from that of a topic of the same name that was deleted; null: the brokers give none. */
 export type TopicProgress = { topicId: string | null; partitions: PartitionProgress[] };
 
 /** Asks the brokers each time, for the partitions too: no part of an answer is older than the question. */
@@ -77,7 +77,7 @@ export const createGroupProgress = (deps: Connection & { groupId: string }): Gro
       try {
         return await fetch(topic);
       } catch (error) {
-        throw busError("group_progress", "the brokers do not tell how far the group is", error);
+        throw busError("group_progress", "the brokers do not say how far the group is", error);
       }
     },
   };

@@ -8,7 +8,7 @@ export type BusHeader = Buffer | string | null;
 /** Headers by name: null for one without a value, an array for a name that comes several times. */
 export type BusHeaders = Record<string, BusHeader | BusHeader[] | undefined>;
 
-/** Records up to `lastOffset` that cannot be read. `why` tells nothing of their content. */
+/** Records up to `lastOffset` that cannot be read. `why` says nothing of their content. */
 export type Unreadable = { lastOffset: number; why: string };
 
 /**

@@ -44,7 +44,7 @@ describe("requests", () => {
   /** What kafkajs throws when its own retries are used up. */
   const givenUp = Object.assign(new kafkajs.KafkaJSNonRetriableError(away), { cause: away });
 
-  /** Sends fail with what stands in `failures`, one after another, and then succeed. */
+  /** Sends fail with what is in `failures`, one after another, and then succeed. */
   const setup = (failures: Error[], work: () => Promise<void> = () => Promise.resolve()) => {
     const sent: string[] = [];
     const abort = new AbortController();

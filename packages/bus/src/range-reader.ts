@@ -40,7 +40,7 @@ export type RangeReader = {
    */
   bounds(topic: string): Promise<PartitionBounds[]>;
   /**
-   * Differs from that of a topic of the same name that was deleted; null: the brokers tell none. Ask before the offsets
+   * Differs from that of a topic of the same name that was deleted; null: the brokers give none. Ask before the offsets
    * that are to count in it.
    * @throws ServiceError `bus_range`
    */
@@ -89,7 +89,7 @@ export const createRangeReader = (deps: Connection): RangeReader => {
   };
 
   const bounds = (topic: string, signal: AbortSignal): Promise<PartitionBounds[]> =>
-    ask(`the brokers do not tell the bounds of ${topic}`, signal, async () => {
+    ask(`the brokers do not give the bounds of ${topic}`, signal, async () => {
       const leaders = await fetchLeaders(cluster, topic);
       const starts = await listOffsets(cluster, topic, leaders, EARLIEST, READ_COMMITTED);
       const ends = await listOffsets(cluster, topic, leaders, LATEST, READ_COMMITTED);
@@ -120,7 +120,7 @@ export const createRangeReader = (deps: Connection): RangeReader => {
   };
 
   const topicIdOf = (topic: string, signal: AbortSignal): Promise<string | null> =>
-    ask(`the brokers do not tell the id of ${topic}`, signal, async () =>
+    ask(`the brokers do not give the id of ${topic}`, signal, async () =>
       fetchTopicId(cluster, topic, await fetchLeaders(cluster, topic)),
     );
 
@@ -211,7 +211,7 @@ export const createRangeReader = (deps: Connection): RangeReader => {
     bounds: (topic) => bounds(topic, abort.signal),
     topicId: (topic) => topicIdOf(topic, abort.signal),
     offsetsAt: (topic, timestampMs) =>
-      ask(`the brokers do not tell offsets of ${topic}`, abort.signal, async () => {
+      ask(`the brokers do not give offsets of ${topic}`, abort.signal, async () => {
         const leaders = await fetchLeaders(cluster, topic);
         // Ends are asked for first, so messages that arrive in between lie behind them.
         const ends = await listOffsets(cluster, topic, leaders, LATEST, READ_COMMITTED);

@@ -182,7 +182,7 @@ describe("errors", () => {
     expect(server.asked).toHaveLength(1);
   });
 
-  it("tell that the service was not reached", async () => {
+  it("say that the service was not reached", async () => {
     const { client, server } = await setUp({ answers: [page([], null)] });
     running.splice(running.indexOf(server), 1);
     await server.close();
@@ -192,7 +192,7 @@ describe("errors", () => {
     });
   });
 
-  it("tell that nothing came for too long", async () => {
+  it("say that nothing came for too long", async () => {
     const { client, server } = await setUp({ answers: [() => undefined], idleMs: 500, attempts: 2 });
     await expect(all(client.conversations(WINDOW))).rejects.toThrow(
       "nothing came from the service for 500 ms",

@@ -8,5 +8,5 @@ export const escapesOf = (text: string): string =>
     .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
     .join("");
 
-/** The same JSON with an escape for each character that does not show: texts of others stand in logs and errors. */
+/** The same JSON with an escape for each character that does not show: texts of others are in logs and errors. */
 export const visibleJson = (json: string): string => json.replace(RAW, (char) => escapesOf(char));

@@ -217,7 +217,7 @@ describe("a ticket", () => {
   });
 });
 
-it("tells what it would suppress by what was known a second ago or later", async () => {
+it("says what it would suppress by what was known a second ago or later", async () => {
   vi.useFakeTimers({ toFake: ["performance"] });
   onTestFinished(() => void vi.useRealTimers());
   const { gate, world } = await startGate();

@@ -34,7 +34,7 @@ export const createSuppressionReader = (deps: {
   /** When they were read last, by ClickHouse's clock and by one that nobody sets, ms; null: all must be read. */
   let last: { readonly at: number; readonly elapsed: number } | null = null;
 
-  /** The instant since which there may be new ones; null: of a clock that was set, nothing tells what is new. */
+  /** The instant since which there may be new ones; null: of a clock that was set, nothing says what is new. */
   const sinceOf = (readAt: number): number | null => {
     if (last === null) return null;
     const drift = readAt - last.at - (performance.now() - last.elapsed);

@@ -17,7 +17,7 @@ SETTINGS ttl_only_drop_parts = 1;
 
 {{distributed job_keys by cityHash64(client_id, id)}};
 
--- What was uploaded when. A row tells of one table and one interval of upload; the version is the instant at which it
+-- What was uploaded when. A row describes one table and one interval of upload; the version is the instant at which it
 -- was written, by the clock of ClickHouse. Numbers are counted from the tables, never added up.
 CREATE TABLE IF NOT EXISTS {{local upload_windows}} {{on cluster}} (
   seconds UInt32 COMMENT 'length of the window',
@@ -88,7 +88,7 @@ CREATE TABLE IF NOT EXISTS {{local reconciled}} {{on cluster}} (
   version UInt64 COMMENT 'milliseconds',
   next_offset UInt64,
   until DateTime64(3, 'UTC') COMMENT 'end of the hour that was compared last',
-  topic_id String COMMENT 'of the topic in which the offset counts; empty: the brokers told none'
+  topic_id String COMMENT 'of the topic in which the offset counts; empty: the brokers gave none'
 ) ENGINE = {{engine ReplacingMergeTree(version)}} ORDER BY (topic, partition);
 
 {{distributed reconciled by cityHash64(topic)}};

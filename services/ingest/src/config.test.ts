@@ -68,7 +68,7 @@ it("asks for nothing of Redis", () => {
   );
 });
 
-it("keeps no events when it is told so", () => {
+it("keeps no events when it is set so", () => {
   expect(readConfig({ ...REQUIRED, LANDING: "off", LANDING_DAYS: "3" }).landingDays).toBe(null);
   expect(readConfig({ ...REQUIRED, LANDING_DAYS: "3" }).landingDays).toBe(3);
 });

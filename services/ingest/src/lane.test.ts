@@ -200,7 +200,7 @@ describe("createLane", () => {
     ]);
   });
 
-  it("takes no more than there is room for, and tells when there is room again", async () => {
+  it("takes no more than there is room for, and says when there is room again", async () => {
     const { lane, write, budget, onRoom } = startLane({ maxRecords: 100, maxBytes: 4_000 });
     const taken = lane.take(sliceOf(range(0, 50)));
     expect(taken).toBeGreaterThan(1);

@@ -35,7 +35,7 @@ describe("readConfig", () => {
     ["BOARD_PASSWORD", "short"],
     ["JOB_LOCK_MS", "100"],
     ["WINDOWS_INTERVAL_SECONDS", "-1"],
-  ])("refuses %s=%s by name, and does not tell the value", (name, value) => {
+  ])("refuses %s=%s by name, and does not say the value", (name, value) => {
     const read = () => readConfig({ ...env, [name]: value });
     expect(read).toThrow(name);
     expect(read).not.toThrow(`: ${value}`);

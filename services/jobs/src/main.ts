@@ -35,7 +35,7 @@ import { createBus } from "./process/bus.ts";
 import { createRunHolders } from "./process/run-holders.ts";
 import { createRunUpload } from "./process/run-upload.ts";
 import { schedulesOf } from "./process/schedules.ts";
-import { withSetupTold } from "./process/setup-errors.ts";
+import { withSetupErrors } from "./process/setup-errors.ts";
 import type { AssembledJob } from "./process/shared.ts";
 import { createSweeping } from "./process/sweeping.ts";
 import { createWarehouse } from "./process/warehouse.ts";
@@ -146,7 +146,7 @@ const jobs: readonly AssembledJob[] = [
 
 const workers = createJobWorkers({
   ...config.redis,
-  jobs: jobs.map(({ job }) => withSetupTold(job)),
+  jobs: jobs.map(({ job }) => withSetupErrors(job)),
   lockMs: config.lockMs,
   stopWithinMs: Math.max(config.shutdownDeadlineMs - STOP_RESERVE_MS, 500),
   metrics,

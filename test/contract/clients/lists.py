@@ -31,7 +31,7 @@ def window(by, since=SINCE, to=TO):
 
 
 def records_of_lines(lines):
-    """Records of a stream whose trailer tells that it is complete."""
+    """Records of a stream whose trailer says that it is complete."""
     *records, last = [json.loads(line) for line in lines]
     assert last["trailer"]["count"] == len(records), last
     return records

@@ -29,7 +29,7 @@ type Fault = {
 };
 
 /** How an operator came to know of a fault, and of its end. */
-type Told = {
+type Reported = {
   readonly alert: string;
   /** ms from the fault until it fired. */
   readonly after: number;
@@ -92,7 +92,7 @@ const endOf = (watch: AlertWatch, expected: Expected): number | null => {
 };
 
 /** Strikes, follows the runbook of each alert as it fires, heals, and waits until they fire no more. */
-const tryFault = async (trial: Trial, watch: AlertWatch, fault: Fault): Promise<readonly Told[]> => {
+const tryFault = async (trial: Trial, watch: AlertWatch, fault: Fault): Promise<readonly Reported[]> => {
   const before = fault.alerts.filter((one) => firingsOf(watch, one).some(({ to }) => to === null));
   if (before.length > 0) throw new Error(`${fault.name}: ${before[0]?.alert} fires before the fault`);
   const from = Date.now();
@@ -118,14 +118,14 @@ const tryFault = async (trial: Trial, watch: AlertWatch, fault: Fault): Promise<
     await fault.heal();
   }
   const healed = Date.now();
-  const told = [...found].map(async ([expected, { after, command }]): Promise<Told> => {
+  const reported = [...found].map(async ([expected, { after, command }]): Promise<Reported> => {
     const { alert, outlasts } = expected;
     if (outlasts) return { alert, after, command, over: null };
     const isOver = (): boolean => endOf(watch, expected) !== null;
     await within(`${fault.name}: the end of ${alert}`, END_DEADLINE_MS, isOver, 2_000);
     return { alert, after, command, over: Math.max(0, (endOf(watch, expected) ?? healed) - healed) };
   });
-  return Promise.all(told);
+  return Promise.all(reported);
 };
 
 /** Faults at one time. */
@@ -339,12 +339,12 @@ export const tryAlerts = async (trial: Trial, group: AlertGroup): Promise<void> 
   const names = faults.map(({ name }) => name).join("; ");
   await steps.step(names, allowed, async () => {
     const tries = await Promise.allSettled(faults.map((fault) => tryFault(trial, watch, fault)));
-    const told = tries.flatMap((one) => {
+    const reported = tries.flatMap((one) => {
       if (one.status === "rejected") throw one.reason;
       return one.value;
     });
     await release.ready();
-    return told
+    return reported
       .map(
         ({ alert, after, command, over }) =>
           `${alert} after ${minutes(after)}, cause by command ${command}` +

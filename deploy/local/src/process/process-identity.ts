@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 export type ProcessIdentity = { readonly pid: number; readonly startedAt: string };
 
 /**
- * Reads state and start time from a Linux `/proc/<pid>/stat` line. The command name stands in parentheses and
+ * Reads state and start time from a Linux `/proc/<pid>/stat` line. The command name is in parentheses and
  * may hold spaces and parentheses itself.
  */
 export function parseProcStat(line: string): { state: string; startedAt: string } | undefined {

@@ -14,7 +14,7 @@ it("waits for the drain", async () => {
   expect([onLate.mock.calls, onError.mock.calls]).toEqual([[], []]);
 });
 
-it("waits no longer than a rejoin can, and still tells of a failure behind it", async () => {
+it("waits no longer than a rejoin can, and still reports a failure behind it", async () => {
   const work = Promise.withResolvers<void>();
   const { onLate, onError, done } = start(() => work.promise, 5);
   await done;
@@ -24,7 +24,7 @@ it("waits no longer than a rejoin can, and still tells of a failure behind it", 
   await expect.poll(() => onError.mock.calls).toEqual([[failure]]);
 });
 
-it("tells of a drain that throws", async () => {
+it("reports a drain that throws", async () => {
   const failure = new Error("a bug");
   const { onError, done } = start(() => {
     throw failure;

@@ -3,7 +3,7 @@ import type { TopicPartition } from "../message.ts";
 /** `draining`: the old generation still commits. `joining`: nobody commits. */
 export type Phase = "idle" | "joined" | "draining" | "joining" | "stopped";
 
-/** Where this member stands in its group. The parts of the consumer share it. */
+/** The state of this member in its group. The parts of the consumer share it. */
 export type Membership = {
   phase: Phase;
   /** The number of the last assignment, from 1. */

@@ -86,7 +86,7 @@ export const offsetsOf = (responses: OffsetList, topic: string): Map<number, num
 export const fetchLeaders = async (cluster: OpenCluster, topic: string): Promise<Leaders> => {
   const metadata = await cluster.metadata({ topics: [topic] });
   const found = metadata?.topicMetadata.find((entry) => entry.topic === topic)?.partitionMetadata;
-  if (found === undefined) throw new kafkajs.KafkaJSError("no broker tells the partitions");
+  if (found === undefined) throw new kafkajs.KafkaJSError("no broker gives the partitions");
   return new Map(
     found
       .map(({ partitionId, leader }): [number, number] => [partitionId, leader])
@@ -137,6 +137,6 @@ export const fetchTopicId = async (
     ),
   );
   const [id = null, ...others] = new Set(ids);
-  if (others.length > 0) throw new kafkajs.KafkaJSError(`the brokers tell different ids of ${topic}`);
+  if (others.length > 0) throw new kafkajs.KafkaJSError(`the brokers give different ids of ${topic}`);
   return id;
 };

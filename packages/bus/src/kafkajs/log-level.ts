@@ -11,7 +11,7 @@ const ERROR =
 const GROUP_LIFE =
   /rebalanc|rejoin|re-joining|coordinator|generation|not aware of this member|concurrent transaction/i;
 
-/** True for the line that tells of a partition started again from its first offset. */
+/** True for the line that reports a partition started again from its first offset. */
 export const isOffsetOutOfRange = (message: string): boolean => LOST_OFFSET.test(message);
 
 /** Answered to everyone who asks for a missing topic; the caller says which one. */

@@ -15,7 +15,7 @@ type Login = { connection: Connection; authenticate(): Promise<void> };
  * Makes an unanswered PLAIN or SCRAM login a retriable connection error; kafkajs calls it refused
  * credentials.
  */
-export const tellLostLogins = (): void => {
+export const reportLostLogins = (): void => {
   const { prototype } = internals("broker/saslAuthenticator/index") as { prototype: Login };
   const { authenticate } = prototype;
   prototype.authenticate = async function authenticateOrLose() {

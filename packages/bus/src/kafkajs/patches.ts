@@ -1,6 +1,6 @@
 import { passBatches } from "./fetch-response.ts";
 import { patchOnce } from "./internals.ts";
-import { tellLostLogins } from "./lost-login.ts";
+import { reportLostLogins } from "./lost-login.ts";
 import { checkRequestsOnlyWhenNeeded } from "./request-queue.ts";
 import { leaveSilentBrokers } from "./silent-brokers.ts";
 import { awaitUnreadyBrokers } from "./unready-brokers.ts";
@@ -21,7 +21,7 @@ export const patchKafkajs = (): void => {
     passBatches,
     checkRequestsOnlyWhenNeeded,
     leaveSilentBrokers,
-    tellLostLogins,
+    reportLostLogins,
     awaitUnreadyBrokers,
   ])
     patchOnce(patch.name, patch);

@@ -276,7 +276,7 @@ it("asks a broker for topics only when it has told which requests it knows", asy
     await connected;
     await listed;
   });
-  // This broker tells no topics.
+  // This broker gives no topics.
   expect(String(error)).toContain("timed out");
 });
 
@@ -301,7 +301,7 @@ const createPool = (broker: Broker, times: Parameters<typeof connectionOptions>[
   });
 };
 
-it("gives up a connection on which a broker does not tell which requests it knows", async () => {
+it("gives up a connection on which a broker does not say which requests it knows", async () => {
   const answered: number[] = [];
   const broker = await startBroker(answered);
   const pool = createPool(broker, { request: 300, connection: 300 });
@@ -314,7 +314,7 @@ it("gives up a connection on which a broker does not tell which requests it know
   await connected;
   await closed;
   expect(pool.seedBroker.isConnected()).toBe(true);
-  // This broker tells no topics, but it is asked for them.
+  // This broker gives no topics, but it is asked for them.
   await expect(pool.seedBroker.metadata()).rejects.toThrow("timed out");
   await pool.disconnect();
 });

@@ -22,7 +22,7 @@ const protocolError = () =>
     }),
   );
 
-/** Logs in to a broker that gives these answers; tells what it was sent, the error and the tokens asked for. */
+/** Logs in to a broker that gives these answers; says what it was sent, the error and the tokens asked for. */
 const logIn = async (
   answers: Answer[],
   token: () => Promise<string> = () => Promise.resolve("the.token"),
@@ -97,8 +97,8 @@ describe("the login by a token", () => {
   it("is refused for good at last, with a code also while it runs", async () => {
     const { error } = await logIn([CHALLENGE, ""], undefined, () => false);
     expect(mayPassAtStart(error)).toBe(false);
-    for (const told of [startError("consumer", error), loginError("consumer", error)]) {
-      expect(told).toMatchObject({ code: "bus_credentials", retryable: false });
+    for (const reported of [startError("consumer", error), loginError("consumer", error)]) {
+      expect(reported).toMatchObject({ code: "bus_credentials", retryable: false });
     }
     expect(loginError("consumer", new Error("another"))).toBeUndefined();
   });
@@ -117,7 +117,7 @@ describe("the login by a token", () => {
     expect(asked()).toBe(1);
   });
 
-  it("tells nothing of a token in a long reason", async () => {
+  it("says nothing of a token in a long reason", async () => {
     const { error } = await logIn([JSON.stringify({ status: `${"x".repeat(296)}the.token` }), ""]);
     expect(String(error)).not.toContain("the.");
   });

@@ -160,7 +160,7 @@ it("asks a broker once in each join of which topic its logs are", async () => {
   expect(world.asked).toEqual([[1], [0], [0, 1]]);
 });
 
-it("changes nothing where brokers tell no ids", async () => {
+it("changes nothing where brokers give no ids", async () => {
   const { world, guard, cluster, positions } = setUp(null);
   world.committed = [{ offset: "7", metadata: "topic-id=one" }];
   expect(await positions()).toEqual(["7", "-1"]);

@@ -60,7 +60,7 @@ export const createTopicGuard = (
     for (const [topic, id] of found) {
       const known = ids.get(topic);
       if (known === undefined) ids.set(topic, id);
-      // Not all brokers of a cluster that is being upgraded tell ids.
+      // Not all brokers of a cluster that is being upgraded give ids.
       else if (known !== null && id !== null && known !== id) isStale = true;
     }
   };

@@ -7,7 +7,7 @@ import {
   TOPIC_ID_BYTES,
 } from "./own-request.ts";
 
-/** Ids of topics by name, as hexadecimal text; null: the broker tells none, as before Kafka 2.8. */
+/** Ids of topics by name, as hexadecimal text; null: the broker gives none, as before Kafka 2.8. */
 export type TopicIds = ReadonlyMap<string, string | null>;
 
 /** Metadata, whose version 10 is the first one with ids (KIP-516); kafkajs 2.2.4 asks version 6. */

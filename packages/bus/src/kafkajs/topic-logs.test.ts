@@ -53,7 +53,7 @@ it("rejects with the error of a partition whose log is not there to be compared"
   });
 });
 
-it("asks a broker nothing that tells no ids", async () => {
+it("asks a broker nothing that gives no ids", async () => {
   const { broker, sent } = brokerOf(103, { fetch: 11, metadata: 9 });
   expect(await servesLogs(broker, [LOG])).toBe(true);
   expect(sent).toEqual([]);

@@ -75,7 +75,7 @@ const read = (decoder: Decoder): number[] => {
 export const servesLogs = async (broker: object, logs: readonly TopicLog[]): Promise<boolean> => {
   if (maxVersionOf(broker, FETCH) < FIRST_VERSION) {
     const ids = await askTopicIds(broker, [...new Set(logs.map(({ topic }) => topic))]);
-    // Not all brokers of a cluster that is being upgraded tell ids.
+    // Not all brokers of a cluster that is being upgraded give ids.
     return logs.every(({ topic, topicId }) => (ids.get(topic) ?? topicId) === topicId);
   }
   const errorCodes = await sendOwnRequest(broker, {

@@ -56,7 +56,7 @@ export const createTokenSource = (deps: {
   let hasWorked = false;
   let notBefore = 0;
   let lastAsked = 0;
-  let tellLate: ((error: unknown) => void) | undefined;
+  let reportLate: ((error: unknown) => void) | undefined;
   let timer: NodeJS.Timeout | undefined;
 
   const renew = async (): Promise<Held> => {
@@ -86,7 +86,7 @@ export const createTokenSource = (deps: {
 
   const renewInBackground = (): void => {
     renewOnce().catch((error: unknown) => {
-      tellLate?.(error);
+      reportLate?.(error);
       renewLater();
     });
   };
@@ -107,7 +107,7 @@ export const createTokenSource = (deps: {
   return {
     ask: async (onLateRenewal) => {
       lastAsked = now();
-      tellLate = onLateRenewal ?? tellLate;
+      reportLate = onLateRenewal ?? reportLate;
       if (held === undefined || now() >= held.usableUntil) return (await renewOnce()).value;
       // The timer has stopped when nobody asked for long.
       if (now() >= held.renewFrom && now() >= notBefore && request === undefined) renewInBackground();

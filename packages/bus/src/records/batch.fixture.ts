@@ -40,7 +40,7 @@ export const packRecords = (records: readonly TestRecord[]): Buffer =>
 export const packBatch = (batch: {
   readonly first: number;
   readonly last: number;
-  /** How many records the header tells of; one for each offset when it is absent. */
+  /** How many records the header reports; one for each offset when it is absent. */
   readonly count?: number;
   readonly attributes?: number;
   readonly producer?: number;

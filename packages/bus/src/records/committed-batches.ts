@@ -1,6 +1,6 @@
 import type { RecordBatch } from "./record-batch.ts";
 
-/** A transaction that was aborted; several of one producer may stand in one response. */
+/** A transaction that was aborted; several of one producer may be in one response. */
 export type AbortedTransaction = { readonly producerId: bigint; readonly firstOffset: number };
 
 /**

@@ -81,7 +81,7 @@ it("finds any damaged byte behind the length, names the batch and reads the othe
         (offset) => offset < first || offset > first + 3,
       );
       expect(read.filter((entry) => typeof entry === "number")).toEqual(good);
-      // Behind the last batch nothing tells how far it goes but its own header.
+      // Behind the last batch nothing says how far it goes but its own header.
       if (index < 2) expect(read).toContain(`${first}-${first + 3}`);
       else expect(read.slice(8).join()).toMatch(/^8-\d+|^(8-8),/);
     }),
@@ -96,7 +96,7 @@ it("gives nothing of a damaged batch, and nothing behind it, until it is known t
   expect([again.messages, again.next, again.asked]).toEqual([[], 4, [4]]);
 });
 
-it("tells the checksum, and no time that may be wrong", async () => {
+it("reports the checksum, and no time that may be wrong", async () => {
   const [message] = (await fetch(flipped(batchAt(0), length - 1))).messages;
   expect(message).toMatchObject({
     offset: 0,

@@ -22,7 +22,7 @@ export type RecordBatch = {
   readonly records: Buffer;
   /** Version of the format; only 2 is read. */
   readonly format: number;
-  /** False: the checksum is wrong. Only the place is told, as far as the header is right. */
+  /** False: the checksum is wrong. Only the place is reported, as far as the header is right. */
   readonly isIntact: boolean;
 };
 

@@ -30,7 +30,7 @@ it("passes a record that is too large wherever the stream is cut", async () => {
   }
 });
 
-it("tells that a record is cut off, one that is too large as well", async () => {
+it("says that a record is cut off, one that is too large as well", async () => {
   const records = packRecords([{ offset: 0, value: Buffer.alloc(17 * MIB) }]);
   const read = async (): Promise<void> => {
     for await (const run of runsOf([records.subarray(0, MIB), records.subarray(MIB, -1)])) {

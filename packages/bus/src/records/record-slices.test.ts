@@ -250,7 +250,7 @@ it("gives out what comes before the broken part of a batch", async () => {
   expect(broken).toMatchObject({ offset: messages.length - 1, unreadable: { lastOffset: 29 } });
 });
 
-it("tells the place of a message of an old format", async () => {
+it("reports the place of a message of an old format", async () => {
   const old = Buffer.alloc(40);
   old.writeBigInt64BE(5n, 0);
   old.writeInt32BE(28, 8);

@@ -24,7 +24,7 @@ const place = usePlace();
 const { folder, command } = place;
 const LIST = ["--list", "conversations"];
 const SECRET = "what-an-erased-person-wrote";
-/** What DuckDB cannot compress stands in its file as it is. */
+/** What DuckDB cannot compress is in its file as it is. */
 const textOf = (): string => `${SECRET} ${randomBytes(600).toString("base64")}`;
 
 it.each(["duckdb", "parquet", "csv"])("compact leaves no byte of what was deleted, in %s", async (kind) => {

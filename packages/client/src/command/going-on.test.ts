@@ -160,7 +160,7 @@ describe("a copy whose cursor has expired", () => {
     expect(storedIds()).toEqual(["a"]);
   });
 
-  it("is told where lines cannot be taken back", async () => {
+  it("is reported where lines cannot be taken back", async () => {
     const args = ["--state", join(place.root, "cursor.json")];
     place.service.put("a", 1);
     await pullInto("-", ...args);

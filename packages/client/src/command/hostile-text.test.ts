@@ -102,7 +102,7 @@ it.each<[string, readonly Answer[], string]>([
 it("watermarks and ids show what is in them, also to verify", async () => {
   const id = `${HOSTILE}${"x".repeat(400)}`;
   place.service.put(id, 1);
-  place.service.tell(FUTURE);
+  place.service.report(FUTURE);
   const copy = join(place.root, "copy");
   await pull(copy);
   const file = join(copy, "conversations/00000001.ndjson");
@@ -118,9 +118,9 @@ it("watermarks and ids show what is in them, also to verify", async () => {
     response.writeHead(200, { "content-type": "application/json", "x-export-watermark": IN_HEADER });
     response.end(JSON.stringify({ data: [], meta: { next_cursor: "2", end_of_stream: true } }));
   });
-  const told = await pull(copy);
-  expectPlain(told.out);
-  expect(told).toMatchObject({ code: 0, out: expect.stringContaining("complete up to \\u009b31m") });
+  const reported = await pull(copy);
+  expectPlain(reported.out);
+  expect(reported).toMatchObject({ code: 0, out: expect.stringContaining("complete up to \\u009b31m") });
 });
 
 it.each([
@@ -160,8 +160,8 @@ describe("arguments and states", () => {
       HOSTILE.replace(/./gsu, (one) => JSON.stringify(one).slice(1, -1)),
     );
     writeFileSync(state, text);
-    const told = await pull(copy);
-    expect(told.code).toBe(2);
-    expectPlain(told.err);
+    const reported = await pull(copy);
+    expect(reported.code).toBe(2);
+    expectPlain(reported.err);
   });
 });

@@ -45,7 +45,7 @@ describe.runIf(existsSync("/dev/full"))("output that nobody gets", () => {
     expect(existsSync(join(place.folder(), "pull.lock"))).toBe(false);
   });
 
-  it("keeps the exit code when errors cannot be told", async () => {
+  it("keeps the exit code when errors cannot be reported", async () => {
     expect(await command("stderr", ["pull", "--to", place.folder()], "wrong")).toMatchObject({ code: 3 });
     expect(existsSync(join(place.folder(), "pull.lock"))).toBe(false);
   });

@@ -29,7 +29,7 @@ process.stdout.on("error", (error) => {
   stop.abort(error);
   end();
 });
-// Where progress and errors cannot be told the exit code still can.
+// Where progress and errors cannot be reported the exit code still can.
 process.stderr.on("error", () => undefined);
 
 const { env, stdout, stderr } = process;

@@ -237,7 +237,7 @@ describe("verify", () => {
     const [a = "", b = ""] = readFileSync(file, "utf8").split("\n");
     writeFileSync(file, `${a.replace('"csat":1', '"csat":7')}\n${b.replace('"b"', '"x"')}\n`);
     place.service.put("c", 2);
-    place.service.tell(FUTURE);
+    place.service.report(FUTURE);
     const { code, out } = await command(["verify", "--to", folder(), "--json"]);
     expect(code).toBe(5);
     expect(JSON.parse(out)).toMatchObject({
@@ -303,7 +303,7 @@ describe("the command", () => {
     expect(await command(args, { EXPORT_API_KEY: "wrong" })).toMatchObject({ code: 3 });
   });
 
-  it("tells that the service is away", async () => {
+  it("says that the service is away", async () => {
     const url = "http://no-such-host.invalid/api";
     expect(await command(["pull", "--to", folder()], { EXPORT_API_URL: url })).toMatchObject({ code: 4 });
   });

@@ -114,7 +114,7 @@ type Run = {
   readonly settings: Settings;
   readonly deps: PullDeps;
   readonly progress: Progress;
-  readonly tell: (value: object, text: string) => void;
+  readonly report: (value: object, text: string) => void;
 };
 
 const failureOf = async (work: () => Promise<void> | undefined): Promise<{ error: unknown } | null> => {
@@ -126,7 +126,7 @@ const failureOf = async (work: () => Promise<void> | undefined): Promise<{ error
   }
 };
 
-const pull = async ({ settings, deps, progress, tell }: Run): Promise<number> => {
+const pull = async ({ settings, deps, progress, report }: Run): Promise<number> => {
   let code: number = EXIT.ok;
   const failures: unknown[] = [];
   for (const list of settings.lists) {
@@ -136,14 +136,17 @@ const pull = async ({ settings, deps, progress, tell }: Run): Promise<number> =>
       if (settings.compact) await deps.target.compact(list, false);
       const failed = await failureOf(() => deps.target.publish?.(list));
       progress.end();
-      tell({ pulled: note }, noteLine(note));
+      report({ pulled: note }, noteLine(note));
       if (failed === null) continue;
       failures.push(failed.error);
-      tell({ unwritten: list }, `${list}: its file could not be written and stays the old one`);
+      report({ unwritten: list }, `${list}: its file could not be written and stays the old one`);
     } catch (error) {
       if (!isForbidden(error)) throw error;
       progress.end();
-      tell({ forbidden: list }, `${list}: not pulled, the key may not read them; --list names what to pull`);
+      report(
+        { forbidden: list },
+        `${list}: not pulled, the key may not read them; --list names what to pull`,
+      );
       code = EXIT.forbidden;
     }
   }
@@ -151,13 +154,13 @@ const pull = async ({ settings, deps, progress, tell }: Run): Promise<number> =>
   return code;
 };
 
-const verify = async ({ settings, deps, tell }: Run, signal: AbortSignal): Promise<number> => {
+const verify = async ({ settings, deps, report }: Run, signal: AbortSignal): Promise<number> => {
   let code: number = EXIT.ok;
   const pulled = settings.lists.filter((list) => settings.isListed || deps.target.state(list) !== undefined);
   if (pulled.length === 0) throw new UsageError("--to: there is no copy of these lists");
   for (const list of pulled) {
     const verified = await verifyList({ ...deps, sleep: (ms) => sleep(ms, undefined, { signal }) }, list);
-    tell({ verified, equal: isEqual(verified) }, verifiedLine(verified));
+    report({ verified, equal: isEqual(verified) }, verifiedLine(verified));
     if (!isEqual(verified)) code = EXIT.different;
   }
   return code;
@@ -208,7 +211,7 @@ const execute = async (args: readonly string[], io: Io): Promise<number> => {
   });
   // Standard output may be the copy.
   const results = settings.target.kind === "output" ? io.stderr : io.stdout;
-  const tell: Run["tell"] = (value, text) => {
+  const report: Run["report"] = (value, text) => {
     say(results, json ? JSON.stringify(value) : text);
   };
   const target = await openTarget(settings, service, io);
@@ -220,7 +223,7 @@ const execute = async (args: readonly string[], io: Io): Promise<number> => {
       onNote: progress.update,
       now: Date.now,
     };
-    const run: Run = { settings, deps, progress, tell };
+    const run: Run = { settings, deps, progress, report };
     if (settings.command === "verify") return await verify(run, io.signal);
     return settings.command === "compact" ? await compact(run) : await pull(run);
   } catch (error) {

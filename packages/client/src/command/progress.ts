@@ -53,7 +53,7 @@ export const createProgress = (deps: {
   const isTerminal = output.isTTY === true && !json;
   const everyMs = isTerminal ? ON_TERMINAL_MS : EVERY_MS;
   let started = clock();
-  let told = clock();
+  let reported = clock();
   let list: string | undefined;
   return {
     update: (note) => {
@@ -61,9 +61,9 @@ export const createProgress = (deps: {
         list = note.list;
         started = clock();
       }
-      if (clock() - told < everyMs) return;
-      told = clock();
-      const line = progressLine(note, (told - started) / 1_000);
+      if (clock() - reported < everyMs) return;
+      reported = clock();
+      const line = progressLine(note, (reported - started) / 1_000);
       if (isTerminal) output.write(`\r\u001b[2K${visibleText(line)}`);
       else say(output, json ? JSON.stringify({ progress: note }) : line);
     },

@@ -16,7 +16,7 @@ export type Note = {
   readonly deletions: number;
   readonly bytes: number;
   readonly watermark: string | null;
-  /** The share of the first pass that is done, by the dates of the records; null when it cannot be told. */
+  /** The share of the first pass that is done, by the dates of the records; null when it cannot be reported. */
   readonly done: number | null;
   readonly isFirstPass: boolean;
   /** True: the cursor had expired, and the copy is made afresh. */
@@ -96,23 +96,23 @@ const createTally = (list: ListName, { onNote, now }: PullDeps) => {
     isFirstPass: false,
     isRenewed: false,
   };
-  const tell = (change: Partial<Note>): void => {
+  const report = (change: Partial<Note>): void => {
     note = { ...note, ...change };
     onNote(note);
   };
   return {
     note: () => note,
-    tell,
+    report,
     came: (bytes: number, lines: number): void =>
-      tell({ bytes: note.bytes + bytes, lines: note.lines + lines }),
-    deleted: (deletions: number): void => tell({ deletions: note.deletions + deletions }),
+      report({ bytes: note.bytes + bytes, lines: note.lines + lines }),
+    deleted: (deletions: number): void => report({ deletions: note.deletions + deletions }),
     /** The first pass has reached this date. */
     reached: (date: string): void => {
       const at = readInstant(date)?.ms;
-      if (at === undefined) return tell({ isFirstPass: true, done: null });
+      if (at === undefined) return report({ isFirstPass: true, done: null });
       first ??= at;
       const whole = now() - first;
-      tell({ isFirstPass: true, done: whole > 0 ? Math.min(1, Math.max(0, (at - first) / whole)) : null });
+      report({ isFirstPass: true, done: whole > 0 ? Math.min(1, Math.max(0, (at - first) / whole)) : null });
     },
   };
 };
@@ -197,7 +197,7 @@ const takeChanges = async (deps: PullDeps, list: ListName, begun: ListState, tal
       writer = undefined;
       await target.commit(list, segments, state);
       for (const { deletions } of segments) tally.deleted(deletions);
-      if (endOfStream) return tally.tell({ watermark, isFirstPass: false, done: null });
+      if (endOfStream) return tally.report({ watermark, isFirstPass: false, done: null });
     }
   } catch (error) {
     await writer?.abort();
@@ -239,7 +239,7 @@ export const pullList = async (deps: PullDeps, wanted: Wanted): Promise<Note> =>
   } catch (error) {
     if (!isExpired(error)) throw error;
     await deps.target.renew(wanted.list);
-    tally.tell({ isRenewed: true });
+    tally.report({ isRenewed: true });
     await advance(deps, wanted, tally);
   }
   return tally.note();

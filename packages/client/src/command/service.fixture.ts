@@ -21,7 +21,7 @@ export type Service = {
   /** The next request is answered by this. */
   next(answer: Answer): void;
   /** Tells this watermark from now on. */
-  tell(watermark: string): void;
+  report(watermark: string): void;
 };
 
 export type Stored = { readonly _id: string; readonly date_created: string; readonly csat: unknown };
@@ -71,6 +71,6 @@ export const startService = async (): Promise<Service> => {
       entries = [...entries, id];
     },
     next: (answer) => special.push(answer),
-    tell: (told) => (watermark = told),
+    report: (reported) => (watermark = reported),
   };
 };

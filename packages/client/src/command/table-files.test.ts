@@ -190,7 +190,7 @@ describe.each(["parquet", "csv"])("pull into %s files", (format) => {
     expect(await verify(format)).toMatchObject({ code: 0 });
   });
 
-  it("that is being made afresh is told as not complete", async () => {
+  it("that is being made afresh is reported as not complete", async () => {
     place.service.put("a", 1);
     await pull(format);
     rmSync(fileOf(format));

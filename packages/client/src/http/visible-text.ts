@@ -7,7 +7,7 @@ const escaped = (char: string): string =>
     .join("");
 
 /**
- * A text of others as it may stand in an error, a log or on a terminal: one line in which every character shows.
+ * A text of others as it may be in an error, a log or on a terminal: one line in which every character shows.
  * Others are escaped as in JSON, of which it keeps the meaning; more than `max` characters are cut.
  */
 export const visibleText = (text: string, max = Infinity): string => {

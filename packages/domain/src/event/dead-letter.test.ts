@@ -16,7 +16,7 @@ const HEADERS = {
 };
 
 describe("the headers of a dead letter", () => {
-  it("tell why, whence and how often", () => {
+  it("say why, whence and how often", () => {
     expect(deadLetterOf(HEADERS)).toEqual({
       reason: "invalid_record",
       detail: "_id: expected string",

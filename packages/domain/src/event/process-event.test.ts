@@ -1068,7 +1068,7 @@ describe("the merge", () => {
   });
 });
 
-describe("ids that could not stand in a key or a link", () => {
+describe("ids that could not be in a key or a link", () => {
   const event = (id: string) => ({
     text: JSON.stringify({
       specversion: "1.0",

@@ -6,7 +6,7 @@ const text = z.string().nullish();
 const number = z.number().nullish();
 const flag = z.boolean().nullish();
 
-/** How a field leaves where its schema alone does not tell: as a date, or as `{}` instead of null. */
+/** How a field leaves where its schema alone does not say: as a date, or as `{}` instead of null. */
 export const FIELD_FORMS = z.registry<{ readonly form: "date" | "object" }>();
 
 const instant = z.string().register(FIELD_FORMS, { form: "date" });
@@ -32,7 +32,7 @@ const bounded = z
   .string()
   .max(MAX_ID_LENGTH, `must have at most ${MAX_ID_LENGTH} characters`)
   .register(IDS, { isId: true });
-// Ids stand in keys, links and cursors: bounded, and without halves of surrogate pairs, which have no UTF-8.
+// Ids are in keys, links and cursors: bounded, and without halves of surrogate pairs, which have no UTF-8.
 const identifierOrEmpty = bounded.refine((id) => id.isWellFormed(), "holds half a surrogate pair");
 const identifier = identifierOrEmpty.min(1, "must not be empty");
 const personId = bounded.nullish();

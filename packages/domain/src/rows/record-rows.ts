@@ -16,7 +16,7 @@ export type RowKey = {
 };
 
 /**
- * A row that stands in the warehouse. Rows of equal key and version are given in the order of their
+ * A row that is in the warehouse. Rows of equal key and version are given in the order of their
  * insertion.
  */
 export type StoredRow = RowKey & {

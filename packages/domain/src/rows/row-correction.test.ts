@@ -115,7 +115,7 @@ const shown = (rows: readonly StoredRow[]): unknown => {
 };
 
 /** Rows of records and handoffs under every date, as merges leave them. */
-const standing = (rows: readonly StoredRow[]): unknown[] =>
+const present = (rows: readonly StoredRow[]): unknown[] =>
   [...final(rows).values()]
     .filter(({ table }) => table !== "conversation_updates")
     .map((row) => `${sortingKey(row)} ${row.version} ${row.digest}`)
@@ -224,7 +224,7 @@ describe.each([
         const { exports, stored } = storedOf(one, make);
         const corrected = apply(stored, correct(exports, stored));
         expect(shown(corrected)).toEqual(shown(exports.flatMap(written)));
-        expect(standing(corrected)).toEqual(standing(exports.flatMap(written)));
+        expect(present(corrected)).toEqual(present(exports.flatMap(written)));
         expect(correct(exports, corrected)).toEqual(NOTHING);
         expect(correct(exports, [...final(corrected).values()])).toEqual(NOTHING);
       }),

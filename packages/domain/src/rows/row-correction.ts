@@ -47,13 +47,13 @@ type RightRows = {
 /**
  * Of the update index the entry of the live version only is wanted, since compaction removes the others.
  *
- * @param standing rows that stay whatever the exports say
+ * @param present rows that stay whatever the exports say
  */
-function rightRowsOfAll(exports: readonly ExportRecord[], standing: readonly StoredRow[]): RightRows {
+function rightRowsOfAll(exports: readonly ExportRecord[], present: readonly StoredRow[]): RightRows {
   const byVersion = new Map(exports.map((record) => [versionNumber(record.version), record]));
   let live = -1n;
   for (const version of byVersion.keys()) if (version > live) live = version;
-  for (const { table, version } of standing) if (table === "conversations" && version > live) live = version;
+  for (const { table, version } of present) if (table === "conversations" && version > live) live = version;
   const winners = new Map<string, RightRow>();
   const explained = new Set<string>();
   for (const record of byVersion.values()) {

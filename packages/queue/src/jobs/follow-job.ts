@@ -29,7 +29,7 @@ export async function* followJob(
   options: FollowOptions = {},
 ): AsyncGenerator<JobView> {
   const { everyMs = FOLLOW_EVERY_MS, signal, onRedis = () => undefined } = options;
-  let told = "";
+  let reported = "";
   let away = false;
   let lastSeen = performance.now();
   const lose = (): void => {
@@ -39,15 +39,15 @@ export async function* followJob(
   while (signal?.aborted !== true) {
     try {
       // `get` waits for the connection, so a loss is reported before.
-      if (told !== "" && !deps.isConnected()) lose();
+      if (reported !== "" && !deps.isConnected()) lose();
       const view = await deps.get(name, id);
       if (away) onRedis(null);
       away = false;
       if (view === null) throw new ServiceError("job_unknown", `there is no job ${id} in ${name}`);
       lastSeen = performance.now();
       const now = JSON.stringify(view);
-      if (now !== told) yield view;
-      told = now;
+      if (now !== reported) yield view;
+      reported = now;
       if (hasEnded(view)) return;
     } catch (error) {
       if (!isRetryable(error) || performance.now() - lastSeen > FOLLOW_WITHOUT_REDIS_MS) throw error;

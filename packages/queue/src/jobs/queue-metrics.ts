@@ -49,7 +49,7 @@ export const registerQueueMetrics = (deps: {
       gauge.reset();
       await forEach(async (queue, name) => {
         const [oldest] = await queue.getJobs(["waiting"], 0, 0, true);
-        // BullMQ does not tell when a job was given back; it has waited since its last attempt at the
+        // BullMQ does not say when a job was given back; it has waited since its last attempt at the
         // longest.
         const since =
           oldest === undefined

@@ -26,20 +26,20 @@ export const describeAllowance = (
   facts: { readonly allowed: boolean; readonly shared: boolean; readonly now: number },
 ): Allowance => {
   const { allowed, shared, now } = facts;
-  const [told] = windows
+  const [reported] = windows
     .map((window, index) => {
       const { count, end } = counts[index] ?? { count: 0, end: now + window.seconds * 1000 };
       return { window, end, remaining: Math.max(window.requests - count, 0) };
     })
     .sort((one, other) => one.remaining - other.remaining || other.end - one.end);
-  if (told === undefined) throw new TypeError("no window to count in");
+  if (reported === undefined) throw new TypeError("no window to count in");
   return {
     allowed,
-    limit: told.window.requests,
-    remaining: told.remaining,
-    resetAt: Math.ceil(told.end / 1000),
-    retryAfter: Math.max(Math.ceil((told.end - now) / 1000), 1),
-    window: told.window,
+    limit: reported.window.requests,
+    remaining: reported.remaining,
+    resetAt: Math.ceil(reported.end / 1000),
+    retryAfter: Math.max(Math.ceil((reported.end - now) / 1000), 1),
+    window: reported.window,
     shared,
   };
 };

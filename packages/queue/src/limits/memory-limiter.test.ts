@@ -25,7 +25,7 @@ it("describes a window that begins with its first request", () => {
   expect(limiter.consume("k", [one])).toMatchObject({ allowed: true, remaining: 1, retryAfter: 60 });
 });
 
-it("tells of the fewest requests left, and of the refusing window that lasts longest", () => {
+it("reports the fewest requests left, and the refusing window that lasts longest", () => {
   const { limiter } = createTimed();
   const [short, middle, long] = [window(5, 1), window(3, 60), window(3, 3_600)];
   const answers = [1, 2, 3, 4].map(() => limiter.consume("k", [short, middle, long]));

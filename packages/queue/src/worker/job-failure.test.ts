@@ -3,14 +3,14 @@ import { UnrecoverableError } from "bullmq";
 import { expect, it } from "vitest";
 import { codeOfFailure, describeFailure, STOP_REASONS, toQueueError } from "./job-failure.ts";
 
-it("tells code and message of an error that has a name, once", () => {
+it("reports code and message of an error that has a name, once", () => {
   expect(describeFailure(new ServiceError("gone", "it is gone"))).toBe("gone: it is gone");
   expect(describeFailure(new ServiceError("gone", "gone: TIMEOUT"))).toBe("gone: TIMEOUT");
 });
 
-it("tells of a bug where it happened, and nothing that its message quotes", () => {
-  const told = describeFailure(new RangeError("jane@example.com"));
-  expect(told).toMatch(/^bug: RangeError at job-failure\.test\.ts:\d+; the log has the rest$/);
+it("reports a bug where it happened, and nothing that its message quotes", () => {
+  const reported = describeFailure(new RangeError("jane@example.com"));
+  expect(reported).toMatch(/^bug: RangeError at job-failure\.test\.ts:\d+; the log has the rest$/);
   expect(describeFailure("jane@example.com")).not.toContain("jane");
   expect(describeFailure(Object.assign(new Error("x"), { stack: undefined }))).toBe(
     "bug: Error; the log has the rest",

@@ -3,7 +3,7 @@ import { UnrecoverableError } from "bullmq";
 
 const FRAME = /([\w.-]+\.[cm]?[jt]s:\d+)(?::\d+)?\)?$/;
 
-/** Why a job is told to stop. */
+/** Why a job is asked to stop. */
 export const STOP_REASONS = {
   cancelled: () => new ServiceError("cancelled", "stopped on request"),
   stopping: () => new ServiceError("stopping", "the process stops", { retryable: true }),

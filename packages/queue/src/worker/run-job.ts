@@ -11,7 +11,7 @@ export type RunOptions = {
   /** Runs at a time in all processes together; of a split job its parts. Absent: one in each process. */
   readonly globalConcurrency?: number;
   /**
-   * Codes of failures that tell what a whole run has found. After any other failure that does not pass the
+   * Codes of failures that say what a whole run has found. After any other failure that does not pass the
    * schedule is held.
    */
   readonly findings?: readonly string[];

@@ -98,11 +98,11 @@ const failureOf = async (
   missing: number,
 ): Promise<ServiceError> => {
   const failures = Object.entries(await job.getIgnoredChildrenFailures());
-  const told = failures.find(([, reason]) => codeOfFailure(reason) !== "cancelled") ?? failures[0];
-  if (told === undefined) {
+  const reported = failures.find(([, reason]) => codeOfFailure(reason) !== "cancelled") ?? failures[0];
+  if (reported === undefined) {
     return new ServiceError("part_lost", `${missing} of ${parts} parts have no result: try the job again`);
   }
-  const [key, reason] = told;
+  const [key, reason] = reported;
   const id = key.slice(key.lastIndexOf(`${partQueueOf(name)}:`) + partQueueOf(name).length + 1);
   return new ServiceError("parts_failed", `${missing} of ${parts} parts failed; ${id}: ${reason}`);
 };

@@ -248,7 +248,7 @@ describe("Redis", () => {
   });
 });
 
-it("tells the problems of all servers at once, each once", () => {
+it("reports the problems of all servers at once, each once", () => {
   const env = { CLICKHOUSE_URL: "ftp://h", CLICKHOUSE_INTAKE_USER: "intake", REDIS_URL: "redis://h" };
   const problems = problemsOf(() =>
     readSettings(
@@ -269,7 +269,7 @@ it("tells the problems of all servers at once, each once", () => {
 describe("readClickhouseCluster", () => {
   const shards = "http://one:8123, https://two";
 
-  it("knows a single server, a cluster that is told as one, and shards that are told one by one", () => {
+  it("knows a single server, a cluster that is reported as one, and shards that are reported one by one", () => {
     expect(readClickhouseCluster({ CLUSTER: "" })).toEqual({ cluster: null });
     expect(readClickhouseCluster({ CLUSTER: "main" })).toEqual({ cluster: "main" });
     expect(readClickhouseCluster({ CLUSTER: "main", CLICKHOUSE_SHARD_URLS: shards })).toEqual({

@@ -62,9 +62,9 @@ describe("readTraceSettings", () => {
     ["OTEL_TRACES_SAMPLER_ARG", "1.1", "must be a share from 0 to 1"],
     ["OTEL_RESOURCE_ATTRIBUTES", "=word-1", "must be a list such as name=value,name=value"],
   ])("refuses %s=%s", (name, value, problem) => {
-    const told = problemOf({ [name]: value });
-    expect(told).toContain(`${name}: `);
-    expect(told).toContain(problem);
-    expect(told).not.toContain("word-1");
+    const reported = problemOf({ [name]: value });
+    expect(reported).toContain(`${name}: `);
+    expect(reported).toContain(problem);
+    expect(reported).not.toContain("word-1");
   });
 });

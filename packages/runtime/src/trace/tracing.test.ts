@@ -101,7 +101,7 @@ describe("startTracing", () => {
     expect(await counted("exported")).toBe(2);
   });
 
-  it("tells of an error by its type alone", async () => {
+  it("reports an error by its type alone", async () => {
     const { part, sent } = await trace(take);
     const error = Object.assign(new Error("ada@example.com"), { code: "away" });
     await expect(runInSpan(startSpan("a", null), () => Promise.reject(error))).rejects.toBe(error);

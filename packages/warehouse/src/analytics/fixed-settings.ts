@@ -3,7 +3,7 @@
  * leaves them out; null: its default, which is empty. Who reads the views must not change them.
  */
 export const FIXED_SETTINGS: Readonly<Record<string, string | null>> = {
-  /** Empties the tables that tell what is left out. */
+  /** Empties the tables that say what is left out. */
   additional_table_filters: null,
   /** 0 shows deleted rows. */
   apply_deleted_mask: "1",

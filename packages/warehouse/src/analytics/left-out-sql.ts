@@ -13,7 +13,7 @@ export type ViewTables = {
   readonly table: (name: string) => string;
   /** `GLOBAL ` where tables are sharded, so that a subquery reads all of them; else empty. */
   readonly global: "GLOBAL " | "";
-  /** Whether the server tells who logged in. */
+  /** Whether the server says who logged in. */
   readonly knowsLogin: boolean;
 };
 
@@ -24,10 +24,10 @@ export const CLIENT_USER = "client_";
 const isFor = (user: string): string =>
   `(NOT startsWith(${user}, '${CLIENT_USER}') OR r.client_id = substring(${user}, ${CLIENT_USER.length + 1}))`;
 
-/** SQL: whether the server tells who logged in. */
+/** SQL: whether the server says who logged in. */
 export const KNOWS_LOGIN = "(SELECT count() > 0 FROM system.functions WHERE name = 'authenticatedUser')";
 
-/** What a view says to a client where the server does not tell who logged in. */
+/** What a view says to a client where the server does not say who logged in. */
 export const NOT_FOR_CLIENTS =
   "users of clients need a ClickHouse with the function authenticatedUser: update it and run export-ops migrate";
 
@@ -78,7 +78,7 @@ const stale = (
 const hidden = (kind: RecordKind, { table, global }: ViewTables): string => {
   const { table: own, id } = OWN[kind];
   const erased = `${table("erasure_keys")} WHERE phase = 'erased'`;
-  // Only the live row of an end user tells when it was created.
+  // Only the live row of an end user says when it was created.
   const final = kind === "end_user" ? " FINAL" : "";
   return `
     SELECT found.client_id, found.${id}, found.date_created FROM (

@@ -11,7 +11,7 @@ it("compares rows with who logged in, where the server tells", () => {
   }
 });
 
-it("refuses clients where the server does not tell who logged in", () => {
+it("refuses clients where the server does not say who logged in", () => {
   expect(views(false)).toHaveLength(4);
   for (const view of views(false)) {
     expect(view).toContain("throwIf(startsWith(currentUser(), 'client_'), ");

@@ -95,7 +95,7 @@ function liveRecords(kind: RecordKind, shape: ReadShape): string {
   return `SELECT r.conversation_id AS id, r.uploaded_at AS u, ${CONVERSATION} AS record FROM ${withHandoffs(rows, handoffs, shape)}`;
 }
 
-/** An id as it stands in records; ClickHouse itself escapes the other line ends of Unicode. */
+/** An id as it is in records; ClickHouse itself escapes the other line ends of Unicode. */
 const ID = String.raw`replaceAll(toJSONString(e.id), '\xC2\x85', '\\u0085')`;
 
 /** A record that is gone, under the name that its id has in records of its kind. */

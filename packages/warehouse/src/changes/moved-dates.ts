@@ -45,7 +45,7 @@ export const readNoted = async (session: Session, name: "pages.noted" | "moved.n
   return Number(row?.micros ?? 0);
 };
 
-// What an entry of a deletion tells of has no rows that are younger.
+// What an entry of a deletion describes has no rows that are younger.
 const ENTRIES = DATED_KINDS.map(
   (kind) => `SELECT ${recordNameSql("client_id", kind, "id")} FROM changes
       WHERE kind = '${kind}' AND NOT deleted AND stored_at >= ${micros("from")} AND stored_at < ${micros("until")}`,

@@ -7,7 +7,7 @@ export type Watermarks = Readonly<Partial<Record<ListName, Micros>>>;
 
 /** What was known of the topic of a list when its watermark was stored. */
 export type TopicIdentity = {
-  /** null: the brokers told none. */
+  /** null: the brokers gave none. */
   readonly topicId: string | null;
   /** When it was found to have been deleted and created anew, ms since the epoch; null: never. */
   readonly createdAnew: number | null;

@@ -47,7 +47,7 @@ const isCut = (type: ColumnType): type is CutType => typeof type === "string" &&
 
 type Cut = { readonly name: string; readonly type: CutType };
 
-/** The fields that are cut out, in the order in which they stand in the text. */
+/** The fields that are cut out, in the order in which they are in the text. */
 const cutsOf = (columns: readonly Column[]): readonly Cut[] =>
   columns.flatMap(({ name, type }) => {
     if (isCut(type)) return [{ name, type }];

@@ -82,7 +82,7 @@ export type Inspector = {
   quotas(): Promise<UserQuota[]>;
   /**
    * Views for analysts that are missing, have other columns than this version makes, or were made for a server that did
-   * not tell who logged in while this one does, or the other way round.
+   * not say who logged in while this one does, or the other way round.
    */
   wrongViews(): Promise<string[]>;
   /** Users of clients; null: the user may not see other users. */

@@ -81,7 +81,7 @@ async function appliedChecksums(session: Session, topology: Topology): Promise<M
   return new Map(rows.map((row) => [row.name, row.checksum]));
 }
 
-/** Throws where a table stands in the place of a view, because CREATE OR REPLACE VIEW would drop it. */
+/** Throws where a table has the name of a view, because CREATE OR REPLACE VIEW would drop it. */
 async function checkPlaceOfViews(session: Session, database: string): Promise<void> {
   const own = analyticsDatabase(database);
   const views = ANALYTICS_VIEWS.map(({ name }) => `'${name}'`).join(", ");

@@ -15,7 +15,7 @@ describe("summaryOf", () => {
     ["ALTER TABLE handoffs DELETE WHERE a = 'x'", "ALTER", "handoffs"],
     ["SYSTEM STOP MERGES", "SYSTEM", undefined],
     ["", "STATEMENT", undefined],
-  ])("tells of %s no more than what it does and to which table", (statement, operation, table) => {
+  ])("says of %s no more than what it does and to which table", (statement, operation, table) => {
     expect(summaryOf(statement)).toEqual({ operation, table });
   });
 });
@@ -170,7 +170,7 @@ describe("a session", () => {
   });
 
   it("sends a SELECT once more when the connection that was kept is reset, and nothing else", async () => {
-    const told: string[] = [];
+    const reported: string[] = [];
     const used = new Set<Socket>();
     let resets = 0;
     const closing = createServer((request, response) => {
@@ -178,7 +178,7 @@ describe("a session", () => {
       let body = "";
       request.on("data", (chunk: Buffer) => (body += chunk.toString()));
       request.once("end", () => {
-        told.push(/SELECT|INSERT|OPTIMIZE/.exec(query + body)?.[0] ?? "");
+        reported.push(/SELECT|INSERT|OPTIMIZE/.exec(query + body)?.[0] ?? "");
         if (used.has(request.socket) || resets > 0) {
           resets -= 1;
           request.socket.resetAndDestroy();
@@ -193,7 +193,7 @@ describe("a session", () => {
     const session = createSession({ url: address, application: "test", maxConnections: 1 });
     const keep = async (): Promise<void> => {
       await text(await session.stream("test.read", "SELECT 1"));
-      told.length = 0;
+      reported.length = 0;
     };
     const reads = [
       async () => text(await session.stream("test.read", "SELECT 1")),
@@ -207,7 +207,7 @@ describe("a session", () => {
     for (const read of reads) {
       await keep();
       expect(JSON.stringify(await read())).toContain("1");
-      expect(told).toEqual(["SELECT", "SELECT"]);
+      expect(reported).toEqual(["SELECT", "SELECT"]);
     }
     const reset = { code: "warehouse_unavailable", causeName: "ECONNRESET", retryable: true };
     const writes = [
@@ -218,13 +218,13 @@ describe("a session", () => {
     for (const write of writes) {
       await keep();
       await expect(write()).rejects.toMatchObject(reset);
-      expect(told).toHaveLength(1);
+      expect(reported).toHaveLength(1);
     }
     // A server that resets every connection is given up.
     resets = 2;
-    told.length = 0;
+    reported.length = 0;
     await expect(session.rows("test.rows", "SELECT 1")).rejects.toMatchObject(reset);
-    expect(told).toEqual(["SELECT", "SELECT"]);
+    expect(reported).toEqual(["SELECT", "SELECT"]);
     await session.close();
     closing.closeAllConnections();
     closing.close();
@@ -257,12 +257,12 @@ describe("a session", () => {
 
 describe("a session of several servers", () => {
   it("sends a statement to all shards even if one fails, and names that one", async () => {
-    const told: string[] = [];
+    const reported: string[] = [];
     const server = createServer((request, response) => {
       const chunks: Buffer[] = [];
       request.on("data", (chunk: Buffer) => chunks.push(chunk));
       request.on("end", () => {
-        told.push(Buffer.concat(chunks).toString());
+        reported.push(Buffer.concat(chunks).toString());
         response.end();
       });
     });
@@ -281,7 +281,7 @@ describe("a session of several servers", () => {
         retryable: true,
         message: expect.stringContaining(gone),
       });
-      expect(told).toEqual([expect.stringContaining("SYSTEM STOP MERGES")]);
+      expect(reported).toEqual([expect.stringContaining("SYSTEM STOP MERGES")]);
     } finally {
       await session.close();
       server.closeAllConnections();

@@ -125,7 +125,7 @@ const inTime = async <T>(
     // The client stops watching its signal when the answer begins.
     return await unlessAborted(send(cancel.signal), cancel.signal);
   } catch (error) {
-    // The error of the client does not tell why it was aborted.
+    // The error of the client does not say why it was aborted.
     cancel.signal.throwIfAborted();
     throw toWarehouseError(error, server.address);
   } finally {

@@ -46,7 +46,7 @@ const CAME: Readonly<Partial<Record<RetentionTable, string>>> = {
 };
 
 /** Which rows: of former dates of expired records, of all of them, or also those that stay for now. */
-export type Which = "stale" | "expired" | "told";
+export type Which = "stale" | "expired" | "published";
 
 /** The keys by which rows of a table are removed. End users without any row have entries of changes only. */
 const statesOf = (name: RetentionTable, which: Which): readonly string[] => {
@@ -63,7 +63,7 @@ export const kindsOf = (name: RetentionTable, which: Which): readonly string[] =
  * may belong to a batch that is on its way.
  */
 export const isExpired = (name: RetentionTable, which: Which, isIn: "IN" | "GLOBAL IN"): string => {
-  const bound = which === "told" ? "1" : `${CAME[name] ?? "uploaded_at"} < ${SETTLED}`;
+  const bound = which === "published" ? "1" : `${CAME[name] ?? "uploaded_at"} < ${SETTLED}`;
   const rows = keysOf(tableOf(name), statesOf(name, which))
     .map(({ only, columns, key, from }) => `(${only} AND ${columns} ${isIn} (SELECT ${key} ${from}))`)
     .join(" OR ");

@@ -34,7 +34,7 @@ export type ReconciledUntil = {
   readonly offsets: readonly ComparedOffset[];
 };
 
-/** `topicId`: of the topic in which the offset counts; null: the brokers told none. */
+/** `topicId`: of the topic in which the offset counts; null: the brokers gave none. */
 export type ComparedOffset = { topic: string; topicId: string | null; partition: number; offset: number };
 
 /** A table in which a record, a part of it, its place in a list or in the order of changes is missing. */
@@ -44,7 +44,7 @@ export type Lacking = RecordTable | typeof CHANGES;
 export type ReconcileStore = {
   /**
    * Tells for each export which table lacks it; null: readers see this version of the record or a later one,
-   * in every list, the attempts of its handoffs or later ones, and an entry of `changes` that tells of it. For up
+   * in every list, the attempts of its handoffs or later ones, and an entry of `changes` that describes it. For up
    * to about ten thousand exports at a time.
    */
   lacking(
@@ -57,7 +57,7 @@ export type ReconcileStore = {
    * and not hidden by an open request. Only rows under the export's own date of creation count: under a later
    * date, the id belongs to a record that may be kept. Stores only hashes of the ids for the query.
    */
-  standing(type: EventType, exports: readonly CarriedExport[], signal?: AbortSignal): Promise<boolean[]>;
+  present(type: EventType, exports: readonly CarriedExport[], signal?: AbortSignal): Promise<boolean[]>;
   /** Removes the keys of runs of dead processes. */
   sweep(alive: Alive): Promise<void>;
   /** null: nothing has been compared yet. */
@@ -94,9 +94,9 @@ const latestSql = (type: EventType): string =>
 
 /**
  * The latest entry of `changes` for each record. `changes` has no order by id, so it is looked for where a batch writes
- * it: within a second from the upload. One of a deletion tells nothing of a row, and does not stay.
+ * it: within a second from the upload. One of a deletion says nothing of a row, and does not stay.
  */
-const toldSql = (
+const publishedSql = (
   type: EventType,
 ): string => `SELECT client_id, id, toString(toUnixTimestamp64Micro(max(stored_at)))
   FROM changes WHERE kind = '${OWN_TABLE_OF[type].kind}' AND NOT deleted
@@ -184,9 +184,9 @@ export const createReconcileStore = (deps: {
       const live = await ask<FoundLive>("reconcile.latest", latestSql(type));
       const latest = versionsOf(live);
       // Behind the rows, whose entries were written before them.
-      const entries = await ask<FoundEntry>("reconcile.told", toldSql(type));
+      const entries = await ask<FoundEntry>("reconcile.published", publishedSql(type));
       const [storedAt, uploadedAt] = [instantsOf(entries), instantsOf(live)];
-      const isTold = (name: string): boolean => (storedAt.get(name) ?? 0) >= (uploadedAt.get(name) ?? 0);
+      const isPublished = (name: string): boolean => (storedAt.get(name) ?? 0) >= (uploadedAt.get(name) ?? 0);
       const besides = type === RECORD_KINDS.conversation.type ? await readBesides(ask) : null;
       const lacks = (one: CarriedExport): Lacking | null => {
         const name = nameOf(one);
@@ -198,7 +198,7 @@ export const createReconcileStore = (deps: {
           return (besides?.attempts.get(target) ?? -1n) >= handoffVersion(entry, version);
         });
         if (!hasAll) return "handoffs";
-        return isTold(name) ? null : CHANGES;
+        return isPublished(name) ? null : CHANGES;
       };
       return exports.map(lacks);
     });
@@ -215,12 +215,12 @@ export const createReconcileStore = (deps: {
       let at = 0;
       return first.map((lack) => (lack === null ? null : (second[at++] ?? null)));
     },
-    standing: async (type, exports, signal) => {
+    present: async (type, exports, signal) => {
       if (exports.length === 0) return [];
       const keys = exports.map((one) => ({ ...one, id: hashOf(one.id) }));
       const query = standingSql(type);
       const rows = await noted.during(keys.map(keyOf), { type: null, signal }, (ask) =>
-        ask<[client: string, hash: string, created: string]>("reconcile.standing", query),
+        ask<[client: string, hash: string, created: string]>("reconcile.present", query),
       );
       const found = new Set(
         rows.map(([client, ofId, created]) => JSON.stringify([client, ofId, Number(created)])),

@@ -32,7 +32,7 @@ export type Cutoff = { readonly clientId: string; readonly before: Micros };
  */
 export type Expired = {
   /**
-   * Counts stored rows by client, superseded and masked ones included; of changes all that readers are told
+   * Counts stored rows by client, superseded and masked ones included; of changes all that is published to readers
    * of, also those that stay for now.
    * @throws ServiceError `keys_lost` (retryable), also `erase`
    */
@@ -42,7 +42,7 @@ export type Expired = {
    * dropped whole; other parts are rewritten. Tells readers of changes before it removes entries of these.
    */
   erase(table: RetentionTable, signal?: AbortSignal): Promise<{ dropped: number }>;
-  /** Tells readers what a run that failed has not told, and removes the keys. Keys that are left go after a day. */
+  /** Publishes what a run that failed has not published, and removes the keys. Keys that are left go after a day. */
   end(signal: AbortSignal): Promise<void>;
 };
 
@@ -165,7 +165,7 @@ export const createRetentionStore = (deps: {
       const sharesOf = (table: RetentionTable, which: Which): readonly Parameters[] =>
         inShares(kindsOf(table, which).reduce((sum, kind) => sum + (keys.get(kind) ?? 0), 0));
       let stale = [...keys.keys()].some((kind) => kind.endsWith(" stale"));
-      let isTold = true;
+      let isPublished = true;
 
       /** Adds up the rows of all shares by a column. */
       const countBy = async (
@@ -239,38 +239,43 @@ export const createRetentionStore = (deps: {
           retryable: true,
         });
       };
-      const tellChanges = async (tellSignal: AbortSignal): Promise<void> => {
+      const publishChanges = async (publishSignal: AbortSignal): Promise<void> => {
         // Also what a run that died is deleting.
-        for (const table of RETENTION_TABLES) await keyed.settled(table, tellSignal);
-        await keyed.onAllReplicas(RETENTION_TABLES, tellSignal);
+        for (const table of RETENTION_TABLES) await keyed.settled(table, publishSignal);
+        await keyed.onAllReplicas(RETENTION_TABLES, publishSignal);
         const source = `SELECT client_id, kind, id, date_created FROM ${CHANGES}
-          WHERE ${isExpired(CHANGES, "told", "GLOBAL IN")}`;
-        for (const share of sharesOf(CHANGES, "told")) {
-          const what = { name: "retention.tell", source, parameters: share, signal: tellSignal } as const;
-          await deps.runUpload((upload) => noteDeleted(session, what, upload), tellSignal);
+          WHERE ${isExpired(CHANGES, "published", "GLOBAL IN")}`;
+        for (const share of sharesOf(CHANGES, "published")) {
+          const what = {
+            name: "retention.publish",
+            source,
+            parameters: share,
+            signal: publishSignal,
+          } as const;
+          await deps.runUpload((upload) => noteDeleted(session, what, upload), publishSignal);
         }
       };
       return {
         count: async (table, countSignal) => {
-          const which = table === CHANGES ? "told" : "expired";
+          const which = table === CHANGES ? "published" : "expired";
           const counts = await countBy("client_id", table, which, countSignal);
           return [...counts].map(([clientId, rows]) => ({ clientId, rows }));
         },
         erase: async (table, eraseSignal = new AbortController().signal) => {
-          isTold = table === CHANGES && isTold;
+          isPublished = table === CHANGES && isPublished;
           if (stale) for (const one of STALE_TABLES) await eraseRows(one, "stale", eraseSignal);
           stale = false;
           if (table === CHANGES) {
-            await tellChanges(eraseSignal);
+            await publishChanges(eraseSignal);
             await assertKept();
-            isTold = true;
+            isPublished = true;
           }
           return { dropped: await eraseRows(table, "expired", eraseSignal) };
         },
         end: async (endSignal) => {
           try {
             // No later run might look at these clients: their retention may be turned off, or be longer.
-            if (!isTold) await tellChanges(endSignal);
+            if (!isPublished) await publishChanges(endSignal);
           } finally {
             await removeKeys();
           }

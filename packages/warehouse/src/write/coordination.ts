@@ -51,7 +51,7 @@ export type Coordination = {
   beginGeneration(): Promise<number>;
   /** From now on what was judged by an earlier generation is refused. */
   requireGeneration(generation: number): Promise<void>;
-  /** Tells that a jobs process is alive, for the next two minutes. */
+  /** Says that a jobs process is alive, for the next two minutes. */
   noteProcess(process: JobsProcess): Promise<void>;
   /** The jobs processes that are alive. */
   processes(): Promise<readonly JobsProcess[]>;

@@ -9,7 +9,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** Batches that are written until the test ends them, and what ClickHouse is told of them. */
+/** Batches that are written until the test ends them, and what ClickHouse learns of them. */
 const setUp = async (noteInFlight: () => Promise<void> = () => Promise.resolve()) => {
   const noted: [writer: string, stamp: number | null][] = [];
   const warnings: string[] = [];
@@ -40,7 +40,7 @@ const setUp = async (noteInFlight: () => Promise<void> = () => Promise.resolve()
   return { noted, warnings, begin, pass };
 };
 
-it("tells nothing of writes that end within a second", async () => {
+it("says nothing of writes that end within a second", async () => {
   const { noted, begin, pass } = await setUp();
   for (let at = 0; at < 5; at += 1) {
     const end = begin(at);
@@ -50,7 +50,7 @@ it("tells nothing of writes that end within a second", async () => {
   expect(noted).toEqual([]);
 });
 
-it("tells the oldest stamp of those that take longer, once, and when readers need not wait any more", async () => {
+it("reports the oldest stamp of those that take longer, once, and when readers need not wait any more", async () => {
   const { noted, begin, pass } = await setUp();
   const younger = begin(200);
   const older = begin(100);
@@ -86,7 +86,7 @@ it("lets one that hangs hide no other", async () => {
   ]);
 });
 
-it("tells at once of one that was refused before", async () => {
+it("announces at once one that was refused before", async () => {
   const { noted, begin } = await setUp();
   begin(7, true);
   expect(noted).toEqual([["w", 7]]);

@@ -27,7 +27,7 @@ export const createInFlight = (deps: {
 }): InFlight => {
   const { coordination, writer, log, now } = deps;
   const writes = new Set<{ readonly stamp: Micros; readonly begunAt: number; readonly isSlow: boolean }>();
-  let told: Micros | null = null;
+  let announced: Micros | null = null;
 
   /** The earliest stamp for which readers are to wait; null: they need not. */
   const wanted = (): Micros | null => {
@@ -37,24 +37,24 @@ export const createInFlight = (deps: {
     return waited.length === 0 ? null : Math.min(...waited.map(({ stamp }) => stamp));
   };
 
-  const tell = async (): Promise<void> => {
+  const announce = async (): Promise<void> => {
     const stamp = wanted();
-    if (stamp === told) return;
+    if (stamp === announced) return;
     try {
       await coordination.noteInFlight(writer, stamp);
-      told = stamp;
+      announced = stamp;
     } catch (error) {
       log.warn({ err: error }, "recording a slow batch failed");
     }
   };
 
-  const { start, stop } = createLoop({ turn: tell, pauseMs: LOOK_EVERY_MS });
+  const { start, stop } = createLoop({ turn: announce, pauseMs: LOOK_EVERY_MS });
   return {
     during: async (stamp, isSlow, work) => {
       const write = { stamp, begunAt: now(), isSlow };
       writes.add(write);
       try {
-        if (isSlow) await tell();
+        if (isSlow) await announce();
         return await work();
       } finally {
         writes.delete(write);

@@ -105,7 +105,7 @@ it("takes look-ups back that were no failures", () => {
   expect(answerOf(() => throttle.failed("2001:db8::1"))?.status).toBe(429);
 });
 
-it("tells of every failure, however it is answered, and of nothing that was none", () => {
+it("reports every failure, however it is answered, and nothing that was none", () => {
   const results: string[] = [];
   const throttle = createAuthThrottle({
     windows: [{ requests: 2, seconds: 60 }],

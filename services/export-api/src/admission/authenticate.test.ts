@@ -275,7 +275,7 @@ it("finds a key again, from the warehouse when asked for it", async () => {
   expect(seen.lookups).toBe(1);
   expect(await findAgain(headers, true)).toEqual(answer);
   expect(seen.lookups).toBe(2);
-  // What it was told counts for new requests too.
+  // What it learned counts for new requests too.
   expect(await authenticate(headers.authorization)).toEqual(answer);
   answer = { ...CLIENT, clientDeleted: true };
   expect(await statusOf(findAgain(headers, true))).toBe(404);

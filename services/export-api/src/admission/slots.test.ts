@@ -81,7 +81,7 @@ it("refuses who comes when all places are taken", async () => {
   expect(slots.waiting).toBe(2);
 });
 
-it("tells a client that its own requests are in the way, however they are", async () => {
+it("says to a client that its own requests are in the way, however they are", async () => {
   vi.useFakeTimers();
   const onOwn = vi.fn();
   const { take } = createQueue({ perProcess: 3, perClient: 2, maxWaiting: 2, maxWaitMs: 1_000, onOwn });

@@ -33,7 +33,7 @@ const setUp = (linkBounds: "same" | "advancing" = "same", ofClient: "same" | "ad
 const times = (count: number) => expect.stringContaining(`was sent ${count} times in a row`) as string;
 
 describe("a client that repeats its own request", () => {
-  it("is told from the third time on, in a header, one log line and a metric", async () => {
+  it("is reported from the third time on, in a header, one log line and a metric", async () => {
     const { notices, logLines, metricsText } = setUp();
     expect(await notices(FIRST, 5)).toEqual([undefined, undefined, times(3), times(4), times(5)]);
     const warnings = logLines.filter(({ level }) => level === "warn");
@@ -55,13 +55,13 @@ describe("a client that repeats its own request", () => {
     expect(await notices(FIRST, 1)).toEqual([times(3)]);
   });
 
-  it("is told in the legacy versions, too", async () => {
+  it("is reported in the legacy versions, too", async () => {
     const { notices } = setUp();
     const url = "/data_api/v1/messages?created_since=2024-03-01T00:00:00&page_size=10";
     expect(await notices(url, 3)).toEqual([undefined, undefined, times(3)]);
   });
 
-  it("is told in each of the windows that it reads at once", async () => {
+  it("is reported in each of the windows that it reads at once", async () => {
     const { notices } = setUp();
     const other = FIRST.replace("00:00:00Z", "00:00:00.000010Z");
     for (let n = 0; n < 2; n += 1) {
@@ -71,7 +71,7 @@ describe("a client that repeats its own request", () => {
   });
 });
 
-describe("nobody is told", () => {
+describe("nobody is warned", () => {
   it("who follows the link in between", async () => {
     const { ask, notices } = setUp();
     for (let n = 0; n < 4; n += 1) {

@@ -41,7 +41,7 @@ const createMove = (by: number) => {
   const moved = ({ id, bytes }: Field): Field => numberField(id, readNumber(bytes) + by);
 
   const pages: Change = (field) => {
-    // ClickHouse is told to write no filters. Readers do without one that it writes all the same.
+    // ClickHouse is asked to write no filters. Readers do without one that it writes all the same.
     if (field.id === PAGES.bloomFilter || field.id === PAGES.bloomFilterBytes) return null;
     return oneOf(PAGES, field.id) ? moved(field) : field;
   };

@@ -62,7 +62,7 @@ describe("a list as Parquet", () => {
     expect(parquetQueries).toEqual([{ list: "endUsers", clientId: "acme", from: "b", externalId: "x" }]);
   });
 
-  it("of changes tells in its footer where the reader goes on", async () => {
+  it("of changes says in its footer where the reader goes on", async () => {
     const { get, parquetQueries } = setUp();
     const first = contentOf((await get(`${EXPORT}/changes/messages`)).rawPayload);
     expect(first.facts).toMatchObject({ count: "3", watermark: WATERMARK, end_of_stream: "true" });

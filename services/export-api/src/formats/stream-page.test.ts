@@ -72,7 +72,7 @@ const request = async (
     ...(agent && { agent }),
   });
   const [response] = (await once(call, "response")) as [IncomingMessage];
-  // The response tells of a later error as well.
+  // The response reports a later error as well.
   call.on("error", () => {});
   return response;
 };
@@ -327,8 +327,8 @@ describe("stopping", () => {
 
   it("answers every request of clients that never pause", async () => {
     const { port, listener } = await startApp(() => Promise.resolve(pageOf(Readable.from(["abc"]))));
-    /** Asks on one kept connection until it is told to use no more of it; each answer counts. */
-    const askUntilTold = async (pauseMs: number): Promise<number> => {
+    /** Asks on one kept connection until it is asked to use no more of it; each answer counts. */
+    const askUntilClosed = async (pauseMs: number): Promise<number> => {
       const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
       cleanups.push(async () => agent.destroy());
       for (let answers = 1; ; answers += 1) {
@@ -342,7 +342,7 @@ describe("stopping", () => {
       }
     };
     // Some pause when the service stops.
-    const asking = [0, 0, 1, 5, 50, 300].map(askUntilTold);
+    const asking = [0, 0, 1, 5, 50, 300].map(askUntilClosed);
     const idle = new http.Agent({ keepAlive: true });
     cleanups.push(async () => idle.destroy());
     await readAll(await request(port, idle));

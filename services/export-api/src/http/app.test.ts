@@ -550,7 +550,7 @@ describe("errors", () => {
     expect(errorOf(query)?.details).toContain("page_size");
   });
 
-  it("503 when the warehouse is in trouble, with an id that stands in the log", async () => {
+  it("503 when the warehouse is in trouble, with an id that is in the log", async () => {
     const cause = new Error("SELECT secret FROM clickhouse.internal");
     const trouble = new ServiceError("warehouse_unavailable", "no host clickhouse.internal", {
       retryable: true,
@@ -685,7 +685,7 @@ describe("every answer", () => {
     expect(JSON.stringify(logLines)).not.toContain("192.0.2");
   });
 
-  it("speaks of the hosts below this one only when it is told to", async () => {
+  it("speaks of the hosts below this one only when it is asked to", async () => {
     const transport = async (hstsSubDomains: boolean): Promise<unknown> => {
       const { get } = setUp({}, { hstsSubDomains });
       return (await get("/x", { "x-forwarded-proto": "https" })).headers["strict-transport-security"];

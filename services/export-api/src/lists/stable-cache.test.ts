@@ -44,7 +44,7 @@ it("keeps what it knows while ClickHouse does not answer, or a replica is behind
   expect(await readLater(5 * SECOND, 3 * SECOND)).toEqual(known);
 });
 
-it("tells of nothing that was stable minutes ago", async () => {
+it("gives nothing that was stable minutes ago", async () => {
   const { read, readLater, fails } = setUp();
   const known = await readLater(6 * SECOND, 4 * SECOND);
   fails(60_000);

@@ -133,7 +133,7 @@ describe("createBatchCutter", () => {
     expect(onDue).toHaveBeenCalledTimes(1);
   });
 
-  it("is due at once when it is told so, and never by age after it is stopped or cut", () => {
+  it("is due at once when it is asked to be, and never by age after it is stopped or cut", () => {
     const { cutter, onDue } = startCutter();
     cutter.openFor(1);
     cutter.makeDue();

@@ -109,7 +109,7 @@ export const isFull = ({ rows, sources, deadLetters }: TopicBatch, limits: Batch
   rows.bytes() >= limits.maxBytes ||
   rows.spansTooManyPartitions();
 
-/** Holds the batch that is being filled and tells when it is due by age. */
+/** Holds the batch that is being filled and says when it is due by age. */
 export type BatchCutter = {
   /** The batch being filled, opened under `epoch` when there is none. */
   openFor(epoch: number): TopicBatch;

@@ -165,7 +165,7 @@ it.each([
   await watch.stop();
 });
 
-it("says nothing where brokers tell no ids", async () => {
+it("says nothing where brokers give no ids", async () => {
   const { watch, errors, at, tick } = setUp();
   at("messages", 5, 5, null);
   await watch.start();

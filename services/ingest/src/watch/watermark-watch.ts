@@ -12,7 +12,7 @@ type Topic = {
   /** The largest watermark known to be stored, µs. */
   stored: number | undefined;
   saving: Promise<void> | undefined;
-  /** null: not known yet, or the brokers tell none. */
+  /** null: not known yet, or the brokers give none. */
   topicId: string | null;
   /** When it was found to have been created anew, ms; null: not known of. */
   createdAnew: number | null;

@@ -247,7 +247,7 @@ it("writes nothing that changes nothing, and nothing at all in a dry run, which 
   expect([rowsOf(fixture, "landing"), rowsOf(fixture, "messages")]).toEqual([1, 1]);
 });
 
-it("tells records that the warehouse refuses, and writes the others", async () => {
+it("reports records that the warehouse refuses, and writes the others", async () => {
   const { fixture, add } = setUp();
   fixture.refused.add("bad");
   const good = Array.from({ length: 5 }, (_, index) => messageOf(`good${index}`, {}, {}, index));

@@ -1,6 +1,6 @@
 import type { GroupProgress } from "@conversation-export/bus";
 
-/** How many messages ingest has not committed, over all topics; null when the brokers do not tell. */
+/** How many messages ingest has not committed, over all topics; null when the brokers do not say. */
 export const createIngestLag =
   (deps: {
     readonly progress: Pick<GroupProgress, "fetch">;

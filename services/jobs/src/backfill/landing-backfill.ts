@@ -118,8 +118,8 @@ export const createLandingBackfill = (deps: {
     let done = 0;
     return (read: number): void => {
       done += read;
-      const told = { done, total: null, unit: "events" };
-      void progress(note === undefined ? told : { ...told, note }).catch(() => {});
+      const reported = { done, total: null, unit: "events" };
+      void progress(note === undefined ? reported : { ...reported, note }).catch(() => {});
     };
   };
 

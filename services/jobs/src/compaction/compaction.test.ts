@@ -34,18 +34,18 @@ const windows: Pick<WindowStore, "list" | "save"> = {
   },
 };
 
-const told = (what: string, { starts, chunk, chunks }: Parameters<SupersededEntries["count"]>[0]) =>
+const reported = (what: string, { starts, chunk, chunks }: Parameters<SupersededEntries["count"]>[0]) =>
   calls.push(`${what} ${starts.map((start) => start / HOUR).join()} ${chunk}/${chunks}`);
 
 const entries: SupersededEntries = {
   countWritten: () => Promise.resolve(written),
   count: (share) => {
-    told("count", share);
+    reported("count", share);
     return Promise.resolve(3);
   },
   remove: (_, share) => {
     expect(lock).toBe("rows");
-    told("remove", share);
+    reported("remove", share);
     onRemove();
     return Promise.resolve(3);
   },

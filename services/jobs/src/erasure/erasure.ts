@@ -45,7 +45,7 @@ export type ErasureDeps = {
 /**
  * Hides what new requests are about from readers, and then, unless another run is at it, deletes what is hidden
  * as one batch: suppressions are stored, what was judged without them is refused, all rows under the collected keys are
- * deleted until none is left, readers of changes are told, and the requests are stripped of their subjects.
+ * deleted until none is left, the deletions are published, and the requests are stripped of their subjects.
  * Each step may be repeated, and a second run at the same time does no harm.
  *
  * @throws ServiceError `erasure_running` (retryable) while another run deletes and the job is not done without it
@@ -133,7 +133,7 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
       await store.goneEverywhere(signal);
       signal.throwIfAborted();
       if (begun.found > 0) await store.settleFound(run, signal);
-      await store.tell(run, signal);
+      await store.publish(run, signal);
       await store.eraseKeys(run, signal);
       await requests.complete(run);
     }

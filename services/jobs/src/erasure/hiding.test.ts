@@ -35,13 +35,13 @@ const createDeps = (
     },
     subjects: { note: step("note", 1), suppress: step("suppress") },
     approval: step("screen", 0),
-    judgement: { tell: step("tell") },
+    judgement: { announce: step("announce") },
   } as unknown as HidingDeps;
   return { hide: () => createHiding(deps)(context), steps };
 };
 
 const stepsOf = (client: string): string[] =>
-  ["collect", "screen", "begin", "hide", "hidden", "count", "suppress", "tell"].map(
+  ["collect", "screen", "begin", "hide", "hidden", "count", "suppress", "announce"].map(
     (step) => `${step} ${client}`,
   );
 

@@ -10,7 +10,7 @@ export type HidingDeps = {
   readonly store: Pick<ErasureStore, "collect" | "count" | "hide">;
   readonly subjects: RunSubjects;
   readonly approval: Approval;
-  readonly judgement: Pick<LatestJudgement, "tell">;
+  readonly judgement: Pick<LatestJudgement, "announce">;
 };
 
 type Counts = Pick<ErasureResult, "hidden" | "held" | "found">;
@@ -52,7 +52,7 @@ export const createHiding = (deps: HidingDeps): Hiding => {
     const hidden = await requests.noteHidden(run);
     const found = await store.count(run);
     await subjects.suppress(run);
-    await judgement.tell();
+    await judgement.announce();
     return { hidden, held, found };
   };
 

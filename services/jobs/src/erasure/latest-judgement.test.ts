@@ -56,9 +56,9 @@ const setUp = () => {
 };
 const { signal } = new AbortController();
 
-it("tells writers of a new generation without waiting", async () => {
+it("announces a new generation without waiting", async () => {
   const { steps, judgement } = setUp();
-  await judgement.tell();
+  await judgement.announce();
   expect(steps).toEqual(["begin"]);
 });
 

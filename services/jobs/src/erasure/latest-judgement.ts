@@ -9,7 +9,7 @@ const WARN_EVERY_MS = 30_000;
 /** Makes writers judge by new suppressions. */
 export type LatestJudgement = {
   /** Lets writers judge new batches by the suppressions that are stored, and does not wait for them. */
-  tell(): Promise<void>;
+  announce(): Promise<void>;
   /**
    * Resolves when no row can be stored any more that was judged without the suppressions that are stored now:
    * ClickHouse refuses it.
@@ -55,7 +55,7 @@ export const createLatestJudgement = (deps: {
   };
 
   return {
-    tell: async () => void (await coordination.beginGeneration()),
+    announce: async () => void (await coordination.beginGeneration()),
     required: async (signal) => {
       const generation = await coordination.beginGeneration();
       const { clock, announced } = await coordination.look();

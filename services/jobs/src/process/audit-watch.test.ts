@@ -2,7 +2,7 @@ import { createLogger, createMetrics } from "@conversation-export/runtime";
 import { expect, it, vi } from "vitest";
 import { createAuditWatch } from "./audit-watch.ts";
 
-it("tells how old a change is, also while the audit cannot be read", async () => {
+it("says how old a change is, also while the audit cannot be read", async () => {
   const answers = [[{ command: "keys create", state: "done" as const, ageSeconds: 10 }]];
   const last = vi.fn(() => Promise.resolve(answers.shift() ?? Promise.reject(new Error("away"))));
   const metrics = createMetrics({ service: "test" });

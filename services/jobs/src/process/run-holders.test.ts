@@ -9,16 +9,16 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-it("tells at once, and then every ten seconds, that it is alive and which Redis it uses, although that is away meanwhile", async () => {
-  const told: string[] = [];
+it("reports at once, and then every ten seconds, that it is alive and which Redis it uses, although that is away meanwhile", async () => {
+  const announced: string[] = [];
   let others = "main";
   let redis: () => Promise<string> = () => Promise.resolve("main");
   const holders = createRunHolders({
     coordination: {
       noteProcess: async (process) => {
         expect(process.id).toBe(holders.own);
-        told.push(process.redis);
-        if (told.length === 2) throw new Error("away");
+        announced.push(process.redis);
+        if (announced.length === 2) throw new Error("away");
       },
       processes: async () => [{ id: "other", redis: others }],
     },
@@ -30,7 +30,7 @@ it("tells at once, and then every ten seconds, that it is alive and which Redis 
   await vi.advanceTimersByTimeAsync(10_000);
   redis = () => Promise.reject(new Error("away"));
   await vi.advanceTimersByTimeAsync(10_000);
-  expect(told).toEqual(["main", "main", "main"]);
+  expect(announced).toEqual(["main", "main", "main"]);
   expect(await holders.alive()).toEqual(new Set([holders.own, "other"]));
   expect(await holders.isOnlyRedis()).toBe(true);
   others = "second";

@@ -16,7 +16,7 @@ export type RunHolders = {
   readonly part: Part;
 };
 
-const TELL_EVERY_MS = 10_000;
+const ANNOUNCE_EVERY_MS = 10_000;
 
 /** @param deps.redisId the id that the Redis of this process keeps */
 export const createRunHolders = (deps: {
@@ -28,7 +28,7 @@ export const createRunHolders = (deps: {
   const own = randomUUID();
   /** Stays while Redis is away, or the runs of this process would count as dead. */
   let redis = UNKNOWN_REDIS;
-  const tell = async (): Promise<void> => {
+  const announce = async (): Promise<void> => {
     try {
       redis = await deps.redisId().catch(() => redis);
       await coordination.noteProcess({ id: own, redis });
@@ -36,7 +36,7 @@ export const createRunHolders = (deps: {
       log.warn({ err: error }, "recording that this process is alive failed");
     }
   };
-  const loop = createLoop({ turn: tell, pauseMs: TELL_EVERY_MS, pauseFirst: true });
+  const loop = createLoop({ turn: announce, pauseMs: ANNOUNCE_EVERY_MS, pauseFirst: true });
   return {
     own,
     alive: async () => new Set([own, ...(await coordination.processes()).map(({ id }) => id)]),
@@ -44,7 +44,7 @@ export const createRunHolders = (deps: {
     part: {
       name: "alive",
       start: async () => {
-        await tell();
+        await announce();
         await loop.start();
       },
       stop: loop.stop,

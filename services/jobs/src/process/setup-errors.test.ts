@@ -1,7 +1,7 @@
 import type { RunnableJob } from "@conversation-export/queue";
 import { WarehouseError } from "@conversation-export/warehouse";
 import { expect, it } from "vitest";
-import { withSetupTold } from "./setup-errors.ts";
+import { withSetupErrors } from "./setup-errors.ts";
 
 const failing = (error: Error): RunnableJob["work"][] => {
   const fails = (): Promise<never> => Promise.reject(error);
@@ -23,12 +23,12 @@ it.each([
 ])("%s ends a job as %j", async (name, expected, attemptNumber = 1) => {
   const error = new WarehouseError("warehouse_unavailable", name, true, null);
   for (const work of failing(error)) {
-    const { work: told } = withSetupTold({ name: "backfill", options: {}, work });
+    const { work: reported } = withSetupErrors({ name: "backfill", options: {}, work });
     const context = { attempt: attemptNumber } as never;
     const attempts =
-      told.kind === "whole"
-        ? [told.run(context)]
-        : [told.split(context), told.runPart(context), told.finish(context, [])];
+      reported.kind === "whole"
+        ? [reported.run(context)]
+        : [reported.split(context), reported.runPart(context), reported.finish(context, [])];
     for (const attempt of attempts) await expect(attempt).rejects.toMatchObject(expected);
   }
 });

@@ -5,7 +5,7 @@ import { isLimitError, isSetupError } from "@conversation-export/warehouse";
 /** Attempts of a job whose statements are beyond a limit of ClickHouse; other load may be the cause once. */
 const HEAVY_ATTEMPTS = 2;
 
-const told = <C extends { readonly attempt: number }, A extends readonly unknown[], R>(
+const reported = <C extends { readonly attempt: number }, A extends readonly unknown[], R>(
   work: (context: C, ...args: A) => Promise<R>,
 ) => {
   return async (context: C, ...args: A): Promise<R> => {
@@ -30,12 +30,12 @@ const told = <C extends { readonly attempt: number }, A extends readonly unknown
 };
 
 /** Fails a job at once for a missing grant or table, at the second attempt for a limit of ClickHouse. */
-export const withSetupTold = (job: RunnableJob): RunnableJob => {
+export const withSetupErrors = (job: RunnableJob): RunnableJob => {
   const { work } = job;
-  if (work.kind === "whole") return { ...job, work: { ...work, run: told(work.run) } };
+  if (work.kind === "whole") return { ...job, work: { ...work, run: reported(work.run) } };
   const { split, runPart, finish } = work;
   return {
     ...job,
-    work: { ...work, split: told(split), runPart: told(runPart), finish: told(finish) },
+    work: { ...work, split: reported(split), runPart: reported(runPart), finish: reported(finish) },
   };
 };

@@ -44,7 +44,7 @@ it("reads no further partition when one has failed", async () => {
       deadLetters: { async *list() {} },
       store: {
         lacking: () => Promise.reject(new Error("ClickHouse is away")),
-        standing: () => Promise.resolve([]),
+        present: () => Promise.resolve([]),
       },
       suppresses: async (records) => records.map(() => false),
       isExpired: () => false,

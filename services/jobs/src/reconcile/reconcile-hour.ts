@@ -33,7 +33,7 @@ export const reconcileHour = async (
   deps: {
     readonly reader: Pick<RangeReader, "read">;
     readonly deadLetters: Pick<DeadLetterReader, "list">;
-    readonly store: Pick<ReconcileStore, "lacking" | "standing">;
+    readonly store: Pick<ReconcileStore, "lacking" | "present">;
     /** true: the record was erased. */
     readonly suppresses: (records: readonly ExportRecord[]) => Promise<readonly boolean[]>;
     /** true: the record is older than its client keeps. */
@@ -90,9 +90,9 @@ export const reconcileHour = async (
   const recordsOf = (batch: readonly Carried[]): ExportRecord[] => batch.map(({ record }) => record);
 
   const compareErased = async (batch: readonly Carried[]): Promise<void> => {
-    const standing = await store.standing(type, recordsOf(batch), signal);
+    const present = await store.present(type, recordsOf(batch), signal);
     for (const [index, one] of batch.entries()) {
-      if (standing[index] === true) differ(one, "erased_but_readable");
+      if (present[index] === true) differ(one, "erased_but_readable");
       else count(one.record.clientId, "suppressed");
     }
   };

@@ -115,7 +115,7 @@ function setup(given: readonly { id: string; timestamp: number; value: Buffer | 
         world.asked.push(...exports.map(({ id }) => id));
         return Promise.resolve(exports.map(({ id }) => (world.unreadable.has(id) ? "messages" : null)));
       },
-      standing: (_type, exports) => Promise.resolve(exports.map(({ id }) => !world.unreadable.has(id))),
+      present: (_type, exports) => Promise.resolve(exports.map(({ id }) => !world.unreadable.has(id))),
       sweep: () => Promise.reject(new Error("not asked for")),
       loadUntil: () => Promise.resolve(world.until),
       saveUntil: (until) => {

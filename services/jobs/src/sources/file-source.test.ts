@@ -92,7 +92,7 @@ it("keeps batches small, whatever the file is", async () => {
   expect(Math.max(...large.map(({ events }) => events.length))).toBeLessThan(10);
 });
 
-it("tells lines that are none, and goes on", async () => {
+it("reports lines that are none, and goes on", async () => {
   const long = `{"x":"${"y".repeat(5 * 1024 * 1024)}"}\n`;
   await writeFile(join(folder, "a.ndjson"), `${line(0)}not json\n${long}${line(1)}`);
   const { batches } = await readAll();
@@ -118,7 +118,7 @@ it.each([
   expect(String(failure)).toContain(`a.ndjson.${name}`);
 });
 
-it("refuses what is not there, is empty, has changed, or cannot be told by files", async () => {
+it("refuses what is not there, is empty, has changed, or is not in files", async () => {
   const nothing = { code: "source_unreadable" };
   await expect(sourceOf(join(folder, "none")).parts(null, signal)).rejects.toMatchObject(nothing);
   await expect(sourceOf().parts(null, signal)).rejects.toMatchObject(nothing);

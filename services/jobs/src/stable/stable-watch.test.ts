@@ -14,7 +14,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A watch before a ClickHouse that answers as it is told; each turn is one interval. `clock`, all instants: µs. */
+/** A watch before a ClickHouse that answers as the test sets it; each turn is one interval. `clock`, all instants: µs. */
 const setUp = (stored: Stable = { until: 0, watermarks: {} }) => {
   const world = {
     stored,
@@ -214,7 +214,7 @@ it.each([
   expect(await age()).toBe((Date.now() - BEGUN) / 1_000);
 });
 
-it("tells the age of what is stable, and its own while nothing is", async () => {
+it("reports the age of what is stable, and its own while nothing is", async () => {
   const { watch, turn, age } = setUp();
   await watch.start();
   await turn();

@@ -73,7 +73,7 @@ export const createKeys = (deps: {
       }
       if (out === null) print(text.trimEnd());
       const end = expiresAt === null ? "it does not expire" : `it expires at ${expiresAt}`;
-      const where = out === null ? "is not stored and is not shown again" : `stands in ${out} alone`;
+      const where = out === null ? "is not stored and is not shown again" : `is in ${out} only`;
       if (secret === null || out !== null)
         print(`${keyId} of the client ${clientId}; the key ${where}; ${end}`);
     },

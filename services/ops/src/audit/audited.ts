@@ -43,7 +43,7 @@ export const audited = async <T>(
     say,
     tablesMayBeMissing = false,
   }: Pick<CommandDeps, "env" | "say"> & { readonly tablesMayBeMissing?: boolean },
-  work: (tell: (found: Readonly<Record<string, unknown>>) => void) => Promise<T>,
+  work: (report: (found: Readonly<Record<string, unknown>>) => void) => Promise<T>,
 ): Promise<T> => {
   let found: Readonly<Record<string, unknown>> = {};
   const doWork = (): Promise<T> =>

@@ -36,11 +36,11 @@ export const addJobCommands = (program: Command, deps: CommandDeps): void => {
     id: string,
     work: (client: JobClient, job: JobView) => Promise<void>,
   ): Promise<void> =>
-    audited(command, deps, (tell) =>
+    audited(command, deps, (report) =>
       withJobs(async (client) => {
         const job = await found(client, id);
         // The id alone need not say whether it is an erasure.
-        tell({ queue: job.name });
+        report({ queue: job.name });
         await work(client, job);
       }),
     );

@@ -59,7 +59,7 @@ export const speakTls = async (addresses: readonly Address[]): Promise<boolean> 
   return refusals.some((refusal) => refusal === null || tlsTroubleOf(refusal) === "client_certificate");
 };
 
-/** Parses `host:port`; an IPv6 host stands in brackets. */
+/** Parses `host:port`; an IPv6 host is in brackets. */
 export const addressOf = (text: string): Address => {
   const at = text.lastIndexOf(":");
   return { host: text.slice(0, at).replace(/^\[|\]$/g, ""), port: Number(text.slice(at + 1)) };

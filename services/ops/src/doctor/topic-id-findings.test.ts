@@ -26,6 +26,6 @@ it("shows for a week that a topic was created anew", () => {
   expect(of("two", "two", NOW - 8 * 86_400_000)[0]?.[0]).toBe("ok");
 });
 
-it("warns where brokers tell no ids", () => {
-  expect(of(null, "one")).toEqual([["warning", "topic ids", "these brokers tell none"]]);
+it("warns where brokers give no ids", () => {
+  expect(of(null, "one")).toEqual([["warning", "topic ids", "these brokers give none"]]);
 });

@@ -25,7 +25,7 @@ export const topicIdFindings = (
     return [
       warning(
         "topic ids",
-        "these brokers tell none",
+        "these brokers give none",
         "update Kafka to 2.8 or later: here a topic that is deleted and created anew is not noticed, and its first messages may not be read",
       ),
     ];

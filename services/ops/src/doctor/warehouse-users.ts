@@ -76,9 +76,9 @@ const grantFindings = async (
   const migrates = user === "migrator";
   const advice = migrates ? migratorAdvice : usersAdvice;
   const excess = migrates ? [] : excessGrants(await inspector.grants(), needed, database);
-  const told = (grave: boolean): string =>
+  const reported = (grave: boolean): string =>
     excess.flatMap((one) => (one.grave === grave ? [one.text] : [])).join("; ");
-  const [grave, other] = [told(true), told(false)];
+  const [grave, other] = [reported(true), reported(false)];
   const everywhere = rightsEverywhere(needed).join(", ");
   const findings = [
     ...(missing === "" ? [] : [problem(name, `lacks ${missing}`, advice)]),

@@ -26,14 +26,14 @@ export const followJob = async (
   const progress = createJobProgress({ ...deps, id });
   const standstill = createStandstillWatch({
     workers: () => jobs.workers(name),
-    tell: (text) => progress.tell(text),
+    report: (text) => progress.report(text),
     now: deps.now,
   });
   let away = false;
   const onRedis = (until: Date | null): void => {
     away = until !== null;
     standstill.restart();
-    progress.tell(
+    progress.report(
       until === null
         ? "Redis is back"
         : `Redis does not answer: this command waits until ${until.toISOString()}; the job continues when Redis is back`,

@@ -36,7 +36,7 @@ it.each<[Partial<JobView>, string]>([
     { state: "delayed", attempt: 2, reason: "warehouse_unavailable: ECONNREFUSED", nextAttemptAt: later(8) },
     "attempt 2 failed: warehouse_unavailable: ECONNREFUSED, tries again at 2026-11-21T12:00:08.000Z",
   ],
-])("%j is told as %s", (change, text) => {
+])("%j is reported as %s", (change, text) => {
   expect(describeProgress({ ...job, ...change })).toBe(text);
 });
 
@@ -68,11 +68,11 @@ describe("where there is no terminal", () => {
     const said: string[] = [];
     const progress = createJobProgress({ id: job.id, say: (line) => said.push(line), terminal: null });
     progress.show(job);
-    progress.tell("Redis does not answer", true);
+    progress.report("Redis does not answer", true);
     expect(said[1]).toBe("backfill-1: Redis does not answer");
     vi.advanceTimersByTime(120_000);
     expect(said).toHaveLength(2);
-    progress.tell("Redis is back");
+    progress.report("Redis is back");
     vi.advanceTimersByTime(30_000);
     expect(said[3]).toContain("25 %");
     progress.stop();

@@ -11,7 +11,7 @@ const BAR_WIDTH = 28;
 export type ProgressDisplay = {
   show(job: JobView): void;
   /** Prints a line. `stale`: the shown progress may be old and is hidden until the next call. */
-  tell(text: string, stale?: boolean): void;
+  report(text: string, stale?: boolean): void;
   stop(): void;
 };
 
@@ -58,7 +58,7 @@ const lines = (id: string, say: Print): ProgressDisplay => {
   let said = "";
   let unsaid = 0;
   let old = false;
-  const tell = (): void => {
+  const report = (): void => {
     if (latest === undefined || old) return;
     const text = describeProgress(latest);
     unsaid = text === said ? unsaid + 1 : 0;
@@ -66,14 +66,14 @@ const lines = (id: string, say: Print): ProgressDisplay => {
     said = text;
     say(`${id}: ${text}`);
   };
-  const timer = setInterval(tell, EVERY_MS);
+  const timer = setInterval(report, EVERY_MS);
   return {
     show: (job) => {
       const first = latest?.state !== job.state;
       latest = job;
-      if (first) tell();
+      if (first) report();
     },
-    tell: (text, stale = false) => {
+    report: (text, stale = false) => {
       old = stale;
       say(`${id}: ${text}`);
     },
@@ -109,7 +109,7 @@ const bar = (id: string, say: Print, stream: NodeJS.WriteStream): ProgressDispla
       latest = job;
       draw(job);
     },
-    tell: (text, stale = false) => {
+    report: (text, stale = false) => {
       old = stale ? text : null;
       // The line replaces the bar, which is drawn again below it.
       drawn.stop();

@@ -25,7 +25,7 @@ const watching = (workers: () => Promise<number | null>) => {
   let seconds = 0;
   const watch = createStandstillWatch({
     workers,
-    tell: (text) => said.push(text),
+    report: (text) => said.push(text),
     now: () => new Date(at + seconds * 1_000),
   });
   return {

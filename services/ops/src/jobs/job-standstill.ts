@@ -45,7 +45,7 @@ export const describeStandstill = (state: JobView["state"], workers: number | nu
 /** Watches a followed job and reports what to check when it stands still. */
 export const createStandstillWatch = (deps: {
   readonly workers: () => Promise<number | null>;
-  readonly tell: Print;
+  readonly report: Print;
   readonly now: () => Date;
 }): StandstillWatch => {
   const now = (): number => deps.now().getTime();
@@ -76,7 +76,7 @@ export const createStandstillWatch = (deps: {
       const asked = latest;
       try {
         const workers = await deps.workers();
-        if (latest === asked && said) deps.tell(describeStandstill(asked.state, workers));
+        if (latest === asked && said) deps.report(describeStandstill(asked.state, workers));
       } catch {
         // Without Redis nothing is known, and `followJob` reports Redis.
         said = false;

@@ -41,9 +41,9 @@ const plain = (value: unknown, label: Label): string => {
 /** Fields on one line, without counts of 0. */
 const inline = (fields: Record<string, unknown>, label: Label): string => {
   const entries = Object.entries(fields);
-  const told = entries.filter(([, value]) => value !== 0);
-  if (told.length === 0) return entries.length === 0 ? "-" : "0";
-  return told.map(([key, value]) => `${label(key)} ${plain(value, label)}`).join(", ");
+  const reported = entries.filter(([, value]) => value !== 0);
+  if (reported.length === 0) return entries.length === 0 ? "-" : "0";
+  return reported.map(([key, value]) => `${label(key)} ${plain(value, label)}`).join(", ");
 };
 
 const rowsOf = (name: string, value: unknown, label: Label): (readonly [string, string])[] => {

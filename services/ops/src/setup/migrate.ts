@@ -23,7 +23,7 @@ export const applyMigrations = async (
   { print, say }: { readonly print: Print; readonly say: Print },
 ): Promise<void> => {
   await requireClickhouse(config);
-  let told = false;
+  let reported = false;
   const run = () =>
     migrate({
       ...config,
@@ -39,9 +39,9 @@ export const applyMigrations = async (
       deadlineMs: LOCKED_DEADLINE_MS,
       retryable: (error) => error instanceof ServiceError && error.code === "migration_locked",
       onRetry: () => {
-        if (!told)
+        if (!reported)
           say("another migration runs, or was killed less than 30 seconds ago: waiting for its lock");
-        told = true;
+        reported = true;
       },
     });
     if (json) return print(renderJson(states));

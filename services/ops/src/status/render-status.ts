@@ -112,11 +112,11 @@ const facts = ({ at, windows, erasures, tables, clients, brokers, processes }: S
       "applied otherwise": changed,
       "of a newer version": later,
     });
-    const told = other.flatMap(([what, names]) =>
+    const reported = other.flatMap(([what, names]) =>
       names.length === 0 ? [] : [`${names.join(", ")} ${what}`],
     );
     rows.push(["ClickHouse", clickhouse]);
-    rows.push(["migrations", [`${applied} applied`, ...told].join("; ")]);
+    rows.push(["migrations", [`${applied} applied`, ...reported].join("; ")]);
   }
   if (brokers.value !== null) rows.push(["Kafka", `${brokers.value.brokers} brokers`]);
   return rows.length === 0 ? "" : renderColumns(rows);

@@ -22,7 +22,7 @@ export type DeadLetterCount = {
   readonly topic: string;
   readonly kept: number;
   readonly lastHour: number;
-  /** Kept ones that nobody has replayed; null: ClickHouse did not tell. */
+  /** Kept ones that nobody has replayed; null: ClickHouse did not say. */
   readonly notReplayed: number | null;
 };
 

@@ -12,7 +12,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
-it.runIf(existsSync("/dev/full")).each(CODINGS)("tells that the disk is full with %s", async (coding) => {
+it.runIf(existsSync("/dev/full")).each(CODINGS)("says that the disk is full with %s", async (coding) => {
   symlinkSync("/dev/full", join(root, temporaryOf("a")));
   const writer = createSegmentWriter(root, "a", coding);
   const write = async (): Promise<void> => {

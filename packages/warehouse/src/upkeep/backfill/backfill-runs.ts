@@ -100,7 +100,7 @@ type LandedValues = [
 
 const LANDED = "landed ";
 const WRONG = "wrong ";
-const TOLD = "told ";
+const PUBLISHED = "published ";
 const BEGUN = "begun";
 /** So many that each of a few shards has some: each shard drops the rows of a run for itself. */
 const BEGUN_ROWS = 64;
@@ -123,14 +123,14 @@ const copySql = (type: EventType, table: RecordTable, clientId: string | null): 
 };
 
 /**
- * Copies the entries of `changes` that tell of the copied rows: a batch writes them within a second from the upload of
- * its rows. Those of deletions tell nothing of a row, and do not stay.
+ * Copies the entries of `changes` that describe the copied rows: a batch writes them within a second from the upload of
+ * its rows. Those of deletions say nothing of a row, and do not stay.
  */
 const copyEntriesSql = (type: EventType, clientId: string | null): string => {
   const { name, kind } = OWN_TABLE_OF[type];
   const hash = recordHash("id");
   return `INSERT INTO backfill_rows (run_id, record, kind, uploaded_at)
-    SELECT {run:String}, ${hash}, '${TOLD}${name}', stored_at FROM changes
+    SELECT {run:String}, ${hash}, '${PUBLISHED}${name}', stored_at FROM changes
     PREWHERE ${isSelected(type, hash, clientId)}
     WHERE changes.kind = '${kind}' AND NOT deleted AND toDateTime(stored_at) IN
       (SELECT arrayJoin([toDateTime(uploaded_at), toDateTime(uploaded_at) + 1]) FROM backfill_rows
@@ -143,8 +143,8 @@ const STORED_SQL = `SELECT toString(r.record), r.kind, r.key_date, r.target, r.t
     toUnixTimestamp64Micro(r.uploaded_at), if(r.kind IN (${OWN_NAMES}) AND t.until < r.uploaded_at, '', r.digest)
   FROM backfill_rows AS r
   LEFT JOIN (SELECT record, kind, max(uploaded_at) AS until FROM backfill_rows
-    WHERE ${OF_RUN} AND ${inRange("record")} AND startsWith(kind, '${TOLD}') GROUP BY record, kind) AS t
-  ON t.record = r.record AND t.kind = concat('${TOLD}', r.kind)
+    WHERE ${OF_RUN} AND ${inRange("record")} AND startsWith(kind, '${PUBLISHED}') GROUP BY record, kind) AS t
+  ON t.record = r.record AND t.kind = concat('${PUBLISHED}', r.kind)
   WHERE ${OF_RUN} AND ${inRange("r.record")} AND r.kind IN {tables:Array(String)}
   ORDER BY r.block, r.place`;
 

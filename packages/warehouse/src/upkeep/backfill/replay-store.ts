@@ -26,7 +26,7 @@ export type Replay = {
 export type ReplayStore = {
   /** The last replay of each replayed dead letter, by `deadLetterKey`. */
   find(deadLetters: readonly DeadLetterIdentity[]): Promise<ReadonlyMap<string, Replay>>;
-  /** @param topicId of the dead-letter topic; null: the brokers tell none */
+  /** @param topicId of the dead-letter topic; null: the brokers give none */
   add(deadLetters: readonly DeadLetterIdentity[], runId: string, topicId: string | null): Promise<void>;
 };
 
@@ -52,7 +52,7 @@ type StoredReplay = {
 
 /**
  * A partition of the dead letters of `topic`, the offset of the first that is kept, and the id of their topic; null: the
- * brokers tell none.
+ * brokers give none.
  */
 export type KeptDeadLetters = {
   readonly topic: string;

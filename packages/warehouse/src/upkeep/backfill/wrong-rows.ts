@@ -61,12 +61,12 @@ const ASK_EVERY_MS = 500;
 const DEADLINE_MS = 600_000;
 
 /** Tables whose rows readers see. An entry of the update index shows nothing by itself. */
-const TOLD = RECORD_TABLES.map((table) => TABLE_FACTS[table]).filter(
+const PUBLISHED = RECORD_TABLES.map((table) => TABLE_FACTS[table]).filter(
   ({ keyDate, created }) => keyDate === null || keyDate === created,
 );
-const TOLD_NAMES = TOLD.map(({ name }) => `'${name}'`).join();
+const PUBLISHED_NAMES = PUBLISHED.map(({ name }) => `'${name}'`).join();
 /** SQL: the kind of record that the table holds which a row `k` of job_keys names. */
-const KIND_OF_TABLE = `transform(k.kind, [${TOLD_NAMES}], [${TOLD.map(({ kind }) => `'${kind}'`).join()}])`;
+const KIND_OF_TABLE = `transform(k.kind, [${PUBLISHED_NAMES}], [${PUBLISHED.map(({ kind }) => `'${kind}'`).join()}])`;
 
 const removalCondition = (table: RecordTable, keys: string): string => {
   const { id, keyDate: date } = TABLE_FACTS[table];
@@ -139,9 +139,9 @@ export const createWrongRows = (deps: {
 
   const end = async (run: string, signal?: AbortSignal): Promise<void> => {
     const source = `SELECT client_id, ${KIND_OF_TABLE} AS kind, id, date_created FROM job_keys AS k
-      WHERE run_id = {run:String} AND k.kind IN (${TOLD_NAMES})`;
-    const told = { name: "replace.tell", source, parameters: { run }, signal } as const;
-    await runUpload((upload) => noteDeleted(session, told, upload), signal);
+      WHERE run_id = {run:String} AND k.kind IN (${PUBLISHED_NAMES})`;
+    const published = { name: "replace.publish", source, parameters: { run }, signal } as const;
+    await runUpload((upload) => noteDeleted(session, published, upload), signal);
     // Whoever continues the job may be about to delete by these keys.
     signal?.throwIfAborted();
     await keys.forget(run);

@@ -31,7 +31,7 @@ export type ErasureDeletion = {
   /** Waits until the rows that one replica has deleted are gone from all. */
   goneEverywhere(signal: AbortSignal): Promise<void>;
   /** Publishes the deletion of the run's records to readers of changes. Their rows must be gone. */
-  tell(run: ErasureRun, signal: AbortSignal): Promise<void>;
+  publish(run: ErasureRun, signal: AbortSignal): Promise<void>;
 };
 
 /**
@@ -86,10 +86,10 @@ export const createErasureDeletion = (deps: {
         TABLES.map(({ table }) => table),
         signal,
       ),
-    tell: (run, signal) => {
+    publish: (run, signal) => {
       const source = `SELECT client_id, splitByChar(' ', toString(k.kind))[1] AS kind, id, date_created
         FROM erasure_keys AS k WHERE phase = 'deleting' AND k.${IS_RECORD} AND ${RUN}`;
-      const what = { name: "erasure.tell", source, parameters: parametersOf(run), signal } as const;
+      const what = { name: "erasure.publish", source, parameters: parametersOf(run), signal } as const;
       return runUpload((upload) => noteDeleted(session, what, upload), signal);
     },
   };

@@ -39,7 +39,7 @@ export const createLongDeletion = ({ session }: { readonly session: Session }): 
         // Its reason may quote rows.
         throw new ServiceError(
           "deletion_failing",
-          `ClickHouse cannot finish a deletion from ${table}: system.mutations tells why`,
+          `ClickHouse cannot finish a deletion from ${table}: system.mutations says why`,
           { retryable: true },
         );
       }

@@ -21,7 +21,7 @@ export type DuckDbFile = {
 
 type Of = { readonly list: ListName; readonly table: string; readonly fields: readonly string[] | null };
 
-/** How records stand in tables. */
+/** How records are in tables. */
 export type Layout = {
   readonly name: "duckdb" | "parquet" | "csv";
   /** The tables that the records of a table are in. */
@@ -39,8 +39,8 @@ const FULL = /No space left on device|Disk quota exceeded|failed to offload data
 /** DuckDB's errors about a value quote it, and what users wrote is in no log. */
 const ABOUT_VALUE = /^(Invalid Input|Conversion|Out of Range) Error/;
 
-/** DuckDB tells that a disk is full in words alone. */
-const told = (error: unknown): unknown => {
+/** DuckDB says that a disk is full in words alone. */
+const reported = (error: unknown): unknown => {
   if (!(error instanceof Error)) return error;
   if (FULL.test(error.message))
     return Object.assign(new Error(`no space: ${error.message.split("\n")[0]}`), { code: "ENOSPC" });
@@ -48,11 +48,11 @@ const told = (error: unknown): unknown => {
   return about === undefined ? error : new Error(`DuckDB refused a value of a record: ${about}`);
 };
 
-const telling = async <T>(work: () => Promise<T>): Promise<T> => {
+const reporting = async <T>(work: () => Promise<T>): Promise<T> => {
   try {
     return await work();
   } catch (error) {
-    throw told(error);
+    throw reported(error);
   }
 };
 
@@ -87,7 +87,7 @@ export const openDuckDbFile = async (
     extension_directory: parts,
   };
   const instance = await DuckDBInstance.create(file, config).catch((error: unknown) => {
-    const known = told(error);
+    const known = reported(error);
     if (isSystemError(known)) throw known;
     const [said = ""] = (error instanceof Error ? error.message : String(error)).split("\n");
     const remedy = /lock/i.test(said) ? "" : ". Put its last whole copy back, or move it away and pull again";
@@ -98,7 +98,7 @@ export const openDuckDbFile = async (
   await mkdir(parts, { recursive: true });
   const connection = await instance.connect();
   const rows = (sql: string, values: DuckDBValue[] = []): Promise<DuckDBValue[][]> =>
-    telling(async () => (await connection.runAndReadAll(sql, values)).getRows());
+    reporting(async () => (await connection.runAndReadAll(sql, values)).getRows());
   return {
     path: file,
     parts,
@@ -107,11 +107,11 @@ export const openDuckDbFile = async (
       try {
         for await (const chunk of (await connection.stream(sql)).yieldRows()) yield* chunk;
       } catch (error) {
-        throw told(error);
+        throw reported(error);
       }
     },
     append: (table, fill) =>
-      telling(async () => {
+      reporting(async () => {
         const appender = await connection.createAppender(table);
         await fill(appender);
         appender.closeSync();
