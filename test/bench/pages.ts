@@ -52,7 +52,7 @@ const plain = async (reading: Reading, client: string, size: number): Promise<Pa
   return async (call) => drain(await openPlain(url, ranges[call % PLACES.length] as Range));
 };
 
-/** Envelope of a page: what its body has besides the records. */
+/** Envelope of a page: what its body has in addition to the records. */
 const ENVELOPE = 1_000;
 const checkSame = async (ours: Page, peer: Page): Promise<void> => {
   for (const call of PLACES.keys()) {

@@ -9,7 +9,7 @@ export const MOST_PAIRS = Number(process.env["PAIRS"] ?? 9);
 type Measure = () => Promise<Cost>;
 
 /**
- * Measures a work in ms for one of `units`: the processor time that `processes` take besides what they take
+ * Measures a work in ms for one of `units`: the processor time that `processes` take in addition to what they take
  * idle, and that of children that end meanwhile.
  *
  * @param deps.calls calls in a row; together they should take some 300 ms, since the kernel counts in steps of 10

@@ -8,7 +8,7 @@ import { CHART } from "./values-table.ts";
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const EXAMPLES = join(CHART, "examples");
 
-/** API versions that the examples need besides those of Kubernetes itself. */
+/** API versions that the examples need in addition to those of Kubernetes itself. */
 export const OTHER_APIS = [
   "external-secrets.io/v1",
   "gateway.networking.k8s.io/v1",

@@ -25,28 +25,10 @@ export const RETIRED_WORDS: readonly RetiredWord[] = [
     words:
       /refused (events?|messages?|records?)\b|\b(events?|messages?|records?) (is|are|was|were) (not )?refused/,
     better: "rejected",
-    allowed: {
-      "deploy/charts/": 1,
-      "docs/schemas/": 1,
-      "packages/domain/": 2,
-      "packages/queue/": 1,
-      "services/export-api/": 2,
-      "services/ingest/": 1,
-      "services/jobs/": 1,
-      "services/ops/": 3,
-      "test/e2e/": 2,
-      "test/integration/": 1,
-    },
   },
   {
     words: /(stored|upload) instant|upload_from/,
     better: "stored at, stable up to",
-    allowed: {
-      "packages/warehouse/src/upkeep/": 4,
-      "packages/warehouse/": 11,
-      "test/faults/": 1,
-      "test/system/": 2,
-    },
   },
   {
     words: /\bnoted?[ -](dates?|keys)|dates (of records )?(is|are) (not )?noted|\bno note\b|dates_noted/,
@@ -129,20 +111,6 @@ export const RETIRED_WORDS: readonly RetiredWord[] = [
   {
     words: /\bat hand\b|does no harm|\bshall\b|\bbesides\b|\bof before\b|belongs? into|cannot be asked/,
     better: "plain words: is there, is harmless, must, also, former, belongs to, does not answer",
-    allowed: {
-      "packages/client/src/command/": 5,
-      "packages/warehouse/src/upkeep/": 4,
-      "services/jobs/src/erasure/": 1,
-      "docs/client-command-line.md": 1,
-      "packages/bus/": 2,
-      "packages/domain/": 1,
-      "packages/warehouse/": 6,
-      "services/ingest/": 1,
-      "test/bench/": 2,
-      "test/chart/": 1,
-      "test/faults/": 1,
-      "test/kubernetes/": 4,
-    },
   },
   {
     words:

@@ -107,7 +107,7 @@ describe("ingest that is killed and replayed", () => {
     const deadLetters = await system.admin.fetchOffsets("conversations.dead-letter");
     const rejected = expected.rejected.filter(({ topic }) => topic === "conversations").length;
     const dead = deadLetters.reduce((sum, { start, end }) => sum + end - start, 0);
-    expect(dead, "every refused record waits in the dead letters").toBeGreaterThanOrEqual(rejected);
+    expect(dead, "every rejected record waits in the dead letters").toBeGreaterThanOrEqual(rejected);
 
     // A full replay by a new group.
     await ingest.kill("SIGTERM");

@@ -302,7 +302,7 @@ describe("a system in trouble", () => {
     await expectEqual();
   });
 
-  it("has put every refused message into the dead letters, untouched", async () => {
+  it("has put every rejected message into the dead letters, untouched", async () => {
     const { rejected } = fold(delivery.delivered.filter((one) => !refused.has(one)));
     const reasons = new Map(
       rejected.map(({ topic, partition, offset, reason }) => [

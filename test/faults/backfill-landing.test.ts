@@ -235,7 +235,7 @@ const DRY: BackfillData = { ...EVERYTHING, dryRun: true };
 const sum = (rows: Readonly<Record<string, number>>): number =>
   Object.values(rows).reduce((a, b) => a + b, 0);
 
-/** All lists as readers get them, without upload instants. */
+/** All lists as readers get them, without stamps. */
 const shown = async (): Promise<Record<string, unknown>> => {
   const lists: Record<string, unknown> = {};
   for (const clientId of CLIENTS) {

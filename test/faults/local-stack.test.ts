@@ -112,15 +112,15 @@ describe("servers", () => {
       expect(await redis(stack, "SET kept 1")).toBe("+OK");
       const brokers = [...stack.kafka.brokers];
       const servers = [stack.clickhouse, stack.redis, stack.kafka];
-      const before = servers.map((server) => server.pid);
+      const pids = servers.map((server) => server.pid);
 
       await Promise.all(servers.map((server) => server.kill()));
       expect(servers.map((server) => server.pid)).toEqual([undefined, undefined, undefined]);
-      for (const pid of before) expect(isRunning(pid ?? 0)).toBe(false);
+      for (const pid of pids) expect(isRunning(pid ?? 0)).toBe(false);
       await expect(query(stack, "reader", "SELECT 1")).rejects.toThrow("fetch failed");
 
       await Promise.all(servers.map((server) => server.start()));
-      expect(servers.map((server) => server.pid)).not.toEqual(before);
+      expect(servers.map((server) => server.pid)).not.toEqual(pids);
       expect(await query(stack, "migrator", "SELECT count(), sum(a) FROM kept")).toBe("1000\t499500");
       expect(await redis(stack, "GET kept")).toContain("1");
       expect(stack.kafka.brokers).toEqual(brokers);

@@ -149,7 +149,7 @@ test("the sample holds enough of everything", () => {
   expect(folded.ignored).toBeGreaterThan(2);
 });
 
-test("the same events are refused for the same reasons, and as many ignored", () => {
+test("the same events are rejected for the same reasons, and as many ignored", () => {
   const print = (one: { topic: string; partition: number; offset: number; reason: string }) =>
     `${one.topic} ${one.partition} ${one.offset} ${one.reason}`;
   expect(rejected.map(print)).toEqual(folded.rejected.map(print));

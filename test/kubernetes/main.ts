@@ -49,7 +49,7 @@ const USUAL_GROUPS: Readonly<Record<Exclude<GroupName, AlertGroup>, (trial: Tria
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
 const folder = join(ROOT, ".local/kubernetes");
 
-/** What the trial sets besides the example: users of Redis, and the ports at which pods reach the servers. */
+/** What the trial sets in addition to the example: users of Redis, and the ports at which pods reach the servers. */
 const valuesFor = ({ ports }: Servers): object => ({
   kafka: { partitions: PARTITIONS },
   redis: {

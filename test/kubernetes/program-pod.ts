@@ -7,7 +7,7 @@ import { ROOT } from "./settings.ts";
 /** Where a pod finds the program `name`. Node takes it for a module by its ending. */
 export const programPath = (name: string): string => `/program/${name}.mts`;
 
-/** What a pod of this test is, besides the image's Node and a program of the folder `programs`. */
+/** What a pod of this test is in addition to the image's Node and a program of the folder `programs`. */
 export type ProgramPod = {
   readonly namespace: string;
   readonly name: string;

@@ -11,7 +11,7 @@ const seen = (given: Partial<Seen>): Seen => ({
   ...given,
 });
 
-it("a step takes 200 and 429, and what it allows besides", () => {
+it("a step takes 200 and 429, and what it allows in addition", () => {
   expect(complaintsOf(seen({ statuses: { "200": 5, "429": 2 } }), {})).toEqual([]);
   const faulty = seen({ statuses: { "200": 5, "503": 3 }, broken: 2 });
   expect(complaintsOf(faulty, {})).toEqual(["2 broken connections", "3 times 503"]);

@@ -2,7 +2,7 @@ import type { AlertWatch } from "./alert-watch.ts";
 import type { Client, Seen } from "./client.ts";
 import type { Release } from "./release.ts";
 
-/** What clients may see during a step besides 200 and 429. */
+/** What clients may see during a step in addition to 200 and 429. */
 export type Allowed = {
   /** Connections that break: a process is killed or hangs. */
   readonly broken?: boolean;

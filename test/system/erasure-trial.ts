@@ -26,7 +26,7 @@ export type ErasureTrial = {
   event(kind: BusEvent["kind"], id: string, data: Record<string, unknown>): BusEvent;
   /** One person, in all lists. */
   person(name: string): BusEvent[];
-  /** All that the client can read, without upload instants. */
+  /** All that the client can read, without stamps. */
   readAll(): Promise<string>;
   /** Sends a request; returns the address of its status. */
   request(body: Record<string, unknown>): Promise<string>;
@@ -79,7 +79,7 @@ export const startErasureTrial = async (name: string): Promise<ErasureTrial> => 
     return answer.text();
   };
 
-  /** All that the client can read, without upload instants. */
+  /** All that the client can read, without stamps. */
   const readAll = async (): Promise<string> => {
     const window = "created_since=2026-01-01T00:00:00Z&created_to=2027-01-01T00:00:00Z";
     const updated = window.replaceAll("created", "updated");

@@ -10,7 +10,7 @@ CREATE TABLE IF NOT EXISTS {{local watermarks}} {{on cluster}} (
 {{distributed watermarks by cityHash64(list)}};
 
 -- Numbers by which the processes that write agree. Every INSERT of records reads them when it begins, and is refused
--- if its stamp is not above `announced`, or if it was judged by fewer suppressions than `required` says. Besides:
+-- if its stamp is not above `announced`, or if it was judged by fewer suppressions than `required` says. Also:
 -- `generation` of the suppressions, `stamp of …` that a slow batch has in flight, `jobs …` that are alive.
 CREATE TABLE IF NOT EXISTS {{local coordination}} {{on cluster}} (
   name String,

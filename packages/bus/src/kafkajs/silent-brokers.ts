@@ -103,7 +103,7 @@ export const leaveSilentBrokers = (times: Times = TIMES): void => {
     const { broker } = connection;
     if (asked.has(broker)) return;
     asked.add(broker);
-    // An address that cannot be asked does not hang.
+    // If the probe fails, treat the broker as reachable.
     const isSilent = await hangs(connection, times).catch(() => false);
     asked.delete(broker);
     if (isSilent) silent.add(broker);

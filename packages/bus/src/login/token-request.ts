@@ -148,7 +148,7 @@ const readAnswer = ({ status, text }: Answer, endpoint: TokenEndpoint): FreshTok
 /**
  * Asks a token endpoint with the grant "client credentials". Its clock does not matter: `expires_in` counts.
  *
- * @param ca certificates to trust besides those that Node trusts
+ * @param ca certificates to trust in addition to those that Node trusts
  * @throws ServiceError `bus_token` when the endpoint refuses or its answer is useless, `bus_token_away` when
  * asking again may help; never with the secret, a parameter or a token
  */

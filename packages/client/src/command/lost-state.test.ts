@@ -298,7 +298,7 @@ it("a folder of which nothing is left goes on after a kill, at each instant", as
   place.service.remove("b");
   expect(await pull()).toMatchObject({ code: 0, out: expect.stringContaining("1 of them deletions") });
   expect(files()).toEqual(["00000000.ndjson"]);
-  // All were deleted, and the files of before were not removed.
+  // All were deleted, and the former files were not removed.
   for (const [file, bytes] of Object.entries(old)) writeFileSync(file, Buffer.from(bytes, "base64"));
   expect(await pull()).toMatchObject({ code: 0 });
   expect(files()).toEqual(["00000000.ndjson"]);

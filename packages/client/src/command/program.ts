@@ -106,7 +106,7 @@ const MAX_ID = 200;
 const verifiedLine = (one: Verified): string =>
   isEqual(one)
     ? `${one.list}: equal, ${one.local.toLocaleString("en-US")} records, checksum ${one.localChecksum}` +
-      (one.changed > 0 ? `, besides ${one.changed} that changed since the pull` : "")
+      (one.changed > 0 ? `, and ${one.changed} that changed since the pull` : "")
     : `${one.list}: different: ${one.missing} missing, ${one.extra} extra, ${one.different} with other values` +
       `${one.isWhole ? "" : " or more"}, such as ${one.examples.map((id) => visibleText(id, MAX_ID)).join(", ")}`;
 

@@ -58,7 +58,7 @@ Options:
   --list NAME        conversations, messages or end_users; may be repeated (default: all; lists that
                      the key may not read are reported, and the command exits with 7)
   --since INSTANT    first pull: begin with what changed since then, such as 2026-10-01T00:00:00Z
-  --select FIELDS    first pull: fields to keep besides the id, as LIST=FIELD,FIELD; may be repeated
+  --select FIELDS    first pull: fields to keep in addition to the id, as LIST=FIELD,FIELD; may be repeated
   --compress CODING  first pull: plain, gz or zst (Node.js 22.15 or newer) for the files of a folder
                      (default: plain)
   --file-bytes N     size of a file before compression, and after how much a first pull is stored

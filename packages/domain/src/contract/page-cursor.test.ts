@@ -22,7 +22,7 @@ it("reads back every position, whatever the id holds", () => {
   );
 });
 
-it("reads the form of before, which has no pace, and writes it where there is none", () => {
+it("reads the former form, which has no pace, and writes it where there is none", () => {
   expect(encodePosition({ date: 5, id: "7:a" })).toBe("1:5:7:a");
   expect(decodePosition("1:5:7:a")).toEqual({ date: 5, id: "7:a" });
   expect(encodePosition({ date: 5, id: "7:a", pace: 9 })).toBe("2:5:9:7:a");

@@ -11,7 +11,7 @@ export type DeadLetterFacts = {
   readonly reason: string;
   /** Names fields, never their values. */
   readonly detail: string;
-  /** Topic of the refused record. */
+  /** Topic of the rejected record. */
   readonly topic: string;
   /** Its place there at its first arrival. */
   readonly arrival: BusPosition;

@@ -1,4 +1,4 @@
-/** Why a record is refused: a closed list; each is a metric label and a dead-letter header. */
+/** Why a record is rejected: a closed list; each is a metric label and a dead-letter header. */
 export const REJECTION_REASONS = [
   "empty_value",
   "invalid_envelope",

@@ -7,7 +7,7 @@ export const DEFAULT_MAX_REPLAYS = 3;
 const dataSchema = z.object({
   /** Topic from which the dead letters came, without `.dead-letter`; null: all topics. */
   topic: z.string().min(1).nullable().default(null),
-  /** Why the records were refused; null: any reason. */
+  /** Why the records were rejected; null: any reason. */
   reasons: z.array(z.string().min(1)).min(1).nullable().default(null),
   /** Refused at or after this instant. */
   from: z.iso.datetime().nullable().default(null),

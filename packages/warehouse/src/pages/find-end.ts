@@ -18,7 +18,7 @@ export type FoundEnd = {
 
 /**
  * @param name of the statement
- * @param own parameters of the rows besides those of a range
+ * @param own parameters of the rows in addition to those of a range
  * @param window from behind a position to an instant, exclusive, µs
  * @param most keys, at most
  * @throws WarehouseError

@@ -54,7 +54,7 @@ const SHARDED_SETTINGS: ClickHouseSettings = {
 /** Collects sets from all shards before reading records: stale rows before those that replace them. */
 const SETS_FIRST: ClickHouseSettings = { ...SHARDED_SETTINGS, distributed_product_mode: "global" };
 
-/** What a statement about sharded tables needs besides its own settings; `setsFirst`: see `SETS_FIRST`. */
+/** What a statement about sharded tables needs in addition to its own settings; `setsFirst`: see `SETS_FIRST`. */
 export const shardedSettings = (sharded: boolean, setsFirst: boolean): ClickHouseSettings => {
   if (!sharded) return {};
   return setsFirst ? SETS_FIRST : SHARDED_SETTINGS;
@@ -165,7 +165,7 @@ export const movedStatement = (
   settings: { max_threads: 1, ...shardedSettings(sharded, false) },
 });
 
-/** What a statement about the records of a list needs besides the settings of its format. */
+/** What a statement about the records of a list needs in addition to the settings of its format. */
 export const listSettings = (
   { settings }: { readonly settings?: ClickHouseSettings | undefined },
   { sharded, hasMoved }: ReadShape,

@@ -91,7 +91,7 @@ const valueOf = ({ name, type }: Column, place: string, cuts: readonly Cut[]): s
 /** ClickHouse's name of the error that a text ends in which is no record. */
 export const UNREADABLE = "FUNCTION_THROW_IF_VALUE_IS_NON_ZERO";
 
-/** What a deleted record has besides its id, which may stand among changes. */
+/** What a deleted record has in addition to its id, which may stand among changes. */
 const DELETION: readonly Column[] = [
   { name: "deleted", type: "flag" },
   { name: "deleted_at", type: "instant" },

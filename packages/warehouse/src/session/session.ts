@@ -89,7 +89,7 @@ type Server = {
   readonly address: string | undefined;
 };
 
-/** Arguments of the client besides the statement. */
+/** Arguments of the client in addition to the statement. */
 type Sent = {
   readonly query_id?: string;
   readonly http_headers?: Record<string, string>;

@@ -11,11 +11,11 @@ import { createTableBuffer, STAMP_LENGTH } from "./table-buffer.ts";
 
 const LABEL = '"record_last_updated":"';
 
-/** SQL for a JSON text with blanks for the upload instant, which it repeats from the column `uploaded_at`. */
+/** SQL for a JSON text with blanks for the stamp, which it repeats from the column `uploaded_at`. */
 const withoutUpload = (column: string): string =>
   `replaceOne(${column}, concat('${LABEL}', replaceOne(toString(uploaded_at), ' ', 'T'), '+00:00"'), '${LABEL}${" ".repeat(STAMP_LENGTH)}"')`;
 
-/** Columns whose text repeats the upload instant. */
+/** Columns whose text repeats the stamp. */
 const WITH_UPLOAD: Readonly<Partial<Record<RecordTable, string>>> = {
   conversations: "head",
   messages: "record",
@@ -32,7 +32,7 @@ const columnsSql = (table: RecordTable): string =>
 
 const DIGEST_LENGTH = 32;
 
-/** SQL for the digest of a stored row: all but its upload instant, as ClickHouse writes it. Equals `rowDigest`. */
+/** SQL for the digest of a stored row: all but its stamp, as ClickHouse writes it. Equals `rowDigest`. */
 export const rowDigestSql = (table: RecordTable): string =>
   `lower(hex(substring(SHA256(formatRow('RowBinary', ${columnsSql(table)})), 1, ${DIGEST_LENGTH / 2})))`;
 
@@ -43,7 +43,7 @@ const withHandoffs = (record: ExportRecord, entry: RightRow["entry"]): ExportRec
     ? { ...record, handoffs: [entry] }
     : record;
 
-/** Digest of a right row, all but its upload instant, as it is sent; 32 hexadecimal digits. */
+/** Digest of a right row, all but its stamp, as it is sent; 32 hexadecimal digits. */
 export const rowDigest = ({ table, record, entry }: RightRow): string => {
   const buffer = BUFFERS[table];
   buffer.clear();

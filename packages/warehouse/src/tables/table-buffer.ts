@@ -9,16 +9,16 @@ import { RowBinary } from "./row-binary.ts";
 /** Length of a rendered timestamp in characters. */
 export const STAMP_LENGTH = 32;
 
-/** Rows of one table in RowBinary, with gaps for the upload instant. */
+/** Rows of one table in RowBinary, with gaps for the stamp. */
 export type TableBuffer = {
   readonly table: string;
   readonly columns: readonly string[];
   readonly row: RowBinary;
-  /** Leaves a gap for the upload instant as DateTime64(6). */
+  /** Leaves a gap for the stamp as DateTime64(6). */
   uploadedAt(): void;
-  /** Leaves a gap for the upload instant plus 1 µs for each earlier gap of this kind. */
+  /** Leaves a gap for the stamp plus 1 µs for each earlier gap of this kind. */
   storedAt(): void;
-  /** Registers the gap at offset `at` for the upload instant as text. */
+  /** Registers the gap at offset `at` for the stamp as text. */
   stampAt(at: number): void;
   endRow(): void;
   rows(): number;
@@ -26,7 +26,7 @@ export type TableBuffer = {
   startOf(index: number): number;
   /** Removes all rows and keeps the memory. */
   clear(): void;
-  /** Fills all gaps with the upload instant, µs. A later call replaces it. */
+  /** Fills all gaps with the stamp, µs. A later call replaces it. */
   fillUpload(instant: number): void;
 };
 

@@ -162,7 +162,7 @@ export const createReconcileStore = (deps: {
   });
 
   /** By conversation: whether the update index has its live version, and its latest attempts by target. */
-  const readBesides = async (
+  const readRelated = async (
     ask: Ask,
   ): Promise<{ indexed: ReadonlyMap<string, bigint>; attempts: ReadonlyMap<string, bigint> }> => {
     const indexed = versionsOf(await ask<Found>("reconcile.indexed", INDEXED));
@@ -187,15 +187,15 @@ export const createReconcileStore = (deps: {
       const entries = await ask<FoundEntry>("reconcile.published", publishedSql(type));
       const [storedAt, uploadedAt] = [instantsOf(entries), instantsOf(live)];
       const isPublished = (name: string): boolean => (storedAt.get(name) ?? 0) >= (uploadedAt.get(name) ?? 0);
-      const besides = type === RECORD_KINDS.conversation.type ? await readBesides(ask) : null;
+      const related = type === RECORD_KINDS.conversation.type ? await readRelated(ask) : null;
       const lacks = (one: CarriedExport): Lacking | null => {
         const name = nameOf(one);
         const version = versionNumber(one.version);
         if ((latest.get(name) ?? -1n) < version) return OWN_TABLE_OF[type].name;
-        if (besides !== null && (besides.indexed.get(name) ?? -1n) < version) return "conversation_updates";
+        if (related !== null && (related.indexed.get(name) ?? -1n) < version) return "conversation_updates";
         const hasAll = (one.handoffs ?? []).every((entry) => {
           const target = targetOf(one, entry.target, entry.targetKind === "handoff_id" ? 1 : 2);
-          return (besides?.attempts.get(target) ?? -1n) >= handoffVersion(entry, version);
+          return (related?.attempts.get(target) ?? -1n) >= handoffVersion(entry, version);
         });
         if (!hasAll) return "handoffs";
         return isPublished(name) ? null : CHANGES;

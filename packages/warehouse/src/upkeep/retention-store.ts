@@ -54,7 +54,7 @@ export type RetentionStore = {
   expired(cutoffs: readonly Cutoff[], signal?: AbortSignal): Promise<Expired>;
 };
 
-/** Longer than ingest keeps a batch in flight with the same upload instant. */
+/** Longer than ingest keeps a batch in flight with the same stamp. */
 const ON_THE_WAY = "INTERVAL 10 MINUTE";
 /** Keys of one statement: each deletion rewrites the parts that it touches, and holds its keys in memory. */
 const KEYS_AT_ONCE = 2_000_000;

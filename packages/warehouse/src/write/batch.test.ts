@@ -146,7 +146,7 @@ describe("createBatch", () => {
     }
   });
 
-  it("puts the last upload instant into every row that has one", () => {
+  it("puts the last stamp into every row that has one", () => {
     for (const type of ["conversation.exported", "message.exported"] as const) {
       const batch = batchOf(type, [1, 2], 1);
       const unfilled = bodies(batch.inserts(0, 2));

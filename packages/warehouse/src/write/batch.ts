@@ -29,7 +29,7 @@ export type Batch = {
   capacity(): number;
   /** true when a record of yet another month must go to the next batch. */
   spansTooManyPartitions(): boolean;
-  /** Sets the upload instant of every row, µs since the epoch. */
+  /** Sets the stamp of every row, µs since the epoch. */
   fillUpload(instant: Micros): void;
   /**
    * The INSERTs for records `from` (inclusive) to `to` (exclusive), in the order in which they must be

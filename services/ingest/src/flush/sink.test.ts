@@ -103,7 +103,7 @@ describe("a batch", () => {
     expect(inserted.filter(({ table }) => table === "conversations")).toMatchObject([{ rows: 1 }]);
   });
 
-  it("lands once when one of its records is refused", async () => {
+  it("lands once when one of its records is rejected", async () => {
     const { write, inserted } = startSink(({ table, body }) =>
       table === "conversations" && body.includes("c2") ? refuses() : undefined,
     );

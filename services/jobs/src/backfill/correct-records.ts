@@ -75,7 +75,7 @@ export const createCorrectRecords = (deps: {
   };
 
   /**
-   * Writes the right rows of a plan that was made by this judgement or later. Refused records count as rejected and
+   * Writes the right rows of a plan that was made by this judgement or later. Records that the warehouse refuses count as rejected and
    * leave the plan.
    */
   const write = async (

@@ -46,7 +46,7 @@ export type ErasureDeps = {
  * Hides what new requests are about from readers, and then, unless another run is at it, deletes what is hidden
  * as one batch: suppressions are stored, what was judged without them is refused, all rows under the collected keys are
  * deleted until none is left, the deletions are published, and the requests are stripped of their subjects.
- * Each step may be repeated, and a second run at the same time does no harm.
+ * Each step may be repeated, and a second run at the same time is harmless.
  *
  * @throws ServiceError `erasure_running` (retryable) while another run deletes and the job is not done without it
  */

@@ -38,7 +38,7 @@ it("wants the topic to reach as far back as a backfill when there is no landing 
   expect(topicFindings(long, without)[1]).toMatchObject({ state: "ok" });
 });
 
-it("wants room for a refused event and its reason among the dead letters", () => {
+it("wants room for a rejected event and its reason among the dead letters", () => {
   const deadLetters: TopicFacts = {
     ...healthy,
     kind: "dead-letters",

@@ -88,7 +88,7 @@ export const topicFindings = (facts: TopicFacts, settings: ServiceSettings): Fin
       problem(
         name,
         `max.message.bytes is ${bytes}`,
-        `a large refused event does not fit together with its reason: ${alter(`max.message.bytes=${wantedBytes}`)}`,
+        `a large rejected event does not fit together with its reason: ${alter(`max.message.bytes=${wantedBytes}`)}`,
       ),
     );
   }

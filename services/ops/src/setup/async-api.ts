@@ -4,7 +4,7 @@ import { fileOf, type SchemaFile, schemasByType } from "./event-schemas.ts";
 
 const ABOUT = `What this service reads from Kafka, and the one topic that it writes for the platform. Each message is a
 CloudEvent 1.0 with one whole record. The topics have the names that they have by default. Which export wins, what is
-refused and where refused events go: docs/events.md.`;
+refused and where rejected events go: docs/events.md.`;
 
 const STRUCTURED = "application/cloudevents+json";
 const BINARY = "application/json";

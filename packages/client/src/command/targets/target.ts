@@ -12,7 +12,7 @@ export type ListState = {
   readonly watermark: string | null;
   /** The copy began with what changed then; null: with everything. */
   readonly since: string | null;
-  /** The fields that it has besides the id; null: all. */
+  /** The fields that it has in addition to the id; null: all. */
   readonly fields: readonly string[] | null;
   /** True: changes have come that are the beginning of the copy, but not all of them. */
   readonly isPartial?: boolean;

@@ -25,7 +25,7 @@ export type LandingStore = {
 };
 
 /**
- * Later rows close to a hole may lack events too: other batches of that time have upload instants of their
+ * Later rows close to a hole may lack events too: other batches of that time have stamps of their
  * own.
  */
 const BESIDE_A_HOLE: Micros = 120_000_000;
@@ -44,7 +44,7 @@ const PLACES = `if(${header("dl-offset")} = '', [${place("partition", "offset")}
   ${place(`toUInt16OrZero(${header("dl-partition")})`, `toUInt64OrZero(${header("dl-offset")})`)}])`;
 
 /**
- * SQL for rows with an upload instant that no event in landing has: the event was inserted again, a job wrote
+ * SQL for rows with a stamp that no event in landing has: the event was inserted again, a job wrote
  * the row, or the event is gone. Records created before the oldest event are left out, because they are never
  * corrected.
  */
@@ -83,7 +83,7 @@ export function createLandingStore(deps: { readonly session: Session }): Landing
     },
   });
 
-  /** Upload instant of the latest row whose event is gone; null: there is none. */
+  /** Stamp of the latest row whose event is gone; null: there is none. */
   async function latestHoleSince(
     landed: { readonly oldest: Micros; readonly kept: readonly number[] },
     signal: AbortSignal | undefined,
