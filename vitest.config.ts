@@ -52,7 +52,7 @@ const ON_TWO_SHARDS = [
   "integration/changes",
   "integration/retention",
   "faults/erasure-runs",
-  "faults/hidden-records",
+  "faults/erased-records",
   "integration/analytics",
   "integration/upkeep-jobs",
   "e2e/walks",

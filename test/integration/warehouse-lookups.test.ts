@@ -232,7 +232,7 @@ describe("the messages of one conversation", () => {
   ): PageStatement =>
     pageStatement(
       MESSAGES_OF_CONVERSATION,
-      { sharded, hasMoved: false, hiding: false },
+      { sharded, hasMoved: false, hasErased: false },
       {
         client: page.clientId,
         conversation: page.conversationId,
@@ -425,7 +425,7 @@ test("the user for look-ups reads what a request needs before its page, and noth
     await expect(asLookup(`TRUNCATE TABLE ${table}`)).rejects.toThrow(/ACCESS_DENIED|READONLY/);
   }
   await expect(asLookup("SELECT count() FROM conversations")).rejects.toThrow("ACCESS_DENIED");
-  // It may not read what is hidden either, so pages by it would fail, and their process is not ready.
+  // It may not read what is erased either, so pages by it would fail, and their process is not ready.
   const session = warehouse.session("lookup");
   const reader = createReader({ session, lookups: session });
   expect(await errorOf(reader.ping())).toMatchObject({ causeName: "ACCESS_DENIED" });

@@ -4,7 +4,7 @@
  */
 import type { RecordKind } from "@conversation-export/domain";
 import { NOTED } from "../changes/moved-dates.ts";
-import { hidingNames } from "../pages/sql/hidden-sql.ts";
+import { erasedNames } from "../pages/sql/erased-sql.ts";
 import { type DatedKind, recordNameSql } from "../tables/record-dates.ts";
 
 /** How views name tables and look values up in them. */
@@ -74,15 +74,15 @@ const stale = (
       GROUP BY client_id, ${from.keys})
     ARRAY JOIN found AS moved WHERE moved != live`;
 
-/** SELECT of `client_id`, the id and `date_created` of the records that are hidden. */
-const hidden = (kind: RecordKind, { table, global }: ViewTables): string => {
+/** SELECT of `client_id`, the id and `date_created` of the records that are erased. */
+const erasedRecords = (kind: RecordKind, { table, global }: ViewTables): string => {
   const { table: own, id } = OWN[kind];
   const erased = `${table("erasure_keys")} WHERE phase = 'erased'`;
   // Only the live row of an end user says when it was created.
   const final = kind === "end_user" ? " FINAL" : "";
   return `
     SELECT found.client_id, found.${id}, found.date_created FROM (
-      SELECT client_id, ${id}, date_created, arrayJoin(${hidingNames(kind)}) AS name FROM ${table(own)}${final}
+      SELECT client_id, ${id}, date_created, arrayJoin(${erasedNames(kind)}) AS name FROM ${table(own)}${final}
       WHERE client_id ${global}IN (SELECT client_id FROM ${erased})) AS found
     ${global}ALL INNER JOIN (
       SELECT client_id, kind, id AS name, max(created_before) AS before FROM ${erased} GROUP BY client_id, kind, id) AS asked
@@ -95,12 +95,12 @@ export const isLive = (kind: RecordKind, tables: ViewTables): string => {
   const { table, id } = OWN[kind];
   if (kind === "end_user") {
     return `${isForUser(tables)}
-  AND (r.client_id, r.${id}) ${tables.global}NOT IN (SELECT client_id, ${id} FROM (${hidden(kind, tables)}))`;
+  AND (r.client_id, r.${id}) ${tables.global}NOT IN (SELECT client_id, ${id} FROM (${erasedRecords(kind, tables)}))`;
   }
   return `${isForUser(tables)}
   AND (r.client_id, r.${id}, r.date_created) ${tables.global}NOT IN (
     ${stale({ kind, table, date: "date_created", keys: id }, tables)}
-    UNION ALL ${hidden(kind, tables)})`;
+    UNION ALL ${erasedRecords(kind, tables)})`;
 };
 
 /**
@@ -122,7 +122,7 @@ export const isLiveHandoff = (tables: ViewTables): string => {
     AND (r.client_id, r.conversation_id, r.target, r.target_kind, r.${date}) ${global}NOT IN (
       ${stale({ kind: "conversation", table: "handoffs", date, keys }, tables)})
     AND (r.client_id, r.conversation_id) ${global}NOT IN (
-      SELECT client_id, conversation_id FROM (${hidden("conversation", tables)}))
+      SELECT client_id, conversation_id FROM (${erasedRecords("conversation", tables)}))
     AND NOT (r.target_kind = 'handoff_id'
       AND (r.client_id, r.conversation_id) ${global}IN (${entriesById})
       AND (r.client_id, r.conversation_id, JSONExtractString(r.entry, 'id')) ${global}IN (${withoutHandoffId}))`;

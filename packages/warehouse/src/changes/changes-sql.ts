@@ -11,7 +11,7 @@ import {
 } from "@conversation-export/domain";
 import { micros } from "../session/micros-sql.ts";
 import { CONVERSATION, handoffsOf, withHandoffs } from "../pages/sql/conversation-sql.ts";
-import { isShown } from "../pages/sql/hidden-sql.ts";
+import { isShown } from "../pages/sql/erased-sql.ts";
 import { type Candidates, onceOnly, datesOfMoved } from "../pages/sql/identity-sql.ts";
 import {
   FIRST_ROWS,
@@ -64,11 +64,11 @@ const ofEntries = (kind: RecordKind, column: string): string =>
 function liveRows(
   kind: RecordKind,
   columns: string,
-  { hasMoved, hiding }: Pick<ReadShape, "hasMoved" | "hiding">,
+  { hasMoved, hasErased }: Pick<ReadShape, "hasMoved" | "hasErased">,
 ): string {
   const { name: table, id, keyDate: date } = ownTableOf(kind);
   const ids = `client_id = {client:String} AND ${id} IN ${ofEntries(kind, "id")}`;
-  const shown = (where: string): string => isShown(kind, hiding, { table, where });
+  const shown = (where: string): string => isShown(kind, hasErased, { table, where });
   if (date === null) return `SELECT ${columns} FROM ${table} FINAL WHERE ${ids} AND ${shown(ids)}`;
   const dates = `${date} IN ${ofEntries(kind, "date_created")}`;
   if (hasMoved) {

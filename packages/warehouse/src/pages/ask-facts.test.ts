@@ -35,13 +35,13 @@ const ask = async (
   return { facts, asked, names };
 };
 
-it("is content with one question where there is nothing, hidden records or not", async () => {
-  for (const [answer, hiding] of [
+it("is content with one question where there is nothing, erased records or not", async () => {
+  for (const [answer, hasErased] of [
     [WHOLE, false],
-    [`["hidden",""]\n${WHOLE}`, true],
+    [`["erased",""]\n${WHOLE}`, true],
   ] as const) {
     expect(await ask({ "pages.exceptions": answer })).toMatchObject({
-      facts: { hasMoved: false, hiding },
+      facts: { hasMoved: false, hasErased },
       asked: ["pages.exceptions"],
     });
   }
@@ -50,7 +50,7 @@ it("is content with one question where there is nothing, hidden records or not",
 it("asks about the records with entries since, unless they are many", async () => {
   const few = await ask({ "pages.exceptions": entries(2), "pages.moved": "0\n" });
   expect(few).toEqual({
-    facts: { hasMoved: false, hiding: false },
+    facts: { hasMoved: false, hasErased: false },
     asked: ["pages.exceptions", "pages.moved"],
     names: [['4/acme/c/"0', '4/acme/c/"1']],
   });
@@ -75,7 +75,7 @@ it("puts no long names into an address", async () => {
 });
 
 it("looks at the candidates where one may have several dates", async () => {
-  const facts = { hasMoved: true, hiding: true };
+  const facts = { hasMoved: true, hasErased: true };
   const answer = { "pages.facts": "3\t1\n" };
   expect(await ask({ "pages.exceptions": `["moved",""]\n${WHOLE}`, ...answer })).toMatchObject({
     facts,
@@ -95,7 +95,7 @@ it("has one question where no dates are noted lately, and without candidates", a
 it("takes no answer that is cut off for one without rows", async () => {
   for (const answers of [
     {},
-    { "pages.exceptions": '["hidden",""]\n' },
+    { "pages.exceptions": '["erased",""]\n' },
     { "pages.exceptions": entries(2) },
     { "pages.exceptions": entries(2), "pages.moved": "\n" },
     { "pages.exceptions": `["moved",""]\n${WHOLE}` },

@@ -43,12 +43,12 @@ export const createAskForFacts = (deps: {
     if (!(Number(parameters["noted"]) > 0)) return null;
     const sharded = await isSharded();
     const exceptions = await send(exceptionsStatement(candidates, parameters, sharded), text, signal);
-    const { hiding, atNotedDate, since } = exceptionsOfAnswer(exceptions);
+    const { hasErased, atNotedDate, since } = exceptionsOfAnswer(exceptions);
     if (atNotedDate || since === null) return null;
     // The dates of a record are stored before its entries, so those of all names are there by now.
     const statement = movedStatement(String(parameters["client"]), since, sharded);
     if (since.length > 0 && someOfAnswer(await send(statement, text, signal))) return null;
-    return { hasMoved: false, hiding };
+    return { hasMoved: false, hasErased };
   };
 
   const facts: AskForFacts["facts"] = async (candidates, parameters, signal, hasExceptions = false) => {

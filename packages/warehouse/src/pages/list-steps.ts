@@ -152,7 +152,8 @@ export const createListSteps = (deps: {
             name: `${format.name}.end_users`,
             kind: "end_user",
             candidates: null,
-            records: ({ hiding }: ReadShape) => endUsersInRange("record", { selected, hiding, bounded }),
+            records: ({ hasErased }: ReadShape) =>
+              endUsersInRange("record", { selected, hasErased, bounded }),
           } as const;
           const bytes = await open(of, { ...range, behind }, signal);
           return { bytes, next: bounded ? from(behind) : null };

@@ -14,7 +14,7 @@ import type { SendStatement } from "./send-statement.ts";
 import { MESSAGES_OF_CONVERSATION } from "./sql/conversation-messages-sql.ts";
 import { CONVERSATIONS_BY_CREATION, MESSAGES_BY_CREATION } from "./sql/created-sql.ts";
 import { endUsers } from "./sql/end-user-sql.ts";
-import { COUNT_HIDDEN } from "./sql/hidden-sql.ts";
+import { COUNT_ERASED } from "./sql/erased-sql.ts";
 import { COUNT_MOVED } from "./sql/identity-sql.ts";
 import type { List } from "./sql/list.ts";
 import { RECORD_COLUMN } from "./sql/page-sql.ts";
@@ -93,8 +93,8 @@ export function createReader(deps: {
       query.conversationId === undefined ? messagesByCreation(query) : messagesOfConversation(query),
     async endUsers({ clientId, from = "", limit, externalId, signal }) {
       const parameters = { client: clientId, from, size: limit, external_id: externalId ?? "" };
-      const { hiding } = await askForFacts.facts(null, parameters, signal);
-      const sql = endUsers({ selected: externalId !== undefined, hiding });
+      const { hasErased } = await askForFacts.facts(null, parameters, signal);
+      const sql = endUsers({ selected: externalId !== undefined, hasErased });
       const settings = { ...pageSettings(RECORD_COLUMN), ...shardedSettings(await isSharded(), false) };
       const statement: PageStatement = { name: "pages.end_users", sql, parameters, settings };
       return send(
@@ -108,16 +108,16 @@ export function createReader(deps: {
     findKey: (hash) => findKey(lookups, hash),
     validKeys: (most) => validKeys(lookups, most),
     ping: async () => {
-      // A key and a client that nobody has: the tables of keys and clients, of what is hidden and of noted
+      // A key and a client that nobody has: the tables of keys and clients, of what is erased and of noted
       // dates must be readable too.
-      const hidden = session
+      const erased = session
         .with({ timeoutMs: lookupTimeoutMs })
         .rows(
-          "pages.may_read_hidden",
-          `SELECT (${COUNT_HIDDEN}), (${COUNT_MOVED}), (SELECT count() FROM watermarks)`,
+          "pages.may_read_erased",
+          `SELECT (${COUNT_ERASED}), (${COUNT_MOVED}), (SELECT count() FROM watermarks)`,
           { parameters: { client: "" } },
         );
-      await Promise.all([hidden, findKey(lookups, "")]);
+      await Promise.all([erased, findKey(lookups, "")]);
     },
   };
 }

@@ -11,7 +11,7 @@ import {
 } from "@conversation-export/domain";
 import type { Version } from "@conversation-export/domain";
 import type { Session } from "../session/session.ts";
-import { hidingNames } from "../pages/sql/hidden-sql.ts";
+import { erasedNames } from "../pages/sql/erased-sql.ts";
 import { CHANGES } from "../tables/changes.ts";
 import type { Alive } from "./job-keys.ts";
 import { type Ask, CARRIED, createNotedKeys, type NotedKey, ofDates, ofRun } from "./noted-keys.ts";
@@ -54,7 +54,7 @@ export type ReconcileStore = {
   ): Promise<(Lacking | null)[]>;
   /**
    * Tells for each export of an erased record whether the record is still readable in any version: stored,
-   * and not hidden by an open request. Only rows under the export's own date of creation count: under a later
+   * and not erased by an open request. Only rows under the export's own date of creation count: under a later
    * date, the id belongs to a record that may be kept. Stores only hashes of the ids for the query.
    */
   present(type: EventType, exports: readonly CarriedExport[], signal?: AbortSignal): Promise<boolean[]>;
@@ -115,10 +115,10 @@ const HANDOFFS = `SELECT client_id, conversation_id, target, toUInt8(target_kind
   WHERE ${ofDates("conversation_date_created", "conversation_id")}
   GROUP BY client_id, conversation_id, target, target_kind`;
 
-/** The carried records, named by hashes, with rows that are not hidden. */
+/** The carried records, named by hashes, with rows that are not erased. */
 const standingSql = (type: EventType): string => {
   const { name: table, id, kind } = OWN_TABLE_OF[type];
-  const rows = `SELECT client_id, lower(hex(SHA256(${id}))) AS hash, date_created AS created, arrayJoin(${hidingNames(kind)}) AS name
+  const rows = `SELECT client_id, lower(hex(SHA256(${id}))) AS hash, date_created AS created, arrayJoin(${erasedNames(kind)}) AS name
     FROM ${table} WHERE (client_id, date_created) GLOBAL IN ${ofRun(CARRIED, "client_id, date_created")}
       AND (client_id, date_created, hash) GLOBAL IN ${ofRun(CARRIED, "client_id, date_created, id")}`;
   return `SELECT r.client_id, r.hash, toString(toUnixTimestamp64Micro(r.created)) FROM (${rows}) AS r

@@ -1,5 +1,5 @@
 /** The SQL of the messages of one conversation, by date_created. Parameter: `conversation`. */
-import { isShown } from "./hidden-sql.ts";
+import { isShown } from "./erased-sql.ts";
 import { type Candidates, isNotStale, onceOnly } from "./identity-sql.ts";
 import type { List } from "./list.ts";
 import { datesOf, FIRST_ROWS, pageRows, rangeOf, type ReadShape, RECORD_COLUMN } from "./page-sql.ts";
@@ -22,11 +22,11 @@ const ofCandidates = (column: string): string => `(SELECT ${column} FROM message
 /** SELECT of columns of the live messages, in order. */
 // A message may have versions in different conversations, so FINAL decides; PREWHERE has key columns only, to
 // keep all versions.
-const liveOnes = (columns: string, { hasMoved, hiding }: ReadShape): string =>
+const liveOnes = (columns: string, { hasMoved, hasErased }: ReadShape): string =>
   `SELECT ${columns} FROM messages FINAL
       PREWHERE date_created IN ${ofCandidates("date_created")}
         AND cityHash64(date_created, message_id) IN ${ofCandidates("cityHash64(date_created, message_id)")}
-      WHERE ${CANDIDATES.range} AND ${isNotStale(CANDIDATES, hasMoved)} AND ${isShown("message", hiding, { table: "messages", where: CANDIDATES.range })}
+      WHERE ${CANDIDATES.range} AND ${isNotStale(CANDIDATES, hasMoved)} AND ${isShown("message", hasErased, { table: "messages", where: CANDIDATES.range })}
       ORDER BY client_id, date_created, message_id ${onceOnly(CANDIDATES)}`;
 
 export const MESSAGES_OF_CONVERSATION: List = {

@@ -1,4 +1,4 @@
-import { isShown } from "./hidden-sql.ts";
+import { isShown } from "./erased-sql.ts";
 import { FIRST_ROWS, pageRows, RECORD_COLUMN } from "./page-sql.ts";
 
 const OF_CLIENT = "client_id = {client:String} AND end_user_id >= {from:String}";
@@ -16,13 +16,13 @@ export const END_USER_STEP = `SELECT end_user_id FROM end_users WHERE ${OF_CLIEN
  */
 export const endUsersInRange = (
   columns: string,
-  shape: { readonly selected: boolean; readonly hiding: boolean; readonly bounded: boolean },
+  shape: { readonly selected: boolean; readonly hasErased: boolean; readonly bounded: boolean },
 ): string => `SELECT ${columns} FROM end_users FINAL
-    WHERE ${OF_CLIENT} AND ${shape.bounded ? "end_user_id < {behind:String}" : "true"} AND ${ofExternalId(shape.selected)} AND ${isShown("end_user", shape.hiding, null)}
+    WHERE ${OF_CLIENT} AND ${shape.bounded ? "end_user_id < {behind:String}" : "true"} AND ${ofExternalId(shape.selected)} AND ${isShown("end_user", shape.hasErased, null)}
     ORDER BY client_id, end_user_id`;
 
 /** End users from an id on, inclusive, as `pageRows` does it, without a date. Parameters: client, from, size, external_id. */
-export const endUsers = (shape: { readonly selected: boolean; readonly hiding: boolean }): string =>
+export const endUsers = (shape: { readonly selected: boolean; readonly hasErased: boolean }): string =>
   pageRows(
     RECORD_COLUMN,
     `${endUsersInRange("end_user_id AS id, toDateTime64(0, 6, 'UTC') AS d, record", { ...shape, bounded: false })} ${FIRST_ROWS}`,

@@ -6,7 +6,7 @@
 import { micros } from "../../session/micros-sql.ts";
 import { unexpectedAnswer } from "../../session/warehouse-error.ts";
 import { type DatedKind, recordNameSql } from "../../tables/record-dates.ts";
-import { COUNT_HIDDEN, isShown, selectHidden } from "./hidden-sql.ts";
+import { COUNT_ERASED, isShown, selectErased } from "./erased-sql.ts";
 
 /** Which records a statement looks at: `SELECT id FROM table WHERE range`. */
 export type Candidates = {
@@ -63,8 +63,8 @@ function movedRecords(candidates: Candidates, condition = "true"): string {
 /** What a statement must handle about the records that it looks at. */
 export type Facts = {
   readonly hasMoved: boolean;
-  /** Some records of the client are hidden. */
-  readonly hiding: boolean;
+  /** Some records of the client are erased. */
+  readonly hasErased: boolean;
 };
 
 /**
@@ -72,14 +72,14 @@ export type Facts = {
  * @param areNoted with the parameter `noted` (µs); false: all candidates are looked up
  */
 export function factsOf(candidates: Candidates | null, areNoted: boolean): string {
-  if (candidates === null) return `SELECT 0, (${COUNT_HIDDEN})`;
+  if (candidates === null) return `SELECT 0, (${COUNT_ERASED})`;
   const condition = areNoted ? mayHaveMoved(candidates) : "true";
-  return `SELECT count(), (${COUNT_HIDDEN}) FROM (${movedRecords(candidates, condition)})`;
+  return `SELECT count(), (${COUNT_ERASED}) FROM (${movedRecords(candidates, condition)})`;
 }
 
 /** What may be facts about the candidates of a statement. */
 export type Exceptions = {
-  readonly hiding: boolean;
+  readonly hasErased: boolean;
   readonly atNotedDate: boolean;
   /** Names in `record_dates` of records of the client with entries since `noted`; null: they are many or long. */
   readonly since: readonly string[] | null;
@@ -91,7 +91,7 @@ export type Exceptions = {
  */
 export function exceptionsAbout({ kind, dates }: Candidates): string {
   const name = recordNameSql("{client:String}", kind, "id");
-  return `${selectHidden("'hidden', ''")}
+  return `${selectErased("'erased', ''")}
     UNION ALL SELECT 'moved', '' FROM moved_dates WHERE ${ofKind(kind)} AND ${dates} LIMIT 1
     UNION ALL SELECT 'since', ${name} FROM ${entriesSince(kind)} LIMIT ${FEW_ENTRIES + 1}
     UNION ALL SELECT 'whole', ''`;
@@ -112,7 +112,7 @@ export function exceptionsOfAnswer(answer: string): Exceptions {
   const areFew =
     since.length <= FEW_ENTRIES && encodeURIComponent(since.join("")).length <= MOST_NAME_CHARACTERS;
   return {
-    hiding: of("hidden").length > 0,
+    hasErased: of("erased").length > 0,
     atNotedDate: of("moved").length > 0,
     since: areFew ? since : null,
   };
@@ -130,9 +130,9 @@ export const someHasMoved = (answer: string): boolean => {
 
 /** Parses the answer to the statement of `factsOf`. @throws WarehouseError when it is none */
 export const factsOfAnswer = (answer: string): Facts => {
-  const [, moved, hidden] = /^(\d+)\t(\d+)\n$/.exec(answer) ?? [];
-  if (hidden === undefined) throw unexpectedAnswer();
-  return { hasMoved: moved !== "0", hiding: hidden !== "0" };
+  const [, moved, erased] = /^(\d+)\t(\d+)\n$/.exec(answer) ?? [];
+  if (erased === undefined) throw unexpectedAnswer();
+  return { hasMoved: moved !== "0", hasErased: erased !== "0" };
 };
 
 export function datesOfMoved(candidates: Candidates): string {
@@ -157,16 +157,16 @@ export const isNotStale = (candidates: Candidates, hasMoved: boolean): string =>
 /** Keeps one row of each record; either may be kept when one arrives under another date meanwhile. */
 export const onceOnly = ({ id }: Pick<Candidates, "id">): string => `LIMIT 1 BY ${id}`;
 
-type Handled = { readonly hasMoved: boolean; readonly hiding: boolean };
+type Handled = { readonly hasMoved: boolean; readonly hasErased: boolean };
 
 /** SELECT of the live rows of candidates by creation, in order; what it is part of keeps one of each record. */
 export const liveRows = (
   columns: string,
   candidates: Candidates,
-  { hasMoved, hiding }: Handled,
+  { hasMoved, hasErased }: Handled,
 ): string => `SELECT ${columns}
     FROM ${candidates.table} FINAL
-    WHERE ${candidates.range} AND ${isNotStale(candidates, hasMoved)} AND ${isShown(candidates.kind, hiding, { table: candidates.table, where: candidates.range })}
+    WHERE ${candidates.range} AND ${isNotStale(candidates, hasMoved)} AND ${isShown(candidates.kind, hasErased, { table: candidates.table, where: candidates.range })}
     ORDER BY client_id, date_created, ${candidates.id}`;
 
 /** SELECT of the live records of candidates by creation, in order. */

@@ -9,12 +9,12 @@ import type { PagePosition } from "../page.ts";
 import { MARK } from "../page-stream.ts";
 
 /**
- * hasMoved: the range has moved records. hiding: the client has rows pending deletion. sharded: sharded
+ * hasMoved: the range has moved records. hasErased: the client has rows pending deletion. sharded: sharded
  * tables, whose query parts share no snapshot.
  */
 export type ReadShape = {
   readonly hasMoved: boolean;
-  readonly hiding: boolean;
+  readonly hasErased: boolean;
   readonly sharded: boolean;
 };
 

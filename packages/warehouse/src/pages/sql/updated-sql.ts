@@ -3,7 +3,7 @@
  * the range; live rows decide.
  */
 import { CONVERSATION, handoffsOf, RECORD_TEXTS, withHandoffs } from "./conversation-sql.ts";
-import { isShown } from "./hidden-sql.ts";
+import { isShown } from "./erased-sql.ts";
 import { type Candidates, isNotStale, onceOnly } from "./identity-sql.ts";
 import type { List } from "./list.ts";
 import { CONVERSATION_COLUMNS, FIRST_ROWS, pageRows, rangeOf, type ReadShape } from "./page-sql.ts";
@@ -30,12 +30,12 @@ const ANY_NUMBER = String(2 ** 32 - 1);
 /** SELECT of columns of the first `most` live rows of candidates. */
 // PREWHERE has key columns only, to keep all versions for FINAL; the date first spares reading ids. With
 // LIMIT, texts are read last: see `TEXTS_LAST`.
-function liveOnes(columns: string, { hasMoved, hiding }: ReadShape, most: string): string {
+function liveOnes(columns: string, { hasMoved, hasErased }: ReadShape, most: string): string {
   const dates = `date_created IN ${ofCandidates("date_created")}`;
   const where = `client_id = {client:String} AND ${dates}`;
   return `SELECT * FROM (SELECT ${columns} FROM conversations FINAL
       PREWHERE ${dates} AND cityHash64(date_created, conversation_id) IN ${ofCandidates("cityHash64(date_created, conversation_id)")}
-      WHERE ${CANDIDATES.range} AND ${isNotStale(CANDIDATES, hasMoved)} AND ${isShown("conversation", hiding, { table: "conversations", where })}
+      WHERE ${CANDIDATES.range} AND ${isNotStale(CANDIDATES, hasMoved)} AND ${isShown("conversation", hasErased, { table: "conversations", where })}
       ORDER BY date_updated, conversation_id LIMIT ${most}) ${onceOnly(CANDIDATES)}`;
 }
 
