@@ -50,7 +50,8 @@ export const startReplication = async (deps: {
 
   const ask = async (url: string, sql: string, body: Buffer | null = null): Promise<Buffer> => {
     const { origin, pathname, username, password } = new URL(url);
-    const query = new URLSearchParams({ database: pathname.slice(1), query: sql });
+    // Copied rows may be old.
+    const query = new URLSearchParams({ database: pathname.slice(1), query: sql, log_comment: "stamped" });
     const answer = await fetch(`${origin}/?${query.toString()}`, {
       method: "POST",
       body: body ?? "",
